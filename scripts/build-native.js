@@ -1,0 +1,98 @@
+// Builds the C++ addon with the system compiler: every source to an object, each ISA with its own flags,
+// then one shared library. No build tool beside the compiler; objects whose inputs did not change are kept.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+
+const isaFlags = {
+  'isa-avx2.cc': ['-mavx2', '-mfma', '-mf16c'],
+  'isa-avx512.cc': '-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c'.split(' '),
+};
+
+// Contraction is off so that a multiply and an add are never fused behind the code's back: all ISAs must
+// give the same bits.
+const commonFlags = [
+  '-std=c++17',
+  '-O3',
+  '-fPIC',
+  '-fvisibility=hidden',
+  '-ffp-contract=off',
+  '-fno-math-errno',
+  '-Wall',
+  '-Wextra',
+  '-Wno-maybe-uninitialized',
+  '-Wno-uninitialized',
+  '-Wno-unused-function',
+];
+
+export function findCompiler() {
+  const candidates = process.env.CXX ? [process.env.CXX] : ['c++', 'g++', 'clang++'];
+  return candidates.find((name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0);
+}
+
+function hashOf(parts) {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part).update('\0');
+  return hash.digest('hex').slice(0, 16);
+}
+
+function runCompiler(compiler, args) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(compiler, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+    child.on('error', reject);
+    child.on('exit', (code) => (code === 0 ? resolve() : reject(new Error(`${compiler} ended with code ${code}`))));
+  });
+}
+
+async function runAll(jobs, limit) {
+  const queue = [...jobs];
+  const worker = async () => {
+    for (let job = queue.shift(); job; job = queue.shift()) await job();
+  };
+  await Promise.all(Array.from({ length: limit }, worker));
+}
+
+/**
+ * @param {{ root: string, compiler: string, output: string, extraFlags?: string[], log?: (line: string) => void }} options
+ * @returns {Promise<boolean>} whether anything was built
+ */
+export async function buildNative({ root, compiler, output, extraFlags = [], log = () => {} }) {
+  const sourceFolder = join(root, 'native');
+  const objectFolder = join(root, 'build', 'objects');
+  mkdirSync(objectFolder, { recursive: true });
+  const files = readdirSync(sourceFolder).filter((name) => /\.(cc|h)$/.test(name)).sort();
+  const x86 = process.arch === 'x64';
+  const sources = files.filter((name) => name.endsWith('.cc') && (x86 || !(name in isaFlags)));
+  const headers = files.filter((name) => name.endsWith('.h')).map((name) => readFileSync(join(sourceFolder, name)));
+  const version = spawnSync(compiler, ['--version'], { encoding: 'utf8' }).stdout;
+  const include = join(root, 'node_modules', 'node-api-headers', 'include');
+
+  const objects = sources.map((name) => {
+    const flags = [...commonFlags, ...(isaFlags[name] ?? []), ...extraFlags];
+    const source = join(sourceFolder, name);
+    const key = hashOf([version, process.arch, flags.join(' '), readFileSync(source), ...headers]);
+    const object = join(objectFolder, `${name}-${key}.o`);
+    return { source, object, args: [...flags, '-I', include, '-c', source, '-o'] };
+  });
+  const linked = hashOf([...objects.map((o) => o.object), extraFlags.join(' ')]);
+  const stamp = `${output}.stamp`;
+  if (existsSync(output) && existsSync(stamp) && readFileSync(stamp, 'utf8') === linked) return false;
+
+  const stale = objects.filter((o) => !existsSync(o.object));
+  if (stale.length > 0) log(`compiling ${stale.length} C++ files with ${compiler}`);
+  const jobs = stale.map((o) => async () => {
+    const partial = `${o.object}.${process.pid}`;
+    await runCompiler(compiler, [...o.args, partial]);
+    renameSync(partial, o.object);
+  });
+  await runAll(jobs, availableParallelism());
+  const shared = process.platform === 'darwin' ? ['-bundle', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
+  const partial = `${output}.${process.pid}`;
+  await runCompiler(compiler, [...shared, ...extraFlags, ...objects.map((o) => o.object), '-o', partial]);
+  renameSync(partial, output);
+  writeFileSync(stamp, linked);
+  return true;
+}

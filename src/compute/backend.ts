@@ -1,0 +1,51 @@
+// The contract every compute backend keeps: one step advances all sequences of a batch in one forward pass.
+
+import type { ModelSpec } from '../model/spec.ts';
+import type { WeightSource } from '../weights/weight-source.ts';
+
+/** Tokens of one physical K/V block. */
+export const BLOCK_TOKENS = 32;
+
+/**
+ * New tokens of several sequences, flat. Sequence i owns rows `rowStarts[i] … rowStarts[i + 1] - 1` of
+ * `tokens`, at positions from `starts[i]` on; its K/V history and its new K/V rows live in the physical
+ * blocks `blocks[blockStarts[i] … blockStarts[i + 1] - 1]`: position p is row `p % 32` of block `p / 32`.
+ */
+export interface Batch {
+  readonly tokens: Int32Array;
+  readonly rowStarts: Int32Array;
+  readonly starts: Int32Array;
+  readonly blocks: Int32Array;
+  readonly blockStarts: Int32Array;
+  /** Rows of `tokens`, ascending, whose logits are wanted. */
+  readonly logitRows: Int32Array;
+}
+
+export interface StepResult {
+  /** `logitRows.length * vocabSize` values; valid until the next step. */
+  readonly logits: Float32Array;
+}
+
+export interface Backend {
+  readonly name: 'reference' | 'cpu';
+  readonly blockCount: number;
+  /** Runs one forward pass. Steps never overlap: await one before the next. */
+  step(batch: Batch): Promise<StepResult>;
+  /** Copies whole blocks in every layer: pairs of (from, to). */
+  copyBlocks(pairs: Int32Array): void;
+  close(): void;
+}
+
+export type KvType = 'f16' | 'q8';
+
+export interface BackendOptions {
+  readonly blockCount: number;
+  /** Called with the share of weights loaded, 0 to 1. */
+  readonly onProgress?: (share: number) => void;
+}
+
+export type CreateBackend = (
+  spec: ModelSpec,
+  weights: WeightSource,
+  options: BackendOptions,
+) => Promise<Backend>;
