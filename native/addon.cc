@@ -1,0 +1,358 @@
+// The Node-API surface: builds a Model from JavaScript and runs its steps off the JavaScript thread.
+// src/compute/cpu/binding.ts is the only caller; it validates, this copies to plain structs.
+
+#include <memory>
+
+#include "dispatch.h"
+#include "model.h"
+#include "napi-values.h"
+#include "probe.h"
+
+namespace chairlift {
+
+namespace {
+
+/** What JavaScript holds: matrices being filled are addressed by number. */
+struct Handle {
+  std::shared_ptr<Model> model;
+  std::vector<std::shared_ptr<Matrix>> matrices;
+  bool stepping = false;
+};
+
+Handle& toHandle(napi_env env, napi_value value) {
+  void* data;
+  check(napi_get_value_external(env, value, &data), "expected a model handle");
+  Handle& handle = *static_cast<Handle*>(data);
+  if (!handle.model) throw ScriptError("native addon: the model is closed");
+  if (handle.stepping) throw ScriptError("native addon: a step is still running");
+  return handle;
+}
+
+std::vector<float> padded(const TypedArray<float>& values) {
+  std::vector<float> copy(roundUp16(values.length), 0.0f);
+  std::copy(values.data, values.data + values.length, copy.begin());
+  return copy;
+}
+
+ModelShape readShape(napi_env env, napi_value object) {
+  const auto number = [&](const char* name) { return toNumber(env, property(env, object, name)); };
+  const auto text = [&](const char* name) { return toString(env, property(env, object, name)); };
+  ModelShape shape;
+  shape.hiddenSize = int(number("hiddenSize"));
+  shape.headCount = int(number("headCount"));
+  shape.kvHeadCount = int(number("kvHeadCount"));
+  shape.headSize = int(number("headSize"));
+  shape.ffnSize = int(number("ffnSize"));
+  shape.vocabSize = int(number("vocabSize"));
+  shape.blockCount = int(number("blockCount"));
+  shape.normEpsilon = float(number("normEpsilon"));
+  shape.embeddingScale = float(number("embeddingScale"));
+  shape.attentionScale = float(number("attentionScale"));
+  shape.attentionSoftcap = float(number("attentionSoftcap"));
+  shape.logitSoftcap = float(number("logitSoftcap"));
+  shape.activation = text("activation") == "silu" ? Activation::Silu : Activation::GeluTanh;
+  shape.kvType = text("kvType") == "q8" ? KvType::Q8 : KvType::F16;
+  if (shape.headSize > maxHeadSize) throw ScriptError("native addon: heads of more than 1,024 values");
+  return shape;
+}
+
+const KernelTable& chooseKernels(const std::string& name) {
+  if (name.empty()) return *bestKernels();
+  const KernelTable* table = findKernels(name.c_str());
+  if (!table) throw ScriptError("native addon: this machine has no kernels named " + name);
+  return *table;
+}
+
+/** create(shape, layerCount, threads, isa): handle */
+napi_value create(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    auto handle = std::make_unique<Handle>();
+    handle->model = std::make_shared<Model>(readShape(env, args[0]), toInt(env, args[1]),
+                                            chooseKernels(toString(env, args[3])), toInt(env, args[2]));
+    napi_value external;
+    check(napi_create_external(
+              env, handle.get(), [](napi_env, void* data, void*) { delete static_cast<Handle*>(data); }, nullptr,
+              &external),
+          "cannot make a handle");
+    handle.release();
+    return external;
+  });
+}
+
+/** addRope(handle, inverseFrequencies: Float64Array, magnitude) */
+napi_value addRope(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    const auto values = toTypedArray<double>(env, args[1], napi_float64_array, "inverseFrequencies");
+    toHandle(env, args[0]).model->ropes.push_back({values.copy(), float(toNumber(env, args[2]))});
+    return undefinedValue(env);
+  });
+}
+
+/** setLayer(handle, layer, rope, window) */
+napi_value setLayer(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    Layer& layer = toHandle(env, args[0]).model->layers.at(size_t(toInt(env, args[1])));
+    layer.rope = toInt(env, args[2]);
+    layer.window = toInt(env, args[3]);
+    return undefinedValue(env);
+  });
+}
+
+std::vector<float>& findNorm(Model& model, int layer, const std::string& role) {
+  if (role == "finalNorm") return model.finalNorm;
+  Layer& at = model.layers.at(size_t(layer));
+  if (role == "attentionNorm") return at.attentionNorm;
+  if (role == "queryNorm") return at.queryNorm;
+  if (role == "keyNorm") return at.keyNorm;
+  if (role == "attentionPostNorm") return at.attentionPostNorm;
+  if (role == "ffnNorm") return at.ffnNorm;
+  if (role == "ffnPostNorm") return at.ffnPostNorm;
+  throw ScriptError("native addon: no norm named " + role);
+}
+
+/** setNorm(handle, layer, role, weights: Float32Array) */
+napi_value setNorm(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    Model& model = *toHandle(env, args[0]).model;
+    findNorm(model, toInt(env, args[1]), toString(env, args[2])) = padded(toFloatArray(env, args[3], "weights"));
+    return undefinedValue(env);
+  });
+}
+
+/** addMatrix(handle, type, outputs, inputs): number */
+napi_value addMatrix(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    Handle& handle = toHandle(env, args[0]);
+    const std::string type = toString(env, args[1]);
+    const SourceFormat* format = findFormat(type.c_str());
+    if (!format) throw ScriptError("native addon: no tensor type named " + type);
+    const int inputs = toInt(env, args[3]);
+    if (inputs % format->blockSize != 0) throw ScriptError("native addon: rows of broken blocks");
+    handle.matrices.push_back(std::make_shared<Matrix>(*format, toInt(env, args[2]), inputs));
+    return fromNumber(env, double(handle.matrices.size() - 1));
+  });
+}
+
+/** packRows(handle, matrix, firstRow, count, bytes: Uint8Array) */
+napi_value packRows(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 5);
+    Handle& handle = toHandle(env, args[0]);
+    Matrix& matrix = *handle.matrices.at(size_t(toInt(env, args[1])));
+    const int firstRow = toInt(env, args[2]), count = toInt(env, args[3]);
+    const auto bytes = toByteArray(env, args[4], "bytes");
+    if (firstRow % panelColumns != 0 || firstRow + count > matrix.packed().outputs ||
+        bytes.length < size_t(count) * matrix.rowBytes()) {
+      throw ScriptError("native addon: rows outside the matrix");
+    }
+    handle.model->pack(matrix, firstRow, bytes.data, count);
+    return undefinedValue(env);
+  });
+}
+
+Linear& findLinear(Model& model, int layer, const std::string& role) {
+  if (role == "head") return model.head;
+  Layer& at = model.layers.at(size_t(layer));
+  if (role == "qkv") return at.qkv;
+  if (role == "output") return at.output;
+  if (role == "gateUp") return at.gateUp;
+  if (role == "down") return at.down;
+  throw ScriptError("native addon: no linear named " + role);
+}
+
+/** attach(handle, matrix, layer, role, offset, bias: Float32Array): the matrix joins a linear, or is the embedding. */
+napi_value attach(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 6);
+    Handle& handle = toHandle(env, args[0]);
+    const auto matrix = handle.matrices.at(size_t(toInt(env, args[1])));
+    const std::string role = toString(env, args[3]);
+    if (role == "embedding") {
+      handle.model->embedding = matrix;
+    } else {
+      Linear& linear = findLinear(*handle.model, toInt(env, args[2]), role);
+      linear.parts.push_back({matrix, padded(toFloatArray(env, args[5], "bias")), toInt(env, args[4])});
+    }
+    return undefinedValue(env);
+  });
+}
+
+/** A step under way: everything it needs, held until the promise settles. */
+struct StepWork {
+  std::shared_ptr<Model> model;
+  Handle* handle;
+  napi_ref handleReference = nullptr, logitsReference = nullptr;
+  StepInput input;
+  float* logits;
+  std::string error;
+  napi_deferred deferred;
+  napi_async_work work;
+};
+
+void executeStep(napi_env, void* data) {
+  StepWork& step = *static_cast<StepWork*>(data);
+  try {
+    step.model->step(step.input, step.logits);
+  } catch (const std::exception& error) {
+    step.error = error.what();
+  }
+}
+
+void completeStep(napi_env env, napi_status, void* data) {
+  std::unique_ptr<StepWork> step(static_cast<StepWork*>(data));
+  step->handle->stepping = false;
+  napi_delete_reference(env, step->handleReference);
+  napi_delete_reference(env, step->logitsReference);
+  napi_delete_async_work(env, step->work);
+  napi_value value;
+  if (step->error.empty()) {
+    napi_get_undefined(env, &value);
+    napi_resolve_deferred(env, step->deferred, value);
+  } else {
+    napi_value message;
+    napi_create_string_utf8(env, step->error.c_str(), NAPI_AUTO_LENGTH, &message);
+    napi_create_error(env, nullptr, message, &value);
+    napi_reject_deferred(env, step->deferred, value);
+  }
+}
+
+/** step(handle, tokens, rowStarts, starts, blocks, blockStarts, logitRows, logits: Float32Array): Promise<void> */
+napi_value step(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 8);
+    Handle& handle = toHandle(env, args[0]);
+    auto step = std::make_unique<StepWork>();
+    step->model = handle.model;
+    step->handle = &handle;
+    step->input = {toInt32Array(env, args[1], "tokens").copy(),      toInt32Array(env, args[2], "rowStarts").copy(),
+                   toInt32Array(env, args[3], "starts").copy(),      toInt32Array(env, args[4], "blocks").copy(),
+                   toInt32Array(env, args[5], "blockStarts").copy(), toInt32Array(env, args[6], "logitRows").copy()};
+    const auto logits = toFloatArray(env, args[7], "logits");
+    if (logits.length < step->input.logitRows.size() * size_t(handle.model->shape.vocabSize)) {
+      throw ScriptError("native addon: too little room for the logits");
+    }
+    step->logits = logits.data;
+    napi_value promise, name;
+    check(napi_create_string_utf8(env, "chairlift.step", NAPI_AUTO_LENGTH, &name), "cannot name the step");
+    check(napi_create_async_work(env, nullptr, name, executeStep, completeStep, step.get(), &step->work),
+          "cannot start a step");
+    check(napi_create_promise(env, &step->deferred, &promise), "cannot make a promise");
+    check(napi_create_reference(env, args[0], 1, &step->handleReference), "cannot hold the model");
+    check(napi_create_reference(env, args[7], 1, &step->logitsReference), "cannot hold the logits");
+    check(napi_queue_async_work(env, step->work), "cannot queue a step");
+    handle.stepping = true;
+    step.release();
+    return promise;
+  });
+}
+
+/** copyBlocks(handle, pairs: Int32Array) */
+napi_value copyBlocks(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    Model& model = *toHandle(env, args[0]).model;
+    const auto pairs = toInt32Array(env, args[1], "pairs");
+    for (size_t i = 0; i < pairs.length; i++) {
+      if (pairs.data[i] < 0 || pairs.data[i] >= model.shape.blockCount) throw ScriptError("native addon: no such block");
+    }
+    for (size_t i = 0; i + 1 < pairs.length; i += 2) model.copyBlock(pairs.data[i], pairs.data[i + 1]);
+    return undefinedValue(env);
+  });
+}
+
+/** destroy(handle): gives the memory back now rather than when the handle is collected. */
+napi_value destroy(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 1);
+    Handle& handle = toHandle(env, args[0]);
+    handle.matrices.clear();
+    handle.model.reset();
+    return undefinedValue(env);
+  });
+}
+
+/** kernels(): names of the kernel tables this machine runs, slowest first */
+napi_value kernels(napi_env env, napi_callback_info) {
+  return guarded(env, [&] {
+    napi_value list;
+    check(napi_create_array(env, &list), "cannot make a list");
+    uint32_t index = 0;
+    for (const KernelTable* table : availableKernels()) {
+      napi_value name;
+      check(napi_create_string_utf8(env, table->name, NAPI_AUTO_LENGTH, &name), "cannot make a name");
+      check(napi_set_element(env, list, index++, name), "cannot fill a list");
+    }
+    return list;
+  });
+}
+
+/** multiply(isa, type, weights: Uint8Array, outputs, inputs, x: Float32Array, out: Float32Array): one product, for tests */
+napi_value multiply(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 7);
+    const std::string type = toString(env, args[1]);
+    const SourceFormat* format = findFormat(type.c_str());
+    if (!format) throw ScriptError("native addon: no tensor type named " + type);
+    const auto x = toFloatArray(env, args[5], "x"), out = toFloatArray(env, args[6], "out");
+    const auto weights = toByteArray(env, args[2], "weights");
+    probeMultiply(chooseKernels(toString(env, args[0])), *format, weights.data, toInt(env, args[3]),
+                  toInt(env, args[4]), x.data, x.length, out.data);
+    return undefinedValue(env);
+  });
+}
+
+/** timeMultiply(isa, type, outputs, inputs, rows, threads, repeats): seconds per product */
+napi_value timeMultiply(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 7);
+    const SourceFormat* format = findFormat(toString(env, args[1]).c_str());
+    if (!format) throw ScriptError("native addon: no such tensor type");
+    const ProductTiming timing =
+        probeTime(chooseKernels(toString(env, args[0])), *format, toInt(env, args[2]), toInt(env, args[3]),
+                  toInt(env, args[4]), toInt(env, args[5]), toInt(env, args[6]));
+    napi_value result;
+    check(napi_create_object(env, &result), "cannot make an object");
+    check(napi_set_named_property(env, result, "seconds", fromNumber(env, timing.seconds)), "seconds");
+    check(napi_set_named_property(env, result, "bytes", fromNumber(env, double(timing.bytes))), "bytes");
+    return result;
+  });
+}
+
+/** readBandwidth(threads, megabytes): bytes per second */
+napi_value readBandwidth(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    return fromNumber(env, probeReadBandwidth(toInt(env, args[0]), size_t(toInt(env, args[1])) << 20));
+  });
+}
+
+}  // namespace
+
+}  // namespace chairlift
+
+NAPI_MODULE_INIT() {
+  using namespace chairlift;
+  const struct {
+    const char* name;
+    napi_callback call;
+  } functions[] = {
+      {"create", create},         {"addRope", addRope},         {"setLayer", setLayer},
+      {"setNorm", setNorm},       {"addMatrix", addMatrix},     {"packRows", packRows},
+      {"attach", attach},         {"step", step},               {"copyBlocks", copyBlocks},
+      {"destroy", destroy},       {"kernels", kernels},         {"multiply", multiply},
+      {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
+  };
+  for (const auto& function : functions) {
+    napi_value value;
+    if (napi_create_function(env, function.name, NAPI_AUTO_LENGTH, function.call, nullptr, &value) != napi_ok ||
+        napi_set_named_property(env, exports, function.name, value) != napi_ok) {
+      return nullptr;
+    }
+  }
+  return exports;
+}

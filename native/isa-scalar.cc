@@ -1,0 +1,18 @@
+// The kernels compiled for scalar. See kernels.h.
+
+#include "vec-scalar.h"
+//
+#include "codes-scalar.h"
+#include "vec-math.h"
+//
+#include "kernels-attention.h"
+#include "kernels-matrix.h"
+#include "kernels-rows.h"
+
+namespace chairlift {
+
+const KernelTable scalarKernels = {
+    "scalar", multiply, rmsNorm, quantize, gateUp, rotate, addTo, softcapInPlace, storeKv, attend,
+};
+
+}  // namespace chairlift

@@ -1,0 +1,169 @@
+// Matrix products over packed panels. One lane is one output column; the sum over inputs runs in one fixed
+// order whatever the number of rows, so a row's result never depends on its neighbours.
+// Include after the ISA's vec-*.h and codes-*.h.
+#pragma once
+
+#include "kernels.h"
+
+namespace {
+
+using namespace chairlift;
+
+// A group's 32 inputs as eight Codes of 16 columns x 4 inputs.
+constexpr int codesPerGroup = groupInputs / 4;
+
+template <Encoding encoding>
+inline const uint8_t* loadGroup(const uint8_t* from, Codes (&codes)[codesPerGroup]) {
+  if constexpr (encoding == Encoding::Byte) {
+    for (int q = 0; q < 8; q++) codes[q] = loadBytes(from + q * 64);
+    return from + 8 * 64;
+  } else {
+    for (int q = 0; q < 4; q++) {
+      loadNibbles(from + q * 64, codes[q], codes[q + 4]);
+      if constexpr (encoding == Encoding::Codebook) {
+        codes[q] = lookUp(codes[q]);
+        codes[q + 4] = lookUp(codes[q + 4]);
+      }
+    }
+    return from + 4 * 64;
+  }
+}
+
+inline Vec loadScales(const uint8_t* from, bool half, size_t group) {
+  return half ? Vec::loadF16((const uint16_t*)from + group * panelColumns)
+              : Vec::load((const float*)from + group * panelColumns);
+}
+
+/** Accumulates `rows` rows against one panel of a quantized matrix. */
+template <Encoding encoding, int scaleInputs, int rows>
+inline void multiplyCodes(const PackedMatrix& matrix, const uint8_t* panel, const Activations& x, int firstRow,
+                          Vec (&total)[rows]) {
+  constexpr int parts = groupInputs / scaleInputs;
+  constexpr int codesPerPart = codesPerGroup / parts;
+  const int groups = matrix.inputs / groupInputs;
+  const int32_t sumFactor = codeSumFactor(encoding, matrix.zero);
+  const size_t scaleStride = x.codeStride / groupInputs, sumStride = x.codeStride / 16;
+  const int8_t* inputs = x.codes + size_t(firstRow) * x.codeStride;
+  const float* scales = x.scales + size_t(firstRow) * scaleStride;
+  const int32_t* sums = x.sums + size_t(firstRow) * sumStride;
+  const uint8_t* codesAt = panel;
+
+  for (int g = 0; g < groups; g++) {
+    Codes codes[codesPerGroup];
+    codesAt = loadGroup<encoding>(codesAt, codes);
+    for (int part = 0; part < parts; part++) {
+      const size_t scaleGroup = size_t(g) * parts + size_t(part);
+      int32_t inputSum[rows];
+      Sums dots[rows];
+      for (int r = 0; r < rows; r++) {
+        const int32_t* rowSums = sums + size_t(r) * sumStride + 2 * size_t(g);
+        inputSum[r] = parts == 1 ? rowSums[0] + rowSums[1] : rowSums[part];
+        dots[r] = Sums::set(sumFactor * inputSum[r]);
+      }
+      for (int q = part * codesPerPart; q < (part + 1) * codesPerPart; q++) {
+        for (int r = 0; r < rows; r++) {
+          dots[r] = addDot<encoding>(dots[r], codes[q], inputs + size_t(r) * x.codeStride + g * 32 + q * 4);
+        }
+      }
+      const Vec weightScale = loadScales(panel + matrix.scaleOffset, matrix.scaleF16, scaleGroup);
+      for (int r = 0; r < rows; r++) {
+        const Vec scale = weightScale * Vec::set(scales[size_t(r) * scaleStride + size_t(g)]);
+        total[r] = fma(toVec(dots[r]), scale, total[r]);
+      }
+      if (matrix.hasMinimum) {
+        const Vec minimum = loadScales(panel + matrix.minimumOffset, matrix.scaleF16, scaleGroup);
+        for (int r = 0; r < rows; r++) {
+          const float inputScale = scales[size_t(r) * scaleStride + size_t(g)];
+          total[r] = fma(minimum, Vec::set(inputScale * float(inputSum[r])), total[r]);
+        }
+      }
+    }
+  }
+}
+
+template <Encoding encoding, int rows>
+inline void multiplyFloats(const PackedMatrix& matrix, const uint8_t* panel, const Activations& x, int firstRow,
+                           Vec (&total)[rows]) {
+  const float* inputs = x.values + size_t(firstRow) * x.valueStride;
+  for (int k = 0; k < matrix.inputs; k++) {
+    Vec weights;
+    if constexpr (encoding == Encoding::F32) weights = Vec::load((const float*)panel + k * panelColumns);
+    else if constexpr (encoding == Encoding::F16) weights = Vec::loadF16((const uint16_t*)panel + k * panelColumns);
+    else weights = Vec::loadBf16((const uint16_t*)panel + k * panelColumns);
+    for (int r = 0; r < rows; r++) {
+      total[r] = fma(Vec::set(inputs[size_t(r) * x.valueStride + size_t(k)]), weights, total[r]);
+    }
+  }
+}
+
+inline void storeColumns(Vec value, const float* bias, float* to, int columns) {
+  if (bias) value = value + Vec::load(bias);
+  if (columns >= panelColumns) return value.store(to);
+  float lanes[panelColumns];
+  value.store(lanes);
+  memcpy(to, lanes, size_t(columns) * sizeof(float));
+}
+
+template <Encoding encoding, int scaleInputs, int rows>
+inline void multiplyTile(const PackedMatrix& matrix, const Activations& x, int firstRow, int panel,
+                         const float* bias, float* out, size_t outStride) {
+  Vec total[rows];
+  for (Vec& row : total) row = Vec::zero();
+  const uint8_t* data = matrix.panels + size_t(panel) * matrix.panelBytes;
+  if constexpr (scaleInputs == 0) multiplyFloats<encoding, rows>(matrix, data, x, firstRow, total);
+  else multiplyCodes<encoding, scaleInputs, rows>(matrix, data, x, firstRow, total);
+  const int column = panel * panelColumns;
+  for (int r = 0; r < rows; r++) {
+    storeColumns(total[r], bias ? bias + column : nullptr, out + size_t(firstRow + r) * outStride + column,
+                 matrix.outputs - column);
+  }
+}
+
+/** Takes rows in tiles of `rowTile`, the rest in ever smaller ones, panel by panel so that a panel stays cached. */
+template <Encoding encoding, int scaleInputs>
+void multiplyPanels(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
+                    const float* bias, float* out, size_t outStride) {
+  for (int panel = firstPanel; panel < endPanel; panel++) {
+    int row = 0;
+    for (; row + rowTile <= x.rows; row += rowTile) {
+      multiplyTile<encoding, scaleInputs, rowTile>(matrix, x, row, panel, bias, out, outStride);
+    }
+    if constexpr (rowTile > 4) {
+      if (row + 4 <= x.rows) {
+        multiplyTile<encoding, scaleInputs, 4>(matrix, x, row, panel, bias, out, outStride);
+        row += 4;
+      }
+    }
+    if constexpr (rowTile > 2) {
+      if (row + 2 <= x.rows) {
+        multiplyTile<encoding, scaleInputs, 2>(matrix, x, row, panel, bias, out, outStride);
+        row += 2;
+      }
+    }
+    for (; row < x.rows; row++) {
+      multiplyTile<encoding, scaleInputs, 1>(matrix, x, row, panel, bias, out, outStride);
+    }
+  }
+}
+
+void multiply(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
+              float* out, size_t outStride) {
+  using Multiply = void (*)(const PackedMatrix&, const Activations&, int, int, const float*, float*, size_t);
+  const bool fine = matrix.scaleInputs == 16;
+  Multiply run = nullptr;
+  switch (matrix.encoding) {
+    case Encoding::F32: run = multiplyPanels<Encoding::F32, 0>; break;
+    case Encoding::F16: run = multiplyPanels<Encoding::F16, 0>; break;
+    case Encoding::BF16: run = multiplyPanels<Encoding::BF16, 0>; break;
+    case Encoding::Byte:
+      run = fine ? multiplyPanels<Encoding::Byte, 16> : multiplyPanels<Encoding::Byte, 32>;
+      break;
+    case Encoding::Nibble:
+      run = fine ? multiplyPanels<Encoding::Nibble, 16> : multiplyPanels<Encoding::Nibble, 32>;
+      break;
+    case Encoding::Codebook: run = multiplyPanels<Encoding::Codebook, 32>; break;
+  }
+  run(matrix, x, firstPanel, endPanel, bias, out, outStride);
+}
+
+}  // namespace

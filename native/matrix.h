@@ -1,0 +1,35 @@
+// A weight matrix in memory: owns the packed panels and fills them row by row from a file's encoding.
+#pragma once
+
+#include "kernels.h"
+#include "page-buffer.h"
+#include "source-format.h"
+
+namespace chairlift {
+
+class Matrix {
+ public:
+  Matrix(const SourceFormat& format, int outputs, int inputs);
+
+  const PackedMatrix& packed() const { return packed_; }
+  int panels() const { return (packed_.outputs + panelColumns - 1) / panelColumns; }
+  size_t rowBytes() const { return format_.rowBytes(packed_.inputs); }
+  size_t bytes() const { return memory_.bytes(); }
+
+  /** Packs one panel from its rows, the first of which starts at `rows`; `count` is 16 but for the last panel. */
+  void packPanel(int panel, const uint8_t* rows, int count);
+  /** The weights of one output as floats. */
+  void unpackRow(int output, float* to) const;
+
+ private:
+  void packFloats(uint8_t* panel, const uint8_t* rows, int count) const;
+  void packCodes(uint8_t* panel, const uint8_t* rows, int count) const;
+  void storeScale(uint8_t* at, size_t index, float value) const;
+  float loadScale(const uint8_t* at, size_t index) const;
+
+  const SourceFormat& format_;
+  PackedMatrix packed_;
+  PageBuffer memory_;
+};
+
+}  // namespace chairlift

@@ -1,0 +1,48 @@
+// Zeroed memory straight from the system: pages are committed when first touched, huge ones where allowed.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+namespace chairlift {
+
+class PageBuffer {
+ public:
+  PageBuffer() = default;
+  explicit PageBuffer(size_t bytes) : bytes_(bytes) {
+    if (bytes == 0) return;
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<uint8_t*>(memory);
+#ifdef MADV_HUGEPAGE
+    madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+  }
+  PageBuffer(PageBuffer&& other) noexcept { swap(other); }
+  PageBuffer& operator=(PageBuffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  PageBuffer(const PageBuffer&) = delete;
+  ~PageBuffer() {
+    if (data_) munmap(data_, bytes_);
+  }
+
+  uint8_t* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void swap(PageBuffer& other) {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+
+  uint8_t* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace chairlift

@@ -1,0 +1,119 @@
+// See probe.h.
+
+#include "probe.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "matrix.h"
+#include "page-buffer.h"
+#include "thread-pool.h"
+
+namespace chairlift {
+
+namespace {
+
+/** Rows of activations with their int8 form. */
+struct Input {
+  Input(const KernelTable& kernels, const float* from, int rows, int inputs)
+      : values(from, from + size_t(rows) * size_t(inputs)),
+        codes(size_t(rows) * size_t(inputs)),
+        scales(size_t(rows) * size_t(inputs / groupInputs)),
+        sums(size_t(rows) * size_t(inputs / 16)),
+        view{rows, values.data(), size_t(inputs), codes.data(), size_t(inputs), scales.data(), sums.data()} {
+    if (inputs % groupInputs != 0) return;
+    for (size_t row = 0; row < size_t(rows); row++) {
+      const size_t at = row * size_t(inputs);
+      kernels.quantize(&values[at], inputs, &codes[at], &scales[at / groupInputs], &sums[at / 16]);
+    }
+  }
+  std::vector<float> values;
+  std::vector<int8_t> codes;
+  std::vector<float> scales;
+  std::vector<int32_t> sums;
+  Activations view;
+};
+
+void packAll(Matrix& matrix, const uint8_t* weights) {
+  for (int panel = 0; panel < matrix.panels(); panel++) {
+    const int row = panel * panelColumns;
+    matrix.packPanel(panel, weights + size_t(row) * matrix.rowBytes(),
+                     std::min(panelColumns, matrix.packed().outputs - row));
+  }
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void probeMultiply(const KernelTable& kernels, const SourceFormat& format, const uint8_t* weights, int outputs,
+                   int inputs, const float* x, size_t xLength, float* out) {
+  Matrix matrix(format, outputs, inputs);
+  packAll(matrix, weights);
+  const Input input(kernels, x, int(xLength / size_t(inputs)), inputs);
+  kernels.multiply(matrix.packed(), input.view, 0, matrix.panels(), nullptr, out, size_t(outputs));
+}
+
+ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, int outputs, int inputs, int rows,
+                        int threads, int repeats) {
+  Matrix matrix(format, outputs, inputs);
+  // The same pseudo-random panel everywhere: speed does not depend on the values.
+  std::vector<uint8_t> weights(matrix.rowBytes() * panelColumns);
+  uint32_t state = 1;
+  for (uint8_t& byte : weights) byte = uint8_t((state = state * 1664525u + 1013904223u) >> 28);
+  for (int panel = 0; panel < matrix.panels(); panel++) {
+    matrix.packPanel(panel, weights.data(), std::min(panelColumns, outputs - panel * panelColumns));
+  }
+  std::vector<float> x(size_t(rows) * size_t(inputs));
+  for (size_t i = 0; i < x.size(); i++) x[i] = float(int(i % 17) - 8) / 8.0f;
+  const Input input(kernels, x.data(), rows, inputs);
+  std::vector<float> out(size_t(rows) * size_t(outputs));
+  ThreadPool pool(threads);
+  std::vector<double> times;
+  for (int i = 0; i < repeats; i++) {
+    const double start = now();
+    pool.run([&](Worker& worker) {
+      worker.forEach(matrix.panels(), 4, [&](int begin, int end) {
+        kernels.multiply(matrix.packed(), input.view, begin, end, nullptr, out.data(), size_t(outputs));
+      });
+    });
+    times.push_back(now() - start);
+  }
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], matrix.bytes()};
+}
+
+double probeReadBandwidth(int threads, size_t bytes) {
+  PageBuffer buffer(bytes);
+  uint64_t* words = reinterpret_cast<uint64_t*>(buffer.data());
+  const int pieceWords = 1 << 17;
+  const int pieces = int(bytes / sizeof(uint64_t) / size_t(pieceWords));
+  ThreadPool pool(threads);
+  std::vector<uint64_t> sums(size_t(pool.threads()) * 8);
+  const auto sweep = [&](bool write) {
+    pool.run([&](Worker& worker) {
+      worker.forEach(pieces, 1, [&](int begin, int end) {
+        uint64_t sum = 0;
+        for (size_t i = size_t(begin) * pieceWords; i < size_t(end) * pieceWords; i++) {
+          if (write) words[i] = i;
+          else sum += words[i];
+        }
+        sums[size_t(worker.index()) * 8] += sum;
+      });
+    });
+  };
+  sweep(true);
+  double best = 0;
+  for (int i = 0; i < 5; i++) {
+    const double start = now();
+    sweep(false);
+    best = std::max(best, double(bytes) / (now() - start));
+  }
+  // The sums are used, so that no pass can be left out.
+  return sums[0] == 1 ? 0 : best;
+}
+
+}  // namespace chairlift

@@ -1,0 +1,47 @@
+// Functions of a Vec, from its operators alone: the same bits on every ISA.
+// Include after the ISA's vec-*.h.
+#pragma once
+
+namespace {
+
+/** e^x to about one unit in the last place; inputs beyond float32's range are clamped to it, NaN stays NaN. */
+inline Vec exponential(Vec x) {
+  // The operand order matters: min and max return the second operand where one is NaN.
+  x = max(Vec::set(-87.0f), min(Vec::set(88.0f), x));
+  const Vec n = round(x * Vec::set(1.44269504f));
+  // x - n ln2, with ln2 in two parts so that the first product is exact.
+  Vec r = fma(n, Vec::set(-0.693359375f), x);
+  r = fma(n, Vec::set(2.12194440e-4f), r);
+  Vec p = Vec::set(1.9875691500e-4f);
+  p = fma(p, r, Vec::set(1.3981999507e-3f));
+  p = fma(p, r, Vec::set(8.3334519073e-3f));
+  p = fma(p, r, Vec::set(4.1665795894e-2f));
+  p = fma(p, r, Vec::set(1.6666665459e-1f));
+  p = fma(p, r, Vec::set(5.0000001201e-1f));
+  p = fma(p, r * r, r) + Vec::set(1.0f);
+  return p * powerOfTwo(n);
+}
+
+inline Vec sigmoid(Vec x) {
+  const Vec one = Vec::set(1.0f);
+  return one / (one + exponential(Vec::zero() - x));
+}
+
+inline Vec silu(Vec x) { return x * sigmoid(x); }
+
+/** The tanh form of GELU: 0.5 x (1 + tanh u) is x sigmoid(2u). */
+inline Vec geluTanh(Vec x) {
+  const Vec cubic = fma(x * x * x, Vec::set(0.044715f), x);
+  return x * sigmoid(cubic * Vec::set(1.5957691216f));
+}
+
+inline Vec hyperbolicTangent(Vec x) {
+  const Vec one = Vec::set(1.0f);
+  return one - Vec::set(2.0f) / (exponential(x + x) + one);
+}
+
+inline Vec softcap(Vec x, float cap) {
+  return Vec::set(cap) * hyperbolicTangent(x / Vec::set(cap));
+}
+
+}  // namespace

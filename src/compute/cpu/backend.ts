@@ -1,0 +1,106 @@
+// The `cpu` backend: the Backend contract over the C++ addon.
+
+import { availableParallelism } from 'node:os';
+import type { ModelSpec } from '../../model/spec.ts';
+import type { WeightSource } from '../../weights/weight-source.ts';
+import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
+import { checkBatch } from '../batch.ts';
+import type { Addon, ModelHandle, NativeShape } from './binding.ts';
+import { uploadModel } from './upload.ts';
+
+export interface CpuOptions extends BackendOptions {
+  readonly threads?: number;
+  readonly kvType?: KvType;
+  /** Kernels to use rather than the fastest; all give the same bits. */
+  readonly isa?: string;
+}
+
+export async function createCpuBackend(
+  addon: Addon,
+  spec: ModelSpec,
+  weights: WeightSource,
+  options: CpuOptions,
+): Promise<Backend> {
+  const threads = options.threads ?? availableParallelism();
+  const handle = addon.create(nativeShape(spec, options), spec.layers.length, threads, options.isa ?? '');
+  try {
+    await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
+  } catch (error) {
+    addon.destroy(handle);
+    throw error;
+  }
+  return new CpuBackend(addon, handle, spec, options.blockCount);
+}
+
+class CpuBackend implements Backend {
+  readonly name = 'cpu';
+  readonly blockCount: number;
+  readonly #addon: Addon;
+  readonly #handle: ModelHandle;
+  readonly #spec: ModelSpec;
+  #logits = new Float32Array(0);
+  #running: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(addon: Addon, handle: ModelHandle, spec: ModelSpec, blockCount: number) {
+    this.#addon = addon;
+    this.#handle = handle;
+    this.#spec = spec;
+    this.blockCount = blockCount;
+  }
+
+  async step(batch: Batch): Promise<StepResult> {
+    if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
+    const { vocabSize, contextLength } = this.#spec;
+    checkBatch(batch, { blockCount: this.blockCount, vocabSize, contextLength });
+    const wanted = batch.logitRows.length * vocabSize;
+    if (this.#logits.length < wanted) this.#logits = new Float32Array(wanted);
+    this.#running = this.#addon.step(
+      this.#handle,
+      batch.tokens,
+      batch.rowStarts,
+      batch.starts,
+      batch.blocks,
+      batch.blockStarts,
+      batch.logitRows,
+      this.#logits,
+    );
+    try {
+      await this.#running;
+    } finally {
+      this.#running = undefined;
+      if (this.#closed) this.#addon.destroy(this.#handle);
+    }
+    return { logits: this.#logits.subarray(0, wanted) };
+  }
+
+  copyBlocks(pairs: Int32Array): void {
+    this.#addon.copyBlocks(this.#handle, pairs);
+  }
+
+  /** Gives the memory back, at once or as soon as the running step ends. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#running === undefined) this.#addon.destroy(this.#handle);
+  }
+}
+
+function nativeShape(spec: ModelSpec, options: CpuOptions): NativeShape {
+  return {
+    hiddenSize: spec.hiddenSize,
+    headCount: spec.headCount,
+    kvHeadCount: spec.kvHeadCount,
+    headSize: spec.headSize,
+    ffnSize: spec.ffnSize,
+    vocabSize: spec.vocabSize,
+    blockCount: options.blockCount,
+    normEpsilon: spec.normEpsilon,
+    embeddingScale: spec.embeddingScale,
+    attentionScale: spec.attentionScale,
+    attentionSoftcap: spec.attentionSoftcap ?? 0,
+    logitSoftcap: spec.logitSoftcap ?? 0,
+    activation: spec.activation,
+    kvType: options.kvType ?? 'f16',
+  };
+}
