@@ -1,0 +1,79 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { TensorType } from '../tensor-type.ts';
+import { dequantize } from './dequantize.ts';
+
+// Blocks of random bytes and their values by the Python packages gguf 0.19 (GGUF types) and mlx 0.32
+// (quantize and dequantize with float32 scales), all in base64. Scales are large, negative and subnormal.
+interface Vectors {
+  readonly gguf: Readonly<Record<string, { readonly blocks: string; readonly values: string }>>;
+  readonly mlx: Readonly<Record<string, MlxVector>>;
+}
+
+interface MlxVector {
+  readonly dtype: string;
+  readonly weight: string;
+  readonly scales: string;
+  readonly biases: string;
+  readonly values: string;
+}
+
+const vectors: Vectors = JSON.parse(
+  readFileSync(new URL('./dequantize.vectors.json', import.meta.url), 'utf8'),
+);
+
+function bytesOf(base64: string): Uint8Array {
+  return new Uint8Array(Buffer.from(base64, 'base64'));
+}
+
+function floatsOf(base64: string): Float32Array {
+  return new Float32Array(bytesOf(base64).buffer);
+}
+
+function dequantized(type: string, bytes: Uint8Array, count: number): Float32Array {
+  const out = new Float32Array(count);
+  dequantize(type as TensorType, bytes, out);
+  // The sign of a zero is of no consequence.
+  return out.map((value) => value + 0);
+}
+
+describe('dequantize', () => {
+  it.each(Object.entries(vectors.gguf))('%s blocks give the values of the gguf package', (type, vector) => {
+    const expected = floatsOf(vector.values).map((value) => value + 0);
+    expect(dequantized(type, bytesOf(vector.blocks), expected.length)).toEqual(expected);
+  });
+
+  it.each(Object.entries(vectors.mlx).filter(([, { dtype }]) => dtype === 'F32'))(
+    '%s groups give the values of mlx',
+    (type, vector) => {
+      const expected = floatsOf(vector.values);
+      const [scales, biases, packed] = [
+        floatsOf(vector.scales),
+        floatsOf(vector.biases),
+        bytesOf(vector.weight),
+      ];
+      const packedBytes = packed.length / scales.length;
+      const blocks = Array.from(scales, (scale, group) => [
+        new Uint8Array(Float32Array.of(scale, biases[group] ?? Number.NaN).buffer),
+        packed.subarray(group * packedBytes, (group + 1) * packedBytes),
+      ]);
+      const actual = dequantized(type, Buffer.concat(blocks.flat()), expected.length);
+      for (const [index, value] of expected.entries()) expect(actual[index]).toBeCloseTo(value, 7);
+    },
+  );
+
+  it('reads blocks at any byte offset of a larger buffer', () => {
+    for (const [type, vector] of Object.entries(vectors.gguf)) {
+      const blocks = bytesOf(vector.blocks);
+      const count = floatsOf(vector.values).length;
+      const shifted = new Uint8Array(blocks.length + 3);
+      shifted.set(blocks, 3);
+      expect(dequantized(type, shifted.subarray(3), count)).toEqual(dequantized(type, blocks, count));
+    }
+  });
+
+  it('refuses bytes that are not the values asked for', () => {
+    expect(() => dequantize('Q4_0', new Uint8Array(18), new Float32Array(31))).toThrow(RangeError);
+    expect(() => dequantize('Q4_0', new Uint8Array(17), new Float32Array(32))).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,45 @@
+// JSON objects from model files, whatever the bytes are.
+
+import { openFile } from './file-reader.ts';
+import { ModelFileError } from './model-file-error.ts';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+// Parsed JSON weighs up to twenty times its text. The largest real headers and indexes have a few MB.
+export const MAX_JSON_BYTES = 32 * 2 ** 20;
+
+export function readJsonFile(path: string): JsonObject {
+  const file = openFile(path);
+  try {
+    if (file.size > MAX_JSON_BYTES) {
+      throw jsonFault(path, 'size', `has ${file.size} bytes, above the limit of ${MAX_JSON_BYTES}`);
+    }
+    return parseJsonObject(file.readAt(0, file.size, 'text'), path, 'JSON');
+  } finally {
+    file.close();
+  }
+}
+
+export function parseJsonObject(bytes: Buffer, path: string, field: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw jsonFault(path, field, 'is not valid JSON');
+  }
+  if (isJsonObject(value)) return value;
+  throw jsonFault(path, field, 'is not a JSON object');
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function jsonFault(file: string, field: string, problem: string): ModelFileError {
+  return new ModelFileError({
+    file,
+    field,
+    problem,
+    remedy: 'The file is damaged: download or convert it again.',
+  });
+}

@@ -1,0 +1,148 @@
+// Safetensors: a JSON header of names, types, shapes and byte ranges before the bytes themselves. A model is
+// one file or several; entries of all kinds are checked here, and those of float types served as weights.
+
+import { type FileReader, openFile } from './file-reader.ts';
+import { isJsonObject, jsonFault, MAX_JSON_BYTES, parseJsonObject } from './json-file.ts';
+import { refuseLfsPointer } from './lfs-pointer.ts';
+import { ModelFileError, printable } from './model-file-error.ts';
+import { refuseOverlap, type StoredTensor, storedWeights } from './stored-weights.ts';
+import type { TensorType } from './tensor-type.ts';
+import type { WeightSource } from './weight-source.ts';
+
+export interface SafetensorsEntry {
+  readonly name: string;
+  readonly dtype: string;
+  /** Outermost dimension first. */
+  readonly shape: readonly number[];
+  readonly file: FileReader;
+  /** Of the first byte, from the start of the file. */
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+export interface Safetensors {
+  /** What errors about the whole model name: its file or index. */
+  readonly path: string;
+  readonly entries: ReadonlyMap<string, SafetensorsEntry>;
+  readonly files: readonly FileReader[];
+}
+
+const LENGTH_BYTES = 8;
+const METADATA_KEY = '__metadata__';
+
+const valueBytes: ReadonlyMap<string, number> = new Map([
+  ['F64', 8],
+  ['I64', 8],
+  ['U64', 8],
+  ['F32', 4],
+  ['I32', 4],
+  ['U32', 4],
+  ['F16', 2],
+  ['BF16', 2],
+  ['I16', 2],
+  ['U16', 2],
+  ['F8_E4M3', 1],
+  ['F8_E5M2', 1],
+  ['I8', 1],
+  ['U8', 1],
+  ['BOOL', 1],
+]);
+
+/** Opens the files and merges their tables; no tensor may occur twice. */
+export function openSafetensors(path: string, filePaths: readonly string[]): Safetensors {
+  const files: FileReader[] = [];
+  try {
+    const entries = new Map<string, SafetensorsEntry>();
+    for (const filePath of filePaths) {
+      const file = openFile(filePath);
+      files.push(file);
+      for (const entry of readEntries(file)) {
+        const other = entries.get(entry.name);
+        if (other !== undefined) throw jsonFault(filePath, entry.name, `is also in ${other.file.path}`);
+        entries.set(entry.name, entry);
+      }
+    }
+    return { path, entries, files };
+  } catch (error) {
+    for (const file of files) file.close();
+    throw error;
+  }
+}
+
+/** The float tensors; entries of other types stay in the file and are an error only when asked for. */
+export function floatWeights({ path, entries, files }: Safetensors): WeightSource {
+  const tensors = new Map<string, StoredTensor>();
+  for (const entry of entries.values()) {
+    const tensor = floatTensor(entry);
+    if (tensor !== undefined) tensors.set(entry.name, tensor);
+  }
+  return storedWeights(path, tensors, files, (name) => unusable(entries.get(name)));
+}
+
+export function floatTensor(entry: SafetensorsEntry): StoredTensor | undefined {
+  const type = floatType(entry.dtype);
+  if (type === undefined || entry.bytes === 0) return undefined;
+  const { name, shape, file, offset } = entry;
+  return { name, type, shape, file, offset };
+}
+
+export function floatType(dtype: string): Extract<TensorType, 'F32' | 'F16' | 'BF16'> | undefined {
+  return dtype === 'F32' || dtype === 'F16' || dtype === 'BF16' ? dtype : undefined;
+}
+
+/** Why an entry that exists is not among the weights. */
+export function unusable(entry: SafetensorsEntry | undefined): ModelFileError | undefined {
+  if (entry === undefined) return undefined;
+  return new ModelFileError({
+    file: entry.file.path,
+    field: entry.name,
+    problem:
+      entry.bytes === 0 ? 'holds no values' : `has the dtype ${printable(entry.dtype)}, which cannot be used`,
+    remedy: 'Use a model with weights in F32, F16 or BF16, an MLX-quantized one (4 or 8 bit), or a GGUF.',
+  });
+}
+
+function readEntries(file: FileReader): readonly SafetensorsEntry[] {
+  refuseLfsPointer(file);
+  const headerBytes = readHeaderLength(file);
+  const header = parseJsonObject(file.readAt(LENGTH_BYTES, headerBytes, 'header'), file.path, 'header');
+  const entries = Object.entries(header)
+    .filter(([name]) => name !== METADATA_KEY)
+    .map(([name, value]) => readEntry(file, LENGTH_BYTES + headerBytes, name, value));
+  refuseOverlap(
+    file.path,
+    entries.map(({ name, offset, bytes }) => ({ name, start: offset, end: offset + bytes })),
+  );
+  return entries;
+}
+
+function readHeaderLength(file: FileReader): number {
+  const length = file.readAt(0, LENGTH_BYTES, 'header length').readBigUInt64LE(0);
+  const limit = Math.min(file.size - LENGTH_BYTES, MAX_JSON_BYTES);
+  if (length <= BigInt(limit)) return Number(length);
+  throw jsonFault(file.path, 'header length', `is ${length}, where at most ${limit} bytes are possible`);
+}
+
+function readEntry(file: FileReader, dataStart: number, name: string, value: unknown): SafetensorsEntry {
+  if (!isJsonObject(value)) throw jsonFault(file.path, name, 'is not an object');
+  const { dtype, shape, data_offsets: range } = value;
+  if (typeof dtype !== 'string') throw jsonFault(file.path, name, 'has no dtype');
+  if (!isSizes(shape)) throw jsonFault(file.path, name, 'has no valid shape');
+  if (!isSizes(range) || range.length !== 2) throw jsonFault(file.path, name, 'has no valid data_offsets');
+
+  const [start = 0, end = 0] = range;
+  const dataBytes = file.size - dataStart;
+  if (start > end || end > dataBytes) {
+    throw jsonFault(file.path, name, `data_offsets [${start}, ${end}] leave the ${dataBytes} bytes of data`);
+  }
+  const expected = (valueBytes.get(dtype) ?? Number.NaN) * shape.reduce((product, size) => product * size, 1);
+  if (valueBytes.has(dtype) && expected !== end - start) {
+    const shown = `${dtype} [${shape.slice(0, 8).join(', ')}]`;
+    throw jsonFault(file.path, name, `${shown} takes ${expected} bytes, data_offsets span ${end - start}`);
+  }
+  return { name, dtype, shape, file, offset: dataStart + start, bytes: end - start };
+}
+
+function isSizes(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every((size) => Number.isSafeInteger(size) && size >= 0);
+}
