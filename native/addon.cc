@@ -63,6 +63,13 @@ const KernelTable& chooseKernels(const std::string& name) {
   return *table;
 }
 
+const SourceFormat& toFormat(napi_env env, napi_value value) {
+  const std::string type = toString(env, value);
+  const SourceFormat* format = findFormat(type.c_str());
+  if (!format) throw ScriptError("native addon: no tensor type named " + type);
+  return *format;
+}
+
 /** create(shape, layerCount, threads, isa): handle */
 napi_value create(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -128,12 +135,10 @@ napi_value addMatrix(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 4);
     Handle& handle = toHandle(env, args[0]);
-    const std::string type = toString(env, args[1]);
-    const SourceFormat* format = findFormat(type.c_str());
-    if (!format) throw ScriptError("native addon: no tensor type named " + type);
+    const SourceFormat& format = toFormat(env, args[1]);
     const int inputs = toInt(env, args[3]);
-    if (inputs % format->blockSize != 0) throw ScriptError("native addon: rows of broken blocks");
-    handle.matrices.push_back(std::make_shared<Matrix>(*format, toInt(env, args[2]), inputs));
+    if (inputs % format.blockSize != 0) throw ScriptError("native addon: rows of broken blocks");
+    handle.matrices.push_back(std::make_shared<Matrix>(format, toInt(env, args[2]), inputs));
     return fromNumber(env, double(handle.matrices.size() - 1));
   });
 }
@@ -291,16 +296,23 @@ napi_value kernels(napi_env env, napi_callback_info) {
   });
 }
 
+/** matrixBytes(type, outputs, inputs): what a packed matrix takes */
+napi_value matrixBytes(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    const SourceFormat& format = toFormat(env, args[0]);
+    return fromNumber(env, double(Matrix(format, toInt(env, args[1]), toInt(env, args[2])).bytes()));
+  });
+}
+
 /** multiply(isa, type, weights: Uint8Array, outputs, inputs, x: Float32Array, out: Float32Array): one product, for tests */
 napi_value multiply(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 7);
-    const std::string type = toString(env, args[1]);
-    const SourceFormat* format = findFormat(type.c_str());
-    if (!format) throw ScriptError("native addon: no tensor type named " + type);
+    const SourceFormat& format = toFormat(env, args[1]);
     const auto x = toFloatArray(env, args[5], "x"), out = toFloatArray(env, args[6], "out");
     const auto weights = toByteArray(env, args[2], "weights");
-    probeMultiply(chooseKernels(toString(env, args[0])), *format, weights.data, toInt(env, args[3]),
+    probeMultiply(chooseKernels(toString(env, args[0])), format, weights.data, toInt(env, args[3]),
                   toInt(env, args[4]), x.data, x.length, out.data);
     return undefinedValue(env);
   });
@@ -310,10 +322,9 @@ napi_value multiply(napi_env env, napi_callback_info info) {
 napi_value timeMultiply(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 7);
-    const SourceFormat* format = findFormat(toString(env, args[1]).c_str());
-    if (!format) throw ScriptError("native addon: no such tensor type");
+    const SourceFormat& format = toFormat(env, args[1]);
     const ProductTiming timing =
-        probeTime(chooseKernels(toString(env, args[0])), *format, toInt(env, args[2]), toInt(env, args[3]),
+        probeTime(chooseKernels(toString(env, args[0])), format, toInt(env, args[2]), toInt(env, args[3]),
                   toInt(env, args[4]), toInt(env, args[5]), toInt(env, args[6]));
     napi_value result;
     check(napi_create_object(env, &result), "cannot make an object");
@@ -344,7 +355,8 @@ NAPI_MODULE_INIT() {
       {"create", create},         {"addRope", addRope},         {"setLayer", setLayer},
       {"setNorm", setNorm},       {"addMatrix", addMatrix},     {"packRows", packRows},
       {"attach", attach},         {"step", step},               {"copyBlocks", copyBlocks},
-      {"destroy", destroy},       {"kernels", kernels},         {"multiply", multiply},
+      {"destroy", destroy},       {"kernels", kernels},         {"matrixBytes", matrixBytes},
+      {"multiply", multiply},
       {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
   };
   for (const auto& function : functions) {

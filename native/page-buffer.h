@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -15,11 +17,18 @@ class PageBuffer {
   PageBuffer() = default;
   explicit PageBuffer(size_t bytes) : bytes_(bytes) {
     if (bytes == 0) return;
+#ifdef __SANITIZE_ADDRESS__
+    // The sanitizer sees the ends of heap memory, not those of mapped pages.
+    data_ = static_cast<uint8_t*>(aligned_alloc(64, (bytes + 63) / 64 * 64));
+    if (!data_) throw std::bad_alloc();
+    memset(data_, 0, bytes);
+#else
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<uint8_t*>(memory);
 #ifdef MADV_HUGEPAGE
     madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
 #endif
   }
   PageBuffer(PageBuffer&& other) noexcept { swap(other); }
@@ -29,7 +38,11 @@ class PageBuffer {
   }
   PageBuffer(const PageBuffer&) = delete;
   ~PageBuffer() {
+#ifdef __SANITIZE_ADDRESS__
+    free(data_);
+#else
     if (data_) munmap(data_, bytes_);
+#endif
   }
 
   uint8_t* data() const { return data_; }

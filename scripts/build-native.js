@@ -43,7 +43,9 @@ function runCompiler(compiler, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(compiler, args, { stdio: ['ignore', 'inherit', 'inherit'] });
     child.on('error', reject);
-    child.on('exit', (code) => (code === 0 ? resolve() : reject(new Error(`${compiler} ended with code ${code}`))));
+    child.on('exit', (code) =>
+      code === 0 ? resolve() : reject(new Error(`${compiler} ended with code ${code}`)),
+    );
   });
 }
 
@@ -63,10 +65,14 @@ export async function buildNative({ root, compiler, output, extraFlags = [], log
   const sourceFolder = join(root, 'native');
   const objectFolder = join(root, 'build', 'objects');
   mkdirSync(objectFolder, { recursive: true });
-  const files = readdirSync(sourceFolder).filter((name) => /\.(cc|h)$/.test(name)).sort();
+  const files = readdirSync(sourceFolder)
+    .filter((name) => /\.(cc|h)$/.test(name))
+    .sort();
   const x86 = process.arch === 'x64';
   const sources = files.filter((name) => name.endsWith('.cc') && (x86 || !(name in isaFlags)));
-  const headers = files.filter((name) => name.endsWith('.h')).map((name) => readFileSync(join(sourceFolder, name)));
+  const headers = files
+    .filter((name) => name.endsWith('.h'))
+    .map((name) => readFileSync(join(sourceFolder, name)));
   const version = spawnSync(compiler, ['--version'], { encoding: 'utf8' }).stdout;
   const include = join(root, 'node_modules', 'node-api-headers', 'include');
 
@@ -89,7 +95,8 @@ export async function buildNative({ root, compiler, output, extraFlags = [], log
     renameSync(partial, o.object);
   });
   await runAll(jobs, availableParallelism());
-  const shared = process.platform === 'darwin' ? ['-bundle', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
+  const shared =
+    process.platform === 'darwin' ? ['-bundle', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
   const partial = `${output}.${process.pid}`;
   await runCompiler(compiler, [...shared, ...extraFlags, ...objects.map((o) => o.object), '-o', partial]);
   renameSync(partial, output);

@@ -17,7 +17,11 @@ function fail(line) {
 }
 
 function run(command, args) {
-  const result = spawnSync(command, args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
+  const result = spawnSync(command, args, {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+    shell: process.platform === 'win32',
+  });
   return result.status === 0;
 }
 

@@ -73,6 +73,8 @@ export interface Addon {
   ): Promise<void>;
   copyBlocks(model: ModelHandle, pairs: Int32Array): void;
   destroy(model: ModelHandle): void;
+  /** Memory a packed matrix takes. */
+  matrixBytes(type: TensorType, outputs: number, inputs: number): number;
   /** One product through one ISA's kernels, for tests: `out` is rows x outputs. */
   multiply(
     isa: string,

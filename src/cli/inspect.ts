@@ -1,0 +1,91 @@
+// `chairlift inspect PATH`: what a model is and what it needs, from its headers alone.
+
+import type { Command } from 'commander';
+import { BLOCK_TOKENS } from '../compute/backend.ts';
+import { loadAddon } from '../compute/cpu/binding.ts';
+import { fileMatrixBytes, kvBlockBytes, weightBytes } from '../compute/memory.ts';
+import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
+import { columnsOf, rowsOf } from '../weights/weight-source.ts';
+import { formatBytes, formatCount, formatTable } from './table.ts';
+
+export function addInspect(program: Command): void {
+  program
+    .command('inspect')
+    .description('show what a model is and how much memory it needs')
+    .argument('<path>', 'a .gguf file, a .safetensors file or a model folder')
+    .option('--json', 'print JSON')
+    .action((path: string, options: { json?: true }) => {
+      const model = openLocalModel(path);
+      const report = describe(model);
+      model.close();
+      process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${layOut(report)}\n`);
+    });
+}
+
+function describe({ files, spec, tokenizer, template }: LocalModel) {
+  const tensors = [...files.weights.tensors.values()];
+  const load = loadAddon();
+  const matrixBytes = load.available ? load.addon.matrixBytes : fileMatrixBytes;
+  const parametersByType: Record<string, number> = {};
+  for (const tensor of tensors) {
+    const values = rowsOf(tensor) * columnsOf(tensor);
+    parametersByType[tensor.type] = (parametersByType[tensor.type] ?? 0) + values;
+  }
+  return {
+    path: files.path,
+    format: files.format,
+    architecture: spec.architecture,
+    parameters: Object.values(parametersByType).reduce((sum, count) => sum + count, 0),
+    parametersByType,
+    layers: spec.layers.length,
+    hiddenSize: spec.hiddenSize,
+    heads: spec.headCount,
+    kvHeads: spec.kvHeadCount,
+    headSize: spec.headSize,
+    ffnSize: spec.ffnSize,
+    vocabSize: spec.vocabSize,
+    contextLength: spec.contextLength,
+    slidingWindow: spec.layers.find(({ window }) => window !== undefined)?.window ?? null,
+    slidingLayers: spec.layers.filter(({ window }) => window !== undefined).length,
+    tiedHead: spec.head.weight.tensor === spec.embedding.tensor,
+    tokenizer: tokenizer.kind,
+    bosId: tokenizer.bosId ?? null,
+    eosIds: [...tokenizer.eosIds],
+    chatTemplate: template !== undefined,
+    weightBytes: weightBytes(spec, files.weights, matrixBytes),
+    kvBytesPer1000Tokens: Math.round((kvBlockBytes(spec, 'f16') / BLOCK_TOKENS) * 1000),
+    kvBytesPer1000TokensQ8: Math.round((kvBlockBytes(spec, 'q8') / BLOCK_TOKENS) * 1000),
+  };
+}
+
+function layOut(report: ReturnType<typeof describe>): string {
+  const types = Object.entries(report.parametersByType)
+    .sort(([, a], [, b]) => b - a)
+    .map(([type, count]) => `${type} ${((100 * count) / report.parameters).toFixed(1)}%`);
+  const window =
+    report.slidingWindow === null
+      ? 'none'
+      : `${formatCount(report.slidingWindow)} tokens in ${report.slidingLayers} layers`;
+  return formatTable([
+    ['file', `${report.path} (${report.format})`],
+    ['architecture', report.architecture],
+    ['parameters', formatCount(report.parameters)],
+    ['quantization', types.join(', ')],
+    ['layers', `${report.layers}, hidden ${report.hiddenSize}, feed-forward ${report.ffnSize}`],
+    ['attention', `${report.heads} heads of ${report.headSize}, ${report.kvHeads} for K/V`],
+    ['sliding window', window],
+    ['context', `${formatCount(report.contextLength)} tokens`],
+    [
+      'vocabulary',
+      `${formatCount(report.vocabSize)}${report.tiedHead ? ', head tied to the embedding' : ''}`,
+    ],
+    ['tokenizer', report.tokenizer],
+    ['BOS, EOS', `${report.bosId ?? 'none'}, ${report.eosIds.join(' ') || 'none'}`],
+    ['chat template', report.chatTemplate ? 'yes' : 'no'],
+    ['memory, weights', formatBytes(report.weightBytes)],
+    [
+      'memory, 1,000 tokens',
+      `${formatBytes(report.kvBytesPer1000Tokens)} (${formatBytes(report.kvBytesPer1000TokensQ8)} with 8-bit K/V)`,
+    ],
+  ]);
+}

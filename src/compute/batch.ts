@@ -1,0 +1,119 @@
+// Making batches and checking them before a backend runs: shapes, ranges, and that no step writes into a
+// block which another table of the batch can see.
+
+import { type Batch, BLOCK_TOKENS } from './backend.ts';
+
+export interface BatchLimits {
+  readonly blockCount: number;
+  readonly vocabSize: number;
+  readonly contextLength: number;
+}
+
+export interface BatchSequence {
+  readonly tokens: readonly number[] | Int32Array;
+  /** Position of the first new token. */
+  readonly start: number;
+  readonly blocks: readonly number[] | Int32Array;
+  readonly wantLogits: 'last' | 'all' | 'none';
+}
+
+export function buildBatch(sequences: readonly BatchSequence[]): Batch {
+  const rowStarts = offsets(sequences.map(({ tokens }) => tokens.length));
+  const logitRows = sequences.flatMap(({ tokens, wantLogits }, index) => {
+    const first = rowStarts[index] as number;
+    if (wantLogits === 'all') return Array.from(tokens, (_, row) => first + row);
+    return wantLogits === 'last' ? [first + tokens.length - 1] : [];
+  });
+  return {
+    tokens: Int32Array.from(sequences.flatMap(({ tokens }) => [...tokens])),
+    rowStarts,
+    starts: Int32Array.from(sequences, ({ start }) => start),
+    blocks: Int32Array.from(sequences.flatMap(({ blocks }) => [...blocks])),
+    blockStarts: offsets(sequences.map(({ blocks }) => blocks.length)),
+    logitRows: Int32Array.from(logitRows),
+  };
+}
+
+function offsets(lengths: readonly number[]): Int32Array {
+  const result = new Int32Array(lengths.length + 1);
+  for (const [index, length] of lengths.entries()) result[index + 1] = (result[index] as number) + length;
+  return result;
+}
+
+/** Throws where a batch breaks the contract; costs one look at each row and each table entry. */
+export function checkBatch(batch: Batch, limits: BatchLimits): void {
+  checkOffsets('rowStarts', batch.rowStarts, batch.starts.length, batch.tokens.length);
+  checkOffsets('blockStarts', batch.blockStarts, batch.starts.length, batch.blocks.length);
+  checkRange('token', batch.tokens, limits.vocabSize);
+  checkRange('block', batch.blocks, limits.blockCount);
+  checkLogitRows(batch);
+  const uses = new Map<number, number>();
+  for (const block of batch.blocks) uses.set(block, (uses.get(block) ?? 0) + 1);
+  for (let sequence = 0; sequence < batch.starts.length; sequence++) {
+    checkSequence(batch, sequence, limits, uses);
+  }
+}
+
+/** Throws where pairs of (from, to) for `copyBlocks` are not pairs of blocks. */
+export function checkCopies(pairs: Int32Array, blockCount: number): void {
+  if (pairs.length % 2 !== 0) throw new Error('copies: blocks must come in pairs of (from, to)');
+  checkRange('copied block', pairs, blockCount);
+}
+
+function checkOffsets(name: string, starts: Int32Array, sequences: number, end: number): void {
+  if (starts.length !== sequences + 1 || starts[0] !== 0 || starts[sequences] !== end) {
+    throw new Error(`batch: ${name} must hold ${sequences + 1} offsets from 0 to ${end}`);
+  }
+  for (let sequence = 0; sequence < sequences; sequence++) {
+    if ((starts[sequence] as number) < (starts[sequence + 1] as number)) continue;
+    throw new Error(`batch: ${name} gives nothing to sequence ${sequence}`);
+  }
+}
+
+function checkRange(name: string, values: Int32Array, limit: number): void {
+  for (const value of values) {
+    if (value < 0 || value >= limit)
+      throw new Error(`batch: ${name} ${value} is not within 0 to ${limit - 1}`);
+  }
+}
+
+function checkLogitRows({ logitRows, tokens }: Batch): void {
+  checkRange('logit row', logitRows, tokens.length);
+  for (let index = 1; index < logitRows.length; index++) {
+    if ((logitRows[index - 1] as number) < (logitRows[index] as number)) continue;
+    throw new Error('batch: logitRows must ascend');
+  }
+}
+
+function checkSequence(
+  batch: Batch,
+  sequence: number,
+  limits: BatchLimits,
+  uses: ReadonlyMap<number, number>,
+): void {
+  const start = batch.starts[sequence] as number;
+  const count = (batch.rowStarts[sequence + 1] as number) - (batch.rowStarts[sequence] as number);
+  const tableStart = batch.blockStarts[sequence] as number;
+  const tableLength = (batch.blockStarts[sequence + 1] as number) - tableStart;
+  if (start < 0 || start + count > limits.contextLength) {
+    throw new Error(
+      `batch: sequence ${sequence} reaches from position ${start} to ${start + count - 1}, ` +
+        `past the context of ${limits.contextLength}`,
+    );
+  }
+  if (start + count > tableLength * BLOCK_TOKENS) {
+    throw new Error(
+      `batch: sequence ${sequence} needs ${Math.ceil((start + count) / BLOCK_TOKENS)} blocks ` +
+        `but its table has ${tableLength}`,
+    );
+  }
+  const firstWritten = Math.floor(start / BLOCK_TOKENS);
+  const lastWritten = Math.floor((start + count - 1) / BLOCK_TOKENS);
+  for (let entry = firstWritten; entry <= lastWritten; entry++) {
+    const block = batch.blocks[tableStart + entry] as number;
+    if (uses.get(block) === 1) continue;
+    throw new Error(
+      `batch: sequence ${sequence} would write into block ${block}, which is shared; copy the block first`,
+    );
+  }
+}

@@ -1,0 +1,39 @@
+// Which backend serves: the addon where it is built, else the TypeScript one. A fallback is never silent.
+
+import type { CreateBackend } from './backend.ts';
+import { type CpuOptions, createCpuBackend } from './cpu/backend.ts';
+import { loadAddon } from './cpu/binding.ts';
+import { createReferenceBackend } from './reference/backend.ts';
+
+export type BackendName = 'cpu' | 'reference';
+
+export interface BackendChoice {
+  readonly name: BackendName;
+  readonly create: CreateBackend;
+  /** Why the faster backend does not serve, where it was not asked to stay away. */
+  readonly notice?: string;
+}
+
+export class BackendUnavailableError extends Error {
+  override readonly name = 'BackendUnavailableError';
+}
+
+/** Without a wish, takes the fastest there is; a wish that cannot be met is an error. */
+export function chooseBackend(
+  wish: BackendName | undefined,
+  cpuOptions: Pick<CpuOptions, 'threads' | 'kvType' | 'isa'> = {},
+): BackendChoice {
+  if (wish === 'reference') return { name: 'reference', create: createReferenceBackend };
+  const load = loadAddon();
+  if (load.available) {
+    const create: CreateBackend = (spec, weights, options) =>
+      createCpuBackend(load.addon, spec, weights, { ...options, ...cpuOptions });
+    return { name: 'cpu', create };
+  }
+  if (wish === 'cpu') throw new BackendUnavailableError(`the cpu backend is not available: ${load.reason}`);
+  return {
+    name: 'reference',
+    create: createReferenceBackend,
+    notice: `serving with the slower TypeScript backend: ${load.reason}`,
+  };
+}

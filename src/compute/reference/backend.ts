@@ -1,0 +1,47 @@
+// The reference backend: plain TypeScript in float32, the oracle for tests and the fallback where no compiler
+// exists. It favours being read over being fast. Keys and values are kept in float32.
+
+import type { Backend, CreateBackend } from '../backend.ts';
+import { checkBatch, checkCopies } from '../batch.ts';
+import { forward } from './forward.ts';
+import { copyBlock, createKvLayer, type KvLayer } from './kv-cache.ts';
+import { loadModelWeights, type ModelWeights } from './weights.ts';
+
+interface OpenModel {
+  readonly weights: ModelWeights;
+  readonly cache: readonly KvLayer[];
+}
+
+export const createReferenceBackend: CreateBackend = async (spec, source, options) => {
+  const { blockCount } = options;
+  const { vocabSize, contextLength } = spec;
+  let open: OpenModel | undefined = {
+    weights: loadModelWeights(spec, source, options.onProgress ?? (() => {})),
+    cache: spec.layers.map(() => createKvLayer(blockCount, spec.kvHeadCount * spec.headSize)),
+  };
+  const opened = (): OpenModel => {
+    if (open === undefined) throw new Error('the backend is closed');
+    return open;
+  };
+  return {
+    name: 'reference',
+    blockCount,
+    async step(batch) {
+      const { weights, cache } = opened();
+      checkBatch(batch, { blockCount, vocabSize, contextLength });
+      return { logits: forward(spec, weights, cache, batch) };
+    },
+    copyBlocks(pairs) {
+      const { cache } = opened();
+      checkCopies(pairs, blockCount);
+      for (let pair = 0; pair < pairs.length; pair += 2) {
+        const from = pairs[pair] as number;
+        const to = pairs[pair + 1] as number;
+        for (const layer of cache) copyBlock(layer, blockCount, from, to);
+      }
+    },
+    close() {
+      open = undefined;
+    },
+  } satisfies Backend;
+};

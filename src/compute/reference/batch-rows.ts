@@ -1,0 +1,33 @@
+// A batch seen row by row: where each row stands, where its keys and values go, whose history it may read.
+
+import { type Batch, BLOCK_TOKENS } from '../backend.ts';
+
+export interface BatchRows {
+  readonly positions: Int32Array;
+  /** Place of each row's keys and values among all blocks: `block * 32 + position % 32`. */
+  readonly slots: Int32Array;
+  /** Each row's block table. */
+  readonly tables: readonly Int32Array[];
+}
+
+export function batchRows(batch: Batch): BatchRows {
+  const positions = new Int32Array(batch.tokens.length);
+  const slots = new Int32Array(batch.tokens.length);
+  const tables: Int32Array[] = [];
+  for (const [sequence, start] of batch.starts.entries()) {
+    const firstRow = batch.rowStarts[sequence] as number;
+    const table = batch.blocks.subarray(batch.blockStarts[sequence], batch.blockStarts[sequence + 1]);
+    for (let row = firstRow; row < (batch.rowStarts[sequence + 1] as number); row++) {
+      const position = start + row - firstRow;
+      positions[row] = position;
+      slots[row] = slotAt(table, position);
+      tables.push(table);
+    }
+  }
+  return { positions, slots, tables };
+}
+
+export function slotAt(table: Int32Array, position: number): number {
+  const block = table[Math.floor(position / BLOCK_TOKENS)] as number;
+  return block * BLOCK_TOKENS + (position % BLOCK_TOKENS);
+}

@@ -1,0 +1,67 @@
+// Linear maps whose weights stay in memory as the file encodes them; a row is decoded when it is needed, once
+// for all rows of a batch.
+
+import type { LinearSpec, RowSlice } from '../../model/spec.ts';
+import { readBias, readLinearRows } from '../../model/weight-reader.ts';
+import { dequantize } from '../../weights/dequantize/dequantize.ts';
+import { requireTensor } from '../../weights/read-tensor.ts';
+import { rowBytes, type TensorType } from '../../weights/tensor-type.ts';
+import { columnsOf, type WeightSource } from '../../weights/weight-source.ts';
+import { dot } from './vector.ts';
+
+export interface Matrix {
+  readonly type: TensorType;
+  readonly rows: number;
+  readonly columns: number;
+  readonly bytesPerRow: number;
+  readonly bytes: Uint8Array;
+}
+
+export interface Linear {
+  readonly matrix: Matrix;
+  readonly bias: Float32Array | undefined;
+}
+
+const READ_BYTES = 2 ** 24;
+
+export function loadMatrix(weights: WeightSource, slice: RowSlice): Matrix {
+  const tensor = requireTensor(weights, slice.tensor);
+  const columns = columnsOf(tensor);
+  const bytesPerRow = rowBytes(tensor.type, columns);
+  const bytes = new Uint8Array(slice.rows * bytesPerRow);
+  const rowsAtOnce = Math.max(1, Math.floor(READ_BYTES / bytesPerRow));
+  for (let first = 0; first < slice.rows; first += rowsAtOnce) {
+    const count = Math.min(rowsAtOnce, slice.rows - first);
+    bytes.set(readLinearRows(weights, slice, first, count), first * bytesPerRow);
+  }
+  return { type: tensor.type, rows: slice.rows, columns, bytesPerRow, bytes };
+}
+
+export function loadLinear(weights: WeightSource, spec: LinearSpec): Linear {
+  return {
+    matrix: loadMatrix(weights, spec.weight),
+    bias: spec.bias === undefined ? undefined : readBias(weights, spec.bias),
+  };
+}
+
+/** Decodes one row into `into`, which holds exactly that. */
+export function decodeRow(matrix: Matrix, row: number, into: Float32Array): void {
+  const at = row * matrix.bytesPerRow;
+  dequantize(matrix.type, matrix.bytes.subarray(at, at + matrix.bytesPerRow), into);
+}
+
+/** Maps every row of `input` (rows of `columns` values, one after the other). */
+export function applyLinear({ matrix, bias }: Linear, input: Float32Array): Float32Array {
+  const { rows, columns } = matrix;
+  const count = input.length / columns;
+  const output = new Float32Array(count * rows);
+  const weights = new Float32Array(columns);
+  for (let row = 0; row < rows; row++) {
+    decodeRow(matrix, row, weights);
+    const shift = bias?.[row] ?? 0;
+    for (let index = 0; index < count; index++) {
+      output[index * rows + row] = dot(weights, 0, input, index * columns, columns) + shift;
+    }
+  }
+  return output;
+}

@@ -1,0 +1,36 @@
+// The loops over float vectors that everything else is made of. Sums run in double precision and in an order
+// that depends on the length alone.
+
+export function dot(
+  left: Float32Array,
+  leftAt: number,
+  right: Float32Array,
+  rightAt: number,
+  length: number,
+): number {
+  let sum = 0;
+  for (let i = 0; i < length; i++) sum += (left[leftAt + i] as number) * (right[rightAt + i] as number);
+  return sum;
+}
+
+/** `target += factor * source`. */
+export function addScaled(
+  target: Float64Array,
+  source: Float32Array,
+  sourceAt: number,
+  factor: number,
+): void {
+  for (let i = 0; i < target.length; i++) {
+    target[i] = (target[i] as number) + factor * (source[sourceAt + i] as number);
+  }
+}
+
+/** `target += source`, value by value. */
+export function addInto(target: Float32Array, source: Float32Array): void {
+  for (let i = 0; i < target.length; i++) target[i] = (target[i] as number) + (source[i] as number);
+}
+
+/** `cap * tanh(value / cap)`: close to the value while small, never beyond the cap. */
+export function softcap(value: number, cap: number): number {
+  return cap * Math.tanh(value / cap);
+}

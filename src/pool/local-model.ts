@@ -1,0 +1,28 @@
+// A model on disk, opened: its spec, its weights, its tokenizer and template. Nothing is loaded yet.
+
+import { buildSpec } from '../model/build-spec.ts';
+import type { ModelSpec } from '../model/spec.ts';
+import type { ChatTemplate } from '../text/chat-template.ts';
+import { openText } from '../text/open-text.ts';
+import type { Tokenizer } from '../text/tokenizer.ts';
+import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
+
+export interface LocalModel {
+  readonly files: OpenedModel;
+  readonly spec: ModelSpec;
+  readonly tokenizer: Tokenizer;
+  readonly template: ChatTemplate | undefined;
+  close(): void;
+}
+
+export function openLocalModel(path: string): LocalModel {
+  const files = openModelFiles(path);
+  try {
+    const spec = buildSpec(files);
+    const { tokenizer, template } = openText(files);
+    return { files, spec, tokenizer, template, close: () => files.weights.close() };
+  } catch (error) {
+    files.weights.close();
+    throw error;
+  }
+}

@@ -1,0 +1,31 @@
+// The reference backend against results computed by other implementations.
+
+import { describe, expect, it } from 'vitest';
+import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
+import { goldenModels, largestDifference, runGolden } from '../support/golden.ts';
+import { hasTestdata } from '../support/testdata.ts';
+
+// Relative to the logit's size or 1, the larger. BF16 rounds the weights themselves to 8 bits.
+const TOLERANCE = 1e-3;
+const BF16_TOLERANCE = 3e-2;
+
+const models = hasTestdata ? goldenModels() : [];
+
+describe.skipIf(!hasTestdata)(
+  'the reference backend on shared models (skipped where they are absent)',
+  () => {
+    it.each(models)('computes the known logits and greedy ids of $name', async (model) => {
+      const outcomes = await runGolden(createReferenceBackend, model);
+      expect(outcomes.length).toBeGreaterThan(0);
+      for (const [index, expected] of model.cases.entries()) {
+        const outcome = outcomes[index];
+        if (outcome === undefined) throw new Error(`case ${index} gave no outcome`);
+        const tolerance = model.approximate ? BF16_TOLERANCE : TOLERANCE;
+        expect(largestDifference(outcome.lastLogits, expected)).toBeLessThan(tolerance);
+        if (model.approximate) continue;
+        if (expected.midTop1.length > 0) expect(outcome.midTop1).toEqual(expected.midTop1);
+        expect(outcome.greedy).toEqual(expected.greedy);
+      }
+    });
+  },
+);

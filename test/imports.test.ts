@@ -1,0 +1,80 @@
+// The rooms import one way only; a few things belong to one file alone.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const src = fileURLToPath(new URL('../src/', import.meta.url));
+
+// What each room may import beside itself. A room that is missing here is a mistake.
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  weights: [],
+  model: ['weights'],
+  text: ['weights'],
+  compute: ['model', 'weights', 'engine/sampling'],
+  'engine/cache': ['compute'],
+  'engine/scheduler': ['engine/cache', 'engine', 'compute'],
+  'engine/sampling': [],
+  engine: ['engine/cache', 'engine/scheduler', 'engine/sampling', 'compute', 'model', 'weights'],
+  pool: ['engine', 'engine/sampling', 'compute', 'model', 'text', 'weights'],
+  bench: [
+    'pool',
+    'engine',
+    'engine/cache',
+    'engine/scheduler',
+    'engine/sampling',
+    'compute',
+    'model',
+    'text',
+    'weights',
+  ],
+  cli: ['bench', 'pool', 'engine', 'engine/sampling', 'compute', 'model', 'text', 'weights'],
+};
+
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+  .sort();
+
+function roomOf(path: string): string {
+  const [first = '', second = ''] = path.split('/');
+  return first === 'engine' && ['cache', 'scheduler', 'sampling'].includes(second)
+    ? `${first}/${second}`
+    : first;
+}
+
+function importsOf(path: string): string[] {
+  const text = readFileSync(join(src, path), 'utf8');
+  return [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map(([, specifier]) => specifier as string);
+}
+
+describe('the arrows between rooms', () => {
+  it.each(files)('%s imports only what its room may', (path) => {
+    const room = roomOf(path);
+    for (const specifier of importsOf(path).filter((name) => name.startsWith('.'))) {
+      const target = roomOf(relative(src, join(src, dirname(path), specifier)));
+      if (target !== room) expect(allowed[room], `${path} imports ${specifier}`).toContain(target);
+    }
+  });
+
+  it.each(['engine/scheduler', 'engine/cache', 'engine/sampling'])('%s is pure: no I/O, no clock', (room) => {
+    for (const path of files.filter((name) => roomOf(name) === room)) {
+      expect(importsOf(path).filter((name) => name.startsWith('node:'))).toEqual([]);
+      expect(readFileSync(join(src, path), 'utf8')).not.toMatch(
+        /Date\.now|performance\.|setTimeout|Math\.random/,
+      );
+    }
+  });
+
+  it('the addon is loaded in one file', () => {
+    const loaders = files.filter((path) =>
+      /createRequire|process\.dlopen/.test(readFileSync(join(src, path), 'utf8')),
+    );
+    expect(loaders).toEqual(['compute/cpu/binding.ts']);
+  });
+
+  it('the environment is read in one file at most', () => {
+    const readers = files.filter((path) => /process\.env/.test(readFileSync(join(src, path), 'utf8')));
+    expect(readers.filter((path) => path !== 'config.ts')).toEqual([]);
+  });
+});

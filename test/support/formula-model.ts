@@ -1,0 +1,78 @@
+// Models whose weights follow a formula, with logits computed by HF transformers (make-formula-models.py).
+
+import { readFileSync } from 'node:fs';
+import { buildBatch } from '../../src/compute/batch.ts';
+import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
+import { buildSpec } from '../../src/model/build-spec.ts';
+import type { OpenedModel } from '../../src/weights/open-model.ts';
+import { floatTensor, type MemoryTensor, memoryWeights } from './memory-weights.ts';
+
+export interface FormulaModel {
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly tensors: Readonly<Record<string, readonly number[]>>;
+  readonly ids: readonly number[];
+  /** The rows whose logits are known. */
+  readonly rows: readonly number[];
+  readonly logits: readonly (readonly number[])[];
+}
+
+const stored: { readonly models: Readonly<Record<string, FormulaModel>> } = JSON.parse(
+  readFileSync(new URL('../golden/formula-models.json', import.meta.url), 'utf8'),
+);
+
+export const formulaModels = stored.models;
+
+export function formulaModel(name: string): FormulaModel {
+  const model = formulaModels[name];
+  if (model === undefined) throw new Error(`there is no formula model ${name}`);
+  return model;
+}
+
+/** The same values as `formula` in make-formula-models.py. */
+function formulaValues(name: string, shape: readonly number[]): Float32Array {
+  const weighted = [...name].reduce((sum, letter, index) => sum + (index + 1) * letter.charCodeAt(0), 0);
+  const shift = name.includes('norm') ? 1 : 0;
+  return Float32Array.from({ length: shape.reduce((product, size) => product * size, 1) }, (_, index) => {
+    let bits = Math.imul(index, 2654435761) + Math.imul(weighted, 40503);
+    bits ^= bits >>> 15;
+    bits = Math.imul(bits, 2246822519);
+    bits ^= bits >>> 13;
+    return ((bits >>> 0) / 2 ** 32) * 0.5 - 0.25 + shift;
+  });
+}
+
+export interface FormulaTensor {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly values: Float32Array;
+}
+
+export function formulaTensors(model: FormulaModel): FormulaTensor[] {
+  return Object.entries(model.tensors).map(([name, shape]) => ({
+    name,
+    shape,
+    values: formulaValues(name, shape),
+  }));
+}
+
+/** The model as if opened from a folder with config.json and safetensors. */
+export function asFolder(model: FormulaModel, config = model.config): OpenedModel {
+  const weights = memoryWeights(
+    formulaTensors(model).map(({ name, shape, values }): MemoryTensor => floatTensor(name, shape, values)),
+  );
+  return { format: 'safetensors', path: 'made/model.safetensors', directory: 'made', config, weights };
+}
+
+/** The largest difference between known and computed logits of a form of the model. */
+export async function logitDifference(model: FormulaModel, opened: OpenedModel): Promise<number> {
+  const spec = buildSpec(opened);
+  const backend = await createReferenceBackend(spec, opened.weights, { blockCount: 3 });
+  const sequence = { tokens: model.ids, start: 0, blocks: [2, 0, 1], wantLogits: 'all' } as const;
+  const { logits } = await backend.step(buildBatch([sequence]));
+  const differences = model.rows.flatMap((row, index) =>
+    (model.logits[index] ?? []).map((value, token) =>
+      Math.abs(value - (logits[row * spec.vocabSize + token] ?? Number.NaN)),
+    ),
+  );
+  return Math.max(...differences);
+}

@@ -1,0 +1,249 @@
+// The shared reference results in one shape, and what a backend makes of them: all cases of a model run as
+// one batch, over blocks scattered through the cache.
+
+import { readFileSync } from 'node:fs';
+import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
+import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
+import { buildSpec } from '../../src/model/build-spec.ts';
+import type { ModelSpec } from '../../src/model/spec.ts';
+import { openModelFiles } from '../../src/weights/open-model.ts';
+import { testdata } from './testdata.ts';
+
+/** A token and its logit. */
+export type Logit = readonly [token: number, value: number];
+
+export interface GoldenCase {
+  readonly ids: readonly number[];
+  /** The eight largest logits after the last id, largest first. */
+  readonly top8: readonly Logit[];
+  /** Further logits after the last id. */
+  readonly sparse: readonly Logit[];
+  /** The likeliest token after each id. */
+  readonly midTop1: readonly number[];
+  /** The ids that greedy decoding adds. */
+  readonly greedy: readonly number[];
+}
+
+export interface GoldenModel {
+  readonly name: string;
+  readonly path: string;
+  readonly cases: readonly GoldenCase[];
+  /** Set where the weights are coarser than the ones the results were computed from. */
+  readonly approximate?: boolean;
+  /** What the results were computed from where that is not quite what the model's files say. */
+  readonly adapt?: (spec: ModelSpec) => ModelSpec;
+}
+
+interface StoredCase {
+  readonly ids: readonly number[];
+  readonly last_top8?: readonly Logit[];
+  readonly last_logits_top8?: readonly Logit[];
+  readonly last_logits_first16?: readonly number[];
+  readonly last_logits_every_17?: readonly number[];
+  readonly last_logits_every_37?: readonly number[];
+  readonly mid_top1?: readonly number[];
+  readonly greedy_24?: readonly number[];
+  readonly greedy_48?: readonly number[];
+  /** Starts with the input ids. */
+  readonly greedy_ids?: readonly number[];
+}
+
+export function goldenModels(): GoldenModel[] {
+  return [...trainedModels(), ...architectureModels(), ...quantizedModels()];
+}
+
+function trainedModels(): GoldenModel[] {
+  const stories = stored<{ prompt_ids: number[]; greedy_ids: number[] }>('stories260K');
+  const prompt = stories.prompt_ids.length;
+  const storyCase = { ids: stories.prompt_ids, greedy_ids: stories.greedy_ids.slice(0, prompt + 64) };
+  const tiny = casesOf('tinystories-656k');
+  return [
+    model('stories260K/stories260K.gguf', [goldenCase(storyCase)]),
+    model('tinystories-656k', tiny),
+    { ...model('tinystories-656k-bf16-sharded', tiny), approximate: true },
+    model('tinystories-656k-mlx-4bit', casesOf('tinystories-656k-mlx-4bit')),
+    model('tinystories-656k-mlx-8bit', casesOf('tinystories-656k-mlx-8bit')),
+  ];
+}
+
+function architectureModels(): GoldenModel[] {
+  const names = ['llama', 'mistral', 'qwen2', 'qwen3', 'gemma3', 'phi3'];
+  const ggufs = ['llama', 'qwen2', 'qwen3'];
+  const { models }: { models: Record<string, StoredCase[]> } = JSON.parse(readFileSync(exactResults, 'utf8'));
+  const exact = (name: string) => (models[name] ?? []).map(goldenCase);
+  return [
+    ...names.map((name) => model(`arch/${name}`, exact(name))),
+    ...ggufs.map((name) => model(`arch/${name}/model-bf16.gguf`, exact(name))),
+    ...names.map((name) => ({
+      ...model(`arch/${name}`, casesOf(`arch/${name}`)),
+      name: `arch/${name} with buffers in BF16`,
+      adapt: withBf16Buffers,
+    })),
+  ];
+}
+
+/**
+ * The shared results of arch/ come from models cast to BF16 and back as a whole, which rounds not the stored
+ * weights alone but also the rotary frequencies and Gemma's embedding scale, computed at load. Without that
+ * cast the same program gives the results in arch-float32.json.
+ */
+const exactResults = new URL('../golden/arch-float32.json', import.meta.url);
+
+function withBf16Buffers(spec: ModelSpec): ModelSpec {
+  return {
+    ...spec,
+    embeddingScale: roundToBf16(spec.embeddingScale),
+    ropes: spec.ropes.map((rope) => ({
+      ...rope,
+      inverseFrequencies: rope.inverseFrequencies.map(roundToBf16),
+    })),
+  };
+}
+
+/** To the nearest value with 8 significant bits, ties to even. */
+function roundToBf16(value: number): number {
+  const bits = new Uint32Array(Float32Array.of(value).buffer);
+  const word = bits[0] as number;
+  bits[0] = (word + 0x7fff + ((word >>> 16) & 1)) & 0xffff0000;
+  return new Float32Array(bits.buffer)[0] as number;
+}
+
+function quantizedModels(): GoldenModel[] {
+  const { files } = stored<{ files: Record<string, { cases: StoredCase[] }> }>('quants');
+  return Object.entries(files).map(([name, { cases }]) =>
+    model(`quants/${name}.gguf`, cases.map(goldenCase)),
+  );
+}
+
+function model(name: string, cases: readonly GoldenCase[]): GoldenModel {
+  return { name, path: testdata(name), cases };
+}
+
+function stored<Content>(folder: string): Content {
+  return JSON.parse(readFileSync(testdata(folder, 'golden.json'), 'utf8'));
+}
+
+function casesOf(folder: string): GoldenCase[] {
+  return stored<{ cases: StoredCase[] }>(folder).cases.map(goldenCase);
+}
+
+function goldenCase(one: StoredCase): GoldenCase {
+  return {
+    ids: one.ids,
+    top8: one.last_top8 ?? one.last_logits_top8 ?? [],
+    sparse: [
+      ...every(1, one.last_logits_first16),
+      ...every(17, one.last_logits_every_17),
+      ...every(37, one.last_logits_every_37),
+    ],
+    midTop1: one.mid_top1 ?? [],
+    greedy: one.greedy_24 ?? one.greedy_48 ?? one.greedy_ids?.slice(one.ids.length) ?? [],
+  };
+}
+
+function every(stride: number, logits: readonly number[] = []): Logit[] {
+  return logits.map((value, index) => [index * stride, value]);
+}
+
+export interface GoldenOutcome {
+  readonly lastLogits: Float32Array;
+  readonly midTop1: readonly number[];
+  readonly greedy: readonly number[];
+}
+
+/** One outcome for each case of a model. */
+export async function runGolden(create: CreateBackend, golden: GoldenModel): Promise<GoldenOutcome[]> {
+  const opened = openModelFiles(golden.path);
+  try {
+    const written = buildSpec(opened);
+    const spec = golden.adapt?.(written) ?? written;
+    const tables = scatteredTables(golden.cases.map(({ ids, greedy }) => ids.length + greedy.length));
+    const backend = await create(spec, opened.weights, { blockCount: tables.flat().length });
+    const step = async (sequences: readonly BatchSequence[]): Promise<Float32Array[]> => {
+      const { logits } = await backend.step(buildBatch(sequences));
+      return Array.from({ length: logits.length / spec.vocabSize }, (_, row) =>
+        logits.slice(row * spec.vocabSize, (row + 1) * spec.vocabSize),
+      );
+    };
+    const outcomes = await runCases(golden.cases, tables, step);
+    backend.close();
+    return outcomes;
+  } finally {
+    opened.weights.close();
+  }
+}
+
+/** Hands blocks out in turn, last block first, so that no table is contiguous or ascending. */
+function scatteredTables(lengths: readonly number[]): number[][] {
+  const wanted = lengths.map((length) => Math.ceil(length / BLOCK_TOKENS));
+  const tables: number[][] = lengths.map(() => []);
+  let next = wanted.reduce((sum, blocks) => sum + blocks, 0);
+  while (next > 0) {
+    for (const [index, table] of tables.entries()) {
+      if (table.length < (wanted[index] as number)) table.push(--next);
+    }
+  }
+  return tables;
+}
+
+async function runCases(
+  cases: readonly GoldenCase[],
+  tables: readonly (readonly number[])[],
+  step: (sequences: readonly BatchSequence[]) => Promise<Float32Array[]>,
+): Promise<GoldenOutcome[]> {
+  const prefill = await step(
+    cases.map(({ ids }, index) => ({
+      tokens: ids,
+      start: 0,
+      blocks: tables[index] ?? [],
+      wantLogits: 'all',
+    })),
+  );
+  const rows = prefill.values();
+  const running = cases.map(({ ids, greedy }, index) => {
+    const own = ids.map(() => rows.next().value as Float32Array);
+    const midTop1 = own.map(likeliest);
+    return {
+      ids,
+      wanted: greedy.length,
+      blocks: tables[index] ?? [],
+      lastLogits: own[own.length - 1] as Float32Array,
+      midTop1,
+      greedy: midTop1.slice(-1),
+    };
+  });
+  for (;;) {
+    const active = running.filter(({ greedy, wanted }) => greedy.length < wanted);
+    if (active.length === 0) break;
+    const next = await step(
+      active.map(({ ids, greedy, blocks }) => ({
+        tokens: greedy.slice(-1),
+        start: ids.length + greedy.length - 1,
+        blocks,
+        wantLogits: 'last',
+      })),
+    );
+    for (const [index, one] of active.entries()) one.greedy.push(likeliest(next[index] as Float32Array));
+  }
+  return running.map(({ lastLogits, midTop1, greedy, wanted }) => ({
+    lastLogits,
+    midTop1,
+    greedy: greedy.slice(0, wanted),
+  }));
+}
+
+export function likeliest(logits: Float32Array): number {
+  let best = 0;
+  for (const [token, value] of logits.entries()) if (value > (logits[best] as number)) best = token;
+  return best;
+}
+
+/** The largest difference to the expected logits, each relative to the logit's size or 1, the larger. */
+export function largestDifference(logits: Float32Array, { top8, sparse }: GoldenCase): number {
+  return Math.max(
+    0,
+    ...[...top8, ...sparse].map(
+      ([token, value]) => Math.abs((logits[token] as number) - value) / Math.max(Math.abs(value), 1),
+    ),
+  );
+}
