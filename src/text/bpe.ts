@@ -1,0 +1,144 @@
+// Byte-pair encoding of one piece of text: its symbols (bytes or characters) merge by the ranks of a merge
+// list. Pieces repeat a lot in real text, so the ids of short ones are kept, within a bound.
+
+import { byteCharacters, toByteCharacters } from './byte-characters.ts';
+import { MergeLoop } from './merge-loop.ts';
+import { PairTable } from './pair-table.ts';
+
+export interface BpeModel {
+  /** Ids by token text, as the vocabulary spells it. */
+  readonly ids: ReadonlyMap<string, number>;
+  /** In order of rank; each as two token texts. */
+  readonly merges: Iterable<readonly [string, string]>;
+  /** A piece that is a token as a whole becomes it, whatever the merges say. */
+  readonly ignoreMerges: boolean;
+  readonly symbols: SymbolRule;
+}
+
+/** What a piece is cut into before merging. */
+export type SymbolRule =
+  /** UTF-8 bytes, each written as in byte-characters.ts. */
+  | { readonly kind: 'bytes'; readonly unknownId: number | undefined }
+  /** Characters. One without a token becomes its bytes as `<0xNN>` tokens, else the unknown token. */
+  | {
+      readonly kind: 'characters';
+      readonly byteFallback: boolean;
+      readonly unknownId: number | undefined;
+      /** Neighbouring unknown characters become one unknown token. */
+      readonly fuseUnknown: boolean;
+    };
+
+export type PieceEncoder = (piece: string, into: number[]) => void;
+
+const cachedPieceLength = 48;
+const cachedPieces = 20_000;
+const encoder = new TextEncoder();
+
+export function bpeEncoder(model: BpeModel): PieceEncoder {
+  const loop = new MergeLoop(mergeTable(model));
+  const toSymbols =
+    model.symbols.kind === 'bytes' ? byteSymbols(model) : characterSymbols(model, model.symbols);
+  const wholeToken = model.ignoreMerges ? wholeTokenLookup(model) : undefined;
+  const cache = new Map<string, readonly number[]>();
+
+  const encode = (piece: string): readonly number[] => {
+    const whole = wholeToken?.(piece);
+    if (whole !== undefined) return [whole];
+    const symbols = toSymbols(piece);
+    return Array.from(symbols.subarray(0, loop.run(symbols, symbols.length)));
+  };
+
+  return (piece, into) => {
+    let ids = cache.get(piece);
+    if (ids === undefined) {
+      ids = encode(piece);
+      if (piece.length <= cachedPieceLength) {
+        if (cache.size >= cachedPieces) cache.clear();
+        cache.set(piece, ids);
+      }
+    }
+    for (const id of ids) into.push(id);
+  };
+}
+
+/** A merge whose parts or result the vocabulary lacks; thrown while the encoder is built. */
+export class MergeOutsideVocabulary extends Error {
+  constructor(rank: number, text: string) {
+    super(`merge ${rank} needs the token ${JSON.stringify(text)}, which the vocabulary lacks`);
+    this.name = 'MergeOutsideVocabulary';
+  }
+}
+
+function mergeTable(model: BpeModel): PairTable {
+  const merges = Array.isArray(model.merges) ? model.merges : [...model.merges];
+  const table = new PairTable(merges.length);
+  let rank = 0;
+  const idOf = (text: string): number => {
+    const id = model.ids.get(text);
+    if (id === undefined) throw new MergeOutsideVocabulary(rank, text);
+    return id;
+  };
+  for (const [left, right] of merges) {
+    table.add(idOf(left), idOf(right), rank, idOf(left + right));
+    rank++;
+  }
+  return table;
+}
+
+function wholeTokenLookup(model: BpeModel): (piece: string) => number | undefined {
+  if (model.symbols.kind === 'characters') return (piece) => model.ids.get(piece);
+  const printable = /^[!-~]*$/;
+  return (piece) => model.ids.get(printable.test(piece) ? piece : toByteCharacters(piece));
+}
+
+function byteSymbols(model: BpeModel): (piece: string) => Int32Array {
+  const missing = model.symbols.unknownId;
+  const idOfByte = byteCharacters.map((character) => model.ids.get(character) ?? missing);
+  const complete = idOfByte.every((id) => id !== undefined);
+  return (piece) => {
+    const bytes = encoder.encode(piece);
+    const ids = Int32Array.from(bytes, (byte) => idOfByte[byte] ?? -1);
+    return complete ? ids : ids.filter((id) => id !== -1);
+  };
+}
+
+function characterSymbols(
+  model: BpeModel,
+  rule: Extract<SymbolRule, { kind: 'characters' }>,
+): (piece: string) => Int32Array {
+  const fallback = rule.byteFallback ? byteTokenIds(model.ids) : undefined;
+  return (piece) => {
+    const symbols: number[] = [];
+    let afterUnknown = false;
+    for (const character of piece) {
+      const id = model.ids.get(character);
+      const bytes = id === undefined ? fallback?.(character) : undefined;
+      if (id !== undefined) symbols.push(id);
+      else if (bytes !== undefined) symbols.push(...bytes);
+      else if (rule.unknownId !== undefined && !(afterUnknown && rule.fuseUnknown))
+        symbols.push(rule.unknownId);
+      afterUnknown = id === undefined && bytes === undefined;
+    }
+    return Int32Array.from(symbols);
+  };
+}
+
+/** The `<0xNN>` tokens of a character's bytes; undefined where the vocabulary lacks one of them. */
+export function byteTokenIds(
+  ids: ReadonlyMap<string, number>,
+): (character: string) => readonly number[] | undefined {
+  const idOfByte = byteCharacters.map((_, byte) => ids.get(byteTokenText(byte)));
+  return (character) => {
+    const found: number[] = [];
+    for (const byte of encoder.encode(character)) {
+      const id = idOfByte[byte];
+      if (id === undefined) return undefined;
+      found.push(id);
+    }
+    return found;
+  };
+}
+
+export function byteTokenText(byte: number): string {
+  return `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
+}

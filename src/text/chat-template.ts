@@ -1,0 +1,103 @@
+// Turns a conversation into the one text a model was trained on, by the model's own Jinja template.
+// A model without a template has none here either: a guessed one would be wrong in silence.
+
+import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja';
+import { formatTime } from './format-time.ts';
+
+export interface ChatInput {
+  readonly messages: readonly Readonly<Record<string, unknown>>[];
+  readonly tools?: readonly unknown[] | undefined;
+  /** Ends the text where the assistant's answer begins. */
+  readonly addGenerationPrompt: boolean;
+  /** Further variables that some templates know, such as `enable_thinking`. */
+  readonly variables?: Readonly<Record<string, unknown>> | undefined;
+  /** What `strftime_now` tells; the present moment where absent. */
+  readonly now?: Date | undefined;
+}
+
+export interface ChatTemplateSource {
+  readonly template: string;
+  /** Preferred where tools are given; some models have a second template for them. */
+  readonly toolTemplate?: string | undefined;
+  /** `bos_token`, `eos_token` and the like, as the template names them. */
+  readonly specialTokens: Readonly<Record<string, string>>;
+}
+
+export interface ChatTemplate {
+  render(input: ChatInput): string;
+}
+
+/** The template cannot be read, or refuses the conversation. */
+export class ChatTemplateError extends Error {
+  constructor(what: string, cause: unknown) {
+    super(`${what}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    this.name = 'ChatTemplateError';
+  }
+}
+
+type Program = ReturnType<typeof parse>;
+
+export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
+  const program = compile(source.template);
+  const toolProgram = source.toolTemplate === undefined ? program : compile(source.toolTemplate);
+  return {
+    render(input) {
+      const hasTools = input.tools !== undefined && input.tools.length > 0;
+      const variables = {
+        ...globals(input.now ?? new Date()),
+        ...source.specialTokens,
+        documents: null,
+        ...input.variables,
+        messages: input.messages,
+        // Templates test these against none, so that they must be there.
+        tools: hasTools ? input.tools : null,
+        add_generation_prompt: input.addGenerationPrompt,
+      };
+      return run(hasTools ? toolProgram : program, variables);
+    },
+  };
+}
+
+function compile(template: string): Program {
+  try {
+    return parse(tokenize(template, { lstrip_blocks: true, trim_blocks: true }));
+  } catch (error) {
+    throw new ChatTemplateError('the chat template cannot be read', error);
+  }
+}
+
+function run(program: Program, variables: Readonly<Record<string, unknown>>): string {
+  try {
+    const environment = new Environment();
+    for (const [name, value] of Object.entries(variables)) environment.set(name, value);
+    const result = new Interpreter(environment).run(program);
+    return String(result.value);
+  } catch (error) {
+    throw new ChatTemplateError('the chat template refuses this conversation', error);
+  }
+}
+
+function globals(now: Date): Record<string, unknown> {
+  return {
+    true: true,
+    false: false,
+    none: null,
+    True: true,
+    False: false,
+    None: null,
+    range,
+    raise_exception: (message: unknown) => {
+      throw new Error(String(message));
+    },
+    strftime_now: (format: unknown) => formatTime(now, String(format)),
+  };
+}
+
+/** Python's range: one argument is the end. */
+function range(first: number, second?: number, step = 1): number[] {
+  const [start, end] = second === undefined ? [0, first] : [first, second];
+  if (step === 0) throw new Error('range() needs a step other than zero');
+  const numbers: number[] = [];
+  for (let value = start; step > 0 ? value < end : value > end; value += step) numbers.push(value);
+  return numbers;
+}

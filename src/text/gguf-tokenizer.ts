@@ -1,0 +1,203 @@
+// A tokenizer from a GGUF file's metadata: byte-level BPE ("gpt2") or SentencePiece ("llama"). Where a file
+// leaves a rule out, the defaults are the ones its converters rely on.
+
+import { MetadataReader } from '../weights/gguf-metadata.ts';
+import type { GgufValue } from '../weights/gguf-values.ts';
+import { ModelFileError } from '../weights/model-file-error.ts';
+import { type AddedToken, addedTokenSplitter } from './added-tokens.ts';
+import { bpeEncoder, MergeOutsideVocabulary, type PieceEncoder } from './bpe.ts';
+import { fromByteCharacters } from './byte-characters.ts';
+import { turnEndIds } from './end-of-generation.ts';
+import { namedPreTokenizer, type PreTokenizer, preTokenizerNames } from './pre-tokenizers.ts';
+import { escapedSpace, spmEncoder } from './spm.ts';
+import { assembleTokenizer, type Tokenizer, type TokenizerParts } from './tokenizer.ts';
+
+export interface GgufMetadata {
+  readonly path: string;
+  readonly metadata: ReadonlyMap<string, GgufValue>;
+}
+
+const tokenTypes = { unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;
+
+const endKeys: readonly string[] = ['tokenizer.ggml.eot_token_id', 'tokenizer.ggml.eom_token_id'];
+
+interface GgufVocabulary {
+  readonly reader: MetadataReader;
+  readonly tokens: readonly string[];
+  readonly ids: ReadonlyMap<string, number>;
+  /** By id; all normal where the file does not say. */
+  readonly types: ArrayLike<number>;
+}
+
+/** The parts that differ between the two algorithms. */
+type AlgorithmParts = Pick<TokenizerParts, 'kind' | 'encodeText' | 'bytesOf' | 'stripsLeadingSpace'> & {
+  readonly addBos: boolean;
+  readonly defaultIds: { readonly bos?: number; readonly eos?: number };
+};
+
+export function ggufTokenizer(gguf: GgufMetadata): Tokenizer {
+  const reader = new MetadataReader(gguf);
+  const model = reader.string('tokenizer.ggml.model');
+  if (model !== 'gpt2' && model !== 'llama') throw unsupportedModel(gguf.path, model);
+  const vocabulary = readVocabulary(reader);
+  const parts = model === 'gpt2' ? byteLevelParts(vocabulary, gguf.path) : spmParts(vocabulary);
+  const bosId = tokenId(vocabulary, 'tokenizer.ggml.bos_token_id') ?? parts.defaultIds.bos;
+  const eosId = tokenId(vocabulary, 'tokenizer.ggml.eos_token_id') ?? parts.defaultIds.eos;
+  const addBos = reader.optionalBoolean('tokenizer.ggml.add_bos_token') ?? parts.addBos;
+  const addEos = reader.optionalBoolean('tokenizer.ggml.add_eos_token') ?? false;
+  const turnEnds = turnEndsOf(vocabulary);
+  const specialIds = specialIdsOf(vocabulary, turnEnds);
+  const declaredEnds = [eosId, ...endKeys.map((key) => tokenId(vocabulary, key))];
+  return assembleTokenizer({
+    ...parts,
+    tokens: vocabulary.tokens,
+    bosId,
+    eosId,
+    eosIds: new Set([...turnEnds, ...declaredEnds.filter((id) => id !== undefined)]),
+    prefixIds: addBos && bosId !== undefined ? [bosId] : [],
+    suffixIds: addEos && eosId !== undefined ? [eosId] : [],
+    specialIds,
+    splitAddedTokens: addedTokenSplitter(addedTokens(vocabulary, specialIds)),
+  });
+}
+
+function readVocabulary(reader: MetadataReader): GgufVocabulary {
+  const tokens = reader.strings('tokenizer.ggml.tokens');
+  const types = reader.optionalNumbers('tokenizer.ggml.token_type') ?? new Int32Array(tokens.length).fill(1);
+  if (types.length !== tokens.length) {
+    const problem = `has ${types.length} entries for ${tokens.length} tokens`;
+    throw reader.fault('tokenizer.ggml.token_type', problem);
+  }
+  const ids = new Map<string, number>();
+  for (const [id, token] of tokens.entries()) if (token !== '') ids.set(token, id);
+  return { reader, tokens, ids, types };
+}
+
+/** Converters write 2^32 - 1 for "none". */
+function tokenId({ reader, tokens }: GgufVocabulary, key: string): number | undefined {
+  const id = reader.optionalNumber(key);
+  if (id === undefined || id === 0xffffffff || id === -1) return undefined;
+  if (id in tokens) return id;
+  throw reader.fault(key, `is ${id}, but the vocabulary has ${tokens.length} tokens`);
+}
+
+function turnEndsOf({ ids, types }: GgufVocabulary): Set<number> {
+  return turnEndIds({
+    idOf: (name) => ids.get(name),
+    isMarked: (id) => types[id] === tokenTypes.control || types[id] === tokenTypes.userDefined,
+  });
+}
+
+/** Control tokens, and those whose name says that they end a turn: converters do not always mark them. */
+function specialIdsOf({ tokens, types }: GgufVocabulary, turnEnds: ReadonlySet<number>): Set<number> {
+  const ids = new Set(turnEnds);
+  for (let id = 0; id < tokens.length; id++) {
+    if (types[id] === tokenTypes.control || types[id] === tokenTypes.unknown) ids.add(id);
+  }
+  return ids;
+}
+
+function addedTokens(vocabulary: GgufVocabulary, specialIds: ReadonlySet<number>): AddedToken[] {
+  const strips = whitespaceStripper(vocabulary);
+  const added: AddedToken[] = [];
+  for (const [id, content] of vocabulary.tokens.entries()) {
+    const special = specialIds.has(id);
+    if (!special && vocabulary.types[id] !== tokenTypes.userDefined) continue;
+    added.push({ id, content, special, lstrip: false, rstrip: strips(content), singleWord: false });
+  }
+  return added;
+}
+
+/** Phi-3's control tokens swallow the whitespace after them; GGUF has no field to say so, but the name. */
+function whitespaceStripper({ reader }: GgufVocabulary): (content: string) => boolean {
+  const name = reader.optionalString('general.name') ?? '';
+  const keeps = new Set(['<unk>', '<s>', '<|endoftext|>']);
+  return /phi-?3/i.test(name) ? (content) => !keeps.has(content) : () => false;
+}
+
+function byteLevelParts(vocabulary: GgufVocabulary, path: string): AlgorithmParts {
+  const { reader, tokens, types } = vocabulary;
+  const name = reader.optionalString('tokenizer.ggml.pre') ?? 'default';
+  const preTokenizer = namedPreTokenizer(name);
+  if (preTokenizer === undefined) throw unknownPreTokenizer(path, name);
+  const encodePiece = byteLevelEncoder(vocabulary, preTokenizer);
+  return {
+    kind: `byte-level BPE, ${name} pre-tokenizer, ${tokens.length.toLocaleString('en')} tokens`,
+    stripsLeadingSpace: false,
+    addBos: preTokenizer.addBos,
+    defaultIds: {},
+    encodeText({ text }, _special, into) {
+      for (const piece of preTokenizer.split(text)) encodePiece(piece, into);
+    },
+    bytesOf(id, token) {
+      const plain = types[id] === tokenTypes.control || types[id] === tokenTypes.userDefined;
+      return (plain ? undefined : fromByteCharacters(token)) ?? Buffer.from(token);
+    },
+  };
+}
+
+function byteLevelEncoder({ reader, ids }: GgufVocabulary, preTokenizer: PreTokenizer): PieceEncoder {
+  const key = 'tokenizer.ggml.merges';
+  const merges = reader.strings(key).map((merge): readonly [string, string] => {
+    // A token may itself begin with a space.
+    const space = merge.indexOf(' ', 1);
+    return [merge.slice(0, space), merge.slice(space + 1)];
+  });
+  try {
+    const symbols = { kind: 'bytes', unknownId: undefined } as const;
+    return bpeEncoder({ ids, merges, ignoreMerges: preTokenizer.ignoreMerges, symbols });
+  } catch (error) {
+    throw error instanceof MergeOutsideVocabulary ? reader.fault(key, error.message) : error;
+  }
+}
+
+function spmParts(vocabulary: GgufVocabulary): AlgorithmParts {
+  const { reader, tokens, types, ids } = vocabulary;
+  const scores = reader.numbers('tokenizer.ggml.scores');
+  if (scores.length !== tokens.length) {
+    throw reader.fault('tokenizer.ggml.scores', `has ${scores.length} entries for ${tokens.length} tokens`);
+  }
+  const addSpacePrefix = reader.optionalBoolean('tokenizer.ggml.add_space_prefix') ?? true;
+  const unknownId = tokenId(vocabulary, 'tokenizer.ggml.unknown_token_id') ?? 0;
+  const encodePiece = spmEncoder({ tokens, scores, ids, unknownId, mergeable: mergeableIds(vocabulary) });
+  return {
+    kind: `SentencePiece BPE with byte fallback, ${tokens.length.toLocaleString('en')} tokens`,
+    stripsLeadingSpace: addSpacePrefix,
+    addBos: true,
+    defaultIds: { bos: 1, eos: 2 },
+    encodeText({ text }, _special, into) {
+      encodePiece((addSpacePrefix ? ` ${text}` : text).replaceAll(' ', escapedSpace), into);
+    },
+    bytesOf(id, token) {
+      if (types[id] === tokenTypes.byte) return Uint8Array.of(Number.parseInt(token.slice(3, 5), 16));
+      return Buffer.from(types[id] === tokenTypes.control ? token : token.replaceAll(escapedSpace, ' '));
+    },
+  };
+}
+
+function mergeableIds({ tokens, types }: GgufVocabulary): Map<string, number> {
+  const excluded: readonly number[] = [tokenTypes.control, tokenTypes.unknown, tokenTypes.byte];
+  const mergeable = new Map<string, number>();
+  for (const [id, token] of tokens.entries()) {
+    if (token !== '' && !excluded.includes(types[id] as number)) mergeable.set(token, id);
+  }
+  return mergeable;
+}
+
+function unsupportedModel(file: string, model: string): ModelFileError {
+  return new ModelFileError({
+    file,
+    field: 'tokenizer.ggml.model',
+    problem: `the tokenizer ${JSON.stringify(model)} is not supported`,
+    remedy: 'Use a model with a byte-level BPE ("gpt2") or SentencePiece BPE ("llama") tokenizer.',
+  });
+}
+
+function unknownPreTokenizer(file: string, name: string): ModelFileError {
+  return new ModelFileError({
+    file,
+    field: 'tokenizer.ggml.pre',
+    problem: `the pre-tokenizer ${JSON.stringify(name)} is not known`,
+    remedy: `Known ones: ${preTokenizerNames.join(', ')}.`,
+  });
+}

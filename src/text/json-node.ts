@@ -1,0 +1,79 @@
+// One object of a tokenizer file, with the place it was found at, so that every fault can name it.
+
+import { isJsonObject, type JsonObject } from '../weights/json-file.ts';
+import { ModelFileError } from '../weights/model-file-error.ts';
+
+// No vocabulary comes near; a table indexed by id stays small.
+const maxInteger = 2 ** 24;
+
+export class JsonNode {
+  readonly file: string;
+  /** Path within the file, such as `pre_tokenizer.pretokenizers[1]`. */
+  readonly field: string;
+  readonly value: JsonObject;
+
+  constructor(file: string, field: string, value: JsonObject) {
+    this.file = file;
+    this.field = field;
+    this.value = value;
+  }
+
+  get type(): string {
+    return this.string('type');
+  }
+
+  string(key: string): string {
+    const value = this.value[key];
+    if (typeof value === 'string') return value;
+    throw this.fault(key, 'is not a string');
+  }
+
+  boolean(key: string, absent: boolean): boolean {
+    const value = this.value[key] ?? absent;
+    if (typeof value === 'boolean') return value;
+    throw this.fault(key, 'is not a boolean');
+  }
+
+  integer(key: string): number {
+    const value = this.value[key];
+    if (Number.isInteger(value) && (value as number) >= 0 && (value as number) < maxInteger)
+      return value as number;
+    throw this.fault(key, `is not a whole number from 0 to ${maxInteger - 1}`);
+  }
+
+  /** The object at `key`; undefined where it is absent or null. */
+  child(key: string): JsonNode | undefined {
+    const value = this.value[key] ?? undefined;
+    if (value === undefined) return undefined;
+    if (isJsonObject(value)) return new JsonNode(this.file, this.#path(key), value);
+    throw this.fault(key, 'is not an object');
+  }
+
+  /** The objects of the list at `key`; none where it is absent. */
+  children(key: string): JsonNode[] {
+    return this.list(key).map((value, index) => {
+      const field = `${this.#path(key)}[${index}]`;
+      if (isJsonObject(value)) return new JsonNode(this.file, field, value);
+      throw this.fault(`${key}[${index}]`, 'is not an object');
+    });
+  }
+
+  list(key: string): readonly unknown[] {
+    const value = this.value[key] ?? [];
+    if (Array.isArray(value)) return value;
+    throw this.fault(key, 'is not a list');
+  }
+
+  fault(key: string, problem: string): ModelFileError {
+    const remedy = 'Use the tokenizer files that came with the model, or a GGUF file of it.';
+    return new ModelFileError({ file: this.file, field: this.#path(key), problem, remedy });
+  }
+
+  unsupportedType(): ModelFileError {
+    return this.fault('type', `${JSON.stringify(this.type)} is not supported`);
+  }
+
+  #path(key: string): string {
+    return this.field === '' ? key : `${this.field}.${key}`;
+  }
+}

@@ -1,0 +1,108 @@
+// The `pre_tokenizer` of a tokenizer.json: how text is cut into the pieces that merge on their own.
+
+import { toByteCharacters } from './byte-characters.ts';
+import type { JsonNode } from './json-node.ts';
+import { readPattern } from './json-pattern.ts';
+import { fromOniguruma } from './oniguruma.ts';
+import { gpt2Pattern } from './pre-tokenizers.ts';
+import { escapedSpace } from './spm.ts';
+import { type SplitBehavior, splitBy } from './text-splitter.ts';
+
+/** `first`: the piece begins the text. */
+export type PieceSplitter = (text: string, first: boolean) => readonly string[];
+
+export interface JsonPreTokenizer {
+  readonly split: PieceSplitter;
+  /** Tokens spell bytes as characters. */
+  readonly byteLevel: boolean;
+  /** The pieces do so already; else their UTF-8 bytes are what merges. */
+  readonly byteCharacters: boolean;
+}
+
+const punctuation = /[\p{P}$+<=>^`|~]/gu;
+const wordsOrSymbols =
+  /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\p{White_Space}]+/gu;
+const behaviors: readonly string[] = [
+  'Isolated',
+  'Removed',
+  'MergedWithPrevious',
+  'MergedWithNext',
+  'Contiguous',
+];
+
+export function readPreTokenizer(node: JsonNode | undefined): JsonPreTokenizer {
+  const components = node === undefined ? [] : flatten(node);
+  const byteLevel = components.some((component) => component.type === 'ByteLevel');
+  const last = components.at(-1);
+  const byteCharacters = byteLevel && last?.type !== 'ByteLevel';
+  const steps = components.map((component) => readStep(component, component !== last));
+  return { split: inTurn(steps), byteLevel, byteCharacters };
+}
+
+function flatten(node: JsonNode): JsonNode[] {
+  return node.type === 'Sequence' ? node.children('pretokenizers').flatMap(flatten) : [node];
+}
+
+function inTurn(steps: readonly PieceSplitter[]): PieceSplitter {
+  if (steps.length === 1) return steps[0] as PieceSplitter;
+  return (text, first) =>
+    steps.reduce<readonly string[]>(
+      (pieces, step) => pieces.flatMap((piece, index) => step(piece, first && index === 0)),
+      [text],
+    );
+}
+
+function readStep(node: JsonNode, more: boolean): PieceSplitter {
+  switch (node.type) {
+    case 'ByteLevel':
+      return readByteLevel(node, more);
+    case 'Split':
+      return splitBy(readPattern(node), readBehavior(node), node.boolean('invert', false));
+    case 'Digits':
+      return splitBy(node.boolean('individual_digits', false) ? /\p{N}/gu : /\p{N}+/gu, 'Isolated');
+    case 'Punctuation':
+      return splitBy(punctuation, readBehavior(node));
+    case 'Whitespace':
+      return splitBy(wordsOrSymbols, 'Removed', true);
+    case 'WhitespaceSplit':
+      return splitBy(/\p{White_Space}/gu, 'Removed');
+    case 'Metaspace':
+      return readMetaspace(node);
+    default:
+      throw node.unsupportedType();
+  }
+}
+
+/** Steps after it see the characters that stand for bytes; without any, bytes are left to the merging. */
+function readByteLevel(node: JsonNode, more: boolean): PieceSplitter {
+  const prefix = node.boolean('add_prefix_space', true);
+  const cut = node.boolean('use_regex', true) ? splitBy(fromOniguruma(gpt2Pattern), 'Isolated') : undefined;
+  return (text) => {
+    const prefixed = prefix && !text.startsWith(' ') ? ` ${text}` : text;
+    const pieces = cut?.(prefixed) ?? [prefixed];
+    return more ? pieces.map(toByteCharacters) : pieces;
+  };
+}
+
+function readMetaspace(node: JsonNode): PieceSplitter {
+  const replacement = node.value.replacement === undefined ? escapedSpace : node.string('replacement');
+  const legacy = node.boolean('add_prefix_space', true) ? 'always' : 'never';
+  const scheme = node.value.prepend_scheme === undefined ? legacy : node.string('prepend_scheme');
+  if (!['always', 'first', 'never'].includes(scheme)) {
+    throw node.fault('prepend_scheme', `${JSON.stringify(scheme)} is not supported`);
+  }
+  const escaped = replacement.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+  const cut = node.boolean('split', true) ? splitBy(new RegExp(escaped, 'gv'), 'MergedWithNext') : undefined;
+  return (text, first) => {
+    const spaced = text.replaceAll(' ', replacement);
+    const prepends = scheme === 'always' || (scheme === 'first' && first);
+    const whole = prepends && !spaced.startsWith(replacement) ? replacement + spaced : spaced;
+    return cut?.(whole) ?? [whole];
+  };
+}
+
+function readBehavior(node: JsonNode): SplitBehavior {
+  const behavior = node.value.behavior === undefined ? 'Isolated' : node.string('behavior');
+  if (behaviors.includes(behavior)) return behavior as SplitBehavior;
+  throw node.fault('behavior', `${JSON.stringify(behavior)} is not supported`);
+}

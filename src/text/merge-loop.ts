@@ -1,0 +1,115 @@
+// The merge loop that byte-level BPE and SentencePiece share: of all neighbouring pairs, the one of lowest
+// rank merges first, the leftmost of equals. A heap of pairs and a linked list of symbols keep it
+// O(n log n), also for one hostile piece of a hundred thousand characters.
+
+/** Which pairs merge. Symbols are token ids; ranks are whole numbers from 0 on. */
+export interface MergeRules {
+  /** A handle for `rank` and `merged`, or -1 where the pair does not merge. */
+  find(left: number, right: number): number;
+  rank(handle: number): number;
+  merged(handle: number): number;
+}
+
+const none = -1;
+// A heap key orders by rank, then by position: both fit a double exactly.
+const positionSpan = 2 ** 31;
+
+export class MergeLoop {
+  readonly #rules: MergeRules;
+  #previous = new Int32Array(64);
+  #next = new Int32Array(64);
+  /** The handle of the pair that starts at a position. */
+  #pair = new Int32Array(64);
+  #heap = new Float64Array(192);
+  #heapSize = 0;
+
+  constructor(rules: MergeRules) {
+    this.#rules = rules;
+  }
+
+  /** Merges the first `count` symbols in place and returns how many are left, in order from index 0. */
+  run(symbols: Int32Array, count: number): number {
+    if (count < 2) return count;
+    this.#reserve(count);
+    this.#heapSize = 0;
+    for (let i = 0; i < count; i++) {
+      this.#previous[i] = i - 1;
+      this.#next[i] = i + 1 < count ? i + 1 : none;
+    }
+    for (let i = 0; i < count; i++) this.#pushPair(symbols, i);
+    while (this.#heapSize > 0) this.#mergeBest(symbols);
+    return this.#compact(symbols);
+  }
+
+  #mergeBest(symbols: Int32Array): void {
+    const key = this.#pop();
+    const rank = Math.floor(key / positionSpan);
+    const left = key - rank * positionSpan;
+    const handle = this.#pair[left] as number;
+    // An entry whose pair has since changed is out of date.
+    if (handle === none || this.#rules.rank(handle) !== rank) return;
+    const right = this.#next[left] as number;
+    const after = this.#next[right] as number;
+    symbols[left] = this.#rules.merged(handle);
+    this.#next[left] = after;
+    this.#pair[right] = none;
+    if (after !== none) this.#previous[after] = left;
+    this.#pushPair(symbols, left);
+    const before = this.#previous[left] as number;
+    if (before !== none) this.#pushPair(symbols, before);
+  }
+
+  #pushPair(symbols: Int32Array, left: number): void {
+    const right = this.#next[left] as number;
+    const handle =
+      right === none ? none : this.#rules.find(symbols[left] as number, symbols[right] as number);
+    this.#pair[left] = handle;
+    if (handle !== none) this.#push(this.#rules.rank(handle) * positionSpan + left);
+  }
+
+  #compact(symbols: Int32Array): number {
+    let length = 0;
+    for (let i = 0; i !== none; i = this.#next[i] as number) symbols[length++] = symbols[i] as number;
+    return length;
+  }
+
+  #push(key: number): void {
+    const heap = this.#heap;
+    let at = this.#heapSize++;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if ((heap[parent] as number) <= key) break;
+      heap[at] = heap[parent] as number;
+      at = parent;
+    }
+    heap[at] = key;
+  }
+
+  #pop(): number {
+    const heap = this.#heap;
+    const top = heap[0] as number;
+    const last = heap[--this.#heapSize] as number;
+    const size = this.#heapSize;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= size) break;
+      if (child + 1 < size && (heap[child + 1] as number) < (heap[child] as number)) child++;
+      if ((heap[child] as number) >= last) break;
+      heap[at] = heap[child] as number;
+      at = child;
+    }
+    heap[at] = last;
+    return top;
+  }
+
+  /** At most one pair per symbol enters at first and two per merge after: three per symbol in all. */
+  #reserve(count: number): void {
+    if (this.#next.length >= count) return;
+    const capacity = count * 2;
+    this.#previous = new Int32Array(capacity);
+    this.#next = new Int32Array(capacity);
+    this.#pair = new Int32Array(capacity);
+    this.#heap = new Float64Array(capacity * 3);
+  }
+}

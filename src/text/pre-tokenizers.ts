@@ -1,0 +1,152 @@
+// How byte-level BPE models cut text into pieces before merging, by the names that GGUF files give
+// (`tokenizer.ggml.pre`). Each rule is the model's own regular expression, in its original dialect; the
+// expressions of one rule apply in turn, matches and gaps alike becoming pieces.
+
+import { casedLetters } from './cased-letters.ts';
+import { fromOniguruma } from './oniguruma.ts';
+import { splitBy, splitInTurn, type TextSplitter } from './text-splitter.ts';
+
+export interface PreTokenizer {
+  /** The rule's own name; several model names may share it. */
+  readonly family: string;
+  readonly split: TextSplitter;
+  /** A piece that is a token as a whole becomes it without merging. */
+  readonly ignoreMerges: boolean;
+  /** Whether BOS goes in front where the file does not say. */
+  readonly addBos: boolean;
+}
+
+interface Family {
+  readonly names: readonly string[];
+  readonly patterns: readonly string[];
+  readonly ignoreMerges?: true;
+  readonly addBos?: true;
+}
+
+const raw = String.raw;
+const contraction = raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)`;
+const whitespaceTail = raw`\s*[\r\n]+|\s+(?!\S)|\s+`;
+const gpt2 = raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
+const gpt4 = (digits: string): string =>
+  raw`${contraction}|[^\r\n\p{L}\p{N}]?\p{L}+|${digits}| ?[^\s\p{L}\p{N}]+[\r\n]*|${whitespaceTail}`;
+
+/** Words also break where upper case follows lower case. */
+const cased = (suffix: string, digits: string): string => {
+  const upper = raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`;
+  const lower = raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}]`;
+  const word = raw`[^\r\n\p{L}\p{N}]?${upper}*${lower}+${suffix}|[^\r\n\p{L}\p{N}]?${upper}+${lower}*${suffix}`;
+  return raw`${word}|${digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*|${whitespaceTail}`;
+};
+
+const chinese = raw`[\x{4e00}-\x{9fa5}\x{800}-\x{4e00}\x{ac00}-\x{d7ff}]+`;
+const eastAsian = raw`[\x{4e00}-\x{9fa5}\x{3040}-\x{309f}\x{30a0}-\x{30ff}]+`;
+const symbolThenWord = raw`[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_${'`'}{|}~][A-Za-z]+`;
+const deepseek3 = raw`${symbolThenWord}|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|${whitespaceTail}`;
+const bloom = raw` ?[^(\s|.,!?…。，、।۔،)]+`;
+
+const families: Readonly<Record<string, Family>> = {
+  default: {
+    names: ['default'],
+    patterns: [raw`[\p{P}$+<=>\^~|]+`, gpt2, raw`\p{N}+`, '[0-9][0-9][0-9]'],
+  },
+  'llama-bpe': {
+    names: ['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'falcon-h1', 'pixtral', 'midm-2.0', 'lfm2'],
+    patterns: [gpt4(raw`\p{N}{1,3}`)],
+    ignoreMerges: true,
+    addBos: true,
+  },
+  dbrx: { names: ['dbrx', 'smaug-bpe', 'glm4', 'chatglm-bpe'], patterns: [gpt4(raw`\p{N}{1,3}`)] },
+  qwen2: {
+    names: ['qwen2', 'deepseek-r1-qwen', 'megrez', 'stablelm2', 'hunyuan', 'solar-open', 'grok-2', 'kormo'],
+    patterns: [gpt4(raw`\p{N}`)],
+  },
+  qwen35: {
+    names: ['qwen35'],
+    patterns: [
+      raw`${contraction}|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|${whitespaceTail}`,
+    ],
+  },
+  'gpt-2': {
+    names: [
+      'gpt-2',
+      'phi-2',
+      'mpt',
+      'olmo',
+      'jais',
+      'trillion',
+      'granite-docling',
+      'exaone4',
+      'gigachat',
+      'mellum',
+      'a.x-4.0',
+      'jina-es',
+      'jina-de',
+      'jina-v2-es',
+      'jina-v2-de',
+      'modern-bert',
+    ],
+    patterns: [gpt2],
+  },
+  smollm: {
+    names: ['smollm', 'starcoder', 'refact', 'command-r', 'codeshell', 'exaone', 'minerva-7b', 'mellum2'],
+    patterns: [raw`\p{N}`, gpt2],
+  },
+  falcon: {
+    names: ['falcon'],
+    patterns: [raw`[\p{P}$+<=>\^~|${'`'}]+`, gpt2, '[0-9][0-9][0-9]'],
+  },
+  'deepseek-llm': {
+    names: ['deepseek-llm'],
+    patterns: [
+      raw`[\r\n]`,
+      raw`\s?[${casedLetters}]+`,
+      raw`\s?[!-/:-~\x{ff01}-\x{ff0f}\x{ff1a}-\x{ff5e}\x{2018}-\x{201f}\x{3000}-\x{3002}]+`,
+      raw`\s+$`,
+      chinese,
+      raw`\p{N}+`,
+    ],
+  },
+  'deepseek-coder': {
+    names: ['deepseek-coder'],
+    patterns: [raw`[\r\n]`, raw`\s?\p{L}+`, raw`\s?\p{P}+`, chinese, raw`\p{N}`],
+  },
+  'deepseek-v3': {
+    names: ['deepseek-v3', 'hunyuan-dense', 'joyai-llm'],
+    patterns: [raw`\p{N}{1,3}`, eastAsian, deepseek3],
+  },
+  tekken: { names: ['tekken'], patterns: [cased('', raw`\p{N}`)], ignoreMerges: true, addBos: true },
+  'gpt-4o': {
+    names: ['gpt-4o', 'llama4', 'kanana2', 'minimax-m2'],
+    patterns: [cased(`${contraction}?`, raw`\p{N}{1,3}`)],
+  },
+  'seed-coder': {
+    names: ['seed-coder'],
+    patterns: [raw`${contraction}|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|${whitespaceTail}`],
+  },
+  bailingmoe: {
+    names: ['bailingmoe', 'bailingmoe2', 'llada-moe'],
+    patterns: [
+      raw`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`,
+    ],
+  },
+  bloom: { names: ['bloom', 'poro-chat', 'gpt3-finnish'], patterns: [bloom] },
+  viking: { names: ['viking'], patterns: [bloom, raw`\p{N}`] },
+};
+
+export const preTokenizerNames: readonly string[] = Object.values(families).flatMap((family) => family.names);
+
+/** The rule that a GGUF file names; undefined where the name is not known. */
+export function namedPreTokenizer(name: string): PreTokenizer | undefined {
+  const found = Object.entries(families).find(([, family]) => family.names.includes(name));
+  if (found === undefined) return undefined;
+  const [familyName, family] = found;
+  return {
+    family: familyName,
+    split: splitInTurn(family.patterns.map((pattern) => splitBy(fromOniguruma(pattern), 'Isolated'))),
+    ignoreMerges: family.ignoreMerges ?? false,
+    addBos: family.addBos ?? false,
+  };
+}
+
+/** The expression of GPT-2, which tokenizer files imply without spelling it out. */
+export const gpt2Pattern: string = gpt2;

@@ -1,0 +1,100 @@
+// SentencePiece BPE as GGUF stores it: no merge list, but a score per token. Of all neighbours whose joined
+// text is a token, those with the best-scored result merge first. A character without a token becomes its
+// bytes. Spaces are written as ▁.
+
+import { byteTokenIds, type PieceEncoder } from './bpe.ts';
+import { MergeLoop, type MergeRules } from './merge-loop.ts';
+import { PairTable } from './pair-table.ts';
+
+export const escapedSpace = '▁';
+
+export interface SpmModel {
+  /** Every token's text, by id. */
+  readonly tokens: readonly string[];
+  readonly scores: ArrayLike<number>;
+  /** Tokens that merging may produce: neither control tokens nor bytes. */
+  readonly mergeable: ReadonlyMap<string, number>;
+  /** All ids by text, for the byte tokens. */
+  readonly ids: ReadonlyMap<string, number>;
+  readonly unknownId: number | undefined;
+}
+
+// Past this many remembered pairs they are forgotten and found anew.
+const rememberedPairs = 1_000_000;
+
+export function spmEncoder(model: SpmModel): PieceEncoder {
+  const rules = new ScoredPairs(model);
+  const loop = new MergeLoop(rules);
+  const bytesOf = byteTokenIds(model.ids);
+  return (piece, into) => {
+    rules.forgetIfFull();
+    const symbols = Int32Array.from(piece, (character) => rules.symbolOf(character));
+    const count = loop.run(symbols, symbols.length);
+    for (let i = 0; i < count; i++) {
+      const symbol = symbols[i] as number;
+      if (symbol < model.tokens.length) into.push(symbol);
+      else pushUnknown(rules.textOf(symbol), into);
+    }
+  };
+
+  function pushUnknown(character: string, into: number[]): void {
+    const bytes = bytesOf(character);
+    if (bytes !== undefined) into.push(...bytes);
+    else if (model.unknownId !== undefined) into.push(model.unknownId);
+  }
+}
+
+/** Finds pairs by the text they join to, and remembers each answer. */
+class ScoredPairs implements MergeRules {
+  readonly #model: SpmModel;
+  readonly #ranks: Int32Array;
+  #known = new PairTable(4096);
+
+  constructor(model: SpmModel) {
+    this.#model = model;
+    this.#ranks = scoreRanks(model.scores, model.tokens.length);
+  }
+
+  /** The token of a character; one without a token gets a symbol past the vocabulary, as it may still merge. */
+  symbolOf(character: string): number {
+    return (
+      this.#model.mergeable.get(character) ?? this.#model.tokens.length + (character.codePointAt(0) as number)
+    );
+  }
+
+  textOf(symbol: number): string {
+    return this.#model.tokens[symbol] ?? String.fromCodePoint(symbol - this.#model.tokens.length);
+  }
+
+  find(left: number, right: number): number {
+    const known = this.#known.find(left, right);
+    const entry = known === -1 ? this.#learn(left, right) : known;
+    return this.#known.merged(entry) === -1 ? -1 : entry;
+  }
+
+  rank(entry: number): number {
+    return this.#known.rank(entry);
+  }
+
+  merged(entry: number): number {
+    return this.#known.merged(entry);
+  }
+
+  forgetIfFull(): void {
+    if (this.#known.size > rememberedPairs) this.#known = new PairTable(4096);
+  }
+
+  #learn(left: number, right: number): number {
+    const merged = this.#model.mergeable.get(this.textOf(left) + this.textOf(right));
+    if (merged === undefined) return this.#known.add(left, right, 0, -1);
+    return this.#known.add(left, right, this.#ranks[merged] as number, merged);
+  }
+}
+
+/** Best score first; equal scores share a rank, so that the leftmost pair goes first. */
+function scoreRanks(scores: ArrayLike<number>, count: number): Int32Array {
+  const order = Float64Array.from({ length: count }, (_, id) => scores[id] as number);
+  const distinct = [...new Set(order.toSorted().reverse())];
+  const rankOf = new Map(distinct.map((score, rank) => [score, rank]));
+  return Int32Array.from(order, (score) => rankOf.get(score) as number);
+}

@@ -1,0 +1,256 @@
+// A tokenizer from a Hugging Face folder: tokenizer.json holds the rules, the files beside it say which
+// tokens begin and end a text. A component that is not known is an error that names it.
+
+import { isJsonObject, type JsonObject } from '../weights/json-file.ts';
+import { type AddedToken, addedTokenSplitter } from './added-tokens.ts';
+import { bpeEncoder, MergeOutsideVocabulary, type PieceEncoder, type SymbolRule } from './bpe.ts';
+import { fromByteCharacters } from './byte-characters.ts';
+import { turnEndIds } from './end-of-generation.ts';
+import { type JsonDecoder, readDecoder } from './json-decoder.ts';
+import { JsonNode } from './json-node.ts';
+import { type Normalizer, readNormalizer } from './json-normalizer.ts';
+import { readPostProcessor, type Surroundings } from './json-post-processor.ts';
+import { type JsonPreTokenizer, readPreTokenizer } from './json-pre-tokenizer.ts';
+import { assembleTokenizer, type TextEncoding, type Tokenizer } from './tokenizer.ts';
+
+export interface TokenizerFiles {
+  /** Where tokenizer.json was read, for messages. */
+  readonly path: string;
+  readonly tokenizer: JsonObject;
+  /** tokenizer_config.json, special_tokens_map.json, generation_config.json, config.json. */
+  readonly tokenizerConfig?: JsonObject | undefined;
+  readonly specialTokensMap?: JsonObject | undefined;
+  readonly generationConfig?: JsonObject | undefined;
+  readonly modelConfig?: JsonObject | undefined;
+}
+
+interface JsonVocabulary {
+  readonly ids: ReadonlyMap<string, number>;
+  /** By id, added tokens included. */
+  readonly tokens: readonly (string | undefined)[];
+  readonly added: readonly JsonAddedToken[];
+}
+
+interface JsonAddedToken extends AddedToken {
+  /** Set where the token is looked for in normalized text: what the normalizer makes of its content. */
+  readonly normalizedContent: string | undefined;
+}
+
+export function jsonTokenizer(files: TokenizerFiles): Tokenizer {
+  const root = new JsonNode(files.path, '', files.tokenizer);
+  const model = readModel(root);
+  const normalize = readNormalizer(root.child('normalizer'));
+  const vocabulary = readVocabulary(root, model, normalize);
+  const preTokenizer = readPreTokenizer(root.child('pre_tokenizer'));
+  const decoder = readDecoder(root.child('decoder'));
+  const named = namedTokens(files, vocabulary);
+  const special = vocabulary.added.filter((token) => token.special);
+  return assembleTokenizer({
+    kind: describe(preTokenizer, model, vocabulary),
+    tokens: vocabulary.tokens,
+    bosId: named.bosId,
+    eosId: named.eosId,
+    eosIds: new Set([
+      ...turnEndIds({
+        idOf: (name) => vocabulary.added.find((token) => token.content === name)?.id,
+        isMarked: () => true,
+      }),
+      ...(named.eosId === undefined ? [] : [named.eosId]),
+      ...declaredEnds(files.generationConfig),
+      ...declaredEnds(files.modelConfig),
+    ]),
+    ...surroundings(readPostProcessor(root.child('post_processor')), files.tokenizerConfig, named),
+    stripsLeadingSpace: decoder.stripsLeadingSpace,
+    specialIds: new Set(special.map((token) => token.id)),
+    splitAddedTokens: addedTokenSplitter(
+      vocabulary.added.filter((token) => token.normalizedContent === undefined),
+    ),
+    encodeText: textEncoding(
+      normalize,
+      vocabulary,
+      preTokenizer,
+      pieceEncoder(model, vocabulary, preTokenizer),
+    ),
+    bytesOf: byteReader(decoder, preTokenizer, vocabulary),
+  });
+}
+
+function readModel(root: JsonNode): JsonNode {
+  const model = root.child('model');
+  if (model === undefined) throw root.fault('model', 'is missing');
+  // Files of old versions do not say the type.
+  const type = model.value.type === undefined && model.value.merges !== undefined ? 'BPE' : model.type;
+  if (type !== 'BPE') throw model.unsupportedType();
+  for (const key of ['continuing_subword_prefix', 'end_of_word_suffix']) {
+    if (model.value[key]) throw model.fault(key, 'is not supported');
+  }
+  return model;
+}
+
+function readVocabulary(root: JsonNode, model: JsonNode, normalize: Normalizer): JsonVocabulary {
+  const ids = new Map<string, number>();
+  const tokens: (string | undefined)[] = [];
+  const vocab = model.child('vocab');
+  if (vocab === undefined) throw model.fault('vocab', 'is missing');
+  for (const token of Object.keys(vocab.value)) {
+    const id = vocab.integer(token);
+    ids.set(token, id);
+    tokens[id] = token;
+  }
+  const added = root.children('added_tokens').map((node) => readAddedToken(node, normalize));
+  for (const token of added) tokens[token.id] = token.content;
+  return { ids, tokens, added };
+}
+
+function readAddedToken(node: JsonNode, normalize: Normalizer): JsonAddedToken {
+  const special = node.boolean('special', false);
+  const content = node.string('content');
+  return {
+    id: node.integer('id'),
+    content,
+    special,
+    lstrip: node.boolean('lstrip', false),
+    rstrip: node.boolean('rstrip', false),
+    singleWord: node.boolean('single_word', false),
+    normalizedContent: node.boolean('normalized', !special) ? normalize(content) : undefined,
+  };
+}
+
+function pieceEncoder(
+  model: JsonNode,
+  { ids }: JsonVocabulary,
+  preTokenizer: JsonPreTokenizer,
+): PieceEncoder {
+  const unknown = model.value.unk_token ?? undefined;
+  const unknownId = unknown === undefined ? undefined : ids.get(model.string('unk_token'));
+  const symbols: SymbolRule =
+    preTokenizer.byteLevel && !preTokenizer.byteCharacters
+      ? { kind: 'bytes', unknownId }
+      : {
+          kind: 'characters',
+          byteFallback: model.boolean('byte_fallback', false),
+          unknownId,
+          fuseUnknown: model.boolean('fuse_unk', false),
+        };
+  try {
+    const ignoreMerges = model.boolean('ignore_merges', false);
+    return bpeEncoder({ ids, merges: readMerges(model), ignoreMerges, symbols });
+  } catch (error) {
+    throw error instanceof MergeOutsideVocabulary ? model.fault('merges', error.message) : error;
+  }
+}
+
+/** Written as "a b" or, since tokens may hold spaces, as ["a", "b"]. */
+function readMerges(model: JsonNode): (readonly [string, string])[] {
+  return model.list('merges').map((merge, rank) => {
+    const [left, right, ...more] =
+      typeof merge === 'string' ? merge.split(' ') : Array.isArray(merge) ? merge : [];
+    if (typeof left === 'string' && typeof right === 'string' && more.length === 0) return [left, right];
+    throw model.fault(`merges[${rank}]`, 'is not a pair of tokens');
+  });
+}
+
+function textEncoding(
+  normalize: Normalizer,
+  { added }: JsonVocabulary,
+  preTokenizer: JsonPreTokenizer,
+  encodePiece: PieceEncoder,
+): TextEncoding {
+  const inNormalized = added.flatMap((token) =>
+    token.normalizedContent === undefined ? [] : [{ ...token, content: token.normalizedContent }],
+  );
+  const splitNormalized = addedTokenSplitter(inNormalized);
+  return ({ text, first }, special, into) => {
+    for (const segment of splitNormalized(normalize(text), special)) {
+      if (segment.kind === 'token') into.push(segment.id);
+      else
+        for (const piece of preTokenizer.split(segment.text, first && segment.first))
+          encodePiece(piece, into);
+    }
+  };
+}
+
+function byteReader(
+  decoder: JsonDecoder,
+  preTokenizer: JsonPreTokenizer,
+  vocabulary: JsonVocabulary,
+): (id: number, token: string) => Uint8Array {
+  const byteLevel = decoder.byteLevel || preTokenizer.byteLevel;
+  const addedContents = new Map(
+    vocabulary.added.map((token) => [token.id, token.normalizedContent ?? token.content]),
+  );
+  const unescaped = (token: string): Uint8Array =>
+    Buffer.from(decoder.space === undefined ? token : token.replaceAll(decoder.space, ' '));
+  return (id, token) => {
+    const added = addedContents.get(id);
+    if (added !== undefined) return unescaped(added);
+    if (byteLevel) return fromByteCharacters(token) ?? Buffer.from(token);
+    const byte = decoder.byteTokens ? /^<0x([0-9A-Fa-f]{2})>$/.exec(token)?.[1] : undefined;
+    return byte === undefined ? unescaped(token) : Uint8Array.of(Number.parseInt(byte, 16));
+  };
+}
+
+interface NamedTokens {
+  readonly bosId: number | undefined;
+  readonly eosId: number | undefined;
+}
+
+function namedTokens(files: TokenizerFiles, vocabulary: JsonVocabulary): NamedTokens {
+  const idOf = (name: string): number | undefined => {
+    const content = specialTokenText(files, `${name}_token`);
+    if (content !== undefined) {
+      return vocabulary.added.find((token) => token.content === content)?.id ?? vocabulary.ids.get(content);
+    }
+    // Without either file, the model's own configuration is the only word on it.
+    if (files.tokenizerConfig !== undefined || files.specialTokensMap !== undefined) return undefined;
+    return tokenIds(files.modelConfig?.[`${name}_token_id`])[0];
+  };
+  return { bosId: idOf('bos'), eosId: idOf('eos') };
+}
+
+/** The text of a token that the tokenizer's settings name, such as `bos_token`. */
+export function specialTokenText(
+  files: Pick<TokenizerFiles, 'tokenizerConfig' | 'specialTokensMap'>,
+  key: string,
+): string | undefined {
+  for (const settings of [files.tokenizerConfig, files.specialTokensMap]) {
+    const token = settings?.[key];
+    if (typeof token === 'string') return token;
+    if (isJsonObject(token) && typeof token.content === 'string') return token.content;
+  }
+  return undefined;
+}
+
+function declaredEnds(config: JsonObject | undefined): readonly number[] {
+  return tokenIds(config?.eos_token_id);
+}
+
+/** Written as one id or as a list. */
+function tokenIds(value: unknown): readonly number[] {
+  const ids = Array.isArray(value) ? value : [value];
+  return ids.filter((id) => Number.isSafeInteger(id));
+}
+
+/** `add_bos_token` and `add_eos_token`, where set, overrule the post-processor. */
+function surroundings(
+  written: Surroundings,
+  config: JsonObject | undefined,
+  { bosId, eosId }: NamedTokens,
+): Surroundings {
+  return {
+    prefixIds: overruled(written.prefixIds, bosId, config?.add_bos_token),
+    suffixIds: overruled(written.suffixIds, eosId, config?.add_eos_token),
+  };
+}
+
+function overruled(written: readonly number[], id: number | undefined, add: unknown): readonly number[] {
+  if (id === undefined || typeof add !== 'boolean') return written;
+  if (add) return written.length === 0 ? [id] : written;
+  return written.filter((other) => other !== id);
+}
+
+function describe(preTokenizer: JsonPreTokenizer, model: JsonNode, { tokens }: JsonVocabulary): string {
+  const algorithm = preTokenizer.byteLevel ? 'byte-level BPE' : 'SentencePiece-style BPE';
+  const fallback = model.boolean('byte_fallback', false) ? ' with byte fallback' : '';
+  return `${algorithm}${fallback}, ${tokens.length.toLocaleString('en')} tokens`;
+}

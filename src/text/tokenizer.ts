@@ -1,0 +1,122 @@
+// The Tokenizer contract, and its assembly from the parts that each file format provides. Text is cut at
+// added tokens first; what lies between them goes through the model's own rules.
+
+import { TextDecoder } from 'node:util';
+import type { Segment, SegmentSplitter } from './added-tokens.ts';
+
+export interface EncodeOptions {
+  /** Control tokens spelled in the text become those tokens; else they are plain text. */
+  readonly special?: boolean;
+  /** Puts in front what the model wants at the start of a text: mostly BOS, nothing for many models. */
+  readonly bos?: boolean;
+  /** Appends what the model wants at the end of a text: nothing for most models. */
+  readonly eos?: boolean;
+}
+
+export interface DecodeOptions {
+  /** Control tokens appear as they are spelled; else they are left out. */
+  readonly special?: boolean;
+}
+
+export interface Tokenizer {
+  /** One line for people: algorithm, rule, size. */
+  readonly kind: string;
+  /** One more than the highest id. */
+  readonly vocabSize: number;
+  readonly bosId: number | undefined;
+  readonly eosId: number | undefined;
+  /** All ids that end a generation. */
+  readonly eosIds: ReadonlySet<number>;
+  /** Whether `encode` with `bos` puts anything in front. */
+  readonly addBos: boolean;
+  /** Decoded text loses the one space that encoding put before its first word. */
+  readonly stripsLeadingSpace: boolean;
+  encode(text: string, options?: EncodeOptions): Int32Array;
+  /** Ids without a token give no text: models have more rows than tokens. */
+  decode(ids: Iterable<number>, options?: DecodeOptions): string;
+  /** What the token adds to the text, in bytes: often not whole characters. */
+  tokenBytes(id: number): Uint8Array;
+  /** The token as the vocabulary spells it. */
+  tokenText(id: number): string | undefined;
+  isSpecial(id: number): boolean;
+}
+
+export interface TokenizerParts {
+  readonly kind: string;
+  /** By id; undefined where an id has no token. */
+  readonly tokens: readonly (string | undefined)[];
+  readonly bosId: number | undefined;
+  readonly eosId: number | undefined;
+  readonly eosIds: ReadonlySet<number>;
+  readonly prefixIds: readonly number[];
+  readonly suffixIds: readonly number[];
+  readonly stripsLeadingSpace: boolean;
+  readonly specialIds: ReadonlySet<number>;
+  readonly splitAddedTokens: SegmentSplitter;
+  /** Encodes text that holds no added token. */
+  readonly encodeText: TextEncoding;
+  readonly bytesOf: (id: number, token: string) => Uint8Array;
+}
+
+export type TextEncoding = (
+  segment: Extract<Segment, { kind: 'text' }>,
+  special: boolean,
+  into: number[],
+) => void;
+
+const noBytes = new Uint8Array(0);
+
+export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
+  const { tokens, specialIds } = parts;
+  const bytesById: Uint8Array[] = [];
+
+  const tokenBytes = (id: number): Uint8Array => {
+    const token = tokens[id];
+    if (token === undefined) return noBytes;
+    bytesById[id] ??= parts.bytesOf(id, token);
+    return bytesById[id];
+  };
+
+  return {
+    kind: parts.kind,
+    vocabSize: tokens.length,
+    bosId: parts.bosId,
+    eosId: parts.eosId,
+    eosIds: parts.eosIds,
+    addBos: parts.prefixIds.length > 0,
+    stripsLeadingSpace: parts.stripsLeadingSpace,
+    encode(text, { special = false, bos = false, eos = false } = {}) {
+      const ids: number[] = [];
+      for (const segment of parts.splitAddedTokens(wellFormed(text), special)) {
+        if (segment.kind === 'token') ids.push(segment.id);
+        else parts.encodeText(segment, special, ids);
+      }
+      // A text that spells its own BOS keeps that one alone.
+      const prefix = bos && !startsWith(ids, parts.prefixIds) ? parts.prefixIds : [];
+      return Int32Array.from([...prefix, ...ids, ...(eos ? parts.suffixIds : [])]);
+    },
+    decode(ids, { special = false } = {}) {
+      const chunks: Uint8Array[] = [];
+      for (const id of ids) if (special || !specialIds.has(id)) chunks.push(tokenBytes(id));
+      const text = newUtf8Decoder().decode(Buffer.concat(chunks));
+      return parts.stripsLeadingSpace && text.startsWith(' ') ? text.slice(1) : text;
+    },
+    tokenBytes,
+    tokenText: (id) => tokens[id],
+    isSpecial: (id) => specialIds.has(id),
+  };
+}
+
+/** Bytes that are no UTF-8 become U+FFFD; a byte order mark is text like any other. */
+export function newUtf8Decoder(): TextDecoder {
+  return new TextDecoder('utf-8', { ignoreBOM: true });
+}
+
+/** Half a surrogate pair is no character and has no UTF-8: it becomes U+FFFD. */
+function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\ufffd');
+}
+
+function startsWith(ids: readonly number[], prefix: readonly number[]): boolean {
+  return prefix.every((id, index) => ids[index] === id);
+}
