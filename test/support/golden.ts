@@ -60,10 +60,15 @@ function trainedModels(): GoldenModel[] {
   return [
     model('stories260K/stories260K.gguf', [goldenCase(storyCase)]),
     model('tinystories-656k', tiny),
-    { ...model('tinystories-656k-bf16-sharded', tiny), approximate: true },
+    { ...model('tinystories-656k-bf16-sharded', withoutIds(tiny)), approximate: true },
     model('tinystories-656k-mlx-4bit', casesOf('tinystories-656k-mlx-4bit')),
     model('tinystories-656k-mlx-8bit', casesOf('tinystories-656k-mlx-8bit')),
   ];
+}
+
+/** Coarser weights may turn a near tie, after which decoding goes another way. */
+function withoutIds(cases: readonly GoldenCase[]): GoldenCase[] {
+  return cases.map((one) => ({ ...one, midTop1: [], greedy: [] }));
 }
 
 function architectureModels(): GoldenModel[] {
@@ -74,11 +79,8 @@ function architectureModels(): GoldenModel[] {
   return [
     ...names.map((name) => model(`arch/${name}`, exact(name))),
     ...ggufs.map((name) => model(`arch/${name}/model-bf16.gguf`, exact(name))),
-    ...names.map((name) => ({
-      ...model(`arch/${name}`, casesOf(`arch/${name}`)),
-      name: `arch/${name} with buffers in BF16`,
-      adapt: withBf16Buffers,
-    })),
+    ...names.map((name) => withBf16Buffers(`arch/${name}`, casesOf(`arch/${name}`))),
+    ...ggufs.map((name) => withBf16Buffers(`arch/${name}/model-bf16.gguf`, casesOf(`arch/${name}`))),
   ];
 }
 
@@ -89,7 +91,11 @@ function architectureModels(): GoldenModel[] {
  */
 const exactResults = new URL('../golden/arch-float32.json', import.meta.url);
 
-function withBf16Buffers(spec: ModelSpec): ModelSpec {
+function withBf16Buffers(path: string, cases: readonly GoldenCase[]): GoldenModel {
+  return { ...model(path, cases), name: `${path} with buffers in BF16`, adapt: roundBuffers };
+}
+
+function roundBuffers(spec: ModelSpec): ModelSpec {
   return {
     ...spec,
     embeddingScale: roundToBf16(spec.embeddingScale),

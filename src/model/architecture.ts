@@ -1,0 +1,100 @@
+// What one architecture file provides: the names it goes by, and the traits that set it apart, as data.
+
+import { type Config, configError, fieldOf, optionalSize, optionalText } from './config.ts';
+import type { ModelSizes } from './sizes.ts';
+import type { Activation, RopeSpec } from './spec.ts';
+import type { Naming } from './tensor-names.ts';
+
+export interface LayerTraits {
+  /** Index into `Traits.ropes`. */
+  readonly rope: number;
+  readonly window?: number | undefined;
+}
+
+/** Everything left out is off: no biases, no further norms, separate projections, scale 1. */
+export interface Traits {
+  readonly ropes: readonly RopeSpec[];
+  readonly layers: readonly LayerTraits[];
+  readonly activation: Activation;
+  readonly attentionScale: number;
+  readonly attentionSoftcap?: number | undefined;
+  readonly logitSoftcap?: number | undefined;
+  readonly embeddingScale?: number;
+  readonly normOffset?: number;
+  readonly queryKeyNorm?: boolean;
+  readonly postNorms?: boolean;
+  /** q, k and v in one tensor, gate and up in another. */
+  readonly fusedProjections?: boolean;
+  readonly queryKeyValueBias?: boolean;
+  readonly outputBias?: boolean;
+  readonly ffnBias?: boolean;
+  /** q and k rows stored for rotary pairs (2i, 2i + 1). */
+  readonly interleavedPairs?: boolean;
+}
+
+/** Where a model comes from, as an architecture sees it. */
+export interface ModelSource {
+  readonly config: Config;
+  readonly sizes: ModelSizes;
+  readonly naming: Naming;
+}
+
+export interface Architecture {
+  readonly name: string;
+  /** `model_type` values of config.json. */
+  readonly modelTypes: readonly string[];
+  /** `general.architecture` values of GGUF files. */
+  readonly ggufNames: readonly string[];
+  /** Values of config.json fields that files of this architecture leave out. */
+  readonly defaults: Readonly<Record<string, unknown>>;
+  traits(source: ModelSource): Traits;
+}
+
+const activations: Readonly<Record<string, Activation>> = {
+  silu: 'silu',
+  swish: 'silu',
+  gelu_pytorch_tanh: 'gelu-tanh',
+  gelu_new: 'gelu-tanh',
+};
+
+export function activationOf(config: Config, field: string, absent: Activation): Activation {
+  const name = optionalText(config, field);
+  if (name === undefined) return absent;
+  const activation = activations[name];
+  if (activation !== undefined) return activation;
+  throw configError(
+    config,
+    field,
+    `activation "${name}" is not supported`,
+    `Use a model with one of: ${Object.keys(activations).join(', ')}.`,
+  );
+}
+
+/** Layers that are all alike. */
+export function alikeLayers(sizes: ModelSizes, window?: number): LayerTraits[] {
+  return Array.from({ length: sizes.layerCount }, () => ({ rope: 0, window }));
+}
+
+/** Which layers see a window only: the file's own list, or the architecture's rule. */
+export function slidingLayers(
+  { config, sizes }: ModelSource,
+  rule: (index: number) => boolean,
+): readonly boolean[] {
+  const types = fieldOf(config, 'layer_types');
+  if (types === undefined) return Array.from({ length: sizes.layerCount }, (_, index) => rule(index));
+  const known = ['full_attention', 'sliding_attention'];
+  if (!Array.isArray(types) || types.length !== sizes.layerCount || !types.every((t) => known.includes(t))) {
+    throw configError(
+      config,
+      'layer_types',
+      `must name one of ${known.join(', ')} for each of the ${sizes.layerCount} layers`,
+      'Use a model of a supported kind, or correct the field.',
+    );
+  }
+  return types.map((type) => type === 'sliding_attention');
+}
+
+/** The sliding window's length, where the file gives one. */
+export function windowOf(config: Config): number | undefined {
+  return optionalSize(config, 'sliding_window');
+}

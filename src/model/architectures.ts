@@ -1,0 +1,28 @@
+// The architectures this project can run.
+
+import type { Architecture } from './architecture.ts';
+import { type Config, configError } from './config.ts';
+import { gemma3 } from './gemma3.ts';
+import { llama } from './llama.ts';
+import { mistral } from './mistral.ts';
+import { phi3 } from './phi3.ts';
+import { qwen2 } from './qwen2.ts';
+import { qwen3 } from './qwen3.ts';
+import type { Naming } from './tensor-names.ts';
+
+export const architectures: readonly Architecture[] = [llama, mistral, qwen2, qwen3, gemma3, phi3];
+
+/** The architecture a file names in its field `model_type`. */
+export function architectureOf(config: Config, naming: Naming): Architecture {
+  const name = config.fields.model_type;
+  const found = architectures.find(({ modelTypes, ggufNames }) =>
+    (naming === 'gguf' ? ggufNames : modelTypes).some((known) => known === name),
+  );
+  if (found !== undefined) return found;
+  throw configError(
+    config,
+    'model_type',
+    name === undefined ? 'is missing' : `architecture ${JSON.stringify(name)} is not supported`,
+    `Use a model of one of these architectures: ${architectures.map((known) => known.name).join(', ')}.`,
+  );
+}

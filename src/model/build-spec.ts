@@ -1,0 +1,54 @@
+// From an opened model file to its ModelSpec, checked: a spec that leaves here names only tensors that exist
+// and have the right shape.
+
+import { join } from 'node:path';
+import type { OpenedModel } from '../weights/open-model.ts';
+import { architectureOf } from './architectures.ts';
+import { assembleSpec } from './assemble-spec.ts';
+import { checkTensors } from './check-tensors.ts';
+import { type Config, configError, optionalFlag } from './config.ts';
+import { ggufConfig } from './gguf-config.ts';
+import { huggingFaceConfig, withDefaults } from './hugging-face-config.ts';
+import { modelContext } from './rope-parameters.ts';
+import { type ModelSizes, modelSizes } from './sizes.ts';
+import type { ModelSpec } from './spec.ts';
+import { type Naming, type TensorNames, tensorNames } from './tensor-names.ts';
+
+export interface BuildSpecOptions {
+  /** Positions to serve at most. Below a model's own limit it may also choose rotary factors made for less. */
+  readonly contextLength?: number;
+}
+
+export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): ModelSpec {
+  const naming: Naming = opened.format === 'gguf' ? 'gguf' : 'hugging-face';
+  const written =
+    opened.format === 'gguf'
+      ? ggufConfig(opened.path, opened.metadata, opened.weights)
+      : huggingFaceConfig(join(opened.directory, 'config.json'), opened.config);
+  const architecture = architectureOf(written, naming);
+  const config = naming === 'gguf' ? written : withDefaults(written, architecture.defaults);
+  const sizes = modelSizes(config, modelContext(config), options.contextLength);
+  refuseMissingLayers(config, sizes, opened);
+  const traits = architecture.traits({ config, sizes, naming });
+  const names = tensorNames(naming, traits.postNorms === true, opened.weights);
+  const tiedHead = isHeadTied(config, names, opened);
+  const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead });
+  checkTensors(spec, opened.weights, opened.path);
+  return spec;
+}
+
+// Before anything is made for each layer: a damaged count may be in the millions.
+function refuseMissingLayers(config: Config, sizes: ModelSizes, opened: OpenedModel): void {
+  if (sizes.layerCount <= opened.weights.tensors.size) return;
+  throw configError(
+    config,
+    'num_hidden_layers',
+    `claims ${sizes.layerCount} layers, but the file holds ${opened.weights.tensors.size} tensors in all`,
+    'The file is damaged or incomplete; download it again.',
+  );
+}
+
+/** A head is tied where the file says so, and where it is silent and stores none. */
+function isHeadTied(config: Config, names: TensorNames, opened: OpenedModel): boolean {
+  return optionalFlag(config, 'tie_word_embeddings') ?? !opened.weights.tensors.has(names.head);
+}

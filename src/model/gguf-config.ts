@@ -1,0 +1,121 @@
+// A GGUF file's metadata under Hugging Face field names. What those files say by the presence of a tensor
+// (biases, rotary factors) becomes a field too.
+
+import type { GgufValue } from '../weights/gguf-values.ts';
+import { ModelFileError } from '../weights/model-file-error.ts';
+import { readFloats } from '../weights/read-tensor.ts';
+import type { WeightSource } from '../weights/weight-source.ts';
+import type { Config } from './config.ts';
+import { yarnMagnitude } from './rope.ts';
+
+type Metadata = ReadonlyMap<string, GgufValue>;
+
+/** Hugging Face name → the key after the architecture's own prefix. */
+const keys = {
+  hidden_size: 'embedding_length',
+  intermediate_size: 'feed_forward_length',
+  num_hidden_layers: 'block_count',
+  num_attention_heads: 'attention.head_count',
+  num_key_value_heads: 'attention.head_count_kv',
+  head_dim: 'attention.key_length',
+  max_position_embeddings: 'context_length',
+  rms_norm_eps: 'attention.layer_norm_rms_epsilon',
+  sliding_window: 'attention.sliding_window',
+  sliding_window_pattern: 'attention.sliding_window_pattern',
+  attn_logit_softcapping: 'attn_logit_softcapping',
+  final_logit_softcapping: 'final_logit_softcapping',
+  rope_theta: 'rope.freq_base',
+  rope_local_base_freq: 'rope.freq_base_swa',
+} as const;
+
+const ropeKeys = {
+  rope_type: 'rope.scaling.type',
+  factor: 'rope.scaling.factor',
+  original_max_position_embeddings: 'rope.scaling.original_context_length',
+  attention_factor: 'rope.scaling.attn_factor',
+  beta_fast: 'rope.scaling.yarn_beta_fast',
+  beta_slow: 'rope.scaling.yarn_beta_slow',
+  rotary_dimensions: 'rope.dimension_count',
+} as const;
+
+export function ggufConfig(file: string, metadata: Metadata, weights: WeightSource): Config {
+  const architecture = String(metadata.get('general.architecture'));
+  const spellings = Object.fromEntries(
+    Object.entries({ ...keys, ...ropeKeys }).map(([field, key]) => [field, `${architecture}.${key}`]),
+  );
+  refuseExperts(file, `${architecture}.expert_count`, metadata);
+  refuseUnequalHeads(file, architecture, metadata);
+  const value = (field: string): unknown => metadata.get(spellings[field] ?? field);
+  const fields: Record<string, unknown> = {
+    model_type: metadata.get('general.architecture'),
+    vocab_size: weights.tensors.get('token_embd.weight')?.shape[0],
+    attention_bias: weights.tensors.has('blk.0.attn_q.bias'),
+    attention_output_bias: weights.tensors.has('blk.0.attn_output.bias'),
+    mlp_bias: weights.tensors.has('blk.0.ffn_down.bias'),
+    tie_word_embeddings: !weights.tensors.has('output.weight'),
+    rope_scaling: ropeScaling(value, metadata.get(`${architecture}.rope.scale_linear`), weights),
+  };
+  for (const field of Object.keys(keys)) fields[field] = value(field);
+  // A window of 0 stands for none.
+  if (fields.sliding_window === 0) fields.sliding_window = undefined;
+  // The pattern is a period, or a list of ones and zeros, one a layer.
+  if (ArrayBuffer.isView(fields.sliding_window_pattern)) {
+    const slides = Array.from(fields.sliding_window_pattern as Uint8Array);
+    fields.layer_types = slides.map((one) => (one === 0 ? 'full_attention' : 'sliding_attention'));
+    fields.sliding_window_pattern = undefined;
+  }
+  return { file, fields, spellings: { ...spellings, model_type: 'general.architecture' } };
+}
+
+function ropeScaling(
+  value: (field: string) => unknown,
+  linearFactor: unknown,
+  weights: WeightSource,
+): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (const field of Object.keys(ropeKeys)) fields[field] = value(field) ?? null;
+  if (fields.rope_type === 'none' || fields.rope_type === null) fields.rope_type = 'default';
+  if (fields.rope_type === 'default' && linearFactor !== undefined) {
+    return { ...fields, rope_type: 'linear', factor: linearFactor };
+  }
+  if (weights.tensors.has('rope_factors_long.weight')) {
+    return {
+      ...fields,
+      rope_type: 'longrope',
+      long_factor: [...readFloats(weights, 'rope_factors_long.weight')],
+      short_factor: [...readFloats(weights, 'rope_factors_short.weight')],
+    };
+  }
+  if (weights.tensors.has('rope_freqs.weight')) {
+    return { ...fields, rope_type: 'per-pair', factors: [...readFloats(weights, 'rope_freqs.weight')] };
+  }
+  // These files store yarn's factor relative to the suggested magnitude, config.json the whole of it.
+  const { factor, attention_factor: relative } = fields;
+  if (fields.rope_type === 'yarn' && typeof relative === 'number' && typeof factor === 'number') {
+    fields.attention_factor = relative * yarnMagnitude(factor);
+  }
+  return fields;
+}
+
+function refuseExperts(file: string, field: string, metadata: Metadata): void {
+  if ((metadata.get(field) ?? 0) === 0) return;
+  throw new ModelFileError({
+    file,
+    field,
+    problem: 'mixtures of experts are not supported',
+    remedy: 'Use a dense model.',
+  });
+}
+
+function refuseUnequalHeads(file: string, architecture: string, metadata: Metadata): void {
+  const keyLength = metadata.get(`${architecture}.attention.key_length`);
+  const field = `${architecture}.attention.value_length`;
+  const valueLength = metadata.get(field);
+  if (valueLength === undefined || keyLength === undefined || valueLength === keyLength) return;
+  throw new ModelFileError({
+    file,
+    field,
+    problem: `heads of keys (${keyLength}) and of values (${valueLength}) differ in size`,
+    remedy: 'Use a model whose heads are all of one size.',
+  });
+}

@@ -1,0 +1,26 @@
+// Qwen 3: a norm over each head of q and k, heads of their own size, no biases unless the file says so.
+
+import { type Architecture, activationOf } from './architecture.ts';
+import { optionalFlag } from './config.ts';
+import { upperWindowLayers } from './qwen2.ts';
+import { ropeOf } from './rope-parameters.ts';
+
+export const qwen3: Architecture = {
+  name: 'qwen3',
+  modelTypes: ['qwen3'],
+  ggufNames: ['qwen3'],
+  defaults: { head_dim: 128, rms_norm_eps: 1e-6, max_window_layers: 28 },
+  traits(source) {
+    const { config, sizes } = source;
+    const attentionBias = optionalFlag(config, 'attention_bias') ?? false;
+    return {
+      ropes: [ropeOf(config, sizes)],
+      layers: upperWindowLayers(source),
+      activation: activationOf(config, 'hidden_act', 'silu'),
+      attentionScale: sizes.headSize ** -0.5,
+      queryKeyNorm: true,
+      queryKeyValueBias: attentionBias,
+      outputBias: optionalFlag(config, 'attention_output_bias') ?? attentionBias,
+    };
+  },
+};

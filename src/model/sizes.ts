@@ -1,0 +1,57 @@
+// The sizes every architecture shares, read once and checked against each other.
+
+import { type Config, configError, optionalSize, positive, size } from './config.ts';
+
+export interface ModelSizes {
+  readonly hiddenSize: number;
+  readonly layerCount: number;
+  readonly headCount: number;
+  readonly kvHeadCount: number;
+  readonly headSize: number;
+  readonly ffnSize: number;
+  readonly vocabSize: number;
+  /** Positions served: the model's own limit, or less where the caller asks for less. */
+  readonly contextLength: number;
+  readonly normEpsilon: number;
+}
+
+export function modelSizes(config: Config, modelContext: number, contextLimit?: number): ModelSizes {
+  const hiddenSize = size(config, 'hidden_size');
+  const headCount = size(config, 'num_attention_heads');
+  return {
+    hiddenSize,
+    layerCount: size(config, 'num_hidden_layers'),
+    headCount,
+    kvHeadCount: kvHeads(config, headCount),
+    headSize: headSize(config, hiddenSize, headCount),
+    ffnSize: size(config, 'intermediate_size'),
+    vocabSize: size(config, 'vocab_size'),
+    contextLength: Math.min(modelContext, contextLimit ?? modelContext),
+    normEpsilon: positive(config, 'rms_norm_eps'),
+  };
+}
+
+function kvHeads(config: Config, headCount: number): number {
+  const kvHeadCount = optionalSize(config, 'num_key_value_heads') ?? headCount;
+  if (headCount % kvHeadCount === 0) return kvHeadCount;
+  throw configError(
+    config,
+    'num_key_value_heads',
+    `${headCount} heads cannot share ${kvHeadCount} key/value heads evenly`,
+    'The file is damaged or was converted wrongly; download or convert it again.',
+  );
+}
+
+function headSize(config: Config, hiddenSize: number, headCount: number): number {
+  const given = optionalSize(config, 'head_dim');
+  const result = given ?? hiddenSize / headCount;
+  if (Number.isInteger(result) && result % 2 === 0) return result;
+  throw configError(
+    config,
+    given === undefined ? 'hidden_size' : 'head_dim',
+    given === undefined
+      ? `${hiddenSize} does not split into ${headCount} heads of an even size, and head_dim is not given`
+      : `must be even for rotary pairs, but is ${given}`,
+    'The file is damaged or was converted wrongly; download or convert it again.',
+  );
+}

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { floatTensor, memoryWeights } from '../../test/support/memory-weights.ts';
+import type { RowSlice } from './spec.ts';
+import { readBias, readLinearRows, readNorm } from './weight-reader.ts';
+
+// Row r of the matrix holds [r, r + 0.5]; the vector holds its own indices.
+const weights = memoryWeights([
+  floatTensor(
+    'matrix',
+    [24, 2],
+    Float32Array.from({ length: 48 }, (_, i) => i / 2),
+  ),
+  floatTensor(
+    'vector',
+    [24],
+    Float32Array.from({ length: 24 }, (_, i) => i),
+  ),
+]);
+
+const rowsRead = (slice: RowSlice, first: number, count: number): number[] => {
+  const bytes = readLinearRows(weights, slice, first, count);
+  return [...new Float32Array(bytes.buffer)].filter((_, index) => index % 2 === 0);
+};
+
+describe('readLinearRows', () => {
+  it('reads rows from where a slice starts', () => {
+    expect(rowsRead({ tensor: 'matrix', firstRow: 5, rows: 10 }, 2, 3)).toEqual([7, 8, 9]);
+  });
+
+  // Two heads of 6 rows, stored as pairs (0, 1), (2, 3), (4, 5).
+  const interleaved: RowSlice = { tensor: 'matrix', firstRow: 12, rows: 12, interleavedHeads: 2 };
+  const halves = [12, 14, 16, 13, 15, 17, 18, 20, 22, 19, 21, 23];
+
+  it('hands rotary rows on as halves', () => {
+    expect(rowsRead(interleaved, 0, 12)).toEqual(halves);
+  });
+
+  it('orders any part of them alike', () => {
+    for (let first = 0; first <= 12; first++) {
+      for (let end = first; end <= 12; end++) {
+        expect(rowsRead(interleaved, first, end - first)).toEqual(halves.slice(first, end));
+      }
+    }
+  });
+
+  it('refuses rows outside the slice, though the tensor has them', () => {
+    expect(() => rowsRead({ tensor: 'matrix', firstRow: 0, rows: 4 }, 2, 3)).toThrow('outside');
+  });
+});
+
+describe('vectors', () => {
+  it('orders a bias as its rows', () => {
+    const slice = { tensor: 'vector', firstRow: 4, rows: 4 };
+    expect([...readBias(weights, slice)]).toEqual([4, 5, 6, 7]);
+    expect([...readBias(weights, { ...slice, interleavedHeads: 1 })]).toEqual([4, 6, 5, 7]);
+  });
+
+  it('adds the offset to a norm', () => {
+    expect([...readNorm(weights, 'vector', 1).slice(0, 3)]).toEqual([1, 2, 3]);
+  });
+});
