@@ -1,0 +1,211 @@
+// Random traffic over random pools: whatever happens, the invariants hold after every step, every sequence
+// ends, and every output is the one of a lone run.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { blocksFor } from '../../src/engine/cache/block-tables.ts';
+import { invariant } from '../../src/engine/cache/integrity.ts';
+import type { BudgetOptions } from '../../src/engine/scheduler/token-budget.ts';
+import type { Priority, Sequence } from '../../src/engine/sequence.ts';
+import { FakeEngine } from './fake-engine.ts';
+
+interface Submit {
+  readonly kind: 'submit';
+  /** Prompts of one family have a common beginning. */
+  readonly family: number;
+  readonly shared: number;
+  readonly own: number;
+  readonly newTokens: number;
+  readonly priority: Priority;
+  readonly salt: string;
+  readonly choices: number;
+  /** So many with the same prompt arrive together. */
+  readonly copies: number;
+}
+
+type Command =
+  | Submit
+  | { readonly kind: 'cancel'; readonly which: number; readonly duringStep: boolean }
+  | { readonly kind: 'preempt'; readonly which: number; readonly duringStep: boolean }
+  | { readonly kind: 'followUp'; readonly which: number; readonly own: number; readonly newTokens: number }
+  | { readonly kind: 'steps'; readonly count: number }
+  | { readonly kind: 'wait'; readonly ms: number };
+
+const submit: fc.Arbitrary<Submit> = fc.record({
+  kind: fc.constant('submit' as const),
+  family: fc.integer({ min: 1, max: 3 }),
+  shared: fc.oneof(fc.integer({ min: 0, max: 100 }), fc.constantFrom(32, 64, 96)),
+  own: fc.integer({ min: 0, max: 40 }),
+  newTokens: fc.integer({ min: 1, max: 110 }),
+  priority: fc.constantFrom<Priority>(0, 1, 2),
+  salt: fc.constantFrom('', '', '', 'a', 'b'),
+  copies: fc.oneof(fc.constant(1), fc.integer({ min: 2, max: 5 })),
+  choices: fc.oneof(
+    { weight: 4, arbitrary: fc.constant(1) },
+    { weight: 1, arbitrary: fc.integer({ min: 2, max: 4 }) },
+  ),
+});
+
+const which = fc.nat({ max: 1000 });
+
+const command: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 6, arbitrary: submit },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('cancel' as const), which, duringStep: fc.boolean() }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('preempt' as const), which, duringStep: fc.boolean() }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('followUp' as const),
+      which,
+      own: fc.integer({ min: 1, max: 40 }),
+      newTokens: fc.integer({ min: 1, max: 30 }),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constant('steps' as const), count: fc.integer({ min: 1, max: 12 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 30_000 }) }),
+  },
+);
+
+const budget: fc.Arbitrary<BudgetOptions> = fc.oneof(
+  fc.record({ kind: fc.constant('fixed' as const), maxStepTokens: fc.integer({ min: 1, max: 200 }) }),
+  fc.record({
+    kind: fc.constant('adaptive' as const),
+    targetStepMs: fc.integer({ min: 1, max: 200 }),
+    maxStepTokens: fc.integer({ min: 1, max: 300 }),
+  }),
+);
+
+const scenario = fc.record({
+  blockCount: fc.integer({ min: 6, max: 24 }),
+  budget,
+  maxBatchSize: fc.oneof(fc.constant(64), fc.integer({ min: 1, max: 6 })),
+  commands: fc.array(command, { minLength: 1, maxLength: 30, size: 'max' }),
+});
+
+type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
+
+/** What the runs have met, over all of them. */
+const seen = { preemptions: 0, hits: 0, copies: 0, deferrals: 0 };
+
+function promptOf({ family, shared, own }: Submit, unique: number): number[] {
+  const common = Array.from({ length: shared }, (_, i) => 1 + ((i * family + family) % 37));
+  const tail = Array.from({ length: own }, (_, i) => 1 + ((i + unique) % 39));
+  return shared + own === 0 ? [family] : [...common, ...tail];
+}
+
+/** One step, with what a plan must keep besides the engine's own checks. */
+function checkedStep(engine: FakeEngine, { budget, maxBatchSize }: Scenario, during?: () => void): void {
+  const { scheduler } = engine;
+  const decoding = scheduler.running.filter(({ remaining }) => remaining === 1);
+  const plan = engine.step(during);
+  const planned = new Set(plan.items.map(({ sequence }) => sequence));
+  invariant(plan.load.tokens <= budget.maxStepTokens, 'the step keeps to its token budget');
+  invariant(scheduler.running.length <= maxBatchSize, 'the batch keeps to its limit');
+  invariant(planned.size === plan.items.length, 'a sequence has one item');
+  for (const sequence of decoding) {
+    invariant(planned.has(sequence) || plan.preempted.includes(sequence), 'no decode waits for prefill');
+  }
+  invariant(
+    plan.admitted.every((sequence) => planned.has(sequence)),
+    'who is admitted computes at once',
+  );
+}
+
+/** Admission keeps the order: no one left waiting at plan time, unless deferred, precedes one admitted. */
+function watchOrder(engine: FakeEngine): void {
+  const { scheduler } = engine;
+  const plan = scheduler.plan.bind(scheduler);
+  scheduler.plan = () => {
+    const planned = plan();
+    const deferred = new Set([...scheduler.deferred()].map(([sequence]) => sequence));
+    const last = Math.max(...planned.admitted.map(({ key }) => key));
+    for (const sequence of scheduler.waiting()) {
+      invariant(deferred.has(sequence) || sequence.key >= last, 'no one overtakes in the queue');
+    }
+    seen.deferrals += deferred.size;
+    return planned;
+  };
+}
+
+function execute(engine: FakeEngine, setting: Scenario, each: Command, unique: number): void {
+  const all = [...engine.choices.keys()];
+  const pick = (which: number, from: readonly Sequence[]) => from[which % Math.max(1, from.length)];
+  switch (each.kind) {
+    case 'submit': {
+      const prompt = promptOf(each, unique);
+      if (blocksFor(prompt.length + each.newTokens - 1) <= setting.blockCount)
+        engine.submit({ ...each, prompt });
+      return;
+    }
+    case 'followUp': {
+      const before = pick(each.which, all);
+      if (before === undefined) return;
+      const prompt = [
+        ...before.tokens,
+        ...Array.from({ length: each.own }, (_, i) => 1 + ((i + unique) % 39)),
+      ];
+      if (blocksFor(prompt.length + each.newTokens - 1) > setting.blockCount) return;
+      engine.submit({ prompt, newTokens: each.newTokens, priority: before.priority, salt: before.salt });
+      return;
+    }
+    case 'cancel': {
+      const sequence = pick(each.which, all);
+      if (sequence === undefined) return;
+      if (each.duringStep) checkedStep(engine, setting, () => engine.cancel(sequence));
+      else engine.cancel(sequence);
+      return;
+    }
+    case 'preempt': {
+      const preemptOne = () => {
+        const sequence = pick(each.which, engine.scheduler.running);
+        if (sequence !== undefined) engine.scheduler.preempt(sequence);
+      };
+      if (each.duringStep) checkedStep(engine, setting, preemptOne);
+      else preemptOne();
+      return;
+    }
+    case 'steps':
+      for (let i = 0; i < each.count; i++) checkedStep(engine, setting);
+      return;
+    case 'wait':
+      engine.nowMs += each.ms;
+  }
+}
+
+function run(setting: Scenario): void {
+  const engine = new FakeEngine(setting);
+  watchOrder(engine);
+  for (const [unique, each] of setting.commands.entries()) {
+    execute(engine, setting, each, unique);
+    engine.check();
+  }
+  engine.drain();
+  engine.checkOutputs();
+  const { blocks, counters } = engine.scheduler.stats(engine.nowMs);
+  expect(blocks.used).toBe(0);
+  seen.preemptions += counters.preemptions;
+  seen.hits += counters.prefixHitTokens;
+  seen.copies += engine.copies;
+}
+
+describe('the scheduler under random traffic', () => {
+  it('keeps its invariants and every output, with a fixed seed', () => {
+    fc.assert(fc.property(scenario, run), { numRuns: 1000, seed: 20 });
+    for (const count of Object.values(seen)) expect(count, JSON.stringify(seen)).toBeGreaterThan(1000);
+  }, 120_000);
+
+  it('keeps its invariants and every output, with a random seed', () => {
+    fc.assert(fc.property(scenario, run), { numRuns: 1000 });
+  }, 120_000);
+});
