@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "addon-sampler.h"
 #include "dispatch.h"
 #include "model.h"
 #include "napi-values.h"
@@ -358,6 +359,7 @@ NAPI_MODULE_INIT() {
       {"destroy", destroy},       {"kernels", kernels},         {"matrixBytes", matrixBytes},
       {"multiply", multiply},
       {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
+      {"createSampler", createSampler}, {"sampleRows", sampleRows},
   };
   for (const auto& function : functions) {
     napi_value value;

@@ -9,16 +9,26 @@ namespace chairlift {
 
 constexpr double ln2Upper = 0.6931471803691238, ln2Lower = 1.9082149292705877e-10;
 
-/** Where e^x counts as 0: below 2^-1010. Inputs are held at a lower one, so that all numbers stay normal. */
-constexpr double lowestInput = -701, lowestPower = -1010;
+/** The bits of a value, as a number. */
+__attribute__((always_inline)) inline int64_t bitsOf(double value) {
+  int64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
 
-/** e^x for x <= 0. Free of branches, so that loops over it become vector code. */
+/** The value, or 0 if `test` is negative. Bits decide, because compilers make branches of choices between floats. */
+__attribute__((always_inline)) inline double unlessNegative(int64_t test, double value) {
+  const uint64_t bits = uint64_t(bitsOf(value)) & ((uint64_t(test) >> 63) - 1);
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/** e^x for x <= 0; 0 below 2^-1010. Loops over it become vector code. */
 __attribute__((always_inline)) inline double exponential(double x) {
   constexpr double log2e = 1.4426950408889634, rounder = 6755399441055744;
-  const double clamped = x > lowestInput ? x : lowestInput;
-  const double shifted = clamped * log2e + rounder;
+  const double shifted = x * log2e + rounder;
   const double n = shifted - rounder;
-  const double rest = clamped - n * ln2Upper - n * ln2Lower;
+  const double rest = x - n * ln2Upper - n * ln2Lower;
   double power = 1.0 / 479001600;
   power = power * rest + 1.0 / 39916800;
   power = power * rest + 1.0 / 3628800;
@@ -32,15 +42,12 @@ __attribute__((always_inline)) inline double exponential(double x) {
   power = power * rest + 1.0 / 2;
   power = power * rest + 1.0;
   power = power * rest + 1.0;
-  // The lowest bits of `shifted` are n; adding it to the exponent's bits multiplies by 2^n exactly.
-  uint64_t bits, exponent;
-  memcpy(&bits, &power, sizeof bits);
-  memcpy(&exponent, &shifted, sizeof exponent);
-  bits += exponent << 52;
-  // A mask rather than a choice: compilers make a branch of the latter.
-  bits &= -uint64_t(n >= lowestPower);
-  memcpy(&power, &bits, sizeof power);
-  return power;
+  // The bits of `shifted` are those of `rounder` plus n; n added to the exponent's bits multiplies by 2^n.
+  const uint64_t rounderBits = 0x4338000000000000, shiftedBits = uint64_t(bitsOf(shifted));
+  const uint64_t scaledBits = uint64_t(bitsOf(power)) + (shiftedBits << 52);
+  memcpy(&power, &scaledBits, sizeof power);
+  // Negative where `shifted` is, or where n is below -1010.
+  return unlessNegative(int64_t(shiftedBits | (shiftedBits - (rounderBits - 1010))), power);
 }
 
 /** ln x for x >= 1. */

@@ -80,7 +80,7 @@ CHAIRLIFT_BODY void addMoments(const float* logits, int count, Weighing weighing
     const double x = scaled(logits[lane], weighing), weight = exponential(x);
     totals[lane] += weight;
     // An excluded token's x is -infinity, which would make NaN of a weight of 0.
-    moments[lane] += weight * (x > lowestInput ? x : lowestInput);
+    moments[lane] += weight * unlessNegative(bitsOf(weight) - 1, x);
   }
 }
 
@@ -100,23 +100,28 @@ CHAIRLIFT_BODY void deviateBody(const float* logits, int count, Weighing weighin
   for (int i = 0; i < count; i++) deviations[i] = std::fabs(scaled(logits[i], weighing) - mean);
 }
 
+/** Most stretches hold nothing above a threshold: one vector pass marks what counts, eight marks are skipped at once. */
 CHAIRLIFT_BODY int gatherLanes(const float* logits, int first, int count, float above, float upTo, Ranked* out) {
+  alignas(64) uint8_t marks[lanes] = {};
+  for (int lane = 0; lane < count; lane++) {
+    marks[lane] = uint8_t((logits[first + lane] > above) & (logits[first + lane] <= upTo));
+  }
   int found = 0;
-  for (int token = first; token < first + count; token++) {
-    out[found] = rank(logits[token], token);
-    found += (logits[token] > above) & (logits[token] <= upTo);
+  for (int group = 0; group < lanes; group += 8) {
+    uint64_t any;
+    memcpy(&any, marks + group, sizeof any);
+    if (any == 0) continue;
+    for (int token = first + group; token < first + group + 8; token++) {
+      out[found] = rank(logits[token], token);
+      found += marks[token - first];
+    }
   }
   return found;
 }
 
-/** Most stretches of 64 hold nothing above a threshold and cost no more than a comparison. */
 CHAIRLIFT_BODY int gatherBody(const float* logits, int count, float above, float upTo, Ranked* out) {
   int found = 0, i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    int32_t any = 0;
-    for (int lane = 0; lane < lanes; lane++) any |= (logits[i + lane] > above) & (logits[i + lane] <= upTo);
-    if (any) found += gatherLanes(logits, i, lanes, above, upTo, out + found);
-  }
+  for (; i + lanes <= count; i += lanes) found += gatherLanes(logits, i, lanes, above, upTo, out + found);
   return found + gatherLanes(logits, i, count - i, above, upTo, out + found);
 }
 
@@ -153,14 +158,6 @@ const SamplerPasses& choosePasses() {
 }
 
 }  // namespace
-
-float logitOf(Ranked ranked) {
-  const uint32_t descending = uint32_t(ranked >> 32);
-  const uint32_t bits = descending >> 31 ? descending : ~descending & 0x7fffffffu;
-  float logit;
-  memcpy(&logit, &bits, sizeof logit);
-  return logit;
-}
 
 const SamplerPasses& samplerPasses() {
   static const SamplerPasses& chosen = choosePasses();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 namespace chairlift {
 
@@ -14,7 +15,13 @@ using Ranked = uint64_t;
 
 inline int32_t tokenOf(Ranked ranked) { return int32_t(uint32_t(ranked)); }
 
-float logitOf(Ranked ranked);
+inline float logitOf(Ranked ranked) {
+  const uint32_t descending = uint32_t(ranked >> 32);
+  const uint32_t bits = descending >> 31 ? descending : ~descending & 0x7fffffffu;
+  float logit;
+  memcpy(&logit, &bits, sizeof logit);
+  return logit;
+}
 
 struct LogitSummary {
   /** NaN is passed over. */

@@ -1,5 +1,6 @@
 // The contract every compute backend keeps: one step advances all sequences of a batch in one forward pass.
 
+import type { SampleRows } from '../engine/sampling/sample-row.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 
@@ -31,6 +32,8 @@ export interface Backend {
   readonly blockCount: number;
   /** Runs one forward pass. Steps never overlap: await one before the next. */
   step(batch: Batch): Promise<StepResult>;
+  /** Draws one token per row of logits; rows never affect each other. */
+  readonly sampleRows: SampleRows;
   /** Copies whole blocks in every layer: pairs of (from, to). */
   copyBlocks(pairs: Int32Array): void;
   close(): void;

@@ -1,11 +1,13 @@
 // The `cpu` backend: the Backend contract over the C++ addon.
 
 import { availableParallelism } from 'node:os';
+import type { SampleRows } from '../../engine/sampling/sample-row.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
-import { checkBatch } from '../batch.ts';
+import { checkBatch, checkCopies } from '../batch.ts';
 import type { Addon, ModelHandle, NativeShape } from './binding.ts';
+import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
 
 export interface CpuOptions extends BackendOptions {
@@ -29,12 +31,13 @@ export async function createCpuBackend(
     addon.destroy(handle);
     throw error;
   }
-  return new CpuBackend(addon, handle, spec, options.blockCount);
+  return new CpuBackend(addon, handle, spec, options.blockCount, createNativeSampler(addon, threads));
 }
 
 class CpuBackend implements Backend {
   readonly name = 'cpu';
   readonly blockCount: number;
+  readonly sampleRows: SampleRows;
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
   readonly #spec: ModelSpec;
@@ -42,7 +45,14 @@ class CpuBackend implements Backend {
   #running: Promise<void> | undefined;
   #closed = false;
 
-  constructor(addon: Addon, handle: ModelHandle, spec: ModelSpec, blockCount: number) {
+  constructor(
+    addon: Addon,
+    handle: ModelHandle,
+    spec: ModelSpec,
+    blockCount: number,
+    sampleRows: SampleRows,
+  ) {
+    this.sampleRows = sampleRows;
     this.#addon = addon;
     this.#handle = handle;
     this.#spec = spec;
@@ -75,6 +85,7 @@ class CpuBackend implements Backend {
   }
 
   copyBlocks(pairs: Int32Array): void {
+    checkCopies(pairs, this.blockCount);
     this.#addon.copyBlocks(this.#handle, pairs);
   }
 

@@ -12,6 +12,39 @@ export interface ModelHandle {
   readonly [handleBrand]: true;
 }
 
+declare const samplerBrand: unique symbol;
+export interface SamplerHandle {
+  readonly [samplerBrand]: true;
+}
+
+/** Rows to sample, packed flat; see sample-rows.ts. */
+export interface SampleJob {
+  /** Per row: temperature, top-p, min-p, typical-p, repetition, presence and frequency penalty, uniform number. */
+  readonly reals: Float64Array;
+  /** Per row: top-k; alternatives to report, -1 for no log-probabilities; first word of its mask, -1 for none. */
+  readonly integers: Int32Array;
+  readonly penaltyStarts: Int32Array;
+  readonly penalized: Int32Array;
+  readonly generated: Int32Array;
+  readonly biasStarts: Int32Array;
+  readonly biased: Int32Array;
+  readonly biases: Float64Array;
+  readonly forbiddenStarts: Int32Array;
+  readonly forbidden: Int32Array;
+  readonly masks: Uint32Array;
+  /** Places per row in `topTokens` and `topLogprobs`. */
+  readonly stride: number;
+}
+
+export interface SampleOutput {
+  /** -1: numeric error; -2: no candidate. */
+  readonly tokens: Int32Array;
+  readonly logprobs: Float32Array;
+  readonly topCounts: Int32Array;
+  readonly topTokens: Int32Array;
+  readonly topLogprobs: Float32Array;
+}
+
 export interface NativeShape {
   readonly hiddenSize: number;
   readonly headCount: number;
@@ -95,6 +128,14 @@ export interface Addon {
     repeats: number,
   ): { readonly seconds: number; readonly bytes: number };
   readBandwidth(threads: number, megabytes: number): number;
+  createSampler(threads: number): SamplerHandle;
+  sampleRows(
+    sampler: SamplerHandle,
+    logits: Float32Array,
+    vocabSize: number,
+    job: SampleJob,
+    output: SampleOutput,
+  ): void;
 }
 
 export type AddonLoad =

@@ -1,6 +1,7 @@
 // The reference backend: plain TypeScript in float32, the oracle for tests and the fallback where no compiler
 // exists. It favours being read over being fast. Keys and values are kept in float32.
 
+import { sampleRows } from '../../engine/sampling/sampler.ts';
 import type { Backend, CreateBackend } from '../backend.ts';
 import { checkBatch, checkCopies } from '../batch.ts';
 import { forward } from './forward.ts';
@@ -31,6 +32,7 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
       checkBatch(batch, { blockCount, vocabSize, contextLength });
       return { logits: forward(spec, weights, cache, batch) };
     },
+    sampleRows,
     copyBlocks(pairs) {
       const { cache } = opened();
       checkCopies(pairs, blockCount);

@@ -1,0 +1,122 @@
+// Sampling in native code behind the room's own contract: packs rows into flat arrays and unpacks results.
+// Random numbers are drawn here, so there is one generator.
+
+import { MAX_LOGPROBS } from '../../engine/sampling/parameters.ts';
+import { uniformAt } from '../../engine/sampling/random.ts';
+import {
+  checkRows,
+  type SampleResult,
+  type SampleRow,
+  type SampleRows,
+} from '../../engine/sampling/sample-row.ts';
+import { needsCounts } from '../../engine/sampling/token-counts.ts';
+import type { Addon, SampleJob, SampleOutput } from './binding.ts';
+
+/** Threads share the rows; they change no result. */
+export function createNativeSampler(addon: Addon, threads: number): SampleRows {
+  const sampler = addon.createSampler(threads);
+  return (logits, vocabSize, rows) => {
+    checkRows(logits, vocabSize, rows);
+    const output = emptyOutput(rows.length);
+    addon.sampleRows(sampler, logits, vocabSize, packRows(rows), output);
+    return rows.map((row, index) => readResult(row, output, index));
+  };
+}
+
+function emptyOutput(rows: number): SampleOutput {
+  return {
+    tokens: new Int32Array(rows),
+    logprobs: new Float32Array(rows),
+    topCounts: new Int32Array(rows),
+    topTokens: new Int32Array(rows * MAX_LOGPROBS),
+    topLogprobs: new Float32Array(rows * MAX_LOGPROBS),
+  };
+}
+
+function packRows(rows: readonly SampleRow[]): SampleJob {
+  const counted = rows.map(countsOf);
+  const penalized = joined(counted.map((counts) => counts?.ids ?? []));
+  const biases = rows.map(({ parameters }) => parameters.logitBias);
+  const biased = joined(biases.map((list) => list.map(({ token }) => token)));
+  const forbidden = joined(rows.map((row) => row.forbidden));
+  const masks = packMasks(rows);
+  return {
+    reals: Float64Array.from(rows.flatMap(realsOf)),
+    integers: Int32Array.from(
+      rows.flatMap(({ parameters }, index) => [
+        parameters.topK,
+        parameters.logprobs ?? -1,
+        masks.starts[index] as number,
+      ]),
+    ),
+    penaltyStarts: penalized.starts,
+    penalized: penalized.values,
+    generated: joined(counted.map((counts) => counts?.generated ?? [])).values,
+    biasStarts: biased.starts,
+    biased: biased.values,
+    biases: Float64Array.from(biases.flatMap((list) => list.map(({ bias }) => bias))),
+    forbiddenStarts: forbidden.starts,
+    forbidden: forbidden.values,
+    masks: masks.words,
+    stride: MAX_LOGPROBS,
+  };
+}
+
+function countsOf({ parameters, counts }: SampleRow): SampleRow['counts'] {
+  if (!needsCounts(parameters)) return undefined;
+  if (counts === undefined) throw new Error('sampling: penalties need the counts of tokens seen');
+  return counts;
+}
+
+function realsOf({ parameters, position, choice }: SampleRow): readonly number[] {
+  return [
+    parameters.temperature,
+    parameters.topP,
+    parameters.minP,
+    parameters.typicalP,
+    parameters.repetitionPenalty,
+    parameters.presencePenalty,
+    parameters.frequencyPenalty,
+    uniformAt(parameters.seed, position, choice),
+  ];
+}
+
+interface Joined {
+  readonly values: Int32Array;
+  /** List i is `values[starts[i] … starts[i + 1] - 1]`. */
+  readonly starts: Int32Array;
+}
+
+function joined(lists: readonly (readonly number[] | Int32Array)[]): Joined {
+  const starts = new Int32Array(lists.length + 1);
+  for (const [index, list] of lists.entries()) starts[index + 1] = (starts[index] as number) + list.length;
+  const values = new Int32Array(starts[lists.length] as number);
+  for (const [index, list] of lists.entries()) values.set(list, starts[index]);
+  return { values, starts };
+}
+
+/** Rows that share a mask share its words. */
+function packMasks(rows: readonly SampleRow[]): { words: Uint32Array; starts: readonly number[] } {
+  const masks = [...new Set(rows.flatMap(({ mask }) => (mask === undefined ? [] : [mask])))];
+  const places = new Map<Uint32Array, number>();
+  let length = 0;
+  for (const mask of masks) {
+    places.set(mask, length);
+    length += mask.length;
+  }
+  const words = new Uint32Array(length);
+  for (const [mask, place] of places) words.set(mask, place);
+  return { words, starts: rows.map(({ mask }) => (mask && places.get(mask)) ?? -1) };
+}
+
+function readResult({ parameters }: SampleRow, output: SampleOutput, index: number): SampleResult {
+  const token = output.tokens[index] as number;
+  if (token < 0) return { ok: false, error: token === -1 ? 'numeric-error' : 'no-candidate' };
+  if (parameters.logprobs === undefined) return { ok: true, token };
+  const first = index * MAX_LOGPROBS;
+  const top = Array.from({ length: output.topCounts[index] as number }, (_, place) => ({
+    token: output.topTokens[first + place] as number,
+    logprob: output.topLogprobs[first + place] as number,
+  }));
+  return { ok: true, token, logprobs: { logprob: output.logprobs[index] as number, top } };
+}

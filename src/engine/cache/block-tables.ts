@@ -1,0 +1,142 @@
+// Gives sequences their blocks: finds shared prefixes, grows tables, copies on write, publishes full blocks.
+//
+// A sequence's full blocks are always the cached ones for their tokens: where two sequences computed the
+// same prefix, the later one changes to the earlier one's block when it publishes. So whoever holds a block
+// holds its whole prefix, releasing in reverse makes children older than their parents, and eviction, which
+// takes the oldest first, never takes a parent before its children.
+
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import type { BlockHolder } from './block-holder.ts';
+import { BlockPool } from './block-pool.ts';
+import { PrefixCache, type PrefixNode } from './prefix-cache.ts';
+
+/** Content of block `from` must be copied to block `to` before the step. */
+export type BlockCopy = readonly [from: number, to: number];
+
+export function blocksFor(tokens: number): number {
+  return Math.ceil(tokens / BLOCK_TOKENS);
+}
+
+/** Whole blocks that are computed, and therefore published. */
+export function publishedBlocks(holder: BlockHolder): number {
+  return Math.floor(holder.computed / BLOCK_TOKENS);
+}
+
+/** Leading blocks that a sequence may find in the cache: at least one token must be computed for its logits. */
+export function reusableBlocks(holder: BlockHolder): number {
+  return Math.floor((holder.length - 1) / BLOCK_TOKENS);
+}
+
+export class BlockTables {
+  readonly pool: BlockPool;
+  readonly prefixes: PrefixCache;
+
+  constructor(blockCount: number) {
+    this.prefixes = new PrefixCache(blockCount);
+    this.pool = new BlockPool(blockCount, (block) => this.prefixes.forget(block));
+  }
+
+  /** The cached blocks of the longest known prefix. Changes nothing. */
+  match(holder: BlockHolder): number[] {
+    const limit = reusableBlocks(holder);
+    const matched: number[] = [];
+    let parent = this.prefixes.root(holder.salt);
+    while (matched.length < limit) {
+      const block = this.prefixes.find(parent, holder.storage, matched.length * BLOCK_TOKENS);
+      if (block === undefined) break;
+      matched.push(block);
+      parent = block;
+    }
+    return matched;
+  }
+
+  /** Starts a sequence without blocks on matched ones. */
+  adopt(holder: BlockHolder, matched: readonly number[]): void {
+    for (const block of matched) {
+      this.pool.retain(block, holder.low);
+      holder.blocks.push(block);
+    }
+    holder.computed = matched.length * BLOCK_TOKENS;
+  }
+
+  /** Starts `child` on all that `parent` has computed, the partly filled last block included. */
+  share(parent: BlockHolder, child: BlockHolder): void {
+    this.adopt(child, parent.blocks.slice(0, blocksFor(parent.computed)));
+    child.computed = parent.computed;
+  }
+
+  /** Whether the next position can be written without taking a block. */
+  hasRoom(holder: BlockHolder): boolean {
+    const block = holder.blocks[publishedBlocks(holder)];
+    return block !== undefined && this.pool.references(block) === 1;
+  }
+
+  /**
+   * Makes positions from `computed` on writable: as many of `count` as free blocks allow, which is returned.
+   * A last block that others share too is exchanged for a copy.
+   */
+  grow(holder: BlockHolder, count: number, copies: BlockCopy[]): number {
+    if (!this.#ownLastBlock(holder, copies)) return 0;
+    const wanted = blocksFor(holder.computed + count);
+    while (holder.blocks.length < wanted) {
+      const block = this.pool.take(holder.low);
+      if (block === undefined) break;
+      holder.blocks.push(block);
+    }
+    const granted = Math.min(count, holder.blocks.length * BLOCK_TOKENS - holder.computed);
+    this.assertWritable(holder, granted);
+    return granted;
+  }
+
+  /** Throws unless the next `count` positions lie in blocks that only this sequence holds. */
+  assertWritable(holder: BlockHolder, count: number): void {
+    const last = blocksFor(holder.computed + count);
+    for (let i = publishedBlocks(holder); i < last; i++) {
+      const block = holder.blocks[i];
+      if (block === undefined || this.pool.references(block) !== 1 || this.pool.isCached(block)) {
+        throw new Error(`sequence ${holder.id} must not write to its block ${i} (${block})`);
+      }
+    }
+  }
+
+  /** Advances `computed` and puts the blocks that became full into the prefix cache. */
+  advance(holder: BlockHolder, count: number): void {
+    const first = publishedBlocks(holder);
+    holder.computed += count;
+    let parent = first > 0 ? (holder.blocks[first - 1] as number) : this.prefixes.root(holder.salt);
+    for (let i = first; i < publishedBlocks(holder); i++) parent = this.#publish(holder, i, parent);
+  }
+
+  /** Gives all blocks back, the last first; cached ones can be found until they are taken. */
+  release(holder: BlockHolder): void {
+    for (let i = holder.blocks.length - 1; i >= 0; i--) this.pool.release(holder.blocks[i] as number);
+    holder.blocks.length = 0;
+    holder.computed = 0;
+  }
+
+  #ownLastBlock(holder: BlockHolder, copies: BlockCopy[]): boolean {
+    const index = publishedBlocks(holder);
+    const shared = holder.blocks[index];
+    if (shared === undefined || this.pool.references(shared) === 1) return true;
+    const copy = this.pool.take(holder.low);
+    if (copy === undefined) return false;
+    copies.push([shared, copy]);
+    holder.blocks[index] = copy;
+    this.pool.release(shared);
+    return true;
+  }
+
+  #publish(holder: BlockHolder, index: number, parent: PrefixNode): number {
+    const block = holder.blocks[index] as number;
+    const known = this.prefixes.find(parent, holder.storage, index * BLOCK_TOKENS);
+    if (known === undefined) {
+      this.prefixes.insert(block, parent, holder.storage, index * BLOCK_TOKENS);
+      this.pool.markCached(block);
+      return block;
+    }
+    this.pool.retain(known, holder.low);
+    holder.blocks[index] = known;
+    this.pool.release(block);
+    return known;
+  }
+}

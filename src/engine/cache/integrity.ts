@@ -1,0 +1,112 @@
+// Every invariant of the cache, stated as code. Throws an error that names the first one broken. O(blocks):
+// for tests, which run it after every step, and for diagnosis.
+
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import type { BlockHolder } from './block-holder.ts';
+import type { BlockList } from './block-pool.ts';
+import { type BlockTables, blocksFor, publishedBlocks } from './block-tables.ts';
+
+/** `holders`: all that hold blocks. */
+export function checkCacheIntegrity(tables: BlockTables, holders: readonly BlockHolder[]): void {
+  const order = evictionOrder(tables);
+  checkReferences(tables, holders, order);
+  checkPrefixes(tables, order);
+  for (const holder of holders) checkHolder(tables, holder);
+}
+
+export function invariant(holds: boolean, name: string): asserts holds {
+  if (!holds) throw new Error(`broken invariant: ${name}`);
+}
+
+/** Each free block with its place in the order of eviction; checks the free lists on the way. */
+function evictionOrder({ pool }: BlockTables): Map<number, number> {
+  const order = new Map<number, number>();
+  const listOf = (block: number): BlockList => {
+    if (!pool.isCached(block)) return 'empty';
+    return pool.isLowWritten(block) ? 'cached-low' : 'cached';
+  };
+  for (const list of ['empty', 'cached-low', 'cached'] as const) {
+    for (const block of pool.blocksOf(list)) {
+      invariant(!order.has(block), `block ${block} is in one free list, once`);
+      invariant(listOf(block) === list, `block ${block} in the ${list} list belongs to ${listOf(block)}`);
+      order.set(block, order.size);
+    }
+    if (list === 'empty') {
+      const empty = pool.freeCount - pool.cachedFreeCount;
+      invariant(order.size === empty, `${order.size} empty blocks are listed, ${empty} counted`);
+    }
+  }
+  invariant(order.size === pool.freeCount, `${order.size} free blocks are listed, ${pool.freeCount} counted`);
+  return order;
+}
+
+function checkReferences(
+  { pool }: BlockTables,
+  holders: readonly BlockHolder[],
+  free: ReadonlyMap<number, number>,
+): void {
+  const held = new Int32Array(pool.blockCount);
+  for (const { blocks } of holders) for (const block of blocks) held[block] = (held[block] as number) + 1;
+  for (let block = 0; block < pool.blockCount; block++) {
+    const references = pool.references(block);
+    invariant(references === held[block], `block ${block}: ${references} references, ${held[block]} holders`);
+    invariant(free.has(block) === (references === 0), `block ${block} is either free or referenced`);
+  }
+}
+
+function checkPrefixes({ pool, prefixes }: BlockTables, free: ReadonlyMap<number, number>): void {
+  const cached = new Set(prefixes.blocks());
+  invariant(
+    cached.size === prefixes.size,
+    `${cached.size} blocks in the prefix table, ${prefixes.size} counted`,
+  );
+  for (let block = 0; block < pool.blockCount; block++) {
+    invariant(
+      cached.has(block) === pool.isCached(block),
+      `block ${block} is cached in the pool and the table`,
+    );
+  }
+  for (const block of cached) {
+    const parent = prefixes.parentOf(block);
+    if (parent < 0) continue;
+    const place = free.get(block);
+    const parentPlace = free.get(parent);
+    invariant(cached.has(parent), `the parent ${parent} of cached block ${block} is cached`);
+    invariant(
+      place !== undefined || parentPlace === undefined,
+      `the parent ${parent} of ${block} is referenced too`,
+    );
+    invariant(
+      place === undefined || parentPlace === undefined || place < parentPlace,
+      `block ${block} is evicted before its parent ${parent}`,
+    );
+    invariant(
+      pool.isLowWritten(block) || !pool.isLowWritten(parent),
+      `the parent ${parent} of block ${block} is kept as long`,
+    );
+  }
+}
+
+function checkHolder({ pool, prefixes }: BlockTables, holder: BlockHolder): void {
+  const { id, blocks, computed, length } = holder;
+  invariant(computed < length, `${id} has a token to compute: ${computed} of ${length} are`);
+  invariant(blocks.length >= blocksFor(computed), `${id} has blocks for its ${computed} computed tokens`);
+  invariant(blocks.length <= blocksFor(length), `${id} has no blocks beyond its ${length} tokens`);
+  invariant(new Set(blocks).size === blocks.length, `${id} holds each block once`);
+  let parent = prefixes.root(holder.salt);
+  for (const [i, block] of blocks.entries()) {
+    if (i >= publishedBlocks(holder)) {
+      invariant(!pool.isCached(block), `${id}: block ${block}, not full yet, is not cached`);
+      const untouched = i >= blocksFor(computed);
+      invariant(
+        !untouched || pool.references(block) === 1,
+        `${id} alone holds block ${block}, yet to be written`,
+      );
+      continue;
+    }
+    invariant(pool.isCached(block), `${id}: full block ${block} is cached`);
+    const found = prefixes.find(parent, holder.storage, i * BLOCK_TOKENS);
+    invariant(found === block, `${id}: block ${block} is the one for its tokens and prefix, not ${found}`);
+    parent = block;
+  }
+}

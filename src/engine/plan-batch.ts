@@ -1,0 +1,29 @@
+// A StepPlan in the flat form that backends take.
+
+import type { Batch } from '../compute/backend.ts';
+import type { StepPlan } from './scheduler/step-plan.ts';
+
+export function planBatch({ items, load }: StepPlan): Batch {
+  const batch: Batch = {
+    tokens: new Int32Array(load.tokens),
+    rowStarts: new Int32Array(items.length + 1),
+    starts: new Int32Array(items.length),
+    blocks: new Int32Array(items.reduce((sum, { sequence }) => sum + sequence.blocks.length, 0)),
+    blockStarts: new Int32Array(items.length + 1),
+    logitRows: new Int32Array(items.reduce((sum, { samples }) => sum + Number(samples), 0)),
+  };
+  let row = 0;
+  let block = 0;
+  let wanted = 0;
+  for (const [index, { sequence, start, count, samples }] of items.entries()) {
+    batch.tokens.set(sequence.storage.subarray(start, start + count), row);
+    batch.blocks.set(sequence.blocks, block);
+    batch.starts[index] = start;
+    row += count;
+    block += sequence.blocks.length;
+    batch.rowStarts[index + 1] = row;
+    batch.blockStarts[index + 1] = block;
+    if (samples) batch.logitRows[wanted++] = row - 1;
+  }
+  return batch;
+}

@@ -1,0 +1,178 @@
+// What a request may ask of sampling, its defaults and its limits. Checked once at the edge; every other
+// file of this room trusts a SamplingParameters. Names on the wire are the server's business.
+
+import { type Seed, seedFrom } from './random.ts';
+
+export interface LogitBias {
+  readonly token: number;
+  readonly bias: number;
+}
+
+export interface SamplingParameters {
+  /** 0 to 100 (OpenAI stops at 2, local servers go on). Below 1e-5, as for vLLM, decoding is greedy. Default 1. */
+  readonly temperature: number;
+  /** Only so many most likely tokens stay; 0 is off (-1 in a request, too). Default 0. */
+  readonly topK: number;
+  /** The most likely tokens that together hold this share stay: above 0, at most 1, which is off. Default 1. */
+  readonly topP: number;
+  /** Tokens below this share of the most likely one's probability go: 0, which is off, to 1. Default 0. */
+  readonly minP: number;
+  /** Tokens of the most typical surprise that hold this share stay: above 0, at most 1, which is off. Default 1. */
+  readonly typicalP: number;
+  /** Divides (multiplies, if negative) the logits of all tokens seen, the prompt's too; 1 is off. Default 1. */
+  readonly repetitionPenalty: number;
+  /** Taken off the logits of tokens already generated: -2 to 2. Default 0. */
+  readonly presencePenalty: number;
+  /** Taken off once per time a token was generated: -2 to 2. Default 0. */
+  readonly frequencyPenalty: number;
+  /** Added to logits: -100 to 100, no token twice. Default none. */
+  readonly logitBias: readonly LogitBias[];
+  readonly seed: Seed;
+  /** How many alternatives are reported beside the chosen token's log-probability: 0 to 20; undefined reports nothing. */
+  readonly logprobs: number | undefined;
+  /** Tokens that end the answer besides the model's own end tokens. Default none. */
+  readonly stopIds: readonly number[];
+  /** So many tokens come before any that ends the answer. Default 0. */
+  readonly minTokens: number;
+  /** The answer ends here at the latest; undefined leaves it to the context length. */
+  readonly maxTokens: number | undefined;
+  /** The model's own end tokens are tokens like any other. Default false. */
+  readonly ignoreEos: boolean;
+}
+
+/** As a client sends it: anything may be missing; the seed is an integer of 64 bits, signed or not. */
+export type SamplingRequest = {
+  readonly [Name in keyof Omit<SamplingParameters, 'seed'>]?: SamplingParameters[Name] | undefined;
+} & { readonly seed?: number | bigint | undefined };
+
+export interface SamplingContext {
+  readonly vocabSize: number;
+  /** Taken where the request names no seed; drawn by the caller, for this room has no randomness of its own. */
+  readonly freshSeed: Seed;
+}
+
+export type SamplingValidation =
+  | { readonly ok: true; readonly parameters: SamplingParameters }
+  | { readonly ok: false; readonly parameter: keyof SamplingParameters; readonly problem: string };
+
+export const MAX_LOGPROBS = 20;
+export const MAX_TEMPERATURE = 100;
+
+/** Temperatures below this draw as 0 does: the division would only lose digits. */
+export const GREEDY_BELOW = 1e-5;
+
+export function validateSampling(request: SamplingRequest, context: SamplingContext): SamplingValidation {
+  const parameters = withDefaults(request, context);
+  for (const [parameter, problem] of problems(request, parameters, context.vocabSize)) {
+    if (problem !== undefined) return { ok: false, parameter, problem };
+  }
+  return { ok: true, parameters };
+}
+
+function withDefaults(request: SamplingRequest, context: SamplingContext): SamplingParameters {
+  const topK = request.topK ?? 0;
+  return {
+    temperature: request.temperature ?? 1,
+    topK: topK === -1 ? 0 : topK,
+    topP: request.topP ?? 1,
+    minP: request.minP ?? 0,
+    typicalP: request.typicalP ?? 1,
+    repetitionPenalty: request.repetitionPenalty ?? 1,
+    presencePenalty: request.presencePenalty ?? 0,
+    frequencyPenalty: request.frequencyPenalty ?? 0,
+    logitBias: request.logitBias ?? [],
+    seed: isSeed(request.seed) ? seedFrom(BigInt(request.seed)) : context.freshSeed,
+    logprobs: request.logprobs,
+    stopIds: request.stopIds ?? [],
+    minTokens: request.minTokens ?? 0,
+    maxTokens: request.maxTokens,
+    ignoreEos: request.ignoreEos ?? false,
+  };
+}
+
+type Problem = readonly [keyof SamplingParameters, string | undefined];
+
+function problems(
+  request: SamplingRequest,
+  parameters: SamplingParameters,
+  vocabSize: number,
+): readonly Problem[] {
+  return [
+    ['temperature', checkRange(parameters.temperature, 0, MAX_TEMPERATURE)],
+    [
+      'topK',
+      isCount(parameters.topK) ? undefined : 'must be a whole number above 0, or 0 or -1 for all tokens',
+    ],
+    ['topP', checkShare(parameters.topP)],
+    ['minP', checkRange(parameters.minP, 0, 1)],
+    ['typicalP', checkShare(parameters.typicalP)],
+    ['repetitionPenalty', checkRepetition(parameters.repetitionPenalty)],
+    ['presencePenalty', checkRange(parameters.presencePenalty, -2, 2)],
+    ['frequencyPenalty', checkRange(parameters.frequencyPenalty, -2, 2)],
+    ['logitBias', checkBias(parameters.logitBias, vocabSize)],
+    ['seed', checkSeed(request.seed)],
+    ['logprobs', checkLogprobs(parameters.logprobs)],
+    ['stopIds', checkIds(parameters.stopIds, vocabSize)],
+    ['minTokens', isCount(parameters.minTokens) ? undefined : 'must be a whole number, 0 or more'],
+    ['maxTokens', checkMaxTokens(parameters)],
+    ['ignoreEos', typeof parameters.ignoreEos === 'boolean' ? undefined : 'must be true or false'],
+  ];
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31;
+}
+
+function checkRange(value: number, low: number, high: number): string | undefined {
+  return typeof value === 'number' && value >= low && value <= high
+    ? undefined
+    : `must be a number from ${low} to ${high}`;
+}
+
+function checkShare(value: number): string | undefined {
+  return typeof value === 'number' && value > 0 && value <= 1
+    ? undefined
+    : 'must be a number above 0 and at most 1';
+}
+
+function checkRepetition(value: number): string | undefined {
+  return Number.isFinite(value) && value > 0 ? undefined : 'must be a number above 0';
+}
+
+function checkLogprobs(value: number | undefined): string | undefined {
+  return value === undefined || (isCount(value) && value <= MAX_LOGPROBS)
+    ? undefined
+    : `must be a whole number from 0 to ${MAX_LOGPROBS}`;
+}
+
+function checkMaxTokens({ minTokens, maxTokens }: SamplingParameters): string | undefined {
+  if (maxTokens === undefined) return undefined;
+  if (!isCount(maxTokens) || maxTokens === 0) return 'must be a whole number, 1 or more';
+  return maxTokens >= minTokens ? undefined : `must not be below the minimum of ${minTokens} tokens`;
+}
+
+function checkIds(ids: readonly number[], vocabSize: number): string | undefined {
+  const stranger = ids.find((id) => !isCount(id) || id >= vocabSize);
+  return stranger === undefined
+    ? undefined
+    : `${stranger} is no token id; the model's ids are 0 to ${vocabSize - 1}`;
+}
+
+function checkBias(biases: readonly LogitBias[], vocabSize: number): string | undefined {
+  const ids = biases.map(({ token }) => token);
+  const problem = checkIds(ids, vocabSize);
+  if (problem !== undefined) return problem;
+  if (new Set(ids).size < ids.length) return 'names a token twice';
+  const extreme = biases.find(({ bias }) => checkRange(bias, -100, 100) !== undefined);
+  return extreme === undefined ? undefined : `token ${extreme.token}: must be a number from -100 to 100`;
+}
+
+/** Numbers beyond 2^53 have already lost digits, so only a bigint may be larger. */
+function isSeed(seed: number | bigint | undefined): seed is number | bigint {
+  if (typeof seed === 'bigint') return seed >= -(2n ** 63n) && seed < 2n ** 64n;
+  return Number.isSafeInteger(seed);
+}
+
+function checkSeed(seed: number | bigint | undefined): string | undefined {
+  return seed === undefined || isSeed(seed) ? undefined : 'must be an integer of 64 bits given in full';
+}

@@ -1,0 +1,53 @@
+// Counter-based randomness: a draw depends on the seed and on where it is made, on nothing drawn before.
+// A resumed, preempted or rebatched request therefore draws what it would have drawn. The generator is
+// Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+
+/** 64 bits in two unsigned halves: plain data that crosses any process boundary. */
+export interface Seed {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** The low 64 bits of an integer, so negative seeds are as good as others. */
+export function seedFrom(value: bigint): Seed {
+  const bits = BigInt.asUintN(64, value);
+  return { low: Number(bits & 0xffffffffn), high: Number(bits >> 32n) };
+}
+
+/** A double in [0, 1) with 53 random bits, for one choice (the n-th answer to a prompt) at one position. */
+export function uniformAt(seed: Seed, position: number, choice: number): number {
+  const [first, second] = philox([position, choice, 0, 0], [seed.low, seed.high]);
+  return ((first >>> 5) * 2 ** 26 + (second >>> 6)) / 2 ** 53;
+}
+
+export type Counter = readonly [number, number, number, number];
+
+const ROUNDS = 10;
+
+/** Four words of 32 bits out of a counter and a key. */
+export function philox(counter: Counter, key: readonly [number, number]): Counter {
+  let [a, b, c, d] = counter;
+  let [keyLow, keyHigh] = key;
+  for (let round = 0; round < ROUNDS; round++) {
+    const upperA = multiplyUpper(a, 0xd2511f53);
+    const lowerA = Math.imul(a, 0xd2511f53);
+    const upperC = multiplyUpper(c, 0xcd9e8d57);
+    const lowerC = Math.imul(c, 0xcd9e8d57);
+    [a, b, c, d] = [upperC ^ b ^ keyLow, lowerC, upperA ^ d ^ keyHigh, lowerA];
+    keyLow = (keyLow + 0x9e3779b9) | 0;
+    keyHigh = (keyHigh + 0xbb67ae85) | 0;
+  }
+  return [a >>> 0, b >>> 0, c >>> 0, d >>> 0];
+}
+
+/** The upper 32 bits of a product of two unsigned 32-bit numbers. */
+function multiplyUpper(left: number, right: number): number {
+  const leftLow = left & 0xffff;
+  const leftHigh = left >>> 16;
+  const rightLow = right & 0xffff;
+  const rightHigh = right >>> 16;
+  const low = leftLow * rightLow;
+  const middle = leftHigh * rightLow + Math.floor(low / 0x10000);
+  const cross = leftLow * rightHigh + (middle % 0x10000);
+  return (leftHigh * rightHigh + Math.floor(middle / 0x10000) + Math.floor(cross / 0x10000)) | 0;
+}

@@ -1,0 +1,55 @@
+// The contract between the engine and a sampler, be it the oracle or native code: rows of logits in, one
+// token or one error per row out. Both samplers give the same bits.
+
+import type { SamplingParameters } from './parameters.ts';
+import type { TokenCounts } from './token-counts.ts';
+
+export interface SampleRow {
+  readonly parameters: SamplingParameters;
+  /** Needed where a penalty is on (`needsCounts`), otherwise left out. */
+  readonly counts?: TokenCounts | undefined;
+  /** Position in the sequence, prompt included, of the token to be drawn: with the seed it keys the draw. */
+  readonly position: number;
+  /** Which of several answers to the same prompt. */
+  readonly choice: number;
+  /** Tokens that may not be drawn now: see `forbiddenIds` in stop-condition.ts. */
+  readonly forbidden: readonly number[];
+  /** Bit `id % 32` of word `id / 32` is set where a token is allowed. */
+  readonly mask?: Uint32Array | undefined;
+}
+
+export interface TokenLogprob {
+  readonly token: number;
+  /** ln of the model's own probability, before penalties, bias, masks and temperature; a float32. */
+  readonly logprob: number;
+}
+
+export interface SampledToken {
+  readonly ok: true;
+  readonly token: number;
+  /** Where the request asked for log-probabilities. */
+  readonly logprobs?: { readonly logprob: number; readonly top: readonly TokenLogprob[] };
+}
+
+/** `numeric-error`: the logits are not numbers to draw from. `no-candidate`: every token is excluded. */
+export type SampleError = 'numeric-error' | 'no-candidate';
+
+export type SampleResult = SampledToken | { readonly ok: false; readonly error: SampleError };
+
+/** Row i of `logits` (`vocabSize` values each) goes with `rows[i]`; rows never affect each other. */
+export type SampleRows = (
+  logits: Float32Array,
+  vocabSize: number,
+  rows: readonly SampleRow[],
+) => SampleResult[];
+
+/** Throws where rows break the contract: a fault of the caller, never of a request. */
+export function checkRows(logits: Float32Array, vocabSize: number, rows: readonly SampleRow[]): void {
+  if (vocabSize < 1 || logits.length < vocabSize * rows.length) {
+    throw new Error(`sampling: ${logits.length} logits are too few for ${rows.length} rows of ${vocabSize}`);
+  }
+  for (const { mask } of rows) {
+    if (mask === undefined || mask.length * 32 >= vocabSize) continue;
+    throw new Error(`sampling: a mask of ${mask.length} words is too short for ${vocabSize} tokens`);
+  }
+}

@@ -1,0 +1,58 @@
+// Which tokens one sequence has seen, and how often it generated each: what the penalties need. Kept flat,
+// so that handing it to native code is a copy, and cheap to bring up to date by one token.
+
+import type { SamplingParameters } from './parameters.ts';
+
+const FIRST_CAPACITY = 64;
+
+export class TokenCounts {
+  readonly #slots = new Map<number, number>();
+  #ids = new Int32Array(FIRST_CAPACITY);
+  #generated = new Int32Array(FIRST_CAPACITY);
+
+  /** The same counts result from a whole answer at once, as after a resume, as from adding its tokens one by one. */
+  constructor(prompt: Iterable<number>, answer: Iterable<number> = []) {
+    for (const token of prompt) this.#slotOf(token);
+    for (const token of answer) this.addGenerated(token);
+  }
+
+  addGenerated(token: number): void {
+    const slot = this.#slotOf(token);
+    this.#generated[slot] = (this.#generated[slot] as number) + 1;
+  }
+
+  /** Every token of prompt and answer, once. Valid until the next token is added. */
+  get ids(): Int32Array {
+    return this.#ids.subarray(0, this.#slots.size);
+  }
+
+  /** How often the token of the same place in `ids` was generated; 0 where only the prompt has it. */
+  get generated(): Int32Array {
+    return this.#generated.subarray(0, this.#slots.size);
+  }
+
+  #slotOf(token: number): number {
+    const known = this.#slots.get(token);
+    if (known !== undefined) return known;
+    const slot = this.#slots.size;
+    if (slot === this.#ids.length) {
+      this.#ids = grown(this.#ids);
+      this.#generated = grown(this.#generated);
+    }
+    this.#ids[slot] = token;
+    this.#slots.set(token, slot);
+    return slot;
+  }
+}
+
+/** Whether a request's tokens must be counted at all. */
+export function needsCounts(parameters: SamplingParameters): boolean {
+  const { repetitionPenalty, presencePenalty, frequencyPenalty } = parameters;
+  return repetitionPenalty !== 1 || presencePenalty !== 0 || frequencyPenalty !== 0;
+}
+
+function grown(values: Int32Array): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(values.length * 2);
+  larger.set(values);
+  return larger;
+}

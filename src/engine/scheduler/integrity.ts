@@ -1,0 +1,37 @@
+// Every invariant of the scheduler between steps, stated as code, those of its cache included.
+
+import { checkCacheIntegrity, invariant } from '../cache/integrity.ts';
+import type { Sequence } from '../sequence.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export function checkIntegrity(scheduler: Scheduler): void {
+  checkCacheIntegrity(scheduler.tables, scheduler.running);
+  const seen = new Set<Sequence>();
+  for (const sequence of scheduler.running) {
+    invariant(!seen.has(sequence), `${sequence.id} runs once`);
+    seen.add(sequence);
+    checkRunning(sequence);
+  }
+  for (const sequence of scheduler.waiting()) {
+    invariant(!seen.has(sequence), `${sequence.id} either runs or waits, once`);
+    seen.add(sequence);
+    checkWaiting(sequence);
+  }
+  invariant(seen.size === scheduler.running.length + scheduler.waitingCount, 'all that wait are counted');
+  for (const [sequence, owner] of scheduler.deferred()) {
+    invariant(owner.state === 'running', `${sequence.id} waits for ${owner.id}, which runs`);
+    invariant(owner.rank <= sequence.key, `${owner.id} is as urgent as ${sequence.id}, which waits for it`);
+  }
+}
+
+function checkRunning(sequence: Sequence): void {
+  invariant(sequence.state === 'running', `${sequence.id} runs but is ${sequence.state}`);
+  invariant(sequence.rank <= sequence.key, `${sequence.id} is no less urgent than its key`);
+}
+
+function checkWaiting(sequence: Sequence): void {
+  const { id, state, blocks, computed, rank, key } = sequence;
+  invariant(state === 'waiting' || state === 'preempted', `${id} waits but is ${state}`);
+  invariant(blocks.length === 0 && computed === 0, `${id} waits and holds no blocks`);
+  invariant(rank === key, `${id} waits with its own urgency`);
+}

@@ -1,0 +1,296 @@
+// Decides who computes how many tokens in each step. One cycle: `plan`, the engine computes and samples,
+// `commit`, then the engine `finish`es what ended. Knows no clock, no sampling and no backend.
+//
+// One order, the static key, rules everything: who computes first, who is admitted first, and, from the
+// other end, who is preempted. The most urgent sequence therefore always advances, so every one ends.
+
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { BlockTables, blocksFor } from '../cache/block-tables.ts';
+import { Sequence } from '../sequence.ts';
+import { chunk, share } from './chunk.ts';
+import { Deferrals } from './deferrals.ts';
+import { pendingPrefix } from './pending-prefix.ts';
+import { blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
+import { decodeLoad, finishedPlan, longestPrefill, type StepDraft } from './step-draft.ts';
+import type { StepPlan } from './step-plan.ts';
+import { type BudgetOptions, TokenBudget } from './token-budget.ts';
+import { WaitingQueue } from './waiting-queue.ts';
+
+/** Admission stops where more than this share of the pool is in use or promised. */
+const WATERMARK = 0.85;
+
+export interface SchedulerOptions {
+  readonly blockCount: number;
+  readonly budget: BudgetOptions;
+  /** Most sequences that run at once. Default: what memory and budget allow. */
+  readonly maxBatchSize?: number;
+  /** Default 0.85. */
+  readonly watermark?: number;
+}
+
+export type AddResult = { readonly accepted: true } | { readonly accepted: false; readonly reason: string };
+
+export class Scheduler {
+  readonly tables: BlockTables;
+  readonly budget: TokenBudget;
+  readonly #limit: number;
+  readonly #watermarkBlocks: number;
+  readonly #running: Sequence[] = [];
+  readonly #queue = new WaitingQueue();
+  readonly #deferrals = new Deferrals();
+  readonly #counters = {
+    admissions: 0,
+    preemptions: 0,
+    prefixQueriedTokens: 0,
+    prefixHitTokens: 0,
+    computedTokens: 0,
+  };
+  #arrivals = 0;
+  #planned: StepPlan | undefined;
+
+  constructor(options: SchedulerOptions) {
+    this.tables = new BlockTables(options.blockCount);
+    this.budget = new TokenBudget(options.budget);
+    this.#limit = Math.min(options.maxBatchSize ?? Number.POSITIVE_INFINITY, this.budget.maxStepTokens);
+    this.#watermarkBlocks = Math.floor((options.watermark ?? WATERMARK) * options.blockCount);
+    if (!(this.#limit >= 1))
+      throw new RangeError(`maxBatchSize must be at least 1, not ${options.maxBatchSize}`);
+  }
+
+  get running(): readonly Sequence[] {
+    return this.#running;
+  }
+
+  get waitingCount(): number {
+    return this.#queue.size + this.#deferrals.size;
+  }
+
+  /** All that wait, in no particular order. */
+  *waiting(): Generator<Sequence> {
+    yield* this.#queue;
+    for (const [sequence] of this.#deferrals.entries()) yield sequence;
+  }
+
+  /** Sequences that wait for a prefix, each with the running one that computes it. */
+  deferred(): Iterable<readonly [sequence: Sequence, owner: Sequence]> {
+    return this.#deferrals.entries();
+  }
+
+  /** Queues a new sequence, or refuses one that could not run even alone. */
+  add(sequence: Sequence): AddResult {
+    if (sequence.state !== 'new') throw new Error(`sequence ${sequence.id} was added before`);
+    // The last token ends the sequence, so its K/V are never needed.
+    const needed = blocksFor(sequence.maxTokens - 1);
+    const { blockCount } = this.tables.pool;
+    if (needed > blockCount) {
+      const reason = `${sequence.maxTokens} tokens need ${needed} blocks of ${BLOCK_TOKENS} tokens, but the K/V cache has ${blockCount}`;
+      return { accepted: false, reason };
+    }
+    this.#enqueue(sequence);
+    return { accepted: true };
+  }
+
+  /**
+   * Another choice for the same prompt (n > 1): a sequence that shares all that `parent` has computed, goes
+   * on with `token`, and is as old. Call it after the commit that gave the parent its first token, before the
+   * parent finishes. Where the batch is full, the choice waits and finds the whole blocks in the cache.
+   */
+  fork(parent: Sequence, id: string, token: number): Sequence {
+    if (this.#planned !== undefined) throw new Error('a sequence cannot fork during a step');
+    if (parent.state !== 'running')
+      throw new Error(`sequence ${parent.id} is ${parent.state} and cannot fork`);
+    const tokens = new Int32Array(parent.computed + 1);
+    tokens.set(parent.storage.subarray(0, parent.computed));
+    tokens[parent.computed] = token;
+    const { promptLength, maxTokens, priority, enqueuedMs, salt } = parent;
+    const child = new Sequence({ id, tokens, promptLength, maxTokens, priority, enqueuedMs, salt });
+    if (this.#running.length >= this.#limit) {
+      this.#enqueue(child);
+      return child;
+    }
+    child.arrival = this.#arrivals++;
+    child.state = 'running';
+    this.tables.share(parent, child);
+    this.#running.push(child);
+    return child;
+  }
+
+  /** Ends a sequence in whatever state, finished or cancelled, also during a step. */
+  finish(sequence: Sequence): void {
+    if (sequence.state === 'running') this.#stop(sequence);
+    else if (this.#queue.has(sequence)) this.#queue.remove(sequence);
+    else this.#deferrals.remove(sequence);
+    sequence.state = 'finished';
+  }
+
+  /** Sends a running sequence back to the queue. It keeps its tokens and its age. */
+  preempt(sequence: Sequence): void {
+    if (sequence.state !== 'running') throw new Error(`sequence ${sequence.id} is ${sequence.state}`);
+    this.#stop(sequence);
+    sequence.state = 'preempted';
+    sequence.preemptions += 1;
+    this.#counters.preemptions += 1;
+    this.#queue.push(sequence);
+  }
+
+  /** The next step. Running sequences come first, then admission; each plan needs its commit. */
+  plan(): StepPlan {
+    if (this.#planned !== undefined) throw new Error('the last plan was not committed');
+    this.#running.sort((a, b) => a.rank - b.rank || a.arrival - b.arrival);
+    const decodes = decodeLoad(this.#running);
+    const left = this.budget.beside(decodes, longestPrefill(this.#running));
+    const draft: StepDraft = { items: [], copies: [], admitted: [], preempted: [], left };
+    if (decodes.sequences < this.#running.length)
+      draft.left = Math.max(left, this.budget.floorBeside(decodes));
+    this.#continueRunning(draft);
+    // What was just preempted must not come straight back.
+    if (left > 0 && draft.preempted.length === 0) this.#admit(draft);
+    this.#spendRest(draft);
+    this.#planned = finishedPlan(draft);
+    return this.#planned;
+  }
+
+  /**
+   * Takes a step's results: one token for each item that samples, in the order of the items. Items of
+   * sequences that ended during the step are passed over. `stepMs` teaches the cost model.
+   */
+  commit(plan: StepPlan, tokens: ArrayLike<number>, stepMs: number): void {
+    if (plan !== this.#planned) throw new Error('only the last plan can be committed, and once');
+    const samples = plan.items.reduce((count, item) => count + Number(item.samples), 0);
+    if (tokens.length !== samples)
+      throw new Error(`the plan samples ${samples} tokens, got ${tokens.length}`);
+    this.#planned = undefined;
+    let sampled = 0;
+    for (const { sequence, count, samples } of plan.items) {
+      const token = samples ? (tokens[sampled++] as number) : undefined;
+      if (sequence.state !== 'running') continue;
+      this.tables.advance(sequence, count);
+      if (token !== undefined) sequence.append(token);
+      for (const waiter of this.#deferrals.takeServed(sequence)) this.#queue.push(waiter);
+    }
+    this.#counters.computedTokens += plan.load.tokens;
+    this.budget.observe(plan.load, stepMs);
+  }
+
+  stats(nowMs: number): SchedulerStats {
+    return {
+      queues: queueStats(this.waiting(), nowMs),
+      deferred: this.#deferrals.size,
+      running: this.#running.map((sequence) => runningStats(sequence, nowMs)),
+      blocks: blockStats(this.tables),
+      counters: { ...this.#counters },
+    };
+  }
+
+  #enqueue(sequence: Sequence): void {
+    sequence.arrival = this.#arrivals++;
+    sequence.state = 'waiting';
+    this.#queue.push(sequence);
+  }
+
+  /** Takes a sequence off the batch; who waited for its blocks looks again. */
+  #stop(sequence: Sequence): void {
+    this.#running.splice(this.#running.lastIndexOf(sequence), 1);
+    this.tables.release(sequence);
+    for (const waiter of this.#deferrals.takeAll(sequence)) this.#queue.push(waiter);
+  }
+
+  #continueRunning(draft: StepDraft): void {
+    let prefills = this.#running.reduce((count, { remaining }) => count + Number(remaining > 1), 0);
+    // Preemption shortens the list from its end.
+    for (let i = 0; i < this.#running.length; i++) {
+      const sequence = this.#running[i] as Sequence;
+      if (sequence.remaining === 1) {
+        this.#place(draft, sequence, 1);
+        continue;
+      }
+      prefills -= 1;
+      const tokens = share(draft.left, prefills > 0 || this.#couldAdmit());
+      if (tokens > 0)
+        draft.left -= this.#place(draft, sequence, chunk(sequence.computed, sequence.remaining, tokens));
+    }
+  }
+
+  /** Puts up to `tokens` tokens of a running sequence into the step, preempting where no block is left. */
+  #place(draft: StepDraft, sequence: Sequence, tokens: number): number {
+    while (this.tables.pool.freeCount === 0 && !this.tables.hasRoom(sequence)) {
+      const victim = this.#running.at(-1) as Sequence;
+      this.preempt(victim);
+      draft.preempted.push(victim);
+      if (victim === sequence) return 0;
+    }
+    const count = this.tables.grow(sequence, tokens, draft.copies);
+    draft.items.push({ sequence, count });
+    return count;
+  }
+
+  #couldAdmit(): boolean {
+    return (
+      this.#queue.size > 0 &&
+      this.#running.length < this.#limit &&
+      this.tables.pool.usedCount < this.#watermarkBlocks
+    );
+  }
+
+  /**
+   * Admits in strict order: nothing overtakes the first that does not fit, or large requests would wait for
+   * ever. Those that wait for a prefix which is being computed step aside.
+   */
+  #admit(draft: StepDraft): void {
+    let promised = this.tables.pool.usedCount + this.#outstandingBlocks();
+    while (draft.left > 0 && this.#running.length < this.#limit) {
+      const sequence = this.#queue.peek();
+      if (sequence === undefined) return;
+      const matched = this.tables.match(sequence);
+      const pending = pendingPrefix(sequence, matched, this.#running);
+      if (pending !== undefined) {
+        this.#queue.remove(sequence);
+        this.#deferrals.add(sequence, pending.owner, pending.blocks);
+        continue;
+      }
+      promised += this.#addedBlocks(sequence, matched);
+      if (promised > this.#watermarkBlocks && this.#running.length > 0) return;
+      this.#queue.remove(sequence);
+      this.#start(draft, sequence, matched);
+    }
+  }
+
+  #start(draft: StepDraft, sequence: Sequence, matched: readonly number[]): void {
+    this.tables.adopt(sequence, matched);
+    if (sequence.state === 'waiting') {
+      sequence.cachedTokens = Math.min(sequence.computed, sequence.promptLength);
+      this.#counters.prefixQueriedTokens += sequence.promptLength;
+      this.#counters.prefixHitTokens += sequence.cachedTokens;
+    }
+    this.#counters.admissions += 1;
+    sequence.state = 'running';
+    this.#running.push(sequence);
+    draft.admitted.push(sequence);
+    const tokens = chunk(sequence.computed, sequence.remaining, share(draft.left, this.#couldAdmit()));
+    draft.left -= this.#place(draft, sequence, tokens);
+  }
+
+  /** Gives tokens that found no taker to the first who can use them, as far as free blocks go. */
+  #spendRest(draft: StepDraft): void {
+    for (const item of draft.items) {
+      if (draft.left <= 0) return;
+      const { sequence, count } = item;
+      const tokens = chunk(sequence.computed, sequence.remaining, count + draft.left);
+      if (tokens <= count) continue;
+      item.count = this.tables.grow(sequence, tokens, draft.copies);
+      draft.left -= item.count - count;
+    }
+  }
+
+  /** Blocks that running sequences will need for the tokens they have. */
+  #outstandingBlocks(): number {
+    return this.#running.reduce((sum, { length, blocks }) => sum + blocksFor(length) - blocks.length, 0);
+  }
+
+  /** Blocks in use that a sequence would add: new ones, and cached ones that nobody holds. */
+  #addedBlocks(sequence: Sequence, matched: readonly number[]): number {
+    const { pool } = this.tables;
+    const revived = matched.reduce((count, block) => count + Number(pool.references(block) === 0), 0);
+    return blocksFor(sequence.length) - matched.length + revived;
+  }
+}

@@ -1,0 +1,81 @@
+// A snapshot of the scheduler for metrics and the dashboard.
+
+import type { BlockTables } from '../cache/block-tables.ts';
+import type { Priority, Sequence } from '../sequence.ts';
+
+export interface QueueStats {
+  readonly priority: Priority;
+  readonly waiting: number;
+  /** 0 where nothing waits. */
+  readonly oldestMs: number;
+}
+
+export interface RunningStats {
+  readonly id: string;
+  readonly priority: Priority;
+  readonly phase: 'prefill' | 'decode';
+  readonly tokens: number;
+  readonly computed: number;
+  readonly blocks: number;
+  readonly ageMs: number;
+}
+
+export interface BlockStats {
+  readonly total: number;
+  readonly used: number;
+  /** Unreferenced, still holding a prefix that can be found. */
+  readonly cached: number;
+  /** Unreferenced and empty. */
+  readonly free: number;
+}
+
+/** Totals since the start. */
+export interface SchedulerCounters {
+  readonly admissions: number;
+  readonly preemptions: number;
+  /** Prompt tokens looked up in the prefix cache, and those found, at each first admission. */
+  readonly prefixQueriedTokens: number;
+  readonly prefixHitTokens: number;
+  /** Tokens that went through the model. */
+  readonly computedTokens: number;
+}
+
+export interface SchedulerStats {
+  readonly queues: readonly QueueStats[];
+  /** Waiting sequences that wait for a prefix which a running one computes. */
+  readonly deferred: number;
+  readonly running: readonly RunningStats[];
+  readonly blocks: BlockStats;
+  readonly counters: SchedulerCounters;
+}
+
+export function queueStats(waiting: Iterable<Sequence>, nowMs: number): QueueStats[] {
+  const queues = ([0, 1, 2] as const).map((priority) => ({ priority, waiting: 0, oldestMs: 0 }));
+  for (const sequence of waiting) {
+    const queue = queues[sequence.priority] as { waiting: number; oldestMs: number };
+    queue.waiting += 1;
+    queue.oldestMs = Math.max(queue.oldestMs, nowMs - sequence.enqueuedMs);
+  }
+  return queues;
+}
+
+export function runningStats(sequence: Sequence, nowMs: number): RunningStats {
+  return {
+    id: sequence.id,
+    priority: sequence.priority,
+    phase: sequence.remaining > 1 ? 'prefill' : 'decode',
+    tokens: sequence.length,
+    computed: sequence.computed,
+    blocks: sequence.blocks.length,
+    ageMs: nowMs - sequence.enqueuedMs,
+  };
+}
+
+export function blockStats({ pool }: BlockTables): BlockStats {
+  return {
+    total: pool.blockCount,
+    used: pool.usedCount,
+    cached: pool.cachedFreeCount,
+    free: pool.freeCount - pool.cachedFreeCount,
+  };
+}

@@ -1,0 +1,46 @@
+// A step plan while it is being made.
+
+import type { BlockCopy } from '../cache/block-tables.ts';
+import type { Sequence } from '../sequence.ts';
+import { attendedTokens, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
+
+export interface StepDraft {
+  readonly items: { readonly sequence: Sequence; count: number }[];
+  readonly copies: BlockCopy[];
+  readonly admitted: Sequence[];
+  readonly preempted: Sequence[];
+  /** Prefill tokens not handed out yet. */
+  left: number;
+}
+
+/** What the sequences that decode make of the step. */
+export function decodeLoad(running: readonly Sequence[]): StepLoad {
+  let sequences = 0;
+  let attended = 0;
+  for (const { remaining, length } of running) {
+    if (remaining !== 1) continue;
+    sequences += 1;
+    attended += length;
+  }
+  return { tokens: sequences, sequences, attended };
+}
+
+/** Computed tokens of the prefill that has come furthest: its tokens are the dearest. */
+export function longestPrefill(running: readonly Sequence[]): number {
+  return running.reduce(
+    (most, { remaining, computed }) => (remaining > 1 ? Math.max(most, computed) : most),
+    0,
+  );
+}
+
+export function finishedPlan({ items, copies, admitted, preempted }: StepDraft): StepPlan {
+  let tokens = 0;
+  let attended = 0;
+  const steps: StepItem[] = items.map(({ sequence, count }) => {
+    const start = sequence.computed;
+    tokens += count;
+    attended += attendedTokens(start, count);
+    return { sequence, start, count, samples: start + count === sequence.length };
+  });
+  return { items: steps, copies, admitted, preempted, load: { tokens, sequences: items.length, attended } };
+}

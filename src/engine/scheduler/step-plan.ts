@@ -1,0 +1,36 @@
+// StepPlan: what one forward pass computes, as plain data.
+
+import type { BlockCopy } from '../cache/block-tables.ts';
+import type { Sequence } from '../sequence.ts';
+
+/** Compute tokens `start … start + count - 1` of the sequence; its table has blocks for all of them. */
+export interface StepItem {
+  readonly sequence: Sequence;
+  readonly start: number;
+  readonly count: number;
+  /** The item reaches the sequence's end: its last row's logits give the next token. */
+  readonly samples: boolean;
+}
+
+/** What a step's duration depends on. */
+export interface StepLoad {
+  readonly tokens: number;
+  readonly sequences: number;
+  /** Sum over all tokens of the tokens each attends to, itself included. */
+  readonly attended: number;
+}
+
+export interface StepPlan {
+  /** Empty only where there is nothing to do at all. */
+  readonly items: readonly StepItem[];
+  /** To be carried out in this order, before the step. */
+  readonly copies: readonly BlockCopy[];
+  readonly admitted: readonly Sequence[];
+  readonly preempted: readonly Sequence[];
+  readonly load: StepLoad;
+}
+
+/** Pairs of a token and one it attends to, for `count` tokens after `start` others. */
+export function attendedTokens(start: number, count: number): number {
+  return count * start + (count * (count + 1)) / 2;
+}

@@ -1,0 +1,62 @@
+// How many tokens a step may compute: a fixed number, or what the cost model expects to fit a target time.
+
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { CostModel } from './cost-model.ts';
+import type { StepLoad } from './step-plan.ts';
+
+export type BudgetOptions =
+  | { readonly kind: 'fixed'; readonly maxStepTokens: number }
+  | { readonly kind: 'adaptive'; readonly targetStepMs: number; readonly maxStepTokens: number };
+
+/** An adaptive step may always have this many tokens, and its prefill as many, or nothing would move. */
+const MINIMUM_TOKENS = BLOCK_TOKENS;
+/** The model is believed up to this factor of the largest step that was measured. */
+const EXTRAPOLATION = 2;
+
+export class TokenBudget {
+  readonly costModel = new CostModel();
+  readonly #options: BudgetOptions;
+  #largestMeasured = MINIMUM_TOKENS;
+
+  constructor(options: BudgetOptions) {
+    if (!Number.isInteger(options.maxStepTokens) || options.maxStepTokens < 1) {
+      throw new RangeError(
+        `maxStepTokens must be a whole number of at least 1, not ${options.maxStepTokens}`,
+      );
+    }
+    if (options.kind === 'adaptive' && !(options.targetStepMs > 0)) {
+      throw new RangeError(`targetStepMs must be above 0, not ${options.targetStepMs}`);
+    }
+    this.#options = options;
+  }
+
+  /** No step is ever larger, so no more sequences can run. */
+  get maxStepTokens(): number {
+    return this.#options.maxStepTokens;
+  }
+
+  /** Tokens left for prefill beside the decodes, for a chunk that follows `start` computed tokens. */
+  beside(decodes: StepLoad, start: number): number {
+    const most = this.#options.maxStepTokens - decodes.tokens;
+    if (this.#options.kind === 'fixed') return most;
+    const fitting = this.#chunkWithin(this.#options.targetStepMs, decodes, start);
+    return Math.min(most, Math.max(MINIMUM_TOKENS - decodes.tokens, fitting));
+  }
+
+  /** Tokens that running prefill gets even where decodes alone exceed the target. */
+  floorBeside(decodes: StepLoad): number {
+    const most = this.#options.maxStepTokens - decodes.tokens;
+    return this.#options.kind === 'fixed' ? most : Math.min(most, MINIMUM_TOKENS);
+  }
+
+  observe(load: StepLoad, ms: number): void {
+    this.costModel.observe(load, ms);
+    this.#largestMeasured = Math.max(this.#largestMeasured, load.tokens);
+  }
+
+  #chunkWithin(targetMs: number, decodes: StepLoad, start: number): number {
+    const believed = EXTRAPOLATION * this.#largestMeasured - decodes.tokens;
+    if (this.costModel.observations === 0) return believed;
+    return Math.min(believed, Math.floor(this.costModel.chunkWithin(targetMs, decodes, start)));
+  }
+}

@@ -1,0 +1,122 @@
+// One sequence of tokens on its way through the engine: what it is, how far it is computed, which blocks
+// hold it. There is no prefill or decode phase: `computed` simply catches up with `length`. The scheduler
+// and the cache change it; everyone else reads.
+
+import type { BlockHolder } from './cache/block-holder.ts';
+
+/** HIGH, NORMAL, LOW. */
+export type Priority = 0 | 1 | 2;
+
+/** How much more urgent a second of waiting makes a sequence: LOW passes a fresh HIGH after 20 s. */
+export const AGING_PER_SECOND = 0.1;
+
+/** Only a running sequence holds blocks. `preempted` waits like `waiting`, but has run before. */
+export type SequenceState = 'new' | 'waiting' | 'running' | 'preempted' | 'finished';
+
+export interface SequenceOptions {
+  readonly id: string;
+  /** The prompt, followed by what was generated already where a request is resumed. Not copied. */
+  readonly tokens: Int32Array;
+  /** Default: all of `tokens`. */
+  readonly promptLength?: number;
+  /** Limit of prompt and generated tokens together. */
+  readonly maxTokens: number;
+  readonly priority: Priority;
+  /** When the request first queued. It keeps this for life, so that it never loses its age. */
+  readonly enqueuedMs: number;
+  /** Sequences share cached blocks only with those of the same salt. */
+  readonly salt?: string;
+}
+
+export class Sequence implements BlockHolder {
+  readonly id: string;
+  readonly promptLength: number;
+  readonly maxTokens: number;
+  readonly priority: Priority;
+  readonly enqueuedMs: number;
+  readonly salt: string;
+  /** Smaller is more urgent. All waiting sequences age alike, so the order never changes. */
+  readonly key: number;
+  /** Physical blocks: position p lives in row `p % 32` of block `blocks[p / 32]`. */
+  readonly blocks: number[] = [];
+
+  state: SequenceState = 'new';
+  /** Tokens whose K/V lie in the blocks. */
+  computed = 0;
+  /** Prompt tokens that needed no compute when it first ran. */
+  cachedTokens = 0;
+  preemptions = 0;
+  /** The key, or that of a more urgent sequence which waits for this one's blocks. */
+  rank: number;
+  /** Order of submission: decides between equal keys. */
+  arrival = 0;
+  /** Place in the waiting queue's heap. */
+  queueIndex = 0;
+
+  #storage: Int32Array;
+  #length: number;
+
+  constructor(options: SequenceOptions) {
+    this.id = options.id;
+    this.#storage = options.tokens;
+    this.#length = options.tokens.length;
+    this.promptLength = options.promptLength ?? options.tokens.length;
+    this.maxTokens = options.maxTokens;
+    this.priority = options.priority;
+    this.enqueuedMs = options.enqueuedMs;
+    this.salt = options.salt ?? '';
+    this.key = this.priority + (AGING_PER_SECOND * this.enqueuedMs) / 1000;
+    this.rank = this.key;
+    if (!(this.promptLength >= 1 && this.promptLength <= this.#length)) {
+      throw new RangeError(`sequence ${this.id}: prompt of ${this.promptLength} in ${this.#length} tokens`);
+    }
+    if (!(this.maxTokens > this.#length)) {
+      throw new RangeError(
+        `sequence ${this.id}: ${this.#length} tokens leave no room under the limit of ${this.maxTokens}`,
+      );
+    }
+  }
+
+  get low(): boolean {
+    return this.priority === 2;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Tokens not computed yet: 1 while it decodes. */
+  get remaining(): number {
+    return this.#length - this.computed;
+  }
+
+  /** Tokens in memory that may reach beyond `length`: for hot loops that keep to the length themselves. */
+  get storage(): Int32Array {
+    return this.#storage;
+  }
+
+  /** A view, valid until the next token is appended. */
+  get tokens(): Int32Array {
+    return this.#storage.subarray(0, this.#length);
+  }
+
+  append(token: number): void {
+    if (this.#length === this.maxTokens) {
+      throw new RangeError(
+        `sequence ${this.id} is full: it should have finished at ${this.maxTokens} tokens`,
+      );
+    }
+    if (this.#length === this.#storage.length) {
+      const grown = new Int32Array(Math.min(this.maxTokens, 2 * this.#length + 32));
+      grown.set(this.#storage);
+      this.#storage = grown;
+    }
+    this.#storage[this.#length] = token;
+    this.#length += 1;
+  }
+}
+
+/** Order of urgency; first come, first served between equals. */
+export function compareKeys(a: Sequence, b: Sequence): number {
+  return a.key - b.key || a.arrival - b.arrival;
+}
