@@ -14,8 +14,8 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 // Seldom is anything drawn below the first band.
 constexpr float firstWidth = 8, widest = 128;
 
-// A bucket holds few dozen tokens even where a whole vocabulary lies in one band.
-constexpr int tokensPerBucket = 16, mostBuckets = 4096;
+// A bucket holds a handful of tokens even where a whole vocabulary lies in one band.
+constexpr int tokensPerBucket = 8, mostBuckets = 16384;
 
 /** Grows without shrinking: rows of one vocabulary come again and again. */
 template <class T>
@@ -47,6 +47,7 @@ void CandidateOrder::assign(const std::vector<Ranked>& survivors) {
   known_ = 0;
   bucketEnds_.assign(1, count_);
   bucket_ = 0;
+  extend();
 }
 
 void CandidateOrder::truncate(int count) {
@@ -75,10 +76,12 @@ void CandidateOrder::gatherBand() {
 /** Deals the band into buckets of equal width; whatever lies below `width_` joins the last one. */
 void CandidateOrder::dealBuckets(int found) {
   const int buckets = std::clamp(found / tokensPerBucket, 1, mostBuckets);
-  const float top = std::min(upper_, weighing_.highest), scale = float(buckets) / (top - (weighing_.highest - width_));
+  const double top = std::min(upper_, weighing_.highest), range = top - (double(weighing_.highest) - width_);
+  // Among huge logits the band's width is lost in rounding: all go to the first bucket.
+  const double scale = range > 0 ? buckets / range : 0;
   // Every step is monotone, so a lower logit never joins an earlier bucket.
   const auto bucketOf = [&](Ranked ranked) {
-    return size_t(std::min((top - logitOf(ranked)) * scale, float(buckets - 1)));
+    return size_t(std::min((top - double(logitOf(ranked))) * scale, double(buckets - 1)));
   };
   bucketEnds_.assign(size_t(buckets) + 1, 0);
   for (int i = 0; i < found; i++) bucketEnds_[bucketOf(band_[size_t(i)]) + 1]++;

@@ -15,10 +15,10 @@ class CandidateOrder {
   /** All `count` tokens above -infinity. The logits must outlive the use. */
   void begin(const float* logits, int vocabSize, int count, Weighing weighing);
 
-  /** Just these, in any order, under the weighing given before. */
+  /** Just these, given in any order, under the weighing given before; all may be looked at. */
   void assign(const std::vector<Ranked>& survivors);
 
-  /** Only the first stay. */
+  /** Only the first stay; all of them may be looked at. */
   void truncate(int count);
 
   int count() const { return count_; }

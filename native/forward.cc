@@ -1,4 +1,4 @@
-// One forward pass over a batch: all workers walk through the same phases and share each phase's pieces.
+// One forward pass over a batch: a chain of loops, each shared out among all threads.
 
 #include <algorithm>
 #include <cmath>
@@ -8,15 +8,21 @@
 
 namespace chairlift {
 
-void Model::forward(Worker& worker, const StepInput& input, float* logits) {
-  worker.forEach(int(input.tokens.size()), 1, [&](int begin, int end) {
-    for (int row = begin; row < end; row++) {
-      embed(input, row);
-      if (!layers.empty()) normalize(row, &residual_[size_t(row) * hiddenStride_], layers[0].attentionNorm, layers[0].qkv);
-    }
+template <class Run>
+void Model::eachRow(int rows, const Run& run) {
+  pool_.forEach(rows, 1, [&](int begin, int end, int) {
+    for (int row = begin; row < end; row++) run(row);
   });
-  for (int layer = 0; layer < int(layers.size()); layer++) runLayer(worker, input, layer);
-  runHead(worker, input, logits);
+}
+
+void Model::step(const StepInput& input, float* logits) {
+  prepare(input);
+  eachRow(int(input.tokens.size()), [&](int row) {
+    embed(input, row);
+    if (!layers.empty()) normalize(row, &residual_[size_t(row) * hiddenStride_], layers[0].attentionNorm, layers[0].qkv);
+  });
+  for (int layer = 0; layer < int(layers.size()); layer++) runLayer(input, layer);
+  runHead(input, logits);
 }
 
 void Model::embed(const StepInput& input, int row) {
@@ -36,41 +42,36 @@ void Model::embed(const StepInput& input, int row) {
   }
 }
 
-void Model::runLayer(Worker& worker, const StepInput& input, int index) {
+void Model::runLayer(const StepInput& input, int index) {
   const Layer& layer = layers[size_t(index)];
   const int rows = int(input.tokens.size());
-  const auto eachRow = [&](auto&& run) {
-    worker.forEach(rows, 1, [&](int begin, int end) {
-      for (int row = begin; row < end; row++) run(row);
-    });
-  };
 
-  multiply(worker, layer.qkv, rows, normed_.data(), hiddenStride_, qkv_.data(), qkvStride_);
-  eachRow([&](int row) { rotateAndStore(input, layer, index, row); });
-  worker.forEach(int(pieces_.size()), 1, [&](int begin, int end) {
-    for (int p = begin; p < end; p++) attend(input, layer, index, pieces_[size_t(p)], worker.index());
+  multiply(layer.qkv, rows, normed_.data(), hiddenStride_, qkv_.data(), qkvStride_);
+  eachRow(rows, [&](int row) { rotateAndStore(input, layer, index, row); });
+  pool_.forEach(int(pieces_.size()), 1, [&](int begin, int end, int worker) {
+    for (int p = begin; p < end; p++) attend(input, layer, index, pieces_[size_t(p)], worker);
   });
   const int attentionSize = shape.headCount * shape.headSize;
-  eachRow([&](int row) {
+  eachRow(rows, [&](int row) {
     quantize(row, &attended_[size_t(row) * attentionStride_], attentionSize, layer.output);
   });
-  multiply(worker, layer.output, rows, attended_.data(), attentionStride_, branch_.data(),
+  multiply(layer.output, rows, attended_.data(), attentionStride_, branch_.data(),
            hiddenStride_);
-  eachRow([&](int row) {
+  eachRow(rows, [&](int row) {
     addBranch(row, layer.attentionPostNorm);
     normalize(row, &residual_[size_t(row) * hiddenStride_], layer.ffnNorm, layer.gateUp);
   });
 
-  multiply(worker, layer.gateUp, rows, normed_.data(), hiddenStride_, gateUp_.data(),
+  multiply(layer.gateUp, rows, normed_.data(), hiddenStride_, gateUp_.data(),
            2 * ffnStride_);
-  eachRow([&](int row) {
+  eachRow(rows, [&](int row) {
     float* gate = &gateUp_[size_t(row) * 2 * ffnStride_];
     kernels_.gateUp(shape.activation, gate, gate + ffnStride_, shape.ffnSize);
     quantize(row, gate, shape.ffnSize, layer.down);
   });
-  multiply(worker, layer.down, rows, gateUp_.data(), 2 * ffnStride_, branch_.data(), hiddenStride_);
+  multiply(layer.down, rows, gateUp_.data(), 2 * ffnStride_, branch_.data(), hiddenStride_);
   const bool last = index + 1 == int(layers.size());
-  eachRow([&](int row) {
+  eachRow(rows, [&](int row) {
     addBranch(row, layer.ffnPostNorm);
     if (last) return;
     const Layer& next = layers[size_t(index) + 1];
@@ -78,21 +79,17 @@ void Model::runLayer(Worker& worker, const StepInput& input, int index) {
   });
 }
 
-void Model::runHead(Worker& worker, const StepInput& input, float* logits) {
+void Model::runHead(const StepInput& input, float* logits) {
   const int wanted = int(input.logitRows.size());
   if (wanted == 0) return;
-  worker.forEach(wanted, 1, [&](int begin, int end) {
-    for (int i = begin; i < end; i++) {
-      const size_t row = size_t(input.logitRows[size_t(i)]);
-      normalize(i, &residual_[row * hiddenStride_], finalNorm, head);
-    }
+  eachRow(wanted, [&](int i) {
+    const size_t row = size_t(input.logitRows[size_t(i)]);
+    normalize(i, &residual_[row * hiddenStride_], finalNorm, head);
   });
-  multiply(worker, head, wanted, normed_.data(), hiddenStride_, logits, size_t(shape.vocabSize));
+  multiply(head, wanted, normed_.data(), hiddenStride_, logits, size_t(shape.vocabSize));
   if (shape.logitSoftcap <= 0) return;
-  worker.forEach(wanted, 1, [&](int begin, int end) {
-    for (int i = begin; i < end; i++) {
-      kernels_.softcapInPlace(logits + size_t(i) * size_t(shape.vocabSize), shape.vocabSize, shape.logitSoftcap);
-    }
+  eachRow(wanted, [&](int i) {
+    kernels_.softcapInPlace(logits + size_t(i) * size_t(shape.vocabSize), shape.vocabSize, shape.logitSoftcap);
   });
 }
 
@@ -172,12 +169,12 @@ void Model::attend(const StepInput& input, const Layer& layer, int layerIndex, c
   kernels_.attend(shape.kvType, task);
 }
 
-void Model::multiply(Worker& worker, const Linear& linear, int rows, const float* values, size_t valueStride,
-                     float* out, size_t outStride) {
+void Model::multiply(const Linear& linear, int rows, const float* values, size_t valueStride, float* out,
+                     size_t outStride) {
   const Activations x = {rows, values, valueStride, codes_.data(), codeStride_, scales_.data(), sums_.data()};
   const int panels = linear.panels();
   const int piece = std::max(1, std::min(8, panels / (pool_.threads() * 8)));
-  worker.forEach(panels, piece, [&](int begin, int end) {
+  pool_.forEach(panels, piece, [&](int begin, int end, int) {
     for (const Linear::Part& part : linear.parts) {
       const int count = part.matrix->panels();
       const int first = std::max(begin, 0), last = std::min(end, count);

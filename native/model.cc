@@ -54,14 +54,12 @@ void Model::copyBlock(int from, int to) {
 void Model::pack(Matrix& matrix, int firstRow, const uint8_t* rows, int count) {
   const int firstPanel = firstRow / panelColumns;
   const int panels = (count + panelColumns - 1) / panelColumns;
-  pool_.run([&](Worker& worker) {
-    worker.forEach(panels, 4, [&](int begin, int end) {
-      for (int panel = begin; panel < end; panel++) {
-        const int row = panel * panelColumns;
-        matrix.packPanel(firstPanel + panel, rows + size_t(row) * matrix.rowBytes(),
-                         std::min(panelColumns, count - row));
-      }
-    });
+  pool_.forEach(panels, 4, [&](int begin, int end, int) {
+    for (int panel = begin; panel < end; panel++) {
+      const int row = panel * panelColumns;
+      matrix.packPanel(firstPanel + panel, rows + size_t(row) * matrix.rowBytes(),
+                       std::min(panelColumns, count - row));
+    }
   });
 }
 
@@ -98,11 +96,6 @@ void Model::prepare(const StepInput& input) {
       }
     }
   }
-}
-
-void Model::step(const StepInput& input, float* logits) {
-  prepare(input);
-  pool_.run([&](Worker& worker) { forward(worker, input, logits); });
 }
 
 }  // namespace chairlift

@@ -88,10 +88,11 @@ class Model {
   };
 
   void prepare(const StepInput& input);
-  void forward(Worker& worker, const StepInput& input, float* logits);
+  template <class Run>
+  void eachRow(int rows, const Run& run);
   void embed(const StepInput& input, int row);
-  void runLayer(Worker& worker, const StepInput& input, int index);
-  void runHead(Worker& worker, const StepInput& input, float* logits);
+  void runLayer(const StepInput& input, int index);
+  void runHead(const StepInput& input, float* logits);
   /** Adds a branch's output to the residual stream, after its own norm where it has one. */
   void addBranch(int row, const std::vector<float>& postNorm);
   void normalize(int row, const float* from, const std::vector<float>& weight, const Linear& reader);
@@ -99,7 +100,7 @@ class Model {
   void rotateAndStore(const StepInput& input, const Layer& layer, int layerIndex, int row);
   void normalizeHead(float* head, const std::vector<float>& weight, float* padded) const;
   void attend(const StepInput& input, const Layer& layer, int layerIndex, const AttentionPiece& piece, int worker);
-  void multiply(Worker& worker, const Linear& linear, int rows, const float* values, size_t valueStride, float* out,
+  void multiply(const Linear& linear, int rows, const float* values, size_t valueStride, float* out,
                 size_t outStride);
   uint8_t* blockAt(int layer, int block) const;
 

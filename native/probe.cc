@@ -73,10 +73,8 @@ ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, 
   std::vector<double> times;
   for (int i = 0; i < repeats; i++) {
     const double start = now();
-    pool.run([&](Worker& worker) {
-      worker.forEach(matrix.panels(), 4, [&](int begin, int end) {
-        kernels.multiply(matrix.packed(), input.view, begin, end, nullptr, out.data(), size_t(outputs));
-      });
+    pool.forEach(matrix.panels(), 4, [&](int begin, int end, int) {
+      kernels.multiply(matrix.packed(), input.view, begin, end, nullptr, out.data(), size_t(outputs));
     });
     times.push_back(now() - start);
   }
@@ -92,15 +90,13 @@ double probeReadBandwidth(int threads, size_t bytes) {
   ThreadPool pool(threads);
   std::vector<uint64_t> sums(size_t(pool.threads()) * 8);
   const auto sweep = [&](bool write) {
-    pool.run([&](Worker& worker) {
-      worker.forEach(pieces, 1, [&](int begin, int end) {
-        uint64_t sum = 0;
-        for (size_t i = size_t(begin) * pieceWords; i < size_t(end) * pieceWords; i++) {
-          if (write) words[i] = i;
-          else sum += words[i];
-        }
-        sums[size_t(worker.index()) * 8] += sum;
-      });
+    pool.forEach(pieces, 1, [&](int begin, int end, int worker) {
+      uint64_t sum = 0;
+      for (size_t i = size_t(begin) * pieceWords; i < size_t(end) * pieceWords; i++) {
+        if (write) words[i] = i;
+        else sum += words[i];
+      }
+      sums[size_t(worker) * 8] += sum;
     });
   };
   sweep(true);

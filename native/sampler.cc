@@ -228,15 +228,13 @@ void RowSampler::reportLogprobs(const float* logits, int vocabSize, const LogitS
 }
 
 void Sampler::sample(const float* logits, int vocabSize, const std::vector<SamplingRow>& rows, const Output& output) {
-  pool_.run([&](Worker& worker) {
-    RowSampler& sampler = samplers_[size_t(worker.index())];
-    worker.forEach(int(rows.size()), 1, [&](int begin, int end) {
-      for (int row = begin; row < end; row++) {
-        output.rows[row] = sampler.sample(logits + size_t(row) * size_t(vocabSize), vocabSize, rows[size_t(row)],
-                                          output.topTokens + size_t(row) * size_t(output.stride),
-                                          output.topLogprobs + size_t(row) * size_t(output.stride));
-      }
-    });
+  pool_.forEach(int(rows.size()), 1, [&](int begin, int end, int worker) {
+    RowSampler& sampler = samplers_[size_t(worker)];
+    for (int row = begin; row < end; row++) {
+      output.rows[row] = sampler.sample(logits + size_t(row) * size_t(vocabSize), vocabSize, rows[size_t(row)],
+                                        output.topTokens + size_t(row) * size_t(output.stride),
+                                        output.topLogprobs + size_t(row) * size_t(output.stride));
+    }
   });
 }
 

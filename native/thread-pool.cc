@@ -2,19 +2,21 @@
 
 #include "thread-pool.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace chairlift {
 
 namespace {
 
-// Between steps a worker stays awake this long: steps follow each other closely under load, and waking a
-// sleeping thread costs more than the gap. After that an idle machine is left alone.
-constexpr auto awakeBetweenRuns = std::chrono::microseconds(200);
-constexpr int spinsBeforeYield = 4000;
+// A worker without work stays awake this long: loops follow each other closely while a step runs and steps do
+// under load, and waking a sleeping thread costs more than the gap. An idle machine is left alone.
+constexpr auto awakeWithoutWork = std::chrono::microseconds(200);
+constexpr int spinsBeforeYield = 2000;
+constexpr uint64_t exhausted = 0xffffffffu;
 
 inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield");
@@ -23,72 +25,75 @@ inline void pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : threads_(threads < 1 ? 1 : threads) {
-  for (int index = 1; index < threads_; index++) workers_.emplace_back([this, index] { serve(index); });
+ThreadPool::ThreadPool(int threads) : threads_(std::max(1, threads)) {
+  for (int worker = 1; worker < threads_; worker++) workers_.emplace_back([this, worker] { serve(worker); });
 }
 
 ThreadPool::~ThreadPool() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     closing_ = true;
-    round_.fetch_add(1);
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::run(const std::function<void(Worker&)>& body) {
-  body_ = &body;
-  counters_[0].next.store(0, std::memory_order_relaxed);
-  counters_[1].next.store(0, std::memory_order_relaxed);
-  bool sleepers;
-  {
+void ThreadPool::share(int count, int piece, const void* context, Call call) {
+  // Nothing can be claimed while the description changes. Release and acquire on its parts: who sees a new
+  // part sees the old loop closed.
+  const uint64_t last = loop();
+  state_.store(last << 32 | exhausted);
+  context_.store(context, std::memory_order_release);
+  call_.store(call, std::memory_order_release);
+  count_.store(count, std::memory_order_release);
+  piece_.store(piece, std::memory_order_release);
+  done_.store(0, std::memory_order_relaxed);
+  state_.store((last + 1) << 32);
+  if (sleeping_.load() > 0) {
     std::lock_guard<std::mutex> lock(mutex_);
-    round_.fetch_add(1, std::memory_order_release);
-    sleepers = sleeping_ > 0;
+    wake_.notify_all();
   }
-  if (sleepers) wake_.notify_all();
-  Worker self(*this, 0);
-  body(self);
-  barrier();
-}
-
-void ThreadPool::serve(int index) {
-  uint64_t seen = 0;
-  for (;;) {
-    const auto sleepAt = std::chrono::steady_clock::now() + awakeBetweenRuns;
-    int spins = 0;
-    while (round_.load(std::memory_order_acquire) == seen) {
-      pause();
-      if (++spins % 256 != 0 || std::chrono::steady_clock::now() < sleepAt) continue;
-      std::unique_lock<std::mutex> lock(mutex_);
-      sleeping_++;
-      wake_.wait(lock, [&] { return round_.load(std::memory_order_relaxed) != seen; });
-      sleeping_--;
-    }
-    seen++;
-    {
-      // `closing_` is written under the lock before the round moves on.
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (closing_) return;
-    }
-    Worker self(*this, index);
-    (*body_)(self);
-    barrier();
-  }
-}
-
-void ThreadPool::barrier() {
-  const uint32_t generation = generation_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) == threads_ - 1) {
-    arrived_.store(0, std::memory_order_relaxed);
-    generation_.store(generation + 1, std::memory_order_release);
-    return;
-  }
-  int spins = 0;
-  while (generation_.load(std::memory_order_acquire) == generation) {
-    if (++spins < spinsBeforeYield) pause();
+  takePieces(0);
+  for (int spins = 0; done_.load(std::memory_order_acquire) != count; spins++) {
+    if (spins < spinsBeforeYield) pause();
     else std::this_thread::yield();
+  }
+}
+
+void ThreadPool::takePieces(int worker) {
+  uint64_t state = state_.load(std::memory_order_acquire);
+  for (;;) {
+    if (uint32_t(state) == exhausted) return;
+    const int begin = int(uint32_t(state));
+    const int count = count_.load(std::memory_order_acquire);
+    const int end = std::min(count, begin + piece_.load(std::memory_order_acquire));
+    const void* context = context_.load(std::memory_order_acquire);
+    const Call call = call_.load(std::memory_order_acquire);
+    if (begin >= count) return;
+    const uint64_t claimed = state - uint64_t(begin) + uint64_t(end);
+    if (!state_.compare_exchange_weak(state, claimed, std::memory_order_acq_rel)) continue;
+    call(context, begin, end, worker);
+    done_.fetch_add(end - begin, std::memory_order_release);
+    state = state_.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::serve(int worker) {
+  uint32_t seen = 0;
+  auto idleSince = std::chrono::steady_clock::now();
+  for (int spins = 1;; spins++) {
+    if (loop() != seen) {
+      seen = loop();
+      takePieces(worker);
+      idleSince = std::chrono::steady_clock::now();
+    }
+    if (closing_.load(std::memory_order_relaxed)) return;
+    pause();
+    if (spins % 64 != 0 || std::chrono::steady_clock::now() - idleSince < awakeWithoutWork) continue;
+    std::unique_lock<std::mutex> lock(mutex_);
+    sleeping_.fetch_add(1);
+    wake_.wait(lock, [&] { return closing_.load() || loop() != seen; });
+    sleeping_.fetch_sub(1);
   }
 }
 

@@ -1,34 +1,16 @@
-// Threads that run one body together: the caller is worker 0, all meet at barriers between phases.
-// Work is handed out piece by piece, so a slow core delays nobody by more than one piece.
+// Threads that share out one loop at a time. The caller takes pieces too and goes on as soon as every piece is
+// done, whether or not each thread took part: a thread that the system holds up delays nobody unless it holds
+// a piece.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 namespace chairlift {
-
-class ThreadPool;
-
-class Worker {
- public:
-  Worker(ThreadPool& pool, int index) : pool_(pool), index_(index) {}
-
-  int index() const { return index_; }
-
-  /** Calls run(begin, end) for pieces of [0, count) shared among all workers; returns when every piece is done. */
-  template <class Run>
-  void forEach(int count, int piece, const Run& run);
-
- private:
-  ThreadPool& pool_;
-  int index_;
-  uint32_t phase_ = 0;
-};
 
 class ThreadPool {
  public:
@@ -38,44 +20,41 @@ class ThreadPool {
 
   int threads() const { return threads_; }
 
-  /** Runs `body` on all threads at once and returns when all have left it. Every worker must pass the same phases. */
-  void run(const std::function<void(Worker&)>& body);
+  /** Calls run(begin, end, worker) for pieces of [0, count); returns when all are done. One caller at a time. */
+  template <class Run>
+  void forEach(int count, int piece, const Run& run) {
+    if (count <= 0) return;
+    if (count <= piece || threads_ == 1) return run(0, count, 0);
+    share(count, piece, &run, [](const void* context, int begin, int end, int worker) {
+      (*static_cast<const Run*>(context))(begin, end, worker);
+    });
+  }
 
  private:
-  friend class Worker;
-  void serve(int index);
-  void barrier();
+  using Call = void (*)(const void* context, int begin, int end, int worker);
+
+  void share(int count, int piece, const void* context, Call call);
+  void takePieces(int worker);
+  void serve(int worker);
+  uint32_t loop() const { return uint32_t(state_.load() >> 32); }
 
   const int threads_;
   std::vector<std::thread> workers_;
-  const std::function<void(Worker&)>* body_ = nullptr;
 
+  // The loop at hand. A piece is claimed by moving `state_` on, which fails if the loop has changed since its
+  // description was read; the description changes only when every piece is done.
+  std::atomic<const void*> context_{nullptr};
+  std::atomic<Call> call_{nullptr};
+  std::atomic<int> count_{0};
+  std::atomic<int> piece_{1};
+  // Number of the loop in the upper half, next index to claim in the lower.
+  alignas(64) std::atomic<uint64_t> state_{0};
+  alignas(64) std::atomic<int> done_{0};
+
+  alignas(64) std::atomic<int> sleeping_{0};
+  std::atomic<bool> closing_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool closing_ = false;
-  int sleeping_ = 0;
-  alignas(64) std::atomic<uint64_t> round_{0};
-
-  alignas(64) std::atomic<int> arrived_{0};
-  alignas(64) std::atomic<uint32_t> generation_{0};
-  // Two counters take turns: while one hands out a phase, the other is set back for the next.
-  struct alignas(64) Counter {
-    std::atomic<int> next{0};
-  };
-  Counter counters_[2];
 };
-
-template <class Run>
-void Worker::forEach(int count, int piece, const Run& run) {
-  auto& counter = pool_.counters_[phase_ % 2].next;
-  if (index_ == 0) pool_.counters_[(phase_ + 1) % 2].next.store(0, std::memory_order_relaxed);
-  phase_++;
-  for (;;) {
-    const int begin = counter.fetch_add(piece, std::memory_order_relaxed);
-    if (begin >= count) break;
-    run(begin, begin + piece < count ? begin + piece : count);
-  }
-  pool_.barrier();
-}
 
 }  // namespace chairlift
