@@ -1,0 +1,16 @@
+// How everything above the engine speaks to one, wherever it runs.
+
+import type { EngineStats } from '../engine/engine.ts';
+import type { EngineRequest, RequestEvent } from '../engine/request.ts';
+
+export interface EngineHandle {
+  /** The request's events until all its choices have ended. Leaving the loop early cancels it. */
+  submit(request: EngineRequest): AsyncGenerator<RequestEvent, void, void>;
+  /** Takes effect before the next step; the stream then ends with `cancelled`. */
+  cancel(id: string): void;
+  stats(): Promise<EngineStats>;
+  /** Refuses new requests and resolves when the running ones have ended. */
+  drain(): Promise<void>;
+  /** Ends the engine and gives its memory back; unfinished requests end with an error. */
+  close(): Promise<void>;
+}

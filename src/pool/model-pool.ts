@@ -1,0 +1,42 @@
+// The contract of the pool: models by name, loaded on demand.
+
+import type { ServedModel } from './served-model.ts';
+
+export type ModelState = 'unloaded' | 'loading' | 'loaded' | 'failed';
+
+export interface ModelEntry {
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly path: string;
+  readonly state: ModelState;
+  readonly pinned: boolean;
+  /** Seconds since 1970 when the file was last changed. */
+  readonly createdSeconds: number;
+  /** Weights and K/V together, where loaded. */
+  readonly memoryBytes?: number;
+  /** Requests that use it now. */
+  readonly busy: number;
+}
+
+/** While a lease is held, its model is not unloaded. */
+export interface ModelLease {
+  readonly model: ServedModel;
+  release(): void;
+}
+
+export type AcquireFailure = 'unknown-model' | 'no-memory' | 'load-failed' | 'closing';
+
+export type AcquireResult =
+  | { readonly ok: true; readonly lease: ModelLease }
+  | { readonly ok: false; readonly failure: AcquireFailure; readonly message: string };
+
+export interface ModelPool {
+  list(): readonly ModelEntry[];
+  /** Loads the model first where it is not loaded. A name, an alias, or undefined for the default model. */
+  acquire(name: string | undefined): Promise<AcquireResult>;
+  load(name: string): Promise<AcquireResult>;
+  /** False where the model is unknown or busy. */
+  unload(name: string): Promise<boolean>;
+  /** Refuses new leases, waits for running requests up to a limit, closes every engine. */
+  close(limitMs: number): Promise<void>;
+}

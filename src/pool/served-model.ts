@@ -1,0 +1,19 @@
+// A model that is loaded and answers: what the server needs of it.
+
+import type { ModelSpec } from '../model/spec.ts';
+import type { ChatTemplate } from '../text/chat-template.ts';
+import type { Tokenizer } from '../text/tokenizer.ts';
+import type { EngineHandle } from './engine-handle.ts';
+
+export interface ServedModel {
+  /** The name clients use. */
+  readonly name: string;
+  readonly path: string;
+  readonly spec: ModelSpec;
+  readonly tokenizer: Tokenizer;
+  readonly template: ChatTemplate | undefined;
+  readonly engine: EngineHandle;
+  readonly blockCount: number;
+  /** Whether it runs without batching, as a fallback. */
+  readonly direct: boolean;
+}
