@@ -2,7 +2,6 @@
 
 #include "candidate-order.h"
 
-#include <algorithm>
 #include <limits>
 
 namespace chairlift {
@@ -12,10 +11,7 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 // Seldom is anything drawn below the first band.
-constexpr float firstWidth = 8, widest = 128;
-
-// A bucket holds a handful of tokens even where a whole vocabulary lies in one band.
-constexpr int tokensPerBucket = 8, mostBuckets = 16384;
+constexpr float firstWidth = 8, widest = 128, growth = 1.5f;
 
 /** Grows without shrinking: rows of one vocabulary come again and again. */
 template <class T>
@@ -70,12 +66,12 @@ void CandidateOrder::gatherBand() {
   const float lower = width_ <= widest ? weighing_.highest - width_ : -infinity;
   dealBuckets(samplerPasses().gather(logits_, vocabSize_, lower, upper_, band_.data()));
   upper_ = lower;
-  width_ *= 4;
+  width_ *= growth;
 }
 
 /** Deals the band into buckets of equal width; whatever lies below `width_` joins the last one. */
 void CandidateOrder::dealBuckets(int found) {
-  const int buckets = std::clamp(found / tokensPerBucket, 1, mostBuckets);
+  const int buckets = bucketsFor(found);
   const double top = std::min(upper_, weighing_.highest), range = top - (double(weighing_.highest) - width_);
   // Among huge logits the band's width is lost in rounding: all go to the first bucket.
   const double scale = range > 0 ? buckets / range : 0;
@@ -83,16 +79,7 @@ void CandidateOrder::dealBuckets(int found) {
   const auto bucketOf = [&](Ranked ranked) {
     return size_t(std::min((top - double(logitOf(ranked))) * scale, double(buckets - 1)));
   };
-  bucketEnds_.assign(size_t(buckets) + 1, 0);
-  for (int i = 0; i < found; i++) bucketEnds_[bucketOf(band_[size_t(i)]) + 1]++;
-  bucketEnds_[0] = known_;
-  for (int bucket = 1; bucket <= buckets; bucket++) bucketEnds_[size_t(bucket)] += bucketEnds_[size_t(bucket) - 1];
-  // Dealing moves every bucket's begin to its end.
-  for (int i = 0; i < found; i++) {
-    const Ranked ranked = band_[size_t(i)];
-    ranked_[size_t(bucketEnds_[bucketOf(ranked)]++)] = ranked;
-  }
-  bucketEnds_.pop_back();
+  deal(band_, found, buckets, bucketOf, known_, ranked_, bucketEnds_);
   bucket_ = 0;
 }
 

@@ -3,12 +3,32 @@
 // and a bucket is sorted when it is reached. Where bands and buckets lie changes the work, never the order.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
 #include "sampler-passes.h"
 
 namespace chairlift {
+
+/** How many buckets make sorting each of them cheap, even where a whole vocabulary is dealt. */
+inline int bucketsFor(int count) { return std::clamp(count / 8, 1, 16384); }
+
+/**
+ * Deals items into buckets, keeping their order within each: bucket b ends up in `out` before place `ends[b]`,
+ * the first bucket from place `first` on.
+ */
+template <class Item, class BucketOf>
+void deal(const std::vector<Item>& items, int count, int buckets, const BucketOf& bucketOf, int first,
+          std::vector<Item>& out, std::vector<int>& ends) {
+  ends.assign(size_t(buckets) + 1, 0);
+  for (int i = 0; i < count; i++) ends[bucketOf(items[size_t(i)]) + 1]++;
+  ends[0] = first;
+  for (int bucket = 1; bucket <= buckets; bucket++) ends[size_t(bucket)] += ends[size_t(bucket) - 1];
+  // Every item dealt moves its bucket's begin on, at last to the bucket's end.
+  for (int i = 0; i < count; i++) out[size_t(ends[bucketOf(items[size_t(i)])]++)] = items[size_t(i)];
+  ends.pop_back();
+}
 
 class CandidateOrder {
  public:

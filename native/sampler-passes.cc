@@ -3,6 +3,7 @@
 
 #include "sampler-passes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -100,7 +101,7 @@ CHAIRLIFT_BODY void deviateBody(const float* logits, int count, Weighing weighin
   for (int i = 0; i < count; i++) deviations[i] = std::fabs(scaled(logits[i], weighing) - mean);
 }
 
-/** Most stretches hold nothing above a threshold: one vector pass marks what counts, eight marks are skipped at once. */
+/** Most stretches hold nothing above a threshold: a vector pass marks what counts, eight marks are skipped at once. */
 CHAIRLIFT_BODY int gatherLanes(const float* logits, int first, int count, float above, float upTo, Ranked* out) {
   alignas(64) uint8_t marks[lanes] = {};
   for (int lane = 0; lane < count; lane++) {
@@ -111,7 +112,8 @@ CHAIRLIFT_BODY int gatherLanes(const float* logits, int first, int count, float 
     uint64_t any;
     memcpy(&any, marks + group, sizeof any);
     if (any == 0) continue;
-    for (int token = first + group; token < first + group + 8; token++) {
+    const int end = std::min(first + group + 8, first + count);
+    for (int token = first + group; token < end; token++) {
       out[found] = rank(logits[token], token);
       found += marks[token - first];
     }

@@ -190,25 +190,32 @@ double RowSampler::keepTypical(const float* logits, int vocabSize, Weighing weig
   return sumInOrder(order_, weighing).total;
 }
 
-/** Sorts the most typical first, in ever wider bands, until they hold the mass; returns how many that takes. */
+/** Sorts the most typical first, bucket by bucket, until they hold the mass; returns how many that takes. */
 int RowSampler::countTypical(double mass) {
-  constexpr double firstWidth = 0.5, widest = 1024;
-  typical_.clear();
-  double sum = 0, above = -1, upTo = firstWidth;
-  for (size_t place = 0; typical_.size() < ranked_.size(); above = upTo, upTo *= 2) {
-    if (upTo > widest) upTo = infinity;
-    for (size_t i = 0; i < ranked_.size(); i++) {
-      if (deviations_[i] > above && deviations_[i] <= upTo) typical_.push_back({deviations_[i], ranked_[i], weights_[i]});
-    }
-    std::sort(typical_.begin() + std::ptrdiff_t(place), typical_.end(), [](const Typical& a, const Typical& b) {
+  const int count = int(ranked_.size()), buckets = bucketsFor(count);
+  double widest = 0;
+  candidates_.resize(size_t(count));
+  for (size_t i = 0; i < size_t(count); i++) {
+    candidates_[i] = {deviations_[i], ranked_[i], weights_[i]};
+    widest = std::max(widest, deviations_[i]);
+  }
+  // Whoever lies farther out is hardly ever reached and shares the last bucket.
+  const double scale = widest > 0 ? buckets / std::min(widest, 32.0) : 0;
+  const auto bucketOf = [&](const Typical& t) { return size_t(std::min(t.deviation * scale, double(buckets - 1))); };
+  typical_.resize(size_t(count));
+  deal(candidates_, count, buckets, bucketOf, 0, typical_, bucketEnds_);
+  double sum = 0;
+  int place = 0;
+  for (const int end : bucketEnds_) {
+    std::sort(typical_.begin() + place, typical_.begin() + end, [](const Typical& a, const Typical& b) {
       return a.deviation != b.deviation ? a.deviation < b.deviation : a.ranked < b.ranked;
     });
-    for (; place < typical_.size(); place++) {
-      sum += typical_[place].weight;
-      if (sum >= mass) return int(place) + 1;
+    for (; place < end; place++) {
+      sum += typical_[size_t(place)].weight;
+      if (sum >= mass) return place + 1;
     }
   }
-  return int(typical_.size());
+  return count;
 }
 
 void RowSampler::reportLogprobs(const float* logits, int vocabSize, const LogitSummary& summary,

@@ -3,7 +3,6 @@
 // tokens a draw can reach.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "candidate-order.h"
@@ -71,7 +70,8 @@ class RowSampler {
   std::vector<Ranked> ranked_;
   std::vector<float> logits_;
   std::vector<double> deviations_, weights_;
-  std::vector<Typical> typical_;
+  std::vector<Typical> candidates_, typical_;
+  std::vector<int> bucketEnds_;
 };
 
 /** Rows are shared among threads; none can affect another. */

@@ -1,12 +1,18 @@
-// The oracle: draws one token per row in plain TypeScript, sorting whole vocabularies. Native code must
-// agree with it bit for bit. The order of the stages:
-//   bias, penalties, exclusions -> temperature -> top-k -> typical-p -> top-p -> min-p -> draw
-// Each stage sees the survivors of the one before as the whole distribution. Top-k before top-p is what all
-// servers do; vLLM puts min-p first (top-p then sees less tail), llama.cpp as here but with temperature
-// last (filters then ignore it); OpenAI's and Hugging Face's meaning of top_p under a temperature needs it first.
+// The oracle: draws one token per row in plain TypeScript, sorting whole vocabularies; native code agrees bit
+// for bit. Stages: bias, penalties, exclusions -> temperature -> top-k -> typical-p -> top-p -> min-p -> draw, each
+// taking the survivors of the one before as the whole distribution. Temperature first is what OpenAI, Hugging Face
+// and vLLM mean by top_p (llama.cpp filters before it); vLLM has min-p ahead of top-k, which then sees less tail.
 
 import { adjustedLogits } from './adjusted-logits.ts';
-import { drawToken, keepMinP, keepTopK, keepTopP, keepTypical, weighCandidates } from './candidates.ts';
+import {
+  type Candidates,
+  drawToken,
+  keepMinP,
+  keepTopK,
+  keepTopP,
+  keepTypical,
+  weighCandidates,
+} from './candidates.ts';
 import { tokenLogprobs } from './log-probabilities.ts';
 import { GREEDY_BELOW, type SamplingParameters } from './parameters.ts';
 import { uniformAt } from './random.ts';
@@ -31,23 +37,25 @@ function sampleRow(logits: Float32Array, row: SampleRow): SampleResult {
   const token =
     parameters.temperature < GREEDY_BELOW
       ? adjusted.indexOf(highest)
-      : draw(adjusted, highest, parameters, uniformAt(parameters.seed, row.position, row.choice));
+      : drawToken(
+          survivors(adjusted, highest, parameters),
+          uniformAt(parameters.seed, row.position, row.choice),
+        );
   if (parameters.logprobs === undefined) return { ok: true, token };
   return { ok: true, token, logprobs: tokenLogprobs(logits, token, parameters.logprobs) };
 }
 
-function draw(
+/** The distribution a token is drawn from. */
+export function survivors(
   adjusted: Float32Array,
   highest: number,
   parameters: SamplingParameters,
-  uniform: number,
-): number {
+): Candidates {
   let candidates = weighCandidates(adjusted, highest, parameters.temperature);
   candidates = keepTopK(candidates, parameters.topK);
   candidates = keepTypical(candidates, parameters.typicalP);
   candidates = keepTopP(candidates, parameters.topP);
-  candidates = keepMinP(candidates, parameters.minP);
-  return drawToken(candidates, uniform);
+  return keepMinP(candidates, parameters.minP);
 }
 
 function highestOf(logits: Float32Array): number {
