@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { BackendUnavailableError } from '../compute/choose-backend.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
+import { addBatch } from './batch.ts';
 import { addGenerate } from './generate.ts';
 import { addInspect } from './inspect.ts';
 import { addLogits } from './logits.ts';
@@ -19,6 +20,7 @@ addInspect(program);
 addTokenize(program);
 addLogits(program);
 addGenerate(program);
+addBatch(program);
 
 /** Errors that say by themselves what to do; of any other the trace is needed to find its cause. */
 function isExplained(error: unknown): error is Error {

@@ -1,7 +1,7 @@
 // The loop: every step plans, computes, samples and commits for all running sequences at once. Requests and
 // cancellations take effect between steps; with nothing to do it sleeps until the next request.
 
-import type { Backend } from '../compute/backend.ts';
+import { type Backend, BLOCK_TOKENS } from '../compute/backend.ts';
 import { Choice } from './choice.ts';
 import { planBatch } from './plan-batch.ts';
 import type {
@@ -40,6 +40,18 @@ export interface EngineStats extends SchedulerStats {
   readonly draining: boolean;
 }
 
+/** One step as an onlooker sees it. */
+export interface StepEvent {
+  readonly step: number;
+  readonly tokens: number;
+  readonly sequences: number;
+  readonly admitted: readonly string[];
+  readonly preempted: readonly string[];
+  readonly finished: readonly string[];
+  readonly times: StepTimes;
+  readonly stats: SchedulerStats;
+}
+
 /** What was drawn for one item of a plan; no choice and no result where it ended during the step. */
 interface Draw {
   readonly choice: Choice | undefined;
@@ -65,6 +77,7 @@ export class Engine {
   #forwardPasses = 0;
   #generatedTokens = 0;
   #lastStep = { tokens: 0, sequences: 0 };
+  readonly #watchers = new Set<(event: StepEvent) => void>();
   #wake: (() => void) | undefined;
   #whenIdle: (() => void)[] = [];
   #draining = false;
@@ -153,6 +166,12 @@ export class Engine {
     };
   }
 
+  /** Calls the watcher after every step until the returned function is called. */
+  watch(watcher: (event: StepEvent) => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
   async #step(plan: StepPlan, started: number): Promise<void> {
     if (plan.copies.length > 0) this.#backend.copyBlocks(Int32Array.from(plan.copies.flat()));
     const batch = planBatch(plan);
@@ -164,10 +183,12 @@ export class Engine {
     this.#applyCancellations();
     const draws = this.#draw(plan, logits);
     const sampled = performance.now();
-    this.#emit(this.#failed(draws));
+    const failed = this.#failed(draws);
+    this.#emit(failed);
     const tokens = draws.map(({ result }) => (result?.ok ? result.token : 0));
     this.#scheduler.commit(plan, tokens, sampled - started);
-    this.#emit(this.#advanced(draws));
+    const advanced = this.#advanced(draws);
+    this.#emit(advanced);
     this.#steps++;
     this.#lastStep = { tokens: plan.load.tokens, sequences: plan.load.sequences };
     this.#clock.add({
@@ -176,6 +197,21 @@ export class Engine {
       sampleMs: sampled - computed,
       emitMs: performance.now() - sampled,
     });
+    if (this.#watchers.size > 0) this.#tell(plan, [...failed, ...advanced]);
+  }
+
+  #tell(plan: StepPlan, events: readonly RequestEvent[]): void {
+    const ids = (sequences: readonly Sequence[]) => sequences.map(({ id }) => id);
+    const event: StepEvent = {
+      step: this.#steps,
+      ...this.#lastStep,
+      admitted: ids(plan.admitted),
+      preempted: ids(plan.preempted),
+      finished: events.filter(({ kind }) => kind === 'finish').map(({ id, choice }) => `${id}/${choice}`),
+      times: this.#clock.last,
+      stats: this.#scheduler.stats(Date.now()),
+    };
+    for (const watcher of this.#watchers) watcher(event);
   }
 
   /** One draw for each item that samples, in order. */
@@ -326,7 +362,7 @@ export class Engine {
   #lengthLimit(promptLength: number, maxTokens: number | undefined): number {
     const { contextLength, blockCount } = this.#options;
     if (maxTokens !== undefined) return Math.min(contextLength, promptLength + maxTokens);
-    return Math.min(contextLength, Math.max(promptLength + 1, blockCount * 32));
+    return Math.min(contextLength, Math.max(promptLength + 1, blockCount * BLOCK_TOKENS));
   }
 }
 

@@ -1,7 +1,7 @@
 // An engine in this very process: for the command line, for tests, and wherever a second process is not wanted.
 
 import type { Backend } from '../compute/backend.ts';
-import { Engine, type EngineOptions, type EngineStats } from './engine.ts';
+import { Engine, type EngineOptions, type EngineStats, type StepEvent } from './engine.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
 import { RequestStreams } from './request-streams.ts';
 
@@ -15,8 +15,8 @@ export class LocalEngine {
     this.#backend = backend;
     this.engine = new Engine(backend, options, (events) => this.#streams.deliver(events));
     this.#running = this.engine.run();
-    // Whoever closes the engine sees the error; until then it must not end the process.
-    this.#running.catch(() => {});
+    // A fault of the engine itself reaches whoever reads a stream, and whoever closes the engine.
+    this.#running.catch((error: Error) => this.#streams.fail(error));
   }
 
   submit(request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
@@ -30,8 +30,12 @@ export class LocalEngine {
     this.engine.cancel(id);
   }
 
-  stats(): EngineStats {
+  async stats(): Promise<EngineStats> {
     return this.engine.stats(Date.now());
+  }
+
+  watch(watcher: (event: StepEvent) => void): () => void {
+    return this.engine.watch(watcher);
   }
 
   drain(): Promise<void> {

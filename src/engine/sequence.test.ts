@@ -40,6 +40,10 @@ describe('Sequence', () => {
     expect([...tokens]).toEqual([1, 2]);
   });
 
+  it('refuses a time that cannot be ordered', () => {
+    expect(() => sequence(1, Number.NaN)).toThrow('time NaN');
+  });
+
   it('refuses an empty prompt and one that leaves no room', () => {
     const options = { id: 's', maxTokens: 3, priority: 1, enqueuedMs: 0 } as const;
     expect(() => new Sequence({ ...options, tokens: new Int32Array(0) })).toThrow('prompt of 0');

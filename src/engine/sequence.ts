@@ -67,6 +67,11 @@ export class Sequence implements BlockHolder {
     this.salt = options.salt ?? '';
     this.key = this.priority + (AGING_PER_SECOND * this.enqueuedMs) / 1000;
     this.rank = this.key;
+    if (!Number.isFinite(this.key)) {
+      throw new RangeError(
+        `sequence ${this.id}: no order by priority ${this.priority} and time ${this.enqueuedMs}`,
+      );
+    }
     if (!(this.promptLength >= 1 && this.promptLength <= this.#length)) {
       throw new RangeError(`sequence ${this.id}: prompt of ${this.promptLength} in ${this.#length} tokens`);
     }

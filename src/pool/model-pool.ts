@@ -32,6 +32,8 @@ export type AcquireResult =
 
 export interface ModelPool {
   list(): readonly ModelEntry[];
+  /** Those loaded now, for metrics and health: looking does not count as use. */
+  loaded(): readonly ServedModel[];
   /** Loads the model first where it is not loaded. A name, an alias, or undefined for the default model. */
   acquire(name: string | undefined): Promise<AcquireResult>;
   load(name: string): Promise<AcquireResult>;

@@ -1,0 +1,35 @@
+// From settings to a loaded backend and the options of its engine.
+
+import type { Backend } from '../compute/backend.ts';
+import { type BackendChoice, chooseBackend } from '../compute/choose-backend.ts';
+import { buildSpec } from '../model/build-spec.ts';
+import { openModelFiles } from '../weights/open-model.ts';
+import type { EngineOptions } from './engine.ts';
+import type { EngineSettings } from './protocol.ts';
+
+export interface LoadedEngine {
+  readonly backend: Backend;
+  readonly options: EngineOptions;
+  readonly choice: BackendChoice;
+}
+
+export async function loadEngine(
+  settings: EngineSettings,
+  onProgress: (share: number) => void,
+): Promise<LoadedEngine> {
+  const { threads, kvType, engine } = settings;
+  const choice = chooseBackend(settings.backend, {
+    ...(threads === undefined ? {} : { threads }),
+    ...(kvType === undefined ? {} : { kvType }),
+  });
+  const files = openModelFiles(settings.modelPath);
+  try {
+    const { contextLength } = engine;
+    const spec = buildSpec(files, contextLength === undefined ? {} : { contextLength });
+    const backend = await choice.create(spec, files.weights, { blockCount: engine.blockCount, onProgress });
+    const options = { ...engine, vocabSize: spec.vocabSize, contextLength: spec.contextLength };
+    return { backend, options, choice };
+  } finally {
+    files.weights.close();
+  }
+}

@@ -1,0 +1,63 @@
+// The engine process: loads one model and serves it until its parent ends it or is gone itself.
+
+import { Engine } from './engine.ts';
+import { loadEngine } from './load-engine.ts';
+import type { EngineSettings, FromEngine, ToEngine } from './protocol.ts';
+
+function send(message: FromEngine): void {
+  // A parent that has gone away is noticed through `disconnect`.
+  if (process.connected) process.send?.(message);
+}
+
+process.on('disconnect', () => process.exit(0));
+// A terminal sends its interrupt to the whole group; the parent decides when this process ends.
+process.on('SIGINT', () => {});
+process.on('SIGTERM', () => {});
+
+process.once('message', (message: ToEngine) => {
+  if (message.kind !== 'load') throw new Error(`an engine process must load first, not ${message.kind}`);
+  serve(message.settings);
+});
+
+async function serve(settings: EngineSettings): Promise<void> {
+  const engine = await start(settings);
+  if (engine === undefined) return;
+  let unwatch: (() => void) | undefined;
+  process.on('message', (message: ToEngine) => {
+    switch (message.kind) {
+      case 'submit':
+        engine.submit(message.request);
+        break;
+      case 'cancel':
+        engine.cancel(message.id);
+        break;
+      case 'stats':
+        send({ kind: 'stats', ticket: message.ticket, stats: engine.stats(Date.now()) });
+        break;
+      case 'watch':
+        unwatch?.();
+        unwatch = message.on ? engine.watch((event) => send({ kind: 'step', event })) : undefined;
+        break;
+      case 'load':
+        throw new Error('the model is loaded already');
+    }
+  });
+  // An error here is a fault of the engine, not of a request: the process ends, the supervisor starts another.
+  await engine.run();
+}
+
+async function start(settings: EngineSettings): Promise<Engine | undefined> {
+  try {
+    const { backend, options, choice } = await loadEngine(settings, (share) =>
+      send({ kind: 'loading', share }),
+    );
+    const { name, notice } = choice;
+    const engine = new Engine(backend, options, (events) => send({ kind: 'report', events }));
+    send({ kind: 'ready', backend: name, ...(notice === undefined ? {} : { notice }) });
+    return engine;
+  } catch (error) {
+    send({ kind: 'unservable', message: error instanceof Error ? error.message : String(error) });
+    process.disconnect();
+    return undefined;
+  }
+}

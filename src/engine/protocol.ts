@@ -1,0 +1,31 @@
+// What the server process and an engine process say to each other. One report a step carries all its tokens.
+
+import type { KvType } from '../compute/backend.ts';
+import type { BackendName } from '../compute/choose-backend.ts';
+import type { EngineOptions, EngineStats, StepEvent } from './engine.ts';
+import type { EngineRequest, RequestEvent } from './request.ts';
+
+/** All that an engine process must know to serve a model. Plain data. */
+export interface EngineSettings {
+  readonly modelPath: string;
+  readonly backend?: BackendName;
+  readonly threads?: number;
+  readonly kvType?: KvType;
+  readonly engine: Omit<EngineOptions, 'vocabSize' | 'contextLength'> & { readonly contextLength?: number };
+}
+
+export type ToEngine =
+  | { readonly kind: 'load'; readonly settings: EngineSettings }
+  | { readonly kind: 'submit'; readonly request: EngineRequest }
+  | { readonly kind: 'cancel'; readonly id: string }
+  | { readonly kind: 'stats'; readonly ticket: number }
+  | { readonly kind: 'watch'; readonly on: boolean };
+
+export type FromEngine =
+  | { readonly kind: 'loading'; readonly share: number }
+  | { readonly kind: 'ready'; readonly backend: BackendName; readonly notice?: string }
+  /** The model cannot be served; trying again would end the same way. */
+  | { readonly kind: 'unservable'; readonly message: string }
+  | { readonly kind: 'report'; readonly events: readonly RequestEvent[] }
+  | { readonly kind: 'stats'; readonly ticket: number; readonly stats: EngineStats }
+  | { readonly kind: 'step'; readonly event: StepEvent };

@@ -1,0 +1,139 @@
+// A request's tokens never depend on its neighbours: the same alone, in a batch, in chunks, after a prefix hit,
+// after preemption, beside cancellations, and after the engine process was killed.
+
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { SamplingRequest } from '../../src/engine/sampling/parameters.ts';
+import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
+import { chatIds as chat, embeddedEndIds, withEngine } from '../support/embedded-engine.ts';
+import { embeddedModelPath } from '../support/embedded-model.ts';
+import { collect, engineRequest, type TestRequest } from '../support/engine-requests.ts';
+
+const story = 'Tell me a story about a fox named Mila in a forest.';
+const neighbours = Array.from(
+  { length: 31 },
+  (_, index) => `What is ${index * 17} + ${index * 5 + 3}? And tell me about day ${index}.`,
+);
+
+const samplings: readonly (readonly [name: string, sampling: SamplingRequest])[] = [
+  ['greedy', { temperature: 0, maxTokens: 60 }],
+  ['seeded', { temperature: 0.9, topP: 0.95, repetitionPenalty: 1.1, seed: 42, maxTokens: 60 }],
+];
+
+const one = (sampling: SamplingRequest): TestRequest => ({ prompt: chat(story), sampling });
+
+async function alone(sampling: SamplingRequest): Promise<number[]> {
+  const { tokens } = await withEngine({}, (engine) => collect(engine.submit(engineRequest(one(sampling)))));
+  return tokens[0] as number[];
+}
+
+describe.each(samplings)('tokens are the same bits, %s', (_, sampling) => {
+  let expected: number[];
+  beforeAll(async () => {
+    expected = await alone(sampling);
+    expect(expected.length).toBeGreaterThan(40);
+  });
+
+  it('in a batch of 32', async () => {
+    const tokens = await withEngine({}, async (engine) => {
+      const others = neighbours.map((text) =>
+        collect(
+          engine.submit(engineRequest({ prompt: chat(text), sampling: { ...sampling, seed: text.length } })),
+        ),
+      );
+      const answer = await collect(engine.submit(engineRequest(one(sampling))));
+      await Promise.all(others);
+      const stats = await engine.stats();
+      expect(stats.forwardPasses).toBe(stats.steps);
+      return answer.tokens[0];
+    });
+    expect(tokens).toEqual(expected);
+  });
+
+  it('joined mid-stream, while others come and are cancelled', async () => {
+    const tokens = await withEngine({}, async (engine) => {
+      const first = engine.submit(
+        engineRequest({
+          prompt: chat(neighbours[0] as string),
+          sampling: { ...sampling, ignoreEos: true, maxTokens: 300 },
+        }),
+      );
+      for (let read = 0; read < 5; read++) await first.next();
+      const cancelled = neighbours.slice(1, 9).map(async (text) => {
+        const stream = engine.submit(engineRequest({ prompt: chat(text), sampling }));
+        await stream.next();
+        await stream.return();
+      });
+      const answer = await collect(engine.submit(engineRequest(one(sampling))));
+      await Promise.all(cancelled);
+      await first.return();
+      return answer.tokens[0];
+    });
+    expect(tokens).toEqual(expected);
+  });
+
+  it.each([1, 3, 7])('with its prompt in chunks of at most %i tokens', async (maxStepTokens) => {
+    const options = { budget: { kind: 'fixed', maxStepTokens } } as const;
+    const { tokens } = await withEngine(options, (engine) =>
+      collect(engine.submit(engineRequest(one(sampling)))),
+    );
+    expect(tokens[0]).toEqual(expected);
+  });
+
+  it('after a prefix hit', async () => {
+    const long = {
+      ...one(sampling),
+      prompt: Int32Array.from([...chat(neighbours.slice(0, 4).join(' ')), ...chat(story)]),
+    };
+    const [cold, warm] = await withEngine({}, async (engine) => [
+      await collect(engine.submit(engineRequest(long))),
+      await collect(engine.submit(engineRequest(long))),
+    ]);
+    expect(cold?.finishes[0]?.cachedTokens).toBe(0);
+    expect(warm?.finishes[0]?.cachedTokens).toBeGreaterThanOrEqual(64);
+    expect(warm?.tokens).toEqual(cold?.tokens);
+  });
+
+  it('after forced preemption', async () => {
+    const { answer, preemptions } = await withEngine({ blockCount: 14 }, async (engine) => {
+      const sampled = { ...sampling, ignoreEos: true, maxTokens: 150 };
+      // The one under test comes last, so it is the first to be preempted.
+      const others = neighbours
+        .slice(0, 3)
+        .map((text) => collect(engine.submit(engineRequest({ prompt: chat(text), sampling: sampled }))));
+      const answer = await collect(engine.submit(engineRequest({ ...one(sampling), priority: 2 })));
+      await Promise.all(others);
+      const { counters } = await engine.stats();
+      return { answer, preemptions: counters.preemptions };
+    });
+    expect(preemptions).toBeGreaterThan(0);
+    expect(answer.tokens[0]).toEqual(expected);
+  });
+
+  it('after the engine process was killed mid-generation, again and again', async () => {
+    const { engine } = await SupervisedEngine.start({
+      modelPath: embeddedModelPath,
+      engine: {
+        blockCount: 512,
+        budget: { kind: 'fixed', maxStepTokens: 256 },
+        endIds: embeddedEndIds,
+      },
+    });
+    try {
+      const others = neighbours
+        .slice(0, 7)
+        .map((text) => collect(engine.submit(engineRequest({ prompt: chat(text), sampling }))));
+      const tokens: number[] = [];
+      for await (const event of engine.submit(engineRequest(one(sampling)))) {
+        if (event.kind !== 'token') continue;
+        tokens.push(event.token);
+        if (tokens.length === 5 || tokens.length === 25) process.kill(engine.pid as number, 'SIGKILL');
+      }
+      expect(tokens).toEqual(expected);
+      expect(engine.restarts).toBe(2);
+      for (const { finishes } of await Promise.all(others))
+        expect(finishes[0]?.reason).toMatch(/stop|length/);
+    } finally {
+      await engine.close();
+    }
+  });
+});

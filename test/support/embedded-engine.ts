@@ -1,0 +1,43 @@
+// The embedded model behind an engine in this process, its invariants checked after every step.
+
+import type { Backend } from '../../src/compute/backend.ts';
+import { chooseBackend } from '../../src/compute/choose-backend.ts';
+import type { EngineOptions } from '../../src/engine/engine.ts';
+import { LocalEngine } from '../../src/engine/local-engine.ts';
+import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
+import { openLocalModel } from '../../src/pool/local-model.ts';
+import { embeddedModelPath } from './embedded-model.ts';
+
+const model = openLocalModel(embeddedModelPath);
+
+export const embeddedSpec = model.spec;
+export const embeddedEndIds = [...model.tokenizer.eosIds];
+
+export function chatIds(text: string): Int32Array {
+  const rendered = `<|im_start|>user\n${text}<|im_end|>\n<|im_start|>assistant\n`;
+  return model.tokenizer.encode(rendered, { special: true });
+}
+
+export async function withEngine<Result>(
+  options: Partial<EngineOptions>,
+  use: (engine: LocalEngine) => Promise<Result>,
+  wrap: (backend: Backend) => Backend = (backend) => backend,
+): Promise<Result> {
+  const blockCount = options.blockCount ?? 512;
+  const backend = await chooseBackend(undefined).create(model.spec, model.files.weights, { blockCount });
+  const engine = new LocalEngine(wrap(backend), {
+    blockCount,
+    budget: { kind: 'fixed', maxStepTokens: 256 },
+    vocabSize: model.spec.vocabSize,
+    contextLength: model.spec.contextLength,
+    endIds: embeddedEndIds,
+    ...options,
+  });
+  const unwatch = engine.watch(() => checkIntegrity(engine.engine.scheduler));
+  try {
+    return await use(engine);
+  } finally {
+    unwatch();
+    await engine.close();
+  }
+}
