@@ -9,7 +9,7 @@ import { Scheduler, type SchedulerOptions } from '../../src/engine/scheduler/sch
 import type { StepItem, StepPlan } from '../../src/engine/scheduler/step-plan.ts';
 import { type Priority, Sequence } from '../../src/engine/sequence.ts';
 
-export const STOP_TOKEN = 0;
+const STOP_TOKEN = 0;
 const VOCABULARY = 200;
 
 export interface Request {
@@ -18,6 +18,8 @@ export interface Request {
   readonly priority?: Priority;
   readonly salt?: string;
   readonly choices?: number;
+  /** Goes on to the last of its new tokens whatever is sampled. */
+  readonly ignoreStop?: boolean;
 }
 
 export interface Choice {
@@ -82,7 +84,7 @@ export class FakeEngine {
     for (const { sequence } of sampling) this.#afterToken(sequence);
     this.nowMs += fakeStepMs(plan);
     this.steps += 1;
-    this.check();
+    checkIntegrity(this.scheduler);
     return plan;
   }
 
@@ -92,11 +94,6 @@ export class FakeEngine {
       if (i === maxSteps) throw new Error(`not finished after ${maxSteps} steps`);
       if (this.step().items.length === 0) throw new Error('an empty step although sequences wait');
     }
-  }
-
-  check(): void {
-    checkIntegrity(this.scheduler);
-    for (const sequence of this.scheduler.running) this.#checkHistory(sequence, sequence.computed);
   }
 
   /** Every finished choice must have the tokens it would have had alone. */
@@ -125,8 +122,10 @@ export class FakeEngine {
   }
 
   #compute({ sequence, start, count, samples }: StepItem): void {
-    if (count < 1 || start !== sequence.computed)
-      throw new Error(`${sequence.id}: bad item ${start} + ${count}`);
+    const fits = sequence.blocks.length * BLOCK_TOKENS >= start + count;
+    if (sequence.state !== 'running' || count < 1 || start !== sequence.computed || !fits) {
+      throw new Error(`${sequence.id}, ${sequence.state}: bad item ${start} + ${count}`);
+    }
     if (samples !== (start + count === sequence.length)) throw new Error(`${sequence.id}: bad samples flag`);
     this.#checkHistory(sequence, start);
     for (let position = start; position < start + count; position++) {
@@ -175,7 +174,8 @@ export class FakeEngine {
     if (choice.ended !== 'no' || sequence.state !== 'running') return;
     const { request, index } = choice;
     if (index === 0 && sequence.length === request.prompt.length + 1) this.#forkChoices(choice);
-    if (sequence.length === sequence.maxTokens || sequence.storage[sequence.length - 1] === STOP_TOKEN) {
+    const last = sequence.storage[sequence.length - 1] as number;
+    if (sequence.length === sequence.maxTokens || stops(request, last)) {
       this.scheduler.finish(sequence);
       choice.ended = 'finished';
     }
@@ -185,7 +185,7 @@ export class FakeEngine {
     const row = this.#rows[rowOf(sequence, sequence.computed - 1)] as number;
     for (let index = 1; index < (request.choices ?? 1); index++) {
       const token = sampleRow(row, index);
-      if (token === STOP_TOKEN || request.newTokens === 1) continue;
+      if (stops(request, token) || request.newTokens === 1) continue;
       const child = this.scheduler.fork(sequence, `${sequence.id}.${index}`, token);
       this.choices.set(child, { sequence: child, request, index, ended: 'no' });
     }
@@ -198,10 +198,14 @@ export function outputAlone(request: Request, index: number): number[] {
   while (output.length < request.newTokens) {
     const token = sampleRow(row, index);
     output.push(token);
-    if (token === STOP_TOKEN) break;
+    if (stops(request, token)) break;
     row = chain(row, token);
   }
   return output;
+}
+
+function stops({ ignoreStop }: Request, token: number): boolean {
+  return token === STOP_TOKEN && ignoreStop !== true;
 }
 
 function checkNoSharedWrites({ items }: StepPlan): void {

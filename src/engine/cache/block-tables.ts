@@ -50,6 +50,12 @@ export class BlockTables {
     return matched;
   }
 
+  /** Blocks in use that a waiting sequence would add: new ones, and matched ones that nobody holds. */
+  addedBlocks(holder: BlockHolder, matched: readonly number[]): number {
+    const held = matched.reduce((count, block) => count + Number(this.pool.references(block) > 0), 0);
+    return blocksFor(holder.length) - held;
+  }
+
   /** Starts a sequence without blocks on matched ones. */
   adopt(holder: BlockHolder, matched: readonly number[]): void {
     for (const block of matched) {

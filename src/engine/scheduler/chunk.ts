@@ -1,23 +1,30 @@
-// Cuts the step's prefill tokens into chunks. The most urgent sequence gets half of what is left, the next
-// half of the rest, and so on: long prompts go through nearly in order, and a short one that arrives behind
-// them starts in the very next step.
+// Cuts the step's prefill tokens into chunks. Most of them go to the most urgent prompt, so that prompts
+// finish one after the other; the rest goes to shorter prompts and to those just admitted, so that a short
+// prompt need not wait for a long one.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 
 /** Smallest share worth a place in the step. */
 const MINIMUM_SHARE = BLOCK_TOKENS / 2;
 
-/** The share of `left` tokens for one sequence; `others` says whether more sequences wait for a share. */
-export function share(left: number, others: boolean): number {
-  return others ? Math.min(left, Math.max(MINIMUM_SHARE, Math.ceil(left / 2))) : left;
+/** The share of `left` tokens for the most urgent prompt; `others` says whether more prompts want some. */
+export function leadingShare(left: number, others: boolean): number {
+  if (!others) return left;
+  return left - Math.min(Math.floor(left / 2), Math.max(MINIMUM_SHARE, Math.floor(left / 4)));
+}
+
+/** The share of `left` tokens for a further prompt, 0 where too little is left to be worth it. */
+export function furtherShare(left: number, remaining: number, others: boolean): number {
+  const tokens = others ? Math.max(MINIMUM_SHARE, Math.ceil(left / 2)) : left;
+  return Math.min(MINIMUM_SHARE, remaining) > left ? 0 : Math.min(left, tokens);
 }
 
 /**
  * The chunk of at most `tokens` tokens, from `start` on, of a sequence with `remaining` ones to compute. One
- * that does not reach the sequence's end ends at a block's end, unless that would cost more than half of it.
+ * that does not reach the sequence's end ends at a block's end, unless that would cost more than a quarter of it.
  */
 export function chunk(start: number, remaining: number, tokens: number): number {
   if (tokens >= remaining) return remaining;
   const whole = tokens - ((start + tokens) % BLOCK_TOKENS);
-  return 2 * whole >= tokens ? whole : tokens;
+  return 4 * whole >= 3 * tokens ? whole : tokens;
 }

@@ -4,6 +4,14 @@
 import { publishedBlocks } from '../cache/block-tables.ts';
 import type { Sequence } from '../sequence.ts';
 
+export interface Deferral {
+  readonly sequence: Sequence;
+  /** The running sequence that computes the prefix. */
+  readonly owner: Sequence;
+  /** Published blocks of the owner that end the wait. */
+  readonly blocks: number;
+}
+
 interface Waiters {
   /** Each with the number of published blocks that ends its wait. */
   readonly until: Map<Sequence, number>;
@@ -19,12 +27,13 @@ export class Deferrals {
     return this.#owners.size;
   }
 
-  /** The deferred sequences with the owners they wait for. */
-  entries(): Iterable<readonly [sequence: Sequence, owner: Sequence]> {
-    return this.#owners.entries();
+  *[Symbol.iterator](): Generator<Deferral> {
+    for (const [owner, { until }] of this.#waiters) {
+      for (const [sequence, blocks] of until) yield { sequence, owner, blocks };
+    }
   }
 
-  add(sequence: Sequence, owner: Sequence, blocks: number): void {
+  add({ sequence, owner, blocks }: Deferral): void {
     let waiters = this.#waiters.get(owner);
     if (waiters === undefined) {
       waiters = { until: new Map(), soonest: blocks };

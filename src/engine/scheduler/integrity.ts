@@ -1,5 +1,6 @@
 // Every invariant of the scheduler between steps, stated as code, those of its cache included.
 
+import { publishedBlocks } from '../cache/block-tables.ts';
 import { checkCacheIntegrity, invariant } from '../cache/integrity.ts';
 import type { Sequence } from '../sequence.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -18,8 +19,12 @@ export function checkIntegrity(scheduler: Scheduler): void {
     checkWaiting(sequence);
   }
   invariant(seen.size === scheduler.running.length + scheduler.waitingCount, 'all that wait are counted');
-  for (const [sequence, owner] of scheduler.deferred()) {
+  for (const { sequence, owner, blocks } of scheduler.deferred()) {
     invariant(owner.state === 'running', `${sequence.id} waits for ${owner.id}, which runs`);
+    invariant(
+      publishedBlocks(owner) < blocks,
+      `${sequence.id} waits for blocks that ${owner.id} has yet to compute`,
+    );
     invariant(owner.rank <= sequence.key, `${owner.id} is as urgent as ${sequence.id}, which waits for it`);
   }
 }

@@ -7,11 +7,11 @@
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockTables, blocksFor } from '../cache/block-tables.ts';
 import { Sequence } from '../sequence.ts';
-import { chunk, share } from './chunk.ts';
-import { Deferrals } from './deferrals.ts';
+import { chunk, furtherShare, leadingShare } from './chunk.ts';
+import { type Deferral, Deferrals } from './deferrals.ts';
 import { pendingPrefix } from './pending-prefix.ts';
 import { blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
-import { decodeLoad, finishedPlan, longestPrefill, type StepDraft } from './step-draft.ts';
+import { decodeLoad, finishedPlan, longestPrefill, prefillOrder, type StepDraft } from './step-draft.ts';
 import type { StepPlan } from './step-plan.ts';
 import { type BudgetOptions, TokenBudget } from './token-budget.ts';
 import { WaitingQueue } from './waiting-queue.ts';
@@ -53,8 +53,12 @@ export class Scheduler {
     this.budget = new TokenBudget(options.budget);
     this.#limit = Math.min(options.maxBatchSize ?? Number.POSITIVE_INFINITY, this.budget.maxStepTokens);
     this.#watermarkBlocks = Math.floor((options.watermark ?? WATERMARK) * options.blockCount);
-    if (!(this.#limit >= 1))
+    if (!(this.#limit >= 1)) {
       throw new RangeError(`maxBatchSize must be at least 1, not ${options.maxBatchSize}`);
+    }
+    if (!(this.#watermarkBlocks >= 0 && this.#watermarkBlocks <= options.blockCount)) {
+      throw new RangeError(`the watermark must be between 0 and 1, not ${options.watermark}`);
+    }
   }
 
   get running(): readonly Sequence[] {
@@ -68,12 +72,12 @@ export class Scheduler {
   /** All that wait, in no particular order. */
   *waiting(): Generator<Sequence> {
     yield* this.#queue;
-    for (const [sequence] of this.#deferrals.entries()) yield sequence;
+    for (const { sequence } of this.#deferrals) yield sequence;
   }
 
-  /** Sequences that wait for a prefix, each with the running one that computes it. */
-  deferred(): Iterable<readonly [sequence: Sequence, owner: Sequence]> {
-    return this.#deferrals.entries();
+  /** Those among the waiting that wait for a prefix which a running one computes. */
+  deferred(): Iterable<Deferral> {
+    return this.#deferrals;
   }
 
   /** Queues a new sequence, or refuses one that could not run even alone. */
@@ -97,8 +101,7 @@ export class Scheduler {
    */
   fork(parent: Sequence, id: string, token: number): Sequence {
     if (this.#planned !== undefined) throw new Error('a sequence cannot fork during a step');
-    if (parent.state !== 'running')
-      throw new Error(`sequence ${parent.id} is ${parent.state} and cannot fork`);
+    if (parent.state !== 'running') throw new Error(`${parent.id} is ${parent.state} and cannot fork`);
     const tokens = new Int32Array(parent.computed + 1);
     tokens.set(parent.storage.subarray(0, parent.computed));
     tokens[parent.computed] = token;
@@ -139,10 +142,11 @@ export class Scheduler {
     this.#running.sort((a, b) => a.rank - b.rank || a.arrival - b.arrival);
     const decodes = decodeLoad(this.#running);
     const left = this.budget.beside(decodes, longestPrefill(this.#running));
-    const draft: StepDraft = { items: [], copies: [], admitted: [], preempted: [], left };
-    if (decodes.sequences < this.#running.length)
-      draft.left = Math.max(left, this.budget.floorBeside(decodes));
+    const draft: StepDraft = { items: [], copies: [], admitted: [], preempted: [], left, hasChunk: false };
+    const prefilling = decodes.sequences < this.#running.length;
+    if (prefilling) draft.left = Math.max(left, this.budget.floorBeside(decodes));
     this.#continueRunning(draft);
+    this.#continueShorter(draft);
     // What was just preempted must not come straight back.
     if (left > 0 && draft.preempted.length === 0) this.#admit(draft);
     this.#spendRest(draft);
@@ -158,7 +162,7 @@ export class Scheduler {
     if (plan !== this.#planned) throw new Error('only the last plan can be committed, and once');
     const samples = plan.items.reduce((count, item) => count + Number(item.samples), 0);
     if (tokens.length !== samples)
-      throw new Error(`the plan samples ${samples} tokens, got ${tokens.length}`);
+      throw new Error(`the plan samples ${samples}, got ${tokens.length} tokens`);
     this.#planned = undefined;
     let sampled = 0;
     for (const { sequence, count, samples } of plan.items) {
@@ -195,20 +199,32 @@ export class Scheduler {
     for (const waiter of this.#deferrals.takeAll(sequence)) this.#queue.push(waiter);
   }
 
+  /** Every decode, and a chunk of the most urgent prompt. */
   #continueRunning(draft: StepDraft): void {
-    let prefills = this.#running.reduce((count, { remaining }) => count + Number(remaining > 1), 0);
+    const [leader, ...others] = prefillOrder(this.#running);
     // Preemption shortens the list from its end.
     for (let i = 0; i < this.#running.length; i++) {
       const sequence = this.#running[i] as Sequence;
-      if (sequence.remaining === 1) {
-        this.#place(draft, sequence, 1);
-        continue;
-      }
-      prefills -= 1;
-      const tokens = share(draft.left, prefills > 0 || this.#couldAdmit());
-      if (tokens > 0)
-        draft.left -= this.#place(draft, sequence, chunk(sequence.computed, sequence.remaining, tokens));
+      if (sequence.remaining === 1) this.#place(draft, sequence, 1);
+      if (sequence !== leader) continue;
+      this.#placeChunk(draft, sequence, leadingShare(draft.left, others.length > 0 || this.#couldAdmit(1)));
     }
+  }
+
+  /** Chunks of the prompts that are shorter than the most urgent one, as far as free blocks go. */
+  #continueShorter(draft: StepDraft): void {
+    const [, ...shorter] = prefillOrder(this.#running);
+    for (const [i, sequence] of shorter.entries()) {
+      if (this.tables.pool.freeCount === 0 && !this.tables.hasRoom(sequence)) continue;
+      const others = i < shorter.length - 1 || this.#couldAdmit(1);
+      this.#placeChunk(draft, sequence, furtherShare(draft.left, sequence.remaining, others));
+    }
+  }
+
+  #placeChunk(draft: StepDraft, sequence: Sequence, share: number): void {
+    if (share === 0) return;
+    draft.left -= this.#place(draft, sequence, chunk(sequence.computed, sequence.remaining, share));
+    draft.hasChunk = true;
   }
 
   /** Puts up to `tokens` tokens of a running sequence into the step, preempting where no block is left. */
@@ -224,10 +240,11 @@ export class Scheduler {
     return count;
   }
 
-  #couldAdmit(): boolean {
+  /** Whether `count` of those that wait would find a place, as far as can be told without looking at them. */
+  #couldAdmit(count: number): boolean {
     return (
-      this.#queue.size > 0 &&
-      this.#running.length < this.#limit &&
+      this.#queue.size >= count &&
+      this.#running.length + count <= this.#limit &&
       this.tables.pool.usedCount < this.#watermarkBlocks
     );
   }
@@ -245,17 +262,25 @@ export class Scheduler {
       const pending = pendingPrefix(sequence, matched, this.#running);
       if (pending !== undefined) {
         this.#queue.remove(sequence);
-        this.#deferrals.add(sequence, pending.owner, pending.blocks);
+        this.#deferrals.add({ sequence, ...pending });
         continue;
       }
-      promised += this.#addedBlocks(sequence, matched);
-      if (promised > this.#watermarkBlocks && this.#running.length > 0) return;
+      const share = this.#admissionShare(draft, sequence.length - matched.length * BLOCK_TOKENS);
+      promised += this.tables.addedBlocks(sequence, matched);
+      if (share === 0 || (promised > this.#watermarkBlocks && this.#running.length > 0)) return;
       this.#queue.remove(sequence);
-      this.#start(draft, sequence, matched);
+      this.#start(sequence, matched);
+      draft.admitted.push(sequence);
+      this.#placeChunk(draft, sequence, share);
     }
   }
 
-  #start(draft: StepDraft, sequence: Sequence, matched: readonly number[]): void {
+  #admissionShare({ left, hasChunk }: StepDraft, remaining: number): number {
+    const others = this.#couldAdmit(2);
+    return hasChunk ? furtherShare(left, remaining, others) : leadingShare(left, others);
+  }
+
+  #start(sequence: Sequence, matched: readonly number[]): void {
     this.tables.adopt(sequence, matched);
     if (sequence.state === 'waiting') {
       sequence.cachedTokens = Math.min(sequence.computed, sequence.promptLength);
@@ -265,9 +290,6 @@ export class Scheduler {
     this.#counters.admissions += 1;
     sequence.state = 'running';
     this.#running.push(sequence);
-    draft.admitted.push(sequence);
-    const tokens = chunk(sequence.computed, sequence.remaining, share(draft.left, this.#couldAdmit()));
-    draft.left -= this.#place(draft, sequence, tokens);
   }
 
   /** Gives tokens that found no taker to the first who can use them, as far as free blocks go. */
@@ -285,12 +307,5 @@ export class Scheduler {
   /** Blocks that running sequences will need for the tokens they have. */
   #outstandingBlocks(): number {
     return this.#running.reduce((sum, { length, blocks }) => sum + blocksFor(length) - blocks.length, 0);
-  }
-
-  /** Blocks in use that a sequence would add: new ones, and cached ones that nobody holds. */
-  #addedBlocks(sequence: Sequence, matched: readonly number[]): number {
-    const { pool } = this.tables;
-    const revived = matched.reduce((count, block) => count + Number(pool.references(block) === 0), 0);
-    return blocksFor(sequence.length) - matched.length + revived;
   }
 }

@@ -11,6 +11,8 @@ export interface StepDraft {
   readonly preempted: Sequence[];
   /** Prefill tokens not handed out yet. */
   left: number;
+  /** The most urgent prompt has its chunk. */
+  hasChunk: boolean;
 }
 
 /** What the sequences that decode make of the step. */
@@ -23,6 +25,15 @@ export function decodeLoad(running: readonly Sequence[]): StepLoad {
     attended += length;
   }
   return { tokens: sequences, sequences, attended };
+}
+
+/** Of sequences in order of urgency: the first prompt, and those with less to compute than it, shortest first. */
+export function prefillOrder(running: readonly Sequence[]): Sequence[] {
+  const prefills = running.filter(({ remaining }) => remaining > 1);
+  const [leader] = prefills;
+  if (leader === undefined) return [];
+  const shorter = prefills.filter(({ remaining }) => remaining < leader.remaining);
+  return [leader, ...shorter.sort((a, b) => a.remaining - b.remaining)];
 }
 
 /** Computed tokens of the prefill that has come furthest: its tokens are the dearest. */
