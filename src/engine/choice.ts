@@ -56,8 +56,14 @@ export class Choice {
   /** Takes note of the token that the sequence was just given; tells whether it was the last. */
   accept(token: number): FinishReason | undefined {
     this.#counts?.addGenerated(token);
-    const reason = finishReason(this.request.parameters, this.#endIds, token, this.generated);
-    return reason ?? (this.sequence.length === this.sequence.maxTokens ? 'length' : undefined);
+    return this.reasonToEnd(token, this.generated);
+  }
+
+  /** Why an answer of `generated` tokens ends with `token`, if it does. */
+  reasonToEnd(token: number, generated: number): FinishReason | undefined {
+    const { promptLength, maxTokens } = this.sequence;
+    const reason = finishReason(this.request.parameters, this.#endIds, token, generated);
+    return reason ?? (promptLength + generated === maxTokens ? 'length' : undefined);
   }
 
   finished(reason: FinishReason, error?: RequestError): FinishEvent {

@@ -56,7 +56,13 @@ export interface StepEvent {
 interface Draw {
   readonly choice: Choice | undefined;
   readonly result: SampleResult | undefined;
-  readonly siblings: readonly { readonly index: number; readonly result: SampleResult }[];
+  readonly siblings: readonly Sibling[];
+}
+
+/** Another choice of the same prompt, and its first draw. */
+interface Sibling {
+  readonly index: number;
+  readonly result: SampleResult;
 }
 
 /** Everything that happened in one step, in order. */
@@ -254,14 +260,16 @@ export class Engine {
     const events: RequestEvent[] = [];
     for (const { choice, result, siblings } of draws) {
       if (choice === undefined || !result?.ok) continue;
-      const started = siblings.flatMap((sibling) =>
-        sibling.result.ok
-          ? [{ choice: this.#fork(choice, sibling.index, sibling.result.token), ...sibling }]
-          : [],
-      );
+      // Siblings share the parent's blocks, so they start before it can end.
+      const started = siblings.map((sibling) => ({
+        ...sibling,
+        choice: this.#startSibling(choice, sibling),
+      }));
       this.#accept(choice, result, events);
       for (const sibling of started) {
-        if (sibling.result.ok) this.#accept(sibling.choice, sibling.result, events);
+        if (sibling.choice !== undefined && sibling.result.ok)
+          this.#accept(sibling.choice, sibling.result, events);
+        else events.push(...endedSibling(choice, sibling));
       }
     }
     return events;
@@ -275,8 +283,11 @@ export class Engine {
     if (reason !== undefined) events.push(this.#finish(choice, reason));
   }
 
-  #fork({ request, sequence }: Choice, index: number, token: number): Choice {
-    const child = this.#scheduler.fork(sequence, `${request.id}/${index}`, token);
+  /** Undefined for a sibling that ends with its first token, or could not draw one: it needs no sequence. */
+  #startSibling(parent: Choice, { index, result }: Sibling): Choice | undefined {
+    if (!result.ok || parent.reasonToEnd(result.token, 1) !== undefined) return undefined;
+    const { request, sequence } = parent;
+    const child = this.#scheduler.fork(sequence, `${request.id}/${index}`, result.token);
     const choice = new Choice(request, index, child, this.#options.endIds);
     this.#choices.set(child, choice);
     this.#requests.get(request.id)?.add(choice);
@@ -364,6 +375,19 @@ export class Engine {
     if (maxTokens !== undefined) return Math.min(contextLength, promptLength + maxTokens);
     return Math.min(contextLength, Math.max(promptLength + 1, blockCount * BLOCK_TOKENS));
   }
+}
+
+/** All there is to tell of a choice that ends with its first draw. */
+function endedSibling(parent: Choice, { index, result }: Sibling): RequestEvent[] {
+  const { id } = parent.request;
+  if (!result.ok)
+    return [{ ...parent.finished('error', samplingError(result.error)), choice: index, generatedTokens: 0 }];
+  const { token, logprobs } = result;
+  const reason = parent.reasonToEnd(token, 1) ?? 'length';
+  return [
+    { kind: 'token', id, choice: index, token, ...(logprobs ? { logprobs } : {}) },
+    { ...parent.finished(reason), choice: index, generatedTokens: 1 },
+  ];
 }
 
 function samplingError(code: SampleError): RequestError {

@@ -183,6 +183,22 @@ describe('several choices of one prompt', () => {
   });
 });
 
+describe('choices that end at once', () => {
+  it('finish with their only token', async () => {
+    await withEngine({}, async (engine) => {
+      const request = engineRequest({
+        prompt: chatIds('Hello'),
+        choices: 4,
+        sampling: { temperature: 1, maxTokens: 1 },
+      });
+      const { tokens, finishes } = await collect(engine.submit(request));
+      expect(tokens.map((list) => list.length)).toEqual([1, 1, 1, 1]);
+      expect(finishes.map(({ generatedTokens }) => generatedTokens)).toEqual([1, 1, 1, 1]);
+      expect((await engine.stats()).blocks.used).toBe(0);
+    });
+  });
+});
+
 describe('memory pressure', () => {
   it('preempts but loses nothing: 40 requests of 6 to 20 blocks finish in a pool of 64', async () => {
     const random = seededRandom(3);
