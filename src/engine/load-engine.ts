@@ -4,6 +4,7 @@ import type { Backend } from '../compute/backend.ts';
 import { type BackendChoice, chooseBackend } from '../compute/choose-backend.ts';
 import { buildSpec } from '../model/build-spec.ts';
 import { openModelFiles } from '../weights/open-model.ts';
+import { calibratedBudget } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
 import type { EngineSettings } from './protocol.ts';
 
@@ -27,7 +28,8 @@ export async function loadEngine(
     const { contextLength } = engine;
     const spec = buildSpec(files, contextLength === undefined ? {} : { contextLength });
     const backend = await choice.create(spec, files.weights, { blockCount: engine.blockCount, onProgress });
-    const options = { ...engine, vocabSize: spec.vocabSize, contextLength: spec.contextLength };
+    const budget = engine.budget ?? (await calibratedBudget(backend));
+    const options = { ...engine, budget, vocabSize: spec.vocabSize, contextLength: spec.contextLength };
     return { backend, options, choice };
   } finally {
     files.weights.close();

@@ -10,13 +10,21 @@ export class LocalEngine {
   readonly #streams = new RequestStreams();
   readonly #backend: Backend;
   readonly #running: Promise<void>;
+  #failure: string | undefined;
 
   constructor(backend: Backend, options: EngineOptions) {
     this.#backend = backend;
     this.engine = new Engine(backend, options, (events) => this.#streams.deliver(events));
     this.#running = this.engine.run();
     // A fault of the engine itself reaches whoever reads a stream, and whoever closes the engine.
-    this.#running.catch((error: Error) => this.#streams.fail(error));
+    this.#running.catch((error: Error) => {
+      this.#failure = error.message;
+      this.#streams.fail(error);
+    });
+  }
+
+  get failure(): string | undefined {
+    return this.#failure;
   }
 
   submit(request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {

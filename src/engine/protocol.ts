@@ -4,6 +4,7 @@ import type { KvType } from '../compute/backend.ts';
 import type { BackendName } from '../compute/choose-backend.ts';
 import type { EngineOptions, EngineStats, StepEvent } from './engine.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
+import type { BudgetOptions } from './scheduler/token-budget.ts';
 
 /** All that an engine process must know to serve a model. Plain data. */
 export interface EngineSettings {
@@ -11,7 +12,12 @@ export interface EngineSettings {
   readonly backend?: BackendName;
   readonly threads?: number;
   readonly kvType?: KvType;
-  readonly engine: Omit<EngineOptions, 'vocabSize' | 'contextLength'> & { readonly contextLength?: number };
+  readonly engine: Omit<EngineOptions, 'vocabSize' | 'contextLength' | 'budget'> & {
+    /** The model's own limit where absent. */
+    readonly contextLength?: number;
+    /** Chosen for the machine where absent. */
+    readonly budget?: BudgetOptions;
+  };
 }
 
 export type ToEngine =

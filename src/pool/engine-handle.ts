@@ -4,6 +4,8 @@ import type { EngineStats, StepEvent } from '../engine/engine.ts';
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
 
 export interface EngineHandle {
+  /** Why the engine has given up for good, once it has. */
+  readonly failure: string | undefined;
   /** The request's events until all its choices have ended. Leaving the loop early cancels it. */
   submit(request: EngineRequest): AsyncGenerator<RequestEvent, void, void>;
   /** Takes effect before the next step; the stream then ends with `cancelled`. */

@@ -75,6 +75,10 @@ export class SupervisedEngine implements EngineHandle {
     return this.#child?.pid;
   }
 
+  get failure(): string | undefined {
+    return this.#failure;
+  }
+
   get restarts(): number {
     return this.#restarts;
   }

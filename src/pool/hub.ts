@@ -1,0 +1,86 @@
+// A model repository on the Hugging Face hub or a mirror: its files with size and checksum, their addresses, and
+// what its refusals mean. Transfers nothing.
+
+import { HubApiError, type ListFileEntry, listFiles } from '@huggingface/hub';
+import type { ModelReference } from './model-reference.ts';
+import { PullError } from './pull-error.ts';
+
+export interface Hub {
+  /** Without a slash at the end. */
+  readonly url: string;
+  readonly token?: string;
+}
+
+export type Checksum = {
+  /** `git`: SHA-1 over the length and the content, as Git names small files. */
+  readonly kind: 'sha256' | 'git';
+  readonly hex: string;
+};
+
+export interface HubFile {
+  /** Inside the repository, with slashes. */
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly checksum?: Checksum;
+}
+
+type Repository = Pick<ModelReference, 'owner' | 'repo'>;
+
+export async function listHubFiles(hub: Hub, { owner, repo }: Repository): Promise<HubFile[]> {
+  const files: HubFile[] = [];
+  try {
+    const entries = listFiles({
+      repo: `${owner}/${repo}`,
+      recursive: true,
+      hubUrl: hub.url,
+      ...(hub.token === undefined ? {} : { accessToken: hub.token }),
+    });
+    for await (const entry of entries) if (entry.type === 'file') files.push(hubFile(entry));
+  } catch (error) {
+    if (error instanceof HubApiError) throw refusal(error.statusCode, hub, { owner, repo });
+    if (error instanceof TypeError) throw unreachable(hub, error);
+    throw error;
+  }
+  return files;
+}
+
+export function fileUrl({ url }: Hub, { owner, repo }: Repository, path: string): string {
+  return `${url}/${owner}/${repo}/resolve/main/${path.split('/').map(encodeURIComponent).join('/')}`;
+}
+
+function hubFile({ path, size, lfs, oid }: ListFileEntry): HubFile {
+  const git: Checksum | undefined = oid === undefined ? undefined : { kind: 'git', hex: oid };
+  const checksum: Checksum | undefined = lfs === undefined ? git : { kind: 'sha256', hex: lfs.oid };
+  return { path, sizeBytes: lfs?.size ?? size, ...(checksum && { checksum }) };
+}
+
+/** What a status of the hub means to the user. */
+export function refusal(status: number, hub: Hub, { owner, repo }: Repository): PullError {
+  const name = `${owner}/${repo}`;
+  const page = `${hub.url}/${name}`;
+  if (status === 404) return new PullError(`there is no model ${name} at ${hub.url}; check its name`);
+  if (status === 401 && hub.token !== undefined) {
+    return new PullError(
+      `${hub.url} does not accept the access token (401); make a new one and give it as HF_TOKEN`,
+    );
+  }
+  if (status === 401) {
+    return new PullError(
+      `${name} does not exist, or needs an access token (401). Check its name; where it is gated, accept its ` +
+        `terms at ${page}; then give a token of yours as HF_TOKEN or with --token`,
+    );
+  }
+  if (status === 403) {
+    return new PullError(
+      `${name} is gated, and your account or token has no access to it (403). Ask for it at ${page}, ` +
+        'and let the token read gated repositories',
+    );
+  }
+  if (status === 429) return new PullError(`${hub.url} asks for fewer requests (429); try again in a while`);
+  return new PullError(`${hub.url} answered with status ${status} for ${name}; try again in a while`);
+}
+
+export function unreachable({ url }: Hub, error: unknown): PullError {
+  const { cause, message } = error as { cause?: { message?: string }; message?: string };
+  return new PullError(`${url} cannot be reached (${cause?.message || message}); check the network`);
+}

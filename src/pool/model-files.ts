@@ -1,0 +1,119 @@
+// Which files make a model: a GGUF, all parts of a split one, or a folder with config.json and safetensors.
+// Knows names and sizes alone; opens nothing.
+
+import { readdirSync, type Stats, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+
+/** The ending of a file whose download has not ended. */
+export const PART = '.part';
+
+export interface ModelFiles {
+  /** What opens the model: a GGUF, the first part of a split one, or a folder. */
+  readonly path: string;
+  readonly kind: 'gguf' | 'safetensors';
+  readonly sizeBytes: number;
+  /** Seconds since 1970 when one of its files was last changed. */
+  readonly changedSeconds: number;
+  /** Whether a file is there in part alone. */
+  readonly unfinished: boolean;
+}
+
+/** `owner/repo/folder/file`: nothing is looked for deeper than that, nor behind a link in a circle. */
+const DEEPEST = 4;
+
+/** Always in the same order. Hidden files are left out; links are followed. */
+export function modelFilesUnder(folder: string, depth = 1): ModelFiles[] {
+  const names = visibleNames(folder);
+  // A folder that nobody may read may hold a model: opening it says why it cannot be used.
+  if (names === undefined) return depth === 1 ? [] : [measure(folder, 'safetensors', [])];
+  const folders = names.map((name) => join(folder, name)).filter((path) => statOf(path)?.isDirectory());
+  const files = names.filter((name) => !folders.includes(join(folder, name)));
+  const deeper = depth < DEEPEST ? folders.flatMap((path) => modelFilesUnder(path, depth + 1)) : [];
+  return [...safetensorsIn(folder, files), ...ggufsIn(folder, files), ...deeper];
+}
+
+/** The model that one path stands for; all its sizes are 0 where nothing is there. */
+export function modelFilesAt(path: string): ModelFiles {
+  if (statOf(path)?.isDirectory()) {
+    const names = visibleNames(path) ?? [];
+    return (
+      safetensorsIn(path, names)[0] ?? {
+        ...(ggufsIn(path, names)[0] ?? measure(path, 'safetensors', [])),
+        path,
+      }
+    );
+  }
+  if (path.endsWith('.safetensors')) return measure(path, 'safetensors', [path]);
+  const parts = (visibleNames(dirname(path)) ?? []).filter(
+    (name) => wholeOf(name) === wholeOf(basename(path)),
+  );
+  const files = parts.map((name) => join(dirname(path), name));
+  return measure(path, 'gguf', files);
+}
+
+/** A file's name without its ending and without the number of its part. */
+export function modelStem(name: string): string {
+  return basename(name, PART)
+    .replace(/\.(gguf|safetensors)$/, '')
+    .replace(/-\d{5}-of-\d{5}$/, '');
+}
+
+function safetensorsIn(folder: string, names: readonly string[]): ModelFiles[] {
+  const weights = names.filter((name) => /\.safetensors(\.part)?$/.test(name));
+  if (!names.includes('config.json') || weights.length === 0) return [];
+  const paths = weights.map((name) => join(folder, name));
+  return [measure(folder, 'safetensors', paths)];
+}
+
+function ggufsIn(folder: string, names: readonly string[]): ModelFiles[] {
+  const filesOf = new Map<string, string[]>();
+  for (const name of names) {
+    // Projectors of images accompany a model and are none themselves.
+    if (!/\.gguf(\.part)?$/.test(name) || /^mmproj/i.test(name)) continue;
+    const whole = wholeOf(name);
+    filesOf.set(whole, [...(filesOf.get(whole) ?? []), join(folder, name)]);
+  }
+  return [...filesOf.values()].map((paths) =>
+    measure(paths.find((path) => !path.endsWith(PART)) ?? (paths[0] as string), 'gguf', paths),
+  );
+}
+
+/** The same for all parts of a split GGUF, and for a file and its unfinished download. */
+function wholeOf(name: string): string {
+  return basename(name, PART).replace(/-\d{5}(-of-\d{5}\.gguf)$/, '$1');
+}
+
+function measure(path: string, kind: ModelFiles['kind'], files: readonly string[]): ModelFiles {
+  const isLeftover = (file: string) => file.endsWith(PART) && files.includes(file.slice(0, -PART.length));
+  const used = files.filter((file) => !isLeftover(file));
+  const stats = used.map(statOf).filter((one) => one !== undefined);
+  const changedMs = Math.max(
+    0,
+    ...(stats.length > 0 ? stats : [statOf(path)]).map((one) => one?.mtimeMs ?? 0),
+  );
+  return {
+    path,
+    kind,
+    sizeBytes: stats.reduce((sum, { size }) => sum + size, 0),
+    changedSeconds: Math.floor(changedMs / 1000),
+    unfinished: used.some((file) => file.endsWith(PART)),
+  };
+}
+
+function visibleNames(folder: string): string[] | undefined {
+  try {
+    return readdirSync(folder)
+      .filter((name) => !name.startsWith('.'))
+      .sort();
+  } catch {
+    return undefined;
+  }
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
+}
