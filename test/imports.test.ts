@@ -17,7 +17,20 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   'engine/scheduler': ['engine/cache', 'engine', 'compute'],
   'engine/sampling': [],
   engine: ['engine/cache', 'engine/scheduler', 'engine/sampling', 'compute', 'model', 'weights'],
-  pool: ['engine', 'engine/sampling', 'compute', 'model', 'text', 'weights'],
+  pool: [
+    'engine',
+    'engine/cache',
+    'engine/scheduler',
+    'engine/sampling',
+    'compute',
+    'model',
+    'text',
+    'weights',
+  ],
+  store: [],
+  server: ['store', 'pool', 'engine', 'engine/scheduler', 'engine/sampling', 'compute', 'text', 'model'],
+  config: [],
+  app: ['config', 'server', 'store', 'pool', 'engine', 'text'],
   bench: [
     'pool',
     'engine',
@@ -29,7 +42,19 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'text',
     'weights',
   ],
-  cli: ['bench', 'pool', 'engine', 'engine/sampling', 'compute', 'model', 'text', 'weights'],
+  cli: [
+    'app',
+    'config',
+    'store',
+    'bench',
+    'pool',
+    'engine',
+    'engine/sampling',
+    'compute',
+    'model',
+    'text',
+    'weights',
+  ],
 };
 
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
@@ -38,6 +63,7 @@ const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
 
 function roomOf(path: string): string {
   const [first = '', second = ''] = path.split('/');
+  if (second === '') return 'config';
   return first === 'engine' && ['cache', 'scheduler', 'sampling'].includes(second)
     ? `${first}/${second}`
     : first;

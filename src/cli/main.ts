@@ -3,12 +3,18 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { BackendUnavailableError } from '../compute/choose-backend.ts';
+import { ConfigError } from '../config.ts';
+import { StoreError } from '../store/store-error.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { addBatch } from './batch.ts';
+import { addConfig } from './config.ts';
 import { addGenerate } from './generate.ts';
 import { addInspect } from './inspect.ts';
+import { addKeys } from './keys.ts';
 import { addLogits } from './logits.ts';
+import { addServe } from './serve.ts';
 import { addTokenize } from './tokenize.ts';
+import { addUsage } from './usage.ts';
 import { UsageError } from './usage-error.ts';
 
 const { version, description } = JSON.parse(
@@ -16,6 +22,10 @@ const { version, description } = JSON.parse(
 ) as { version: string; description: string };
 
 const program = new Command('chairlift').description(description).version(version);
+addServe(program);
+addConfig(program);
+addKeys(program);
+addUsage(program);
 addInspect(program);
 addTokenize(program);
 addLogits(program);
@@ -23,16 +33,13 @@ addGenerate(program);
 addBatch(program);
 
 /** Errors that say by themselves what to do; of any other the trace is needed to find its cause. */
-function isExplained(error: unknown): error is Error {
-  return (
-    error instanceof ModelFileError || error instanceof BackendUnavailableError || error instanceof UsageError
-  );
-}
+const explained = [ModelFileError, BackendUnavailableError, ConfigError, StoreError, UsageError];
 
 try {
   await program.parseAsync();
 } catch (error) {
-  const text = isExplained(error) ? error.message : error instanceof Error ? error.stack : String(error);
+  const isExplained = explained.some((kind) => error instanceof kind);
+  const text = error instanceof Error ? (isExplained ? error.message : error.stack) : String(error);
   process.stderr.write(`chairlift: ${text}\n`);
   process.exitCode = 1;
 }

@@ -1,0 +1,28 @@
+// `chairlift config`: the effective configuration and where each value comes from.
+
+import type { Command } from 'commander';
+import { processInputs, type ResolvedConfig, resolveConfig } from '../config.ts';
+import { optionNames } from '../config-options.ts';
+import { addConfigOptions } from './config-flags.ts';
+
+export function addConfig(program: Command): void {
+  const command = program
+    .command('config')
+    .description('show the effective configuration and where each value comes from')
+    .option('--json', 'print JSON');
+  addConfigOptions(command).action((flags: { json?: true }) => {
+    const resolved = resolveConfig(processInputs(flags));
+    process.stdout.write(`${flags.json ? JSON.stringify(resolved) : layOut(resolved)}\n`);
+  });
+}
+
+function layOut({ config, sources, file }: ResolvedConfig): string {
+  const width = Math.max(...optionNames.map((name) => name.length));
+  const rows = optionNames.map((name) => {
+    const value = config[name];
+    const shown =
+      value === undefined ? '(unset)' : Array.isArray(value) ? value.join(', ') || '(none)' : String(value);
+    return `${name.padEnd(width)}  ${shown.padEnd(28)}  ${sources[name]}`;
+  });
+  return [`config file: ${file ?? 'none'}`, ...rows].join('\n');
+}

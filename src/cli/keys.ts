@@ -1,0 +1,138 @@
+// `chairlift keys create|list|revoke`: who may use the server, how soon and how much.
+// A running server takes up the changes by itself.
+
+import { type Command, Option } from 'commander';
+import { openDatabase } from '../store/database.ts';
+import { defaultDatabasePath } from '../store/database-path.ts';
+import { type KeyRecord, TIERS, type Tier } from '../store/key-record.ts';
+import { KeyStore } from '../store/key-store.ts';
+import { parseCount } from './arguments.ts';
+import { formatColumns } from './columns.ts';
+import { UsageError } from './usage-error.ts';
+
+interface DatabaseOptions {
+  readonly database: string;
+  readonly json?: true;
+}
+
+interface CreateOptions extends DatabaseOptions {
+  readonly name: string;
+  readonly tier: Tier;
+  readonly admin?: true;
+  readonly rpm?: number;
+  readonly tpm?: number;
+  readonly maxConcurrent?: number;
+  readonly dailyTokens?: number;
+}
+
+interface ListOptions extends DatabaseOptions {
+  readonly all?: true;
+}
+
+export function addKeys(program: Command): void {
+  const keys = program.command('keys').description('create, list and revoke API keys');
+  withStore(keys.command('create').description('make a key and show it once'))
+    .requiredOption('--name <name>', 'whose key it is')
+    .addOption(new Option('--tier <tier>', 'its priority').choices(TIERS).default('normal'))
+    .option('--admin', 'let it open /admin/*')
+    .option('--rpm <count>', 'requests a minute', parseCount)
+    .option('--tpm <count>', 'tokens a minute', parseCount)
+    .option('--max-concurrent <count>', 'requests at once', parseCount)
+    .option('--daily-tokens <count>', 'tokens a day, counted in UTC', parseCount)
+    .action(createKey);
+  withStore(keys.command('list').description('show the keys'))
+    .option('--all', 'show revoked keys too')
+    .action(listKeys);
+  withStore(keys.command('revoke').description('end a key; its usage stays'))
+    .argument('<key>', 'its name or id')
+    .action(revokeKey);
+}
+
+function withStore(command: Command): Command {
+  return command
+    .option('--database <path>', 'the database file', defaultDatabasePath())
+    .option('--json', 'print JSON');
+}
+
+async function createKey(options: CreateOptions): Promise<void> {
+  const { name, tier, admin = false, rpm, tpm, maxConcurrent, dailyTokens } = options;
+  const limits = { requestsPerMinute: rpm, tokensPerMinute: tpm, maxConcurrent, dailyTokens };
+  const result = await withKeyStore(options.database, (store) =>
+    store.createKey({ name, tier, admin, limits }, Date.now()),
+  );
+  if (!result.ok) throw new UsageError(result.message);
+  if (options.json) {
+    process.stdout.write(`${JSON.stringify({ key: result.key, ...result.record })}\n`);
+    return;
+  }
+  // The key stands alone on standard output, so that a script can take it from there.
+  process.stderr.write(
+    `Made the ${tier} key '${name}' (${result.record.id}). It is shown this once; keep it safe:\n`,
+  );
+  process.stdout.write(`${result.key}\n`);
+}
+
+async function listKeys(options: ListOptions): Promise<void> {
+  const all = await withKeyStore(options.database, (store) => store.list());
+  const records = options.all ? all : all.filter(({ revokedMs }) => revokedMs === undefined);
+  if (options.json) process.stdout.write(`${JSON.stringify(records)}\n`);
+  else if (records.length === 0) process.stdout.write(`No keys in ${options.database}.\n`);
+  else process.stdout.write(`${layOut(records)}\n`);
+}
+
+async function revokeKey(nameOrId: string, options: DatabaseOptions): Promise<void> {
+  const record = await withKeyStore(options.database, (store) => store.revoke(nameOrId, Date.now()));
+  if (record === undefined) {
+    throw new UsageError(`no live key has the name or id '${nameOrId}'; 'chairlift keys list' shows them`);
+  }
+  const text = options.json
+    ? JSON.stringify(record)
+    : `Revoked '${record.name}' (${record.id}, ${record.prefix}…).`;
+  process.stdout.write(`${text}\n`);
+}
+
+async function withKeyStore<T>(path: string, action: (store: KeyStore) => Promise<T>): Promise<T> {
+  const database = await openDatabase(path);
+  try {
+    return await action(new KeyStore(database));
+  } finally {
+    database.close();
+  }
+}
+
+function layOut(records: readonly KeyRecord[]): string {
+  const headings = [
+    'name',
+    'id',
+    'key',
+    'tier',
+    'admin',
+    'rpm',
+    'tpm',
+    'at once',
+    'tokens/day',
+    'made',
+    'revoked',
+  ];
+  return formatColumns(
+    headings,
+    records.map(({ limits, ...record }) => [
+      record.name,
+      record.id,
+      `${record.prefix}…`,
+      record.tier,
+      record.admin ? 'yes' : 'no',
+      limits.requestsPerMinute,
+      limits.tokensPerMinute,
+      limits.maxConcurrent,
+      limits.dailyTokens,
+      formatTime(record.createdMs),
+      record.revokedMs === undefined ? undefined : formatTime(record.revokedMs),
+    ]),
+  );
+}
+
+/** To the minute, in UTC as the days of usage. */
+function formatTime(timeMs: number): string {
+  return `${new Date(timeMs).toISOString().slice(0, 16).replace('T', ' ')}Z`;
+}

@@ -1,0 +1,113 @@
+// Every setting of the server in one table: its name, kind, default and meaning. Flags, environment, config file,
+// `chairlift config` and docs/configuration.md all follow from it.
+
+export type OptionKind =
+  | { readonly type: 'text' }
+  | { readonly type: 'list' }
+  | { readonly type: 'switch' }
+  | { readonly type: 'integer'; readonly least: number; readonly most?: number }
+  | { readonly type: 'bytes' }
+  | { readonly type: 'seconds' }
+  | { readonly type: 'choice'; readonly values: readonly string[] };
+
+export interface ConfigOption {
+  readonly kind: OptionKind;
+  /** Absent: unset, and the meaning says what follows. */
+  readonly default?: string | number | boolean | readonly string[];
+  readonly meaning: string;
+}
+
+const text = { type: 'text' } as const;
+const list = { type: 'list' } as const;
+const onOff = { type: 'switch' } as const;
+const bytes = { type: 'bytes' } as const;
+const seconds = { type: 'seconds' } as const;
+const count = { type: 'integer', least: 1 } as const;
+
+export const configOptions = {
+  host: { kind: text, default: '127.0.0.1', meaning: 'address to listen on' },
+  port: {
+    kind: { type: 'integer', least: 0, most: 65535 },
+    default: 8000,
+    meaning: 'port to listen on; 0 takes a free one',
+  },
+
+  model: {
+    kind: list,
+    default: [],
+    meaning: 'models to serve: paths, or `name=path`; the first is the default one',
+  },
+  modelsFolder: {
+    kind: text,
+    meaning: 'folder of models to serve on demand; `~/.chairlift/models` where unset',
+  },
+  alias: { kind: list, default: [], meaning: 'further names: `alias=name`' },
+  preload: {
+    kind: list,
+    default: [],
+    meaning: 'models to load at the start; the default model is always loaded',
+  },
+  pin: { kind: list, default: [], meaning: 'models that are never unloaded' },
+  memory: {
+    kind: bytes,
+    meaning: 'memory for weights and K/V of all models; 70 % of the machine where unset',
+  },
+  keepAlive: { kind: seconds, default: 600, meaning: 'an idle model is unloaded after so long; 0 keeps it' },
+
+  backend: {
+    kind: { type: 'choice', values: ['cpu', 'reference'] },
+    meaning: 'what computes; the fastest there is where unset',
+  },
+  threads: { kind: count, meaning: 'compute threads of each engine; all cores where unset' },
+  kvType: {
+    kind: { type: 'choice', values: ['f16', 'q8'] },
+    default: 'f16',
+    meaning: 'how K and V are kept; `q8` halves their memory',
+  },
+  kvBlocks: { kind: count, meaning: 'K/V blocks of 32 tokens per model' },
+  kvMemory: {
+    kind: bytes,
+    meaning:
+      'K/V memory per model; where neither is set, half of what the weights leave, at most 32 contexts',
+  },
+  context: { kind: count, meaning: 'longest prompt and answer together; the model’s own limit where unset' },
+  maxBatchSize: { kind: count, meaning: 'sequences that run at once; what memory allows where unset' },
+  maxStepTokens: { kind: count, meaning: 'a fixed token budget for each step, in place of a target time' },
+  targetStepMs: { kind: count, meaning: 'how long a step may take; chosen for the machine where unset' },
+  direct: { kind: onOff, default: false, meaning: 'no batching: one request at a time' },
+
+  database: { kind: text, meaning: 'keys and usage; `~/.chairlift/chairlift.db` where unset' },
+  allowAnonymous: { kind: onOff, default: false, meaning: 'without keys, serve other machines too' },
+  isolateCache: { kind: onOff, default: false, meaning: 'keys share no cached prefixes' },
+
+  maxQueuedRequests: {
+    kind: count,
+    default: 512,
+    meaning: 'waiting requests of a model; more are answered 429',
+  },
+  maxQueuedTokens: { kind: count, default: 1_000_000, meaning: 'prompt tokens of waiting requests together' },
+  bodyLimit: { kind: bytes, default: 8 * 1024 * 1024, meaning: 'largest request body' },
+  requestTimeout: { kind: seconds, default: 600, meaning: 'no request takes longer' },
+  shutdownLimit: { kind: seconds, default: 30, meaning: 'how long running requests may go on after SIGTERM' },
+
+  logLevel: {
+    kind: { type: 'choice', values: ['trace', 'debug', 'info', 'warn', 'error', 'silent'] },
+    default: 'info',
+    meaning: 'what is logged',
+  },
+  logPrompts: { kind: onOff, default: false, meaning: 'log the text of prompts too' },
+} as const satisfies Record<string, ConfigOption>;
+
+export type OptionName = keyof typeof configOptions;
+
+export const optionNames = Object.keys(configOptions) as OptionName[];
+
+/** `kvType` is `--kv-type`. */
+export function flagOf(name: OptionName): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** `kvType` is `CHAIRLIFT_KV_TYPE`. */
+export function variableOf(name: OptionName): string {
+  return `CHAIRLIFT_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
+}

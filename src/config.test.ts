@@ -1,0 +1,82 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ConfigError, resolveConfig } from './config.ts';
+import { type ConfigOption, configOptions, flagOf, optionNames, variableOf } from './config-options.ts';
+
+let home: string;
+let file: string;
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), 'chairlift-config-'));
+  file = join(home, 'settings.json');
+  writeFileSync(file, JSON.stringify({ port: 9001, threads: 3, memory: '2GiB', pin: ['a', 'b'] }));
+});
+afterAll(() => rmSync(home, { recursive: true }));
+
+const resolve = (flags: Record<string, unknown>, environment: Record<string, string> = {}) =>
+  resolveConfig({ flags, environment, home });
+
+describe('the configuration', () => {
+  it('takes flags over environment over file over defaults, and says which', () => {
+    const { config, sources } = resolve(
+      { config: file, port: '9003' },
+      { CHAIRLIFT_PORT: '9002', CHAIRLIFT_THREADS: '5' },
+    );
+    expect(config).toMatchObject({
+      port: 9003,
+      threads: 5,
+      memory: 2 ** 31,
+      pin: ['a', 'b'],
+      host: '127.0.0.1',
+    });
+    expect(sources).toMatchObject({ port: 'flag', threads: 'environment', memory: 'file', host: 'default' });
+  });
+
+  it('is frozen', () => {
+    expect(Object.isFrozen(resolve({}).config)).toBe(true);
+  });
+
+  it.each([
+    [{ port: 'eighty' }, /--port: give a whole number from 0 to 65535/],
+    [{ port: '70000' }, /--port/],
+    [{ memory: 'much' }, /--memory: give a size/],
+    [{ keepAlive: 'soon' }, /--keep-alive: give a time/],
+    [{ kvType: 'q2' }, /--kv-type: give one of f16, q8/],
+    [{ config: '/nowhere.json' }, /\/nowhere.json: the config file does not exist/],
+  ])('refuses %j with the place and the remedy', (flags, message) => {
+    expect(() => resolve(flags)).toThrow(ConfigError);
+    expect(() => resolve(flags)).toThrow(message);
+  });
+
+  it('refuses unknown settings in the file, and files that are no JSON', () => {
+    const bad = join(home, 'bad.json');
+    writeFileSync(bad, '{"ports": 1}');
+    expect(() => resolve({ config: bad })).toThrow(/ports is no setting/);
+    writeFileSync(bad, 'port: 1');
+    expect(() => resolve({ config: bad })).toThrow(/cannot be read as JSON/);
+  });
+
+  it.each([
+    ['90', 90],
+    ['90s', 90],
+    ['10m', 600],
+    ['1h', 3600],
+    ['500ms', 0.5],
+  ])('reads the time %s', (text, seconds) => {
+    expect(resolve({ keepAlive: text }).config.keepAlive).toBe(seconds);
+  });
+});
+
+describe('docs/configuration.md', () => {
+  it('lists every setting with its flag, variable, default and meaning, and no other', () => {
+    const page = readFileSync(new URL('../docs/configuration.md', import.meta.url), 'utf8');
+    const rows = page.split('\n').filter((line) => line.startsWith('| `'));
+    const expected = optionNames.map((name) => {
+      const { default: value, meaning }: ConfigOption = configOptions[name];
+      const shown = value === undefined ? '' : Array.isArray(value) ? 'none' : String(value);
+      return `| \`${name}\` | \`${flagOf(name)}\` | \`${variableOf(name)}\` | ${shown} | ${meaning} |`;
+    });
+    expect(rows).toEqual(expected);
+  });
+});

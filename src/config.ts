@@ -1,0 +1,196 @@
+// One frozen configuration from flags over environment over a config file over defaults. The only file that
+// reads the environment.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type ConfigOption,
+  configOptions,
+  flagOf,
+  type OptionKind,
+  type OptionName,
+  optionNames,
+  variableOf,
+} from './config-options.ts';
+
+type ValueOf<Kind extends OptionKind> = Kind extends { type: 'list' }
+  ? readonly string[]
+  : Kind extends { type: 'switch' }
+    ? boolean
+    : Kind extends { type: 'integer' | 'bytes' | 'seconds' }
+      ? number
+      : Kind extends { type: 'choice'; values: readonly (infer Value)[] }
+        ? Value
+        : string;
+
+type Options = typeof configOptions;
+
+/** Every setting; undefined where it is unset and has no default. */
+export type Config = {
+  readonly [Name in OptionName]:
+    | ValueOf<Options[Name]['kind']>
+    | (Options[Name] extends { default: unknown } ? never : undefined);
+};
+
+export type ConfigSource = 'flag' | 'environment' | 'file' | 'default';
+
+export interface ResolvedConfig {
+  readonly config: Config;
+  readonly sources: Readonly<Record<OptionName, ConfigSource>>;
+  /** The config file that was read, if any. */
+  readonly file: string | undefined;
+}
+
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+export interface ConfigInputs {
+  /** As the command line gives them: texts, true for switches, lists of texts. */
+  readonly flags: Readonly<Record<string, unknown>>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+}
+
+export function processInputs(flags: Readonly<Record<string, unknown>>): ConfigInputs {
+  return { flags, environment: process.env, home: homedir() };
+}
+
+export function resolveConfig(inputs: ConfigInputs): ResolvedConfig {
+  const { path, content } = readConfigFile(inputs);
+  const values: Record<string, unknown> = {};
+  const sources: Record<string, ConfigSource> = {};
+  for (const name of optionNames) {
+    const option: ConfigOption = configOptions[name];
+    const [source, where, raw] = firstGiven(name, inputs, path, content);
+    sources[name] = source;
+    values[name] = raw === undefined ? option.default : parse(option.kind, raw, where);
+  }
+  return {
+    config: Object.freeze(values) as unknown as Config,
+    sources: sources as Record<OptionName, ConfigSource>,
+    file: path,
+  };
+}
+
+function firstGiven(
+  name: OptionName,
+  { flags, environment }: ConfigInputs,
+  path: string | undefined,
+  content: Readonly<Record<string, unknown>>,
+): [source: ConfigSource, where: string, raw: unknown] {
+  if (flags[name] !== undefined) return ['flag', flagOf(name), flags[name]];
+  const variable = variableOf(name);
+  if (environment[variable] !== undefined && environment[variable] !== '') {
+    return ['environment', variable, environment[variable]];
+  }
+  if (content[name] !== undefined) return ['file', `${path}: ${name}`, content[name]];
+  return ['default', name, undefined];
+}
+
+/** `--config`, else CHAIRLIFT_CONFIG, else ~/.chairlift/config.json where it exists. */
+function readConfigFile({ flags, environment, home }: ConfigInputs): {
+  path: string | undefined;
+  content: Readonly<Record<string, unknown>>;
+} {
+  const named = flags.config ?? environment.CHAIRLIFT_CONFIG;
+  const path = typeof named === 'string' && named !== '' ? named : join(home, '.chairlift', 'config.json');
+  if (!existsSync(path)) {
+    if (named === undefined || named === '') return { path: undefined, content: {} };
+    throw new ConfigError(`${path}: the config file does not exist`);
+  }
+  const content = parseJson(path);
+  const stranger = Object.keys(content).find((name) => !(name in configOptions));
+  if (stranger === undefined) return { path, content };
+  throw new ConfigError(`${path}: ${stranger} is no setting; chairlift config lists them all`);
+}
+
+function parseJson(path: string): Record<string, unknown> {
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new ConfigError(
+      `${path}: cannot be read as JSON: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  if (typeof content === 'object' && content !== null && !Array.isArray(content)) {
+    return content as Record<string, unknown>;
+  }
+  throw new ConfigError(`${path}: must hold one JSON object`);
+}
+
+function parse(kind: OptionKind, raw: unknown, where: string): unknown {
+  switch (kind.type) {
+    case 'text':
+      if (typeof raw === 'string' && raw !== '') return raw;
+      throw new ConfigError(`${where}: give a text`);
+    case 'list':
+      return parseList(raw, where);
+    case 'switch':
+      return parseSwitch(raw, where);
+    case 'choice':
+      if (kind.values.includes(String(raw))) return String(raw);
+      throw new ConfigError(`${where}: give one of ${kind.values.join(', ')}, not ${raw}`);
+    case 'integer':
+      return parseInteger(kind, raw, where);
+    case 'bytes':
+      return parseBytes(raw, where);
+    case 'seconds':
+      return parseSeconds(raw, where);
+  }
+}
+
+function parseList(raw: unknown, where: string): readonly string[] {
+  const items = typeof raw === 'string' ? raw.split(',') : raw;
+  if (Array.isArray(items) && items.every((item) => typeof item === 'string')) {
+    return Object.freeze(items.map((item) => item.trim()).filter((item) => item !== ''));
+  }
+  throw new ConfigError(`${where}: give a list of texts`);
+}
+
+function parseSwitch(raw: unknown, where: string): boolean {
+  if (raw === true || raw === 'true' || raw === '1' || raw === 'on') return true;
+  if (raw === false || raw === 'false' || raw === '0' || raw === 'off') return false;
+  throw new ConfigError(`${where}: give true or false, not ${raw}`);
+}
+
+function parseInteger(
+  { least, most = Number.MAX_SAFE_INTEGER }: { least: number; most?: number },
+  raw: unknown,
+  where: string,
+): number {
+  const value = typeof raw === 'string' && raw.trim() !== '' ? Number(raw) : raw;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most)
+    return value;
+  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`;
+  throw new ConfigError(`${where}: give a whole number ${range}, not ${raw}`);
+}
+
+const units: Readonly<Record<string, number>> = {
+  '': 1,
+  k: 1e3,
+  m: 1e6,
+  g: 1e9,
+  t: 1e12,
+  ki: 2 ** 10,
+  mi: 2 ** 20,
+  gi: 2 ** 30,
+  ti: 2 ** 40,
+};
+
+function parseBytes(raw: unknown, where: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?$/i.exec(String(raw).trim());
+  const unit = units[(match?.[2] ?? '').toLowerCase()];
+  const value = match === null || unit === undefined ? Number.NaN : Math.round(Number(match[1]) * unit);
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  throw new ConfigError(`${where}: give a size such as 512MB or 4GiB, not ${raw}`);
+}
+
+function parseSeconds(raw: unknown, where: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h)?$/.exec(String(raw).trim());
+  const scale = { ms: 1e-3, s: 1, m: 60, h: 3600 }[match?.[2] ?? 's'];
+  if (match !== null && scale !== undefined) return Number(match[1]) * scale;
+  throw new ConfigError(`${where}: give a time such as 90s, 10m or 1h, not ${raw}`);
+}

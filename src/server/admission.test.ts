@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { Admission } from './admission.ts';
+import { ApiError } from './errors.ts';
+
+function refusal(act: () => unknown): ApiError {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+  }
+  throw new Error('it was admitted');
+}
+
+describe('the queue', () => {
+  it('takes so many requests and not one more, until one starts or leaves', () => {
+    const door = new Admission({ maxQueuedRequests: 2, maxQueuedTokens: 1000 }, () => 0);
+    const first = door.enter('m');
+    const second = door.enter('m');
+    expect(refusal(() => door.enter('m'))).toMatchObject({ status: 429, code: 'queue_full' });
+    first.start();
+    door.enter('m');
+    expect(refusal(() => door.enter('m')).status).toBe(429);
+    second.leave();
+    second.leave();
+    door.enter('m');
+    expect(refusal(() => door.enter('m')).status).toBe(429);
+  });
+
+  it('takes so many tokens, but always one request alone', () => {
+    const door = new Admission({ maxQueuedRequests: 10, maxQueuedTokens: 100 }, () => 0);
+    const long = door.enter('m');
+    long.weigh(5000);
+    const next = door.enter('m');
+    expect(refusal(() => next.weigh(1)).message).toContain('5000 tokens');
+    long.start();
+    const after = door.enter('m');
+    after.weigh(100);
+    expect(refusal(() => door.enter('m').weigh(1)).status).toBe(429);
+  });
+
+  it('is one for each model', () => {
+    const door = new Admission({ maxQueuedRequests: 1, maxQueuedTokens: 100 }, () => 0);
+    door.enter('a');
+    door.enter('b');
+    expect(refusal(() => door.enter('a')).status).toBe(429);
+  });
+
+  it('tells the wait by the rate of late', () => {
+    let nowMs = 0;
+    const door = new Admission({ maxQueuedRequests: 3, maxQueuedTokens: 10_000 }, () => nowMs);
+    // 1000 tokens in 10 seconds: a hundred a second.
+    for (nowMs = 1000; nowMs <= 10_000; nowMs += 1000) {
+      const ticket = door.enter('m');
+      ticket.weigh(100);
+      ticket.start();
+    }
+    nowMs = 11_000;
+    for (let n = 0; n < 3; n++) door.enter('m').weigh(1000);
+    const { headers, message } = refusal(() => door.enter('m'));
+    expect(headers['retry-after']).toBe('30');
+    expect(message).toContain('30 s');
+  });
+});

@@ -1,0 +1,46 @@
+// What all routes share: what the server was given, and the parts it made of it.
+
+import type { FastifyBaseLogger } from 'fastify';
+import type { ModelPool } from '../pool/model-pool.ts';
+import type { KeyStore } from '../store/key-store.ts';
+import type { UsageStore } from '../store/usage-store.ts';
+import type { EncodeWorkers } from '../text/encode-workers.ts';
+import type { Activity } from './activity.ts';
+import type { Admission } from './admission.ts';
+import type { Caller, Keys } from './auth.ts';
+import type { HealthCheck } from './health.ts';
+import type { Limiter } from './limits/limiter.ts';
+import type { Metrics } from './metrics.ts';
+import type { RequestFeed } from './request-feed.ts';
+import type { ServerSettings } from './settings.ts';
+
+export interface ServerDeps {
+  readonly pool: ModelPool;
+  /** Without keys, requests from this machine are served. */
+  readonly keys?: Keys | undefined;
+  /** For /admin/keys. */
+  readonly keyStore?: Pick<KeyStore, 'createKey' | 'list' | 'revoke'> | undefined;
+  readonly limiter: Limiter;
+  readonly usage?: Pick<UsageStore, 'record' | 'report'> | undefined;
+  readonly settings: ServerSettings;
+  readonly logger: FastifyBaseLogger;
+  readonly version: string;
+}
+
+export interface ServerContext extends ServerDeps {
+  readonly admission: Admission;
+  readonly activity: Activity;
+  readonly encoders: EncodeWorkers;
+  readonly feed: RequestFeed;
+  readonly health: HealthCheck;
+  readonly metrics: Metrics;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before any handler of a route that needs one runs. */
+    caller: Caller | undefined;
+    /** When it came, on the monotonic clock. */
+    arrivedMs: number;
+  }
+}

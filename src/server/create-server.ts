@@ -1,0 +1,133 @@
+// Assembles the HTTP edge. It never listens by itself, so that it can be tested without a socket. Closing it
+// refuses new requests with 503, lets running ones end within a limit, then ends the rest.
+
+import { randomBytes } from 'node:crypto';
+import {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  fastify,
+  LogController,
+} from 'fastify';
+import { EncodeWorkers } from '../text/encode-workers.ts';
+import { Activity } from './activity.ts';
+import { Admission } from './admission.ts';
+import { identify, requireAdmin } from './auth.ts';
+import type { ServerContext, ServerDeps } from './context.ts';
+import { ApiError, ClientLeft, kindOf, shuttingDown, toApiError } from './errors.ts';
+import { HealthCheck } from './health.ts';
+import { Metrics } from './metrics.ts';
+import { RequestFeed } from './request-feed.ts';
+import { adminRoutes } from './routes/admin.ts';
+import { completionRoutes } from './routes/completions.ts';
+import { documentationRoutes } from './routes/documentation.ts';
+import { modelRoutes } from './routes/models.ts';
+import { statusRoutes } from './routes/status.ts';
+import { tokenRoutes } from './routes/tokens.ts';
+
+/** A body must arrive within this time: whoever sends it slower holds a socket, not a place. */
+const RECEIVE_MS = 60_000;
+
+export type ChairliftServer = FastifyInstance;
+
+export function createServer(deps: ServerDeps): ChairliftServer {
+  const context = makeContext(deps);
+  const app = fastify({
+    loggerInstance: deps.logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: deps.settings.bodyLimitBytes,
+    requestTimeout: RECEIVE_MS,
+    genReqId: (request) => requestId(request.headers['x-request-id']),
+    // The drain below answers newcomers itself, in the shape clients know.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    frameworkErrors: (error, _request, reply) => {
+      const failure = toApiError(error);
+      (reply as unknown as FastifyReply).code(failure.status).send(failure.body());
+    },
+  });
+  // Without it a web page could have a browser post here unasked; JSON makes the browser ask first.
+  app.removeContentTypeParser('text/plain');
+  addErrors(app, context);
+  addHooks(app, context);
+  app.register(async (open) => {
+    statusRoutes(open, context);
+    documentationRoutes(open, context);
+  });
+  app.register(async (keyed) => {
+    keyed.addHook('onRequest', async (request) => admit(request, context));
+    completionRoutes(keyed, context);
+    modelRoutes(keyed, context);
+    tokenRoutes(keyed, context);
+  });
+  app.register(
+    async (admin) => {
+      admin.addHook('onRequest', async (request) => {
+        await admit(request, context);
+        if (request.caller !== undefined) requireAdmin(request.caller);
+      });
+      adminRoutes(admin, context);
+    },
+    { prefix: '/admin' },
+  );
+  return app;
+}
+
+function makeContext(deps: ServerDeps): ServerContext {
+  const { pool, settings } = deps;
+  const feed = new RequestFeed();
+  feed.listen((finished) => deps.logger.info(finished, 'completion'));
+  return {
+    ...deps,
+    feed,
+    activity: new Activity(),
+    admission: new Admission(settings, () => performance.now()),
+    encoders: new EncodeWorkers(),
+    health: new HealthCheck(pool, settings.stallMs, () => performance.now()),
+    metrics: new Metrics(pool),
+  };
+}
+
+async function admit(request: FastifyRequest, context: ServerContext): Promise<void> {
+  if (context.activity.draining) throw shuttingDown();
+  request.caller = await identify(request, context.keys, context.settings.allowAnonymous);
+}
+
+function addHooks(app: FastifyInstance, { activity, encoders, metrics, settings }: ServerContext): void {
+  app.decorateRequest('caller', undefined);
+  app.decorateRequest('arrivedMs', 0);
+  app.addHook('onRequest', async (request, reply) => {
+    request.arrivedMs = performance.now();
+    reply.header('x-request-id', request.id);
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    metrics.responded(reply.raw.statusCode);
+    request.log.debug(
+      { method: request.method, url: request.url, status: reply.raw.statusCode, ms: reply.elapsedTime },
+      'response',
+    );
+  });
+  app.addHook('preClose', async () => activity.drain(settings.shutdownLimitMs));
+  app.addHook('onClose', async () => encoders.close());
+}
+
+function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
+  app.setErrorHandler((error, request, reply) => {
+    metrics.failed(kindOf(error));
+    if (error instanceof ClientLeft) return reply.code(499).send();
+    const failure = toApiError(error);
+    if (failure.status >= 500) request.log.error({ err: error }, 'request failed');
+    else request.log.info({ status: failure.status, code: failure.code, reason: failure.message }, 'refused');
+    return reply.code(failure.status).headers(failure.headers).send(failure.body());
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const message = `there is no ${request.method} ${request.url.split('?')[0]}; /docs lists what there is`;
+    return reply.code(404).send(new ApiError(404, message, { code: 'unknown_url' }).body());
+  });
+}
+
+/** A client's own id is kept where it is harmless. */
+function requestId(given: string | string[] | undefined): string {
+  if (typeof given === 'string' && /^[\w.:-]{1,128}$/.test(given)) return given;
+  return `req_${randomBytes(12).toString('hex')}`;
+}

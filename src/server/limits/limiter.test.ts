@@ -1,0 +1,346 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { KeyLimits } from '../../store/key-record.ts';
+import { type Admission, Limiter, type Permit } from './limiter.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const NOON_MS = Date.UTC(2026, 0, 31, 12);
+const MIDNIGHT_MS = Date.UTC(2026, 1, 1);
+
+function refused(admission: Admission) {
+  if (admission.ok) throw new Error('was admitted');
+  return admission;
+}
+
+function permitOf(admission: Admission): Permit {
+  if (!admission.ok) throw new Error(`was refused: ${admission.kind}`);
+  return admission.permit;
+}
+
+describe('requests per minute', () => {
+  const limits = { requestsPerMinute: 6 };
+
+  it('admits a minute’s worth at once, then one each tenth of a minute', () => {
+    const limiter = new Limiter();
+    for (let count = 0; count < 6; count++) expect(limiter.admit('a', limits, 0, NOON_MS).ok).toBe(true);
+    expect(refused(limiter.admit('a', limits, 0, NOON_MS))).toMatchObject({
+      kind: 'requests',
+      retryAfterMs: 10_000,
+    });
+    expect(limiter.admit('a', limits, 0, NOON_MS + 9_999).ok).toBe(false);
+    expect(limiter.admit('a', limits, 0, NOON_MS + 10_000).ok).toBe(true);
+    expect(refused(limiter.admit('a', limits, 0, NOON_MS + 10_000)).retryAfterMs).toBe(10_000);
+  });
+
+  it('counts every key by itself', () => {
+    const limiter = new Limiter();
+    expect(limiter.admit('a', { requestsPerMinute: 1 }, 0, NOON_MS).ok).toBe(true);
+    expect(limiter.admit('a', { requestsPerMinute: 1 }, 0, NOON_MS).ok).toBe(false);
+    expect(limiter.admit('b', { requestsPerMinute: 1 }, 0, NOON_MS).ok).toBe(true);
+  });
+
+  it('takes a changed limit up with the next request', () => {
+    const limiter = new Limiter();
+    for (let count = 0; count < 6; count++) limiter.admit('a', limits, 0, NOON_MS);
+    expect(limiter.admit('a', { requestsPerMinute: 7 }, 0, NOON_MS).ok).toBe(true);
+    expect(refused(limiter.admit('a', { requestsPerMinute: 1 }, 0, NOON_MS)).retryAfterMs).toBe(7 * 60_000);
+    expect(limiter.admit('a', {}, 0, NOON_MS).ok).toBe(true);
+  });
+
+  it('does not lock a key out where the clock is set back', () => {
+    const limiter = new Limiter();
+    limiter.admit('a', { requestsPerMinute: 1 }, 0, NOON_MS);
+    expect(refused(limiter.admit('a', { requestsPerMinute: 1 }, 0, NOON_MS - DAY_MS)).retryAfterMs).toBe(
+      60_000,
+    );
+    expect(limiter.admit('a', { requestsPerMinute: 1 }, 0, NOON_MS - DAY_MS + 60_000).ok).toBe(true);
+  });
+});
+
+describe('tokens per minute', () => {
+  const limits = { tokensPerMinute: 600 };
+
+  it('holds the estimate while a request runs and gives back what it did not use', () => {
+    const limiter = new Limiter();
+    const permit = permitOf(limiter.admit('a', limits, 600, NOON_MS));
+    expect(refused(limiter.admit('a', limits, 100, NOON_MS))).toMatchObject({
+      kind: 'tokens',
+      retryAfterMs: 10_000,
+    });
+    permit.settle(500, NOON_MS);
+    expect(limiter.admit('a', limits, 100, NOON_MS).ok).toBe(true);
+    expect(limiter.admit('a', limits, 1, NOON_MS).ok).toBe(false);
+  });
+
+  it('charges what a request used beyond its estimate', () => {
+    const limiter = new Limiter();
+    permitOf(limiter.admit('a', limits, 100, NOON_MS)).settle(900, NOON_MS);
+    // 300 over the limit, and 10 more, at 10 a second.
+    expect(refused(limiter.admit('a', limits, 10, NOON_MS)).retryAfterMs).toBe(31_000);
+  });
+
+  it('admits a request above the whole limit once nothing is used, and lets it pay in full', () => {
+    const limiter = new Limiter();
+    permitOf(limiter.admit('a', limits, 10, NOON_MS)).settle(10, NOON_MS);
+    expect(refused(limiter.admit('a', limits, 1200, NOON_MS)).retryAfterMs).toBe(1000);
+    expect(limiter.admit('a', limits, 1200, NOON_MS + 1000).ok).toBe(true);
+    expect(refused(limiter.admit('a', limits, 600, NOON_MS + 1000)).retryAfterMs).toBe(120_000);
+  });
+
+  it('settles once', () => {
+    const limiter = new Limiter();
+    const permit = permitOf(limiter.admit('a', { ...limits, maxConcurrent: 2 }, 600, NOON_MS));
+    permitOf(limiter.admit('a', { maxConcurrent: 2 }, 0, NOON_MS));
+    permit.settle(600, NOON_MS);
+    permit.settle(0, NOON_MS);
+    expect(limiter.admit('a', limits, 1, NOON_MS).ok).toBe(false);
+    expect(limiter.admit('a', { maxConcurrent: 2 }, 0, NOON_MS).ok).toBe(true);
+    expect(limiter.admit('a', { maxConcurrent: 2 }, 0, NOON_MS).ok).toBe(false);
+  });
+});
+
+describe('requests at once', () => {
+  it('are refused above the limit until one ends', () => {
+    const limiter = new Limiter();
+    const first = permitOf(limiter.admit('a', { maxConcurrent: 1 }, 0, NOON_MS));
+    expect(refused(limiter.admit('a', { maxConcurrent: 1 }, 0, NOON_MS))).toMatchObject({
+      kind: 'concurrent',
+      retryAfterMs: 1000,
+    });
+    first.settle(0, NOON_MS + 5);
+    expect(limiter.admit('a', { maxConcurrent: 1 }, 0, NOON_MS + 5).ok).toBe(true);
+  });
+
+  it('are to come back when the oldest should end, going by those before it', () => {
+    const limiter = new Limiter();
+    permitOf(limiter.admit('a', { maxConcurrent: 1 }, 0, NOON_MS)).settle(0, NOON_MS + 8000);
+    permitOf(limiter.admit('a', { maxConcurrent: 1 }, 0, NOON_MS + 10_000));
+    const wait = (elapsedMs: number) =>
+      refused(limiter.admit('a', { maxConcurrent: 1 }, 0, NOON_MS + 10_000 + elapsedMs)).retryAfterMs;
+    expect([wait(0), wait(3000), wait(60_000)]).toEqual([8000, 5000, 1000]);
+  });
+});
+
+describe('tokens a day', () => {
+  const limits = { dailyTokens: 100 };
+
+  it('come back at midnight in UTC', () => {
+    const limiter = new Limiter();
+    permitOf(limiter.admit('a', limits, 60, NOON_MS)).settle(60, NOON_MS);
+    expect(refused(limiter.admit('a', limits, 41, NOON_MS))).toMatchObject({
+      kind: 'daily',
+      retryAfterMs: 12 * 60 * 60 * 1000,
+    });
+    expect(limiter.admit('a', limits, 41, MIDNIGHT_MS - 1).ok).toBe(false);
+    expect(limiter.admit('a', limits, 41, MIDNIGHT_MS).ok).toBe(true);
+  });
+
+  it('count on the day the request ends, as usage does', () => {
+    const limiter = new Limiter();
+    const permit = permitOf(limiter.admit('a', limits, 60, MIDNIGHT_MS - 1));
+    expect(limiter.admit('a', limits, 41, MIDNIGHT_MS).ok).toBe(false);
+    permit.settle(50, MIDNIGHT_MS + 1);
+    expect(limiter.headers('a', limits, MIDNIGHT_MS + 1)).toMatchObject({
+      'x-ratelimit-remaining-daily-tokens': '50',
+    });
+  });
+
+  it('ask for a short wait where only running requests are in the way', () => {
+    const limiter = new Limiter();
+    permitOf(limiter.admit('a', limits, 100, NOON_MS));
+    expect(refused(limiter.admit('a', limits, 1, NOON_MS))).toMatchObject({
+      kind: 'daily',
+      retryAfterMs: 1000,
+    });
+  });
+
+  it('go on from what was used before a restart', () => {
+    const limiter = new Limiter();
+    limiter.restoreDailyTokens(new Map([['a', 95]]), NOON_MS);
+    expect(limiter.admit('a', limits, 6, NOON_MS).ok).toBe(false);
+    expect(limiter.admit('b', limits, 6, NOON_MS).ok).toBe(true);
+    expect(limiter.admit('a', limits, 5, NOON_MS).ok).toBe(true);
+    expect(limiter.admit('a', limits, 5, MIDNIGHT_MS).ok).toBe(true);
+  });
+});
+
+describe('headers', () => {
+  it('tell each limit, what is left of it and when it is whole again', () => {
+    const limiter = new Limiter();
+    const limits = { requestsPerMinute: 60, tokensPerMinute: 1000, dailyTokens: 5000, maxConcurrent: 3 };
+    const admission = limiter.admit('a', limits, 250, NOON_MS);
+    expect(admission.headers).toEqual({
+      'x-ratelimit-limit-requests': '60',
+      'x-ratelimit-remaining-requests': '59',
+      'x-ratelimit-reset-requests': '1s',
+      'x-ratelimit-limit-tokens': '1000',
+      'x-ratelimit-remaining-tokens': '750',
+      'x-ratelimit-reset-tokens': '15s',
+      'x-ratelimit-limit-daily-tokens': '5000',
+      'x-ratelimit-remaining-daily-tokens': '4750',
+      'x-ratelimit-reset-daily-tokens': '12h0m0s',
+    });
+    expect(limiter.headers('a', limits, NOON_MS)).toEqual(admission.headers);
+  });
+
+  it('are absent for limits a key has not', () => {
+    expect(new Limiter().admit('a', {}, 5, NOON_MS).headers).toEqual({});
+  });
+
+  it('of a refusal say when to come back, rounded up to whole seconds', () => {
+    const limiter = new Limiter();
+    limiter.admit('a', { requestsPerMinute: 7 }, 0, NOON_MS);
+    for (let count = 0; count < 6; count++) limiter.admit('a', { requestsPerMinute: 7 }, 0, NOON_MS);
+    expect(limiter.admit('a', { requestsPerMinute: 7 }, 0, NOON_MS).headers).toMatchObject({
+      'retry-after': '9',
+      'retry-after-ms': '8572',
+      'x-ratelimit-remaining-requests': '0',
+      'x-ratelimit-reset-requests': '1m0s',
+    });
+  });
+});
+
+interface Step {
+  readonly elapsedMs: number;
+  readonly estimate: number;
+  /** How much of the estimate is used in the end. */
+  readonly share: number;
+  /** How many of the running requests end before this one comes. */
+  readonly ending: number;
+}
+
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.record({
+    elapsedMs: fc.oneof(fc.constant(0), fc.nat(5000), fc.nat(10 * 60 * 60 * 1000)),
+    estimate: fc.nat(2000),
+    share: fc.double({ min: 0, max: 1, noNaN: true }),
+    ending: fc.nat(3),
+  }),
+  { minLength: 1, maxLength: 80 },
+);
+
+const limitsUpTo = (tokens: number): fc.Arbitrary<KeyLimits> =>
+  fc.record(
+    {
+      requestsPerMinute: fc.integer({ min: 1, max: 90 }),
+      tokensPerMinute: fc.integer({ min: 1, max: tokens }),
+      maxConcurrent: fc.integer({ min: 1, max: 5 }),
+      dailyTokens: fc.integer({ min: 1, max: 10 * tokens }),
+    },
+    { requiredKeys: [] },
+  );
+
+interface Running extends Step {
+  readonly permit: Permit;
+}
+
+/** Plays the steps and keeps a book of its own. */
+class Play {
+  readonly limiter = new Limiter();
+  readonly running: Running[] = [];
+  readonly usedByDay = new Map<number, number>();
+  nowMs = NOON_MS;
+  admitted = 0;
+  used = 0;
+  mostAtOnce = 0;
+
+  constructor(limits: KeyLimits, actions: readonly Step[]) {
+    for (const action of actions) {
+      this.nowMs += action.elapsedMs;
+      for (const ended of this.running.splice(0, action.ending)) this.end(ended);
+      const admission = this.limiter.admit('a', limits, action.estimate, this.nowMs);
+      if (!admission.ok) continue;
+      this.admitted++;
+      this.running.push({ ...action, permit: admission.permit });
+      this.mostAtOnce = Math.max(this.mostAtOnce, this.running.length);
+    }
+  }
+
+  endAll(): void {
+    for (const ended of this.running.splice(0)) this.end(ended);
+  }
+
+  private end({ permit, estimate, share }: Running): void {
+    const used = Math.floor(estimate * share);
+    const day = Math.floor(this.nowMs / DAY_MS);
+    permit.settle(used, this.nowMs);
+    this.used += used;
+    this.usedByDay.set(day, (this.usedByDay.get(day) ?? 0) + used);
+  }
+}
+
+/** Admits the same request until it is refused, then waits as told. */
+function checkRetryAfter({ limiter, nowMs }: Play, limits: KeyLimits, estimate: number): void {
+  const admit = (waitMs: number) => limiter.admit('a', limits, estimate, nowMs + waitMs);
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const admission = admit(0);
+    if (admission.ok) {
+      admission.permit.settle(estimate, nowMs);
+      continue;
+    }
+    const { retryAfterMs, headers } = admission;
+    expect(admit(retryAfterMs - 1).ok).toBe(false);
+    expect(1000 * Number(headers['retry-after'])).toBeGreaterThanOrEqual(retryAfterMs);
+    expect(admit(retryAfterMs).ok).toBe(true);
+    return;
+  }
+}
+
+describe('whatever happens', () => {
+  const runs = { numRuns: 300 };
+  const UNLIMITED = 1e12;
+
+  it('a refused request is admitted after retryAfterMs, and not a millisecond before', () => {
+    fc.assert(
+      fc.property(limitsUpTo(9000), steps, fc.nat(3000), (limits, actions, estimate) => {
+        const play = new Play(limits, actions);
+        play.endAll();
+        checkRetryAfter(play, limits, estimate);
+      }),
+      runs,
+    );
+  });
+
+  it('so it is with requests running, for limits by the minute', () => {
+    fc.assert(
+      fc.property(limitsUpTo(9000), steps, fc.nat(3000), (limits, actions, estimate) => {
+        const { requestsPerMinute, tokensPerMinute } = limits;
+        const byMinute = { requestsPerMinute, tokensPerMinute };
+        checkRetryAfter(new Play(byMinute, actions), byMinute, estimate);
+      }),
+      runs,
+    );
+  });
+
+  it('no key gets more than one limit’s worth beyond its steady rate', () => {
+    fc.assert(
+      fc.property(limitsUpTo(9000), steps, (limits, actions) => {
+        const { requestsPerMinute = UNLIMITED, tokensPerMinute = UNLIMITED } = limits;
+        const play = new Play(limits, actions);
+        play.endAll();
+        const minutes = (play.nowMs - NOON_MS) / 60_000;
+        const largest = Math.max(...actions.map(({ estimate }) => estimate));
+        expect(play.admitted).toBeLessThanOrEqual(requestsPerMinute * (1 + minutes) + 1e-6);
+        expect(play.used).toBeLessThanOrEqual(
+          Math.max(tokensPerMinute, largest) + tokensPerMinute * minutes + 1e-6,
+        );
+      }),
+      runs,
+    );
+  });
+
+  it('no key runs more at once or uses more in a day than it may', () => {
+    fc.assert(
+      fc.property(limitsUpTo(9000), steps, (limits, actions) => {
+        const { maxConcurrent = UNLIMITED, dailyTokens = UNLIMITED } = limits;
+        const play = new Play(limits, actions);
+        play.endAll();
+        expect(play.mostAtOnce).toBeLessThanOrEqual(maxConcurrent);
+        const largest = Math.max(...actions.map(({ estimate }) => estimate));
+        for (const used of play.usedByDay.values())
+          expect(used).toBeLessThanOrEqual(Math.max(dailyTokens, largest));
+      }),
+      runs,
+    );
+  });
+});

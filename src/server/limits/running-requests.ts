@@ -1,0 +1,39 @@
+// The requests a key has running, and how long its requests take: the base of the only wait that is a guess.
+
+const SHORTEST_WAIT_MS = 1000;
+// How much the newest duration weighs in the mean.
+const NEWEST_SHARE = 0.2;
+
+export interface RunningRequest {
+  readonly startedMs: number;
+}
+
+export class RunningRequests {
+  // In the order they started.
+  readonly #running = new Set<RunningRequest>();
+  #meanMs: number | undefined;
+
+  get count(): number {
+    return this.#running.size;
+  }
+
+  start(nowMs: number): RunningRequest {
+    const request = { startedMs: nowMs };
+    this.#running.add(request);
+    return request;
+  }
+
+  end(request: RunningRequest, nowMs: number): void {
+    this.#running.delete(request);
+    const tookMs = Math.max(0, nowMs - request.startedMs);
+    this.#meanMs =
+      this.#meanMs === undefined ? tookMs : this.#meanMs + NEWEST_SHARE * (tookMs - this.#meanMs);
+  }
+
+  /** When the oldest should end, if it takes as long as those before it; a second at least. */
+  expectedWaitMs(nowMs: number): number {
+    const [oldest] = this.#running;
+    if (oldest === undefined || this.#meanMs === undefined) return SHORTEST_WAIT_MS;
+    return Math.max(SHORTEST_WAIT_MS, Math.ceil(oldest.startedMs + this.#meanMs - nowMs));
+  }
+}

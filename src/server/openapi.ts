@@ -1,0 +1,136 @@
+// The OpenAPI document, made from the very schemas that requests are checked against.
+
+import { z } from 'zod';
+import { modelNameSchema, newKeySchema } from './routes/admin.ts';
+import {
+  chatAnswerSchema,
+  chatChunkSchema,
+  detokenizedSchema,
+  errorSchema,
+  modelListSchema,
+  modelSchema,
+  textAnswerSchema,
+  tokensSchema,
+} from './schemas/answers.ts';
+import { chatRules, chatSchema } from './schemas/chat.ts';
+import { detokenizeSchema, textRules, textSchema, tokenizeSchema } from './schemas/text.ts';
+
+interface Operation {
+  readonly method: 'get' | 'post' | 'delete';
+  readonly path: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly body?: z.ZodType;
+  readonly answer?: z.ZodType;
+  /** Of a streamed answer's events. */
+  readonly chunk?: z.ZodType;
+  readonly mediaType?: string;
+  /** Whether a key is needed where there are any. */
+  readonly open?: boolean;
+  readonly pathParameter?: string;
+}
+
+const noOps = (names: readonly string[]) => `Accepted without effect: ${names.join(', ')}.`;
+const refusedNames = (names: Readonly<Record<string, unknown>>) =>
+  `Answered with 400 where they would change something: ${Object.keys(names).join(', ')}.`;
+const unknownNote =
+  'Other parameters are ignored and named in the header x-chairlift-warning. ' +
+  'The header x-chairlift-timeout-ms sets a deadline for the whole request.';
+
+const chatNotes = [noOps(chatRules.noOps), refusedNames(chatRules.refused), unknownNote].join(' ');
+const textNotes = [noOps(textRules.noOps), refusedNames(textRules.refused), unknownNote].join(' ');
+const low = 'The same at LOW priority, whatever the key.';
+
+const chat = { method: 'post', body: chatSchema, answer: chatAnswerSchema, chunk: chatChunkSchema } as const;
+const text = { method: 'post', body: textSchema, answer: textAnswerSchema, chunk: textAnswerSchema } as const;
+
+const operations: readonly Operation[] = [
+  { ...chat, path: '/v1/chat/completions', summary: 'Answer a conversation', description: chatNotes },
+  { ...text, path: '/v1/completions', summary: 'Continue a text', description: textNotes },
+  {
+    ...chat,
+    path: '/v1/batch/chat/completions',
+    summary: 'Answer a conversation, no hurry',
+    description: low,
+  },
+  { ...text, path: '/v1/batch/completions', summary: 'Continue a text, no hurry', description: low },
+  { method: 'get', path: '/v1/models', summary: 'List the models', answer: modelListSchema },
+  { method: 'get', path: '/v1/models/{id}', summary: 'One model', answer: modelSchema, pathParameter: 'id' },
+  {
+    method: 'post',
+    path: '/tokenize',
+    summary: 'Text or messages to token ids',
+    body: tokenizeSchema,
+    answer: tokensSchema,
+  },
+  {
+    method: 'post',
+    path: '/detokenize',
+    summary: 'Token ids to text',
+    body: detokenizeSchema,
+    answer: detokenizedSchema,
+  },
+  { method: 'get', path: '/health', summary: 'Whether the engines live and advance', open: true },
+  { method: 'get', path: '/ready', summary: 'Whether requests can be served', open: true },
+  { method: 'get', path: '/metrics', summary: 'Numbers for Prometheus', open: true, mediaType: 'text/plain' },
+  { method: 'get', path: '/admin/keys', summary: 'List the keys' },
+  { method: 'post', path: '/admin/keys', summary: 'Make a key; it is shown this once', body: newKeySchema },
+  { method: 'delete', path: '/admin/keys/{id}', summary: 'Revoke a key, by name or id', pathParameter: 'id' },
+  { method: 'get', path: '/admin/models', summary: 'Models with their state' },
+  { method: 'post', path: '/admin/models/load', summary: 'Load a model', body: modelNameSchema },
+  { method: 'post', path: '/admin/models/unload', summary: 'Unload a model', body: modelNameSchema },
+  { method: 'get', path: '/admin/stats', summary: 'What every engine does now' },
+  { method: 'get', path: '/admin/usage', summary: 'Usage by key and day; from and to are days' },
+  {
+    method: 'get',
+    path: '/admin/events',
+    summary: 'Steps and finished requests as they happen',
+    mediaType: 'text/event-stream',
+  },
+];
+
+export function openApiDocument(version: string): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const operation of operations) {
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: describe(operation) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Chairlift', version, description: 'A self-hosted server for language models.' },
+    components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
+    paths,
+  };
+}
+
+function describe(operation: Operation): object {
+  const { summary, description, body, open, pathParameter } = operation;
+  return {
+    summary,
+    ...(description === undefined ? {} : { description }),
+    ...(open ? {} : { security: [{ key: [] }] }),
+    ...(pathParameter === undefined
+      ? {}
+      : { parameters: [{ name: pathParameter, in: 'path', required: true, schema: { type: 'string' } }] }),
+    ...(body === undefined ? {} : { requestBody: { required: true, content: json(body, 'input') } }),
+    responses: {
+      200: { description: 'The answer', ...answerContent(operation) },
+      default: { description: 'What is wrong', content: json(errorSchema, 'output') },
+    },
+  };
+}
+
+function answerContent({ answer, chunk, mediaType }: Operation): object {
+  if (mediaType !== undefined) return { content: { [mediaType]: { schema: { type: 'string' } } } };
+  if (answer === undefined) return {};
+  const events = chunk === undefined ? {} : { 'text/event-stream': { schema: schemaOf(chunk, 'output') } };
+  return { content: { ...json(answer, 'output'), ...events } };
+}
+
+function json(schema: z.ZodType, io: 'input' | 'output'): object {
+  return { 'application/json': { schema: schemaOf(schema, io) } };
+}
+
+function schemaOf(schema: z.ZodType, io: 'input' | 'output'): object {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io });
+  return rest;
+}

@@ -1,0 +1,33 @@
+// Finished requests as they finish, for whoever looks on: the log and the admin's event stream.
+
+import type { Tier } from '../store/key-record.ts';
+import type { RunUsage } from './completion-run.ts';
+
+export interface FinishedRequest extends RunUsage {
+  readonly requestId: string;
+  readonly model: string;
+  readonly keyId: string;
+  readonly tier: Tier;
+  readonly stream: boolean;
+  /** `ok`, or the code of what went wrong; `client_left` where nobody waited for the answer. */
+  readonly outcome: string;
+  readonly finishReasons: readonly string[];
+  readonly firstTokenMs: number | undefined;
+  readonly totalMs: number;
+}
+
+export type FeedListener = (request: FinishedRequest) => void;
+
+export class RequestFeed {
+  readonly #listeners = new Set<FeedListener>();
+
+  /** Returns what ends it. */
+  listen(listener: FeedListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  tell(request: FinishedRequest): void {
+    for (const listener of this.#listeners) listener(request);
+  }
+}

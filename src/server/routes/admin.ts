@@ -1,0 +1,182 @@
+// /admin/*: keys, models, numbers, and what happens as it happens. Only with an admin key.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { KeyRecord } from '../../store/key-record.ts';
+import { TIERS } from '../../store/key-record.ts';
+import type { ServerContext } from '../context.ts';
+import { ApiError, acquireError, badRequest } from '../errors.ts';
+import { findEntry } from '../models.ts';
+import { type BodyRules, parseBody } from '../schemas/parse.ts';
+import { SseStream } from '../sse.ts';
+import { within } from '../within.ts';
+
+const STATS_TIMEOUT_MS = 1000;
+
+const limit = z.int().optional();
+
+export const newKeySchema = z.object({
+  name: z.string(),
+  tier: z.enum(TIERS).optional(),
+  admin: z.boolean().optional(),
+  requests_per_minute: limit,
+  tokens_per_minute: limit,
+  max_concurrent: limit,
+  daily_tokens: limit,
+});
+
+export const modelNameSchema = z.object({ model: z.string() });
+
+const newKeyRules: BodyRules<typeof newKeySchema> = { schema: newKeySchema, noOps: [], refused: {} };
+const modelNameRules: BodyRules<typeof modelNameSchema> = { schema: modelNameSchema, noOps: [], refused: {} };
+
+export function adminRoutes(app: FastifyInstance, context: ServerContext): void {
+  keyRoutes(app, context);
+  modelRoutes(app, context);
+  app.get('/stats', async () => stats(context));
+  app.get('/usage', async (request) => usage(context, request));
+  app.get('/events', (request, reply) => followEvents(context, request, reply));
+}
+
+function keyRoutes(app: FastifyInstance, { keyStore }: ServerContext): void {
+  const store = () => {
+    if (keyStore !== undefined) return keyStore;
+    throw new ApiError(501, 'this server keeps no keys', { code: 'no_key_store' });
+  };
+  app.get('/keys', async () => ({ object: 'list', data: (await store().list()).map(keyOf) }));
+  app.post('/keys', async (request, reply) => {
+    const { body } = known(parseBody(newKeyRules, request.body));
+    const limits = {
+      requestsPerMinute: body.requests_per_minute,
+      tokensPerMinute: body.tokens_per_minute,
+      maxConcurrent: body.max_concurrent,
+      dailyTokens: body.daily_tokens,
+    };
+    const { name, tier = 'normal', admin = false } = body;
+    const result = await store().createKey({ name, tier, admin, limits }, Date.now());
+    if (result.ok) return reply.code(201).send({ ...keyOf(result.record), key: result.key });
+    const code = result.problem === 'invalid' ? 'invalid_value' : 'name_taken';
+    throw new ApiError(result.problem === 'invalid' ? 400 : 409, result.message, { code });
+  });
+  app.delete<{ Params: { id: string } }>('/keys/:id', async ({ params }) => {
+    const record = await store().revoke(params.id, Date.now());
+    if (record !== undefined) return keyOf(record);
+    throw new ApiError(404, `there is no live key '${params.id}'`, { code: 'key_not_found' });
+  });
+}
+
+function modelRoutes(app: FastifyInstance, { pool }: ServerContext): void {
+  app.get('/models', async () => ({ object: 'list', data: pool.list() }));
+  app.post('/models/load', async (request) => {
+    const { body } = known(parseBody(modelNameRules, request.body));
+    const { name } = findEntry(pool, body.model);
+    const result = await pool.load(name);
+    if (!result.ok) throw acquireError(result.failure, result.message, name);
+    result.lease.release();
+    return findEntry(pool, name);
+  });
+  app.post('/models/unload', async (request) => {
+    const { body } = known(parseBody(modelNameRules, request.body));
+    const { name } = findEntry(pool, body.model);
+    if (await pool.unload(name)) return findEntry(pool, name);
+    throw new ApiError(409, `the model '${name}' is in use; try again later`, { code: 'model_busy' });
+  });
+}
+
+async function stats({ activity, pool, version }: ServerContext): Promise<object> {
+  const engines = await Promise.all(
+    pool.loaded().map(async ({ name, engine, blockCount, direct }) => {
+      const known = { model: name, blockCount, direct };
+      try {
+        return { ...known, stats: await within(engine.stats(), STATS_TIMEOUT_MS) };
+      } catch (error) {
+        return { ...known, problem: error instanceof Error ? error.message : String(error) };
+      }
+    }),
+  );
+  return {
+    version,
+    draining: activity.draining,
+    runningRequests: activity.running,
+    models: pool.list(),
+    engines,
+  };
+}
+
+async function usage({ usage: store }: ServerContext, request: FastifyRequest): Promise<object> {
+  if (store === undefined) throw new ApiError(501, 'this server keeps no usage', { code: 'no_usage_store' });
+  const { from, to } = request.query as Readonly<Record<string, unknown>>;
+  const day = (name: string, value: unknown) => {
+    if (value === undefined) return undefined;
+    if (typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value)) return value;
+    throw badRequest(name, 'must be a day, as in 2026-01-31');
+  };
+  const fromDay = day('from', from);
+  const toDay = day('to', to);
+  const rows = await store.report({
+    ...(fromDay === undefined ? {} : { fromDay }),
+    ...(toDay === undefined ? {} : { toDay }),
+  });
+  return { object: 'list', data: rows };
+}
+
+/** Finished requests, and the steps of every engine. A reader too slow for all steps misses some. */
+async function followEvents(
+  { activity, feed, pool, settings }: ServerContext,
+  _request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  reply.hijack();
+  const stream = new SseStream(reply.raw, reply.getHeaders(), settings.keepAliveMs);
+  const watched = new Map<EngineHandle, () => void>();
+  const watchLoaded = () => {
+    if (activity.draining) return stream.end();
+    const loaded = new Set(pool.loaded().map(({ engine }) => engine));
+    for (const [engine, end] of watched) {
+      if (loaded.has(engine)) continue;
+      end();
+      watched.delete(engine);
+    }
+    for (const { name, engine } of pool.loaded()) {
+      if (watched.has(engine)) continue;
+      const end = engine.watch((event) => {
+        if (!reply.raw.writableNeedDrain) stream.send({ model: name, ...event }, 'step');
+      });
+      watched.set(engine, end);
+    }
+  };
+  const endFeed = feed.listen((finished) => stream.send(finished, 'request'));
+  const timer = setInterval(watchLoaded, 500);
+  watchLoaded();
+  await stream.send({ models: pool.list() }, 'models');
+  reply.raw.once('close', () => {
+    clearInterval(timer);
+    endFeed();
+    for (const end of watched.values()) end();
+  });
+}
+
+/** An administrator's slip is an error, not a warning. */
+function known<Parsed extends { readonly unknown: readonly string[] }>(parsed: Parsed): Parsed {
+  const [name] = parsed.unknown;
+  if (name !== undefined) throw badRequest(name, 'is not a known parameter', 'unknown_parameter');
+  return parsed;
+}
+
+function keyOf({ id, name, prefix, tier, admin, limits, createdMs, revokedMs }: KeyRecord): object {
+  return {
+    id,
+    object: 'key',
+    name,
+    prefix,
+    tier,
+    admin,
+    requests_per_minute: limits.requestsPerMinute ?? null,
+    tokens_per_minute: limits.tokensPerMinute ?? null,
+    max_concurrent: limits.maxConcurrent ?? null,
+    daily_tokens: limits.dailyTokens ?? null,
+    created: Math.floor(createdMs / 1000),
+    revoked: revokedMs === undefined ? null : Math.floor(revokedMs / 1000),
+  };
+}

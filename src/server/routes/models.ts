@@ -1,0 +1,18 @@
+// GET /v1/models and /v1/models/{id}.
+
+import type { FastifyInstance } from 'fastify';
+import type { ModelEntry } from '../../pool/model-pool.ts';
+import type { ServerContext } from '../context.ts';
+import { findEntry } from '../models.ts';
+
+export function modelRoutes(app: FastifyInstance, { pool }: ServerContext): void {
+  app.get('/v1/models', async () => ({ object: 'list', data: pool.list().map(modelOf) }));
+  // Names may have slashes in them.
+  app.get<{ Params: { '*': string } }>('/v1/models/*', async (request) =>
+    modelOf(findEntry(pool, request.params['*'])),
+  );
+}
+
+function modelOf({ name, aliases, state, createdSeconds }: ModelEntry): object {
+  return { id: name, object: 'model', created: createdSeconds, owned_by: 'chairlift', aliases, state };
+}

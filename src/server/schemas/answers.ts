@@ -1,0 +1,101 @@
+// What the server answers, for the OpenAPI document; tests hold real answers to it.
+
+import { z } from 'zod';
+
+export const errorSchema = z.object({
+  error: z.object({
+    message: z.string(),
+    type: z.string(),
+    param: z.string().nullable(),
+    code: z.string().nullable(),
+  }),
+});
+
+export const usageSchema = z.object({
+  prompt_tokens: z.int(),
+  completion_tokens: z.int(),
+  total_tokens: z.int(),
+  prompt_tokens_details: z.object({
+    cached_tokens: z.int().meta({ description: 'Prompt tokens that needed no compute.' }),
+  }),
+});
+
+const finishReason = z.enum(['stop', 'length']);
+const base = { id: z.string(), created: z.int(), model: z.string(), system_fingerprint: z.string() };
+const named = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()) };
+const chatLogprobs = z
+  .object({
+    content: z.array(z.object({ ...named, top_logprobs: z.array(z.object(named)) })),
+    refusal: z.null(),
+  })
+  .nullable();
+const textLogprobs = z
+  .object({
+    tokens: z.array(z.string()),
+    token_logprobs: z.array(z.number()),
+    top_logprobs: z.array(z.record(z.string(), z.number())),
+    text_offset: z.array(z.int()),
+  })
+  .nullable();
+
+export const chatAnswerSchema = z.strictObject({
+  ...base,
+  object: z.literal('chat.completion'),
+  choices: z.array(
+    z.strictObject({
+      index: z.int(),
+      message: z.strictObject({ role: z.literal('assistant'), content: z.string(), refusal: z.null() }),
+      logprobs: chatLogprobs,
+      finish_reason: finishReason,
+    }),
+  ),
+  usage: usageSchema,
+});
+
+export const chatChunkSchema = z.strictObject({
+  ...base,
+  object: z.literal('chat.completion.chunk'),
+  choices: z.array(
+    z.strictObject({
+      index: z.int(),
+      delta: z.strictObject({ role: z.literal('assistant').optional(), content: z.string().optional() }),
+      logprobs: chatLogprobs,
+      finish_reason: finishReason.nullable(),
+    }),
+  ),
+  usage: usageSchema.nullable().optional(),
+});
+
+export const textAnswerSchema = z.strictObject({
+  ...base,
+  object: z.literal('text_completion'),
+  choices: z.array(
+    z.strictObject({
+      index: z.int(),
+      text: z.string(),
+      logprobs: textLogprobs,
+      finish_reason: finishReason.nullable(),
+    }),
+  ),
+  usage: usageSchema.nullable().optional(),
+});
+
+export const modelSchema = z.object({
+  id: z.string(),
+  object: z.literal('model'),
+  created: z.int(),
+  owned_by: z.string(),
+  aliases: z.array(z.string()),
+  state: z.enum(['unloaded', 'loading', 'loaded', 'failed']),
+});
+
+export const modelListSchema = z.object({ object: z.literal('list'), data: z.array(modelSchema) });
+
+export const tokensSchema = z.object({
+  count: z.int(),
+  max_model_len: z.int(),
+  tokens: z.array(z.int()),
+  token_strs: z.array(z.string()).optional(),
+});
+
+export const detokenizedSchema = z.object({ prompt: z.string() });

@@ -1,0 +1,87 @@
+// The body of /v1/chat/completions.
+
+import { z } from 'zod';
+import { badRequest } from '../errors.ts';
+import type { BodyRules } from './parse.ts';
+import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
+
+const contentPart = z.looseObject({ type: z.string(), text: z.string().optional() });
+
+export const chatMessage = z.looseObject({
+  role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']),
+  content: z
+    .union([z.string(), z.array(contentPart)], 'must be a text or a list of content parts')
+    .nullish()
+    .meta({ description: 'A text, or parts of type "text".' }),
+  name: z.string().optional(),
+  tool_calls: z.array(z.looseObject({})).nullish().meta({ description: 'Calls of an earlier turn.' }),
+  tool_call_id: z.string().optional(),
+});
+
+export const chatSchema = z.object({
+  messages: z.array(chatMessage).min(1, 'at least one message is needed'),
+  ...samplingFields,
+  max_completion_tokens: samplingFields.max_tokens,
+  logprobs: z
+    .boolean()
+    .meta({ description: 'Tell the log-probability of each token. Default false.' })
+    .optional(),
+  top_logprobs: z
+    .int()
+    .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to tell for each token.' })
+    .optional(),
+  chat_template_kwargs: z
+    .record(z.string(), z.unknown())
+    .meta({ description: "Further variables for the model's chat template, such as enable_thinking." })
+    .optional(),
+});
+
+export type ChatMessage = z.infer<typeof chatMessage>;
+export type ChatBody = z.infer<typeof chatSchema>;
+
+const onlyText = (value: unknown) => {
+  const text = Array.isArray(value) && value.length === 1 && value[0] === 'text';
+  return text ? undefined : 'the only modality is text';
+};
+const noTools = (value: unknown) =>
+  Array.isArray(value) && value.length === 0 ? undefined : 'tools are not supported yet; send none';
+
+export const chatRules: BodyRules<typeof chatSchema> = {
+  schema: chatSchema,
+  noOps: [...sharedNoOps, 'parallel_tool_calls'],
+  refused: {
+    ...sharedRefusals,
+    tools: noTools,
+    functions: noTools,
+    tool_choice: (value) =>
+      value === 'none' || value === 'auto' ? undefined : 'tools are not supported yet; leave it out',
+    function_call: (value) =>
+      value === 'none' || value === 'auto' ? undefined : 'functions are not supported; leave it out',
+    response_format: (value) =>
+      (value as { type?: unknown }).type === 'text' ? undefined : 'only { "type": "text" } is supported yet',
+    modalities: onlyText,
+    audio: () => 'the only modality is text',
+    prediction: () => 'predicted outputs are not supported',
+    reasoning_effort: () => "is not supported; a model's own switches go into chat_template_kwargs",
+    verbosity: () => 'is not supported',
+    web_search_options: () => 'is not supported',
+    echo: (value) => (value === false ? undefined : 'is only possible with /v1/completions'),
+  },
+};
+
+/** Both names mean the same; the newer one wins where only they agree. */
+export function chatMaxTokens(body: ChatBody): { readonly name: string; readonly value: number | undefined } {
+  const { max_tokens: older, max_completion_tokens: newer } = body;
+  if (older !== undefined && newer !== undefined && older !== newer) {
+    throw badRequest('max_tokens', `${older} contradicts max_completion_tokens, which is ${newer}`);
+  }
+  return newer === undefined
+    ? { name: 'max_tokens', value: older }
+    : { name: 'max_completion_tokens', value: newer };
+}
+
+export function chatLogprobs({ logprobs, top_logprobs: top }: ChatBody): number | undefined {
+  if (logprobs === true) return top ?? 0;
+  if (top !== undefined && top > 0) throw badRequest('top_logprobs', 'needs logprobs to be true');
+  return undefined;
+}

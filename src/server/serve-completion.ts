@@ -1,0 +1,223 @@
+// Takes one completion request through the house: reads it, waits for its model, encodes its prompts, asks the
+// queue and the limits, runs it, and settles the account however it ends.
+
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { BLOCK_TOKENS } from '../compute/backend.ts';
+import type { SamplingParameters } from '../engine/sampling/parameters.ts';
+import type { ServedModel } from '../pool/served-model.ts';
+import { Account } from './account.ts';
+import { type Lifetime, orAbort } from './activity.ts';
+import type { QueueTicket } from './admission.ts';
+import { type Caller, priorityOf } from './auth.ts';
+import type { CompletionKind, Prompt } from './completion-kind.ts';
+import { type AnswerReason, CompletionRun } from './completion-run.ts';
+import type { ServerContext } from './context.ts';
+import { ApiError, contextExceeded, kindOf } from './errors.ts';
+import { acquireModel, findEntry } from './models.ts';
+import { respondStream, respondWhole } from './respond.ts';
+import { parseBody, unknownWarning } from './schemas/parse.ts';
+import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from './schemas/sampling.ts';
+
+export interface ServeOptions {
+  /** Whatever the key's tier. */
+  readonly forceLow: boolean;
+}
+
+/** What is known of a request while it is in the house. */
+interface Visit<Body> {
+  readonly context: ServerContext;
+  readonly kind: CompletionKind<Body>;
+  readonly body: Body & SamplingBody;
+  readonly caller: Caller;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly lifetime: Lifetime;
+  readonly ticket: QueueTicket;
+  readonly forceLow: boolean;
+  /** As the pool knows it; undefined for the default model. */
+  readonly modelName: string | undefined;
+}
+
+export async function serveCompletion<Body extends SamplingBody>(
+  context: ServerContext,
+  kind: CompletionKind<Body>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { forceLow }: ServeOptions,
+): Promise<FastifyReply> {
+  const caller = request.caller as Caller;
+  const { body, unknown } = parseBody(kind.rules, request.body);
+  if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
+  const modelName = body.model === undefined ? undefined : findEntry(context.pool, body.model).name;
+  const lifetime = context.activity.begin(request, reply, context.settings.requestTimeoutMs);
+  try {
+    const ticket = context.admission.enter(modelName ?? '');
+    try {
+      await visit({ context, kind, body, caller, request, reply, lifetime, ticket, forceLow, modelName });
+    } finally {
+      ticket.leave();
+    }
+  } finally {
+    lifetime.end();
+  }
+  return reply;
+}
+
+async function visit<Body>(of: Visit<Body>): Promise<void> {
+  const { context, kind, body, lifetime } = of;
+  const includeUsage = streamsUsage(body);
+  const choices = choicesOf(body, context.settings.maxChoices);
+  const lease = await acquireModel(context.pool, of.modelName, lifetime.signal);
+  try {
+    const { model } = lease;
+    const parameters = kind.sampling(body, model.spec.vocabSize);
+    const prompts = await orAbort(kind.prompts(body, model, context), lifetime.signal);
+    if (context.settings.logPrompts) {
+      of.request.log.info({ prompts: prompts.map(({ text, ids }) => text ?? [...ids]) }, 'prompts');
+    }
+    const fitted = prompts.map(({ ids }) => fitToContext(parameters, ids.length, model, kind.promptParam));
+    of.ticket.weigh(prompts.reduce((sum, { ids }) => sum + ids.length, 0));
+    await run(of, model, { prompts, parameters: fitted, choices, includeUsage });
+  } finally {
+    lease.release();
+  }
+}
+
+interface Work {
+  readonly prompts: readonly Prompt[];
+  /** Of each prompt. */
+  readonly parameters: readonly SamplingParameters[];
+  readonly choices: number;
+  readonly includeUsage: boolean;
+}
+
+async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promise<void> {
+  const { context, caller, reply } = of;
+  const { prompts, parameters, choices } = work;
+  const estimate = prompts.reduce(
+    (sum, { ids }, at) =>
+      sum + ids.length + choices * (parameters[at]?.maxTokens ?? roomOf(model) - ids.length),
+    0,
+  );
+  const admitted = context.limiter.admit(caller.keyId, caller.limits, estimate, Date.now());
+  reply.headers(admitted.headers);
+  if (!admitted.ok) {
+    const message = `the key's limit of ${limitNames[admitted.kind]} is reached; try again in ${Math.ceil(admitted.retryAfterMs / 1000)} s`;
+    throw new ApiError(429, message, { code: 'rate_limit_exceeded', headers: admitted.headers });
+  }
+  const account = new Account({
+    ...of,
+    modelName: model.name,
+    idMark: of.kind.idMark,
+    stream: of.body.stream === true,
+  });
+  const engineRun = makeRun(of, model, work, account);
+  try {
+    account.answered(await respond(of, model, work, engineRun, account));
+  } catch (error) {
+    account.failed(error);
+    throw error;
+  } finally {
+    const { promptTokens, completionTokens } = account.close(engineRun);
+    admitted.permit.settle(promptTokens + completionTokens, Date.now());
+  }
+}
+
+const limitNames = {
+  requests: 'requests per minute',
+  tokens: 'tokens per minute',
+  concurrent: 'concurrent requests',
+  daily: 'tokens per day',
+} as const;
+
+function makeRun<Body>(of: Visit<Body>, model: ServedModel, work: Work, account: Account): CompletionRun {
+  const { context, kind, body, caller, forceLow, lifetime } = of;
+  context.metrics.watch(model);
+  return new CompletionRun(
+    {
+      id: account.id,
+      model,
+      prompts: work.prompts.map(({ ids }) => ids),
+      choices: work.choices,
+      parameters: work.parameters,
+      stops: stopsOf(body),
+      special: body.skip_special_tokens === false,
+      continuation: kind.continuation,
+      priority: forceLow ? 2 : priorityOf(caller),
+      tenant: context.settings.isolateCache ? caller.keyId : '',
+      enqueuedMs: account.arrivedMs,
+    },
+    lifetime.signal,
+    account,
+  );
+}
+
+function respond<Body>(
+  { context, kind, body, reply, lifetime }: Visit<Body>,
+  model: ServedModel,
+  { prompts, parameters, choices, includeUsage }: Work,
+  engineRun: CompletionRun,
+  account: Account,
+): Promise<AnswerReason[]> {
+  const shape = kind.shape({
+    base: {
+      id: account.id,
+      created: Math.floor(account.arrivedMs / 1000),
+      model: model.name,
+      system_fingerprint: fingerprint(context, model),
+    },
+    model,
+    logprobs: parameters[0]?.logprobs !== undefined,
+    usageComes: includeUsage,
+  });
+  const echoes = prompts.flatMap(({ echo = '' }) => Array.from({ length: choices }, () => echo));
+  const answer = { run: engineRun, shape, echoes };
+  if (body.stream !== true) return respondWhole(reply, answer);
+  return respondStream(reply, answer, {
+    includeUsage,
+    keepAliveMs: context.settings.keepAliveMs,
+    signal: lifetime.signal,
+    onFailure: (error) => {
+      account.failed(error);
+      context.metrics.failed(kindOf(error));
+    },
+  });
+}
+
+/** Prompt and answer together. */
+function roomOf({ spec, blockCount }: ServedModel): number {
+  return Math.min(spec.contextLength, blockCount * BLOCK_TOKENS);
+}
+
+/** An answer may be cut short by the context, but a prompt must leave room for at least one token. */
+function fitToContext(
+  parameters: SamplingParameters,
+  promptTokens: number,
+  model: ServedModel,
+  param: string,
+): SamplingParameters {
+  const room = roomOf(model) - promptTokens;
+  if (promptTokens === 0) {
+    throw new ApiError(400, `${param}: is empty, and this model needs something to start from`, {
+      param,
+      code: 'invalid_value',
+    });
+  }
+  if (room < 1) throw contextExceeded(param, promptTokens, roomOf(model));
+  const { maxTokens, minTokens } = parameters;
+  if (minTokens > room) {
+    throw new ApiError(400, `min_tokens: ${minTokens} do not fit; the prompt leaves room for ${room}`, {
+      param: 'min_tokens',
+      code: 'context_length_exceeded',
+    });
+  }
+  return maxTokens === undefined ? parameters : { ...parameters, maxTokens: Math.min(maxTokens, room) };
+}
+
+/** Changes with whatever may change an answer: this program and the model's file. */
+function fingerprint({ version, pool }: ServerContext, { name, path }: ServedModel): string {
+  const entry = pool.list().find((one) => one.name === name);
+  const text = JSON.stringify([version, name, path, entry?.createdSeconds]);
+  return `fp_${createHash('sha256').update(text).digest('hex').slice(0, 12)}`;
+}

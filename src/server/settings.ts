@@ -1,0 +1,46 @@
+// What the HTTP edge may be told: limits, timeouts, manners. Frozen for the life of a server.
+
+export interface ServerSettings {
+  readonly bodyLimitBytes: number;
+  readonly maxMessages: number;
+  /** Of one text: a message's content, a prompt. In UTF-16 units. */
+  readonly maxTextCharacters: number;
+  /** Prompts in one request to /v1/completions. */
+  readonly maxPrompts: number;
+  /** Answers to one prompt. */
+  readonly maxChoices: number;
+  /** Requests of one model that have no token yet. */
+  readonly maxQueuedRequests: number;
+  /** Their prompt tokens together. */
+  readonly maxQueuedTokens: number;
+  /** No request takes longer; a client may ask for less with the header `x-chairlift-timeout-ms`. */
+  readonly requestTimeoutMs: number;
+  /** A silent stream sends a comment this often, so that nothing between takes it for dead. */
+  readonly keepAliveMs: number;
+  /** How long running requests may go on when the server closes. */
+  readonly shutdownLimitMs: number;
+  /** Running sequences without a step for so long: the engine is not healthy. */
+  readonly stallMs: number;
+  /** Keys share no cached prefixes with each other. */
+  readonly isolateCache: boolean;
+  /** Where there are no keys: serve strangers from other machines, too. */
+  readonly allowAnonymous: boolean;
+  readonly logPrompts: boolean;
+}
+
+export const defaultSettings: ServerSettings = Object.freeze({
+  bodyLimitBytes: 8 * 1024 * 1024,
+  maxMessages: 2048,
+  maxTextCharacters: 4 * 1024 * 1024,
+  maxPrompts: 128,
+  maxChoices: 32,
+  maxQueuedRequests: 512,
+  maxQueuedTokens: 1_000_000,
+  requestTimeoutMs: 600_000,
+  keepAliveMs: 15_000,
+  shutdownLimitMs: 30_000,
+  stallMs: 30_000,
+  isolateCache: false,
+  allowAnonymous: false,
+  logPrompts: false,
+});

@@ -1,0 +1,48 @@
+// Text completions on the wire: `text_completion`, the same for a chunk and for the whole.
+
+import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString, usageOf } from './answer-shape.ts';
+import type { TokenDetail } from './choice-text.ts';
+
+export function textShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerShape {
+  const { id, ...rest } = base;
+  const body = (choices: readonly object[]) => ({ id, object: 'text_completion', ...rest, choices });
+  const later = usageComes ? { usage: null } : {};
+  const lists = (details: readonly TokenDetail[]) => {
+    if (!logprobs) return null;
+    const name = (token: number) => tokenString(model, token);
+    return {
+      tokens: details.map(({ token }) => name(token)),
+      token_logprobs: details.map(({ logprob }) => finiteLogprob(logprob)),
+      // The chosen token is always among them, so there may be one more than asked for.
+      top_logprobs: details.map((detail) =>
+        Object.fromEntries(
+          [...detail.top, detail].map(({ token, logprob }) => [name(token), finiteLogprob(logprob)]),
+        ),
+      ),
+      text_offset: details.map(({ offset }) => offset),
+    };
+  };
+  return {
+    opening: () => undefined,
+    piece: (index, { text, details }) => ({
+      ...body([{ index, text, logprobs: lists(details), finish_reason: null }]),
+      ...later,
+    }),
+    finish: (index, reason) => ({
+      ...body([{ index, text: '', logprobs: null, finish_reason: reason }]),
+      ...later,
+    }),
+    usage: (usage) => ({ ...body([]), usage: usageOf(usage) }),
+    whole: (choices, usage) => ({
+      ...body(
+        choices.map(({ index, text, details, reason }) => ({
+          index,
+          text,
+          logprobs: lists(details),
+          finish_reason: reason,
+        })),
+      ),
+      usage: usageOf(usage),
+    }),
+  };
+}

@@ -1,0 +1,90 @@
+// The live keys in memory: what every request is checked against, without SQL.
+// Follows the database: keys made or revoked by this process at once, by another within a second.
+
+import type { Database } from './database.ts';
+import type { KeyRecord } from './key-record.ts';
+import { hashKey, prefixOf, sameHash } from './key-secret.ts';
+import type { KeyStore, StoredKey } from './key-store.ts';
+
+const LOOK_EVERY_MS = 1000;
+// Compared with where no key has the prefix, so that both ways do the same work. No key hashes to it.
+const NO_HASH = new Uint8Array(32);
+
+/** Told of failures that nobody awaits; the ring then goes on with the keys it has. */
+export type OnProblem = (error: unknown) => void;
+
+interface Version {
+  readonly data: number;
+  readonly changes: number;
+}
+
+export class KeyRing {
+  readonly #database: Database;
+  readonly #store: KeyStore;
+  readonly #onProblem: OnProblem;
+  #keys: ReadonlyMap<string, StoredKey> = new Map();
+  #seen: Version = { data: -1, changes: -1 };
+  #lookedMs = 0;
+
+  private constructor(database: Database, store: KeyStore, onProblem: OnProblem) {
+    this.#database = database;
+    this.#store = store;
+    this.#onProblem = onProblem;
+  }
+
+  static async open(database: Database, store: KeyStore, onProblem: OnProblem): Promise<KeyRing> {
+    const ring = new KeyRing(database, store, onProblem);
+    await ring.reload();
+    return ring;
+  }
+
+  /** Reads all keys and their limits again. */
+  async reload(): Promise<void> {
+    // Taken before the keys are read: a change in between is then seen as new.
+    const seen = this.#version();
+    const keys = await this.#store.liveKeys();
+    this.#keys = new Map(keys.map((key) => [key.record.prefix, key]));
+    this.#seen = seen;
+  }
+
+  /** The record of the live key that this is. */
+  async findByKey(key: string, nowMs: number): Promise<KeyRecord | undefined> {
+    await this.#look(nowMs);
+    const found = this.#match(key);
+    if (found !== undefined) return found;
+    // A key made a moment ago must work at once, so a miss always looks.
+    await this.#reloadIfChanged();
+    return this.#match(key);
+  }
+
+  /** Whether there is no live key. */
+  async isEmpty(nowMs: number): Promise<boolean> {
+    await this.#look(nowMs);
+    return this.#keys.size === 0;
+  }
+
+  #match(key: string): KeyRecord | undefined {
+    const candidate = this.#keys.get(prefixOf(key));
+    return sameHash(hashKey(key), candidate?.hash ?? NO_HASH) ? candidate?.record : undefined;
+  }
+
+  async #look(nowMs: number): Promise<void> {
+    const recent = Math.abs(nowMs - this.#lookedMs) < LOOK_EVERY_MS;
+    if (recent && this.#seen.changes === this.#store.changes) return;
+    this.#lookedMs = nowMs;
+    await this.#reloadIfChanged();
+  }
+
+  async #reloadIfChanged(): Promise<void> {
+    try {
+      const { data, changes } = this.#version();
+      if (data !== this.#seen.data || changes !== this.#seen.changes) await this.reload();
+    } catch (error) {
+      this.#onProblem(error);
+    }
+  }
+
+  #version(): Version {
+    return { data: this.#database.dataVersion(), changes: this.#store.changes };
+  }
+}

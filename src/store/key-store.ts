@@ -1,0 +1,162 @@
+// API keys in the database: made, listed, revoked. A key's secret is shown once and never stored.
+
+import type { Selectable } from 'kysely';
+import type { Database } from './database.ts';
+import { ANONYMOUS_KEY_ID, type KeyLimits, type KeyRecord, type Tier } from './key-record.ts';
+import { hashKey, makeKey, prefixOf, randomLetters } from './key-secret.ts';
+import type { ApiKeyTable } from './schema.ts';
+
+const ID_MARK = 'key_';
+const ID_LETTERS = 12;
+const NAME_LENGTH = 64;
+// Keeps the limiter's arithmetic within whole numbers.
+const LARGEST_RATE = 1_000_000_000;
+
+export interface NewKey {
+  readonly name: string;
+  readonly tier: Tier;
+  readonly admin?: boolean;
+  readonly limits: KeyLimits;
+}
+
+export type CreateKeyResult =
+  | { readonly ok: true; readonly key: string; readonly record: KeyRecord }
+  | { readonly ok: false; readonly problem: 'invalid' | 'name-taken'; readonly message: string };
+
+export interface StoredKey {
+  readonly record: KeyRecord;
+  readonly hash: Uint8Array;
+}
+
+export class KeyStore {
+  readonly #database: Database;
+  #changes = 0;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** How often this object has changed the keys; changes by others show in the database's data version. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** The key is in the result alone: it cannot be had again. */
+  async createKey(wish: NewKey, nowMs: number): Promise<CreateKeyResult> {
+    const message = faultOf(wish);
+    if (message !== undefined) return { ok: false, problem: 'invalid', message };
+    const key = makeKey();
+    const row = rowOf(wish, key, nowMs);
+    try {
+      await this.#database.tables.insertInto('api_key').values(row).execute();
+    } catch (error) {
+      if (!isNameTaken(error)) throw error;
+      const taken = `a key named '${wish.name}' exists; revoke it first or choose another name`;
+      return { ok: false, problem: 'name-taken', message: taken };
+    }
+    this.#committed();
+    return { ok: true, key, record: recordOf(row) };
+  }
+
+  /** Every key, oldest first, revoked ones too. */
+  async list(): Promise<KeyRecord[]> {
+    return (await this.#rows()).map(recordOf);
+  }
+
+  /** The keys that open the door, with the hashes to compare. */
+  async liveKeys(): Promise<StoredKey[]> {
+    const rows = await this.#rows();
+    return rows
+      .filter(({ revoked_ms }) => revoked_ms === null)
+      .map((row) => ({ record: recordOf(row), hash: Buffer.from(row.hash, 'hex') }));
+  }
+
+  /** The record as revoked, or undefined where no live key has that name or id. Its usage stays. */
+  async revoke(nameOrId: string, nowMs: number): Promise<KeyRecord | undefined> {
+    const row = await this.#database.tables
+      .updateTable('api_key')
+      .set({ revoked_ms: nowMs })
+      .where((where) => where.or([where('name', '=', nameOrId), where('id', '=', nameOrId)]))
+      .where('revoked_ms', 'is', null)
+      .returningAll()
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    this.#committed();
+    return recordOf(row);
+  }
+
+  #rows(): Promise<Selectable<ApiKeyTable>[]> {
+    return this.#database.tables
+      .selectFrom('api_key')
+      .selectAll()
+      .orderBy('created_ms')
+      .orderBy('id')
+      .execute();
+  }
+
+  #committed(): void {
+    this.#changes++;
+    this.#database.sync();
+  }
+}
+
+function faultOf({ name, limits }: NewKey): string | undefined {
+  if (name.trim() !== name || name === '' || name.length > NAME_LENGTH || /\p{C}/u.test(name)) {
+    return `a key's name has 1 to ${NAME_LENGTH} printable characters and no space at its ends`;
+  }
+  if (name.startsWith(ID_MARK) || name === ANONYMOUS_KEY_ID) {
+    return `a key's name is not '${ANONYMOUS_KEY_ID}' and does not start with '${ID_MARK}'`;
+  }
+  for (const [limit, value] of Object.entries(limits)) {
+    const largest = limit === 'dailyTokens' ? Number.MAX_SAFE_INTEGER : LARGEST_RATE;
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1 && value <= largest)) {
+      return `${limit} is a whole number from 1 to ${largest}, not ${value}; leave it out for no limit`;
+    }
+  }
+  return undefined;
+}
+
+function rowOf({ name, tier, admin = false, limits }: NewKey, key: string, nowMs: number): ApiKeyTable {
+  return {
+    id: ID_MARK + randomLetters(ID_LETTERS),
+    name,
+    prefix: prefixOf(key),
+    hash: hashKey(key).toString('hex'),
+    tier,
+    admin: admin ? 1 : 0,
+    requests_per_minute: limits.requestsPerMinute ?? null,
+    tokens_per_minute: limits.tokensPerMinute ?? null,
+    max_concurrent: limits.maxConcurrent ?? null,
+    daily_tokens: limits.dailyTokens ?? null,
+    created_ms: nowMs,
+    revoked_ms: null,
+  };
+}
+
+function recordOf(row: ApiKeyTable): KeyRecord {
+  return {
+    id: row.id,
+    name: row.name,
+    prefix: row.prefix,
+    // The schema admits no other.
+    tier: row.tier as Tier,
+    admin: row.admin === 1,
+    limits: {
+      requestsPerMinute: row.requests_per_minute ?? undefined,
+      tokensPerMinute: row.tokens_per_minute ?? undefined,
+      maxConcurrent: row.max_concurrent ?? undefined,
+      dailyTokens: row.daily_tokens ?? undefined,
+    },
+    createdMs: row.created_ms,
+    ...(row.revoked_ms === null ? {} : { revokedMs: row.revoked_ms }),
+  };
+}
+
+function isNameTaken(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    error.code === 'SQLITE_CONSTRAINT_UNIQUE' &&
+    error.message.includes('api_key.name')
+  );
+}

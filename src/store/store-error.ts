@@ -1,0 +1,13 @@
+// The one error the store gives: what is wrong with the database and what to do.
+
+export type StoreFault = 'damaged' | 'foreign' | 'newer' | 'busy' | 'unreachable';
+
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  readonly fault: StoreFault;
+
+  constructor(fault: StoreFault, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.fault = fault;
+  }
+}

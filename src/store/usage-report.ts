@@ -1,0 +1,56 @@
+// Usage as it was written: who used how much on which day.
+
+import type { Database } from './database.ts';
+import type { KeyUsageTable } from './schema.ts';
+
+export interface UsageCounts {
+  readonly requests: number;
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+  readonly errors: number;
+}
+
+export interface UsageRow extends UsageCounts {
+  readonly keyId: string;
+  readonly day: string;
+}
+
+export interface UsageQuery {
+  readonly keyIds?: readonly string[];
+  /** Inclusive, as in `2026-01-31`. */
+  readonly fromDay?: string;
+  readonly toDay?: string;
+}
+
+/** By day, then key. */
+export async function reportUsage(database: Database, query: UsageQuery): Promise<UsageRow[]> {
+  let select = database.tables.selectFrom('key_usage').selectAll();
+  if (query.keyIds !== undefined) select = select.where('key_id', 'in', query.keyIds);
+  if (query.fromDay !== undefined) select = select.where('day', '>=', query.fromDay);
+  if (query.toDay !== undefined) select = select.where('day', '<=', query.toDay);
+  return (await select.orderBy('day').orderBy('key_id').execute()).map(rowFromTable);
+}
+
+export function sumUsage(rows: readonly UsageCounts[]): UsageCounts {
+  const total = (count: (row: UsageCounts) => number) => rows.reduce((sum, row) => sum + count(row), 0);
+  return {
+    requests: total((row) => row.requests),
+    promptTokens: total((row) => row.promptTokens),
+    cachedTokens: total((row) => row.cachedTokens),
+    completionTokens: total((row) => row.completionTokens),
+    errors: total((row) => row.errors),
+  };
+}
+
+function rowFromTable(row: KeyUsageTable): UsageRow {
+  return {
+    keyId: row.key_id,
+    day: row.day,
+    requests: row.requests,
+    promptTokens: row.prompt_tokens,
+    cachedTokens: row.cached_tokens,
+    completionTokens: row.completion_tokens,
+    errors: row.errors,
+  };
+}

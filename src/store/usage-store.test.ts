@@ -1,0 +1,159 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Database, IN_MEMORY, openDatabase } from './database.ts';
+import { utcDay } from './usage-day.ts';
+import { reportUsage } from './usage-report.ts';
+import { type RequestUsage, UsageStore } from './usage-store.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const MIDNIGHT_MS = Date.UTC(2026, 1, 1);
+const one: RequestUsage = { promptTokens: 10, cachedTokens: 4, completionTokens: 3, failed: false };
+let database: Database;
+let usage: UsageStore;
+const onProblem = vi.fn();
+
+beforeEach(async () => {
+  database = await openDatabase(IN_MEMORY);
+  usage = new UsageStore(database, onProblem);
+  onProblem.mockReset();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  database.close();
+});
+
+describe('utcDay', () => {
+  it('turns at midnight in UTC, wherever the machine is', () => {
+    expect(utcDay(MIDNIGHT_MS - 1)).toBe('2026-01-31');
+    expect(utcDay(MIDNIGHT_MS)).toBe('2026-02-01');
+    expect(utcDay(MIDNIGHT_MS + DAY_MS - 1)).toBe('2026-02-01');
+  });
+});
+
+describe('record', () => {
+  it('counts by key and by the day the request ended', async () => {
+    usage.record('a', one, MIDNIGHT_MS - 1);
+    usage.record('a', { ...one, failed: true }, MIDNIGHT_MS);
+    usage.record('a', one, MIDNIGHT_MS + 5);
+    usage.record('b', one, MIDNIGHT_MS);
+    const single = { requests: 1, promptTokens: 10, cachedTokens: 4, completionTokens: 3, errors: 0 };
+    expect(await usage.report({})).toEqual([
+      { keyId: 'a', day: '2026-01-31', ...single },
+      {
+        keyId: 'a',
+        day: '2026-02-01',
+        requests: 2,
+        promptTokens: 20,
+        cachedTokens: 8,
+        completionTokens: 6,
+        errors: 1,
+      },
+      { keyId: 'b', day: '2026-02-01', ...single },
+    ]);
+  });
+
+  it('writes nothing at once, and all of it in one statement within a second', async () => {
+    vi.useFakeTimers();
+    const insert = vi.spyOn(database.tables, 'insertInto');
+    for (let count = 0; count < 500; count++) usage.record(`key ${count % 50}`, one, MIDNIGHT_MS);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(insert).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(insert).toHaveBeenCalledTimes(1);
+    vi.useRealTimers();
+    await usage.flush();
+    const rows = await reportUsage(database, {});
+    expect(rows.map(({ requests }) => requests)).toEqual(Array(50).fill(10));
+    expect(insert).toHaveBeenCalledTimes(1);
+  });
+
+  it('loses and doubles nothing, however recording, flushing and failures mix', async () => {
+    const action = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.record({ key: fc.constantFrom('a', 'b', 'c'), tokens: fc.nat(1000), day: fc.nat(2) }),
+      },
+      { weight: 2, arbitrary: fc.constant('flush' as const) },
+      { weight: 1, arbitrary: fc.constant('fail' as const) },
+    );
+    let run = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(action, { maxLength: 40 }), async (actions) => {
+        run++;
+        const expected = new Map<string, number>();
+        for (const step of actions) {
+          if (step === 'flush') void usage.flush();
+          else if (step === 'fail') {
+            await usage.flush();
+            usage.record(`${run} a`, one, MIDNIGHT_MS);
+            expected.set(`${run} a 2026-02-01`, (expected.get(`${run} a 2026-02-01`) ?? 0) + 10);
+            vi.spyOn(database.tables, 'insertInto').mockImplementationOnce(() => {
+              throw new Error('locked');
+            });
+            await expect(usage.flush()).rejects.toThrow('locked');
+          } else {
+            const timeMs = MIDNIGHT_MS + step.day * DAY_MS;
+            const slot = `${run} ${step.key} ${utcDay(timeMs)}`;
+            expected.set(slot, (expected.get(slot) ?? 0) + step.tokens);
+            usage.record(`${run} ${step.key}`, { ...one, promptTokens: step.tokens }, timeMs);
+          }
+        }
+        const rows = await usage.report({ keyIds: ['a', 'b', 'c'].map((key) => `${run} ${key}`) });
+        expect(new Map(rows.map((row) => [`${row.keyId} ${row.day}`, row.promptTokens]))).toEqual(expected);
+      }),
+      { numRuns: 60 },
+    );
+    await usage.close();
+  });
+
+  it('tries again by itself after a write that failed, and says so', async () => {
+    vi.useFakeTimers();
+    usage.record('a', one, MIDNIGHT_MS);
+    vi.spyOn(database.tables, 'insertInto').mockImplementationOnce(() => {
+      throw new Error('locked');
+    });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(onProblem).toHaveBeenCalledWith(new Error('locked'));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(await reportUsage(database, {})).toMatchObject([{ keyId: 'a', requests: 1 }]);
+  });
+
+  it('writes more keys than one statement takes', async () => {
+    for (let key = 0; key < 5001; key++) usage.record(`key ${key}`, one, MIDNIGHT_MS);
+    await usage.flush();
+    expect(await reportUsage(database, {})).toHaveLength(5001);
+  });
+});
+
+describe('report', () => {
+  it('keeps to the keys and days asked for, both ends included', async () => {
+    for (const key of ['a', 'b']) {
+      for (let day = 0; day < 4; day++) usage.record(key, one, MIDNIGHT_MS + day * DAY_MS);
+    }
+    const rows = await usage.report({ keyIds: ['b'], fromDay: '2026-02-02', toDay: '2026-02-03' });
+    expect(rows.map(({ keyId, day }) => `${keyId} ${day}`)).toEqual(['b 2026-02-02', 'b 2026-02-03']);
+    expect(await usage.report({ keyIds: [] })).toEqual([]);
+  });
+});
+
+describe('across restarts', () => {
+  it('adds to what the day had, and gives the tokens that daily limits start from', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chairlift-usage-'));
+    for (let start = 1; start <= 3; start++) {
+      const file = await openDatabase(join(folder, 'a.db'));
+      const counted = new UsageStore(file, onProblem);
+      counted.record('a', one, MIDNIGHT_MS + start);
+      counted.record('a', one, MIDNIGHT_MS - start);
+      expect(await counted.tokensOfDay(MIDNIGHT_MS)).toEqual(new Map([['a', 13 * start]]));
+      expect(await counted.tokensOfDay(MIDNIGHT_MS + DAY_MS)).toEqual(new Map());
+      await counted.close();
+      file.close();
+    }
+    rmSync(folder, { recursive: true });
+  });
+});

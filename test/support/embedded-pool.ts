@@ -1,0 +1,82 @@
+// A small pool for tests of the server: the embedded model on an engine in this process, always loaded.
+
+import { chooseBackend } from '../../src/compute/choose-backend.ts';
+import type { EngineOptions } from '../../src/engine/engine.ts';
+import { LocalEngine } from '../../src/engine/local-engine.ts';
+import { openLocalModel } from '../../src/pool/local-model.ts';
+import type { AcquireResult, ModelEntry, ModelPool } from '../../src/pool/model-pool.ts';
+import type { ServedModel } from '../../src/pool/served-model.ts';
+import { embeddedModelPath } from './embedded-model.ts';
+
+export interface EmbeddedPool extends ModelPool {
+  readonly engine: LocalEngine;
+  readonly model: ServedModel;
+  /** Leases not given back. */
+  readonly leases: number;
+}
+
+export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockCount' | 'maxBatchSize'>> {
+  /** Awaited before each lease: a model that takes time to load. */
+  readonly loading?: () => Promise<void>;
+}
+
+/** Serves `demo`, alias `default`, and `plain`, the same without a chat template. */
+export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<EmbeddedPool> {
+  const { blockCount = 512, maxBatchSize } = options;
+  const local = openLocalModel(embeddedModelPath);
+  const { spec, tokenizer, template } = local;
+  const backend = await chooseBackend(undefined).create(spec, local.files.weights, { blockCount });
+  local.close();
+  const engine = new LocalEngine(backend, {
+    blockCount,
+    budget: { kind: 'fixed', maxStepTokens: 256 },
+    vocabSize: spec.vocabSize,
+    contextLength: spec.contextLength,
+    endIds: [...tokenizer.eosIds],
+    ...(maxBatchSize === undefined ? {} : { maxBatchSize }),
+  });
+  const model = {
+    name: 'demo',
+    path: embeddedModelPath,
+    spec,
+    tokenizer,
+    template,
+    engine,
+    blockCount,
+    direct: false,
+  };
+  const plain = { ...model, name: 'plain', template: undefined };
+  let leases = 0;
+  const entryOf = ({ name, path }: ServedModel): ModelEntry => ({
+    name,
+    aliases: name === 'demo' ? ['default'] : [],
+    path,
+    state: 'loaded',
+    pinned: false,
+    createdSeconds: 1_700_000_000,
+    busy: leases,
+  });
+  const acquire = async (name: string | undefined): Promise<AcquireResult> => {
+    await options.loading?.();
+    leases++;
+    let held = true;
+    const release = () => {
+      if (held) leases--;
+      held = false;
+    };
+    return { ok: true, lease: { model: name === 'plain' ? plain : model, release } };
+  };
+  return {
+    engine,
+    model,
+    get leases() {
+      return leases;
+    },
+    list: () => [entryOf(model), entryOf(plain)],
+    loaded: () => [model],
+    acquire,
+    load: acquire,
+    unload: async () => leases === 0,
+    close: () => engine.close(),
+  };
+}

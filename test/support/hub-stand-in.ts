@@ -1,0 +1,142 @@
+// A small hub on this machine that answers as the Hugging Face hub does: lists in pages, addresses that redirect
+// to another host, ranges, refusals. It can be told to fail in the ways networks do.
+
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface StandInFile {
+  readonly bytes: Uint8Array;
+  /** Large files have a SHA-256 in the list, small ones Git's own. */
+  readonly lfs?: boolean;
+  /** Says another checksum than the content has. */
+  readonly lies?: boolean;
+}
+
+export interface Faults {
+  /** How many bytes each next answer brings before its connection is cut. */
+  cutAfter?: number[];
+  /** Statuses of the next requests for content. */
+  statuses?: number[];
+  noRanges?: boolean;
+  /** Every list and file needs this token. */
+  token?: string;
+  gated?: 401 | 403;
+  /** After so many bytes nothing comes any more, on a connection that stays open. */
+  hangAfter?: number;
+}
+
+export interface ContentRequest {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+export interface HubStandIn {
+  readonly url: string;
+  readonly faults: Faults;
+  /** What the host behind the redirects was asked. */
+  readonly contentRequests: ContentRequest[];
+  close(): Promise<void>;
+}
+
+type Files = Readonly<Record<string, StandInFile>>;
+
+const PAGE = 3;
+
+export async function startHub(repositories: Readonly<Record<string, Files>>): Promise<HubStandIn> {
+  const faults: Faults = {};
+  const contentRequests: ContentRequest[] = [];
+  const contentHost = createServer((request, response) => {
+    const path = decodeURIComponent(request.url ?? '').slice(1);
+    contentRequests.push({ path, headers: request.headers });
+    const [owner, repo, ...rest] = path.split('/');
+    const file = repositories[`${owner}/${repo}`]?.[rest.join('/')];
+    sendContent(response, file as StandInFile, request.headers.range, faults);
+  });
+  const contentUrl = await listen(contentHost);
+  const hub = createServer((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://hub');
+    const list = /^\/api\/models\/([^/]+\/[^/]+)\/tree\/main$/.exec(pathname);
+    const content = /^\/([^/]+\/[^/]+)\/resolve\/main\/(.+)$/.exec(pathname);
+    const files = repositories[decodeURIComponent(list?.[1] ?? content?.[1] ?? '')];
+    const refused = faults.token !== undefined && request.headers.authorization !== `Bearer ${faults.token}`;
+    if (refused || files === undefined) return refuse(response, refused ? 401 : 404);
+    if (list) return sendList(response, files, Number(searchParams.get('cursor') ?? 0), url + pathname);
+    if (faults.gated !== undefined) return refuse(response, faults.gated);
+    if (files[decodeURIComponent(content?.[2] ?? '')] === undefined) return refuse(response, 404);
+    response.writeHead(302, { location: `${contentUrl}/${content?.[1]}/${content?.[2]}` }).end();
+  });
+  const url = await listen(hub);
+  const close = async () => {
+    await Promise.all([hub, contentHost].map(stop));
+  };
+  return { url, faults, contentRequests, close };
+}
+
+function sendList(response: ServerResponse, files: Files, cursor: number, address: string): void {
+  const entries = Object.entries(files).map(([path, file]) => entryOf(path, file));
+  const next = cursor + PAGE;
+  response.writeHead(200, {
+    'content-type': 'application/json',
+    ...(next < entries.length ? { link: `<${address}?cursor=${next}>; rel="next"` } : {}),
+  });
+  response.end(JSON.stringify(entries.slice(cursor, next)));
+}
+
+function entryOf(path: string, { bytes, lfs = false, lies = false }: StandInFile): object {
+  const content = lies ? Buffer.from('other') : bytes;
+  const sha256 = createHash('sha256').update(content).digest('hex');
+  const git = createHash('sha1').update(`blob ${bytes.length}\0`).update(content).digest('hex');
+  return lfs
+    ? {
+        type: 'file',
+        path,
+        size: bytes.length,
+        oid: 'pointer',
+        lfs: { oid: sha256, size: bytes.length, pointerSize: 134 },
+      }
+    : { type: 'file', path, size: bytes.length, oid: git };
+}
+
+function sendContent(
+  response: ServerResponse,
+  { bytes }: StandInFile,
+  range: string | undefined,
+  faults: Faults,
+): void {
+  const status = faults.statuses?.shift();
+  if (status !== undefined) return refuse(response, status);
+  const asked = faults.noRanges ? undefined : /^bytes=(\d+)-$/.exec(range ?? '')?.[1];
+  const start = Number(asked ?? 0);
+  if (start >= bytes.length && bytes.length > 0) return refuse(response, 416);
+  const rest = bytes.subarray(start);
+  const ranged = { 'content-range': `bytes ${start}-${bytes.length - 1}/${bytes.length}` };
+  response.writeHead(asked === undefined ? 200 : 206, {
+    'content-length': rest.length,
+    etag: '"made"',
+    ...(asked === undefined ? {} : ranged),
+  });
+  const cut = faults.cutAfter?.shift();
+  if (cut !== undefined) response.write(rest.subarray(0, cut), () => response.destroy());
+  else if (faults.hangAfter !== undefined) response.write(rest.subarray(0, faults.hangAfter));
+  else response.end(rest);
+}
+
+function refuse(response: ServerResponse, status: number): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end('{"error":"refused"}');
+}
+
+function listen(server: Server): Promise<string> {
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () =>
+      resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+    );
+  });
+}
+
+function stop(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
