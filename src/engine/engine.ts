@@ -351,7 +351,7 @@ export class Engine {
   }
 
   #enqueue(request: EngineRequest, start: ResumedChoice): Choice | RequestError {
-    const { prompt, parameters, priority, enqueuedMs, tenant } = request;
+    const { prompt, parameters, priority, enqueuedMs, tenant, account = '' } = request;
     const tokens = new Int32Array(prompt.length + start.tokens.length);
     tokens.set(prompt);
     tokens.set(start.tokens, prompt.length);
@@ -363,6 +363,7 @@ export class Engine {
       priority,
       enqueuedMs,
       salt: tenant,
+      account,
     });
     const result = this.#scheduler.add(sequence);
     if (!result.accepted) return { code: 'never-fits', message: result.reason };

@@ -13,6 +13,8 @@ export interface EngineRequest {
   readonly priority: Priority;
   /** Requests share cached prefixes only with those of the same tenant. */
   readonly tenant: string;
+  /** Whose request it is: within a tier, accounts are served in turn. Default: one account for all. */
+  readonly account?: string;
   /** When the request first came, in milliseconds since 1970: it keeps its age for life. */
   readonly enqueuedMs: number;
   /** Allowed tokens at every draw: bit `id % 32` of word `id / 32`. */

@@ -26,6 +26,8 @@ export interface SequenceOptions {
   readonly enqueuedMs: number;
   /** Sequences share cached blocks only with those of the same salt. */
   readonly salt?: string;
+  /** Whose it is: the accounts of a tier are served in turn. */
+  readonly account?: string;
 }
 
 export class Sequence implements BlockHolder {
@@ -35,6 +37,7 @@ export class Sequence implements BlockHolder {
   readonly priority: Priority;
   readonly enqueuedMs: number;
   readonly salt: string;
+  readonly account: string;
   /** Smaller is more urgent. All waiting sequences age alike, so the order never changes. */
   readonly key: number;
   /** Physical blocks: position p lives in row `p % 32` of block `blocks[p / 32]`. */
@@ -50,8 +53,6 @@ export class Sequence implements BlockHolder {
   rank: number;
   /** Order of submission: decides between equal keys. */
   arrival = 0;
-  /** Place in the waiting queue's heap. */
-  queueIndex = 0;
 
   #storage: Int32Array;
   #length: number;
@@ -65,6 +66,7 @@ export class Sequence implements BlockHolder {
     this.priority = options.priority;
     this.enqueuedMs = options.enqueuedMs;
     this.salt = options.salt ?? '';
+    this.account = options.account ?? '';
     this.key = this.priority + (AGING_PER_SECOND * this.enqueuedMs) / 1000;
     this.rank = this.key;
     if (!Number.isFinite(this.key)) {

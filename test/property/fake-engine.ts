@@ -17,6 +17,7 @@ export interface Request {
   readonly newTokens: number;
   readonly priority?: Priority;
   readonly salt?: string;
+  readonly account?: string;
   readonly choices?: number;
   /** Goes on to the last of its new tokens whatever is sampled. */
   readonly ignoreStop?: boolean;
@@ -58,6 +59,7 @@ export class FakeEngine {
       priority: request.priority ?? 1,
       enqueuedMs: this.nowMs,
       ...(request.salt === undefined ? {} : { salt: request.salt }),
+      ...(request.account === undefined ? {} : { account: request.account }),
     });
     const result = this.scheduler.add(sequence);
     if (!result.accepted) throw new Error(result.reason);

@@ -12,6 +12,13 @@ export function checkIntegrity(scheduler: Scheduler): void {
     invariant(!seen.has(sequence), `${sequence.id} runs once`);
     seen.add(sequence);
     checkRunning(sequence);
+    const beside = scheduler.running.filter(
+      ({ priority, account }) => priority === sequence.priority && account === sequence.account,
+    );
+    invariant(
+      scheduler.runningBeside(sequence) === beside.length,
+      `the running ones of ${sequence.id}'s account are counted`,
+    );
   }
   for (const sequence of scheduler.waiting()) {
     invariant(!seen.has(sequence), `${sequence.id} either runs or waits, once`);

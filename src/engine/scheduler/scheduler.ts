@@ -75,6 +75,11 @@ export class Scheduler {
     for (const { sequence } of this.#deferrals) yield sequence;
   }
 
+  /** Running sequences of the same account and tier, as the waiting queue counts them. */
+  runningBeside(sequence: Sequence): number {
+    return this.#queue.runningBeside(sequence);
+  }
+
   /** Those among the waiting that wait for a prefix which a running one computes. */
   deferred(): Iterable<Deferral> {
     return this.#deferrals;
@@ -105,8 +110,8 @@ export class Scheduler {
     const tokens = new Int32Array(parent.computed + 1);
     tokens.set(parent.storage.subarray(0, parent.computed));
     tokens[parent.computed] = token;
-    const { promptLength, maxTokens, priority, enqueuedMs, salt } = parent;
-    const child = new Sequence({ id, tokens, promptLength, maxTokens, priority, enqueuedMs, salt });
+    const { promptLength, maxTokens, priority, enqueuedMs, salt, account } = parent;
+    const child = new Sequence({ id, tokens, promptLength, maxTokens, priority, enqueuedMs, salt, account });
     if (this.#running.length >= this.#limit) {
       this.#enqueue(child);
       return child;
@@ -115,6 +120,7 @@ export class Scheduler {
     child.state = 'running';
     this.tables.share(parent, child);
     this.#running.push(child);
+    this.#queue.started(child);
     return child;
   }
 
@@ -195,6 +201,7 @@ export class Scheduler {
   /** Takes a sequence off the batch; who waited for its blocks looks again. */
   #stop(sequence: Sequence): void {
     this.#running.splice(this.#running.lastIndexOf(sequence), 1);
+    this.#queue.stopped(sequence);
     this.tables.release(sequence);
     for (const waiter of this.#deferrals.takeAll(sequence)) this.#queue.push(waiter);
   }
@@ -250,7 +257,7 @@ export class Scheduler {
   }
 
   /**
-   * Admits in strict order: nothing overtakes the first that does not fit, or large requests would wait for
+   * Admits in the queue's order: nothing overtakes the first that does not fit, or large requests would wait for
    * ever. Those that wait for a prefix which is being computed step aside.
    */
   #admit(draft: StepDraft): void {
@@ -290,6 +297,7 @@ export class Scheduler {
     this.#counters.admissions += 1;
     sequence.state = 'running';
     this.#running.push(sequence);
+    this.#queue.started(sequence);
   }
 
   /** Gives tokens that found no taker to the first who can use them, as far as free blocks go. */

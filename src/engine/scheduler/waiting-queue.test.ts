@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { compareKeys, type Priority, Sequence } from '../sequence.ts';
 import { WaitingQueue } from './waiting-queue.ts';
 
-function sequence(arrival: number, priority: Priority, enqueuedMs: number): Sequence {
+function sequence(arrival: number, priority: Priority, enqueuedMs: number, account = ''): Sequence {
   const tokens = Int32Array.of(1);
-  const each = new Sequence({ id: `s${arrival}`, tokens, maxTokens: 9, priority, enqueuedMs });
+  const each = new Sequence({ id: `s${arrival}`, tokens, maxTokens: 9, priority, enqueuedMs, account });
   each.arrival = arrival;
   return each;
 }
@@ -46,5 +46,50 @@ describe('WaitingQueue', () => {
     expect(() => queue.remove(b)).toThrow('not in the queue');
     queue.remove(a);
     expect(queue.has(a)).toBe(false);
+  });
+
+  it('serves the accounts of a tier in turn: a flood never shuts another account out', () => {
+    const queue = new WaitingQueue();
+    const flood = Array.from({ length: 50 }, (_, i) => sequence(i, 1, 0, 'flood'));
+    for (const each of flood) queue.push(each);
+    const start = (each: Sequence) => {
+      queue.remove(each);
+      queue.started(each);
+    };
+    for (let running = 0; running < 4; running++) start(queue.peek() as Sequence);
+    const other = Array.from({ length: 3 }, (_, i) => sequence(100 + i, 1, 5000, 'other'));
+    for (const each of other) queue.push(each);
+    const order: string[] = [];
+    // One of the flood ends, one waiting starts, again and again.
+    for (const ended of flood.slice(0, 6)) {
+      queue.stopped(ended);
+      const next = queue.peek() as Sequence;
+      order.push(next.account);
+      start(next);
+    }
+    // Two each: from then on whoever has fewer.
+    expect(order).toEqual(['other', 'other', 'flood', 'flood', 'flood', 'flood']);
+  });
+
+  it('keeps the order between tiers, whatever the accounts run', () => {
+    const queue = new WaitingQueue();
+    const busy = sequence(0, 0, 0, 'busy');
+    queue.push(busy);
+    queue.started(sequence(1, 0, 0, 'busy'));
+    queue.push(sequence(2, 1, 0, 'idle'));
+    expect(queue.peek()).toBe(busy);
+  });
+
+  it('lets nobody be overtaken by one more than 20 s younger', () => {
+    const queue = new WaitingQueue();
+    const old = sequence(0, 1, 0, 'busy');
+    queue.push(old);
+    queue.started(sequence(1, 1, 0, 'busy'));
+    const young = sequence(2, 1, 19_000, 'idle');
+    queue.push(young);
+    expect(queue.peek()).toBe(young);
+    queue.remove(young);
+    queue.push(sequence(3, 1, 21_000, 'idle'));
+    expect(queue.peek()).toBe(old);
   });
 });
