@@ -12,6 +12,16 @@ using namespace chairlift;
 // A group's 32 inputs as eight Codes of 16 columns x 4 inputs.
 constexpr int codesPerGroup = groupInputs / 4;
 
+// How far ahead of their use codes are asked for. The panels of a matrix lie one behind the other, so this also
+// warms the next panel's start.
+constexpr int prefetchBytes = 4096;
+
+template <Encoding encoding>
+inline void prefetchGroup(const uint8_t* from) {
+  constexpr int bytes = encoding == Encoding::Byte ? 512 : 256;
+  for (int line = 0; line < bytes; line += 64) __builtin_prefetch(from + prefetchBytes + line);
+}
+
 template <Encoding encoding>
 inline const uint8_t* loadGroup(const uint8_t* from, Codes (&codes)[codesPerGroup]) {
   if constexpr (encoding == Encoding::Byte) {
@@ -50,6 +60,7 @@ inline void multiplyCodes(const PackedMatrix& matrix, const uint8_t* panel, cons
 
   for (int g = 0; g < groups; g++) {
     Codes codes[codesPerGroup];
+    prefetchGroup<encoding>(codesAt);
     codesAt = loadGroup<encoding>(codesAt, codes);
     for (int part = 0; part < parts; part++) {
       const size_t scaleGroup = size_t(g) * parts + size_t(part);

@@ -1,0 +1,72 @@
+// Sizes of well-known models, for benchmarks without their weights.
+
+export interface DummyShape {
+  readonly architecture: 'llama' | 'qwen2';
+  readonly layers: number;
+  readonly hidden: number;
+  readonly ffn: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+  readonly vocab: number;
+  readonly context: number;
+  readonly ropeBase: number;
+  readonly tied: boolean;
+}
+
+export const dummyShapes = {
+  'llama-3.2-1b': {
+    architecture: 'llama',
+    layers: 16,
+    hidden: 2048,
+    ffn: 8192,
+    heads: 32,
+    kvHeads: 8,
+    headSize: 64,
+    vocab: 128256,
+    context: 131072,
+    ropeBase: 500000,
+    tied: true,
+  },
+  'llama-3.1-8b': {
+    architecture: 'llama',
+    layers: 32,
+    hidden: 4096,
+    ffn: 14336,
+    heads: 32,
+    kvHeads: 8,
+    headSize: 128,
+    vocab: 128256,
+    context: 131072,
+    ropeBase: 500000,
+    tied: false,
+  },
+  'qwen2.5-0.5b': {
+    architecture: 'qwen2',
+    layers: 24,
+    hidden: 896,
+    ffn: 4864,
+    heads: 14,
+    kvHeads: 2,
+    headSize: 64,
+    vocab: 151936,
+    context: 32768,
+    ropeBase: 1000000,
+    tied: true,
+  },
+  'smollm2-135m': {
+    architecture: 'llama',
+    layers: 30,
+    hidden: 576,
+    ffn: 1536,
+    heads: 9,
+    kvHeads: 3,
+    headSize: 64,
+    vocab: 49152,
+    context: 8192,
+    ropeBase: 100000,
+    tied: true,
+  },
+} as const satisfies Record<string, DummyShape>;
+
+export type DummyShapeName = keyof typeof dummyShapes;
