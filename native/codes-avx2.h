@@ -17,7 +17,7 @@ struct Codes {
 
 struct Sums {
   __m256i low, high;
-  static Sums set(int32_t value) { return {_mm256_set1_epi32(value), _mm256_set1_epi32(value)}; }
+  static Sums zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 };
 
 inline Codes loadBytes(const uint8_t* from) {

@@ -16,7 +16,7 @@ struct Codes {
 
 struct Sums {
   __m512i lanes;
-  static Sums set(int32_t value) { return {_mm512_set1_epi32(value)}; }
+  static Sums zero() { return {_mm512_setzero_si512()}; }
 };
 
 inline Codes loadBytes(const uint8_t* from) { return {_mm512_loadu_si512(from)}; }

@@ -14,11 +14,7 @@ struct Codes {
 
 struct Sums {
   int32_t lane[16];
-  static Sums set(int32_t value) {
-    Sums s;
-    for (int32_t& lane : s.lane) lane = value;
-    return s;
-  }
+  static Sums zero() { return {}; }
 };
 
 inline Codes loadBytes(const uint8_t* from) {

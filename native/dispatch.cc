@@ -4,6 +4,12 @@
 
 #include <cstring>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace chairlift {
 
 namespace {
@@ -21,6 +27,19 @@ bool hasAvx512() {
 }
 #endif
 
+#if defined(__x86_64__) && defined(__linux__)
+/** Tiles need the chip and, once per process, the system's leave. */
+bool hasAmx() {
+  unsigned a, b, c, d;
+  if (!hasAvx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  constexpr unsigned tile = 1u << 24, int8 = 1u << 25;
+  if ((d & tile) == 0 || (d & int8) == 0) return false;
+  constexpr long requestPermission = 0x1023, tileData = 18;
+  static const bool granted = syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+  return granted;
+}
+#endif
+
 struct Candidate {
   const KernelTable* table;
   bool (*runsHere)();
@@ -32,6 +51,9 @@ const Candidate candidates[] = {
 #if defined(__x86_64__)
     {&avx2Kernels, hasAvx2},
     {&avx512Kernels, hasAvx512},
+#if defined(__linux__)
+    {&amxKernels, hasAmx},
+#endif
 #endif
 };
 

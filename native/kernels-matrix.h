@@ -44,6 +44,24 @@ inline Vec loadScales(const uint8_t* from, bool half, size_t group) {
               : Vec::load((const float*)from + group * panelColumns);
 }
 
+/**
+ * Adds one scale group to a row's total: scale * (dot + factor * sum) and, where there is one, minimum * sum.
+ * `factor` turns the dot product of codes into that of `code - zero`. Dot, sum and their combination are integers
+ * below 2^24, so the float arithmetic up to the scale is exact, in whatever form an ISA holds the codes.
+ */
+inline Vec addGroup(Vec total, Vec dot, Vec factor, float sum, Vec weightScale, float inputScale) {
+  return fma(fma(factor, Vec::set(sum), dot), weightScale * Vec::set(inputScale), total);
+}
+
+inline Vec addMinimum(Vec total, Vec minimum, float sum, float inputScale) {
+  return fma(minimum, Vec::set(inputScale * sum), total);
+}
+
+template <int scaleInputs>
+inline float groupSum(const float* halves, int part) {
+  return scaleInputs == groupInputs ? halves[0] + halves[1] : halves[part];
+}
+
 /** Accumulates `rows` rows against one panel of a quantized matrix. */
 template <Encoding encoding, int scaleInputs, int rows>
 inline void multiplyCodes(const PackedMatrix& matrix, const uint8_t* panel, const Activations& x, int firstRow,
@@ -51,11 +69,11 @@ inline void multiplyCodes(const PackedMatrix& matrix, const uint8_t* panel, cons
   constexpr int parts = groupInputs / scaleInputs;
   constexpr int codesPerPart = codesPerGroup / parts;
   const int groups = matrix.inputs / groupInputs;
-  const int32_t sumFactor = codeSumFactor(encoding, matrix.zero);
+  const Vec factor = Vec::set(float(codeSumFactor(encoding, matrix.zero)));
   const size_t scaleStride = x.codeStride / groupInputs, sumStride = x.codeStride / 16;
   const int8_t* inputs = x.codes + size_t(firstRow) * x.codeStride;
   const float* scales = x.scales + size_t(firstRow) * scaleStride;
-  const int32_t* sums = x.sums + size_t(firstRow) * sumStride;
+  const float* sums = x.sums + size_t(firstRow) * sumStride;
   const uint8_t* codesAt = panel;
 
   for (int g = 0; g < groups; g++) {
@@ -63,30 +81,24 @@ inline void multiplyCodes(const PackedMatrix& matrix, const uint8_t* panel, cons
     prefetchGroup<encoding>(codesAt);
     codesAt = loadGroup<encoding>(codesAt, codes);
     for (int part = 0; part < parts; part++) {
-      const size_t scaleGroup = size_t(g) * parts + size_t(part);
-      int32_t inputSum[rows];
       Sums dots[rows];
-      for (int r = 0; r < rows; r++) {
-        const int32_t* rowSums = sums + size_t(r) * sumStride + 2 * size_t(g);
-        inputSum[r] = parts == 1 ? rowSums[0] + rowSums[1] : rowSums[part];
-        dots[r] = Sums::set(sumFactor * inputSum[r]);
-      }
+      for (int r = 0; r < rows; r++) dots[r] = Sums::zero();
       for (int q = part * codesPerPart; q < (part + 1) * codesPerPart; q++) {
         for (int r = 0; r < rows; r++) {
           dots[r] = addDot<encoding>(dots[r], codes[q], inputs + size_t(r) * x.codeStride + g * 32 + q * 4);
         }
       }
+      const size_t scaleGroup = size_t(g) * parts + size_t(part);
       const Vec weightScale = loadScales(panel + matrix.scaleOffset, matrix.scaleF16, scaleGroup);
       for (int r = 0; r < rows; r++) {
-        const Vec scale = weightScale * Vec::set(scales[size_t(r) * scaleStride + size_t(g)]);
-        total[r] = fma(toVec(dots[r]), scale, total[r]);
+        const float sum = groupSum<scaleInputs>(sums + size_t(r) * sumStride + 2 * size_t(g), part);
+        total[r] = addGroup(total[r], toVec(dots[r]), factor, sum, weightScale, scales[size_t(r) * scaleStride + size_t(g)]);
       }
-      if (matrix.hasMinimum) {
-        const Vec minimum = loadScales(panel + matrix.minimumOffset, matrix.scaleF16, scaleGroup);
-        for (int r = 0; r < rows; r++) {
-          const float inputScale = scales[size_t(r) * scaleStride + size_t(g)];
-          total[r] = fma(minimum, Vec::set(inputScale * float(inputSum[r])), total[r]);
-        }
+      if (!matrix.hasMinimum) continue;
+      const Vec minimum = loadScales(panel + matrix.minimumOffset, matrix.scaleF16, scaleGroup);
+      for (int r = 0; r < rows; r++) {
+        const float sum = groupSum<scaleInputs>(sums + size_t(r) * sumStride + 2 * size_t(g), part);
+        total[r] = addMinimum(total[r], minimum, sum, scales[size_t(r) * scaleStride + size_t(g)]);
       }
     }
   }

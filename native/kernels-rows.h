@@ -24,7 +24,7 @@ void rmsNorm(const float* x, const float* weight, float* to, int count, float ep
   }
 }
 
-void quantize(const float* x, int count, int8_t* codes, float* scales, int32_t* sums) {
+void quantize(const float* x, int count, int8_t* codes, float* scales, float* sums) {
   for (int group = 0; group < count / groupInputs; group++) {
     const Vec low = Vec::load(x + group * groupInputs);
     const Vec high = Vec::load(x + group * groupInputs + 16);
@@ -37,8 +37,8 @@ void quantize(const float* x, int count, int8_t* codes, float* scales, int32_t* 
     (low * inverse).storeI8(to);
     (high * inverse).storeI8(to + 16);
     scales[group] = scale + poison;
-    sums[2 * group] = Vec::sumI8(to);
-    sums[2 * group + 1] = Vec::sumI8(to + 16);
+    sums[2 * group] = float(Vec::sumI8(to));
+    sums[2 * group + 1] = float(Vec::sumI8(to + 16));
   }
 }
 

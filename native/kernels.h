@@ -48,10 +48,11 @@ struct Activations {
   const float* values;
   size_t valueStride;
   const int8_t* codes;
-  // Codes per row, a multiple of 32. Each group of 32 has one scale, each half of it one sum of codes.
+  // Codes per row, a multiple of 32. Each group of 32 has one scale, each half of it one sum of codes; a float
+  // holds the sum exactly.
   size_t codeStride;
   const float* scales;
-  const int32_t* sums;
+  const float* sums;
 };
 
 /** Queries of one sequence and one K/V head, and where its K and V are. */
@@ -114,7 +115,7 @@ struct KernelTable {
   /** to = weight * x / rms(x); `count` values, buffers padded with zeros to 16. */
   void (*rmsNorm)(const float* x, const float* weight, float* to, int count, float epsilon);
   /** Codes, scales and sums of one row; count is a multiple of 32. */
-  void (*quantize)(const float* x, int count, int8_t* codes, float* scales, int32_t* sums);
+  void (*quantize)(const float* x, int count, int8_t* codes, float* scales, float* sums);
   /** gate = activation(gate) * up. */
   void (*gateUp)(Activation activation, float* gate, const float* up, int count);
   /** Rotates pairs (i, i + half) of one head in place. */
@@ -129,5 +130,6 @@ struct KernelTable {
 extern const KernelTable scalarKernels;
 extern const KernelTable avx2Kernels;
 extern const KernelTable avx512Kernels;
+extern const KernelTable amxKernels;
 
 }  // namespace chairlift

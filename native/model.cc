@@ -36,7 +36,8 @@ Model::Model(const ModelShape& s, int layerCount, const KernelTable& kernels, in
   attentionStride_ = roundUp32(size_t(s.headCount) * size_t(s.headSize));
   qkvStride_ = roundUp32(size_t(s.headCount + 2 * s.kvHeadCount) * size_t(s.headSize));
   ffnStride_ = roundUp32(size_t(s.ffnSize));
-  codeStride_ = std::max({hiddenStride_, attentionStride_, ffnStride_});
+  // Rows a power of two apart would share the same few lines of the first-level cache.
+  codeStride_ = std::max({hiddenStride_, attentionStride_, ffnStride_}) + 64;
   attentionScratch_.resize(size_t(pool_.threads()));
   for (auto& scratch : attentionScratch_) scratch.resize(attentionScratchFloats(s.headSize));
 }
@@ -76,7 +77,7 @@ void Model::prepare(const StepInput& input) {
     gateUp_.assign(n * 2 * ffnStride_, 0.0f);
     codes_.assign(n * codeStride_, 0);
     scales_.assign(n * (codeStride_ / groupInputs), 0.0f);
-    sums_.assign(n * (codeStride_ / 16), 0);
+    sums_.assign(n * (codeStride_ / 16), 0.0f);
     rotations_.resize(ropes.size());
     for (size_t i = 0; i < ropes.size(); i++) rotations_[i].resize(n * 2 * ropes[i].inverseFrequencies.size());
     rowCapacity_ = rows;

@@ -119,7 +119,7 @@ class Model {
   size_t codeStride_;
   std::vector<int8_t> codes_;
   std::vector<float> scales_;
-  std::vector<int32_t> sums_;
+  std::vector<float> sums_;
   // Cosines, then sines, per rope and row.
   std::vector<std::vector<float>> rotations_;
   std::vector<int> rowSequence_, rowPosition_;

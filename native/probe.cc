@@ -31,7 +31,7 @@ struct Input {
   std::vector<float> values;
   std::vector<int8_t> codes;
   std::vector<float> scales;
-  std::vector<int32_t> sums;
+  std::vector<float> sums;
   Activations view;
 };
 

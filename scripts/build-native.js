@@ -7,9 +7,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFile
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
+const avx2 = ['-mavx2', '-mfma', '-mf16c'];
+const avx512 = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', '-mavx512vnni'];
 const isaFlags = {
-  'isa-avx2.cc': ['-mavx2', '-mfma', '-mf16c'],
-  'isa-avx512.cc': '-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c'.split(' '),
+  'isa-avx2.cc': avx2,
+  'isa-avx512.cc': avx512,
+  'isa-amx.cc': [...avx512, '-mamx-tile', '-mamx-int8'],
 };
 
 // Contraction is off so that a multiply and an add are never fused behind the code's back: all ISAs must

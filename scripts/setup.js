@@ -89,6 +89,10 @@ async function compileNative() {
   }
 }
 
-installPackages();
-compileTypeScript();
+// As a dependency of another program the packages and the compiled TypeScript are there already.
+const nativeOnly = process.argv.includes('--native');
+if (!nativeOnly) {
+  installPackages();
+  compileTypeScript();
+}
 await compileNative();

@@ -21,9 +21,7 @@ export interface FoundModels {
 /** Models given by path, then those of the folder; the embedded one last, so that there always is one. */
 export function poolModels(config: Config, home: string): FoundModels {
   const folder = config.modelsFolder ?? defaultModelFolder(home);
-  const given = findModels({ folder, paths: config.model });
-  const embedded = findModels({ paths: [embeddedModelPath()] });
-  const found = [...given, ...embedded.filter(({ path }) => !given.some((model) => model.path === path))];
+  const found = findModels({ folder, paths: config.model, lastPaths: [embeddedModelPath()] });
   const aliases = config.alias.map(parseAlias);
   const served = found.filter(({ problem }) => problem === undefined);
   const names = new Set(served.map(({ name }) => name));

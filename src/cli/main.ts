@@ -7,11 +7,16 @@ import { ConfigError } from '../config.ts';
 import { StoreError } from '../store/store-error.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { addBatch } from './batch.ts';
+import { addChat } from './chat.ts';
 import { addConfig } from './config.ts';
+import { addDoctor } from './doctor.ts';
 import { addGenerate } from './generate.ts';
 import { addInspect } from './inspect.ts';
 import { addKeys } from './keys.ts';
+import { addList } from './list.ts';
 import { addLogits } from './logits.ts';
+import { addPs } from './ps.ts';
+import { addPull } from './pull.ts';
 import { addServe } from './serve.ts';
 import { addTokenize } from './tokenize.ts';
 import { addUsage } from './usage.ts';
@@ -23,6 +28,11 @@ const { version, description } = JSON.parse(
 
 const program = new Command('chairlift').description(description).version(version);
 addServe(program);
+addChat(program);
+addPull(program);
+addList(program);
+addPs(program);
+addDoctor(program);
 addConfig(program);
 addKeys(program);
 addUsage(program);

@@ -5,8 +5,8 @@ import { loadEngine } from './load-engine.ts';
 import type { EngineSettings, FromEngine, ToEngine } from './protocol.ts';
 
 function send(message: FromEngine): void {
-  // A parent that has gone away is noticed through `disconnect`.
-  if (process.connected) process.send?.(message);
+  // A parent that has gone away is noticed through `disconnect`; until then a message to it may fail.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
 process.on('disconnect', () => process.exit(0));

@@ -11,11 +11,11 @@ export interface Hub {
   readonly token?: string;
 }
 
-export type Checksum = {
+export interface Checksum {
   /** `git`: SHA-1 over the length and the content, as Git names small files. */
   readonly kind: 'sha256' | 'git';
   readonly hex: string;
-};
+}
 
 export interface HubFile {
   /** Inside the repository, with slashes. */
@@ -26,22 +26,44 @@ export interface HubFile {
 
 type Repository = Pick<ModelReference, 'owner' | 'repo'>;
 
-export async function listHubFiles(hub: Hub, { owner, repo }: Repository): Promise<HubFile[]> {
+export async function listHubFiles(
+  hub: Hub,
+  repository: Repository,
+  signal: AbortSignal,
+): Promise<HubFile[]> {
   const files: HubFile[] = [];
   try {
     const entries = listFiles({
-      repo: `${owner}/${repo}`,
+      repo: `${repository.owner}/${repository.repo}`,
       recursive: true,
       hubUrl: hub.url,
-      ...(hub.token === undefined ? {} : { accessToken: hub.token }),
+      fetch: (address) => fetchFromHub(hub, String(address), { signal }),
     });
     for await (const entry of entries) if (entry.type === 'file') files.push(hubFile(entry));
   } catch (error) {
-    if (error instanceof HubApiError) throw refusal(error.statusCode, hub, { owner, repo });
-    if (error instanceof TypeError) throw unreachable(hub, error);
+    if (error instanceof HubApiError) throw refusal(error.statusCode, hub, repository);
     throw error;
   }
   return files;
+}
+
+/** The token goes to the hub alone: neither to where it redirects nor to where its lists point. */
+export async function fetchFromHub(
+  hub: Hub,
+  address: string,
+  {
+    signal,
+    headers = {},
+  }: { readonly signal: AbortSignal; readonly headers?: Readonly<Record<string, string>> },
+): Promise<Response> {
+  const isHub = new URL(address).origin === new URL(hub.url).origin;
+  const token = isHub && hub.token !== undefined ? { authorization: `Bearer ${hub.token}` } : {};
+  try {
+    return await fetch(address, { signal, headers: { ...headers, ...token } });
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    throw unreachable(hub, error);
+  }
 }
 
 export function fileUrl({ url }: Hub, { owner, repo }: Repository, path: string): string {
@@ -49,9 +71,14 @@ export function fileUrl({ url }: Hub, { owner, repo }: Repository, path: string)
 }
 
 function hubFile({ path, size, lfs, oid }: ListFileEntry): HubFile {
-  const git: Checksum | undefined = oid === undefined ? undefined : { kind: 'git', hex: oid };
-  const checksum: Checksum | undefined = lfs === undefined ? git : { kind: 'sha256', hex: lfs.oid };
+  const checksum = lfs === undefined ? checksumOf('git', oid) : checksumOf('sha256', lfs.oid);
   return { path, sizeBytes: lfs?.size ?? size, ...(checksum && { checksum }) };
+}
+
+/** A mirror may give names of its own in place of checksums. */
+function checksumOf(kind: Checksum['kind'], hex: string | undefined): Checksum | undefined {
+  const digits = kind === 'git' ? 40 : 64;
+  return hex?.length === digits && /^[0-9a-f]+$/i.test(hex) ? { kind, hex } : undefined;
 }
 
 /** What a status of the hub means to the user. */
@@ -80,7 +107,8 @@ export function refusal(status: number, hub: Hub, { owner, repo }: Repository): 
   return new PullError(`${hub.url} answered with status ${status} for ${name}; try again in a while`);
 }
 
-export function unreachable({ url }: Hub, error: unknown): PullError {
-  const { cause, message } = error as { cause?: { message?: string }; message?: string };
-  return new PullError(`${url} cannot be reached (${cause?.message || message}); check the network`);
+function unreachable({ url }: Hub, error: unknown): PullError {
+  const { cause, message } = error as { cause?: { message?: string; code?: string }; message?: string };
+  const detail = cause?.message || cause?.code || message;
+  return new PullError(`${url} cannot be reached (${detail}); check the network`);
 }

@@ -1,6 +1,6 @@
 // A model on disk, opened: its spec, its weights, its tokenizer and template. Nothing is loaded yet.
 
-import { buildSpec } from '../model/build-spec.ts';
+import { type BuildSpecOptions, buildSpec } from '../model/build-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import { openText } from '../text/open-text.ts';
@@ -15,10 +15,10 @@ export interface LocalModel {
   close(): void;
 }
 
-export function openLocalModel(path: string): LocalModel {
+export function openLocalModel(path: string, options: BuildSpecOptions = {}): LocalModel {
   const files = openModelFiles(path);
   try {
-    const spec = buildSpec(files);
+    const spec = buildSpec(files, options);
     const { tokenizer, template } = openText(files);
     return { files, spec, tokenizer, template, close: () => files.weights.close() };
   } catch (error) {

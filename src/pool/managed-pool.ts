@@ -177,7 +177,8 @@ export class ManagedPool implements ModelPool {
     slot.state = 'loading';
     this.#tell('loading', name, path);
     try {
-      const local = openLocalModel(path);
+      const { contextLength } = this.#options.engine;
+      const local = openLocalModel(path, contextLength === undefined ? {} : { contextLength });
       local.close();
       const memory = planMemory(local, this.#options.memoryBytes, this.#options.kv);
       const refusal = await this.#makeRoom(slot, memory.totalBytes);

@@ -200,6 +200,14 @@ describe('findModels at given paths', () => {
     ]);
   });
 
+  it('lets the names of last paths give way', () => {
+    const folder = folderOf({ 'ann/demo/x.gguf': ggufModel });
+    const elsewhere = folderOf({ 'demo.gguf': ggufModel });
+    const lastPaths = [`${elsewhere}/demo.gguf`, `${folder}/ann/demo/x.gguf`];
+    const names = findModels({ folder, lastPaths }).map(({ name }) => name);
+    expect(names).toEqual(['demo', `${basename(elsewhere)}/demo`]);
+  });
+
   it('takes a file whose name has an equals sign for a path', () => {
     const folder = folderOf({ 'a=b.gguf': ggufModel });
     expect(findModels({ paths: [`${folder}/a=b.gguf`] })).toMatchObject([{ name: 'a=b' }]);

@@ -36,30 +36,42 @@ export interface ModelPlaces {
   readonly folder?: string;
   /** Each a path or `name=path`. */
   readonly paths?: readonly string[];
+  /** As `paths`, but listed last: their names give way to all others. */
+  readonly lastPaths?: readonly string[];
 }
 
 /**
- * Those of `paths` first, in their order, then those of the folder, files before folders, without those
- * already given. Throws where two paths are given the same name.
+ * Those of `paths` first, in their order, then those of the folder, files before folders, then `lastPaths`; a file
+ * that is in several of them comes once. Throws where two paths are given the same name.
  */
-export function findModels({ folder, paths = [] }: ModelPlaces): ModelOnDisk[] {
-  const given = pathsOnce(paths);
-  refuseSharedNames(given);
-  const inFolder = folder === undefined ? [] : filesAndWishes(resolve(folder));
-  const known = new Set(given.map(({ path }) => realPath(path)));
-  const found = inFolder.filter(({ files }) => {
-    const path = realPath(files.path);
-    return !known.has(path) && known.add(path);
-  });
-  const names = chooseNames([
-    given.map(({ name, path }) => wishOfPath(path, name)),
-    found.map(({ wish }) => wish),
-  ]);
-  const files = [...given.map(({ path }) => modelFilesAt(path)), ...found.map((one) => one.files)];
-  return files.map((one, at) => inspect(one, names.flat()[at] as string));
+export function findModels({ folder, paths = [], lastPaths = [] }: ModelPlaces): ModelOnDisk[] {
+  const first = pathsOnce(paths);
+  const last = pathsOnce(lastPaths);
+  refuseSharedNames([...first, ...last]);
+  const known = new Set(first.map(({ path }) => realPath(path)));
+  const isNew = (path: string) => {
+    const real = realPath(path);
+    return !known.has(real) && known.add(real);
+  };
+  const groups = [
+    first.map(atPath),
+    (folder === undefined ? [] : inFolder(resolve(folder))).filter(({ files }) => isNew(files.path)),
+    last.filter(({ path }) => isNew(path)).map(atPath),
+  ];
+  const names = chooseNames(groups.map((group) => group.map(({ wish }) => wish))).flat();
+  return groups.flat().map(({ files }, at) => inspect(files, names[at] as string));
 }
 
-function filesAndWishes(folder: string): { readonly files: ModelFiles; readonly wish: NameWish }[] {
+interface FoundFiles {
+  readonly files: ModelFiles;
+  readonly wish: NameWish;
+}
+
+function atPath({ name, path }: ModelPath): FoundFiles {
+  return { files: modelFilesAt(path), wish: wishOfPath(path, name) };
+}
+
+function inFolder(folder: string): FoundFiles[] {
   const all = modelFilesUnder(folder);
   const wishes = wishesOfFolder(folder, all);
   return all.map((files, at) => ({ files, wish: wishes[at] as NameWish }));

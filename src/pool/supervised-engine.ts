@@ -44,7 +44,7 @@ export class SupervisedEngine implements EngineHandle {
   >();
   readonly #watchers = new Set<(event: StepEvent) => void>();
   readonly #whenDrained: (() => void)[] = [];
-  /** Cancelled while no process could hear of it. */
+  /** Cancelled but not ended: a process may die, or start, before it hears of it. */
   readonly #cancelled = new Set<string>();
   #child: ChildProcess | undefined;
   #ready = false;
@@ -95,8 +95,8 @@ export class SupervisedEngine implements EngineHandle {
 
   cancel(id: string): void {
     if (!this.#unfinished.has(id)) return;
+    this.#cancelled.add(id);
     if (this.#ready) this.#send({ kind: 'cancel', id });
-    else this.#cancelled.add(id);
   }
 
   stats(): Promise<EngineStats> {
@@ -211,6 +211,7 @@ export class SupervisedEngine implements EngineHandle {
   #deliver(events: readonly RequestEvent[]): void {
     this.#backoffMs = FIRST_BACKOFF_MS;
     this.#unfinished.note(events);
+    for (const { id } of events) if (!this.#unfinished.has(id)) this.#cancelled.delete(id);
     this.#streams.deliver(events);
     this.#submitWaiting();
     if (this.#unfinished.size === 0) for (const resolve of this.#whenDrained.splice(0)) resolve();
@@ -254,7 +255,7 @@ export class SupervisedEngine implements EngineHandle {
     if (!this.#ready) return;
     for (const request of this.#unfinished.takeSubmittable()) {
       this.#send({ kind: 'submit', request });
-      if (this.#cancelled.delete(request.id)) this.#send({ kind: 'cancel', id: request.id });
+      if (this.#cancelled.has(request.id)) this.#send({ kind: 'cancel', id: request.id });
     }
   }
 
@@ -271,6 +272,7 @@ export class SupervisedEngine implements EngineHandle {
 
   /** Ends every open choice of a request with an error. */
   #report(request: EngineRequest, error: RequestError): void {
+    this.#cancelled.delete(request.id);
     const open =
       request.resumed ??
       Array.from({ length: request.choices }, (_, choice) => ({ choice, tokens: [] as number[] }));

@@ -32,8 +32,8 @@ export async function identify(
 ): Promise<Caller> {
   const nowMs = Date.now();
   if (keys === undefined || (await keys.isEmpty(nowMs))) {
-    if (allowAnonymous || isLoopback(request.socket.remoteAddress)) return anonymous;
-    const message = 'without API keys only requests from this machine are served';
+    if (allowAnonymous || isLocal(request)) return anonymous;
+    const message = 'without API keys only requests from this machine to this machine are served';
     throw new ApiError(401, message, { code: 'missing_api_key', headers: challenge });
   }
   const key = bearerOf(request);
@@ -65,6 +65,15 @@ export async function bindRefusal(
   if (allowAnonymous || host === 'localhost' || isLoopback(host)) return undefined;
   if (keys !== undefined && !(await keys.isEmpty(Date.now()))) return undefined;
   return `there are no API keys, so listening on ${host} would serve anyone; make a key, listen on 127.0.0.1, or allow anonymous requests`;
+}
+
+/**
+ * From this machine, and addressed to it: a web page can have its own name point here and a browser carry its
+ * requests, but not change the host they name.
+ */
+function isLocal(request: FastifyRequest): boolean {
+  const host = request.hostname.replace(/^\[(.*)\]$/, '$1');
+  return isLoopback(request.socket.remoteAddress) && (host === 'localhost' || isLoopback(host));
 }
 
 export function isLoopback(address: string | undefined): boolean {

@@ -91,7 +91,7 @@ function splitPrompt(prompt: TextBody['prompt']): readonly (string | readonly nu
   return isTokenList(prompt) ? [prompt] : prompt;
 }
 
-function isTokenList(prompt: Exclude<TextBody['prompt'], string>): prompt is number[] {
+function isTokenList(prompt: Exclude<TextBody['prompt'], string>): prompt is readonly number[] {
   return typeof prompt[0] === 'number';
 }
 

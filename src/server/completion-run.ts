@@ -23,6 +23,8 @@ export interface RunRequest {
   readonly continuation: boolean;
   readonly priority: Priority;
   readonly tenant: string;
+  /** Within a tier, accounts are served in turn. */
+  readonly account: string;
   readonly enqueuedMs: number;
 }
 
@@ -171,6 +173,7 @@ function partsOf(run: RunRequest, prompt: number): Part[] {
     parameters: run.parameters[prompt] as SamplingParameters,
     priority: run.priority,
     tenant: run.tenant,
+    account: run.account,
     enqueuedMs: run.enqueuedMs,
   });
   const id = `${run.id}-${prompt}`;

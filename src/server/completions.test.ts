@@ -60,7 +60,7 @@ describe('a chat completion', () => {
 
   it.each(['sum', 'copy', 'upper case', 'extraction'])('answers as it was trained to: %s', async (name) => {
     const expected = golden.completions.find((one) => one.name === name);
-    const asked = /<\|im_start\|>user\n([^]*)<\|im_end\|>/.exec(expected?.prompt ?? '')?.[1];
+    const asked = /<\|im_start\|>user\n([\s\S]*)<\|im_end\|>/.exec(expected?.prompt ?? '')?.[1];
     const answer = await chat({ messages: [{ role: 'user', content: asked }] });
     expect(answer.choices[0]?.message.content).toBe(expected?.text.replace('<|im_end|>', ''));
     expect(answer.choices[0]?.finish_reason).toBe('stop');
@@ -201,7 +201,7 @@ describe('a chat completion', () => {
 describe('a text completion', () => {
   it('goes on with the text, 16 tokens without a wish', async () => {
     const { choices, usage } = await text({ prompt: 'Once upon a time' });
-    expect(choices[0]?.text).toMatch(/^ there was a fisherman/);
+    expect(choices[0]?.text).toMatch(/^ there was a /);
     expect(choices[0]?.finish_reason).toBe('length');
     expect(usage?.completion_tokens).toBe(16);
   });

@@ -14,7 +14,7 @@ import { Activity } from './activity.ts';
 import { Admission } from './admission.ts';
 import { identify, requireAdmin } from './auth.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
-import { ApiError, ClientLeft, kindOf, shuttingDown, toApiError } from './errors.ts';
+import { ApiError, ClientLeft, isServerFault, kindOf, shuttingDown, toApiError } from './errors.ts';
 import { HealthCheck } from './health.ts';
 import { Metrics } from './metrics.ts';
 import { RequestFeed } from './request-feed.ts';
@@ -27,6 +27,8 @@ import { tokenRoutes } from './routes/tokens.ts';
 
 /** A body must arrive within this time: whoever sends it slower holds a socket, not a place. */
 const RECEIVE_MS = 60_000;
+
+const LAST_READ_MS = 2000;
 
 export type ChairliftServer = FastifyInstance;
 
@@ -107,7 +109,11 @@ function addHooks(app: FastifyInstance, { activity, encoders, metrics, settings 
       'response',
     );
   });
-  app.addHook('preClose', async () => activity.drain(settings.shutdownLimitMs));
+  app.addHook('preClose', async () => {
+    await activity.drain(settings.shutdownLimitMs);
+    // Whoever still does not read its answer must not hold the server.
+    setTimeout(() => app.server.closeAllConnections(), LAST_READ_MS).unref();
+  });
   app.addHook('onClose', async () => encoders.close());
 }
 
@@ -116,7 +122,7 @@ function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
     metrics.failed(kindOf(error));
     if (error instanceof ClientLeft) return reply.code(499).send();
     const failure = toApiError(error);
-    if (failure.status >= 500) request.log.error({ err: error }, 'request failed');
+    if (isServerFault(error)) request.log.error({ err: error }, 'request failed');
     else request.log.info({ status: failure.status, code: failure.code, reason: failure.message }, 'refused');
     return reply.code(failure.status).headers(failure.headers).send(failure.body());
   });

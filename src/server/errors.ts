@@ -70,6 +70,11 @@ export function kindOf(error: unknown): string {
   return error instanceof ClientLeft ? 'client_left' : (toApiError(error).code ?? 'error');
 }
 
+/** Neither the client's fault nor its leaving: something to look into. */
+export function isServerFault(error: unknown): boolean {
+  return !(error instanceof ClientLeft) && toApiError(error).status >= 500;
+}
+
 export function badRequest(param: string, problem: string, code = 'invalid_value'): ApiError {
   return new ApiError(400, `${param}: ${problem}`, { param, code });
 }

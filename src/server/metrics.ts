@@ -73,8 +73,10 @@ export class Metrics {
     this.#watched.add(engine);
     engine.watch(({ admitted, times }) => {
       const { scheduleMs, computeMs, sampleMs, emitMs } = times;
-      this.#stepped.observe({ model: name }, (scheduleMs + computeMs + sampleMs + emitMs) / 1000);
-      for (const sequence of admitted) this.#admitted(name, sequence);
+      const stepMs = scheduleMs + computeMs + sampleMs + emitMs;
+      this.#stepped.observe({ model: name }, stepMs / 1000);
+      // The step that admitted them is over when it is heard of.
+      for (const sequence of admitted) this.#admitted(name, sequence, performance.now() - stepMs);
     });
   }
 
@@ -111,11 +113,11 @@ export class Metrics {
     this.#errors.inc({ kind });
   }
 
-  #admitted(model: string, sequence: string): void {
+  #admitted(model: string, sequence: string, atMs: number): void {
     const submittedMs = this.#submittedMs.get(sequence);
     if (submittedMs === undefined) return;
     this.#submittedMs.delete(sequence);
-    this.#queued.observe({ model }, (performance.now() - submittedMs) / 1000);
+    this.#queued.observe({ model }, Math.max(0, atMs - submittedMs) / 1000);
   }
 
   #take(model: string, { queues, running, blocks, counters, requests }: EngineStats): void {

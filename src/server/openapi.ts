@@ -131,6 +131,6 @@ function json(schema: z.ZodType, io: 'input' | 'output'): object {
 }
 
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): object {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io });
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
   return rest;
 }

@@ -59,7 +59,7 @@ export async function respondStream(
   const first = events.next();
   await Promise.race([first, sleep(REFUSAL_MS, undefined, { ref: false })]);
   reply.hijack();
-  const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs);
+  const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, signal);
   const reasons: AnswerReason[] = [];
   try {
     for (const [index, echo] of echoes.entries()) {
@@ -76,8 +76,7 @@ export async function respondStream(
   } catch (error) {
     onFailure(error);
     // The status is sent already: what went wrong can only be told in the stream, which then ends.
-    if (!signal.aborted || reply.raw.writable) await stream.send(toApiError(error).body());
-    stream.end();
+    stream.fail(toApiError(error).body());
   } finally {
     await events.return();
   }

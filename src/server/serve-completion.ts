@@ -13,7 +13,8 @@ import { type Caller, priorityOf } from './auth.ts';
 import type { CompletionKind, Prompt } from './completion-kind.ts';
 import { type AnswerReason, CompletionRun } from './completion-run.ts';
 import type { ServerContext } from './context.ts';
-import { ApiError, contextExceeded, kindOf } from './errors.ts';
+import { ApiError, contextExceeded, isServerFault, kindOf } from './errors.ts';
+import type { Admission, LimitKind } from './limits/limiter.ts';
 import { acquireModel, findEntry } from './models.ts';
 import { respondStream, respondWhole } from './respond.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
@@ -23,6 +24,8 @@ export interface ServeOptions {
   /** Whatever the key's tier. */
   readonly forceLow: boolean;
 }
+
+type LimitRefusal = Extract<Admission, { ok: false }>;
 
 /** What is known of a request while it is in the house. */
 interface Visit<Body> {
@@ -100,12 +103,6 @@ async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promi
       sum + ids.length + choices * (parameters[at]?.maxTokens ?? roomOf(model) - ids.length),
     0,
   );
-  const admitted = context.limiter.admit(caller.keyId, caller.limits, estimate, Date.now());
-  reply.headers(admitted.headers);
-  if (!admitted.ok) {
-    const message = `the key's limit of ${limitNames[admitted.kind]} is reached; try again in ${Math.ceil(admitted.retryAfterMs / 1000)} s`;
-    throw new ApiError(429, message, { code: 'rate_limit_exceeded', headers: admitted.headers });
-  }
   const account = new Account({
     ...of,
     modelName: model.name,
@@ -113,6 +110,9 @@ async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promi
     stream: of.body.stream === true,
   });
   const engineRun = makeRun(of, model, work, account);
+  const admitted = context.limiter.admit(caller.keyId, caller.limits, estimate, Date.now());
+  reply.headers(admitted.headers);
+  if (!admitted.ok) throw limitReached(admitted);
   try {
     account.answered(await respond(of, model, work, engineRun, account));
   } catch (error) {
@@ -124,12 +124,18 @@ async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promi
   }
 }
 
-const limitNames = {
+const limitNames: Readonly<Record<LimitKind, string>> = {
   requests: 'requests per minute',
   tokens: 'tokens per minute',
-  concurrent: 'concurrent requests',
+  concurrent: 'requests at once',
   daily: 'tokens per day',
-} as const;
+};
+
+function limitReached({ kind, retryAfterMs, headers }: LimitRefusal): ApiError {
+  const seconds = Math.ceil(retryAfterMs / 1000);
+  const message = `the key's limit of ${limitNames[kind]} is reached; try again in ${seconds} s`;
+  return new ApiError(429, message, { code: 'rate_limit_exceeded', headers });
+}
 
 function makeRun<Body>(of: Visit<Body>, model: ServedModel, work: Work, account: Account): CompletionRun {
   const { context, kind, body, caller, forceLow, lifetime } = of;
@@ -146,6 +152,7 @@ function makeRun<Body>(of: Visit<Body>, model: ServedModel, work: Work, account:
       continuation: kind.continuation,
       priority: forceLow ? 2 : priorityOf(caller),
       tenant: context.settings.isolateCache ? caller.keyId : '',
+      account: caller.keyId,
       enqueuedMs: account.arrivedMs,
     },
     lifetime.signal,
@@ -154,7 +161,7 @@ function makeRun<Body>(of: Visit<Body>, model: ServedModel, work: Work, account:
 }
 
 function respond<Body>(
-  { context, kind, body, reply, lifetime }: Visit<Body>,
+  { context, kind, body, request, reply, lifetime }: Visit<Body>,
   model: ServedModel,
   { prompts, parameters, choices, includeUsage }: Work,
   engineRun: CompletionRun,
@@ -181,6 +188,7 @@ function respond<Body>(
     onFailure: (error) => {
       account.failed(error);
       context.metrics.failed(kindOf(error));
+      if (isServerFault(error)) request.log.error({ err: error }, 'stream failed');
     },
   });
 }

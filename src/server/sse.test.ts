@@ -84,4 +84,24 @@ describe('a stream of events', () => {
     );
     expect(sent).toBeLessThan(512);
   });
+
+  it('ends once it is aborted, though its client does not read', async () => {
+    const controller = new AbortController();
+    let ended = false;
+    await exchange(
+      async (response) => {
+        const stream = new SseStream(response, {}, 60_000, controller.signal);
+        const chunk = 'x'.repeat(1 << 20);
+        while (!controller.signal.aborted) await stream.send(chunk);
+        stream.fail({ error: 'late' });
+        ended = response.writableEnded;
+      },
+      async (response) => {
+        response.pause();
+        setTimeout(() => controller.abort(), 100);
+        await new Promise<void>((resolve) => controller.signal.addEventListener('abort', () => resolve()));
+      },
+    );
+    expect(ended).toBe(true);
+  });
 });

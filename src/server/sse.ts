@@ -10,14 +10,19 @@ const headers = {
   'x-accel-buffering': 'no',
 };
 
+const LAST_WORD_MS = 5000;
+
 export type Headers = Readonly<Record<string, string | number | string[] | undefined>>;
 
 export class SseStream {
   readonly #response: ServerResponse;
   readonly #keepAlive: NodeJS.Timeout;
+  readonly #signal: AbortSignal | undefined;
 
-  constructor(response: ServerResponse, extra: Headers, keepAliveMs: number) {
+  /** An abort ends every wait for the client. */
+  constructor(response: ServerResponse, extra: Headers, keepAliveMs: number, signal?: AbortSignal) {
     this.#response = response;
+    this.#signal = signal;
     const given = Object.entries(extra).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, value]],
     );
@@ -39,6 +44,15 @@ export class SseStream {
     this.end();
   }
 
+  /** Says what went wrong and ends; a client that does not read even that is cut off. */
+  fail(data: unknown): void {
+    const response = this.#response;
+    if (!response.destroyed && !response.writableEnded) response.write(`data: ${JSON.stringify(data)}\n\n`);
+    this.end();
+    const timer = setTimeout(() => response.destroy(), LAST_WORD_MS).unref();
+    response.once('close', () => clearTimeout(timer));
+  }
+
   end(): void {
     clearInterval(this.#keepAlive);
     this.#response.end();
@@ -48,15 +62,17 @@ export class SseStream {
     const response = this.#response;
     if (response.destroyed || response.writableEnded) return;
     this.#keepAlive.refresh();
-    if (response.write(text) || response.destroyed) return;
+    if (response.write(text) || response.destroyed || this.#signal?.aborted) return;
     await new Promise<void>((resolve) => {
       const go = () => {
         response.off('drain', go);
         response.off('close', go);
+        this.#signal?.removeEventListener('abort', go);
         resolve();
       };
       response.once('drain', go);
       response.once('close', go);
+      this.#signal?.addEventListener('abort', go);
     });
   }
 

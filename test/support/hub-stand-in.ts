@@ -16,14 +16,16 @@ export interface StandInFile {
 export interface Faults {
   /** How many bytes each next answer brings before its connection is cut. */
   cutAfter?: number[];
-  /** Statuses of the next requests for content. */
+  /** Statuses of the next requests for content; 0 answers as usual. */
   statuses?: number[];
   noRanges?: boolean;
+  /** Ranges start so many bytes later than asked for. */
+  shiftRanges?: number;
   /** Every list and file needs this token. */
   token?: string;
   gated?: 401 | 403;
-  /** After so many bytes nothing comes any more, on a connection that stays open. */
-  hangAfter?: number;
+  /** After how many bytes of each next answer nothing comes any more, on a connection that stays open. */
+  hangAfter?: number[];
 }
 
 export interface ContentRequest {
@@ -105,10 +107,16 @@ function sendContent(
   faults: Faults,
 ): void {
   const status = faults.statuses?.shift();
-  if (status !== undefined) return refuse(response, status);
+  if (status) {
+    refuse(response, status);
+    return;
+  }
   const asked = faults.noRanges ? undefined : /^bytes=(\d+)-$/.exec(range ?? '')?.[1];
-  const start = Number(asked ?? 0);
-  if (start >= bytes.length && bytes.length > 0) return refuse(response, 416);
+  const start = Number(asked ?? 0) + (faults.shiftRanges ?? 0);
+  if (start >= bytes.length && bytes.length > 0) {
+    refuse(response, 416);
+    return;
+  }
   const rest = bytes.subarray(start);
   const ranged = { 'content-range': `bytes ${start}-${bytes.length - 1}/${bytes.length}` };
   response.writeHead(asked === undefined ? 200 : 206, {
@@ -117,8 +125,9 @@ function sendContent(
     ...(asked === undefined ? {} : ranged),
   });
   const cut = faults.cutAfter?.shift();
+  const hang = faults.hangAfter?.shift();
   if (cut !== undefined) response.write(rest.subarray(0, cut), () => response.destroy());
-  else if (faults.hangAfter !== undefined) response.write(rest.subarray(0, faults.hangAfter));
+  else if (hang !== undefined) response.write(rest.subarray(0, hang));
   else response.end(rest);
 }
 

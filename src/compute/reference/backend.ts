@@ -28,6 +28,8 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
     name: 'reference',
     blockCount,
     async step(batch) {
+      // Whoever awaits steps in a row must still hear signals and messages between them.
+      await new Promise<void>((resolve) => setImmediate(resolve));
       const { weights, cache } = opened();
       checkBatch(batch, { blockCount, vocabSize, contextLength });
       return { logits: forward(spec, weights, cache, batch) };

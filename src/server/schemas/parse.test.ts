@@ -66,6 +66,15 @@ describe('a request body', () => {
     expect(unknownWarning(unknown)).toBe('unknown parameters were ignored: temprature, mirostat');
   });
 
+  it('with too many values is refused before anything looks at them', () => {
+    const many = Array(100_000).fill({});
+    expect(refusalOf(() => chat({ messages: many })).code).toBe('request_too_large');
+    expect(refusalOf(() => chat({ messages: [{ role: 'user', content: many }] })).code).toBe(
+      'request_too_large',
+    );
+    expect(text({ prompt: Array(100_000).fill(7) }).body.prompt).toHaveLength(100_000);
+  });
+
   it('must be an object', () => {
     for (const body of [undefined, null, 'text', 3, []]) {
       expect(refusalOf(() => parseBody(chatRules, body)).status).toBe(400);

@@ -13,7 +13,15 @@ export interface BodyRules<Schema extends z.ZodObject> {
   readonly noOps: readonly string[];
   /** Known elsewhere, and not supported here. */
   readonly refused: Readonly<Record<string, Refusal>>;
+  /** Parameters that may be long lists of token ids; their schemas look at them fast. */
+  readonly tokenLists?: readonly string[];
 }
+
+/**
+ * Values in a body, lists of token ids aside. A schema takes microseconds for each, and more for a wrong one, so
+ * that without a bound one body could hold everybody up for seconds.
+ */
+const MAX_VALUES = 65_536;
 
 export interface ParsedBody<Body> {
   readonly body: Body;
@@ -29,12 +37,13 @@ export function parseBody<Schema extends z.ZodObject>(
   }
   // Clients send null for what they leave out.
   const given = Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== null));
+  checkSize(given, new Set(rules.tokenLists));
   for (const [name, refusal] of Object.entries(rules.refused)) {
     const problem = given[name] === undefined ? undefined : refusal(given[name], given);
     if (problem !== undefined) throw unsupported(name, problem);
   }
   const result = rules.schema.safeParse(given);
-  if (!result.success) throw issueError(result.error);
+  if (!result.success) throw issueError(result.error, given);
   const known = new Set([...Object.keys(rules.schema.shape), ...rules.noOps, ...Object.keys(rules.refused)]);
   return { body: result.data, unknown: Object.keys(given).filter((name) => !known.has(name)) };
 }
@@ -45,21 +54,32 @@ export function unknownWarning(names: readonly string[]): string {
   return `unknown parameters were ignored: ${listed.join(', ')}${names.length > 16 ? ', ...' : ''}`;
 }
 
-function issueError(error: z.ZodError): ApiError {
+function checkSize(body: Readonly<Record<string, unknown>>, exempt: ReadonlySet<string>): void {
+  const open: object[] = [Object.fromEntries(Object.entries(body).filter(([name]) => !exempt.has(name)))];
+  let count = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const values = Object.values(next);
+    count += values.length;
+    if (count > MAX_VALUES) {
+      throw new ApiError(400, `the body has more than ${MAX_VALUES} values`, { code: 'request_too_large' });
+    }
+    for (const value of values) if (typeof value === 'object' && value !== null) open.push(value);
+  }
+}
+
+function issueError(error: z.ZodError, body: object): ApiError {
   const [issue] = error.issues;
   if (issue === undefined) return new ApiError(400, 'the body is not valid', { code: 'invalid_value' });
   const param = pathOf(issue.path);
-  const missing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined');
-  const code = missing
-    ? 'missing_required_parameter'
-    : issue.code === 'invalid_type'
-      ? 'invalid_type'
-      : 'invalid_value';
-  const problem = missing ? 'is missing' : issue.message;
-  return new ApiError(400, param === '' ? problem : `${param}: ${problem}`, {
-    param: param || undefined,
-    code,
-  });
+  if (valueAt(body, issue.path) === undefined) {
+    return new ApiError(400, `${param}: is missing`, { param, code: 'missing_required_parameter' });
+  }
+  const code = issue.code === 'invalid_type' ? 'invalid_type' : 'invalid_value';
+  return new ApiError(400, `${param}: ${issue.message}`, { param, code });
+}
+
+function valueAt(body: object, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown>)?.[step], body);
 }
 
 /** `messages[0].content`, as OpenAI writes it. */

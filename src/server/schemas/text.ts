@@ -8,15 +8,35 @@ import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './samp
 /** As OpenAI: without a wish, a text completion is short. */
 export const DEFAULT_MAX_TOKENS = 16;
 
-const tokenIds = z.array(z.int());
+export type PromptInput = string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+
+const isText = (value: unknown) => typeof value === 'string';
+const isTokenList = (value: unknown) => Array.isArray(value) && value.every(Number.isInteger);
+
+/** By hand, for a prompt may be a list of a million ids. */
+function isPrompt(value: unknown): value is PromptInput {
+  if (isText(value)) return true;
+  if (!Array.isArray(value) || value.length === 0) return false;
+  return value.every(isText) || isTokenList(value) || value.every(isTokenList);
+}
+
+const tokenListJson = { type: 'array', items: { type: 'integer', minimum: 0 } };
 
 export const textSchema = z.object({
   prompt: z
-    .union(
-      [z.string(), z.array(z.string()).min(1), tokenIds.min(1), z.array(tokenIds).min(1)],
+    .custom<PromptInput>(
+      isPrompt,
       'must be a text, a list of texts, a list of token ids, or a list of such lists, and not empty',
     )
-    .meta({ description: 'What to continue. Several prompts are answered independently.' }),
+    .meta({
+      description: 'What to continue. Several prompts are answered independently.',
+      anyOf: [
+        { type: 'string' },
+        { type: 'array', items: { type: 'string' } },
+        tokenListJson,
+        { type: 'array', items: tokenListJson },
+      ],
+    }),
   ...samplingFields,
   max_tokens: samplingFields.max_tokens.meta({
     description: `The answer ends here at the latest. Default ${DEFAULT_MAX_TOKENS}.`,
@@ -37,6 +57,7 @@ export type TextBody = z.infer<typeof textSchema>;
 export const textRules: BodyRules<typeof textSchema> = {
   schema: textSchema,
   noOps: sharedNoOps,
+  tokenLists: ['prompt'],
   refused: {
     ...sharedRefusals,
     suffix: (value) => (value === '' ? undefined : 'insertion is not supported'),
@@ -68,7 +89,12 @@ export const tokenizeRules: BodyRules<typeof tokenizeSchema> = {
 
 export const detokenizeSchema = z.object({
   model: samplingFields.model,
-  tokens: z.array(z.int().min(0, 'a token id is a whole number, 0 or more')),
+  tokens: z
+    .custom<readonly number[]>(
+      (value) => isTokenList(value) && (value as number[]).every((id) => id >= 0),
+      'must be a list of token ids: whole numbers, 0 or more',
+    )
+    .meta(tokenListJson),
   skip_special_tokens: z.boolean().meta({ description: 'Default false.' }).optional(),
 });
 
@@ -76,4 +102,5 @@ export const detokenizeRules: BodyRules<typeof detokenizeSchema> = {
   schema: detokenizeSchema,
   noOps: [],
   refused: {},
+  tokenLists: ['tokens'],
 };

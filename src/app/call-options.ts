@@ -1,0 +1,61 @@
+// What a call of a loaded model may ask for, and its way to the engine's parameters. A wrong value or an unknown
+// name is refused, never ignored.
+
+import { randomBytes } from 'node:crypto';
+import {
+  type SamplingParameters,
+  type SamplingRequest,
+  validateSampling,
+} from '../engine/sampling/parameters.ts';
+import { seedFrom } from '../engine/sampling/random.ts';
+import type { Priority } from '../engine/sequence.ts';
+import { invalidValue } from './chairlift-error.ts';
+
+const priorities = { high: 0, normal: 1, low: 2 } as const satisfies Record<string, Priority>;
+
+export type TokenOptions = SamplingRequest & {
+  /** Ends the answer at once; the call then fails with the signal's reason, an AbortError by default. */
+  readonly signal?: AbortSignal | undefined;
+  /** Who goes first where there is not room for all. Default normal. */
+  readonly priority?: keyof typeof priorities | undefined;
+};
+
+export type TextOptions = TokenOptions & {
+  /** Texts that end the answer and are not shown. */
+  readonly stop?: readonly string[] | undefined;
+  /** Control tokens appear in the text as they are spelled. Default false: they are left out. */
+  readonly special?: boolean | undefined;
+};
+
+export type ChatOptions = TextOptions & {
+  /** Further variables for the model's chat template, such as `enable_thinking`. */
+  readonly variables?: Readonly<Record<string, unknown>> | undefined;
+};
+
+export function priorityOf(name: TokenOptions['priority'] = 'normal'): Priority {
+  if (Object.hasOwn(priorities, name)) return priorities[name];
+  throw invalidValue('priority', `give one of ${Object.keys(priorities).join(', ')}`);
+}
+
+export function stopsOf(stop: TextOptions['stop'] = []): readonly string[] {
+  if (Array.isArray(stop) && stop.every((text) => typeof text === 'string' && text !== '')) return stop;
+  throw invalidValue('stop', 'give a list of texts, none of them empty');
+}
+
+/** All options that are left when a call has taken those of its own. */
+export function samplingOf(request: SamplingRequest, vocabSize: number): SamplingParameters {
+  const freshSeed = seedFrom(randomBytes(8).readBigUInt64LE());
+  const result = validateSampling(request, { vocabSize, freshSeed });
+  if (!result.ok) throw invalidValue(result.parameter, result.problem);
+  const stranger = Object.keys(request).find((name) => !Object.hasOwn(result.parameters, name));
+  if (stranger !== undefined) throw invalidValue(stranger, 'there is no such option for this call');
+  return result.parameters;
+}
+
+/** Checked before they become 32 bits wide, which would hide a wrong one. */
+export function tokenIds(ids: Iterable<number>, vocabSize: number): Int32Array {
+  const list = [...ids];
+  const stranger = list.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+  if (stranger === undefined) return Int32Array.from(list);
+  throw invalidValue('ids', `${stranger} is no token id; the model's ids are 0 to ${vocabSize - 1}`);
+}

@@ -1,0 +1,63 @@
+// The one error the library gives on purpose: a code for programs, a message for people. Codes that the server
+// has too are the same words.
+
+import { ConfigError } from '../config.ts';
+import { flagOf, optionNames } from '../config-options.ts';
+import { ApiError } from '../server/errors.ts';
+import { StoreError } from '../store/store-error.ts';
+
+export const errorCodes = [
+  'invalid_configuration',
+  'invalid_value',
+  'context_length_exceeded',
+  'no_chat_template',
+  'model_load_failed',
+  'model_does_not_fit',
+  'model_closed',
+  'numeric_error',
+  'engine_failed',
+  'database_unusable',
+  'address_unavailable',
+] as const;
+
+export type ChairliftErrorCode = (typeof errorCodes)[number];
+
+export class ChairliftError extends Error {
+  override readonly name = 'ChairliftError';
+  readonly code: ChairliftErrorCode;
+
+  constructor(code: ChairliftErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause });
+    this.code = code;
+  }
+}
+
+export function invalidValue(name: string, problem: string): ChairliftError {
+  return new ChairliftError('invalid_value', `${name}: ${problem}`);
+}
+
+/** What the rooms below throw on purpose, as the library's own error; anything else stays what it is. */
+export function asLibraryError(error: unknown): unknown {
+  if (error instanceof ApiError) return new ChairliftError(codeOf(error), error.message, error);
+  if (error instanceof ConfigError) {
+    return new ChairliftError('invalid_configuration', withOptionName(error.message), error);
+  }
+  if (error instanceof StoreError) return new ChairliftError('database_unusable', error.message, error);
+  const { syscall, message } = error as Partial<NodeJS.ErrnoException>;
+  return syscall === 'listen' || syscall === 'getaddrinfo'
+    ? new ChairliftError('address_unavailable', message ?? syscall, error)
+    : error;
+}
+
+function codeOf({ code, status }: ApiError): ChairliftErrorCode {
+  const same = errorCodes.find((one) => one === code);
+  if (same !== undefined) return same;
+  if (code === 'shutting_down') return 'model_closed';
+  return status < 500 ? 'invalid_value' : 'engine_failed';
+}
+
+/** A program gives `kvType`, not `--kv-type`. */
+function withOptionName(message: string): string {
+  const name = optionNames.find((one) => message.startsWith(`${flagOf(one)}:`));
+  return name === undefined ? message : name + message.slice(flagOf(name).length);
+}

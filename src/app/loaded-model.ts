@@ -1,0 +1,163 @@
+// A model loaded for a program of its own: an engine process behind chat(), complete() and tokens(). All calls
+// that run at the same time share one batch.
+
+import { resolve } from 'node:path';
+import type { EngineStats } from '../engine/engine.ts';
+import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
+import { modelFilesAt } from '../pool/model-files.ts';
+import { embeddedModelPath } from '../pool/model-folder.ts';
+import { wishOfPath } from '../pool/model-names.ts';
+import type { ServedModel } from '../pool/served-model.ts';
+import { orAbort } from '../server/activity.ts';
+import { acquireError } from '../server/errors.ts';
+import { EncodeWorkers } from '../text/encode-workers.ts';
+import type { Tokenizer } from '../text/tokenizer.ts';
+import { type Answer, type AnswerSource, RunningAnswer } from './answer.ts';
+import type { ChatOptions, TextOptions, TokenOptions } from './call-options.ts';
+import { asLibraryError, ChairliftError } from './chairlift-error.ts';
+import { configFrom, type GivenConfig } from './given-config.ts';
+import {
+  type ChatMessage,
+  ModelCalls,
+  type TextResult,
+  type TokenPiece,
+  type TokensResult,
+} from './model-calls.ts';
+import { poolOptions } from './pool-settings.ts';
+
+const settings = [
+  'backend',
+  'threads',
+  'memory',
+  'kvType',
+  'kvBlocks',
+  'kvMemory',
+  'context',
+  'maxBatchSize',
+  'maxStepTokens',
+  'targetStepMs',
+  'direct',
+  'config',
+] as const satisfies readonly (keyof GivenConfig)[];
+
+/** Settings as docs/configuration.md describes them. */
+export interface LoadOptions extends Pick<GivenConfig, (typeof settings)[number]> {
+  /** A .gguf file, a .safetensors file or a model folder; the embedded model where absent. */
+  readonly path?: string | undefined;
+  /** Told what a person should know: a slower backend, an engine process that was replaced. Default: a process warning. */
+  readonly onNotice?: ((message: string) => void) | undefined;
+}
+
+export interface Model {
+  readonly name: string;
+  readonly path: string;
+  /** Tokens of prompt and answer together. */
+  readonly contextLength: number;
+  /** Whether it runs without batching. */
+  readonly direct: boolean;
+  readonly tokenizer: Tokenizer;
+  /** The assistant's answer to a conversation, in pieces of text. */
+  chat(messages: readonly ChatMessage[], options?: ChatOptions): Answer<string, TextResult>;
+  /** What follows a text, in pieces of text. Control tokens spelled in the prompt are read as such. */
+  complete(prompt: string, options?: TextOptions): Answer<string, TextResult>;
+  /** What follows token ids, token by token. */
+  tokens(ids: Iterable<number>, options?: TokenOptions): Answer<TokenPiece, TokensResult>;
+  /** Steps, queues, blocks and times of the engine. */
+  stats(): Promise<EngineStats>;
+  /** Ends running calls with the code `model_closed`, and the engine process; its memory is free then. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Resolves when the model is ready. The process stays alive until the model is closed. */
+export async function load(options: string | LoadOptions = {}): Promise<Model> {
+  const { path, onNotice, ...given } = typeof options === 'string' ? { path: options } : options;
+  try {
+    return await start(resolve(path ?? embeddedModelPath()), given, onNotice ?? warn);
+  } catch (error) {
+    throw asLibraryError(error);
+  }
+}
+
+async function start(path: string, given: GivenConfig, onNotice: (message: string) => void): Promise<Model> {
+  const config = configFrom(given, settings);
+  const name = wishOfPath(path, undefined).short;
+  const createdSeconds = modelFilesAt(path).changedSeconds;
+  const onEvent = ({ kind, message }: PoolEvent) => {
+    if (kind === 'fallback' || kind === 'incident') onNotice(message);
+  };
+  const model = { name, path, aliases: [], pinned: true, createdSeconds };
+  const pool = new ManagedPool({ ...poolOptions(config, [model]), onEvent });
+  const result = await pool.acquire(name);
+  if (!result.ok) throw acquireError(result.failure, result.message, name);
+  return new LoadedModel(result.lease.model, pool, config.context);
+}
+
+function warn(message: string): void {
+  process.emitWarning(message, 'ChairliftWarning');
+}
+
+class LoadedModel implements Model {
+  readonly name: string;
+  readonly path: string;
+  readonly contextLength: number;
+  readonly direct: boolean;
+  readonly tokenizer: Tokenizer;
+  readonly #model: ServedModel;
+  readonly #pool: ManagedPool;
+  readonly #encoders = new EncodeWorkers();
+  readonly #calls: ModelCalls;
+  readonly #closing = new AbortController();
+  #closed: Promise<void> | undefined;
+
+  constructor(model: ServedModel, pool: ManagedPool, contextLimit: number | undefined) {
+    this.name = model.name;
+    this.path = model.path;
+    this.contextLength = Math.min(model.spec.contextLength, contextLimit ?? model.spec.contextLength);
+    this.direct = model.direct;
+    this.tokenizer = model.tokenizer;
+    this.#model = model;
+    this.#pool = pool;
+    this.#calls = new ModelCalls(model, this.#encoders);
+  }
+
+  chat(messages: readonly ChatMessage[], options: ChatOptions = {}): Answer<string, TextResult> {
+    return this.#answer(options.signal, (signal) => this.#calls.chat(messages, options, signal));
+  }
+
+  complete(prompt: string, options: TextOptions = {}): Answer<string, TextResult> {
+    return this.#answer(options.signal, (signal) => this.#calls.complete(prompt, options, signal));
+  }
+
+  tokens(ids: Iterable<number>, options: TokenOptions = {}): Answer<TokenPiece, TokensResult> {
+    return this.#answer(options.signal, (signal) => this.#calls.tokens(ids, options, signal));
+  }
+
+  async stats(): Promise<EngineStats> {
+    this.#closing.signal.throwIfAborted();
+    return orAbort(this.#model.engine.stats(), this.#closing.signal);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #answer<Piece, Result>(
+    signal: AbortSignal | undefined,
+    source: AnswerSource<Piece, Result>,
+  ): Answer<Piece, Result> {
+    const closing = this.#closing.signal;
+    return new RunningAnswer(source, signal === undefined ? [closing] : [closing, signal]);
+  }
+
+  async #close(): Promise<void> {
+    this.#closing.abort(new ChairliftError('model_closed', `the model '${this.name}' is closed`));
+    await this.#encoders.close();
+    await this.#pool.close(0);
+  }
+}

@@ -1,0 +1,33 @@
+// The whole server from within a program.
+
+import { asLibraryError } from './chairlift-error.ts';
+import { configFrom, type GivenConfig } from './given-config.ts';
+
+/** Every setting of docs/configuration.md, by its name. */
+export type ServeOptions = GivenConfig;
+
+export interface RunningServer {
+  /** Where it listens, such as http://127.0.0.1:8000. */
+  readonly url: string;
+  /** Refuses new requests, lets running ones end within `shutdownLimit`, closes everything. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Resolves when the default model is loaded and the server listens. */
+export async function serve(options: ServeOptions = {}): Promise<RunningServer> {
+  try {
+    const config = configFrom(options);
+    // A program that only loads models never loads the HTTP edge and the store.
+    const { startService } = await import('./service.ts');
+    const service = await startService(config);
+    let closed: Promise<void> | undefined;
+    const close = () => {
+      closed ??= service.close();
+      return closed;
+    };
+    return { url: service.url, close, [Symbol.asyncDispose]: close };
+  } catch (error) {
+    throw asLibraryError(error);
+  }
+}

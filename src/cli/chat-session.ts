@@ -1,0 +1,163 @@
+// A chat in the terminal: the conversation so far, what a line means, and what Ctrl-C stops. Knows neither
+// where answers come from nor whether a person or a script asks.
+
+import type { AnswerUsage, ChatAnswers, ChatMessage } from './chat-answers.ts';
+import { type LineInput, type LineOutput, LineReader } from './line-reader.ts';
+import { UsageError } from './usage-error.ts';
+
+export interface ChatSessionOptions {
+  readonly answers: ChatAnswers;
+  readonly input: LineInput;
+  readonly output: LineOutput;
+  /** Where everything goes that is no answer. */
+  readonly notices: NodeJS.WritableStream;
+  readonly system: string | undefined;
+  readonly nowMs: () => number;
+}
+
+interface Measured {
+  readonly usage: AnswerUsage | undefined;
+  readonly reason: string;
+  readonly startedMs: number;
+  readonly firstMs: number;
+  readonly endedMs: number;
+}
+
+const PROMPT = '> ';
+const HELP = '/stats, /clear, /system TEXT, /exit; Ctrl-C stops an answer';
+
+export class ChatSession {
+  readonly #options: ChatSessionOptions;
+  readonly #lines: LineReader;
+  readonly #measured: Measured[] = [];
+  #system: string | undefined;
+  #turns: ChatMessage[] = [];
+  /** Stops the answer that is coming. */
+  #answering: AbortController | undefined;
+  #interrupts = 0;
+  #failed = false;
+
+  constructor(options: ChatSessionOptions) {
+    this.#options = options;
+    this.#system = options.system;
+    this.#lines = new LineReader(options.input, options.output, () => this.interrupt());
+  }
+
+  /** False where a question stayed without an answer. */
+  async run(): Promise<boolean> {
+    if (this.#lines.isTerminal) this.#notice(`chatting with ${this.#options.answers.name}; ${HELP}`);
+    for (;;) {
+      const line = await this.#lines.next(PROMPT);
+      if (line === undefined) break;
+      this.#interrupts = 0;
+      const text = line.trim();
+      const [, command, argument = ''] = /^\/([a-z]+)(?:\s+(.*))?$/s.exec(text) ?? [];
+      if (command === 'exit') break;
+      if (command !== undefined) this.#obey(command, argument.trim());
+      else if (text !== '') await this.#ask(text);
+    }
+    this.#lines.close();
+    return !this.#failed;
+  }
+
+  /** Ctrl-C: stops the answer while one comes; at the prompt the second in a row ends the chat. */
+  interrupt(): void {
+    if (this.#answering !== undefined) this.#answering.abort();
+    else if (++this.#interrupts >= 2) this.#lines.close();
+    else this.#lines.restart('Ctrl-C again, or /exit, to leave');
+  }
+
+  #obey(command: string, argument: string): void {
+    switch (command) {
+      case 'stats':
+        this.#notice(this.#stats());
+        break;
+      case 'clear':
+        this.#turns = [];
+        this.#notice('the conversation starts anew');
+        break;
+      case 'system':
+        this.#system = argument === '' ? undefined : argument;
+        this.#notice(argument === '' ? 'no system message' : 'the system message is set');
+        break;
+      default:
+        this.#notice(`there is no /${command}; there are ${HELP}`);
+    }
+  }
+
+  async #ask(question: string): Promise<void> {
+    const asked: ChatMessage[] = [...this.#turns, { role: 'user', content: question }];
+    const stop = new AbortController();
+    this.#answering = stop;
+    const answer = await this.#receive(asked, stop.signal);
+    this.#answering = undefined;
+    if (stop.signal.aborted) this.#notice('stopped');
+    // What was stopped half way was said; what got no word in answer was never asked.
+    if (answer !== '') this.#turns = [...asked, { role: 'assistant', content: answer }];
+  }
+
+  /** Shows the answer as it comes and returns what came of it. */
+  async #receive(asked: readonly ChatMessage[], signal: AbortSignal): Promise<string> {
+    const { answers, output, nowMs } = this.#options;
+    const system: ChatMessage[] =
+      this.#system === undefined ? [] : [{ role: 'system', content: this.#system }];
+    const startedMs = nowMs();
+    let firstMs: number | undefined;
+    let answer = '';
+    try {
+      for await (const event of answers.answer([...system, ...asked], signal)) {
+        if (event.kind === 'end') {
+          const { reason, usage } = event;
+          const endedMs = nowMs();
+          this.#measured.push({ reason, usage, startedMs, firstMs: firstMs ?? endedMs, endedMs });
+        } else if (event.text !== '') {
+          firstMs ??= nowMs();
+          answer += event.text;
+          output.write(printable(event.text));
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      this.#failed = true;
+      if (answer !== '') output.write('\n');
+      this.#notice(error.message);
+      return answer;
+    }
+    if (answer !== '') output.write('\n');
+    return answer;
+  }
+
+  #stats(): string {
+    const last = this.#measured.at(-1);
+    if (last === undefined) return 'no answer yet';
+    const total = (count: (usage: AnswerUsage) => number) =>
+      this.#measured.reduce((sum, { usage }) => sum + (usage === undefined ? 0 : count(usage)), 0);
+    return [
+      describe(last),
+      `in all (${this.#measured.length}): ${total(({ promptTokens }) => promptTokens)} prompt tokens ` +
+        `(${total(({ cachedTokens }) => cachedTokens)} cached), ${total(({ answerTokens }) => answerTokens)} answer tokens`,
+    ].join('\n');
+  }
+
+  #notice(text: string): void {
+    this.#options.notices.write(`${text}\n`);
+  }
+}
+
+function describe({ usage, reason, startedMs, firstMs, endedMs }: Measured): string {
+  const wait = `first text after ${((firstMs - startedMs) / 1000).toFixed(2)} s`;
+  if (usage === undefined) return `last answer: ${wait}, ended by ${reason}`;
+  const { promptTokens, cachedTokens, answerTokens } = usage;
+  // The first token came with the prompt.
+  const speed = endedMs > firstMs ? ((1000 * (answerTokens - 1)) / (endedMs - firstMs)).toFixed(1) : '-';
+  return (
+    `last answer: ${promptTokens} prompt tokens (${cachedTokens} cached), ${wait}, ` +
+    `${answerTokens} answer tokens at ${speed} tokens/s, ended by ${reason}`
+  );
+}
+
+/** A model's words must not steer the terminal. */
+function printable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must go
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');
+}

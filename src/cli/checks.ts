@@ -1,0 +1,142 @@
+// What `chairlift doctor` looks at. Each check looks at one thing and says how it is and what would help.
+
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { freemem, totalmem } from 'node:os';
+import { loadAddon } from '../compute/cpu/binding.ts';
+import { embeddedModelPath } from '../pool/model-folder.ts';
+import type { ModelOnDisk } from '../pool/model-registry.ts';
+import { formatBytes } from './table.ts';
+
+export interface Check {
+  readonly name: string;
+  /** `warn`: it serves, but not as it could. `fail`: it does not serve. */
+  readonly state: 'ok' | 'warn' | 'fail';
+  readonly detail: string;
+  readonly remedies?: readonly string[];
+}
+
+const LEAST_NODE = 20;
+
+export function checkNode(version: string): Check {
+  const isOld = Number(version.split('.')[0]) < LEAST_NODE;
+  const known = { name: 'Node.js', detail: version };
+  return isOld
+    ? { ...known, state: 'fail', remedies: [`install Node.js ${LEAST_NODE} or newer`] }
+    : { ...known, state: 'ok' };
+}
+
+/** As the build of the addon looks for one. */
+export async function checkCompiler(
+  find: () => string | undefined | Promise<string | undefined> = findCompiler,
+): Promise<Check> {
+  const name = 'C++ compiler';
+  const compiler = await find();
+  if (compiler !== undefined) return { name, state: 'ok', detail: compiler };
+  const remedies = ['install one (on Debian and Ubuntu: apt install g++; on macOS: xcode-select --install)'];
+  return { name, state: 'warn', detail: 'none found, so the C++ addon cannot be built here', remedies };
+}
+
+async function findCompiler(): Promise<string | undefined> {
+  const script = new URL('../../scripts/build-native.js', import.meta.url).href;
+  return ((await import(script)) as { findCompiler(): string | undefined }).findCompiler();
+}
+
+export function checkAddon(load = loadAddon()): Check {
+  const name = 'C++ addon';
+  if (!load.available) {
+    const detail = 'not available: the TypeScript backend would serve, many times slower';
+    return { name, state: 'warn', detail, remedies: [load.reason] };
+  }
+  const kernels = load.addon.kernels();
+  const detail = `loads; kernels: ${kernels.join(', ')}`;
+  const isSlow = kernels.every((kernel) => kernel === 'scalar');
+  if (!isSlow) return { name, state: 'ok', detail };
+  return {
+    name,
+    state: 'warn',
+    detail,
+    remedies: ['no fast kernels exist for this processor; expect slow answers'],
+  };
+}
+
+export interface Memory {
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+}
+
+/** A container's limit counts where it is lower than the machine's. */
+function machineMemory(): Memory {
+  const limit = process.constrainedMemory();
+  const totalBytes = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+  return { freeBytes: Math.min(freemem(), totalBytes), totalBytes };
+}
+
+export function checkMemory(models: readonly ModelOnDisk[], memory = machineMemory()): Check {
+  const { freeBytes, totalBytes } = memory;
+  const detail = `${formatBytes(freeBytes)} free of ${formatBytes(totalBytes)}`;
+  const usable = models.filter(({ problem }) => problem === undefined);
+  const tooLarge = usable.filter(({ sizeBytes }) => sizeBytes > freeBytes);
+  if (tooLarge.length === 0) return { name: 'memory', state: 'ok', detail };
+  const remedies = tooLarge.map(
+    ({ name, sizeBytes }) =>
+      `${name} needs more than ${formatBytes(sizeBytes)}: free some, or use a smaller model`,
+  );
+  return { name: 'memory', state: tooLarge.length < usable.length ? 'warn' : 'fail', detail, remedies };
+}
+
+export function checkEmbeddedModel(path = embeddedModelPath()): Check {
+  const name = 'embedded model';
+  if (existsSync(path)) return { name, state: 'ok', detail: path };
+  return { name, state: 'warn', detail: `${path} is missing`, remedies: ['install the package again'] };
+}
+
+export function checkModels(models: readonly ModelOnDisk[], folder: string): Check {
+  const broken = models.flatMap(({ problem }) => problem ?? []);
+  const sound = models.length - broken.length;
+  const detail = `${sound} to serve${broken.length > 0 ? `, ${broken.length} broken` : ''}; folder ${folder}`;
+  if (sound === 0) {
+    const remedies = [...broken, "bring one with 'chairlift pull owner/repo', or give its path with --model"];
+    return { name: 'models', state: 'fail', detail, remedies };
+  }
+  return { name: 'models', state: broken.length > 0 ? 'warn' : 'ok', detail, remedies: broken };
+}
+
+export async function checkPort(host: string, port: number): Promise<Check> {
+  const name = `port ${port}`;
+  const problem = await bindProblem(host, port);
+  if (problem === undefined) return { name, state: 'ok', detail: `free on ${host}` };
+  if (problem === 'EADDRINUSE') {
+    const version = await runningVersion(host, port);
+    if (version !== undefined)
+      return { name, state: 'ok', detail: `Chairlift ${version} serves here already` };
+    const remedies = ['end the program that uses it, or serve on another port with --port'];
+    return { name, state: 'fail', detail: `in use by another program on ${host}`, remedies };
+  }
+  const remedies = ['serve on another --port or --host'];
+  return { name, state: 'fail', detail: `cannot be used on ${host} (${problem})`, remedies };
+}
+
+function bindProblem(host: string, port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    server.listen({ host, port }, () => server.close(() => resolve(undefined)));
+  });
+}
+
+const ANSWER_MS = 2000;
+
+async function runningVersion(host: string, port: number): Promise<string | undefined> {
+  const reachable =
+    host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  try {
+    const response = await fetch(`http://${reachable}:${port}/health`, {
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
+    const { version, engines } = (await response.json()) as { version?: unknown; engines?: unknown };
+    return typeof version === 'string' && Array.isArray(engines) ? version : undefined;
+  } catch {
+    return undefined;
+  }
+}

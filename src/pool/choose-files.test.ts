@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest';
+import { chooseFiles } from './choose-files.ts';
+import { parseReference } from './model-reference.ts';
+import { PullError } from './pull-error.ts';
+
+const listed = (...paths: readonly string[]) =>
+  paths.map((path, index) => ({ path, sizeBytes: 1000 + index }));
+const chosen = (paths: readonly string[], wanted?: string) =>
+  chooseFiles(listed(...paths), wanted).map(({ path }) => path);
+
+function refusalOf(work: () => unknown): PullError {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof PullError) return error;
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
+
+const many = [
+  'README.md',
+  'm-Q4_K_M.gguf',
+  'm-Q4_K_S.gguf',
+  'm-UD-Q4_K_XL.gguf',
+  'BF16/m-BF16-00001-of-00002.gguf',
+  'BF16/m-BF16-00002-of-00002.gguf',
+  'mmproj-m-f16.gguf',
+];
+
+describe('choosing a GGUF', () => {
+  it.each([
+    ['m-Q4_K_M.gguf', ['m-Q4_K_M.gguf']],
+    ['m-Q4_K_M', ['m-Q4_K_M.gguf']],
+    ['Q4_K_M', ['m-Q4_K_M.gguf']],
+    ['q4_k_s', ['m-Q4_K_S.gguf']],
+    ['UD-Q4_K_XL', ['m-UD-Q4_K_XL.gguf']],
+    ['BF16', many.slice(4, 6)],
+    ['m-BF16-00001-of-00002.gguf', many.slice(4, 6)],
+    ['BF16/m-BF16.gguf', many.slice(4, 6)],
+  ])('takes %s by its name or tag, with all parts', (wanted, files) => {
+    expect(chosen(many, wanted)).toEqual(files);
+  });
+
+  it('takes the only one without being told, whatever else is there', () => {
+    expect(chosen(['README.md', 'a.gguf', 'mmproj-a.gguf', 'config.json'])).toEqual(['a.gguf']);
+  });
+
+  it('lists them with their sizes where there are several, split ones as a whole', () => {
+    const refusal = refusalOf(() => chosen(many));
+    expect(refusal.message).toContain('several GGUF models; name one');
+    expect(refusal.choices).toEqual([
+      { path: 'm-Q4_K_M.gguf', sizeBytes: 1001 },
+      { path: 'm-Q4_K_S.gguf', sizeBytes: 1002 },
+      { path: 'm-UD-Q4_K_XL.gguf', sizeBytes: 1003 },
+      { path: 'BF16/m-BF16.gguf', sizeBytes: 1004 + 1005 },
+    ]);
+  });
+
+  it('lists those that a tag leaves open, and all where it fits none', () => {
+    const open = refusalOf(() => chosen(['a-Q8_0.gguf', 'b-Q8_0.gguf', 'c.gguf'], 'q8_0'));
+    expect(open.choices.map(({ path }) => path)).toEqual(['a-Q8_0.gguf', 'b-Q8_0.gguf']);
+    const none = refusalOf(() => chosen(many, 'Q8_0'));
+    expect(none.message).toContain("no GGUF 'Q8_0'");
+    expect(none.choices.length).toBe(4);
+    // A part of a tag is none.
+    expect(refusalOf(() => chosen(many, 'K_M')).message).toContain("no GGUF 'K_M'");
+  });
+
+  it('refuses a split one of which a part is missing', () => {
+    const paths = ['a-00001-of-00003.gguf', 'a-00003-of-00003.gguf'];
+    expect(refusalOf(() => chosen(paths)).message).toContain('2 of the 3 parts');
+    expect(chosen([...paths, 'b.gguf'], 'b')).toEqual(['b.gguf']);
+  });
+});
+
+describe('choosing safetensors', () => {
+  it('takes all shards with index, tokenizer and template, the small files first', () => {
+    const files = [
+      { path: 'model-00002-of-00002.safetensors', sizeBytes: 900 },
+      { path: 'model-00001-of-00002.safetensors', sizeBytes: 800 },
+      { path: 'consolidated.safetensors', sizeBytes: 1700 },
+      { path: 'model.safetensors.index.json', sizeBytes: 50 },
+      { path: 'tokenizer.json', sizeBytes: 40 },
+      { path: 'config.json', sizeBytes: 10 },
+      { path: 'chat_template.jinja', sizeBytes: 5 },
+      { path: 'original/model.safetensors', sizeBytes: 1700 },
+      { path: 'model.gguf', sizeBytes: 1700 },
+    ];
+    expect(chooseFiles(files, undefined).map(({ path }) => path)).toEqual([
+      'chat_template.jinja',
+      'config.json',
+      'tokenizer.json',
+      'model.safetensors.index.json',
+      'model-00001-of-00002.safetensors',
+      'model-00002-of-00002.safetensors',
+    ]);
+  });
+
+  it('takes the weights once where one file and shards are both there', () => {
+    const paths = [
+      'config.json',
+      'model-00001-of-00001.safetensors',
+      'model.safetensors',
+      'model.safetensors.index.json',
+    ];
+    expect(chosen(paths)).toEqual(['config.json', 'model.safetensors']);
+  });
+
+  it('refuses repositories without either format, and a name where there is no GGUF', () => {
+    expect(refusalOf(() => chosen(['config.json', 'pytorch_model.bin'])).message).toContain(
+      'no model in GGUF',
+    );
+    expect(refusalOf(() => chosen(['config.json', 'model.safetensors'], 'Q4_0')).message).toContain(
+      'no GGUF',
+    );
+  });
+});
+
+describe('file names', () => {
+  it.each([
+    '../a.gguf',
+    'a/../../b.gguf',
+    '/etc/a.gguf',
+    'a\\b.gguf',
+    'C:a.gguf',
+    'a\0.gguf',
+    './a.gguf',
+    'a//b.gguf',
+  ])('refuses %j', (path) => {
+    expect(refusalOf(() => chosen([path])).message).toContain('unsafe name');
+  });
+});
+
+describe('a reference', () => {
+  it('is read with and without its prefix', () => {
+    expect(parseReference('hf:ann/m-GGUF:Q4_K_M')).toEqual({ owner: 'ann', repo: 'm-GGUF', file: 'Q4_K_M' });
+    expect(parseReference('ann/m.1')).toEqual({ owner: 'ann', repo: 'm.1' });
+    expect(parseReference('ann/m:sub/m-Q8_0.gguf')).toMatchObject({ file: 'sub/m-Q8_0.gguf' });
+  });
+
+  it.each([
+    'm',
+    'hf:m',
+    '../m',
+    'hf:../m',
+    'ann/..',
+    'ann/m/x',
+    'ann/m:',
+    'https://hub/ann/m',
+    '',
+    'ann/m?x',
+  ])('is not %j', (text) => {
+    expect(() => parseReference(text)).toThrow('write hf:owner/repo');
+  });
+
+  it('needs its prefix where it could be a path on this machine', () => {
+    expect(() => parseReference('src/pool')).toThrow('write hf:src/pool');
+    expect(parseReference('hf:src/pool')).toEqual({ owner: 'src', repo: 'pool' });
+  });
+});

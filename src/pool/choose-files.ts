@@ -1,0 +1,124 @@
+// Which files of a repository make the wanted model: one GGUF with all its parts, or safetensors with
+// everything that belongs to them. Pure.
+
+import type { HubFile } from './hub.ts';
+import { PullError } from './pull-error.ts';
+
+/** Small files that belong to safetensors; a tokenizer may be written in several of them. */
+const companions = new Set([
+  'config.json',
+  'generation_config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'tokenizer.model',
+  'special_tokens_map.json',
+  'added_tokens.json',
+  'vocab.json',
+  'merges.txt',
+]);
+const INDEX = 'model.safetensors.index.json';
+const SINGLE = 'model.safetensors';
+
+interface GgufModel {
+  readonly files: readonly HubFile[];
+  /** Its path without the ending and the number of a part. */
+  readonly stem: string;
+  /** Parts it is said to have. */
+  readonly partCount: number;
+}
+
+/** Small files come first, so that what is wrong with them shows early. */
+export function chooseFiles(files: readonly HubFile[], wanted: string | undefined): readonly HubFile[] {
+  for (const { path } of files) refuseUnsafePath(path);
+  const ggufs = ggufModels(files);
+  if (wanted !== undefined) return allParts(namedGguf(ggufs, wanted));
+  const folder = safetensors(files);
+  if (folder.length > 0) return folder.toSorted((a, b) => a.sizeBytes - b.sizeBytes);
+  const [only] = ggufs;
+  if (only !== undefined && ggufs.length === 1) return allParts(only);
+  if (only !== undefined) {
+    throw new PullError('the repository holds several GGUF models; name one after a colon', choices(ggufs));
+  }
+  throw new PullError(
+    'the repository holds no model in GGUF or safetensors, which are the formats served here',
+  );
+}
+
+/** By its path, its file name, or the tag at the end of its name. */
+function namedGguf(ggufs: readonly GgufModel[], wanted: string): GgufModel {
+  const exact = ggufs.filter(({ files, stem }) =>
+    [stem, `${stem}.gguf`, ...files.map(({ path }) => path)].some((path) =>
+      [path, nameOf(path)].includes(wanted),
+    ),
+  );
+  const tagged = ggufs.filter(({ stem }) => hasTag(nameOf(stem).toLowerCase(), wanted.toLowerCase()));
+  const found = exact.length > 0 ? exact : tagged;
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  if (only !== undefined)
+    throw new PullError(`'${wanted}' names several GGUF models; name one of them`, choices(found));
+  if (ggufs.length === 0) {
+    throw new PullError(
+      `the repository holds no GGUF, so '${wanted}' names none; leave it out for its safetensors`,
+    );
+  }
+  throw new PullError(`the repository holds no GGUF '${wanted}'; name one of these`, choices(ggufs));
+}
+
+/** An underscore also lies within tags, so that one starts there only if it looks like a whole one. */
+function hasTag(name: string, tag: string): boolean {
+  const separators = /^(ud-)?(i?q|b?f|tq|mxfp)\d/.test(tag) ? ['-', '.', '_'] : ['-', '.'];
+  return name === tag || separators.some((separator) => name.endsWith(separator + tag));
+}
+
+function ggufModels(files: readonly HubFile[]): GgufModel[] {
+  const models = new Map<string, HubFile[]>();
+  for (const file of files) {
+    if (!file.path.endsWith('.gguf') || /^mmproj/i.test(nameOf(file.path))) continue;
+    const whole = file.path.replace(/-\d{5}(-of-\d{5}\.gguf)$/, '$1');
+    models.set(whole, [...(models.get(whole) ?? []), file]);
+  }
+  return [...models].map(([whole, parts]) => ({
+    files: parts.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
+    stem: whole.replace(/(-of-\d{5})?\.gguf$/, ''),
+    partCount: Number(/-of-(\d{5})\.gguf$/.exec(whole)?.[1] ?? 1),
+  }));
+}
+
+function allParts({ files, stem, partCount }: GgufModel): readonly HubFile[] {
+  if (files.length === partCount) return files;
+  throw new PullError(`the repository holds ${files.length} of the ${partCount} parts of ${stem}.gguf`);
+}
+
+function choices(ggufs: readonly GgufModel[]) {
+  return ggufs.map(({ files, stem }) => ({
+    path: `${stem}.gguf`,
+    sizeBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+  }));
+}
+
+/** Nothing where the repository holds no such model. What lies in its folders belongs to something else. */
+function safetensors(files: readonly HubFile[]): HubFile[] {
+  const top = files.filter(({ path }) => !path.includes('/'));
+  const names = new Set(top.map(({ path }) => path));
+  const weights = top.filter(({ path }) => path.endsWith('.safetensors'));
+  if (!names.has('config.json') || weights.length === 0) return [];
+  const small = top.filter(({ path }) => companions.has(path) || path.startsWith('chat_template'));
+  // Some repositories hold the weights twice, in one file and in shards.
+  if (names.has(SINGLE)) return [...small, ...weights.filter(({ path }) => path === SINGLE)];
+  const index = top.filter(({ path }) => path === INDEX);
+  const shards = weights.filter(({ path }) => /^model-\d{5}-of-\d{5}\.safetensors$/.test(path));
+  return [...small, ...index, ...(index.length > 0 && shards.length > 0 ? shards : weights)];
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+/** A hostile repository must not reach outside its folder. */
+function refuseUnsafePath(path: string): void {
+  const parts = path.split('/');
+  const isSafe = parts.every((part) => /^[^\\:\p{C}]+$/u.test(part) && part !== '.' && part !== '..');
+  if (!isSafe)
+    throw new PullError(`the repository holds a file with an unsafe name: ${JSON.stringify(path)}`);
+}

@@ -1,0 +1,389 @@
+// Keys, limits, the queue and the way out, through the whole server with the embedded model.
+
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type TestServer, type TestServerOptions, testServer } from '../../test/support/test-server.ts';
+import { IN_MEMORY, openDatabase } from '../store/database.ts';
+import { KeyRing } from '../store/key-ring.ts';
+import { KeyStore, type NewKey } from '../store/key-store.ts';
+import { UsageStore } from '../store/usage-store.ts';
+import { bindRefusal } from './auth.ts';
+
+const messages = [{ role: 'user', content: 'Hello, who are you?' }];
+const endless = { messages, max_tokens: 3000, ignore_eos: true, temperature: 0 };
+
+const opened: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close();
+});
+
+async function start(options: TestServerOptions = {}): Promise<TestServer> {
+  const server = await testServer(options);
+  opened.push(() => server.close());
+  return server;
+}
+
+/** A server with keys: each name is the key of a new record. */
+async function startWithKeys<Name extends string>(
+  wishes: Readonly<Record<Name, Partial<NewKey>>>,
+  options: TestServerOptions = {},
+) {
+  const database = await openDatabase(IN_MEMORY);
+  opened.push(() => database.close());
+  const keyStore = new KeyStore(database);
+  const usage = new UsageStore(database, (error) => expect.fail(String(error)));
+  opened.push(() => usage.close());
+  const secrets = {} as Record<Name, string>;
+  for (const [name, wish] of Object.entries<Partial<NewKey>>(wishes)) {
+    const made = await keyStore.createKey({ name, tier: 'normal', limits: {}, ...wish }, Date.now());
+    if (!made.ok) throw new Error(made.message);
+    secrets[name as Name] = made.key;
+  }
+  const keys = await KeyRing.open(database, keyStore, (error) => expect.fail(String(error)));
+  const server = await start({ ...options, keys, keyStore, usage });
+  const call = (key: string | undefined, url: string, payload?: object, method?: 'DELETE') =>
+    server.app.inject({
+      method: method ?? (payload === undefined ? 'GET' : 'POST'),
+      url,
+      ...(payload === undefined ? {} : { payload }),
+      headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+    });
+  return { server, secrets, call, usage };
+}
+
+describe('without keys', () => {
+  it('this machine is served and others are not, unless allowed', async () => {
+    const { app } = await start();
+    const ask = (remoteAddress: string) => app.inject({ url: '/v1/models', remoteAddress });
+    for (const here of ['127.0.0.1', '::1', '::ffff:127.0.0.1'])
+      expect((await ask(here)).statusCode).toBe(200);
+    expect((await ask('10.0.0.7')).statusCode).toBe(401);
+    expect((await ask('::ffff:10.0.0.7')).statusCode).toBe(401);
+    const named = await app.inject({ url: '/v1/models', headers: { host: 'evil.example:80' } });
+    expect(named.statusCode).toBe(401);
+    for (const host of ['127.0.0.1:8080', '[::1]:8080', 'localhost']) {
+      expect((await app.inject({ url: '/v1/models', headers: { host } })).statusCode).toBe(200);
+    }
+    const open = await start({ settings: { allowAnonymous: true } });
+    expect((await open.app.inject({ url: '/v1/models', remoteAddress: '10.0.0.7' })).statusCode).toBe(200);
+  });
+
+  it('the server refuses to listen to the world', async () => {
+    expect(await bindRefusal('0.0.0.0', undefined, false)).toContain('no API keys');
+    expect(await bindRefusal('::', undefined, false)).toContain('no API keys');
+    expect(await bindRefusal('0.0.0.0', undefined, true)).toBeUndefined();
+    for (const host of ['127.0.0.1', '::1', 'localhost']) {
+      expect(await bindRefusal(host, undefined, false)).toBeUndefined();
+    }
+  });
+
+  it('nobody administers', async () => {
+    const { app } = await start();
+    expect((await app.inject({ url: '/admin/stats' })).statusCode).toBe(403);
+  });
+});
+
+describe('with keys', () => {
+  it('only their holders are served', async () => {
+    const { call, secrets } = await startWithKeys({ mine: {} });
+    expect((await call(undefined, '/v1/models')).json().error.code).toBe('missing_api_key');
+    const wrong = await call('cl-wrong', '/v1/models');
+    expect(wrong.statusCode).toBe(401);
+    expect(wrong.json().error).toMatchObject({ type: 'authentication_error', code: 'invalid_api_key' });
+    expect((await call(secrets.mine, '/v1/models')).statusCode).toBe(200);
+    for (const url of ['/health', '/ready', '/metrics', '/openapi.json', '/docs']) {
+      expect((await call(undefined, url)).statusCode).toBe(200);
+    }
+  });
+
+  it('priority is that of the tier, and LOW under /v1/batch', async () => {
+    const { server, call, secrets } = await startWithKeys({ fast: { tier: 'high' }, slow: { tier: 'low' } });
+    const seen: number[] = [];
+    server.pool.engine.watch(({ stats }) => seen.push(...stats.running.map(({ priority }) => priority)));
+    const priorityOf = async (key: string, url: string) => {
+      seen.length = 0;
+      await call(key, url, { messages, max_tokens: 3 });
+      return new Set(seen);
+    };
+    expect(await priorityOf(secrets.fast, '/v1/chat/completions')).toEqual(new Set([0]));
+    expect(await priorityOf(secrets.slow, '/v1/chat/completions')).toEqual(new Set([2]));
+    expect(await priorityOf(secrets.fast, '/v1/batch/chat/completions')).toEqual(new Set([2]));
+  });
+
+  it('limits answer 429 with when to come again, and where the key stands', async () => {
+    const { call, secrets } = await startWithKeys({ mine: { limits: { requestsPerMinute: 2 } } });
+    const ask = () => call(secrets.mine, '/v1/chat/completions', { messages, max_tokens: 1 });
+    expect((await ask()).headers['x-ratelimit-remaining-requests']).toBe('1');
+    await ask();
+    const refused = await ask();
+    expect(refused.statusCode).toBe(429);
+    expect(refused.json().error).toMatchObject({ type: 'rate_limit_error', code: 'rate_limit_exceeded' });
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(30);
+    expect(refused.headers['x-ratelimit-limit-requests']).toBe('2');
+  });
+
+  it('unused tokens of a limit are given back', async () => {
+    const { call, secrets } = await startWithKeys({ mine: { limits: { tokensPerMinute: 5000 } } });
+    for (let n = 0; n < 4; n++) {
+      const { statusCode } = await call(secrets.mine, '/v1/chat/completions', {
+        messages,
+        max_tokens: 4000,
+        stop: ' ',
+      });
+      expect(statusCode).toBe(200);
+    }
+  });
+
+  it('usage is counted by key', async () => {
+    const { call, secrets, usage } = await startWithKeys({ mine: {} });
+    const { usage: told } = (
+      await call(secrets.mine, '/v1/chat/completions', { messages, max_tokens: 4 })
+    ).json();
+    const [row] = await usage.report({});
+    expect(row).toMatchObject({
+      requests: 1,
+      promptTokens: told.prompt_tokens,
+      completionTokens: told.completion_tokens,
+      errors: 0,
+    });
+  });
+
+  it('cached prefixes are shared between keys, or not where they are isolated', async () => {
+    const long = [{ role: 'user', content: 'Milo the fox went to the lake and '.repeat(20) }];
+    for (const isolateCache of [false, true]) {
+      const { call, secrets } = await startWithKeys({ a: {}, b: {} }, { settings: { isolateCache } });
+      const cached = async (key: string) =>
+        (await call(key, '/v1/chat/completions', { messages: long, max_tokens: 1 })).json().usage
+          .prompt_tokens_details.cached_tokens;
+      await cached(secrets.a);
+      const other = await cached(secrets.b);
+      if (isolateCache) expect(other).toBe(0);
+      else expect(other).toBeGreaterThan(0);
+      expect(await cached(secrets.a)).toBeGreaterThan(0);
+    }
+  });
+});
+
+describe('an admin key', () => {
+  it('makes and revokes keys, and nobody else does', async () => {
+    const { call, secrets } = await startWithKeys({ boss: { admin: true }, mine: {} });
+    expect((await call(secrets.mine, '/admin/keys')).statusCode).toBe(403);
+    const made = await call(secrets.boss, '/admin/keys', {
+      name: 'new',
+      tier: 'low',
+      requests_per_minute: 9,
+    });
+    expect(made.statusCode).toBe(201);
+    expect(made.json()).toMatchObject({ name: 'new', tier: 'low', admin: false, requests_per_minute: 9 });
+    const { key } = made.json();
+    expect((await call(key, '/v1/models')).statusCode).toBe(200);
+    const listed = (await call(secrets.boss, '/admin/keys')).body;
+    expect(listed).toContain('"new"');
+    expect(listed).not.toContain(key);
+    expect((await call(secrets.boss, '/admin/keys', { name: 'new' })).statusCode).toBe(409);
+    expect((await call(secrets.boss, '/admin/keys', { name: 'x', teir: 'low' })).json().error.param).toBe(
+      'teir',
+    );
+    expect((await call(secrets.boss, '/admin/keys/new', undefined, 'DELETE')).statusCode).toBe(200);
+    expect((await call(key, '/v1/models')).statusCode).toBe(401);
+    expect((await call(secrets.boss, '/admin/keys/new', undefined, 'DELETE')).statusCode).toBe(404);
+  });
+
+  it('sees the engines and loads models', async () => {
+    const { call, secrets } = await startWithKeys({ boss: { admin: true } });
+    await call(secrets.boss, '/v1/chat/completions', { messages, max_tokens: 2 });
+    const stats = (await call(secrets.boss, '/admin/stats')).json();
+    expect(stats.engines[0]).toMatchObject({ model: 'demo', stats: { generatedTokens: 2 } });
+    expect((await call(secrets.boss, '/admin/models/load', { model: 'default' })).json().name).toBe('demo');
+    expect((await call(secrets.boss, '/admin/models/unload', { model: 'demo' })).statusCode).toBe(200);
+    expect((await call(secrets.boss, '/admin/models/load', { model: 'x' })).statusCode).toBe(404);
+    expect((await call(secrets.boss, '/admin/usage')).json().data).toHaveLength(1);
+  });
+
+  it('watches steps and requests as they happen', async () => {
+    const { server, secrets, call } = await startWithKeys({ boss: { admin: true } });
+    const url = await server.listen();
+    const controller = new AbortController();
+    const headers = { authorization: `Bearer ${secrets.boss}` };
+    const response = await fetch(`${url}/admin/events`, { headers, signal: controller.signal });
+    await call(secrets.boss, '/v1/chat/completions', { messages, max_tokens: 3 });
+    let seen = '';
+    for await (const chunk of response.body ?? []) {
+      seen += Buffer.from(chunk).toString();
+      if (seen.includes('event: request')) break;
+    }
+    controller.abort();
+    expect(seen.match(/event: step/g)?.length).toBeGreaterThanOrEqual(3);
+    expect(seen).toContain('"completionTokens":3');
+  });
+});
+
+describe('the queue', () => {
+  it('refuses at once what is beyond it', async () => {
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const { app, pool } = await start({
+      settings: { maxQueuedRequests: 2 },
+      pool: { loading: () => gate },
+    });
+    // An injected request starts when it is awaited.
+    const ask = async () =>
+      app.inject({ method: 'POST', url: '/v1/chat/completions', payload: { messages, max_tokens: 1 } });
+    const waiting = [ask(), ask()];
+    const refused = await ask();
+    expect(refused.statusCode).toBe(429);
+    expect(refused.json().error.code).toBe('queue_full');
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    open();
+    expect((await Promise.all(waiting)).map(({ statusCode }) => statusCode)).toEqual([200, 200]);
+    expect((await ask()).statusCode).toBe(200);
+    expect(pool.leases).toBe(0);
+  });
+});
+
+describe('a client that leaves', () => {
+  it.each([false, true])('is computed for no longer, streamed %s', async (stream) => {
+    const server = await start();
+    const url = await server.listen();
+    const controller = new AbortController();
+    const body = JSON.stringify({ ...endless, stream });
+    const headers = { 'content-type': 'application/json' };
+    const asked = fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      body,
+      headers,
+      signal: controller.signal,
+    });
+    const failed = asked.then(async (response) => {
+      for await (const _ of response.body ?? []);
+    });
+    failed.catch(() => {});
+    await vi.waitFor(async () => {
+      expect((await server.pool.engine.stats()).generatedTokens).toBeGreaterThan(5);
+    });
+    controller.abort();
+    await expect(failed).rejects.toThrow();
+    await vi.waitFor(async () => {
+      expect((await server.pool.engine.stats()).requests.cancelled).toBe(1);
+    });
+    expect((await server.pool.engine.stats()).generatedTokens).toBeLessThan(3000);
+    await vi.waitFor(() => expect(server.pool.leases).toBe(0));
+    expect(server.log.find(({ msg }) => msg === 'completion')).toMatchObject({ outcome: 'client_left' });
+  });
+
+  it('while its model loads holds nothing when that is done', async () => {
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const server = await start({ pool: { loading: () => gate } });
+    const url = await server.listen();
+    const controller = new AbortController();
+    const body = JSON.stringify(endless);
+    const headers = { 'content-type': 'application/json' };
+    const asked = fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      body,
+      headers,
+      signal: controller.signal,
+    });
+    asked.catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    controller.abort();
+    await expect(asked).rejects.toThrow();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    open();
+    await vi.waitFor(() => expect(server.pool.leases).toBe(0));
+    expect((await server.pool.engine.stats()).requests.submitted).toBe(0);
+  });
+});
+
+describe('closing', () => {
+  it('refuses newcomers, and lets running requests end', async () => {
+    const server = await start();
+    const url = await server.listen();
+    const headers = { 'content-type': 'application/json' };
+    const post = (body: object) =>
+      fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) });
+    const running = post({ ...endless, max_tokens: 300 });
+    await vi.waitFor(async () => {
+      expect((await server.pool.engine.stats()).generatedTokens).toBeGreaterThan(0);
+    });
+    const closed = server.app.close();
+    const refused = await post({ messages });
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { code: 'shutting_down' } });
+    expect((await fetch(`${url}/ready`)).status).toBe(503);
+    const answer = (await (await running).json()) as { usage: { completion_tokens: number } };
+    expect(answer.usage.completion_tokens).toBe(300);
+    await closed;
+  });
+
+  it('ends what runs beyond the limit, and says so', async () => {
+    const server = await start({ settings: { shutdownLimitMs: 30 } });
+    const url = await server.listen();
+    const running = fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...endless, stream: true }),
+    });
+    const response = await running;
+    const closed = server.app.close();
+    const text = await response.text();
+    await closed;
+    expect(text).toContain('shutting_down');
+    expect(text).not.toContain('[DONE]');
+  });
+});
+
+describe('the log', () => {
+  it('holds no prompt and no answer unless told to', async () => {
+    const secret = 'Snow in the morning';
+    const ask = (server: TestServer) =>
+      server.app.inject({
+        method: 'POST',
+        url: '/v1/chat/completions',
+        payload: { messages: [{ role: 'user', content: secret }], max_tokens: 2 },
+      });
+    const quiet = await start();
+    const { headers } = await ask(quiet);
+    expect(JSON.stringify(quiet.log)).not.toContain(secret);
+    expect(quiet.log.find(({ msg }) => msg === 'completion')).toMatchObject({
+      requestId: headers['x-request-id'],
+    });
+    const loud = await start({ settings: { logPrompts: true } });
+    await ask(loud);
+    expect(JSON.stringify(loud.log)).toContain(secret);
+  });
+});
+
+describe('metrics', () => {
+  it('count what happened, under one name each', async () => {
+    const { app } = await start();
+    await app.inject({ method: 'POST', url: '/v1/chat/completions', payload: { messages, max_tokens: 5 } });
+    await app.inject({ method: 'POST', url: '/v1/chat/completions', payload: {} });
+    const { body, headers } = await app.inject({ url: '/metrics' });
+    expect(headers['content-type']).toContain('text/plain');
+    const value = (line: string) =>
+      Number(
+        body
+          .split('\n')
+          .find((one) => one.startsWith(`chairlift_${line} `))
+          ?.split(' ')
+          .at(-1),
+      );
+    expect(value('generated_tokens_total{model="demo"}')).toBe(5);
+    expect(value('time_to_first_token_seconds_count{model="demo"}')).toBe(1);
+    expect(value('time_per_output_token_seconds_count{model="demo"}')).toBe(1);
+    expect(value('queue_seconds_count{model="demo"}')).toBe(1);
+    expect(value('step_seconds_count{model="demo"}')).toBeGreaterThanOrEqual(5);
+    expect(value('errors_total{kind="missing_required_parameter"}')).toBe(1);
+    expect(value('engine_up{model="demo"}')).toBe(1);
+    const blocks = ['free', 'cached', 'used'].map((state) => value(`blocks{model="demo",state="${state}"}`));
+    expect(blocks.reduce((sum, count) => sum + count)).toBe(512);
+    const names = body.split('\n').filter((line) => line.startsWith('# TYPE'));
+    expect(new Set(names).size).toBe(names.length);
+  });
+});

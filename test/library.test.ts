@@ -1,0 +1,125 @@
+// The examples of docs/library.md, as a program that has the package installed meets them: compiled code, typed,
+// run by Node. And what the library promises beyond them.
+
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, it } from 'vitest';
+import { errorCodes } from '../src/app/chairlift-error.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const page = readFileSync(join(root, 'docs/library.md'), 'utf8');
+const examples = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code as string);
+
+// A project of its own, with the package and nothing else; its home is empty, so that no one's models are served.
+const project = mkdtempSync(join(tmpdir(), 'chairlift-project-'));
+mkdirSync(join(project, 'node_modules'));
+symlinkSync(root, join(project, 'node_modules/chairlift'), 'junction');
+writeFileSync(join(project, 'package.json'), '{ "type": "module" }');
+afterAll(() => rmSync(project, { recursive: true }));
+
+/** Standard output; fails where the program fails or says anything else. */
+async function run(name: string, code: string): Promise<string> {
+  writeFileSync(join(project, name), code);
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [name], {
+    cwd: project,
+    env: { ...process.env, HOME: project, USERPROFILE: project },
+  });
+  expect(stderr).toBe('');
+  return stdout;
+}
+
+describe('docs/library.md', () => {
+  it('has three examples', () => expect(examples).toHaveLength(3));
+
+  it('streams a chat', async () => {
+    const lines = (await run('chat.js', examples[0] ?? '')).trimEnd().split('\n');
+    expect(lines[0]).toMatch(/Chairlift/);
+    expect(lines.at(-1)).toMatch(/^ended by stop after \d+ tokens$/);
+  });
+
+  it('runs many at once and cuts one short', async () => {
+    const lines = (await run('many.js', examples[1] ?? '')).trimEnd().split('\n');
+    for (const hero of ['a fox', 'an owl', 'a bear']) {
+      expect(lines.filter((line) => line.startsWith(`${hero}:`))).toHaveLength(1);
+    }
+    expect(lines).toContain('endless: AbortError');
+    const [, tokens, passes] = /^(\d+) tokens in (\d+) passes$/.exec(lines.at(-1) ?? '') ?? [];
+    expect(Number(passes)).toBeGreaterThan(0);
+    expect(Number(tokens)).toBeGreaterThan(1.5 * Number(passes));
+  });
+
+  it('serves from within', async () => {
+    const output = await run('serve.js', examples[2] ?? '');
+    expect(output).toContain("object: 'chat.completion'");
+    expect(output).toMatch(/content: '.*Chairlift/);
+  });
+
+  it('is right about types', async () => {
+    for (const [at, code] of examples.entries()) writeFileSync(join(project, `example-${at}.ts`), code);
+    const uses = `import { type ChairliftError, load } from 'chairlift';
+      await using model = await load({ kvMemory: '1GiB', memory: 1e9 });
+      const { tokens } = await model.tokens([1], { signal: AbortSignal.timeout(5) }).result();
+      export const first: number | undefined = tokens[0];
+      // @ts-expect-error: there is no such option
+      model.chat([], { max_tokens: 5 });
+      // @ts-expect-error: a piece of tokens() is no text
+      for await (const piece of model.tokens([1])) piece.length;
+      // @ts-expect-error: there is no such code
+      export const isOdd = (error: ChairliftError) => error.code === 'odd';`;
+    writeFileSync(join(project, 'uses.ts'), uses);
+    const options = {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noEmit: true,
+      target: 'ES2022',
+      lib: ['ESNext'],
+      module: 'NodeNext',
+      types: ['node'],
+      typeRoots: [join(root, 'node_modules/@types')],
+    };
+    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions: options }));
+    const compiler = join(root, 'node_modules/typescript/bin/tsc');
+    const result = await promisify(execFile)(process.execPath, [compiler, '-p', project]).catch(
+      (error: { stdout: string }) => error,
+    );
+    expect(result.stdout).toBe('');
+  });
+
+  it('names every error code', () => {
+    for (const code of errorCodes) expect(page).toContain(`| \`${code}\` |`);
+  });
+});
+
+describe('serve', () => {
+  it('closes twice without harm, and gives typed errors', async () => {
+    const output = await run(
+      'errors.js',
+      `import { createServer } from 'node:http';
+      import { ChairliftError, serve } from 'chairlift';
+      const fail = (options) => serve({ logLevel: 'warn', ...options }).then(
+        () => 'no error',
+        (error) => error instanceof ChairliftError ? error.code + ' ' + error.message : error,
+      );
+      const taken = createServer().listen(0, '127.0.0.1');
+      await new Promise((resolve) => taken.once('listening', resolve));
+      console.log(await fail({ port: taken.address().port }));
+      taken.close();
+      console.log(await fail({ port: 'any' }));
+      console.log(await fail({ prot: 0 }));
+      console.log(await fail({ database: process.cwd() }));
+      const server = await serve({ port: 0, logLevel: 'warn' });
+      await Promise.all([server.close(), server.close()]);
+      console.log('closed');`,
+    );
+    const [address, value, name, database, closed] = output.split('\n');
+    expect(address).toMatch(/^address_unavailable .*EADDRINUSE/);
+    expect(value).toMatch(/^invalid_configuration port: give a whole number/);
+    expect(name).toMatch(/^invalid_configuration prot: there is no such option/);
+    expect(database).toMatch(/^database_unusable /);
+    expect(closed).toBe('closed');
+  });
+});

@@ -1,0 +1,131 @@
+// The real program, started as a user starts it: `bin/chairlift.js serve` in a process of its own, on a free
+// port, in an empty home, with nothing in the environment but the way to Node.
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { EngineStats } from '../../src/engine/engine.ts';
+import type { Tier } from '../../src/store/key-record.ts';
+
+const program = fileURLToPath(new URL('../../bin/chairlift.js', import.meta.url));
+
+export interface ServerProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** The process that computes. */
+  enginePid(): number;
+  /** What was written to standard error so far. */
+  log(): string;
+  signal(name: NodeJS.Signals): void;
+  /** The exit code; undefined where a signal ended it. */
+  readonly exited: Promise<number | undefined>;
+  /** Ends it if it still runs. */
+  stop(): Promise<void>;
+}
+
+/** A home for the database and the keys of one server; remove it at the end. */
+export class ServerHome {
+  readonly folder = mkdtempSync(join(tmpdir(), 'chairlift-'));
+  readonly database = join(this.folder, 'test.db');
+
+  /** Makes a key with the command line and gives its secret. */
+  createKey(name: string, tier: Tier, ...flags: string[]): string {
+    const args = ['keys', 'create', '--name', name, '--tier', tier, '--json', '--database', this.database];
+    const output = execFileSync(process.execPath, [program, ...args, ...flags], {
+      env: this.#environment(),
+      encoding: 'utf8',
+    });
+    return (JSON.parse(output) as { key: string }).key;
+  }
+
+  /** Resolves when it listens. */
+  async start(...flags: string[]): Promise<ServerProcess> {
+    const args = [program, 'serve', '--port', '0', '--database', this.database, ...flags];
+    const child = spawn(process.execPath, args, {
+      cwd: this.folder,
+      env: this.#environment(),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    return watch(child);
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #environment(): NodeJS.ProcessEnv {
+    return { PATH: process.env.PATH, HOME: this.folder };
+  }
+}
+
+async function watch(child: ChildProcess): Promise<ServerProcess> {
+  let output = '';
+  let log = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    log += text;
+  });
+  const exited = new Promise<number | undefined>((resolve) => {
+    child.once('exit', (code) => resolve(code ?? undefined));
+  });
+  const url = () => /listens on (\S+)/.exec(output)?.[1];
+  await waitUntil(() => {
+    if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}:\n${log}`);
+    return url() !== undefined;
+  });
+  const pid = child.pid as number;
+  return {
+    url: url() as string,
+    pid,
+    enginePid: () => childrenOf(pid)[0] as number,
+    log: () => log,
+    signal: (name) => child.kill(name),
+    exited,
+    async stop() {
+      // Killed without a word, it takes its engine with it: that one notices the broken connection.
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+/** Processes whose parent it is. */
+export function childrenOf(pid: number): number[] {
+  return execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number))
+    .flatMap(([child, parent]) => (parent === pid && child !== undefined ? [child] : []));
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Asks again and again; the test's own limit ends what never comes true. */
+export async function waitUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await sleep(10);
+}
+
+/** The engine's own numbers, with an admin key. */
+export async function engineStats({ url }: ServerProcess, adminKey: string): Promise<EngineStats> {
+  const response = await fetch(`${url}/admin/stats`, { headers: { authorization: `Bearer ${adminKey}` } });
+  const { engines } = (await response.json()) as { engines: { stats: EngineStats }[] };
+  const [engine] = engines;
+  if (engine?.stats === undefined) throw new Error('no engine answers');
+  return engine.stats;
+}
+
+/** Memory of a process that is really there. */
+export function residentBytes(pid: number): number {
+  return 1024 * Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' }));
+}
