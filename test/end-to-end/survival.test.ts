@@ -3,6 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StepEvent } from '../../src/engine/engine.ts';
+import { hasAddon } from '../support/native.ts';
 import {
   engineStats,
   isAlive,
@@ -28,12 +29,14 @@ const bodies: readonly StreamBody[] = heroes.map((hero, n) => ({
   ...(n % 2 === 0 ? { temperature: 0 } : { temperature: 0.9, seed: n }),
 }));
 
-const home = new ServerHome();
-const key = home.createKey('tester', 'normal', '--admin');
+let home: ServerHome;
+let key: string;
 let server: ServerProcess;
 let alone: Answer[];
 
 beforeAll(async () => {
+  home = new ServerHome();
+  key = home.createKey('tester', 'normal', '--admin');
   server = await home.start();
   alone = await answersAlone(server.url, bodies, { key });
   for (const { status, done, reason } of alone) expect({ status, done, reason }).toEqual(complete);
@@ -55,7 +58,7 @@ async function underWay(pieces: number): Promise<StreamClient[]> {
 
 const answersOf = (clients: readonly StreamClient[]) => Promise.all(clients.map(({ answer }) => answer));
 
-describe('eight streams', () => {
+describe.skipIf(!hasAddon)('eight streams (with the addon)', () => {
   it('end with the answers they would have had alone, though their engine is killed twice', async () => {
     const clients = await underWay(10);
     const first = server.enginePid();
