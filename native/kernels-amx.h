@@ -91,6 +91,7 @@ inline void multiplySixteen(const PackedMatrix& matrix, const Activations& x, in
       const Vec weightScale = loadScales(panel + matrix.scaleOffset, matrix.scaleF16, scaleGroup);
       const Vec minimum =
           matrix.hasMinimum ? loadScales(panel + matrix.minimumOffset, matrix.scaleF16, scaleGroup) : Vec::zero();
+#pragma GCC unroll 16
       for (int r = 0; r < tileRows; r++) {
         const float sum = groupSum<scaleInputs>(sums + size_t(r) * sumStride + 2 * size_t(g), part);
         const float inputScale = scales[size_t(r) * scaleStride + size_t(g)];

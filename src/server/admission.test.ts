@@ -38,6 +38,18 @@ describe('the queue', () => {
     expect(refusal(() => door.enter('m').weigh(1)).status).toBe(429);
   });
 
+  it('stays open to an account that others would shut out, up to its share', () => {
+    const door = new Admission({ maxQueuedRequests: 8, maxQueuedTokens: 1000 }, () => 0);
+    for (let n = 0; n < 8; n++) door.enter('m', 'flood').weigh(125);
+    expect(refusal(() => door.enter('m', 'flood')).status).toBe(429);
+    const tickets = Array.from({ length: 4 }, () => door.enter('m', 'other'));
+    for (const ticket of tickets) ticket.weigh(125);
+    expect(refusal(() => door.enter('m', 'other')).status).toBe(429);
+    for (const ticket of tickets) ticket.leave();
+    expect(refusal(() => door.enter('m', 'flood')).status).toBe(429);
+    door.enter('m', 'other');
+  });
+
   it('is one for each model', () => {
     const door = new Admission({ maxQueuedRequests: 1, maxQueuedTokens: 100 }, () => 0);
     door.enter('a');

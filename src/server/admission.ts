@@ -1,5 +1,7 @@
 // The door: for each model, so many requests and so many prompt tokens may wait for their first token. Whoever
-// comes beyond that hears at once how long the wait is likely to be, by what was measured lately.
+// comes beyond that hears at once how long the wait is likely to be, by what was measured lately. A queue that others
+// have filled is still open to an account up to its share, so that a flood shuts nobody out; never more than twice
+// the limit waits.
 
 import { ApiError } from './errors.ts';
 
@@ -22,9 +24,14 @@ interface Start {
   readonly tokens: number;
 }
 
-interface Queue {
+interface Waiting {
   requests: number;
   tokens: number;
+}
+
+interface Queue extends Waiting {
+  /** Those with something waiting. */
+  readonly accounts: Map<string, Waiting>;
   readonly starts: Start[];
 }
 
@@ -42,13 +49,15 @@ export class Admission {
     this.#nowMs = nowMs;
   }
 
-  enter(model: string): QueueTicket {
-    const queue = this.#queues.get(model) ?? { requests: 0, tokens: 0, starts: [] };
+  enter(model: string, account = ''): QueueTicket {
+    const queue = this.#queues.get(model) ?? { requests: 0, tokens: 0, accounts: new Map(), starts: [] };
     this.#queues.set(model, queue);
-    if (queue.requests >= this.#limits.maxQueuedRequests) {
+    const { maxQueuedRequests } = this.#limits;
+    const own = queue.accounts.get(account)?.requests ?? 0;
+    if (queue.requests >= maxQueuedRequests && own >= share(maxQueuedRequests, queue, account)) {
       throw this.#refusal(queue, 0, `${queue.requests} requests wait already`);
     }
-    return this.#ticket(queue);
+    return this.#ticket(queue, account);
   }
 
   /** Seconds until so many more tokens would be served, by the rate of late; undefined where nothing was served. */
@@ -57,38 +66,58 @@ export class Admission {
     return queue === undefined ? undefined : this.#estimate(queue, tokens);
   }
 
-  #ticket(queue: Queue): QueueTicket {
+  #ticket(queue: Queue, account: string): QueueTicket {
+    const own = queue.accounts.get(account) ?? { requests: 0, tokens: 0 };
+    queue.accounts.set(account, own);
     let weight = 0;
     let waiting = true;
-    queue.requests++;
+    const count = (requests: number, tokens: number) => {
+      for (const waits of [queue, own]) {
+        waits.requests += requests;
+        waits.tokens += tokens;
+      }
+      if (own.requests === 0) queue.accounts.delete(account);
+    };
+    count(1, 0);
     const leave = () => {
       if (!waiting) return;
       waiting = false;
-      queue.requests--;
-      queue.tokens -= weight;
+      count(-1, -weight);
     };
     return {
       weigh: (tokens) => {
         // Alone, even the longest prompt may wait: the context limit is its own judge.
-        if (queue.tokens > 0 && queue.tokens + tokens > this.#limits.maxQueuedTokens) {
+        const { maxQueuedTokens } = this.#limits;
+        const full = queue.tokens > 0 && queue.tokens + tokens > maxQueuedTokens;
+        if (full && own.tokens + tokens > share(maxQueuedTokens, queue, account)) {
           leave();
           throw this.#refusal(queue, tokens, `prompts of ${queue.tokens} tokens wait already`);
         }
         weight = tokens;
-        queue.tokens += tokens;
+        count(0, tokens);
       },
       start: () => {
-        if (waiting) queue.starts.push({ atMs: this.#nowMs(), tokens: weight });
+        if (waiting) this.#remember(queue, weight);
         leave();
       },
       leave,
     };
   }
 
+  #remember(queue: Queue, tokens: number): void {
+    queue.starts.push({ atMs: this.#nowMs(), tokens });
+    this.#forgetOld(queue);
+  }
+
+  #forgetOld({ starts }: Queue): void {
+    const nowMs = this.#nowMs();
+    const kept = starts.findIndex(({ atMs }) => nowMs - atMs <= WINDOW_MS);
+    starts.splice(0, kept === -1 ? starts.length : kept);
+  }
+
   #estimate(queue: Queue, tokens: number): number | undefined {
     const nowMs = this.#nowMs();
-    const old = queue.starts.findIndex(({ atMs }) => nowMs - atMs <= WINDOW_MS);
-    queue.starts.splice(0, old === -1 ? queue.starts.length : old);
+    this.#forgetOld(queue);
     const [first] = queue.starts;
     if (first === undefined) return undefined;
     const served = queue.starts.reduce((sum, start) => sum + start.tokens, 0);
@@ -104,4 +133,9 @@ export class Admission {
       headers: { 'retry-after': String(seconds) },
     });
   }
+}
+
+/** What an account may have of a limit: an equal part among those that wait, itself included. */
+function share(limit: number, { accounts }: Queue, account: string): number {
+  return limit / (accounts.size + (accounts.has(account) ? 0 : 1));
 }

@@ -55,7 +55,7 @@ export async function serveCompletion<Body extends SamplingBody>(
   const modelName = body.model === undefined ? undefined : findEntry(context.pool, body.model).name;
   const lifetime = context.activity.begin(request, reply, context.settings.requestTimeoutMs);
   try {
-    const ticket = context.admission.enter(modelName ?? '');
+    const ticket = context.admission.enter(modelName ?? '', caller.keyId);
     try {
       await visit({ context, kind, body, caller, request, reply, lifetime, ticket, forceLow, modelName });
     } finally {
