@@ -3,6 +3,7 @@
 
 import { type Backend, BLOCK_TOKENS } from '../compute/backend.ts';
 import { Choice } from './choice.ts';
+import { drainingError, failedEvents, promptError, samplingError } from './finish-events.ts';
 import { planBatch } from './plan-batch.ts';
 import type {
   EngineRequest,
@@ -12,7 +13,7 @@ import type {
   RequestEvent,
   ResumedChoice,
 } from './request.ts';
-import type { SampledToken, SampleError, SampleResult, SampleRow } from './sampling/sample-row.ts';
+import type { SampledToken, SampleResult, SampleRow } from './sampling/sample-row.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
@@ -117,7 +118,7 @@ export class Engine {
       // A request is taken whole or not at all.
       for (const choice of accepted) this.#scheduler.finish(choice.sequence);
       this.#counts.error++;
-      this.#report(refusedEvents(request, result));
+      this.#report(failedEvents(request, result));
       return;
     }
     for (const choice of accepted) this.#choices.set(choice.sequence, choice);
@@ -332,22 +333,10 @@ export class Engine {
     });
   }
 
-  #refusal(request: EngineRequest): RequestError | undefined {
-    const { contextLength, vocabSize } = this.#options;
-    const { prompt } = request;
-    if (this.#draining)
-      return { code: 'draining', message: 'the engine is shutting down and takes no new requests' };
-    if (this.#requests.has(request.id))
-      return { code: 'invalid', message: `request ${request.id} is running already` };
-    if (prompt.length === 0)
-      return { code: 'invalid', message: 'the prompt is empty; give at least one token' };
-    const stranger = prompt.find((token) => token < 0 || token >= vocabSize);
-    if (stranger !== undefined) return { code: 'invalid', message: `${stranger} is no token of this model` };
-    if (prompt.length >= contextLength) {
-      const message = `the prompt has ${prompt.length} tokens; the context of ${contextLength} leaves no room for an answer`;
-      return { code: 'too-long', message };
-    }
-    return undefined;
+  #refusal({ id, prompt }: EngineRequest): RequestError | undefined {
+    if (this.#draining) return drainingError;
+    if (this.#requests.has(id)) return { code: 'invalid', message: `request ${id} is running already` };
+    return promptError(prompt, this.#options.contextLength, this.#options.vocabSize);
   }
 
   #enqueue(request: EngineRequest, start: ResumedChoice): Choice | RequestError {
@@ -389,27 +378,4 @@ function endedSibling(parent: Choice, { index, result }: Sibling): RequestEvent[
     { kind: 'token', id, choice: index, token, ...(logprobs ? { logprobs } : {}) },
     { ...parent.finished(reason), choice: index, generatedTokens: 1 },
   ];
-}
-
-function samplingError(code: SampleError): RequestError {
-  const message =
-    code === 'numeric-error'
-      ? 'the model computed something that is not a number'
-      : 'every token is excluded: the mask, bias or stop settings leave nothing to draw';
-  return { code, message };
-}
-
-function refusedEvents(request: EngineRequest, error: RequestError): FinishEvent[] {
-  const choices =
-    request.resumed?.map(({ choice }) => choice) ?? Array.from({ length: request.choices }, (_, n) => n);
-  return choices.map((choice) => ({
-    kind: 'finish',
-    id: request.id,
-    choice,
-    reason: 'error',
-    error,
-    promptTokens: request.prompt.length,
-    cachedTokens: 0,
-    generatedTokens: 0,
-  }));
 }

@@ -4,6 +4,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { BackendName } from '../compute/choose-backend.ts';
 import type { EngineStats, StepEvent } from '../engine/engine.ts';
+import { drainingError, failedEvents } from '../engine/finish-events.ts';
 import type { EngineSettings, FromEngine, ToEngine } from '../engine/protocol.ts';
 import type { EngineRequest, RequestError, RequestEvent } from '../engine/request.ts';
 import { RequestStreams } from '../engine/request-streams.ts';
@@ -262,7 +263,7 @@ export class SupervisedEngine implements EngineHandle {
   #refusal(): RequestError | undefined {
     if (this.#failure !== undefined) return { code: 'engine-failed', message: this.#failure };
     if (!this.#draining && !this.#closed) return undefined;
-    return { code: 'draining', message: 'the engine is shutting down and takes no new requests' };
+    return drainingError;
   }
 
   #fail(request: EngineRequest, error: RequestError): void {
@@ -273,21 +274,7 @@ export class SupervisedEngine implements EngineHandle {
   /** Ends every open choice of a request with an error. */
   #report(request: EngineRequest, error: RequestError): void {
     this.#cancelled.delete(request.id);
-    const open =
-      request.resumed ??
-      Array.from({ length: request.choices }, (_, choice) => ({ choice, tokens: [] as number[] }));
-    this.#streams.deliver(
-      open.map(({ choice, tokens }) => ({
-        kind: 'finish',
-        id: request.id,
-        choice,
-        reason: 'error',
-        error,
-        promptTokens: request.prompt.length,
-        cachedTokens: 0,
-        generatedTokens: tokens.length,
-      })),
-    );
+    this.#streams.deliver(failedEvents(request, error));
     if (this.#unfinished.size === 0) for (const resolve of this.#whenDrained.splice(0)) resolve();
   }
 
