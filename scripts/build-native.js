@@ -4,8 +4,9 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const avx2 = ['-mavx2', '-mfma', '-mf16c'];
 const avx512 = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', '-mavx512vnni'];
@@ -77,7 +78,9 @@ export async function buildNative({ root, compiler, output, extraFlags = [], log
     .filter((name) => name.endsWith('.h'))
     .map((name) => readFileSync(join(sourceFolder, name)));
   const version = spawnSync(compiler, ['--version'], { encoding: 'utf8' }).stdout;
-  const include = join(root, 'node_modules', 'node-api-headers', 'include');
+  // Wherever npm put it: beside this package's own modules, or above them in another program's.
+  const headerPackage = createRequire(import.meta.url).resolve('node-api-headers/package.json');
+  const include = join(dirname(headerPackage), 'include');
 
   const objects = sources.map((name) => {
     const flags = [...commonFlags, ...(isaFlags[name] ?? []), ...extraFlags];
