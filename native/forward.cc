@@ -110,7 +110,7 @@ void Model::normalize(int row, const float* from, const std::vector<float>& weig
 void Model::quantize(int row, const float* from, int count, const Linear& reader) {
   if (!reader.readsCodes()) return;
   const size_t at = size_t(row) * codeStride_;
-  kernels_.quantize(from, count, &codes_[at], &scales_[at / groupInputs], &sums_[at / 16]);
+  kernels_.quantize(from, count, &codes_[at], &scales_[at / groupInputs], &sums_[at / groupInputs * groupSums]);
 }
 
 void Model::normalizeHead(float* values, const std::vector<float>& weight, float* padded) const {

@@ -68,37 +68,47 @@ inline void multiplySixteen(const PackedMatrix& matrix, const Activations& x, in
   constexpr int parts = groupInputs / scaleInputs;
   constexpr size_t groupBytes = encoding == Encoding::Byte ? 512 : 256;
   const uint8_t* panel = matrix.panels + size_t(panelIndex) * matrix.panelBytes;
-  const size_t scaleStride = x.codeStride / groupInputs, sumStride = x.codeStride / 16;
+  const size_t scaleStride = x.codeStride / groupInputs, sumStride = scaleStride * groupSums;
   const int8_t* inputs = x.codes + size_t(firstRow) * x.codeStride;
   const float* scales = x.scales + size_t(firstRow) * scaleStride;
   const float* sums = x.sums + size_t(firstRow) * sumStride;
   const Vec factor = Vec::set(float(codeSumFactor(encoding, matrix.zero)));
-  alignas(64) uint8_t room[512];
+  alignas(64) uint8_t room[2][512];
   alignas(64) int32_t dots[2][tileRows * panelColumns];
   Vec total[tileRows];
   for (Vec& row : total) row = Vec::zero();
 
-  for (int g = 0; g < matrix.inputs / groupInputs; g++) {
-    const uint8_t* packed = panel + size_t(g) * groupBytes;
-    prefetchGroup<encoding>(packed);
-    const uint8_t* codes = tileCodes<encoding>(packed, room);
-    for (int part = 0; part < parts; part++) {
-      const int turn = (g * parts + part) % 2;
-      const int8_t* from = inputs + g * groupInputs + part * scaleInputs;
-      const uint8_t* codesOfPart = codes + part * scaleInputs * panelColumns;
-      multiplyTileGroup(turn, from, x.codeStride, codesOfPart, dots[turn]);
-      const size_t scaleGroup = size_t(g) * parts + size_t(part);
-      const Vec weightScale = loadScales(panel + matrix.scaleOffset, matrix.scaleF16, scaleGroup);
-      const Vec minimum =
-          matrix.hasMinimum ? loadScales(panel + matrix.minimumOffset, matrix.scaleF16, scaleGroup) : Vec::zero();
+  // The tile product of one scale group is started before the last one's is read, so that neither waits.
+  const int scaleGroups = matrix.inputs / scaleInputs;
+  const uint8_t* codes = nullptr;
+  const auto start = [&](int scaleGroup) {
+    const int g = scaleGroup / parts, part = scaleGroup % parts;
+    if (part == 0) {
+      const uint8_t* packed = panel + size_t(g) * groupBytes;
+      prefetchGroup<encoding>(packed);
+      codes = tileCodes<encoding>(packed, room[g % 2]);
+    }
+    multiplyTileGroup(scaleGroup % 2, inputs + scaleGroup * scaleInputs, x.codeStride,
+                      codes + part * scaleInputs * panelColumns, dots[scaleGroup % 2]);
+  };
+  start(0);
+  for (int scaleGroup = 0; scaleGroup < scaleGroups; scaleGroup++) {
+    if (scaleGroup + 1 < scaleGroups) start(scaleGroup + 1);
+    const size_t g = size_t(scaleGroup / parts);
+    const size_t sumAt = g * groupSums + sumIndex<scaleInputs>(scaleGroup % parts);
+    const Vec weightScale = loadScales(panel + matrix.scaleOffset, matrix.scaleF16, size_t(scaleGroup));
+    const int32_t* product = dots[scaleGroup % 2];
 #pragma GCC unroll 16
-      for (int r = 0; r < tileRows; r++) {
-        const float sum = groupSum<scaleInputs>(sums + size_t(r) * sumStride + 2 * size_t(g), part);
-        const float inputScale = scales[size_t(r) * scaleStride + size_t(g)];
-        const Vec dot = {_mm512_cvtepi32_ps(_mm512_load_si512(dots[turn] + r * panelColumns))};
-        total[r] = addGroup(total[r], dot, factor, sum, weightScale, inputScale);
-        if (matrix.hasMinimum) total[r] = addMinimum(total[r], minimum, sum, inputScale);
-      }
+    for (int r = 0; r < tileRows; r++) {
+      const Vec dot = {_mm512_cvtepi32_ps(_mm512_load_si512(product + r * panelColumns))};
+      total[r] = addGroup(total[r], dot, factor, sums[size_t(r) * sumStride + sumAt], weightScale,
+                          scales[size_t(r) * scaleStride + g]);
+    }
+    if (!matrix.hasMinimum) continue;
+    const Vec minimum = loadScales(panel + matrix.minimumOffset, matrix.scaleF16, size_t(scaleGroup));
+#pragma GCC unroll 16
+    for (int r = 0; r < tileRows; r++) {
+      total[r] = addMinimum(total[r], minimum, sums[size_t(r) * sumStride + sumAt], scales[size_t(r) * scaleStride + g]);
     }
   }
   const int column = panelIndex * panelColumns;
@@ -126,7 +136,7 @@ void multiplyOnTiles(const PackedMatrix& matrix, const Activations& x, int first
   rest.rows = x.rows - tiled;
   rest.codes += size_t(tiled) * x.codeStride;
   rest.scales += size_t(tiled) * (x.codeStride / groupInputs);
-  rest.sums += size_t(tiled) * (x.codeStride / 16);
+  rest.sums += size_t(tiled) * (x.codeStride / groupInputs) * groupSums;
   multiplyPanels<encoding, scaleInputs>(matrix, rest, firstPanel, endPanel, bias, out + size_t(tiled) * outStride,
                                         outStride);
 }

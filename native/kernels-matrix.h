@@ -57,9 +57,10 @@ inline Vec addMinimum(Vec total, Vec minimum, float sum, float inputScale) {
   return fma(minimum, Vec::set(inputScale * sum), total);
 }
 
+/** Which of a group's sums goes with a scale: that of the whole, or that of its half. */
 template <int scaleInputs>
-inline float groupSum(const float* halves, int part) {
-  return scaleInputs == groupInputs ? halves[0] + halves[1] : halves[part];
+inline size_t sumIndex(int part) {
+  return scaleInputs == groupInputs ? 2 : size_t(part);
 }
 
 /** Accumulates `rows` rows against one panel of a quantized matrix. */
@@ -70,7 +71,7 @@ inline void multiplyCodes(const PackedMatrix& matrix, const uint8_t* panel, cons
   constexpr int codesPerPart = codesPerGroup / parts;
   const int groups = matrix.inputs / groupInputs;
   const Vec factor = Vec::set(float(codeSumFactor(encoding, matrix.zero)));
-  const size_t scaleStride = x.codeStride / groupInputs, sumStride = x.codeStride / 16;
+  const size_t scaleStride = x.codeStride / groupInputs, sumStride = scaleStride * groupSums;
   const int8_t* inputs = x.codes + size_t(firstRow) * x.codeStride;
   const float* scales = x.scales + size_t(firstRow) * scaleStride;
   const float* sums = x.sums + size_t(firstRow) * sumStride;
@@ -91,13 +92,13 @@ inline void multiplyCodes(const PackedMatrix& matrix, const uint8_t* panel, cons
       const size_t scaleGroup = size_t(g) * parts + size_t(part);
       const Vec weightScale = loadScales(panel + matrix.scaleOffset, matrix.scaleF16, scaleGroup);
       for (int r = 0; r < rows; r++) {
-        const float sum = groupSum<scaleInputs>(sums + size_t(r) * sumStride + 2 * size_t(g), part);
+        const float sum = sums[size_t(r) * sumStride + size_t(g) * groupSums + sumIndex<scaleInputs>(part)];
         total[r] = addGroup(total[r], toVec(dots[r]), factor, sum, weightScale, scales[size_t(r) * scaleStride + size_t(g)]);
       }
       if (!matrix.hasMinimum) continue;
       const Vec minimum = loadScales(panel + matrix.minimumOffset, matrix.scaleF16, scaleGroup);
       for (int r = 0; r < rows; r++) {
-        const float sum = groupSum<scaleInputs>(sums + size_t(r) * sumStride + 2 * size_t(g), part);
+        const float sum = sums[size_t(r) * sumStride + size_t(g) * groupSums + sumIndex<scaleInputs>(part)];
         total[r] = addMinimum(total[r], minimum, sum, scales[size_t(r) * scaleStride + size_t(g)]);
       }
     }

@@ -37,8 +37,10 @@ void quantize(const float* x, int count, int8_t* codes, float* scales, float* su
     (low * inverse).storeI8(to);
     (high * inverse).storeI8(to + 16);
     scales[group] = scale + poison;
-    sums[2 * group] = float(Vec::sumI8(to));
-    sums[2 * group + 1] = float(Vec::sumI8(to + 16));
+    float* sumsOfGroup = sums + group * groupSums;
+    sumsOfGroup[0] = float(Vec::sumI8(to));
+    sumsOfGroup[1] = float(Vec::sumI8(to + 16));
+    sumsOfGroup[2] = sumsOfGroup[0] + sumsOfGroup[1];
   }
 }
 

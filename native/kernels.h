@@ -15,6 +15,9 @@ constexpr int groupInputs = 32;
 constexpr int blockTokens = 32;
 constexpr int maxHeadSize = 1024;
 
+// Sums kept per group.
+constexpr int groupSums = 3;
+
 enum class Encoding : uint8_t { F32, F16, BF16, Byte, Nibble, Codebook };
 
 /**
@@ -48,8 +51,8 @@ struct Activations {
   const float* values;
   size_t valueStride;
   const int8_t* codes;
-  // Codes per row, a multiple of 32. Each group of 32 has one scale, each half of it one sum of codes; a float
-  // holds the sum exactly.
+  // Codes per row, a multiple of 32. Each group of 32 has one scale and three sums of codes: of its halves and of
+  // the whole. A float holds a sum exactly.
   size_t codeStride;
   const float* scales;
   const float* sums;

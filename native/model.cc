@@ -77,7 +77,7 @@ void Model::prepare(const StepInput& input) {
     gateUp_.assign(n * 2 * ffnStride_, 0.0f);
     codes_.assign(n * codeStride_, 0);
     scales_.assign(n * (codeStride_ / groupInputs), 0.0f);
-    sums_.assign(n * (codeStride_ / 16), 0.0f);
+    sums_.assign(n * (codeStride_ / groupInputs) * groupSums, 0.0f);
     rotations_.resize(ropes.size());
     for (size_t i = 0; i < ropes.size(); i++) rotations_[i].resize(n * 2 * ropes[i].inverseFrequencies.size());
     rowCapacity_ = rows;

@@ -20,12 +20,12 @@ struct Input {
       : values(from, from + size_t(rows) * size_t(inputs)),
         codes(size_t(rows) * size_t(inputs)),
         scales(size_t(rows) * size_t(inputs / groupInputs)),
-        sums(size_t(rows) * size_t(inputs / 16)),
+        sums(size_t(rows) * size_t(inputs / groupInputs) * groupSums),
         view{rows, values.data(), size_t(inputs), codes.data(), size_t(inputs), scales.data(), sums.data()} {
     if (inputs % groupInputs != 0) return;
     for (size_t row = 0; row < size_t(rows); row++) {
       const size_t at = row * size_t(inputs);
-      kernels.quantize(&values[at], inputs, &codes[at], &scales[at / groupInputs], &sums[at / 16]);
+      kernels.quantize(&values[at], inputs, &codes[at], &scales[at / groupInputs], &sums[at / groupInputs * groupSums]);
     }
   }
   std::vector<float> values;

@@ -38,6 +38,8 @@ const { status } = spawnSync(
   [
     join(root, 'node_modules', 'vitest', 'vitest.mjs'),
     'run',
+    // Instrumented code is many times slower.
+    '--testTimeout=600000',
     ...(filters.length > 0 ? filters : ['src/compute', 'test/golden/cpu', 'test/property/cpu']),
   ],
   {
