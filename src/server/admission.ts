@@ -60,12 +60,6 @@ export class Admission {
     return this.#ticket(queue, account);
   }
 
-  /** Seconds until so many more tokens would be served, by the rate of late; undefined where nothing was served. */
-  estimateSeconds(model: string, tokens: number): number | undefined {
-    const queue = this.#queues.get(model);
-    return queue === undefined ? undefined : this.#estimate(queue, tokens);
-  }
-
   #ticket(queue: Queue, account: string): QueueTicket {
     const own = queue.accounts.get(account) ?? { requests: 0, tokens: 0 };
     queue.accounts.set(account, own);
@@ -115,6 +109,7 @@ export class Admission {
     starts.splice(0, kept === -1 ? starts.length : kept);
   }
 
+  /** Seconds until so many more tokens would be served, by the rate of late; undefined where nothing was served. */
   #estimate(queue: Queue, tokens: number): number | undefined {
     const nowMs = this.#nowMs();
     this.#forgetOld(queue);
