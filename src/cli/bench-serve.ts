@@ -1,0 +1,192 @@
+// `chairlift bench serve`: puts load on an OpenAI-compatible server and reports latency and throughput. Progress and
+// tables go to standard error; standard output is one line of JSON.
+
+import { statSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { GOODPUT_FORM, type GoodputLimits, parseGoodput } from '../bench/serve/goodput.ts';
+import { KEY_FORMS, type KeyShare, noKey, parseKey } from '../bench/serve/key-share.ts';
+import { LENGTH_FORMS, type LengthDistribution, parseLengths } from '../bench/serve/length-distribution.ts';
+import { LiveLoad } from '../bench/serve/live-load.ts';
+import { reportPage } from '../bench/serve/report-html.ts';
+import { benchServer } from '../bench/serve/serve-bench.ts';
+import { fullJson, type ServeReport, summaryJson } from '../bench/serve/serve-report.ts';
+import type { ServeSettings } from '../bench/serve/serve-settings.ts';
+import { baseUrlOf, type Endpoint, TargetError } from '../bench/serve/target.ts';
+import { parseCount, parseInteger, parseTemperature } from './arguments.ts';
+import { showProgress } from './bench-serve-progress.ts';
+import { reportText } from './bench-serve-table.ts';
+import { DEFAULT_URL } from './server-client.ts';
+import { UsageError } from './usage-error.ts';
+
+interface BenchServeOptions {
+  readonly url: string;
+  readonly model?: string;
+  readonly key?: readonly KeyShare[];
+  readonly requests: number;
+  readonly rate?: number;
+  readonly concurrency?: number;
+  readonly promptTokens: LengthDistribution;
+  readonly outputTokens: LengthDistribution;
+  readonly prefixTokens: number;
+  readonly prefixes: number;
+  readonly endpoint: Endpoint;
+  readonly temperature: number;
+  readonly seed: number;
+  readonly ignoreEos?: true;
+  readonly warmup: number;
+  readonly timeoutMs: number;
+  readonly goodput?: GoodputLimits;
+  readonly json?: string;
+  readonly html?: string;
+  readonly quiet?: true;
+}
+
+const DEFAULT_CONCURRENCY = 8;
+const INTERRUPTED_EXIT = 130;
+/** Timers take no more. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+export function addBenchServe(parent: Command): void {
+  parent
+    .command('serve')
+    .description('put load on an OpenAI-compatible server; measure latency and throughput')
+    .option('--url <url>', 'where the server is, with or without /v1', DEFAULT_URL)
+    .option('--model <model>', "the model; the server's first where unset")
+    .option('--key <key>', `API key, repeatable: ${KEY_FORMS}`, collectKey)
+    .option('--requests <n>', 'requests to send', parseCount, 100)
+    .option('--rate <r>', 'requests a second, arriving at random (Poisson)', parseRate)
+    .option(
+      '--concurrency <n>',
+      `requests at once; with --rate a cap; else ${DEFAULT_CONCURRENCY}`,
+      parseCount,
+    )
+    .addOption(lengthOption('--prompt-tokens <lengths>', `prompt lengths: ${LENGTH_FORMS}`, 256))
+    .addOption(lengthOption('--output-tokens <lengths>', 'answer lengths, in the same forms', 128))
+    .option('--prefix-tokens <n>', 'tokens of a shared beginning before each prompt', parseFromZero, 0)
+    .option('--prefixes <n>', 'how many different shared beginnings', parseCount, 1)
+    .addOption(
+      new Option('--endpoint <name>', 'which completions').choices(['chat', 'completions']).default('chat'),
+    )
+    .option('--temperature <t>', '0 takes the likeliest token each time', parseTemperature, 0)
+    .option('--seed <n>', 'the same seed makes the same load', parseInteger, 0)
+    .option('--ignore-eos', 'answers of full length, where the server knows `ignore_eos`')
+    .option('--warmup <n>', 'requests before, which do not count', parseFromZero, 0)
+    .option('--timeout-ms <n>', 'a request that takes longer has failed', parseTimeout, 600_000)
+    .option('--goodput <limits>', `count requests within limits: ${GOODPUT_FORM}`, parseLimits)
+    .option('--json <file>', 'write everything, each request included; - for standard output')
+    .option('--html <file>', 'write a page with plots')
+    .option('--quiet', 'no progress and no tables')
+    .action(benchServe);
+}
+
+async function benchServe(options: BenchServeOptions): Promise<void> {
+  const settings = settingsOf(options);
+  for (const file of [options.json, options.html]) checkFolder(file);
+  const interrupted = new AbortController();
+  const onInterrupt = () => interrupted.abort();
+  // A second one ends the program at once.
+  process.once('SIGINT', onInterrupt);
+  const live = new LiveLoad();
+  const endProgress = options.quiet ? () => {} : showProgress(live);
+  let report: ServeReport;
+  try {
+    report = await benchServer(settings, { signal: interrupted.signal, live });
+  } catch (error) {
+    if (interrupted.signal.aborted) throw new UsageError('ended before the load began');
+    throw error instanceof TargetError ? new UsageError(error.message) : error;
+  } finally {
+    process.off('SIGINT', onInterrupt);
+    endProgress();
+  }
+  writeReport(report, options);
+  if (interrupted.signal.aborted) process.exitCode = INTERRUPTED_EXIT;
+  else if (report.summary.completed === 0) process.exitCode = 1;
+}
+
+function writeReport(report: ServeReport, { json, html, quiet }: BenchServeOptions): void {
+  if (!quiet) process.stderr.write(`${reportText(report)}\n`);
+  if (html !== undefined) writeFileSync(html, reportPage(report));
+  if (json !== undefined && json !== '-') writeFileSync(json, `${fullJson(report)}\n`);
+  process.stdout.write(`${json === '-' ? fullJson(report) : summaryJson(report)}\n`);
+}
+
+function settingsOf(options: BenchServeOptions): ServeSettings {
+  const baseUrl = baseUrlOf(options.url);
+  if (baseUrl === undefined) {
+    throw new UsageError(`--url: ${options.url} is no address; give one such as ${DEFAULT_URL}`);
+  }
+  const { rate, concurrency, key: keys = [noKey] } = options;
+  const names = keys.map(({ name }) => name);
+  const twice = names.find((name, n) => names.indexOf(name) !== n);
+  if (twice !== undefined) throw new UsageError(`--key: two keys have the name '${twice}'`);
+  return {
+    baseUrl,
+    model: options.model,
+    endpoint: options.endpoint,
+    keys,
+    requests: options.requests,
+    warmup: options.warmup,
+    requestsPerSecond: rate,
+    concurrency: concurrency ?? (rate === undefined ? DEFAULT_CONCURRENCY : undefined),
+    promptTokens: options.promptTokens,
+    outputTokens: options.outputTokens,
+    prefixes: options.prefixes,
+    prefixTokens: options.prefixTokens,
+    temperature: options.temperature,
+    seed: options.seed,
+    ignoreEos: options.ignoreEos === true,
+    timeoutMs: options.timeoutMs,
+    goodput: options.goodput,
+  };
+}
+
+/** Before the load, not after it. */
+function checkFolder(file: string | undefined): void {
+  if (file === undefined || file === '-') return;
+  const folder = dirname(resolve(file));
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    throw new UsageError(`${file} cannot be written: there is no folder ${folder}`);
+  }
+}
+
+function lengthOption(flags: string, description: string, tokens: number): Option {
+  const option = new Option(flags, description).argParser((text) => {
+    const lengths = parseLengths(text);
+    if (lengths === undefined) throw new InvalidArgumentError(`give ${LENGTH_FORMS}`);
+    return lengths;
+  });
+  return option.default({ kind: 'fixed', tokens } satisfies LengthDistribution, String(tokens));
+}
+
+function collectKey(text: string, before: readonly KeyShare[] = []): KeyShare[] {
+  const key = parseKey(text, before.length + 1);
+  if (key === undefined) throw new InvalidArgumentError(`give ${KEY_FORMS}, with a weight above 0`);
+  return [...before, key];
+}
+
+function parseLimits(text: string): GoodputLimits {
+  const limits = parseGoodput(text);
+  if (limits === undefined) throw new InvalidArgumentError(`give ${GOODPUT_FORM}`);
+  return limits;
+}
+
+function parseRate(text: string): number {
+  const rate = Number(text);
+  if (text.trim() === '' || !Number.isFinite(rate) || rate <= 0) {
+    throw new InvalidArgumentError('give a number above 0');
+  }
+  return rate;
+}
+
+function parseFromZero(text: string): number {
+  const value = parseInteger(text);
+  if (value < 0) throw new InvalidArgumentError('give a whole number from 0');
+  return value;
+}
+
+function parseTimeout(text: string): number {
+  const value = parseCount(text);
+  if (value > LONGEST_TIMEOUT_MS) throw new InvalidArgumentError(`give at most ${LONGEST_TIMEOUT_MS}`);
+  return value;
+}
