@@ -8,8 +8,9 @@ import { createCpuBackend } from '../compute/cpu/backend.ts';
 import { loadAddon } from '../compute/cpu/binding.ts';
 import { fileMatrixBytes, weightBytes } from '../compute/memory.ts';
 import { buildSpec } from '../model/build-spec.ts';
-import { dummyModel, dummyTypes, parseDummy } from './dummy-model.ts';
+import { dummyModel, parseDummy } from './dummy-model.ts';
 import { dummyShapes } from './dummy-shapes.ts';
+import { dummyTypes } from './dummy-weights.ts';
 
 const REPEATS = 9;
 /** Tokens that each stream has behind it. */

@@ -7,6 +7,7 @@ import { ConfigError } from '../config.ts';
 import { StoreError } from '../store/store-error.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { addBatch } from './batch.ts';
+import { addBench } from './bench.ts';
 import { addChat } from './chat.ts';
 import { addConfig } from './config.ts';
 import { addDoctor } from './doctor.ts';
@@ -41,6 +42,7 @@ addTokenize(program);
 addLogits(program);
 addGenerate(program);
 addBatch(program);
+addBench(program);
 
 /** Errors that say by themselves what to do; of any other the trace is needed to find its cause. */
 const explained = [ModelFileError, BackendUnavailableError, ConfigError, StoreError, UsageError];

@@ -12,7 +12,7 @@ const MAX_DIMENSIONS = 4;
 const DEFAULT_ALIGNMENT = 32;
 const MAX_ALIGNMENT = 2 ** 20;
 
-const supportedTypes: ReadonlyMap<number, TensorType> = new Map([
+export const supportedTypes: ReadonlyMap<number, TensorType> = new Map([
   [0, 'F32'],
   [1, 'F16'],
   [2, 'Q4_0'],

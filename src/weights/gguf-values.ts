@@ -20,8 +20,8 @@ export type GgufValue = string | number | bigint | boolean | readonly string[] |
 
 type ReadValue = (cursor: GgufCursor, key: string) => GgufValue;
 
-const STRING_TYPE = 8;
-const ARRAY_TYPE = 9;
+export const STRING_TYPE = 8;
+export const ARRAY_TYPE = 9;
 // An empty string still has its length, and a metadata entry a key, a type and one byte.
 const STRING_MIN_BYTES = 8;
 export const ENTRY_MIN_BYTES = 13;
@@ -46,7 +46,7 @@ interface NumericArrayType {
   new (buffer: ArrayBuffer, byteOffset: number, length: number): GgufNumbers;
 }
 
-const numericArrays: ReadonlyMap<number, NumericArrayType> = new Map<number, NumericArrayType>([
+export const numericArrays: ReadonlyMap<number, NumericArrayType> = new Map<number, NumericArrayType>([
   [0, Uint8Array],
   [1, Int8Array],
   [2, Uint16Array],

@@ -1,0 +1,150 @@
+// Random weights of any GGUF type, a row at a time: whoever asks for a row, and whenever, gets the same one.
+// Values have a mean of zero and a spread of 1 / sqrt(columns), so that a product keeps the size of its input.
+
+import { rowBytes, type TensorType, tensorLayouts } from '../weights/tensor-type.ts';
+import { columnsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
+
+/** A half-precision field of a block: where it lies, and its value for weights with a spread of 1. */
+interface ScaleField {
+  readonly at: number;
+  readonly value: number;
+}
+
+/**
+ * `spread` is that of a block's values over random codes, group scales and minimums where its scale is 1; `minimum` is
+ * what takes their mean to zero, in units of the scale.
+ */
+const scaled = (at: number, spread: number, minimum?: ScaleField): readonly ScaleField[] => [
+  { at, value: 1 / spread },
+  ...(minimum === undefined ? [] : [{ at: minimum.at, value: minimum.value / spread }]),
+];
+
+/** All other bytes of a block are random. */
+const blockScales = {
+  Q8_0: scaled(0, 73.9),
+  Q4_0: scaled(0, 4.64),
+  Q4_1: scaled(0, 4.61, { at: 2, value: -7.5 }),
+  Q5_0: scaled(0, 9.25),
+  Q5_1: scaled(0, 9.23, { at: 2, value: -15.5 }),
+  Q2_K: scaled(80, 13.9, { at: 82, value: 1.5 }),
+  Q3_K: scaled(108, 43.3),
+  Q4_K: scaled(0, 258, { at: 2, value: 7.5 }),
+  Q5_K: scaled(0, 527, { at: 2, value: 15.5 }),
+  Q6_K: scaled(208, 1365),
+  IQ4_NL: scaled(0, 67.4),
+  IQ4_XS: scaled(0, 1247),
+} as const satisfies Partial<Record<TensorType, readonly ScaleField[]>>;
+
+const floatBits = {
+  F32: (value: number) => float32Bits(value),
+  F16: halfBits,
+  BF16: (value: number) => float32Bits(value) >>> 16,
+} as const satisfies Partial<Record<TensorType, (value: number) => number>>;
+
+type BlockType = keyof typeof blockScales;
+type FloatType = keyof typeof floatBits;
+export type DummyType = BlockType | FloatType;
+
+export const dummyTypes = [...Object.keys(blockScales), ...Object.keys(floatBits)] as readonly DummyType[];
+
+/** Rows of a tensor start at distinct places among this many; the stride, being odd, meets each once. */
+const STARTS = 2 ** 22;
+const STRIDE = 2654435761;
+
+export function dummyWeights(tensors: readonly TensorInfo[]): WeightSource {
+  const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  const longest = Math.max(...tensors.map((tensor) => rowBytes(tensor.type, columnsOf(tensor))));
+  const random = randomBytes(STARTS + longest);
+  return {
+    tensors: byName,
+    readRows(name, first, count, into) {
+      const tensor = byName.get(name);
+      if (tensor === undefined) throw new Error(`${name} is no tensor of this model`);
+      const bytes = rowBytes(tensor.type, columnsOf(tensor));
+      const fill = rowFiller(tensor);
+      const seed = textHash(name);
+      for (let row = 0; row < count; row++) {
+        const start = (seed + Math.imul(first + row, STRIDE)) & (STARTS - 1);
+        fill(random.subarray(start, start + bytes), into.subarray(row * bytes, (row + 1) * bytes));
+      }
+    },
+    close() {},
+  };
+}
+
+/** Makes a row out of as many random bytes. */
+type FillRow = (random: Uint8Array, row: Uint8Array) => void;
+
+function rowFiller(tensor: TensorInfo): FillRow {
+  const columns = columnsOf(tensor);
+  const type = tensor.type as DummyType;
+  if (tensor.name.endsWith('norm.weight')) {
+    const ones = new Uint8Array(new Float32Array(columns).fill(1).buffer);
+    return (_, row) => row.set(ones);
+  }
+  const spread = columns ** -0.5;
+  return type in floatBits
+    ? floatFiller(type as FloatType, columns, spread)
+    : blockFiller(type as BlockType, spread);
+}
+
+function blockFiller(type: BlockType, spread: number): FillRow {
+  const { blockBytes } = tensorLayouts[type];
+  const fields = blockScales[type].map(({ at, value }) => ({ at, bits: halfBits(value * spread) }));
+  // Codes reach one step further down than up. Where no minimum makes up for it, scales of either sign do.
+  const signBit = fields.length === 1 ? 0x80 : 0;
+  return (random, row) => {
+    row.set(random);
+    for (const { at, bits } of fields) {
+      for (let place = at; place < row.length; place += blockBytes) {
+        row[place] = bits & 0xff;
+        row[place + 1] = (bits >>> 8) ^ ((row[place + 1] as number) & signBit);
+      }
+    }
+  };
+}
+
+/** Each value is one of 256 evenly spaced ones. */
+function floatFiller(type: FloatType, columns: number, spread: number): FillRow {
+  const FloatArray = type === 'F32' ? Uint32Array : Uint16Array;
+  const values = new FloatArray(256).map((_, code) => floatBits[type](((code - 127.5) / 73.9) * spread));
+  const floats = new FloatArray(columns);
+  const bytes = new Uint8Array(floats.buffer);
+  return (random, row) => {
+    for (let i = 0; i < columns; i++) floats[i] = values[random[i] as number] as number;
+    row.set(bytes);
+  };
+}
+
+/** Marsaglia's xorshift. */
+function randomBytes(length: number): Uint8Array {
+  const words = new Uint32Array(Math.ceil(length / 4));
+  let state = 1;
+  for (let at = 0; at < words.length; at++) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    words[at] = state;
+  }
+  return new Uint8Array(words.buffer, 0, length);
+}
+
+function textHash(text: string): number {
+  let hash = 0;
+  for (let at = 0; at < text.length; at++) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) | 0;
+  return hash;
+}
+
+function float32Bits(value: number): number {
+  return new Uint32Array(Float32Array.of(value).buffer)[0] as number;
+}
+
+/** Half-precision bits of a number within its range, cut rather than rounded. */
+function halfBits(value: number): number {
+  const bits = float32Bits(value);
+  const exponent = ((bits >>> 23) & 0xff) - 112;
+  const sign = (bits >>> 16) & 0x8000;
+  // Below the normal range the mantissa shifts right, its leading one included.
+  if (exponent <= 0) return sign | (((bits & 0x7fffff) | 0x800000) >>> Math.min(31, 14 - exponent));
+  return sign | (exponent << 10) | ((bits >>> 13) & 0x3ff);
+}

@@ -1,0 +1,131 @@
+// The measurements themselves: several requests at once, requests one after the other, and a prompt asked for twice.
+
+import { percentile, sort } from '../serve/statistics.ts';
+import { type DecodeSpeed, decodeSpeed, decodeSteps } from './decode-steps.ts';
+import type { MeasuredAnswer, MeasuredEngine, MeasuredStep } from './measured-engine.ts';
+import { OfflineError, type OfflineSettings } from './offline-settings.ts';
+import type { NextPrompt } from './random-prompts.ts';
+
+export interface BatchedSpeed {
+  readonly prefill: {
+    readonly tokensPerSecond: number;
+    /** When half of the streams, and when all, had their first token. */
+    readonly firstTokenMs: { readonly median: number; readonly last: number };
+  };
+  readonly decode: DecodeSpeed;
+  /** From the first prompt to the last token. */
+  readonly seconds: number;
+}
+
+export interface DirectSpeed {
+  readonly requests: number;
+  readonly firstTokenMs: number;
+  readonly prefillTokensPerSecond: number;
+  readonly decode: DecodeSpeed;
+  readonly secondsPerRequest: number;
+}
+
+export interface PrefixSpeed {
+  readonly tokens: number;
+  readonly cachedTokens: number;
+  readonly coldFirstTokenMs: number;
+  readonly cachedFirstTokenMs: number;
+  /** Cold divided by cached. */
+  readonly ratio: number;
+}
+
+const median = (values: readonly number[]): number => percentile(sort(values), 50);
+
+async function repeated<T>(repeats: number, once: () => Promise<T>): Promise<T[]> {
+  const results: T[] = [];
+  for (let repeat = 0; repeat < repeats; repeat++) results.push(await once());
+  return results;
+}
+
+/**
+ * All prompts at once up to their first tokens; then the same requests go on from there, with their K/V in the cache,
+ * so that every stream decodes from the first step to the last.
+ */
+export async function measureBatched(
+  engine: MeasuredEngine,
+  streams: number,
+  settings: OfflineSettings,
+  nextPrompt: NextPrompt,
+): Promise<BatchedSpeed> {
+  const { promptTokens, outputTokens, repeats } = settings;
+  const runs = await repeated(repeats, async () => {
+    const prompts = Array.from({ length: streams }, () => nextPrompt(promptTokens));
+    const prefill = await engine.run(prompts.map((prompt) => ({ prompt, outputTokens: 1 })));
+    const decode = await engine.run(
+      prompts.map((prompt, n) => ({
+        prompt,
+        outputTokens,
+        begun: (prefill.answers[n] as MeasuredAnswer).tokens,
+      })),
+    );
+    const firstTokens = prefill.answers.map(({ firstTokenMs }) => firstTokenMs);
+    return { prefillMs: prefill.ms, decode, firstTokens };
+  });
+  const prefillMs = median(runs.map((run) => run.prefillMs));
+  return {
+    prefill: {
+      tokensPerSecond: (1000 * streams * promptTokens) / prefillMs,
+      firstTokenMs: {
+        median: median(runs.flatMap(({ firstTokens }) => firstTokens)),
+        last: median(runs.map(({ firstTokens }) => Math.max(...firstTokens))),
+      },
+    },
+    decode: decodeSpeed(requireSteps(runs.flatMap(({ decode }) => decodeSteps(decode, streams))), streams),
+    seconds: (prefillMs + median(runs.map(({ decode }) => decode.ms))) / 1000,
+  };
+}
+
+function requireSteps(steps: MeasuredStep[]): MeasuredStep[] {
+  if (steps.length > 0) return steps;
+  throw new OfflineError(
+    'in no step did all streams decode: give more --tokens, or a --prompt of a multiple of 32 tokens',
+  );
+}
+
+/** Requests one after the other. */
+export async function measureDirect(
+  engine: MeasuredEngine,
+  requests: number,
+  { promptTokens, outputTokens, repeats }: OfflineSettings,
+  nextPrompt: NextPrompt,
+): Promise<DirectSpeed> {
+  const runs = await repeated(repeats * requests, () =>
+    engine.run([{ prompt: nextPrompt(promptTokens), outputTokens }]),
+  );
+  const firstTokenMs = median(runs.map(({ answers }) => answers[0]?.firstTokenMs as number));
+  return {
+    requests,
+    firstTokenMs,
+    prefillTokensPerSecond: (1000 * promptTokens) / firstTokenMs,
+    decode: decodeSpeed(requireSteps(runs.flatMap((run) => decodeSteps(run, 1))), 1),
+    secondsPerRequest: median(runs.map(({ ms }) => ms)) / 1000,
+  };
+}
+
+export async function measurePrefix(
+  engine: MeasuredEngine,
+  tokens: number,
+  repeats: number,
+  nextPrompt: NextPrompt,
+): Promise<PrefixSpeed> {
+  const runs = await repeated(repeats, async () => {
+    const request = { prompt: nextPrompt(tokens), outputTokens: 1 };
+    const [cold] = (await engine.run([request])).answers as [MeasuredAnswer];
+    const [cached] = (await engine.run([request])).answers as [MeasuredAnswer];
+    return { cold, cached };
+  });
+  const coldFirstTokenMs = median(runs.map(({ cold }) => cold.firstTokenMs));
+  const cachedFirstTokenMs = median(runs.map(({ cached }) => cached.firstTokenMs));
+  return {
+    tokens,
+    cachedTokens: runs[0]?.cached.cachedTokens as number,
+    coldFirstTokenMs,
+    cachedFirstTokenMs,
+    ratio: coldFirstTokenMs / cachedFirstTokenMs,
+  };
+}

@@ -1,0 +1,192 @@
+// Measures a model through the real engine without a server: loads it once, then goes through the stream counts,
+// batched and directly in turn, with the machine's bandwidth measured in between.
+
+import { type Backend, BLOCK_TOKENS } from '../../compute/backend.ts';
+import { createCpuBackend } from '../../compute/cpu/backend.ts';
+import type { Addon } from '../../compute/cpu/binding.ts';
+import { kvBlockBytes, weightBytes } from '../../compute/memory.ts';
+import { calibratedBudget } from '../../engine/calibrate.ts';
+import type { ModelSpec } from '../../model/spec.ts';
+import type { WeightSource } from '../../weights/weight-source.ts';
+import { percentile, sort } from '../serve/statistics.ts';
+import { availableBytes, describeMachine, readBandwidth } from './machine.ts';
+import {
+  type BatchedSpeed,
+  type DirectSpeed,
+  measureBatched,
+  measureDirect,
+  measurePrefix,
+  type PrefixSpeed,
+} from './measure.ts';
+import { MeasuredEngine } from './measured-engine.ts';
+import type { OfflineReport, StreamsResult } from './offline-report.ts';
+import {
+  checkSettings,
+  LEAST_OUTPUT_TOKENS,
+  type MemoryNeed,
+  neededBlocks,
+  type OfflineSettings,
+} from './offline-settings.ts';
+import { type NextPrompt, randomPrompts } from './random-prompts.ts';
+import { decodeStepBytes } from './step-bytes.ts';
+
+/** Without batching a request's speed does not depend on how many wait, so a few stand for all. */
+const DIRECT_REQUESTS = 2;
+
+export interface OfflineModel {
+  readonly name: string;
+  readonly source: 'file' | 'random';
+  readonly spec: ModelSpec;
+  readonly weights: WeightSource;
+}
+
+export interface OfflineObserver {
+  /** The share of weights loaded, 0 to 1. */
+  onLoad(share: number): void;
+  onPhase(text: string): void;
+}
+
+interface StreamsSpeed {
+  readonly streams: number;
+  readonly batched: BatchedSpeed;
+  readonly direct: DirectSpeed;
+}
+
+interface Findings {
+  readonly loadSeconds: number;
+  /** Bytes per second, in the order of measuring. */
+  readonly bandwidths: readonly number[];
+  readonly speeds: readonly StreamsSpeed[];
+  readonly prefix: PrefixSpeed | undefined;
+}
+
+export async function benchOffline(
+  addon: Addon,
+  model: OfflineModel,
+  settings: OfflineSettings,
+  observer: OfflineObserver,
+): Promise<OfflineReport> {
+  checkSettings(settings, model.spec, memoryNeed(addon, model, settings));
+  const { threads, kvType } = settings;
+  const bandwidths = [readBandwidth(addon, threads)];
+  const started = performance.now();
+  const backend = await createCpuBackend(addon, model.spec, model.weights, {
+    blockCount: neededBlocks(settings),
+    threads,
+    kvType,
+    onProgress: observer.onLoad,
+  });
+  const loadSeconds = (performance.now() - started) / 1000;
+  try {
+    const found = await measureAll(backend, model.spec, settings, observer, () => {
+      bandwidths.push(readBandwidth(addon, threads));
+    });
+    return makeReport(addon, model, settings, { loadSeconds, bandwidths, ...found });
+  } finally {
+    backend.close();
+  }
+}
+
+function memoryNeed(addon: Addon, { spec, weights }: OfflineModel, { kvType }: OfflineSettings): MemoryNeed {
+  return {
+    weightBytes: weightBytes(spec, weights, addon.matrixBytes),
+    bytesPerBlock: kvBlockBytes(spec, kvType),
+    availableBytes: availableBytes(),
+  };
+}
+
+async function measureAll(
+  backend: Backend,
+  { vocabSize, contextLength }: ModelSpec,
+  settings: OfflineSettings,
+  observer: OfflineObserver,
+  betweenStreams: () => void,
+): Promise<Pick<Findings, 'speeds' | 'prefix'>> {
+  const { blockCount } = backend;
+  const options = { blockCount, budget: await calibratedBudget(backend), vocabSize, contextLength };
+  const batched = new MeasuredEngine(backend, options);
+  const direct = new MeasuredEngine(backend, { ...options, direct: true });
+  const nextPrompt = randomPrompts(vocabSize);
+  observer.onPhase('warming up');
+  for (const engine of [batched, direct]) await warmUp(engine, settings, nextPrompt);
+  const speeds: StreamsSpeed[] = [];
+  for (const streams of settings.streams) {
+    const name = streams === 1 ? '1 stream' : `${streams} streams`;
+    observer.onPhase(`${name}, batched`);
+    const together = await measureBatched(batched, streams, settings, nextPrompt);
+    observer.onPhase(`${name}, direct`);
+    const requests = Math.min(streams, DIRECT_REQUESTS);
+    const inTurn = await measureDirect(direct, requests, settings, nextPrompt);
+    speeds.push({ streams, batched: together, direct: inTurn });
+    betweenStreams();
+  }
+  const { prefixTokens, repeats } = settings;
+  if (prefixTokens !== undefined) observer.onPhase(`prompt of ${prefixTokens} tokens, cold and cached`);
+  const prefix =
+    prefixTokens === undefined ? undefined : await measurePrefix(batched, prefixTokens, repeats, nextPrompt);
+  await Promise.all([batched.close(), direct.close()]);
+  return { speeds, prefix };
+}
+
+/** Lets an engine learn what its steps cost, and the system hand out the memory. */
+async function warmUp(
+  engine: MeasuredEngine,
+  { promptTokens }: OfflineSettings,
+  nextPrompt: NextPrompt,
+): Promise<void> {
+  await engine.run([{ prompt: nextPrompt(promptTokens), outputTokens: LEAST_OUTPUT_TOKENS }]);
+}
+
+function makeReport(
+  addon: Addon,
+  model: OfflineModel,
+  settings: OfflineSettings,
+  { speeds, prefix, loadSeconds, bandwidths }: Findings,
+): OfflineReport {
+  const { promptTokens, outputTokens, repeats, kvType, threads } = settings;
+  const { weightBytes, bytesPerBlock } = memoryNeed(addon, model, settings);
+  const bytesPerSecond = percentile(sort(bandwidths), 50);
+  return {
+    benchmark: 'offline',
+    model: {
+      name: model.name,
+      source: model.source,
+      architecture: model.spec.architecture,
+      contextLength: model.spec.contextLength,
+      weightBytes,
+      kvType,
+      kvBytesPerToken: bytesPerBlock / BLOCK_TOKENS,
+      loadSeconds,
+    },
+    machine: describeMachine(addon, threads),
+    bandwidth: { bytesPerSecond, samples: bandwidths },
+    promptTokens,
+    outputTokens,
+    repeats,
+    results: speeds.map((speed) => compare(addon, model, settings, speed, bytesPerSecond)),
+    ...(prefix === undefined ? {} : { prefix }),
+  };
+}
+
+function compare(
+  addon: Addon,
+  { spec, weights }: OfflineModel,
+  { promptTokens, outputTokens, kvType }: OfflineSettings,
+  speed: StreamsSpeed,
+  bytesPerSecond: number,
+): StreamsResult {
+  const { streams, batched, direct } = speed;
+  // The steps measured go from the third token of the answer to the last.
+  const contextTokens = promptTokens + (outputTokens + 1) / 2;
+  const bytesPerStep = decodeStepBytes(spec, weights, addon.matrixBytes, { streams, contextTokens, kvType });
+  const seconds = batched.decode.stepMs.median / 1000;
+  return {
+    ...speed,
+    bytesPerStep,
+    bandwidthShare: (bytesPerStep.weights + bytesPerStep.kv) / (seconds * bytesPerSecond),
+    speedUp: {
+      decode: batched.decode.tokensPerSecond / direct.decode.tokensPerSecond,
+      requests: (streams * direct.secondsPerRequest) / batched.seconds,
+    },
+  };
+}

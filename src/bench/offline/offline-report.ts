@@ -1,0 +1,40 @@
+// All that an offline benchmark found, as it goes out in JSON.
+
+import type { KvType } from '../../compute/backend.ts';
+import type { Machine } from './machine.ts';
+import type { BatchedSpeed, DirectSpeed, PrefixSpeed } from './measure.ts';
+import type { StepBytes } from './step-bytes.ts';
+
+export interface OfflineReport {
+  readonly benchmark: 'offline';
+  readonly model: {
+    readonly name: string;
+    readonly architecture: string;
+    readonly weightBytes: number;
+    readonly kvBytesPerToken: number;
+    readonly kvType: KvType;
+    readonly contextLength: number;
+    /** From its file, or made at random. */
+    readonly source: 'file' | 'random';
+    readonly loadSeconds: number;
+  };
+  readonly machine: Machine;
+  /** The median of what was measured before, between and after; shares refer to it. */
+  readonly bandwidth: { readonly bytesPerSecond: number; readonly samples: readonly number[] };
+  readonly promptTokens: number;
+  readonly outputTokens: number;
+  readonly repeats: number;
+  readonly results: readonly StreamsResult[];
+  readonly prefix?: PrefixSpeed;
+}
+
+export interface StreamsResult {
+  readonly streams: number;
+  readonly batched: BatchedSpeed;
+  readonly direct: DirectSpeed;
+  readonly bytesPerStep: StepBytes;
+  /** What a step had to read, divided by what the memory could have given in its median time. */
+  readonly bandwidthShare: number;
+  /** Batched over direct: tokens per second while decoding, and whole requests with their prompts. */
+  readonly speedUp: { readonly decode: number; readonly requests: number };
+}

@@ -1,0 +1,74 @@
+// What an offline benchmark is asked to measure, and whether the model and the machine can do it.
+
+import { BLOCK_TOKENS, type KvType } from '../../compute/backend.ts';
+import { blocksFor } from '../../engine/cache/block-tables.ts';
+import type { ModelSpec } from '../../model/spec.ts';
+
+export interface OfflineSettings {
+  /** How many sequences decode at once, one measurement each. */
+  readonly streams: readonly number[];
+  readonly promptTokens: number;
+  readonly outputTokens: number;
+  readonly threads: number;
+  readonly kvType: KvType;
+  readonly repeats: number;
+  /** Length of the prompt that is asked for twice; undefined leaves that out. */
+  readonly prefixTokens: number | undefined;
+}
+
+/** A wish that the model or the machine cannot meet; the message is for the one who asked. */
+export class OfflineError extends Error {
+  override readonly name = 'OfflineError';
+}
+
+/** The first token comes with the prompt, and the step after it is still about starting. */
+export const LEAST_OUTPUT_TOKENS = 4;
+
+export interface MemoryNeed {
+  readonly weightBytes: number;
+  readonly bytesPerBlock: number;
+  readonly availableBytes: number;
+}
+
+/** K/V blocks for the most streams, or for the prompt that is asked for twice. */
+export function neededBlocks({ streams, promptTokens, outputTokens, prefixTokens }: OfflineSettings): number {
+  const ofStreams = Math.max(...streams) * blocksFor(promptTokens + outputTokens);
+  return Math.max(ofStreams, blocksFor((prefixTokens ?? 0) + 1));
+}
+
+export function checkSettings(settings: OfflineSettings, spec: ModelSpec, memory: MemoryNeed): void {
+  const { promptTokens, outputTokens, prefixTokens } = settings;
+  if (outputTokens < LEAST_OUTPUT_TOKENS) {
+    throw new OfflineError(
+      `--tokens: give at least ${LEAST_OUTPUT_TOKENS}, so that there are steps to measure`,
+    );
+  }
+  if (promptTokens + outputTokens > spec.contextLength) {
+    throw new OfflineError(
+      `--prompt and --tokens: ${promptTokens} + ${outputTokens} tokens do not fit the model's context of ${spec.contextLength}`,
+    );
+  }
+  if (prefixTokens !== undefined && prefixTokens <= BLOCK_TOKENS) {
+    throw new OfflineError(
+      `--prefix: give more than ${BLOCK_TOKENS} tokens, for the cache keeps blocks of so many`,
+    );
+  }
+  if (prefixTokens !== undefined && prefixTokens + 1 > spec.contextLength) {
+    throw new OfflineError(
+      `--prefix: ${prefixTokens} tokens and an answer do not fit the model's context of ${spec.contextLength}`,
+    );
+  }
+  checkMemory(settings, memory);
+}
+
+function checkMemory(settings: OfflineSettings, memory: MemoryNeed): void {
+  const { weightBytes, bytesPerBlock, availableBytes } = memory;
+  const blocks = neededBlocks(settings);
+  if (weightBytes + blocks * bytesPerBlock <= availableBytes) return;
+  const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
+  throw new OfflineError(
+    `not enough memory: ${gigabytes(weightBytes)} GB of weights and ${gigabytes(blocks * bytesPerBlock)} GB of K/V ` +
+      `for ${Math.max(...settings.streams)} streams, but ${gigabytes(availableBytes)} GB are there; ` +
+      'give fewer --streams, a shorter --prompt or --kv-type q8',
+  );
+}

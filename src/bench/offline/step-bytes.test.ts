@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { fileMatrixBytes } from '../../compute/memory.ts';
+import { buildSpec } from '../../model/build-spec.ts';
+import { dummyModel } from '../dummy-model.ts';
+import { decodeStepBytes } from './step-bytes.ts';
+
+const small = dummyModel('smollm2-135m', 'Q8_0');
+const large = dummyModel('llama-3.1-8b', 'F16');
+const one = { streams: 1, contextTokens: 1, kvType: 'f16' } as const;
+
+describe('weights of a step', () => {
+  it('are all matrices where the head is the embedding', () => {
+    const layer = 576 * 576 * 2 + 192 * 576 * 2 + 3 * 576 * 1536;
+    const values = 49152 * 576 + 30 * layer;
+    const { weights } = decodeStepBytes(buildSpec(small), small.weights, fileMatrixBytes, one);
+    expect(weights).toBe((values / 32) * 34);
+  });
+
+  it('hold but a row a stream of an embedding beside its own head', () => {
+    const layer = 4096 * 4096 * 2 + 1024 * 4096 * 2 + 3 * 4096 * 14336;
+    const values = 128256 * 4096 + 32 * layer;
+    const step = { ...one, streams: 8 };
+    const { weights } = decodeStepBytes(buildSpec(large), large.weights, fileMatrixBytes, step);
+    expect(weights).toBe(2 * (values + 8 * 4096));
+  });
+
+  it('are counted as the backend keeps them', () => {
+    const doubled = decodeStepBytes(
+      buildSpec(small),
+      small.weights,
+      (type, outputs, inputs) => 2 * fileMatrixBytes(type, outputs, inputs),
+      one,
+    );
+    const { weights } = decodeStepBytes(buildSpec(small), small.weights, fileMatrixBytes, one);
+    expect(doubled.weights).toBe(2 * weights);
+  });
+});
+
+describe('K/V of a step', () => {
+  const spec = buildSpec(large);
+  const kvOf = (step: Parameters<typeof decodeStepBytes>[3], of = spec) =>
+    decodeStepBytes(of, large.weights, fileMatrixBytes, step).kv;
+
+  it('are K and V of every token of every stream in every layer', () => {
+    const bytesPerToken = 32 * 8 * 128 * 2 * 2;
+    expect(kvOf({ streams: 3, contextTokens: 100, kvType: 'f16' })).toBe(3 * 100 * bytesPerToken);
+  });
+
+  it('take a byte a value and two scales a head in q8', () => {
+    expect(kvOf({ streams: 1, contextTokens: 10, kvType: 'q8' })).toBe(10 * 32 * 8 * (2 * 128 + 2 * 4));
+  });
+
+  it('end at the window of a layer', () => {
+    const layers = spec.layers.map((layer, n) => (n % 2 === 0 ? { ...layer, window: 16 } : layer));
+    const step = { streams: 1, contextTokens: 100, kvType: 'f16' } as const;
+    expect(kvOf(step, { ...spec, layers })).toBe((16 * 16 + 16 * 100) * 8 * 128 * 2 * 2);
+  });
+});

@@ -1,0 +1,125 @@
+// The report of an offline benchmark as text for a terminal.
+
+import type { OfflineReport, StreamsResult } from '../bench/offline/offline-report.ts';
+import { type Cell, formatColumns } from './columns.ts';
+import { formatBytes, formatTable } from './table.ts';
+
+export function offlineReportText(report: OfflineReport): string {
+  const { results, promptTokens, outputTokens } = report;
+  const sections = [
+    formatTable(overview(report)),
+    `Decoding ${outputTokens} tokens after prompts of ${promptTokens}:`,
+    formatColumns(decodeHeadings, results.map(decodeCells)),
+    'Prompts, all at once, and whole requests beside direct mode (one after the other):',
+    formatColumns(requestHeadings, results.map(requestCells)),
+    [...directNote(results), ...cacheNote(results)].join('\n'),
+  ];
+  return sections.filter((section) => section !== '').join('\n\n');
+}
+
+function overview({ model, machine, bandwidth, prefix }: OfflineReport): [string, string][] {
+  const made = model.source === 'random' ? ' (made at random, not read)' : '';
+  return [
+    ['model', `${model.name}, ${formatBytes(model.weightBytes)} in memory`],
+    ['machine', `${machine.cpu}, ${machine.threads} of ${machine.cores} threads, ${machine.kernels} kernels`],
+    ['read bandwidth', `${formatBytes(bandwidth.bytesPerSecond)}/s, median of ${bandwidth.samples.length}`],
+    ['K/V', `${model.kvType}, ${formatBytes(model.kvBytesPerToken)} a token`],
+    ['load time', `${model.loadSeconds.toFixed(2)} s${made}`],
+    ...(prefix === undefined
+      ? []
+      : [
+          [
+            'cached prefix',
+            `${prefix.tokens} tokens: first token after ${milliseconds(prefix.coldFirstTokenMs)} cold, ` +
+              `${milliseconds(prefix.cachedFirstTokenMs)} with ${prefix.cachedTokens} cached: ` +
+              `${prefix.ratio.toFixed(1)} times as fast`,
+          ] as [string, string],
+        ]),
+  ];
+}
+
+const decodeHeadings = [
+  'streams',
+  'tokens/s',
+  'direct',
+  'speed-up',
+  'step ms',
+  'best',
+  'of bandwidth',
+  'compute',
+  'sampling',
+  'scheduling',
+  'rest',
+];
+
+function decodeCells({ streams, batched, direct, speedUp, bandwidthShare }: StreamsResult): Cell[] {
+  const { tokensPerSecond, stepMs, shares } = batched.decode;
+  return [
+    streams,
+    rounded(tokensPerSecond),
+    rounded(direct.decode.tokensPerSecond),
+    rounded(speedUp.decode),
+    rounded(stepMs.median),
+    rounded(stepMs.best),
+    percent(bandwidthShare),
+    percent(shares.compute),
+    percent(shares.sample),
+    percent(shares.schedule),
+    percent(shares.rest),
+  ];
+}
+
+const requestHeadings = [
+  'streams',
+  'prompt tokens/s',
+  'first token ms',
+  'last first token ms',
+  'direct first token ms',
+  'seconds in all',
+  'direct',
+  'speed-up',
+];
+
+function requestCells({ streams, batched, direct, speedUp }: StreamsResult): Cell[] {
+  const { prefill, seconds } = batched;
+  return [
+    streams,
+    rounded(prefill.tokensPerSecond),
+    rounded(prefill.firstTokenMs.median),
+    rounded(prefill.firstTokenMs.last),
+    rounded(direct.firstTokenMs),
+    rounded(seconds),
+    rounded(streams * direct.secondsPerRequest),
+    rounded(speedUp.requests),
+  ];
+}
+
+/** Where fewer requests were measured than there are streams, it is said. */
+function directNote(results: readonly StreamsResult[]): string[] {
+  const most = Math.max(...results.map(({ direct }) => direct.requests));
+  if (results.every(({ streams, direct }) => direct.requests === streams)) return [];
+  return [
+    `Direct mode was measured on ${most} requests a line at most: one request at a time, its speed does not ` +
+      'depend on how many there are.',
+  ];
+}
+
+function cacheNote(results: readonly StreamsResult[]): string[] {
+  if (results.every(({ bandwidthShare }) => bandwidthShare <= 1)) return [];
+  return [
+    "More than the memory's bandwidth: the weights lie in the processor's caches, or other work slowed the memory " +
+      'down while it was measured.',
+  ];
+}
+
+function rounded(value: number): number {
+  return Number(value.toPrecision(3));
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`.padStart(6);
+}
+
+function milliseconds(ms: number): string {
+  return `${ms.toFixed(ms < 100 ? 1 : 0)} ms`;
+}
