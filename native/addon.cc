@@ -1,6 +1,7 @@
 // The Node-API surface: builds a Model from JavaScript and runs its steps off the JavaScript thread.
 // src/compute/cpu/binding.ts is the only caller; it validates, this copies to plain structs.
 
+#include <functional>
 #include <memory>
 
 #include "addon-sampler.h"
@@ -17,7 +18,8 @@ namespace {
 struct Handle {
   std::shared_ptr<Model> model;
   std::vector<std::shared_ptr<Matrix>> matrices;
-  bool stepping = false;
+  // Off the JavaScript thread: nothing else may touch the model until that is done.
+  bool busy = false;
 };
 
 Handle& toHandle(napi_env env, napi_value value) {
@@ -25,12 +27,12 @@ Handle& toHandle(napi_env env, napi_value value) {
   check(napi_get_value_external(env, value, &data), "expected a model handle");
   Handle& handle = *static_cast<Handle*>(data);
   if (!handle.model) throw ScriptError("native addon: the model is closed");
-  if (handle.stepping) throw ScriptError("native addon: a step is still running");
+  if (handle.busy) throw ScriptError("native addon: the model is busy; await the last call");
   return handle;
 }
 
 std::vector<float> padded(const TypedArray<float>& values) {
-  std::vector<float> copy(roundUp16(values.length), 0.0f);
+  std::vector<float> copy((values.length + groupInputs - 1) / groupInputs * groupInputs, 0.0f);
   std::copy(values.data, values.data + values.length, copy.begin());
   return copy;
 }
@@ -69,6 +71,63 @@ const SourceFormat& toFormat(napi_env env, napi_value value) {
   const SourceFormat* format = findFormat(type.c_str());
   if (!format) throw ScriptError("native addon: no tensor type named " + type);
   return *format;
+}
+
+/** Work of a model under way off the JavaScript thread, and what must live until its promise settles. */
+struct Task {
+  std::function<void()> run;
+  Handle* handle;
+  std::vector<napi_ref> references;
+  std::string error;
+  napi_deferred deferred = nullptr;
+  napi_async_work work = nullptr;
+};
+
+void executeTask(napi_env, void* data) {
+  Task& task = *static_cast<Task*>(data);
+  try {
+    task.run();
+  } catch (const std::exception& error) {
+    task.error = error.what();
+  }
+}
+
+void completeTask(napi_env env, napi_status, void* data) {
+  std::unique_ptr<Task> task(static_cast<Task*>(data));
+  task->handle->busy = false;
+  for (napi_ref reference : task->references) napi_delete_reference(env, reference);
+  napi_delete_async_work(env, task->work);
+  napi_value value;
+  if (task->error.empty()) {
+    napi_get_undefined(env, &value);
+    napi_resolve_deferred(env, task->deferred, value);
+  } else {
+    napi_value message;
+    napi_create_string_utf8(env, task->error.c_str(), NAPI_AUTO_LENGTH, &message);
+    napi_create_error(env, nullptr, message, &value);
+    napi_reject_deferred(env, task->deferred, value);
+  }
+}
+
+/** Promises the end of `run`, which may use the memory of the JavaScript values in `held`, the handle among them. */
+napi_value runOffThread(napi_env env, Handle& handle, const char* name, const std::vector<napi_value>& held,
+                        std::function<void()> run) {
+  auto task = std::make_unique<Task>();
+  task->run = std::move(run);
+  task->handle = &handle;
+  napi_value promise, resource;
+  check(napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &resource), "cannot name a task");
+  check(napi_create_async_work(env, nullptr, resource, executeTask, completeTask, task.get(), &task->work),
+        "cannot make a task");
+  check(napi_create_promise(env, &task->deferred, &promise), "cannot make a promise");
+  for (napi_value value : held) {
+    task->references.emplace_back();
+    check(napi_create_reference(env, value, 1, &task->references.back()), "cannot hold a value");
+  }
+  check(napi_queue_async_work(env, task->work), "cannot queue a task");
+  handle.busy = true;
+  task.release();
+  return promise;
 }
 
 /** create(shape, layerCount, threads, isa): handle */
@@ -144,20 +203,22 @@ napi_value addMatrix(napi_env env, napi_callback_info info) {
   });
 }
 
-/** packRows(handle, matrix, firstRow, count, bytes: Uint8Array) */
+/** packRows(handle, matrix, firstRow, count, bytes: Uint8Array): Promise<void> */
 napi_value packRows(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 5);
     Handle& handle = toHandle(env, args[0]);
-    Matrix& matrix = *handle.matrices.at(size_t(toInt(env, args[1])));
+    const auto matrix = handle.matrices.at(size_t(toInt(env, args[1])));
     const int firstRow = toInt(env, args[2]), count = toInt(env, args[3]);
     const auto bytes = toByteArray(env, args[4], "bytes");
-    if (firstRow % panelColumns != 0 || firstRow + count > matrix.packed().outputs ||
-        bytes.length < size_t(count) * matrix.rowBytes()) {
+    if (firstRow < 0 || count < 0 || firstRow % panelColumns != 0 || count > matrix->packed().outputs - firstRow ||
+        bytes.length < size_t(count) * matrix->rowBytes()) {
       throw ScriptError("native addon: rows outside the matrix");
     }
-    handle.model->pack(matrix, firstRow, bytes.data, count);
-    return undefinedValue(env);
+    return runOffThread(env, handle, "chairlift.packRows", {args[0], args[4]},
+                        [model = handle.model, matrix, firstRow, rows = bytes.data, count] {
+                          model->pack(*matrix, firstRow, rows, count);
+                        });
   });
 }
 
@@ -188,72 +249,21 @@ napi_value attach(napi_env env, napi_callback_info info) {
   });
 }
 
-/** A step under way: everything it needs, held until the promise settles. */
-struct StepWork {
-  std::shared_ptr<Model> model;
-  Handle* handle;
-  napi_ref handleReference = nullptr, logitsReference = nullptr;
-  StepInput input;
-  float* logits;
-  std::string error;
-  napi_deferred deferred;
-  napi_async_work work;
-};
-
-void executeStep(napi_env, void* data) {
-  StepWork& step = *static_cast<StepWork*>(data);
-  try {
-    step.model->step(step.input, step.logits);
-  } catch (const std::exception& error) {
-    step.error = error.what();
-  }
-}
-
-void completeStep(napi_env env, napi_status, void* data) {
-  std::unique_ptr<StepWork> step(static_cast<StepWork*>(data));
-  step->handle->stepping = false;
-  napi_delete_reference(env, step->handleReference);
-  napi_delete_reference(env, step->logitsReference);
-  napi_delete_async_work(env, step->work);
-  napi_value value;
-  if (step->error.empty()) {
-    napi_get_undefined(env, &value);
-    napi_resolve_deferred(env, step->deferred, value);
-  } else {
-    napi_value message;
-    napi_create_string_utf8(env, step->error.c_str(), NAPI_AUTO_LENGTH, &message);
-    napi_create_error(env, nullptr, message, &value);
-    napi_reject_deferred(env, step->deferred, value);
-  }
-}
-
 /** step(handle, tokens, rowStarts, starts, blocks, blockStarts, logitRows, logits: Float32Array): Promise<void> */
 napi_value step(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 8);
     Handle& handle = toHandle(env, args[0]);
-    auto step = std::make_unique<StepWork>();
-    step->model = handle.model;
-    step->handle = &handle;
-    step->input = {toInt32Array(env, args[1], "tokens").copy(),      toInt32Array(env, args[2], "rowStarts").copy(),
-                   toInt32Array(env, args[3], "starts").copy(),      toInt32Array(env, args[4], "blocks").copy(),
-                   toInt32Array(env, args[5], "blockStarts").copy(), toInt32Array(env, args[6], "logitRows").copy()};
+    StepInput input = {
+        toInt32Array(env, args[1], "tokens").copy(),      toInt32Array(env, args[2], "rowStarts").copy(),
+        toInt32Array(env, args[3], "starts").copy(),      toInt32Array(env, args[4], "blocks").copy(),
+        toInt32Array(env, args[5], "blockStarts").copy(), toInt32Array(env, args[6], "logitRows").copy()};
     const auto logits = toFloatArray(env, args[7], "logits");
-    if (logits.length < step->input.logitRows.size() * size_t(handle.model->shape.vocabSize)) {
+    if (logits.length < input.logitRows.size() * size_t(handle.model->shape.vocabSize)) {
       throw ScriptError("native addon: too little room for the logits");
     }
-    step->logits = logits.data;
-    napi_value promise, name;
-    check(napi_create_string_utf8(env, "chairlift.step", NAPI_AUTO_LENGTH, &name), "cannot name the step");
-    check(napi_create_async_work(env, nullptr, name, executeStep, completeStep, step.get(), &step->work),
-          "cannot start a step");
-    check(napi_create_promise(env, &step->deferred, &promise), "cannot make a promise");
-    check(napi_create_reference(env, args[0], 1, &step->handleReference), "cannot hold the model");
-    check(napi_create_reference(env, args[7], 1, &step->logitsReference), "cannot hold the logits");
-    check(napi_queue_async_work(env, step->work), "cannot queue a step");
-    handle.stepping = true;
-    step.release();
-    return promise;
+    return runOffThread(env, handle, "chairlift.step", {args[0], args[7]},
+                        [model = handle.model, input = std::move(input), to = logits.data] { model->step(input, to); });
   });
 }
 
@@ -303,6 +313,16 @@ napi_value matrixBytes(napi_env env, napi_callback_info info) {
     const auto args = arguments(env, info, 3);
     const SourceFormat& format = toFormat(env, args[0]);
     return fromNumber(env, double(Matrix(format, toInt(env, args[1]), toInt(env, args[2])).bytes()));
+  });
+}
+
+/** unpack(type, weights: Uint8Array, outputs, inputs, out: Float32Array): rows packed and read back, for tests */
+napi_value unpack(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 5);
+    probeUnpack(toFormat(env, args[0]), toByteArray(env, args[1], "weights").data, toInt(env, args[2]),
+                toInt(env, args[3]), toFloatArray(env, args[4], "out").data);
+    return undefinedValue(env);
   });
 }
 
@@ -357,7 +377,7 @@ NAPI_MODULE_INIT() {
       {"setNorm", setNorm},       {"addMatrix", addMatrix},     {"packRows", packRows},
       {"attach", attach},         {"step", step},               {"copyBlocks", copyBlocks},
       {"destroy", destroy},       {"kernels", kernels},         {"matrixBytes", matrixBytes},
-      {"multiply", multiply},
+      {"unpack", unpack},         {"multiply", multiply},
       {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
       {"createSampler", createSampler}, {"sampleRows", sampleRows},
   };

@@ -6,47 +6,58 @@
 
 namespace {
 
+using chairlift::Encoding;
+
 constexpr int rowTile = 1;
 
 struct Codes {
-  int16_t code[64];
+  int16_t value[64];
 };
 
 struct Sums {
   int32_t lane[16];
-  static Sums zero() { return {}; }
 };
 
+/** The values of 64 bytes of codes. */
+template <Encoding encoding>
 inline Codes loadBytes(const uint8_t* from) {
   Codes c;
-  for (int i = 0; i < 64; i++) c.code[i] = from[i];
+  for (int i = 0; i < 64; i++) c.value[i] = encoding == Encoding::Byte ? int16_t(int8_t(from[i])) : int16_t(from[i]);
   return c;
 }
 
+template <Encoding encoding>
+inline int16_t nibbleValue(int nibble) {
+  if (encoding == Encoding::Codebook) return codebook[nibble];
+  return int16_t(encoding == Encoding::Nibble ? (nibble - 8) * 16 : nibble);
+}
+
+/** The values of the low and the high halves of 64 bytes; those of Encoding::Nibble sixteenfold. */
+template <Encoding encoding>
 inline void loadNibbles(const uint8_t* from, Codes& low, Codes& high) {
   for (int i = 0; i < 64; i++) {
-    low.code[i] = from[i] & 15;
-    high.code[i] = from[i] >> 4;
+    low.value[i] = nibbleValue<encoding>(from[i] & 15);
+    high.value[i] = nibbleValue<encoding>(from[i] >> 4);
   }
 }
 
-inline Codes lookUp(Codes c) {
-  for (int16_t& code : c.code) code = codebook[code];
-  return c;
+/** Sums to which `addDot` adds; `offset` is -128 times the sum of all inputs. */
+template <Encoding>
+inline Sums startDot(const int32_t*) {
+  return {};
 }
 
-/** What each input counts beside its code: a weight's integer part is `code - zero`. */
-inline int32_t codeSumFactor(chairlift::Encoding, int32_t zero) { return -zero; }
-
-template <chairlift::Encoding>
+template <Encoding>
 inline Sums addDot(Sums sums, const Codes& codes, const int8_t* inputs) {
   for (int column = 0; column < 16; column++) {
-    for (int i = 0; i < 4; i++) sums.lane[column] += codes.code[column * 4 + i] * inputs[i];
+    for (int i = 0; i < 4; i++) sums.lane[column] += codes.value[column * 4 + i] * inputs[i];
   }
   return sums;
 }
 
-inline Vec toVec(const Sums& sums) {
+/** The dot products of inputs and values, whatever form the ISA gave them: integers below 2^24, so exact. */
+template <Encoding>
+inline Vec finishDot(const Sums& sums, const int32_t*) {
   Vec v;
   for (int i = 0; i < 16; i++) v.lane[i] = float(sums.lane[i]);
   return v;

@@ -9,6 +9,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+#if defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
 
 namespace chairlift {
 
@@ -40,6 +46,23 @@ bool hasAmx() {
 }
 #endif
 
+#if defined(__aarch64__) && defined(__linux__)
+// The bits are the kernel's interface; older headers lack their names.
+bool hasDotProduct() { return (getauxval(AT_HWCAP) & (1ul << 20)) != 0; }
+bool hasInt8MatrixMultiply() { return hasDotProduct() && (getauxval(AT_HWCAP2) & (1ul << 13)) != 0; }
+#elif defined(__aarch64__) && defined(__APPLE__)
+bool hasFeature(const char* name) {
+  int present = 0;
+  size_t size = sizeof present;
+  return sysctlbyname(name, &present, &size, nullptr, 0) == 0 && present != 0;
+}
+bool hasDotProduct() { return hasFeature("hw.optional.arm.FEAT_DotProd"); }
+bool hasInt8MatrixMultiply() { return hasDotProduct() && hasFeature("hw.optional.arm.FEAT_I8MM"); }
+#elif defined(__aarch64__)
+bool hasDotProduct() { return false; }
+bool hasInt8MatrixMultiply() { return false; }
+#endif
+
 struct Candidate {
   const KernelTable* table;
   bool (*runsHere)();
@@ -54,6 +77,11 @@ const Candidate candidates[] = {
 #if defined(__linux__)
     {&amxKernels, hasAmx},
 #endif
+#endif
+#if defined(__aarch64__)
+    {&neonKernels, always},
+    {&dotprodKernels, hasDotProduct},
+    {&i8mmKernels, hasInt8MatrixMultiply},
 #endif
 };
 

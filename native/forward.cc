@@ -17,9 +17,10 @@ void Model::eachRow(int rows, const Run& run) {
 
 void Model::step(const StepInput& input, float* logits) {
   prepare(input);
-  eachRow(int(input.tokens.size()), [&](int row) {
+  const int rows = int(input.tokens.size());
+  eachRow(rows, [&](int row) {
     embed(input, row);
-    if (!layers.empty()) normalize(row, &residual_[size_t(row) * hiddenStride_], layers[0].attentionNorm, layers[0].qkv);
+    factors_[size_t(row)] = rmsFactor(row);
   });
   for (int layer = 0; layer < int(layers.size()); layer++) runLayer(input, layer);
   runHead(input, logits);
@@ -46,71 +47,88 @@ void Model::runLayer(const StepInput& input, int index) {
   const Layer& layer = layers[size_t(index)];
   const int rows = int(input.tokens.size());
 
-  multiply(layer.qkv, rows, normed_.data(), hiddenStride_, qkv_.data(), qkvStride_);
+  makeInput(rows, {residual_.data(), hiddenStride_, shape.hiddenSize, layer.attentionNorm.data(), factors_.data()}, layer.qkv);
+  multiply(layer.qkv, qkv_.data(), qkvStride_);
   eachRow(rows, [&](int row) { rotateAndStore(input, layer, index, row); });
   pool_.forEach(int(pieces_.size()), 1, [&](int begin, int end, int worker) {
     for (int p = begin; p < end; p++) attend(input, layer, index, pieces_[size_t(p)], worker);
   });
-  const int attentionSize = shape.headCount * shape.headSize;
-  eachRow(rows, [&](int row) {
-    quantize(row, &attended_[size_t(row) * attentionStride_], attentionSize, layer.output);
-  });
-  multiply(layer.output, rows, attended_.data(), attentionStride_, branch_.data(),
-           hiddenStride_);
-  eachRow(rows, [&](int row) {
-    addBranch(row, layer.attentionPostNorm);
-    normalize(row, &residual_[size_t(row) * hiddenStride_], layer.ffnNorm, layer.gateUp);
-  });
+  makeInput(rows, {attended_.data(), attentionStride_, shape.headCount * shape.headSize}, layer.output);
+  multiply(layer.output, branch_.data(), hiddenStride_);
+  eachRow(rows, [&](int row) { addBranch(row, layer.attentionPostNorm); });
 
-  multiply(layer.gateUp, rows, normed_.data(), hiddenStride_, gateUp_.data(),
-           2 * ffnStride_);
-  eachRow(rows, [&](int row) {
-    float* gate = &gateUp_[size_t(row) * 2 * ffnStride_];
-    kernels_.gateUp(shape.activation, gate, gate + ffnStride_, shape.ffnSize);
-    quantize(row, gate, shape.ffnSize, layer.down);
-  });
-  multiply(layer.down, rows, gateUp_.data(), 2 * ffnStride_, branch_.data(), hiddenStride_);
-  const bool last = index + 1 == int(layers.size());
-  eachRow(rows, [&](int row) {
-    addBranch(row, layer.ffnPostNorm);
-    if (last) return;
-    const Layer& next = layers[size_t(index) + 1];
-    normalize(row, &residual_[size_t(row) * hiddenStride_], next.attentionNorm, next.qkv);
-  });
+  makeInput(rows, {residual_.data(), hiddenStride_, shape.hiddenSize, layer.ffnNorm.data(), factors_.data()}, layer.gateUp);
+  multiply(layer.gateUp, gateUp_.data(), 2 * ffnStride_);
+  makeInput(rows, {gateUp_.data(), 2 * ffnStride_, shape.ffnSize, nullptr, nullptr, gateUp_.data() + ffnStride_}, layer.down);
+  multiply(layer.down, branch_.data(), hiddenStride_);
+  eachRow(rows, [&](int row) { addBranch(row, layer.ffnPostNorm); });
 }
 
 void Model::runHead(const StepInput& input, float* logits) {
   const int wanted = int(input.logitRows.size());
   if (wanted == 0) return;
+  // The wanted rows side by side, where nothing needs the branches any more.
+  std::vector<float> factors(static_cast<size_t>(wanted));
   eachRow(wanted, [&](int i) {
     const size_t row = size_t(input.logitRows[size_t(i)]);
-    normalize(i, &residual_[row * hiddenStride_], finalNorm, head);
+    memcpy(&branch_[size_t(i) * hiddenStride_], &residual_[row * hiddenStride_], hiddenStride_ * sizeof(float));
+    factors[size_t(i)] = factors_[row];
   });
-  multiply(head, wanted, normed_.data(), hiddenStride_, logits, size_t(shape.vocabSize));
+  makeInput(wanted, {branch_.data(), hiddenStride_, shape.hiddenSize, finalNorm.data(), factors.data()}, head);
+  multiply(head, logits, size_t(shape.vocabSize));
   if (shape.logitSoftcap <= 0) return;
   eachRow(wanted, [&](int i) {
     kernels_.softcapInPlace(logits + size_t(i) * size_t(shape.vocabSize), shape.vocabSize, shape.logitSoftcap);
   });
 }
 
+float Model::rmsFactor(int row) const {
+  return kernels_.rmsFactor(&residual_[size_t(row) * hiddenStride_], shape.hiddenSize, shape.normEpsilon);
+}
+
 void Model::addBranch(int row, const std::vector<float>& postNorm) {
   float* branch = &branch_[size_t(row) * hiddenStride_];
   if (!postNorm.empty()) {
-    kernels_.rmsNorm(branch, postNorm.data(), branch, shape.hiddenSize, shape.normEpsilon);
+    const float factor = kernels_.rmsFactor(branch, shape.hiddenSize, shape.normEpsilon);
+    kernels_.scaleRow(branch, postNorm.data(), factor, branch, shape.hiddenSize);
   }
   kernels_.addTo(&residual_[size_t(row) * hiddenStride_], branch, shape.hiddenSize);
+  factors_[size_t(row)] = rmsFactor(row);
 }
 
-void Model::normalize(int row, const float* from, const std::vector<float>& weight, const Linear& reader) {
-  float* to = &normed_[size_t(row) * hiddenStride_];
-  kernels_.rmsNorm(from, weight.data(), to, shape.hiddenSize, shape.normEpsilon);
-  quantize(row, to, shape.hiddenSize, reader);
-}
-
-void Model::quantize(int row, const float* from, int count, const Linear& reader) {
-  if (!reader.readsCodes()) return;
-  const size_t at = size_t(row) * codeStride_;
-  kernels_.quantize(from, count, &codes_[at], &scales_[at / groupInputs], &sums_[at / groupInputs * groupSums]);
+void Model::makeInput(int rows, const InputSource& source, const Linear& reader) {
+  const int groups = (source.count + groupInputs - 1) / groupInputs;
+  const bool codes = reader.readsCodes(), values = reader.readsValues();
+  // Rows as they are need no copy; gated ones are written over the gate.
+  const bool copies = source.weight != nullptr;
+  input_ = {rows, copies ? normed_.data() : source.x, copies ? hiddenStride_ : source.stride, codes_.as<int8_t>(),
+            sides_.as<GroupSide>(), size_t(groups)};
+  if (!codes && !source.weight && !source.up) return;
+  const int tiles = (rows + tileRows - 1) / tileRows;
+  // Pieces of one tile go to different threads: all its rows, some of its groups, so that no line of memory is
+  // written by two.
+  const int groupsPerPiece = std::max(4, 128 / std::min(rows, tileRows));
+  const int pieces = (groups + groupsPerPiece - 1) / groupsPerPiece;
+  pool_.forEach(tiles * pieces, 1, [&](int begin, int end, int) {
+    for (int piece = begin; piece < end; piece++) {
+      const size_t tile = size_t(piece / pieces), row = tile * tileRows;
+      InputTask task{};
+      task.rows = std::min(tileRows, rows - int(row));
+      task.firstGroup = piece % pieces * groupsPerPiece;
+      task.endGroup = std::min(groups, task.firstGroup + groupsPerPiece);
+      task.x = source.x + row * source.stride;
+      task.stride = source.stride;
+      task.weight = source.weight;
+      task.factors = source.factors ? source.factors + row : nullptr;
+      task.up = source.up ? source.up + row * source.stride : nullptr;
+      task.activation = shape.activation;
+      task.values = values && (source.weight || source.up) ? const_cast<float*>(input_.values) + row * input_.valueStride : nullptr;
+      task.valueStride = input_.valueStride;
+      task.codes = codes ? codes_.as<int8_t>() + tile * size_t(groups) * groupCodes : nullptr;
+      task.sides = sides_.as<GroupSide>() + tile * size_t(groups);
+      kernels_.makeInput(task);
+    }
+  });
 }
 
 void Model::normalizeHead(float* values, const std::vector<float>& weight, float* padded) const {
@@ -118,7 +136,8 @@ void Model::normalizeHead(float* values, const std::vector<float>& weight, float
   const size_t bytes = size_t(shape.headSize) * sizeof(float);
   memset(padded, 0, weight.size() * sizeof(float));
   memcpy(padded, values, bytes);
-  kernels_.rmsNorm(padded, weight.data(), padded, shape.headSize, shape.normEpsilon);
+  kernels_.scaleRow(padded, weight.data(), kernels_.rmsFactor(padded, shape.headSize, shape.normEpsilon), padded,
+                    shape.headSize);
   memcpy(values, padded, bytes);
 }
 
@@ -169,9 +188,7 @@ void Model::attend(const StepInput& input, const Layer& layer, int layerIndex, c
   kernels_.attend(shape.kvType, task);
 }
 
-void Model::multiply(const Linear& linear, int rows, const float* values, size_t valueStride, float* out,
-                     size_t outStride) {
-  const Activations x = {rows, values, valueStride, codes_.data(), codeStride_, scales_.data(), sums_.data()};
+void Model::multiply(const Linear& linear, float* out, size_t outStride) {
   const int panels = linear.panels();
   const int piece = std::max(1, std::min(8, panels / (pool_.threads() * 8)));
   pool_.forEach(panels, piece, [&](int begin, int end, int) {
@@ -179,7 +196,7 @@ void Model::multiply(const Linear& linear, int rows, const float* values, size_t
       const int count = part.matrix->panels();
       const int first = std::max(begin, 0), last = std::min(end, count);
       if (first < last) {
-        kernels_.multiply(part.matrix->packed(), x, first, last, part.bias.empty() ? nullptr : part.bias.data(),
+        kernels_.multiply(part.matrix->packed(), input_, first, last, part.bias.empty() ? nullptr : part.bias.data(),
                           out + part.offset, outStride);
       }
       begin -= count;

@@ -12,7 +12,7 @@
 namespace chairlift {
 
 const KernelTable scalarKernels = {
-    "scalar", multiply, rmsNorm, quantize, gateUp, rotate, addTo, softcapInPlace, storeKv, attend,
+    "scalar", multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
 };
 
 }  // namespace chairlift

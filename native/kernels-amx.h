@@ -1,5 +1,5 @@
-// Matrix products of quantized matrices on AMX: 16 rows by 16 columns at a time, the integer part in tiles, the
-// rest as everywhere else. Rows that fill no tile go to the vector kernels, which give the same bits.
+// Matrix products of quantized matrices on AMX: up to 16 rows by 16 columns at a time, the integer part in tiles, the
+// rest as everywhere else. Few rows go to the vector kernels, which give the same bits.
 // Include after kernels-matrix.h of the AVX-512 family.
 #pragma once
 
@@ -11,7 +11,15 @@ namespace {
 
 using namespace chairlift;
 
-constexpr int tileRows = 16;
+// A product has to leave its tile after every scale group, which takes the port that makes products. So products wait
+// in several tiles: one is stored while later ones are made, and read only when its store is long done.
+constexpr int productTiles = 4;
+constexpr int storeLag = 3;
+// As many as there are tiles: a product is read just before its place is taken.
+constexpr int readLag = productTiles;
+constexpr int inputTile = 4, weightTile = 5;
+// Below this many rows the vector kernels are as fast.
+constexpr int fewestTileRows = 5;
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
@@ -21,138 +29,215 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-// Tile 0 and 1: products in turn, so that one is computed while the other is read. 2: inputs. 3: weights.
-template <int scaleInputs>
-inline void configureTiles() {
+inline void configureTiles(int rows, int scaleInputs) {
   TileConfig config;
-  for (int tile = 0; tile < 2; tile++) {
-    config.rows[tile] = tileRows;
+  for (int tile = 0; tile < productTiles; tile++) {
+    config.rows[tile] = uint8_t(rows);
     config.columnBytes[tile] = panelColumns * sizeof(int32_t);
   }
-  config.rows[2] = tileRows;
-  config.columnBytes[2] = scaleInputs;
-  config.rows[3] = scaleInputs / 4;
-  config.columnBytes[3] = 64;
-  _tile_loadconfig(&config);
+  config.rows[inputTile] = uint8_t(rows);
+  config.columnBytes[inputTile] = uint16_t(scaleInputs);
+  config.rows[weightTile] = uint8_t(scaleInputs / 4);
+  config.columnBytes[weightTile] = 64;
+  // Not the compiler's own wrapper: its operand covers eight bytes, and the rest may not have been written yet.
+  asm volatile("ldtilecfg %0" ::"m"(config));
 }
 
-/** Codes of one group as tiles read them: bytes as they lie, nibbles unpacked into `room`. */
-template <Encoding encoding>
-inline const uint8_t* tileCodes(const uint8_t* from, uint8_t* room) {
-  if constexpr (encoding == Encoding::Byte) return from;
-  Codes codes[codesPerGroup];
-  loadGroup<encoding>(from, codes);
-  for (int q = 0; q < codesPerGroup; q++) _mm512_store_si512(room + q * 64, codes[q].bytes);
-  return room;
+// The compiler's own wrappers do not say that a load reads memory, so stores could move past it.
+template <int tile>
+CHAIRLIFT_INLINE void loadTile(const void* from, size_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(tile) : "memory");
 }
 
-/** One product of a 16-row tile with a scale group of a panel, left in `dots`. */
-inline void multiplyTileGroup(int turn, const int8_t* inputs, size_t stride, const uint8_t* codes, int32_t* dots) {
-  _tile_loadd(2, inputs, stride);
-  _tile_loadd(3, codes, 64);
-  // The instructions name their tiles, so each turn is written out.
-  if (turn == 0) {
-    _tile_zero(0);
-    _tile_dpbsud(0, 2, 3);
-    _tile_stored(0, dots, 64);
-  } else {
-    _tile_zero(1);
-    _tile_dpbsud(1, 2, 3);
-    _tile_stored(1, dots, 64);
-  }
+template <int tile>
+CHAIRLIFT_INLINE void storeProduct(int32_t* to) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(size_t(64)), "i"(tile) : "memory");
 }
 
+template <int tile, bool signedCodes>
+CHAIRLIFT_INLINE void makeProduct() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(tile));
+  if constexpr (signedCodes) asm volatile("tdpbssd %%tmm%c1, %%tmm%c2, %%tmm%c0" ::"i"(tile), "i"(weightTile), "i"(inputTile));
+  else asm volatile("tdpbsud %%tmm%c1, %%tmm%c2, %%tmm%c0" ::"i"(tile), "i"(weightTile), "i"(inputTile));
+}
+
+/** Chunks unpacked for products: nibbles as bytes, scales and minimums as floats. Stays in the first-level cache. */
 template <Encoding encoding, int scaleInputs>
-inline void multiplySixteen(const PackedMatrix& matrix, const Activations& x, int firstRow, int panelIndex,
-                            const float* bias, float* out, size_t outStride) {
-  constexpr int parts = groupInputs / scaleInputs;
-  constexpr size_t groupBytes = encoding == Encoding::Byte ? 512 : 256;
-  const uint8_t* panel = matrix.panels + size_t(panelIndex) * matrix.panelBytes;
-  const size_t scaleStride = x.codeStride / groupInputs, sumStride = scaleStride * groupSums;
-  const int8_t* inputs = x.codes + size_t(firstRow) * x.codeStride;
-  const float* scales = x.scales + size_t(firstRow) * scaleStride;
-  const float* sums = x.sums + size_t(firstRow) * sumStride;
-  const Vec factor = Vec::set(float(codeSumFactor(encoding, matrix.zero)));
-  alignas(64) uint8_t room[2][512];
-  alignas(64) int32_t dots[2][tileRows * panelColumns];
-  Vec total[tileRows];
-  for (Vec& row : total) row = Vec::zero();
+struct TileRoom {
+  static constexpr int parts = groupInputs / scaleInputs;
+  static constexpr int codeBytes = isBytes(encoding) ? 512 : 256;
+  // Codes of two chunks: the one in use and the one ahead. Sums follow products, so their scales need a third, and
+  // a fourth makes it a power of two.
+  static constexpr int codeGroups = 2 * chunkGroups;
+  static constexpr int scaleGroups = 4 * chunkGroups * parts;
 
-  // The tile product of one scale group is started before the last one's is read, so that neither waits.
-  const int scaleGroups = matrix.inputs / scaleInputs;
-  const uint8_t* codes = nullptr;
-  const auto start = [&](int scaleGroup) {
-    const int g = scaleGroup / parts, part = scaleGroup % parts;
-    if (part == 0) {
-      const uint8_t* packed = panel + size_t(g) * groupBytes;
-      prefetchGroup<encoding>(packed);
-      codes = tileCodes<encoding>(packed, room[g % 2]);
+  alignas(64) float scales[scaleGroups * panelColumns];
+  alignas(64) float minimums[scaleGroups * panelColumns];
+  alignas(64) uint8_t codes[isBytes(encoding) ? 64 : codeGroups * 512];
+
+  void unpack(const PackedMatrix& matrix, const uint8_t* panel, int chunk) {
+    if (chunk >= matrix.chunks()) return;
+    const uint8_t* from = panel + size_t(chunk) * matrix.chunkBytes(chunkGroups);
+    const int groups = matrix.groupsIn(chunk);
+    const ChunkScales chunkScales(matrix, from, groups);
+    float* scalesTo = scales + chunk % 4 * chunkGroups * parts * panelColumns;
+    float* minimumsTo = minimums + (scalesTo - scales);
+    for (int i = 0; i < groups * parts; i++) {
+      chunkScales.scale<encoding>(i).store(scalesTo + i * panelColumns);
+      if (matrix.hasMinimum) chunkScales.minimum(i).store(minimumsTo + i * panelColumns);
     }
-    multiplyTileGroup(scaleGroup % 2, inputs + scaleGroup * scaleInputs, x.codeStride,
-                      codes + part * scaleInputs * panelColumns, dots[scaleGroup % 2]);
-  };
-  start(0);
-  for (int scaleGroup = 0; scaleGroup < scaleGroups; scaleGroup++) {
-    if (scaleGroup + 1 < scaleGroups) start(scaleGroup + 1);
-    const size_t g = size_t(scaleGroup / parts);
-    const size_t sumAt = g * groupSums + sumIndex<scaleInputs>(scaleGroup % parts);
-    const Vec weightScale = loadScales(panel + matrix.scaleOffset, matrix.scaleF16, size_t(scaleGroup));
-    const int32_t* product = dots[scaleGroup % 2];
-#pragma GCC unroll 16
-    for (int r = 0; r < tileRows; r++) {
-      const Vec dot = {_mm512_cvtepi32_ps(_mm512_load_si512(product + r * panelColumns))};
-      total[r] = addGroup(total[r], dot, factor, sums[size_t(r) * sumStride + sumAt], weightScale,
-                          scales[size_t(r) * scaleStride + g]);
-    }
-    if (!matrix.hasMinimum) continue;
-    const Vec minimum = loadScales(panel + matrix.minimumOffset, matrix.scaleF16, size_t(scaleGroup));
-#pragma GCC unroll 16
-    for (int r = 0; r < tileRows; r++) {
-      total[r] = addMinimum(total[r], minimum, sums[size_t(r) * sumStride + sumAt], scales[size_t(r) * scaleStride + g]);
+    for (int i = 0; i < groups; i++) {
+      prefetchGroup<encoding>(from + i * codeBytes);
+      if constexpr (!isBytes(encoding)) unpackCodes(from + i * codeBytes, codes + (chunk % 2 * chunkGroups + i) * 512);
     }
   }
-  const int column = panelIndex * panelColumns;
-  for (int r = 0; r < tileRows; r++) {
-    storeColumns(total[r], bias ? bias + column : nullptr, out + size_t(firstRow + r) * outStride + column,
-                 matrix.outputs - column);
+
+ private:
+  static void unpackCodes(const uint8_t* from, uint8_t* to) {
+    Codes values[codesPerGroup];
+    loadGroup<encoding>(from, values);
+    const __m512i toSigned = _mm512_set1_epi8(isSigned(encoding) ? char(0x80) : 0);
+    repeat<codesPerGroup>([&](int q) CHAIRLIFT_LAMBDA {
+      _mm512_store_si512(to + q * 64, _mm512_xor_si512(values[q].bytes, toSigned));
+    });
+  }
+};
+
+/** One panel times `rows` rows of one tile, one scale group after another. */
+template <Encoding encoding, int scaleInputs, int rows>
+struct TileCursor {
+  using Room = TileRoom<encoding, scaleInputs>;
+  static constexpr int parts = Room::parts;
+
+  const PackedMatrix& matrix;
+  const uint8_t* panel;
+  const int8_t* inputs;
+  const GroupSide* side;
+  Room& room;
+  const uint8_t* codes;
+  Vec total[rows];
+
+  /** Makes product `number` in tile `turn`. */
+  template <int turn>
+  CHAIRLIFT_INLINE void start(int number) {
+    if (number % (chunkGroups * parts) == 0) startChunk(number / (chunkGroups * parts));
+    loadTile<inputTile>(inputs, groupInputs);
+    loadTile<weightTile>(codes, 64);
+    makeProduct<turn, isSigned(encoding)>();
+    codes += scaleInputs * panelColumns;
+    inputs += parts == 1 ? groupCodes : number % 2 == 0 ? scaleInputs : groupCodes - scaleInputs;
+  }
+
+  CHAIRLIFT_INLINE void startChunk(int chunk) {
+    if (chunk == 0) room.unpack(matrix, panel, 0);
+    room.unpack(matrix, panel, chunk + 1);
+    codes = isBytes(encoding) ? panel + size_t(chunk) * matrix.chunkBytes(chunkGroups)
+                              : room.codes + chunk % 2 * chunkGroups * 512;
+  }
+
+  /** Adds product `number` to the sums. */
+  CHAIRLIFT_INLINE void add(int number, const int32_t* product) {
+    const int at = number % Room::scaleGroups * panelColumns;
+    const Vec scale = Vec::load(room.scales + at);
+    repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+      const Vec dot = {_mm512_cvtepi32_ps(_mm512_load_si512(product + r * panelColumns))};
+      total[r] = fma(dot, scale * Vec::set(side->scale[r]), total[r]);
+    });
+    if (matrix.hasMinimum) {
+      const Vec minimum = Vec::load(room.minimums + at);
+      const float* sums = side->sum[parts == 1 ? 0 : 1 + number % 2];
+      repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(minimum, Vec::set(sums[r]), total[r]); });
+    }
+    if (parts == 1 || number % 2 == 1) side++;
+  }
+};
+
+using TileProducts = int32_t[productTiles][tileRows * panelColumns];
+
+/** Starts product `number`, stores an earlier one and adds one that is earlier still, each as far as there is one. */
+template <int turn, bool all, class Cursor>
+CHAIRLIFT_INLINE void advance(Cursor& cursor, TileProducts& products, int number, int count) {
+  constexpr int stored = (turn + productTiles - storeLag) % productTiles;
+  if (all || number < count) cursor.template start<turn>(number);
+  if (all || (number >= storeLag && number - storeLag < count)) storeProduct<stored>(products[stored]);
+  if (all || (number >= readLag && number - readLag < count)) cursor.add(number - readLag, products[turn]);
+  if constexpr (turn + 1 < productTiles) advance<turn + 1, all>(cursor, products, number + 1, count);
+}
+
+struct Product {
+  const PackedMatrix& matrix;
+  const Activations& x;
+  const float* bias;
+  float* out;
+  size_t outStride;
+};
+
+/** The first `real` of `rows` rows of one tile against one panel; the others are computed and dropped. */
+template <Encoding encoding, int scaleInputs, int rows>
+void multiplyTileRows(const Product& p, int tile, int panel, int real) {
+  const size_t at = size_t(tile) * p.x.tileGroups;
+  TileRoom<encoding, scaleInputs> room;
+  TileCursor<encoding, scaleInputs, rows> cursor{
+      p.matrix, p.matrix.panels + size_t(panel) * p.matrix.panelBytes, p.x.codes + at * groupCodes, p.x.sides + at, room, nullptr, {}};
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r] = Vec::zero(); });
+  alignas(64) TileProducts products;
+  const int count = p.matrix.inputs / scaleInputs;
+  for (int number = 0; number < count + readLag; number += productTiles) {
+    if (number >= readLag && number + productTiles <= count) advance<0, true>(cursor, products, number, count);
+    else advance<0, false>(cursor, products, number, count);
+  }
+
+  alignas(64) float results[rows * panelColumns];
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r].store(results + r * panelColumns); });
+  const int column = panel * panelColumns;
+  float* out = p.out + size_t(tile) * tileRows * p.outStride + column;
+  for (int r = 0; r < real; r++) {
+    storeColumns(Vec::load(results + r * panelColumns), p.bias ? p.bias + column : nullptr, out + size_t(r) * p.outStride,
+                 p.matrix.outputs - column);
   }
 }
+
+// Inputs that stay in the second-level cache while panels pass by.
+constexpr size_t tileBlockBytes = 512 << 10;
 
 template <Encoding encoding, int scaleInputs>
 void multiplyOnTiles(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
                      float* out, size_t outStride) {
-  const int tiled = x.rows / tileRows * tileRows;
-  if (tiled > 0) {
-    configureTiles<scaleInputs>();
+  const Product p{matrix, x, bias, out, outStride};
+  const int tiles = x.rows / tileRows, rest = x.rows - tiles * tileRows;
+  const int fit = int(tileBlockBytes / (size_t(matrix.inputs) * tileRows));
+  const int block = fit > 1 ? fit : 1;
+  if (tiles > 0) configureTiles(tileRows, scaleInputs);
+  for (int first = 0; first < tiles; first += block) {
+    const int end = first + block < tiles ? first + block : tiles;
     for (int panel = firstPanel; panel < endPanel; panel++) {
-      for (int row = 0; row < tiled; row += tileRows) {
-        multiplySixteen<encoding, scaleInputs>(matrix, x, row, panel, bias, out, outStride);
-      }
+      for (int tile = first; tile < end; tile++) multiplyTileRows<encoding, scaleInputs, tileRows>(p, tile, panel, tileRows);
     }
-    _tile_release();
   }
-  if (tiled == x.rows) return;
-  Activations rest = x;
-  rest.rows = x.rows - tiled;
-  rest.codes += size_t(tiled) * x.codeStride;
-  rest.scales += size_t(tiled) * (x.codeStride / groupInputs);
-  rest.sums += size_t(tiled) * (x.codeStride / groupInputs) * groupSums;
-  multiplyPanels<encoding, scaleInputs>(matrix, rest, firstPanel, endPanel, bias, out + size_t(tiled) * outStride,
-                                        outStride);
+  if (rest >= fewestTileRows) {
+    configureTiles(rest <= 8 ? 8 : tileRows, scaleInputs);
+    const auto run = rest <= 8 ? multiplyTileRows<encoding, scaleInputs, 8> : multiplyTileRows<encoding, scaleInputs, tileRows>;
+    for (int panel = firstPanel; panel < endPanel; panel++) run(p, tiles, panel, rest);
+  }
+  if (x.rows >= fewestTileRows) _tile_release();
+  if (rest > 0 && rest < fewestTileRows) {
+    multiplyPanels<encoding, scaleInputs>(matrix, x, tiles * tileRows, firstPanel, endPanel, bias, out, outStride);
+  }
 }
 
 void multiplyAmx(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
                  float* out, size_t outStride) {
   const bool fine = matrix.scaleInputs == 16;
+  const auto run = [&](auto multiplyIt) { multiplyIt(matrix, x, firstPanel, endPanel, bias, out, outStride); };
   switch (matrix.encoding) {
     case Encoding::Byte:
-      return fine ? multiplyOnTiles<Encoding::Byte, 16>(matrix, x, firstPanel, endPanel, bias, out, outStride)
-                  : multiplyOnTiles<Encoding::Byte, 32>(matrix, x, firstPanel, endPanel, bias, out, outStride);
+      return run(fine ? multiplyOnTiles<Encoding::Byte, 16> : multiplyOnTiles<Encoding::Byte, 32>);
+    case Encoding::UnsignedByte: return run(multiplyOnTiles<Encoding::UnsignedByte, 32>);
     case Encoding::Nibble:
-      return fine ? multiplyOnTiles<Encoding::Nibble, 16>(matrix, x, firstPanel, endPanel, bias, out, outStride)
-                  : multiplyOnTiles<Encoding::Nibble, 32>(matrix, x, firstPanel, endPanel, bias, out, outStride);
-    case Encoding::Codebook:
-      return multiplyOnTiles<Encoding::Codebook, 32>(matrix, x, firstPanel, endPanel, bias, out, outStride);
+      return run(fine ? multiplyOnTiles<Encoding::Nibble, 16> : multiplyOnTiles<Encoding::Nibble, 32>);
+    case Encoding::UnsignedNibble:
+      return run(fine ? multiplyOnTiles<Encoding::UnsignedNibble, 16> : multiplyOnTiles<Encoding::UnsignedNibble, 32>);
+    case Encoding::Codebook: return run(multiplyOnTiles<Encoding::Codebook, 32>);
     default: return multiply(matrix, x, firstPanel, endPanel, bias, out, outStride);
   }
 }

@@ -198,20 +198,24 @@ void attend(KvType type, const AttentionTask& task) {
   else attendAs<ByteKv>(type, task);
 }
 
-// Values beyond half precision's range are held at its ends, so that no stored value is infinite.
-inline uint16_t clampedHalf(float value) {
-  if (value > 65504.0f) return 0x7bff;
-  if (value < -65504.0f) return 0xfbff;
-  return floatToF16(value);
+/** As halves; values beyond their range are held at its ends, so that none is infinite. */
+inline void toHalves(const float* from, int count, uint16_t* to) {
+  const Vec largest = Vec::set(65504.0f), smallest = Vec::set(-65504.0f);
+  float tail[16] = {};
+  for (int d = 0; d < count; d += 16) {
+    const bool whole = d + 16 <= count;
+    if (!whole) memcpy(tail, from + d, size_t(count - d) * sizeof(float));
+    // The operand order matters: NaN stays NaN.
+    max(smallest, min(largest, Vec::load(whole ? from + d : tail))).storeF16(to + d);
+  }
 }
 
 inline void storeHalves(const float* key, const float* value, int headSize, int token, uint8_t* block) {
-  uint16_t* keys = (uint16_t*)block;
-  uint16_t* values = (uint16_t*)(block + keyBytes(KvType::F16, headSize)) + token * roundUp16(headSize);
-  for (int d = 0; d < headSize; d++) {
-    keys[d * blockTokens + token] = clampedHalf(key[d]);
-    values[d] = clampedHalf(value[d]);
-  }
+  uint16_t halves[maxHeadSize];
+  toHalves(key, headSize, halves);
+  uint16_t* keys = (uint16_t*)block + token;
+  for (int d = 0; d < headSize; d++) keys[d * blockTokens] = halves[d];
+  toHalves(value, headSize, (uint16_t*)(block + keyBytes(KvType::F16, headSize)) + token * roundUp16(headSize));
 }
 
 /** One scale per token and head; returns it. */

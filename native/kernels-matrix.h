@@ -9,104 +9,129 @@ namespace {
 
 using namespace chairlift;
 
-// A group's 32 inputs as eight Codes of 16 columns x 4 inputs.
-constexpr int codesPerGroup = groupInputs / 4;
+#define CHAIRLIFT_INLINE __attribute__((always_inline)) inline
+#define CHAIRLIFT_LAMBDA __attribute__((always_inline))
 
-// How far ahead of their use codes are asked for. The panels of a matrix lie one behind the other, so this also
-// warms the next panel's start.
-constexpr int prefetchBytes = 4096;
-
-template <Encoding encoding>
-inline void prefetchGroup(const uint8_t* from) {
-  constexpr int bytes = encoding == Encoding::Byte ? 512 : 256;
-  for (int line = 0; line < bytes; line += 64) __builtin_prefetch(from + prefetchBytes + line);
-}
-
-template <Encoding encoding>
-inline const uint8_t* loadGroup(const uint8_t* from, Codes (&codes)[codesPerGroup]) {
-  if constexpr (encoding == Encoding::Byte) {
-    for (int q = 0; q < 8; q++) codes[q] = loadBytes(from + q * 64);
-    return from + 8 * 64;
-  } else {
-    for (int q = 0; q < 4; q++) {
-      loadNibbles(from + q * 64, codes[q], codes[q + 4]);
-      if constexpr (encoding == Encoding::Codebook) {
-        codes[q] = lookUp(codes[q]);
-        codes[q + 4] = lookUp(codes[q + 4]);
-      }
-    }
-    return from + 4 * 64;
+/** f(0) … f(count - 1), written out: arrays of vectors stay in registers only where every index is a constant. */
+template <int count, int from = 0, class F>
+CHAIRLIFT_INLINE void repeat(const F& f) {
+  if constexpr (from < count) {
+    f(from);
+    repeat<count, from + 1>(f);
   }
 }
 
-inline Vec loadScales(const uint8_t* from, bool half, size_t group) {
-  return half ? Vec::loadF16((const uint16_t*)from + group * panelColumns)
-              : Vec::load((const float*)from + group * panelColumns);
+// A group's 32 inputs as eight Codes of 16 columns x 4 inputs.
+constexpr int codesPerGroup = groupInputs / 4;
+
+// How far ahead of their use weights are asked for. Panels are read from front to back and lie one behind the other,
+// so this also warms the next one's start.
+constexpr int prefetchBytes = 4096;
+
+constexpr bool isBytes(Encoding encoding) {
+  return encoding == Encoding::Byte || encoding == Encoding::UnsignedByte;
 }
 
-/**
- * Adds one scale group to a row's total: scale * (dot + factor * sum) and, where there is one, minimum * sum.
- * `factor` turns the dot product of codes into that of `code - zero`. Dot, sum and their combination are integers
- * below 2^24, so the float arithmetic up to the scale is exact, in whatever form an ISA holds the codes.
- */
-inline Vec addGroup(Vec total, Vec dot, Vec factor, float sum, Vec weightScale, float inputScale) {
-  return fma(fma(factor, Vec::set(sum), dot), weightScale * Vec::set(inputScale), total);
+/** Asks for as much as one group of a panel takes, its share of the scales included. */
+template <Encoding encoding>
+inline void prefetchGroup(const uint8_t* codes) {
+  constexpr int bytes = isBytes(encoding) ? 576 : 320;
+  for (int line = 0; line < bytes; line += 64) __builtin_prefetch(codes + prefetchBytes + line);
 }
 
-inline Vec addMinimum(Vec total, Vec minimum, float sum, float inputScale) {
-  return fma(minimum, Vec::set(inputScale * sum), total);
+template <Encoding encoding>
+CHAIRLIFT_INLINE void loadGroup(const uint8_t* from, Codes (&codes)[codesPerGroup]) {
+  if constexpr (isBytes(encoding)) {
+    repeat<8>([&](int q) CHAIRLIFT_LAMBDA { codes[q] = loadBytes<encoding>(from + q * 64); });
+  } else {
+    repeat<4>([&](int q) CHAIRLIFT_LAMBDA { loadNibbles<encoding>(from + q * 64, codes[q], codes[q + 4]); });
+  }
 }
+
+/** Scales and minimums of one chunk, by scale group within it. */
+struct ChunkScales {
+  ScaleType type;
+  const uint8_t* scales;
+  const uint8_t* minimums;
+  const uint16_t* supers;
+
+  ChunkScales(const PackedMatrix& matrix, const uint8_t* chunk, int groups)
+      : type(matrix.scaleType),
+        scales(chunk + matrix.scalesAt(groups)),
+        minimums(chunk + matrix.minimumsAt(groups)),
+        supers((const uint16_t*)(chunk + matrix.supersAt(groups))) {}
+
+  // Nibbles are multiplied sixteenfold; their scale takes it back, which is exact.
+  template <Encoding encoding>
+  Vec scale(int scaleGroup) const {
+    const Vec value = load(scales, 0, scaleGroup);
+    return encoding == Encoding::Nibble ? value * Vec::set(1.0f / 16) : value;
+  }
+  Vec minimum(int scaleGroup) const { return load(minimums, panelColumns, scaleGroup); }
+
+ private:
+  Vec load(const uint8_t* from, int super, int scaleGroup) const {
+    const size_t at = size_t(scaleGroup) * panelColumns;
+    if (type == ScaleType::F16) return Vec::loadF16((const uint16_t*)from + at);
+    if (type == ScaleType::F32) return Vec::load((const float*)from + at);
+    return Vec::loadI8((const int8_t*)from + at) * Vec::loadF16(supers + super);
+  }
+};
 
 /** Which of a group's sums goes with a scale: that of the whole, or that of its half. */
 template <int scaleInputs>
-inline size_t sumIndex(int part) {
-  return scaleInputs == groupInputs ? 2 : size_t(part);
+constexpr int sumIndex(int part) {
+  return scaleInputs == groupInputs ? 0 : 1 + part;
 }
 
-/** Accumulates `rows` rows against one panel of a quantized matrix. */
+/**
+ * Accumulates `rows` rows of a tile, from `firstRow` on, against one panel of a quantized matrix: for each scale group
+ * total += dot * (scale * input scale), then total += minimum * (input scale * input sum).
+ */
 template <Encoding encoding, int scaleInputs, int rows>
-inline void multiplyCodes(const PackedMatrix& matrix, const uint8_t* panel, const Activations& x, int firstRow,
-                          Vec (&total)[rows]) {
+CHAIRLIFT_INLINE void multiplyCodes(const PackedMatrix& matrix, const uint8_t* panel, const int8_t* tileCodes,
+                          const GroupSide* sides, int firstRow, Vec (&total)[rows]) {
   constexpr int parts = groupInputs / scaleInputs;
   constexpr int codesPerPart = codesPerGroup / parts;
-  const int groups = matrix.inputs / groupInputs;
-  const Vec factor = Vec::set(float(codeSumFactor(encoding, matrix.zero)));
-  const size_t scaleStride = x.codeStride / groupInputs, sumStride = scaleStride * groupSums;
-  const int8_t* inputs = x.codes + size_t(firstRow) * x.codeStride;
-  const float* scales = x.scales + size_t(firstRow) * scaleStride;
-  const float* sums = x.sums + size_t(firstRow) * sumStride;
-  const uint8_t* codesAt = panel;
+  constexpr size_t codeBytes = isBytes(encoding) ? 512 : 256;
+  const int8_t* inputs = tileCodes + firstRow * groupInputs;
+  const uint8_t* chunk = panel;
 
-  for (int g = 0; g < groups; g++) {
-    Codes codes[codesPerGroup];
-    prefetchGroup<encoding>(codesAt);
-    codesAt = loadGroup<encoding>(codesAt, codes);
-    for (int part = 0; part < parts; part++) {
-      Sums dots[rows];
-      for (int r = 0; r < rows; r++) dots[r] = Sums::zero();
-      for (int q = part * codesPerPart; q < (part + 1) * codesPerPart; q++) {
-        for (int r = 0; r < rows; r++) {
-          dots[r] = addDot<encoding>(dots[r], codes[q], inputs + size_t(r) * x.codeStride + g * 32 + q * 4);
-        }
-      }
-      const size_t scaleGroup = size_t(g) * parts + size_t(part);
-      const Vec weightScale = loadScales(panel + matrix.scaleOffset, matrix.scaleF16, scaleGroup);
-      for (int r = 0; r < rows; r++) {
-        const float sum = sums[size_t(r) * sumStride + size_t(g) * groupSums + sumIndex<scaleInputs>(part)];
-        total[r] = addGroup(total[r], toVec(dots[r]), factor, sum, weightScale, scales[size_t(r) * scaleStride + size_t(g)]);
-      }
-      if (!matrix.hasMinimum) continue;
-      const Vec minimum = loadScales(panel + matrix.minimumOffset, matrix.scaleF16, scaleGroup);
-      for (int r = 0; r < rows; r++) {
-        const float sum = sums[size_t(r) * sumStride + size_t(g) * groupSums + sumIndex<scaleInputs>(part)];
-        total[r] = addMinimum(total[r], minimum, sum, scales[size_t(r) * scaleStride + size_t(g)]);
-      }
+  for (int c = 0; c < matrix.chunks(); c++) {
+    const int groups = matrix.groupsIn(c);
+    const ChunkScales scales(matrix, chunk, groups);
+    for (int i = 0; i < groups; i++) {
+      Codes codes[codesPerGroup];
+      prefetchGroup<encoding>(chunk + i * codeBytes);
+      loadGroup<encoding>(chunk + i * codeBytes, codes);
+      repeat<parts>([&](int part) CHAIRLIFT_LAMBDA {
+        const int32_t* offsets = sides->offset[sumIndex<scaleInputs>(part)] + firstRow;
+        Sums dots[rows];
+        repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { dots[r] = startDot<encoding>(offsets + r); });
+        repeat<codesPerPart>([&](int q) CHAIRLIFT_LAMBDA {
+          const int at = part * codesPerPart + q;
+          repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+            dots[r] = addDot<encoding>(dots[r], codes[at], inputs + r * groupInputs + at * 4);
+          });
+        });
+        const Vec scale = scales.scale<encoding>(i * parts + part);
+        repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+          total[r] = fma(finishDot<encoding>(dots[r], offsets + r), scale * Vec::set(sides->scale[firstRow + r]), total[r]);
+        });
+        if (!matrix.hasMinimum) return;
+        const Vec minimum = scales.minimum(i * parts + part);
+        const float* sums = sides->sum[sumIndex<scaleInputs>(part)] + firstRow;
+        repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(minimum, Vec::set(sums[r]), total[r]); });
+      });
+      inputs += groupCodes;
+      sides++;
     }
+    chunk += matrix.chunkBytes(groups);
   }
 }
 
 template <Encoding encoding, int rows>
-inline void multiplyFloats(const PackedMatrix& matrix, const uint8_t* panel, const Activations& x, int firstRow,
+CHAIRLIFT_INLINE void multiplyFloats(const PackedMatrix& matrix, const uint8_t* panel, const Activations& x, int firstRow,
                            Vec (&total)[rows]) {
   const float* inputs = x.values + size_t(firstRow) * x.valueStride;
   for (int k = 0; k < matrix.inputs; k++) {
@@ -114,13 +139,13 @@ inline void multiplyFloats(const PackedMatrix& matrix, const uint8_t* panel, con
     if constexpr (encoding == Encoding::F32) weights = Vec::load((const float*)panel + k * panelColumns);
     else if constexpr (encoding == Encoding::F16) weights = Vec::loadF16((const uint16_t*)panel + k * panelColumns);
     else weights = Vec::loadBf16((const uint16_t*)panel + k * panelColumns);
-    for (int r = 0; r < rows; r++) {
+    repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
       total[r] = fma(Vec::set(inputs[size_t(r) * x.valueStride + size_t(k)]), weights, total[r]);
-    }
+    });
   }
 }
 
-inline void storeColumns(Vec value, const float* bias, float* to, int columns) {
+CHAIRLIFT_INLINE void storeColumns(Vec value, const float* bias, float* to, int columns) {
   if (bias) value = value + Vec::load(bias);
   if (columns >= panelColumns) return value.store(to);
   float lanes[panelColumns];
@@ -132,23 +157,27 @@ template <Encoding encoding, int scaleInputs, int rows>
 inline void multiplyTile(const PackedMatrix& matrix, const Activations& x, int firstRow, int panel,
                          const float* bias, float* out, size_t outStride) {
   Vec total[rows];
-  for (Vec& row : total) row = Vec::zero();
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = Vec::zero(); });
   const uint8_t* data = matrix.panels + size_t(panel) * matrix.panelBytes;
   if constexpr (scaleInputs == 0) multiplyFloats<encoding, rows>(matrix, data, x, firstRow, total);
-  else multiplyCodes<encoding, scaleInputs, rows>(matrix, data, x, firstRow, total);
+  else {
+    const size_t tile = size_t(firstRow / tileRows) * x.tileGroups;
+    multiplyCodes<encoding, scaleInputs, rows>(matrix, data, x.codes + tile * groupCodes, x.sides + tile,
+                                               firstRow % tileRows, total);
+  }
   const int column = panel * panelColumns;
-  for (int r = 0; r < rows; r++) {
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
     storeColumns(total[r], bias ? bias + column : nullptr, out + size_t(firstRow + r) * outStride + column,
                  matrix.outputs - column);
-  }
+  });
 }
 
-/** Takes rows in tiles of `rowTile`, the rest in ever smaller ones, panel by panel so that a panel stays cached. */
+/** Takes rows from `firstRow` on in tiles of `rowTile`, the rest in ever smaller ones, panel by panel so that a panel stays cached. */
 template <Encoding encoding, int scaleInputs>
-void multiplyPanels(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
+void multiplyPanels(const PackedMatrix& matrix, const Activations& x, int firstRow, int firstPanel, int endPanel,
                     const float* bias, float* out, size_t outStride) {
   for (int panel = firstPanel; panel < endPanel; panel++) {
-    int row = 0;
+    int row = firstRow;
     for (; row + rowTile <= x.rows; row += rowTile) {
       multiplyTile<encoding, scaleInputs, rowTile>(matrix, x, row, panel, bias, out, outStride);
     }
@@ -172,7 +201,7 @@ void multiplyPanels(const PackedMatrix& matrix, const Activations& x, int firstP
 
 void multiply(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
               float* out, size_t outStride) {
-  using Multiply = void (*)(const PackedMatrix&, const Activations&, int, int, const float*, float*, size_t);
+  using Multiply = void (*)(const PackedMatrix&, const Activations&, int, int, int, const float*, float*, size_t);
   const bool fine = matrix.scaleInputs == 16;
   Multiply run = nullptr;
   switch (matrix.encoding) {
@@ -182,12 +211,16 @@ void multiply(const PackedMatrix& matrix, const Activations& x, int firstPanel, 
     case Encoding::Byte:
       run = fine ? multiplyPanels<Encoding::Byte, 16> : multiplyPanels<Encoding::Byte, 32>;
       break;
+    case Encoding::UnsignedByte: run = multiplyPanels<Encoding::UnsignedByte, 32>; break;
     case Encoding::Nibble:
       run = fine ? multiplyPanels<Encoding::Nibble, 16> : multiplyPanels<Encoding::Nibble, 32>;
       break;
+    case Encoding::UnsignedNibble:
+      run = fine ? multiplyPanels<Encoding::UnsignedNibble, 16> : multiplyPanels<Encoding::UnsignedNibble, 32>;
+      break;
     case Encoding::Codebook: run = multiplyPanels<Encoding::Codebook, 32>; break;
   }
-  run(matrix, x, firstPanel, endPanel, bias, out, outStride);
+  run(matrix, x, 0, firstPanel, endPanel, bias, out, outStride);
 }
 
 }  // namespace

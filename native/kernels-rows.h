@@ -10,46 +10,62 @@ using namespace chairlift;
 
 inline int paddedCount(int count) { return (count + 15) & ~15; }
 
-void rmsNorm(const float* x, const float* weight, float* to, int count, float epsilon) {
+float rmsFactor(const float* x, int count, float epsilon) {
   Vec squares = Vec::zero();
-  const int padded = paddedCount(count);
-  for (int i = 0; i < padded; i += 16) {
+  for (int i = 0; i < paddedCount(count); i += 16) {
     const Vec v = Vec::load(x + i);
     squares = fma(v, v, squares);
   }
-  const float factor = 1.0f / __builtin_sqrtf(sum(squares) / float(count) + epsilon);
+  return 1.0f / __builtin_sqrtf(sum(squares) / float(count) + epsilon);
+}
+
+void scaleRow(const float* x, const float* weight, float factor, float* to, int count) {
   const Vec factors = Vec::set(factor);
-  for (int i = 0; i < padded; i += 16) {
+  for (int i = 0; i < paddedCount(count); i += 16) {
     (Vec::load(x + i) * factors * Vec::load(weight + i)).store(to + i);
   }
 }
 
-void quantize(const float* x, int count, int8_t* codes, float* scales, float* sums) {
-  for (int group = 0; group < count / groupInputs; group++) {
-    const Vec low = Vec::load(x + group * groupInputs);
-    const Vec high = Vec::load(x + group * groupInputs + 16);
-    const float largest = maximum(max(abs(low), abs(high)));
-    // A maximum loses NaN; x - x is NaN where x is not finite, and so the scale carries it on.
-    const float poison = sum((low - low) + (high - high));
-    const float scale = largest / 127.0f;
-    const Vec inverse = Vec::set(scale > 1e-30f ? 1.0f / scale : 0.0f);
-    int8_t* to = codes + group * groupInputs;
-    (low * inverse).storeI8(to);
-    (high * inverse).storeI8(to + 16);
-    scales[group] = scale + poison;
-    float* sumsOfGroup = sums + group * groupSums;
-    sumsOfGroup[0] = float(Vec::sumI8(to));
-    sumsOfGroup[1] = float(Vec::sumI8(to + 16));
-    sumsOfGroup[2] = sumsOfGroup[0] + sumsOfGroup[1];
+/** Codes, scale and sums of one group of one row. */
+inline void quantizeGroup(Vec low, Vec high, int8_t* codes, GroupSide& side, int row) {
+  const float largest = maximum(max(abs(low), abs(high)));
+  // A maximum loses NaN; x - x is NaN where x is not finite, and so the scale carries it on.
+  const float poison = sum((low - low) + (high - high));
+  const float scale = largest / 127.0f;
+  const Vec inverse = Vec::set(scale > 1e-30f ? 1.0f / scale : 0.0f);
+  int8_t* to = codes + row * groupInputs;
+  (low * inverse).storeI8(to);
+  (high * inverse).storeI8(to + 16);
+  const int32_t sums[2] = {Vec::sumI8(to), Vec::sumI8(to + 16)};
+  side.scale[row] = scale + poison;
+  side.offset[0][row] = -128 * (sums[0] + sums[1]);
+  side.sum[0][row] = side.scale[row] * float(sums[0] + sums[1]);
+  for (int half = 0; half < 2; half++) {
+    side.offset[1 + half][row] = -128 * sums[half];
+    side.sum[1 + half][row] = side.scale[row] * float(sums[half]);
   }
 }
 
-void gateUp(Activation activation, float* gate, const float* up, int count) {
-  const int padded = paddedCount(count);
-  for (int i = 0; i < padded; i += 16) {
-    const Vec g = Vec::load(gate + i);
-    const Vec a = activation == Activation::Silu ? silu(g) : geluTanh(g);
-    (a * Vec::load(up + i)).store(gate + i);
+inline Vec inputAt(const InputTask& task, int row, int i) {
+  const float* from = task.x + size_t(row) * task.stride + i;
+  const Vec x = Vec::load(from);
+  if (task.weight) return x * Vec::set(task.factors[row]) * Vec::load(task.weight + i);
+  if (!task.up) return x;
+  const Vec active = task.activation == Activation::Silu ? silu(x) : geluTanh(x);
+  return active * Vec::load(task.up + size_t(row) * task.stride + i);
+}
+
+void makeInput(const InputTask& task) {
+  for (int row = 0; row < task.rows; row++) {
+    for (int group = task.firstGroup; group < task.endGroup; group++) {
+      const int i = group * groupInputs;
+      const Vec low = inputAt(task, row, i), high = inputAt(task, row, i + 16);
+      if (task.values) {
+        low.store(task.values + size_t(row) * task.valueStride + i);
+        high.store(task.values + size_t(row) * task.valueStride + i + 16);
+      }
+      if (task.codes) quantizeGroup(low, high, task.codes + size_t(group) * groupCodes, task.sides[group], row);
+    }
   }
 }
 

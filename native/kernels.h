@@ -15,47 +15,113 @@ constexpr int groupInputs = 32;
 constexpr int blockTokens = 32;
 constexpr int maxHeadSize = 1024;
 
-// Sums kept per group.
-constexpr int groupSums = 3;
-
-enum class Encoding : uint8_t { F32, F16, BF16, Byte, Nibble, Codebook };
+// Groups whose codes lie side by side before their scales follow: 256 inputs, a super-block of the k-quants.
+constexpr int chunkGroups = 8;
+// Rows of activations that lie together.
+constexpr int tileRows = 16;
 
 /**
- * A weight matrix repacked into panels of 16 output columns. A panel of a quantized matrix holds, for each
- * group of 32 inputs, eight 64-byte rows (Byte) or four (Nibble, Codebook):
+ * What a code stands for. Byte: -128 … 127. UnsignedByte: 0 … 255. Nibble: 0 … 15 for -8 … 7. UnsignedNibble: 0 … 15.
+ * Codebook: 0 … 15 for an entry of the table in codebook.h. A weight is `scale * value + minimum`.
+ */
+enum class Encoding : uint8_t { F32, F16, BF16, Byte, UnsignedByte, Nibble, UnsignedNibble, Codebook };
+
+/** F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. */
+enum class ScaleType : uint8_t { F16, F32, Super };
+
+/**
+ * A weight matrix repacked into panels of 16 output columns. A panel of a quantized matrix is a row of chunks, read
+ * from front to back. A chunk holds eight groups of 32 inputs, the last one what is left:
  *
- *   Byte    row q:  column 0 inputs 4q … 4q+3 | column 1 inputs 4q … 4q+3 | … | column 15
- *   Nibble  row q:  the same with inputs 4q … in the low and 4(q+4) … in the high half of each byte
+ *   codes     per group eight 64-byte rows of bytes, or four of nibbles:
+ *               bytes    row q:  column 0 inputs 4q … 4q+3 | column 1 inputs 4q … 4q+3 | … | column 15
+ *               nibbles  row q:  the same with inputs 4q … in the low and 4(q+4) … in the high half of each byte
+ *   scales    16 for each scale group
+ *   minimums  as many, where `hasMinimum`
+ *   supers    ScaleType::Super alone: 16 halves for the scales and, where `hasMinimum`, 16 for the minimums
  *
- * followed, for the whole panel, by 16 scales per scale group and, where `hasMinimum`, by 16 minimums.
- * A weight is `scale * (code - zero) + minimum`. A float panel holds 16 values per input, input by input.
+ * A float panel holds 16 values per input, input by input.
  */
 struct PackedMatrix {
   Encoding encoding;
-  bool scaleF16;
+  ScaleType scaleType;
   bool hasMinimum;
-  int32_t zero;
-  // Inputs per scale: 32, or 16 for formats with finer groups.
+  // Inputs per scale: 32, or 16 for formats with finer groups; 0 for float matrices.
   int32_t scaleInputs;
   int32_t inputs;
   int32_t outputs;
   size_t panelBytes;
-  size_t scaleOffset;
-  size_t minimumOffset;
   const uint8_t* panels;
+
+  int groups() const { return inputs / groupInputs; }
+  int chunks() const { return (groups() + chunkGroups - 1) / chunkGroups; }
+  int groupsIn(int chunk) const {
+    const int left = groups() - chunk * chunkGroups;
+    return left < chunkGroups ? left : chunkGroups;
+  }
+  size_t codeBytes() const {
+    return encoding == Encoding::Byte || encoding == Encoding::UnsignedByte ? 512 : 256;
+  }
+  size_t scaleBytes() const {
+    const size_t one = scaleType == ScaleType::F16 ? 2 : scaleType == ScaleType::F32 ? 4 : 1;
+    return one * panelColumns * size_t(groupInputs / scaleInputs);
+  }
+  // Offsets within a chunk of `n` groups.
+  size_t scalesAt(int n) const { return size_t(n) * codeBytes(); }
+  size_t minimumsAt(int n) const { return scalesAt(n) + size_t(n) * scaleBytes(); }
+  size_t supersAt(int n) const { return minimumsAt(n) + (hasMinimum ? size_t(n) * scaleBytes() : 0); }
+  size_t chunkBytes(int n) const {
+    const size_t supers = scaleType == ScaleType::Super ? (hasMinimum ? 2 : 1) * panelColumns * 2 : 0;
+    return (supersAt(n) + supers + 63) / 64 * 64;
+  }
 };
 
-/** Rows of activations: float32 always, int8 with one scale per group of 32 where a quantized matrix reads them. */
+/** What goes with the codes of one group of 16 rows, one entry per row. */
+struct GroupSide {
+  float scale[tileRows];
+  // -128 times the sum of the codes, of the whole group and of its halves: moves codes between signed and unsigned.
+  int32_t offset[3][tileRows];
+  // The scale times the sum of the codes, of the whole group and of its halves: what a minimum is multiplied by.
+  float sum[3][tileRows];
+};
+
+/**
+ * Rows of activations: float32 for float matrices; for quantized ones int8 with one scale per group of 32, in tiles of
+ * 16 rows: codes [tile][group][row][32 inputs], sides [tile][group]. Rows beyond the last hold anything.
+ */
 struct Activations {
   int32_t rows;
   const float* values;
   size_t valueStride;
   const int8_t* codes;
-  // Codes per row, a multiple of 32. Each group of 32 has one scale and three sums of codes: of its halves and of
-  // the whole. A float holds a sum exactly.
-  size_t codeStride;
-  const float* scales;
-  const float* sums;
+  const GroupSide* sides;
+  // From one tile to the next.
+  size_t tileGroups;
+};
+
+constexpr size_t groupCodes = size_t(tileRows) * groupInputs;
+
+enum class Activation : uint8_t { Silu, GeluTanh };
+
+/** Rows to be made input of a linear: as they are, normalized, or gated. */
+struct InputTask {
+  int32_t rows;
+  // Groups of 32 values, of the first tile's worth of rows.
+  int32_t firstGroup, endGroup;
+  const float* x;
+  size_t stride;
+  // Where not null: x * factors[row] * weight.
+  const float* weight;
+  const float* factors;
+  // Where not null: activation(x) * up, in rows as far apart as x's.
+  const float* up;
+  Activation activation;
+  // Float32 result where not null, rows `stride` apart.
+  float* values;
+  size_t valueStride;
+  // Int8 result where not null: one tile.
+  int8_t* codes;
+  GroupSide* sides;
 };
 
 /** Queries of one sequence and one K/V head, and where its K and V are. */
@@ -105,8 +171,6 @@ constexpr size_t headBlockBytes(KvType type, int headSize) {
   return keyBytes(type, headSize) + valueBytes(type, headSize);
 }
 
-enum class Activation : uint8_t { Silu, GeluTanh };
-
 struct KernelTable {
   const char* name;
   /**
@@ -115,12 +179,12 @@ struct KernelTable {
    */
   void (*multiply)(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
                    const float* bias, float* out, size_t outStride);
-  /** to = weight * x / rms(x); `count` values, buffers padded with zeros to 16. */
-  void (*rmsNorm)(const float* x, const float* weight, float* to, int count, float epsilon);
-  /** Codes, scales and sums of one row; count is a multiple of 32. */
-  void (*quantize)(const float* x, int count, int8_t* codes, float* scales, float* sums);
-  /** gate = activation(gate) * up. */
-  void (*gateUp)(Activation activation, float* gate, const float* up, int count);
+  /** 1 / rms(x); `count` values, padded with zeros to 16. */
+  float (*rmsFactor)(const float* x, int count, float epsilon);
+  /** to = weight * factor * x; buffers padded with zeros to 16. */
+  void (*scaleRow)(const float* x, const float* weight, float factor, float* to, int count);
+  /** Rows of at most one tile, some of their groups. */
+  void (*makeInput)(const InputTask& task);
   /** Rotates pairs (i, i + half) of one head in place. */
   void (*rotate)(float* head, const float* cosines, const float* sines, int half);
   void (*addTo)(float* x, const float* delta, int count);
@@ -134,5 +198,8 @@ extern const KernelTable scalarKernels;
 extern const KernelTable avx2Kernels;
 extern const KernelTable avx512Kernels;
 extern const KernelTable amxKernels;
+extern const KernelTable neonKernels;
+extern const KernelTable dotprodKernels;
+extern const KernelTable i8mmKernels;
 
 }  // namespace chairlift

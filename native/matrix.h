@@ -22,10 +22,19 @@ class Matrix {
   void unpackRow(int output, float* to) const;
 
  private:
+  template <class Bits>
   void packFloats(uint8_t* panel, const uint8_t* rows, int count) const;
   void packCodes(uint8_t* panel, const uint8_t* rows, int count) const;
-  void storeScale(uint8_t* at, size_t index, float value) const;
-  float loadScale(const uint8_t* at, size_t index) const;
+  // Parts of one column of a chunk of `groups` groups.
+  template <int codeRows>
+  void storeCodes(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const;
+  template <class Bits>
+  void storeScales(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const;
+  void storeSupers(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const;
+  float loadScale(const uint8_t* from, int scaleGroup, int column, const uint8_t* supers) const;
+  template <class Bits, class ToFloat>
+  void unpackFloats(const uint8_t* panel, int column, ToFloat toFloat, float* to) const;
+  void unpackGroup(const uint8_t* chunk, int groups, int group, int column, float* to) const;
 
   const SourceFormat& format_;
   PackedMatrix packed_;

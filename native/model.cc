@@ -27,6 +27,11 @@ bool Linear::readsCodes() const {
                      [](const Part& part) { return part.matrix->packed().scaleInputs > 0; });
 }
 
+bool Linear::readsValues() const {
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const Part& part) { return part.matrix->packed().scaleInputs == 0; });
+}
+
 Model::Model(const ModelShape& s, int layerCount, const KernelTable& kernels, int threads)
     : shape(s), layers(size_t(layerCount)), kernels_(kernels), pool_(threads) {
   blockBytes_ = headBlockBytes(s.kvType, s.headSize) * size_t(s.kvHeadCount);
@@ -36,8 +41,6 @@ Model::Model(const ModelShape& s, int layerCount, const KernelTable& kernels, in
   attentionStride_ = roundUp32(size_t(s.headCount) * size_t(s.headSize));
   qkvStride_ = roundUp32(size_t(s.headCount + 2 * s.kvHeadCount) * size_t(s.headSize));
   ffnStride_ = roundUp32(size_t(s.ffnSize));
-  // Rows a power of two apart would share the same few lines of the first-level cache.
-  codeStride_ = std::max({hiddenStride_, attentionStride_, ffnStride_}) + 64;
   attentionScratch_.resize(size_t(pool_.threads()));
   for (auto& scratch : attentionScratch_) scratch.resize(attentionScratchFloats(s.headSize));
 }
@@ -75,9 +78,10 @@ void Model::prepare(const StepInput& input) {
     qkv_.assign(n * qkvStride_, 0.0f);
     attended_.assign(n * attentionStride_, 0.0f);
     gateUp_.assign(n * 2 * ffnStride_, 0.0f);
-    codes_.assign(n * codeStride_, 0);
-    scales_.assign(n * (codeStride_ / groupInputs), 0.0f);
-    sums_.assign(n * (codeStride_ / groupInputs) * groupSums, 0.0f);
+    factors_.assign(n, 0.0f);
+    const size_t groups = (n + tileRows - 1) / tileRows * std::max({hiddenStride_, attentionStride_, ffnStride_}) / groupInputs;
+    codes_ = PageBuffer(groups * groupCodes);
+    sides_ = PageBuffer(groups * sizeof(GroupSide));
     rotations_.resize(ropes.size());
     for (size_t i = 0; i < ropes.size(); i++) rotations_[i].resize(n * 2 * ropes[i].inverseFrequencies.size());
     rowCapacity_ = rows;

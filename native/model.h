@@ -46,11 +46,12 @@ struct Linear {
   std::vector<Part> parts;
 
   int panels() const;
-  /** Whether any part reads int8 activations. */
+  /** Whether any part reads int8 activations, or float ones. */
   bool readsCodes() const;
+  bool readsValues() const;
 };
 
-// Norm weights are padded with zeros to 16; an absent norm is empty.
+// Norm weights are padded with zeros to 32; an absent norm is empty.
 struct Layer {
   std::vector<float> attentionNorm, queryNorm, keyNorm, attentionPostNorm, ffnNorm, ffnPostNorm;
   Linear qkv, output, gateUp, down;
@@ -87,6 +88,16 @@ class Model {
     int sequence, kvHead, firstRow, rows;
   };
 
+  /** Rows a linear is to read: as they are, normalized where there is a weight, gated where there is an up. */
+  struct InputSource {
+    const float* x;
+    size_t stride;
+    int count;
+    const float* weight = nullptr;
+    const float* factors = nullptr;
+    const float* up = nullptr;
+  };
+
   void prepare(const StepInput& input);
   template <class Run>
   void eachRow(int rows, const Run& run);
@@ -95,13 +106,14 @@ class Model {
   void runHead(const StepInput& input, float* logits);
   /** Adds a branch's output to the residual stream, after its own norm where it has one. */
   void addBranch(int row, const std::vector<float>& postNorm);
-  void normalize(int row, const float* from, const std::vector<float>& weight, const Linear& reader);
-  void quantize(int row, const float* from, int count, const Linear& reader);
+  float rmsFactor(int row) const;
+  /** Makes rows the input of `reader`, in the forms that it reads. */
+  void makeInput(int rows, const InputSource& source, const Linear& reader);
   void rotateAndStore(const StepInput& input, const Layer& layer, int layerIndex, int row);
   void normalizeHead(float* head, const std::vector<float>& weight, float* padded) const;
   void attend(const StepInput& input, const Layer& layer, int layerIndex, const AttentionPiece& piece, int worker);
-  void multiply(const Linear& linear, int rows, const float* values, size_t valueStride, float* out,
-                size_t outStride);
+  /** The product of the input made last. */
+  void multiply(const Linear& linear, float* out, size_t outStride);
   uint8_t* blockAt(int layer, int block) const;
 
   const KernelTable& kernels_;
@@ -113,13 +125,13 @@ class Model {
   // Row lengths of the buffers below, padded to whole groups.
   size_t hiddenStride_, qkvStride_, attentionStride_, ffnStride_;
   int rowCapacity_ = 0;
-  // Residual stream; input of the next linear; output of a branch; q, k and v; attention's output; gate and up.
+  // Residual stream; its normalized form for float weights; output of a branch; q, k and v; attention's output; gate and up.
   std::vector<float> residual_, normed_, branch_, qkv_, attended_, gateUp_;
-  // The int8 form of whatever the next linear reads.
-  size_t codeStride_;
-  std::vector<int8_t> codes_;
-  std::vector<float> scales_;
-  std::vector<float> sums_;
+  // 1 / rms of each row of the residual stream.
+  std::vector<float> factors_;
+  // What the next linear reads; codes and sides are its int8 form.
+  Activations input_{};
+  PageBuffer codes_, sides_;
   // Cosines, then sines, per rope and row.
   std::vector<std::vector<float>> rotations_;
   std::vector<int> rowSequence_, rowPosition_;

@@ -46,6 +46,10 @@ class PageBuffer {
   }
 
   uint8_t* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
   size_t bytes() const { return bytes_; }
 
  private:

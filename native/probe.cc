@@ -17,21 +17,25 @@ namespace {
 /** Rows of activations with their int8 form. */
 struct Input {
   Input(const KernelTable& kernels, const float* from, int rows, int inputs)
-      : values(from, from + size_t(rows) * size_t(inputs)),
-        codes(size_t(rows) * size_t(inputs)),
-        scales(size_t(rows) * size_t(inputs / groupInputs)),
-        sums(size_t(rows) * size_t(inputs / groupInputs) * groupSums),
-        view{rows, values.data(), size_t(inputs), codes.data(), size_t(inputs), scales.data(), sums.data()} {
+      : values(from, from + size_t(rows) * size_t(inputs)) {
+    const size_t groups = size_t(inputs / groupInputs), tiles = size_t(rows + tileRows - 1) / tileRows;
+    codes = PageBuffer(tiles * groups * groupCodes);
+    sides = PageBuffer(tiles * groups * sizeof(GroupSide));
+    view = {rows, values.data(), size_t(inputs), codes.as<int8_t>(), sides.as<GroupSide>(), groups};
     if (inputs % groupInputs != 0) return;
-    for (size_t row = 0; row < size_t(rows); row++) {
-      const size_t at = row * size_t(inputs);
-      kernels.quantize(&values[at], inputs, &codes[at], &scales[at / groupInputs], &sums[at / groupInputs * groupSums]);
+    for (size_t tile = 0; tile < tiles; tile++) {
+      InputTask task{};
+      task.rows = std::min(tileRows, rows - int(tile) * tileRows);
+      task.endGroup = int(groups);
+      task.x = &values[tile * tileRows * size_t(inputs)];
+      task.stride = size_t(inputs);
+      task.codes = codes.as<int8_t>() + tile * groups * groupCodes;
+      task.sides = sides.as<GroupSide>() + tile * groups;
+      kernels.makeInput(task);
     }
   }
   std::vector<float> values;
-  std::vector<int8_t> codes;
-  std::vector<float> scales;
-  std::vector<float> sums;
+  PageBuffer codes, sides;
   Activations view;
 };
 
@@ -48,6 +52,12 @@ double now() {
 }
 
 }  // namespace
+
+void probeUnpack(const SourceFormat& format, const uint8_t* weights, int outputs, int inputs, float* out) {
+  Matrix matrix(format, outputs, inputs);
+  packAll(matrix, weights);
+  for (int row = 0; row < outputs; row++) matrix.unpackRow(row, out + size_t(row) * size_t(inputs));
+}
 
 void probeMultiply(const KernelTable& kernels, const SourceFormat& format, const uint8_t* weights, int outputs,
                    int inputs, const float* x, size_t xLength, float* out) {

@@ -6,6 +6,9 @@
 
 namespace chairlift {
 
+/** Packs the weights and reads every row back as floats. */
+void probeUnpack(const SourceFormat& format, const uint8_t* weights, int outputs, int inputs, float* out);
+
 /** Packs the weights, quantizes x where the format needs it, and multiplies on this thread. */
 void probeMultiply(const KernelTable& kernels, const SourceFormat& format, const uint8_t* weights, int outputs,
                    int inputs, const float* x, size_t xLength, float* out);

@@ -1,15 +1,24 @@
-// The tensor types of weight files and how a group of 32 weights is read out of a row of each.
+// The tensor types of weight files and how chunks of 256 weights are read out of a row of each.
 #pragma once
 
 #include "kernels.h"
 
 namespace chairlift {
 
-/** 32 weights: `scale * (code - zero) + minimum`; one scale, or one for each half. */
+/** 32 weights: `scale * value + minimum`; one scale, or one for each half. */
 struct GroupCodes {
+  // As a panel keeps them: one byte per input, or inputs i and i + 16 in the halves of byte i.
   uint8_t codes[groupInputs];
-  float scales[2];
-  float minimums[2];
+  // Bits of a float32, of a half, or of a signed byte, as the format's `scaleType` has it.
+  uint32_t scales[2];
+  uint32_t minimums[2];
+};
+
+/** The groups of a chunk; the supers belong to ScaleType::Super alone. */
+struct ChunkCodes {
+  GroupCodes groups[chunkGroups];
+  uint16_t superScale;
+  uint16_t superMinimum;
 };
 
 struct SourceFormat {
@@ -17,12 +26,11 @@ struct SourceFormat {
   int blockSize;
   int blockBytes;
   Encoding encoding;
-  int zero;
   int scaleInputs;
-  bool scaleF16;
+  ScaleType scaleType;
   bool hasMinimum;
-  /** Null for float types. */
-  void (*readGroup)(const uint8_t* row, int group, GroupCodes& to);
+  /** Reads a chunk of `count` groups. Null for float types. */
+  void (*read)(const uint8_t* row, int chunk, int count, ChunkCodes& to);
 
   size_t rowBytes(int inputs) const { return size_t(inputs / blockSize) * size_t(blockBytes); }
 };

@@ -10,15 +10,23 @@ import { dirname, join } from 'node:path';
 
 const avx2 = ['-mavx2', '-mfma', '-mf16c'];
 const avx512 = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', '-mavx512vnni'];
+// By architecture, as Node names it; what stands under none is compiled for all.
 const isaFlags = {
-  'isa-avx2.cc': avx2,
-  'isa-avx512.cc': avx512,
-  'isa-amx.cc': [...avx512, '-mamx-tile', '-mamx-int8'],
+  x64: {
+    'isa-avx2.cc': avx2,
+    'isa-avx512.cc': avx512,
+    'isa-amx.cc': [...avx512, '-mamx-tile', '-mamx-int8'],
+  },
+  arm64: {
+    'isa-neon.cc': [],
+    'isa-dotprod.cc': ['-march=armv8.2-a+dotprod'],
+    'isa-i8mm.cc': ['-march=armv8.2-a+dotprod+i8mm'],
+  },
 };
 
 // Contraction is off so that a multiply and an add are never fused behind the code's back: all ISAs must
 // give the same bits.
-const commonFlags = [
+export const commonFlags = [
   '-std=c++17',
   '-O3',
   '-fPIC',
@@ -32,6 +40,23 @@ const commonFlags = [
   '-Wno-unused-function',
 ];
 
+// Kernels are written as vectors and unrolled by hand; more zeal of the compiler makes them no faster, only larger.
+const kernelFlags = ['-O2', '-ftree-vectorize'];
+
+/** The C++ files that an architecture's build takes, each with its compiler flags. */
+export function nativeSources(folder, arch) {
+  const foreign = Object.entries(isaFlags).flatMap(([other, files]) =>
+    other === arch ? [] : Object.keys(files),
+  );
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.cc') && !foreign.includes(name))
+    .sort()
+    .map((name) => ({
+      name,
+      flags: [...commonFlags, ...(name.startsWith('isa-') ? kernelFlags : []), ...(isaFlags[arch]?.[name] ?? [])],
+    }));
+}
+
 export function findCompiler() {
   const candidates = process.env.CXX ? [process.env.CXX] : ['c++', 'g++', 'clang++'];
   return candidates.find((name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0);
@@ -43,7 +68,7 @@ function hashOf(parts) {
   return hash.digest('hex').slice(0, 16);
 }
 
-function runCompiler(compiler, args) {
+export function runCompiler(compiler, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(compiler, args, { stdio: ['ignore', 'inherit', 'inherit'] });
     child.on('error', reject);
@@ -53,7 +78,7 @@ function runCompiler(compiler, args) {
   });
 }
 
-async function runAll(jobs, limit) {
+export async function runAll(jobs, limit) {
   const queue = [...jobs];
   const worker = async () => {
     for (let job = queue.shift(); job; job = queue.shift()) await job();
@@ -69,21 +94,17 @@ export async function buildNative({ root, compiler, output, extraFlags = [], log
   const sourceFolder = join(root, 'native');
   const objectFolder = join(root, 'build', 'objects');
   mkdirSync(objectFolder, { recursive: true });
-  const files = readdirSync(sourceFolder)
-    .filter((name) => /\.(cc|h)$/.test(name))
-    .sort();
-  const x86 = process.arch === 'x64';
-  const sources = files.filter((name) => name.endsWith('.cc') && (x86 || !(name in isaFlags)));
-  const headers = files
+  const headers = readdirSync(sourceFolder)
     .filter((name) => name.endsWith('.h'))
+    .sort()
     .map((name) => readFileSync(join(sourceFolder, name)));
   const version = spawnSync(compiler, ['--version'], { encoding: 'utf8' }).stdout;
   // Wherever npm put it: beside this package's own modules, or above them in another program's.
   const headerPackage = createRequire(import.meta.url).resolve('node-api-headers/package.json');
   const include = join(dirname(headerPackage), 'include');
 
-  const objects = sources.map((name) => {
-    const flags = [...commonFlags, ...(isaFlags[name] ?? []), ...extraFlags];
+  const objects = nativeSources(sourceFolder, process.arch).map(({ name, flags: ownFlags }) => {
+    const flags = [...ownFlags, ...extraFlags];
     const source = join(sourceFolder, name);
     const key = hashOf([version, process.arch, flags.join(' '), readFileSync(source), ...headers]);
     const object = join(objectFolder, `${name}-${key}.o`);

@@ -18,8 +18,9 @@ const weights = memoryWeights([
 ]);
 
 const rowsRead = (slice: RowSlice, first: number, count: number): number[] => {
-  const bytes = readLinearRows(weights, slice, first, count);
-  return [...new Float32Array(bytes.buffer)].filter((_, index) => index % 2 === 0);
+  const values = new Float32Array(count * 2);
+  readLinearRows(weights, slice, first, count, new Uint8Array(values.buffer));
+  return [...values].filter((_, index) => index % 2 === 0);
 };
 
 describe('readLinearRows', () => {

@@ -5,33 +5,38 @@ import { rowBytes } from '../weights/tensor-type.ts';
 import { columnsOf, type WeightSource } from '../weights/weight-source.ts';
 import type { RowSlice } from './spec.ts';
 
-/** Rows `first … first + count - 1` of a slice, encoded as in the file, in backend order. */
+/**
+ * Copies rows `first … first + count - 1` of a slice, encoded as in the file, in backend order, into `into`,
+ * which holds exactly those.
+ */
 export function readLinearRows(
   weights: WeightSource,
   slice: RowSlice,
   first: number,
   count: number,
-): Uint8Array<ArrayBuffer> {
+  into: Uint8Array,
+): void {
   if (first < 0 || count < 0 || first + count > slice.rows) {
     throw new Error(
       `rows ${first} to ${first + count} of ${slice.tensor} lie outside its ${slice.rows} rows`,
     );
   }
+  if (slice.interleavedHeads === undefined) {
+    weights.readRows(slice.tensor, slice.firstRow + first, count, into);
+    return;
+  }
   const tensor = requireTensor(weights, slice.tensor);
   const bytesPerRow = rowBytes(tensor.type, columnsOf(tensor));
   // Whole heads are read, since a row's place in the file is anywhere within its head.
-  const headRows = slice.interleavedHeads === undefined ? 1 : slice.rows / slice.interleavedHeads;
+  const headRows = slice.rows / slice.interleavedHeads;
   const fileFirst = Math.floor(first / headRows) * headRows;
   const fileEnd = Math.ceil((first + count) / headRows) * headRows;
   const stored = new Uint8Array((fileEnd - fileFirst) * bytesPerRow);
   weights.readRows(slice.tensor, slice.firstRow + fileFirst, fileEnd - fileFirst, stored);
-  if (slice.interleavedHeads === undefined) return stored;
-  const ordered = new Uint8Array(count * bytesPerRow);
   for (let index = 0; index < count; index++) {
     const at = (storedRow(slice, first + index) - fileFirst) * bytesPerRow;
-    ordered.set(stored.subarray(at, at + bytesPerRow), index * bytesPerRow);
+    into.set(stored.subarray(at, at + bytesPerRow), index * bytesPerRow);
   }
-  return ordered;
 }
 
 /** A bias in backend order. */

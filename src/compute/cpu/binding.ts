@@ -23,9 +23,10 @@ export interface SampleJob {
   readonly reals: Float64Array;
   /** Per row: top-k; alternatives to report, -1 for no log-probabilities; first word of its mask, -1 for none. */
   readonly integers: Int32Array;
-  readonly penaltyStarts: Int32Array;
-  readonly penalized: Int32Array;
-  readonly generated: Int32Array;
+  /** An array for each row: tokens under penalties. Read as they are: they may be long. */
+  readonly penalized: readonly Int32Array[];
+  /** How often each of them was generated. */
+  readonly generated: readonly Int32Array[];
   readonly biasStarts: Int32Array;
   readonly biased: Int32Array;
   readonly biases: Float64Array;
@@ -84,8 +85,14 @@ export interface Addon {
   setLayer(model: ModelHandle, layer: number, rope: number, window: number): void;
   setNorm(model: ModelHandle, layer: number, role: NormRole, weights: Float32Array): void;
   addMatrix(model: ModelHandle, type: TensorType, outputs: number, inputs: number): number;
-  /** `firstRow` is a multiple of 16. */
-  packRows(model: ModelHandle, matrix: number, firstRow: number, count: number, bytes: Uint8Array): void;
+  /** `firstRow` is a multiple of 16. `bytes` must stay as they are until the promise settles. */
+  packRows(
+    model: ModelHandle,
+    matrix: number,
+    firstRow: number,
+    count: number,
+    bytes: Uint8Array,
+  ): Promise<void>;
   attach(
     model: ModelHandle,
     matrix: number,
@@ -108,6 +115,8 @@ export interface Addon {
   destroy(model: ModelHandle): void;
   /** Memory a packed matrix takes. */
   matrixBytes(type: TensorType, outputs: number, inputs: number): number;
+  /** Weights packed and read back, for tests: `out` is outputs x inputs. */
+  unpack(type: TensorType, weights: Uint8Array, outputs: number, inputs: number, out: Float32Array): void;
   /** One product through one ISA's kernels, for tests: `out` is rows x outputs. */
   multiply(
     isa: string,

@@ -1,13 +1,14 @@
 // Hands a model's weights to the addon, a few megabytes at a time, so that loading never needs a second copy
-// of the model. The addon repacks each piece into its own layout.
+// of the model. The addon's threads repack a piece into their own layout while the next one is read.
 
 import type { LinearSpec, ModelSpec, RowSlice } from '../../model/spec.ts';
 import { readBias, readLinearRows, readNorm } from '../../model/weight-reader.ts';
+import { requireTensor } from '../../weights/read-tensor.ts';
 import { rowBytes } from '../../weights/tensor-type.ts';
 import { columnsOf, type WeightSource } from '../../weights/weight-source.ts';
 import type { Addon, LinearRole, ModelHandle, NormRole } from './binding.ts';
 
-const PIECE_BYTES = 8 << 20;
+const PIECE_BYTES = 4 << 20;
 /** Rows the addon packs side by side. */
 const PANEL_ROWS = 16;
 
@@ -16,6 +17,18 @@ interface Placement {
   readonly layer: number;
   readonly offset: number;
   readonly linear: LinearSpec;
+}
+
+/** A matrix of the addon and the rows that fill it. */
+interface Upload {
+  readonly matrix: number;
+  readonly slice: RowSlice;
+  readonly bytesPerRow: number;
+}
+
+interface Piece extends Upload {
+  readonly first: number;
+  readonly count: number;
 }
 
 export async function uploadModel(
@@ -30,18 +43,12 @@ export async function uploadModel(
   }
   uploadNorms(addon, handle, spec, weights);
   const placements = placeLinears(spec);
-  const matrices = new Map<string, number>();
-  const totalRows = placements.reduce((sum, { linear }) => sum + linear.weight.rows * linear.columns, 0);
-  let done = 0;
+  const uploads = addMatrices(addon, handle, placements, weights);
+  await packPieces(addon, handle, [...uploads.values()].flatMap(cutPieces), weights, onProgress);
   for (const { role, layer, offset, linear } of placements) {
-    // A tied head is the embedding's own matrix.
-    const key = `${linear.weight.tensor}:${linear.weight.firstRow}`;
-    const matrix = matrices.get(key) ?? (await uploadMatrix(addon, handle, linear.weight, weights));
-    matrices.set(key, matrix);
+    const { matrix } = uploads.get(matrixKey(linear)) as Upload;
     const bias = linear.bias === undefined ? new Float32Array(0) : readBias(weights, linear.bias);
     addon.attach(handle, matrix, layer, role, offset, bias);
-    done += linear.weight.rows * linear.columns;
-    onProgress(done / totalRows);
   }
 }
 
@@ -85,23 +92,67 @@ function placeLinears(spec: ModelSpec): Placement[] {
   ];
 }
 
-async function uploadMatrix(
+/** A tied head is the embedding's own matrix. */
+function matrixKey({ weight }: LinearSpec): string {
+  return `${weight.tensor}:${weight.firstRow}`;
+}
+
+function addMatrices(
   addon: Addon,
   handle: ModelHandle,
-  slice: RowSlice,
+  placements: readonly Placement[],
   weights: WeightSource,
-): Promise<number> {
-  const tensor = weights.tensors.get(slice.tensor);
-  if (tensor === undefined) throw new Error(`the spec names ${slice.tensor}, which the weights do not hold`);
-  const columns = columnsOf(tensor);
-  const matrix = addon.addMatrix(handle, tensor.type, slice.rows, columns);
-  const rowsPerPiece = Math.floor(PIECE_BYTES / rowBytes(tensor.type, columns) / PANEL_ROWS) * PANEL_ROWS;
-  const step = Math.max(PANEL_ROWS, rowsPerPiece);
-  for (let row = 0; row < slice.rows; row += step) {
-    const count = Math.min(step, slice.rows - row);
-    addon.packRows(handle, matrix, row, count, readLinearRows(weights, slice, row, count));
-    // Lets a progress bar draw and a signal arrive between pieces.
-    await new Promise<void>((resolve) => setImmediate(resolve));
+): Map<string, Upload> {
+  const uploads = new Map<string, Upload>();
+  for (const { linear } of placements) {
+    if (uploads.has(matrixKey(linear))) continue;
+    const tensor = requireTensor(weights, linear.weight.tensor);
+    const columns = columnsOf(tensor);
+    uploads.set(matrixKey(linear), {
+      matrix: addon.addMatrix(handle, tensor.type, linear.weight.rows, columns),
+      slice: linear.weight,
+      bytesPerRow: rowBytes(tensor.type, columns),
+    });
   }
-  return matrix;
+  return uploads;
+}
+
+function cutPieces(upload: Upload): Piece[] {
+  const panelBytes = PANEL_ROWS * upload.bytesPerRow;
+  const step = PANEL_ROWS * Math.max(1, Math.floor(PIECE_BYTES / panelBytes));
+  const { rows } = upload.slice;
+  return Array.from({ length: Math.ceil(rows / step) }, (_, index) => ({
+    ...upload,
+    first: index * step,
+    count: Math.min(step, rows - index * step),
+  }));
+}
+
+async function packPieces(
+  addon: Addon,
+  handle: ModelHandle,
+  pieces: readonly Piece[],
+  weights: WeightSource,
+  onProgress: (share: number) => void,
+): Promise<void> {
+  const size = (piece: Piece) => piece.count * piece.bytesPerRow;
+  const totalBytes = pieces.reduce((sum, piece) => sum + size(piece), 0);
+  const room = pieces.reduce((most, piece) => Math.max(most, size(piece)), 0);
+  // One is packed while the other is filled.
+  const buffers = [new Uint8Array(room), new Uint8Array(room)] as const;
+  let packing: Promise<void> = Promise.resolve();
+  let readBytes = 0;
+  try {
+    for (const [index, piece] of pieces.entries()) {
+      const bytes = buffers[index % 2 === 0 ? 0 : 1].subarray(0, size(piece));
+      readLinearRows(weights, piece.slice, piece.first, piece.count, bytes);
+      await packing;
+      packing = addon.packRows(handle, piece.matrix, piece.first, piece.count, bytes);
+      readBytes += size(piece);
+      onProgress(readBytes / totalBytes);
+    }
+  } finally {
+    // The model cannot be let go while its threads still write to it.
+    await packing;
+  }
 }

@@ -32,7 +32,8 @@ export function loadMatrix(weights: WeightSource, slice: RowSlice): Matrix {
   const rowsAtOnce = Math.max(1, Math.floor(READ_BYTES / bytesPerRow));
   for (let first = 0; first < slice.rows; first += rowsAtOnce) {
     const count = Math.min(rowsAtOnce, slice.rows - first);
-    bytes.set(readLinearRows(weights, slice, first, count), first * bytesPerRow);
+    const into = bytes.subarray(first * bytesPerRow, (first + count) * bytesPerRow);
+    readLinearRows(weights, slice, first, count, into);
   }
   return { type: tensor.type, rows: slice.rows, columns, bytesPerRow, bytes };
 }

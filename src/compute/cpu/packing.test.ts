@@ -1,0 +1,42 @@
+// Packed weights are the file's own: every row, read back, has the values that its format defines.
+
+import { describe, expect, it } from 'vitest';
+import { addon, hasAddon } from '../../../test/support/native.ts';
+import { randomBlocks, seededRandom } from '../../../test/support/random-blocks.ts';
+import { dequantize } from '../../weights/dequantize/dequantize.ts';
+import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
+
+const types = Object.keys(tensorLayouts) as TensorType[];
+const floatTypes: readonly TensorType[] = ['F32', 'F16', 'BF16'];
+
+/** Row lengths that leave readers of several groups, and stretches of floats, a remainder. */
+function inputSizes(type: TensorType): number[] {
+  const { blockSize } = tensorLayouts[type];
+  return floatTypes.includes(type)
+    ? [1, 31, 255, 256, 515]
+    : [1, 3, 8, 11].map((blocks) => blocks * blockSize);
+}
+
+function largestDifference(actual: Float32Array, expected: Float32Array): number {
+  return expected.reduce(
+    (most, value, index) => Math.max(most, Math.abs((actual[index] as number) - value)),
+    0,
+  );
+}
+
+describe.skipIf(!hasAddon)('packing (skipped where the addon is not built)', () => {
+  it.each(types)('keeps the values of %s, for any number of rows and inputs', (type) => {
+    const random = seededRandom(types.indexOf(type) + 1);
+    for (const inputs of inputSizes(type)) {
+      for (const outputs of [1, 15, 16, 17, 35]) {
+        const weights = randomBlocks(type, (outputs * inputs) / tensorLayouts[type].blockSize, random, 1);
+        const expected = new Float32Array(outputs * inputs);
+        dequantize(type, weights, expected);
+        const actual = new Float32Array(outputs * inputs).fill(Number.NaN);
+        addon().unpack(type, weights, outputs, inputs, actual);
+        // Both round to float32, not always after the same operation; a wrong code is off by 0.01 and more.
+        expect(largestDifference(actual, expected)).toBeLessThan(floatTypes.includes(type) ? 1e-30 : 2e-6);
+      }
+    }
+  });
+});
