@@ -36,12 +36,23 @@ class Parts {
   const T* values_;
 };
 
-void checkTokens(const TypedArray<int32_t>& tokens, int vocabSize, const char* what) {
-  for (size_t i = 0; i < tokens.length; i++) {
-    if (tokens.data[i] < 0 || tokens.data[i] >= vocabSize) {
-      throw ScriptError(std::string("native addon: no such token: ") + what);
-    }
+template <class Tokens>
+void checkTokens(const Tokens& tokens, int vocabSize, const char* what) {
+  bool strange = false;
+  for (size_t i = 0; i < size_t(tokens.length); i++) strange |= uint32_t(tokens.data[i]) >= uint32_t(vocabSize);
+  if (strange) throw ScriptError(std::string("native addon: no such token: ") + what);
+}
+
+/** An array of integer arrays, one per row. */
+std::vector<Slice<int32_t>> readLists(napi_env env, napi_value lists, size_t rows, const char* what) {
+  std::vector<Slice<int32_t>> result;
+  for (size_t row = 0; row < rows; row++) {
+    napi_value element;
+    check(napi_get_element(env, lists, uint32_t(row), &element), what);
+    const auto list = toInt32Array(env, element, what);
+    result.push_back({list.data, int(list.length)});
   }
+  return result;
 }
 
 std::vector<SamplingRow> readRows(napi_env env, napi_value job, int vocabSize, int stride) {
@@ -56,14 +67,12 @@ std::vector<SamplingRow> readRows(napi_env env, napi_value job, int vocabSize, i
   if (integers.length != rows * integerCount || reals.length != rows * realCount) {
     throw ScriptError("native addon: rows of broken lengths: parameters");
   }
-  const auto penalized = integersOf("penalized"), generated = integersOf("generated");
+  const auto penalized = readLists(env, field("penalized"), rows, "penalized");
+  const auto generated = readLists(env, field("generated"), rows, "generated");
   const auto biased = integersOf("biased"), forbidden = integersOf("forbidden");
-  checkTokens(penalized, vocabSize, "penalized");
   checkTokens(biased, vocabSize, "biased");
   checkTokens(forbidden, vocabSize, "forbidden");
-  const auto penaltyStarts = integersOf("penaltyStarts"), biasStarts = integersOf("biasStarts");
-  const Parts<int32_t> penalizedOf(penaltyStarts, penalized, rows, "penalized");
-  const Parts<int32_t> generatedOf(penaltyStarts, generated, rows, "generated");
+  const auto biasStarts = integersOf("biasStarts");
   const Parts<int32_t> biasedOf(biasStarts, biased, rows, "biased");
   const Parts<double> biasesOf(biasStarts, realsOf("biases"), rows, "biases");
   const Parts<int32_t> forbiddenOf(integersOf("forbiddenStarts"), forbidden, rows, "forbidden");
@@ -77,12 +86,16 @@ std::vector<SamplingRow> readRows(napi_env env, napi_value job, int vocabSize, i
     if (mask >= 0 && size_t(mask) + (size_t(vocabSize) + 31) / 32 > masks.length) {
       throw ScriptError("native addon: a mask is too short");
     }
+    checkTokens(penalized[row], vocabSize, "penalized");
+    if (penalized[row].length != generated[row].length) {
+      throw ScriptError("native addon: rows of broken lengths: penalized");
+    }
     if (integer[topK] < 0 || integer[alternatives] > stride) {
       throw ScriptError("native addon: sampling parameters out of range");
     }
     result.push_back({real[temperature], real[topP], real[minP], real[typicalP], real[repetition], real[presence],
-                      real[frequency], real[uniform], integer[topK], integer[alternatives], penalizedOf.at(row),
-                      generatedOf.at(row), biasedOf.at(row), biasesOf.at(row), forbiddenOf.at(row),
+                      real[frequency], real[uniform], integer[topK], integer[alternatives], penalized[row],
+                      generated[row], biasedOf.at(row), biasesOf.at(row), forbiddenOf.at(row),
                       mask < 0 ? nullptr : masks.data + mask});
   }
   return result;

@@ -2,85 +2,126 @@
 
 #include "candidate-order.h"
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 
 namespace chairlift {
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float infinity = std::numeric_limits<float>::infinity(), lowest = std::numeric_limits<float>::lowest();
 
-// Seldom is anything drawn below the first band.
-constexpr float firstWidth = 8, widest = 128, growth = 1.5f;
+// Depths below the highest logit, in scaled logits. Seldom is anything drawn below the first; below the last,
+// which is beyond every `leastScaled`, nothing weighs anything.
+constexpr float firstDepth = 10, growth = 2.2f, lastDepth = 48;
 
-/** Grows without shrinking: rows of one vocabulary come again and again. */
-template <class T>
-void reserve(std::vector<T>& values, int count) {
-  if (values.size() < size_t(count)) values.resize(size_t(count));
-}
+/** A smaller share of the first weight than this excludes nothing. */
+constexpr double leastShare = 1.0 / 18446744073709551616.0;
+
+constexpr double log2e = 1.4426950408889634;
 
 }  // namespace
 
-void CandidateOrder::begin(const float* logits, int vocabSize, int count, Weighing weighing) {
-  logits_ = logits;
-  vocabSize_ = vocabSize;
-  count_ = count;
-  known_ = 0;
+void CandidateOrder::begin(const LogitRow& row, const Weighing& weighing) {
+  row_ = row;
   weighing_ = weighing;
-  upper_ = infinity;
-  width_ = firstWidth;
-  bucketEnds_.clear();
-  bucket_ = 0;
-  reserve(ranked_, vocabSize);
-  // A pass that gathers writes one place beyond what it finds.
-  reserve(band_, vocabSize + 1);
-  reserve(weights_, vocabSize);
+  least_ = infinity;
+  depth_ = 0;
+  weightless_ = std::max(row.highest - lastDepth / weighing.slope, lowest);
+  list_.count = 0;
+  mass_ = 0;
+  sortedOut_ = false;
 }
 
-void CandidateOrder::assign(const std::vector<Ranked>& survivors) {
-  std::copy(survivors.begin(), survivors.end(), ranked_.begin());
-  count_ = int(survivors.size());
-  known_ = 0;
-  bucketEnds_.assign(1, count_);
-  bucket_ = 0;
-  extend();
+double CandidateOrder::massOfFirst(int count) {
+  gatherFirst(count);
+  return list_.count > count ? firstTokens(count).mass : mass_;
 }
 
-void CandidateOrder::truncate(int count) {
-  reach(count - 1);
-  count_ = count;
+double CandidateOrder::massAbove(double share) {
+  if (list_.count == 0) gatherMore();
+  float first = -infinity;
+  for (size_t place = 0; place < size_t(list_.count); place++) {
+    if (list_.weights[place] > 0) first = std::max(first, list_.scaled[place]);
+  }
+  const float least = float(double(first) - naturalLogarithm(1 / std::max(share, leastShare)) * log2e);
+  while (!complete() && scaledLogit(least_, weighing_) >= least) gatherMore();
+  double mass = 0;
+  for (size_t place = 0; place < size_t(list_.count); place++) {
+    if (list_.scaled[place] >= least) mass += list_.weights[place];
+  }
+  return mass;
 }
 
-/** Sorts and weighs the next bucket. */
-void CandidateOrder::extend() {
-  while (bucket_ == bucketEnds_.size()) gatherBand();
-  const int begin = known_, end = bucketEnds_[bucket_++];
-  std::sort(ranked_.begin() + begin, ranked_.begin() + end);
-  reserve(bucketLogits_, end - begin);
-  for (int place = begin; place < end; place++) bucketLogits_[size_t(place - begin)] = logitOf(ranked_[size_t(place)]);
-  samplerPasses().weigh(bucketLogits_.data(), end - begin, weighing_, weights_.data() + begin);
-  known_ = end;
-}
-
-void CandidateOrder::gatherBand() {
-  const float lower = width_ <= widest ? weighing_.highest - width_ : -infinity;
-  dealBuckets(samplerPasses().gather(logits_, vocabSize_, lower, upper_, band_.data()));
-  upper_ = lower;
-  width_ *= growth;
-}
-
-/** Deals the band into buckets of equal width; whatever lies below `width_` joins the last one. */
-void CandidateOrder::dealBuckets(int found) {
-  const int buckets = bucketsFor(found);
-  const double top = std::min(upper_, weighing_.highest), range = top - (double(weighing_.highest) - width_);
-  // Among huge logits the band's width is lost in rounding: all go to the first bucket.
-  const double scale = range > 0 ? buckets / range : 0;
-  // Every step is monotone, so a lower logit never joins an earlier bucket.
-  const auto bucketOf = [&](Ranked ranked) {
-    return size_t(std::min((top - double(logitOf(ranked))) * scale, double(buckets - 1)));
+double CandidateOrder::keepTypical(int count, double share) {
+  const auto keep = [&](const MassOrder::Prefix& prefix) {
+    order_.dropBeyond(prefix);
+    mass_ = prefix.mass;
+    sortedOut_ = false;
   };
-  deal(band_, found, buckets, bucketOf, known_, ranked_, bucketEnds_);
-  bucket_ = 0;
+  if (count < row_.count) gatherFirst(count);
+  else gather(weightless_);
+  if (list_.count > count) keep(firstTokens(count));
+  const auto sums = samplerPasses().sumLists(list_.scaled.data(), list_.weights.data(), list_.count);
+  order_.assign(list_, float(double(sums.moment) / mass_));
+  keep(order_.withMass(share * mass_));
+  // Nothing else may join from now on.
+  least_ = lowest;
+  return mass_;
+}
+
+const std::vector<Ranked>& CandidateOrder::first(int count) {
+  gatherFirst(count);
+  if (list_.count < count) gather(lowest);
+  order_.ranksOf(firstTokens(std::min(count, list_.count)), first_);
+  return first_;
+}
+
+MassOrder::Prefix CandidateOrder::reach(double mass) {
+  while (mass_ < mass) gatherMore();
+  sortOut();
+  return order_.withMass(mass);
+}
+
+MassOrder::Prefix CandidateOrder::firstTokens(int count) {
+  sortOut();
+  return order_.withCount(count);
+}
+
+/** As many as asked for at least, or all that weigh anything. */
+void CandidateOrder::gatherFirst(int count) {
+  const int blocks = (row_.count + blockLogits - 1) / blockLogits;
+  if (count > 0 && count <= blocks) {
+    // That many blocks have a token at or above the top of the last of them.
+    tops_.assign(row_.tops, row_.tops + blocks);
+    std::nth_element(tops_.begin(), tops_.begin() + count - 1, tops_.end(), std::greater<float>());
+    gather(std::max(tops_[size_t(count) - 1], weightless_));
+  }
+  while (list_.count < count && !complete()) gatherMore();
+}
+
+void CandidateOrder::gatherMore() {
+  // Among huge logits a depth may be lost in rounding: it grows all the same.
+  const float reached = std::max(depth_, (row_.highest - least_) * weighing_.slope);
+  depth_ = std::max(firstDepth, growth * reached);
+  gather(depth_ < lastDepth ? row_.highest - depth_ / weighing_.slope : weightless_);
+}
+
+/** Makes the list anew. */
+void CandidateOrder::gather(float least) {
+  least_ = least;
+  list_.reserve(row_.count + gatherSlack);
+  list_.count = samplerPasses().gather(row_, least, list_.tokens.data(), list_.logits.data());
+  samplerPasses().weigh(list_.logits.data(), list_.count, weighing_, list_.scaled.data(), list_.weights.data());
+  mass_ = double(samplerPasses().sumLists(list_.scaled.data(), list_.weights.data(), list_.count).mass);
+  sortedOut_ = false;
+}
+
+/** Puts the list in order, if it is not. */
+void CandidateOrder::sortOut() {
+  if (!sortedOut_) order_.assign(list_, 0);
+  sortedOut_ = true;
 }
 
 }  // namespace chairlift

@@ -1,73 +1,62 @@
-// The tokens of one row in descending order of logit (ties: lower token first), sorted only as far as
-// somebody looks. Tokens are gathered in wide bands from the top down, a band is dealt into narrow buckets,
-// and a bucket is sorted when it is reached. Where bands and buckets lie changes the work, never the order.
+// The tokens of one row in descending order of logit (ties: lower token first), gathered from the top only as
+// far down as somebody looks. How far that is changes the work, never the order. The stages are those of
+// src/engine/sampling/candidates.ts. All but one keep the first tokens only, so the mass that stays says all.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <vector>
 
-#include "sampler-passes.h"
+#include "mass-order.h"
 
 namespace chairlift {
 
-/** How many buckets make sorting each of them cheap, even where a whole vocabulary is dealt. */
-inline int bucketsFor(int count) { return std::clamp(count / 8, 1, 16384); }
-
-/**
- * Deals items into buckets, keeping their order within each: bucket b ends up in `out` before place `ends[b]`,
- * the first bucket from place `first` on.
- */
-template <class Item, class BucketOf>
-void deal(const std::vector<Item>& items, int count, int buckets, const BucketOf& bucketOf, int first,
-          std::vector<Item>& out, std::vector<int>& ends) {
-  ends.assign(size_t(buckets) + 1, 0);
-  for (int i = 0; i < count; i++) ends[bucketOf(items[size_t(i)]) + 1]++;
-  ends[0] = first;
-  for (int bucket = 1; bucket <= buckets; bucket++) ends[size_t(bucket)] += ends[size_t(bucket) - 1];
-  // Every item dealt moves its bucket's begin on, at last to the bucket's end.
-  for (int i = 0; i < count; i++) out[size_t(ends[bucketOf(items[size_t(i)])]++)] = items[size_t(i)];
-  ends.pop_back();
-}
-
 class CandidateOrder {
  public:
-  /** All `count` tokens above -infinity. The logits must outlive the use. */
-  void begin(const float* logits, int vocabSize, int count, Weighing weighing);
+  /** All tokens above -infinity. The row must outlive the use. */
+  void begin(const LogitRow& row, const Weighing& weighing);
 
-  /** Just these, given in any order, under the weighing given before; all may be looked at. */
-  void assign(const std::vector<Ranked>& survivors);
+  /** The mass of the first tokens, or of all if they are fewer. */
+  double massOfFirst(int count);
 
-  /** Only the first stay; all of them may be looked at. */
-  void truncate(int count);
+  /** The mass of the fewest first tokens that have at least this much. */
+  double massReaching(double mass) { return reach(mass).mass; }
 
-  int count() const { return count_; }
+  /** The last of them. */
+  int32_t tokenReaching(double mass) { return list_.tokens[size_t(order_.lastOf(reach(mass)))]; }
 
-  /** Whether there is such a place; if so, it may be looked at from now on. */
-  bool reach(int place) {
-    if (place >= count_) return false;
-    while (place >= known_) extend();
-    return true;
-  }
-  Ranked at(int place) const { return ranked_[size_t(place)]; }
-  double weight(int place) const { return weights_[size_t(place)]; }
+  /** The mass of the tokens with at least this share of the first one's weight. */
+  double massAbove(double share);
+
+  /** Of the first tokens only those nearest to their mean stay, as many as hold the share; returns their mass. */
+  double keepTypical(int count, double share);
+
+  /** The first tokens, or all if they are fewer, in order. */
+  const std::vector<Ranked>& first(int count);
 
  private:
-  void extend();
-  void gatherBand();
-  void dealBuckets(int found);
+  MassOrder::Prefix reach(double mass);
+  MassOrder::Prefix firstTokens(int count);
+  void gatherFirst(int count);
+  void gatherMore();
+  void gather(float least);
+  void sortOut();
+  /** Whether all that was not gathered weighs nothing. */
+  bool complete() const { return least_ <= weightless_; }
 
-  const float* logits_ = nullptr;
-  int vocabSize_ = 0, count_ = 0, known_ = 0;
+  LogitRow row_{};
   Weighing weighing_{};
-  // The next band lies at or below `upper_`, and reaches `width_` below the highest logit.
-  float upper_ = 0, width_ = 0;
-  /** Where the buckets of the band at hand end in `ranked_`; those before `bucket_` are sorted. */
-  std::vector<int> bucketEnds_;
-  size_t bucket_ = 0;
-  std::vector<Ranked> ranked_, band_;
-  std::vector<double> weights_;
-  std::vector<float> bucketLogits_;
+  /** Every token at or above it is in the list. */
+  float least_ = 0;
+  /** How far below the highest logit somebody looked, in scaled logits. */
+  float depth_ = 0;
+  /** Whatever is below it weighs nothing. */
+  float weightless_ = 0;
+  CandidateList list_;
+  /** What the list weighs. */
+  double mass_ = 0;
+  MassOrder order_;
+  bool sortedOut_ = false;
+  std::vector<float> tops_;
+  std::vector<Ranked> first_;
 };
 
 }  // namespace chairlift

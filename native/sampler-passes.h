@@ -1,58 +1,60 @@
 // Passes over a whole vocabulary, in vector code of the best instruction set found at run time. No result
-// depends on that choice: sums run in 64 lanes by index, folded in halves, and nothing is contracted.
+// depends on that choice: every logit is treated alone, nothing is contracted, and sums are of whole numbers.
 #pragma once
 
 #include <cstdint>
-#include <cstring>
+#include <vector>
+
+#include "exponential.h"
 
 namespace chairlift {
 
-/**
- * A token and its logit in one number whose ascending order is the candidates' order: higher logits first,
- * then lower tokens. The upper half is the logit's bits turned so that they sort as unsigned numbers.
- */
-using Ranked = uint64_t;
+/** Passes look at a block's highest logit first: most blocks hold nothing that could be drawn. */
+constexpr int blockLogits = 128;
 
-inline int32_t tokenOf(Ranked ranked) { return int32_t(uint32_t(ranked)); }
+/** Places that gathering may write beyond what it finds. */
+constexpr int gatherSlack = 16;
 
-inline float logitOf(Ranked ranked) {
-  const uint32_t descending = uint32_t(ranked >> 32);
-  const uint32_t bits = descending >> 31 ? descending : ~descending & 0x7fffffffu;
-  float logit;
-  memcpy(&logit, &bits, sizeof logit);
-  return logit;
-}
-
-struct LogitSummary {
-  /** NaN is passed over. */
+/** A row of logits, seen. */
+struct LogitRow {
+  const float* logits;
+  int count;
+  /** Of every block of `blockLogits`, the highest. */
+  const float* tops;
+  /** Of all. NaN or +infinity where such is among them. */
   float highest;
-  /** How many are above -infinity. */
-  int candidates;
-  /** NaN or +infinity is among them. */
-  bool broken;
 };
 
-/** How logits become weights: e^((logit - highest) / temperature). */
-struct Weighing {
-  float highest;
-  double inverseTemperature;
+/** Some tokens of a row, in no particular order. */
+struct CandidateList {
+  int count = 0;
+  std::vector<int32_t> tokens;
+  std::vector<float> logits, scaled, weights;
+
+  /** Grows without shrinking: rows of one vocabulary come again and again. */
+  void reserve(int room);
 };
 
-struct WeightSums {
-  double total;
-  /** Sum of weight x scaled logit. */
-  double moment;
+struct ListSums {
+  int64_t mass;
+  /** Sum of weight x scaled, each rounded. */
+  int64_t moment;
 };
 
 struct SamplerPasses {
-  LogitSummary (*summarize)(const float* logits, int count);
-  double (*sumWeights)(const float* logits, int count, Weighing weighing);
-  WeightSums (*sumMoments)(const float* logits, int count, Weighing weighing);
-  void (*weigh)(const float* logits, int count, Weighing weighing, double* weights);
-  /** Distances of scaled logits from `mean`. */
-  void (*deviate)(const float* logits, int count, Weighing weighing, double mean, double* deviations);
-  /** Collects the tokens with above < logit <= upTo, by ascending token; returns how many. */
-  int (*gather)(const float* logits, int count, float above, float upTo, Ranked* out);
+  /** Fills `tops` and returns the highest; NaN where NaN or +infinity is among the logits. */
+  float (*summarize)(const float* logits, int count, float* tops);
+  int64_t (*sumWeights)(const LogitRow& row, const Weighing& weighing);
+  /** Tokens and logits of those at or above `least`, by ascending token; returns how many. Needs `gatherSlack`. */
+  int (*gather)(const LogitRow& row, float least, int32_t* tokens, float* logits);
+  void (*weigh)(const float* logits, int count, const Weighing& weighing, float* scaled, float* weights);
+  ListSums (*sumLists)(const float* scaled, const float* weights, int count);
+  /** Distances from `origin`; returns the longest. */
+  float (*measure)(const float* scaled, int count, float origin, float* distances);
+  /** distance x scale, rounded down, but at most `last`. */
+  void (*divide)(const float* distances, int count, float scale, int last, uint16_t* buckets);
+  /** Takes the weight from everything in the buckets beyond the last. */
+  void (*drop)(const uint16_t* buckets, int count, int last, float* weights);
 };
 
 const SamplerPasses& samplerPasses();

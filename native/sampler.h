@@ -1,6 +1,6 @@
 // Draws one token per row of logits: the native twin of src/engine/sampling/sampler.ts, which says in what
-// order things happen and why. Same operations in the same order, so the same bits; but it sorts only the
-// tokens a draw can reach.
+// order things happen and why. Same weights and exact sums, so the same tokens; but it looks only at what a draw
+// can reach.
 #pragma once
 
 #include <vector>
@@ -46,32 +46,36 @@ struct SampledRow {
 /** Works on one row after another and keeps its scratch memory. */
 class RowSampler {
  public:
-  /** `topTokens` and `topLogprobs` have room for the alternatives asked for. */
-  SampledRow sample(const float* logits, int vocabSize, const SamplingRow& row, int32_t* topTokens,
-                    float* topLogprobs);
+  /**
+   * Logits change while it works and are as before when it returns. `topTokens` and `topLogprobs` have room for
+   * the alternatives asked for.
+   */
+  SampledRow sample(float* logits, int vocabSize, const SamplingRow& row, int32_t* topTokens, float* topLogprobs);
 
  private:
-  void adjust(const float* logits, int vocabSize, const SamplingRow& row);
-  int32_t firstOf(const float* logits, int vocabSize, float logit);
-  int32_t draw(const float* logits, int vocabSize, const LogitSummary& summary, const SamplingRow& row);
-  double keepTypical(const float* logits, int vocabSize, Weighing weighing, WeightSums sums, double share, bool whole);
-  int countTypical(double mass);
-  void reportLogprobs(const float* logits, int vocabSize, const LogitSummary& summary, const SamplingRow& row,
-                      SampledRow& sampled, int32_t* topTokens, float* topLogprobs);
+  struct LogprobScale {
+    float highest;
+    double logTotal;
 
-  std::vector<float> adjusted_;
-  CandidateOrder order_;
-
-  struct Typical {
-    double deviation;
-    Ranked ranked;
-    double weight;
+    /** Adding zero turns -0 to 0. */
+    float logprob(float logit) const { return float(double(logit) - double(highest) - logTotal + 0.0); }
   };
-  std::vector<Ranked> ranked_;
-  std::vector<float> logits_;
-  std::vector<double> deviations_, weights_;
-  std::vector<Typical> candidates_, typical_;
-  std::vector<int> bucketEnds_;
+  struct Edit {
+    int32_t token;
+    float before;
+  };
+
+  LogitRow summarize(const float* logits, int vocabSize);
+  LogprobScale logprobScale(const LogitRow& own);
+  int32_t choose(float* logits, const LogitRow& own, const SamplingRow& row);
+  void edit(float* logits, const SamplingRow& row);
+  LogitRow afterEdits(const LogitRow& own);
+  const float* masked(const float* logits, int vocabSize, const uint32_t* mask);
+  int32_t draw(const LogitRow& used, const SamplingRow& row);
+
+  std::vector<float> tops_, masked_;
+  std::vector<Edit> edits_;
+  CandidateOrder order_;
 };
 
 /** Rows are shared among threads; none can affect another. */
@@ -86,7 +90,7 @@ class Sampler {
     float* topLogprobs;
     int stride;
   };
-  void sample(const float* logits, int vocabSize, const std::vector<SamplingRow>& rows, const Output& output);
+  void sample(float* logits, int vocabSize, const std::vector<SamplingRow>& rows, const Output& output);
 
  private:
   ThreadPool pool_;

@@ -17,6 +17,7 @@ const ORACLE_REPEATS = 2;
 
 const penalties = { repetitionPenalty: 1.1, presencePenalty: 0.5, frequencyPenalty: 0.5 };
 const peaked = 2.5;
+const broad = 1.2;
 const flat = 0.3;
 const scenarios: readonly { name: string; request: SamplingRequest; spread: number }[] = [
   { name: 'greedy', request: { temperature: 0 }, spread: peaked },
@@ -31,6 +32,7 @@ const scenarios: readonly { name: string; request: SamplingRequest; spread: numb
     spread: peaked,
   },
   { name: 'typical-p 0.9', request: { typicalP: 0.9 }, spread: peaked },
+  { name: 'top-p 0.95, broad', request: { topP: 0.95 }, spread: broad },
   { name: 'top-p 0.95, flat', request: { topP: 0.95 }, spread: flat },
   { name: 'typical-p 0.9, flat', request: { typicalP: 0.9 }, spread: flat },
 ];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Batch } from './backend.ts';
-import { type BatchSequence, buildBatch, checkBatch } from './batch.ts';
+import { type BatchSequence, BlockUses, buildBatch, checkBatch } from './batch.ts';
 
 const limits = { blockCount: 8, vocabSize: 100, contextLength: 96 };
 
@@ -48,6 +48,16 @@ describe('checkBatch', () => {
     const writer = sequence({ start: 5, blocks: [0], tokens: [1] });
     expect(check([reader, writer])).toThrow('sequence 1 would write into block 0, which is shared');
     expect(check([sequence(), sequence()])).toThrow('shared');
+  });
+
+  it('judges every batch alone, also with the marks of others at hand', () => {
+    const uses = new BlockUses(limits.blockCount);
+    const good = buildBatch([sequence({ blocks: [2] }), sequence({ blocks: [3] })]);
+    const bad = buildBatch([sequence({ blocks: [2] }), sequence({ blocks: [2] })]);
+    for (let step = 0; step < 3; step++) {
+      expect(() => checkBatch(good, limits, uses)).not.toThrow();
+      expect(() => checkBatch(bad, limits, uses)).toThrow('block 2, which is shared');
+    }
   });
 
   it('refuses to write into a block that occurs twice in one table', () => {

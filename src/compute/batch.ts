@@ -41,16 +41,43 @@ function offsets(lengths: readonly number[]): Int32Array {
 }
 
 /** Throws where a batch breaks the contract; costs one look at each row and each table entry. */
-export function checkBatch(batch: Batch, limits: BatchLimits): void {
+export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUses(limits.blockCount)): void {
   checkOffsets('rowStarts', batch.rowStarts, batch.starts.length, batch.tokens.length);
   checkOffsets('blockStarts', batch.blockStarts, batch.starts.length, batch.blocks.length);
   checkRange('token', batch.tokens, limits.vocabSize);
   checkRange('block', batch.blocks, limits.blockCount);
   checkLogitRows(batch);
-  const uses = new Map<number, number>();
-  for (const block of batch.blocks) uses.set(block, (uses.get(block) ?? 0) + 1);
+  uses.count(batch.blocks);
   for (let sequence = 0; sequence < batch.starts.length; sequence++) {
     checkSequence(batch, sequence, limits, uses);
+  }
+}
+
+/**
+ * Which blocks occur just once in a batch's tables. A backend keeps one for all its steps: what was marked
+ * for the last batch need not be wiped for the next, for every batch has marks of its own.
+ */
+export class BlockUses {
+  readonly #marks: Float64Array;
+  #once = 0;
+
+  constructor(blockCount: number) {
+    this.#marks = new Float64Array(blockCount);
+  }
+
+  /** Forgets the last batch. All blocks must be within the count. */
+  count(blocks: Int32Array): void {
+    this.#once += 2;
+    const once = this.#once;
+    const marks = this.#marks;
+    for (let entry = 0; entry < blocks.length; entry++) {
+      const block = blocks[entry] as number;
+      marks[block] = (marks[block] as number) < once ? once : once + 1;
+    }
+  }
+
+  isSingle(block: number): boolean {
+    return this.#marks[block] === this.#once;
   }
 }
 
@@ -71,7 +98,8 @@ function checkOffsets(name: string, starts: Int32Array, sequences: number, end: 
 }
 
 function checkRange(name: string, values: Int32Array, limit: number): void {
-  for (const value of values) {
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index] as number;
     if (value < 0 || value >= limit)
       throw new Error(`batch: ${name} ${value} is not within 0 to ${limit - 1}`);
   }
@@ -85,12 +113,7 @@ function checkLogitRows({ logitRows, tokens }: Batch): void {
   }
 }
 
-function checkSequence(
-  batch: Batch,
-  sequence: number,
-  limits: BatchLimits,
-  uses: ReadonlyMap<number, number>,
-): void {
+function checkSequence(batch: Batch, sequence: number, limits: BatchLimits, uses: BlockUses): void {
   const start = batch.starts[sequence] as number;
   const count = (batch.rowStarts[sequence + 1] as number) - (batch.rowStarts[sequence] as number);
   const tableStart = batch.blockStarts[sequence] as number;
@@ -111,7 +134,7 @@ function checkSequence(
   const lastWritten = Math.floor((start + count - 1) / BLOCK_TOKENS);
   for (let entry = firstWritten; entry <= lastWritten; entry++) {
     const block = batch.blocks[tableStart + entry] as number;
-    if (uses.get(block) === 1) continue;
+    if (uses.isSingle(block)) continue;
     throw new Error(
       `batch: sequence ${sequence} would write into block ${block}, which is shared; copy the block first`,
     );

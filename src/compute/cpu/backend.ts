@@ -5,7 +5,7 @@ import type { SampleRows } from '../../engine/sampling/sample-row.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
-import { checkBatch, checkCopies } from '../batch.ts';
+import { BlockUses, checkBatch, checkCopies } from '../batch.ts';
 import type { Addon, ModelHandle, NativeShape } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
@@ -41,6 +41,7 @@ class CpuBackend implements Backend {
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
   readonly #spec: ModelSpec;
+  readonly #uses: BlockUses;
   #logits = new Float32Array(0);
   #running: Promise<void> | undefined;
   #closed = false;
@@ -57,12 +58,13 @@ class CpuBackend implements Backend {
     this.#handle = handle;
     this.#spec = spec;
     this.blockCount = blockCount;
+    this.#uses = new BlockUses(blockCount);
   }
 
   async step(batch: Batch): Promise<StepResult> {
     if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
     const { vocabSize, contextLength } = this.#spec;
-    checkBatch(batch, { blockCount: this.blockCount, vocabSize, contextLength });
+    checkBatch(batch, { blockCount: this.blockCount, vocabSize, contextLength }, this.#uses);
     const wanted = batch.logitRows.length * vocabSize;
     if (this.#logits.length < wanted) this.#logits = new Float32Array(wanted);
     this.#running = this.#addon.step(

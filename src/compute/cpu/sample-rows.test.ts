@@ -31,6 +31,8 @@ const logitOf = {
   equal: () => -0,
   zeros: (u: number) => (u < 0.5 ? -0 : 0),
   wide: (u: number) => (u - 0.5) * 3000,
+  // Neighbouring float32 lie farther apart than any two tokens that could both be drawn.
+  coarse: (u: number) => u * 1e9,
   huge: (u: number) => (u - 0.5) * 6e38,
   mixed: (u: number) => (u < 0.5 ? u : u * 1e6),
   excluded: (u: number) => (u < 0.7 ? -Infinity : 10 * u),
@@ -118,7 +120,9 @@ describe.skipIf(!load.available)('native sampling (skipped where the addon is no
       fc.property(sizes, fc.array(requests, { minLength: 1, maxLength: 4 }), (vocabSize, batch) => {
         const logits = logitsFrom(batch, vocabSize);
         const rows = batch.map((request) => rowFrom(request, vocabSize));
+        const before = logits.slice();
         expect(sample(logits, vocabSize, rows)).toEqual(sampleRows(logits, vocabSize, rows));
+        expect(Buffer.from(logits.buffer).equals(Buffer.from(before.buffer))).toBe(true);
       }),
       { numRuns: 400, seed: 1 },
     );
@@ -133,6 +137,10 @@ describe.skipIf(!load.available)('native sampling (skipped where the addon is no
       ['flat', { topP: 0.9, minP: 0.3 }],
       ['flat', { typicalP: 0.6 }],
       ['ties', { topK: 50_000, typicalP: 0.8, topP: 0.5 }],
+      ['peaked', { topK: 3000, minP: 1e-5, logprobs: 20 }],
+      ['peaked', { temperature: 1.5, typicalP: 0.9, topP: 0.99, minP: 0.001 }],
+      ['ties', { typicalP: 0.3, minP: 0.5 }],
+      ['excluded', { topK: 100_000, topP: 0.99 }],
       ['wide', { temperature: 0.6, topK: 40, repetitionPenalty: 1.2, logprobs: 5 }],
     ];
     const logits = new Float32Array(cases.length * vocabSize);
@@ -185,6 +193,25 @@ describe.skipIf(!load.available)('native sampling (skipped where the addon is no
         expect([results[0], results[2]]).toEqual([expected[0], expected[2]]);
         expect(results).toEqual(sampleRows(logits, vocabSize, rows));
       }
+    }
+  });
+
+  it('reports a broken row even where the broken token is edited or masked', () => {
+    const vocabSize = 200;
+    const counts = new TokenCounts([7], [7]);
+    const rows = [
+      rowOf({}, vocabSize, { forbidden: [7] }),
+      rowOf({}, vocabSize, { mask: new Uint32Array(7).fill(0xffffff00) }),
+      rowOf({ temperature: 0, logitBias: [{ token: 7, bias: -100 }] }, vocabSize),
+      rowOf({ frequencyPenalty: 2 }, vocabSize, { counts }),
+      rowOf({ logprobs: 2 }, vocabSize, { forbidden: [7, 7] }),
+    ];
+    for (const broken of [Number.NaN, -Number.NaN, Infinity]) {
+      const logits = new Float32Array(rows.length * vocabSize);
+      for (let row = 0; row < rows.length; row++) logits[row * vocabSize + 7] = broken;
+      const results = nativeSampler(2)(logits, vocabSize, rows);
+      expect(results).toEqual(rows.map(() => ({ ok: false, error: 'numeric-error' })));
+      expect(results).toEqual(sampleRows(logits, vocabSize, rows));
     }
   });
 

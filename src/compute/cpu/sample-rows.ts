@@ -12,6 +12,11 @@ import {
 import { needsCounts } from '../../engine/sampling/token-counts.ts';
 import type { Addon, SampleJob, SampleOutput } from './binding.ts';
 
+const NONE = new Int32Array(0);
+/** Columns of a job's `reals` and `integers`. */
+const REALS = 8;
+const INTEGERS = 3;
+
 /** Threads share the rows; they change no result. */
 export function createNativeSampler(addon: Addon, threads: number): SampleRows {
   const sampler = addon.createSampler(threads);
@@ -35,26 +40,25 @@ function emptyOutput(rows: number): SampleOutput {
 
 function packRows(rows: readonly SampleRow[]): SampleJob {
   const counted = rows.map(countsOf);
-  const penalized = joined(counted.map((counts) => counts?.ids ?? []));
   const biases = rows.map(({ parameters }) => parameters.logitBias);
   const biased = joined(biases.map((list) => list.map(({ token }) => token)));
   const forbidden = joined(rows.map((row) => row.forbidden));
   const masks = packMasks(rows);
+  const reals = new Float64Array(rows.length * REALS);
+  const integers = new Int32Array(rows.length * INTEGERS);
+  for (const [index, row] of rows.entries()) {
+    const { topK, logprobs = -1 } = row.parameters;
+    reals.set(realsOf(row), index * REALS);
+    integers.set([topK, logprobs, masks.starts[index] as number], index * INTEGERS);
+  }
   return {
-    reals: Float64Array.from(rows.flatMap(realsOf)),
-    integers: Int32Array.from(
-      rows.flatMap(({ parameters }, index) => [
-        parameters.topK,
-        parameters.logprobs ?? -1,
-        masks.starts[index] as number,
-      ]),
-    ),
-    penaltyStarts: penalized.starts,
-    penalized: penalized.values,
-    generated: joined(counted.map((counts) => counts?.generated ?? [])).values,
+    reals,
+    integers,
+    penalized: counted.map((counts) => counts?.ids ?? NONE),
+    generated: counted.map((counts) => counts?.generated ?? NONE),
     biasStarts: biased.starts,
     biased: biased.values,
-    biases: Float64Array.from(biases.flatMap((list) => list.map(({ bias }) => bias))),
+    biases: new Float64Array(biases.flatMap((list) => list.map(({ bias }) => bias))),
     forbiddenStarts: forbidden.starts,
     forbidden: forbidden.values,
     masks: masks.words,
@@ -87,7 +91,7 @@ interface Joined {
   readonly starts: Int32Array;
 }
 
-function joined(lists: readonly (readonly number[] | Int32Array)[]): Joined {
+function joined(lists: readonly (readonly number[])[]): Joined {
   const starts = new Int32Array(lists.length + 1);
   for (const [index, list] of lists.entries()) starts[index + 1] = (starts[index] as number) + list.length;
   const values = new Int32Array(starts[lists.length] as number);

@@ -1,15 +1,15 @@
-// The tokens a draw may still pick, most likely first (ties: lower id first), and what thins them out.
-// A sum over the whole vocabulary is a LaneSum by id; once anything is dropped, sums run over the survivors
-// in their order. This is what lets native code sort only the few it needs and still agree bit for bit.
+// The tokens a draw may still pick, most likely first (ties: lower id first), and what thins them out. Weights
+// are whole numbers whose sums are exact, so native code may add them up in any order and look only at the few
+// candidates it needs, and still agree bit for bit.
 
-import { exponential, LaneSum } from './exponential.ts';
+import { naturalLogarithm, roundToWhole, scaleLogit, unitBitsFor, weightOf } from './exponential.ts';
 
 export interface Candidate {
   readonly token: number;
   readonly logit: number;
-  /** (logit - highest logit) / temperature. */
+  /** log2 of the probability, relative to the most likely token of the row. */
   readonly scaled: number;
-  /** e^scaled: the probability but for a common factor. */
+  /** The probability but for a common factor: above 0. */
   readonly weight: number;
 }
 
@@ -17,94 +17,75 @@ export interface Candidates {
   readonly list: readonly Candidate[];
   /** Sum of the weights. */
   readonly total: number;
-  /** Sum of weight x scaled. */
-  readonly moment: number;
 }
 
-/** All tokens that are not excluded. */
+/** A smaller share than this of the first weight excludes nothing. */
+const LEAST_SHARE = 2 ** -64;
+
+/** All tokens that weigh anything. */
 export function weighCandidates(logits: Float32Array, highest: number, temperature: number): Candidates {
-  const inverse = 1 / temperature;
+  const unitBits = unitBitsFor(logits.length);
   const list: Candidate[] = [];
-  const total = new LaneSum();
-  const moment = new LaneSum();
   for (const [token, logit] of logits.entries()) {
-    if (logit === -Infinity) continue;
-    const scaled = (logit - highest) * inverse;
-    const weight = exponential(scaled);
-    list.push({ token, logit, scaled, weight });
-    total.add(token, weight);
-    moment.add(token, weight * scaled);
+    const scaled = scaleLogit(logit, highest, temperature);
+    const weight = weightOf(scaled, unitBits);
+    if (weight > 0) list.push({ token, logit, scaled, weight });
   }
-  return { list: list.sort(byLogit), total: total.total(), moment: moment.total() };
+  return withTotal(list.sort(byLogit));
 }
 
 /** Exactly k stay: a tie at the edge goes to the lower ids, so that k bounds the work. */
 export function keepTopK(candidates: Candidates, topK: number): Candidates {
-  return topK === 0 ? candidates : keepFirst(candidates, topK);
+  return topK === 0 ? candidates : withTotal(candidates.list.slice(0, topK));
 }
 
 /**
  * Locally typical sampling (Meister et al., 2022): keeps the tokens whose surprise is nearest to the entropy.
  * Surprise minus entropy is mean(scaled) - scaled, so neither needs a logarithm.
  */
-export function keepTypical(candidates: Candidates, share: number): Candidates {
-  if (share === 1) return candidates;
-  const mean = candidates.moment / candidates.total;
-  const deviation = ({ scaled }: Candidate) => Math.abs(scaled - mean);
-  const typicalFirst = candidates.list.toSorted((a, b) => deviation(a) - deviation(b));
-  const count = countForMass(typicalFirst, share * candidates.total);
-  if (count === typicalFirst.length) return candidates;
-  return weighSurvivors(typicalFirst.slice(0, count).sort(byLogit));
+export function keepTypical({ list, total }: Candidates, share: number): Candidates {
+  if (share === 1) return { list, total };
+  const moment = list.reduce((sum, { weight, scaled }) => sum + roundToWhole(weight * scaled), 0);
+  const mean = Math.fround(moment / total);
+  const deviation = ({ scaled }: Candidate) => Math.abs(Math.fround(scaled - mean));
+  const typicalFirst = list.toSorted((a, b) => deviation(a) - deviation(b));
+  return withTotal(typicalFirst.slice(0, countForMass(typicalFirst, share * total)).sort(byLogit));
 }
 
 /** The fewest most likely that hold the share. */
-export function keepTopP(candidates: Candidates, share: number): Candidates {
-  if (share === 1) return candidates;
-  return keepFirst(candidates, countForMass(candidates.list, share * candidates.total));
+export function keepTopP({ list, total }: Candidates, share: number): Candidates {
+  return share === 1 ? { list, total } : withTotal(list.slice(0, countForMass(list, share * total)));
 }
 
-export function keepMinP(candidates: Candidates, share: number): Candidates {
-  const least = share * (candidates.list[0] as Candidate).weight;
-  const count = candidates.list.findIndex(({ weight }) => weight < least);
-  return count === -1 ? candidates : keepFirst(candidates, count);
+/** Those with at least this share of the first one's probability. */
+export function keepMinP({ list, total }: Candidates, share: number): Candidates {
+  if (share === 0) return { list, total };
+  const first = (list[0] as Candidate).scaled;
+  const width = naturalLogarithm(1 / Math.max(share, LEAST_SHARE)) * Math.LOG2E;
+  const least = Math.fround(first - width);
+  return withTotal(list.filter(({ scaled }) => scaled >= least));
 }
 
-/** Inverts the distribution function: the first candidate at which the running sum passes uniform x total. */
+/** Inverts the distribution function: `uniform` points at one unit of the total, whose owner is drawn. */
 export function drawToken({ list, total }: Candidates, uniform: number): number {
-  const target = uniform * total;
-  let sum = 0;
-  for (const { token, weight } of list) {
-    sum += weight;
-    if (sum > target) return token;
-  }
-  // Rounding left the running sum a hair below the total.
-  return (list.findLast(({ weight }) => weight > 0) ?? (list[0] as Candidate)).token;
+  const place = Math.min(Math.floor(uniform * total) + 1, total);
+  return (list[countForMass(list, place) - 1] as Candidate).token;
 }
 
 function byLogit(a: Candidate, b: Candidate): number {
   return b.logit - a.logit || a.token - b.token;
 }
 
+/** How many of the first have the mass, which is at most that of all. */
 function countForMass(list: readonly Candidate[], mass: number): number {
   let sum = 0;
   const last = list.findIndex(({ weight }) => {
     sum += weight;
     return sum >= mass;
   });
-  return last === -1 ? list.length : last + 1;
+  return last + 1;
 }
 
-function keepFirst(candidates: Candidates, count: number): Candidates {
-  if (count >= candidates.list.length) return candidates;
-  return weighSurvivors(candidates.list.slice(0, count));
-}
-
-function weighSurvivors(list: readonly Candidate[]): Candidates {
-  let total = 0;
-  let moment = 0;
-  for (const { weight, scaled } of list) {
-    total += weight;
-    moment += weight * scaled;
-  }
-  return { list, total, moment };
+function withTotal(list: readonly Candidate[]): Candidates {
+  return { list, total: list.reduce((sum, { weight }) => sum + weight, 0) };
 }

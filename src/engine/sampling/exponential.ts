@@ -1,44 +1,47 @@
-// e^x, ln x and long sums from additions, multiplications and divisions of doubles alone. The native twin
-// (native/exponential.h, native/sampler-passes.cc) does the same operations in the same order, so both give
-// the same bits on every machine; Math.exp and libm promise nothing of the kind.
+// The weights of tokens, and ln x, from additions, multiplications and divisions alone. The native twin
+// (native/exponential.h) does the same operations in the same order, so both give the same bits on every
+// machine; Math.exp and libm promise nothing of the kind. Weights are whole numbers, so that sums of them are
+// exact in whatever order they run, and made of float32, which vector code has twice as many of.
+
+// Adding and subtracting these rounds a float32, or a double, to the nearest whole number.
+const FLOAT_ROUNDER = 1.5 * 2 ** 23;
+const DOUBLE_ROUNDER = 1.5 * 2 ** 52;
+
+// 2^x on |x| <= 1/2 to 2e-7: a minimax polynomial in float32, but for the last term, which must be 1.
+const COEFFICIENTS: readonly number[] = [
+  0.001326472731307149, 0.009671512991189957, 0.05550733581185341, 0.24022242426872253, 0.6931470036506653, 1,
+];
 
 // ln 2 in two parts: the upper has enough trailing zeros that its product with an exponent is exact.
 const LN2_UPPER = 0.6931471803691238;
 const LN2_LOWER = 1.9082149292705877e-10;
-// Adding and subtracting 1.5 x 2^52 rounds a double to the nearest whole number.
-const ROUNDER = 6755399441055744;
 
-/** Below this power of two e^x counts as 0: every result is 0 or a normal number. */
-const LOWEST_POWER = -1010;
+/**
+ * The most likely token of a row weighs 2^unitBits. The weights of a whole vocabulary then sum up to at most
+ * 2^53, which a double holds exactly; 128 K tokens have units of 2^-36.
+ */
+export function unitBitsFor(vocabSize: number): number {
+  return Math.min(40, 21 + Math.clz32(vocabSize - 1));
+}
 
-// Taylor's coefficients 1/12! … 1/0!: on |x| <= ln 2 / 2 the rest is below 2e-16.
-const COEFFICIENTS: readonly number[] = [
-  1 / 479001600,
-  1 / 39916800,
-  1 / 3628800,
-  1 / 362880,
-  1 / 40320,
-  1 / 5040,
-  1 / 720,
-  1 / 120,
-  1 / 24,
-  1 / 6,
-  1 / 2,
-  1,
-  1,
-];
+/** (logit - highest) x log2(e) / temperature, in float32. */
+export function scaleLogit(logit: number, highest: number, temperature: number): number {
+  return Math.fround(Math.fround(logit - highest) * Math.fround(Math.LOG2E / temperature));
+}
 
-/** HALVES[n] is 2^-n. */
-const HALVES = Float64Array.from({ length: 1 - LOWEST_POWER }, (_, n) => 2 ** -n);
-
-/** e^x for x <= 0, to about one unit in the last place. */
-export function exponential(x: number): number {
-  const n = x * Math.LOG2E + ROUNDER - ROUNDER;
-  if (n < LOWEST_POWER) return 0;
-  const rest = x - n * LN2_UPPER - n * LN2_LOWER;
+/** 2^scaled in units, for scaled <= 0: a whole number. Also a float32, for it has no more digits than one. */
+export function weightOf(scaled: number, unitBits: number): number {
+  if (scaled < -unitBits - 1) return 0;
+  const exponent = Math.fround(scaled + FLOAT_ROUNDER) - FLOAT_ROUNDER;
+  const rest = scaled - exponent;
   let power = 0;
-  for (const coefficient of COEFFICIENTS) power = power * rest + coefficient;
-  return power * (HALVES[-n] as number);
+  for (const coefficient of COEFFICIENTS) power = Math.fround(Math.fround(power * rest) + coefficient);
+  return roundToWhole(power * 2 ** (exponent + unitBits));
+}
+
+/** To the nearest whole number, of two the even one. */
+export function roundToWhole(value: number): number {
+  return value + DOUBLE_ROUNDER - DOUBLE_ROUNDER;
 }
 
 /** ln x for x >= 1, to about one unit in the last place. */
@@ -55,26 +58,4 @@ export function naturalLogarithm(x: number): number {
   let series = 0;
   for (let odd = 23; odd >= 3; odd -= 2) series = (series + 1 / odd) * square;
   return exponent * LN2_UPPER + (2 * s + (2 * s * series + exponent * LN2_LOWER));
-}
-
-const LANES = 64;
-
-/** A sum in one defined order that vector code can follow: value i joins lane i mod 64; lanes fold in halves. */
-export class LaneSum {
-  readonly #lanes = new Float64Array(LANES);
-
-  add(index: number, value: number): void {
-    const lane = index % LANES;
-    this.#lanes[lane] = (this.#lanes[lane] as number) + value;
-  }
-
-  total(): number {
-    const lanes = this.#lanes.slice();
-    for (let half = LANES / 2; half >= 1; half /= 2) {
-      for (let lane = 0; lane < half; lane++) {
-        lanes[lane] = (lanes[lane] as number) + (lanes[lane + half] as number);
-      }
-    }
-    return lanes[0] as number;
-  }
 }

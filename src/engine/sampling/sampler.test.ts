@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { adjustedLogits } from './adjusted-logits.ts';
 import { type SamplingRequest, validateSampling } from './parameters.ts';
-import { seedFrom } from './random.ts';
+import { seedFrom, uniformAt } from './random.ts';
 import type { SampleResult, SampleRow } from './sample-row.ts';
 import { sampleRows, survivors } from './sampler.ts';
 import { TokenCounts } from './token-counts.ts';
@@ -103,6 +103,36 @@ describe('the distribution drawn from', () => {
     }
   });
 
+  it('is that of exact arithmetic, however large the vocabulary and the temperature', () => {
+    for (const temperature of [0.3, 1, 50]) {
+      const logits = Float32Array.from(
+        { length: 30_000 },
+        (_, token) => -4 * Math.log(1 - uniformAt(seedFrom(3n), token, 0)),
+      );
+      const highest = Math.max(...logits);
+      const { parameters } = rowOf({ temperature }, logits.length);
+      const { list, total } = survivors(logits, highest, parameters);
+      const exact = logits.reduce((sum, logit) => sum + Math.exp((logit - highest) / temperature), 0);
+      for (const { weight, logit } of list) {
+        const probability = Math.exp((logit - highest) / temperature) / exact;
+        expect(Math.abs(weight / total - probability)).toBeLessThan(1e-6 * probability + 1e-11);
+      }
+    }
+  });
+
+  it('keeps what has a share of the first weight, the edge included', () => {
+    const kept = (minP: number) => {
+      const { parameters } = rowOf({ minP }, 4);
+      return survivors(Float32Array.of(0, -1, -2, -60), 0, parameters).list.map(({ token }) => token);
+    };
+    expect(kept(1)).toEqual([0]);
+    expect(kept(0.3)).toEqual([0, 1]);
+    expect(kept(0.1)).toEqual([0, 1, 2]);
+    // A token that weighs nothing is never kept, however small the share.
+    expect(kept(1e-300)).toEqual([0, 1, 2]);
+    expect(kept(5e-324)).toEqual([0, 1, 2]);
+  });
+
   it('keeps exactly k of equal tokens, the lowest ids', () => {
     const { parameters } = rowOf({ topK: 2 }, 4);
     const { list } = survivors(Float32Array.of(1, 1, 1, 1), 1, parameters);
@@ -177,6 +207,24 @@ describe('log-probabilities', () => {
     expect(result.logprobs?.logprob).toBeCloseTo(1 - total, 6);
     expect(result.logprobs?.top.map(({ token }) => token)).toEqual([1, 2, 0]);
     expect(result.logprobs?.top[0]?.logprob).toBeCloseTo(3 - total, 6);
+  });
+
+  it('are accurate to a millionth over a large vocabulary, peaked or flat', () => {
+    for (const spread of [3, 0.3]) {
+      const seed = seedFrom(5n);
+      const logits = Array.from({ length: 50_000 }, (_, token) =>
+        Math.fround(-spread * Math.log(1 - uniformAt(seed, token, 0))),
+      );
+      const highest = Math.max(...logits);
+      const total = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - highest), 0));
+      const result = sampleOne(logits, { temperature: 1, logprobs: 20 });
+      if (!result.ok || result.logprobs === undefined) throw new Error('nothing drawn');
+      const { logprob, top } = result.logprobs;
+      for (const entry of [{ token: result.token, logprob }, ...top]) {
+        const exact = (logits[entry.token] as number) - highest - total;
+        expect(Math.abs(entry.logprob - exact)).toBeLessThan(1e-6);
+      }
+    }
   });
 
   it('come only if asked for, without alternatives for 0', () => {
