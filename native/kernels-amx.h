@@ -86,9 +86,8 @@ struct TileRoom {
       chunkScales.scale<encoding>(i).store(scalesTo + i * panelColumns);
       if (matrix.hasMinimum) chunkScales.minimum(i).store(minimumsTo + i * panelColumns);
     }
-    for (int i = 0; i < groups; i++) {
-      prefetchGroup<encoding>(from + i * codeBytes);
-      if constexpr (!isBytes(encoding)) unpackCodes(from + i * codeBytes, codes + (chunk % 2 * chunkGroups + i) * 512);
+    if constexpr (!isBytes(encoding)) {
+      for (int i = 0; i < groups; i++) unpackCodes(from + i * codeBytes, codes + (chunk % 2 * chunkGroups + i) * 512);
     }
   }
 
@@ -114,6 +113,9 @@ struct TileCursor {
   const int8_t* inputs;
   const GroupSide* side;
   Room& room;
+  // What is asked for next, and how far on from group to group.
+  const uint8_t* ahead;
+  size_t groupBytes;
   const uint8_t* codes;
   Vec total[rows];
 
@@ -121,6 +123,10 @@ struct TileCursor {
   template <int turn>
   CHAIRLIFT_INLINE void start(int number) {
     if (number % (chunkGroups * parts) == 0) startChunk(number / (chunkGroups * parts));
+    if (number % parts == 0) {
+      prefetchGroup<encoding>(ahead);
+      ahead += groupBytes;
+    }
     loadTile<inputTile>(inputs, groupInputs);
     loadTile<weightTile>(codes, 64);
     makeProduct<turn, isSigned(encoding)>();
@@ -176,9 +182,12 @@ struct Product {
 template <Encoding encoding, int scaleInputs, int rows>
 void multiplyTileRows(const Product& p, int tile, int panel, int real) {
   const size_t at = size_t(tile) * p.x.tileGroups;
+  const uint8_t* weights = p.matrix.panels + size_t(panel) * p.matrix.panelBytes;
   TileRoom<encoding, scaleInputs> room;
+  // Chunks are unpacked one ahead, so that much more is asked for in advance.
   TileCursor<encoding, scaleInputs, rows> cursor{
-      p.matrix, p.matrix.panels + size_t(panel) * p.matrix.panelBytes, p.x.codes + at * groupCodes, p.x.sides + at, room, nullptr, {}};
+      p.matrix, weights, p.x.codes + at * groupCodes, p.x.sides + at, room, weights + p.matrix.chunkBytes(chunkGroups),
+      p.matrix.panelBytes / size_t(p.matrix.groups()), nullptr, {}};
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r] = Vec::zero(); });
   alignas(64) TileProducts products;
   const int count = p.matrix.inputs / scaleInputs;
