@@ -34,9 +34,10 @@ constexpr bool isBytes(Encoding encoding) {
 
 /** Asks for as much as one group of a panel takes, its share of the scales included. */
 template <Encoding encoding>
-inline void prefetchGroup(const uint8_t* codes) {
-  constexpr int bytes = isBytes(encoding) ? 576 : 320;
-  for (int line = 0; line < bytes; line += 64) __builtin_prefetch(codes + prefetchBytes + line);
+CHAIRLIFT_INLINE void prefetchGroup(const uint8_t* codes) {
+  // Always inlined: GCC takes a call of a function that does nothing but prefetch for one without effect.
+  constexpr int lines = isBytes(encoding) ? 9 : 5;
+  repeat<lines>([&](int line) CHAIRLIFT_LAMBDA { __builtin_prefetch(codes + prefetchBytes + line * 64); });
 }
 
 template <Encoding encoding>

@@ -53,7 +53,11 @@ export function nativeSources(folder, arch) {
     .sort()
     .map((name) => ({
       name,
-      flags: [...commonFlags, ...(name.startsWith('isa-') ? kernelFlags : []), ...(isaFlags[arch]?.[name] ?? [])],
+      flags: [
+        ...commonFlags,
+        ...(name.startsWith('isa-') ? kernelFlags : []),
+        ...(isaFlags[arch]?.[name] ?? []),
+      ],
     }));
 }
 

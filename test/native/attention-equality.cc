@@ -1,0 +1,89 @@
+// Attention over paged K/V and the storing of K/V, for both storage types.
+
+#include <algorithm>
+
+#include "equality.h"
+
+namespace chairlift {
+
+namespace {
+
+const char* nameOf(KvType type) { return type == KvType::F16 ? "f16" : "q8"; }
+
+/** A block of one head as numbers: codes byte by byte, scales as what they are. */
+std::vector<float> numbersOf(KvType type, int headSize, const std::vector<uint8_t>& block) {
+  std::vector<float> numbers;
+  size_t at = 0;
+  for (const size_t part : {keyBytes(type, headSize), valueBytes(type, headSize)}) {
+    const size_t scaleBytes = type == KvType::F16 ? 0 : blockTokens * sizeof(float);
+    for (size_t i = 0; i < part - scaleBytes; i++) numbers.push_back(float(block[at + i]));
+    std::vector<float> scales(scaleBytes / sizeof(float));
+    if (!scales.empty()) memcpy(scales.data(), &block[at + part - scaleBytes], scaleBytes);
+    numbers.insert(numbers.end(), scales.begin(), scales.end());
+    at += part;
+  }
+  return numbers;
+}
+
+void holdStore(Equality& equality, Random& random, KvType type, int headSize) {
+  const std::vector<float> key = random.values(size_t(headSize), true);
+  const std::vector<float> value = random.values(size_t(headSize), random.below(2) == 0);
+  const int token = random.below(blockTokens);
+  equality.hold(std::string("storeKv as ") + nameOf(type), [&](const KernelTable& kernels) {
+    std::vector<uint8_t> block(headBlockBytes(type, headSize));
+    kernels.storeKv(type, key.data(), value.data(), headSize, token, block.data());
+    return numbersOf(type, headSize, block);
+  });
+}
+
+void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
+  const int rows = 1 + random.below(9), heads = 1 + random.below(5), position = random.below(100);
+  const int tokens = position + rows, tableBlocks = (tokens + blockTokens - 1) / blockTokens;
+  const size_t blockBytes = headBlockBytes(type, headSize);
+  std::vector<int32_t> table;
+  for (int block = 0; block < tableBlocks; block++) table.insert(table.begin() + random.below(block + 1), block);
+
+  // Where no token was stored lies NaN, which nobody may see.
+  std::vector<uint8_t> memory(blockBytes * size_t(tableBlocks), 0xff);
+  for (int token = 0; token < tokens; token++) {
+    const std::vector<float> key = random.values(size_t(headSize)), value = random.values(size_t(headSize));
+    uint8_t* block = &memory[size_t(table[size_t(token / blockTokens)]) * blockBytes];
+    scalarKernels.storeKv(type, key.data(), value.data(), headSize, token % blockTokens, block);
+  }
+  const size_t stride = size_t(heads * headSize) + 3;
+  const std::vector<float> queries = random.values(stride * size_t(rows), random.below(8) == 0);
+  AttentionTask task{};
+  task.queries = queries.data();
+  task.rows = rows;
+  task.queryHeads = heads;
+  task.queryStride = task.outputStride = stride;
+  task.position = position;
+  task.headSize = headSize;
+  task.window = random.oneOf({0, 0, 5, 33});
+  task.scale = random.oneOf({0.125f, 0.01f});
+  task.softcap = random.oneOf({0.0f, 20.0f});
+  task.blocks = table.data();
+  task.base = memory.data();
+  task.blockBytes = blockBytes;
+  equality.hold(std::string("attend over ") + nameOf(type), [&](const KernelTable& kernels) {
+    std::vector<float> out(stride * size_t(rows)), scratch(attentionScratchFloats(headSize));
+    AttentionTask own = task;
+    own.outputs = out.data();
+    own.scratch = scratch.data();
+    kernels.attend(type, own);
+    return out;
+  });
+}
+
+}  // namespace
+
+void holdAttention(Equality& equality, Random& random) {
+  for (const KvType type : {KvType::F16, KvType::Q8}) {
+    for (const int headSize : {8, 16, 24, 64, 80, 128}) {
+      for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize);
+      for (int i = 0; i < 25; i++) holdAttend(equality, random, type, headSize);
+    }
+  }
+}
+
+}  // namespace chairlift

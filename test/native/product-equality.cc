@@ -1,0 +1,244 @@
+// Matrix products over every encoding, and the making of their inputs.
+
+#include <algorithm>
+
+#include "equality.h"
+
+namespace chairlift {
+
+namespace {
+
+/** Memory as kernels get it. */
+struct alignas(64) Line {
+  uint8_t bytes[64];
+};
+using Lines = std::vector<Line>;
+
+Lines linesFor(size_t bytes) { return Lines((bytes + sizeof(Line) - 1) / sizeof(Line)); }
+
+bool isFloat(Encoding encoding) { return encoding <= Encoding::BF16; }
+
+/** All kinds of matrices, still without a size. */
+std::vector<PackedMatrix> allKinds() {
+  std::vector<PackedMatrix> kinds;
+  const auto add = [&](Encoding encoding, ScaleType scaleType, bool hasMinimum, int32_t scaleInputs) {
+    PackedMatrix kind{};
+    kind.encoding = encoding;
+    kind.scaleType = scaleType;
+    kind.hasMinimum = hasMinimum;
+    kind.scaleInputs = scaleInputs;
+    kinds.push_back(kind);
+  };
+  for (const Encoding encoding : {Encoding::F32, Encoding::F16, Encoding::BF16}) {
+    add(encoding, ScaleType::F16, false, 0);
+  }
+  for (const ScaleType scaleType : {ScaleType::F16, ScaleType::F32, ScaleType::Super}) {
+    for (const bool hasMinimum : {false, true}) {
+      for (const Encoding encoding : {Encoding::Byte, Encoding::Nibble, Encoding::UnsignedNibble}) {
+        add(encoding, scaleType, hasMinimum, 16);
+        add(encoding, scaleType, hasMinimum, 32);
+      }
+      // No format has these with finer scales, and no kernel takes them.
+      add(Encoding::UnsignedByte, scaleType, hasMinimum, 32);
+      add(Encoding::Codebook, scaleType, hasMinimum, 32);
+    }
+  }
+  return kinds;
+}
+
+/** Writes random numbers of one kind from `from` up to `end`. */
+template <class Make>
+void fill(uint8_t* from, const uint8_t* end, Make make) {
+  for (; from < end; from += sizeof(decltype(make()))) {
+    const auto value = make();
+    memcpy(from, &value, sizeof value);
+  }
+}
+
+void fillFloats(uint8_t* from, const uint8_t* end, Random& random) {
+  fill(from, end, [&] { return random.value(); });
+}
+/** Any finite ones, subnormals too. */
+void fillHalves(uint8_t* from, const uint8_t* end, Random& random) {
+  fill(from, end, [&] {
+    const uint32_t bits = random.bits();
+    return uint16_t((bits & 0xffff) % 0x7c00 | (bits >> 31) << 15);
+  });
+}
+void fillBrains(uint8_t* from, const uint8_t* end, Random& random) {
+  fill(from, end, [&] {
+    const float value = random.value();
+    uint16_t halves[2];
+    memcpy(halves, &value, sizeof halves);
+    return halves[1];
+  });
+}
+/** All bytes, or nothing but 0, 127, 128 and 255, so that a sum that saturates shows. */
+void fillBytes(uint8_t* from, const uint8_t* end, Random& random) {
+  const bool extreme = random.below(2) == 0;
+  fill(from, end, [&] { return uint8_t(extreme ? random.oneOf({0, 127, 128, 255}) : random.below(256)); });
+}
+
+/** A matrix of random weights and the memory of its panels. */
+struct RandomMatrix {
+  RandomMatrix(PackedMatrix kind, int outputs, int inputs, Random& random) : packed(kind) {
+    packed.outputs = outputs;
+    packed.inputs = inputs;
+    packed.panelBytes = panelBytes();
+    lines = linesFor(packed.panelBytes * size_t(panels()));
+    packed.panels = lines.data()->bytes;
+    for (int panel = 0; panel < panels(); panel++) {
+      uint8_t* at = lines.data()->bytes + size_t(panel) * packed.panelBytes;
+      uint8_t* end = at + packed.panelBytes;
+      if (kind.encoding == Encoding::F32) fillFloats(at, end, random);
+      else if (kind.encoding == Encoding::F16) fillHalves(at, end, random);
+      else if (kind.encoding == Encoding::BF16) fillBrains(at, end, random);
+      else fillChunks(at, random);
+    }
+  }
+  RandomMatrix(const RandomMatrix&) = delete;
+
+  int panels() const { return (packed.outputs + panelColumns - 1) / panelColumns; }
+
+  PackedMatrix packed;
+  Lines lines;
+
+ private:
+  size_t panelBytes() const {
+    if (isFloat(packed.encoding)) {
+      return linesFor(size_t(packed.inputs) * panelColumns * (packed.encoding == Encoding::F32 ? 4 : 2)).size() * 64;
+    }
+    size_t bytes = 0;
+    for (int chunk = 0; chunk < packed.chunks(); chunk++) bytes += packed.chunkBytes(packed.groupsIn(chunk));
+    return bytes;
+  }
+  void fillChunks(uint8_t* chunk, Random& random) {
+    for (int c = 0; c < packed.chunks(); c++) {
+      const int groups = packed.groupsIn(c);
+      uint8_t *scales = chunk + packed.scalesAt(groups), *supers = chunk + packed.supersAt(groups);
+      for (uint8_t* at = chunk; at < scales; at += packed.codeBytes()) fillBytes(at, at + packed.codeBytes(), random);
+      if (packed.scaleType == ScaleType::F32) fillFloats(scales, supers, random);
+      else if (packed.scaleType == ScaleType::F16) fillHalves(scales, supers, random);
+      else fillBytes(scales, supers, random);
+      chunk += packed.chunkBytes(groups);
+      fillHalves(supers, chunk, random);
+    }
+  }
+};
+
+/** Rows of activations with their int8 form. */
+struct Input {
+  Input(const KernelTable& kernels, const std::vector<float>& from, int rows, int inputs) : values(from) {
+    const size_t groups = size_t(inputs / groupInputs), tiles = size_t(rows + tileRows - 1) / tileRows;
+    codes = linesFor(tiles * groups * groupCodes);
+    sides.resize(tiles * groups);
+    view = {rows, values.data(), size_t(inputs), reinterpret_cast<int8_t*>(codes.data()), sides.data(), groups};
+    if (inputs % groupInputs != 0) return;
+    for (size_t tile = 0; tile < tiles; tile++) {
+      InputTask task{};
+      task.rows = std::min(tileRows, rows - int(tile) * tileRows);
+      task.endGroup = int(groups);
+      task.x = &values[tile * tileRows * size_t(inputs)];
+      task.stride = size_t(inputs);
+      task.codes = reinterpret_cast<int8_t*>(codes.data()) + tile * groups * groupCodes;
+      task.sides = &sides[tile * groups];
+      kernels.makeInput(task);
+    }
+  }
+  Input(const Input&) = delete;
+
+  std::vector<float> values;
+  Lines codes;
+  std::vector<GroupSide> sides;
+  Activations view;
+};
+
+void holdProduct(Equality& equality, Random& random, const PackedMatrix& kind, int rows) {
+  const int outputs = random.oneOf({1, 16, 35});
+  const int inputs = isFloat(kind.encoding) ? 1 + random.below(70) : groupInputs * random.oneOf({1, 2, 3, 10});
+  const RandomMatrix matrix(kind, outputs, inputs, random);
+  const std::vector<float> x = random.values(size_t(rows * inputs), random.below(8) == 0);
+  const std::vector<float> bias = random.values(size_t(matrix.panels()) * panelColumns);
+  const bool biased = random.below(2) == 0;
+  const int split = random.below(matrix.panels() + 1);
+  const std::string what = "multiply " + std::to_string(rows) + " rows, encoding " +
+                           std::to_string(int(kind.encoding)) + ", scales " + std::to_string(int(kind.scaleType)) +
+                           " for " + std::to_string(kind.scaleInputs);
+  equality.hold(what, [&](const KernelTable& kernels) {
+    const Input input(kernels, x, rows, inputs);
+    // Room between rows shows what a kernel writes beside its own columns.
+    const size_t stride = size_t(outputs) + 3;
+    std::vector<float> out(stride * size_t(rows), 0.5f);
+    const auto multiply = [&](int first, int end) {
+      kernels.multiply(matrix.packed, input.view, first, end, biased ? bias.data() : nullptr, out.data(), stride);
+    };
+    multiply(split, matrix.panels());
+    multiply(0, split);
+    return out;
+  });
+}
+
+/** Groups from task.firstGroup on: values, codes and what goes with them. */
+std::vector<float> madeInput(const KernelTable& kernels, InputTask task) {
+  std::vector<float> out(size_t(task.rows) * task.valueStride, 0.5f);
+  std::vector<int8_t> codes(size_t(task.endGroup) * groupCodes);
+  std::vector<GroupSide> sides(size_t(task.endGroup), GroupSide{});
+  task.values = out.data();
+  task.codes = codes.data();
+  task.sides = sides.data();
+  kernels.makeInput(task);
+  for (int group = 0; group < task.endGroup; group++) {
+    const GroupSide& side = sides[size_t(group)];
+    for (int row = 0; row < task.rows; row++) {
+      out.push_back(side.scale[row]);
+      for (const auto& sums : side.sum) out.push_back(sums[row]);
+      // A group with a value that is not finite has NaN for its scale, and its codes mean nothing.
+      if (std::isnan(side.scale[row])) continue;
+      for (const auto& offsets : side.offset) out.push_back(float(offsets[row]));
+      const int8_t* own = &codes[size_t(group) * groupCodes + size_t(row) * groupInputs];
+      out.insert(out.end(), own, own + groupInputs);
+    }
+  }
+  return out;
+}
+
+void holdMakeInput(Equality& equality, Random& random) {
+  InputTask task{};
+  task.rows = 1 + random.below(tileRows);
+  task.endGroup = 1 + random.below(9);
+  task.firstGroup = random.below(task.endGroup);
+  const int inputs = task.endGroup * groupInputs;
+  task.stride = size_t(inputs) + 5;
+  task.valueStride = size_t(inputs) + 2;
+  std::vector<float> x = random.values(size_t(task.rows) * task.stride, random.below(2) == 0);
+  const std::vector<float> up = random.values(x.size(), random.below(4) == 0), weight = random.values(size_t(inputs));
+  const std::vector<float> factors = random.values(size_t(task.rows));
+  task.x = x.data();
+  task.activation = random.oneOf({Activation::Silu, Activation::GeluTanh});
+  switch (random.below(4)) {
+    case 0: task.up = up.data(); break;
+    case 1:
+      task.weight = weight.data();
+      task.factors = factors.data();
+      break;
+    case 2:
+      // A scale of 1, and half of the values halfway between two codes.
+      for (size_t i = 0; i < x.size(); i++) {
+        x[i] = i % task.stride % groupInputs == 0 ? 127.0f : float(random.below(509) - 254) / 2;
+      }
+      break;
+    default: break;
+  }
+  equality.hold("makeInput", [&](const KernelTable& kernels) { return madeInput(kernels, task); });
+}
+
+}  // namespace
+
+void holdProducts(Equality& equality, Random& random) {
+  for (int i = 0; i < 300; i++) holdMakeInput(equality, random);
+  for (const PackedMatrix& kind : allKinds()) {
+    for (int rows = 1; rows <= 40; rows++) holdProduct(equality, random, kind, rows);
+  }
+}
+
+}  // namespace chairlift
