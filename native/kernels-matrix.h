@@ -26,7 +26,7 @@ constexpr int codesPerGroup = groupInputs / 4;
 
 // How far ahead of their use weights are asked for. Panels are read from front to back and lie one behind the other,
 // so this also warms the next one's start.
-constexpr int prefetchBytes = 4096;
+constexpr int prefetchBytes = 8192;
 
 constexpr bool isBytes(Encoding encoding) {
   return encoding == Encoding::Byte || encoding == Encoding::UnsignedByte;
