@@ -63,43 +63,64 @@ CHAIRLIFT_INLINE void makeProduct() {
 
 /** Chunks unpacked for products: nibbles as bytes, scales and minimums as floats. Stays in the first-level cache. */
 template <Encoding encoding, int scaleInputs>
-struct TileRoom {
+class TileRoom {
+ public:
   static constexpr int parts = groupInputs / scaleInputs;
-  static constexpr int codeBytes = isBytes(encoding) ? 512 : 256;
-  // Codes of two chunks: the one in use and the one ahead. Sums follow products, so their scales need a third, and
-  // a fourth makes it a power of two.
-  static constexpr int codeGroups = 2 * chunkGroups;
-  static constexpr int scaleGroups = 4 * chunkGroups * parts;
+  // Floats of the scales, and bytes of the codes, of a chunk.
+  static constexpr int chunkScales = chunkGroups * parts * panelColumns;
+  static constexpr int chunkCodes = isBytes(encoding) ? 0 : chunkGroups * 512;
 
-  alignas(64) float scales[scaleGroups * panelColumns];
-  alignas(64) float minimums[scaleGroups * panelColumns];
-  alignas(64) uint8_t codes[isBytes(encoding) ? 64 : codeGroups * 512];
+  TileRoom(const PackedMatrix& matrix, const uint8_t* panel) : matrix_(matrix), panel_(panel) { unpack(0); }
 
-  void unpack(const PackedMatrix& matrix, const uint8_t* panel, int chunk) {
-    if (chunk >= matrix.chunks()) return;
-    const uint8_t* from = panel + size_t(chunk) * matrix.chunkBytes(chunkGroups);
-    const int groups = matrix.groupsIn(chunk);
-    const ChunkScales chunkScales(matrix, from, groups);
-    float* scalesTo = scales + chunk % 4 * chunkGroups * parts * panelColumns;
-    float* minimumsTo = minimums + (scalesTo - scales);
+  const float* scales(int chunk) const { return scales_[chunk % scaleChunks]; }
+  const float* minimums(int chunk) const { return minimums_[chunk % scaleChunks]; }
+  const uint8_t* codes(int chunk) const {
+    return isBytes(encoding) ? panel_ + size_t(chunk) * matrix_.chunkBytes(chunkGroups) : codes_[chunk % codeChunks];
+  }
+
+  void unpack(int chunk) {
+    if (chunk >= matrix_.chunks()) return;
+    const uint8_t* from = panel_ + size_t(chunk) * matrix_.chunkBytes(chunkGroups);
+    const int groups = matrix_.groupsIn(chunk);
+    const ChunkScales packed(matrix_, from, groups);
     for (int i = 0; i < groups * parts; i++) {
-      chunkScales.scale<encoding>(i).store(scalesTo + i * panelColumns);
-      if (matrix.hasMinimum) chunkScales.minimum(i).store(minimumsTo + i * panelColumns);
+      packed.scale<encoding>(i).store(scales_[chunk % scaleChunks] + i * panelColumns);
+      if (matrix_.hasMinimum) packed.minimum(i).store(minimums_[chunk % scaleChunks] + i * panelColumns);
     }
     if constexpr (!isBytes(encoding)) {
-      for (int i = 0; i < groups; i++) unpackCodes(from + i * codeBytes, codes + (chunk % 2 * chunkGroups + i) * 512);
+      for (int i = 0; i < groups; i++) unpackCodes(from + i * 256, codes_[chunk % codeChunks] + i * 512);
     }
   }
 
  private:
-  static void unpackCodes(const uint8_t* from, uint8_t* to) {
-    Codes values[codesPerGroup];
-    loadGroup<encoding>(from, values);
-    const __m512i toSigned = _mm512_set1_epi8(isSigned(encoding) ? char(0x80) : 0);
-    repeat<codesPerGroup>([&](int q) CHAIRLIFT_LAMBDA {
-      _mm512_store_si512(to + q * 64, _mm512_xor_si512(values[q].bytes, toSigned));
-    });
+  // Codes of two chunks: the one in use and the one ahead. Sums follow products, so their scales need a third, and a
+  // fourth makes it a power of two.
+  static constexpr unsigned codeChunks = 2, scaleChunks = 4;
+
+  CHAIRLIFT_INLINE static void unpackCodes(const uint8_t* from, uint8_t* to) {
+    if constexpr (encoding == Encoding::Nibble) {
+      // (x & 0xf0) ^ 0x80, one instruction for both.
+      const __m512i mask = _mm512_set1_epi8(char(0xf0)), flip = _mm512_set1_epi8(char(0x80));
+      repeat<4>([&](int q) CHAIRLIFT_LAMBDA {
+        const __m512i packed = _mm512_loadu_si512(from + q * 64);
+        _mm512_store_si512(to + q * 64, _mm512_ternarylogic_epi32(_mm512_slli_epi16(packed, 4), mask, flip, 0x6a));
+        _mm512_store_si512(to + (q + 4) * 64, _mm512_ternarylogic_epi32(packed, mask, flip, 0x6a));
+      });
+    } else {
+      Codes values[codesPerGroup];
+      loadGroup<encoding>(from, values);
+      const __m512i toSigned = _mm512_set1_epi8(isSigned(encoding) ? char(0x80) : 0);
+      repeat<codesPerGroup>([&](int q) CHAIRLIFT_LAMBDA {
+        _mm512_store_si512(to + q * 64, _mm512_xor_si512(values[q].bytes, toSigned));
+      });
+    }
   }
+
+  const PackedMatrix& matrix_;
+  const uint8_t* panel_;
+  alignas(64) float scales_[scaleChunks][chunkScales];
+  alignas(64) float minimums_[scaleChunks][chunkScales];
+  alignas(64) uint8_t codes_[codeChunks][isBytes(encoding) ? 64 : chunkCodes];
 };
 
 /** One panel times `rows` rows of one tile, one scale group after another. */
@@ -107,22 +128,27 @@ template <Encoding encoding, int scaleInputs, int rows>
 struct TileCursor {
   using Room = TileRoom<encoding, scaleInputs>;
   static constexpr int parts = Room::parts;
+  static constexpr int chunkNumbers = chunkGroups * parts;
 
-  const PackedMatrix& matrix;
-  const uint8_t* panel;
+  Room& room;
   const int8_t* inputs;
   const GroupSide* side;
-  Room& room;
+  bool hasMinimum;
   // What is asked for next, and how far on from group to group.
   const uint8_t* ahead;
   size_t groupBytes;
   const uint8_t* codes;
+  const float* scales;
+  const float* minimums;
   Vec total[rows];
 
   /** Makes product `number` in tile `turn`. */
   template <int turn>
   CHAIRLIFT_INLINE void start(int number) {
-    if (number % (chunkGroups * parts) == 0) startChunk(number / (chunkGroups * parts));
+    if (number % chunkNumbers == 0) {
+      room.unpack(number / chunkNumbers + 1);
+      codes = room.codes(number / chunkNumbers);
+    }
     if (number % parts == 0) {
       prefetchGroup<encoding>(ahead);
       ahead += groupBytes;
@@ -134,26 +160,24 @@ struct TileCursor {
     inputs += parts == 1 ? groupCodes : number % 2 == 0 ? scaleInputs : groupCodes - scaleInputs;
   }
 
-  CHAIRLIFT_INLINE void startChunk(int chunk) {
-    if (chunk == 0) room.unpack(matrix, panel, 0);
-    room.unpack(matrix, panel, chunk + 1);
-    codes = isBytes(encoding) ? panel + size_t(chunk) * matrix.chunkBytes(chunkGroups)
-                              : room.codes + chunk % 2 * chunkGroups * 512;
-  }
-
   /** Adds product `number` to the sums. */
   CHAIRLIFT_INLINE void add(int number, const int32_t* product) {
-    const int at = number % Room::scaleGroups * panelColumns;
-    const Vec scale = Vec::load(room.scales + at);
+    if (number % chunkNumbers == 0) {
+      scales = room.scales(number / chunkNumbers);
+      minimums = room.minimums(number / chunkNumbers);
+    }
+    const Vec scale = Vec::load(scales);
     repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
       const Vec dot = {_mm512_cvtepi32_ps(_mm512_load_si512(product + r * panelColumns))};
       total[r] = fma(dot, scale * Vec::set(side->scale[r]), total[r]);
     });
-    if (matrix.hasMinimum) {
-      const Vec minimum = Vec::load(room.minimums + at);
+    if (hasMinimum) {
+      const Vec minimum = Vec::load(minimums);
       const float* sums = side->sum[parts == 1 ? 0 : 1 + number % 2];
       repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(minimum, Vec::set(sums[r]), total[r]); });
     }
+    scales += panelColumns;
+    minimums += panelColumns;
     if (parts == 1 || number % 2 == 1) side++;
   }
 };
@@ -183,11 +207,18 @@ template <Encoding encoding, int scaleInputs, int rows>
 void multiplyTileRows(const Product& p, int tile, int panel, int real) {
   const size_t at = size_t(tile) * p.x.tileGroups;
   const uint8_t* weights = p.matrix.panels + size_t(panel) * p.matrix.panelBytes;
-  TileRoom<encoding, scaleInputs> room;
+  TileRoom<encoding, scaleInputs> room(p.matrix, weights);
   // Chunks are unpacked one ahead, so that much more is asked for in advance.
-  TileCursor<encoding, scaleInputs, rows> cursor{
-      p.matrix, weights, p.x.codes + at * groupCodes, p.x.sides + at, room, weights + p.matrix.chunkBytes(chunkGroups),
-      p.matrix.panelBytes / size_t(p.matrix.groups()), nullptr, {}};
+  TileCursor<encoding, scaleInputs, rows> cursor{room,
+                                                 p.x.codes + at * groupCodes,
+                                                 p.x.sides + at,
+                                                 p.matrix.hasMinimum,
+                                                 weights + p.matrix.chunkBytes(chunkGroups),
+                                                 p.matrix.panelBytes / size_t(p.matrix.groups()),
+                                                 nullptr,
+                                                 nullptr,
+                                                 nullptr,
+                                                 {}};
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r] = Vec::zero(); });
   alignas(64) TileProducts products;
   const int count = p.matrix.inputs / scaleInputs;
@@ -220,7 +251,9 @@ void multiplyOnTiles(const PackedMatrix& matrix, const Activations& x, int first
   for (int first = 0; first < tiles; first += block) {
     const int end = first + block < tiles ? first + block : tiles;
     for (int panel = firstPanel; panel < endPanel; panel++) {
-      for (int tile = first; tile < end; tile++) multiplyTileRows<encoding, scaleInputs, tileRows>(p, tile, panel, tileRows);
+      for (int tile = first; tile < end; tile++) {
+        multiplyTileRows<encoding, scaleInputs, tileRows>(p, tile, panel, tileRows);
+      }
     }
   }
   if (rest >= fewestTileRows) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels.h"
+#include "repeat.h"
 
 namespace {
 
@@ -53,20 +54,23 @@ struct QueryState {
 
 /** Scores of `count` queries against the 32 tokens of a block, each K row read once for all of them. */
 template <class Kv, int count>
-inline void scoreBlock(const KvBlock<Kv>& block, QueryState* const* queries, int headSize, float scale,
-                       float softcapAt) {
+inline void scoreBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int headSize,
+                       float scale, float softcapAt) {
   Vec low[count], high[count];
-  for (int q = 0; q < count; q++) low[q] = high[q] = Vec::zero();
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA { low[q] = high[q] = Vec::zero(); });
+  const float* values[count];
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA { values[q] = queries[q]->query; });
   for (int d = 0; d < headSize; d++) {
+    __builtin_prefetch(next.keys + d * blockTokens);
     const Vec keyLow = Kv::load(block.keys + d * blockTokens);
     const Vec keyHigh = Kv::load(block.keys + d * blockTokens + 16);
-    for (int q = 0; q < count; q++) {
-      const Vec value = Vec::set(queries[q]->query[d]);
+    repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
+      const Vec value = Vec::set(values[q][d]);
       low[q] = fma(value, keyLow, low[q]);
       high[q] = fma(value, keyHigh, high[q]);
-    }
+    });
   }
-  for (int q = 0; q < count; q++) {
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
     Vec a = Kv::scaled(low[q], block.keyScales) * Vec::set(scale);
     Vec b = Kv::scaled(high[q], block.keyScales + 16) * Vec::set(scale);
     if (softcapAt > 0) {
@@ -75,7 +79,7 @@ inline void scoreBlock(const KvBlock<Kv>& block, QueryState* const* queries, int
     }
     a.store(queries[q]->weights);
     b.store(queries[q]->weights + 16);
-  }
+  });
 }
 
 /** Turns the block's scores into weights and moves the state to the new maximum. */
@@ -105,16 +109,21 @@ inline void softmaxBlock(QueryState& state, int begin, int end, int paddedSize) 
 
 /** Adds the weighted values of tokens begin … end - 1, each V row read once for all queries. */
 template <class Kv, int count>
-inline void weighBlock(const KvBlock<Kv>& block, QueryState* const* queries, int begin, int end,
-                       int paddedSize) {
+inline void weighBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int begin,
+                       int end, int paddedSize) {
+  const float* weights[count];
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA { weights[q] = queries[q]->weights; });
   for (int d = 0; d < paddedSize; d += 16) {
     Vec sums[count];
-    for (int q = 0; q < count; q++) sums[q] = Vec::load(queries[q]->accumulator + d);
+    repeat<count>([&](int q) CHAIRLIFT_LAMBDA { sums[q] = Vec::load(queries[q]->accumulator + d); });
     for (int t = begin; t < end; t++) {
-      const Vec value = Kv::load(block.values + size_t(t) * size_t(paddedSize) + d);
-      for (int q = 0; q < count; q++) sums[q] = fma(Vec::set(queries[q]->weights[t]), value, sums[q]);
+      const size_t at = size_t(t) * size_t(paddedSize) + size_t(d);
+      // Half of its reads begin a line, or a quarter where values are bytes.
+      if (d % 32 == 0) __builtin_prefetch(next.values + at);
+      const Vec value = Kv::load(block.values + at);
+      repeat<count>([&](int q) CHAIRLIFT_LAMBDA { sums[q] = fma(Vec::set(weights[q][t]), value, sums[q]); });
     }
-    for (int q = 0; q < count; q++) sums[q].store(queries[q]->accumulator + d);
+    repeat<count>([&](int q) CHAIRLIFT_LAMBDA { sums[q].store(queries[q]->accumulator + d); });
   }
 }
 
@@ -125,10 +134,10 @@ inline void scaleWeights(const KvBlock<Kv>& block, QueryState& state) {
 }
 
 template <class Kv, int count>
-inline void attendBlock(const KvBlock<Kv>& block, QueryState* const* queries, const AttentionTask& task,
-                        int blockStart) {
+inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries,
+                        const AttentionTask& task, int blockStart) {
   const int paddedSize = int(roundUp16(size_t(task.headSize)));
-  scoreBlock<Kv, count>(block, queries, task.headSize, task.scale, task.softcap);
+  scoreBlock<Kv, count>(block, next, queries, task.headSize, task.scale, task.softcap);
   int begin[count], end[count];
   bool alike = true;
   for (int q = 0; q < count; q++) {
@@ -139,9 +148,9 @@ inline void attendBlock(const KvBlock<Kv>& block, QueryState* const* queries, co
     softmaxBlock(state, begin[q], end[q], paddedSize);
     scaleWeights(block, state);
   }
-  if (alike) return weighBlock<Kv, count>(block, queries, begin[0], end[0], paddedSize);
+  if (alike) return weighBlock<Kv, count>(block, next, queries, begin[0], end[0], paddedSize);
   // Rows past a query's own end may hold anything, even NaN: each query reads its own range.
-  for (int q = 0; q < count; q++) weighBlock<Kv, 1>(block, queries + q, begin[q], end[q], paddedSize);
+  for (int q = 0; q < count; q++) weighBlock<Kv, 1>(block, next, queries + q, begin[q], end[q], paddedSize);
 }
 
 /** Walks the blocks that any of the queries sees, in order. */
@@ -154,16 +163,20 @@ inline void attendTile(KvType type, const AttentionTask& task, QueryState* state
   }
   for (int b = firstBlock; b <= lastBlock; b++) {
     const int start = b * blockTokens;
-    const KvBlock<Kv> block(type, task.base + size_t(task.blocks[b]) * task.blockBytes, task.headSize);
+    const auto at = [&](int index) {
+      return KvBlock<Kv>(type, task.base + size_t(task.blocks[index]) * task.blockBytes, task.headSize);
+    };
+    // The next block is asked for while this one is read; the last asks for itself.
+    const KvBlock<Kv> block = at(b), next = at(b < lastBlock ? b + 1 : b);
     QueryState* seeing[attentionTile];
     int n = 0;
     for (int q = 0; q < count; q++) {
       if (states[q].last >= start && states[q].first < start + blockTokens) seeing[n++] = &states[q];
     }
-    if (n == 4) attendBlock<Kv, 4>(block, seeing, task, start);
-    else if (n == 3) attendBlock<Kv, 3>(block, seeing, task, start);
-    else if (n == 2) attendBlock<Kv, 2>(block, seeing, task, start);
-    else if (n == 1) attendBlock<Kv, 1>(block, seeing, task, start);
+    if (n == 4) attendBlock<Kv, 4>(block, next, seeing, task, start);
+    else if (n == 3) attendBlock<Kv, 3>(block, next, seeing, task, start);
+    else if (n == 2) attendBlock<Kv, 2>(block, next, seeing, task, start);
+    else if (n == 1) attendBlock<Kv, 1>(block, next, seeing, task, start);
   }
 }
 

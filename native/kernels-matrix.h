@@ -4,22 +4,11 @@
 #pragma once
 
 #include "kernels.h"
+#include "repeat.h"
 
 namespace {
 
 using namespace chairlift;
-
-#define CHAIRLIFT_INLINE __attribute__((always_inline)) inline
-#define CHAIRLIFT_LAMBDA __attribute__((always_inline))
-
-/** f(0) … f(count - 1), written out: arrays of vectors stay in registers only where every index is a constant. */
-template <int count, int from = 0, class F>
-CHAIRLIFT_INLINE void repeat(const F& f) {
-  if constexpr (from < count) {
-    f(from);
-    repeat<count, from + 1>(f);
-  }
-}
 
 // A group's 32 inputs as eight Codes of 16 columns x 4 inputs.
 constexpr int codesPerGroup = groupInputs / 4;

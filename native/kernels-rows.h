@@ -28,16 +28,13 @@ void scaleRow(const float* x, const float* weight, float factor, float* to, int 
 
 /** Codes, scale and sums of one group of one row. */
 inline void quantizeGroup(Vec low, Vec high, int8_t* codes, GroupSide& side, int row) {
-  const float largest = maximum(max(abs(low), abs(high)));
-  // A maximum loses NaN; x - x is NaN where x is not finite, and so the scale carries it on.
-  const float poison = sum((low - low) + (high - high));
-  const float scale = largest / 127.0f;
+  const float scale = largestMagnitude(low, high) / 127.0f;
   const Vec inverse = Vec::set(scale > 1e-30f ? 1.0f / scale : 0.0f);
   int8_t* to = codes + row * groupInputs;
   (low * inverse).storeI8(to);
   (high * inverse).storeI8(to + 16);
   const int32_t sums[2] = {Vec::sumI8(to), Vec::sumI8(to + 16)};
-  side.scale[row] = scale + poison;
+  side.scale[row] = scale;
   side.offset[0][row] = -128 * (sums[0] + sums[1]);
   side.sum[0][row] = side.scale[row] * float(sums[0] + sums[1]);
   for (int half = 0; half < 2; half++) {

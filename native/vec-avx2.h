@@ -102,4 +102,15 @@ inline float maximum(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
 
+inline float largestMagnitude(Vec a, Vec b) {
+  const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
+  const auto bits = [&](__m256 x) { return _mm256_and_si256(_mm256_castps_si256(x), magnitude); };
+  const __m256i eight = _mm256_max_epu32(_mm256_max_epu32(bits(a.low), bits(a.high)),
+                                         _mm256_max_epu32(bits(b.low), bits(b.high)));
+  __m128i four = _mm_max_epu32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0x4e));
+  four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0xb1));
+  return bitsToFloat(uint32_t(_mm_cvtsi128_si32(four)));
+}
+
 }  // namespace

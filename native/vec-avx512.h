@@ -31,7 +31,10 @@ struct Vec {
     _mm256_storeu_si256((__m256i*)to, _mm512_cvtps_ph(lanes, _MM_FROUND_TO_NEAREST_INT));
   }
   static int32_t sumI8(const int8_t* from) {
-    return _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)from)));
+    // Sums of unsigned bytes are one instruction.
+    const __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const __m128i*)from), _mm_set1_epi8(char(0x80)));
+    const __m128i halves = _mm_sad_epu8(bytes, _mm_setzero_si128());
+    return _mm_cvtsi128_si32(halves) + _mm_extract_epi32(halves, 2) - 16 * 128;
   }
 };
 
@@ -71,6 +74,13 @@ inline float maximum(Vec a) {
   __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   four = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
+
+inline float largestMagnitude(Vec a, Vec b) {
+  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+  const __m512i sixteen = _mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(a.lanes), magnitude),
+                                           _mm512_and_si512(_mm512_castps_si512(b.lanes), magnitude));
+  return bitsToFloat(_mm512_reduce_max_epu32(sixteen));
 }
 
 }  // namespace

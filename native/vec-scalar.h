@@ -108,4 +108,15 @@ inline float maximum(Vec a) {
   return a.lane[0];
 }
 
+/** The largest of 32 magnitudes, infinity and NaN above all: compared as bits, their order is that of numbers. */
+inline float largestMagnitude(Vec a, Vec b) {
+  uint32_t largest = 0;
+  for (int i = 0; i < 16; i++) {
+    const uint32_t x = floatToBits(a.lane[i]) & 0x7fffffffu, y = floatToBits(b.lane[i]) & 0x7fffffffu;
+    if (x > largest) largest = x;
+    if (y > largest) largest = y;
+  }
+  return bitsToFloat(largest);
+}
+
 }  // namespace
