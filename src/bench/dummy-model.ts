@@ -29,10 +29,33 @@ export function dummyModel(name: DummyShapeName, type: DummyType): GgufFile {
     format: 'gguf',
     path: `${name}:${type}`,
     version: 3,
-    metadata: new Map<string, GgufValue>([...architectureMetadata(name, shape), ...tokenizerMetadata(shape)]),
+    metadata: new Map<string, GgufValue>([
+      ...architectureMetadata(name, shape),
+      ['general.file_type', fileTypes[type]],
+      ...tokenizerMetadata(shape),
+    ]),
     weights: dummyWeights(dummyTensors(shape, type)),
   };
 }
+
+/** GGUF's numbers for what a file mainly holds; some programs read no file without one. */
+const fileTypes: Readonly<Record<DummyType, number>> = {
+  F32: 0,
+  F16: 1,
+  Q4_0: 2,
+  Q4_1: 3,
+  Q8_0: 7,
+  Q5_0: 8,
+  Q5_1: 9,
+  Q2_K: 10,
+  Q3_K: 12,
+  Q4_K: 15,
+  Q5_K: 17,
+  Q6_K: 18,
+  IQ4_NL: 25,
+  IQ4_XS: 30,
+  BF16: 32,
+};
 
 function architectureMetadata(name: string, shape: DummyShape): [string, GgufValue][] {
   const { architecture } = shape;

@@ -1,0 +1,101 @@
+// Runs trials in processes of their own. One that fails, or during which others used the machine, gets a second chance.
+
+import { spawn } from 'node:child_process';
+import { cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
+
+const program = fileURLToPath(new URL('trial.js', import.meta.url));
+
+/** Share of the machine: more than a system's own housekeeping. */
+const DISTURBED = 0.1;
+
+/**
+ * @typedef {{ ok: true, trial: Record<string, any> } | { ok: false, timedOut: boolean, reason: string }} TrialResult
+ */
+
+/**
+ * @param {Readonly<Record<string, string | number>>} flags
+ * @param {number} timeoutSeconds
+ * @returns {Promise<TrialResult>}
+ */
+export async function runTrial(flags, timeoutSeconds) {
+  const first = await runOnce(flags, timeoutSeconds);
+  // What was too slow once is too slow.
+  if (first.ok ? !first.trial.disturbed : first.timedOut) return first;
+  const second = await runOnce(flags, timeoutSeconds);
+  return first.ok && !second.ok ? first : second;
+}
+
+/**
+ * @param {Readonly<Record<string, string | number>>} flags
+ * @param {number} timeoutSeconds
+ * @returns {Promise<TrialResult>}
+ */
+function runOnce(flags, timeoutSeconds) {
+  const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  // A group of its own, so that a Python program ends with the trial that started it.
+  const child = spawn(process.execPath, [program, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const endGroup = () => {
+    try {
+      process.kill(-(/** @type {number} */ (child.pid)), 'SIGKILL');
+    } catch {
+      // It is gone already.
+    }
+  };
+  const interrupt = () => {
+    endGroup();
+    process.exit(130);
+  };
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  const before = machineSeconds();
+  let output = '';
+  let errors = '';
+  let timedOut = false;
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    errors = (errors + text).slice(-10_000);
+  });
+  const timer = setTimeout(() => {
+    timedOut = true;
+    endGroup();
+  }, timeoutSeconds * 1000);
+  return new Promise((resolve) => {
+    child.once('close', (code, signal) => {
+      clearTimeout(timer);
+      process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+      if (timedOut) resolve({ ok: false, timedOut, reason: `no result within ${timeoutSeconds} s` });
+      else if (code === 0) resolve({ ok: true, trial: judged(output, before) });
+      else resolve({ ok: false, timedOut, reason: `${lastWord(errors)} (ended with ${signal ?? code})` });
+    });
+  });
+}
+
+/** With the share of the machine that others used meanwhile. */
+function judged(output, before) {
+  const trial = JSON.parse(output.trim().split('\n').at(-1) ?? '');
+  const after = machineSeconds();
+  const othersSeconds = after.busy - before.busy - trial.cpuSeconds;
+  const othersShare = Math.max(0, othersSeconds / (after.total - before.total));
+  return { ...trial, othersShare, disturbed: othersShare > DISTURBED };
+}
+
+/** What all cores together have spent so far. */
+function machineSeconds() {
+  const times = cpus().map((cpu) => cpu.times);
+  const sum = (of) => times.reduce((total, one) => total + of(one), 0) / 1000;
+  const total = sum((one) => Object.values(one).reduce((a, b) => a + b, 0));
+  return { total, busy: total - sum(({ idle }) => idle) };
+}
+
+/** The line that names the error, among the stack that follows it. */
+function lastWord(errors) {
+  const lines = errors.split('\n').map((line) => line.trim());
+  return (
+    lines.findLast((line) => /^\w*Error\b/.test(line)) ?? lines.findLast((line) => line !== '') ?? 'no word'
+  );
+}
