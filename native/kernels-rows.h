@@ -34,7 +34,8 @@ inline void quantizeGroup(Vec low, Vec high, int8_t* codes, GroupSide& side, int
   (low * inverse).storeI8(to);
   (high * inverse).storeI8(to + 16);
   const int32_t sums[2] = {Vec::sumI8(to), Vec::sumI8(to + 16)};
-  side.scale[row] = scale;
+  // Infinity becomes NaN, which no sum of whatever codes it left can hide.
+  side.scale[row] = scale + (scale - scale);
   side.offset[0][row] = -128 * (sums[0] + sums[1]);
   side.sum[0][row] = side.scale[row] * float(sums[0] + sums[1]);
   for (int half = 0; half < 2; half++) {
