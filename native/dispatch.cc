@@ -38,8 +38,8 @@ bool hasAvx512() {
 bool hasAmx() {
   unsigned a, b, c, d;
   if (!hasAvx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-  constexpr unsigned tile = 1u << 24, int8 = 1u << 25;
-  if ((d & tile) == 0 || (d & int8) == 0) return false;
+  constexpr unsigned bitMatrices = 1u << 8, tile = 1u << 24, int8 = 1u << 25;
+  if ((c & bitMatrices) == 0 || (d & tile) == 0 || (d & int8) == 0) return false;
   constexpr long requestPermission = 0x1023, tileData = 18;
   static const bool granted = syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
   return granted;

@@ -126,6 +126,7 @@ void Model::makeInput(int rows, const InputSource& source, const Linear& reader)
       task.valueStride = input_.valueStride;
       task.codes = codes ? codes_.as<int8_t>() + tile * size_t(groups) * groupCodes : nullptr;
       task.sides = sides_.as<GroupSide>() + tile * size_t(groups);
+      task.paired = kernels_.pairsGroups && isPaired(task.rows, groups);
       kernels_.makeInput(task);
     }
   });
@@ -189,9 +190,8 @@ void Model::attend(const StepInput& input, const Layer& layer, int layerIndex, c
 }
 
 void Model::multiply(const Linear& linear, float* out, size_t outStride) {
-  const int panels = linear.panels();
-  const int piece = std::max(1, std::min(8, panels / (pool_.threads() * 8)));
-  pool_.forEach(panels, piece, [&](int begin, int end, int) {
+  // In runs, because what is asked for in advance goes past a piece's end.
+  pool_.forEachInRuns(linear.panels(), 2, [&](int begin, int end, int) {
     for (const Linear::Part& part : linear.parts) {
       const int count = part.matrix->panels();
       const int first = std::max(begin, 0), last = std::min(end, count);

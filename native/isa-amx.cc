@@ -14,7 +14,7 @@
 namespace chairlift {
 
 const KernelTable amxKernels = {
-    "amx", multiplyAmx, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+    "amx", true, multiplyAmx, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
 };
 
 }  // namespace chairlift

@@ -12,7 +12,7 @@
 namespace chairlift {
 
 const KernelTable avx512Kernels = {
-    "avx512", multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+    "avx512", false, multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
 };
 
 }  // namespace chairlift

@@ -12,7 +12,7 @@
 namespace chairlift {
 
 const KernelTable neonKernels = {
-    "neon", multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+    "neon", false, multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
 };
 
 }  // namespace chairlift

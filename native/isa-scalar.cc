@@ -12,7 +12,7 @@
 namespace chairlift {
 
 const KernelTable scalarKernels = {
-    "scalar", multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+    "scalar", false, multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
 };
 
 }  // namespace chairlift

@@ -11,15 +11,17 @@ namespace {
 
 using namespace chairlift;
 
-// A product has to leave its tile after every scale group, which takes the port that makes products. So products wait
-// in several tiles: one is stored while later ones are made, and read only when its store is long done.
-constexpr int productTiles = 4;
-constexpr int storeLag = 3;
-// As many as there are tiles: a product is read just before its place is taken.
-constexpr int readLag = productTiles;
-constexpr int inputTile = 4, weightTile = 5;
+// A product has to leave its tile after every scale group. Two tiles take turns: one is stored while the next product is
+// made, and added up a step later still. More of them would be slower where the core is shared with another thread: each
+// tile that holds something is one less to rename.
+constexpr int productTiles = 2;
+constexpr int storeLag = 1;
+constexpr int readLag = 2;
+constexpr int inputTile = 2, weightTile = 3;
 // Below this many rows the vector kernels are as fast.
 constexpr int fewestTileRows = 5;
+// Rows of a tile whose groups lie in pairs.
+constexpr int pairedRows = 8;
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
@@ -29,15 +31,16 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-inline void configureTiles(int rows, int scaleInputs) {
+/** For products of `rows` rows over `inputs` inputs. */
+inline void configureTiles(int rows, int inputs) {
   TileConfig config;
   for (int tile = 0; tile < productTiles; tile++) {
     config.rows[tile] = uint8_t(rows);
     config.columnBytes[tile] = panelColumns * sizeof(int32_t);
   }
   config.rows[inputTile] = uint8_t(rows);
-  config.columnBytes[inputTile] = uint16_t(scaleInputs);
-  config.rows[weightTile] = uint8_t(scaleInputs / 4);
+  config.columnBytes[inputTile] = uint16_t(inputs);
+  config.rows[weightTile] = uint8_t(inputs / 4);
   config.columnBytes[weightTile] = 64;
   // Not the compiler's own wrapper: its operand covers eight bytes, and the rest may not have been written yet.
   asm volatile("ldtilecfg %0" ::"m"(config));
@@ -61,124 +64,120 @@ CHAIRLIFT_INLINE void makeProduct() {
   else asm volatile("tdpbsud %%tmm%c1, %%tmm%c2, %%tmm%c0" ::"i"(tile), "i"(weightTile), "i"(inputTile));
 }
 
-/** Chunks unpacked for products: nibbles as bytes, scales and minimums as floats. Stays in the first-level cache. */
-template <Encoding encoding, int scaleInputs>
-class TileRoom {
- public:
-  static constexpr int parts = groupInputs / scaleInputs;
-  // Floats of the scales, and bytes of the codes, of a chunk.
-  static constexpr int chunkScales = chunkGroups * parts * panelColumns;
-  static constexpr int chunkCodes = isBytes(encoding) ? 0 : chunkGroups * 512;
-
-  TileRoom(const PackedMatrix& matrix, const uint8_t* panel) : matrix_(matrix), panel_(panel) { unpack(0); }
-
-  const float* scales(int chunk) const { return scales_[chunk % scaleChunks]; }
-  const float* minimums(int chunk) const { return minimums_[chunk % scaleChunks]; }
-  const uint8_t* codes(int chunk) const {
-    return isBytes(encoding) ? panel_ + size_t(chunk) * matrix_.chunkBytes(chunkGroups) : codes_[chunk % codeChunks];
-  }
-
-  void unpack(int chunk) {
-    if (chunk >= matrix_.chunks()) return;
-    const uint8_t* from = panel_ + size_t(chunk) * matrix_.chunkBytes(chunkGroups);
-    const int groups = matrix_.groupsIn(chunk);
-    const ChunkScales packed(matrix_, from, groups);
-    for (int i = 0; i < groups * parts; i++) {
-      packed.scale<encoding>(i).store(scales_[chunk % scaleChunks] + i * panelColumns);
-      if (matrix_.hasMinimum) packed.minimum(i).store(minimums_[chunk % scaleChunks] + i * panelColumns);
+/** Nibbles as the bytes they stand for, each from one bit matrix. */
+template <Encoding encoding>
+CHAIRLIFT_INLINE void unpackNibbles(const uint8_t* from, uint8_t* to) {
+  // For Nibble, x - 8 is x with its top bit turned over and spread over all bits above.
+  constexpr bool centred = encoding == Encoding::Nibble;
+  constexpr int turnedOver = centred ? 0xf8 : 0;
+  const __m512i lower = _mm512_set1_epi64(centred ? 0x0102040808080808 : 0x0102040800000000);
+  const __m512i upper = _mm512_set1_epi64(centred ? 0x1020408080808080 : 0x1020408000000000);
+  const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)codebook));
+  repeat<4>([&](int q) CHAIRLIFT_LAMBDA {
+    const __m512i packed = _mm512_loadu_si512(from + q * 64);
+    __m512i low = _mm512_gf2p8affine_epi64_epi8(packed, lower, turnedOver);
+    __m512i high = _mm512_gf2p8affine_epi64_epi8(packed, upper, turnedOver);
+    if constexpr (encoding == Encoding::Codebook) {
+      low = _mm512_shuffle_epi8(table, low);
+      high = _mm512_shuffle_epi8(table, high);
     }
-    if constexpr (!isBytes(encoding)) {
-      for (int i = 0; i < groups; i++) unpackCodes(from + i * 256, codes_[chunk % codeChunks] + i * 512);
-    }
-  }
+    _mm512_store_si512(to + q * 64, low);
+    _mm512_store_si512(to + (q + 4) * 64, high);
+  });
+}
 
- private:
-  // Codes of two chunks: the one in use and the one ahead. Sums follow products, so their scales need a third, and a
-  // fourth makes it a power of two.
-  static constexpr unsigned codeChunks = 2, scaleChunks = 4;
+// Groups whose nibbles are unpacked at a time, before and while their products are made.
+constexpr int unpackedGroups = 8;
 
-  CHAIRLIFT_INLINE static void unpackCodes(const uint8_t* from, uint8_t* to) {
-    if constexpr (encoding == Encoding::Nibble) {
-      // (x & 0xf0) ^ 0x80, one instruction for both.
-      const __m512i mask = _mm512_set1_epi8(char(0xf0)), flip = _mm512_set1_epi8(char(0x80));
-      repeat<4>([&](int q) CHAIRLIFT_LAMBDA {
-        const __m512i packed = _mm512_loadu_si512(from + q * 64);
-        _mm512_store_si512(to + q * 64, _mm512_ternarylogic_epi32(_mm512_slli_epi16(packed, 4), mask, flip, 0x6a));
-        _mm512_store_si512(to + (q + 4) * 64, _mm512_ternarylogic_epi32(packed, mask, flip, 0x6a));
-      });
-    } else {
-      Codes values[codesPerGroup];
-      loadGroup<encoding>(from, values);
-      const __m512i toSigned = _mm512_set1_epi8(isSigned(encoding) ? char(0x80) : 0);
-      repeat<codesPerGroup>([&](int q) CHAIRLIFT_LAMBDA {
-        _mm512_store_si512(to + q * 64, _mm512_xor_si512(values[q].bytes, toSigned));
-      });
-    }
-  }
+// 1.5 * 2^23. Added to its bits, a whole number below 2^22 in magnitude is added to its value.
+constexpr float liftValue = 12582912.0f;
+constexpr int32_t liftBits = 0x4b400000;
 
-  const PackedMatrix& matrix_;
-  const uint8_t* panel_;
-  alignas(64) float scales_[scaleChunks][chunkScales];
-  alignas(64) float minimums_[scaleChunks][chunkScales];
-  alignas(64) uint8_t codes_[codeChunks][isBytes(encoding) ? 64 : chunkCodes];
-};
+/**
+ * addShare for whole numbers straight from a tile. While tiles are at work, the core makes one vector of floats per cycle
+ * instead of two, but still two of whole numbers; so the conversion is an addition to the bits of `liftValue`, which the
+ * multiplication by the scale takes back. That is exact, and the rounding that of dot * scale, as long as the scale has
+ * room for two more bits.
+ */
+CHAIRLIFT_INLINE Vec addLiftedShare(Vec total, const int32_t* dots, Vec scale, Vec liftedScale, float inputScale) {
+  const __m512i bits = _mm512_add_epi32(_mm512_load_si512(dots), _mm512_set1_epi32(liftBits));
+  return fma(fma(Vec{_mm512_castsi512_ps(bits)}, scale, liftedScale), Vec::set(inputScale), total);
+}
 
-/** One panel times `rows` rows of one tile, one scale group after another. */
-template <Encoding encoding, int scaleInputs, int rows>
+/**
+ * One panel times `rows` rows of one tile, product by product. A product takes one scale group or, where groups lie in
+ * pairs, `span` = 2, one's rows below the other's.
+ */
+template <Encoding encoding, int scaleInputs, int rows, int span, bool lifts>
 struct TileCursor {
-  using Room = TileRoom<encoding, scaleInputs>;
-  static constexpr int parts = Room::parts;
-  static constexpr int chunkNumbers = chunkGroups * parts;
+  static constexpr int parts = groupInputs / scaleInputs;
+  static constexpr int chunkNumbers = chunkGroups * parts / span;
+  static constexpr size_t codeBytes = isBytes(encoding) ? 512 : 256;
+  static constexpr bool paired = rows == pairedRows;
+  // How many products' groups are unpacked before they are used.
+  static constexpr int unpackLag = 2;
 
-  Room& room;
+  const PackedMatrix& matrix;
+  const uint8_t* panel;
+  size_t chunkBytes, groupBytes;
   const int8_t* inputs;
-  const GroupSide* side;
-  bool hasMinimum;
-  // What is asked for next, and how far on from group to group.
-  const uint8_t* ahead;
-  size_t groupBytes;
-  const uint8_t* codes;
-  const float* scales;
-  const float* minimums;
+  const GroupSide* sides;
+  uint8_t* room;
+  ChunkScales scales;
   Vec total[rows];
+
+  CHAIRLIFT_INLINE const uint8_t* packedCodes(int group) const {
+    return panel + size_t(group / chunkGroups) * chunkBytes + size_t(group % chunkGroups) * codeBytes;
+  }
+  CHAIRLIFT_INLINE uint8_t* unpackedCodes(int group) const { return room + size_t(group % unpackedGroups) * 512; }
+
+  /** Unpacks the groups from `first` on that a product takes. */
+  CHAIRLIFT_INLINE void unpack(int first) {
+    if constexpr (!isBytes(encoding)) {
+      if (first >= matrix.groups()) return;
+      repeat<span>([&](int i) CHAIRLIFT_LAMBDA {
+        unpackNibbles<encoding>(packedCodes(first + i), unpackedCodes(first + i));
+      });
+    }
+  }
 
   /** Makes product `number` in tile `turn`. */
   template <int turn>
   CHAIRLIFT_INLINE void start(int number) {
-    if (number % chunkNumbers == 0) {
-      room.unpack(number / chunkNumbers + 1);
-      codes = room.codes(number / chunkNumbers);
+    const int group = number * span / parts, part = number % parts;
+    if (part == 0) {
+      repeat<span>([&](int i) CHAIRLIFT_LAMBDA { prefetchGroup<encoding>(panel + size_t(group + i) * groupBytes); });
+      unpack(group + unpackLag * span);
     }
-    if (number % parts == 0) {
-      prefetchGroup<encoding>(ahead);
-      ahead += groupBytes;
-    }
-    loadTile<inputTile>(inputs, groupInputs);
-    loadTile<weightTile>(codes, 64);
+    const int8_t* rowsOfGroup = inputs + size_t(group) * groupCodes + part * scaleInputs;
+    if constexpr (paired && span == 1) rowsOfGroup += group % 2 * groupInputs;
+    const uint8_t* codes = isBytes(encoding) ? packedCodes(group) : unpackedCodes(group);
+    loadTile<inputTile>(rowsOfGroup, paired ? 2 * groupInputs : groupInputs);
+    loadTile<weightTile>(codes + part * scaleInputs * panelColumns, 64);
     makeProduct<turn, isSigned(encoding)>();
-    codes += scaleInputs * panelColumns;
-    inputs += parts == 1 ? groupCodes : number % 2 == 0 ? scaleInputs : groupCodes - scaleInputs;
   }
 
   /** Adds product `number` to the sums. */
   CHAIRLIFT_INLINE void add(int number, const int32_t* product) {
     if (number % chunkNumbers == 0) {
-      scales = room.scales(number / chunkNumbers);
-      minimums = room.minimums(number / chunkNumbers);
+      const int chunk = number / chunkNumbers;
+      scales = ChunkScales(matrix, panel + size_t(chunk) * chunkBytes, matrix.groupsIn(chunk));
     }
-    const Vec scale = Vec::load(scales);
-    repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
-      const Vec dot = {_mm512_cvtepi32_ps(_mm512_load_si512(product + r * panelColumns))};
-      total[r] = fma(dot, scale * Vec::set(side->scale[r]), total[r]);
-    });
-    if (hasMinimum) {
-      const Vec minimum = Vec::load(minimums);
-      const float* sums = side->sum[parts == 1 ? 0 : 1 + number % 2];
+    repeat<span>([&](int i) CHAIRLIFT_LAMBDA {
+      const int inChunk = number % chunkNumbers * span + i;
+      const GroupSide& side = sides[(number * span + i) / parts];
+      const Vec scale = scales.scale(inChunk), liftedScale = scale * Vec::set(-liftValue);
+      const int32_t* dots = product + i * rows * panelColumns;
+      repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+        const int32_t* row = dots + r * panelColumns;
+        if constexpr (lifts) total[r] = addLiftedShare(total[r], row, scale, liftedScale, side.scale[r]);
+        else total[r] = addShare(total[r], Vec{_mm512_cvtepi32_ps(_mm512_load_si512(row))}, scale, side.scale[r]);
+      });
+      if (!matrix.hasMinimum) return;
+      const Vec minimum = scales.minimum(inChunk);
+      const float* sums = side.sum[sumIndex<scaleInputs>(inChunk % parts)];
       repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(minimum, Vec::set(sums[r]), total[r]); });
-    }
-    scales += panelColumns;
-    minimums += panelColumns;
-    if (parts == 1 || number % 2 == 1) side++;
+    });
   }
 };
 
@@ -203,25 +202,25 @@ struct Product {
 };
 
 /** The first `real` of `rows` rows of one tile against one panel; the others are computed and dropped. */
-template <Encoding encoding, int scaleInputs, int rows>
+template <Encoding encoding, int scaleInputs, int rows, int span, bool lifts>
 void multiplyTileRows(const Product& p, int tile, int panel, int real) {
+  using Cursor = TileCursor<encoding, scaleInputs, rows, span, lifts>;
   const size_t at = size_t(tile) * p.x.tileGroups;
   const uint8_t* weights = p.matrix.panels + size_t(panel) * p.matrix.panelBytes;
-  TileRoom<encoding, scaleInputs> room(p.matrix, weights);
-  // Chunks are unpacked one ahead, so that much more is asked for in advance.
-  TileCursor<encoding, scaleInputs, rows> cursor{room,
-                                                 p.x.codes + at * groupCodes,
-                                                 p.x.sides + at,
-                                                 p.matrix.hasMinimum,
-                                                 weights + p.matrix.chunkBytes(chunkGroups),
-                                                 p.matrix.panelBytes / size_t(p.matrix.groups()),
-                                                 nullptr,
-                                                 nullptr,
-                                                 nullptr,
-                                                 {}};
+  alignas(64) uint8_t room[isBytes(encoding) ? 64 : unpackedGroups * 512];
+  Cursor cursor{p.matrix,
+                weights,
+                p.matrix.chunkBytes(chunkGroups),
+                p.matrix.groupBytes(),
+                p.x.codes + at * groupCodes,
+                p.x.sides + at,
+                room,
+                ChunkScales(p.matrix, weights, p.matrix.groupsIn(0)),
+                {}};
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r] = Vec::zero(); });
+  for (int i = 0; i < Cursor::unpackLag; i++) cursor.unpack(i * span);
   alignas(64) TileProducts products;
-  const int count = p.matrix.inputs / scaleInputs;
+  const int count = p.matrix.inputs / (scaleInputs * span);
   for (int number = 0; number < count + readLag; number += productTiles) {
     if (number >= readLag && number + productTiles <= count) advance<0, true>(cursor, products, number, count);
     else advance<0, false>(cursor, products, number, count);
@@ -240,46 +239,57 @@ void multiplyTileRows(const Product& p, int tile, int panel, int real) {
 // Inputs that stay in the second-level cache while panels pass by.
 constexpr size_t tileBlockBytes = 512 << 10;
 
-template <Encoding encoding, int scaleInputs>
-void multiplyOnTiles(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
-                     float* out, size_t outStride) {
-  const Product p{matrix, x, bias, out, outStride};
-  const int tiles = x.rows / tileRows, rest = x.rows - tiles * tileRows;
-  const int fit = int(tileBlockBytes / (size_t(matrix.inputs) * tileRows));
+template <Encoding encoding, int scaleInputs, bool lifts>
+void multiplyOnTiles(const Product& p, int firstPanel, int endPanel) {
+  const int tiles = p.x.rows / tileRows, rest = p.x.rows - tiles * tileRows;
+  const int fit = int(tileBlockBytes / (size_t(p.matrix.inputs) * tileRows));
   const int block = fit > 1 ? fit : 1;
   if (tiles > 0) configureTiles(tileRows, scaleInputs);
   for (int first = 0; first < tiles; first += block) {
     const int end = first + block < tiles ? first + block : tiles;
     for (int panel = firstPanel; panel < endPanel; panel++) {
       for (int tile = first; tile < end; tile++) {
-        multiplyTileRows<encoding, scaleInputs, tileRows>(p, tile, panel, tileRows);
+        multiplyTileRows<encoding, scaleInputs, tileRows, 1, lifts>(p, tile, panel, tileRows);
       }
     }
   }
   if (rest >= fewestTileRows) {
-    configureTiles(rest <= 8 ? 8 : tileRows, scaleInputs);
-    const auto run = rest <= 8 ? multiplyTileRows<encoding, scaleInputs, 8> : multiplyTileRows<encoding, scaleInputs, tileRows>;
+    constexpr int span = scaleInputs == groupInputs ? 2 : 1;
+    const bool paired = isPaired(rest, p.matrix.groups());
+    configureTiles(paired ? pairedRows * span : tileRows, paired ? scaleInputs * span : scaleInputs);
+    const auto run = paired ? multiplyTileRows<encoding, scaleInputs, pairedRows, span, lifts>
+                            : multiplyTileRows<encoding, scaleInputs, tileRows, 1, lifts>;
     for (int panel = firstPanel; panel < endPanel; panel++) run(p, tiles, panel, rest);
   }
-  if (x.rows >= fewestTileRows) _tile_release();
+  if (p.x.rows >= fewestTileRows) _tile_release();
   if (rest > 0 && rest < fewestTileRows) {
-    multiplyPanels<encoding, scaleInputs>(matrix, x, tiles * tileRows, firstPanel, endPanel, bias, out, outStride);
+    multiplyPanels<encoding, scaleInputs>(p.matrix, p.x, tiles * tileRows, firstPanel, endPanel, p.bias, p.out, p.outStride);
   }
+}
+
+template <Encoding encoding, int scaleInputs>
+void multiplyScaled(const Product& p, int firstPanel, int endPanel) {
+  // Scales in float32 leave no room to lift.
+  if (p.matrix.scaleType == ScaleType::F32) multiplyOnTiles<encoding, scaleInputs, false>(p, firstPanel, endPanel);
+  else multiplyOnTiles<encoding, scaleInputs, true>(p, firstPanel, endPanel);
 }
 
 void multiplyAmx(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
                  float* out, size_t outStride) {
+  const Product p{matrix, x, bias, out, outStride};
   const bool fine = matrix.scaleInputs == 16;
-  const auto run = [&](auto multiplyIt) { multiplyIt(matrix, x, firstPanel, endPanel, bias, out, outStride); };
   switch (matrix.encoding) {
     case Encoding::Byte:
-      return run(fine ? multiplyOnTiles<Encoding::Byte, 16> : multiplyOnTiles<Encoding::Byte, 32>);
-    case Encoding::UnsignedByte: return run(multiplyOnTiles<Encoding::UnsignedByte, 32>);
+      return fine ? multiplyScaled<Encoding::Byte, 16>(p, firstPanel, endPanel)
+                  : multiplyScaled<Encoding::Byte, 32>(p, firstPanel, endPanel);
+    case Encoding::UnsignedByte: return multiplyScaled<Encoding::UnsignedByte, 32>(p, firstPanel, endPanel);
     case Encoding::Nibble:
-      return run(fine ? multiplyOnTiles<Encoding::Nibble, 16> : multiplyOnTiles<Encoding::Nibble, 32>);
+      return fine ? multiplyScaled<Encoding::Nibble, 16>(p, firstPanel, endPanel)
+                  : multiplyScaled<Encoding::Nibble, 32>(p, firstPanel, endPanel);
     case Encoding::UnsignedNibble:
-      return run(fine ? multiplyOnTiles<Encoding::UnsignedNibble, 16> : multiplyOnTiles<Encoding::UnsignedNibble, 32>);
-    case Encoding::Codebook: return run(multiplyOnTiles<Encoding::Codebook, 32>);
+      return fine ? multiplyScaled<Encoding::UnsignedNibble, 16>(p, firstPanel, endPanel)
+                  : multiplyScaled<Encoding::UnsignedNibble, 32>(p, firstPanel, endPanel);
+    case Encoding::Codebook: return multiplyScaled<Encoding::Codebook, 32>(p, firstPanel, endPanel);
     default: return multiply(matrix, x, firstPanel, endPanel, bias, out, outStride);
   }
 }

@@ -67,13 +67,14 @@ CHAIRLIFT_INLINE void multiplyCodesInPairs(const PackedMatrix& matrix, const uin
   constexpr size_t codeBytes = isBytes(encoding) ? 512 : 256;
   const int8_t* inputs = tileCodes + firstRow * groupInputs;
   const uint8_t* chunk = panel;
+  const size_t groupBytes = matrix.groupBytes();
 
   for (int c = 0; c < matrix.chunks(); c++) {
     const int groups = matrix.groupsIn(c);
     const ChunkScales scales(matrix, chunk, groups);
     for (int i = 0; i < groups; i++) {
       Codes codes[codesPerGroup];
-      prefetchGroup<encoding>(chunk + i * codeBytes);
+      prefetchGroup<encoding>(chunk + size_t(i) * groupBytes);
       loadGroup<encoding>(chunk + i * codeBytes, codes);
       Pair rowPairs[rows / 2];
       repeat<rows / 2>([&](int p) CHAIRLIFT_LAMBDA { rowPairs[p] = pairRows(inputs + p * 2 * groupInputs); });
@@ -89,9 +90,9 @@ CHAIRLIFT_INLINE void multiplyCodesInPairs(const PackedMatrix& matrix, const uin
                                dots[p * 2 + 1].quarter[quarter]);
           });
         });
-        const Vec scale = scales.scale<encoding>(i * parts + part);
+        const Vec scale = scales.codeScale<encoding>(i * parts + part);
         repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
-          total[r] = fma(finishDot<encoding>(dots[r], offsets + r), scale * Vec::set(sides->scale[firstRow + r]), total[r]);
+          total[r] = addShare(total[r], finishDot<encoding>(dots[r], offsets + r), scale, sides->scale[firstRow + r]);
         });
         if (!matrix.hasMinimum) return;
         const Vec minimum = scales.minimum(i * parts + part);

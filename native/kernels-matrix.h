@@ -21,12 +21,12 @@ constexpr bool isBytes(Encoding encoding) {
   return encoding == Encoding::Byte || encoding == Encoding::UnsignedByte;
 }
 
-/** Asks for as much as one group of a panel takes, its share of the scales included. */
+/** Asks for what one group takes of a panel, its share of the scales included. */
 template <Encoding encoding>
-CHAIRLIFT_INLINE void prefetchGroup(const uint8_t* codes) {
+CHAIRLIFT_INLINE void prefetchGroup(const uint8_t* from) {
   // Always inlined: GCC takes a call of a function that does nothing but prefetch for one without effect.
   constexpr int lines = isBytes(encoding) ? 9 : 5;
-  repeat<lines>([&](int line) CHAIRLIFT_LAMBDA { __builtin_prefetch(codes + prefetchBytes + line * 64); });
+  repeat<lines>([&](int line) CHAIRLIFT_LAMBDA { __builtin_prefetch(from + prefetchBytes + line * 64); });
 }
 
 template <Encoding encoding>
@@ -51,11 +51,11 @@ struct ChunkScales {
         minimums(chunk + matrix.minimumsAt(groups)),
         supers((const uint16_t*)(chunk + matrix.supersAt(groups))) {}
 
-  // Nibbles are multiplied sixteenfold; their scale takes it back, which is exact.
+  Vec scale(int scaleGroup) const { return load(scales, 0, scaleGroup); }
+  // The vector kernels multiply nibbles sixteenfold; their scale takes it back, which is exact.
   template <Encoding encoding>
-  Vec scale(int scaleGroup) const {
-    const Vec value = load(scales, 0, scaleGroup);
-    return encoding == Encoding::Nibble ? value * Vec::set(1.0f / 16) : value;
+  Vec codeScale(int scaleGroup) const {
+    return encoding == Encoding::Nibble ? scale(scaleGroup) * Vec::set(1.0f / 16) : scale(scaleGroup);
   }
   Vec minimum(int scaleGroup) const { return load(minimums, panelColumns, scaleGroup); }
 
@@ -68,6 +68,11 @@ struct ChunkScales {
   }
 };
 
+/** A scale group's share of a sum: rounded after the weights' scale, and with the sum after the inputs'. */
+CHAIRLIFT_INLINE Vec addShare(Vec total, Vec dot, Vec scale, float inputScale) {
+  return fma(dot * scale, Vec::set(inputScale), total);
+}
+
 /** Which of a group's sums goes with a scale: that of the whole, or that of its half. */
 template <int scaleInputs>
 constexpr int sumIndex(int part) {
@@ -76,7 +81,7 @@ constexpr int sumIndex(int part) {
 
 /**
  * Accumulates `rows` rows of a tile, from `firstRow` on, against one panel of a quantized matrix: for each scale group
- * total += dot * (scale * input scale), then total += minimum * (input scale * input sum).
+ * total += dot * scale * input scale, then total += minimum * (input scale * input sum).
  */
 template <Encoding encoding, int scaleInputs, int rows>
 CHAIRLIFT_INLINE void multiplyCodes(const PackedMatrix& matrix, const uint8_t* panel, const int8_t* tileCodes,
@@ -86,13 +91,14 @@ CHAIRLIFT_INLINE void multiplyCodes(const PackedMatrix& matrix, const uint8_t* p
   constexpr size_t codeBytes = isBytes(encoding) ? 512 : 256;
   const int8_t* inputs = tileCodes + firstRow * groupInputs;
   const uint8_t* chunk = panel;
+  const size_t groupBytes = matrix.groupBytes();
 
   for (int c = 0; c < matrix.chunks(); c++) {
     const int groups = matrix.groupsIn(c);
     const ChunkScales scales(matrix, chunk, groups);
     for (int i = 0; i < groups; i++) {
       Codes codes[codesPerGroup];
-      prefetchGroup<encoding>(chunk + i * codeBytes);
+      prefetchGroup<encoding>(chunk + size_t(i) * groupBytes);
       loadGroup<encoding>(chunk + i * codeBytes, codes);
       repeat<parts>([&](int part) CHAIRLIFT_LAMBDA {
         const int32_t* offsets = sides->offset[sumIndex<scaleInputs>(part)] + firstRow;
@@ -104,9 +110,9 @@ CHAIRLIFT_INLINE void multiplyCodes(const PackedMatrix& matrix, const uint8_t* p
             dots[r] = addDot<encoding>(dots[r], codes[at], inputs + r * groupInputs + at * 4);
           });
         });
-        const Vec scale = scales.scale<encoding>(i * parts + part);
+        const Vec scale = scales.codeScale<encoding>(i * parts + part);
         repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
-          total[r] = fma(finishDot<encoding>(dots[r], offsets + r), scale * Vec::set(sides->scale[firstRow + r]), total[r]);
+          total[r] = addShare(total[r], finishDot<encoding>(dots[r], offsets + r), scale, sides->scale[firstRow + r]);
         });
         if (!matrix.hasMinimum) return;
         const Vec minimum = scales.minimum(i * parts + part);

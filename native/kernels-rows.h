@@ -27,10 +27,9 @@ void scaleRow(const float* x, const float* weight, float factor, float* to, int 
 }
 
 /** Codes, scale and sums of one group of one row. */
-inline void quantizeGroup(Vec low, Vec high, int8_t* codes, GroupSide& side, int row) {
+inline void quantizeGroup(Vec low, Vec high, int8_t* to, GroupSide& side, int row) {
   const float scale = largestMagnitude(low, high) / 127.0f;
   const Vec inverse = Vec::set(scale > 1e-30f ? 1.0f / scale : 0.0f);
-  int8_t* to = codes + row * groupInputs;
   (low * inverse).storeI8(to);
   (high * inverse).storeI8(to + 16);
   const int32_t sums[2] = {Vec::sumI8(to), Vec::sumI8(to + 16)};
@@ -42,6 +41,15 @@ inline void quantizeGroup(Vec low, Vec high, int8_t* codes, GroupSide& side, int
     side.offset[1 + half][row] = -128 * sums[half];
     side.sum[1 + half][row] = side.scale[row] * float(sums[half]);
   }
+}
+
+/** Where the codes of one group of one row go. */
+inline int8_t* placeCodes(const InputTask& task, int row, int group) {
+  int8_t* groupStart = task.codes + size_t(group) * groupCodes;
+  if (!task.paired) return groupStart + row * groupInputs;
+  int8_t* line = groupStart + row * 2 * groupInputs;
+  memset(line, 0, 2 * groupInputs);
+  return line + group % 2 * groupInputs;
 }
 
 inline Vec inputAt(const InputTask& task, int row, int i) {
@@ -62,7 +70,7 @@ void makeInput(const InputTask& task) {
         low.store(task.values + size_t(row) * task.valueStride + i);
         high.store(task.values + size_t(row) * task.valueStride + i + 16);
       }
-      if (task.codes) quantizeGroup(low, high, task.codes + size_t(group) * groupCodes, task.sides[group], row);
+      if (task.codes) quantizeGroup(low, high, placeCodes(task, row, group), task.sides[group], row);
     }
   }
 }

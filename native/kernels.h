@@ -74,6 +74,8 @@ struct PackedMatrix {
     const size_t supers = scaleType == ScaleType::Super ? (hasMinimum ? 2 : 1) * panelColumns * 2 : 0;
     return (supersAt(n) + supers + 63) / 64 * 64;
   }
+  // What a group takes of a panel, its share of the scales included.
+  size_t groupBytes() const { return panelBytes / size_t(groups()); }
 };
 
 /** What goes with the codes of one group of 16 rows, one entry per row. */
@@ -88,6 +90,9 @@ struct GroupSide {
 /**
  * Rows of activations: float32 for float matrices; for quantized ones int8 with one scale per group of 32, in tiles of
  * 16 rows: codes [tile][group][row][32 inputs], sides [tile][group]. Rows beyond the last hold anything.
+ *
+ * Kernels with `pairsGroups` want the groups of a tile of five to eight rows in pairs, so that one matrix product takes
+ * both: codes [pair][16][64], the first group's rows with 32 zeros behind each, then the second's with 32 in front.
  */
 struct Activations {
   int32_t rows;
@@ -100,6 +105,9 @@ struct Activations {
 };
 
 constexpr size_t groupCodes = size_t(tileRows) * groupInputs;
+
+/** Whether kernels with `pairsGroups` want a tile of so many rows, of so many groups each, in pairs. */
+inline bool isPaired(int rows, int groups) { return rows >= 5 && rows <= 8 && groups % 2 == 0; }
 
 enum class Activation : uint8_t { Silu, GeluTanh };
 
@@ -122,6 +130,8 @@ struct InputTask {
   // Int8 result where not null: one tile.
   int8_t* codes;
   GroupSide* sides;
+  // Whether its groups go in pairs.
+  bool paired;
 };
 
 /** Queries of one sequence and one K/V head, and where its K and V are. */
@@ -173,6 +183,8 @@ constexpr size_t headBlockBytes(KvType type, int headSize) {
 
 struct KernelTable {
   const char* name;
+  // See Activations.
+  bool pairsGroups;
   /**
    * out[row][column] = Σ x[row] w[column] + bias[column] for the panels from firstPanel up to endPanel.
    * `bias` is null or padded to whole panels.

@@ -31,6 +31,7 @@ struct Input {
       task.stride = size_t(inputs);
       task.codes = codes.as<int8_t>() + tile * groups * groupCodes;
       task.sides = sides.as<GroupSide>() + tile * groups;
+      task.paired = kernels.pairsGroups && isPaired(task.rows, int(groups));
       kernels.makeInput(task);
     }
   }
@@ -83,7 +84,7 @@ ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, 
   std::vector<double> times;
   for (int i = 0; i < repeats; i++) {
     const double start = now();
-    pool.forEach(matrix.panels(), 4, [&](int begin, int end, int) {
+    pool.forEachInRuns(matrix.panels(), 2, [&](int begin, int end, int) {
       kernels.multiply(matrix.packed(), input.view, begin, end, nullptr, out.data(), size_t(outputs));
     });
     times.push_back(now() - start);

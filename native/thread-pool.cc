@@ -38,7 +38,7 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::share(int count, int piece, const void* context, Call call) {
+void ThreadPool::share(int count, int piece, int divisor, const void* context, Call call) {
   // Nothing can be claimed while the description changes. Release and acquire on its parts: who sees a new
   // part sees the old loop closed.
   const uint64_t last = loop();
@@ -47,6 +47,7 @@ void ThreadPool::share(int count, int piece, const void* context, Call call) {
   call_.store(call, std::memory_order_release);
   count_.store(count, std::memory_order_release);
   piece_.store(piece, std::memory_order_release);
+  divisor_.store(divisor, std::memory_order_release);
   done_.store(0, std::memory_order_relaxed);
   state_.store((last + 1) << 32);
   if (sleeping_.load() > 0) {
@@ -66,7 +67,8 @@ void ThreadPool::takePieces(int worker) {
     if (uint32_t(state) == exhausted) return;
     const int begin = int(uint32_t(state));
     const int count = count_.load(std::memory_order_acquire);
-    const int end = std::min(count, begin + piece_.load(std::memory_order_acquire));
+    const int left = (count - begin) / divisor_.load(std::memory_order_acquire);
+    const int end = std::min(count, begin + std::max(piece_.load(std::memory_order_acquire), left));
     const void* context = context_.load(std::memory_order_acquire);
     const Call call = call_.load(std::memory_order_acquire);
     if (begin >= count) return;

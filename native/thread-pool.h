@@ -23,17 +23,30 @@ class ThreadPool {
   /** Calls run(begin, end, worker) for pieces of [0, count); returns when all are done. One caller at a time. */
   template <class Run>
   void forEach(int count, int piece, const Run& run) {
-    if (count <= 0) return;
-    if (count <= piece || threads_ == 1) return run(0, count, 0);
-    share(count, piece, &run, [](const void* context, int begin, int end, int worker) {
-      (*static_cast<const Run*>(context))(begin, end, worker);
-    });
+    share(count, piece, count, run);
+  }
+
+  /**
+   * The same for indexes that all take as long and are better taken in a row: pieces are large at first and get smaller
+   * as less is left, down to `smallest`.
+   */
+  template <class Run>
+  void forEachInRuns(int count, int smallest, const Run& run) {
+    share(count, smallest, threads_ * 2, run);
   }
 
  private:
   using Call = void (*)(const void* context, int begin, int end, int worker);
 
-  void share(int count, int piece, const void* context, Call call);
+  template <class Run>
+  void share(int count, int piece, int divisor, const Run& run) {
+    if (count <= 0) return;
+    if (count <= piece || threads_ == 1) return run(0, count, 0);
+    share(count, piece, divisor, &run, [](const void* context, int begin, int end, int worker) {
+      (*static_cast<const Run*>(context))(begin, end, worker);
+    });
+  }
+  void share(int count, int piece, int divisor, const void* context, Call call);
   void takePieces(int worker);
   void serve(int worker);
   uint32_t loop() const { return uint32_t(state_.load() >> 32); }
@@ -46,7 +59,9 @@ class ThreadPool {
   std::atomic<const void*> context_{nullptr};
   std::atomic<Call> call_{nullptr};
   std::atomic<int> count_{0};
+  // A piece is this many indexes, or what is left divided by this, whichever is more.
   std::atomic<int> piece_{1};
+  std::atomic<int> divisor_{1};
   // Number of the loop in the upper half, next index to claim in the lower.
   alignas(64) std::atomic<uint64_t> state_{0};
   alignas(64) std::atomic<int> done_{0};

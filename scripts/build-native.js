@@ -15,7 +15,7 @@ const isaFlags = {
   x64: {
     'isa-avx2.cc': avx2,
     'isa-avx512.cc': avx512,
-    'isa-amx.cc': [...avx512, '-mamx-tile', '-mamx-int8'],
+    'isa-amx.cc': [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'],
   },
   arm64: {
     'isa-neon.cc': [],
