@@ -94,20 +94,21 @@ ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, 
 }
 
 double probeReadBandwidth(int threads, size_t bytes) {
+  constexpr size_t lineWords = 64 / sizeof(uint64_t), pieceWords = size_t(1) << 17, aheadWords = 8192 / sizeof(uint64_t);
   PageBuffer buffer(bytes);
   uint64_t* words = reinterpret_cast<uint64_t*>(buffer.data());
-  const int pieceWords = 1 << 17;
-  const int pieces = int(bytes / sizeof(uint64_t) / size_t(pieceWords));
   ThreadPool pool(threads);
-  std::vector<uint64_t> sums(size_t(pool.threads()) * 8);
+  std::vector<uint64_t> sums(size_t(pool.threads()) * lineWords);
+  // One word of each line, asked for in advance: what the memory gives, not what a loop of additions takes.
   const auto sweep = [&](bool write) {
-    pool.forEach(pieces, 1, [&](int begin, int end, int worker) {
+    pool.forEachInRuns(int(bytes / sizeof(uint64_t) / pieceWords), 1, [&](int begin, int end, int worker) {
       uint64_t sum = 0;
-      for (size_t i = size_t(begin) * pieceWords; i < size_t(end) * pieceWords; i++) {
+      for (size_t i = size_t(begin) * pieceWords; i < size_t(end) * pieceWords; i += lineWords) {
+        __builtin_prefetch(words + i + aheadWords);
         if (write) words[i] = i;
         else sum += words[i];
       }
-      sums[size_t(worker) * 8] += sum;
+      sums[size_t(worker) * lineWords] += sum;
     });
   };
   sweep(true);

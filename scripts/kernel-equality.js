@@ -1,6 +1,7 @@
-// Holds the ARM64 kernels against the scalar ones, bit for bit, on emulated processors with and without the
-// optional instructions; and this machine's own kernels against the same results.
-// Usage: node scripts/test-arm64.js. Needs a cross compiler and QEMU's user emulation, but not on ARM64 itself.
+// Holds this machine's kernels against the scalar ones, bit for bit; with --arm64 also those of ARM64, on emulated
+// processors with and without the optional instructions, against the same results.
+// Usage: node scripts/kernel-equality.js [--arm64], which needs a cross compiler and QEMU's user emulation, but not on
+// ARM64 itself.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -74,7 +75,7 @@ async function main() {
   const hostCompiler = findCompiler();
   if (!hostCompiler) fail('no C++ compiler found (c++, g++ or clang++)');
   const emulator = emulators.find(runs);
-  const cross = process.arch !== 'arm64';
+  const cross = process.argv.includes('--arm64') && process.arch !== 'arm64';
   if (cross && !(emulator && runs(crossCompiler))) {
     fail(
       `this needs an ARM64 cross compiler (${crossCompiler}) and ${emulators.join(' or ')}; ` +
