@@ -63,10 +63,6 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 }
 inline Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)}; }
 inline Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)}; }
-inline Vec abs(Vec a) {
-  const __m256 sign = _mm256_set1_ps(-0.0f);
-  return {_mm256_andnot_ps(sign, a.low), _mm256_andnot_ps(sign, a.high)};
-}
 inline Vec round(Vec a) {
   constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   return {_mm256_round_ps(a.low, nearest), _mm256_round_ps(a.high, nearest)};

@@ -45,7 +45,6 @@ inline Vec operator/(Vec a, Vec b) { return {_mm512_div_ps(a.lanes, b.lanes)}; }
 inline Vec fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.lanes, b.lanes, c.lanes)}; }
 inline Vec max(Vec a, Vec b) { return {_mm512_max_ps(a.lanes, b.lanes)}; }
 inline Vec min(Vec a, Vec b) { return {_mm512_min_ps(a.lanes, b.lanes)}; }
-inline Vec abs(Vec a) { return {_mm512_abs_ps(a.lanes)}; }
 inline Vec round(Vec a) {
   return {_mm512_roundscale_ps(a.lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }

@@ -84,9 +84,6 @@ inline float32x4_t minimumOf(float32x4_t a, float32x4_t b) { return vbslq_f32(vc
 inline Vec max(Vec a, Vec b) { return eachQuarter(maximumOf, a, b); }
 inline Vec min(Vec a, Vec b) { return eachQuarter(minimumOf, a, b); }
 
-inline Vec abs(Vec a) {
-  return eachQuarter([](float32x4_t x) { return vabsq_f32(x); }, a);
-}
 inline Vec round(Vec a) {
   return eachQuarter([](float32x4_t x) { return vrndnq_f32(x); }, a);
 }

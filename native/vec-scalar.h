@@ -81,9 +81,6 @@ inline Vec max(Vec a, Vec b) {
 inline Vec min(Vec a, Vec b) {
   return lanewise([&](int i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; });
 }
-inline Vec abs(Vec a) {
-  return lanewise([&](int i) { return bitsToFloat(floatToBits(a.lane[i]) & 0x7fffffffu); });
-}
 inline Vec round(Vec a) {
   return lanewise([&](int i) { return nearbyintf(a.lane[i]); });
 }
