@@ -114,12 +114,14 @@ struct TileCursor {
   static constexpr int chunkNumbers = chunkGroups * parts / span;
   static constexpr size_t codeBytes = isBytes(encoding) ? 512 : 256;
   static constexpr bool paired = rows == pairedRows;
+  // Lines that a scale group's share of a panel may touch.
+  static constexpr int shareLines = (groupLines<encoding> + parts - 1) / parts;
   // How many products' groups are unpacked before they are used.
   static constexpr int unpackLag = 2;
 
   const PackedMatrix& matrix;
   const uint8_t* panel;
-  size_t chunkBytes, groupBytes;
+  size_t chunkBytes, shareBytes;
   const int8_t* inputs;
   const GroupSide* sides;
   uint8_t* room;
@@ -145,10 +147,7 @@ struct TileCursor {
   template <int turn>
   CHAIRLIFT_INLINE void start(int number) {
     const int group = number * span / parts, part = number % parts;
-    if (part == 0) {
-      repeat<span>([&](int i) CHAIRLIFT_LAMBDA { prefetchGroup<encoding>(panel + size_t(group + i) * groupBytes); });
-      unpack(group + unpackLag * span);
-    }
+    if (part == 0) unpack(group + unpackLag * span);
     const int8_t* rowsOfGroup = inputs + size_t(group) * groupCodes + part * scaleInputs;
     if constexpr (paired && span == 1) rowsOfGroup += group % 2 * groupInputs;
     const uint8_t* codes = isBytes(encoding) ? packedCodes(group) : unpackedCodes(group);
@@ -168,7 +167,12 @@ struct TileCursor {
       const GroupSide& side = sides[(number * span + i) / parts];
       const Vec scale = scales.scale(inChunk), liftedScale = scale * Vec::set(-liftValue);
       const int32_t* dots = product + i * rows * panelColumns;
+      const uint8_t* ahead = panel + size_t(number * span + i) * shareBytes + prefetchBytes;
       repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+        // Here and there among the sums: asked for all at once, lines would wait for each other, and all else for them.
+        repeat<shareLines>([&](int line) CHAIRLIFT_LAMBDA {
+          if (line * rows / shareLines == r) __builtin_prefetch(ahead + line * 64);
+        });
         const int32_t* row = dots + r * panelColumns;
         if constexpr (lifts) total[r] = addLiftedShare(total[r], row, scale, liftedScale, side.scale[r]);
         else total[r] = addShare(total[r], Vec{_mm512_cvtepi32_ps(_mm512_load_si512(row))}, scale, side.scale[r]);
@@ -211,7 +215,7 @@ void multiplyTileRows(const Product& p, int tile, int panel, int real) {
   Cursor cursor{p.matrix,
                 weights,
                 p.matrix.chunkBytes(chunkGroups),
-                p.matrix.groupBytes(),
+                p.matrix.groupBytes() / Cursor::parts,
                 p.x.codes + at * groupCodes,
                 p.x.sides + at,
                 room,

@@ -21,12 +21,15 @@ constexpr bool isBytes(Encoding encoding) {
   return encoding == Encoding::Byte || encoding == Encoding::UnsignedByte;
 }
 
+// Lines that a group's share of a panel may touch.
+template <Encoding encoding>
+constexpr int groupLines = isBytes(encoding) ? 9 : 5;
+
 /** Asks for what one group takes of a panel, its share of the scales included. */
 template <Encoding encoding>
 CHAIRLIFT_INLINE void prefetchGroup(const uint8_t* from) {
   // Always inlined: GCC takes a call of a function that does nothing but prefetch for one without effect.
-  constexpr int lines = isBytes(encoding) ? 9 : 5;
-  repeat<lines>([&](int line) CHAIRLIFT_LAMBDA { __builtin_prefetch(from + prefetchBytes + line * 64); });
+  repeat<groupLines<encoding>>([&](int line) CHAIRLIFT_LAMBDA { __builtin_prefetch(from + prefetchBytes + line * 64); });
 }
 
 template <Encoding encoding>

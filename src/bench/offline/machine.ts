@@ -14,7 +14,7 @@ export interface Machine {
 }
 
 /** Larger than any cache that is common. */
-const PROBE_MEGABYTES = 512;
+const PROBE_MEGABYTES = 1024;
 
 export function describeMachine(addon: Addon, threads: number): Machine {
   const processors = cpus();
