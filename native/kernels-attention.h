@@ -107,24 +107,40 @@ inline void softmaxBlock(QueryState& state, int begin, int end, int paddedSize) 
   state.maximum = newMaximum;
 }
 
-/** Adds the weighted values of tokens begin … end - 1, each V row read once for all queries. */
+/** Adds the weighted values of tokens begin … end - 1, those of 16 * slices lanes from `d` on. */
+template <class Kv, int count, int slices>
+CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int begin,
+                                  int end, int paddedSize, int d) {
+  const float* weights[count];
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA { weights[q] = queries[q]->weights; });
+  Vec sums[count * slices];
+  repeat<count * slices>([&](int i) CHAIRLIFT_LAMBDA {
+    sums[i] = Vec::load(queries[i / slices]->accumulator + d + i % slices * 16);
+  });
+  for (int t = begin; t < end; t++) {
+    const size_t at = size_t(t) * size_t(paddedSize) + size_t(d);
+    // Half of its reads begin a line, or a quarter where values are bytes.
+    if (d % 32 == 0) __builtin_prefetch(next.values + at);
+    Vec values[slices];
+    repeat<slices>([&](int i) CHAIRLIFT_LAMBDA { values[i] = Kv::load(block.values + at + i * 16); });
+    repeat<count * slices>([&](int i) CHAIRLIFT_LAMBDA {
+      sums[i] = fma(Vec::set(weights[i / slices][t]), values[i % slices], sums[i]);
+    });
+  }
+  repeat<count * slices>([&](int i) CHAIRLIFT_LAMBDA {
+    sums[i].store(queries[i / slices]->accumulator + d + i % slices * 16);
+  });
+}
+
+/** The same for all lanes, each V row read once for all queries. */
 template <class Kv, int count>
 inline void weighBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int begin,
                        int end, int paddedSize) {
-  const float* weights[count];
-  repeat<count>([&](int q) CHAIRLIFT_LAMBDA { weights[q] = queries[q]->weights; });
-  for (int d = 0; d < paddedSize; d += 16) {
-    Vec sums[count];
-    repeat<count>([&](int q) CHAIRLIFT_LAMBDA { sums[q] = Vec::load(queries[q]->accumulator + d); });
-    for (int t = begin; t < end; t++) {
-      const size_t at = size_t(t) * size_t(paddedSize) + size_t(d);
-      // Half of its reads begin a line, or a quarter where values are bytes.
-      if (d % 32 == 0) __builtin_prefetch(next.values + at);
-      const Vec value = Kv::load(block.values + at);
-      repeat<count>([&](int q) CHAIRLIFT_LAMBDA { sums[q] = fma(Vec::set(weights[q][t]), value, sums[q]); });
-    }
-    repeat<count>([&](int q) CHAIRLIFT_LAMBDA { sums[q].store(queries[q]->accumulator + d); });
+  int d = 0;
+  for (; d + 16 * weighedSlices <= paddedSize; d += 16 * weighedSlices) {
+    weighSlices<Kv, count, weighedSlices>(block, next, queries, begin, end, paddedSize, d);
   }
+  for (; d < paddedSize; d += 16) weighSlices<Kv, count, 1>(block, next, queries, begin, end, paddedSize, d);
 }
 
 template <class Kv>

@@ -7,6 +7,9 @@
 
 namespace {
 
+// Vectors of values that attention adds up at a time, for four queries each, as the registers allow.
+constexpr int weighedSlices = 1;
+
 struct Vec {
   __m256 low, high;
 

@@ -7,6 +7,10 @@
 
 namespace {
 
+// Vectors of values that attention adds up at a time, for four queries each: a sum has to wait for the one before, so with
+// one vector the multipliers would idle half the time.
+constexpr int weighedSlices = 2;
+
 struct Vec {
   __m512 lanes;
 
