@@ -126,7 +126,7 @@ void Model::makeInput(int rows, const InputSource& source, const Linear& reader)
       task.valueStride = input_.valueStride;
       task.codes = codes ? codes_.as<int8_t>() + tile * size_t(groups) * groupCodes : nullptr;
       task.sides = sides_.as<GroupSide>() + tile * size_t(groups);
-      task.paired = kernels_.pairsGroups && isPaired(task.rows, groups);
+      task.paired = kernels_.pairs(task.rows, groups);
       kernels_.makeInput(task);
     }
   });

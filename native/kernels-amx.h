@@ -12,16 +12,14 @@ namespace {
 using namespace chairlift;
 
 // A product has to leave its tile after every scale group. Two tiles take turns: one is stored while the next product is
-// made, and added up a step later still. More of them would be slower where the core is shared with another thread: each
-// tile that holds something is one less to rename.
+// made, and added up a step later still. More of them are slower where the core seems shared with another thread, as if
+// each tile that holds something were one less to rename.
 constexpr int productTiles = 2;
 constexpr int storeLag = 1;
 constexpr int readLag = 2;
 constexpr int inputTile = 2, weightTile = 3;
 // Below this many rows the vector kernels are as fast.
-constexpr int fewestTileRows = 5;
-// Rows of a tile whose groups lie in pairs.
-constexpr int pairedRows = 8;
+constexpr int fewestTileRows = fewestPairedRows;
 
 struct alignas(64) TileConfig {
   uint8_t palette = 1;

@@ -106,8 +106,13 @@ struct Activations {
 
 constexpr size_t groupCodes = size_t(tileRows) * groupInputs;
 
+// Rows of a tile in pairs, from the fewest that are worth a matrix product up to half a tile.
+constexpr int fewestPairedRows = 5, pairedRows = tileRows / 2;
+
 /** Whether kernels with `pairsGroups` want a tile of so many rows, of so many groups each, in pairs. */
-inline bool isPaired(int rows, int groups) { return rows >= 5 && rows <= 8 && groups % 2 == 0; }
+inline bool isPaired(int rows, int groups) {
+  return rows >= fewestPairedRows && rows <= pairedRows && groups % 2 == 0;
+}
 
 enum class Activation : uint8_t { Silu, GeluTanh };
 
@@ -185,6 +190,7 @@ struct KernelTable {
   const char* name;
   // See Activations.
   bool pairsGroups;
+  bool pairs(int rows, int groups) const { return pairsGroups && isPaired(rows, groups); }
   /**
    * out[row][column] = Σ x[row] w[column] + bias[column] for the panels from firstPanel up to endPanel.
    * `bias` is null or padded to whole panels.

@@ -31,7 +31,7 @@ struct Input {
       task.stride = size_t(inputs);
       task.codes = codes.as<int8_t>() + tile * groups * groupCodes;
       task.sides = sides.as<GroupSide>() + tile * groups;
-      task.paired = kernels.pairsGroups && isPaired(task.rows, int(groups));
+      task.paired = kernels.pairs(task.rows, int(groups));
       kernels.makeInput(task);
     }
   }

@@ -22,7 +22,7 @@ struct ProductTiming {
 ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, int outputs, int inputs, int rows,
                         int threads, int repeats);
 
-/** Best of several passes over a buffer, in bytes per second. */
+/** Median of several passes over a buffer, in bytes per second. */
 double probeReadBandwidth(int threads, size_t bytes);
 
 }  // namespace chairlift

@@ -142,7 +142,7 @@ struct Input {
       task.stride = size_t(inputs);
       task.codes = reinterpret_cast<int8_t*>(codes.data()) + tile * groups * groupCodes;
       task.sides = &sides[tile * groups];
-      task.paired = kernels.pairsGroups && isPaired(task.rows, int(groups));
+      task.paired = kernels.pairs(task.rows, int(groups));
       kernels.makeInput(task);
     }
   }
