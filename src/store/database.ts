@@ -16,6 +16,7 @@ export const IN_MEMORY = ':memory:';
 const APPLICATION_ID = 0x434c6674;
 // Statements run on the thread that serves requests, so a lock held elsewhere must not stall it for long.
 const BUSY_TIMEOUT_MS = 2000;
+const RETRY_MS = 10;
 
 export interface Database {
   readonly path: string;
@@ -76,8 +77,23 @@ function prepareFile(path: string, handle: Libsql.Database): void {
   // Within SQLite's WAL, `normal` loses nothing when a process dies; `sync` is for power cuts.
   handle.exec(`pragma busy_timeout = ${BUSY_TIMEOUT_MS}; pragma synchronous = normal`);
   checkHealth(path, handle);
-  handle.exec('pragma journal_mode = wal');
+  useWal(handle);
   migrate(path, handle);
+}
+
+/** Of several processes that turn a new file to WAL at once, SQLite refuses all but one without waiting. */
+function useWal(handle: Libsql.Database): void {
+  const end = Date.now() + BUSY_TIMEOUT_MS;
+  for (;;) {
+    try {
+      handle.exec('pragma journal_mode = wal');
+      return;
+    } catch (error) {
+      const busy = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY';
+      if (!busy || Date.now() >= end) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+    }
+  }
 }
 
 function checkHealth(path: string, handle: Libsql.Database): void {
