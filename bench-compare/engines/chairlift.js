@@ -5,8 +5,8 @@ import { BLOCK_TOKENS } from '../../dist/compute/backend.js';
 import { loadAddon } from '../../dist/compute/cpu/binding.js';
 import { loadEngine } from '../../dist/engine/load-engine.js';
 import { LocalEngine } from '../../dist/engine/local-engine.js';
-import { validateSampling } from '../../dist/engine/sampling/parameters.js';
-import { seedFrom } from '../../dist/engine/sampling/random.js';
+import { validateSampling } from '../../dist/sampling/parameters.js';
+import { seedFrom } from '../../dist/sampling/random.js';
 import { STEP_TOKENS } from '../engine.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));

@@ -2,13 +2,9 @@
 // name is refused, never ignored.
 
 import { randomBytes } from 'node:crypto';
-import {
-  type SamplingParameters,
-  type SamplingRequest,
-  validateSampling,
-} from '../engine/sampling/parameters.ts';
-import { seedFrom } from '../engine/sampling/random.ts';
 import type { Priority } from '../engine/sequence.ts';
+import { type SamplingParameters, type SamplingRequest, validateSampling } from '../sampling/parameters.ts';
+import { seedFrom } from '../sampling/random.ts';
 import { invalidValue } from './chairlift-error.ts';
 
 const priorities = { high: 0, normal: 1, low: 2 } as const satisfies Record<string, Priority>;

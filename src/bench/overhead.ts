@@ -10,9 +10,9 @@ import { BlockUses, checkBatch } from '../compute/batch.ts';
 import { Engine } from '../engine/engine.ts';
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
 import { RequestStreams } from '../engine/request-streams.ts';
-import { validateSampling } from '../engine/sampling/parameters.ts';
-import { seedFrom } from '../engine/sampling/random.ts';
-import type { SampleResult, SampleRow } from '../engine/sampling/sample-row.ts';
+import { validateSampling } from '../sampling/parameters.ts';
+import { seedFrom } from '../sampling/random.ts';
+import type { SampleResult, SampleRow } from '../sampling/sample-row.ts';
 
 const STEP_MS = 40;
 const VOCABULARY = 128_256;

@@ -4,11 +4,11 @@
 import { availableParallelism } from 'node:os';
 import { loadAddon } from '../compute/cpu/binding.ts';
 import { createNativeSampler } from '../compute/cpu/sample-rows.ts';
-import { type SamplingRequest, validateSampling } from '../engine/sampling/parameters.ts';
-import { seedFrom, uniformAt } from '../engine/sampling/random.ts';
-import type { SampleRow, SampleRows } from '../engine/sampling/sample-row.ts';
-import { sampleRows } from '../engine/sampling/sampler.ts';
-import { TokenCounts } from '../engine/sampling/token-counts.ts';
+import { type SamplingRequest, validateSampling } from '../sampling/parameters.ts';
+import { seedFrom, uniformAt } from '../sampling/random.ts';
+import type { SampleRow, SampleRows } from '../sampling/sample-row.ts';
+import { sampleRows } from '../sampling/sampler.ts';
+import { TokenCounts } from '../sampling/token-counts.ts';
 
 const VOCABULARY = 128_256;
 const ROWS = 16;

@@ -1,7 +1,7 @@
 // The contract every compute backend keeps: one step advances all sequences of a batch in one forward pass.
 
-import type { SampleRows } from '../engine/sampling/sample-row.ts';
 import type { ModelSpec } from '../model/spec.ts';
+import type { SampleRows } from '../sampling/sample-row.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 
 /** Tokens of one physical K/V block. */

@@ -1,9 +1,9 @@
 // One answer being generated: its sequence, and what sampling must know of it.
 
+import type { SampleRow } from '../sampling/sample-row.ts';
+import { finishReason, forbiddenIds } from '../sampling/stop-condition.ts';
+import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
 import type { EngineRequest, FinishEvent, FinishReason, RequestError } from './request.ts';
-import type { SampleRow } from './sampling/sample-row.ts';
-import { finishReason, forbiddenIds } from './sampling/stop-condition.ts';
-import { needsCounts, TokenCounts } from './sampling/token-counts.ts';
 import type { Sequence } from './sequence.ts';
 
 export class Choice {

@@ -2,6 +2,7 @@
 // cancellations take effect between steps; with nothing to do it sleeps until the next request.
 
 import { type Backend, BLOCK_TOKENS } from '../compute/backend.ts';
+import type { SampledToken, SampleResult, SampleRow } from '../sampling/sample-row.ts';
 import { Choice } from './choice.ts';
 import { drainingError, failedEvents, promptError, samplingError } from './finish-events.ts';
 import { planBatch } from './plan-batch.ts';
@@ -13,7 +14,6 @@ import type {
   RequestEvent,
   ResumedChoice,
 } from './request.ts';
-import type { SampledToken, SampleResult, SampleRow } from './sampling/sample-row.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';

@@ -1,7 +1,7 @@
 // How requests end that never ran, or ran no further: as events like any other.
 
+import type { SampleError } from '../sampling/sample-row.ts';
 import type { EngineRequest, FinishEvent, RequestError } from './request.ts';
-import type { SampleError } from './sampling/sample-row.ts';
 
 /** Every open choice of a request ends with the error. */
 export function failedEvents(request: EngineRequest, error: RequestError): FinishEvent[] {

@@ -1,7 +1,7 @@
 // What the engine is asked for and what it answers: token ids in, token ids out.
 
-import type { SamplingParameters } from './sampling/parameters.ts';
-import type { TokenLogprob } from './sampling/sample-row.ts';
+import type { SamplingParameters } from '../sampling/parameters.ts';
+import type { TokenLogprob } from '../sampling/sample-row.ts';
 import type { Priority } from './sequence.ts';
 
 export interface EngineRequest {

@@ -1,8 +1,8 @@
 // What chat and text completions do differently: their bodies, their prompts, their shapes on the wire.
 
 import type { z } from 'zod';
-import type { SamplingParameters } from '../engine/sampling/parameters.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { chatPrompt, checkText } from './chat-prompt.ts';
 import { chatShape } from './chat-shape.ts';

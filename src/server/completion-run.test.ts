@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
-import { validateSampling } from '../engine/sampling/parameters.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import { validateSampling } from '../sampling/parameters.ts';
 import { CompletionRun, type RunEvent, type RunRequest } from './completion-run.ts';
 
 // Token n spells the n-th letter; 25, z, ends an answer.

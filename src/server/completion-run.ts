@@ -2,10 +2,10 @@
 // text, ends choices at stop strings, and counts what was used. Failures are thrown as ApiError.
 
 import type { EngineRequest, FinishEvent, TokenEvent } from '../engine/request.ts';
-import type { SamplingParameters } from '../engine/sampling/parameters.ts';
-import { finishReason } from '../engine/sampling/stop-condition.ts';
 import type { Priority } from '../engine/sequence.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import type { SamplingParameters } from '../sampling/parameters.ts';
+import { finishReason } from '../sampling/stop-condition.ts';
 import { ChoiceText, type TextPiece } from './choice-text.ts';
 import { engineError } from './errors.ts';
 import { mergeStreams } from './merge-streams.ts';

@@ -4,8 +4,8 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
-import type { SamplingParameters } from '../engine/sampling/parameters.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import type { SamplingParameters } from '../sampling/parameters.ts';
 import { Account } from './account.ts';
 import { type Lifetime, orAbort } from './activity.ts';
 import type { QueueTicket } from './admission.ts';

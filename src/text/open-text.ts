@@ -14,7 +14,7 @@ import {
 } from './chat-template.ts';
 import { type GgufMetadata, ggufTokenizer } from './gguf-tokenizer.ts';
 import type { Tokenizer } from './tokenizer.ts';
-import { jsonTokenizer, specialTokenText, type TokenizerFiles } from './tokenizer-json.ts';
+import { jsonTokenizer, specialTokenText, type TokenizerFiles } from './tokenizer-json/tokenizer-json.ts';
 
 export type TextSource =
   | ({ readonly format: 'gguf' } & GgufMetadata)

@@ -10,7 +10,7 @@ import {
 } from '../../test/fixtures/tokenizers/tokenizer-fixtures.ts';
 import { ggufTokenizer } from './gguf-tokenizer.ts';
 import { namedPreTokenizer, preTokenizerNames } from './pre-tokenizers.ts';
-import { jsonTokenizer } from './tokenizer-json.ts';
+import { jsonTokenizer } from './tokenizer-json/tokenizer-json.ts';
 
 const named = Object.entries(families).filter(([name]) => preTokenizerNames.includes(name));
 

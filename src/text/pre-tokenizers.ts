@@ -3,7 +3,7 @@
 // expressions of one rule apply in turn, matches and gaps alike becoming pieces.
 
 import { casedLetters } from './cased-letters.ts';
-import { fromOniguruma } from './oniguruma.ts';
+import { fromOniguruma } from './oniguruma/oniguruma.ts';
 import { splitBy, splitInTurn, type TextSplitter } from './text-splitter.ts';
 
 export interface PreTokenizer {

@@ -2,8 +2,8 @@
 // after preemption, beside cancellations, and after the engine process was killed.
 
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { SamplingRequest } from '../../src/engine/sampling/parameters.ts';
 import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
+import type { SamplingRequest } from '../../src/sampling/parameters.ts';
 import { chatIds as chat, embeddedEndIds, withEngine } from '../support/embedded-engine.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { collect, engineRequest, type TestRequest } from '../support/engine-requests.ts';

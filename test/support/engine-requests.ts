@@ -2,8 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type { EngineRequest, FinishEvent, RequestEvent } from '../../src/engine/request.ts';
-import { type SamplingRequest, validateSampling } from '../../src/engine/sampling/parameters.ts';
 import type { Priority } from '../../src/engine/sequence.ts';
+import { type SamplingRequest, validateSampling } from '../../src/sampling/parameters.ts';
 
 export interface TestRequest {
   readonly prompt: ArrayLike<number>;

@@ -4,9 +4,9 @@
 import type { Backend } from '../../compute/backend.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import type { EngineRequest, RequestEvent } from '../../engine/request.ts';
-import { type SamplingParameters, validateSampling } from '../../engine/sampling/parameters.ts';
-import { seedFrom } from '../../engine/sampling/random.ts';
 import type { StepTimes } from '../../engine/step-times.ts';
+import { type SamplingParameters, validateSampling } from '../../sampling/parameters.ts';
+import { seedFrom } from '../../sampling/random.ts';
 
 export interface MeasuredRequest {
   readonly prompt: Int32Array;

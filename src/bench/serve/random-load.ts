@@ -1,7 +1,7 @@
 // Everything random about a load comes from its seed and from what is drawn, never from when it is drawn: the same
 // seed gives the same load, however the server behaves.
 
-import { seedFrom, uniformAt } from '../../engine/sampling/random.ts';
+import { seedFrom, uniformAt } from '../../sampling/random.ts';
 
 /** The n-th draw in [0, 1) of one purpose. */
 export type Draw = (n: number) => number;

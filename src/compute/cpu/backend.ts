@@ -1,8 +1,8 @@
 // The `cpu` backend: the Backend contract over the C++ addon.
 
 import { availableParallelism } from 'node:os';
-import type { SampleRows } from '../../engine/sampling/sample-row.ts';
 import type { ModelSpec } from '../../model/spec.ts';
+import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
 import { BlockUses, checkBatch, checkCopies } from '../batch.ts';

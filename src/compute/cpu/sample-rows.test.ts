@@ -2,11 +2,11 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type SamplingRequest, validateSampling } from '../../engine/sampling/parameters.ts';
-import { seedFrom, uniformAt } from '../../engine/sampling/random.ts';
-import type { SampleRow, SampleRows } from '../../engine/sampling/sample-row.ts';
-import { sampleRows } from '../../engine/sampling/sampler.ts';
-import { TokenCounts } from '../../engine/sampling/token-counts.ts';
+import { type SamplingRequest, validateSampling } from '../../sampling/parameters.ts';
+import { seedFrom, uniformAt } from '../../sampling/random.ts';
+import type { SampleRow, SampleRows } from '../../sampling/sample-row.ts';
+import { sampleRows } from '../../sampling/sampler.ts';
+import { TokenCounts } from '../../sampling/token-counts.ts';
 import { loadAddon } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
 

@@ -1,15 +1,10 @@
 // Sampling in native code behind the room's own contract: packs rows into flat arrays and unpacks results.
 // Random numbers are drawn here, so there is one generator.
 
-import { MAX_LOGPROBS } from '../../engine/sampling/parameters.ts';
-import { uniformAt } from '../../engine/sampling/random.ts';
-import {
-  checkRows,
-  type SampleResult,
-  type SampleRow,
-  type SampleRows,
-} from '../../engine/sampling/sample-row.ts';
-import { needsCounts } from '../../engine/sampling/token-counts.ts';
+import { MAX_LOGPROBS } from '../../sampling/parameters.ts';
+import { uniformAt } from '../../sampling/random.ts';
+import { checkRows, type SampleResult, type SampleRow, type SampleRows } from '../../sampling/sample-row.ts';
+import { needsCounts } from '../../sampling/token-counts.ts';
 import type { Addon, SampleJob, SampleOutput } from './binding.ts';
 
 const NONE = new Int32Array(0);

@@ -1,7 +1,7 @@
 // The reference backend: plain TypeScript in float32, the oracle for tests and the fallback where no compiler
 // exists. It favours being read over being fast. Keys and values are kept in float32.
 
-import { sampleRows } from '../../engine/sampling/sampler.ts';
+import { sampleRows } from '../../sampling/sampler.ts';
 import type { Backend, CreateBackend } from '../backend.ts';
 import { checkBatch, checkCopies } from '../batch.ts';
 import { forward } from './forward.ts';

@@ -9,8 +9,8 @@ import {
   type SamplingParameters,
   type SamplingRequest,
   validateSampling,
-} from '../../engine/sampling/parameters.ts';
-import { seedFrom } from '../../engine/sampling/random.ts';
+} from '../../sampling/parameters.ts';
+import { seedFrom } from '../../sampling/random.ts';
 import { badRequest } from '../errors.ts';
 
 export const MAX_STOPS = 16;

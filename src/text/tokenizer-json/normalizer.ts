@@ -1,7 +1,7 @@
 // The `normalizer` of a tokenizer.json: what text becomes before it is cut into pieces.
 
 import type { JsonNode } from './json-node.ts';
-import { readPattern } from './json-pattern.ts';
+import { readPattern } from './pattern.ts';
 
 export type Normalizer = (text: string) => string;
 

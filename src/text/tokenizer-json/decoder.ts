@@ -1,8 +1,8 @@
 // The `decoder` of a tokenizer.json: how tokens become text again. Only two ways are in use with the models
 // that run here: byte-level, and SentencePiece's ▁ with bytes as `<0xNN>`.
 
+import { escapedSpace } from '../spm.ts';
 import type { JsonNode } from './json-node.ts';
-import { escapedSpace } from './spm.ts';
 
 export interface JsonDecoder {
   readonly byteLevel: boolean;

@@ -1,7 +1,7 @@
 // One object of a tokenizer file, with the place it was found at, so that every fault can name it.
 
-import { isJsonObject, type JsonObject } from '../weights/json-file.ts';
-import { ModelFileError } from '../weights/model-file-error.ts';
+import { isJsonObject, type JsonObject } from '../../weights/json-file.ts';
+import { ModelFileError } from '../../weights/model-file-error.ts';
 
 // No vocabulary comes near; a table indexed by id stays small.
 const maxInteger = 2 ** 24;

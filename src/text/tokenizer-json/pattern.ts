@@ -1,7 +1,7 @@
 // The `pattern` of a tokenizer file's component: a plain string, or an Oniguruma expression.
 
+import { fromOniguruma, UnsupportedPattern } from '../oniguruma/oniguruma.ts';
 import type { JsonNode } from './json-node.ts';
-import { fromOniguruma, UnsupportedPattern } from './oniguruma.ts';
 
 export function readPattern(component: JsonNode): RegExp {
   const pattern = component.child('pattern');

@@ -1,17 +1,17 @@
 // A tokenizer from a Hugging Face folder: tokenizer.json holds the rules, the files beside it say which
 // tokens begin and end a text. A component that is not known is an error that names it.
 
-import { isJsonObject, type JsonObject } from '../weights/json-file.ts';
-import { type AddedToken, addedTokenSplitter } from './added-tokens.ts';
-import { bpeEncoder, MergeOutsideVocabulary, type PieceEncoder, type SymbolRule } from './bpe.ts';
-import { fromByteCharacters } from './byte-characters.ts';
-import { turnEndIds } from './end-of-generation.ts';
-import { type JsonDecoder, readDecoder } from './json-decoder.ts';
+import { isJsonObject, type JsonObject } from '../../weights/json-file.ts';
+import { type AddedToken, addedTokenSplitter } from '../added-tokens.ts';
+import { bpeEncoder, MergeOutsideVocabulary, type PieceEncoder, type SymbolRule } from '../bpe.ts';
+import { fromByteCharacters } from '../byte-characters.ts';
+import { turnEndIds } from '../end-of-generation.ts';
+import { assembleTokenizer, type TextEncoding, type Tokenizer } from '../tokenizer.ts';
+import { type JsonDecoder, readDecoder } from './decoder.ts';
 import { JsonNode } from './json-node.ts';
-import { type Normalizer, readNormalizer } from './json-normalizer.ts';
-import { readPostProcessor, type Surroundings } from './json-post-processor.ts';
-import { type JsonPreTokenizer, readPreTokenizer } from './json-pre-tokenizer.ts';
-import { assembleTokenizer, type TextEncoding, type Tokenizer } from './tokenizer.ts';
+import { type Normalizer, readNormalizer } from './normalizer.ts';
+import { readPostProcessor, type Surroundings } from './post-processor.ts';
+import { type JsonPreTokenizer, readPreTokenizer } from './pre-tokenizer.ts';
 
 export interface TokenizerFiles {
   /** Where tokenizer.json was read, for messages. */

@@ -1,12 +1,12 @@
 // The `pre_tokenizer` of a tokenizer.json: how text is cut into the pieces that merge on their own.
 
-import { toByteCharacters } from './byte-characters.ts';
+import { toByteCharacters } from '../byte-characters.ts';
+import { fromOniguruma } from '../oniguruma/oniguruma.ts';
+import { gpt2Pattern } from '../pre-tokenizers.ts';
+import { escapedSpace } from '../spm.ts';
+import { type SplitBehavior, splitBy } from '../text-splitter.ts';
 import type { JsonNode } from './json-node.ts';
-import { readPattern } from './json-pattern.ts';
-import { fromOniguruma } from './oniguruma.ts';
-import { gpt2Pattern } from './pre-tokenizers.ts';
-import { escapedSpace } from './spm.ts';
-import { type SplitBehavior, splitBy } from './text-splitter.ts';
+import { readPattern } from './pattern.ts';
 
 /** `first`: the piece begins the text. */
 export type PieceSplitter = (text: string, first: boolean) => readonly string[];

@@ -7,9 +7,9 @@ import {
   sentencePiece,
   sentencePieceJson,
   specialTokens,
-} from '../../test/fixtures/tokenizers/tokenizer-fixtures.ts';
-import type { JsonObject } from '../weights/json-file.ts';
-import type { Tokenizer } from './tokenizer.ts';
+} from '../../../test/fixtures/tokenizers/tokenizer-fixtures.ts';
+import type { JsonObject } from '../../weights/json-file.ts';
+import type { Tokenizer } from '../tokenizer.ts';
 import { jsonTokenizer, type TokenizerFiles } from './tokenizer-json.ts';
 
 const open = (tokenizer: JsonObject, files: Partial<TokenizerFiles> = {}): Tokenizer =>
