@@ -232,13 +232,13 @@ async function run(setting: Scenario): Promise<void> {
 
 describe('the engine under random traffic', () => {
   it('keeps its invariants and every output, with a fixed seed', async () => {
-    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1500, seed: 20 });
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1000, seed: 20 });
     for (const count of Object.values(seen)) expect(count, JSON.stringify(seen)).toBeGreaterThan(100);
-  }, 120_000);
+  }, 300_000);
 
   it('keeps its invariants and every output, with a random seed', async () => {
-    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1500 });
-  }, 120_000);
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1000 });
+  }, 300_000);
 
   it('serves LOW under a flood of HIGH in the time that aging promises', async () => {
     const flood = fc.record({
@@ -249,7 +249,7 @@ describe('the engine under random traffic', () => {
       stepMs: fc.integer({ min: 400, max: 2000 }),
     });
     await fc.assert(fc.asyncProperty(flood, floodWithHigh), { numRuns: 100 });
-  }, 120_000);
+  }, 300_000);
 });
 
 interface Flood {

@@ -6,7 +6,7 @@ import { type Backend, type Batch, BLOCK_TOKENS, type StepResult } from '../../s
 import { BlockUses, checkBatch } from '../../src/compute/batch.ts';
 import type { SampleResult, SampleRows } from '../../src/sampling/sample-row.ts';
 
-export const VOCABULARY = 1 << 14;
+export const VOCABULARY = 1 << 12;
 export const END_TOKEN = 0;
 /** Few tokens are ever drawn, so that answers end. */
 const DRAWN = 200;
