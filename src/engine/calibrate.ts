@@ -12,7 +12,10 @@ const LEAST_MS = 25;
 const MOST_STEP_TOKENS = 2048;
 
 /** Measures single-token steps and tells of each; what they leave in block 0 is never read. */
-export async function calibratedBudget(backend: Backend, onTrial: () => void = () => {}): Promise<BudgetOptions> {
+export async function calibratedBudget(
+  backend: Backend,
+  onTrial: () => void = () => {},
+): Promise<BudgetOptions> {
   const batch = buildBatch([{ tokens: [0], start: 0, blocks: [0], wantLogits: 'last' }]);
   const times: number[] = [];
   for (let trial = 0; trial < TRIALS; trial++) {

@@ -115,7 +115,9 @@ describe('a load', () => {
       unload: [],
     });
     const idle = holder('c', { unloadable: true, lastUsed: 1 });
-    expect(shareMemory(270, [holder('a', { allowed: 60, used: 60, oldestMs: 1 }), idle], [load('b')])).toMatchObject({
+    expect(
+      shareMemory(270, [holder('a', { allowed: 60, used: 60, oldestMs: 1 }), idle], [load('b')]),
+    ).toMatchObject({
       allow: [],
       unload: ['c'],
     });
@@ -149,14 +151,21 @@ interface Scene {
 
 const scenes: fc.Arbitrary<Scene> = fc
   .record({
-    sizes: fc.array(fc.record({ weight: fc.integer({ min: 1, max: 60 }), block: fc.integer({ min: 1, max: 7 }) }), {
-      minLength: 1,
-      maxLength: 4,
-    }),
+    sizes: fc.array(
+      fc.record({ weight: fc.integer({ min: 1, max: 60 }), block: fc.integer({ min: 1, max: 7 }) }),
+      {
+        minLength: 1,
+        maxLength: 4,
+      },
+    ),
     spareBlocks: fc.integer({ min: 0, max: 60 }),
     first: fc.integer({ min: 1, max: 8 }),
     wishes: fc.array(
-      fc.record({ model: fc.nat(3), sinceMs: fc.nat(1000), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+      fc.record({
+        model: fc.nat(3),
+        sinceMs: fc.nat(1000),
+        share: fc.double({ min: 0, max: 1, noNaN: true }),
+      }),
       { minLength: 1, maxLength: 25 },
     ),
     seed: fc.integer(),
@@ -197,7 +206,8 @@ function play({ budget, models, needs, seed }: Scene): number {
   const check = () => {
     if (ledger.freeBytes < 0) throw new Error('the ledger is overrun');
     engines.forEach(({ user }, at) => {
-      if (user.held > (ledger.account(String(at))?.counted ?? 0)) throw new Error('more is held than counted');
+      if (user.held > (ledger.account(String(at))?.counted ?? 0))
+        throw new Error('more is held than counted');
     });
   };
   for (let round = 0; round < 4000; round++) {
@@ -209,13 +219,15 @@ function play({ budget, models, needs, seed }: Scene): number {
       if (chance(0.7)) ledger.report(String(at), user.demand);
     });
     check();
-    const holders = ledger.accounts().map((account, at): Holder => ({
-      ...account,
-      state: 'loaded',
-      unloadable: false,
-      lastUsed: at,
-      oldestMs: engines[at]?.user.oldestMs,
-    }));
+    const holders = ledger.accounts().map(
+      (account, at): Holder => ({
+        ...account,
+        state: 'loaded',
+        unloadable: false,
+        lastUsed: at,
+        oldestMs: engines[at]?.user.oldestMs,
+      }),
+    );
     for (const { name, blocks } of shareMemory(budget, holders, []).allow) {
       ledger.allow(name, blocks);
       engines[Number(name)]?.told.push(blocks);
