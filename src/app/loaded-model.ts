@@ -36,6 +36,7 @@ const settings = [
   'maxBatchSize',
   'maxStepTokens',
   'targetStepMs',
+  'stepTimeout',
   'direct',
   'config',
 ] as const satisfies readonly (keyof GivenConfig)[];
@@ -87,7 +88,7 @@ async function start(path: string, given: GivenConfig, onNotice: (message: strin
     if (kind === 'fallback' || kind === 'incident') onNotice(message);
   };
   const model = { name, path, aliases: [], pinned: true, createdSeconds };
-  const pool = new ManagedPool({ ...poolOptions(config, [model]), onEvent });
+  const pool = new ManagedPool({ ...poolOptions(config, { models: [model] }), onEvent });
   const result = await pool.acquire(name);
   if (!result.ok) throw acquireError(result.failure, result.message, name);
   return new LoadedModel(result.lease.model, pool, config.context);

@@ -96,7 +96,7 @@ async function openStore(path: string, logger: Logger): Promise<Store> {
 }
 
 function openPool(config: Config, logger: Logger): ManagedPool {
-  const { models, broken } = poolModels(config, homedir());
+  const { broken, ...models } = poolModels(config, homedir());
   for (const { name, problem } of broken) logger.warn({ model: name, problem }, 'a model cannot be served');
   const onEvent = ({ kind, model, message }: PoolEvent) => {
     const level = kind === 'failed' || kind === 'incident' ? 'error' : kind === 'fallback' ? 'warn' : 'info';

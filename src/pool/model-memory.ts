@@ -13,6 +13,7 @@ const MOST_CONTEXTS = 32;
 const FIRST_TOKENS = 2048;
 
 export interface ModelMemory {
+  readonly kvType: KvType;
   readonly weightBytes: number;
   readonly blockBytes: number;
   /** K/V blocks there can ever be: address space alone. */
@@ -30,16 +31,17 @@ export interface KvChoice {
   readonly bytes?: number;
 }
 
-export interface MeasuredModel {
-  readonly spec: ModelSpec;
-  readonly weights: WeightSource;
-}
-
 /** `budgetBytes` is what all models share. */
-export function planMemory({ spec, weights }: MeasuredModel, budgetBytes: number, kv: KvChoice): ModelMemory {
+export function planMemory(
+  spec: ModelSpec,
+  weights: WeightSource,
+  budgetBytes: number,
+  kv: KvChoice,
+): ModelMemory {
   const load = loadAddon();
   const matrixBytes = load.available ? load.addon.matrixBytes : fileMatrixBytes;
   const known = {
+    kvType: kv.kvType,
     weightBytes: weightBytes(spec, weights, matrixBytes),
     blockBytes: kvBlockBytes(spec, kv.kvType),
   };

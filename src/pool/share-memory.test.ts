@@ -9,6 +9,7 @@ import type { ModelMemory } from './model-memory.ts';
 import { type Holder, type Sharing, shareMemory, type WaitingLoad } from './share-memory.ts';
 
 const memory = (more: Partial<ModelMemory> = {}): ModelMemory => ({
+  kvType: 'f16',
   weightBytes: 100,
   blockBytes: 1,
   blockCount: 1000,
@@ -176,6 +177,7 @@ const scenes: fc.Arbitrary<Scene> = fc
     const kv = sizes.reduce((sum, { block }) => sum + first * block, 0) + spareBlocks * largest;
     const budget = weights + kv;
     const models = sizes.map(({ weight, block }) => ({
+      kvType: 'f16' as const,
       weightBytes: weight,
       blockBytes: block,
       firstBlocks: first,
