@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { beforeEnd } from './signals.js';
 
 const program = fileURLToPath(new URL('trial.js', import.meta.url));
 
@@ -45,11 +46,7 @@ function runOnce(flags, timeoutSeconds) {
       // It is gone already.
     }
   };
-  const interrupt = () => {
-    endGroup();
-    process.exit(130);
-  };
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  const forget = beforeEnd(endGroup);
   const before = machineSeconds();
   let output = '';
   let errors = '';
@@ -67,7 +64,7 @@ function runOnce(flags, timeoutSeconds) {
   return new Promise((resolve) => {
     child.once('close', (code, signal) => {
       clearTimeout(timer);
-      process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+      forget();
       if (timedOut) resolve({ ok: false, timedOut, reason: `no result within ${timeoutSeconds} s` });
       else if (code === 0) resolve({ ok: true, trial: judged(output, before) });
       else resolve({ ok: false, timedOut, reason: `${lastWord(errors)} (ended with ${signal ?? code})` });
