@@ -11,7 +11,23 @@ const program = fileURLToPath(new URL('trial.js', import.meta.url));
 const DISTURBED = 0.1;
 
 /**
- * @typedef {{ ok: true, trial: Record<string, any> } | { ok: false, timedOut: boolean, reason: string }} TrialResult
+ * @typedef {object} Trial what trial.js says in its last line, and how quiet the machine was
+ * @property {string} engine
+ * @property {string} version
+ * @property {string} build
+ * @property {number} streams
+ * @property {number} promptTokens
+ * @property {number} answerTokens
+ * @property {number} prefillTokensPerSecond
+ * @property {number} [decodeTokensPerSecond]
+ * @property {number[]} tokens
+ * @property {number} cpuSeconds
+ * @property {number} othersShare
+ * @property {boolean} disturbed
+ */
+
+/**
+ * @typedef {{ ok: true, trial: Trial } | { ok: false, timedOut: boolean, reason: string }} TrialResult
  */
 
 /**
