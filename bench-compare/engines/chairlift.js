@@ -63,10 +63,10 @@ async function answers(engine, { prompts, answerTokens }, vocabSize) {
       answer(engine, {
         id: `${startedMs}-${index}`,
         prompt: Int32Array.from(prompt),
-        choices: 1,
         parameters: sampling.parameters,
         priority: 1,
-        tenant: '',
+        salt: '',
+        account: '',
         enqueuedMs: Date.now(),
       }),
     ),
