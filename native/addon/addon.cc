@@ -267,20 +267,6 @@ napi_value step(napi_env env, napi_callback_info info) {
   });
 }
 
-/** copyBlocks(handle, pairs: Int32Array) */
-napi_value copyBlocks(napi_env env, napi_callback_info info) {
-  return guarded(env, [&] {
-    const auto args = arguments(env, info, 2);
-    Model& model = *toHandle(env, args[0]).model;
-    const auto pairs = toInt32Array(env, args[1], "pairs");
-    for (size_t i = 0; i < pairs.length; i++) {
-      if (pairs.data[i] < 0 || pairs.data[i] >= model.shape.blockCount) throw ScriptError("native addon: no such block");
-    }
-    for (size_t i = 0; i + 1 < pairs.length; i += 2) model.copyBlock(pairs.data[i], pairs.data[i + 1]);
-    return undefinedValue(env);
-  });
-}
-
 /** destroy(handle): gives the memory back now rather than when the handle is collected. */
 napi_value destroy(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -375,8 +361,8 @@ NAPI_MODULE_INIT() {
   } functions[] = {
       {"create", create},         {"addRope", addRope},         {"setLayer", setLayer},
       {"setNorm", setNorm},       {"addMatrix", addMatrix},     {"packRows", packRows},
-      {"attach", attach},         {"step", step},               {"copyBlocks", copyBlocks},
-      {"destroy", destroy},       {"kernels", kernels},         {"matrixBytes", matrixBytes},
+      {"attach", attach},         {"step", step},               {"destroy", destroy},
+      {"kernels", kernels},       {"matrixBytes", matrixBytes},
       {"unpack", unpack},         {"multiply", multiply},
       {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
       {"createSampler", createSampler}, {"sampleRows", sampleRows},

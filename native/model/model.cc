@@ -49,12 +49,6 @@ uint8_t* Model::blockAt(int layer, int block) const {
   return kv_.data() + size_t(layer) * layerBytes_ + size_t(block) * blockBytes_;
 }
 
-void Model::copyBlock(int from, int to) {
-  for (int layer = 0; layer < int(layers.size()); layer++) {
-    memcpy(blockAt(layer, to), blockAt(layer, from), blockBytes_);
-  }
-}
-
 void Model::pack(Matrix& matrix, int firstRow, const uint8_t* rows, int count) {
   const int firstPanel = firstRow / panelColumns;
   const int panels = (count + panelColumns - 1) / panelColumns;

@@ -80,7 +80,6 @@ class Model {
   void pack(Matrix& matrix, int firstRow, const uint8_t* rows, int count);
   /** `logits` takes one row of vocabSize values for each wanted row. */
   void step(const StepInput& input, float* logits);
-  void copyBlock(int from, int to);
 
  private:
   /** A part of the attention work: some rows of one sequence, one K/V head. */

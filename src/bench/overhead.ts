@@ -72,7 +72,6 @@ class IdleBackend implements Backend {
     return results;
   };
 
-  copyBlocks(): void {}
   close(): void {}
 
   #count({ tokens, starts }: Batch, checkUs: number): void {

@@ -34,8 +34,6 @@ export interface Backend {
   step(batch: Batch): Promise<StepResult>;
   /** Draws one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
-  /** Copies whole blocks in every layer: pairs of (from, to). */
-  copyBlocks(pairs: Int32Array): void;
   close(): void;
 }
 

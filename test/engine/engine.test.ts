@@ -20,7 +20,6 @@ function recording(batches: Batch[]): (backend: Backend) => Backend {
       batches.push(batch);
       return backend.step(batch);
     },
-    copyBlocks: (pairs) => backend.copyBlocks(pairs),
     close: () => backend.close(),
   });
 }

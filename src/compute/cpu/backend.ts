@@ -5,7 +5,7 @@ import type { ModelSpec } from '../../model/spec.ts';
 import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
-import { BlockUses, checkBatch, checkCopies } from '../batch.ts';
+import { BlockUses, checkBatch } from '../batch.ts';
 import type { Addon, ModelHandle, NativeShape } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
@@ -84,11 +84,6 @@ class CpuBackend implements Backend {
       if (this.#closed) this.#addon.destroy(this.#handle);
     }
     return { logits: this.#logits.subarray(0, wanted) };
-  }
-
-  copyBlocks(pairs: Int32Array): void {
-    checkCopies(pairs, this.blockCount);
-    this.#addon.copyBlocks(this.#handle, pairs);
   }
 
   /** Gives the memory back, at once or as soon as the running step ends. */

@@ -111,7 +111,6 @@ export interface Addon {
     logitRows: Int32Array,
     logits: Float32Array,
   ): Promise<void>;
-  copyBlocks(model: ModelHandle, pairs: Int32Array): void;
   destroy(model: ModelHandle): void;
   /** Memory a packed matrix takes. */
   matrixBytes(type: TensorType, outputs: number, inputs: number): number;

@@ -3,9 +3,9 @@
 
 import { sampleRows } from '../../sampling/sampler.ts';
 import type { Backend, CreateBackend } from '../backend.ts';
-import { checkBatch, checkCopies } from '../batch.ts';
+import { checkBatch } from '../batch.ts';
 import { forward } from './forward.ts';
-import { copyBlock, createKvLayer, type KvLayer } from './kv-cache.ts';
+import { createKvLayer, type KvLayer } from './kv-cache.ts';
 import { loadModelWeights, type ModelWeights } from './weights.ts';
 
 interface OpenModel {
@@ -35,15 +35,6 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
       return { logits: forward(spec, weights, cache, batch) };
     },
     sampleRows,
-    copyBlocks(pairs) {
-      const { cache } = opened();
-      checkCopies(pairs, blockCount);
-      for (let pair = 0; pair < pairs.length; pair += 2) {
-        const from = pairs[pair] as number;
-        const to = pairs[pair + 1] as number;
-        for (const layer of cache) copyBlock(layer, blockCount, from, to);
-      }
-    },
     close() {
       open = undefined;
     },

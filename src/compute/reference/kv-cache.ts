@@ -22,9 +22,3 @@ export function storeRows(layer: KvLayer, slots: Int32Array, keys: Float32Array,
     layer.values.set(values.subarray(row * rowSize, (row + 1) * rowSize), slot * rowSize);
   }
 }
-
-export function copyBlock(layer: KvLayer, blockCount: number, from: number, to: number): void {
-  const blockSize = layer.keys.length / blockCount;
-  layer.keys.copyWithin(to * blockSize, from * blockSize, (from + 1) * blockSize);
-  layer.values.copyWithin(to * blockSize, from * blockSize, (from + 1) * blockSize);
-}
