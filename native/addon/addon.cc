@@ -37,6 +37,8 @@ std::vector<float> padded(const TypedArray<float>& values) {
   return copy;
 }
 
+KvType toKvType(napi_env env, napi_value value) { return toString(env, value) == "q8" ? KvType::Q8 : KvType::F16; }
+
 ModelShape readShape(napi_env env, napi_value object) {
   const auto number = [&](const char* name) { return toNumber(env, property(env, object, name)); };
   const auto text = [&](const char* name) { return toString(env, property(env, object, name)); };
@@ -47,6 +49,7 @@ ModelShape readShape(napi_env env, napi_value object) {
   shape.headSize = int(number("headSize"));
   shape.ffnSize = int(number("ffnSize"));
   shape.vocabSize = int(number("vocabSize"));
+  shape.layerCount = int(number("layerCount"));
   shape.blockCount = int(number("blockCount"));
   shape.normEpsilon = float(number("normEpsilon"));
   shape.embeddingScale = float(number("embeddingScale"));
@@ -54,7 +57,7 @@ ModelShape readShape(napi_env env, napi_value object) {
   shape.attentionSoftcap = float(number("attentionSoftcap"));
   shape.logitSoftcap = float(number("logitSoftcap"));
   shape.activation = text("activation") == "silu" ? Activation::Silu : Activation::GeluTanh;
-  shape.kvType = text("kvType") == "q8" ? KvType::Q8 : KvType::F16;
+  shape.kvType = toKvType(env, property(env, object, "kvType"));
   if (shape.headSize > maxHeadSize) throw ScriptError("native addon: heads of more than 1,024 values");
   return shape;
 }
@@ -130,13 +133,13 @@ napi_value runOffThread(napi_env env, Handle& handle, const char* name, const st
   return promise;
 }
 
-/** create(shape, layerCount, threads, isa): handle */
+/** create(shape, threads, isa): handle */
 napi_value create(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
-    const auto args = arguments(env, info, 4);
+    const auto args = arguments(env, info, 3);
     auto handle = std::make_unique<Handle>();
-    handle->model = std::make_shared<Model>(readShape(env, args[0]), toInt(env, args[1]),
-                                            chooseKernels(toString(env, args[3])), toInt(env, args[2]));
+    handle->model = std::make_shared<Model>(readShape(env, args[0]), chooseKernels(toString(env, args[2])),
+                                            toInt(env, args[1]));
     napi_value external;
     check(napi_create_external(
               env, handle.get(), [](napi_env, void* data, void*) { delete static_cast<Handle*>(data); }, nullptr,
@@ -267,6 +270,20 @@ napi_value step(napi_env env, napi_callback_info info) {
   });
 }
 
+/** releaseBlocks(handle, blocks: Int32Array): their content is lost */
+napi_value releaseBlocks(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    Model& model = *toHandle(env, args[0]).model;
+    const auto blocks = toInt32Array(env, args[1], "blocks").copy();
+    for (int32_t block : blocks) {
+      if (block < 0 || block >= model.shape.blockCount) throw ScriptError("native addon: no such block");
+    }
+    model.releaseBlocks(blocks);
+    return undefinedValue(env);
+  });
+}
+
 /** destroy(handle): gives the memory back now rather than when the handle is collected. */
 napi_value destroy(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -290,6 +307,15 @@ napi_value kernels(napi_env env, napi_callback_info) {
       check(napi_set_element(env, list, index++, name), "cannot fill a list");
     }
     return list;
+  });
+}
+
+/** kvBlockBytes(kvType, headSize, kvHeadCount, layerCount): what one block of K/V takes */
+napi_value kvBlockBytes(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    const KvLayout layout{toKvType(env, args[0]), toInt(env, args[1]), toInt(env, args[2]), toInt(env, args[3])};
+    return fromNumber(env, double(layout.blockBytes()));
   });
 }
 
@@ -361,8 +387,9 @@ NAPI_MODULE_INIT() {
   } functions[] = {
       {"create", create},         {"addRope", addRope},         {"setLayer", setLayer},
       {"setNorm", setNorm},       {"addMatrix", addMatrix},     {"packRows", packRows},
-      {"attach", attach},         {"step", step},               {"destroy", destroy},
-      {"kernels", kernels},       {"matrixBytes", matrixBytes},
+      {"attach", attach},         {"step", step},               {"releaseBlocks", releaseBlocks},
+      {"destroy", destroy},       {"kernels", kernels},         {"matrixBytes", matrixBytes},
+      {"kvBlockBytes", kvBlockBytes},
       {"unpack", unpack},         {"multiply", multiply},
       {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
       {"createSampler", createSampler}, {"sampleRows", sampleRows},

@@ -180,7 +180,7 @@ inline void attendTile(KvType type, const AttentionTask& task, QueryState* state
   for (int b = firstBlock; b <= lastBlock; b++) {
     const int start = b * blockTokens;
     const auto at = [&](int index) {
-      return KvBlock<Kv>(type, task.base + size_t(task.blocks[index]) * task.blockBytes, task.headSize);
+      return KvBlock<Kv>(type, task.base + size_t(task.blocks[index]) * task.blockStride, task.headSize);
     };
     // The next block is asked for while this one is read; the last asks for itself.
     const KvBlock<Kv> block = at(b), next = at(b < lastBlock ? b + 1 : b);

@@ -154,10 +154,10 @@ struct AttentionTask {
   int32_t window;
   float scale;
   float softcap;
-  // Block table of the sequence; K/V of a block for this head start at base + block * blockBytes.
+  // Block table of the sequence; K/V of a block for this head start at base + block * blockStride.
   const int32_t* blocks;
   const uint8_t* base;
-  size_t blockBytes;
+  size_t blockStride;
   // Room for the softmax state, `attentionScratchFloats` values.
   float* scratch;
 };

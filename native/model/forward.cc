@@ -160,9 +160,8 @@ void Model::rotateAndStore(const StepInput& input, const Layer& layer, int layer
   const int block = input.blocks[size_t(tableStart + position / blockTokens)];
   for (int head = 0; head < shape.kvHeadCount; head++) {
     turn(keys + head * shape.headSize, layer.keyNorm);
-    uint8_t* to = blockAt(layerIndex, block) + size_t(head) * headBlockBytes(shape.kvType, shape.headSize);
     kernels_.storeKv(shape.kvType, keys + head * shape.headSize, values + head * shape.headSize, shape.headSize,
-                     position % blockTokens, to);
+                     position % blockTokens, kv_.at(block, layerIndex, head));
   }
 }
 
@@ -183,8 +182,8 @@ void Model::attend(const StepInput& input, const Layer& layer, int layerIndex, c
   task.scale = shape.attentionScale;
   task.softcap = shape.attentionSoftcap;
   task.blocks = &input.blocks[size_t(input.blockStarts[size_t(piece.sequence)])];
-  task.base = blockAt(layerIndex, 0) + size_t(piece.kvHead) * headBlockBytes(shape.kvType, shape.headSize);
-  task.blockBytes = blockBytes_;
+  task.base = kv_.at(0, layerIndex, piece.kvHead);
+  task.blockStride = kv_.stride();
   task.scratch = attentionScratch_[size_t(worker)].data();
   kernels_.attend(shape.kvType, task);
 }

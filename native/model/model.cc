@@ -32,21 +32,14 @@ bool Linear::readsValues() const {
                      [](const Part& part) { return part.matrix->packed().scaleInputs == 0; });
 }
 
-Model::Model(const ModelShape& s, int layerCount, const KernelTable& kernels, int threads)
-    : shape(s), layers(size_t(layerCount)), kernels_(kernels), pool_(threads) {
-  blockBytes_ = headBlockBytes(s.kvType, s.headSize) * size_t(s.kvHeadCount);
-  layerBytes_ = blockBytes_ * size_t(s.blockCount);
-  kv_ = PageBuffer(layerBytes_ * size_t(layerCount));
+Model::Model(const ModelShape& s, const KernelTable& kernels, int threads)
+    : shape(s), layers(size_t(s.layerCount)), kernels_(kernels), pool_(threads), kv_(s.kv(), s.blockCount) {
   hiddenStride_ = roundUp32(size_t(s.hiddenSize));
   attentionStride_ = roundUp32(size_t(s.headCount) * size_t(s.headSize));
   qkvStride_ = roundUp32(size_t(s.headCount + 2 * s.kvHeadCount) * size_t(s.headSize));
   ffnStride_ = roundUp32(size_t(s.ffnSize));
   attentionScratch_.resize(size_t(pool_.threads()));
   for (auto& scratch : attentionScratch_) scratch.resize(attentionScratchFloats(s.headSize));
-}
-
-uint8_t* Model::blockAt(int layer, int block) const {
-  return kv_.data() + size_t(layer) * layerBytes_ + size_t(block) * blockBytes_;
 }
 
 void Model::pack(Matrix& matrix, int firstRow, const uint8_t* rows, int count) {
@@ -88,6 +81,10 @@ void Model::prepare(const StepInput& input) {
     for (int row = first; row < end; row++) {
       rowSequence_[size_t(row)] = s;
       rowPosition_[size_t(row)] = input.starts[size_t(s)] + row - first;
+    }
+    const int lastPosition = rowPosition_[size_t(end - 1)];
+    for (int b = input.starts[size_t(s)] / blockTokens; b <= lastPosition / blockTokens; b++) {
+      kv_.hold(input.blocks[size_t(input.blockStarts[size_t(s)] + b)]);
     }
     for (int row = first; row < end; row += rowsPerPiece) {
       for (int head = 0; head < shape.kvHeadCount; head++) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "model/kv-blocks.h"
 #include "model/matrix.h"
 #include "system/page-buffer.h"
 #include "system/thread-pool.h"
@@ -19,6 +20,7 @@ struct ModelShape {
   int headSize = 0;
   int ffnSize = 0;
   int vocabSize = 0;
+  int layerCount = 0;
   int blockCount = 0;
   float normEpsilon = 0;
   float embeddingScale = 1;
@@ -28,6 +30,8 @@ struct ModelShape {
   float logitSoftcap = 0;
   Activation activation = Activation::Silu;
   KvType kvType = KvType::F16;
+
+  KvLayout kv() const { return {kvType, headSize, kvHeadCount, layerCount}; }
 };
 
 struct Rope {
@@ -67,7 +71,7 @@ struct StepInput {
 
 class Model {
  public:
-  Model(const ModelShape& shape, int layerCount, const KernelTable& kernels, int threads);
+  Model(const ModelShape& shape, const KernelTable& kernels, int threads);
 
   ModelShape shape;
   std::vector<Layer> layers;
@@ -80,6 +84,8 @@ class Model {
   void pack(Matrix& matrix, int firstRow, const uint8_t* rows, int count);
   /** `logits` takes one row of vocabSize values for each wanted row. */
   void step(const StepInput& input, float* logits);
+  /** Gives the memory of blocks that nobody uses back to the system. */
+  void releaseBlocks(std::vector<int32_t> blocks) { kv_.release(std::move(blocks)); }
 
  private:
   /** A part of the attention work: some rows of one sequence, one K/V head. */
@@ -113,13 +119,10 @@ class Model {
   void attend(const StepInput& input, const Layer& layer, int layerIndex, const AttentionPiece& piece, int worker);
   /** The product of the input made last. */
   void multiply(const Linear& linear, float* out, size_t outStride);
-  uint8_t* blockAt(int layer, int block) const;
 
   const KernelTable& kernels_;
   ThreadPool pool_;
-  PageBuffer kv_;
-  size_t blockBytes_;
-  size_t layerBytes_;
+  KvBlocks kv_;
 
   // Row lengths of the buffers below, padded to whole groups.
   size_t hiddenStride_, qkvStride_, attentionStride_, ffnStride_;

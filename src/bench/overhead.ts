@@ -72,6 +72,7 @@ class IdleBackend implements Backend {
     return results;
   };
 
+  releaseBlocks(): void {}
   close(): void {}
 
   #count({ tokens, starts }: Batch, checkUs: number): void {

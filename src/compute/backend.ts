@@ -34,6 +34,11 @@ export interface Backend {
   step(batch: Batch): Promise<StepResult>;
   /** Draws one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
+  /**
+   * Gives the memory of blocks that nobody uses back to the system, between steps; their content is lost, their next
+   * use commits them again.
+   */
+  releaseBlocks(blocks: Int32Array): void;
   close(): void;
 }
 

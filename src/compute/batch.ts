@@ -91,7 +91,7 @@ function checkOffsets(name: string, starts: Int32Array, sequences: number, end: 
   }
 }
 
-function checkRange(name: string, values: Int32Array, limit: number): void {
+export function checkRange(name: string, values: Int32Array, limit: number): void {
   for (let index = 0; index < values.length; index++) {
     const value = values[index] as number;
     if (value < 0 || value >= limit)

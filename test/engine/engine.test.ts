@@ -20,6 +20,7 @@ function recording(batches: Batch[]): (backend: Backend) => Backend {
       batches.push(batch);
       return backend.step(batch);
     },
+    releaseBlocks: (blocks) => backend.releaseBlocks(blocks),
     close: () => backend.close(),
   });
 }

@@ -4,13 +4,15 @@
 import { sampleRows } from '../../sampling/sampler.ts';
 import type { Backend, CreateBackend } from '../backend.ts';
 import { checkBatch } from '../batch.ts';
+import { HeldBlocks } from '../held-blocks.ts';
 import { forward } from './forward.ts';
-import { createKvLayer, type KvLayer } from './kv-cache.ts';
+import { KvCache } from './kv-cache.ts';
 import { loadModelWeights, type ModelWeights } from './weights.ts';
 
 interface OpenModel {
   readonly weights: ModelWeights;
-  readonly cache: readonly KvLayer[];
+  readonly cache: KvCache;
+  readonly held: HeldBlocks;
 }
 
 export const createReferenceBackend: CreateBackend = async (spec, source, options) => {
@@ -18,7 +20,8 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
   const { vocabSize, contextLength } = spec;
   let open: OpenModel | undefined = {
     weights: loadModelWeights(spec, source, options.onProgress ?? (() => {})),
-    cache: spec.layers.map(() => createKvLayer(blockCount, spec.kvHeadCount * spec.headSize)),
+    cache: new KvCache(spec, blockCount),
+    held: new HeldBlocks(blockCount),
   };
   const opened = (): OpenModel => {
     if (open === undefined) throw new Error('the backend is closed');
@@ -30,11 +33,17 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
     async step(batch) {
       // Whoever awaits steps in a row must still hear signals and messages between them.
       await new Promise<void>((resolve) => setImmediate(resolve));
-      const { weights, cache } = opened();
+      const { weights, cache, held } = opened();
       checkBatch(batch, { blockCount, vocabSize, contextLength });
+      held.take(batch);
       return { logits: forward(spec, weights, cache, batch) };
     },
     sampleRows,
+    releaseBlocks(blocks) {
+      const { cache, held } = opened();
+      held.release(blocks);
+      cache.release(blocks);
+    },
     close() {
       open = undefined;
     },
