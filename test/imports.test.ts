@@ -12,11 +12,12 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   weights: [],
   model: ['weights'],
   text: ['weights'],
-  compute: ['model', 'weights', 'sampling'],
+  compute: ['model', 'weights', 'sampling', 'machine'],
   'engine/cache': ['compute'],
   'engine/scheduler': ['engine/cache', 'engine', 'compute'],
   sampling: [],
   time: [],
+  machine: [],
   engine: ['engine/cache', 'engine/scheduler', 'sampling', 'compute', 'model', 'weights'],
   pool: [
     'time',
@@ -32,7 +33,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   store: [],
   server: ['time', 'store', 'pool', 'engine', 'engine/scheduler', 'sampling', 'compute', 'text', 'model'],
   config: [],
-  app: ['time', 'config', 'server', 'store', 'pool', 'engine', 'sampling', 'text'],
+  app: ['time', 'machine', 'config', 'server', 'store', 'pool', 'engine', 'sampling', 'text'],
   index: ['app', 'engine', 'text'],
   bench: [
     'pool',
