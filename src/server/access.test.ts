@@ -134,6 +134,21 @@ describe('with keys', () => {
     }
   });
 
+  it('a request without max_tokens is charged what is usual, not all that the context would hold', async () => {
+    const { call, secrets } = await startWithKeys({ mine: { limits: { dailyTokens: 1000 } } });
+    const ask = () => call(secrets.mine, '/v1/chat/completions', { messages, stop: ' ' });
+    let left = 1000;
+    for (let n = 0; n < 3; n++) {
+      const { statusCode, headers, json } = await ask();
+      expect(statusCode).toBe(200);
+      const { prompt_tokens, total_tokens } = json().usage;
+      const held = left - Number(headers['x-ratelimit-remaining-daily-tokens']);
+      expect(held).toBeGreaterThan(prompt_tokens);
+      expect(held).toBeLessThanOrEqual(prompt_tokens + 256);
+      left -= total_tokens;
+    }
+  });
+
   it('usage is counted by key', async () => {
     const { call, secrets, usage } = await startWithKeys({ mine: {} });
     const { usage: told } = (

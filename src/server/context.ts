@@ -10,6 +10,7 @@ import type { Admission } from './admission.ts';
 import type { Caller, Keys } from './auth.ts';
 import type { HealthCheck } from './health.ts';
 import type { Limiter } from './limits/limiter.ts';
+import type { TypicalAnswer } from './limits/typical-answer.ts';
 import type { Metrics } from './metrics.ts';
 import type { RequestFeed } from './request-feed.ts';
 import type { ServerSettings } from './settings.ts';
@@ -34,6 +35,7 @@ export interface ServerContext extends ServerDeps {
   readonly feed: RequestFeed;
   readonly health: HealthCheck;
   readonly metrics: Metrics;
+  readonly typicalAnswer: TypicalAnswer;
 }
 
 declare module 'fastify' {

@@ -16,6 +16,7 @@ import { identify, requireAdmin } from './auth.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
 import { ApiError, ClientLeft, isServerFault, kindOf, shuttingDown, toApiError } from './errors.ts';
 import { HealthCheck } from './health.ts';
+import { TypicalAnswer } from './limits/typical-answer.ts';
 import { Metrics } from './metrics.ts';
 import { RequestFeed } from './request-feed.ts';
 import { adminRoutes } from './routes/admin.ts';
@@ -87,6 +88,7 @@ function makeContext(deps: ServerDeps): ServerContext {
     encoders: new EncodeWorkers(),
     health: new HealthCheck(pool, settings.stallMs, () => performance.now()),
     metrics: new Metrics(pool),
+    typicalAnswer: new TypicalAnswer(),
   };
 }
 

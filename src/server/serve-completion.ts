@@ -14,7 +14,7 @@ import type { CompletionKind, Prompt } from './completion-kind.ts';
 import { type AnswerReason, CompletionRun } from './completion-run.ts';
 import type { ServerContext } from './context.ts';
 import { ApiError, contextExceeded, isServerFault, kindOf } from './errors.ts';
-import type { Admission, LimitKind } from './limits/limiter.ts';
+import type { LimitKind, LimitRefusal } from './limits/limiter.ts';
 import { acquireModel, findEntry } from './models.ts';
 import { respondStream, respondWhole } from './respond.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
@@ -24,8 +24,6 @@ export interface ServeOptions {
   /** Whatever the key's tier. */
   readonly forceLow: boolean;
 }
-
-type LimitRefusal = Extract<Admission, { ok: false }>;
 
 /** What is known of a request while it is in the house. */
 interface Visit<Body> {
@@ -98,9 +96,11 @@ interface Work {
 async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promise<void> {
   const { context, caller, reply } = of;
   const { prompts, parameters, choices } = work;
-  const estimate = prompts.reduce(
-    (sum, { ids }, at) =>
-      sum + ids.length + choices * (parameters[at]?.maxTokens ?? roomOf(model) - ids.length),
+  // Of an answer without a limit, what those of the key usually take.
+  const answerTokens = (at: number, promptTokens: number) =>
+    parameters[at]?.maxTokens ?? context.typicalAnswer.expect(caller.keyId, roomOf(model) - promptTokens);
+  const expected = prompts.reduce(
+    (sum, { ids }, at) => sum + ids.length + choices * answerTokens(at, ids.length),
     0,
   );
   const account = new Account({
@@ -110,9 +110,11 @@ async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promi
     stream: of.body.stream === true,
   });
   const engineRun = makeRun(of, model, work, account);
-  const admitted = context.limiter.admit(caller.keyId, caller.limits, estimate, Date.now());
-  reply.headers(admitted.headers);
+  const admitted = context.limiter.admit(caller.keyId, caller.limits, Date.now(), expected);
   if (!admitted.ok) throw limitReached(admitted);
+  const refusal = admitted.permit.weigh(expected, Date.now());
+  if (refusal !== undefined) throw limitReached(refusal);
+  reply.headers(context.limiter.headers(caller.keyId, caller.limits, Date.now()));
   try {
     account.answered(await respond(of, model, work, engineRun, account));
   } catch (error) {
@@ -121,6 +123,9 @@ async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promi
   } finally {
     const { promptTokens, completionTokens } = account.close(engineRun);
     admitted.permit.settle(promptTokens + completionTokens, Date.now());
+    if (parameters[0]?.maxTokens === undefined) {
+      context.typicalAnswer.learn(caller.keyId, completionTokens / (prompts.length * choices));
+    }
   }
 }
 
