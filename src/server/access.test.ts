@@ -258,6 +258,27 @@ describe('the queue', () => {
   });
 });
 
+describe('the default model', () => {
+  it('has one queue, by whatever name it is asked for', async () => {
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const { app } = await start({ settings: { maxQueuedRequests: 3 }, pool: { loading: () => gate } });
+    const ask = async (model?: string) =>
+      app.inject({
+        method: 'POST',
+        url: '/v1/chat/completions',
+        payload: { messages, max_tokens: 1, ...(model === undefined ? {} : { model }) },
+      });
+    const waiting = [ask(), ask('demo'), ask('default')];
+    const refused = await Promise.all([ask(), ask('demo'), ask('default')]);
+    expect(refused.map(({ statusCode }) => statusCode)).toEqual([429, 429, 429]);
+    open();
+    expect((await Promise.all(waiting)).map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
+  });
+});
+
 describe('a client that leaves', () => {
   it.each([false, true])('is computed for no longer, streamed %s', async (stream) => {
     const server = await start();

@@ -36,8 +36,8 @@ interface Visit<Body> {
   readonly lifetime: Lifetime;
   readonly ticket: QueueTicket;
   readonly forceLow: boolean;
-  /** As the pool knows it; undefined for the default model. */
-  readonly modelName: string | undefined;
+  /** As the pool knows it. */
+  readonly modelName: string;
 }
 
 export async function serveCompletion<Body extends SamplingBody>(
@@ -50,10 +50,10 @@ export async function serveCompletion<Body extends SamplingBody>(
   const caller = request.caller as Caller;
   const { body, unknown } = parseBody(kind.rules, request.body);
   if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
-  const modelName = body.model === undefined ? undefined : findEntry(context.pool, body.model).name;
+  const modelName = findEntry(context.pool, body.model).name;
   const lifetime = context.activity.begin(request, reply, context.settings.requestTimeoutMs);
   try {
-    const ticket = context.admission.enter(modelName ?? '', caller.keyId);
+    const ticket = context.admission.enter(modelName, caller.keyId);
     try {
       await visit({ context, kind, body, caller, request, reply, lifetime, ticket, forceLow, modelName });
     } finally {
