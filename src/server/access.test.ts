@@ -396,6 +396,17 @@ describe('the log', () => {
 });
 
 describe('metrics', () => {
+  it('tell tiers apart, and what runs under /v1/batch as LOW', async () => {
+    const { call, secrets } = await startWithKeys({ fast: { tier: 'high' } });
+    await call(secrets.fast, '/v1/chat/completions', { messages, max_tokens: 2 });
+    await call(secrets.fast, '/v1/batch/chat/completions', { messages, max_tokens: 2 });
+    const { body } = await call(undefined, '/metrics');
+    for (const name of ['time_to_first_token_seconds', 'queue_seconds', 'request_seconds']) {
+      for (const tier of ['high', 'low'])
+        expect(body).toContain(`chairlift_${name}_count{model="demo",tier="${tier}"} 1\n`);
+    }
+  });
+
   it('count what happened, under one name each', async () => {
     const { app } = await start();
     await app.inject({ method: 'POST', url: '/v1/chat/completions', payload: { messages, max_tokens: 5 } });
@@ -411,9 +422,10 @@ describe('metrics', () => {
           .at(-1),
       );
     expect(value('generated_tokens_total{model="demo"}')).toBe(5);
-    expect(value('time_to_first_token_seconds_count{model="demo"}')).toBe(1);
+    expect(value('time_to_first_token_seconds_count{model="demo",tier="normal"}')).toBe(1);
+    expect(value('request_seconds_count{model="demo",tier="normal"}')).toBe(1);
     expect(value('time_per_output_token_seconds_count{model="demo"}')).toBe(1);
-    expect(value('queue_seconds_count{model="demo"}')).toBe(1);
+    expect(value('queue_seconds_count{model="demo",tier="normal"}')).toBe(1);
     expect(value('step_seconds_count{model="demo"}')).toBeGreaterThanOrEqual(5);
     expect(value('errors_total{kind="missing_required_parameter"}')).toBe(1);
     expect(value('engine_up{model="demo"}')).toBe(1);

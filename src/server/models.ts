@@ -6,19 +6,14 @@ import { acquireError, modelNotFound } from './errors.ts';
 
 /** The default model, which is the first, where no name is given: it has one name everywhere behind this. */
 export function findEntry(pool: ModelPool, name: string | undefined): ModelEntry {
-  const isMeant = (one: ModelEntry) =>
-    name === undefined || one.name === name || one.aliases.includes(name);
+  const isMeant = (one: ModelEntry) => name === undefined || one.name === name || one.aliases.includes(name);
   const entry = pool.list().find(isMeant);
   if (entry === undefined) throw modelNotFound(name ?? 'default');
   return entry;
 }
 
 /** Waits until the model is loaded; who leaves before that holds nothing. */
-export async function acquireModel(
-  pool: ModelPool,
-  name: string,
-  signal: AbortSignal,
-): Promise<ModelLease> {
+export async function acquireModel(pool: ModelPool, name: string, signal: AbortSignal): Promise<ModelLease> {
   const result = await orAbort(pool.acquire(name), signal, (late) => {
     if (late.ok) late.lease.release();
   });

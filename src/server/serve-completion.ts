@@ -106,6 +106,7 @@ async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promi
   const account = new Account({
     ...of,
     modelName: model.name,
+    tier: of.forceLow ? 'low' : caller.tier,
     idMark: of.kind.idMark,
     stream: of.body.stream === true,
   });
@@ -145,6 +146,7 @@ function limitReached({ kind, retryAfterMs, headers }: LimitRefusal): ApiError {
 function makeRun<Body>(of: Visit<Body>, model: ServedModel, work: Work, account: Account): CompletionRun {
   const { context, kind, body, caller, forceLow, lifetime } = of;
   context.metrics.watch(model);
+  if (model.direct) context.metrics.fellBack(model.name);
   return new CompletionRun(
     {
       id: account.id,
