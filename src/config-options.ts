@@ -87,8 +87,12 @@ export const configOptions = {
   },
   maxQueuedTokens: { kind: count, default: 1_000_000, meaning: 'prompt tokens of waiting requests together' },
   bodyLimit: { kind: bytes, default: 8 * 1024 * 1024, meaning: 'largest request body' },
-  requestTimeout: { kind: seconds, default: 600, meaning: 'no request takes longer' },
-  shutdownLimit: { kind: seconds, default: 30, meaning: 'how long running requests may go on after SIGTERM' },
+  requestTimeout: { kind: seconds, default: 600, meaning: 'no request takes longer; 0 sets no limit' },
+  shutdownLimit: {
+    kind: seconds,
+    default: 30,
+    meaning: 'how long running requests may go on after SIGTERM; 0 ends them at once',
+  },
 
   logLevel: {
     kind: { type: 'choice', values: ['trace', 'debug', 'info', 'warn', 'error', 'silent'] },

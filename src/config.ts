@@ -188,9 +188,14 @@ function parseBytes(raw: unknown, where: string): number {
   throw new ConfigError(`${where}: give a size such as 512MB or 4GiB, not ${raw}`);
 }
 
+/** A hundred years: whatever is longer is a slip. */
+const LONGEST_SECONDS = 100 * 365.25 * 86_400;
+
 function parseSeconds(raw: unknown, where: string): number {
-  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h)?$/.exec(String(raw).trim());
-  const scale = { ms: 1e-3, s: 1, m: 60, h: 3600 }[match?.[2] ?? 's'];
-  if (match !== null && scale !== undefined) return Number(match[1]) * scale;
-  throw new ConfigError(`${where}: give a time such as 90s, 10m or 1h, not ${raw}`);
+  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/.exec(String(raw).trim());
+  const scale = { ms: 1e-3, s: 1, m: 60, h: 3600, d: 86_400 }[match?.[2] ?? 's'];
+  const value = match === null || scale === undefined ? Number.NaN : Number(match[1]) * scale;
+  if (value <= LONGEST_SECONDS) return value;
+  if (value > LONGEST_SECONDS) throw new ConfigError(`${where}: ${raw} is more than 100 years`);
+  throw new ConfigError(`${where}: give a time such as 90s, 10m, 1h or 30d, not ${raw}`);
 }

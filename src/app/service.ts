@@ -125,7 +125,7 @@ function serverSettings(config: Config): ServerSettings {
     bodyLimitBytes: config.bodyLimit,
     maxQueuedRequests: config.maxQueuedRequests,
     maxQueuedTokens: config.maxQueuedTokens,
-    requestTimeoutMs: config.requestTimeout * 1000,
+    requestTimeoutMs: config.requestTimeout === 0 ? Number.POSITIVE_INFINITY : config.requestTimeout * 1000,
     shutdownLimitMs: config.shutdownLimit * 1000,
     isolateCache: config.isolateCache,
     allowAnonymous: config.allowAnonymous,

@@ -13,7 +13,7 @@ export interface ServerSettings {
   readonly maxQueuedRequests: number;
   /** Their prompt tokens together. */
   readonly maxQueuedTokens: number;
-  /** No request takes longer; a client may ask for less with the header `x-chairlift-timeout-ms`. */
+  /** No request takes longer, infinity for no limit; a client may ask for less with `x-chairlift-timeout-ms`. */
   readonly requestTimeoutMs: number;
   /** A silent stream sends a comment this often, so that nothing between takes it for dead. */
   readonly keepAliveMs: number;
