@@ -233,6 +233,25 @@ describe('an admin key', () => {
   });
 });
 
+describe('the probes', () => {
+  it('find the server alive while its engine restarts, but not ready', async () => {
+    const { app, pool } = await start();
+    vi.spyOn(pool.engine, 'stats').mockRejectedValue(new Error('the engine is restarting'));
+    const health = await app.inject({ url: '/health' });
+    expect(health.statusCode).toBe(200);
+    expect(health.json()).toMatchObject({
+      status: 'degraded',
+      engines: [{ model: 'demo', state: 'restarting', problem: 'the engine is restarting' }],
+    });
+    const ready = await app.inject({ url: '/ready' });
+    expect(ready.statusCode).toBe(503);
+    expect(ready.json().problem).toContain('restarting');
+    vi.restoreAllMocks();
+    expect((await app.inject({ url: '/health' })).json()).toMatchObject({ status: 'ok' });
+    expect((await app.inject({ url: '/ready' })).statusCode).toBe(200);
+  });
+});
+
 describe('the queue', () => {
   it('refuses at once what is beyond it', async () => {
     let open = () => {};

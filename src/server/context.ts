@@ -12,6 +12,7 @@ import type { HealthCheck } from './health.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { TypicalAnswer } from './limits/typical-answer.ts';
 import type { Metrics } from './metrics.ts';
+import type { Readiness } from './readiness.ts';
 import type { RequestFeed } from './request-feed.ts';
 import type { ServerSettings } from './settings.ts';
 
@@ -35,6 +36,7 @@ export interface ServerContext extends ServerDeps {
   readonly feed: RequestFeed;
   readonly health: HealthCheck;
   readonly metrics: Metrics;
+  readonly readiness: Readiness;
   readonly typicalAnswer: TypicalAnswer;
 }
 

@@ -18,12 +18,13 @@ import { ApiError, ClientLeft, isServerFault, kindOf, shuttingDown, toApiError }
 import { HealthCheck } from './health.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
 import { Metrics } from './metrics.ts';
+import { Readiness } from './readiness.ts';
 import { RequestFeed } from './request-feed.ts';
 import { adminRoutes } from './routes/admin.ts';
 import { completionRoutes } from './routes/completions.ts';
 import { documentationRoutes } from './routes/documentation.ts';
 import { modelRoutes } from './routes/models.ts';
-import { statusRoutes } from './routes/status.ts';
+import { metricsRoute, probeRoutes } from './routes/status.ts';
 import { tokenRoutes } from './routes/tokens.ts';
 
 /** A body must arrive within this time: whoever sends it slower holds a socket, not a place. */
@@ -54,7 +55,8 @@ export function createServer(deps: ServerDeps): ChairliftServer {
   addErrors(app, context);
   addHooks(app, context);
   app.register(async (open) => {
-    statusRoutes(open, context);
+    probeRoutes(open, context);
+    metricsRoute(open, context);
     documentationRoutes(open, context);
   });
   app.register(async (keyed) => {
@@ -79,14 +81,17 @@ export function createServer(deps: ServerDeps): ChairliftServer {
 function makeContext(deps: ServerDeps): ServerContext {
   const { pool, settings } = deps;
   const feed = new RequestFeed();
+  const nowMs = () => performance.now();
+  const health = new HealthCheck(pool, settings.stallMs, nowMs);
   feed.listen((finished) => deps.logger.info(finished, 'completion'));
   return {
     ...deps,
     feed,
     activity: new Activity(),
-    admission: new Admission(settings, () => performance.now()),
+    admission: new Admission(settings, nowMs),
     encoders: new EncodeWorkers(),
-    health: new HealthCheck(pool, settings.stallMs, () => performance.now()),
+    health,
+    readiness: new Readiness(pool, health, nowMs),
     metrics: new Metrics(pool),
     typicalAnswer: new TypicalAnswer(),
   };
