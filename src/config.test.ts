@@ -48,6 +48,8 @@ describe('the configuration', () => {
     [{ keepAlive: '900000h' }, /--keep-alive: 900000h is more than 100 years/],
     [{ shutdownLimit: 1e12 }, /--shutdown-limit: 1000000000000 is more than 100 years/],
     [{ kvType: 'q2' }, /--kv-type: give one of f16, q8/],
+    [{ trustProxy: 'loopback,my-proxy' }, /--trust-proxy: give IP addresses.*not my-proxy/],
+    [{ trustProxy: ['10.0.0.0/33'] }, /--trust-proxy/],
     [{ config: '/nowhere.json' }, /\/nowhere.json: the config file does not exist/],
   ])('refuses %j with the place and the remedy', (flags, message) => {
     expect(() => resolve(flags)).toThrow(ConfigError);
@@ -60,6 +62,11 @@ describe('the configuration', () => {
     expect(() => resolve({ config: bad })).toThrow(/ports is no setting/);
     writeFileSync(bad, 'port: 1');
     expect(() => resolve({ config: bad })).toThrow(/cannot be read as JSON/);
+  });
+
+  it('reads addresses and networks', () => {
+    const given = ['loopback', '10.0.0.0/8', '::1', 'fd00::/8', '192.168.1.7'];
+    expect(resolve({ trustProxy: given.join(', ') }).config.trustProxy).toEqual(given);
   });
 
   it.each([

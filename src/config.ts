@@ -2,6 +2,7 @@
 // reads the environment.
 
 import { existsSync, readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -127,7 +128,7 @@ function parse(kind: OptionKind, raw: unknown, where: string): unknown {
       if (typeof raw === 'string' && raw !== '') return raw;
       throw new ConfigError(`${where}: give a text`);
     case 'list':
-      return parseList(raw, where);
+      return kind.of === 'addresses' ? parseAddresses(raw, where) : parseList(raw, where);
     case 'switch':
       return parseSwitch(raw, where);
     case 'choice':
@@ -148,6 +149,23 @@ function parseList(raw: unknown, where: string): readonly string[] {
     return Object.freeze(items.map((item) => item.trim()).filter((item) => item !== ''));
   }
   throw new ConfigError(`${where}: give a list of texts`);
+}
+
+function parseAddresses(raw: unknown, where: string): readonly string[] {
+  // No address has a comma in it, so it separates them in an array too.
+  const items = parseList(parseList(raw, where).join(','), where);
+  const stranger = items.find((item) => item !== 'loopback' && !isAddress(item));
+  if (stranger === undefined) return items;
+  throw new ConfigError(
+    `${where}: give IP addresses, networks such as 10.0.0.0/8, or loopback, not ${stranger}`,
+  );
+}
+
+function isAddress(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
 }
 
 function parseSwitch(raw: unknown, where: string): boolean {

@@ -47,7 +47,7 @@ async function startWithKeys<Name extends string>(
       ...(payload === undefined ? {} : { payload }),
       headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
     });
-  return { server, secrets, call, usage };
+  return { server: { ...server, keys }, secrets, call, usage, keyStore };
 }
 
 describe('without keys', () => {
@@ -67,6 +67,36 @@ describe('without keys', () => {
     expect((await open.app.inject({ url: '/v1/models', remoteAddress: '10.0.0.7' })).statusCode).toBe(200);
   });
 
+  it('what a proxy on this machine hands on is not local', async () => {
+    const { app } = await start();
+    for (const headers of [
+      { 'x-forwarded-for': '10.0.0.7' },
+      { 'x-forwarded-for': '127.0.0.1' },
+      { forwarded: 'for=10.0.0.7' },
+      { via: '1.1 proxy' },
+      { 'x-real-ip': '10.0.0.7' },
+    ]) {
+      expect((await app.inject({ url: '/v1/models', headers })).statusCode).toBe(401);
+    }
+  });
+
+  it('a trusted proxy’s word counts, and nobody else’s', async () => {
+    const { app } = await start({ settings: { trustedProxies: ['loopback', '10.0.0.1'] } });
+    const status = async (forwardedFor: string, remoteAddress = '127.0.0.1') => {
+      const headers = { 'x-forwarded-for': forwardedFor };
+      return (await app.inject({ url: '/v1/models', headers, remoteAddress })).statusCode;
+    };
+    expect(await status('127.0.0.1')).toBe(200);
+    expect(await status('::1')).toBe(200);
+    expect(await status('10.0.0.7')).toBe(401);
+    // What the client itself claims stands left of what the proxy adds.
+    expect(await status('127.0.0.1, 10.0.0.7')).toBe(401);
+    // Its own machine is not this one.
+    expect(await status('127.0.0.1', '10.0.0.1')).toBe(401);
+    const headers = { via: '1.1 proxy' };
+    expect((await app.inject({ url: '/v1/models', headers })).statusCode).toBe(401);
+  });
+
   it('the server refuses to listen to the world', async () => {
     expect(await bindRefusal('0.0.0.0', undefined, false)).toContain('no API keys');
     expect(await bindRefusal('::', undefined, false)).toContain('no API keys');
@@ -74,6 +104,14 @@ describe('without keys', () => {
     for (const host of ['127.0.0.1', '::1', 'localhost']) {
       expect(await bindRefusal(host, undefined, false)).toBeUndefined();
     }
+  });
+
+  it('everyone is one, and shares the cache', async () => {
+    const { app } = await start();
+    const payload = { messages: [{ role: 'user', content: 'Milo the fox. '.repeat(40) }], max_tokens: 1 };
+    const ask = () => app.inject({ method: 'POST', url: '/v1/chat/completions', payload });
+    await ask();
+    expect((await ask()).json().usage.prompt_tokens_details.cached_tokens).toBeGreaterThan(0);
   });
 
   it('nobody administers', async () => {
@@ -107,6 +145,29 @@ describe('with keys', () => {
     expect(await priorityOf(secrets.fast, '/v1/chat/completions')).toEqual(new Set([0]));
     expect(await priorityOf(secrets.slow, '/v1/chat/completions')).toEqual(new Set([2]));
     expect(await priorityOf(secrets.fast, '/v1/batch/chat/completions')).toEqual(new Set([2]));
+  });
+
+  it('nobody is served once the last one is revoked, until there is another', async () => {
+    const { call, secrets, keyStore, server } = await startWithKeys({ mine: {} });
+    expect((await call(secrets.mine, '/v1/models')).statusCode).toBe(200);
+    await keyStore.revoke('mine', Date.now());
+    for (const key of [secrets.mine, undefined]) {
+      const refused = await call(key, '/v1/models');
+      expect(refused.statusCode).toBe(401);
+      expect(refused.json().error.message).toMatch(
+        /every API key was revoked.*keys create.*--allow-anonymous/,
+      );
+    }
+    expect(await bindRefusal('0.0.0.0', server.keys, false)).toBeUndefined();
+    const made = await keyStore.createKey({ name: 'next', tier: 'normal', limits: {} }, Date.now());
+    expect((await call(made.ok ? made.key : '', '/v1/models')).statusCode).toBe(200);
+  });
+
+  it('nobody is served without a word after the last one is revoked, unless allowed', async () => {
+    const { call, keyStore } = await startWithKeys({ mine: {} }, { settings: { allowAnonymous: true } });
+    expect((await call(undefined, '/v1/models')).statusCode).toBe(401);
+    await keyStore.revoke('mine', Date.now());
+    expect((await call(undefined, '/v1/models')).statusCode).toBe(200);
   });
 
   it('limits answer 429 with when to come again, and where the key stands', async () => {
@@ -163,17 +224,17 @@ describe('with keys', () => {
     });
   });
 
-  it('cached prefixes are shared between keys, or not where they are isolated', async () => {
+  it('no key learns what others have asked from the cache, unless it is shared', async () => {
     const long = [{ role: 'user', content: 'Milo the fox went to the lake and '.repeat(20) }];
-    for (const isolateCache of [false, true]) {
-      const { call, secrets } = await startWithKeys({ a: {}, b: {} }, { settings: { isolateCache } });
+    for (const settings of [{}, { shareCache: true }]) {
+      const { call, secrets } = await startWithKeys({ a: {}, b: {} }, { settings });
       const cached = async (key: string) =>
         (await call(key, '/v1/chat/completions', { messages: long, max_tokens: 1 })).json().usage
           .prompt_tokens_details.cached_tokens;
       await cached(secrets.a);
       const other = await cached(secrets.b);
-      if (isolateCache) expect(other).toBe(0);
-      else expect(other).toBeGreaterThan(0);
+      if (settings.shareCache) expect(other).toBeGreaterThan(0);
+      else expect(other).toBe(0);
       expect(await cached(secrets.a)).toBeGreaterThan(0);
     }
   });

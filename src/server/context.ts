@@ -16,6 +16,11 @@ import type { Readiness } from './readiness.ts';
 import type { RequestFeed } from './request-feed.ts';
 import type { ServerSettings } from './settings.ts';
 
+export interface TlsPair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
 export interface ServerDeps {
   readonly pool: ModelPool;
   /** Without keys, requests from this machine are served. */
@@ -25,6 +30,8 @@ export interface ServerDeps {
   readonly limiter: Limiter;
   readonly usage?: Pick<UsageStore, 'record' | 'report'> | undefined;
   readonly settings: ServerSettings;
+  /** Certificate and private key in PEM; without them it speaks plain HTTP. */
+  readonly tls?: TlsPair | undefined;
   readonly logger: FastifyBaseLogger;
   readonly version: string;
 }

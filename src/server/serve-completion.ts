@@ -158,7 +158,7 @@ function makeRun<Body>(of: Visit<Body>, model: ServedModel, work: Work, account:
       special: body.skip_special_tokens === false,
       continuation: kind.continuation,
       priority: forceLow ? 2 : priorityOf(caller),
-      tenant: context.settings.isolateCache ? caller.keyId : '',
+      tenant: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
       enqueuedMs: account.arrivedMs,
     },
