@@ -1,10 +1,15 @@
 // Keys, limits, the queue and the way out, through the whole server with the embedded model.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Libsql from 'libsql';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type TestServer, type TestServerOptions, testServer } from '../../test/support/test-server.ts';
 import { IN_MEMORY, openDatabase } from '../store/database.ts';
 import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore, type NewKey } from '../store/key-store.ts';
+import { StoreError } from '../store/store-error.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { bindRefusal } from './auth.ts';
 
@@ -26,11 +31,14 @@ async function start(options: TestServerOptions = {}): Promise<TestServer> {
 async function startWithKeys<Name extends string>(
   wishes: Readonly<Record<Name, Partial<NewKey>>>,
   options: TestServerOptions = {},
+  path = IN_MEMORY,
 ) {
-  const database = await openDatabase(IN_MEMORY);
+  const database = await openDatabase(path);
   opened.push(() => database.close());
   const keyStore = new KeyStore(database);
-  const usage = new UsageStore(database, (error) => expect.fail(String(error)));
+  const usage = new UsageStore(database, (error) => {
+    if (!(error instanceof StoreError && error.fault === 'busy')) expect.fail(String(error));
+  });
   opened.push(() => usage.close());
   const secrets = {} as Record<Name, string>;
   for (const [name, wish] of Object.entries<Partial<NewKey>>(wishes)) {
@@ -274,6 +282,30 @@ describe('an admin key', () => {
     expect((await call(secrets.boss, '/admin/models/unload', { model: 'demo' })).statusCode).toBe(200);
     expect((await call(secrets.boss, '/admin/models/load', { model: 'x' })).statusCode).toBe(404);
     expect((await call(secrets.boss, '/admin/usage')).json().data).toHaveLength(1);
+  });
+
+  it('is told where the database cannot be written, while known keys keep working', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chairlift-access-'));
+    const path = join(folder, 'a.db');
+    opened.push(() => rmSync(folder, { recursive: true }));
+    const { call, secrets, usage } = await startWithKeys({ boss: { admin: true } }, {}, path);
+    const holder = new Libsql(path);
+    try {
+      holder.exec('begin exclusive');
+      const refused = await call(secrets.boss, '/admin/keys', { name: 'new' });
+      expect(refused.statusCode).toBe(503);
+      expect(refused.json().error).toMatchObject({ code: 'store_unavailable' });
+      const answer = await call(secrets.boss, '/v1/chat/completions', { messages, max_tokens: 2 });
+      expect(answer.statusCode).toBe(200);
+      const told = (await call(secrets.boss, '/admin/usage')).json().data;
+      expect(told).toMatchObject([{ requests: 1, completionTokens: 2 }]);
+      holder.exec('rollback');
+      await usage.flush();
+      expect((await call(secrets.boss, '/admin/keys', { name: 'new' })).statusCode).toBe(201);
+      expect((await call(secrets.boss, '/admin/usage')).json().data).toEqual(told);
+    } finally {
+      holder.close();
+    }
   });
 
   it('watches steps and requests as they happen', async () => {
