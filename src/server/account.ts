@@ -3,11 +3,13 @@
 
 import { randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import type { Tier } from '../store/key-record.ts';
 import type { QueueTicket } from './admission.ts';
 import type { Caller } from './auth.ts';
 import type { AnswerReason, CompletionRun, RunObserver, RunUsage } from './completion-run.ts';
 import type { ServerContext } from './context.ts';
 import { kindOf } from './errors.ts';
+import type { RequestLabels } from './metrics.ts';
 
 export interface AccountHolder {
   readonly context: ServerContext;
@@ -15,6 +17,8 @@ export interface AccountHolder {
   readonly request: FastifyRequest;
   readonly ticket: QueueTicket;
   readonly modelName: string;
+  /** The one the request runs at. */
+  readonly tier: Tier;
   /** What the ids of such answers begin with. */
   readonly idMark: string;
   readonly stream: boolean;
@@ -38,13 +42,13 @@ export class Account implements RunObserver {
 
   submitted(sequence: string): void {
     this.#submitted.push(sequence);
-    this.#holder.context.metrics.submitted(sequence);
+    this.#holder.context.metrics.submitted(sequence, this.#labels);
   }
 
   firstToken(): void {
     this.#firstTokenMs = this.#elapsedMs();
     this.#holder.ticket.start();
-    this.#holder.context.metrics.firstToken(this.#holder.modelName, this.#firstTokenMs);
+    this.#holder.context.metrics.firstToken(this.#labels, this.#firstTokenMs);
   }
 
   answered(reasons: readonly AnswerReason[]): void {
@@ -63,7 +67,7 @@ export class Account implements RunObserver {
     context.metrics.used(modelName, usage);
     if (this.#outcome === 'ok') {
       const decodeMs = totalMs - (this.#firstTokenMs ?? totalMs);
-      context.metrics.completed(modelName, run.longestAnswer, decodeMs, totalMs);
+      context.metrics.completed(this.#labels, run.longestAnswer, decodeMs, totalMs);
     }
     const failed = this.#outcome !== 'ok' && this.#outcome !== 'client_left';
     context.usage?.record(caller.keyId, { ...usage, failed }, Date.now());
@@ -80,6 +84,11 @@ export class Account implements RunObserver {
       ...usage,
     });
     return usage;
+  }
+
+  get #labels(): RequestLabels {
+    const { modelName, tier } = this.#holder;
+    return { model: modelName, tier };
   }
 
   #elapsedMs(): number {

@@ -2,6 +2,7 @@
 // the server closes.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { runAfter } from '../time/long-timer.ts';
 import { badRequest, ClientLeft, deadlineExceeded, shuttingDown } from './errors.ts';
 
 const TIMEOUT_HEADER = 'x-chairlift-timeout-ms';
@@ -31,13 +32,13 @@ export class Activity {
     const leave = () => {
       if (!reply.raw.writableEnded) controller.abort(new ClientLeft());
     };
-    const timer = setTimeout(() => controller.abort(deadlineExceeded(limitMs)), limitMs);
+    const timer = runAfter(limitMs, () => controller.abort(deadlineExceeded(limitMs)));
     reply.raw.once('close', leave);
     this.#running.add(controller);
     return {
       signal: controller.signal,
       end: () => {
-        clearTimeout(timer);
+        timer.cancel();
         reply.raw.off('close', leave);
         this.#running.delete(controller);
         if (this.#running.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
@@ -49,11 +50,11 @@ export class Activity {
   async drain(limitMs: number): Promise<void> {
     this.#draining = true;
     if (this.#running.size === 0) return;
-    const timer = setTimeout(() => {
+    const timer = runAfter(limitMs, () => {
       for (const controller of this.#running) controller.abort(shuttingDown());
-    }, limitMs);
+    });
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
-    clearTimeout(timer);
+    timer.cancel();
   }
 }
 

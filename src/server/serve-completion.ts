@@ -14,7 +14,7 @@ import type { CompletionKind, Prompt } from './completion-kind.ts';
 import { type AnswerReason, CompletionRun } from './completion-run.ts';
 import type { ServerContext } from './context.ts';
 import { ApiError, contextExceeded, isServerFault, kindOf } from './errors.ts';
-import type { Admission, LimitKind } from './limits/limiter.ts';
+import type { LimitKind, LimitRefusal } from './limits/limiter.ts';
 import { acquireModel, findEntry } from './models.ts';
 import { respondStream, respondWhole } from './respond.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
@@ -24,8 +24,6 @@ export interface ServeOptions {
   /** Whatever the key's tier. */
   readonly forceLow: boolean;
 }
-
-type LimitRefusal = Extract<Admission, { ok: false }>;
 
 /** What is known of a request while it is in the house. */
 interface Visit<Body> {
@@ -38,8 +36,8 @@ interface Visit<Body> {
   readonly lifetime: Lifetime;
   readonly ticket: QueueTicket;
   readonly forceLow: boolean;
-  /** As the pool knows it; undefined for the default model. */
-  readonly modelName: string | undefined;
+  /** As the pool knows it. */
+  readonly modelName: string;
 }
 
 export async function serveCompletion<Body extends SamplingBody>(
@@ -52,10 +50,10 @@ export async function serveCompletion<Body extends SamplingBody>(
   const caller = request.caller as Caller;
   const { body, unknown } = parseBody(kind.rules, request.body);
   if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
-  const modelName = body.model === undefined ? undefined : findEntry(context.pool, body.model).name;
+  const modelName = findEntry(context.pool, body.model).name;
   const lifetime = context.activity.begin(request, reply, context.settings.requestTimeoutMs);
   try {
-    const ticket = context.admission.enter(modelName ?? '', caller.keyId);
+    const ticket = context.admission.enter(modelName, caller.keyId);
     try {
       await visit({ context, kind, body, caller, request, reply, lifetime, ticket, forceLow, modelName });
     } finally {
@@ -98,21 +96,26 @@ interface Work {
 async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promise<void> {
   const { context, caller, reply } = of;
   const { prompts, parameters, choices } = work;
-  const estimate = prompts.reduce(
-    (sum, { ids }, at) =>
-      sum + ids.length + choices * (parameters[at]?.maxTokens ?? roomOf(model) - ids.length),
+  // Of an answer without a limit, what those of the key usually take.
+  const answerTokens = (at: number, promptTokens: number) =>
+    parameters[at]?.maxTokens ?? context.typicalAnswer.expect(caller.keyId, roomOf(model) - promptTokens);
+  const expected = prompts.reduce(
+    (sum, { ids }, at) => sum + ids.length + choices * answerTokens(at, ids.length),
     0,
   );
   const account = new Account({
     ...of,
     modelName: model.name,
+    tier: of.forceLow ? 'low' : caller.tier,
     idMark: of.kind.idMark,
     stream: of.body.stream === true,
   });
   const engineRun = makeRun(of, model, work, account);
-  const admitted = context.limiter.admit(caller.keyId, caller.limits, estimate, Date.now());
-  reply.headers(admitted.headers);
+  const admitted = context.limiter.admit(caller.keyId, caller.limits, Date.now(), expected);
   if (!admitted.ok) throw limitReached(admitted);
+  const refusal = admitted.permit.weigh(expected, Date.now());
+  if (refusal !== undefined) throw limitReached(refusal);
+  reply.headers(context.limiter.headers(caller.keyId, caller.limits, Date.now()));
   try {
     account.answered(await respond(of, model, work, engineRun, account));
   } catch (error) {
@@ -121,6 +124,9 @@ async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promi
   } finally {
     const { promptTokens, completionTokens } = account.close(engineRun);
     admitted.permit.settle(promptTokens + completionTokens, Date.now());
+    if (parameters[0]?.maxTokens === undefined) {
+      context.typicalAnswer.learn(caller.keyId, completionTokens / (prompts.length * choices));
+    }
   }
 }
 
@@ -140,6 +146,7 @@ function limitReached({ kind, retryAfterMs, headers }: LimitRefusal): ApiError {
 function makeRun<Body>(of: Visit<Body>, model: ServedModel, work: Work, account: Account): CompletionRun {
   const { context, kind, body, caller, forceLow, lifetime } = of;
   context.metrics.watch(model);
+  if (model.direct) context.metrics.fellBack(model.name);
   return new CompletionRun(
     {
       id: account.id,
@@ -151,7 +158,7 @@ function makeRun<Body>(of: Visit<Body>, model: ServedModel, work: Work, account:
       special: body.skip_special_tokens === false,
       continuation: kind.continuation,
       priority: forceLow ? 2 : priorityOf(caller),
-      tenant: context.settings.isolateCache ? caller.keyId : '',
+      tenant: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
       enqueuedMs: account.arrivedMs,
     },

@@ -53,7 +53,7 @@ async function withModel<Answer>(
   name: string | undefined,
   use: (model: ServedModel, signal: AbortSignal) => Promise<Answer>,
 ): Promise<Answer> {
-  const known = name === undefined ? undefined : findEntry(pool, name).name;
+  const known = findEntry(pool, name).name;
   const lifetime = activity.begin(request, reply, settings.requestTimeoutMs);
   try {
     const lease = await acquireModel(pool, known, lifetime.signal);
