@@ -66,7 +66,8 @@ export const configOptions = {
   pin: { kind: list, default: [], meaning: 'models that are never unloaded' },
   memory: {
     kind: bytes,
-    meaning: 'memory for weights and K/V of all models; 70 % of the machine where unset',
+    meaning:
+      'memory for weights and K/V of all models; 70 % of the machine, or of its container, where unset',
   },
   keepAlive: { kind: seconds, default: 600, meaning: 'an idle model is unloaded after so long; 0 keeps it' },
 
@@ -74,7 +75,11 @@ export const configOptions = {
     kind: { type: 'choice', values: ['cpu', 'reference'] },
     meaning: 'what computes; the fastest there is where unset',
   },
-  threads: { kind: count, meaning: 'compute threads of each engine; all cores where unset' },
+  threads: {
+    kind: count,
+    meaning:
+      'compute threads of each engine; where unset, engines at work share the cores of the machine or its container',
+  },
   kvType: {
     kind: { type: 'choice', values: ['f16', 'q8'] },
     default: 'f16',
@@ -84,12 +89,17 @@ export const configOptions = {
   kvMemory: {
     kind: bytes,
     meaning:
-      'K/V memory per model; where neither is set, half of what the weights leave, at most 32 contexts',
+      'K/V memory per model; where neither is set, it grows and shrinks with the need, up to 32 contexts',
   },
   context: { kind: count, meaning: 'longest prompt and answer together; the model’s own limit where unset' },
   maxBatchSize: { kind: count, meaning: 'sequences that run at once; what memory allows where unset' },
   maxStepTokens: { kind: count, meaning: 'a fixed token budget for each step, in place of a target time' },
   targetStepMs: { kind: count, meaning: 'how long a step may take; chosen for the machine where unset' },
+  stepTimeout: {
+    kind: seconds,
+    default: 60,
+    meaning: 'an engine process that hangs for so long is replaced, and its requests go on; 0 waits for ever',
+  },
   direct: { kind: onOff, default: false, meaning: 'no batching: one request at a time' },
 
   database: { kind: text, meaning: 'keys and usage; `~/.chairlift/chairlift.db` where unset' },

@@ -30,6 +30,7 @@ const settings = [
   'maxBatchSize',
   'maxStepTokens',
   'targetStepMs',
+  'stepTimeout',
   'direct',
   'config',
 ] as const satisfies readonly (keyof GivenConfig)[];
@@ -81,7 +82,7 @@ async function start(path: string, given: GivenConfig, onNotice: (message: strin
     if (kind === 'fallback' || kind === 'incident') onNotice(message);
   };
   const model = { name, path, aliases: [], pinned: true, createdSeconds };
-  const pool = new ManagedPool({ ...poolOptions(config, [model]), onEvent });
+  const pool = new ManagedPool({ ...poolOptions(config, { models: [model] }), onEvent });
   const result = await pool.acquire(name);
   if (!result.ok) throw loadError(result.failure, result.message);
   return new LoadedModel(result.lease.model, pool, config.context);

@@ -151,7 +151,7 @@ async function closeStore({ usage, database }: Store, logger: Logger): Promise<v
 }
 
 function openPool(config: Config, logger: Logger): ManagedPool {
-  const { models, broken } = poolModels(config, homedir());
+  const { broken, ...models } = poolModels(config, homedir());
   for (const { name, problem } of broken) logger.warn({ model: name, problem }, 'a model cannot be served');
   const onEvent = ({ kind, model, message }: PoolEvent) => {
     const level = kind === 'failed' || kind === 'incident' ? 'error' : kind === 'fallback' ? 'warn' : 'info';

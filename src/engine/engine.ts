@@ -112,7 +112,9 @@ export class Engine {
 
   /** Advances all that runs; false where there was nothing to compute. Steps never overlap. */
   async step(): Promise<boolean> {
-    this.#report(this.#applyCancellations());
+    // A new limit is told of after the plan that goes by it, together with what that plan still wanted.
+    const gone = this.#applyCancellations();
+    if (gone.length > 0) this.#report(gone);
     this.#recorder.begin();
     const plan = this.#plan();
     if (plan.items.length === 0) return this.#skip(plan);

@@ -110,7 +110,7 @@ describe.each(samplings)('tokens are the same bits, %s', (_, sampling) => {
   });
 
   it('after the engine process was killed mid-generation, again and again', async () => {
-    const { engine } = await SupervisedEngine.start({
+    const engine = new SupervisedEngine({
       modelPath: embeddedModelPath,
       engine: {
         blockCount: 512,
@@ -118,6 +118,7 @@ describe.each(samplings)('tokens are the same bits, %s', (_, sampling) => {
         endIds: embeddedEndIds,
       },
     });
+    expect(await engine.start()).toMatchObject({ ok: true });
     try {
       const others = neighbours
         .slice(0, 7)
