@@ -60,6 +60,11 @@ describe('an error', () => {
     expect(acquireError('unknown-model', '', 'x')).toMatchObject({ status: 404, code: 'model_not_found' });
     expect(acquireError('no-memory', 'm', 'x')).toMatchObject({ status: 503 });
     expect(acquireError('load-failed', 'm', 'x')).toMatchObject({ status: 500 });
+    expect(acquireError('engine-died', 'm', 'x')).toMatchObject({
+      status: 503,
+      message: 'm',
+      headers: { 'retry-after': '10' },
+    });
     expect(acquireError('closing', 'm', 'x')).toMatchObject({ status: 503 });
   });
 

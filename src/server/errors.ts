@@ -105,6 +105,9 @@ export function acquireError(failure: AcquireFailure, message: string, name: str
   if (failure === 'no-memory') {
     return new ApiError(503, message, { code: 'model_does_not_fit', headers: { 'retry-after': '10' } });
   }
+  if (failure === 'engine-died') {
+    return new ApiError(503, message, { code: 'engine_failed', headers: { 'retry-after': '10' } });
+  }
   return new ApiError(500, message, { code: 'model_load_failed' });
 }
 
