@@ -30,10 +30,11 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'weights',
   ],
   store: [],
-  server: ['time', 'store', 'pool', 'engine', 'engine/scheduler', 'sampling', 'compute', 'text', 'model'],
+  generation: ['pool', 'engine', 'sampling', 'compute', 'text'],
+  server: ['time', 'store', 'generation', 'pool', 'engine', 'sampling', 'text'],
   config: [],
-  app: ['time', 'config', 'server', 'store', 'pool', 'engine', 'sampling', 'text'],
-  index: ['app', 'engine', 'text'],
+  app: ['time', 'config', 'server', 'store', 'generation', 'pool', 'engine', 'sampling', 'text'],
+  index: ['app', 'generation', 'engine', 'text'],
   bench: [
     'pool',
     'engine',
@@ -50,6 +51,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'config',
     'store',
     'bench',
+    'generation',
     'pool',
     'engine',
     'sampling',
@@ -92,6 +94,14 @@ describe('the arrows between rooms', () => {
         /Date\.now|performance\.|setTimeout|Math\.random/,
       );
     }
+  });
+
+  it('a program that only loads models never meets the HTTP edge: one file puts a server together', () => {
+    const users = files.filter(
+      (path) =>
+        roomOf(path) !== 'server' && importsOf(path).some((name) => /^\.\.?\/(?:.*\/)?server\//.test(name)),
+    );
+    expect(users).toEqual(['app/service.ts']);
   });
 
   it('the addon is loaded in one file', () => {

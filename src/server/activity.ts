@@ -58,28 +58,6 @@ export class Activity {
   }
 }
 
-/** What the promise gives, unless the signal comes first; whatever it gives then is handed to `late`. */
-export async function orAbort<Value>(
-  promise: Promise<Value>,
-  signal: AbortSignal,
-  late?: (value: Value) => void,
-): Promise<Value> {
-  signal.throwIfAborted();
-  let abort: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => {
-      promise.then(late, () => {});
-      reject(signal.reason);
-    };
-    signal.addEventListener('abort', abort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    if (abort !== undefined) signal.removeEventListener('abort', abort);
-  }
-}
-
 function timeoutOf(request: FastifyRequest, longestMs: number): number {
   const header = request.headers[TIMEOUT_HEADER];
   if (header === undefined) return longestMs;

@@ -3,11 +3,11 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EngineStats } from '../engine/engine.ts';
+import type { TokenUsage } from '../generation/token-usage.ts';
 import type { EngineHandle } from '../pool/engine-handle.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { Tier } from '../store/key-record.ts';
-import type { RunUsage } from './completion-run.ts';
 import { within } from './within.ts';
 
 const STATS_TIMEOUT_MS = 1000;
@@ -126,7 +126,7 @@ export class Metrics {
     this.#lasted.observe({ model, tier }, totalMs / 1000);
   }
 
-  used(model: string, { promptTokens, cachedTokens, completionTokens }: RunUsage): void {
+  used(model: string, { promptTokens, cachedTokens, completionTokens }: TokenUsage): void {
     this.#promptTokens.inc({ model }, promptTokens);
     this.#cachedTokens.inc({ model }, cachedTokens);
     this.#generatedTokens.inc({ model }, completionTokens);

@@ -1,7 +1,7 @@
 // Models by the names clients use.
 
+import { orAbort } from '../generation/or-abort.ts';
 import type { ModelEntry, ModelLease, ModelPool } from '../pool/model-pool.ts';
-import { orAbort } from './activity.ts';
 import { acquireError, modelNotFound } from './errors.ts';
 
 /** The default model, which is the first, where no name is given: it has one name everywhere behind this. */
