@@ -112,10 +112,10 @@ async function reload(
       await action();
       logger.info(`read ${what} again`);
     } catch (error) {
-      logger.error({ err: error }, `cannot read ${what} again; it stays as it was`);
+      logger.error({ err: error }, `cannot read ${what} again; what there was stays`);
     }
   };
-  await attempt('keys', () => keys.reload());
+  await attempt('the keys', () => keys.reload());
   if (config.tlsCert === undefined) return;
   await attempt('the certificate', () => {
     const tls = readTls(config) as TlsPair;

@@ -17,7 +17,7 @@ class StandIn {
     name: 'm',
     direct: false,
     engine: {
-      watch: (listener: (step: object) => void) => this.listeners.push(listener),
+      follow: (listener: (step: object) => void) => this.listeners.push(listener),
       stats: async () => {
         await this.answer();
         if (!this.alive) throw new Error('the engine is restarting');

@@ -32,7 +32,7 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #pool: ModelPool;
   readonly #watched = new WeakSet<EngineHandle>();
-  /** Sequences that were not admitted yet. */
+  /** Requests to engines that were not admitted yet. */
   readonly #submitted = new Map<string, Submitted>();
   /** One for all who ask at the same time. */
   #scrape: Promise<string> | undefined;
@@ -92,13 +92,13 @@ export class Metrics {
   watch({ name: model, engine }: ServedModel): void {
     if (this.#watched.has(engine)) return;
     this.#watched.add(engine);
-    engine.watch(({ admitted, preempted, times }) => {
+    engine.follow(({ admitted, preempted, times }) => {
       const { scheduleMs, computeMs, sampleMs, emitMs } = times;
       const stepMs = scheduleMs + computeMs + sampleMs + emitMs;
       this.#stepped.observe({ model }, stepMs / 1000);
       this.#preemptions.inc({ model }, preempted.length);
       // The step that admitted them is over when it is heard of.
-      for (const sequence of admitted) this.#admitted(model, sequence, performance.now() - stepMs);
+      for (const id of admitted) this.#admitted(model, id, performance.now() - stepMs);
     });
   }
 
@@ -107,13 +107,13 @@ export class Metrics {
     this.#fallbacks.inc({ model });
   }
 
-  submitted(sequence: string, { tier }: RequestLabels): void {
-    this.#submitted.set(sequence, { atMs: performance.now(), tier });
+  submitted(id: string, { tier }: RequestLabels): void {
+    this.#submitted.set(id, { atMs: performance.now(), tier });
   }
 
   /** It ended, admitted or not. */
-  forget(sequence: string): void {
-    this.#submitted.delete(sequence);
+  forget(id: string): void {
+    this.#submitted.delete(id);
   }
 
   firstToken({ model, tier }: RequestLabels, waitedMs: number): void {
@@ -140,10 +140,10 @@ export class Metrics {
     this.#errors.inc({ kind });
   }
 
-  #admitted(model: string, sequence: string, atMs: number): void {
-    const submitted = this.#submitted.get(sequence);
+  #admitted(model: string, id: string, atMs: number): void {
+    const submitted = this.#submitted.get(id);
     if (submitted === undefined) return;
-    this.#submitted.delete(sequence);
+    this.#submitted.delete(id);
     this.#queued.observe({ model, tier: submitted.tier }, Math.max(0, atMs - submitted.atMs) / 1000);
   }
 
