@@ -17,6 +17,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   'engine/scheduler': ['engine/cache', 'engine', 'compute'],
   sampling: [],
   time: [],
+  machine: [],
   engine: ['engine/cache', 'engine/scheduler', 'sampling', 'compute', 'model', 'weights'],
   pool: [
     'time',
@@ -33,7 +34,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   generation: ['pool', 'engine', 'sampling', 'compute', 'text'],
   server: ['time', 'store', 'generation', 'pool', 'engine', 'sampling', 'text'],
   config: [],
-  app: ['time', 'config', 'server', 'store', 'generation', 'pool', 'engine', 'sampling', 'text'],
+  app: ['time', 'machine', 'config', 'server', 'store', 'generation', 'pool', 'engine', 'sampling', 'text'],
   index: ['app', 'generation', 'engine', 'text'],
   bench: [
     'pool',

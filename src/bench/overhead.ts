@@ -72,7 +72,7 @@ class IdleBackend implements Backend {
     return results;
   };
 
-  copyBlocks(): void {}
+  releaseBlocks(): void {}
   close(): void {}
 
   #count({ tokens, starts }: Batch, checkUs: number): void {

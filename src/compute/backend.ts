@@ -35,8 +35,8 @@ export interface Backend {
   /** Draws one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
   /**
-   * Gives the memory of blocks that nobody uses back to the system; their content is lost. Whoever uses one again
-   * writes before it reads.
+   * Gives the memory of blocks that nobody uses back to the system, between steps; their content is lost, their next
+   * use commits them again.
    */
   releaseBlocks(blocks: Int32Array): void;
   close(): void;

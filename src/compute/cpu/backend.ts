@@ -5,7 +5,8 @@ import type { ModelSpec } from '../../model/spec.ts';
 import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
-import { BlockUses, checkBatch, checkCopies } from '../batch.ts';
+import { BlockUses, checkBatch } from '../batch.ts';
+import { HeldBlocks } from '../held-blocks.ts';
 import type { Addon, ModelHandle, NativeShape } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
@@ -24,7 +25,7 @@ export async function createCpuBackend(
   options: CpuOptions,
 ): Promise<Backend> {
   const threads = options.threads ?? availableParallelism();
-  const handle = addon.create(nativeShape(spec, options), spec.layers.length, threads, options.isa ?? '');
+  const handle = addon.create(nativeShape(spec, options), threads, options.isa ?? '');
   try {
     await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
   } catch (error) {
@@ -42,6 +43,7 @@ class CpuBackend implements Backend {
   readonly #handle: ModelHandle;
   readonly #spec: ModelSpec;
   readonly #uses: BlockUses;
+  readonly #held: HeldBlocks;
   #logits = new Float32Array(0);
   #running: Promise<void> | undefined;
   #closed = false;
@@ -59,12 +61,14 @@ class CpuBackend implements Backend {
     this.#spec = spec;
     this.blockCount = blockCount;
     this.#uses = new BlockUses(blockCount);
+    this.#held = new HeldBlocks(blockCount);
   }
 
   async step(batch: Batch): Promise<StepResult> {
     if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
     const { vocabSize, contextLength } = this.#spec;
     checkBatch(batch, { blockCount: this.blockCount, vocabSize, contextLength }, this.#uses);
+    this.#held.take(batch);
     const wanted = batch.logitRows.length * vocabSize;
     if (this.#logits.length < wanted) this.#logits = new Float32Array(wanted);
     this.#running = this.#addon.step(
@@ -86,9 +90,10 @@ class CpuBackend implements Backend {
     return { logits: this.#logits.subarray(0, wanted) };
   }
 
-  copyBlocks(pairs: Int32Array): void {
-    checkCopies(pairs, this.blockCount);
-    this.#addon.copyBlocks(this.#handle, pairs);
+  releaseBlocks(blocks: Int32Array): void {
+    if (this.#running !== undefined) throw new Error('a step is still running; release blocks between steps');
+    this.#held.release(blocks);
+    this.#addon.releaseBlocks(this.#handle, blocks);
   }
 
   /** Gives the memory back, at once or as soon as the running step ends. */
@@ -107,6 +112,7 @@ function nativeShape(spec: ModelSpec, options: CpuOptions): NativeShape {
     headSize: spec.headSize,
     ffnSize: spec.ffnSize,
     vocabSize: spec.vocabSize,
+    layerCount: spec.layers.length,
     blockCount: options.blockCount,
     normEpsilon: spec.normEpsilon,
     embeddingScale: spec.embeddingScale,
