@@ -1,0 +1,47 @@
+// One trial: a load of requests through an engine of its own, so that nothing is cached and nothing is left over from
+// the trial before.
+
+import type { Backend } from '../../compute/backend.ts';
+import { MeasuredEngine, type MeasuredEngineOptions } from '../offline/measured-engine.ts';
+import { type Distribution, distributionOf } from '../serve/statistics.ts';
+import type { Served, ServedSpeed } from './comparison-report.ts';
+import { watchResidentMemory } from './resident-memory.ts';
+
+export interface Trial extends ServedSpeed {
+  /** In the order of the prompts. */
+  readonly answers: readonly (readonly number[])[];
+}
+
+export interface TrialLoad {
+  readonly served: Served;
+  readonly prompts: readonly Int32Array[];
+  readonly concurrency: number;
+  /** Of each answer. */
+  readonly tokens: number;
+}
+
+export async function runTrial(
+  backend: Backend,
+  options: MeasuredEngineOptions,
+  { served, prompts, concurrency, tokens }: TrialLoad,
+): Promise<Trial> {
+  const engine = new MeasuredEngine(backend, { ...options, direct: served === 'oneByOne' });
+  const stopWatching = watchResidentMemory();
+  try {
+    const requests = prompts.map((prompt) => ({ prompt, outputTokens: tokens }));
+    const { ms, answers } = await engine.run(requests, concurrency);
+    const latencies = answers.map(({ submittedMs, endMs }) => endMs - submittedMs);
+    const firstTokens = answers.map(({ submittedMs, firstTokenMs }) => firstTokenMs - submittedMs);
+    return {
+      latencyMs: distributionOf(latencies) as Distribution,
+      firstTokenMs: distributionOf(firstTokens) as Distribution,
+      tokensPerSecond: (1000 * prompts.length * tokens) / ms,
+      seconds: ms / 1000,
+      peakMemoryBytes: stopWatching(),
+      answers: answers.map((answer) => answer.tokens),
+    };
+  } finally {
+    stopWatching();
+    await engine.close();
+  }
+}
