@@ -34,8 +34,11 @@ export interface Backend {
   step(batch: Batch): Promise<StepResult>;
   /** Draws one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
-  /** Copies whole blocks in every layer: pairs of (from, to). */
-  copyBlocks(pairs: Int32Array): void;
+  /**
+   * Gives the memory of blocks that nobody uses back to the system; their content is lost. Whoever uses one again
+   * writes before it reads.
+   */
+  releaseBlocks(blocks: Int32Array): void;
   close(): void;
 }
 

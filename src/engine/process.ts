@@ -22,7 +22,6 @@ process.once('message', (message: ToEngine) => {
 async function serve(settings: EngineSettings): Promise<void> {
   const engine = await start(settings);
   if (engine === undefined) return;
-  let unwatch: (() => void) | undefined;
   process.on('message', (message: ToEngine) => {
     switch (message.kind) {
       case 'submit':
@@ -35,8 +34,10 @@ async function serve(settings: EngineSettings): Promise<void> {
         send({ kind: 'stats', ticket: message.ticket, stats: engine.stats(Date.now()) });
         break;
       case 'watch':
-        unwatch?.();
-        unwatch = message.on ? engine.watch((event) => send({ kind: 'step', event })) : undefined;
+        engine.setWatched(message.on);
+        break;
+      case 'allow':
+        engine.allow(message.blocks);
         break;
       case 'load':
         throw new Error('the model is loaded already');
@@ -52,7 +53,7 @@ async function start(settings: EngineSettings): Promise<Engine | undefined> {
       send({ kind: 'loading', share }),
     );
     const { name, notice } = choice;
-    const engine = new Engine(backend, options, (events) => send({ kind: 'report', events }));
+    const engine = new Engine(backend, options, (report) => send({ kind: 'report', report }));
     send({ kind: 'ready', backend: name, ...(notice === undefined ? {} : { notice }) });
     return engine;
   } catch (error) {

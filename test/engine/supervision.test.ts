@@ -31,13 +31,13 @@ describe('a supervised engine', () => {
         process.kill(engine.pid as number, 'SIGKILL');
         await waitUntil(async () => (await engine.stats().catch(() => undefined)) === undefined);
       }
-      const { finishes } = await answer;
-      expect(finishes[0]).toMatchObject({ reason: 'error', error: { code: 'engine-failed' } });
-      expect(finishes[0]?.error?.message).toMatch(/3 engine processes in a row/);
+      const { finish } = await answer;
+      expect(finish).toMatchObject({ reason: 'error', error: { code: 'engine-failed' } });
+      expect(finish.error?.message).toMatch(/3 engine processes in a row/);
       const hello = await collect(
         engine.submit(engineRequest({ prompt: chatIds('Hello'), sampling: { maxTokens: 40 } })),
       );
-      expect(hello.finishes[0]?.reason).toBe('stop');
+      expect(hello.finish.reason).toBe('stop');
       expect(engine.restarts).toBe(3);
       expect(incidents.length).toBe(3);
     } finally {
@@ -55,15 +55,15 @@ describe('a supervised engine', () => {
     const stream = engine.submit(request);
     await stream.next();
     engine.cancel(request.id);
-    expect((await collect(stream)).finishes[0]?.reason).toBe('cancelled');
+    expect((await collect(stream)).finish.reason).toBe('cancelled');
     expect((await engine.stats()).blocks.used).toBe(0);
     const last = collect(
       engine.submit(engineRequest({ prompt: chatIds('Who are you?'), sampling: { maxTokens: 60 } })),
     );
     await engine.drain();
-    expect((await last).finishes[0]?.reason).toBe('stop');
+    expect((await last).finish.reason).toBe('stop');
     const late = await collect(engine.submit(engineRequest({ prompt: chatIds('Hello') })));
-    expect(late.finishes[0]?.error?.code).toBe('draining');
+    expect(late.finish.error?.code).toBe('draining');
     await engine.close();
     expect(() => process.kill(pid, 0)).toThrow();
   });

@@ -3,21 +3,16 @@
 import type { SampleError } from '../sampling/sample-row.ts';
 import type { EngineRequest, FinishEvent, RequestError } from './request.ts';
 
-/** Every open choice of a request ends with the error. */
-export function failedEvents(request: EngineRequest, error: RequestError): FinishEvent[] {
-  const open =
-    request.resumed ??
-    Array.from({ length: request.choices }, (_, choice) => ({ choice, tokens: [] as number[] }));
-  return open.map(({ choice, tokens }) => ({
+export function failedEvent(request: EngineRequest, error: RequestError): FinishEvent {
+  return {
     kind: 'finish',
     id: request.id,
-    choice,
     reason: 'error',
     error,
     promptTokens: request.prompt.length,
     cachedTokens: 0,
-    generatedTokens: tokens.length,
-  }));
+    generatedTokens: request.answer?.length ?? 0,
+  };
 }
 
 export function samplingError(code: SampleError): RequestError {
@@ -32,6 +27,8 @@ export const drainingError: RequestError = {
   code: 'draining',
   message: 'the engine is shutting down and takes no new requests',
 };
+
+export const unloadedError: RequestError = { code: 'engine-failed', message: 'the model was unloaded' };
 
 /** Why a prompt cannot be served by a model of this size, if it cannot. */
 export function promptError(
