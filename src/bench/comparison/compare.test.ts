@@ -46,8 +46,8 @@ class WatchedBackend implements Backend {
 
   sampleRows: Backend['sampleRows'] = (...given) => this.#backend.sampleRows(...given);
 
-  copyBlocks(pairs: Int32Array): void {
-    this.#backend.copyBlocks(pairs);
+  releaseBlocks(blocks: Int32Array): void {
+    this.#backend.releaseBlocks(blocks);
   }
 
   close(): void {}

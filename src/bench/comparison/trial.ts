@@ -1,7 +1,8 @@
-// One trial: a load of requests through an engine of its own, so that nothing is cached and nothing is left over from
-// the trial before.
+// One trial: a load of requests through an engine of its own, so that nothing is cached. It may hold no more blocks than
+// its requests need, and their memory goes back afterwards, so that its peak is its own.
 
 import type { Backend } from '../../compute/backend.ts';
+import { blocksFor } from '../../engine/cache/block-tables.ts';
 import { MeasuredEngine, type MeasuredEngineOptions } from '../offline/measured-engine.ts';
 import { type Distribution, distributionOf } from '../serve/statistics.ts';
 import type { Served, ServedSpeed } from './comparison-report.ts';
@@ -25,7 +26,10 @@ export async function runTrial(
   options: MeasuredEngineOptions,
   { served, prompts, concurrency, tokens }: TrialLoad,
 ): Promise<Trial> {
-  const engine = new MeasuredEngine(backend, { ...options, direct: served === 'oneByOne' });
+  const direct = served === 'oneByOne';
+  const longest = Math.max(...prompts.map(({ length }) => length)) + tokens;
+  const blockLimit = (direct ? 1 : concurrency) * blocksFor(longest);
+  const engine = new MeasuredEngine(backend, { ...options, blockLimit, direct });
   const stopWatching = watchResidentMemory();
   try {
     const requests = prompts.map((prompt) => ({ prompt, outputTokens: tokens }));
@@ -43,5 +47,6 @@ export async function runTrial(
   } finally {
     stopWatching();
     await engine.close();
+    backend.releaseBlocks(Int32Array.from({ length: backend.blockCount }, (_, block) => block));
   }
 }

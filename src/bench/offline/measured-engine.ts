@@ -4,7 +4,8 @@
 import type { Backend } from '../../compute/backend.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import type { EngineRequest, RequestEvent } from '../../engine/request.ts';
-import type { StepTimes } from '../../engine/step-times.ts';
+import { unloadedError } from '../../engine/request-errors.ts';
+import type { StepReport, StepSummary, StepTimes } from '../../engine/step-report.ts';
 import { type SamplingParameters, validateSampling } from '../../sampling/parameters.ts';
 import { seedFrom } from '../../sampling/random.ts';
 
@@ -59,7 +60,7 @@ interface ClockedAnswer extends Pick<MeasuredAnswer, 'tokens' | 'cachedTokens'> 
 
 export type MeasuredEngineOptions = Pick<
   EngineOptions,
-  'blockCount' | 'budget' | 'vocabSize' | 'contextLength' | 'direct'
+  'blockCount' | 'blockLimit' | 'budget' | 'vocabSize' | 'contextLength' | 'direct'
 >;
 
 export class MeasuredEngine {
@@ -68,12 +69,13 @@ export class MeasuredEngine {
   readonly #vocabSize: number;
   readonly #open = new Map<string, OpenAnswer>();
   #requests = 0;
+  #onStep: (step: StepSummary) => void = () => {};
 
   constructor(backend: Backend, options: MeasuredEngineOptions) {
     this.#vocabSize = options.vocabSize;
     // The blocks are counted for what is measured, so all of them may be used.
     const engineOptions = { ...options, watermark: 1, endIds: [] };
-    this.#engine = new Engine(backend, engineOptions, (events) => this.#hear(events));
+    this.#engine = new Engine(backend, engineOptions, (report) => this.#hear(report));
     this.#running = this.#engine.run();
     // A fault reaches whoever waits for a run.
     this.#running.catch(() => {});
@@ -85,26 +87,22 @@ export class MeasuredEngine {
     const answers: MeasuredAnswer[] = [];
     const started = performance.now();
     let stepEnd = started;
-    const stopWatching = this.#engine.watch(({ tokens, sequences, times }) => {
+    this.#onStep = ({ tokens, sequences, times }) => {
       const now = performance.now();
       steps.push({ tokens, sequences, wallMs: now - stepEnd, times });
       stepEnd = now;
-    });
+    };
     const queue = requests.entries();
     const client = async () => {
       for (const [place, request] of queue) answers[place] = since(started, await this.#ask(request));
     };
-    try {
-      const finished = Promise.all(Array.from({ length: atOnce }, client));
-      await Promise.race([finished, this.#running]);
-      return { ms: performance.now() - started, answers, steps };
-    } finally {
-      stopWatching();
-    }
+    const finished = Promise.all(Array.from({ length: atOnce }, client));
+    await Promise.race([finished, this.#running]);
+    return { ms: performance.now() - started, answers, steps };
   }
 
   async close(): Promise<void> {
-    this.#engine.close();
+    this.#engine.end(unloadedError);
     await this.#running;
   }
 
@@ -118,32 +116,35 @@ export class MeasuredEngine {
     });
   }
 
-  #hear(events: readonly RequestEvent[]): void {
+  #hear({ events, step }: StepReport): void {
     const now = performance.now();
-    for (const event of events) {
-      const answer = this.#open.get(event.id) as OpenAnswer;
-      if (event.kind === 'token') {
-        if (answer.tokens.length === 0) answer.firstToken = now;
-        answer.tokens.push(event.token);
-        continue;
-      }
-      this.#open.delete(event.id);
-      const { reason, error, cachedTokens } = event;
-      if (reason === 'length') answer.resolve({ ...answer, cachedTokens, end: now });
-      else answer.reject(new Error(error?.message ?? `ended by ${reason}`));
+    for (const event of events) this.#note(event, now);
+    if (step !== undefined) this.#onStep(step);
+  }
+
+  #note(event: RequestEvent, now: number): void {
+    const answer = this.#open.get(event.id) as OpenAnswer;
+    if (event.kind === 'token') {
+      if (answer.tokens.length === 0) answer.firstToken = now;
+      answer.tokens.push(event.token);
+      return;
     }
+    this.#open.delete(event.id);
+    const { reason, error, cachedTokens } = event;
+    if (reason === 'length') answer.resolve({ ...answer, cachedTokens, end: now });
+    else answer.reject(new Error(error?.message ?? `ended by ${reason}`));
   }
 
   #request(id: string, { prompt, outputTokens, begun }: MeasuredRequest): EngineRequest {
     return {
       id,
       prompt,
-      choices: 1,
       parameters: greedy(outputTokens, this.#vocabSize),
       priority: 1,
-      tenant: '',
+      salt: '',
+      account: '',
       enqueuedMs: Date.now(),
-      ...(begun === undefined ? {} : { resumed: [{ choice: 0, tokens: begun }] }),
+      ...(begun === undefined ? {} : { answer: begun }),
     };
   }
 }
