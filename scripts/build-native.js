@@ -73,7 +73,7 @@ function hashOf(parts) {
 }
 
 export function runCompiler(compiler, args) {
-  return new Promise((resolve, reject) => {
+  return new Promise((/** @type {(done?: undefined) => void} */ resolve, reject) => {
     const child = spawn(compiler, args, { stdio: ['ignore', 'inherit', 'inherit'] });
     child.on('error', reject);
     child.on('exit', (code) =>

@@ -5,7 +5,9 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import {
   MAX_LOGPROBS,
+  MAX_REPETITION_PENALTY,
   MAX_TEMPERATURE,
+  MIN_REPETITION_PENALTY,
   type SamplingParameters,
   type SamplingRequest,
   validateSampling,
@@ -56,10 +58,11 @@ export const samplingFields = {
     .optional(),
   min_p: number(0, 1, "Tokens below this share of the likeliest one's probability go. Default 0, off."),
   typical_p: number(0, 1, 'Tokens of the most typical surprise that hold this share stay. Default 1, off.'),
-  repetition_penalty: z
-    .number()
-    .meta({ exclusiveMinimum: 0, description: 'Makes tokens seen before less likely; 1 is off. Default 1.' })
-    .optional(),
+  repetition_penalty: number(
+    MIN_REPETITION_PENALTY,
+    MAX_REPETITION_PENALTY,
+    'Makes tokens seen before less likely; 1 is off. Default 1.',
+  ),
   presence_penalty: number(-2, 2, 'Taken off the logits of tokens already generated. Default 0.'),
   frequency_penalty: number(-2, 2, 'Taken off once for each time a token was generated. Default 0.'),
   logit_bias: z
