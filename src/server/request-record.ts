@@ -1,53 +1,59 @@
-// Measures one completion request from its arrival, and tells everyone concerned when it is over: metrics,
-// usage, the feed of finished requests.
+// What is measured of one completion request, from its arrival. When it is over, everyone concerned is told:
+// metrics, usage, the feed of finished requests.
 
 import { randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import type { Generation, GenerationObserver } from '../generation/generation.ts';
+import type { TokenUsage } from '../generation/token-usage.ts';
+import type { FinishReason } from '../sampling/stop-condition.ts';
+import type { Tier } from '../store/key-record.ts';
 import type { QueueTicket } from './admission.ts';
 import type { Caller } from './auth.ts';
-import type { AnswerReason, CompletionRun, RunObserver, RunUsage } from './completion-run.ts';
 import type { ServerContext } from './context.ts';
 import { kindOf } from './errors.ts';
+import type { RequestLabels } from './metrics.ts';
 
-export interface AccountHolder {
+export interface RecordedRequest {
   readonly context: ServerContext;
   readonly caller: Caller;
   readonly request: FastifyRequest;
   readonly ticket: QueueTicket;
   readonly modelName: string;
+  /** The one the request runs at. */
+  readonly tier: Tier;
   /** What the ids of such answers begin with. */
   readonly idMark: string;
   readonly stream: boolean;
 }
 
-export class Account implements RunObserver {
+export class RequestRecord implements GenerationObserver {
   readonly id: string;
   /** Milliseconds since 1970. */
   readonly arrivedMs: number;
-  readonly #holder: AccountHolder;
+  readonly #of: RecordedRequest;
   readonly #submitted: string[] = [];
   #firstTokenMs: number | undefined;
   #outcome = 'ok';
-  #reasons: readonly AnswerReason[] = [];
+  #reasons: readonly FinishReason[] = [];
 
-  constructor(holder: AccountHolder) {
-    this.#holder = holder;
-    this.id = holder.idMark + randomBytes(16).toString('hex');
+  constructor(of: RecordedRequest) {
+    this.#of = of;
+    this.id = of.idMark + randomBytes(16).toString('hex');
     this.arrivedMs = Date.now() - this.#elapsedMs();
   }
 
-  submitted(sequence: string): void {
-    this.#submitted.push(sequence);
-    this.#holder.context.metrics.submitted(sequence);
+  submitted(requestId: string): void {
+    this.#submitted.push(requestId);
+    this.#of.context.metrics.submitted(requestId, this.#labels);
   }
 
   firstToken(): void {
     this.#firstTokenMs = this.#elapsedMs();
-    this.#holder.ticket.start();
-    this.#holder.context.metrics.firstToken(this.#holder.modelName, this.#firstTokenMs);
+    this.#of.ticket.start();
+    this.#of.context.metrics.firstToken(this.#labels, this.#firstTokenMs);
   }
 
-  answered(reasons: readonly AnswerReason[]): void {
+  answered(reasons: readonly FinishReason[]): void {
     this.#reasons = reasons;
   }
 
@@ -55,15 +61,15 @@ export class Account implements RunObserver {
     this.#outcome = kindOf(error);
   }
 
-  close(run: CompletionRun): RunUsage {
-    const { context, caller, modelName, request, stream } = this.#holder;
-    const { usage } = run;
+  close(generation: Generation): TokenUsage {
+    const { context, caller, modelName, request, stream } = this.#of;
+    const { usage } = generation;
     const totalMs = this.#elapsedMs();
-    for (const sequence of this.#submitted) context.metrics.forget(sequence);
+    for (const requestId of this.#submitted) context.metrics.forget(requestId);
     context.metrics.used(modelName, usage);
     if (this.#outcome === 'ok') {
       const decodeMs = totalMs - (this.#firstTokenMs ?? totalMs);
-      context.metrics.completed(modelName, run.longestAnswer, decodeMs, totalMs);
+      context.metrics.completed(this.#labels, generation.longestAnswer, decodeMs, totalMs);
     }
     const failed = this.#outcome !== 'ok' && this.#outcome !== 'client_left';
     context.usage?.record(caller.keyId, { ...usage, failed }, Date.now());
@@ -82,7 +88,12 @@ export class Account implements RunObserver {
     return usage;
   }
 
+  get #labels(): RequestLabels {
+    const { modelName, tier } = this.#of;
+    return { model: modelName, tier };
+  }
+
   #elapsedMs(): number {
-    return performance.now() - this.#holder.request.arrivedMs;
+    return performance.now() - this.#of.request.arrivedMs;
   }
 }

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { ServedModel } from '../pool/served-model.ts';
 import { chatTemplate } from '../text/chat-template.ts';
 import { chatPrompt } from './chat-prompt.ts';
-import type { ApiError } from './errors.ts';
-import type { ChatMessage } from './schemas/chat.ts';
+import type { GenerationError } from './generation-error.ts';
+import type { ChatMessage } from './message.ts';
 
 const template = chatTemplate({
   template:
@@ -14,14 +14,14 @@ const model = { name: 'm', template } as ServedModel;
 const limits = { maxMessages: 3, maxTextCharacters: 10 };
 
 function prompt(messages: readonly ChatMessage[], variables?: Record<string, unknown>): string {
-  return chatPrompt(model, messages, { addGenerationPrompt: true, variables }, limits);
+  return chatPrompt(model, { messages, variables }, limits);
 }
 
-function refusal(act: () => unknown): ApiError {
+function refusal(act: () => unknown): GenerationError {
   try {
     act();
   } catch (error) {
-    return error as ApiError;
+    return error as GenerationError;
   }
   throw new Error('it was not refused');
 }
@@ -52,15 +52,15 @@ describe('messages', () => {
 
   it('with an image are refused, naming the place', () => {
     const content = [{ type: 'text', text: 'what is' }, { type: 'image_url' }];
-    const { status, param, message } = refusal(() => prompt([{ role: 'user', content }]));
-    expect(status).toBe(400);
-    expect(param).toBe('messages[0].content[1]');
+    const { code, parameter, message } = refusal(() => prompt([{ role: 'user', content }]));
+    expect(code).toBe('invalid_value');
+    expect(parameter).toBe('messages[0].content[1]');
     expect(message).toContain('image_url');
   });
 
   it('without content, too many, or too long are refused', () => {
-    expect(refusal(() => prompt([{ role: 'user' }])).param).toBe('messages[0].content');
-    expect(refusal(() => prompt(Array(4).fill({ role: 'user', content: 'x' }))).param).toBe('messages');
+    expect(refusal(() => prompt([{ role: 'user' }])).parameter).toBe('messages[0].content');
+    expect(refusal(() => prompt(Array(4).fill({ role: 'user', content: 'x' }))).parameter).toBe('messages');
     expect(refusal(() => prompt([{ role: 'user', content: 'x'.repeat(11) }])).code).toBe(
       'string_above_max_length',
     );
@@ -68,9 +68,7 @@ describe('messages', () => {
 
   it('need a template', () => {
     const plain = { name: 'm', template: undefined } as ServedModel;
-    const options = { addGenerationPrompt: true, variables: undefined };
-    expect(refusal(() => chatPrompt(plain, [{ role: 'user', content: 'x' }], options, limits)).code).toBe(
-      'no_chat_template',
-    );
+    const messages = [{ role: 'user', content: 'x' }] as const;
+    expect(refusal(() => chatPrompt(plain, { messages }, limits)).code).toBe('no_chat_template');
   });
 });
