@@ -2,6 +2,7 @@
 
 // biome-ignore-all lint/performance/noBarrelFile: a package has one entry, and this is it.
 export type { Answer } from './app/answer.ts';
+export { type BenchmarkOptions, type BenchmarkReport, benchmark } from './app/benchmark.ts';
 export type { ChatOptions, TextOptions, TokenOptions } from './app/call-options.ts';
 export { ChairliftError, type ChairliftErrorCode } from './app/chairlift-error.ts';
 export { type LoadOptions, load, type Model } from './app/loaded-model.ts';

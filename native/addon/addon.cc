@@ -270,6 +270,15 @@ napi_value step(napi_env env, napi_callback_info info) {
   });
 }
 
+/** useThreads(handle, threads) */
+napi_value useThreads(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    toHandle(env, args[0]).model->useThreads(toInt(env, args[1]));
+    return undefinedValue(env);
+  });
+}
+
 /** releaseBlocks(handle, blocks: Int32Array): their content is lost */
 napi_value releaseBlocks(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
@@ -389,7 +398,7 @@ NAPI_MODULE_INIT() {
       {"setNorm", setNorm},       {"addMatrix", addMatrix},     {"packRows", packRows},
       {"attach", attach},         {"step", step},               {"releaseBlocks", releaseBlocks},
       {"destroy", destroy},       {"kernels", kernels},         {"matrixBytes", matrixBytes},
-      {"kvBlockBytes", kvBlockBytes},
+      {"kvBlockBytes", kvBlockBytes}, {"useThreads", useThreads},
       {"unpack", unpack},         {"multiply", multiply},
       {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
       {"createSampler", createSampler}, {"sampleRows", sampleRows},

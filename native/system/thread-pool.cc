@@ -25,7 +25,7 @@ inline void pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : threads_(std::max(1, threads)) {
+ThreadPool::ThreadPool(int threads) : threads_(std::max(1, threads)), used_(threads_) {
   for (int worker = 1; worker < threads_; worker++) workers_.emplace_back([this, worker] { serve(worker); });
 }
 
@@ -35,7 +35,16 @@ ThreadPool::~ThreadPool() {
     closing_ = true;
   }
   wake_.notify_all();
+  rest_.notify_all();
   for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::use(int threads) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    used_ = std::clamp(threads, 1, threads_);
+  }
+  rest_.notify_all();
 }
 
 void ThreadPool::share(int count, int piece, int divisor, const void* context, Call call) {
@@ -84,6 +93,11 @@ void ThreadPool::serve(int worker) {
   uint32_t seen = 0;
   auto idleSince = std::chrono::steady_clock::now();
   for (int spins = 1;; spins++) {
+    if (worker >= used_.load(std::memory_order_relaxed)) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      rest_.wait(lock, [&] { return closing_.load() || worker < used_; });
+      idleSince = std::chrono::steady_clock::now();
+    }
     if (loop() != seen) {
       seen = loop();
       takePieces(worker);

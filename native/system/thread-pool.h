@@ -20,6 +20,9 @@ class ThreadPool {
 
   int threads() const { return threads_; }
 
+  /** So many take part from the next loop on, the caller among them; at least 1, at most all. */
+  void use(int threads);
+
   /** Calls run(begin, end, worker) for pieces of [0, count); returns when all are done. One caller at a time. */
   template <class Run>
   void forEach(int count, int piece, const Run& run) {
@@ -32,7 +35,7 @@ class ThreadPool {
    */
   template <class Run>
   void forEachInRuns(int count, int smallest, const Run& run) {
-    share(count, smallest, threads_ * 2, run);
+    share(count, smallest, used_ * 2, run);
   }
 
  private:
@@ -41,7 +44,7 @@ class ThreadPool {
   template <class Run>
   void share(int count, int piece, int divisor, const Run& run) {
     if (count <= 0) return;
-    if (count <= piece || threads_ == 1) return run(0, count, 0);
+    if (count <= piece || used_ == 1) return run(0, count, 0);
     share(count, piece, divisor, &run, [](const void* context, int begin, int end, int worker) {
       (*static_cast<const Run*>(context))(begin, end, worker);
     });
@@ -52,6 +55,8 @@ class ThreadPool {
   uint32_t loop() const { return uint32_t(state_.load() >> 32); }
 
   const int threads_;
+  // Workers from this number on rest.
+  std::atomic<int> used_;
   std::vector<std::thread> workers_;
 
   // The loop at hand. A piece is claimed by moving `state_` on, which fails if the loop has changed since its
@@ -70,6 +75,8 @@ class ThreadPool {
   std::atomic<bool> closing_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
+  // Those who rest wait here, so that no loop wakes them.
+  std::condition_variable rest_;
 };
 
 }  // namespace chairlift

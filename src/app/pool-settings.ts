@@ -7,7 +7,7 @@ import { type MachineLimits, machineLimits } from '../machine/limits.ts';
 import type { EngineChoice } from '../pool/engine-choice.ts';
 import type { PoolOptions } from '../pool/managed-pool.ts';
 import { defaultModelFolder, embeddedModelPath } from '../pool/model-folder.ts';
-import { type InspectedModels, findModels, type ModelOnDisk } from '../pool/model-registry.ts';
+import { findModels, type InspectedModels, type ModelOnDisk } from '../pool/model-registry.ts';
 import type { PoolModel } from '../pool/model-slots.ts';
 
 const MEMORY_SHARE = 0.7;
@@ -26,8 +26,7 @@ export function poolModels(config: Config, home: string): FoundModels {
   const folder = config.modelsFolder ?? defaultModelFolder(home);
   const aliases = config.alias.map(parseAlias);
   const inspected: InspectedModels = new Map();
-  const look = () =>
-    findModels({ folder, paths: config.model, lastPaths: [embeddedModelPath()] }, inspected);
+  const look = () => findModels({ folder, paths: config.model, lastPaths: [embeddedModelPath()] }, inspected);
   const servable = (found: readonly ModelOnDisk[]): PoolModel[] =>
     found
       .filter(({ problem }) => problem === undefined)

@@ -39,6 +39,8 @@ export interface Backend {
    * use commits them again.
    */
   releaseBlocks(blocks: Int32Array): void;
+  /** Shares each step among so many threads from the next one on, with the same results. Absent where there is but one. */
+  useThreads?(count: number): void;
   close(): void;
 }
 

@@ -97,6 +97,11 @@ export class Engine {
     this.#rouse();
   }
 
+  /** How many threads may compute from the next step on, where the backend has several. */
+  useThreads(count: number): void {
+    this.#backend.useThreads?.(count);
+  }
+
   /** Whether reports carry full stats. */
   setWatched(watched: boolean): void {
     this.#watched = watched;

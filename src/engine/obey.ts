@@ -15,6 +15,8 @@ export function obey(engine: Engine, message: ToEngine, send: (message: FromEngi
       return engine.setWatched(message.on);
     case 'allow':
       return engine.allow(message.blocks);
+    case 'threads':
+      return engine.useThreads(message.count);
     case 'load':
       throw new Error('the model is loaded already');
   }

@@ -29,7 +29,9 @@ export type ToEngine =
   /** Whether reports carry full stats. */
   | { readonly kind: 'watch'; readonly on: boolean }
   /** How many K/V blocks may hold memory. */
-  | { readonly kind: 'allow'; readonly blocks: number };
+  | { readonly kind: 'allow'; readonly blocks: number }
+  /** How many threads may compute. */
+  | { readonly kind: 'threads'; readonly count: number };
 
 export type FromEngine =
   | { readonly kind: 'loading'; readonly share: number }

@@ -77,6 +77,7 @@ export class EngineKeeper {
   #lastSteps = 0;
   #ready = false;
   #inServer = false;
+  #threads: number | undefined;
   #allowed: number | undefined;
   /** What the last engine was told when it began to load. */
   #toldAllowed: number | undefined;
@@ -120,6 +121,13 @@ export class EngineKeeper {
   allow(blocks: number): void {
     this.#allowed = blocks;
     this.send({ kind: 'allow', blocks });
+  }
+
+  /** Holds for later engines too. */
+  useThreads(count: number): void {
+    if (count === this.#threads) return;
+    this.#threads = count;
+    this.send({ kind: 'threads', count });
   }
 
   /** Resolves when nothing is left that was started. */
@@ -273,6 +281,7 @@ export class EngineKeeper {
   #becomeReady(): void {
     this.#ready = true;
     if (this.#allowed !== undefined && this.#allowed !== this.#toldAllowed) this.allow(this.#allowed);
+    if (this.#threads !== undefined) this.send({ kind: 'threads', count: this.#threads });
     this.#listener.ready();
     if (this.#inServer) this.#track(this.#returnToProcess());
   }

@@ -110,7 +110,9 @@ describe('the model pool', () => {
       const two = await lease(pool, 'two');
       const refused = await pool.acquire('three');
       expect(refused).toMatchObject({ ok: false, failure: 'no-memory' });
-      expect(refused.ok ? '' : refused.message).toMatch(/needs 23 MB, but 3 MB of the memory budget of 50 MB/);
+      expect(refused.ok ? '' : refused.message).toMatch(
+        /needs 23 MB, but 3 MB of the memory budget of 50 MB/,
+      );
       expect(states(pool)).toEqual(['loaded', 'loaded', 'failed']);
       two.release();
       (await lease(pool, 'three')).release();

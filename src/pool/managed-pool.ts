@@ -137,6 +137,7 @@ export class ManagedPool implements ModelPool {
 
   #hold(slot: Slot): void {
     slot.busy++;
+    if (slot.busy === 1) this.#shareCores();
     slot.lastUsed = ++this.#uses;
     slot.idleTimer?.cancel();
   }
@@ -147,11 +148,21 @@ export class ManagedPool implements ModelPool {
     if (slot.busy > 0) return;
     // Who waits for room may unload it now.
     this.#memory.share();
+    this.#shareCores();
     const { keepAliveMs } = this.#options;
     if (slot.model.pinned || keepAliveMs === undefined || slot.served === undefined) return;
     slot.idleTimer = runAfter(keepAliveMs, () => {
       if (slot.busy === 0) void this.#unload(slot, `idle for ${keepAliveMs / 1000} s`);
     });
+  }
+
+  /** Engines at work compute on all cores together, not on all cores each. */
+  #shareCores(): void {
+    if (this.#options.engine.threads !== undefined) return;
+    const busy = [...this.#occupied.values()].filter((slot) => slot.busy > 0);
+    for (const [at, { engine }] of busy.entries()) {
+      engine?.useThreads(shareOfCores(this.#options.cores, busy.length, at));
+    }
   }
 
   #lease(slot: Slot, model: ServedModel): ModelLease {
@@ -208,13 +219,15 @@ export class ManagedPool implements ModelPool {
     memory: ModelMemory,
   ): Promise<AcquireRefusal | undefined> {
     const { name, path } = slot.model;
-    const engine = new SupervisedEngine(engineSettings(local, memory, this.#options.engine), {
+    const choice = { threads: this.#options.cores, ...this.#options.engine };
+    const engine = new SupervisedEngine(engineSettings(local, memory, choice), {
       stepTimeoutMs: this.#options.stepTimeoutMs,
       onIncident: (message) => this.#tell('incident', name, message),
       onFallback: (reason) => this.#fellBack(name, reason),
       onReturn: () => this.#tell('returned', name, 'an engine process serves again'),
     });
     slot.engine = engine;
+    this.#shareCores();
     const started = await engine.start();
     if (!started.ok || this.#closed !== undefined) {
       await engine.close();
@@ -288,6 +301,11 @@ export class ManagedPool implements ModelPool {
 }
 
 const closing: AcquireRefusal = { ok: false, failure: 'closing', message: 'the server is shutting down' };
+
+/** Whole cores, as even as can be, at least one. */
+export function shareOfCores(cores: number, engines: number, at: number): number {
+  return Math.max(1, Math.floor(cores / engines) + (at < cores % engines ? 1 : 0));
+}
 
 function unknownModel(name: string | undefined, known: readonly string[]): AcquireRefusal {
   const message = `there is no model named ${name}; known are ${known.join(', ') || 'none'}`;

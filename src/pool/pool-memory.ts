@@ -92,11 +92,7 @@ export class PoolMemory {
     const accounts = this.#ledger.accounts();
     if (this.#claims.length === 0 && accounts.every(({ wanted, allowed }) => wanted <= allowed)) return;
     const holders = accounts.map((account) => ({ ...account, ...this.#listener.standing(account.name) }));
-    const { allow, unload, fitting, hopeless } = shareMemory(
-      this.#ledger.budgetBytes,
-      holders,
-      this.#claims,
-    );
+    const { allow, unload, fitting, hopeless } = shareMemory(this.#ledger.budgetBytes, holders, this.#claims);
     for (const name of fitting) {
       const claim = this.#takeClaim(name);
       if (!this.#ledger.reserve(name, claim.memory)) throw new Error(`there is no room for ${name}`);

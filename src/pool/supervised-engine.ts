@@ -107,6 +107,11 @@ export class SupervisedEngine implements EngineHandle {
     this.#keeper.allow(blocks);
   }
 
+  /** How many threads may compute; at most as many as its settings say. */
+  useThreads(count: number): void {
+    this.#keeper.useThreads(count);
+  }
+
   onBlocks(listener: (demand: BlockDemand) => void): () => void {
     return this.#onlookers.onBlocks(listener);
   }

@@ -196,6 +196,24 @@ describe('a file that cannot be used', () => {
     raw.exec('rollback');
     raw.close();
   });
+
+  it('takes every change after one that found it locked, for all to see', async () => {
+    const database = await openDatabase(path);
+    const store = new KeyStore(database);
+    const other = new Libsql(path);
+    other.exec('begin exclusive');
+    const late = store.createKey({ name: 'late', tier: 'normal', limits: {} }, NOW_MS);
+    await expect(late).rejects.toMatchObject({ fault: 'busy' });
+    other.exec('rollback');
+    const made = await store.createKey({ name: 'next', tier: 'normal', limits: {} }, NOW_MS);
+    if (!made.ok) throw new Error(made.message);
+    const seen = () => other.prepare('select name, revoked_ms from api_key').all();
+    expect(seen()).toEqual([{ name: 'next', revoked_ms: null }]);
+    await store.revoke('next', NOW_MS);
+    expect(seen()).toEqual([{ name: 'next', revoked_ms: NOW_MS }]);
+    other.close();
+    database.close();
+  });
 });
 
 describe('several processes', () => {

@@ -1,6 +1,6 @@
 // The `cpu` backend: the Backend contract over the C++ addon.
 
-import { availableParallelism } from 'node:os';
+import { machineLimits } from '../../machine/limits.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
@@ -24,7 +24,7 @@ export async function createCpuBackend(
   weights: WeightSource,
   options: CpuOptions,
 ): Promise<Backend> {
-  const threads = options.threads ?? availableParallelism();
+  const threads = options.threads ?? machineLimits().cores;
   const handle = addon.create(nativeShape(spec, options), threads, options.isa ?? '');
   try {
     await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
@@ -47,6 +47,7 @@ class CpuBackend implements Backend {
   #logits = new Float32Array(0);
   #running: Promise<void> | undefined;
   #closed = false;
+  #newThreads: number | undefined;
 
   constructor(
     addon: Addon,
@@ -71,6 +72,7 @@ class CpuBackend implements Backend {
     this.#held.take(batch);
     const wanted = batch.logitRows.length * vocabSize;
     if (this.#logits.length < wanted) this.#logits = new Float32Array(wanted);
+    this.#applyThreads();
     this.#running = this.#addon.step(
       this.#handle,
       batch.tokens,
@@ -96,11 +98,20 @@ class CpuBackend implements Backend {
     this.#addon.releaseBlocks(this.#handle, blocks);
   }
 
+  useThreads(count: number): void {
+    this.#newThreads = count;
+  }
+
   /** Gives the memory back, at once or as soon as the running step ends. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     if (this.#running === undefined) this.#addon.destroy(this.#handle);
+  }
+
+  #applyThreads(): void {
+    if (this.#newThreads !== undefined) this.#addon.useThreads(this.#handle, this.#newThreads);
+    this.#newThreads = undefined;
   }
 }
 

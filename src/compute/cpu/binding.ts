@@ -113,6 +113,8 @@ export interface Addon {
     logits: Float32Array,
   ): Promise<void>;
   releaseBlocks(model: ModelHandle, blocks: Int32Array): void;
+  /** Shares each step among so many threads; at most as many as the model was made with. */
+  useThreads(model: ModelHandle, threads: number): void;
   destroy(model: ModelHandle): void;
   /** Memory one block of K/V takes, in all layers. */
   kvBlockBytes(kvType: KvType, headSize: number, kvHeadCount: number, layerCount: number): number;

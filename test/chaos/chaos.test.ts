@@ -1,0 +1,35 @@
+// Half a minute of disturbances with a fixed seed; `npm run chaos` has as many more as wanted.
+
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { hasAddon } from '../support/native.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const LIMIT_MS = 10 * 60_000;
+
+interface Report {
+  readonly requests: { readonly total: number; readonly answer: number };
+  readonly violations: readonly unknown[];
+}
+
+function chaos(...flags: string[]): Promise<{ readonly code: number; readonly output: string }> {
+  return new Promise((resolve) => {
+    const options = { cwd: root, timeout: LIMIT_MS - 10_000, maxBuffer: 2 ** 26 };
+    const child = execFile(process.execPath, ['scripts/chaos.js', ...flags], options, (_, output) => {
+      resolve({ code: child.exitCode ?? -1, output });
+    });
+  });
+}
+
+describe.skipIf(!hasAddon)('a server under chaos (with the addon)', () => {
+  it('answers everyone rightly or says why not, and leaves nothing behind', {
+    timeout: LIMIT_MS,
+  }, async () => {
+    const { code, output } = await chaos('--minutes', '0.5', '--seed', '1');
+    const report = JSON.parse(output) as Report;
+    expect(report.violations).toEqual([]);
+    expect(report.requests.answer).toBeGreaterThan(report.requests.total / 3);
+    expect(code).toBe(0);
+  });
+});

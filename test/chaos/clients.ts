@@ -1,0 +1,21 @@
+// The steady clients: each asks, waits a little and asks again, until it is told to stop.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Account } from './accounts.ts';
+import { askBad, askKnown } from './asking.ts';
+import type { Chance } from './chance.ts';
+import { decide } from './decisions.ts';
+import { look } from './prober.ts';
+import type { Trial } from './trial.ts';
+
+/** Resolves when it has been told to stop and its last request has ended. */
+export async function steadyClient(trial: Trial, chance: Chance, stop: AbortSignal): Promise<void> {
+  while (!stop.aborted) {
+    const decision = decide(chance);
+    await sleep(decision.pauseMs);
+    const account = trial.accounts[Math.floor(decision.account * trial.accounts.length)] as Account;
+    if (decision.what === 'ask') await askKnown(trial, decision.request, account, decision);
+    else if (decision.what === 'ask badly') await askBad(trial, decision.request, account);
+    else await look(trial, decision.path, [200], account.key);
+  }
+}

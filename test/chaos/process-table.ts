@@ -1,0 +1,46 @@
+// The processes of this machine as `ps` tells them: who is whose child, and how much memory each really holds.
+
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+export interface ProcessEntry {
+  readonly pid: number;
+  readonly parent: number;
+  readonly residentBytes: number;
+  /** Ended, and not yet collected by its parent. */
+  readonly defunct: boolean;
+}
+
+export async function processTable(): Promise<ProcessEntry[]> {
+  const { stdout } = await run('ps', ['-A', '-o', 'pid=,ppid=,rss=,stat='], { maxBuffer: 2 ** 24 });
+  return stdout
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const [pid, parent, kilobytes, state = ''] = line.trim().split(/\s+/);
+      return {
+        pid: Number(pid),
+        parent: Number(parent),
+        residentBytes: 1024 * Number(kilobytes),
+        defunct: state.startsWith('Z'),
+      };
+    });
+}
+
+/** Those that live, oldest first. */
+export async function childrenOf(parent: number): Promise<ProcessEntry[]> {
+  const all = await processTable();
+  return all.filter((entry) => entry.parent === parent && !entry.defunct).sort((a, b) => a.pid - b.pid);
+}
+
+/** False where there is no such process any more. */
+export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch {
+    return false;
+  }
+}
