@@ -17,7 +17,7 @@ import { commonStart, median } from './figures.js';
  * @typedef {object} ModelResult
  * @property {string} model
  * @property {number[]} bandwidths bytes per second, one a round
- * @property {{ engine: string, workload: Workload, trials: Record<string, any>[], failure?: string }[]} cells
+ * @property {{ engine: string, workload: Workload, trials: import('./trials.js').Trial[], failure?: string }[]} cells
  */
 
 /** @param {Workload} workload */

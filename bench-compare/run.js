@@ -96,7 +96,7 @@ async function compare(model, path, names, workloads, options) {
       const result = await runTrial(flagsOf(cell, path, options), options.timeoutSeconds);
       if (result.ok) cell.trials.push(result.trial);
       else cell.failure = result.reason;
-      if (result.timedOut) giveUpLarger(cells, cell);
+      if (!result.ok && result.timedOut) giveUpLarger(cells, cell);
       process.stderr.write(result.ok ? `${shortResult(result.trial)}\n` : `failed: ${result.reason}\n`);
     }
   }
@@ -121,6 +121,7 @@ function flagsOf({ engine, workload }, path, { threads, python }) {
   return { engine, model: path, streams, prompt, tokens, threads, python };
 }
 
+/** @param {import('./trials.js').Trial} trial */
 function shortResult({ decodeTokensPerSecond, prefillTokensPerSecond, othersShare, disturbed }) {
   const speed =
     decodeTokensPerSecond === undefined

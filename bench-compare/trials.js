@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { beforeEnd } from './signals.js';
 
 const program = fileURLToPath(new URL('trial.js', import.meta.url));
 
@@ -10,7 +11,23 @@ const program = fileURLToPath(new URL('trial.js', import.meta.url));
 const DISTURBED = 0.1;
 
 /**
- * @typedef {{ ok: true, trial: Record<string, any> } | { ok: false, timedOut: boolean, reason: string }} TrialResult
+ * @typedef {object} Trial what trial.js says in its last line, and how quiet the machine was
+ * @property {string} engine
+ * @property {string} version
+ * @property {string} build
+ * @property {number} streams
+ * @property {number} promptTokens
+ * @property {number} answerTokens
+ * @property {number} prefillTokensPerSecond
+ * @property {number} [decodeTokensPerSecond]
+ * @property {number[]} tokens
+ * @property {number} cpuSeconds
+ * @property {number} othersShare
+ * @property {boolean} disturbed
+ */
+
+/**
+ * @typedef {{ ok: true, trial: Trial } | { ok: false, timedOut: boolean, reason: string }} TrialResult
  */
 
 /**
@@ -45,11 +62,7 @@ function runOnce(flags, timeoutSeconds) {
       // It is gone already.
     }
   };
-  const interrupt = () => {
-    endGroup();
-    process.exit(130);
-  };
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  const forget = beforeEnd(endGroup);
   const before = machineSeconds();
   let output = '';
   let errors = '';
@@ -67,7 +80,7 @@ function runOnce(flags, timeoutSeconds) {
   return new Promise((resolve) => {
     child.once('close', (code, signal) => {
       clearTimeout(timer);
-      process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+      forget();
       if (timedOut) resolve({ ok: false, timedOut, reason: `no result within ${timeoutSeconds} s` });
       else if (code === 0) resolve({ ok: true, trial: judged(output, before) });
       else resolve({ ok: false, timedOut, reason: `${lastWord(errors)} (ended with ${signal ?? code})` });

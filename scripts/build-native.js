@@ -13,14 +13,14 @@ const avx512 = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', 
 // By architecture, as Node names it; what stands under none is compiled for all.
 const isaFlags = {
   x64: {
-    'isa-avx2.cc': avx2,
-    'isa-avx512.cc': avx512,
-    'isa-amx.cc': [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'],
+    'kernels/isa-avx2.cc': avx2,
+    'kernels/isa-avx512.cc': avx512,
+    'kernels/isa-amx.cc': [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'],
   },
   arm64: {
-    'isa-neon.cc': [],
-    'isa-dotprod.cc': ['-march=armv8.2-a+dotprod'],
-    'isa-i8mm.cc': ['-march=armv8.2-a+dotprod+i8mm'],
+    'kernels/isa-neon.cc': [],
+    'kernels/isa-dotprod.cc': ['-march=armv8.2-a+dotprod'],
+    'kernels/isa-i8mm.cc': ['-march=armv8.2-a+dotprod+i8mm'],
   },
 };
 
@@ -43,20 +43,37 @@ export const commonFlags = [
 // Kernels are written as vectors and unrolled by hand; more zeal of the compiler makes them no faster, only larger.
 const kernelFlags = ['-O2', '-ftree-vectorize'];
 
+/** Whether a source is the kernels of one instruction set. */
+export function isKernels(name) {
+  return name.startsWith('kernels/isa-');
+}
+
+/** A source and all of ours that it includes, each once. */
+function textsOf(folder, name, seen = new Set()) {
+  if (seen.has(name)) return [];
+  seen.add(name);
+  const text = readFileSync(join(folder, name), 'utf8');
+  const included = [...text.matchAll(/^#include "(.+)"$/gm)].map(([, header]) => header);
+  return [text, ...included.flatMap((header) => textsOf(folder, header, seen))];
+}
+
 /** The C++ files that an architecture's build takes, each with its compiler flags. */
 export function nativeSources(folder, arch) {
   const foreign = Object.entries(isaFlags).flatMap(([other, files]) =>
     other === arch ? [] : Object.keys(files),
   );
-  return readdirSync(folder)
+  return readdirSync(folder, { recursive: true })
+    .map((name) => name.replaceAll('\\', '/'))
     .filter((name) => name.endsWith('.cc') && !foreign.includes(name))
     .sort()
     .map((name) => ({
       name,
       flags: [
         ...commonFlags,
-        ...(name.startsWith('isa-') ? kernelFlags : []),
+        ...(isKernels(name) ? kernelFlags : []),
         ...(isaFlags[arch]?.[name] ?? []),
+        '-I',
+        folder,
       ],
     }));
 }
@@ -73,7 +90,7 @@ function hashOf(parts) {
 }
 
 export function runCompiler(compiler, args) {
-  return new Promise((resolve, reject) => {
+  return new Promise((/** @type {(done?: undefined) => void} */ resolve, reject) => {
     const child = spawn(compiler, args, { stdio: ['ignore', 'inherit', 'inherit'] });
     child.on('error', reject);
     child.on('exit', (code) =>
@@ -98,10 +115,6 @@ export async function buildNative({ root, compiler, output, extraFlags = [], log
   const sourceFolder = join(root, 'native');
   const objectFolder = join(root, 'build', 'objects');
   mkdirSync(objectFolder, { recursive: true });
-  const headers = readdirSync(sourceFolder)
-    .filter((name) => name.endsWith('.h'))
-    .sort()
-    .map((name) => readFileSync(join(sourceFolder, name)));
   const version = spawnSync(compiler, ['--version'], { encoding: 'utf8' }).stdout;
   // Wherever npm put it: beside this package's own modules, or above them in another program's.
   const headerPackage = createRequire(import.meta.url).resolve('node-api-headers/package.json');
@@ -110,8 +123,8 @@ export async function buildNative({ root, compiler, output, extraFlags = [], log
   const objects = nativeSources(sourceFolder, process.arch).map(({ name, flags: ownFlags }) => {
     const flags = [...ownFlags, ...extraFlags];
     const source = join(sourceFolder, name);
-    const key = hashOf([version, process.arch, flags.join(' '), readFileSync(source), ...headers]);
-    const object = join(objectFolder, `${name}-${key}.o`);
+    const key = hashOf([version, process.arch, flags.join(' '), ...textsOf(sourceFolder, name)]);
+    const object = join(objectFolder, `${name.replaceAll('/', '-')}-${key}.o`);
     return { source, object, args: [...flags, '-I', include, '-c', source, '-o'] };
   });
   const linked = hashOf([...objects.map((o) => o.object), extraFlags.join(' ')]);

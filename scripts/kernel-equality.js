@@ -8,7 +8,7 @@ import { mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { commonFlags, findCompiler, nativeSources, runAll, runCompiler } from './build-native.js';
+import { commonFlags, findCompiler, isKernels, nativeSources, runAll, runCompiler } from './build-native.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const nativeFolder = join(root, 'native');
@@ -36,7 +36,7 @@ async function compile(compiler, arch) {
   const folder = join(root, 'build', `kernel-equality-${arch}`);
   mkdirSync(folder, { recursive: true });
   const kernels = nativeSources(nativeFolder, arch)
-    .filter(({ name }) => name.startsWith('isa-') || name === 'dispatch.cc')
+    .filter(({ name }) => isKernels(name) || name === 'kernels/dispatch.cc')
     .map(({ name, flags }) => ({ source: join(nativeFolder, name), flags }));
   const tests = ['kernel', 'row', 'attention', 'product'].map((name) => ({
     source: join(testFolder, `${name}-equality.cc`),

@@ -85,7 +85,8 @@ async function compileNative() {
     await buildNative({ root, compiler, output: join(root, 'build', 'chairlift.node'), log });
   } catch (error) {
     rmSync(join(root, 'build', 'chairlift.node'), { force: true });
-    log(`the C++ addon could not be built (${error.message}): the slower TypeScript backend will serve.`);
+    const reason = error instanceof Error ? error.message : String(error);
+    log(`the C++ addon could not be built (${reason}): the slower TypeScript backend will serve.`);
   }
 }
 

@@ -3,7 +3,8 @@
 
 export type OptionKind =
   | { readonly type: 'text' }
-  | { readonly type: 'list' }
+  /** Of addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. */
+  | { readonly type: 'list'; readonly of?: 'addresses' }
   | { readonly type: 'switch' }
   | { readonly type: 'integer'; readonly least: number; readonly most?: number }
   | { readonly type: 'bytes' }
@@ -19,18 +20,33 @@ export interface ConfigOption {
 
 const text = { type: 'text' } as const;
 const list = { type: 'list' } as const;
+const addresses = { type: 'list', of: 'addresses' } as const;
 const onOff = { type: 'switch' } as const;
 const bytes = { type: 'bytes' } as const;
 const seconds = { type: 'seconds' } as const;
+const port = { type: 'integer', least: 0, most: 65535 } as const;
 const count = { type: 'integer', least: 1 } as const;
 
 export const configOptions = {
   host: { kind: text, default: '127.0.0.1', meaning: 'address to listen on' },
-  port: {
-    kind: { type: 'integer', least: 0, most: 65535 },
-    default: 8000,
-    meaning: 'port to listen on; 0 takes a free one',
+  port: { kind: port, default: 8000, meaning: 'port to listen on; 0 takes a free one' },
+  tlsCert: {
+    kind: text,
+    meaning: 'certificate in PEM, with those it rests on: serves HTTPS; read again on SIGHUP',
   },
+  tlsKey: { kind: text, meaning: 'private key of the certificate, in PEM' },
+  trustProxy: {
+    kind: addresses,
+    default: [],
+    meaning:
+      'proxies whose `X-Forwarded-For` counts: addresses, networks such as `10.0.0.0/8`, or `loopback`',
+  },
+  adminPort: {
+    kind: port,
+    meaning: 'a port of their own for `/metrics` and `/admin`, which are then absent from the other',
+  },
+  adminHost: { kind: text, meaning: 'address of that port; `host` where unset' },
+  protectMetrics: { kind: onOff, default: false, meaning: '`/metrics` needs an admin key' },
 
   model: {
     kind: list,
@@ -50,7 +66,8 @@ export const configOptions = {
   pin: { kind: list, default: [], meaning: 'models that are never unloaded' },
   memory: {
     kind: bytes,
-    meaning: 'memory for weights and K/V of all models; 70 % of the machine where unset',
+    meaning:
+      'memory for weights and K/V of all models; 70 % of the machine, or of its container, where unset',
   },
   keepAlive: { kind: seconds, default: 600, meaning: 'an idle model is unloaded after so long; 0 keeps it' },
 
@@ -58,7 +75,11 @@ export const configOptions = {
     kind: { type: 'choice', values: ['cpu', 'reference'] },
     meaning: 'what computes; the fastest there is where unset',
   },
-  threads: { kind: count, meaning: 'compute threads of each engine; all cores where unset' },
+  threads: {
+    kind: count,
+    meaning:
+      'compute threads of each engine; where unset, engines at work share the cores of the machine or its container',
+  },
   kvType: {
     kind: { type: 'choice', values: ['f16', 'q8'] },
     default: 'f16',
@@ -68,17 +89,30 @@ export const configOptions = {
   kvMemory: {
     kind: bytes,
     meaning:
-      'K/V memory per model; where neither is set, half of what the weights leave, at most 32 contexts',
+      'K/V memory per model; where neither is set, it grows and shrinks with the need, up to 32 contexts',
   },
   context: { kind: count, meaning: 'longest prompt and answer together; the model’s own limit where unset' },
   maxBatchSize: { kind: count, meaning: 'sequences that run at once; what memory allows where unset' },
   maxStepTokens: { kind: count, meaning: 'a fixed token budget for each step, in place of a target time' },
   targetStepMs: { kind: count, meaning: 'how long a step may take; chosen for the machine where unset' },
+  stepTimeout: {
+    kind: seconds,
+    default: 60,
+    meaning: 'an engine process that hangs for so long is replaced, and its requests go on; 0 waits for ever',
+  },
   direct: { kind: onOff, default: false, meaning: 'no batching: one request at a time' },
 
   database: { kind: text, meaning: 'keys and usage; `~/.chairlift/chairlift.db` where unset' },
-  allowAnonymous: { kind: onOff, default: false, meaning: 'without keys, serve other machines too' },
-  isolateCache: { kind: onOff, default: false, meaning: 'keys share no cached prefixes' },
+  allowAnonymous: {
+    kind: onOff,
+    default: false,
+    meaning: 'without keys, serve other machines too; and everyone once all keys are revoked',
+  },
+  shareCache: {
+    kind: onOff,
+    default: false,
+    meaning: 'keys share cached prefixes, which tells them what others have asked',
+  },
 
   maxQueuedRequests: {
     kind: count,
@@ -87,8 +121,12 @@ export const configOptions = {
   },
   maxQueuedTokens: { kind: count, default: 1_000_000, meaning: 'prompt tokens of waiting requests together' },
   bodyLimit: { kind: bytes, default: 8 * 1024 * 1024, meaning: 'largest request body' },
-  requestTimeout: { kind: seconds, default: 600, meaning: 'no request takes longer' },
-  shutdownLimit: { kind: seconds, default: 30, meaning: 'how long running requests may go on after SIGTERM' },
+  requestTimeout: { kind: seconds, default: 600, meaning: 'no request takes longer; 0 sets no limit' },
+  shutdownLimit: {
+    kind: seconds,
+    default: 30,
+    meaning: 'how long running requests may go on after SIGTERM; 0 ends them at once',
+  },
 
   logLevel: {
     kind: { type: 'choice', values: ['trace', 'debug', 'info', 'warn', 'error', 'silent'] },

@@ -42,7 +42,14 @@ describe('the configuration', () => {
     [{ port: '70000' }, /--port/],
     [{ memory: 'much' }, /--memory: give a size/],
     [{ keepAlive: 'soon' }, /--keep-alive: give a time/],
+    [{ keepAlive: '-5m' }, /--keep-alive: give a time/],
+    [{ requestTimeout: Number.NaN }, /--request-timeout: give a time/],
+    [{ requestTimeout: Number.POSITIVE_INFINITY }, /--request-timeout: give a time/],
+    [{ keepAlive: '900000h' }, /--keep-alive: 900000h is more than 100 years/],
+    [{ shutdownLimit: 1e12 }, /--shutdown-limit: 1000000000000 is more than 100 years/],
     [{ kvType: 'q2' }, /--kv-type: give one of f16, q8/],
+    [{ trustProxy: 'loopback,my-proxy' }, /--trust-proxy: give IP addresses.*not my-proxy/],
+    [{ trustProxy: ['10.0.0.0/33'] }, /--trust-proxy/],
     [{ config: '/nowhere.json' }, /\/nowhere.json: the config file does not exist/],
   ])('refuses %j with the place and the remedy', (flags, message) => {
     expect(() => resolve(flags)).toThrow(ConfigError);
@@ -57,12 +64,20 @@ describe('the configuration', () => {
     expect(() => resolve({ config: bad })).toThrow(/cannot be read as JSON/);
   });
 
+  it('reads addresses and networks', () => {
+    const given = ['loopback', '10.0.0.0/8', '::1', 'fd00::/8', '192.168.1.7'];
+    expect(resolve({ trustProxy: given.join(', ') }).config.trustProxy).toEqual(given);
+  });
+
   it.each([
     ['90', 90],
     ['90s', 90],
     ['10m', 600],
     ['1h', 3600],
     ['500ms', 0.5],
+    ['720h', 2_592_000],
+    ['30d', 2_592_000],
+    ['0', 0],
   ])('reads the time %s', (text, seconds) => {
     expect(resolve({ keepAlive: text }).config.keepAlive).toBe(seconds);
   });

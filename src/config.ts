@@ -2,6 +2,7 @@
 // reads the environment.
 
 import { existsSync, readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -127,7 +128,7 @@ function parse(kind: OptionKind, raw: unknown, where: string): unknown {
       if (typeof raw === 'string' && raw !== '') return raw;
       throw new ConfigError(`${where}: give a text`);
     case 'list':
-      return parseList(raw, where);
+      return kind.of === 'addresses' ? parseAddresses(raw, where) : parseList(raw, where);
     case 'switch':
       return parseSwitch(raw, where);
     case 'choice':
@@ -148,6 +149,23 @@ function parseList(raw: unknown, where: string): readonly string[] {
     return Object.freeze(items.map((item) => item.trim()).filter((item) => item !== ''));
   }
   throw new ConfigError(`${where}: give a list of texts`);
+}
+
+function parseAddresses(raw: unknown, where: string): readonly string[] {
+  // No address has a comma in it, so it separates them in an array too.
+  const items = parseList(parseList(raw, where).join(','), where);
+  const stranger = items.find((item) => item !== 'loopback' && !isAddress(item));
+  if (stranger === undefined) return items;
+  throw new ConfigError(
+    `${where}: give IP addresses, networks such as 10.0.0.0/8, or loopback, not ${stranger}`,
+  );
+}
+
+function isAddress(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
 }
 
 function parseSwitch(raw: unknown, where: string): boolean {
@@ -188,9 +206,14 @@ function parseBytes(raw: unknown, where: string): number {
   throw new ConfigError(`${where}: give a size such as 512MB or 4GiB, not ${raw}`);
 }
 
+/** A hundred years: whatever is longer is a slip. */
+const LONGEST_SECONDS = 100 * 365.25 * 86_400;
+
 function parseSeconds(raw: unknown, where: string): number {
-  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h)?$/.exec(String(raw).trim());
-  const scale = { ms: 1e-3, s: 1, m: 60, h: 3600 }[match?.[2] ?? 's'];
-  if (match !== null && scale !== undefined) return Number(match[1]) * scale;
-  throw new ConfigError(`${where}: give a time such as 90s, 10m or 1h, not ${raw}`);
+  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/.exec(String(raw).trim());
+  const scale = { ms: 1e-3, s: 1, m: 60, h: 3600, d: 86_400 }[match?.[2] ?? 's'];
+  const value = match === null || scale === undefined ? Number.NaN : Number(match[1]) * scale;
+  if (value <= LONGEST_SECONDS) return value;
+  if (value > LONGEST_SECONDS) throw new ConfigError(`${where}: ${raw} is more than 100 years`);
+  throw new ConfigError(`${where}: give a time such as 90s, 10m, 1h or 30d, not ${raw}`);
 }

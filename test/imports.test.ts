@@ -12,11 +12,12 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   weights: [],
   model: ['weights'],
   text: ['weights'],
-  compute: ['model', 'weights', 'sampling'],
+  compute: ['model', 'weights', 'sampling', 'machine'],
   'engine/cache': ['compute'],
   'engine/scheduler': ['engine/cache', 'engine', 'compute'],
   sampling: [],
   time: [],
+  machine: [],
   engine: ['engine/cache', 'engine/scheduler', 'sampling', 'compute', 'model', 'weights'],
   pool: [
     'time',
@@ -30,10 +31,25 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'weights',
   ],
   store: [],
-  server: ['time', 'store', 'pool', 'engine', 'engine/scheduler', 'sampling', 'compute', 'text', 'model'],
+  generation: ['pool', 'engine', 'sampling', 'compute', 'text'],
+  server: ['time', 'store', 'generation', 'pool', 'engine', 'sampling', 'text'],
   config: [],
-  app: ['time', 'config', 'server', 'store', 'pool', 'engine', 'sampling', 'text'],
-  index: ['app', 'engine', 'text'],
+  app: [
+    'time',
+    'machine',
+    'config',
+    'server',
+    'store',
+    'bench',
+    'generation',
+    'pool',
+    'engine',
+    'sampling',
+    'compute',
+    'text',
+    'weights',
+  ],
+  index: ['app', 'generation', 'engine', 'text'],
   bench: [
     'pool',
     'engine',
@@ -50,6 +66,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'config',
     'store',
     'bench',
+    'generation',
     'pool',
     'engine',
     'sampling',
@@ -76,6 +93,14 @@ function importsOf(path: string): string[] {
   return [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map(([, specifier]) => specifier as string);
 }
 
+/** Files that are loaded, or looked at for their types, with this one. */
+function staticImportsOf(path: string): string[] {
+  const text = readFileSync(join(src, path), 'utf8');
+  return [...text.matchAll(/from\s+'(\.[^']+)'/g)].map(([, specifier]) =>
+    relative(src, join(src, dirname(path), specifier as string)),
+  );
+}
+
 describe('the arrows between rooms', () => {
   it.each(files)('%s imports only what its room may', (path) => {
     const room = roomOf(path);
@@ -92,6 +117,13 @@ describe('the arrows between rooms', () => {
         /Date\.now|performance\.|setTimeout|Math\.random/,
       );
     }
+  });
+
+  it('a program that only loads models never meets the HTTP edge: that comes with serve() alone', () => {
+    const met = new Set(['index.ts']);
+    for (const path of met) for (const next of staticImportsOf(path)) met.add(next);
+    expect(met).toContain('app/model-calls.ts');
+    expect([...met].filter((path) => roomOf(path) === 'server')).toEqual([]);
   });
 
   it('the addon is loaded in one file', () => {

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { errorCodes } from '../src/app/chairlift-error.ts';
+import { hasAddon } from './support/native.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const page = readFileSync(join(root, 'docs/library.md'), 'utf8');
@@ -33,7 +34,7 @@ async function run(name: string, code: string): Promise<string> {
 }
 
 describe('docs/library.md', () => {
-  it('has three examples', () => expect(examples).toHaveLength(3));
+  it('has four examples', () => expect(examples).toHaveLength(4));
 
   it('streams a chat', async () => {
     const lines = (await run('chat.js', examples[0] ?? '')).trimEnd().split('\n');
@@ -58,9 +59,19 @@ describe('docs/library.md', () => {
     expect(output).toMatch(/content: '.*Chairlift/);
   });
 
+  it.skipIf(!hasAddon)('measures what batching is worth (needs the addon)', async () => {
+    const lines = (await run('benchmark.js', examples[3] ?? '')).trimEnd().split('\n');
+    expect(lines).toHaveLength(2);
+    for (const line of lines) {
+      expect(line).toMatch(
+        /^prompts of (32|256), 8 at once: [\d.]+ times the tokens, first token after \d+ ms in place of \d+$/,
+      );
+    }
+  });
+
   it('is right about types', async () => {
     for (const [at, code] of examples.entries()) writeFileSync(join(project, `example-${at}.ts`), code);
-    const uses = `import { type ChairliftError, load } from 'chairlift';
+    const uses = `import { benchmark, type BenchmarkReport, type ChairliftError, load } from 'chairlift';
       await using model = await load({ kvMemory: '1GiB', memory: 1e9 });
       const { tokens } = await model.tokens([1], { signal: AbortSignal.timeout(5) }).result();
       export const first: number | undefined = tokens[0];
@@ -68,6 +79,9 @@ describe('docs/library.md', () => {
       model.chat([], { max_tokens: 5 });
       // @ts-expect-error: a piece of tokens() is no text
       for await (const piece of model.tokens([1])) piece.length;
+      export const speedUps = ({ results }: BenchmarkReport): number[] => results.map(({ speedUp }) => speedUp);
+      // @ts-expect-error: lengths are numbers of tokens
+      await benchmark({ prompts: ['short'] });
       // @ts-expect-error: there is no such code
       export const isOdd = (error: ChairliftError) => error.code === 'odd';`;
     writeFileSync(join(project, 'uses.ts'), uses);

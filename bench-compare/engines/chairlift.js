@@ -23,9 +23,10 @@ export const chairlift = {
   async run({ modelPath, threads, streams, contextTokens }, rounds) {
     // One block more for each stream, so that no watermark makes a stream wait.
     const blockCount = Math.ceil(streams * (contextTokens / BLOCK_TOKENS + 1) * 1.25);
+    /** @type {import('../../dist/engine/protocol.js').EngineSettings} */
     const settings = {
       modelPath,
-      backend: /** @type {const} */ ('cpu'),
+      backend: 'cpu',
       threads,
       engine: { blockCount, endIds: [], budget: { kind: 'fixed', maxStepTokens: STEP_TOKENS } },
     };
@@ -62,10 +63,10 @@ async function answers(engine, { prompts, answerTokens }, vocabSize) {
       answer(engine, {
         id: `${startedMs}-${index}`,
         prompt: Int32Array.from(prompt),
-        choices: 1,
         parameters: sampling.parameters,
         priority: 1,
-        tenant: '',
+        salt: '',
+        account: '',
         enqueuedMs: Date.now(),
       }),
     ),
@@ -73,6 +74,10 @@ async function answers(engine, { prompts, answerTokens }, vocabSize) {
   return { startedMs, tokenMs: streams.map(({ times }) => times), tokens: streams[0].tokens };
 }
 
+/**
+ * @param {LocalEngine} engine
+ * @param {import('../../dist/engine/request.js').EngineRequest} request
+ */
 async function answer(engine, request) {
   const times = [];
   const tokens = [];

@@ -69,9 +69,11 @@ async function answers(sequences, { prompts, answerTokens }) {
   for (let step = 0; step < answerTokens; step++) {
     await Promise.all(
       streams.map(async ({ answer, times, tokens }) => {
-        const { value } = await answer.next();
+        const { value: token } = await answer.next();
+        // An answer that ends early lacks tokens, which the trial reports.
+        if (typeof token !== 'number') return;
         times.push(performance.now());
-        tokens.push(value);
+        tokens.push(token);
       }),
     );
   }

@@ -2,6 +2,7 @@
 // input and write the outcome as one line of JSON.
 
 import { spawn, spawnSync } from 'node:child_process';
+import { beforeEnd } from '../signals.js';
 
 /** Marks the line with the outcome among whatever a library prints. */
 const MARK = 'OUTCOME ';
@@ -54,8 +55,9 @@ export function missingModules(python, modules, packages) {
  * @returns {Promise<import('../engine.js').Outcome>}
  */
 export async function runPython(program, setup, work) {
-  // Of its own group it would outlive a trial that is stopped.
+  // In a group of its own it would outlive a trial that is killed.
   const child = spawn(setup.python, ['-c', prelude + program], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const forget = beforeEnd(() => child.kill('SIGKILL'));
   let output = '';
   let errors = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
@@ -68,7 +70,7 @@ export async function runPython(program, setup, work) {
   const ending = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => resolve(signal ?? code));
-  });
+  }).finally(forget);
   const line = output.split('\n').find((one) => one.startsWith(MARK));
   if (line === undefined) {
     const last = errors.trim().split('\n').slice(-3).join(' ');

@@ -1,10 +1,10 @@
 // What a call of a loaded model may ask for, and its way to the engine's parameters. A wrong value or an unknown
 // name is refused, never ignored.
 
-import { randomBytes } from 'node:crypto';
 import type { Priority } from '../engine/sequence.ts';
-import { type SamplingParameters, type SamplingRequest, validateSampling } from '../sampling/parameters.ts';
-import { seedFrom } from '../sampling/random.ts';
+import type { ParameterNames } from '../generation/parameter-names.ts';
+import { samplingSettings } from '../generation/sampling-settings.ts';
+import type { SamplingParameters, SamplingRequest } from '../sampling/parameters.ts';
 import { invalidValue } from './chairlift-error.ts';
 
 const priorities = { high: 0, normal: 1, low: 2 } as const satisfies Record<string, Priority>;
@@ -39,19 +39,13 @@ export function stopsOf(stop: TextOptions['stop'] = []): readonly string[] {
 }
 
 /** All options that are left when a call has taken those of its own. */
-export function samplingOf(request: SamplingRequest, vocabSize: number): SamplingParameters {
-  const freshSeed = seedFrom(randomBytes(8).readBigUInt64LE());
-  const result = validateSampling(request, { vocabSize, freshSeed });
-  if (!result.ok) throw invalidValue(result.parameter, result.problem);
-  const stranger = Object.keys(request).find((name) => !Object.hasOwn(result.parameters, name));
+export function samplingOf(
+  request: SamplingRequest,
+  vocabSize: number,
+  names: ParameterNames,
+): SamplingParameters {
+  const parameters = samplingSettings(request, vocabSize, names);
+  const stranger = Object.keys(request).find((name) => !Object.hasOwn(parameters, name));
   if (stranger !== undefined) throw invalidValue(stranger, 'there is no such option for this call');
-  return result.parameters;
-}
-
-/** Checked before they become 32 bits wide, which would hide a wrong one. */
-export function tokenIds(ids: Iterable<number>, vocabSize: number): Int32Array {
-  const list = [...ids];
-  const stranger = list.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-  if (stranger === undefined) return Int32Array.from(list);
-  throw invalidValue('ids', `${stranger} is no token id; the model's ids are 0 to ${vocabSize - 1}`);
+  return parameters;
 }

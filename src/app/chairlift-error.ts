@@ -3,7 +3,8 @@
 
 import { ConfigError } from '../config.ts';
 import { flagOf, optionNames } from '../config-options.ts';
-import { ApiError } from '../server/errors.ts';
+import { GenerationError, type GenerationErrorCode } from '../generation/generation-error.ts';
+import type { AcquireFailure } from '../pool/model-pool.ts';
 import { StoreError } from '../store/store-error.ts';
 
 export const errorCodes = [
@@ -38,7 +39,7 @@ export function invalidValue(name: string, problem: string): ChairliftError {
 
 /** What the rooms below throw on purpose, as the library's own error; anything else stays what it is. */
 export function asLibraryError(error: unknown): unknown {
-  if (error instanceof ApiError) return new ChairliftError(codeOf(error), error.message, error);
+  if (error instanceof GenerationError) return fromGeneration(error);
   if (error instanceof ConfigError) {
     return new ChairliftError('invalid_configuration', withOptionName(error.message), error);
   }
@@ -49,11 +50,34 @@ export function asLibraryError(error: unknown): unknown {
     : error;
 }
 
-function codeOf({ code, status }: ApiError): ChairliftErrorCode {
-  const same = errorCodes.find((one) => one === code);
-  if (same !== undefined) return same;
-  if (code === 'shutting_down') return 'model_closed';
-  return status < 500 ? 'invalid_value' : 'engine_failed';
+/** Why a model could not be loaded. */
+export function loadError(failure: AcquireFailure, message: string): ChairliftError {
+  return new ChairliftError(loadCodes[failure], message);
+}
+
+const loadCodes: Readonly<Record<AcquireFailure, ChairliftErrorCode>> = {
+  'unknown-model': 'model_load_failed',
+  'load-failed': 'model_load_failed',
+  'engine-died': 'engine_failed',
+  'no-memory': 'model_does_not_fit',
+  closing: 'model_closed',
+};
+
+const callCodes: Readonly<Record<GenerationErrorCode, ChairliftErrorCode>> = {
+  invalid_value: 'invalid_value',
+  invalid_type: 'invalid_value',
+  missing_required_parameter: 'invalid_value',
+  string_above_max_length: 'invalid_value',
+  context_length_exceeded: 'context_length_exceeded',
+  no_chat_template: 'no_chat_template',
+  closing: 'model_closed',
+  numeric_error: 'numeric_error',
+  engine_failed: 'engine_failed',
+};
+
+function fromGeneration(error: GenerationError): ChairliftError {
+  const hint = error.code === 'no_chat_template' ? '; use complete() with a whole prompt' : '';
+  return new ChairliftError(callCodes[error.code], error.message + hint, error);
 }
 
 /** A program gives `kvType`, not `--kv-type`. */

@@ -3,26 +3,20 @@
 
 import { resolve } from 'node:path';
 import type { EngineStats } from '../engine/engine.ts';
+import type { ChatMessage } from '../generation/message.ts';
+import { orAbort } from '../generation/or-abort.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import { modelFilesAt } from '../pool/model-files.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import { wishOfPath } from '../pool/model-names.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import { orAbort } from '../server/activity.ts';
-import { acquireError } from '../server/errors.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { type Answer, type AnswerSource, RunningAnswer } from './answer.ts';
 import type { ChatOptions, TextOptions, TokenOptions } from './call-options.ts';
-import { asLibraryError, ChairliftError } from './chairlift-error.ts';
+import { asLibraryError, ChairliftError, loadError } from './chairlift-error.ts';
 import { configFrom, type GivenConfig } from './given-config.ts';
-import {
-  type ChatMessage,
-  ModelCalls,
-  type TextResult,
-  type TokenPiece,
-  type TokensResult,
-} from './model-calls.ts';
+import { ModelCalls, type TextResult, type TokenPiece, type TokensResult } from './model-calls.ts';
 import { poolOptions } from './pool-settings.ts';
 
 const settings = [
@@ -36,6 +30,7 @@ const settings = [
   'maxBatchSize',
   'maxStepTokens',
   'targetStepMs',
+  'stepTimeout',
   'direct',
   'config',
 ] as const satisfies readonly (keyof GivenConfig)[];
@@ -87,9 +82,9 @@ async function start(path: string, given: GivenConfig, onNotice: (message: strin
     if (kind === 'fallback' || kind === 'incident') onNotice(message);
   };
   const model = { name, path, aliases: [], pinned: true, createdSeconds };
-  const pool = new ManagedPool({ ...poolOptions(config, [model]), onEvent });
+  const pool = new ManagedPool({ ...poolOptions(config, { models: [model] }), onEvent });
   const result = await pool.acquire(name);
-  if (!result.ok) throw acquireError(result.failure, result.message, name);
+  if (!result.ok) throw loadError(result.failure, result.message);
   return new LoadedModel(result.lease.model, pool, config.context);
 }
 

@@ -1,17 +1,17 @@
-// The calls of a loaded model: each turns what it is given into token ids, runs them in the engine beside all
-// other calls, and yields the answer in pieces.
+// The calls of a loaded model: each says what its prompt is and which options it knows; all are answered the same
+// way, beside all other calls, piece by piece.
 
-import { randomUUID } from 'node:crypto';
-import type { EngineRequest, FinishEvent, Logprobs } from '../engine/request.ts';
+import type { Logprobs } from '../engine/request.ts';
+import type { TokenDetail } from '../generation/choice-text.ts';
+import type { GenerationEvent } from '../generation/generation.ts';
+import { type ChatMessage, checkMessages } from '../generation/message.ts';
+import { ownNames } from '../generation/parameter-names.ts';
+import { prepare, type Question } from '../generation/prepare.ts';
+import type { PromptInput } from '../generation/prompt.ts';
+import type { TokenUsage } from '../generation/token-usage.ts';
+import { WholeAnswer, type WholeChoice } from '../generation/whole-answer.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import { orAbort } from '../server/activity.ts';
-import { chatPrompt } from '../server/chat-prompt.ts';
-import type { TokenDetail } from '../server/choice-text.ts';
-import { type AnswerReason, CompletionRun, type RunUsage } from '../server/completion-run.ts';
-import { engineError } from '../server/errors.ts';
-import { mergeStreams } from '../server/merge-streams.ts';
-import { chatRules } from '../server/schemas/chat.ts';
-import { parseBody } from '../server/schemas/parse.ts';
+import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
 import {
   type ChatOptions,
@@ -20,23 +20,13 @@ import {
   stopsOf,
   type TextOptions,
   type TokenOptions,
-  tokenIds,
 } from './call-options.ts';
 import { ChairliftError, invalidValue } from './chairlift-error.ts';
 
-/** As OpenAI writes it. */
-export interface ChatMessage {
-  readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool';
-  readonly content?: string | readonly { readonly type: 'text'; readonly text: string }[] | null;
-  readonly name?: string;
-  readonly tool_calls?: readonly Readonly<Record<string, unknown>>[];
-  readonly tool_call_id?: string;
-}
-
 interface Whole {
   /** `stop`: an end token or a stop string; `length`: `maxTokens` or the context. */
-  readonly finishReason: AnswerReason;
-  readonly usage: RunUsage;
+  readonly finishReason: FinishReason;
+  readonly usage: TokenUsage;
 }
 
 export interface TextResult extends Whole {
@@ -55,8 +45,12 @@ export interface TokensResult extends Whole {
   readonly tokens: readonly number[];
 }
 
-const unlimited = { maxMessages: Number.POSITIVE_INFINITY, maxTextCharacters: Number.POSITIVE_INFINITY };
-const nobodyWatches = { submitted: () => {}, firstToken: () => {} };
+interface Finished extends Whole {
+  readonly choice: WholeChoice;
+}
+
+/** What refusals call the prompt of each kind. */
+const promptNames = { chat: 'messages', text: 'prompt', ids: 'ids' } as const;
 
 export class ModelCalls {
   readonly #model: ServedModel;
@@ -67,108 +61,86 @@ export class ModelCalls {
     this.#encoders = encoders;
   }
 
-  async *chat(
+  chat(
     given: readonly ChatMessage[],
     { variables, ...options }: ChatOptions,
     signal: AbortSignal,
   ): AsyncGenerator<string, TextResult, void> {
-    if (this.#model.template === undefined) {
-      const message = `the model '${this.#model.name}' has no chat template; use complete() with a whole prompt`;
-      throw new ChairliftError('no_chat_template', message);
-    }
-    const { messages } = parseBody(chatRules, { messages: given }).body;
-    const prompt = chatPrompt(this.#model, messages, { addGenerationPrompt: true, variables }, unlimited);
-    // Templates write the tokens that a text begins with themselves.
-    const encoding = this.#encoders.encode(this.#model, prompt, { special: true });
-    return yield* this.#text(await orAbort(encoding, signal), options, false, signal);
+    return this.#text(() => ({ kind: 'chat', messages: checkMessages(given), variables }), options, signal);
   }
 
-  async *complete(
+  complete(
     prompt: string,
     options: TextOptions,
     signal: AbortSignal,
   ): AsyncGenerator<string, TextResult, void> {
-    if (typeof prompt !== 'string') throw invalidValue('prompt', 'give a text');
-    const encoding = this.#encoders.encode(this.#model, prompt, { special: true, bos: true });
-    return yield* this.#text(await orAbort(encoding, signal), options, true, signal);
+    const input = (): PromptInput => {
+      if (typeof prompt !== 'string') throw invalidValue('prompt', 'give a text');
+      return { kind: 'text', text: prompt };
+    };
+    return this.#text(input, options, signal);
   }
 
   async *tokens(
     ids: Iterable<number>,
-    { signal: _, priority, ...sampling }: TokenOptions,
+    options: TokenOptions,
     signal: AbortSignal,
   ): AsyncGenerator<TokenPiece, TokensResult, void> {
-    const { engine, spec } = this.#model;
-    const request: EngineRequest = {
-      id: randomUUID(),
-      prompt: tokenIds(ids, spec.vocabSize),
-      choices: 1,
-      parameters: samplingOf(sampling, spec.vocabSize),
-      priority: priorityOf(priority),
-      tenant: '',
-      account: '',
-      enqueuedMs: Date.now(),
-    };
-    const tokens: number[] = [];
-    try {
-      for await (const [, event] of mergeStreams([engine.submit(request)], signal)) {
-        if (event.kind === 'finish') return tokensResult(tokens, event);
-        tokens.push(event.token);
-        yield { token: event.token, ...event.logprobs };
-      }
-    } finally {
-      engine.cancel(request.id);
-    }
-    throw new ChairliftError('engine_failed', 'the engine gave the answer no end');
+    const { choice, ...whole } = yield* this.#answer({ kind: 'ids', ids }, options, {}, signal, tokenOf);
+    return { tokens: choice.tokens, ...whole };
   }
 
-  /** `continuation`: the answer goes on with the prompt's text, so that a space before its first word belongs to it. */
   async *#text(
-    prompt: Int32Array,
-    { signal: _, stop, special, priority, ...sampling }: TextOptions,
-    continuation: boolean,
+    input: () => PromptInput,
+    { stop, special, ...options }: TextOptions,
     signal: AbortSignal,
   ): AsyncGenerator<string, TextResult, void> {
+    const showing = { stops: stopsOf(stop), special };
+    const { choice, ...whole } = yield* this.#answer(input(), options, showing, signal, textOf);
+    return { text: choice.text, ...whole, logprobs: choice.details };
+  }
+
+  /** Every call's way from its prompt to its end. */
+  async *#answer<Piece>(
+    input: PromptInput,
+    { signal: _, priority, ...sampling }: TokenOptions,
+    showing: Pick<Question, 'stops' | 'special'>,
+    signal: AbortSignal,
+    pieceOf: (event: GenerationEvent) => Piece | undefined,
+  ): AsyncGenerator<Piece, Finished, void> {
     const model = this.#model;
-    const run = new CompletionRun(
+    const names = { ...ownNames, prompt: promptNames[input.kind] };
+    const generation = await prepare(
       {
-        id: randomUUID(),
         model,
-        prompts: [prompt],
-        choices: 1,
-        parameters: [samplingOf(sampling, model.spec.vocabSize)],
-        stops: stopsOf(stop),
-        special: special === true,
-        continuation,
+        input,
+        sampling: samplingOf(sampling, model.spec.vocabSize, names),
+        names,
+        encoder: this.#encoders,
         priority: priorityOf(priority),
-        tenant: '',
-        account: '',
-        enqueuedMs: Date.now(),
+        ...showing,
       },
       signal,
-      nobodyWatches,
     );
-    let text = '';
-    let finishReason: AnswerReason = 'stop';
-    const logprobs: TokenDetail[] = [];
-    for await (const event of run.events()) {
-      if (event.kind === 'finish') finishReason = event.reason;
-      else {
-        text += event.text;
-        logprobs.push(...event.details);
-        if (event.text !== '') yield event.text;
-      }
+    const whole = new WholeAnswer(1);
+    for await (const event of generation.events()) {
+      whole.add(event);
+      const piece = pieceOf(event);
+      if (piece !== undefined) yield piece;
     }
-    return { text, finishReason, usage: run.usage, logprobs };
+    const [choice] = whole.choices;
+    if (choice?.reason === undefined) {
+      throw new ChairliftError('engine_failed', 'the engine gave the answer no end');
+    }
+    return { choice, finishReason: choice.reason, usage: generation.usage };
   }
 }
 
-function tokensResult(tokens: readonly number[], finish: FinishEvent): TokensResult {
-  const { reason, error, promptTokens, cachedTokens } = finish;
-  if (error !== undefined) throw engineError(error);
-  if (reason === 'cancelled' || reason === 'error') {
-    throw new ChairliftError('engine_failed', `the engine ended the answer: ${reason}`);
-  }
-  const usage = { promptTokens, cachedTokens, completionTokens: tokens.length };
-  return { tokens, finishReason: reason, usage };
+function textOf(event: GenerationEvent): string | undefined {
+  return event.kind === 'piece' && event.text !== '' ? event.text : undefined;
+}
+
+function tokenOf(event: GenerationEvent): TokenPiece | undefined {
+  if (event.kind !== 'piece' || event.token === undefined) return undefined;
+  return { token: event.token, ...event.logprobs };
 }

@@ -1,19 +1,22 @@
 // From the configuration to the models of the pool and what their engines are told.
 
-import { totalmem } from 'node:os';
 import type { Config } from '../config.ts';
 import { ConfigError } from '../config.ts';
-import type { PoolModel, PoolOptions } from '../pool/managed-pool.ts';
+import type { EngineSettings } from '../engine/protocol.ts';
+import { type MachineLimits, machineLimits } from '../machine/limits.ts';
+import type { EngineChoice } from '../pool/engine-choice.ts';
+import type { PoolOptions } from '../pool/managed-pool.ts';
 import { defaultModelFolder, embeddedModelPath } from '../pool/model-folder.ts';
-import { findModels, type ModelOnDisk } from '../pool/model-registry.ts';
-import type { EngineWish } from '../pool/start-model.ts';
+import { findModels, type InspectedModels, type ModelOnDisk } from '../pool/model-registry.ts';
+import type { PoolModel } from '../pool/model-slots.ts';
 
 const MEMORY_SHARE = 0.7;
 const MOST_STEP_TOKENS = 2048;
 
-export interface FoundModels {
-  /** The default one first. */
-  readonly models: readonly PoolModel[];
+/** Models of a pool, and how to look for them again. */
+export type PoolModels = Pick<PoolOptions, 'models' | 'find'>;
+
+export interface FoundModels extends PoolModels {
   /** Found, but cannot be served. */
   readonly broken: readonly ModelOnDisk[];
 }
@@ -21,56 +24,80 @@ export interface FoundModels {
 /** Models given by path, then those of the folder; the embedded one last, so that there always is one. */
 export function poolModels(config: Config, home: string): FoundModels {
   const folder = config.modelsFolder ?? defaultModelFolder(home);
-  const found = findModels({ folder, paths: config.model, lastPaths: [embeddedModelPath()] });
   const aliases = config.alias.map(parseAlias);
-  const served = found.filter(({ problem }) => problem === undefined);
-  const names = new Set(served.map(({ name }) => name));
+  const inspected: InspectedModels = new Map();
+  const look = () => findModels({ folder, paths: config.model, lastPaths: [embeddedModelPath()] }, inspected);
+  const servable = (found: readonly ModelOnDisk[]): PoolModel[] =>
+    found
+      .filter(({ problem }) => problem === undefined)
+      .map(({ name, path, createdSeconds }) => ({
+        name,
+        path,
+        createdSeconds,
+        aliases: aliases.filter((one) => one.name === name).map(({ alias }) => alias),
+        pinned: config.pin.includes(name),
+      }));
+  const found = look();
+  const models = servable(found);
+  const names = new Set(models.map(({ name }) => name));
   for (const { alias, name } of aliases) mustExist('--alias', name, names, alias);
   for (const name of config.pin) mustExist('--pin', name, names);
   for (const name of config.preload) mustExist('--preload', name, names);
   return {
-    models: served.map(({ name, path, createdSeconds }) => ({
-      name,
-      path,
-      createdSeconds,
-      aliases: aliases.filter((one) => one.name === name).map(({ alias }) => alias),
-      pinned: config.pin.includes(name),
-    })),
+    models,
+    find: () => servable(look()),
     broken: found.filter(({ problem }) => problem !== undefined),
   };
 }
 
-export function poolOptions(config: Config, models: readonly PoolModel[]): Omit<PoolOptions, 'onEvent'> {
+export function poolOptions(
+  config: Config,
+  models: PoolModels,
+  limits: MachineLimits = machineLimits(),
+): Omit<PoolOptions, 'onEvent'> {
+  const { kvType, kvBlocks: blocks, kvMemory: bytes } = config;
   return {
-    models,
-    memoryBytes: config.memory ?? Math.floor(MEMORY_SHARE * totalmem()),
-    keepAliveMs: config.keepAlive === 0 ? undefined : config.keepAlive * 1000,
-    engine: engineWish(config),
-    kv: {
-      kvType: config.kvType,
-      ...(config.kvBlocks === undefined ? {} : { blocks: config.kvBlocks }),
-      ...(config.kvMemory === undefined ? {} : { bytes: config.kvMemory }),
-    },
+    ...models,
+    memoryBytes: config.memory ?? Math.floor(MEMORY_SHARE * limits.memoryBytes),
+    cores: limits.cores,
+    keepAliveMs: orNever(config.keepAlive),
+    stepTimeoutMs: orNever(config.stepTimeout),
+    engine: engineChoice(config),
+    kv: defined({ kvType, blocks, bytes }),
   };
 }
 
-function engineWish(config: Config): EngineWish {
-  const { backend, threads, kvType, maxBatchSize, context, targetStepMs, maxStepTokens, direct } = config;
-  const budget =
-    targetStepMs !== undefined
-      ? ({ kind: 'adaptive', targetStepMs, maxStepTokens: maxStepTokens ?? MOST_STEP_TOKENS } as const)
-      : maxStepTokens === undefined
-        ? undefined
-        : ({ kind: 'fixed', maxStepTokens } as const);
-  return {
-    kvType,
-    direct,
-    ...(backend === undefined ? {} : { backend }),
-    ...(threads === undefined ? {} : { threads }),
-    ...(maxBatchSize === undefined ? {} : { maxBatchSize }),
-    ...(context === undefined ? {} : { contextLength: context }),
-    ...(budget === undefined ? {} : { budget }),
-  };
+function engineChoice(config: Config): EngineChoice {
+  const { backend, threads, direct, maxBatchSize, context: contextLength } = config;
+  return defined({
+    backend,
+    threads,
+    engine: defined({ direct, maxBatchSize, contextLength, budget: stepBudget(config) }),
+  });
+}
+
+function stepBudget({ targetStepMs, maxStepTokens }: Config): EngineSettings['engine']['budget'] {
+  if (targetStepMs !== undefined)
+    return { kind: 'adaptive', targetStepMs, maxStepTokens: maxStepTokens ?? MOST_STEP_TOKENS };
+  return maxStepTokens === undefined ? undefined : { kind: 'fixed', maxStepTokens };
+}
+
+/** 0 stands for no limit. */
+function orNever(seconds: number): number | undefined {
+  return seconds === 0 ? undefined : seconds * 1000;
+}
+
+type Defined<Given> = {
+  [Name in keyof Given as undefined extends Given[Name] ? never : Name]: Given[Name];
+} & {
+  [Name in keyof Given as undefined extends Given[Name] ? Name : never]?: Exclude<Given[Name], undefined>;
+};
+
+/** Without the settings that nobody gave. */
+function defined<Given extends object>(given: Given): Defined<Given> {
+  return Object.fromEntries(
+    Object.entries(given).filter(([, value]) => value !== undefined),
+  ) as Defined<Given>;
 }
 
 function parseAlias(text: string): { alias: string; name: string } {

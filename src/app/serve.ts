@@ -9,6 +9,8 @@ export type ServeOptions = GivenConfig;
 export interface RunningServer {
   /** Where it listens, such as http://127.0.0.1:8000. */
   readonly url: string;
+  /** Where /metrics and /admin are, if they have a port of their own. */
+  readonly adminUrl: string | undefined;
   /** Refuses new requests, lets running ones end within `shutdownLimit`, closes everything. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -26,7 +28,8 @@ export async function serve(options: ServeOptions = {}): Promise<RunningServer> 
       closed ??= service.close();
       return closed;
     };
-    return { url: service.url, close, [Symbol.asyncDispose]: close };
+    const { url, adminUrl } = service;
+    return { url, adminUrl, close, [Symbol.asyncDispose]: close };
   } catch (error) {
     throw asLibraryError(error);
   }

@@ -2,13 +2,15 @@
 // programs that serve from within.
 
 import { readFileSync } from 'node:fs';
+import type { Server as HttpsServer } from 'node:https';
 import { homedir } from 'node:os';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import { bindRefusal } from '../server/auth.ts';
-import { type ChairliftServer, createServer } from '../server/create-server.ts';
+import { bindRefusal, everyKeyRevoked } from '../server/auth.ts';
+import type { TlsPair } from '../server/context.ts';
+import { type ChairliftServer, createServer, createServerPair } from '../server/create-server.ts';
 import { Limiter } from '../server/limits/limiter.ts';
 import { defaultSettings, type ServerSettings } from '../server/settings.ts';
 import { type Database, openDatabase } from '../store/database.ts';
@@ -17,14 +19,17 @@ import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { poolModels, poolOptions } from './pool-settings.ts';
+import { readTls } from './tls-files.ts';
 
 export interface Service {
   /** Where it listens, such as http://127.0.0.1:8000. */
   readonly url: string;
+  /** Where /metrics and /admin are, if not there. */
+  readonly adminUrl: string | undefined;
   /** The default model, loaded. */
   readonly model: ServedModel;
   readonly pool: ManagedPool;
-  /** Reads keys and limits again. */
+  /** Reads keys, limits and certificate again. What cannot be read stays as it was; the log says so. */
   reload(): Promise<void>;
   /** Refuses new requests, lets running ones end within the configured limit, closes everything. */
   close(): Promise<void>;
@@ -45,39 +50,78 @@ export function packageVersion(): string {
 }
 
 export async function startService(config: Config, logger: Logger = makeLogger(config)): Promise<Service> {
+  checkAddresses(config);
+  const tls = readTls(config);
   const store = await openStore(config.database ?? defaultDatabasePath(), logger);
   let pool: ManagedPool | undefined;
-  let app: ChairliftServer | undefined;
+  const apps: ChairliftServer[] = [];
   const closeAll = async (limitMs: number) => {
-    await app?.close();
+    for (const app of apps) await app.close();
     await pool?.close(limitMs);
-    await store.usage.close();
-    store.database.close();
+    await closeStore(store, logger);
   };
   try {
-    const refusal = await bindRefusal(config.host, store.keys, config.allowAnonymous);
-    if (refusal !== undefined) throw new ConfigError(`--host: ${refusal}`);
+    await checkDoor(config, store.keys, logger);
     pool = openPool(config, logger);
     const model = await preload(pool, config);
-    app = createServer({
-      pool,
-      ...store,
-      settings: serverSettings(config),
-      logger,
-      version: packageVersion(),
+    const deps = { pool, ...store, tls, settings: serverSettings(config), logger, version: packageVersion() };
+    const { main, admin } =
+      config.adminPort === undefined
+        ? { main: createServer(deps), admin: undefined }
+        : createServerPair(deps);
+    apps.push(main, ...(admin === undefined ? [] : [admin]));
+    const url = await main.listen({ host: config.host, port: config.port });
+    const adminUrl = await admin?.listen({
+      host: config.adminHost ?? config.host,
+      port: config.adminPort as number,
     });
-    const url = await app.listen({ host: config.host, port: config.port });
     return {
       url,
+      adminUrl,
       model,
       pool,
-      reload: () => store.keys.reload(),
+      reload: () => reload(config, store.keys, apps, logger),
       close: () => closeAll(config.shutdownLimit * 1000),
     };
   } catch (error) {
     await closeAll(0);
     throw error;
   }
+}
+
+function checkAddresses({ adminHost, adminPort }: Config): void {
+  if (adminHost !== undefined && adminPort === undefined) {
+    throw new ConfigError('--admin-host: needs --admin-port, the port on it');
+  }
+}
+
+async function checkDoor({ host, allowAnonymous }: Config, keys: KeyRing, logger: Logger): Promise<void> {
+  const refusal = await bindRefusal(host, keys, allowAnonymous);
+  if (refusal !== undefined) throw new ConfigError(`--host: ${refusal}`);
+  if (!allowAnonymous && (await keys.standing(Date.now())) === 'revoked') logger.warn(everyKeyRevoked);
+}
+
+async function reload(
+  config: Config,
+  keys: KeyRing,
+  apps: readonly ChairliftServer[],
+  logger: Logger,
+): Promise<void> {
+  const attempt = async (what: string, action: () => void | Promise<void>) => {
+    try {
+      await action();
+      logger.info(`read ${what} again`);
+    } catch (error) {
+      logger.error({ err: error }, `cannot read ${what} again; what there was stays`);
+    }
+  };
+  await attempt('the keys', () => keys.reload());
+  if (config.tlsCert === undefined) return;
+  await attempt('the certificate', () => {
+    const tls = readTls(config) as TlsPair;
+    // Connections that stand keep theirs.
+    for (const { server } of apps) (server as unknown as HttpsServer).setSecureContext(tls);
+  });
 }
 
 function makeLogger({ logLevel }: Config): Logger {
@@ -95,8 +139,19 @@ async function openStore(path: string, logger: Logger): Promise<Store> {
   return { database, keyStore, keys, usage, limiter };
 }
 
+/** Nothing that happens here may keep the server from ending. */
+async function closeStore({ usage, database }: Store, logger: Logger): Promise<void> {
+  for (const close of [() => usage.close(), () => database.close()]) {
+    try {
+      await close();
+    } catch (error) {
+      logger.error({ err: error }, 'store');
+    }
+  }
+}
+
 function openPool(config: Config, logger: Logger): ManagedPool {
-  const { models, broken } = poolModels(config, homedir());
+  const { broken, ...models } = poolModels(config, homedir());
   for (const { name, problem } of broken) logger.warn({ model: name, problem }, 'a model cannot be served');
   const onEvent = ({ kind, model, message }: PoolEvent) => {
     const level = kind === 'failed' || kind === 'incident' ? 'error' : kind === 'fallback' ? 'warn' : 'info';
@@ -125,9 +180,11 @@ function serverSettings(config: Config): ServerSettings {
     bodyLimitBytes: config.bodyLimit,
     maxQueuedRequests: config.maxQueuedRequests,
     maxQueuedTokens: config.maxQueuedTokens,
-    requestTimeoutMs: config.requestTimeout * 1000,
+    requestTimeoutMs: config.requestTimeout === 0 ? Number.POSITIVE_INFINITY : config.requestTimeout * 1000,
     shutdownLimitMs: config.shutdownLimit * 1000,
-    isolateCache: config.isolateCache,
+    shareCache: config.shareCache,
+    trustedProxies: config.trustProxy,
+    protectMetrics: config.protectMetrics,
     allowAnonymous: config.allowAnonymous,
     logPrompts: config.logPrompts,
   });

@@ -8,8 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { type Backend, type Batch, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
 import { BlockUses, checkBatch } from '../compute/batch.ts';
 import { Engine } from '../engine/engine.ts';
-import type { EngineRequest, RequestEvent } from '../engine/request.ts';
+import type { EngineRequest } from '../engine/request.ts';
+import { unloadedError } from '../engine/request-errors.ts';
 import { RequestStreams } from '../engine/request-streams.ts';
+import type { StepReport } from '../engine/step-report.ts';
 import { validateSampling } from '../sampling/parameters.ts';
 import { seedFrom } from '../sampling/random.ts';
 import type { SampleResult, SampleRow } from '../sampling/sample-row.ts';
@@ -72,7 +74,7 @@ class IdleBackend implements Backend {
     return results;
   };
 
-  copyBlocks(): void {}
+  releaseBlocks(): void {}
   close(): void {}
 
   #count({ tokens, starts }: Batch, checkUs: number): void {
@@ -95,16 +97,16 @@ function requestsOf({ sequences, context }: Load): EngineRequest[] {
   return Array.from({ length: sequences }, (_, n) => ({
     id: `request-${n}`,
     prompt: Int32Array.from({ length: context }, (_, place) => (place * 7919 + n * 104_729) % VOCABULARY),
-    choices: 1,
     parameters: validation.parameters,
     priority: 1 as const,
-    tenant: '',
+    salt: '',
+    account: '',
     enqueuedMs: n,
   }));
 }
 
 /** Runs a load to its end. */
-async function runEngine(load: Load, paceMs: number, report: (events: readonly RequestEvent[]) => void) {
+async function runEngine(load: Load, paceMs: number, report: (report: StepReport) => void) {
   const backend = new IdleBackend(load, paceMs);
   const engine = new Engine(
     backend,
@@ -121,7 +123,7 @@ async function runEngine(load: Load, paceMs: number, report: (events: readonly R
   for (const request of requestsOf(load)) engine.submit(request);
   const running = engine.run();
   await engine.drain();
-  engine.close();
+  engine.end(unloadedError);
   await running;
   return backend;
 }
@@ -134,14 +136,14 @@ interface SendFigures {
   readonly kind: 'sent';
   readonly sendUs: number;
 }
-type FromChild = { readonly kind: 'report'; readonly events: readonly RequestEvent[] } | SendFigures;
+type FromChild = { readonly kind: 'report'; readonly report: StepReport } | SendFigures;
 
 /** In the child: an engine whose reports go to the parent. */
 async function serveParent(load: Load): Promise<void> {
   const sendUs: number[] = [];
-  await runEngine(load, PACE_MS, (events) => {
+  await runEngine(load, PACE_MS, (report) => {
     const started = performance.now();
-    process.send?.({ kind: 'report', events });
+    process.send?.({ kind: 'report', report });
     sendUs.push(1000 * (performance.now() - started));
   });
   process.send?.({ kind: 'sent', sendUs: median(sendUs) }, () => process.disconnect());
@@ -154,7 +156,7 @@ async function measureMessages(load: Load) {
   });
   const streams = new RequestStreams();
   const readers = requestsOf(load).map(async ({ id }) => {
-    for await (const event of streams.open(id, 1, () => {})) if (event.kind === 'finish') return;
+    for await (const event of streams.open(id, () => {})) if (event.kind === 'finish') return;
   });
   let reports = 0;
   let started: NodeJS.CpuUsage | undefined;
@@ -162,7 +164,7 @@ async function measureMessages(load: Load) {
     child.on('exit', (code) => reject(new Error(`the engine process ended with code ${code}`)));
     child.on('message', (message: FromChild) => {
       if (message.kind === 'sent') return resolve(message);
-      streams.deliver(message.events);
+      streams.deliver(message.report.events);
       if (++reports === WARM_UP_STEPS) started = process.cpuUsage();
     });
   });

@@ -64,6 +64,12 @@ print(
   `${files.path}, ${(bytes / 1e9).toFixed(2)} GB, ${threads} threads, read bandwidth ${(bandwidth / 1e9).toFixed(1)} GB/s`,
 );
 
+// What a stream has behind it, so that attention reads memory that was written.
+for (let index = 0; index < Math.max(...streams); index++) {
+  const history = Array.from({ length: HISTORY }, (_, place) => (place * 7919 + index) % spec.vocabSize);
+  await backend.step(buildBatch([{ ...stream(index, history, 0), wantLogits: 'none' }]));
+}
+
 const decode = [];
 for (const count of streams) {
   const sequences = Array.from({ length: count }, (_, index) => stream(index, [100 + index], HISTORY));

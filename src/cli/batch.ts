@@ -1,16 +1,24 @@
 // `chairlift batch --model PATH --prompts FILE.jsonl`: runs many prompts through the engine at once and writes
 // the answers in the order of the prompts.
 
-import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import { type BackendName, chooseBackend } from '../compute/choose-backend.ts';
-import { LocalEngine } from '../engine/local-engine.ts';
-import type { EngineRequest, FinishEvent } from '../engine/request.ts';
+import type { BackendName } from '../compute/choose-backend.ts';
+import type { Generation } from '../generation/generation.ts';
+import { GenerationError } from '../generation/generation-error.ts';
+import { checkMessages } from '../generation/message.ts';
+import { wireNames } from '../generation/parameter-names.ts';
+import { prepare } from '../generation/prepare.ts';
+import { directEncoder, type PromptInput } from '../generation/prompt.ts';
+import { samplingSettings } from '../generation/sampling-settings.ts';
+import type { TokenUsage } from '../generation/token-usage.ts';
+import { WholeAnswer } from '../generation/whole-answer.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
-import { type SamplingRequest, validateSampling } from '../sampling/parameters.ts';
-import { seedFrom } from '../sampling/random.ts';
+import type { ServedModel } from '../pool/served-model.ts';
+import type { SamplingParameters, SamplingRequest } from '../sampling/parameters.ts';
 import { parseCount } from './arguments.ts';
+import { asUsageError } from './generation-refusal.ts';
+import { loadHere } from './loaded-here.ts';
 import { progressBar } from './progress-bar.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -26,14 +34,21 @@ interface BatchOptions {
 }
 
 interface PromptLine {
-  readonly request: EngineRequest;
   readonly id: unknown;
+  readonly input: PromptInput;
+  readonly sampling: SamplingParameters;
 }
 
-interface Answer {
-  readonly tokens: readonly number[];
-  readonly finish: FinishEvent | undefined;
+/** What came of a line: an answer, or why there is none. */
+interface LineResult {
+  readonly whole: WholeAnswer;
+  readonly usage: TokenUsage;
+  readonly error?: string;
 }
+
+const names = { ...wireNames, prompt: 'prompt' };
+const nobodyStops = new AbortController().signal;
+const nothing: TokenUsage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
 
 export function addBatch(program: Command): void {
   program
@@ -54,15 +69,17 @@ export function addBatch(program: Command): void {
 }
 
 async function run(options: BatchOptions): Promise<void> {
-  const model = openLocalModel(options.model);
-  const lines = readLines(options, model);
-  const engine = await startEngine(model, options);
+  const local = openLocalModel(options.model);
+  const lines = readLines(options, local);
+  const { backend, maxBatchSize, direct, kvBlocks: blockCount } = options;
+  const model = await loadHere(options.model, local, { blockCount, backend, maxBatchSize, direct });
+  const generations = await Promise.all(lines.map((line) => prepareLine(line, model)));
   const started = performance.now();
-  const answers = await runAll(engine, lines);
+  const results = await runAll(generations);
   const seconds = (performance.now() - started) / 1000;
-  const stats = await engine.stats();
-  await engine.close();
-  const text = lines.map((line, index) => JSON.stringify(result(line, answers[index] as Answer, model)));
+  const stats = await model.engine.stats();
+  await model.engine.close();
+  const text = results.map((result, index) => JSON.stringify(outputOf(lines[index]?.id, result)));
   if (options.output === undefined) process.stdout.write(`${text.join('\n')}\n`);
   else writeFileSync(options.output, `${text.join('\n')}\n`);
   process.stderr.write(
@@ -72,62 +89,58 @@ async function run(options: BatchOptions): Promise<void> {
   );
 }
 
-async function startEngine(
-  { spec, files, tokenizer, close }: LocalModel,
-  options: BatchOptions,
-): Promise<LocalEngine> {
-  const choice = chooseBackend(options.backend);
-  if (choice.notice) process.stderr.write(`${choice.notice}\n`);
-  const bar = progressBar('loading');
-  const blockCount = options.kvBlocks;
-  const backend = await choice.create(spec, files.weights, { blockCount, onProgress: bar.update });
-  bar.end();
-  close();
-  return new LocalEngine(backend, {
-    blockCount,
-    budget: { kind: 'fixed', maxStepTokens: 512 },
-    vocabSize: spec.vocabSize,
-    contextLength: spec.contextLength,
-    endIds: [...tokenizer.eosIds],
-    direct: options.direct === true,
-    ...(options.maxBatchSize === undefined ? {} : { maxBatchSize: options.maxBatchSize }),
-  });
+/** One prompt that cannot be answered does not keep the others from it. */
+async function prepareLine(
+  { input, sampling }: PromptLine,
+  model: ServedModel,
+): Promise<Generation | GenerationError> {
+  try {
+    const question = { model, input, sampling, names, encoder: directEncoder, priority: 2 } as const;
+    return await prepare(question, nobodyStops);
+  } catch (error) {
+    if (error instanceof GenerationError) return error;
+    throw error;
+  }
 }
 
-async function runAll(engine: LocalEngine, lines: readonly PromptLine[]): Promise<Answer[]> {
+async function runAll(generations: readonly (Generation | GenerationError)[]): Promise<LineResult[]> {
   const bar = progressBar('answering');
   let done = 0;
-  const answers = await Promise.all(
-    lines.map(async ({ request }): Promise<Answer> => {
-      const tokens: number[] = [];
-      let finish: FinishEvent | undefined;
-      for await (const event of engine.submit(request)) {
-        if (event.kind === 'token') tokens.push(event.token);
-        else finish = event;
-      }
-      bar.update(++done / lines.length);
-      return { tokens, finish };
+  const results = await Promise.all(
+    generations.map(async (generation) => {
+      const result = await runOne(generation);
+      bar.update(++done / generations.length);
+      return result;
     }),
   );
   bar.end();
-  return answers;
+  return results;
 }
 
-function result(
-  { id }: PromptLine,
-  { tokens, finish }: Answer,
-  { tokenizer }: LocalModel,
-): Record<string, unknown> {
+async function runOne(generation: Generation | GenerationError): Promise<LineResult> {
+  const whole = new WholeAnswer(1);
+  if (generation instanceof GenerationError) return { whole, usage: nothing, error: generation.message };
+  try {
+    for await (const event of generation.events()) whole.add(event);
+    return { whole, usage: generation.usage };
+  } catch (error) {
+    if (!(error instanceof GenerationError)) throw error;
+    return { whole, usage: generation.usage, error: error.message };
+  }
+}
+
+function outputOf(id: unknown, { whole, usage, error }: LineResult): Record<string, unknown> {
+  const [choice] = whole.choices;
   return {
     ...(id === undefined ? {} : { id }),
-    ids: tokens,
-    text: tokenizer.decode(tokens),
-    finish_reason: finish?.reason,
-    ...(finish?.error === undefined ? {} : { error: finish.error.message }),
+    ids: choice?.tokens,
+    text: choice?.text,
+    finish_reason: error === undefined ? choice?.reason : 'error',
+    ...(error === undefined ? {} : { error }),
     usage: {
-      prompt_tokens: finish?.promptTokens,
-      cached_tokens: finish?.cachedTokens,
-      completion_tokens: finish?.generatedTokens,
+      prompt_tokens: usage.promptTokens,
+      cached_tokens: usage.cachedTokens,
+      completion_tokens: usage.completionTokens,
     },
   };
 }
@@ -157,62 +170,41 @@ function parseLine(line: string, where: string, options: BatchOptions, model: Lo
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) {
     throw new UsageError(`${where}: give an object, such as {"prompt": "Hello"}`);
   }
-  const { vocabSize } = model.spec;
-  const freshSeed = seedFrom(randomBytes(8).readBigUInt64LE());
-  const sampling = validateSampling(samplingOf(fields, where, options), { vocabSize, freshSeed });
-  if (!sampling.ok) throw new UsageError(`${where}: ${sampling.parameter} ${sampling.problem}`);
-  return {
-    id: fields.id,
-    request: {
-      id: where,
-      prompt: promptOf(fields, where, model),
-      choices: 1,
-      parameters: sampling.parameters,
-      priority: 2,
-      tenant: '',
-      enqueuedMs: Date.now(),
-    },
-  };
+  try {
+    return {
+      id: fields.id,
+      input: inputOf(fields, where, model),
+      sampling: samplingSettings(samplingOf(fields, where, options), model.spec.vocabSize, names),
+    };
+  } catch (error) {
+    throw asUsageError(error, where);
+  }
 }
 
-const samplingNames = {
-  temperature: 'temperature',
-  top_k: 'topK',
-  top_p: 'topP',
-  min_p: 'minP',
-  typical_p: 'typicalP',
-  repetition_penalty: 'repetitionPenalty',
-  presence_penalty: 'presencePenalty',
-  frequency_penalty: 'frequencyPenalty',
-  seed: 'seed',
-  max_tokens: 'maxTokens',
-  min_tokens: 'minTokens',
-  ignore_eos: 'ignoreEos',
-} as const satisfies Record<string, keyof SamplingRequest>;
+/** What a line may say of sampling, by its JSON names. */
+const samplingNames = new Map(
+  Object.entries(wireNames)
+    .filter(([name]) => !['logitBias', 'logprobs', 'stopIds'].includes(name))
+    .map(([name, wire]) => [wire as string, name]),
+);
 
 function samplingOf(fields: Record<string, unknown>, where: string, options: BatchOptions): SamplingRequest {
   const sampling: Record<string, unknown> = { temperature: 0, maxTokens: options.maxTokens };
   for (const [name, value] of Object.entries(fields)) {
     if (['id', 'prompt', 'ids', 'messages'].includes(name)) continue;
-    const known = samplingNames[name as keyof typeof samplingNames];
+    const known = samplingNames.get(name);
     if (known === undefined) throw new UsageError(`${where}: ${name} is not known`);
     sampling[known] = value;
   }
   return sampling;
 }
 
-function promptOf(
-  fields: Record<string, unknown>,
-  where: string,
-  { tokenizer, template }: LocalModel,
-): Int32Array {
+function inputOf(fields: Record<string, unknown>, where: string, { template }: LocalModel): PromptInput {
   const { prompt, ids, messages } = fields;
-  if (typeof prompt === 'string') return tokenizer.encode(prompt, { special: true, bos: true });
-  if (Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id))) return Int32Array.from(ids);
-  if (Array.isArray(messages)) {
-    if (template === undefined)
-      throw new UsageError(`${where}: this model has no chat template; give a prompt`);
-    return tokenizer.encode(template.render({ messages, addGenerationPrompt: true }), { special: true });
-  }
-  throw new UsageError(`${where}: give a "prompt", "ids" or "messages"`);
+  if (typeof prompt === 'string') return { kind: 'text', text: prompt };
+  if (Array.isArray(ids)) return { kind: 'ids', ids };
+  if (messages === undefined) throw new UsageError(`${where}: give a "prompt", "ids" or "messages"`);
+  if (template === undefined)
+    throw new UsageError(`${where}: this model has no chat template; give a prompt`);
+  return { kind: 'chat', messages: checkMessages(messages) };
 }

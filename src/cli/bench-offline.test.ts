@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../../test/support/embedded-model.ts';
 import { hasAddon } from '../../test/support/native.ts';
 import { runCommand } from '../../test/support/run-command.ts';
+import type { ComparisonReport } from '../bench/comparison/comparison-report.ts';
 import type { OfflineReport } from '../bench/offline/offline-report.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 import { addBenchOffline } from './bench-offline.ts';
@@ -17,7 +18,54 @@ const bench = (...words: string[]) => runCommand(addBenchOffline, ['offline', ..
 const embedded = ['--model', embeddedModelPath];
 const small = ['--prompt', '32', '--tokens', '8', '--streams', '1,3'];
 
-describe.skipIf(!hasAddon)('bench offline with the embedded model (needs the addon)', () => {
+describe.skipIf(!hasAddon)('bench offline (needs the addon)', () => {
+  it('compares one by one with batched on the embedded model where nothing is said', async () => {
+    const json = join(folder, 'comparison.json');
+    const plot = join(folder, 'comparison.svg');
+    const words = ['--prompts', '8,40', '--concurrencies', '2,3', '--requests', '4', '--tokens', '4'];
+    const extras = ['--repeats', '2', '--threads', '1', '--kv-type', 'q8', '--json', json, '--plot', plot];
+    const { output, notes, error, exitCode } = await bench(...words, ...extras);
+    expect({ error, exitCode }).toEqual({ error: undefined, exitCode: undefined });
+    expect(output.split('\n')).toHaveLength(2);
+    expect(readFileSync(json, 'utf8')).toBe(output);
+    const report = JSON.parse(output) as ComparisonReport;
+    expect(report).toMatchObject({
+      benchmark: 'comparison',
+      model: { source: 'file', architecture: 'llama', kvType: 'q8' },
+      machine: { threads: 1 },
+      outputTokens: 4,
+      repeats: 2,
+      mismatches: [],
+    });
+    expect(report.results.map(({ promptTokens, concurrency }) => [promptTokens, concurrency])).toEqual([
+      [8, 2],
+      [8, 3],
+      [40, 2],
+      [40, 3],
+    ]);
+    const { beforeLoadingBytes, loadedBytes } = report.memory;
+    expect(loadedBytes - beforeLoadingBytes).toBeGreaterThan(report.model.weightBytes / 2);
+    for (const { oneByOne, batched, requests } of report.results) {
+      expect(requests).toBe(4);
+      for (const { latencyMs, firstTokenMs, tokensPerSecond, seconds } of [oneByOne, batched]) {
+        expect(latencyMs.count).toBe(4);
+        expect(firstTokenMs.p99).toBeLessThan(latencyMs.max);
+        expect(tokensPerSecond).toBeGreaterThan(0);
+        expect(seconds).toBeGreaterThan(0);
+      }
+    }
+    expect(notes).toContain('round 2 of 2: 4 prompts of 40 tokens, 3 at once, batched');
+    expect(notes).toContain('All 64 answers: the same tokens one by one and batched.');
+    expect(readFileSync(plot, 'utf8')).toMatch(/^<svg.*one by one, prompts of 40.*<\/svg>\s*$/s);
+  });
+
+  it('compares on a model made at random, too', async () => {
+    const words = ['--prompts', '4', '--concurrencies', '2', '--tokens', '2', '--repeats', '1'];
+    const { output, error } = await bench('--dummy', 'smollm2-135m:q4_0', ...words);
+    expect(error).toBeUndefined();
+    expect(JSON.parse(output)).toMatchObject({ model: { source: 'random' }, mismatches: [] });
+  });
+
   it('measures, draws and ends in one line of JSON', async () => {
     const json = join(folder, 'report.json');
     const plot = join(folder, 'plot.svg');
@@ -64,7 +112,13 @@ describe.skipIf(!hasAddon)('bench offline with the embedded model (needs the add
       ['--prompt', '5000'],
       '--prompt and --tokens: 5000 + 64 tokens do not fit',
     ],
-    ['too few tokens', ['--tokens', '2'], '--tokens: give at least 4'],
+    ['too few tokens', ['--streams', '1', '--tokens', '2'], '--tokens: give at least 4'],
+    [
+      'prompts beyond the context',
+      ['--prompts', '32,5000'],
+      '--prompts: 5000 tokens and answers of 32 do not',
+    ],
+    ['fewer requests than at once', ['--requests', '3'], '--requests: 3 cannot be 4 at once'],
     ['a folder that is not there', ['--plot', '/nowhere/x.svg'], 'there is no folder /nowhere'],
   ])('refuses %s in one line', async (_, words, message) => {
     const { error, output } = await bench(...embedded, ...words);
@@ -75,19 +129,22 @@ describe.skipIf(!hasAddon)('bench offline with the embedded model (needs the add
   });
 });
 
-it.skipIf(!hasAddon)(
-  'more K/V than memory is refused before anything is loaded (needs the addon)',
-  async () => {
-    const words = ['--dummy', 'llama-3.1-8b:q4_0', '--streams', '1024', '--prompt', '100000'];
-    const { error } = await bench(...words);
+it.skipIf(!hasAddon).each([
+  [['--streams', '1024', '--prompt', '100000'], /^not enough memory: .* GB of K\/V for 1024 streams, but /],
+  [['--concurrencies', '1024', '--prompts', '100000'], / GB of K\/V for 1024 requests at once, but /],
+])(
+  'more K/V than memory is refused before anything is loaded (needs the addon): %s',
+  async (words, message) => {
+    const { error } = await bench('--dummy', 'llama-3.1-8b:q4_0', ...words);
     expect(error).toBeInstanceOf(UsageError);
-    expect((error as Error).message).toMatch(/^not enough memory: .* GB of K\/V for 1024 streams, but /);
+    expect((error as Error).message).toMatch(message);
   },
 );
 
 describe('bench offline', () => {
   it.each([
-    ['no model', [], 'give either --model or --dummy'],
+    ['both measurements', ['--prompts', '8', '--prefix', '64'], '--prompts and --prefix belong to different'],
+    ['prompts of no length', ['--prompts', '8,0'], 'give whole numbers from 1, such as'],
     ['two models', [...embedded, '--dummy', 'smollm2-135m:q8_0'], 'give either --model or --dummy'],
     ['an unknown shape', ['--dummy', 'gpt-9:q8_0'], 'give SHAPE:TYPE, of the shapes llama-3.2-1b'],
     ['an unknown type', ['--dummy', 'smollm2-135m:q9'], 'iq4_xs'],

@@ -1,15 +1,18 @@
-// `chairlift bench offline`: how fast a model runs on this machine, without a server. Progress and tables go to
-// standard error; standard output is one line of JSON.
+// `chairlift bench offline`: how fast a model runs on this machine, without a server. Compares one-by-one with batched
+// serving; --streams, --prompt or --prefix measure prompts and decoding apart instead. Progress and tables go to standard
+// error; standard output is one line of JSON.
 
 import { statSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { basename, dirname, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type BenchObserver, benchComparison } from '../bench/comparison/bench-comparison.ts';
+import { comparisonPlot } from '../bench/comparison/comparison-plot.ts';
 import { dummyModel, parseDummy } from '../bench/dummy-model.ts';
 import { dummyShapes } from '../bench/dummy-shapes.ts';
 import { dummyTypes } from '../bench/dummy-weights.ts';
-import { benchOffline, type OfflineModel } from '../bench/offline/offline-bench.ts';
-import type { OfflineReport } from '../bench/offline/offline-report.ts';
+import { benchOffline } from '../bench/offline/offline-bench.ts';
+import { type OfflineModel, openOfflineModel } from '../bench/offline/offline-model.ts';
 import { OfflineError, type OfflineSettings } from '../bench/offline/offline-settings.ts';
 import { throughputPlot } from '../bench/offline/throughput-plot.ts';
 import { writeGguf } from '../bench/write-gguf.ts';
@@ -17,9 +20,10 @@ import type { KvType } from '../compute/backend.ts';
 import { BackendUnavailableError } from '../compute/choose-backend.ts';
 import { type Addon, loadAddon } from '../compute/cpu/binding.ts';
 import { buildSpec } from '../model/build-spec.ts';
+import { embeddedModelPath } from '../pool/model-folder.ts';
 import type { GgufFile } from '../weights/gguf.ts';
-import { openModelFiles } from '../weights/open-model.ts';
 import { parseCount } from './arguments.ts';
+import { comparisonText } from './bench-comparison-table.ts';
 import { offlineReportText } from './bench-offline-table.ts';
 import { progressBar } from './progress-bar.ts';
 import { formatBytes } from './table.ts';
@@ -28,68 +32,84 @@ import { UsageError } from './usage-error.ts';
 interface BenchOfflineOptions {
   readonly model?: string;
   readonly dummy?: GgufFile;
-  readonly streams: readonly number[];
-  readonly prompt: number;
-  readonly tokens: number;
+  readonly prompts?: readonly number[];
+  readonly concurrencies?: readonly number[];
+  readonly requests?: number;
+  readonly streams?: readonly number[];
+  readonly prompt?: number;
   readonly prefix?: number;
+  readonly tokens?: number;
   readonly threads?: number;
   readonly kvType: KvType;
-  readonly repeats: number;
+  readonly repeats?: number;
   readonly write?: string;
   readonly json?: string;
   readonly plot?: string;
 }
 
+type OptionName = keyof BenchOfflineOptions;
+
+/** Each asks for one of the two measurements; all other options belong to both. */
+const comparisonOptions = ['prompts', 'concurrencies', 'requests'] as const satisfies readonly OptionName[];
+const streamsOptions = ['streams', 'prompt', 'prefix'] as const satisfies readonly OptionName[];
+
 const dummyForms =
   `SHAPE:TYPE, of the shapes ${Object.keys(dummyShapes).join(', ')} ` +
   `and the types ${dummyTypes.join(', ').toLowerCase()}`;
-const defaultStreams = [1, 2, 4, 8, 16, 32];
+const DEFAULT_STREAMS = [1, 2, 4, 8, 16, 32];
+const DEFAULT_PROMPT = 256;
+const DEFAULT_TOKENS = 64;
 const MOST_STREAMS = 1024;
 
 export function addBenchOffline(parent: Command): void {
   parent
     .command('offline')
-    .description('measure how fast a model runs on this machine, without a server')
-    .option('--model <path>', 'a .gguf file, a .safetensors file or a model folder')
-    .option('--dummy <shape:type>', `random weights in place of a model: ${dummyForms}`, parseDummyModel)
-    .addOption(
-      new Option('--streams <list>', 'how many sequences decode at once')
-        .argParser(parseStreams)
-        .default(defaultStreams, defaultStreams.join(',')),
+    .description(
+      'measure a model on this machine, without a server: requests one by one beside the same in a batch; ' +
+        'with --streams, --prompt or --prefix how fast it computes prompts and decodes',
     )
-    .option('--prompt <n>', 'tokens of each prompt', parseCount, 256)
-    .option('--tokens <n>', 'tokens of each answer', parseCount, 64)
+    .option('--model <path>', 'a .gguf file, a .safetensors file or a model folder; else the embedded model')
+    .option('--dummy <shape:type>', `random weights in place of a model: ${dummyForms}`, parseDummyModel)
+    .option('--prompts <list>', 'compare: tokens of the prompts (default: 32,128,512)', parseLengths)
+    .option('--concurrencies <list>', 'compare: requests at once (default: 4,8,16)', parseStreams)
+    .option('--requests <n>', 'compare: requests of a trial (default: twice those at once)', parseCount)
+    .option('--streams <list>', 'how many sequences decode at once (default: 1,2,4,8,16,32)', parseStreams)
+    .option('--prompt <n>', 'with streams: tokens of each prompt (default: 256)', parseCount)
     .option('--prefix <n>', 'also measure a prompt of so many tokens, cold and cached', parseCount)
+    .option('--tokens <n>', 'tokens of each answer (default: 32, with streams 64)', parseCount)
     .option('--threads <n>', 'threads that compute; all of the machine where unset', parseCount)
     .addOption(new Option('--kv-type <type>', 'how K and V are kept').choices(['f16', 'q8']).default('f16'))
-    .option('--repeats <n>', 'how often each measurement is made', parseCount, 1)
+    .option('--repeats <n>', 'how often each measurement is made (default: 3, with streams once)', parseCount)
     .option(
       '--write <file>',
-      'write the --dummy model as a GGUF file; measured, from that file, only if --streams is given',
+      'write the --dummy model as a GGUF file; measured, from that file, only if options say what to measure',
     )
     .option('--json <file>', 'write the JSON to a file, too; - for standard output alone')
-    .option('--plot <file>', 'draw throughput over streams as SVG')
-    .action((options: BenchOfflineOptions, command: Command) =>
-      run(options, command.getOptionValueSource('streams') === 'cli'),
-    );
+    .option('--plot <file>', 'draw throughput over streams, or over requests at once, as SVG')
+    .action(run);
 }
 
-async function run(options: BenchOfflineOptions, streamsGiven: boolean): Promise<void> {
+async function run(options: BenchOfflineOptions): Promise<void> {
   const { model, dummy, write, json, plot } = options;
-  if ((model === undefined) === (dummy === undefined)) throw new UsageError('give either --model or --dummy');
+  if (model !== undefined && dummy !== undefined) throw new UsageError('give either --model or --dummy');
+  const ofComparison = comparisonOptions.find((name) => options[name] !== undefined);
+  const ofStreams = streamsOptions.find((name) => options[name] !== undefined);
+  if (ofComparison !== undefined && ofStreams !== undefined) {
+    throw new UsageError(`--${ofComparison} and --${ofStreams} belong to different measurements: give one`);
+  }
   if (write !== undefined) {
     if (dummy === undefined) throw new UsageError('--write: only a --dummy model is written');
     await writeModel(dummy, write);
-    if (!streamsGiven) return;
+    if (ofComparison === undefined && ofStreams === undefined) return;
   }
   for (const file of [json, plot]) checkFolder(file);
   const load = loadAddon();
   if (!load.available) throw new BackendUnavailableError(`the cpu backend is not available: ${load.reason}`);
   const opened = openModel(options);
   try {
-    writeReport(await measure(load.addon, opened, settingsOf(options)), options);
+    await (ofStreams === undefined ? compare : measureStreams)(load.addon, opened, options);
   } catch (error) {
-    throw error instanceof OfflineError ? new UsageError(error.message) : error;
+    throw error instanceof OfflineError ? usageError(error) : error;
   } finally {
     opened.weights.close();
   }
@@ -100,36 +120,50 @@ function openModel({ model, dummy, write }: BenchOfflineOptions): OfflineModel {
   if (dummy !== undefined && write === undefined) {
     return { name: dummy.path, source: 'random', spec: buildSpec(dummy), weights: dummy.weights };
   }
-  const files = openModelFiles(write ?? (model as string));
-  try {
-    return { name: basename(files.path), source: 'file', spec: buildSpec(files), weights: files.weights };
-  } catch (error) {
-    files.weights.close();
-    throw error;
-  }
+  return openOfflineModel(write ?? model ?? embeddedModelPath());
 }
 
-function measure(addon: Addon, model: OfflineModel, settings: OfflineSettings): Promise<OfflineReport> {
+async function compare(addon: Addon, model: OfflineModel, options: BenchOfflineOptions): Promise<void> {
+  const report = await benchComparison(addon, model, options, observer());
+  writeReport(report, comparisonText(report), comparisonPlot, options);
+  // Both ways must give the same tokens: what is fast and wrong must not pass.
+  if (report.mismatches.length > 0) process.exitCode = 1;
+}
+
+async function measureStreams(
+  addon: Addon,
+  model: OfflineModel,
+  options: BenchOfflineOptions,
+): Promise<void> {
+  const report = await benchOffline(addon, model, streamsSettings(options), observer());
+  writeReport(report, offlineReportText(report), throughputPlot, options);
+}
+
+function observer(): BenchObserver {
   const bar = progressBar('loading');
-  return benchOffline(addon, model, settings, {
+  return {
     onLoad: bar.update,
     onPhase(text) {
       bar.end();
       process.stderr.write(`${text} …\n`);
     },
-  });
+  };
 }
 
-function settingsOf(options: BenchOfflineOptions): OfflineSettings {
+function streamsSettings(options: BenchOfflineOptions): OfflineSettings {
   return {
-    streams: options.streams,
-    promptTokens: options.prompt,
-    outputTokens: options.tokens,
+    streams: options.streams ?? DEFAULT_STREAMS,
+    promptTokens: options.prompt ?? DEFAULT_PROMPT,
+    outputTokens: options.tokens ?? DEFAULT_TOKENS,
     threads: options.threads ?? availableParallelism(),
     kvType: options.kvType,
-    repeats: options.repeats,
+    repeats: options.repeats ?? 1,
     prefixTokens: options.prefix,
   };
+}
+
+function usageError({ option, message }: OfflineError): UsageError {
+  return new UsageError(option === undefined ? message : `--${option}: ${message}`);
 }
 
 async function writeModel(dummy: GgufFile, path: string): Promise<void> {
@@ -143,10 +177,15 @@ async function writeModel(dummy: GgufFile, path: string): Promise<void> {
   }
 }
 
-function writeReport(report: OfflineReport, { json, plot }: BenchOfflineOptions): void {
-  process.stderr.write(`\n${offlineReportText(report)}\n\n`);
+function writeReport<Report>(
+  report: Report,
+  text: string,
+  draw: (report: Report) => string,
+  { json, plot }: BenchOfflineOptions,
+): void {
+  process.stderr.write(`\n${text}\n\n`);
   const line = `${JSON.stringify(report)}\n`;
-  if (plot !== undefined) writeFileSync(plot, throughputPlot(report));
+  if (plot !== undefined) writeFileSync(plot, draw(report));
   if (json !== undefined && json !== '-') writeFileSync(json, line);
   process.stdout.write(line);
 }
@@ -167,8 +206,19 @@ function parseDummyModel(text: string): GgufFile {
 }
 
 function parseStreams(text: string): number[] {
-  const counts = text.split(',').map((part) => Number(part.trim() === '' ? Number.NaN : part));
-  const valid = counts.every((count) => Number.isInteger(count) && count >= 1 && count <= MOST_STREAMS);
-  if (!valid) throw new InvalidArgumentError(`give whole numbers from 1 to ${MOST_STREAMS}, such as 1,8,16`);
-  return counts;
+  const counts = wholeNumbers(text);
+  if (counts?.every((count) => count <= MOST_STREAMS)) return counts;
+  throw new InvalidArgumentError(`give whole numbers from 1 to ${MOST_STREAMS}, such as 1,8,16`);
+}
+
+function parseLengths(text: string): number[] {
+  const counts = wholeNumbers(text);
+  if (counts !== undefined) return counts;
+  throw new InvalidArgumentError('give whole numbers from 1, such as 32,128,512');
+}
+
+/** From 1, separated by commas. */
+function wholeNumbers(text: string): number[] | undefined {
+  const numbers = text.split(',').map((part) => Number(part.trim() === '' ? Number.NaN : part));
+  return numbers.every((number) => Number.isSafeInteger(number) && number >= 1) ? numbers : undefined;
 }

@@ -1,17 +1,19 @@
 // `chairlift generate --model PATH --prompt TEXT`: continues a prompt, as the text comes.
 
-import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
-import { type BackendName, chooseBackend } from '../compute/choose-backend.ts';
-import { LocalEngine } from '../engine/local-engine.ts';
-import type { EngineRequest, FinishEvent } from '../engine/request.ts';
-import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
-import { type SamplingParameters, validateSampling } from '../sampling/parameters.ts';
-import { seedFrom } from '../sampling/random.ts';
-import { Detokenizer } from '../text/detokenizer.ts';
+import type { BackendName } from '../compute/choose-backend.ts';
+import { fitToContext } from '../generation/context-room.ts';
+import { Generation } from '../generation/generation.ts';
+import { flagNames } from '../generation/parameter-names.ts';
+import { directEncoder, type PromptInput, readPrompt } from '../generation/prompt.ts';
+import { samplingSettings } from '../generation/sampling-settings.ts';
+import { WholeAnswer } from '../generation/whole-answer.ts';
+import { openLocalModel } from '../pool/local-model.ts';
+import type { ServedModel } from '../pool/served-model.ts';
 import { parseCount, parseIds, parseInteger, parseTemperature } from './arguments.ts';
-import { progressBar } from './progress-bar.ts';
+import { asUsageError } from './generation-refusal.ts';
+import { loadHere } from './loaded-here.ts';
 import { UsageError } from './usage-error.ts';
 
 interface GenerateOptions {
@@ -25,6 +27,8 @@ interface GenerateOptions {
   readonly backend?: BackendName;
   readonly json?: true;
 }
+
+const nobodyStops = new AbortController().signal;
 
 export function addGenerate(program: Command): void {
   program
@@ -43,94 +47,64 @@ export function addGenerate(program: Command): void {
 }
 
 async function run(options: GenerateOptions): Promise<void> {
-  const choice = chooseBackend(options.backend);
-  if (choice.notice) process.stderr.write(`${choice.notice}\n`);
-  const model = openLocalModel(options.model);
-  const { spec, tokenizer } = model;
-  const prompt = promptOf(options, model);
-  const length = Math.min(spec.contextLength, prompt.length + options.maxTokens);
-  const bar = progressBar('loading');
-  const blockCount = Math.ceil(length / BLOCK_TOKENS);
-  const backend = await choice.create(spec, model.files.weights, { blockCount, onProgress: bar.update });
-  bar.end();
-  model.close();
-  const engine = new LocalEngine(backend, {
-    blockCount,
-    budget: { kind: 'fixed', maxStepTokens: 512 },
-    vocabSize: spec.vocabSize,
-    contextLength: spec.contextLength,
-    endIds: [...tokenizer.eosIds],
-  });
-  await generate(engine, requestOf(prompt, options, spec.vocabSize), model, options.json === true);
-  await engine.close();
-}
-
-function promptOf({ prompt, ids }: GenerateOptions, { tokenizer }: LocalModel): Int32Array {
-  if ((prompt === undefined) === (ids === undefined)) throw new UsageError('give either --prompt or --ids');
-  if (ids !== undefined) return Int32Array.from(ids);
-  const encoded = tokenizer.encode(prompt ?? '', { special: true, bos: true });
-  if (encoded.length > 0) return encoded;
-  throw new UsageError('--prompt: an empty prompt gives this model nothing to start from; give some text');
-}
-
-function requestOf(prompt: Int32Array, options: GenerateOptions, vocabSize: number): EngineRequest {
-  return {
-    id: 'generate',
-    prompt,
-    choices: 1,
-    parameters: parametersOf(options, vocabSize),
-    priority: 1,
-    tenant: '',
-    enqueuedMs: Date.now(),
-  };
-}
-
-function parametersOf(options: GenerateOptions, vocabSize: number): SamplingParameters {
+  const local = openLocalModel(options.model);
+  const { spec } = local;
+  const input = inputOf(options);
+  const names = { ...flagNames, prompt: input.kind === 'ids' ? '--ids' : '--prompt' };
   const { temperature, seed, maxTokens, ignoreEos = false } = options;
-  const freshSeed = seedFrom(randomBytes(8).readBigUInt64LE());
-  const result = validateSampling({ temperature, seed, maxTokens, ignoreEos }, { vocabSize, freshSeed });
-  if (result.ok) return result.parameters;
-  throw new UsageError(`${result.parameter} ${result.problem}`);
+  let model: ServedModel | undefined;
+  try {
+    const sampling = samplingSettings({ temperature, seed, maxTokens, ignoreEos }, spec.vocabSize, names);
+    const prompt = await readPrompt(
+      input,
+      { ...local, name: options.model, path: options.model },
+      { encoder: directEncoder, signal: nobodyStops, parameter: names.prompt },
+    );
+    // What does not fit is told before anything is loaded, and no more blocks are taken than are needed.
+    const parameters = fitToContext(sampling, prompt.ids.length, spec.contextLength, names);
+    const length = prompt.ids.length + (parameters.maxTokens ?? maxTokens);
+    const blockCount = Math.ceil(length / BLOCK_TOKENS);
+    model = await loadHere(options.model, local, { blockCount, backend: options.backend });
+    const generation = new Generation(
+      { id: 'generate', model, prompts: [prompt], parameters: [parameters], names },
+      nobodyStops,
+    );
+    await generate(generation, options.json === true);
+  } catch (error) {
+    throw asUsageError(error);
+  } finally {
+    await model?.engine.close();
+  }
+}
+
+function inputOf({ prompt, ids }: GenerateOptions): PromptInput {
+  if ((prompt === undefined) === (ids === undefined)) throw new UsageError('give either --prompt or --ids');
+  return ids === undefined ? { kind: 'text', text: prompt ?? '' } : { kind: 'ids', ids };
 }
 
 /** Streams the text to a terminal or collects it for JSON. */
-async function generate(
-  engine: LocalEngine,
-  request: EngineRequest,
-  { tokenizer }: LocalModel,
-  json: boolean,
-): Promise<void> {
-  const detokenizer = new Detokenizer(tokenizer, { continuation: true });
-  const ids: number[] = [];
-  let text = '';
-  let finish: FinishEvent | undefined;
-  const show = (piece: string) => {
-    text += piece;
-    if (!json) process.stdout.write(piece);
-  };
+async function generate(generation: Generation, json: boolean): Promise<void> {
+  const whole = new WholeAnswer(1);
   const started = performance.now();
-  let firstToken = started;
-  for await (const event of engine.submit(request)) {
-    if (event.kind === 'finish') {
-      finish = event;
-      continue;
-    }
-    if (ids.length === 0) firstToken = performance.now();
-    ids.push(event.token);
-    show(detokenizer.push(event.token));
+  let firstToken: number | undefined;
+  for await (const event of generation.events()) {
+    firstToken ??= performance.now();
+    whole.add(event);
+    if (!json && event.kind === 'piece') process.stdout.write(event.text);
   }
-  show(detokenizer.flush());
   const ended = performance.now();
-  if (finish?.error !== undefined) throw new UsageError(finish.error.message);
+  const [{ tokens, text, reason } = { tokens: [], text: '', reason: undefined }] = whole.choices;
   if (json) {
-    process.stdout.write(`${JSON.stringify({ ids, text, finish_reason: finish?.reason })}\n`);
+    process.stdout.write(`${JSON.stringify({ ids: tokens, text, finish_reason: reason })}\n`);
     return;
   }
-  const perSecond = (tokens: number, ms: number) => (ms > 0 ? ((tokens * 1000) / ms).toFixed(1) : '-');
+  const perSecond = (count: number, ms: number) => (ms > 0 ? ((count * 1000) / ms).toFixed(1) : '-');
+  const begun = firstToken ?? ended;
+  const { promptTokens } = generation.usage;
   process.stdout.write('\n');
   process.stderr.write(
-    `prompt ${request.prompt.length} tokens, ${perSecond(request.prompt.length, firstToken - started)} tokens/s; ` +
-      `generated ${ids.length} tokens, ${perSecond(ids.length - 1, ended - firstToken)} tokens/s; ` +
-      `ended by ${finish?.reason}\n`,
+    `prompt ${promptTokens} tokens, ${perSecond(promptTokens, begun - started)} tokens/s; ` +
+      `generated ${tokens.length} tokens, ${perSecond(tokens.length - 1, ended - begun)} tokens/s; ` +
+      `ended by ${reason}\n`,
   );
 }

@@ -81,15 +81,21 @@ async function listKeys(options: ListOptions): Promise<void> {
 }
 
 async function revokeKey(nameOrId: string, options: DatabaseOptions): Promise<void> {
-  const record = await withKeyStore(options.database, (store) => store.revoke(nameOrId, Date.now()));
+  const { record, left } = await withKeyStore(options.database, async (store) => ({
+    record: await store.revoke(nameOrId, Date.now()),
+    left: (await store.doorKeys()).live.length,
+  }));
   if (record === undefined) {
     throw new UsageError(`no live key has the name or id '${nameOrId}'; 'chairlift keys list' shows them`);
   }
   const text = options.json
     ? JSON.stringify(record)
-    : `Revoked '${record.name}' (${record.id}, ${record.prefix}…).`;
+    : `Revoked '${record.name}' (${record.id}, ${record.prefix}…).${left === 0 ? `\n${noneLeft}` : ''}`;
   process.stdout.write(`${text}\n`);
 }
+
+const noneLeft =
+  'It was the last key: nobody is served until there is another, or the server runs with --allow-anonymous.';
 
 async function withKeyStore<T>(path: string, action: (store: KeyStore) => Promise<T>): Promise<T> {
   const database = await openDatabase(path);

@@ -17,17 +17,19 @@ async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
   try {
     service = await startService(config);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error;
+    const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+    // A file that may not be read has the same code, and no port.
+    if ((code !== 'EADDRINUSE' && code !== 'EACCES') || port === undefined) throw error;
     const problem = code === 'EACCES' ? 'may not be used' : 'is in use';
-    throw new UsageError(`port ${config.port} of ${config.host} ${problem}; choose another with --port`);
+    const flag = port === config.adminPort ? '--admin-port' : '--port';
+    throw new UsageError(`port ${port} of ${address} ${problem}; choose another with ${flag}`);
   }
   process.stdout.write(welcome(service));
   closeOnSignals(service);
   process.on('SIGHUP', () => void service.reload());
 }
 
-function welcome({ url, model }: Service): string {
+function welcome({ url, adminUrl, model }: Service): string {
   const body = JSON.stringify({
     model: model.name,
     messages: [{ role: 'user', content: 'Hello, who are you?' }],
@@ -35,6 +37,7 @@ function welcome({ url, model }: Service): string {
   const mode = model.direct ? ', without batching' : '';
   return [
     `Chairlift listens on ${url} (docs: ${url}/docs)`,
+    ...(adminUrl === undefined ? [] : [`/metrics and /admin are on ${adminUrl}`]),
     `model ${model.name}: context ${model.spec.contextLength}, ${model.blockCount} K/V blocks of 32 tokens${mode}`,
     '',
     `curl ${url}/v1/chat/completions -H 'content-type: application/json' -d '${body}'`,

@@ -34,8 +34,13 @@ export interface Backend {
   step(batch: Batch): Promise<StepResult>;
   /** Draws one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
-  /** Copies whole blocks in every layer: pairs of (from, to). */
-  copyBlocks(pairs: Int32Array): void;
+  /**
+   * Gives the memory of blocks that nobody uses back to the system, between steps; their content is lost, their next
+   * use commits them again.
+   */
+  releaseBlocks(blocks: Int32Array): void;
+  /** Shares each step among so many threads from the next one on, with the same results. Absent where there is but one. */
+  useThreads?(count: number): void;
   close(): void;
 }
 

@@ -81,12 +81,6 @@ export class BlockUses {
   }
 }
 
-/** Throws where pairs of (from, to) for `copyBlocks` are not pairs of blocks. */
-export function checkCopies(pairs: Int32Array, blockCount: number): void {
-  if (pairs.length % 2 !== 0) throw new Error('copies: blocks must come in pairs of (from, to)');
-  checkRange('copied block', pairs, blockCount);
-}
-
 function checkOffsets(name: string, starts: Int32Array, sequences: number, end: number): void {
   if (starts.length !== sequences + 1 || starts[0] !== 0 || starts[sequences] !== end) {
     throw new Error(`batch: ${name} must hold ${sequences + 1} offsets from 0 to ${end}`);
@@ -97,7 +91,7 @@ function checkOffsets(name: string, starts: Int32Array, sequences: number, end: 
   }
 }
 
-function checkRange(name: string, values: Int32Array, limit: number): void {
+export function checkRange(name: string, values: Int32Array, limit: number): void {
   for (let index = 0; index < values.length; index++) {
     const value = values[index] as number;
     if (value < 0 || value >= limit)
@@ -135,8 +129,6 @@ function checkSequence(batch: Batch, sequence: number, limits: BatchLimits, uses
   for (let entry = firstWritten; entry <= lastWritten; entry++) {
     const block = batch.blocks[tableStart + entry] as number;
     if (uses.isSingle(block)) continue;
-    throw new Error(
-      `batch: sequence ${sequence} would write into block ${block}, which is shared; copy the block first`,
-    );
+    throw new Error(`batch: sequence ${sequence} would write into block ${block}, which is shared`);
   }
 }

@@ -3,7 +3,9 @@
 import type { LinearSpec, ModelSpec } from '../model/spec.ts';
 import { rowBytes, type TensorType } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
-import { BLOCK_TOKENS, type KvType } from './backend.ts';
+import type { KvType } from './backend.ts';
+import { loadAddon } from './cpu/binding.ts';
+import { blockBytes } from './reference/kv-cache.ts';
 
 /** Bytes a backend keeps for a matrix of this type. */
 export type MatrixBytes = (type: TensorType, outputs: number, inputs: number) => number;
@@ -28,10 +30,10 @@ export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes:
   }, 0);
 }
 
-/** Bytes of one block of 32 tokens in all layers, as the cpu backend stores it. */
+/** Bytes of one block of 32 tokens in all layers, as the backend that serves by itself stores it. */
 export function kvBlockBytes(spec: ModelSpec, kvType: KvType): number {
-  const valueSize = Math.ceil(spec.headSize / 16) * 16;
-  const values = (spec.headSize + valueSize) * BLOCK_TOKENS;
-  const headBytes = kvType === 'f16' ? values * 2 : values + 2 * BLOCK_TOKENS * 4;
-  return headBytes * spec.kvHeadCount * spec.layers.length;
+  const load = loadAddon();
+  return load.available
+    ? load.addon.kvBlockBytes(kvType, spec.headSize, spec.kvHeadCount, spec.layers.length)
+    : blockBytes(spec);
 }

@@ -11,14 +11,18 @@ const DECODE_STEPS = 4;
 const LEAST_MS = 25;
 const MOST_STEP_TOKENS = 2048;
 
-/** Measures single-token steps; what they leave in block 0 is never read. */
-export async function calibratedBudget(backend: Backend): Promise<BudgetOptions> {
+/** Measures single-token steps and tells of each; what they leave in block 0 is never read. */
+export async function calibratedBudget(
+  backend: Backend,
+  onTrial: () => void = () => {},
+): Promise<BudgetOptions> {
   const batch = buildBatch([{ tokens: [0], start: 0, blocks: [0], wantLogits: 'last' }]);
   const times: number[] = [];
   for (let trial = 0; trial < TRIALS; trial++) {
     const started = performance.now();
     await backend.step(batch);
     times.push(performance.now() - started);
+    onTrial();
   }
   const median = times.sort((a, b) => a - b)[Math.floor(TRIALS / 2)] as number;
   const targetStepMs = Math.max(LEAST_MS, DECODE_STEPS * median);

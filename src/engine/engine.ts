@@ -1,24 +1,18 @@
-// The loop: every step plans, computes, samples and commits for all running sequences at once. Requests and
+// The loop: every step plans, computes, draws and commits for all running sequences at once. Requests and
 // cancellations take effect between steps; with nothing to do it sleeps until the next request.
 
 import { type Backend, BLOCK_TOKENS } from '../compute/backend.ts';
 import type { SampledToken, SampleResult, SampleRow } from '../sampling/sample-row.ts';
-import { Choice } from './choice.ts';
-import { drainingError, failedEvents, promptError, samplingError } from './finish-events.ts';
+import { OpenRequest } from './open-request.ts';
 import { planBatch } from './plan-batch.ts';
-import type {
-  EngineRequest,
-  FinishEvent,
-  FinishReason,
-  RequestError,
-  RequestEvent,
-  ResumedChoice,
-} from './request.ts';
+import type { EndReason, EngineRequest, FinishEvent, RequestError, RequestEvent } from './request.ts';
+import { drainingError, failedEvent, promptError, samplingError } from './request-errors.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
-import type { SchedulerStats } from './scheduler/stats.ts';
+import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
-import { Sequence } from './sequence.ts';
-import { StepClock, type StepTimes } from './step-times.ts';
+import type { Sequence } from './sequence.ts';
+import { type EngineRecord, StepRecorder } from './step-recorder.ts';
+import type { StepReport, StepSummary } from './step-report.ts';
 
 export interface EngineOptions extends SchedulerOptions {
   readonly vocabSize: number;
@@ -30,71 +24,49 @@ export interface EngineOptions extends SchedulerOptions {
   readonly direct?: boolean;
 }
 
-export interface EngineStats extends SchedulerStats {
-  readonly steps: number;
-  /** Forward passes of the backend: one a step. */
-  readonly forwardPasses: number;
-  readonly requests: Readonly<Record<FinishReason | 'submitted' | 'direct', number>>;
-  readonly generatedTokens: number;
-  readonly times: { readonly total: StepTimes; readonly last: StepTimes };
-  readonly lastStep: { readonly tokens: number; readonly sequences: number };
+export interface EngineStats extends SchedulerStats, EngineRecord {
   readonly draining: boolean;
 }
 
-/** One step as an onlooker sees it. */
-export interface StepEvent {
-  readonly step: number;
-  readonly tokens: number;
-  readonly sequences: number;
-  readonly admitted: readonly string[];
-  readonly preempted: readonly string[];
-  readonly finished: readonly string[];
-  readonly times: StepTimes;
-  readonly stats: SchedulerStats;
-}
-
-/** What was drawn for one item of a plan; no choice and no result where it ended during the step. */
+/** What was drawn for one item of a plan; neither where its request ended during the step. */
 interface Draw {
-  readonly choice: Choice | undefined;
+  readonly open: OpenRequest | undefined;
   readonly result: SampleResult | undefined;
-  readonly siblings: readonly Sibling[];
 }
 
-/** Another choice of the same prompt, and its first draw. */
-interface Sibling {
-  readonly index: number;
-  readonly result: SampleResult;
-}
-
-/** Everything that happened in one step, in order. */
-export type ReportListener = (events: readonly RequestEvent[]) => void;
+export type ReportListener = (report: StepReport) => void;
 
 export class Engine {
   readonly #backend: Backend;
   readonly #options: EngineOptions;
   readonly #scheduler: Scheduler;
-  readonly #report: ReportListener;
-  /** Unfinished choices by request. */
-  readonly #requests = new Map<string, Set<Choice>>();
-  readonly #choices = new Map<Sequence, Choice>();
+  readonly #recorder: StepRecorder;
+  readonly #tell: ReportListener;
+  readonly #requests = new Map<string, OpenRequest>();
+  readonly #bySequence = new Map<Sequence, OpenRequest>();
   readonly #cancelled = new Set<string>();
-  readonly #clock = new StepClock();
-  readonly #counts = { submitted: 0, direct: 0, stop: 0, length: 0, cancelled: 0, error: 0 };
-  #steps = 0;
-  #forwardPasses = 0;
-  #generatedTokens = 0;
-  #lastStep = { tokens: 0, sequences: 0 };
-  readonly #watchers = new Set<(event: StepEvent) => void>();
+  #watched = false;
+  /** Something has happened since the last step began. */
+  #news = false;
   #wake: (() => void) | undefined;
   #whenIdle: (() => void)[] = [];
+  #toldBlocks: BlockDemand | undefined;
   #draining = false;
-  #closed = false;
+  /** Why it computes no more, once that is so. */
+  #ended: RequestError | undefined;
 
-  constructor(backend: Backend, options: EngineOptions, report: ReportListener) {
+  /** The clock measures steps; only its differences count. */
+  constructor(
+    backend: Backend,
+    options: EngineOptions,
+    report: ReportListener,
+    nowMs: () => number = () => performance.now(),
+  ) {
     this.#backend = backend;
     this.#options = options;
-    this.#report = report;
+    this.#tell = report;
     this.#scheduler = new Scheduler(options.direct ? { ...options, maxBatchSize: 1 } : options);
+    this.#recorder = new StepRecorder(nowMs);
   }
 
   /** For integrity checks: read it, never change it. */
@@ -104,48 +76,66 @@ export class Engine {
 
   /** Queues a request. One that cannot be served finishes at once, with the reason. */
   submit(request: EngineRequest): void {
-    this.#counts.submitted++;
-    if (this.#options.direct) this.#counts.direct++;
-    const refusal = this.#refusal(request);
-    const starts: readonly ResumedChoice[] = request.resumed ?? [{ choice: 0, tokens: [] }];
-    const accepted: Choice[] = [];
-    for (const start of starts) {
-      const result = refusal ?? this.#enqueue(request, start);
-      if (result instanceof Choice) {
-        accepted.push(result);
-        continue;
-      }
-      // A request is taken whole or not at all.
-      for (const choice of accepted) this.#scheduler.finish(choice.sequence);
-      this.#counts.error++;
-      this.#report(failedEvents(request, result));
-      return;
-    }
-    for (const choice of accepted) this.#choices.set(choice.sequence, choice);
-    this.#requests.set(request.id, new Set(accepted));
-    this.#wake?.();
+    this.#recorder.submitted(this.#options.direct === true);
+    const error = this.#refusal(request) ?? this.#enqueue(request);
+    if (error !== undefined) {
+      this.#recorder.ended('error');
+      this.#report([failedEvent(request, error)]);
+    } else this.#rouse();
   }
 
   /** Ends a request before the next step, whatever its state. Unknown ids are ignored: it may just have ended. */
   cancel(id: string): void {
     if (!this.#requests.has(id)) return;
     this.#cancelled.add(id);
-    this.#wake?.();
+    this.#rouse();
   }
 
-  /** Runs until `close`. */
+  /** How many blocks may hold memory from the next step on; see Scheduler.allow. */
+  allow(blocks: number): void {
+    this.#scheduler.allow(blocks);
+    this.#rouse();
+  }
+
+  /** How many threads may compute from the next step on, where the backend has several. */
+  useThreads(count: number): void {
+    this.#backend.useThreads?.(count);
+  }
+
+  /** Whether reports carry full stats. */
+  setWatched(watched: boolean): void {
+    this.#watched = watched;
+  }
+
+  /** Runs until `end`. */
   async run(): Promise<void> {
-    while (!this.#closed) {
-      this.#applyCancellations();
-      const started = performance.now();
-      const plan = this.#scheduler.plan();
-      if (plan.items.length > 0) {
-        await this.#step(plan, started);
-      } else {
-        this.#scheduler.commit(plan, [], 0);
-        await this.#sleep();
-      }
+    while (this.#ended === undefined) {
+      this.#news = false;
+      if (!(await this.step())) await this.#sleep();
     }
+  }
+
+  /** Advances all that runs; false where there was nothing to compute. Steps never overlap. */
+  async step(): Promise<boolean> {
+    // A new limit is told of after the plan that goes by it, together with what that plan still wanted.
+    const gone = this.#applyCancellations();
+    if (gone.length > 0) this.#report(gone);
+    this.#recorder.begin();
+    const plan = this.#plan();
+    if (plan.items.length === 0) return this.#skip(plan);
+    const batch = planBatch(plan);
+    this.#recorder.lap('scheduleMs');
+    const { logits } = await this.#backend.step(batch);
+    this.#recorder.computed();
+    // Whatever was cancelled during the step draws nothing.
+    const cancelled = this.#applyCancellations();
+    const draws = this.#draw(plan, logits);
+    this.#recorder.lap('sampleMs');
+    const events = [...cancelled, ...this.#commit(plan, draws)];
+    this.#recorder.lap('emitMs');
+    this.#report(events, this.#summary(plan, events));
+    this.#recorder.end(plan);
+    return true;
   }
 
   /** Refuses new requests and resolves when the running ones have ended. */
@@ -155,211 +145,150 @@ export class Engine {
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
-  close(): void {
-    this.#closed = true;
-    this.#wake?.();
+  /** Computes no more: every request ends with the error, and so does every later one. */
+  end(error: RequestError): void {
+    this.#ended ??= error;
+    this.#report([...this.#requests.values()].map((open) => this.#end(open, 'error', error)));
+    this.#rouse();
   }
 
   stats(nowMs: number): EngineStats {
-    return {
-      ...this.#scheduler.stats(nowMs),
-      steps: this.#steps,
-      forwardPasses: this.#forwardPasses,
-      requests: { ...this.#counts },
-      generatedTokens: this.#generatedTokens,
-      times: { total: this.#clock.total, last: this.#clock.last },
-      lastStep: this.#lastStep,
-      draining: this.#draining,
-    };
+    return { ...this.#scheduler.stats(nowMs), ...this.#recorder.record, draining: this.#draining };
   }
 
-  /** Calls the watcher after every step until the returned function is called. */
-  watch(watcher: (event: StepEvent) => void): () => void {
-    this.#watchers.add(watcher);
-    return () => this.#watchers.delete(watcher);
+  #plan(): StepPlan {
+    const plan = this.#scheduler.plan();
+    const dropped = this.#scheduler.tables.pool.takeDropped();
+    if (dropped.length > 0) this.#backend.releaseBlocks(Int32Array.from(dropped));
+    return plan;
   }
 
-  async #step(plan: StepPlan, started: number): Promise<void> {
-    if (plan.copies.length > 0) this.#backend.copyBlocks(Int32Array.from(plan.copies.flat()));
-    const batch = planBatch(plan);
-    const planned = performance.now();
-    const { logits } = await this.#backend.step(batch);
-    this.#forwardPasses++;
-    const computed = performance.now();
-    // Whatever was cancelled during the step draws nothing.
-    this.#applyCancellations();
-    const draws = this.#draw(plan, logits);
-    const sampled = performance.now();
-    const failed = this.#failed(draws);
-    this.#emit(failed);
-    const tokens = draws.map(({ result }) => (result?.ok ? result.token : 0));
-    this.#scheduler.commit(plan, tokens, sampled - started);
-    const advanced = this.#advanced(draws);
-    this.#emit(advanced);
-    this.#steps++;
-    this.#lastStep = { tokens: plan.load.tokens, sequences: plan.load.sequences };
-    this.#clock.add({
-      scheduleMs: planned - started,
-      computeMs: computed - planned,
-      sampleMs: sampled - computed,
-      emitMs: performance.now() - sampled,
-    });
-    if (this.#watchers.size > 0) this.#tell(plan, [...failed, ...advanced]);
-  }
-
-  #tell(plan: StepPlan, events: readonly RequestEvent[]): void {
-    const ids = (sequences: readonly Sequence[]) => sequences.map(({ id }) => id);
-    const event: StepEvent = {
-      step: this.#steps,
-      ...this.#lastStep,
-      admitted: ids(plan.admitted),
-      preempted: ids(plan.preempted),
-      finished: events.filter(({ kind }) => kind === 'finish').map(({ id, choice }) => `${id}/${choice}`),
-      times: this.#clock.last,
-      stats: this.#scheduler.stats(Date.now()),
-    };
-    for (const watcher of this.#watchers) watcher(event);
+  /** Nothing can be computed; if that is for want of blocks, or blocks were given back, it is told. */
+  #skip(plan: StepPlan): false {
+    this.#scheduler.commit(plan, [], 0);
+    this.#report([]);
+    return false;
   }
 
   /** One draw for each item that samples, in order. */
   #draw(plan: StepPlan, logits: Float32Array): Draw[] {
     const { vocabSize } = this.#options;
-    const choices = plan.items
+    const sampling = plan.items
       .filter(({ samples }) => samples)
-      .map(({ sequence }) => this.#choices.get(sequence));
-    const rows = choices.map((choice) => choice?.sampleRow());
-    const sample = (index: number, row: SampleRow): SampleResult => {
-      const [result] = this.#backend.sampleRows(logits.subarray(index * vocabSize), vocabSize, [row]);
-      if (result === undefined) throw new Error('the sampler gave no result');
-      return result;
-    };
+      .map(({ sequence }) => this.#bySequence.get(sequence));
+    const rows = sampling.map((open) => open?.sampleRow());
     const whole = rows.every((row) => row !== undefined);
     const results = whole
       ? this.#backend.sampleRows(logits, vocabSize, rows)
-      : rows.map((row, index) => (row === undefined ? undefined : sample(index, row)));
-    return choices.map((choice, index) => ({
-      choice,
-      result: results[index],
-      // The prompt was just computed: its other choices draw their first token from the same logits.
-      siblings: (choice?.siblings() ?? []).map((n) => ({
-        index: n,
-        result: sample(index, choice?.sampleRow(n) as SampleRow),
-      })),
-    }));
+      : rows.map((row, index) => row && this.#drawOne(logits.subarray(index * vocabSize), row));
+    return sampling.map((open, index) => ({ open, result: results[index] }));
   }
 
-  /** Ends the choices for which nothing could be drawn. */
-  #failed(draws: readonly Draw[]): FinishEvent[] {
-    return draws.flatMap(({ choice, result }) => {
-      if (choice === undefined || result === undefined || result.ok) return [];
-      return [this.#finish(choice, 'error', samplingError(result.error))];
-    });
+  #drawOne(logits: Float32Array, row: SampleRow): SampleResult | undefined {
+    return this.#backend.sampleRows(logits, this.#options.vocabSize, [row])[0];
   }
 
-  /** After the commit: tells the tokens, starts further choices, ends what ends. */
-  #advanced(draws: readonly Draw[]): RequestEvent[] {
+  /** Ends what could not draw, advances the rest, ends what is complete. */
+  #commit(plan: StepPlan, draws: readonly Draw[]): RequestEvent[] {
     const events: RequestEvent[] = [];
-    for (const { choice, result, siblings } of draws) {
-      if (choice === undefined || !result?.ok) continue;
-      // Siblings share the parent's blocks, so they start before it can end.
-      const started = siblings.map((sibling) => ({
-        ...sibling,
-        choice: this.#startSibling(choice, sibling),
-      }));
-      this.#accept(choice, result, events);
-      for (const sibling of started) {
-        if (sibling.choice !== undefined && sibling.result.ok)
-          this.#accept(sibling.choice, sibling.result, events);
-        else events.push(...endedSibling(choice, sibling));
+    for (const { open, result } of draws) {
+      if (open !== undefined && result?.ok === false) {
+        events.push(this.#end(open, 'error', samplingError(result.error)));
       }
+    }
+    const tokens = draws.map(({ result }) => (result?.ok ? result.token : 0));
+    this.#scheduler.commit(plan, tokens, this.#recorder.elapsedMs);
+    for (const { open, result } of draws) {
+      if (open !== undefined && result?.ok) events.push(...this.#accept(open, result));
     }
     return events;
   }
 
-  #accept(choice: Choice, { token, logprobs }: SampledToken, events: RequestEvent[]): void {
-    const { id } = choice.request;
-    events.push({ kind: 'token', id, choice: choice.index, token, ...(logprobs ? { logprobs } : {}) });
-    this.#generatedTokens++;
-    const reason = choice.accept(token);
-    if (reason !== undefined) events.push(this.#finish(choice, reason));
+  #accept(open: OpenRequest, { token, logprobs }: SampledToken): RequestEvent[] {
+    this.#recorder.generated();
+    const { id } = open.request;
+    const event: RequestEvent = { kind: 'token', id, token, ...(logprobs ? { logprobs } : {}) };
+    const reason = open.accept(token);
+    return reason === undefined ? [event] : [event, this.#end(open, reason)];
   }
 
-  /** Undefined for a sibling that ends with its first token, or could not draw one: it needs no sequence. */
-  #startSibling(parent: Choice, { index, result }: Sibling): Choice | undefined {
-    if (!result.ok || parent.reasonToEnd(result.token, 1) !== undefined) return undefined;
-    const { request, sequence } = parent;
-    const child = this.#scheduler.fork(sequence, `${request.id}/${index}`, result.token);
-    const choice = new Choice(request, index, child, this.#options.endIds);
-    this.#choices.set(child, choice);
-    this.#requests.get(request.id)?.add(choice);
-    return choice;
-  }
-
-  #applyCancellations(): void {
+  #applyCancellations(): FinishEvent[] {
     const events: FinishEvent[] = [];
     for (const id of this.#cancelled) {
-      for (const choice of this.#requests.get(id) ?? []) events.push(this.#finish(choice, 'cancelled'));
+      const open = this.#requests.get(id);
+      if (open !== undefined) events.push(this.#end(open, 'cancelled'));
     }
     this.#cancelled.clear();
-    this.#emit(events);
+    return events;
   }
 
-  #finish(choice: Choice, reason: FinishReason, error?: RequestError): FinishEvent {
-    const event = choice.finished(reason, error);
-    this.#scheduler.finish(choice.sequence);
-    this.#choices.delete(choice.sequence);
-    const { id } = choice.request;
-    const open = this.#requests.get(id);
-    open?.delete(choice);
-    if (open?.size === 0) {
-      this.#requests.delete(id);
-      this.#counts[reason]++;
-    }
+  #end(open: OpenRequest, reason: EndReason, error?: RequestError): FinishEvent {
+    const event = open.ended(reason, error);
+    this.#scheduler.finish(open.sequence);
+    this.#bySequence.delete(open.sequence);
+    this.#requests.delete(open.request.id);
+    this.#recorder.ended(reason);
     if (this.#requests.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
     return event;
   }
 
-  #emit(events: readonly RequestEvent[]): void {
-    if (events.length > 0) this.#report(events);
+  #summary(plan: StepPlan, events: readonly RequestEvent[]): StepSummary {
+    const ids = (sequences: readonly Sequence[]) => sequences.map(({ id }) => id);
+    return {
+      step: this.#recorder.count(),
+      tokens: plan.load.tokens,
+      sequences: plan.load.sequences,
+      admitted: ids(plan.admitted),
+      preempted: ids(plan.preempted),
+      finished: events.filter(({ kind }) => kind === 'finish').map(({ id }) => id),
+      times: this.#recorder.times,
+    };
   }
 
-  #sleep(): Promise<void> {
-    if (this.#closed || this.#cancelled.size > 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#wake = () => {
-        this.#wake = undefined;
-        resolve();
-      };
+  /** Between steps there is something to tell where requests have ended, or blocks have been given back or are wanted. */
+  #report(events: readonly RequestEvent[], step?: StepSummary): void {
+    const blocks = this.#scheduler.demand();
+    if (step === undefined && events.length === 0 && isSame(blocks, this.#toldBlocks)) return;
+    this.#toldBlocks = blocks;
+    this.#tell({
+      events,
+      blocks,
+      ...(step === undefined ? {} : { step }),
+      ...(step !== undefined && this.#watched ? { stats: this.#scheduler.stats(Date.now()) } : {}),
     });
   }
 
+  #rouse(): void {
+    this.#news = true;
+    this.#wake?.();
+  }
+
+  async #sleep(): Promise<void> {
+    if (this.#news) return;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    this.#wake = undefined;
+  }
+
   #refusal({ id, prompt }: EngineRequest): RequestError | undefined {
+    if (this.#ended !== undefined) return this.#ended;
     if (this.#draining) return drainingError;
     if (this.#requests.has(id)) return { code: 'invalid', message: `request ${id} is running already` };
     return promptError(prompt, this.#options.contextLength, this.#options.vocabSize);
   }
 
-  #enqueue(request: EngineRequest, start: ResumedChoice): Choice | RequestError {
-    const { prompt, parameters, priority, enqueuedMs, tenant, account = '' } = request;
-    const tokens = new Int32Array(prompt.length + start.tokens.length);
-    tokens.set(prompt);
-    tokens.set(start.tokens, prompt.length);
-    const sequence = new Sequence({
-      id: `${request.id}/${start.choice}`,
-      tokens,
-      promptLength: prompt.length,
-      maxTokens: this.#lengthLimit(prompt.length, parameters.maxTokens),
-      priority,
-      enqueuedMs,
-      salt: tenant,
-      account,
-    });
-    const result = this.#scheduler.add(sequence);
+  #enqueue(request: EngineRequest): RequestError | undefined {
+    const maxTokens = this.#lengthLimit(request.prompt.length, request.parameters.maxTokens);
+    const open = new OpenRequest(request, maxTokens, this.#options.endIds);
+    const result = this.#scheduler.add(open.sequence);
     if (!result.accepted) return { code: 'never-fits', message: result.reason };
-    return new Choice(request, start.choice, sequence, this.#options.endIds, start.tokens);
+    this.#requests.set(request.id, open);
+    this.#bySequence.set(open.sequence, open);
+    return undefined;
   }
 
-  /** Without a wish, an answer may fill the context, or the whole cache if that is smaller. */
+  /** Where nobody says, an answer may fill the context, or the whole cache if that is smaller. */
   #lengthLimit(promptLength: number, maxTokens: number | undefined): number {
     const { contextLength, blockCount } = this.#options;
     if (maxTokens !== undefined) return Math.min(contextLength, promptLength + maxTokens);
@@ -367,15 +296,12 @@ export class Engine {
   }
 }
 
-/** All there is to tell of a choice that ends with its first draw. */
-function endedSibling(parent: Choice, { index, result }: Sibling): RequestEvent[] {
-  const { id } = parent.request;
-  if (!result.ok)
-    return [{ ...parent.finished('error', samplingError(result.error)), choice: index, generatedTokens: 0 }];
-  const { token, logprobs } = result;
-  const reason = parent.reasonToEnd(token, 1) ?? 'length';
-  return [
-    { kind: 'token', id, choice: index, token, ...(logprobs ? { logprobs } : {}) },
-    { ...parent.finished(reason), choice: index, generatedTokens: 1 },
-  ];
+function isSame(a: BlockDemand, b: BlockDemand | undefined): boolean {
+  return (
+    a.limit === b?.limit &&
+    a.held === b.held &&
+    a.used === b.used &&
+    a.wanted === b.wanted &&
+    a.short === b.short
+  );
 }

@@ -28,7 +28,7 @@ export async function loadEngine(
     const { contextLength } = engine;
     const spec = buildSpec(files, contextLength === undefined ? {} : { contextLength });
     const backend = await choice.create(spec, files.weights, { blockCount: engine.blockCount, onProgress });
-    const budget = engine.budget ?? (await calibratedBudget(backend));
+    const budget = engine.budget ?? (await calibratedBudget(backend, () => onProgress(1)));
     const options = { ...engine, budget, vocabSize: spec.vocabSize, contextLength: spec.contextLength };
     return { backend, options, choice };
   } finally {

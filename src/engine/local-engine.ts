@@ -1,25 +1,31 @@
 // An engine in this very process: for the command line, for tests, and wherever a second process is not wanted.
 
 import type { Backend } from '../compute/backend.ts';
-import { Engine, type EngineOptions, type EngineStats, type StepEvent } from './engine.ts';
+import { Engine, type EngineOptions, type EngineStats } from './engine.ts';
+import { Onlookers } from './onlookers.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
+import { unloadedError } from './request-errors.ts';
 import { RequestStreams } from './request-streams.ts';
+import type { BlockDemand } from './scheduler/stats.ts';
+import type { StepEvent, StepReport, StepSummary } from './step-report.ts';
 
 export class LocalEngine {
   readonly engine: Engine;
   readonly #streams = new RequestStreams();
+  readonly #onlookers = new Onlookers((watched) => this.engine.setWatched(watched));
   readonly #backend: Backend;
   readonly #running: Promise<void>;
   #failure: string | undefined;
+  #closed = false;
 
   constructor(backend: Backend, options: EngineOptions) {
     this.#backend = backend;
-    this.engine = new Engine(backend, options, (events) => this.#streams.deliver(events));
-    this.#running = this.engine.run();
-    // A fault of the engine itself reaches whoever reads a stream, and whoever closes the engine.
-    this.#running.catch((error: Error) => {
-      this.#failure = error.message;
-      this.#streams.fail(error);
+    this.engine = new Engine(backend, options, (report) => this.#hear(report));
+    // A fault of the engine itself ends every request with its message.
+    this.#running = this.engine.run().catch((error: unknown) => {
+      const message = error instanceof Error ? error.message : String(error);
+      this.#failure = message;
+      this.engine.end({ code: 'engine-failed', message });
     });
   }
 
@@ -28,8 +34,7 @@ export class LocalEngine {
   }
 
   submit(request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
-    const choices = request.resumed?.length ?? request.choices;
-    const events = this.#streams.open(request.id, choices, () => this.engine.cancel(request.id));
+    const events = this.#streams.open(request.id, () => this.engine.cancel(request.id));
     this.engine.submit(request);
     return events;
   }
@@ -42,20 +47,37 @@ export class LocalEngine {
     return this.engine.stats(Date.now());
   }
 
+  follow(listener: (step: StepSummary) => void): () => void {
+    return this.#onlookers.follow(listener);
+  }
+
   watch(watcher: (event: StepEvent) => void): () => void {
-    return this.engine.watch(watcher);
+    return this.#onlookers.watch(watcher);
+  }
+
+  allow(blocks: number): void {
+    this.engine.allow(blocks);
+  }
+
+  onBlocks(listener: (demand: BlockDemand) => void): () => void {
+    return this.#onlookers.onBlocks(listener);
   }
 
   drain(): Promise<void> {
     return this.engine.drain();
   }
 
+  /** Unfinished requests end with an error. */
   async close(): Promise<void> {
-    this.engine.close();
-    try {
-      await this.#running;
-    } finally {
-      this.#backend.close();
-    }
+    this.engine.end(unloadedError);
+    await this.#running;
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#backend.close();
+  }
+
+  #hear(report: StepReport): void {
+    this.#streams.deliver(report.events);
+    this.#onlookers.tell(report);
   }
 }

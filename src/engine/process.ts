@@ -2,6 +2,7 @@
 
 import { Engine } from './engine.ts';
 import { loadEngine } from './load-engine.ts';
+import { obey } from './obey.ts';
 import type { EngineSettings, FromEngine, ToEngine } from './protocol.ts';
 
 function send(message: FromEngine): void {
@@ -22,26 +23,7 @@ process.once('message', (message: ToEngine) => {
 async function serve(settings: EngineSettings): Promise<void> {
   const engine = await start(settings);
   if (engine === undefined) return;
-  let unwatch: (() => void) | undefined;
-  process.on('message', (message: ToEngine) => {
-    switch (message.kind) {
-      case 'submit':
-        engine.submit(message.request);
-        break;
-      case 'cancel':
-        engine.cancel(message.id);
-        break;
-      case 'stats':
-        send({ kind: 'stats', ticket: message.ticket, stats: engine.stats(Date.now()) });
-        break;
-      case 'watch':
-        unwatch?.();
-        unwatch = message.on ? engine.watch((event) => send({ kind: 'step', event })) : undefined;
-        break;
-      case 'load':
-        throw new Error('the model is loaded already');
-    }
-  });
+  process.on('message', (message: ToEngine) => obey(engine, message, send));
   // An error here is a fault of the engine, not of a request: the process ends, the supervisor starts another.
   await engine.run();
 }
@@ -52,7 +34,7 @@ async function start(settings: EngineSettings): Promise<Engine | undefined> {
       send({ kind: 'loading', share }),
     );
     const { name, notice } = choice;
-    const engine = new Engine(backend, options, (events) => send({ kind: 'report', events }));
+    const engine = new Engine(backend, options, (report) => send({ kind: 'report', report }));
     send({ kind: 'ready', backend: name, ...(notice === undefined ? {} : { notice }) });
     return engine;
   } catch (error) {

@@ -2,9 +2,10 @@
 
 import type { KvType } from '../compute/backend.ts';
 import type { BackendName } from '../compute/choose-backend.ts';
-import type { EngineOptions, EngineStats, StepEvent } from './engine.ts';
-import type { EngineRequest, RequestEvent } from './request.ts';
+import type { EngineOptions, EngineStats } from './engine.ts';
+import type { EngineRequest } from './request.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
+import type { StepReport } from './step-report.ts';
 
 /** All that an engine process must know to serve a model. Plain data. */
 export interface EngineSettings {
@@ -25,13 +26,17 @@ export type ToEngine =
   | { readonly kind: 'submit'; readonly request: EngineRequest }
   | { readonly kind: 'cancel'; readonly id: string }
   | { readonly kind: 'stats'; readonly ticket: number }
-  | { readonly kind: 'watch'; readonly on: boolean };
+  /** Whether reports carry full stats. */
+  | { readonly kind: 'watch'; readonly on: boolean }
+  /** How many K/V blocks may hold memory. */
+  | { readonly kind: 'allow'; readonly blocks: number }
+  /** How many threads may compute. */
+  | { readonly kind: 'threads'; readonly count: number };
 
 export type FromEngine =
   | { readonly kind: 'loading'; readonly share: number }
   | { readonly kind: 'ready'; readonly backend: BackendName; readonly notice?: string }
   /** The model cannot be served; trying again would end the same way. */
   | { readonly kind: 'unservable'; readonly message: string }
-  | { readonly kind: 'report'; readonly events: readonly RequestEvent[] }
-  | { readonly kind: 'stats'; readonly ticket: number; readonly stats: EngineStats }
-  | { readonly kind: 'step'; readonly event: StepEvent };
+  | { readonly kind: 'report'; readonly report: StepReport }
+  | { readonly kind: 'stats'; readonly ticket: number; readonly stats: EngineStats };

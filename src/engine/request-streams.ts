@@ -4,10 +4,8 @@ import type { RequestEvent } from './request.ts';
 
 interface Stream {
   readonly events: RequestEvent[];
-  /** Choices that have not ended. */
-  open: number;
+  open: boolean;
   wake: (() => void) | undefined;
-  failure: Error | undefined;
 }
 
 export class RequestStreams {
@@ -17,10 +15,10 @@ export class RequestStreams {
     return this.#streams.size;
   }
 
-  /** The events of a request until all its choices have ended; leaving early calls `abandon`. */
-  open(id: string, choices: number, abandon: () => void): AsyncGenerator<RequestEvent, void, void> {
+  /** The events of a request until it has ended; leaving early calls `abandon`. */
+  open(id: string, abandon: () => void): AsyncGenerator<RequestEvent, void, void> {
     if (this.#streams.has(id)) throw new Error(`request ${id} is running already`);
-    const stream: Stream = { events: [], open: choices, wake: undefined, failure: undefined };
+    const stream: Stream = { events: [], open: true, wake: undefined };
     this.#streams.set(id, stream);
     return this.#read(id, stream, abandon);
   }
@@ -30,35 +28,25 @@ export class RequestStreams {
       const stream = this.#streams.get(event.id);
       if (stream === undefined) continue;
       stream.events.push(event);
-      if (event.kind === 'finish') stream.open--;
-      stream.wake?.();
-    }
-  }
-
-  /** The engine itself has failed: every open stream throws, after what was delivered before. */
-  fail(error: Error): void {
-    for (const stream of this.#streams.values()) {
-      stream.failure = error;
+      if (event.kind === 'finish') stream.open = false;
       stream.wake?.();
     }
   }
 
   async *#read(id: string, stream: Stream, abandon: () => void): AsyncGenerator<RequestEvent, void, void> {
     try {
-      while (stream.open > 0 || stream.events.length > 0) {
-        const events = stream.events.splice(0);
-        if (events.length === 0) {
-          if (stream.failure !== undefined) throw stream.failure;
+      while (stream.open || stream.events.length > 0) {
+        if (stream.events.length === 0) {
           await new Promise<void>((resolve) => {
             stream.wake = resolve;
           });
           stream.wake = undefined;
         }
-        yield* events;
+        yield* stream.events.splice(0);
       }
     } finally {
       this.#streams.delete(id);
-      if (stream.open > 0) abandon();
+      if (stream.open) abandon();
     }
   }
 }

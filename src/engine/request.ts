@@ -1,34 +1,31 @@
-// What the engine is asked for and what it answers: token ids in, token ids out.
+// What the engine is asked for and what it answers: token ids in, token ids out. One request is one sequence.
 
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { TokenLogprob } from '../sampling/sample-row.ts';
+import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { Priority } from './sequence.ts';
 
 export interface EngineRequest {
   readonly id: string;
   readonly prompt: Int32Array;
-  /** How many answers to the prompt. */
-  readonly choices: number;
+  /** Tokens of the answer that exist already: an engine that was lost had drawn them. Default: none. */
+  readonly answer?: readonly number[];
+  /** Which of several answers to the same prompt this is: each draws its own tokens. Default 0. */
+  readonly choice?: number;
   readonly parameters: SamplingParameters;
   readonly priority: Priority;
-  /** Requests share cached prefixes only with those of the same tenant. */
-  readonly tenant: string;
-  /** Whose request it is: within a tier, accounts are served in turn. Default: one account for all. */
-  readonly account?: string;
+  /** Requests share cached prefixes only with those of the same salt. */
+  readonly salt: string;
+  /** Who asks: within a tier, accounts are served in turn. */
+  readonly account: string;
   /** When the request first came, in milliseconds since 1970: it keeps its age for life. */
   readonly enqueuedMs: number;
   /** Allowed tokens at every draw: bit `id % 32` of word `id / 32`. */
   readonly mask?: Uint32Array;
-  /** Answers that a lost engine had begun: the tokens of each choice that is to go on. */
-  readonly resumed?: readonly ResumedChoice[];
 }
 
-export interface ResumedChoice {
-  readonly choice: number;
-  readonly tokens: readonly number[];
-}
-
-export type FinishReason = 'stop' | 'length' | 'cancelled' | 'error';
+/** Why a request ended: its answer is complete, or there will be no more of it. */
+export type EndReason = FinishReason | 'cancelled' | 'error';
 
 export type RequestErrorCode =
   | 'too-long'
@@ -52,7 +49,6 @@ export interface Logprobs {
 export interface TokenEvent {
   readonly kind: 'token';
   readonly id: string;
-  readonly choice: number;
   readonly token: number;
   readonly logprobs?: Logprobs;
 }
@@ -60,8 +56,7 @@ export interface TokenEvent {
 export interface FinishEvent {
   readonly kind: 'finish';
   readonly id: string;
-  readonly choice: number;
-  readonly reason: FinishReason;
+  readonly reason: EndReason;
   readonly error?: RequestError;
   readonly promptTokens: number;
   /** Prompt tokens that needed no compute. */

@@ -1,18 +1,26 @@
 // How everything above the engine speaks to one, wherever it runs.
 
-import type { EngineStats, StepEvent } from '../engine/engine.ts';
+import type { EngineStats } from '../engine/engine.ts';
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
+import type { BlockDemand } from '../engine/scheduler/stats.ts';
+import type { StepEvent, StepSummary } from '../engine/step-report.ts';
 
 export interface EngineHandle {
   /** Why the engine has given up for good, once it has. */
   readonly failure: string | undefined;
-  /** The request's events until all its choices have ended. Leaving the loop early cancels it. */
+  /** The request's events until it has ended. Leaving the loop early cancels it. */
   submit(request: EngineRequest): AsyncGenerator<RequestEvent, void, void>;
   /** Takes effect before the next step; the stream then ends with `cancelled`. */
   cancel(id: string): void;
   stats(): Promise<EngineStats>;
-  /** Calls the watcher after every step until the returned function is called. */
+  /** Every step in brief, until the returned function is called: for metrics. Costs no message of its own. */
+  follow(listener: (step: StepSummary) => void): () => void;
+  /** Every step with the scheduler's full stats, until the returned function is called. */
   watch(watcher: (event: StepEvent) => void): () => void;
+  /** How many K/V blocks it may hold. */
+  allow(blocks: number): void;
+  /** Hears where the engine stands with its blocks, at once and after each change. */
+  onBlocks(listener: (demand: BlockDemand) => void): () => void;
   /** Refuses new requests and resolves when the running ones have ended. */
   drain(): Promise<void>;
   /** Ends the engine and gives its memory back; unfinished requests end with an error. */

@@ -1,13 +1,23 @@
 // The pool with real engine processes on copies of the embedded model.
 
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { embeddedModelPath } from '../../test/support/embedded-model.ts';
 import { collect, engineRequest } from '../../test/support/engine-requests.ts';
-import { ManagedPool, type PoolEvent, type PoolModel, type PoolOptions } from './managed-pool.ts';
+import { childrenOf, waitUntil } from '../../test/support/server-process.ts';
+import { randomTokens } from '../../test/support/tiny-model.ts';
+import { ManagedPool, type PoolEvent, type PoolOptions } from './managed-pool.ts';
 import type { ModelLease } from './model-pool.ts';
+import type { PoolModel } from './model-slots.ts';
+import type { SupervisedEngine } from './supervised-engine.ts';
+
+/** Of the model, and of one of its K/V blocks; it starts with 64 of them, and a context has 128. */
+const WEIGHTS = 15_040_512;
+const BLOCK = 131_072;
+const START = WEIGHTS + 64 * BLOCK;
 
 let folder: string;
 beforeAll(() => {
@@ -15,6 +25,12 @@ beforeAll(() => {
   for (const name of ['one', 'two', 'three']) copyFileSync(embeddedModelPath, join(folder, `${name}.gguf`));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
+
+const node = process.execPath;
+afterEach(() => {
+  process.execPath = node;
+  vi.useRealTimers();
+});
 
 const model = (name: string, more: Partial<PoolModel> = {}): PoolModel => ({
   name,
@@ -33,9 +49,10 @@ async function withPool(
   const pool = new ManagedPool({
     models: [model('one', { aliases: ['first'] }), model('two'), model('three')],
     memoryBytes: 1e9,
+    cores: 2,
     keepAliveMs: undefined,
     engine: { threads: 1 },
-    kv: { kvType: 'f16', blocks: 64 },
+    kv: { kvType: 'f16' },
     onEvent: (event) => events.push(event),
     ...options,
   });
@@ -53,6 +70,17 @@ async function lease(pool: ManagedPool, name: string | undefined): Promise<Model
 }
 
 const states = (pool: ManagedPool) => pool.list().map(({ state }) => state);
+const memoryOf = (pool: ManagedPool, name: string) =>
+  pool.list().find((entry) => entry.name === name)?.memoryBytes ?? 0;
+const allMemory = (pool: ManagedPool) =>
+  pool.list().reduce((sum, { memoryBytes = 0 }) => sum + memoryBytes, 0);
+const loads = (events: readonly PoolEvent[]) => events.filter(({ kind }) => kind === 'loading').length;
+
+async function answer({ model: { engine } }: ModelLease, tokens: number, maxTokens: number, seed = 1) {
+  const prompt = randomTokens(tokens, 4000, seed);
+  const sampling = { maxTokens, ignoreEos: true };
+  return (await collect(engine.submit(engineRequest({ prompt, sampling })))).tokens;
+}
 
 describe('the model pool', () => {
   it('loads a model on the first request, once for many at a time, and answers', async () => {
@@ -61,13 +89,13 @@ describe('the model pool', () => {
       const leases = await Promise.all([lease(pool, 'one'), lease(pool, 'first'), lease(pool, undefined)]);
       expect(new Set(leases.map(({ model }) => model.engine)).size).toBe(1);
       expect(events.filter(({ kind }) => kind === 'loaded').length).toBe(1);
-      expect(pool.list()[0]).toMatchObject({ state: 'loaded', busy: 3 });
+      expect(pool.list()[0]).toMatchObject({ state: 'loaded', busy: 3, memoryBytes: START });
       const { tokenizer, engine } = (leases[0] as ModelLease).model;
       const prompt = tokenizer.encode('<|im_start|>user\nWhat is 2 + 3?<|im_end|>\n<|im_start|>assistant\n', {
         special: true,
       });
       const { tokens } = await collect(engine.submit(engineRequest({ prompt, sampling: { maxTokens: 30 } })));
-      expect(tokenizer.decode(tokens[0] as number[])).toContain('5');
+      expect(tokenizer.decode(tokens)).toContain('5');
       for (const one of leases) one.release();
       for (const one of leases) one.release();
       expect(pool.list()[0]?.busy).toBe(0);
@@ -75,13 +103,16 @@ describe('the model pool', () => {
   });
 
   it('unloads the least recently used idle model for room, never a busy or a pinned one', async () => {
-    // Each takes about 23 MB: two fit.
     const models = [model('one', { pinned: true }), model('two'), model('three')];
-    await withPool({ models, memoryBytes: 50e6 }, async (pool) => {
+    const kv = { kvType: 'f16', blocks: 64 } as const;
+    await withPool({ models, kv, memoryBytes: 50e6 }, async (pool) => {
       (await lease(pool, 'one')).release();
       const two = await lease(pool, 'two');
       const refused = await pool.acquire('three');
       expect(refused).toMatchObject({ ok: false, failure: 'no-memory' });
+      expect(refused.ok ? '' : refused.message).toMatch(
+        /needs 23 MB, but 3 MB of the memory budget of 50 MB/,
+      );
       expect(states(pool)).toEqual(['loaded', 'loaded', 'failed']);
       two.release();
       (await lease(pool, 'three')).release();
@@ -89,18 +120,37 @@ describe('the model pool', () => {
     });
   });
 
+  it('never counts on the same memory for two loads at once', async () => {
+    const kv = { kvType: 'f16', blocks: 64 } as const;
+    await withPool({ kv, memoryBytes: START + 20e6 }, async (pool) => {
+      const asked = [pool.acquire('one'), pool.acquire('two')];
+      expect(allMemory(pool)).toBe(START);
+      const results = await Promise.all(asked);
+      expect(results.map(({ ok }) => ok)).toEqual([true, false]);
+      expect(allMemory(pool)).toBe(START);
+    });
+  });
+
   it('unloads an idle model after its time, and its process is gone', async () => {
     await withPool({ keepAliveMs: 50 }, async (pool, events) => {
       const { model, release } = await lease(pool, 'one');
-      const pid = (model.engine as unknown as { pid: number }).pid;
+      const pid = (model.engine as SupervisedEngine).pid as number;
       process.kill(pid, 0);
       release();
-      while (!events.some(({ kind }) => kind === 'unloaded'))
-        await new Promise((resolve) => setTimeout(resolve, 10));
+      await waitUntil(() => events.some(({ kind }) => kind === 'unloaded'));
       expect(() => process.kill(pid, 0)).toThrow();
       expect(states(pool)[0]).toBe('unloaded');
+      expect(memoryOf(pool, 'one')).toBe(0);
       // And comes back when it is asked for.
       (await lease(pool, 'one')).release();
+    });
+  });
+
+  it('keeps an idle model for as long as it says, though that be months', async () => {
+    await withPool({ keepAliveMs: 90 * 86_400_000 }, async (pool) => {
+      (await lease(pool, 'one')).release();
+      await sleep(100);
+      expect(states(pool)[0]).toBe('loaded');
     });
   });
 
@@ -112,14 +162,186 @@ describe('the model pool', () => {
         const failed = await pool.acquire('two');
         expect(failed).toMatchObject({ ok: false, failure: 'load-failed' });
         expect(failed.ok ? '' : failed.message).toMatch(/does not exist/);
+        expect(allMemory(pool)).toBe(0);
       },
     );
   });
 
-  it('refuses new requests once it closes', async () => {
+  it('unloads what is not in use, and takes no offence where it is not loaded', async () => {
+    await withPool({}, async (pool, events) => {
+      expect(await pool.unload('one')).toBe(true);
+      const { release } = await lease(pool, 'one');
+      expect(await pool.unload('one')).toBe(false);
+      release();
+      expect(await pool.unload('first')).toBe(true);
+      expect(states(pool)[0]).toBe('unloaded');
+      expect(await pool.unload('one')).toBe(true);
+      expect(await pool.unload('nobody')).toBe(false);
+      expect(events.filter(({ kind }) => kind === 'unloaded').length).toBe(1);
+    });
+  });
+});
+
+describe('a pool that closes', () => {
+  it('refuses new requests', async () => {
     await withPool({}, async (pool) => {
       await pool.close(10);
       expect(await pool.acquire('one')).toMatchObject({ ok: false, failure: 'closing' });
     });
   });
+
+  it.each([0, 5, 50, 300])('leaves nothing of a load that began %d ms before', async (ms) => {
+    await withPool({}, async (pool) => {
+      const asked = [pool.acquire('one'), pool.acquire('two')];
+      await sleep(ms);
+      await pool.close(10);
+      expect(engineProcesses()).toEqual([]);
+      for (const result of await Promise.all(asked)) {
+        expect(result).toMatchObject({ ok: false, failure: 'closing' });
+      }
+      expect(states(pool)).toEqual(['unloaded', 'unloaded', 'unloaded']);
+      expect(allMemory(pool)).toBe(0);
+    });
+  });
+
+  it('lets running requests end, within its limit', async () => {
+    await withPool({}, async (pool) => {
+      const held = await lease(pool, 'one');
+      const running = answer(held, 10, 50);
+      await pool.close(60_000);
+      expect((await running).length).toBe(50);
+      expect(engineProcesses()).toEqual([]);
+    });
+  });
 });
+
+describe('K/V memory without a fixed size', () => {
+  it('leaves room for all models side by side: they take turns without a reload', async () => {
+    // What each takes at the start, and a third of what one of them alone might take.
+    await withPool({ memoryBytes: 3 * START + 100 * BLOCK }, async (pool, events) => {
+      const expected = new Map<string, number[]>();
+      for (let round = 0; round < 3; round++) {
+        for (const name of ['one', 'two', 'three']) {
+          const held = await lease(pool, name);
+          const tokens = await answer(held, 40, 5);
+          expect(tokens).toEqual(expected.get(name) ?? tokens);
+          expected.set(name, tokens);
+          held.release();
+        }
+      }
+      expect(loads(events)).toBe(3);
+      expect(states(pool)).toEqual(['loaded', 'loaded', 'loaded']);
+    });
+  });
+
+  it('grows with the need, is taken back where another needs it, and the answers stay the same', async () => {
+    // It takes 71 blocks: only one of them can have so many at a time.
+    const memoryBytes = 2 * WEIGHTS + (64 + 72) * BLOCK;
+    const long = [2200, 60] as const;
+    const alone: number[][] = [];
+    await withPool({}, async (pool) => {
+      for (const name of ['one', 'two']) alone.push(await answer(await lease(pool, name), ...long));
+    });
+    await withPool({ memoryBytes }, async (pool, events) => {
+      const [one, two] = [await lease(pool, 'one'), await lease(pool, 'two')];
+      expect(memoryOf(pool, 'one')).toBe(START);
+      expect(await answer(one, ...long)).toEqual(alone[0]);
+      expect(memoryOf(pool, 'one')).toBeGreaterThan(START + 6 * BLOCK);
+      expect(await answer(two, ...long)).toEqual(alone[1]);
+      expect(memoryOf(pool, 'two')).toBeGreaterThan(START + 6 * BLOCK);
+      // Both at once: one waits for the other, and nobody for ever.
+      expect(await Promise.all([answer(one, ...long), answer(two, ...long)])).toEqual(alone);
+      expect(allMemory(pool)).toBeLessThanOrEqual(memoryBytes);
+      expect(loads(events)).toBe(2);
+    });
+  });
+
+  it('makes way for a load', async () => {
+    await withPool({ memoryBytes: 2 * START + 10 * BLOCK }, async (pool, events) => {
+      const one = await lease(pool, 'one');
+      await answer(one, 2400, 5);
+      expect(memoryOf(pool, 'one')).toBeGreaterThan(START + 10 * BLOCK);
+      const two = await lease(pool, 'two');
+      expect(memoryOf(pool, 'one')).toBeLessThanOrEqual(START + 10 * BLOCK);
+      expect((await answer(two, 40, 5)).length).toBe(5);
+      expect(loads(events)).toBe(2);
+    });
+  });
+});
+
+describe('the folder of models', () => {
+  it('is looked at again, so that models come and go without a restart', async () => {
+    const find = () =>
+      readdirSync(folder)
+        .filter((file) => file.endsWith('.gguf'))
+        .sort()
+        .map((file) => model(file.replace('.gguf', '')));
+    await withPool({ models: find(), find }, async (pool) => {
+      const before = pool.list().map(({ name }) => name);
+      expect(await pool.acquire('new')).toMatchObject({ ok: false, failure: 'unknown-model' });
+      copyFileSync(embeddedModelPath, join(folder, 'new.gguf'));
+      await waitUntil(() => pool.list().some(({ name }) => name === 'new'));
+      (await lease(pool, 'new')).release();
+      // The default one stays the default.
+      expect(pool.list().map(({ name }) => name)).toEqual([...before, 'new']);
+      rmSync(join(folder, 'new.gguf'));
+      await sleep(1100);
+      expect(pool.list().map(({ name }) => name)).toEqual([...before, 'new']);
+      expect(await pool.unload('new')).toBe(true);
+      await waitUntil(() => pool.list().length === before.length);
+    });
+  });
+});
+
+describe('where no process can be spawned', () => {
+  it('models are served all the same, without batching, and it is told', async () => {
+    process.execPath = '/nowhere/node';
+    await withPool({}, async (pool, events) => {
+      const held = await lease(pool, 'one');
+      expect(held.model.direct).toBe(true);
+      expect((await answer(held, 10, 5)).length).toBe(5);
+      expect(pool.fallbacks).toBe(1);
+      const told = events.find(({ kind }) => kind === 'fallback');
+      expect(told?.message).toMatch(/no engine process \(.*ENOENT.*one request at a time/);
+      process.execPath = node;
+      await waitUntil(() => events.some(({ kind }) => kind === 'returned'));
+      expect(held.model.direct).toBe(false);
+      expect((await answer(held, 10, 5)).length).toBe(5);
+    });
+  });
+});
+
+describe('an engine that does not survive its load', () => {
+  it('is a failure that says so, and leaves no memory counted', async () => {
+    await withPool({}, async (pool, events) => {
+      const asked = pool.acquire('one');
+      let result: Awaited<typeof asked> | undefined;
+      asked.then((value) => {
+        result = value;
+      });
+      while (result === undefined) {
+        for (const pid of engineProcesses()) process.kill(pid, 'SIGKILL');
+        await sleep(1);
+      }
+      expect(result).toMatchObject({ ok: false, failure: 'engine-died' });
+      expect(states(pool)[0]).toBe('failed');
+      expect(allMemory(pool)).toBe(0);
+      expect(pool.fallbacks).toBe(0);
+      expect(events.filter(({ kind }) => kind === 'incident').length).toBe(2);
+      // It may work the next time.
+      (await lease(pool, 'one')).release();
+    });
+  });
+});
+
+/** Engine processes of this test; `ps` itself is a child, too, but gone by the time it is read. */
+function engineProcesses(): number[] {
+  return childrenOf(process.pid).filter((pid) => {
+    try {
+      process.kill(pid, 0);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}

@@ -1,78 +1,61 @@
 // The pool: models by name, loaded on the first request, within a memory budget. Idle ones leave after a while,
 // least recently used first when room is needed; a busy or pinned one never does.
 
-import { openLocalModel } from './local-model.ts';
-import { type KvWish, planMemory } from './model-memory.ts';
-import type { AcquireResult, ModelEntry, ModelLease, ModelPool, ModelState } from './model-pool.ts';
+import { runAfter } from '../time/long-timer.ts';
+import { type EngineChoice, engineSettings } from './engine-choice.ts';
+import { type LocalModel, openLocalModel } from './local-model.ts';
+import { type KvChoice, type ModelMemory, planMemory } from './model-memory.ts';
+import type { AcquireFailure, AcquireResult, ModelEntry, ModelLease, ModelPool } from './model-pool.ts';
+import { type AcquireRefusal, ModelSlots, type PoolModel, type Slot } from './model-slots.ts';
+import { PoolMemory, type Standing } from './pool-memory.ts';
 import type { ServedModel } from './served-model.ts';
-import { type EngineWish, startEngine } from './start-model.ts';
-
-export interface PoolModel {
-  readonly name: string;
-  readonly path: string;
-  readonly aliases: readonly string[];
-  readonly pinned: boolean;
-  readonly createdSeconds: number;
-}
+import { SupervisedEngine } from './supervised-engine.ts';
 
 export interface PoolOptions {
   /** The first one is the default. */
   readonly models: readonly PoolModel[];
+  /** Looks for models again; without it there are those of the start alone. */
+  readonly find?: () => readonly PoolModel[];
+  /** What weights and K/V of all models may take together. */
   readonly memoryBytes: number;
+  /** Cores that engines share among them where `engine.threads` gives no number. */
+  readonly cores: number;
   /** A model without requests for so long is unloaded; undefined keeps it. */
   readonly keepAliveMs: number | undefined;
-  readonly engine: EngineWish;
-  readonly kv: KvWish;
+  /** An engine that hangs for so long is replaced; undefined waits for ever. */
+  readonly stepTimeoutMs?: number | undefined;
+  readonly engine: EngineChoice;
+  readonly kv: KvChoice;
   readonly onEvent?: (event: PoolEvent) => void;
 }
 
-export type PoolEvent =
-  | {
-      readonly kind: 'loading' | 'loaded' | 'unloaded' | 'failed' | 'fallback';
-      readonly model: string;
-      readonly message: string;
-    }
-  | { readonly kind: 'incident'; readonly model: string; readonly message: string };
-
-interface Slot {
-  readonly model: PoolModel;
-  state: ModelState;
-  served: ServedModel | undefined;
-  loading: Promise<Failure | undefined> | undefined;
-  memoryBytes: number;
-  busy: number;
-  lastUsed: number;
-  timer: NodeJS.Timeout | undefined;
+export interface PoolEvent {
+  /** `fallback`: slower than it should be. `returned`: no longer. `incident`: an engine was lost. */
+  readonly kind: 'loading' | 'loaded' | 'unloaded' | 'failed' | 'fallback' | 'returned' | 'incident';
+  readonly model: string;
+  readonly message: string;
 }
-
-type Failure = Extract<AcquireResult, { ok: false }>;
 
 export class ManagedPool implements ModelPool {
   readonly #options: PoolOptions;
-  readonly #slots: readonly Slot[];
-  readonly #byName = new Map<string, Slot>();
+  readonly #slots: ModelSlots;
+  readonly #memory: PoolMemory;
+  /** By model; a slot is here from the start of its load until its engine is gone. */
+  readonly #occupied = new Map<string, Slot>();
   #uses = 0;
-  #closing = false;
   #fallbacks = 0;
+  #closed: Promise<void> | undefined;
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#slots = options.models.map((model) => ({
-      model,
-      state: 'unloaded',
-      served: undefined,
-      loading: undefined,
-      memoryBytes: 0,
-      busy: 0,
-      lastUsed: 0,
-      timer: undefined,
-    }));
-    for (const slot of this.#slots) {
-      for (const name of [slot.model.name, ...slot.model.aliases]) {
-        if (this.#byName.has(name)) throw new Error(`two models are named ${name}`);
-        this.#byName.set(name, slot);
-      }
-    }
+    this.#slots = new ModelSlots(options.models, options.find);
+    this.#memory = new PoolMemory(options.memoryBytes, {
+      standing: (name) => this.#standing(name),
+      unload: (name) => {
+        const slot = this.#occupied.get(name);
+        if (slot !== undefined) void this.#unload(slot, 'its memory is needed');
+      },
+    });
   }
 
   /** Times a model had to be served without batching. */
@@ -81,39 +64,27 @@ export class ManagedPool implements ModelPool {
   }
 
   list(): readonly ModelEntry[] {
-    return this.#slots.map(({ model, state, memoryBytes, busy }) => ({
-      ...model,
-      state,
-      busy,
-      ...(state === 'loaded' ? { memoryBytes } : {}),
-    }));
+    return this.#slots.all().map(({ model, state, busy }) => {
+      const memoryBytes = this.#memory.bytesOf(model.name);
+      return { ...model, state, busy, ...(memoryBytes > 0 ? { memoryBytes } : {}) };
+    });
   }
 
   loaded(): readonly ServedModel[] {
-    return this.#slots.flatMap(({ served }) => (served === undefined ? [] : [served]));
+    return [...this.#occupied.values()].flatMap(({ served }) => served ?? []);
   }
 
   async acquire(name: string | undefined): Promise<AcquireResult> {
-    const slot = name === undefined ? this.#slots[0] : this.#byName.get(name);
-    if (slot === undefined) return unknownModel(name, [...this.#byName.keys()]);
-    if (this.#closing) return closing;
-    // An engine that has given up is replaced; its requests have all ended.
-    if (slot.served?.engine.failure !== undefined) await this.#unload(slot, slot.served.engine.failure);
+    if (this.#closed !== undefined) return closing;
+    const slot = this.#slots.get(name);
+    if (slot === undefined) return unknownModel(name, this.#slots.names());
     // Held from here on, so that nothing unloads it between loading and use.
     this.#hold(slot);
-    if (slot.served === undefined) {
-      slot.loading ??= this.#load(slot).finally(() => {
-        slot.loading = undefined;
-      });
-      const failure = await slot.loading;
-      if (failure !== undefined) {
-        this.#letGo(slot);
-        return failure;
-      }
-    }
-    // Only closing the pool takes a model away that is held.
-    if (slot.served === undefined) return closing;
-    return { ok: true, lease: this.#lease(slot, slot.served) };
+    const refusal = await this.#occupy(slot);
+    if (refusal === undefined && this.#closed === undefined && slot.served !== undefined)
+      return { ok: true, lease: this.#lease(slot, slot.served) };
+    this.#letGo(slot);
+    return refusal ?? closing;
   }
 
   load(name: string): Promise<AcquireResult> {
@@ -121,42 +92,77 @@ export class ManagedPool implements ModelPool {
   }
 
   async unload(name: string): Promise<boolean> {
-    const slot = this.#byName.get(name);
-    if (slot === undefined || slot.busy > 0 || slot.served === undefined) return false;
+    const slot = this.#slots.get(name);
+    if (slot === undefined || slot.busy > 0) return false;
     await this.#unload(slot, 'on request');
     return true;
   }
 
-  async close(limitMs: number): Promise<void> {
-    this.#closing = true;
-    const loaded = this.#slots.filter(({ served }) => served !== undefined);
-    const drained = Promise.all(loaded.map(({ served }) => served?.engine.drain()));
-    let timer: NodeJS.Timeout | undefined;
+  close(limitMs: number): Promise<void> {
+    this.#closed ??= this.#close(limitMs);
+    return this.#closed;
+  }
+
+  async #close(limitMs: number): Promise<void> {
+    this.#memory.close(closing.message);
+    const occupied = [...this.#occupied.values()];
+    const drained = Promise.all(occupied.map(({ served }) => served?.engine.drain()));
     const limit = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, limitMs);
+      const timer = runAfter(limitMs, resolve);
+      void drained.then(() => timer.cancel());
     });
+    // A load that is under way ends with its engine; nobody waits for it any more.
+    const ended = occupied
+      .filter(({ served }) => served === undefined)
+      .map(async ({ engine, loading }) => {
+        await engine?.close();
+        await loading;
+      });
     await Promise.race([drained, limit]);
-    clearTimeout(timer);
-    await Promise.all(loaded.map((slot) => this.#unload(slot, 'the server is closing')));
+    await Promise.all(ended);
+    await Promise.all(occupied.map((slot) => this.#unload(slot, 'the server is closing')));
+  }
+
+  #standing(name: string): Standing {
+    const slot = this.#occupied.get(name);
+    if (slot === undefined) throw new Error(`${name} is not loaded`);
+    const { served, leaving, lastUsed, engine } = slot;
+    return {
+      state: leaving !== undefined ? 'leaving' : served === undefined ? 'loading' : 'loaded',
+      unloadable: served !== undefined && slot.busy === 0 && !slot.model.pinned,
+      lastUsed,
+      oldestMs: engine?.oldestMs,
+    };
   }
 
   #hold(slot: Slot): void {
     slot.busy++;
+    if (slot.busy === 1) this.#shareCores();
     slot.lastUsed = ++this.#uses;
-    clearTimeout(slot.timer);
-    slot.timer = undefined;
+    slot.idleTimer?.cancel();
   }
 
   #letGo(slot: Slot): void {
     slot.busy--;
     slot.lastUsed = ++this.#uses;
+    if (slot.busy > 0) return;
+    // Who waits for room may unload it now.
+    this.#memory.share();
+    this.#shareCores();
     const { keepAliveMs } = this.#options;
-    if (slot.busy > 0 || slot.model.pinned || keepAliveMs === undefined || slot.served === undefined) return;
-    slot.timer = setTimeout(() => {
-      if (slot.busy === 0 && slot.served !== undefined)
-        void this.#unload(slot, `idle for ${keepAliveMs / 1000} s`);
-    }, keepAliveMs);
-    slot.timer.unref();
+    if (slot.model.pinned || keepAliveMs === undefined || slot.served === undefined) return;
+    slot.idleTimer = runAfter(keepAliveMs, () => {
+      if (slot.busy === 0) void this.#unload(slot, `idle for ${keepAliveMs / 1000} s`);
+    });
+  }
+
+  /** Engines at work compute on all cores together, not on all cores each. */
+  #shareCores(): void {
+    if (this.#options.engine.threads !== undefined) return;
+    const busy = [...this.#occupied.values()].filter((slot) => slot.busy > 0);
+    for (const [at, { engine }] of busy.entries()) {
+      engine?.useThreads(shareOfCores(this.#options.cores, busy.length, at));
+    }
   }
 
   #lease(slot: Slot, model: ServedModel): ModelLease {
@@ -171,75 +177,122 @@ export class ManagedPool implements ModelPool {
     };
   }
 
+  /** Has the model loaded, once for all that ask at the same time. */
+  async #occupy(slot: Slot): Promise<AcquireRefusal | undefined> {
+    // An engine that has given up is replaced; its requests have all ended.
+    const failure = slot.served?.engine.failure;
+    if (failure !== undefined) void this.#unload(slot, failure);
+    // Nothing is waited for without need: a load has its memory before anybody else can ask.
+    if (slot.leaving !== undefined) await slot.leaving;
+    if (slot.served !== undefined) return undefined;
+    slot.loading ??= this.#load(slot).finally(() => {
+      slot.loading = undefined;
+    });
+    return slot.loading;
+  }
+
   /** Undefined where it went well. */
-  async #load(slot: Slot): Promise<Failure | undefined> {
+  async #load(slot: Slot): Promise<AcquireRefusal | undefined> {
+    if (this.#closed !== undefined) return closing;
     const { name, path } = slot.model;
     slot.state = 'loading';
     this.#tell('loading', name, path);
     try {
-      const { contextLength } = this.#options.engine;
+      const { memoryBytes, engine, kv } = this.#options;
+      const contextLength = engine.engine?.contextLength;
       const local = openLocalModel(path, contextLength === undefined ? {} : { contextLength });
       local.close();
-      const memory = planMemory(local, this.#options.memoryBytes, this.#options.kv);
-      const refusal = await this.#makeRoom(slot, memory.totalBytes);
-      if (refusal !== undefined) return this.#failed(slot, 'no-memory', refusal);
-      const started = await startEngine(local, memory.blockCount, this.#options.engine, {
-        onIncident: (message) => this.#tell('incident', name, message),
-      });
-      if (started.direct && this.#options.engine.direct !== true) this.#fallbacks++;
-      for (const notice of started.notices) this.#tell('fallback', name, notice);
-      slot.served = {
-        name,
-        path,
-        spec: local.spec,
-        tokenizer: local.tokenizer,
-        template: local.template,
-        engine: started.handle,
-        blockCount: memory.blockCount,
-        direct: started.direct,
-      };
-      slot.memoryBytes = memory.totalBytes;
-      slot.state = 'loaded';
-      this.#tell('loaded', name, `${memory.blockCount} K/V blocks, ${started.backend} backend`);
-      return undefined;
+      const memory = planMemory(local.spec, local.files.weights, memoryBytes, kv);
+      this.#occupied.set(name, slot);
+      const noRoom = await this.#memory.claim(name, memory);
+      if (this.#closed !== undefined) return this.#abandon(slot, closing);
+      if (noRoom !== undefined) return this.#failed(slot, 'no-memory', noRoom);
+      return await this.#startEngine(slot, local, memory);
     } catch (error) {
       return this.#failed(slot, 'load-failed', error instanceof Error ? error.message : String(error));
     }
   }
 
-  #failed(slot: Slot, failure: Failure['failure'], message: string): Failure {
-    slot.state = 'failed';
-    this.#tell('failed', slot.model.name, message);
-    return { ok: false, failure, message };
-  }
-
-  /** Unloads idle models until `bytes` fit; says why where they cannot. */
-  async #makeRoom(slot: Slot, bytes: number): Promise<string | undefined> {
-    const used = () => this.#slots.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
-    const { memoryBytes: budget } = this.#options;
-    while (used() + bytes > budget) {
-      const idle = this.#slots
-        .filter(
-          (other) => other !== slot && other.served !== undefined && other.busy === 0 && !other.model.pinned,
-        )
-        .sort((a, b) => a.lastUsed - b.lastUsed)[0];
-      if (idle === undefined) {
-        const free = Math.max(0, budget - used());
-        return `${slot.model.name} needs ${megabytes(bytes)}, but ${megabytes(free)} of the memory budget of ${megabytes(budget)} are free and no other model is idle`;
-      }
-      await this.#unload(idle, `room for ${slot.model.name}`);
+  async #startEngine(
+    slot: Slot,
+    local: LocalModel,
+    memory: ModelMemory,
+  ): Promise<AcquireRefusal | undefined> {
+    const { name, path } = slot.model;
+    const choice = { threads: this.#options.cores, ...this.#options.engine };
+    const engine = new SupervisedEngine(engineSettings(local, memory, choice), {
+      stepTimeoutMs: this.#options.stepTimeoutMs,
+      onIncident: (message) => this.#tell('incident', name, message),
+      onFallback: (reason) => this.#fellBack(name, reason),
+      onReturn: () => this.#tell('returned', name, 'an engine process serves again'),
+    });
+    slot.engine = engine;
+    this.#shareCores();
+    const started = await engine.start();
+    if (!started.ok || this.#closed !== undefined) {
+      await engine.close();
+      if (started.ok || started.failure === 'closed') return this.#abandon(slot, closing);
+      const failure = started.failure === 'died' ? 'engine-died' : 'load-failed';
+      return this.#failed(slot, failure, started.message);
     }
+    const { backend, notice } = started.ready;
+    if (notice !== undefined) this.#tell('fallback', name, notice);
+    const { spec, tokenizer, template } = local;
+    const { blockCount } = memory;
+    slot.served = {
+      name,
+      path,
+      spec,
+      tokenizer,
+      template,
+      engine,
+      blockCount,
+      get direct() {
+        return engine.direct;
+      },
+    };
+    slot.state = 'loaded';
+    this.#memory.attach(name, engine);
+    this.#tell('loaded', name, `up to ${blockCount} K/V blocks, ${backend} backend`);
     return undefined;
   }
 
-  async #unload(slot: Slot, why: string): Promise<void> {
-    const { served } = slot;
-    clearTimeout(slot.timer);
+  #fellBack(name: string, reason: string): void {
+    this.#fallbacks++;
+    const message = `no engine process (${reason}): serving one request at a time from the server's own process`;
+    this.#tell('fallback', name, message);
+  }
+
+  #failed(slot: Slot, failure: AcquireFailure, message: string): AcquireRefusal {
+    this.#tell('failed', slot.model.name, message);
+    this.#abandon(slot, closing);
+    slot.state = 'failed';
+    return { ok: false, failure, message };
+  }
+
+  /** Leaves nothing of a load that came to nothing. */
+  #abandon(slot: Slot, refusal: AcquireRefusal): AcquireRefusal {
+    slot.engine = undefined;
+    slot.state = 'unloaded';
+    this.#occupied.delete(slot.model.name);
+    this.#memory.release(slot.model.name);
+    return refusal;
+  }
+
+  /** Its memory is free when this resolves. */
+  #unload(slot: Slot, why: string): Promise<void> {
+    if (slot.served !== undefined) slot.leaving ??= this.#leave(slot, slot.served, why);
+    return slot.leaving ?? Promise.resolve();
+  }
+
+  async #leave(slot: Slot, served: ServedModel, why: string): Promise<void> {
+    slot.idleTimer?.cancel();
     slot.served = undefined;
     slot.state = 'unloaded';
-    slot.memoryBytes = 0;
-    await served?.engine.close();
-    this.#tell('unloaded', slot.model.name, why);
+    await served.engine.close();
+    slot.leaving = undefined;
+    this.#abandon(slot, closing);
+    this.#tell('unloaded', served.name, why);
   }
 
   #tell(kind: PoolEvent['kind'], model: string, message: string): void {
@@ -247,13 +300,14 @@ export class ManagedPool implements ModelPool {
   }
 }
 
-const closing: Failure = { ok: false, failure: 'closing', message: 'the server is shutting down' };
+const closing: AcquireRefusal = { ok: false, failure: 'closing', message: 'the server is shutting down' };
 
-function unknownModel(name: string | undefined, known: readonly string[]): Failure {
-  const message = `there is no model named ${name}; known are ${known.join(', ') || 'none'}`;
-  return { ok: false, failure: 'unknown-model', message };
+/** Whole cores, as even as can be, at least one. */
+export function shareOfCores(cores: number, engines: number, at: number): number {
+  return Math.max(1, Math.floor(cores / engines) + (at < cores % engines ? 1 : 0));
 }
 
-function megabytes(bytes: number): string {
-  return `${Math.round(bytes / 1e6).toLocaleString('en-US')} MB`;
+function unknownModel(name: string | undefined, known: readonly string[]): AcquireRefusal {
+  const message = `there is no model named ${name}; known are ${known.join(', ') || 'none'}`;
+  return { ok: false, failure: 'unknown-model', message };
 }

@@ -1,47 +1,60 @@
-// How much memory a model gets: its weights, and K/V blocks from what the budget leaves.
+// How much memory a model takes: its weights, the K/V blocks it starts with, and how many it may ever have.
 
 import { BLOCK_TOKENS, type KvType } from '../compute/backend.ts';
 import { loadAddon } from '../compute/cpu/binding.ts';
 import { fileMatrixBytes, kvBlockBytes, weightBytes } from '../compute/memory.ts';
 import { poolBlockCount } from '../engine/cache/pool-size.ts';
-import type { LocalModel } from './local-model.ts';
+import type { ModelSpec } from '../model/spec.ts';
+import type { WeightSource } from '../weights/weight-source.ts';
 
-/** Without a wish, K/V for this many full contexts, */
-const DEFAULT_CONTEXTS = 32;
-/** at most this share of the memory that is left beside the weights, */
-const DEFAULT_SHARE = 0.5;
-/** but room for one sequence of this many tokens at least. */
-const LEAST_TOKENS = 2048;
+/** Where nobody says how many, there are never more blocks than for so many full contexts, */
+const MOST_CONTEXTS = 32;
+/** and the first ones are for a sequence of so many tokens. */
+const FIRST_TOKENS = 2048;
 
 export interface ModelMemory {
+  readonly kvType: KvType;
   readonly weightBytes: number;
+  readonly blockBytes: number;
+  /** K/V blocks there can ever be: address space alone. */
   readonly blockCount: number;
-  readonly totalBytes: number;
+  /** Blocks it may hold from the start; while it is loaded, others only take them where nothing else is left. */
+  readonly firstBlocks: number;
+  /** Whether it has all its blocks from the start, for good. */
+  readonly fixed: boolean;
 }
 
-export interface KvWish {
+/** How much K/V each model gets; without either number it grows and shrinks with the need. */
+export interface KvChoice {
   readonly kvType: KvType;
   readonly blocks?: number;
   readonly bytes?: number;
 }
 
-export function planMemory({ spec, files }: LocalModel, budgetBytes: number, wish: KvWish): ModelMemory {
+/** `budgetBytes` is what all models share. */
+export function planMemory(
+  spec: ModelSpec,
+  weights: WeightSource,
+  budgetBytes: number,
+  kv: KvChoice,
+): ModelMemory {
   const load = loadAddon();
   const matrixBytes = load.available ? load.addon.matrixBytes : fileMatrixBytes;
-  const weights = weightBytes(spec, files.weights, matrixBytes);
-  const bytesPerBlock = kvBlockBytes(spec, wish.kvType);
-  const blockCount = wishedBlocks(wish, bytesPerBlock) ?? defaultBlocks();
-  return { weightBytes: weights, blockCount, totalBytes: weights + blockCount * bytesPerBlock };
-
-  function defaultBlocks(): number {
-    const contextBlocks = Math.ceil(spec.contextLength / BLOCK_TOKENS);
-    const affordable = Math.floor((DEFAULT_SHARE * (budgetBytes - weights)) / bytesPerBlock);
-    const least = Math.min(contextBlocks, LEAST_TOKENS / BLOCK_TOKENS);
-    return Math.max(least, Math.min(DEFAULT_CONTEXTS * contextBlocks, affordable));
-  }
+  const known = {
+    kvType: kv.kvType,
+    weightBytes: weightBytes(spec, weights, matrixBytes),
+    blockBytes: kvBlockBytes(spec, kv.kvType),
+  };
+  const chosen = chosenBlocks(kv, known.blockBytes);
+  if (chosen !== undefined) return { ...known, blockCount: chosen, firstBlocks: chosen, fixed: true };
+  const contextBlocks = Math.ceil(spec.contextLength / BLOCK_TOKENS);
+  const firstBlocks = Math.min(contextBlocks, FIRST_TOKENS / BLOCK_TOKENS);
+  const affordable = Math.floor((budgetBytes - known.weightBytes) / known.blockBytes);
+  const blockCount = Math.max(firstBlocks, Math.min(MOST_CONTEXTS * contextBlocks, affordable));
+  return { ...known, blockCount, firstBlocks, fixed: false };
 }
 
-function wishedBlocks({ blocks, bytes }: KvWish, bytesPerBlock: number): number | undefined {
+function chosenBlocks({ blocks, bytes }: KvChoice, bytesPerBlock: number): number | undefined {
   if (blocks !== undefined) return poolBlockCount({ kind: 'blocks', count: blocks });
   return bytes === undefined ? undefined : poolBlockCount({ kind: 'memory', bytes, bytesPerBlock });
 }

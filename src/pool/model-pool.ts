@@ -12,7 +12,7 @@ export interface ModelEntry {
   readonly pinned: boolean;
   /** Seconds since 1970 when the file was last changed. */
   readonly createdSeconds: number;
-  /** Weights and K/V together, where loaded. */
+  /** Weights, and the K/V blocks it may hold now, where it is loaded or loading. */
   readonly memoryBytes?: number;
   /** Requests that use it now. */
   readonly busy: number;
@@ -24,20 +24,22 @@ export interface ModelLease {
   release(): void;
 }
 
-export type AcquireFailure = 'unknown-model' | 'no-memory' | 'load-failed' | 'closing';
+/** `load-failed`: the model itself is to blame. `engine-died`: its engine did not survive the load; it may later. */
+export type AcquireFailure = 'unknown-model' | 'no-memory' | 'load-failed' | 'engine-died' | 'closing';
 
 export type AcquireResult =
   | { readonly ok: true; readonly lease: ModelLease }
   | { readonly ok: false; readonly failure: AcquireFailure; readonly message: string };
 
 export interface ModelPool {
+  /** The default model first. Models that came into their folder meanwhile are there, too. */
   list(): readonly ModelEntry[];
   /** Those loaded now, for metrics and health: looking does not count as use. */
   loaded(): readonly ServedModel[];
   /** Loads the model first where it is not loaded. A name, an alias, or undefined for the default model. */
   acquire(name: string | undefined): Promise<AcquireResult>;
   load(name: string): Promise<AcquireResult>;
-  /** False where the model is unknown or busy. */
+  /** Whether it is unloaded now; false where it is busy, or unknown. */
   unload(name: string): Promise<boolean>;
   /** Refuses new leases, waits for running requests up to a limit, closes every engine. */
   close(limitMs: number): Promise<void>;

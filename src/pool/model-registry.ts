@@ -40,11 +40,17 @@ export interface ModelPlaces {
   readonly lastPaths?: readonly string[];
 }
 
+/** What was found out about files that have not changed since, for those who look again and again. */
+export type InspectedModels = Map<string, ModelOnDisk>;
+
 /**
  * Those of `paths` first, in their order, then those of the folder, files before folders, then `lastPaths`; a file
  * that is in several of them comes once. Throws where two paths are given the same name.
  */
-export function findModels({ folder, paths = [], lastPaths = [] }: ModelPlaces): ModelOnDisk[] {
+export function findModels(
+  { folder, paths = [], lastPaths = [] }: ModelPlaces,
+  inspected: InspectedModels = new Map(),
+): ModelOnDisk[] {
   const first = pathsOnce(paths);
   const last = pathsOnce(lastPaths);
   refuseSharedNames([...first, ...last]);
@@ -59,7 +65,15 @@ export function findModels({ folder, paths = [], lastPaths = [] }: ModelPlaces):
     last.filter(({ path }) => isNew(path)).map(atPath),
   ];
   const names = chooseNames(groups.map((group) => group.map(({ wish }) => wish))).flat();
-  return groups.flat().map(({ files }, at) => inspect(files, names[at] as string));
+  const models = groups.flat().map(({ files }, at) => {
+    const { path, sizeBytes, changedSeconds, unfinished } = files;
+    const state = JSON.stringify([path, sizeBytes, changedSeconds, unfinished]);
+    const model = { ...(inspected.get(state) ?? inspect(files)), name: names[at] as string };
+    return { state, model };
+  });
+  inspected.clear();
+  for (const { state, model } of models) inspected.set(state, model);
+  return models.map(({ model }) => model);
 }
 
 interface FoundFiles {
@@ -84,11 +98,14 @@ function pathsOnce(paths: readonly string[]): ModelPath[] {
   );
 }
 
-function inspect(
-  { path, kind, sizeBytes, changedSeconds, unfinished }: ModelFiles,
-  name: string,
-): ModelOnDisk {
-  const known = { name, path, createdSeconds: changedSeconds, sizeBytes };
+function inspect({
+  path,
+  kind,
+  sizeBytes,
+  changedSeconds,
+  unfinished,
+}: ModelFiles): Omit<ModelOnDisk, 'name'> {
+  const known = { path, createdSeconds: changedSeconds, sizeBytes };
   if (unfinished) {
     return {
       ...known,

@@ -13,7 +13,8 @@ export interface ServedModel {
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate | undefined;
   readonly engine: EngineHandle;
+  /** K/V blocks there can ever be: no sequence is longer. */
   readonly blockCount: number;
-  /** Whether it runs without batching, as a fallback. */
+  /** Whether it runs without batching now, by choice or as a fallback. It changes while the model is loaded. */
   readonly direct: boolean;
 }

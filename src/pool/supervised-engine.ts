@@ -1,79 +1,51 @@
-// An engine in a process of its own, kept alive: if the process dies, another one takes over every unfinished
-// request with the tokens it already had. A client's stream pauses and goes on.
+// What an engine owes to its clients, though the engine itself may come and go: when one is lost, the next takes over
+// every unfinished request with the tokens it already had. A client's stream pauses and goes on.
 
-import { type ChildProcess, fork } from 'node:child_process';
-import type { BackendName } from '../compute/choose-backend.ts';
-import type { EngineStats, StepEvent } from '../engine/engine.ts';
-import { drainingError, failedEvents } from '../engine/finish-events.ts';
-import type { EngineSettings, FromEngine, ToEngine } from '../engine/protocol.ts';
+import type { EngineStats } from '../engine/engine.ts';
+import { Onlookers } from '../engine/onlookers.ts';
+import type { EngineSettings } from '../engine/protocol.ts';
 import type { EngineRequest, RequestError, RequestEvent } from '../engine/request.ts';
+import { drainingError, failedEvent, unloadedError } from '../engine/request-errors.ts';
 import { RequestStreams } from '../engine/request-streams.ts';
+import type { BlockDemand } from '../engine/scheduler/stats.ts';
+import type { StepEvent, StepReport, StepSummary } from '../engine/step-report.ts';
 import type { EngineHandle } from './engine-handle.ts';
+import { EngineKeeper, type KeeperOptions, type StartResult } from './engine-keeper.ts';
 import { DEATHS_TO_GIVE_UP, UnfinishedRequests } from './unfinished-requests.ts';
 
-// The compiled file, from wherever this one runs.
-const entry = new URL('../../dist/engine/process.js', import.meta.url);
-
-const FIRST_BACKOFF_MS = 50;
-const LONGEST_BACKOFF_MS = 5_000;
-/** Processes in a row that died before they were ready. */
-const STARTS_TO_GIVE_UP = 5;
-
-export class EngineStartError extends Error {
-  override readonly name = 'EngineStartError';
-}
-
-export interface SupervisorOptions {
-  readonly onProgress?: (share: number) => void;
-  /** Told of deaths and restarts. */
-  readonly onIncident?: (message: string) => void;
-}
-
-export interface ReadyEngine {
-  readonly backend: BackendName;
-  readonly notice?: string;
+interface StatsWaiter {
+  resolve(stats: EngineStats): void;
+  reject(error: Error): void;
 }
 
 export class SupervisedEngine implements EngineHandle {
-  readonly #settings: EngineSettings;
-  readonly #options: SupervisorOptions;
+  readonly #keeper: EngineKeeper;
   readonly #streams = new RequestStreams();
   readonly #unfinished = new UnfinishedRequests();
-  readonly #statsWaiting = new Map<
-    number,
-    { resolve: (stats: EngineStats) => void; reject: (error: Error) => void }
-  >();
-  readonly #watchers = new Set<(event: StepEvent) => void>();
+  readonly #onlookers = new Onlookers((on) => this.#keeper.send({ kind: 'watch', on }));
+  readonly #statsWaiting = new Map<number, StatsWaiter>();
   readonly #whenDrained: (() => void)[] = [];
-  /** Cancelled but not ended: a process may die, or start, before it hears of it. */
+  /** Cancelled but not ended: an engine may be lost, or start, before it hears of it. */
   readonly #cancelled = new Set<string>();
-  #child: ChildProcess | undefined;
-  #ready = false;
   #draining = false;
-  #closed = false;
+  #closed: Promise<void> | undefined;
   #failure: string | undefined;
   #tickets = 0;
-  #restarts = 0;
-  #failedStarts = 0;
-  #backoffMs = FIRST_BACKOFF_MS;
 
-  private constructor(settings: EngineSettings, options: SupervisorOptions) {
-    this.#settings = settings;
-    this.#options = options;
+  constructor(settings: EngineSettings, options: KeeperOptions = {}) {
+    this.#keeper = new EngineKeeper(settings, options, {
+      ready: () => this.#ready(),
+      report: (report) => this.#hear(report),
+      stats: (ticket, stats) => this.#answerStats(ticket, stats),
+      lost: (cause, died) => this.#lost(cause, died),
+      failed: (message) => this.#giveUp(message),
+      busy: () => this.#unfinished.hasSubmitted,
+    });
   }
 
-  /** Resolves when the model is loaded; rejects with EngineStartError where it cannot be. */
-  static async start(
-    settings: EngineSettings,
-    options: SupervisorOptions = {},
-  ): Promise<{ readonly engine: SupervisedEngine; readonly ready: ReadyEngine }> {
-    const engine = new SupervisedEngine(settings, options);
-    return { engine, ready: await engine.#launch() };
-  }
-
-  /** Of the process that serves now. */
+  /** Of the process that serves now; undefined where it is the server's own. */
   get pid(): number | undefined {
-    return this.#child?.pid;
+    return this.#keeper.pid;
   }
 
   get failure(): string | undefined {
@@ -81,12 +53,26 @@ export class SupervisedEngine implements EngineHandle {
   }
 
   get restarts(): number {
-    return this.#restarts;
+    return this.#keeper.restarts;
+  }
+
+  /** Whether it runs without batching, by choice or for want of a process. */
+  get direct(): boolean {
+    return this.#keeper.direct;
+  }
+
+  /** When its oldest unfinished request came. */
+  get oldestMs(): number | undefined {
+    return this.#unfinished.oldestMs;
+  }
+
+  /** Resolves when the model is loaded, or cannot be. */
+  start(): Promise<StartResult> {
+    return this.#keeper.start();
   }
 
   submit(request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
-    const choices = request.resumed?.length ?? request.choices;
-    const events = this.#streams.open(request.id, choices, () => this.cancel(request.id));
+    const events = this.#streams.open(request.id, () => this.cancel(request.id));
     this.#unfinished.add(request);
     const refusal = this.#refusal();
     if (refusal !== undefined) this.#fail(request, refusal);
@@ -97,26 +83,37 @@ export class SupervisedEngine implements EngineHandle {
   cancel(id: string): void {
     if (!this.#unfinished.has(id)) return;
     this.#cancelled.add(id);
-    if (this.#ready) this.#send({ kind: 'cancel', id });
+    this.#keeper.send({ kind: 'cancel', id });
   }
 
   stats(): Promise<EngineStats> {
-    if (!this.#ready) return Promise.reject(new Error(this.#failure ?? 'the engine is restarting'));
+    if (!this.#keeper.isReady) return Promise.reject(new Error(this.#failure ?? 'the engine is restarting'));
     const ticket = ++this.#tickets;
     return new Promise((resolve, reject) => {
       this.#statsWaiting.set(ticket, { resolve, reject });
-      this.#send({ kind: 'stats', ticket });
+      this.#keeper.send({ kind: 'stats', ticket });
     });
   }
 
+  follow(listener: (step: StepSummary) => void): () => void {
+    return this.#onlookers.follow(listener);
+  }
+
   watch(watcher: (event: StepEvent) => void): () => void {
-    this.#watchers.add(watcher);
-    if (this.#ready && this.#watchers.size === 1) this.#send({ kind: 'watch', on: true });
-    return () => {
-      if (this.#watchers.delete(watcher) && this.#watchers.size === 0 && this.#ready) {
-        this.#send({ kind: 'watch', on: false });
-      }
-    };
+    return this.#onlookers.watch(watcher);
+  }
+
+  allow(blocks: number): void {
+    this.#keeper.allow(blocks);
+  }
+
+  /** How many threads may compute; at most as many as its settings say. */
+  useThreads(count: number): void {
+    this.#keeper.useThreads(count);
+  }
+
+  onBlocks(listener: (demand: BlockDemand) => void): () => void {
+    return this.#onlookers.onBlocks(listener);
   }
 
   drain(): Promise<void> {
@@ -125,161 +122,83 @@ export class SupervisedEngine implements EngineHandle {
     return new Promise((resolve) => this.#whenDrained.push(resolve));
   }
 
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    for (const request of this.#unfinished.all()) {
-      this.#fail(request, { code: 'engine-failed', message: 'the model was unloaded' });
-    }
-    const child = this.#child;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-    child.kill('SIGKILL');
-    await gone;
+  close(): Promise<void> {
+    this.#closed ??= this.#end();
+    return this.#closed;
   }
 
-  /** Starts a process and resolves when it has loaded the model. */
-  #launch(): Promise<ReadyEngine> {
-    const child = fork(entry, { serialization: 'advanced', stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-    this.#child = child;
-    return new Promise((resolve, reject) => {
-      let settled = false;
-      child.on('message', (message: FromEngine) => {
-        if (message.kind === 'ready') {
-          settled = true;
-          this.#becomeReady();
-          resolve(message);
-        } else if (message.kind === 'unservable') {
-          settled = true;
-          reject(new EngineStartError(message.message));
-        } else this.#hear(message);
-      });
-      this.#whenGone(child, (cause) => {
-        if (!settled) reject(new Error(`the engine process ${cause} while loading the model`));
-        else if (this.#child === child && !this.#closed && this.#ready) this.#died(cause);
-      });
-      child.send({ kind: 'load', settings: this.#settings } satisfies ToEngine);
-    });
+  async #end(): Promise<void> {
+    this.#failure ??= unloadedError.message;
+    for (const request of this.#unfinished.all()) this.#fail(request, unloadedError);
+    this.#forgetStats(unloadedError.message);
+    await this.#keeper.close();
   }
 
-  /** Calls back when the process has ended and everything it said has been heard. */
-  #whenGone(child: ChildProcess, gone: (cause: string) => void): void {
-    let cause: string | undefined;
-    let silent = false;
-    const settle = () => {
-      if (cause !== undefined && silent) gone(cause);
-    };
-    child.once('exit', (code, signal) => {
-      cause = signal === null ? `ended with code ${code}` : `was killed by ${signal}`;
-      settle();
-    });
-    child.once('disconnect', () => {
-      silent = true;
-      settle();
-    });
-    child.once('error', (error) => {
-      cause = `could not run: ${error.message}`;
-      silent = true;
-      settle();
-    });
-  }
-
-  #becomeReady(): void {
-    this.#ready = true;
-    this.#failedStarts = 0;
-    if (this.#watchers.size > 0) this.#send({ kind: 'watch', on: true });
+  #ready(): void {
+    if (this.#onlookers.watched) this.#keeper.send({ kind: 'watch', on: true });
     this.#submitWaiting();
   }
 
-  #hear(message: Exclude<FromEngine, { kind: 'ready' | 'unservable' }>): void {
-    switch (message.kind) {
-      case 'loading':
-        this.#options.onProgress?.(message.share);
-        break;
-      case 'report':
-        this.#deliver(message.events);
-        break;
-      case 'stats':
-        this.#statsWaiting.get(message.ticket)?.resolve(message.stats);
-        this.#statsWaiting.delete(message.ticket);
-        break;
-      case 'step':
-        for (const watcher of this.#watchers) watcher(message.event);
-        break;
-    }
-  }
-
-  #deliver(events: readonly RequestEvent[]): void {
-    this.#backoffMs = FIRST_BACKOFF_MS;
+  #hear(report: StepReport): void {
+    const { events } = report;
     this.#unfinished.note(events);
     for (const { id } of events) if (!this.#unfinished.has(id)) this.#cancelled.delete(id);
     this.#streams.deliver(events);
+    this.#onlookers.tell(report);
     this.#submitWaiting();
-    if (this.#unfinished.size === 0) for (const resolve of this.#whenDrained.splice(0)) resolve();
+    this.#noteDrained();
   }
 
-  #died(cause: string): void {
-    this.#ready = false;
-    this.#options.onIncident?.(`the engine process ${cause}; starting another`);
-    for (const { reject } of this.#statsWaiting.values()) reject(new Error(`the engine process ${cause}`));
-    this.#statsWaiting.clear();
+  #lost(cause: string, died: boolean): void {
+    this.#forgetStats(`the engine process ${cause}`);
+    if (!died) return this.#unfinished.takeBack();
     for (const request of this.#unfinished.die()) {
       const message = `${DEATHS_TO_GIVE_UP} engine processes in a row ${cause} on this request`;
-      this.#report(request, { code: 'engine-failed', message });
-    }
-    this.#restart();
-  }
-
-  async #restart(): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, this.#backoffMs));
-    this.#backoffMs = Math.min(2 * this.#backoffMs, LONGEST_BACKOFF_MS);
-    if (this.#closed) return;
-    this.#restarts++;
-    try {
-      await this.#launch();
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      this.#options.onIncident?.(message);
-      this.#failedStarts++;
-      if (error instanceof EngineStartError || this.#failedStarts >= STARTS_TO_GIVE_UP) this.#giveUp(message);
-      else await this.#restart();
+      this.#deliver(request, { code: 'engine-failed', message });
     }
   }
 
-  /** No process can be had: every request ends with the reason, and so does every later one. */
+  /** No engine can be had: every request ends with the reason, and so does every later one. */
   #giveUp(message: string): void {
     this.#failure = message;
     for (const request of this.#unfinished.all()) this.#fail(request, { code: 'engine-failed', message });
   }
 
   #submitWaiting(): void {
-    if (!this.#ready) return;
+    if (!this.#keeper.isReady) return;
     for (const request of this.#unfinished.takeSubmittable()) {
-      this.#send({ kind: 'submit', request });
-      if (this.#cancelled.has(request.id)) this.#send({ kind: 'cancel', id: request.id });
+      this.#keeper.send({ kind: 'submit', request });
+      if (this.#cancelled.has(request.id)) this.#keeper.send({ kind: 'cancel', id: request.id });
     }
   }
 
   #refusal(): RequestError | undefined {
-    if (this.#failure !== undefined) return { code: 'engine-failed', message: this.#failure };
-    if (!this.#draining && !this.#closed) return undefined;
-    return drainingError;
+    if (this.#draining || this.#closed !== undefined) return drainingError;
+    return this.#failure === undefined ? undefined : { code: 'engine-failed', message: this.#failure };
   }
 
   #fail(request: EngineRequest, error: RequestError): void {
     this.#unfinished.remove(request.id);
-    this.#report(request, error);
+    this.#deliver(request, error);
   }
 
-  /** Ends every open choice of a request with an error. */
-  #report(request: EngineRequest, error: RequestError): void {
+  #deliver(request: EngineRequest, error: RequestError): void {
     this.#cancelled.delete(request.id);
-    this.#streams.deliver(failedEvents(request, error));
+    this.#streams.deliver([failedEvent(request, error)]);
+    this.#noteDrained();
+  }
+
+  #noteDrained(): void {
     if (this.#unfinished.size === 0) for (const resolve of this.#whenDrained.splice(0)) resolve();
   }
 
-  #send(message: ToEngine): void {
-    // A process that has just died is noticed through its exit; what it did not hear is sent to the next.
-    this.#child?.send(message, () => {});
+  #answerStats(ticket: number, stats: EngineStats): void {
+    this.#statsWaiting.get(ticket)?.resolve(stats);
+    this.#statsWaiting.delete(ticket);
+  }
+
+  #forgetStats(reason: string): void {
+    for (const { reject } of this.#statsWaiting.values()) reject(new Error(reason));
+    this.#statsWaiting.clear();
   }
 }

@@ -3,17 +3,11 @@ import { engineRequest } from '../../test/support/engine-requests.ts';
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
 import { UnfinishedRequests } from './unfinished-requests.ts';
 
-const token = ({ id }: EngineRequest, choice: number, value: number): RequestEvent => ({
-  kind: 'token',
-  id,
-  choice,
-  token: value,
-});
+const token = ({ id }: EngineRequest, value: number): RequestEvent => ({ kind: 'token', id, token: value });
 
-const finish = ({ id }: EngineRequest, choice: number): RequestEvent => ({
+const finish = ({ id }: EngineRequest): RequestEvent => ({
   kind: 'finish',
   id,
-  choice,
   reason: 'stop',
   promptTokens: 1,
   cachedTokens: 0,
@@ -23,26 +17,17 @@ const finish = ({ id }: EngineRequest, choice: number): RequestEvent => ({
 const ids = (requests: readonly EngineRequest[]) => requests.map(({ id }) => id);
 
 describe('unfinished requests', () => {
-  it('go on with the tokens they had, choice by choice', () => {
+  it('go on with the tokens they had', () => {
     const unfinished = new UnfinishedRequests();
-    const request = engineRequest({ prompt: [1, 2], choices: 3 });
+    const request = engineRequest({ prompt: [1, 2] });
     unfinished.add(request);
     expect(unfinished.takeSubmittable()).toEqual([request]);
     expect(unfinished.takeSubmittable()).toEqual([]);
-    unfinished.note([
-      token(request, 0, 5),
-      token(request, 1, 6),
-      token(request, 2, 7),
-      finish(request, 1),
-      token(request, 0, 8),
-    ]);
+    unfinished.note([token(request, 5), token(request, 8)]);
     expect(unfinished.die()).toEqual([]);
     const [again] = unfinished.takeSubmittable();
-    expect(again?.resumed).toEqual([
-      { choice: 0, tokens: [5, 8] },
-      { choice: 2, tokens: [7] },
-    ]);
-    unfinished.note([finish(request, 0), finish(request, 2)]);
+    expect(again).toEqual({ ...request, answer: [5, 8] });
+    unfinished.note([token(request, 9), finish(request)]);
     expect(unfinished.size).toBe(0);
   });
 
@@ -63,12 +48,12 @@ describe('unfinished requests', () => {
     unfinished.add(newcomer);
     expect(ids(unfinished.takeSubmittable())).toEqual([innocent.id]);
     expect(unfinished.takeSubmittable()).toEqual([]);
-    unfinished.note([token(innocent, 0, 3)]);
+    unfinished.note([token(innocent, 3)]);
     expect(ids(unfinished.takeSubmittable())).toEqual([guilty.id]);
     expect(ids(unfinished.die())).toEqual([guilty.id]);
     // The innocent one was running again and lost its engine once more; the other suspect is tried next.
     expect(ids(unfinished.takeSubmittable())).toEqual([other.id]);
-    unfinished.note([token(other, 0, 4)]);
+    unfinished.note([token(other, 4)]);
     expect(ids(unfinished.takeSubmittable()).sort()).toEqual([innocent.id, newcomer.id].sort());
   });
 
@@ -78,8 +63,34 @@ describe('unfinished requests', () => {
     unfinished.add(request);
     for (let life = 0; life < 10; life++) {
       unfinished.takeSubmittable();
-      unfinished.note([token(request, 0, life)]);
+      unfinished.note([token(request, life)]);
       expect(unfinished.die()).toEqual([]);
     }
+  });
+
+  it('are suspected of nothing where their engine was only put aside', () => {
+    const unfinished = new UnfinishedRequests();
+    const requests = [engineRequest({ prompt: [1] }), engineRequest({ prompt: [2] })];
+    for (const request of requests) unfinished.add(request);
+    for (let moves = 0; moves < 5; moves++) {
+      expect(unfinished.takeSubmittable().length).toBe(2);
+      expect(unfinished.hasSubmitted).toBe(true);
+      unfinished.takeBack();
+      expect(unfinished.hasSubmitted).toBe(false);
+    }
+  });
+
+  it('know how long the oldest of them has waited', () => {
+    const unfinished = new UnfinishedRequests();
+    expect(unfinished.oldestMs).toBeUndefined();
+    const [later, earlier] = [5000, 3000].map((enqueuedMs) => engineRequest({ prompt: [1], enqueuedMs })) as [
+      EngineRequest,
+      EngineRequest,
+    ];
+    unfinished.add(later);
+    unfinished.add(earlier);
+    expect(unfinished.oldestMs).toBe(3000);
+    unfinished.note([finish(earlier)]);
+    expect(unfinished.oldestMs).toBe(5000);
   });
 });

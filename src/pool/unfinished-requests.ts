@@ -1,5 +1,5 @@
-// What an engine process owes: every unfinished request with the tokens it has given so far, so that another
-// process can go on where one died. Also tells who is suspected of killing engines.
+// What an engine owes: every unfinished request with the tokens it has given so far, so that another one can go on
+// where one died. Also tells who is suspected of killing engines.
 
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
 
@@ -8,64 +8,81 @@ export const DEATHS_TO_GIVE_UP = 3;
 /** From this many on, a request is tried on its own. */
 const DEATHS_TO_ISOLATE = 2;
 
-interface Debt {
+interface Unfinished {
   readonly request: EngineRequest;
-  /** Tokens of each unfinished choice. */
-  readonly answers: Map<number, number[]>;
-  /** Engine processes that died since its last token. */
+  /** Its answer so far. */
+  readonly tokens: number[];
+  /** Engines that died since its last token. */
   deaths: number;
   submitted: boolean;
 }
 
 export class UnfinishedRequests {
-  readonly #debts = new Map<string, Debt>();
+  readonly #unfinished = new Map<string, Unfinished>();
 
   get size(): number {
-    return this.#debts.size;
+    return this.#unfinished.size;
+  }
+
+  /** When the oldest of them came. */
+  get oldestMs(): number | undefined {
+    let oldest: number | undefined;
+    for (const { request } of this.#unfinished.values()) {
+      if (oldest === undefined || request.enqueuedMs < oldest) oldest = request.enqueuedMs;
+    }
+    return oldest;
+  }
+
+  /** Whether the engine works on any. */
+  get hasSubmitted(): boolean {
+    for (const { submitted } of this.#unfinished.values()) if (submitted) return true;
+    return false;
   }
 
   has(id: string): boolean {
-    return this.#debts.has(id);
+    return this.#unfinished.has(id);
   }
 
   add(request: EngineRequest): void {
-    const resumed = new Map(request.resumed?.map(({ choice, tokens }) => [choice, [...tokens]]));
-    const fresh = new Map(Array.from({ length: request.choices }, (_, choice) => [choice, []]));
-    const answers = request.resumed === undefined ? fresh : resumed;
-    this.#debts.set(request.id, { request, answers, deaths: 0, submitted: false });
+    const tokens = [...(request.answer ?? [])];
+    this.#unfinished.set(request.id, { request, tokens, deaths: 0, submitted: false });
   }
 
-  /** Every unfinished request as it stands. */
+  /** Every one as it stands. */
   all(): EngineRequest[] {
-    return [...this.#debts.values()].map((debt) => this.#resumption(debt));
+    return [...this.#unfinished.values()].map(asItStands);
   }
 
   remove(id: string): void {
-    this.#debts.delete(id);
+    this.#unfinished.delete(id);
   }
 
   /** Takes note of what was delivered. */
   note(events: readonly RequestEvent[]): void {
     for (const event of events) {
-      const debt = this.#debts.get(event.id);
-      if (debt === undefined) continue;
-      debt.deaths = 0;
-      if (event.kind === 'token') debt.answers.get(event.choice)?.push(event.token);
-      else debt.answers.delete(event.choice);
-      if (debt.answers.size === 0) this.#debts.delete(event.id);
+      const one = this.#unfinished.get(event.id);
+      if (one === undefined) continue;
+      one.deaths = 0;
+      if (event.kind === 'token') one.tokens.push(event.token);
+      else this.#unfinished.delete(event.id);
     }
   }
 
-  /** The process died: everything it was given must be given again. Returns those that are given up. */
+  /** The engine was put aside in good order: everything it was given must be given again. */
+  takeBack(): void {
+    for (const one of this.#unfinished.values()) one.submitted = false;
+  }
+
+  /** The engine died: everything it was given must be given again. Returns those that are given up. */
   die(): EngineRequest[] {
     const lost: EngineRequest[] = [];
-    for (const [id, debt] of this.#debts) {
-      if (!debt.submitted) continue;
-      debt.submitted = false;
-      debt.deaths++;
-      if (debt.deaths < DEATHS_TO_GIVE_UP) continue;
-      lost.push(this.#resumption(debt));
-      this.#debts.delete(id);
+    for (const [id, one] of this.#unfinished) {
+      if (!one.submitted) continue;
+      one.submitted = false;
+      one.deaths++;
+      if (one.deaths < DEATHS_TO_GIVE_UP) continue;
+      lost.push(asItStands(one));
+      this.#unfinished.delete(id);
     }
     return lost;
   }
@@ -75,17 +92,15 @@ export class UnfinishedRequests {
    * given a token or ended, so that a request which kills engines is found without harm to the others.
    */
   takeSubmittable(): EngineRequest[] {
-    const debts = [...this.#debts.values()];
-    const suspects = debts.filter(({ deaths }) => deaths >= DEATHS_TO_ISOLATE);
+    const all = [...this.#unfinished.values()];
+    const suspects = all.filter(({ deaths }) => deaths >= DEATHS_TO_ISOLATE);
     if (suspects.some(({ submitted }) => submitted)) return [];
-    const next = suspects.length > 0 ? suspects.slice(0, 1) : debts.filter(({ submitted }) => !submitted);
-    for (const debt of next) debt.submitted = true;
-    return next.map((debt) => this.#resumption(debt));
+    const next = suspects.length > 0 ? suspects.slice(0, 1) : all.filter(({ submitted }) => !submitted);
+    for (const one of next) one.submitted = true;
+    return next.map(asItStands);
   }
+}
 
-  #resumption({ request, answers }: Debt): EngineRequest {
-    // Before the first token all choices still start together.
-    if ([...answers.values()].every((tokens) => tokens.length === 0)) return request;
-    return { ...request, resumed: [...answers].map(([choice, tokens]) => ({ choice, tokens })) };
-  }
+function asItStands({ request, tokens }: Unfinished): EngineRequest {
+  return tokens.length === 0 ? request : { ...request, answer: [...tokens] };
 }

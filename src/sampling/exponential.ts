@@ -1,5 +1,5 @@
 // The weights of tokens, and ln x, from additions, multiplications and divisions alone. The native twin
-// (native/exponential.h) does the same operations in the same order, so both give the same bits on every
+// (native/sampling/exponential.h) does the same operations in the same order, so both give the same bits on every
 // machine; Math.exp and libm promise nothing of the kind. Weights are whole numbers, so that sums of them are
 // exact in whatever order they run, and made of float32, which vector code has twice as many of.
 

@@ -39,6 +39,7 @@ describe('validateSampling', () => {
     { minP: 1 },
     { typicalP: 0.2 },
     { repetitionPenalty: 0.01 },
+    { repetitionPenalty: 100 },
     { presencePenalty: -2, frequencyPenalty: 2 },
     { logprobs: 0 },
     { logprobs: 20 },
@@ -65,21 +66,31 @@ describe('validateSampling', () => {
     ['temperature', { temperature: -0.1 }],
     ['temperature', { temperature: 101 }],
     ['temperature', { temperature: Number.NaN }],
+    ['temperature', { temperature: 1e300 }],
     ['temperature', { temperature: '1' as unknown as number }],
     ['topK', { topK: -2 }],
     ['topK', { topK: 1.5 }],
     ['topK', { topK: 2 ** 31 }],
+    ['topK', { topK: 2 ** 53 }],
     ['topP', { topP: 0 }],
     ['topP', { topP: 1.01 }],
     ['minP', { minP: -0.01 }],
     ['minP', { minP: 1.01 }],
     ['typicalP', { typicalP: 0 }],
     ['repetitionPenalty', { repetitionPenalty: 0 }],
+    ['repetitionPenalty', { repetitionPenalty: 1e-300 }],
+    ['repetitionPenalty', { repetitionPenalty: 0.0099 }],
+    ['repetitionPenalty', { repetitionPenalty: 101 }],
     ['repetitionPenalty', { repetitionPenalty: Infinity }],
+    ['repetitionPenalty', { repetitionPenalty: Number.NaN }],
     ['presencePenalty', { presencePenalty: 2.1 }],
+    ['presencePenalty', { presencePenalty: -1e300 }],
     ['frequencyPenalty', { frequencyPenalty: -2.1 }],
+    ['frequencyPenalty', { frequencyPenalty: 1e300 }],
     ['logitBias', { logitBias: [{ token: 100, bias: 1 }] }],
     ['logitBias', { logitBias: [{ token: 1, bias: 101 }] }],
+    ['logitBias', { logitBias: [{ token: 1, bias: -1e300 }] }],
+    ['logitBias', { logitBias: [{ token: 1, bias: Number.NaN }] }],
     [
       'logitBias',
       {
@@ -91,6 +102,8 @@ describe('validateSampling', () => {
     ],
     ['seed', { seed: 0.5 }],
     ['seed', { seed: 2 ** 53 }],
+    ['seed', { seed: 1e300 }],
+    ['seed', { seed: Number.NaN }],
     ['seed', { seed: 2n ** 64n }],
     ['logprobs', { logprobs: 21 }],
     ['logprobs', { logprobs: -1 }],
@@ -101,5 +114,16 @@ describe('validateSampling', () => {
     ['ignoreEos', { ignoreEos: 'yes' as unknown as boolean }],
   ])('refuses a wrong %s', (parameter, request) => {
     expect(validateSampling(request, context)).toMatchObject({ ok: false, parameter });
+  });
+
+  it('names the whole range, whichever end was missed', () => {
+    const problemOf = (request: SamplingRequest) => {
+      const validation = validateSampling(request, context);
+      return validation.ok ? undefined : validation.problem;
+    };
+    expect(problemOf({ repetitionPenalty: 1e-300 })).toBe('must be a number from 0.01 to 100');
+    expect(problemOf({ topK: 2 ** 40 })).toContain('from 1 to 2147483647');
+    expect(problemOf({ maxTokens: 2 ** 40 })).toContain('from 1 to 2147483647');
+    expect(problemOf({ minTokens: -1 })).toContain('from 0 to 2147483647');
   });
 });

@@ -19,7 +19,7 @@ export interface SamplingParameters {
   readonly minP: number;
   /** Tokens of the most typical surprise that hold this share stay: above 0, at most 1, which is off. Default 1. */
   readonly typicalP: number;
-  /** Divides (multiplies, if negative) the logits of all tokens seen, the prompt's too; 1 is off. Default 1. */
+  /** Divides (multiplies, if negative) the logits of all tokens seen, the prompt's too: 0.01 to 100; 1 is off. Default 1. */
   readonly repetitionPenalty: number;
   /** Taken off the logits of tokens already generated: -2 to 2. Default 0. */
   readonly presencePenalty: number;
@@ -57,6 +57,14 @@ export type SamplingValidation =
 
 export const MAX_LOGPROBS = 20;
 export const MAX_TEMPERATURE = 100;
+/**
+ * Logits are float32 and stay so: up to 2^121 they remain finite within these bounds. Beyond them a penalty says no
+ * more than at them (a logit of 20 becomes 0.2 or 2000); 1e-39 would make infinities of it, which nothing can be drawn from.
+ */
+export const MIN_REPETITION_PENALTY = 0.01;
+export const MAX_REPETITION_PENALTY = 100;
+
+const MAX_COUNT = 2 ** 31 - 1;
 
 /** Temperatures below this draw as 0 does: the division would only lose digits. */
 export const GREEDY_BELOW = 1e-5;
@@ -99,28 +107,32 @@ function problems(
 ): readonly Problem[] {
   return [
     ['temperature', checkRange(parameters.temperature, 0, MAX_TEMPERATURE)],
-    [
-      'topK',
-      isCount(parameters.topK) ? undefined : 'must be a whole number above 0, or 0 or -1 for all tokens',
-    ],
+    ['topK', isCount(parameters.topK) ? undefined : `${countFrom(1)}, or 0 or -1 for all tokens`],
     ['topP', checkShare(parameters.topP)],
     ['minP', checkRange(parameters.minP, 0, 1)],
     ['typicalP', checkShare(parameters.typicalP)],
-    ['repetitionPenalty', checkRepetition(parameters.repetitionPenalty)],
+    [
+      'repetitionPenalty',
+      checkRange(parameters.repetitionPenalty, MIN_REPETITION_PENALTY, MAX_REPETITION_PENALTY),
+    ],
     ['presencePenalty', checkRange(parameters.presencePenalty, -2, 2)],
     ['frequencyPenalty', checkRange(parameters.frequencyPenalty, -2, 2)],
     ['logitBias', checkBias(parameters.logitBias, vocabSize)],
     ['seed', checkSeed(request.seed)],
     ['logprobs', checkLogprobs(parameters.logprobs)],
     ['stopIds', checkIds(parameters.stopIds, vocabSize)],
-    ['minTokens', isCount(parameters.minTokens) ? undefined : 'must be a whole number, 0 or more'],
+    ['minTokens', isCount(parameters.minTokens) ? undefined : countFrom(0)],
     ['maxTokens', checkMaxTokens(parameters)],
     ['ignoreEos', typeof parameters.ignoreEos === 'boolean' ? undefined : 'must be true or false'],
   ];
 }
 
 function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31;
+  return Number.isInteger(value) && value >= 0 && value <= MAX_COUNT;
+}
+
+function countFrom(least: number): string {
+  return `must be a whole number from ${least} to ${MAX_COUNT}`;
 }
 
 function checkRange(value: number, low: number, high: number): string | undefined {
@@ -135,10 +147,6 @@ function checkShare(value: number): string | undefined {
     : 'must be a number above 0 and at most 1';
 }
 
-function checkRepetition(value: number): string | undefined {
-  return Number.isFinite(value) && value > 0 ? undefined : 'must be a number above 0';
-}
-
 function checkLogprobs(value: number | undefined): string | undefined {
   return value === undefined || (isCount(value) && value <= MAX_LOGPROBS)
     ? undefined
@@ -147,7 +155,7 @@ function checkLogprobs(value: number | undefined): string | undefined {
 
 function checkMaxTokens({ minTokens, maxTokens }: SamplingParameters): string | undefined {
   if (maxTokens === undefined) return undefined;
-  if (!isCount(maxTokens) || maxTokens === 0) return 'must be a whole number, 1 or more';
+  if (!isCount(maxTokens) || maxTokens === 0) return countFrom(1);
   return maxTokens >= minTokens ? undefined : `must not be below the minimum of ${minTokens} tokens`;
 }
 

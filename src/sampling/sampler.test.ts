@@ -239,8 +239,8 @@ describe('logits nothing can be drawn from', () => {
     expect(sampleOne([1, Infinity], { temperature: 0 })).toEqual({ ok: false, error: 'numeric-error' });
     expect(sampleOne([-Infinity, -Infinity], {})).toEqual({ ok: false, error: 'no-candidate' });
     expect(sampleOne([1, 2], {}, { mask: Uint32Array.of(0) })).toEqual({ ok: false, error: 'no-candidate' });
-    const overflow = { repetitionPenalty: 1e-39 };
-    expect(sampleOne([1, 2], overflow, { counts: new TokenCounts([0]) })).toEqual({
+    const overflow = { repetitionPenalty: 0.01 };
+    expect(sampleOne([3e38, 2], overflow, { counts: new TokenCounts([0]) })).toEqual({
       ok: false,
       error: 'numeric-error',
     });

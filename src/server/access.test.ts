@@ -1,10 +1,15 @@
 // Keys, limits, the queue and the way out, through the whole server with the embedded model.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Libsql from 'libsql';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type TestServer, type TestServerOptions, testServer } from '../../test/support/test-server.ts';
 import { IN_MEMORY, openDatabase } from '../store/database.ts';
 import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore, type NewKey } from '../store/key-store.ts';
+import { StoreError } from '../store/store-error.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { bindRefusal } from './auth.ts';
 
@@ -26,11 +31,14 @@ async function start(options: TestServerOptions = {}): Promise<TestServer> {
 async function startWithKeys<Name extends string>(
   wishes: Readonly<Record<Name, Partial<NewKey>>>,
   options: TestServerOptions = {},
+  path = IN_MEMORY,
 ) {
-  const database = await openDatabase(IN_MEMORY);
+  const database = await openDatabase(path);
   opened.push(() => database.close());
   const keyStore = new KeyStore(database);
-  const usage = new UsageStore(database, (error) => expect.fail(String(error)));
+  const usage = new UsageStore(database, (error) => {
+    if (!(error instanceof StoreError && error.fault === 'busy')) expect.fail(String(error));
+  });
   opened.push(() => usage.close());
   const secrets = {} as Record<Name, string>;
   for (const [name, wish] of Object.entries<Partial<NewKey>>(wishes)) {
@@ -47,7 +55,7 @@ async function startWithKeys<Name extends string>(
       ...(payload === undefined ? {} : { payload }),
       headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
     });
-  return { server, secrets, call, usage };
+  return { server: { ...server, keys }, secrets, call, usage, keyStore };
 }
 
 describe('without keys', () => {
@@ -67,6 +75,36 @@ describe('without keys', () => {
     expect((await open.app.inject({ url: '/v1/models', remoteAddress: '10.0.0.7' })).statusCode).toBe(200);
   });
 
+  it('what a proxy on this machine hands on is not local', async () => {
+    const { app } = await start();
+    for (const headers of [
+      { 'x-forwarded-for': '10.0.0.7' },
+      { 'x-forwarded-for': '127.0.0.1' },
+      { forwarded: 'for=10.0.0.7' },
+      { via: '1.1 proxy' },
+      { 'x-real-ip': '10.0.0.7' },
+    ]) {
+      expect((await app.inject({ url: '/v1/models', headers })).statusCode).toBe(401);
+    }
+  });
+
+  it('a trusted proxy’s word counts, and nobody else’s', async () => {
+    const { app } = await start({ settings: { trustedProxies: ['loopback', '10.0.0.1'] } });
+    const status = async (forwardedFor: string, remoteAddress = '127.0.0.1') => {
+      const headers = { 'x-forwarded-for': forwardedFor };
+      return (await app.inject({ url: '/v1/models', headers, remoteAddress })).statusCode;
+    };
+    expect(await status('127.0.0.1')).toBe(200);
+    expect(await status('::1')).toBe(200);
+    expect(await status('10.0.0.7')).toBe(401);
+    // What the client itself claims stands left of what the proxy adds.
+    expect(await status('127.0.0.1, 10.0.0.7')).toBe(401);
+    // Its own machine is not this one.
+    expect(await status('127.0.0.1', '10.0.0.1')).toBe(401);
+    const headers = { via: '1.1 proxy' };
+    expect((await app.inject({ url: '/v1/models', headers })).statusCode).toBe(401);
+  });
+
   it('the server refuses to listen to the world', async () => {
     expect(await bindRefusal('0.0.0.0', undefined, false)).toContain('no API keys');
     expect(await bindRefusal('::', undefined, false)).toContain('no API keys');
@@ -74,6 +112,14 @@ describe('without keys', () => {
     for (const host of ['127.0.0.1', '::1', 'localhost']) {
       expect(await bindRefusal(host, undefined, false)).toBeUndefined();
     }
+  });
+
+  it('everyone is one, and shares the cache', async () => {
+    const { app } = await start();
+    const payload = { messages: [{ role: 'user', content: 'Milo the fox. '.repeat(40) }], max_tokens: 1 };
+    const ask = () => app.inject({ method: 'POST', url: '/v1/chat/completions', payload });
+    await ask();
+    expect((await ask()).json().usage.prompt_tokens_details.cached_tokens).toBeGreaterThan(0);
   });
 
   it('nobody administers', async () => {
@@ -109,6 +155,29 @@ describe('with keys', () => {
     expect(await priorityOf(secrets.fast, '/v1/batch/chat/completions')).toEqual(new Set([2]));
   });
 
+  it('nobody is served once the last one is revoked, until there is another', async () => {
+    const { call, secrets, keyStore, server } = await startWithKeys({ mine: {} });
+    expect((await call(secrets.mine, '/v1/models')).statusCode).toBe(200);
+    await keyStore.revoke('mine', Date.now());
+    for (const key of [secrets.mine, undefined]) {
+      const refused = await call(key, '/v1/models');
+      expect(refused.statusCode).toBe(401);
+      expect(refused.json().error.message).toMatch(
+        /every API key was revoked.*keys create.*--allow-anonymous/,
+      );
+    }
+    expect(await bindRefusal('0.0.0.0', server.keys, false)).toBeUndefined();
+    const made = await keyStore.createKey({ name: 'next', tier: 'normal', limits: {} }, Date.now());
+    expect((await call(made.ok ? made.key : '', '/v1/models')).statusCode).toBe(200);
+  });
+
+  it('nobody is served without a word after the last one is revoked, unless allowed', async () => {
+    const { call, keyStore } = await startWithKeys({ mine: {} }, { settings: { allowAnonymous: true } });
+    expect((await call(undefined, '/v1/models')).statusCode).toBe(401);
+    await keyStore.revoke('mine', Date.now());
+    expect((await call(undefined, '/v1/models')).statusCode).toBe(200);
+  });
+
   it('limits answer 429 with when to come again, and where the key stands', async () => {
     const { call, secrets } = await startWithKeys({ mine: { limits: { requestsPerMinute: 2 } } });
     const ask = () => call(secrets.mine, '/v1/chat/completions', { messages, max_tokens: 1 });
@@ -134,6 +203,21 @@ describe('with keys', () => {
     }
   });
 
+  it('a request without max_tokens is charged what is usual, not all that the context would hold', async () => {
+    const { call, secrets } = await startWithKeys({ mine: { limits: { dailyTokens: 1000 } } });
+    const ask = () => call(secrets.mine, '/v1/chat/completions', { messages, stop: ' ' });
+    let left = 1000;
+    for (let n = 0; n < 3; n++) {
+      const { statusCode, headers, json } = await ask();
+      expect(statusCode).toBe(200);
+      const { prompt_tokens, total_tokens } = json().usage;
+      const held = left - Number(headers['x-ratelimit-remaining-daily-tokens']);
+      expect(held).toBeGreaterThan(prompt_tokens);
+      expect(held).toBeLessThanOrEqual(prompt_tokens + 256);
+      left -= total_tokens;
+    }
+  });
+
   it('usage is counted by key', async () => {
     const { call, secrets, usage } = await startWithKeys({ mine: {} });
     const { usage: told } = (
@@ -148,17 +232,17 @@ describe('with keys', () => {
     });
   });
 
-  it('cached prefixes are shared between keys, or not where they are isolated', async () => {
+  it('no key learns what others have asked from the cache, unless it is shared', async () => {
     const long = [{ role: 'user', content: 'Milo the fox went to the lake and '.repeat(20) }];
-    for (const isolateCache of [false, true]) {
-      const { call, secrets } = await startWithKeys({ a: {}, b: {} }, { settings: { isolateCache } });
+    for (const settings of [{}, { shareCache: true }]) {
+      const { call, secrets } = await startWithKeys({ a: {}, b: {} }, { settings });
       const cached = async (key: string) =>
         (await call(key, '/v1/chat/completions', { messages: long, max_tokens: 1 })).json().usage
           .prompt_tokens_details.cached_tokens;
       await cached(secrets.a);
       const other = await cached(secrets.b);
-      if (isolateCache) expect(other).toBe(0);
-      else expect(other).toBeGreaterThan(0);
+      if (settings.shareCache) expect(other).toBeGreaterThan(0);
+      else expect(other).toBe(0);
       expect(await cached(secrets.a)).toBeGreaterThan(0);
     }
   });
@@ -200,6 +284,30 @@ describe('an admin key', () => {
     expect((await call(secrets.boss, '/admin/usage')).json().data).toHaveLength(1);
   });
 
+  it('is told where the database cannot be written, while known keys keep working', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chairlift-access-'));
+    const path = join(folder, 'a.db');
+    opened.push(() => rmSync(folder, { recursive: true }));
+    const { call, secrets, usage } = await startWithKeys({ boss: { admin: true } }, {}, path);
+    const holder = new Libsql(path);
+    try {
+      holder.exec('begin exclusive');
+      const refused = await call(secrets.boss, '/admin/keys', { name: 'new' });
+      expect(refused.statusCode).toBe(503);
+      expect(refused.json().error).toMatchObject({ code: 'store_unavailable' });
+      const answer = await call(secrets.boss, '/v1/chat/completions', { messages, max_tokens: 2 });
+      expect(answer.statusCode).toBe(200);
+      const told = (await call(secrets.boss, '/admin/usage')).json().data;
+      expect(told).toMatchObject([{ requests: 1, completionTokens: 2 }]);
+      holder.exec('rollback');
+      await usage.flush();
+      expect((await call(secrets.boss, '/admin/keys', { name: 'new' })).statusCode).toBe(201);
+      expect((await call(secrets.boss, '/admin/usage')).json().data).toEqual(told);
+    } finally {
+      holder.close();
+    }
+  });
+
   it('watches steps and requests as they happen', async () => {
     const { server, secrets, call } = await startWithKeys({ boss: { admin: true } });
     const url = await server.listen();
@@ -215,6 +323,25 @@ describe('an admin key', () => {
     controller.abort();
     expect(seen.match(/event: step/g)?.length).toBeGreaterThanOrEqual(3);
     expect(seen).toContain('"completionTokens":3');
+  });
+});
+
+describe('the probes', () => {
+  it('find the server alive while its engine restarts, but not ready', async () => {
+    const { app, pool } = await start();
+    vi.spyOn(pool.engine, 'stats').mockRejectedValue(new Error('the engine is restarting'));
+    const health = await app.inject({ url: '/health' });
+    expect(health.statusCode).toBe(200);
+    expect(health.json()).toMatchObject({
+      status: 'degraded',
+      engines: [{ model: 'demo', state: 'restarting', problem: 'the engine is restarting' }],
+    });
+    const ready = await app.inject({ url: '/ready' });
+    expect(ready.statusCode).toBe(503);
+    expect(ready.json().problem).toContain('restarting');
+    vi.restoreAllMocks();
+    expect((await app.inject({ url: '/health' })).json()).toMatchObject({ status: 'ok' });
+    expect((await app.inject({ url: '/ready' })).statusCode).toBe(200);
   });
 });
 
@@ -240,6 +367,27 @@ describe('the queue', () => {
     expect((await Promise.all(waiting)).map(({ statusCode }) => statusCode)).toEqual([200, 200]);
     expect((await ask()).statusCode).toBe(200);
     expect(pool.leases).toBe(0);
+  });
+});
+
+describe('the default model', () => {
+  it('has one queue, by whatever name it is asked for', async () => {
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const { app } = await start({ settings: { maxQueuedRequests: 3 }, pool: { loading: () => gate } });
+    const ask = async (model?: string) =>
+      app.inject({
+        method: 'POST',
+        url: '/v1/chat/completions',
+        payload: { messages, max_tokens: 1, ...(model === undefined ? {} : { model }) },
+      });
+    const waiting = [ask(), ask('demo'), ask('default')];
+    const refused = await Promise.all([ask(), ask('demo'), ask('default')]);
+    expect(refused.map(({ statusCode }) => statusCode)).toEqual([429, 429, 429]);
+    open();
+    expect((await Promise.all(waiting)).map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
   });
 });
 
@@ -360,6 +508,17 @@ describe('the log', () => {
 });
 
 describe('metrics', () => {
+  it('tell tiers apart, and what runs under /v1/batch as LOW', async () => {
+    const { call, secrets } = await startWithKeys({ fast: { tier: 'high' } });
+    await call(secrets.fast, '/v1/chat/completions', { messages, max_tokens: 2 });
+    await call(secrets.fast, '/v1/batch/chat/completions', { messages, max_tokens: 2 });
+    const { body } = await call(undefined, '/metrics');
+    for (const name of ['time_to_first_token_seconds', 'queue_seconds', 'request_seconds']) {
+      for (const tier of ['high', 'low'])
+        expect(body).toContain(`chairlift_${name}_count{model="demo",tier="${tier}"} 1\n`);
+    }
+  });
+
   it('count what happened, under one name each', async () => {
     const { app } = await start();
     await app.inject({ method: 'POST', url: '/v1/chat/completions', payload: { messages, max_tokens: 5 } });
@@ -375,9 +534,10 @@ describe('metrics', () => {
           .at(-1),
       );
     expect(value('generated_tokens_total{model="demo"}')).toBe(5);
-    expect(value('time_to_first_token_seconds_count{model="demo"}')).toBe(1);
+    expect(value('time_to_first_token_seconds_count{model="demo",tier="normal"}')).toBe(1);
+    expect(value('request_seconds_count{model="demo",tier="normal"}')).toBe(1);
     expect(value('time_per_output_token_seconds_count{model="demo"}')).toBe(1);
-    expect(value('queue_seconds_count{model="demo"}')).toBe(1);
+    expect(value('queue_seconds_count{model="demo",tier="normal"}')).toBe(1);
     expect(value('step_seconds_count{model="demo"}')).toBeGreaterThanOrEqual(5);
     expect(value('errors_total{kind="missing_required_parameter"}')).toBe(1);
     expect(value('engine_up{model="demo"}')).toBe(1);

@@ -2,6 +2,7 @@
 // the server closes.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { runAfter } from '../time/long-timer.ts';
 import { badRequest, ClientLeft, deadlineExceeded, shuttingDown } from './errors.ts';
 
 const TIMEOUT_HEADER = 'x-chairlift-timeout-ms';
@@ -31,13 +32,13 @@ export class Activity {
     const leave = () => {
       if (!reply.raw.writableEnded) controller.abort(new ClientLeft());
     };
-    const timer = setTimeout(() => controller.abort(deadlineExceeded(limitMs)), limitMs);
+    const timer = runAfter(limitMs, () => controller.abort(deadlineExceeded(limitMs)));
     reply.raw.once('close', leave);
     this.#running.add(controller);
     return {
       signal: controller.signal,
       end: () => {
-        clearTimeout(timer);
+        timer.cancel();
         reply.raw.off('close', leave);
         this.#running.delete(controller);
         if (this.#running.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
@@ -49,33 +50,11 @@ export class Activity {
   async drain(limitMs: number): Promise<void> {
     this.#draining = true;
     if (this.#running.size === 0) return;
-    const timer = setTimeout(() => {
+    const timer = runAfter(limitMs, () => {
       for (const controller of this.#running) controller.abort(shuttingDown());
-    }, limitMs);
+    });
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
-    clearTimeout(timer);
-  }
-}
-
-/** What the promise gives, unless the signal comes first; whatever it gives then is handed to `late`. */
-export async function orAbort<Value>(
-  promise: Promise<Value>,
-  signal: AbortSignal,
-  late?: (value: Value) => void,
-): Promise<Value> {
-  signal.throwIfAborted();
-  let abort: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => {
-      promise.then(late, () => {});
-      reject(signal.reason);
-    };
-    signal.addEventListener('abort', abort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    if (abort !== undefined) signal.removeEventListener('abort', abort);
+    timer.cancel();
   }
 }
 

@@ -1,8 +1,10 @@
 // How answers look on the wire: what chat and text completions have in common, and the contract of each.
 
+import type { TextPiece } from '../generation/choice-text.ts';
+import type { TokenUsage } from '../generation/token-usage.ts';
+import type { WholeChoice } from '../generation/whole-answer.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import type { TextPiece, TokenDetail } from './choice-text.ts';
-import type { AnswerReason, RunUsage } from './completion-run.ts';
+import type { FinishReason } from '../sampling/stop-condition.ts';
 
 /** In every chunk and every whole answer. */
 export interface AnswerBase {
@@ -12,21 +14,14 @@ export interface AnswerBase {
   readonly system_fingerprint: string;
 }
 
-export interface WholeChoice {
-  readonly index: number;
-  readonly text: string;
-  readonly details: readonly TokenDetail[];
-  readonly reason: AnswerReason;
-}
-
 export interface AnswerShape {
   /** The first chunk of a choice, where there is something to say before its text. */
   opening(index: number): object | undefined;
   piece(index: number, piece: TextPiece): object;
-  finish(index: number, reason: AnswerReason): object;
+  finish(index: number, reason: FinishReason): object;
   /** The last chunk, without choices. */
-  usage(usage: RunUsage): object;
-  whole(choices: readonly WholeChoice[], usage: RunUsage): object;
+  usage(usage: TokenUsage): object;
+  whole(choices: readonly WholeChoice[], usage: TokenUsage): object;
 }
 
 export interface ShapeOptions {
@@ -38,7 +33,7 @@ export interface ShapeOptions {
   readonly usageComes: boolean;
 }
 
-export function usageOf({ promptTokens, cachedTokens, completionTokens }: RunUsage): object {
+export function usageOf({ promptTokens, cachedTokens, completionTokens }: TokenUsage): object {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,

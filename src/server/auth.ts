@@ -8,7 +8,7 @@ import { ANONYMOUS_KEY_ID, type KeyLimits, type Tier } from '../store/key-record
 import type { KeyRing } from '../store/key-ring.ts';
 import { ApiError } from './errors.ts';
 
-export type Keys = Pick<KeyRing, 'findByKey' | 'isEmpty'>;
+export type Keys = Pick<KeyRing, 'findByKey' | 'standing'>;
 
 export interface Caller {
   readonly keyId: string;
@@ -31,24 +31,30 @@ export async function identify(
   allowAnonymous: boolean,
 ): Promise<Caller> {
   const nowMs = Date.now();
-  if (keys === undefined || (await keys.isEmpty(nowMs))) {
-    if (allowAnonymous || isLocal(request)) return anonymous;
-    const message = 'without API keys only requests from this machine to this machine are served';
-    throw new ApiError(401, message, { code: 'missing_api_key', headers: challenge });
+  const standing = keys === undefined ? 'none' : await keys.standing(nowMs);
+  if (keys === undefined || standing !== 'live') {
+    if (allowAnonymous || (standing === 'none' && isLocal(request))) return anonymous;
+    throw unauthorized('missing_api_key', standing === 'none' ? notLocal : everyKeyRevoked);
   }
   const key = bearerOf(request);
   if (key === undefined) {
-    const message = 'an API key is needed; send it as Authorization: Bearer KEY';
-    throw new ApiError(401, message, { code: 'missing_api_key', headers: challenge });
+    throw unauthorized('missing_api_key', 'an API key is needed; send it as Authorization: Bearer KEY');
   }
   const record = await keys.findByKey(key, nowMs);
-  if (record !== undefined) {
-    return { keyId: record.id, tier: record.tier, admin: record.admin, limits: record.limits };
+  if (record === undefined) {
+    throw unauthorized('invalid_api_key', 'this API key is not known, or was revoked');
   }
-  throw new ApiError(401, 'this API key is not known, or was revoked', {
-    code: 'invalid_api_key',
-    headers: challenge,
-  });
+  return { keyId: record.id, tier: record.tier, admin: record.admin, limits: record.limits };
+}
+
+const notLocal = 'without API keys only requests from this machine to this machine are served';
+
+/** What became of a door whose last key is gone: for clients, and for whoever starts the server. */
+export const everyKeyRevoked =
+  'every API key was revoked, so nobody is served; make one with chairlift keys create, or start the server with --allow-anonymous';
+
+function unauthorized(code: string, message: string): ApiError {
+  return new ApiError(401, message, { code, headers: challenge });
 }
 
 export function requireAdmin({ admin }: Caller): void {
@@ -63,17 +69,27 @@ export async function bindRefusal(
   allowAnonymous: boolean,
 ): Promise<string | undefined> {
   if (allowAnonymous || host === 'localhost' || isLoopback(host)) return undefined;
-  if (keys !== undefined && !(await keys.isEmpty(Date.now()))) return undefined;
+  // Where all keys were revoked nobody is served.
+  if (keys !== undefined && (await keys.standing(Date.now())) !== 'none') return undefined;
   return `there are no API keys, so listening on ${host} would serve anyone; make a key, listen on 127.0.0.1, or allow anonymous requests`;
 }
 
+/** Set by proxies: a request with one of them was sent by somebody else than the socket's other end. */
+const FORWARDING_HEADERS = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip'] as const;
+
 /**
  * From this machine, and addressed to it: a web page can have its own name point here and a browser carry its
- * requests, but not change the host they name.
+ * requests, but not change the host they name. What a proxy of this machine hands on is local only where the proxy is
+ * trusted and tells of nobody but this machine.
  */
 function isLocal(request: FastifyRequest): boolean {
   const host = request.hostname.replace(/^\[(.*)\]$/, '$1');
-  return isLoopback(request.socket.remoteAddress) && (host === 'localhost' || isLoopback(host));
+  if (host !== 'localhost' && !isLoopback(host)) return false;
+  // Every address up to the first that is not trusted; the socket's alone where no proxy is.
+  const addresses = request.ips ?? [request.socket.remoteAddress];
+  const forwarded = FORWARDING_HEADERS.some((name) => request.headers[name] !== undefined);
+  if (forwarded && addresses.length < 2) return false;
+  return addresses.every(isLoopback);
 }
 
 export function isLoopback(address: string | undefined): boolean {

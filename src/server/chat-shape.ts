@@ -1,8 +1,8 @@
 // Chat completions on the wire: `chat.completion` and `chat.completion.chunk`.
 
+import type { TokenDetail } from '../generation/choice-text.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString, usageOf } from './answer-shape.ts';
-import type { TokenDetail } from './choice-text.ts';
 
 export function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerShape {
   const { id, ...rest } = base;

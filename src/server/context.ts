@@ -10,9 +10,16 @@ import type { Admission } from './admission.ts';
 import type { Caller, Keys } from './auth.ts';
 import type { HealthCheck } from './health.ts';
 import type { Limiter } from './limits/limiter.ts';
+import type { TypicalAnswer } from './limits/typical-answer.ts';
 import type { Metrics } from './metrics.ts';
+import type { Readiness } from './readiness.ts';
 import type { RequestFeed } from './request-feed.ts';
 import type { ServerSettings } from './settings.ts';
+
+export interface TlsPair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
 
 export interface ServerDeps {
   readonly pool: ModelPool;
@@ -23,6 +30,8 @@ export interface ServerDeps {
   readonly limiter: Limiter;
   readonly usage?: Pick<UsageStore, 'record' | 'report'> | undefined;
   readonly settings: ServerSettings;
+  /** Certificate and private key in PEM; without them it speaks plain HTTP. */
+  readonly tls?: TlsPair | undefined;
   readonly logger: FastifyBaseLogger;
   readonly version: string;
 }
@@ -34,6 +43,8 @@ export interface ServerContext extends ServerDeps {
   readonly feed: RequestFeed;
   readonly health: HealthCheck;
   readonly metrics: Metrics;
+  readonly readiness: Readiness;
+  readonly typicalAnswer: TypicalAnswer;
 }
 
 declare module 'fastify' {

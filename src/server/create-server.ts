@@ -2,7 +2,9 @@
 // refuses new requests with 503, lets running ones end within a limit, then ends the rest.
 
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import {
+  type FastifyError,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
@@ -16,13 +18,15 @@ import { identify, requireAdmin } from './auth.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
 import { ApiError, ClientLeft, isServerFault, kindOf, shuttingDown, toApiError } from './errors.ts';
 import { HealthCheck } from './health.ts';
+import { TypicalAnswer } from './limits/typical-answer.ts';
 import { Metrics } from './metrics.ts';
+import { Readiness } from './readiness.ts';
 import { RequestFeed } from './request-feed.ts';
 import { adminRoutes } from './routes/admin.ts';
 import { completionRoutes } from './routes/completions.ts';
 import { documentationRoutes } from './routes/documentation.ts';
 import { modelRoutes } from './routes/models.ts';
-import { statusRoutes } from './routes/status.ts';
+import { metricsRoute, probeRoutes } from './routes/status.ts';
 import { tokenRoutes } from './routes/tokens.ts';
 
 /** A body must arrive within this time: whoever sends it slower holds a socket, not a place. */
@@ -32,28 +36,63 @@ const LAST_READ_MS = 2000;
 
 export type ChairliftServer = FastifyInstance;
 
+export interface ServerPair {
+  readonly main: ChairliftServer;
+  /** Has /metrics and /admin to itself. Closed after the other, so that its end can be watched. */
+  readonly admin: ChairliftServer;
+}
+
 export function createServer(deps: ServerDeps): ChairliftServer {
   const context = makeContext(deps);
-  const app = fastify({
-    loggerInstance: deps.logger,
+  const app = makeApp(context);
+  addPublicRoutes(app, context);
+  addAdminRoutes(app, context);
+  drainOnClose(app, context);
+  return app;
+}
+
+/** Two servers for two addresses, of one whole. */
+export function createServerPair(deps: ServerDeps): ServerPair {
+  const context = makeContext(deps);
+  const main = makeApp(context);
+  addPublicRoutes(main, context);
+  drainOnClose(main, context);
+  const admin = makeApp(context);
+  admin.register(async (open) => probeRoutes(open, context));
+  addAdminRoutes(admin, context);
+  cutOffOnClose(admin);
+  return { main, admin };
+}
+
+function makeApp(context: ServerContext): ChairliftServer {
+  const { logger, settings, tls } = context;
+  const options = {
+    loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: deps.settings.bodyLimitBytes,
+    bodyLimit: settings.bodyLimitBytes,
     requestTimeout: RECEIVE_MS,
-    genReqId: (request) => requestId(request.headers['x-request-id']),
+    trustProxy: settings.trustedProxies.length === 0 ? false : [...settings.trustedProxies],
+    genReqId: (request: IncomingMessage) => requestId(request.headers['x-request-id']),
     // The drain below answers newcomers itself, in the shape clients know.
     return503OnClosing: false,
-    forceCloseConnections: 'idle',
-    frameworkErrors: (error, _request, reply) => {
+    forceCloseConnections: 'idle' as const,
+    frameworkErrors: (error: FastifyError, _request: unknown, reply: unknown) => {
       const failure = toApiError(error);
-      (reply as unknown as FastifyReply).code(failure.status).send(failure.body());
+      (reply as FastifyReply).code(failure.status).send(failure.body());
     },
-  });
+  };
+  // Beyond how bytes travel nothing differs.
+  const app = fastify({ ...options, https: tls ?? null }) as unknown as ChairliftServer;
   // Without it a web page could have a browser post here unasked; JSON makes the browser ask first.
   app.removeContentTypeParser('text/plain');
   addErrors(app, context);
   addHooks(app, context);
+  return app;
+}
+
+function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
   app.register(async (open) => {
-    statusRoutes(open, context);
+    probeRoutes(open, context);
     documentationRoutes(open, context);
   });
   app.register(async (keyed) => {
@@ -61,6 +100,18 @@ export function createServer(deps: ServerDeps): ChairliftServer {
     completionRoutes(keyed, context);
     modelRoutes(keyed, context);
     tokenRoutes(keyed, context);
+  });
+}
+
+function addAdminRoutes(app: FastifyInstance, context: ServerContext): void {
+  const { keys, settings } = context;
+  app.register(async (scraped) => {
+    if (settings.protectMetrics) {
+      scraped.addHook('onRequest', async (request) =>
+        requireAdmin(await identify(request, keys, settings.allowAnonymous)),
+      );
+    }
+    metricsRoute(scraped, context);
   });
   app.register(
     async (admin) => {
@@ -72,21 +123,24 @@ export function createServer(deps: ServerDeps): ChairliftServer {
     },
     { prefix: '/admin' },
   );
-  return app;
 }
 
 function makeContext(deps: ServerDeps): ServerContext {
   const { pool, settings } = deps;
   const feed = new RequestFeed();
+  const nowMs = () => performance.now();
+  const health = new HealthCheck(pool, settings.stallMs, nowMs);
   feed.listen((finished) => deps.logger.info(finished, 'completion'));
   return {
     ...deps,
     feed,
     activity: new Activity(),
-    admission: new Admission(settings, () => performance.now()),
+    admission: new Admission(settings, nowMs),
     encoders: new EncodeWorkers(),
-    health: new HealthCheck(pool, settings.stallMs, () => performance.now()),
+    health,
+    readiness: new Readiness(pool, health, nowMs),
     metrics: new Metrics(pool),
+    typicalAnswer: new TypicalAnswer(),
   };
 }
 
@@ -95,7 +149,7 @@ async function admit(request: FastifyRequest, context: ServerContext): Promise<v
   request.caller = await identify(request, context.keys, context.settings.allowAnonymous);
 }
 
-function addHooks(app: FastifyInstance, { activity, encoders, metrics, settings }: ServerContext): void {
+function addHooks(app: FastifyInstance, { metrics }: ServerContext): void {
   app.decorateRequest('caller', undefined);
   app.decorateRequest('arrivedMs', 0);
   app.addHook('onRequest', async (request, reply) => {
@@ -104,17 +158,25 @@ function addHooks(app: FastifyInstance, { activity, encoders, metrics, settings 
   });
   app.addHook('onResponse', async (request, reply) => {
     metrics.responded(reply.raw.statusCode);
+    const { method, url, ip: address } = request;
     request.log.debug(
-      { method: request.method, url: request.url, status: reply.raw.statusCode, ms: reply.elapsedTime },
+      { method, url, address, status: reply.raw.statusCode, ms: reply.elapsedTime },
       'response',
     );
   });
+}
+
+function drainOnClose(app: FastifyInstance, { activity, encoders, settings }: ServerContext): void {
+  app.addHook('preClose', () => activity.drain(settings.shutdownLimitMs));
+  cutOffOnClose(app);
+  app.addHook('onClose', async () => encoders.close());
+}
+
+/** Whoever still does not read its answer must not hold the server. */
+function cutOffOnClose(app: FastifyInstance): void {
   app.addHook('preClose', async () => {
-    await activity.drain(settings.shutdownLimitMs);
-    // Whoever still does not read its answer must not hold the server.
     setTimeout(() => app.server.closeAllConnections(), LAST_READ_MS).unref();
   });
-  app.addHook('onClose', async () => encoders.close());
 }
 
 function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
@@ -123,7 +185,10 @@ function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
     if (error instanceof ClientLeft) return reply.code(499).send();
     const failure = toApiError(error);
     if (isServerFault(error)) request.log.error({ err: error }, 'request failed');
-    else request.log.info({ status: failure.status, code: failure.code, reason: failure.message }, 'refused');
+    else {
+      const { status, code, message: reason } = failure;
+      request.log.info({ status, code, reason, address: request.ip }, 'refused');
+    }
     return reply.code(failure.status).headers(failure.headers).send(failure.body());
   });
   app.setNotFoundHandler((request, reply) => {

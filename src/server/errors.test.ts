@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestErrorCode } from '../engine/request.ts';
-import { ApiError, acquireError, ClientLeft, engineError, kindOf, toApiError } from './errors.ts';
+import { GenerationError, type GenerationErrorCode } from '../generation/generation-error.ts';
+import { ApiError, acquireError, ClientLeft, kindOf, toApiError } from './errors.ts';
 import { errorSchema } from './schemas/answers.ts';
 
 describe('an error', () => {
@@ -27,25 +27,44 @@ describe('an error', () => {
     expect(new ApiError(status, '').type).toBe(type);
   });
 
-  it('from the engine gets the status of whose fault it is', () => {
-    const statuses: Record<RequestErrorCode, number> = {
-      'too-long': 400,
-      'never-fits': 400,
-      invalid: 400,
-      'no-candidate': 400,
-      draining: 503,
-      'numeric-error': 500,
-      'engine-failed': 500,
+  it('of a generation gets the status of whose fault it is, and keeps its code and parameter', () => {
+    const statuses: Record<GenerationErrorCode, number> = {
+      invalid_value: 400,
+      invalid_type: 400,
+      missing_required_parameter: 400,
+      string_above_max_length: 400,
+      context_length_exceeded: 400,
+      no_chat_template: 400,
+      closing: 503,
+      numeric_error: 500,
+      engine_failed: 500,
     };
     for (const [code, status] of Object.entries(statuses)) {
-      expect(engineError({ code: code as RequestErrorCode, message: 'm' }).status).toBe(status);
+      expect(toApiError(new GenerationError(code as GenerationErrorCode, 'm')).status).toBe(status);
     }
+    expect(toApiError(new GenerationError('invalid_value', 'm', 'top_p'))).toMatchObject({
+      code: 'invalid_value',
+      param: 'top_p',
+      message: 'm',
+    });
+    expect(kindOf(new GenerationError('closing', 'm'))).toBe('shutting_down');
+  });
+
+  it('for want of a chat template says what else there is', () => {
+    expect(toApiError(new GenerationError('no_chat_template', 'none')).message).toMatch(
+      /^none; .*\/v1\/completions/,
+    );
   });
 
   it('from the pool tells an unknown model from one that cannot be loaded', () => {
     expect(acquireError('unknown-model', '', 'x')).toMatchObject({ status: 404, code: 'model_not_found' });
     expect(acquireError('no-memory', 'm', 'x')).toMatchObject({ status: 503 });
     expect(acquireError('load-failed', 'm', 'x')).toMatchObject({ status: 500 });
+    expect(acquireError('engine-died', 'm', 'x')).toMatchObject({
+      status: 503,
+      message: 'm',
+      headers: { 'retry-after': '10' },
+    });
     expect(acquireError('closing', 'm', 'x')).toMatchObject({ status: 503 });
   });
 

@@ -1,7 +1,7 @@
 // Every failure a client sees, in OpenAI's shape: what is wrong, which parameter, a code for programs.
 
 import type { FastifyError } from 'fastify';
-import type { RequestError } from '../engine/request.ts';
+import { GenerationError } from '../generation/generation-error.ts';
 import type { AcquireFailure } from '../pool/model-pool.ts';
 
 export type ErrorType =
@@ -99,42 +99,37 @@ export function deadlineExceeded(limitMs: number): ApiError {
   return new ApiError(408, message, { code: 'deadline_exceeded', headers: { 'x-should-retry': 'false' } });
 }
 
-export function contextExceeded(param: string, promptTokens: number, limit: number): ApiError {
-  const message = `the prompt has ${promptTokens} tokens; this model takes ${limit} tokens, prompt and answer together`;
-  return new ApiError(400, message, { param, code: 'context_length_exceeded' });
-}
-
 export function acquireError(failure: AcquireFailure, message: string, name: string | undefined): ApiError {
   if (failure === 'unknown-model') return modelNotFound(name ?? '');
   if (failure === 'closing') return shuttingDown();
   if (failure === 'no-memory') {
     return new ApiError(503, message, { code: 'model_does_not_fit', headers: { 'retry-after': '10' } });
   }
+  if (failure === 'engine-died') {
+    return new ApiError(503, message, { code: 'engine_failed', headers: { 'retry-after': '10' } });
+  }
   return new ApiError(500, message, { code: 'model_load_failed' });
 }
 
-/** What the engine says of a request, as the client should hear it. */
-export function engineError({ code, message }: RequestError): ApiError {
+/** Why an answer cannot be given, as the client should hear it. */
+function fromGeneration({ code, parameter: param, message }: GenerationError): ApiError {
   switch (code) {
-    case 'too-long':
-    case 'never-fits':
-      return new ApiError(400, message, { code: 'context_length_exceeded' });
-    case 'invalid':
-      return new ApiError(400, message, { code: 'invalid_value' });
-    case 'no-candidate':
-      return new ApiError(400, message, { param: 'logit_bias', code: 'invalid_value' });
-    case 'draining':
+    case 'closing':
       return shuttingDown();
-    case 'numeric-error':
-      return new ApiError(500, message, { code: 'numeric_error' });
-    case 'engine-failed':
-      return new ApiError(500, message, { code: 'engine_failed' });
+    case 'no_chat_template':
+      return new ApiError(400, `${message}; use /v1/completions with a whole prompt`, { param, code });
+    case 'numeric_error':
+    case 'engine_failed':
+      return new ApiError(500, message, { param, code });
+    default:
+      return new ApiError(400, message, { param, code });
   }
 }
 
 /** Whatever was thrown while a request was handled. What is not meant for clients stays in the log. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
+  if (error instanceof GenerationError) return fromGeneration(error);
   const { code, statusCode, message } = error as Partial<FastifyError>;
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
     return new ApiError(413, 'the request body is too large', { code: 'request_too_large' });

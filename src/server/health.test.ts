@@ -1,61 +1,79 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { ModelPool } from '../pool/model-pool.ts';
 import { HealthCheck } from './health.ts';
 
+interface StandIn {
+  stats: () => Promise<{ steps: number; running: object[] }>;
+  failure?: string;
+  direct?: boolean;
+}
+
 /** A pool with one engine that answers what it is told to. */
-function checkOf(
-  stats: () => Promise<{ steps: number; running: object[] }>,
-  nowMs: () => number,
-): HealthCheck {
-  const engine = { stats: async () => ({ queues: [], ...(await stats()) }) };
-  const pool = { loaded: () => [{ name: 'm', engine }] } as unknown as ModelPool;
+function checkOf({ stats, failure, direct = false }: StandIn, nowMs: () => number): HealthCheck {
+  const engine = { failure, stats: async () => ({ queues: [], ...(await stats()) }) };
+  const pool = { loaded: () => [{ name: 'm', engine, direct }] } as unknown as ModelPool;
   return new HealthCheck(pool, 1000, nowMs);
 }
 
-describe('health', () => {
-  it('fails where sequences run and no step ends, and recovers with the next step', async () => {
+const idle = async () => ({ steps: 5, running: [] });
+
+describe('an engine', () => {
+  it('is stalled where sequences run and no step ends, and well with the next step', async () => {
     let nowMs = 0;
     let steps = 5;
     let running = [{}];
-    const check = checkOf(
-      async () => ({ steps, running }),
-      () => nowMs,
-    );
-    expect((await check.check()).ok).toBe(true);
+    const check = checkOf({ stats: async () => ({ steps, running }) }, () => nowMs);
+    const state = async () => (await check.check())[0]?.state;
+    expect(await state()).toBe('ok');
     nowMs = 999;
-    expect((await check.check()).ok).toBe(true);
+    expect(await state()).toBe('ok');
     nowMs = 1000;
-    const stalled = await check.check();
-    expect(stalled.ok).toBe(false);
-    expect(stalled.engines[0]?.problem).toContain('no step');
+    expect((await check.check())[0]).toMatchObject({
+      state: 'stalled',
+      problem: expect.stringContaining('no step'),
+    });
     steps = 6;
-    expect((await check.check()).ok).toBe(true);
+    expect(await state()).toBe('ok');
     running = [];
     nowMs = 50_000;
-    expect((await check.check()).ok).toBe(true);
+    expect(await state()).toBe('ok');
   });
 
-  it('does not blame an engine for having been idle', async () => {
+  it('is not blamed for having been idle', async () => {
     let nowMs = 0;
     let running: object[] = [];
-    const check = checkOf(
-      async () => ({ steps: 5, running }),
-      () => nowMs,
-    );
+    const check = checkOf({ stats: async () => ({ steps: 5, running }) }, () => nowMs);
     await check.check();
     nowMs = 60_000;
     running = [{}];
-    expect((await check.check()).ok).toBe(true);
+    expect(await check.check()).toMatchObject([{ state: 'ok' }]);
   });
 
-  it('fails where the engine cannot be asked', async () => {
-    const check = checkOf(
-      () => Promise.reject(new Error('the engine is restarting')),
-      () => 0,
-    );
-    expect(await check.check()).toMatchObject({
-      ok: false,
-      engines: [{ problem: 'the engine is restarting' }],
-    });
+  it('is restarting where it cannot be asked', async () => {
+    const problem = 'the engine is restarting';
+    const check = checkOf({ stats: () => Promise.reject(new Error(problem)) }, () => 0);
+    expect(await check.check()).toEqual([{ model: 'm', state: 'restarting', problem }]);
+    expect(await check.checkModel('m')).toMatchObject({ state: 'restarting' });
+    expect(await check.checkModel('other')).toBeUndefined();
+  });
+
+  it('is silent where it does not answer, which is known before a probe gives up', async () => {
+    vi.useFakeTimers();
+    try {
+      const check = checkOf({ stats: () => new Promise(() => {}) }, () => 0);
+      const answer = check.check();
+      await vi.advanceTimersByTimeAsync(900);
+      expect(await answer).toMatchObject([{ state: 'silent' }]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('has failed where it has given up, and says so where it serves without batching', async () => {
+    const failed = checkOf({ stats: idle, failure: 'died five times' }, () => 0);
+    expect(await failed.check()).toEqual([{ model: 'm', state: 'failed', problem: 'died five times' }]);
+    expect(await checkOf({ stats: idle, direct: true }, () => 0).check()).toMatchObject([
+      { state: 'direct' },
+    ]);
   });
 });

@@ -1,24 +1,26 @@
-// Whether the engines live: each loaded one must answer, and its steps must advance while sequences run. An open
-// socket alone says nothing of that.
+// How the engines are: each loaded one must answer, and its steps must advance while sequences run. What follows
+// from that is the business of the routes.
 
 import type { EngineHandle } from '../pool/engine-handle.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { within } from './within.ts';
 
-const ANSWER_MS = 2000;
+/** Shorter than a probe waits: the one of Kubernetes gives up after a second. */
+const ANSWER_MS = 500;
+
+/**
+ * `direct`: serves without batching, since no process could be started. `restarting`: a new process takes over.
+ * `stalled`: sequences run and no step ends. `silent`: does not answer. `failed`: has given up.
+ */
+export type EngineState = 'ok' | 'direct' | 'restarting' | 'stalled' | 'silent' | 'failed';
 
 export interface EngineHealth {
   readonly model: string;
-  readonly ok: boolean;
+  readonly state: EngineState;
   readonly steps?: number;
   readonly running?: number;
   readonly problem?: string;
-}
-
-export interface Health {
-  readonly ok: boolean;
-  readonly engines: readonly EngineHealth[];
 }
 
 interface Progress {
@@ -38,28 +40,31 @@ export class HealthCheck {
     this.#nowMs = nowMs;
   }
 
-  async check(): Promise<Health> {
-    const engines = await Promise.all(this.#pool.loaded().map((model) => this.#checkOne(model)));
-    return { ok: engines.every(({ ok }) => ok), engines };
+  /** Of every loaded model. */
+  check(): Promise<EngineHealth[]> {
+    return Promise.all(this.#pool.loaded().map((model) => this.#checkOne(model)));
   }
 
-  async #checkOne({ name, engine }: ServedModel): Promise<EngineHealth> {
-    try {
-      const stats = await within(engine.stats(), ANSWER_MS);
-      const { steps } = stats;
-      const running = stats.running.length;
-      const busy = running > 0 || stats.queues.some(({ waiting }) => waiting > 0);
-      const stalledMs = this.#stalledMs(engine, steps, busy);
-      const known = { model: name, steps, running };
-      if (stalledMs < this.#stallMs) return { ...known, ok: true };
-      return {
-        ...known,
-        ok: false,
-        problem: `${running} sequences run, but no step ended for ${stalledMs} ms`,
-      };
-    } catch (error) {
-      return { model: name, ok: false, problem: error instanceof Error ? error.message : String(error) };
-    }
+  /** Undefined where the model is not loaded. */
+  async checkModel(name: string): Promise<EngineHealth | undefined> {
+    const model = this.#pool.loaded().find((one) => one.name === name);
+    return model === undefined ? undefined : this.#checkOne(model);
+  }
+
+  async #checkOne({ name: model, engine, direct }: ServedModel): Promise<EngineHealth> {
+    const { failure } = engine;
+    if (failure !== undefined) return { model, state: 'failed', problem: failure };
+    const asked = engine.stats().catch((error: unknown) => messageOf(error));
+    const stats = await within(asked, ANSWER_MS).catch((error: unknown) => ({ late: messageOf(error) }));
+    if (typeof stats === 'string') return { model, state: 'restarting', problem: stats };
+    if ('late' in stats) return { model, state: 'silent', problem: stats.late };
+    const { steps } = stats;
+    const running = stats.running.length;
+    const busy = running > 0 || stats.queues.some(({ waiting }) => waiting > 0);
+    const stalledMs = this.#stalledMs(engine, steps, busy);
+    if (stalledMs < this.#stallMs) return { model, state: direct ? 'direct' : 'ok', steps, running };
+    const problem = `${running} sequences run, but no step ended for ${stalledMs} ms`;
+    return { model, state: 'stalled', steps, running, problem };
   }
 
   /** How long the same number of steps has been seen although there is work. */
@@ -72,4 +77,13 @@ export class HealthCheck {
     else this.#progress.delete(engine);
     return 0;
   }
+}
+
+/** Whether it answers requests now. */
+export function serves({ state }: EngineHealth): boolean {
+  return state === 'ok' || state === 'direct';
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

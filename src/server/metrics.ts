@@ -1,12 +1,13 @@
-// What Prometheus reads. Latencies are measured here, from tokens and steps as they come; gauges and totals of
-// the engines are asked from them at each scrape.
+// What Prometheus reads. Latencies and totals are gathered here, from requests and steps as they come, so that they
+// outlive engines; gauges are asked from the engines at each scrape.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EngineStats } from '../engine/engine.ts';
+import type { TokenUsage } from '../generation/token-usage.ts';
 import type { EngineHandle } from '../pool/engine-handle.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import type { RunUsage } from './completion-run.ts';
+import type { Tier } from '../store/key-record.ts';
 import { within } from './within.ts';
 
 const STATS_TIMEOUT_MS = 1000;
@@ -14,25 +15,51 @@ const PRIORITY_NAMES = ['high', 'normal', 'low'] as const;
 const slowBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const fastBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
+/** What a request is told apart by: its model, and the tier it runs at. */
+export interface RequestLabels {
+  readonly model: string;
+  readonly tier: Tier;
+}
+
+interface Submitted {
+  readonly atMs: number;
+  readonly tier: Tier;
+}
+
+const byRequest: readonly (keyof RequestLabels)[] = ['model', 'tier'];
+
 export class Metrics {
   readonly #registry = new Registry();
   readonly #pool: ModelPool;
   readonly #watched = new WeakSet<EngineHandle>();
-  /** When each sequence that was not admitted yet was submitted. */
-  readonly #submittedMs = new Map<string, number>();
+  /** Requests to engines that were not admitted yet. */
+  readonly #submitted = new Map<string, Submitted>();
+  /** One for all who ask at the same time. */
+  #scrape: Promise<string> | undefined;
   readonly #firstToken = this.#histogram(
     'time_to_first_token_seconds',
     'From arrival to the first token',
     slowBuckets,
+    byRequest,
   );
   readonly #perToken = this.#histogram(
     'time_per_output_token_seconds',
     'Mean time between tokens of a request',
     fastBuckets,
   );
-  readonly #queued = this.#histogram('queue_seconds', 'From submission to the first step', slowBuckets);
+  readonly #queued = this.#histogram(
+    'queue_seconds',
+    'From submission to the first step',
+    slowBuckets,
+    byRequest,
+  );
   readonly #stepped = this.#histogram('step_seconds', 'One step of an engine', fastBuckets);
-  readonly #lasted = this.#histogram('request_seconds', 'From arrival to the end of the answer', slowBuckets);
+  readonly #lasted = this.#histogram(
+    'request_seconds',
+    'From arrival to the end of the answer',
+    slowBuckets,
+    byRequest,
+  );
   readonly #responses = this.#counter('responses_total', 'Responses by status', ['status']);
   readonly #errors = this.#counter('errors_total', 'Failed requests by kind', ['kind']);
   readonly #promptTokens = this.#counter('prompt_tokens_total', 'Prompt tokens, cached ones too');
@@ -54,52 +81,52 @@ export class Metrics {
     return this.#registry.contentType;
   }
 
-  async text(): Promise<string> {
-    for (const gauge of [this.#engineUp, this.#waiting, this.#running, this.#blocks]) gauge.reset();
-    for (const counter of [this.#preemptions, this.#fallbacks]) counter.reset();
-    await Promise.all(
-      this.#pool.loaded().map(async ({ name, engine }) => {
-        const stats = await within(engine.stats(), STATS_TIMEOUT_MS).catch(() => undefined);
-        this.#engineUp.set({ model: name }, stats === undefined ? 0 : 1);
-        if (stats !== undefined) this.#take(name, stats);
-      }),
-    );
-    return this.#registry.metrics();
+  text(): Promise<string> {
+    this.#scrape ??= this.#collect().finally(() => {
+      this.#scrape = undefined;
+    });
+    return this.#scrape;
   }
 
   /** Measures the engine's steps from now on. */
-  watch({ name, engine }: ServedModel): void {
+  watch({ name: model, engine }: ServedModel): void {
     if (this.#watched.has(engine)) return;
     this.#watched.add(engine);
-    engine.watch(({ admitted, times }) => {
+    engine.follow(({ admitted, preempted, times }) => {
       const { scheduleMs, computeMs, sampleMs, emitMs } = times;
       const stepMs = scheduleMs + computeMs + sampleMs + emitMs;
-      this.#stepped.observe({ model: name }, stepMs / 1000);
+      this.#stepped.observe({ model }, stepMs / 1000);
+      this.#preemptions.inc({ model }, preempted.length);
       // The step that admitted them is over when it is heard of.
-      for (const sequence of admitted) this.#admitted(name, sequence, performance.now() - stepMs);
+      for (const id of admitted) this.#admitted(model, id, performance.now() - stepMs);
     });
   }
 
-  submitted(sequence: string): void {
-    this.#submittedMs.set(sequence, performance.now());
+  /** A request ran without batching. */
+  fellBack(model: string): void {
+    this.#fallbacks.inc({ model });
+  }
+
+  submitted(id: string, { tier }: RequestLabels): void {
+    this.#submitted.set(id, { atMs: performance.now(), tier });
   }
 
   /** It ended, admitted or not. */
-  forget(sequence: string): void {
-    this.#submittedMs.delete(sequence);
+  forget(id: string): void {
+    this.#submitted.delete(id);
   }
 
-  firstToken(model: string, waitedMs: number): void {
-    this.#firstToken.observe({ model }, waitedMs / 1000);
+  firstToken({ model, tier }: RequestLabels, waitedMs: number): void {
+    this.#firstToken.observe({ model, tier }, waitedMs / 1000);
   }
 
   /** `tokens` came one after the other, the first of them `decodeMs` ago. */
-  completed(model: string, tokens: number, decodeMs: number, totalMs: number): void {
+  completed({ model, tier }: RequestLabels, tokens: number, decodeMs: number, totalMs: number): void {
     if (tokens > 1) this.#perToken.observe({ model }, decodeMs / 1000 / (tokens - 1));
-    this.#lasted.observe({ model }, totalMs / 1000);
+    this.#lasted.observe({ model, tier }, totalMs / 1000);
   }
 
-  used(model: string, { promptTokens, cachedTokens, completionTokens }: RunUsage): void {
+  used(model: string, { promptTokens, cachedTokens, completionTokens }: TokenUsage): void {
     this.#promptTokens.inc({ model }, promptTokens);
     this.#cachedTokens.inc({ model }, cachedTokens);
     this.#generatedTokens.inc({ model }, completionTokens);
@@ -113,30 +140,50 @@ export class Metrics {
     this.#errors.inc({ kind });
   }
 
-  #admitted(model: string, sequence: string, atMs: number): void {
-    const submittedMs = this.#submittedMs.get(sequence);
-    if (submittedMs === undefined) return;
-    this.#submittedMs.delete(sequence);
-    this.#queued.observe({ model }, Math.max(0, atMs - submittedMs) / 1000);
+  #admitted(model: string, id: string, atMs: number): void {
+    const submitted = this.#submitted.get(id);
+    if (submitted === undefined) return;
+    this.#submitted.delete(id);
+    this.#queued.observe({ model, tier: submitted.tier }, Math.max(0, atMs - submitted.atMs) / 1000);
   }
 
-  #take(model: string, { queues, running, blocks, counters, requests }: EngineStats): void {
+  /** Gauges change in one go, once every engine has answered. */
+  async #collect(): Promise<string> {
+    const answers = await Promise.all(
+      this.#pool.loaded().map(async ({ name, engine }) => {
+        const stats = await within(engine.stats(), STATS_TIMEOUT_MS).catch(() => undefined);
+        return { name, stats };
+      }),
+    );
+    for (const gauge of [this.#engineUp, this.#waiting, this.#running, this.#blocks]) gauge.reset();
+    for (const { name, stats } of answers) {
+      this.#engineUp.set({ model: name }, stats === undefined ? 0 : 1);
+      if (stats !== undefined) this.#take(name, stats);
+    }
+    return this.#registry.metrics();
+  }
+
+  #take(model: string, { queues, running, blocks }: EngineStats): void {
     for (const { priority, waiting } of queues) {
       this.#waiting.set({ model, priority: PRIORITY_NAMES[priority] }, waiting);
     }
     this.#running.set({ model }, running.length);
     for (const state of ['free', 'cached', 'used'] as const)
       this.#blocks.set({ model, state }, blocks[state]);
-    this.#preemptions.inc({ model }, counters.preemptions);
-    this.#fallbacks.inc({ model }, requests.direct);
   }
 
-  #histogram(name: string, help: string, buckets: number[]): Histogram<'model'> {
+  #histogram<Label extends string = 'model'>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labels?: readonly Label[],
+  ): Histogram<Label> {
+    const labelNames = labels ?? (['model'] as Label[]);
     return new Histogram({
       name: `chairlift_${name}`,
       help,
       buckets,
-      labelNames: ['model'],
+      labelNames,
       registers: [this.#registry],
     });
   }

@@ -1,21 +1,19 @@
 // Models by the names clients use.
 
+import { orAbort } from '../generation/or-abort.ts';
 import type { ModelEntry, ModelLease, ModelPool } from '../pool/model-pool.ts';
-import { orAbort } from './activity.ts';
 import { acquireError, modelNotFound } from './errors.ts';
 
-export function findEntry(pool: ModelPool, name: string): ModelEntry {
-  const entry = pool.list().find((one) => one.name === name || one.aliases.includes(name));
-  if (entry === undefined) throw modelNotFound(name);
+/** The default model, which is the first, where no name is given: it has one name everywhere behind this. */
+export function findEntry(pool: ModelPool, name: string | undefined): ModelEntry {
+  const isMeant = (one: ModelEntry) => name === undefined || one.name === name || one.aliases.includes(name);
+  const entry = pool.list().find(isMeant);
+  if (entry === undefined) throw modelNotFound(name ?? 'default');
   return entry;
 }
 
-/** Waits until the model is loaded, the default one without a name; who leaves before that holds nothing. */
-export async function acquireModel(
-  pool: ModelPool,
-  name: string | undefined,
-  signal: AbortSignal,
-): Promise<ModelLease> {
+/** Waits until the model is loaded; who leaves before that holds nothing. */
+export async function acquireModel(pool: ModelPool, name: string, signal: AbortSignal): Promise<ModelLease> {
   const result = await orAbort(pool.acquire(name), signal, (late) => {
     if (late.ok) late.lease.release();
   });

@@ -1,9 +1,9 @@
 // Finished requests as they finish, for whoever looks on: the log and the admin's event stream.
 
+import type { TokenUsage } from '../generation/token-usage.ts';
 import type { Tier } from '../store/key-record.ts';
-import type { RunUsage } from './completion-run.ts';
 
-export interface FinishedRequest extends RunUsage {
+export interface FinishedRequest extends TokenUsage {
   readonly requestId: string;
   readonly model: string;
   readonly keyId: string;

@@ -1,10 +1,11 @@
-// Sends what a run gives: as one JSON body, or as server-sent events while it comes.
+// Sends an answer: as one JSON body, or as server-sent events while it comes.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
-import type { AnswerShape, WholeChoice } from './answer-shape.ts';
-import type { TokenDetail } from './choice-text.ts';
-import type { AnswerReason, CompletionRun, RunEvent } from './completion-run.ts';
+import type { Generation, GenerationEvent } from '../generation/generation.ts';
+import { WholeAnswer } from '../generation/whole-answer.ts';
+import type { FinishReason } from '../sampling/stop-condition.ts';
+import type { AnswerShape } from './answer-shape.ts';
 import { toApiError } from './errors.ts';
 import { SseStream } from './sse.ts';
 
@@ -12,7 +13,7 @@ import { SseStream } from './sse.ts';
 const REFUSAL_MS = 200;
 
 export interface Answer {
-  readonly run: CompletionRun;
+  readonly generation: Generation;
   readonly shape: AnswerShape;
   /** Of each choice, what is shown before the answer. */
   readonly echoes: readonly string[];
@@ -20,26 +21,13 @@ export interface Answer {
 
 export async function respondWhole(
   reply: FastifyReply,
-  { run, shape, echoes }: Answer,
-): Promise<AnswerReason[]> {
-  const choices = echoes.map((text, index) => ({
-    index,
-    text,
-    details: [] as TokenDetail[],
-    reason: 'stop' as AnswerReason,
-  }));
-  for await (const event of run.events()) {
-    const choice = choices[event.index];
-    if (choice === undefined) continue;
-    if (event.kind === 'finish') {
-      choice.reason = event.reason;
-      continue;
-    }
-    choice.text += event.text;
-    choice.details.push(...event.details);
-  }
-  reply.send(shape.whole(choices satisfies WholeChoice[], run.usage));
-  return choices.map(({ reason }) => reason);
+  { generation, shape, echoes }: Answer,
+): Promise<FinishReason[]> {
+  const whole = new WholeAnswer(echoes.length);
+  for await (const event of generation.events()) whole.add(event);
+  const choices = whole.choices.map((choice, at) => ({ ...choice, text: `${echoes[at]}${choice.text}` }));
+  reply.send(shape.whole(choices, generation.usage));
+  return whole.reasons;
 }
 
 export interface StreamOptions {
@@ -52,15 +40,15 @@ export interface StreamOptions {
 
 export async function respondStream(
   reply: FastifyReply,
-  { run, shape, echoes }: Answer,
+  { generation, shape, echoes }: Answer,
   { includeUsage, keepAliveMs, signal, onFailure }: StreamOptions,
-): Promise<AnswerReason[]> {
-  const events = run.events();
+): Promise<FinishReason[]> {
+  const events = generation.events();
   const first = events.next();
   await Promise.race([first, sleep(REFUSAL_MS, undefined, { ref: false })]);
   reply.hijack();
   const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, signal);
-  const reasons: AnswerReason[] = [];
+  const reasons: FinishReason[] = [];
   try {
     for (const [index, echo] of echoes.entries()) {
       const opening = shape.opening(index);
@@ -69,9 +57,10 @@ export async function respondStream(
     }
     for (let step = await first; !step.done; step = await events.next()) {
       if (step.value.kind === 'finish') reasons.push(step.value.reason);
-      await stream.send(chunkOf(shape, step.value));
+      const chunk = chunkOf(shape, step.value);
+      if (chunk !== undefined) await stream.send(chunk);
     }
-    if (includeUsage) await stream.send(shape.usage(run.usage));
+    if (includeUsage) await stream.send(shape.usage(generation.usage));
     await stream.done();
   } catch (error) {
     onFailure(error);
@@ -83,6 +72,8 @@ export async function respondStream(
   return reasons;
 }
 
-function chunkOf(shape: AnswerShape, event: RunEvent): object {
-  return event.kind === 'text' ? shape.piece(event.index, event) : shape.finish(event.index, event.reason);
+/** Nothing where a token gave no text yet. */
+function chunkOf(shape: AnswerShape, event: GenerationEvent): object | undefined {
+  if (event.kind === 'finish') return shape.finish(event.index, event.reason);
+  return event.text === '' && event.details.length === 0 ? undefined : shape.piece(event.index, event);
 }

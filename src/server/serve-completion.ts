@@ -1,45 +1,54 @@
-// Takes one completion request through the house: reads it, waits for its model, encodes its prompts, asks the
-// queue and the limits, runs it, and settles the account however it ends.
+// Takes one completion request through the house, what is cheap first: reads it, asks the limits of its key and the
+// door of the queue, waits for its model, encodes its prompts, weighs them, runs it, and settles however it ends.
 
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { BLOCK_TOKENS } from '../compute/backend.ts';
+import { fitToContext, roomOf } from '../generation/context-room.ts';
+import { Generation } from '../generation/generation.ts';
+import { type Prompt, type PromptInput, readPrompt } from '../generation/prompt.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
-import { Account } from './account.ts';
-import { type Lifetime, orAbort } from './activity.ts';
+import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { QueueTicket } from './admission.ts';
 import { type Caller, priorityOf } from './auth.ts';
-import type { CompletionKind, Prompt } from './completion-kind.ts';
-import { type AnswerReason, CompletionRun } from './completion-run.ts';
+import type { CompletionKind } from './completion-kind.ts';
 import type { ServerContext } from './context.ts';
-import { ApiError, contextExceeded, isServerFault, kindOf } from './errors.ts';
-import type { Admission, LimitKind } from './limits/limiter.ts';
-import { acquireModel, findEntry } from './models.ts';
+import { isServerFault, kindOf } from './errors.ts';
+import { findEntry } from './models.ts';
+import { RequestRecord } from './request-record.ts';
 import { respondStream, respondWhole } from './respond.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
 import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from './schemas/sampling.ts';
+import { limitReached, type Stay, stay, withModel } from './stay.ts';
 
 export interface ServeOptions {
   /** Whatever the key's tier. */
   readonly forceLow: boolean;
 }
 
-type LimitRefusal = Extract<Admission, { ok: false }>;
-
-/** What is known of a request while it is in the house. */
-interface Visit<Body> {
+/** What is known of a request from its body and its key. */
+interface Order<Body> {
   readonly context: ServerContext;
   readonly kind: CompletionKind<Body>;
   readonly body: Body & SamplingBody;
+  readonly inputs: readonly PromptInput[];
+  /** Answers to each prompt. */
+  readonly choices: number;
+  /** A stream ends with what was used. */
+  readonly includeUsage: boolean;
   readonly caller: Caller;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  readonly lifetime: Lifetime;
-  readonly ticket: QueueTicket;
   readonly forceLow: boolean;
-  /** As the pool knows it; undefined for the default model. */
-  readonly modelName: string | undefined;
+}
+
+/** An order whose model is there. */
+interface Work<Body> extends Order<Body>, Stay {
+  readonly model: ServedModel;
+  readonly ticket: QueueTicket;
+  readonly prompts: readonly Prompt[];
+  /** Of each prompt. */
+  readonly parameters: readonly SamplingParameters[];
 }
 
 export async function serveCompletion<Body extends SamplingBody>(
@@ -49,178 +58,177 @@ export async function serveCompletion<Body extends SamplingBody>(
   reply: FastifyReply,
   { forceLow }: ServeOptions,
 ): Promise<FastifyReply> {
-  const caller = request.caller as Caller;
   const { body, unknown } = parseBody(kind.rules, request.body);
   if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
-  const modelName = body.model === undefined ? undefined : findEntry(context.pool, body.model).name;
-  const lifetime = context.activity.begin(request, reply, context.settings.requestTimeoutMs);
-  try {
-    const ticket = context.admission.enter(modelName ?? '', caller.keyId);
+  const modelName = findEntry(context.pool, body.model).name;
+  const order: Order<Body> = {
+    context,
+    kind,
+    body,
+    inputs: kind.prompts(body, context.settings),
+    choices: choicesOf(body, context.settings.maxChoices),
+    includeUsage: streamsUsage(body),
+    caller: request.caller as Caller,
+    request,
+    reply,
+    forceLow,
+  };
+  await stay(context, request, reply, async (place) => {
+    const ticket = context.admission.enter(modelName, order.caller.keyId);
     try {
-      await visit({ context, kind, body, caller, request, reply, lifetime, ticket, forceLow, modelName });
+      await withModel(context, modelName, place.signal, (model) => serve(order, place, ticket, model));
     } finally {
       ticket.leave();
     }
-  } finally {
-    lifetime.end();
-  }
+  });
   return reply;
 }
 
-async function visit<Body>(of: Visit<Body>): Promise<void> {
-  const { context, kind, body, lifetime } = of;
-  const includeUsage = streamsUsage(body);
-  const choices = choicesOf(body, context.settings.maxChoices);
-  const lease = await acquireModel(context.pool, of.modelName, lifetime.signal);
-  try {
-    const { model } = lease;
-    const parameters = kind.sampling(body, model.spec.vocabSize);
-    const prompts = await orAbort(kind.prompts(body, model, context), lifetime.signal);
-    if (context.settings.logPrompts) {
-      of.request.log.info({ prompts: prompts.map(({ text, ids }) => text ?? [...ids]) }, 'prompts');
-    }
-    const fitted = prompts.map(({ ids }) => fitToContext(parameters, ids.length, model, kind.promptParam));
-    of.ticket.weigh(prompts.reduce((sum, { ids }) => sum + ids.length, 0));
-    await run(of, model, { prompts, parameters: fitted, choices, includeUsage });
-  } finally {
-    lease.release();
+async function serve<Body>(
+  order: Order<Body>,
+  place: Stay,
+  ticket: QueueTicket,
+  model: ServedModel,
+): Promise<void> {
+  const { context, kind, body, request, reply } = order;
+  // For the client's eyes: its answer is right, but slow, and others wait for it.
+  if (model.direct) reply.header('x-chairlift-mode', 'direct');
+  const sampling = kind.sampling(body, model.spec.vocabSize);
+  const names = kind.names(body);
+  const prompts = await encode(order, place.signal, model, names.prompt);
+  if (context.settings.logPrompts) {
+    request.log.info({ prompts: prompts.map(({ text, ids }) => text ?? [...ids]) }, 'prompts');
   }
+  const parameters = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
+  const work: Work<Body> = { ...order, ...place, ticket, model, prompts, parameters };
+  weigh(work);
+  await run(work);
 }
 
-interface Work {
-  readonly prompts: readonly Prompt[];
-  /** Of each prompt. */
-  readonly parameters: readonly SamplingParameters[];
-  readonly choices: number;
-  readonly includeUsage: boolean;
+/** One after the other: between two prompts of a request it is others' turn. */
+async function encode<Body>(
+  { context, inputs, caller }: Order<Body>,
+  signal: AbortSignal,
+  model: ServedModel,
+  parameter: string,
+): Promise<readonly Prompt[]> {
+  const { encoders: encoder, settings: limits } = context;
+  const options = { encoder, account: caller.keyId, signal, parameter, limits };
+  const prompts: Prompt[] = [];
+  for (const input of inputs) prompts.push(await readPrompt(input, model, options));
+  return prompts;
 }
 
-async function run<Body>(of: Visit<Body>, model: ServedModel, work: Work): Promise<void> {
-  const { context, caller, reply } = of;
-  const { prompts, parameters, choices } = work;
-  const estimate = prompts.reduce(
-    (sum, { ids }, at) =>
-      sum + ids.length + choices * (parameters[at]?.maxTokens ?? roomOf(model) - ids.length),
+/** What waits for its first token, and what the key will have used when all is done. */
+function weigh<Body>({ context, caller, reply, permit, ticket, ...work }: Work<Body>): void {
+  const { model, prompts, parameters, choices } = work;
+  const { keyId, limits } = caller;
+  ticket.weigh(prompts.reduce((sum, { ids }) => sum + ids.length, 0));
+  // Of an answer without a limit, what those of the key usually take.
+  const answerTokens = (at: number, promptTokens: number) =>
+    parameters[at]?.maxTokens ?? context.typicalAnswer.expect(keyId, roomOf(model) - promptTokens);
+  const expected = prompts.reduce(
+    (sum, { ids }, at) => sum + ids.length + choices * answerTokens(at, ids.length),
     0,
   );
-  const account = new Account({
-    ...of,
+  const refusal = permit.weigh(expected, Date.now());
+  if (refusal !== undefined) throw limitReached(refusal);
+  reply.headers(context.limiter.headers(keyId, limits, Date.now()));
+}
+
+async function run<Body>(work: Work<Body>): Promise<void> {
+  const { context, caller, kind, body, model, prompts, choices, parameters, permit } = work;
+  const record = new RequestRecord({
+    ...work,
     modelName: model.name,
-    idMark: of.kind.idMark,
-    stream: of.body.stream === true,
+    tier: work.forceLow ? 'low' : caller.tier,
+    idMark: kind.idMark,
+    stream: body.stream === true,
   });
-  const engineRun = makeRun(of, model, work, account);
-  const admitted = context.limiter.admit(caller.keyId, caller.limits, estimate, Date.now());
-  reply.headers(admitted.headers);
-  if (!admitted.ok) throw limitReached(admitted);
+  const generation = generationOf(work, record);
   try {
-    account.answered(await respond(of, model, work, engineRun, account));
+    const reasons = await respond(work, generation, record);
+    record.answered(reasons);
+    const answers = prompts.length * choices;
+    if (parameters[0]?.maxTokens === undefined && reasons.length === answers) {
+      context.typicalAnswer.learn(caller.keyId, generation.usage.completionTokens / answers);
+    }
   } catch (error) {
-    account.failed(error);
+    record.failed(error);
     throw error;
   } finally {
-    const { promptTokens, completionTokens } = account.close(engineRun);
-    admitted.permit.settle(promptTokens + completionTokens, Date.now());
+    const { promptTokens, completionTokens } = record.close(generation);
+    permit.settle(promptTokens + completionTokens, Date.now());
   }
 }
 
-const limitNames: Readonly<Record<LimitKind, string>> = {
-  requests: 'requests per minute',
-  tokens: 'tokens per minute',
-  concurrent: 'requests at once',
-  daily: 'tokens per day',
-};
-
-function limitReached({ kind, retryAfterMs, headers }: LimitRefusal): ApiError {
-  const seconds = Math.ceil(retryAfterMs / 1000);
-  const message = `the key's limit of ${limitNames[kind]} is reached; try again in ${seconds} s`;
-  return new ApiError(429, message, { code: 'rate_limit_exceeded', headers });
-}
-
-function makeRun<Body>(of: Visit<Body>, model: ServedModel, work: Work, account: Account): CompletionRun {
-  const { context, kind, body, caller, forceLow, lifetime } = of;
+function generationOf<Body>(work: Work<Body>, record: RequestRecord): Generation {
+  const { context, kind, body, caller, forceLow, signal, model, prompts, choices, parameters } = work;
   context.metrics.watch(model);
-  return new CompletionRun(
+  if (model.direct) context.metrics.fellBack(model.name);
+  return new Generation(
     {
-      id: account.id,
+      id: record.id,
       model,
-      prompts: work.prompts.map(({ ids }) => ids),
-      choices: work.choices,
-      parameters: work.parameters,
+      prompts,
+      choices,
+      parameters,
       stops: stopsOf(body),
       special: body.skip_special_tokens === false,
-      continuation: kind.continuation,
       priority: forceLow ? 2 : priorityOf(caller),
-      tenant: context.settings.isolateCache ? caller.keyId : '',
+      salt: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
-      enqueuedMs: account.arrivedMs,
+      enqueuedMs: record.arrivedMs,
+      names: kind.names(body),
     },
-    lifetime.signal,
-    account,
+    signal,
+    record,
   );
 }
 
-function respond<Body>(
-  { context, kind, body, request, reply, lifetime }: Visit<Body>,
-  model: ServedModel,
-  { prompts, parameters, choices, includeUsage }: Work,
-  engineRun: CompletionRun,
-  account: Account,
-): Promise<AnswerReason[]> {
+async function respond<Body>(
+  work: Work<Body>,
+  generation: Generation,
+  record: RequestRecord,
+): Promise<FinishReason[]> {
+  const { context, kind, body, request, reply, signal, model, includeUsage } = work;
   const shape = kind.shape({
     base: {
-      id: account.id,
-      created: Math.floor(account.arrivedMs / 1000),
+      id: record.id,
+      created: Math.floor(record.arrivedMs / 1000),
       model: model.name,
       system_fingerprint: fingerprint(context, model),
     },
     model,
-    logprobs: parameters[0]?.logprobs !== undefined,
+    logprobs: work.parameters[0]?.logprobs !== undefined,
     usageComes: includeUsage,
   });
-  const echoes = prompts.flatMap(({ echo = '' }) => Array.from({ length: choices }, () => echo));
-  const answer = { run: engineRun, shape, echoes };
+  const answer = { generation, shape, echoes: await echoesOf(work) };
   if (body.stream !== true) return respondWhole(reply, answer);
   return respondStream(reply, answer, {
     includeUsage,
     keepAliveMs: context.settings.keepAliveMs,
-    signal: lifetime.signal,
+    signal,
     onFailure: (error) => {
-      account.failed(error);
+      record.failed(error);
       context.metrics.failed(kindOf(error));
       if (isServerFault(error)) request.log.error({ err: error }, 'stream failed');
     },
   });
 }
 
-/** Prompt and answer together. */
-function roomOf({ spec, blockCount }: ServedModel): number {
-  return Math.min(spec.contextLength, blockCount * BLOCK_TOKENS);
-}
-
-/** An answer may be cut short by the context, but a prompt must leave room for at least one token. */
-function fitToContext(
-  parameters: SamplingParameters,
-  promptTokens: number,
-  model: ServedModel,
-  param: string,
-): SamplingParameters {
-  const room = roomOf(model) - promptTokens;
-  if (promptTokens === 0) {
-    throw new ApiError(400, `${param}: is empty, and this model needs something to start from`, {
-      param,
-      code: 'invalid_value',
-    });
+/** Of each choice, what is shown before its answer. */
+async function echoesOf<Body>(work: Work<Body>): Promise<readonly string[]> {
+  const { context, kind, body, caller, model, prompts, choices, signal } = work;
+  const account = caller.keyId;
+  const echoes: string[] = [];
+  for (const { ids, text } of prompts) {
+    const echo = !kind.echoes(body)
+      ? ''
+      : (text ?? (await context.encoders.decode(model, ids, { special: true }, { account, signal })));
+    for (let choice = 0; choice < choices; choice++) echoes.push(echo);
   }
-  if (room < 1) throw contextExceeded(param, promptTokens, roomOf(model));
-  const { maxTokens, minTokens } = parameters;
-  if (minTokens > room) {
-    throw new ApiError(400, `min_tokens: ${minTokens} do not fit; the prompt leaves room for ${room}`, {
-      param: 'min_tokens',
-      code: 'context_length_exceeded',
-    });
-  }
-  return maxTokens === undefined ? parameters : { ...parameters, maxTokens: Math.min(maxTokens, room) };
+  return echoes;
 }
 
 /** Changes with whatever may change an answer: this program and the model's file. */

@@ -13,7 +13,7 @@ export interface ServerSettings {
   readonly maxQueuedRequests: number;
   /** Their prompt tokens together. */
   readonly maxQueuedTokens: number;
-  /** No request takes longer; a client may ask for less with the header `x-chairlift-timeout-ms`. */
+  /** No request takes longer, infinity for no limit; a client may ask for less with `x-chairlift-timeout-ms`. */
   readonly requestTimeoutMs: number;
   /** A silent stream sends a comment this often, so that nothing between takes it for dead. */
   readonly keepAliveMs: number;
@@ -21,10 +21,14 @@ export interface ServerSettings {
   readonly shutdownLimitMs: number;
   /** Running sequences without a step for so long: the engine is not healthy. */
   readonly stallMs: number;
-  /** Keys share no cached prefixes with each other. */
-  readonly isolateCache: boolean;
+  /** Keys share cached prefixes, and so can tell by `cached_tokens` what others have asked. */
+  readonly shareCache: boolean;
   /** Where there are no keys: serve strangers from other machines, too. */
   readonly allowAnonymous: boolean;
+  /** Addresses, networks, or `loopback`: whose forwarding headers tell where a request comes from. */
+  readonly trustedProxies: readonly string[];
+  /** /metrics needs an admin key. */
+  readonly protectMetrics: boolean;
   readonly logPrompts: boolean;
 }
 
@@ -40,7 +44,9 @@ export const defaultSettings: ServerSettings = Object.freeze({
   keepAliveMs: 15_000,
   shutdownLimitMs: 30_000,
   stallMs: 30_000,
-  isolateCache: false,
+  shareCache: false,
   allowAnonymous: false,
+  trustedProxies: [],
+  protectMetrics: false,
   logPrompts: false,
 });

@@ -1,7 +1,7 @@
 // Text completions on the wire: `text_completion`, the same for a chunk and for the whole.
 
+import type { TokenDetail } from '../generation/choice-text.ts';
 import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString, usageOf } from './answer-shape.ts';
-import type { TokenDetail } from './choice-text.ts';
 
 export function textShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerShape {
   const { id, ...rest } = base;

@@ -62,6 +62,18 @@ describe('openDatabase', () => {
     expect(await keyNames()).toEqual(['one', 'three', 'two']);
   });
 
+  it('leaves the file alone behind once it is closed, in this process or by the last of several', async () => {
+    await createKeys(['one']);
+    expect(readdirSync(join(folder, 'deep', 'er'))).toEqual(['chairlift.db']);
+    const [first, second] = [await openDatabase(path), await openDatabase(path)];
+    await new KeyStore(first).list();
+    await new KeyStore(second).createKey({ name: 'two', tier: 'low', limits: {} }, NOW_MS);
+    first.close();
+    expect(await new KeyStore(second).list()).toHaveLength(2);
+    second.close();
+    expect(await keyNames()).toEqual(['one', 'two']);
+  });
+
   it('keeps what was committed when the process dies without closing', async () => {
     const database = await openDatabase(path);
     await new KeyStore(database).createKey({ name: 'left', tier: 'low', limits: {} }, NOW_MS);
@@ -75,7 +87,6 @@ describe('openDatabase', () => {
     await createKeys(['a']);
     const raw = new Libsql(path);
     expect(raw.prepare('pragma user_version').all()).toEqual([{ user_version: MIGRATIONS.length }]);
-    expect(raw.prepare('pragma journal_mode').all()).toEqual([{ journal_mode: 'wal' }]);
     raw.close();
   });
 

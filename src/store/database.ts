@@ -5,6 +5,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Kysely, SqliteDatabase } from 'kysely';
 import type Libsql from 'libsql';
+import { Changes } from './changes.ts';
 import { explainFailure } from './explain-failure.ts';
 import { MIGRATIONS } from './migrations.ts';
 import type { Schema } from './schema.ts';
@@ -14,8 +15,10 @@ export const IN_MEMORY = ':memory:';
 
 // Marks the file as ours: "CLft" in ASCII.
 const APPLICATION_ID = 0x434c6674;
-// Statements run on the thread that serves requests, so a lock held elsewhere must not stall it for long.
-const BUSY_TIMEOUT_MS = 2000;
+/** How long a lock held elsewhere is waited for: while the file is opened, then by every change. */
+const PATIENCE_MS = 2000;
+/** Statements run on the thread that serves requests: once the file is open, a lock must not stall it. */
+const STALL_MS = 5;
 const RETRY_MS = 10;
 
 export interface Database {
@@ -23,8 +26,14 @@ export interface Database {
   readonly tables: Kysely<Schema>;
   /** A number that differs once another connection has changed the file. Cheap: it reads no page. */
   dataVersion(): number;
+  /**
+   * Makes a change, whole or not at all. Where another connection holds the file it is tried again for so long, by
+   * default for two seconds, and the thread does other things meanwhile; then it fails as busy.
+   */
+  change<Result>(action: () => Promise<Result>, patienceMs?: number): Promise<Result>;
   /** Puts what was committed on the disk now, so that a power cut cannot undo it. */
-  sync(): void;
+  sync(): Promise<void>;
+  /** The last connection that closes takes the side files with it. */
   close(): void;
 }
 
@@ -37,6 +46,7 @@ export async function openDatabase(path: string): Promise<Database> {
     const opened = new libsql.default(path);
     try {
       prepareFile(path, opened);
+      opened.exec(`pragma busy_timeout = ${STALL_MS}`);
       return opened;
     } catch (error) {
       opened.close();
@@ -44,6 +54,7 @@ export async function openDatabase(path: string): Promise<Database> {
     }
   });
   const version = handle.prepare('pragma data_version');
+  const changes = new Changes((text) => withExplanation(path, () => handle.exec(text)));
   return {
     path,
     tables: new kysely.Kysely<Schema>({
@@ -51,10 +62,11 @@ export async function openDatabase(path: string): Promise<Database> {
     }),
     dataVersion: () =>
       withExplanation(path, () => (version.all() as { data_version: number }[])[0]?.data_version ?? 0),
-    sync: () => withExplanation(path, () => checkpoint(handle, 'passive')),
+    change: (action, patienceMs = PATIENCE_MS) => changes.make(action, patienceMs),
+    sync: () => changes.inTurn(async () => withExplanation(path, () => checkpoint(handle))),
     close: () => {
       try {
-        withExplanation(path, () => checkpoint(handle, 'truncate'));
+        withExplanation(path, () => leaveWal(handle));
       } finally {
         handle.close();
       }
@@ -75,7 +87,7 @@ function makeFile(path: string): void {
 
 function prepareFile(path: string, handle: Libsql.Database): void {
   // Within SQLite's WAL, `normal` loses nothing when a process dies; `sync` is for power cuts.
-  handle.exec(`pragma busy_timeout = ${BUSY_TIMEOUT_MS}; pragma synchronous = normal`);
+  handle.exec(`pragma busy_timeout = ${PATIENCE_MS}; pragma synchronous = normal`);
   checkHealth(path, handle);
   useWal(handle);
   migrate(path, handle);
@@ -83,17 +95,33 @@ function prepareFile(path: string, handle: Libsql.Database): void {
 
 /** Of several processes that turn a new file to WAL at once, SQLite refuses all but one without waiting. */
 function useWal(handle: Libsql.Database): void {
-  const end = Date.now() + BUSY_TIMEOUT_MS;
+  const endMs = performance.now() + PATIENCE_MS;
   for (;;) {
     try {
       handle.exec('pragma journal_mode = wal');
       return;
     } catch (error) {
-      const busy = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY';
-      if (!busy || Date.now() >= end) throw error;
+      if (!isBusy(error) || performance.now() >= endMs) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
     }
   }
+}
+
+/**
+ * Statements that were prepared keep SQLite's connection open until they are collected as garbage, so closing alone
+ * would not tidy up. Only the last connection may leave WAL.
+ */
+function leaveWal(handle: Libsql.Database): void {
+  try {
+    handle.exec('pragma journal_mode = delete');
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+    checkpoint(handle);
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY';
 }
 
 function checkHealth(path: string, handle: Libsql.Database): void {
@@ -139,8 +167,8 @@ function checkedVersion(path: string, handle: Libsql.Database): number {
   return version;
 }
 
-function checkpoint(handle: Libsql.Database, mode: 'passive' | 'truncate'): void {
-  handle.prepare(`pragma wal_checkpoint(${mode})`).all();
+function checkpoint(handle: Libsql.Database): void {
+  handle.prepare('pragma wal_checkpoint(passive)').all();
 }
 
 function withExplanation<T>(path: string, action: () => T): T {

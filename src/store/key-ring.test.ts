@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Libsql from 'libsql';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Database, openDatabase } from './database.ts';
 import type { KeyRecord } from './key-record.ts';
@@ -87,7 +88,7 @@ describe('findByKey', () => {
 describe('following the database', () => {
   it('knows at once a key that another connection has just made', async () => {
     const ring = await openRing();
-    expect(await ring.isEmpty(NOW_MS)).toBe(true);
+    expect(await ring.standing(NOW_MS)).toBe('none');
     const { key, record } = await create(elsewhereStore, 'new');
     expect(await ring.findByKey(key, NOW_MS)).toEqual(record);
   });
@@ -98,7 +99,7 @@ describe('following the database', () => {
     expect(await ring.findByKey(key, NOW_MS)).toBeDefined();
     await elsewhereStore.revoke('a', NOW_MS);
     expect(await ring.findByKey(key, NOW_MS + 1000)).toBeUndefined();
-    expect(await ring.isEmpty(NOW_MS + 1000)).toBe(true);
+    expect(await ring.standing(NOW_MS + 1000)).toBe('revoked');
   });
 
   it('refuses at once a key that this process has revoked', async () => {
@@ -119,11 +120,36 @@ describe('following the database', () => {
 
   it('reads all again when told to', async () => {
     const ring = await openRing();
-    await ring.isEmpty(NOW_MS);
+    await ring.standing(NOW_MS);
     await create(elsewhereStore, 'new');
-    expect(await ring.isEmpty(NOW_MS)).toBe(true);
+    expect(await ring.standing(NOW_MS)).toBe('none');
     await ring.reload();
-    expect(await ring.isEmpty(NOW_MS)).toBe(false);
+    expect(await ring.standing(NOW_MS)).toBe('live');
+  });
+
+  it('does not take a ring whose keys were all revoked for one that never had any', async () => {
+    await create(store, 'a');
+    await store.revoke('a', NOW_MS);
+    const ring = await openRing();
+    expect(await ring.standing(NOW_MS)).toBe('revoked');
+    await create(elsewhereStore, 'b');
+    expect(await ring.standing(NOW_MS + 1000)).toBe('live');
+  });
+
+  it('goes on with the keys it has while another connection holds the file', async () => {
+    const { key, record } = await create(store, 'a');
+    const ring = await openRing();
+    const holder = new Libsql(join(folder, 'a.db'));
+    holder.exec('begin exclusive');
+    try {
+      for (const elapsedMs of [0, 2000, 4000]) {
+        expect(await ring.findByKey(key, NOW_MS + elapsedMs)).toEqual(record);
+        expect(await ring.findByKey('cl-unknown', NOW_MS + elapsedMs)).toBeUndefined();
+      }
+    } finally {
+      holder.exec('rollback');
+      holder.close();
+    }
   });
 
   it('goes on with the keys it has where the database cannot be read, and says so', async () => {

@@ -13,6 +13,12 @@ const NO_HASH = new Uint8Array(32);
 /** Told of failures that nobody awaits; the ring then goes on with the keys it has. */
 export type OnProblem = (error: unknown) => void;
 
+/**
+ * `none`: there never was a key. `live`: at least one opens the door. `revoked`: there were keys, and none is left; a
+ * door that was locked once does not open by itself.
+ */
+export type KeyStanding = 'none' | 'live' | 'revoked';
+
 interface Version {
   readonly data: number;
   readonly changes: number;
@@ -23,6 +29,7 @@ export class KeyRing {
   readonly #store: KeyStore;
   readonly #onProblem: OnProblem;
   #keys: ReadonlyMap<string, StoredKey> = new Map();
+  #everMade = false;
   #seen: Version = { data: -1, changes: -1 };
   #lookedMs = 0;
 
@@ -42,8 +49,9 @@ export class KeyRing {
   async reload(): Promise<void> {
     // Taken before the keys are read: a change in between is then seen as new.
     const seen = this.#version();
-    const keys = await this.#store.liveKeys();
-    this.#keys = new Map(keys.map((key) => [key.record.prefix, key]));
+    const { live, everMade } = await this.#store.doorKeys();
+    this.#keys = new Map(live.map((key) => [key.record.prefix, key]));
+    this.#everMade = everMade;
     this.#seen = seen;
   }
 
@@ -57,10 +65,10 @@ export class KeyRing {
     return this.#match(key);
   }
 
-  /** Whether there is no live key. */
-  async isEmpty(nowMs: number): Promise<boolean> {
+  async standing(nowMs: number): Promise<KeyStanding> {
     await this.#look(nowMs);
-    return this.#keys.size === 0;
+    if (this.#keys.size > 0) return 'live';
+    return this.#everMade ? 'revoked' : 'none';
   }
 
   #match(key: string): KeyRecord | undefined {

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import Libsql from 'libsql';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Database, IN_MEMORY, openDatabase } from './database.ts';
 import { type KeyLimits, TIERS } from './key-record.ts';
@@ -108,7 +109,7 @@ describe('revoke', () => {
     expect(await store.revoke('a', NOW_MS + 1)).toEqual({ ...a, revokedMs: NOW_MS + 1 });
     expect(await store.revoke(b.id, NOW_MS + 2)).toEqual({ ...b, revokedMs: NOW_MS + 2 });
     expect(await store.revoke('a', NOW_MS + 3)).toBeUndefined();
-    expect(await store.liveKeys()).toEqual([]);
+    expect((await store.doorKeys()).live).toEqual([]);
     expect((await store.list()).map(({ revokedMs }) => revokedMs).sort()).toEqual([NOW_MS + 1, NOW_MS + 2]);
   });
 
@@ -117,13 +118,40 @@ describe('revoke', () => {
     await store.revoke('a', NOW_MS);
     const { record: second } = await create({ name: 'a' });
     expect(second.id).not.toBe(first.id);
-    expect((await store.liveKeys()).map(({ record }) => record.id)).toEqual([second.id]);
+    expect((await store.doorKeys()).live.map(({ record }) => record.id)).toEqual([second.id]);
   });
 
   it('knows no key by its prefix or by nothing', async () => {
     const { record } = await create({ name: 'a' });
     expect(await store.revoke(record.prefix, NOW_MS)).toBeUndefined();
     expect(await store.revoke('', NOW_MS)).toBeUndefined();
-    expect(await store.liveKeys()).toHaveLength(1);
+    expect((await store.doorKeys()).live).toHaveLength(1);
+  });
+});
+
+describe('while another connection holds the database', () => {
+  it('a change waits for a moment, and the thread goes on meanwhile', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chairlift-keys-'));
+    const file = await openDatabase(join(folder, 'a.db'));
+    const holder = new Libsql(join(folder, 'a.db'));
+    try {
+      holder.exec('begin exclusive');
+      let ticks = 0;
+      const timer = setInterval(() => ticks++, 10);
+      setTimeout(() => holder.exec('rollback'), 300);
+      const keys = new KeyStore(file);
+      const [made] = await Promise.all([
+        keys.createKey({ name: 'a', tier: 'low', limits: {} }, NOW_MS),
+        keys.createKey({ name: 'b', tier: 'low', limits: {} }, NOW_MS),
+      ]);
+      clearInterval(timer);
+      expect(made.ok).toBe(true);
+      expect(ticks).toBeGreaterThan(3);
+      expect(await keys.list()).toHaveLength(2);
+    } finally {
+      holder.close();
+      file.close();
+      rmSync(folder, { recursive: true });
+    }
   });
 });

@@ -28,6 +28,11 @@ export interface StoredKey {
   readonly hash: Uint8Array;
 }
 
+export interface DoorKeys {
+  readonly live: readonly StoredKey[];
+  readonly everMade: boolean;
+}
+
 export class KeyStore {
   readonly #database: Database;
   #changes = 0;
@@ -48,13 +53,13 @@ export class KeyStore {
     const key = makeKey();
     const row = rowOf(wish, key, nowMs);
     try {
-      await this.#database.tables.insertInto('api_key').values(row).execute();
+      await this.#database.change(() => this.#database.tables.insertInto('api_key').values(row).execute());
     } catch (error) {
       if (!isNameTaken(error)) throw error;
       const taken = `a key named '${wish.name}' exists; revoke it first or choose another name`;
       return { ok: false, problem: 'name-taken', message: taken };
     }
-    this.#committed();
+    await this.#committed();
     return { ok: true, key, record: recordOf(row) };
   }
 
@@ -63,25 +68,28 @@ export class KeyStore {
     return (await this.#rows()).map(recordOf);
   }
 
-  /** The keys that open the door, with the hashes to compare. */
-  async liveKeys(): Promise<StoredKey[]> {
+  /** The keys that open the door, with the hashes to compare, and whether there ever was one. */
+  async doorKeys(): Promise<DoorKeys> {
     const rows = await this.#rows();
-    return rows
+    const live = rows
       .filter(({ revoked_ms }) => revoked_ms === null)
       .map((row) => ({ record: recordOf(row), hash: Buffer.from(row.hash, 'hex') }));
+    return { live, everMade: rows.length > 0 };
   }
 
   /** The record as revoked, or undefined where no live key has that name or id. Its usage stays. */
   async revoke(nameOrId: string, nowMs: number): Promise<KeyRecord | undefined> {
-    const row = await this.#database.tables
-      .updateTable('api_key')
-      .set({ revoked_ms: nowMs })
-      .where((where) => where.or([where('name', '=', nameOrId), where('id', '=', nameOrId)]))
-      .where('revoked_ms', 'is', null)
-      .returningAll()
-      .executeTakeFirst();
+    const row = await this.#database.change(() =>
+      this.#database.tables
+        .updateTable('api_key')
+        .set({ revoked_ms: nowMs })
+        .where((where) => where.or([where('name', '=', nameOrId), where('id', '=', nameOrId)]))
+        .where('revoked_ms', 'is', null)
+        .returningAll()
+        .executeTakeFirst(),
+    );
     if (row === undefined) return undefined;
-    this.#committed();
+    await this.#committed();
     return recordOf(row);
   }
 
@@ -94,9 +102,9 @@ export class KeyStore {
       .execute();
   }
 
-  #committed(): void {
+  #committed(): Promise<void> {
     this.#changes++;
-    this.#database.sync();
+    return this.#database.sync();
   }
 }
 

@@ -32,6 +32,27 @@ export async function reportUsage(database: Database, query: UsageQuery): Promis
   return (await select.orderBy('day').orderBy('key_id').execute()).map(rowFromTable);
 }
 
+/** Adds to a report what was not written yet. */
+export function mergeUsage(
+  report: readonly UsageRow[],
+  unwritten: readonly UsageRow[],
+  { keyIds, fromDay, toDay }: UsageQuery,
+): UsageRow[] {
+  const asked = unwritten.filter(
+    ({ keyId, day }) =>
+      (keyIds?.includes(keyId) ?? true) &&
+      (fromDay === undefined || day >= fromDay) &&
+      (toDay === undefined || day <= toDay),
+  );
+  const merged = new Map(report.map((row) => [`${row.day} ${row.keyId}`, row]));
+  for (const row of asked) {
+    const slot = `${row.day} ${row.keyId}`;
+    const before = merged.get(slot);
+    merged.set(slot, before === undefined ? row : { ...row, ...sumUsage([before, row]) });
+  }
+  return [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+}
+
 export function sumUsage(rows: readonly UsageCounts[]): UsageCounts {
   const total = (count: (row: UsageCounts) => number) => rows.reduce((sum, row) => sum + count(row), 0);
   return {

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import Libsql from 'libsql';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Database, IN_MEMORY, openDatabase } from './database.ts';
 import { utcDay } from './usage-day.ts';
@@ -119,7 +120,7 @@ describe('record', () => {
     });
     await vi.advanceTimersByTimeAsync(1000);
     expect(onProblem).toHaveBeenCalledWith(new Error('locked'));
-    await vi.advanceTimersByTimeAsync(1000);
+    await vi.advanceTimersByTimeAsync(2000);
     expect(await reportUsage(database, {})).toMatchObject([{ keyId: 'a', requests: 1 }]);
   });
 
@@ -127,6 +128,63 @@ describe('record', () => {
     for (let key = 0; key < 5001; key++) usage.record(`key ${key}`, one, MIDNIGHT_MS);
     await usage.flush();
     expect(await reportUsage(database, {})).toHaveLength(5001);
+  });
+});
+
+describe('while another connection holds the database', () => {
+  let folder: string;
+  let file: Database;
+  let holder: Libsql.Database;
+  let counted: UsageStore;
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'chairlift-usage-'));
+    file = await openDatabase(join(folder, 'a.db'));
+    counted = new UsageStore(file, onProblem);
+    counted.record('a', one, MIDNIGHT_MS);
+    await counted.flush();
+    holder = new Libsql(join(folder, 'a.db'));
+    holder.exec('begin exclusive');
+  });
+
+  afterEach(() => {
+    holder.close();
+    file.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('all is counted, reported and written in the end', async () => {
+    counted.record('a', one, MIDNIGHT_MS);
+    counted.record('b', one, MIDNIGHT_MS + DAY_MS);
+    await expect(counted.flush()).rejects.toMatchObject({ fault: 'busy' });
+    const requests = async () =>
+      (await counted.report({})).map((row) => `${row.keyId} ${row.day} ${row.requests}`);
+    expect(await requests()).toEqual(['a 2026-02-01 2', 'b 2026-02-02 1']);
+    expect(await counted.tokensOfDay(MIDNIGHT_MS)).toEqual(new Map([['a', 26]]));
+    holder.exec('rollback');
+    await counted.flush();
+    expect((await reportUsage(file, {})).map(({ requests }) => requests)).toEqual([2, 1]);
+    expect(await requests()).toEqual(['a 2026-02-01 2', 'b 2026-02-02 1']);
+  });
+
+  it('each try fails at once, and none keeps the next from what was written meanwhile', async () => {
+    for (let n = 0; n < 20; n++) {
+      counted.record('a', one, MIDNIGHT_MS);
+      // Twenty waits of two seconds would exceed the limit of a test.
+      await expect(counted.flush()).rejects.toMatchObject({ fault: 'busy' });
+    }
+    holder.exec("update key_usage set requests = 100 where key_id = 'a'");
+    holder.exec('commit');
+    await counted.flush();
+    expect(await counted.report({})).toMatchObject([{ keyId: 'a', requests: 120 }]);
+  });
+
+  it('closing waits until it is free', async () => {
+    counted.record('a', one, MIDNIGHT_MS);
+    const closed = counted.close();
+    setTimeout(() => holder.exec('rollback'), 100);
+    await closed;
+    expect(await reportUsage(file, {})).toMatchObject([{ requests: 2 }]);
   });
 });
 

@@ -1,12 +1,19 @@
 // Usage per key and UTC day. Recording only adds to memory; once a second what has gathered is written in one
-// statement, so a crash costs at most that second.
+// statement, so a crash costs at most that second. What cannot be written stays in memory, one row for each key and
+// day, until it can.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from './database.ts';
 import type { KeyUsageTable } from './schema.ts';
 import { utcDay } from './usage-day.ts';
-import { reportUsage, sumUsage, type UsageQuery, type UsageRow } from './usage-report.ts';
+import { mergeUsage, reportUsage, sumUsage, type UsageQuery, type UsageRow } from './usage-report.ts';
 
 const FLUSH_AFTER_MS = 1000;
+/** How long the last write is tried when the store closes. */
+const CLOSE_MS = 5000;
+const CLOSE_RETRY_MS = 50;
+/** After failures the next try comes later and later. */
+const LONGEST_PAUSE_MS = 30_000;
 // SQLite takes 32,766 parameters a statement; a row has seven.
 const ROWS_PER_STATEMENT = 1000;
 
@@ -23,6 +30,7 @@ export class UsageStore {
   readonly #onProblem: (error: unknown) => void;
   #pending = new Map<string, UsageRow>();
   #timer: NodeJS.Timeout | undefined;
+  #pauseMs = FLUSH_AFTER_MS;
   #writing: Promise<void> = Promise.resolve();
 
   /** `onProblem` hears of failed writes; their counts are kept and tried again. */
@@ -42,14 +50,20 @@ export class UsageStore {
   /** Writes all that was recorded before the call. */
   flush(): Promise<void> {
     const flushed = this.#writing.then(() => this.#write());
-    this.#writing = flushed.catch(() => undefined);
+    this.#writing = flushed.catch(nothing);
     return flushed;
   }
 
   /** The usage on disk and in memory, by day, then key. */
-  async report(query: UsageQuery): Promise<UsageRow[]> {
-    await this.flush();
-    return reportUsage(this.#database, query);
+  report(query: UsageQuery): Promise<UsageRow[]> {
+    const reported = this.#writing.then(async () => {
+      await this.#write().catch(this.#onProblem);
+      const written = await reportUsage(this.#database, query);
+      // Nothing else is written before this is over, so no row counts twice.
+      return mergeUsage(written, [...this.#pending.values()], query);
+    });
+    this.#writing = reported.then(nothing, nothing);
+    return reported;
   }
 
   /** Prompt and completion tokens of each key on the UTC day of that time: what daily limits start from. */
@@ -59,21 +73,35 @@ export class UsageStore {
     return new Map(rows.map((row) => [row.keyId, row.promptTokens + row.completionTokens]));
   }
 
-  /** Writes what is left. The database stays open. */
+  /** Writes what is left; waits a while for a database that others hold. It stays open. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    await this.flush();
+    const endMs = performance.now() + CLOSE_MS;
+    for (;;) {
+      try {
+        return await this.flush();
+      } catch (error) {
+        if (performance.now() >= endMs) throw error;
+        await sleep(CLOSE_RETRY_MS);
+      }
+    }
   }
 
   #flushSoon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      this.flush().catch((error: unknown) => {
-        this.#onProblem(error);
-        this.#flushSoon();
-      });
-    }, FLUSH_AFTER_MS).unref();
+      this.flush().then(
+        () => {
+          this.#pauseMs = FLUSH_AFTER_MS;
+        },
+        (error: unknown) => {
+          this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
+          this.#onProblem(error);
+          this.#flushSoon();
+        },
+      );
+    }, this.#pauseMs).unref();
   }
 
   #gather(row: UsageRow): void {
@@ -88,7 +116,8 @@ export class UsageStore {
     while (rows.length > 0) {
       const batch = rows.splice(0, ROWS_PER_STATEMENT);
       try {
-        await this.#add(batch);
+        // Tried again later anyway, so a lock is not waited for.
+        await this.#database.change(() => this.#add(batch), 0);
       } catch (error) {
         for (const row of [...batch, ...rows]) this.#gather(row);
         throw error;
@@ -116,6 +145,8 @@ export class UsageStore {
       .execute();
   }
 }
+
+const nothing = () => undefined;
 
 function rowForTable(row: UsageRow): KeyUsageTable {
   return {

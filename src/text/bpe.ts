@@ -91,6 +91,16 @@ function wholeTokenLookup(model: BpeModel): (piece: string) => number | undefine
   return (piece) => model.ids.get(printable.test(piece) ? piece : toByteCharacters(piece));
 }
 
+/** Bytes without a token would be dropped. */
+export function spellsEveryByte(ids: ReadonlyMap<string, number>): boolean {
+  return byteCharacters.every((character) => ids.has(character));
+}
+
+/** The same of `<0xNN>` tokens. */
+export function spellsEveryByteToken(ids: ReadonlyMap<string, number>): boolean {
+  return byteCharacters.every((_, byte) => ids.has(byteTokenText(byte)));
+}
+
 function byteSymbols(model: BpeModel): (piece: string) => Int32Array {
   const missing = model.symbols.unknownId;
   const idOfByte = byteCharacters.map((character) => model.ids.get(character) ?? missing);

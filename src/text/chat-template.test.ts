@@ -69,6 +69,19 @@ describe('a chat template', () => {
     expect(render).toThrow('the chat template refuses this conversation: Roles must alternate');
   });
 
+  it.each([
+    "{{ messages.constructor.constructor('return process')() }}",
+    "{{ messages[0].constructor.constructor('return process')() }}",
+    "{{ range.constructor('return process')() }}",
+    "{{ ''.constructor.constructor('return process')() }}",
+    "{{ messages[0].__proto__.constructor('return process')() }}",
+    "{{ require('node:fs') }}",
+    '{{ process.exit(0) }}',
+  ])('has no way to JavaScript: %s', (template) => {
+    const { render } = chatTemplate({ template, specialTokens: {} });
+    expect(() => render({ messages, addGenerationPrompt: false })).toThrow(ChatTemplateError);
+  });
+
   it('refuses a template that cannot be read', () => {
     expect(() => chatTemplate({ template: '{% if x %}', specialTokens: {} })).toThrow(ChatTemplateError);
   });

@@ -1,19 +1,22 @@
-// The thread behind `encode-workers.ts`: opens one model's tokenizer and encodes what it is sent, in order.
+// The thread behind `encode-thread.ts`: opens one model's tokenizer, says so, and answers one job after another.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { openModelFiles } from '../weights/open-model.ts';
 import { openText } from './open-text.ts';
-import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
+import type { DecodeOptions, EncodeOptions, Tokenizer } from './tokenizer.ts';
 
-export interface EncodeJob {
-  readonly ticket: number;
-  readonly text: string;
-  readonly options: EncodeOptions;
-}
+export type EncodeWork =
+  | { readonly kind: 'encode'; readonly text: string; readonly options: EncodeOptions }
+  | { readonly kind: 'decode'; readonly ids: Int32Array<ArrayBuffer>; readonly options: DecodeOptions };
 
-export type EncodeAnswer =
-  | { readonly ticket: number; readonly ids: Int32Array<ArrayBuffer> }
-  | { readonly ticket: number; readonly problem: string };
+export type EncodeResult =
+  | { readonly kind: 'ids'; readonly ids: Int32Array<ArrayBuffer> }
+  | { readonly kind: 'text'; readonly text: string };
+
+export type FromEncodeWorker =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'problem'; readonly message: string }
+  | EncodeResult;
 
 function openTokenizer(path: string): Tokenizer {
   const files = openModelFiles(path);
@@ -24,14 +27,19 @@ function openTokenizer(path: string): Tokenizer {
   }
 }
 
-const tokenizer = openTokenizer(workerData as string);
-
-parentPort?.on('message', ({ ticket, text, options }: EncodeJob) => {
+function answer(work: EncodeWork): FromEncodeWorker {
   try {
-    const ids = new Int32Array(tokenizer.encode(text, options));
-    parentPort?.postMessage({ ticket, ids } satisfies EncodeAnswer, [ids.buffer]);
+    if (work.kind === 'decode') return { kind: 'text', text: tokenizer.decode(work.ids, work.options) };
+    return { kind: 'ids', ids: new Int32Array(tokenizer.encode(work.text, work.options)) };
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
-    parentPort?.postMessage({ ticket, problem } satisfies EncodeAnswer);
+    return { kind: 'problem', message: error instanceof Error ? error.message : String(error) };
   }
-});
+}
+
+function send(message: FromEncodeWorker): void {
+  parentPort?.postMessage(message, message.kind === 'ids' ? [message.ids.buffer] : []);
+}
+
+const tokenizer = openTokenizer(workerData as string);
+parentPort?.on('message', (work: EncodeWork) => send(answer(work)));
+send({ kind: 'ready' });

@@ -1,96 +1,72 @@
-// Encodes texts of any length without holding up the event loop: short ones at once, long ones in a thread that
-// opens the same model's tokenizer. The thread starts with the first long text and ends after a quiet minute.
+// Turns texts of any length into ids, and ids into text, without holding up the event loop: short ones at once, long
+// ones in a thread that opens the same model's tokenizer. Long ones can be cancelled, and accounts take turns.
 
-import { Worker } from 'node:worker_threads';
-import type { EncodeAnswer, EncodeJob } from './encode-worker.ts';
-import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
+import { type EncodeCaller, EncodeQueue } from './encode-queue.ts';
+import type { DecodeOptions, EncodeOptions, Tokenizer } from './tokenizer.ts';
 
-/** Shorter texts take less than a few milliseconds, about what the way to a thread and back costs. */
+/** Shorter ones take a few milliseconds at most, about what the way to a thread and back costs. */
 const INLINE_CHARACTERS = 8192;
-const QUIET_MS = 60_000;
+const INLINE_IDS = 8192;
 
-// The compiled file, from wherever this one runs.
-const entry = new URL('../../dist/text/encode-worker.js', import.meta.url);
+/** An id that no vocabulary has: it gives no text. */
+const NO_TOKEN = -1;
 
 export interface TextModel {
   readonly path: string;
   readonly tokenizer: Tokenizer;
 }
 
-interface Job {
-  readonly resolve: (ids: Int32Array) => void;
-  readonly reject: (error: Error) => void;
-}
-
 export class EncodeWorkers {
-  readonly #threads = new Map<string, EncodeThread>();
+  readonly #queues = new Map<string, EncodeQueue>();
+  #closed = false;
 
-  async encode(model: TextModel, text: string, options: EncodeOptions): Promise<Int32Array> {
+  async encode(
+    model: TextModel,
+    text: string,
+    options: EncodeOptions = {},
+    caller: EncodeCaller = {},
+  ): Promise<Int32Array> {
+    caller.signal?.throwIfAborted();
     if (text.length <= INLINE_CHARACTERS) return model.tokenizer.encode(text, options);
-    return this.#thread(model.path).encode(text, options);
+    const result = await this.#queue(model.path).run({ kind: 'encode', text, options }, caller);
+    if (result.kind !== 'ids') throw new Error('the encoding thread answered an encoding with a text');
+    return result.ids;
   }
 
+  async decode(
+    model: TextModel,
+    ids: ArrayLike<number> & Iterable<number>,
+    options: DecodeOptions = {},
+    caller: EncodeCaller = {},
+  ): Promise<string> {
+    caller.signal?.throwIfAborted();
+    if (ids.length <= INLINE_IDS) return model.tokenizer.decode(ids, options);
+    const work = { kind: 'decode', ids: packed(ids), options } as const;
+    const result = await this.#queue(model.path).run(work, caller);
+    if (result.kind !== 'text') throw new Error('the encoding thread answered a decoding with ids');
+    return result.text;
+  }
+
+  /** Whatever is on its way is rejected. */
   async close(): Promise<void> {
-    await Promise.all([...this.#threads.values()].map((thread) => thread.close()));
+    this.#closed = true;
+    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
   }
 
-  #thread(path: string): EncodeThread {
-    const known = this.#threads.get(path);
-    if (known !== undefined) return known;
-    const thread = new EncodeThread(path, () => {
-      if (this.#threads.get(path) === thread) this.#threads.delete(path);
-    });
-    this.#threads.set(path, thread);
-    return thread;
+  #queue(path: string): EncodeQueue {
+    if (this.#closed) throw new Error('the encoding threads are closed');
+    const queue = this.#queues.get(path) ?? new EncodeQueue(path);
+    this.#queues.set(path, queue);
+    return queue;
   }
 }
 
-class EncodeThread {
-  readonly #worker: Worker;
-  readonly #jobs = new Map<number, Job>();
-  readonly #gone: () => void;
-  #tickets = 0;
-  #quiet: NodeJS.Timeout | undefined;
-
-  constructor(path: string, gone: () => void) {
-    this.#gone = gone;
-    this.#worker = new Worker(entry, { workerData: path });
-    this.#worker.unref();
-    this.#worker.on('message', (answer: EncodeAnswer) => this.#settle(answer));
-    this.#worker.on('error', (error) => this.#end(error instanceof Error ? error : new Error(String(error))));
-    this.#worker.on('exit', () => this.#end(new Error('the encoding thread has ended')));
+/** A copy that can be handed over to a thread. */
+function packed(ids: ArrayLike<number>): Int32Array<ArrayBuffer> {
+  const copy = new Int32Array(ids.length);
+  for (let index = 0; index < ids.length; index++) {
+    const id = ids[index] as number;
+    copy[index] = (id | 0) === id ? id : NO_TOKEN;
   }
-
-  encode(text: string, options: EncodeOptions): Promise<Int32Array> {
-    clearTimeout(this.#quiet);
-    const ticket = ++this.#tickets;
-    return new Promise((resolve, reject) => {
-      this.#jobs.set(ticket, { resolve, reject });
-      this.#worker.postMessage({ ticket, text, options } satisfies EncodeJob);
-    });
-  }
-
-  async close(): Promise<void> {
-    clearTimeout(this.#quiet);
-    await this.#worker.terminate();
-  }
-
-  #settle(answer: EncodeAnswer): void {
-    const job = this.#jobs.get(answer.ticket);
-    this.#jobs.delete(answer.ticket);
-    if ('ids' in answer) job?.resolve(answer.ids);
-    else job?.reject(new Error(answer.problem));
-    if (this.#jobs.size > 0) return;
-    this.#quiet = setTimeout(() => {
-      this.#gone();
-      this.close();
-    }, QUIET_MS).unref();
-  }
-
-  #end(error: Error): void {
-    clearTimeout(this.#quiet);
-    this.#gone();
-    for (const { reject } of this.#jobs.values()) reject(error);
-    this.#jobs.clear();
-  }
+  return copy;
 }

@@ -5,7 +5,7 @@ import { MetadataReader } from '../weights/gguf-metadata.ts';
 import type { GgufValue } from '../weights/gguf-values.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { type AddedToken, addedTokenSplitter } from './added-tokens.ts';
-import { bpeEncoder, MergeOutsideVocabulary, type PieceEncoder } from './bpe.ts';
+import { bpeEncoder, MergeOutsideVocabulary, type PieceEncoder, spellsEveryByte } from './bpe.ts';
 import { fromByteCharacters } from './byte-characters.ts';
 import { turnEndIds } from './end-of-generation.ts';
 import { namedPreTokenizer, type PreTokenizer, preTokenizerNames } from './pre-tokenizers.ts';
@@ -30,7 +30,10 @@ interface GgufVocabulary {
 }
 
 /** The parts that differ between the two algorithms. */
-type AlgorithmParts = Pick<TokenizerParts, 'kind' | 'encodeText' | 'bytesOf' | 'stripsLeadingSpace'> & {
+type AlgorithmParts = Pick<
+  TokenizerParts,
+  'kind' | 'encodeText' | 'bytesOf' | 'stripsLeadingSpace' | 'shrinkage'
+> & {
   readonly addBos: boolean;
   readonly defaultIds: { readonly bos?: number; readonly eos?: number };
 };
@@ -47,6 +50,7 @@ export function ggufTokenizer(gguf: GgufMetadata): Tokenizer {
   const addEos = reader.optionalBoolean('tokenizer.ggml.add_eos_token') ?? false;
   const turnEnds = turnEndsOf(vocabulary);
   const specialIds = specialIdsOf(vocabulary, turnEnds);
+  const added = addedTokens(vocabulary, specialIds);
   const declaredEnds = [eosId, ...endKeys.map((key) => tokenId(vocabulary, key))];
   return assembleTokenizer({
     ...parts,
@@ -57,7 +61,8 @@ export function ggufTokenizer(gguf: GgufMetadata): Tokenizer {
     prefixIds: addBos && bosId !== undefined ? [bosId] : [],
     suffixIds: addEos && eosId !== undefined ? [eosId] : [],
     specialIds,
-    splitAddedTokens: addedTokenSplitter(addedTokens(vocabulary, specialIds)),
+    shrinkage: added.some(({ rstrip }) => rstrip) ? Number.POSITIVE_INFINITY : parts.shrinkage,
+    splitAddedTokens: addedTokenSplitter(added),
   });
 }
 
@@ -116,7 +121,7 @@ function whitespaceStripper({ reader }: GgufVocabulary): (content: string) => bo
 }
 
 function byteLevelParts(vocabulary: GgufVocabulary, path: string): AlgorithmParts {
-  const { reader, tokens, types } = vocabulary;
+  const { reader, tokens, types, ids } = vocabulary;
   const name = reader.optionalString('tokenizer.ggml.pre') ?? 'default';
   const preTokenizer = namedPreTokenizer(name);
   if (preTokenizer === undefined) throw unknownPreTokenizer(path, name);
@@ -124,6 +129,7 @@ function byteLevelParts(vocabulary: GgufVocabulary, path: string): AlgorithmPart
   return {
     kind: `byte-level BPE, ${name} pre-tokenizer, ${tokens.length.toLocaleString('en')} tokens`,
     stripsLeadingSpace: false,
+    shrinkage: spellsEveryByte(ids) ? 1 : Number.POSITIVE_INFINITY,
     addBos: preTokenizer.addBos,
     defaultIds: {},
     encodeText({ text }, _special, into) {
@@ -163,6 +169,7 @@ function spmParts(vocabulary: GgufVocabulary): AlgorithmParts {
   return {
     kind: `SentencePiece BPE with byte fallback, ${tokens.length.toLocaleString('en')} tokens`,
     stripsLeadingSpace: addSpacePrefix,
+    shrinkage: 1,
     addBos: true,
     defaultIds: { bos: 1, eos: 2 },
     encodeText({ text }, _special, into) {

@@ -31,6 +31,11 @@ export interface Tokenizer {
   readonly addBos: boolean;
   /** Decoded text loses the one space that encoding put before its first word. */
   readonly stripsLeadingSpace: boolean;
+  /**
+   * UTF-16 units of text that one token stands for at most: no text has fewer tokens than its length divided by
+   * this. Infinity where some rule of the model swallows any amount of text.
+   */
+  readonly longestToken: number;
   encode(text: string, options?: EncodeOptions): Int32Array;
   /** Ids without a token give no text: models have more rows than tokens. */
   decode(ids: Iterable<number>, options?: DecodeOptions): string;
@@ -51,6 +56,8 @@ export interface TokenizerParts {
   readonly prefixIds: readonly number[];
   readonly suffixIds: readonly number[];
   readonly stripsLeadingSpace: boolean;
+  /** How many times shorter the rules may make a text before merging: 1 where they only ever lengthen it. */
+  readonly shrinkage: number;
   readonly specialIds: ReadonlySet<number>;
   readonly splitAddedTokens: SegmentSplitter;
   /** Encodes text that holds no added token. */
@@ -85,6 +92,7 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     eosIds: parts.eosIds,
     addBos: parts.prefixIds.length > 0,
     stripsLeadingSpace: parts.stripsLeadingSpace,
+    longestToken: parts.shrinkage * longestText(tokens),
     encode(text, { special = false, bos = false, eos = false } = {}) {
       const ids: number[] = [];
       for (const segment of parts.splitAddedTokens(wellFormed(text), special)) {
@@ -105,6 +113,12 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     tokenText: (id) => tokens[id],
     isSpecial: (id) => specialIds.has(id),
   };
+}
+
+/** Of a token that spells bytes as characters, its bytes: never fewer than the units of the text they spell. */
+function longestText(tokens: readonly (string | undefined)[]): number {
+  // A character that has no token of its own has two units at most, and some token each.
+  return tokens.reduce((longest, token) => Math.max(longest, token?.length ?? 0), 2);
 }
 
 /** Bytes that are no UTF-8 become U+FFFD; a byte order mark is text like any other. */

@@ -160,7 +160,7 @@ describe("OpenAI's client", () => {
   it('is told to wait, or that its key is wrong', async () => {
     const guarded = await testServer({
       keys: {
-        isEmpty: async () => false,
+        standing: async () => 'live' as const,
         findByKey: async (key) =>
           key === 'good'
             ? {

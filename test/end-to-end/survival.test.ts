@@ -2,7 +2,7 @@
 // loses or gains a token.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { StepEvent } from '../../src/engine/engine.ts';
+import type { StepEvent } from '../../src/engine/step-report.ts';
 import { hasAddon } from '../support/native.ts';
 import {
   engineStats,

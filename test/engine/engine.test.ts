@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Backend, Batch } from '../../src/compute/backend.ts';
 import type { EngineRequest } from '../../src/engine/request.ts';
+import type { StepSummary } from '../../src/engine/step-report.ts';
 import { chatIds, embeddedSpec, withEngine } from '../support/embedded-engine.ts';
 import { type Answer, collect, engineRequest } from '../support/engine-requests.ts';
 import { seededRandom } from '../support/random-blocks.ts';
@@ -20,7 +21,7 @@ function recording(batches: Batch[]): (backend: Backend) => Backend {
       batches.push(batch);
       return backend.step(batch);
     },
-    copyBlocks: (pairs) => backend.copyBlocks(pairs),
+    releaseBlocks: (blocks) => backend.releaseBlocks(blocks),
     close: () => backend.close(),
   });
 }
@@ -109,7 +110,7 @@ describe('shared prefixes', () => {
         const firstRow = batches.find(({ starts }) => starts.includes(320));
         expect(firstRow).toBeDefined();
         const answers = [await collect(first), await collect(second)];
-        expect(answers[1]?.finishes[0]?.cachedTokens).toBe(320);
+        expect(answers[1]?.finish.cachedTokens).toBe(320);
         const after = await engine.stats();
         expect(after.blocks.used).toBe(0);
         expect(after.blocks.cached).toBeGreaterThanOrEqual(10);
@@ -135,20 +136,20 @@ describe('shared prefixes', () => {
     await withEngine({}, async (engine) => {
       const prompt = randomTokens(40, vocabSize, 4);
       const { tokens } = await collect(engine.submit(engineRequest({ prompt, sampling: ramble(60) })));
-      const next = [...prompt, ...(tokens[0] as number[]), ...randomTokens(10, vocabSize, 5)];
-      const { finishes } = await collect(engine.submit(engineRequest({ prompt: next, sampling: ramble(2) })));
-      expect(finishes[0]?.cachedTokens).toBe(96);
+      const next = [...prompt, ...tokens, ...randomTokens(10, vocabSize, 5)];
+      const { finish } = await collect(engine.submit(engineRequest({ prompt: next, sampling: ramble(2) })));
+      expect(finish.cachedTokens).toBe(96);
     });
   });
 
-  it('are never shared between tenants', async () => {
+  it('are never shared between salts', async () => {
     await withEngine({}, async (engine) => {
       const prompt = randomTokens(100, vocabSize, 6);
-      const ask = (tenant: string) =>
-        collect(engine.submit(engineRequest({ prompt, tenant, sampling: ramble(4) })));
+      const ask = (salt: string) =>
+        collect(engine.submit(engineRequest({ prompt, salt, sampling: ramble(4) })));
       const [first, second, again] = [await ask('a'), await ask('b'), await ask('a')];
-      expect(second.finishes[0]?.cachedTokens).toBe(0);
-      expect(again.finishes[0]?.cachedTokens).toBe(96);
+      expect(second.finish.cachedTokens).toBe(0);
+      expect(again.finish.cachedTokens).toBe(96);
       expect(second.tokens).toEqual(first.tokens);
     });
   });
@@ -157,44 +158,37 @@ describe('shared prefixes', () => {
 describe('several choices of one prompt', () => {
   it('share its blocks, differ, and are what each would be on its own', async () => {
     const sampling = { temperature: 1, seed: 7, maxTokens: 30 };
-    await withEngine({}, async (engine) => {
-      const prompt = [
-        ...randomTokens(40, vocabSize, 21),
-        ...chatIds('Tell me a story about a bear named Otto.'),
-      ];
-      const request = engineRequest({ prompt, choices: 3, sampling });
-      const stream = engine.submit(request);
-      const first = await stream.next();
+    const prompt = [
+      ...randomTokens(40, vocabSize, 21),
+      ...chatIds('Tell me a story about a bear named Otto.'),
+    ];
+    const ask = (choice: number) => engineRequest({ prompt, choice, sampling });
+    const together = await withEngine({}, async (engine) => {
+      const streams = [0, 1, 2].map((choice) => engine.submit(ask(choice)));
+      const answers = streams.map(collect);
+      while (engine.engine.scheduler.running.length < 3)
+        await new Promise((resolve) => setImmediate(resolve));
       const { running } = engine.engine.scheduler;
-      expect(running.length).toBe(3);
       expect(new Set(running.map(({ blocks }) => blocks[0])).size).toBe(1);
-      const { tokens, finishes } = await collect(stream);
-      if (!first.done && first.value.kind === 'token') tokens[first.value.choice]?.unshift(first.value.token);
-      expect(finishes.map(({ reason }) => reason)).toEqual(['length', 'length', 'length']);
-      expect(new Set(tokens.map((list) => list.join())).size).toBe(3);
-      for (const choice of [0, 1, 2]) {
-        const alone: EngineRequest = {
-          ...engineRequest({ prompt, sampling }),
-          resumed: [{ choice, tokens: [] }],
-        };
-        expect((await collect(engine.submit(alone))).tokens[choice]).toEqual(tokens[choice]);
-      }
+      return Promise.all(answers);
     });
+    expect(together.map(({ finish }) => finish.reason)).toEqual(['length', 'length', 'length']);
+    expect(new Set(together.map(({ tokens }) => tokens.join())).size).toBe(3);
+    for (const [choice, { tokens }] of together.entries()) {
+      const alone = await withEngine({}, (engine) => collect(engine.submit(ask(choice))));
+      expect(alone.tokens).toEqual(tokens);
+    }
   });
-});
 
-describe('choices that end at once', () => {
-  it('finish with their only token', async () => {
+  it('go on where a lost engine had left them', async () => {
+    const sampling = { temperature: 1, seed: 7, maxTokens: 30, repetitionPenalty: 1.2 };
+    const prompt = chatIds('Tell me a story about a bear named Otto.');
     await withEngine({}, async (engine) => {
-      const request = engineRequest({
-        prompt: chatIds('Hello'),
-        choices: 4,
-        sampling: { temperature: 1, maxTokens: 1 },
-      });
-      const { tokens, finishes } = await collect(engine.submit(request));
-      expect(tokens.map((list) => list.length)).toEqual([1, 1, 1, 1]);
-      expect(finishes.map(({ generatedTokens }) => generatedTokens)).toEqual([1, 1, 1, 1]);
-      expect((await engine.stats()).blocks.used).toBe(0);
+      const whole = await collect(engine.submit(engineRequest({ prompt, choice: 2, sampling })));
+      const answer = whole.tokens.slice(0, 11);
+      const rest = await collect(engine.submit(engineRequest({ prompt, choice: 2, answer, sampling })));
+      expect([...answer, ...rest.tokens]).toEqual(whole.tokens);
+      expect(rest.finish.generatedTokens).toBe(whole.finish.generatedTokens);
     });
   });
 });
@@ -228,14 +222,14 @@ describe('memory pressure', () => {
 
   it('refuses at once what can never fit, with the numbers', async () => {
     await withEngine({ blockCount: 64 }, async (engine) => {
-      const { finishes } = await collect(
+      const { finish } = await collect(
         engine.submit(
           engineRequest({ prompt: randomTokens(100, vocabSize, 1), sampling: ramble(64 * 32 - 98) }),
         ),
       );
-      expect(finishes[0]?.reason).toBe('error');
-      expect(finishes[0]?.error?.code).toBe('never-fits');
-      expect(finishes[0]?.error?.message).toMatch(/65 blocks.*64/);
+      expect(finish.reason).toBe('error');
+      expect(finish.error?.code).toBe('never-fits');
+      expect(finish.error?.message).toMatch(/65 blocks.*64/);
     });
   });
 });
@@ -251,8 +245,8 @@ describe('trouble', () => {
       for (let read = 0; read < 4; read++) await decoding.next();
       engine.cancel(queued.id);
       engine.cancel(prefilling.id);
-      for (const { finishes, tokens } of await Promise.all(answers)) {
-        expect(finishes[0]?.reason).toBe('cancelled');
+      for (const { finish, tokens } of await Promise.all(answers)) {
+        expect(finish.reason).toBe('cancelled');
         expect(tokens).toEqual([]);
       }
       await decoding.return();
@@ -294,16 +288,16 @@ describe('trouble', () => {
         const good = collect(
           engine.submit(engineRequest({ prompt: chatIds('Hello'), sampling: ramble(50) })),
         );
-        expect((await bad).finishes[0]).toMatchObject({
+        expect((await bad).finish).toMatchObject({
           reason: 'error',
           error: { code: 'numeric-error' },
           generatedTokens: 8,
         });
-        expect((await masked).finishes[0]).toMatchObject({
+        expect((await masked).finish).toMatchObject({
           reason: 'error',
           error: { code: 'no-candidate' },
         });
-        expect((await good).finishes[0]).toMatchObject({ reason: 'length', generatedTokens: 50 });
+        expect((await good).finish).toMatchObject({ reason: 'length', generatedTokens: 50 });
       },
       poison,
     );
@@ -312,7 +306,7 @@ describe('trouble', () => {
   it('refuses what is too long, unknown or too late, each with its reason', async () => {
     await withEngine({}, async (engine) => {
       const codeOf = async (request: EngineRequest) =>
-        (await collect(engine.submit(request))).finishes[0]?.error?.code;
+        (await collect(engine.submit(request))).finish.error?.code;
       expect(await codeOf(engineRequest({ prompt: randomTokens(4096, vocabSize, 1) }))).toBe('too-long');
       expect(await codeOf(engineRequest({ prompt: [] }))).toBe('invalid');
       expect(await codeOf(engineRequest({ prompt: [vocabSize] }))).toBe('invalid');
@@ -335,5 +329,52 @@ describe('trouble', () => {
       },
       recording(batches),
     );
+  });
+
+  it('ends every request, and every later one, with the reason where the backend fails', async () => {
+    const failing = (backend: Backend): Backend => {
+      let steps = 0;
+      return {
+        ...recording([])(backend),
+        step: (batch) =>
+          ++steps === 4 ? Promise.reject(new Error('the backend broke')) : backend.step(batch),
+      };
+    };
+    await withEngine(
+      {},
+      async (engine) => {
+        const ask = () => engine.submit(engineRequest({ prompt: chatIds('Hello'), sampling: ramble(50) }));
+        const answers = await Promise.all([collect(ask()), collect(ask())]);
+        const error = { code: 'engine-failed', message: 'the backend broke' };
+        for (const { finish } of answers) expect(finish).toMatchObject({ reason: 'error', error });
+        expect(engine.failure).toBe('the backend broke');
+        expect((await collect(ask())).finish).toMatchObject({ reason: 'error', error });
+      },
+      failing,
+    );
+  });
+
+  it('leaves no stream hanging when it is closed', async () => {
+    const answer = await withEngine({}, async (engine) => {
+      const stream = engine.submit(engineRequest({ prompt: chatIds('Hello'), sampling: ramble(2000) }));
+      await stream.next();
+      return { rest: collect(stream), closed: engine.close() };
+    });
+    await answer.closed;
+    expect((await answer.rest).finish.error?.message).toBe('the model was unloaded');
+  });
+
+  it('tells each step once, in brief, and in full only while someone watches', async () => {
+    await withEngine({}, async (engine) => {
+      const ask = () =>
+        collect(engine.submit(engineRequest({ prompt: chatIds('Hello'), sampling: ramble(10) })));
+      const brief: StepSummary[] = [];
+      engine.follow((step) => brief.push(step));
+      await ask();
+      const { steps } = await engine.stats();
+      expect(brief.map(({ step }) => step)).toEqual(Array.from({ length: steps }, (_, i) => i + 1));
+      expect(brief[0]?.admitted).toHaveLength(1);
+      expect(brief.at(-1)?.finished).toEqual(brief[0]?.admitted);
+    });
   });
 });

@@ -85,7 +85,7 @@ describe('the embedded model', () => {
     const request = engineRequest({ prompt: promptIds, sampling: { maxTokens: greedyIds.length } });
     const { tokens } = await withEngine({}, (engine) => collect(engine.submit(request)));
     const certain = decided(completion);
-    expect(tokens[0]?.slice(0, certain.length)).toEqual(certain);
+    expect(tokens.slice(0, certain.length)).toEqual(certain);
     expect(llamaCppIds.slice(0, certain.length)).toEqual(certain);
   });
 
@@ -100,7 +100,7 @@ describe('the embedded model', () => {
       ),
     );
     const same = answers.filter(
-      ({ tokens }, index) => tokens[0]?.join() === golden.completions[index]?.greedyIds.join(),
+      ({ tokens }, index) => tokens.join() === golden.completions[index]?.greedyIds.join(),
     );
     expect(same.length).toBeGreaterThanOrEqual(golden.completions.length - 3);
   });
@@ -122,9 +122,9 @@ describe('the embedded model', () => {
       Promise.all(
         Array.from({ length: 10 }, async (_, seed) => {
           const sampling = { temperature: 0.8, seed, maxTokens: 400 };
-          const { tokens, finishes } = await collect(engine.submit(engineRequest({ prompt, sampling })));
-          expect(finishes[0]?.reason).toBe('stop');
-          return model.tokenizer.decode(tokens[0] as number[]);
+          const { tokens, finish } = await collect(engine.submit(engineRequest({ prompt, sampling })));
+          expect(finish.reason).toBe('stop');
+          return model.tokenizer.decode(tokens);
         }),
       ),
     );

@@ -64,7 +64,7 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
   task.softcap = random.oneOf({0.0f, 20.0f});
   task.blocks = table.data();
   task.base = memory.data();
-  task.blockBytes = blockBytes;
+  task.blockStride = blockBytes;
   equality.hold(std::string("attend over ") + nameOf(type), [&](const KernelTable& kernels) {
     std::vector<float> out(stride * size_t(rows)), scratch(attentionScratchFloats(headSize));
     AttentionTask own = task;

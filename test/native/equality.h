@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "dispatch.h"
+#include "kernels/dispatch.h"
 
 namespace chairlift {
 

@@ -33,11 +33,11 @@ export async function withEngine<Result>(
     endIds: embeddedEndIds,
     ...options,
   });
-  const unwatch = engine.watch(() => checkIntegrity(engine.engine.scheduler));
+  const unfollow = engine.follow(() => checkIntegrity(engine.engine.scheduler));
   try {
     return await use(engine);
   } finally {
-    unwatch();
+    unfollow();
     await engine.close();
   }
 }

@@ -18,6 +18,8 @@ export interface EmbeddedPool extends ModelPool {
 export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockCount' | 'maxBatchSize'>> {
   /** Awaited before each lease: a model that takes time to load. */
   readonly loading?: () => Promise<void>;
+  /** Says that it serves without batching. */
+  readonly direct?: boolean;
 }
 
 /** Serves `demo`, alias `default`, and `plain`, the same without a chat template. */
@@ -43,7 +45,7 @@ export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<E
     template,
     engine,
     blockCount,
-    direct: false,
+    direct: options.direct === true,
   };
   const plain = { ...model, name: 'plain', template: undefined };
   let leases = 0;

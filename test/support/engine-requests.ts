@@ -8,9 +8,11 @@ import { type SamplingRequest, validateSampling } from '../../src/sampling/param
 export interface TestRequest {
   readonly prompt: ArrayLike<number>;
   readonly sampling?: SamplingRequest;
-  readonly choices?: number;
+  readonly choice?: number;
+  readonly answer?: readonly number[];
   readonly priority?: Priority;
-  readonly tenant?: string;
+  readonly salt?: string;
+  readonly account?: string;
   readonly mask?: Uint32Array;
   readonly enqueuedMs?: number;
 }
@@ -24,29 +26,30 @@ export function engineRequest(options: TestRequest, vocabSize = 4096): EngineReq
   return {
     id: randomUUID(),
     prompt: Int32Array.from(options.prompt),
-    choices: options.choices ?? 1,
+    choice: options.choice ?? 0,
+    answer: options.answer ?? [],
     parameters: sampling.parameters,
     priority: options.priority ?? 1,
-    tenant: options.tenant ?? '',
+    salt: options.salt ?? '',
+    account: options.account ?? '',
     enqueuedMs: options.enqueuedMs ?? Date.now(),
     ...(options.mask === undefined ? {} : { mask: options.mask }),
   };
 }
 
 export interface Answer {
-  /** Tokens of each choice. */
-  readonly tokens: number[][];
-  readonly finishes: FinishEvent[];
+  readonly tokens: number[];
+  readonly finish: FinishEvent;
 }
 
 export async function collect(events: AsyncIterable<RequestEvent>): Promise<Answer> {
-  const answer: Answer = { tokens: [], finishes: [] };
+  const tokens: number[] = [];
+  let finish: FinishEvent | undefined;
   for await (const event of events) {
-    if (event.kind === 'finish') answer.finishes[event.choice] = event;
-    else {
-      answer.tokens[event.choice] ??= [];
-      answer.tokens[event.choice]?.push(event.token);
-    }
+    if (finish !== undefined) throw new Error(`request ${event.id} goes on after its end`);
+    if (event.kind === 'finish') finish = event;
+    else tokens.push(event.token);
   }
-  return answer;
+  if (finish === undefined) throw new Error('the request did not end');
+  return { tokens, finish };
 }

@@ -5,7 +5,6 @@ import { readFileSync } from 'node:fs';
 import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
-import type { ModelSpec } from '../../src/model/spec.ts';
 import { openModelFiles } from '../../src/weights/open-model.ts';
 import { testdata } from './testdata.ts';
 
@@ -30,8 +29,6 @@ export interface GoldenModel {
   readonly cases: readonly GoldenCase[];
   /** Set where the weights are coarser than the ones the results were computed from. */
   readonly approximate?: boolean;
-  /** What the results were computed from where that is not quite what the model's files say. */
-  readonly adapt?: (spec: ModelSpec) => ModelSpec;
 }
 
 interface StoredCase {
@@ -74,44 +71,10 @@ function withoutIds(cases: readonly GoldenCase[]): GoldenCase[] {
 function architectureModels(): GoldenModel[] {
   const names = ['llama', 'mistral', 'qwen2', 'qwen3', 'gemma3', 'phi3'];
   const ggufs = ['llama', 'qwen2', 'qwen3'];
-  const { models }: { models: Record<string, StoredCase[]> } = JSON.parse(readFileSync(exactResults, 'utf8'));
-  const exact = (name: string) => (models[name] ?? []).map(goldenCase);
   return [
-    ...names.map((name) => model(`arch/${name}`, exact(name))),
-    ...ggufs.map((name) => model(`arch/${name}/model-bf16.gguf`, exact(name))),
-    ...names.map((name) => withBf16Buffers(`arch/${name}`, casesOf(`arch/${name}`))),
-    ...ggufs.map((name) => withBf16Buffers(`arch/${name}/model-bf16.gguf`, casesOf(`arch/${name}`))),
+    ...names.map((name) => model(`arch/${name}`, casesOf(`arch/${name}`))),
+    ...ggufs.map((name) => model(`arch/${name}/model-bf16.gguf`, casesOf(`arch/${name}`))),
   ];
-}
-
-/**
- * The shared results of arch/ come from models cast to BF16 and back as a whole, which rounds not the stored
- * weights alone but also the rotary frequencies and Gemma's embedding scale, computed at load. Without that
- * cast the same program gives the results in arch-float32.json.
- */
-const exactResults = new URL('../golden/arch-float32.json', import.meta.url);
-
-function withBf16Buffers(path: string, cases: readonly GoldenCase[]): GoldenModel {
-  return { ...model(path, cases), name: `${path} with buffers in BF16`, adapt: roundBuffers };
-}
-
-function roundBuffers(spec: ModelSpec): ModelSpec {
-  return {
-    ...spec,
-    embeddingScale: roundToBf16(spec.embeddingScale),
-    ropes: spec.ropes.map((rope) => ({
-      ...rope,
-      inverseFrequencies: rope.inverseFrequencies.map(roundToBf16),
-    })),
-  };
-}
-
-/** To the nearest value with 8 significant bits, ties to even. */
-function roundToBf16(value: number): number {
-  const bits = new Uint32Array(Float32Array.of(value).buffer);
-  const word = bits[0] as number;
-  bits[0] = (word + 0x7fff + ((word >>> 16) & 1)) & 0xffff0000;
-  return new Float32Array(bits.buffer)[0] as number;
 }
 
 function quantizedModels(): GoldenModel[] {
@@ -161,8 +124,7 @@ export interface GoldenOutcome {
 export async function runGolden(create: CreateBackend, golden: GoldenModel): Promise<GoldenOutcome[]> {
   const opened = openModelFiles(golden.path);
   try {
-    const written = buildSpec(opened);
-    const spec = golden.adapt?.(written) ?? written;
+    const spec = buildSpec(opened);
     const tables = scatteredTables(golden.cases.map(({ ids, greedy }) => ids.length + greedy.length));
     const backend = await create(spec, opened.weights, { blockCount: tables.flat().length });
     const step = async (sequences: readonly BatchSequence[]): Promise<Float32Array[]> => {

@@ -17,6 +17,8 @@ export interface ServerProcess {
   readonly pid: number;
   /** The process that computes. */
   enginePid(): number;
+  /** What was written to standard output so far. */
+  output(): string;
   /** What was written to standard error so far. */
   log(): string;
   signal(name: NodeJS.Signals): void;
@@ -39,6 +41,14 @@ export class ServerHome {
       encoding: 'utf8',
     });
     return (JSON.parse(output) as { key: string }).key;
+  }
+
+  /** Runs a command with the database of this home. */
+  run(...args: string[]): string {
+    return execFileSync(process.execPath, [program, ...args, '--database', this.database], {
+      env: this.#environment(),
+      encoding: 'utf8',
+    });
   }
 
   /** Resolves when it listens. */
@@ -83,6 +93,7 @@ async function watch(child: ChildProcess): Promise<ServerProcess> {
     url: url() as string,
     pid,
     enginePid: () => childrenOf(pid)[0] as number,
+    output: () => output,
     log: () => log,
     signal: (name) => child.kill(name),
     exited,

@@ -1,6 +1,6 @@
 // The measurements themselves: several requests at once, requests one after the other, and a prompt asked for twice.
 
-import { percentile, sort } from '../serve/statistics.ts';
+import { median } from '../serve/statistics.ts';
 import { type DecodeSpeed, decodeSpeed, decodeSteps } from './decode-steps.ts';
 import type { MeasuredAnswer, MeasuredEngine, MeasuredStep } from './measured-engine.ts';
 import { OfflineError, type OfflineSettings } from './offline-settings.ts';
@@ -33,8 +33,6 @@ export interface PrefixSpeed {
   /** Cold divided by cached. */
   readonly ratio: number;
 }
-
-const median = (values: readonly number[]): number => percentile(sort(values), 50);
 
 async function repeated<T>(repeats: number, once: () => Promise<T>): Promise<T[]> {
   const results: T[] = [];

@@ -4,7 +4,7 @@ import type { Backend } from '../../compute/backend.ts';
 import { createReferenceBackend } from '../../compute/reference/backend.ts';
 import { decodeSteps } from './decode-steps.ts';
 import { measureBatched, measureDirect, measurePrefix } from './measure.ts';
-import { MeasuredEngine } from './measured-engine.ts';
+import { type MeasuredAnswer, MeasuredEngine } from './measured-engine.ts';
 import { randomPrompts } from './random-prompts.ts';
 
 const BLOCKS = 16;
@@ -73,6 +73,20 @@ describe('a measured run', () => {
     expect([...(first.answers[0]?.tokens ?? []), ...(rest.answers[0]?.tokens ?? [])]).toEqual(
       whole.answers[0]?.tokens,
     );
+  });
+
+  it('keeps so many requests at once, the next as soon as one ends, and counts the wait of each', async () => {
+    const requests = Array.from({ length: 4 }, () => ({ prompt: nextPrompt(40), outputTokens: 5 }));
+    const { answers } = await direct.run(requests, 2);
+    const [first, second, third, fourth] = answers as [MeasuredAnswer, ...MeasuredAnswer[]];
+    expect(second?.submittedMs).toBeLessThan(first.firstTokenMs);
+    expect(second?.firstTokenMs).toBeGreaterThan(first.endMs);
+    expect(third?.submittedMs).toBeGreaterThanOrEqual(first.endMs);
+    expect(fourth?.submittedMs).toBeGreaterThanOrEqual(second?.endMs as number);
+    for (const { submittedMs, firstTokenMs, endMs } of answers) {
+      expect(submittedMs).toBeLessThan(firstTokenMs);
+      expect(firstTokenMs).toBeLessThan(endMs);
+    }
   });
 
   it('tells why a request cannot be served', async () => {

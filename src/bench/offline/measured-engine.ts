@@ -4,7 +4,8 @@
 import type { Backend } from '../../compute/backend.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import type { EngineRequest, RequestEvent } from '../../engine/request.ts';
-import type { StepTimes } from '../../engine/step-times.ts';
+import { unloadedError } from '../../engine/request-errors.ts';
+import type { StepReport, StepSummary, StepTimes } from '../../engine/step-report.ts';
 import { type SamplingParameters, validateSampling } from '../../sampling/parameters.ts';
 import { seedFrom } from '../../sampling/random.ts';
 
@@ -16,9 +17,11 @@ export interface MeasuredRequest {
   readonly begun?: readonly number[];
 }
 
+/** Times count from the start of the run. */
 export interface MeasuredAnswer {
-  /** From the start of the run to the first token of it. */
+  readonly submittedMs: number;
   readonly firstTokenMs: number;
+  readonly endMs: number;
   /** Those that came in this run. */
   readonly tokens: readonly number[];
   readonly cachedTokens: number;
@@ -39,97 +42,122 @@ export interface MeasuredRun {
   readonly steps: readonly MeasuredStep[];
 }
 
+/** An answer on its way. */
 interface OpenAnswer {
-  firstTokenMs: number;
+  readonly submitted: number;
+  firstToken: number;
   readonly tokens: number[];
-  cachedTokens: number;
+  readonly resolve: (answer: ClockedAnswer) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Times as the clock shows them. */
+interface ClockedAnswer extends Pick<MeasuredAnswer, 'tokens' | 'cachedTokens'> {
+  readonly submitted: number;
+  readonly firstToken: number;
+  readonly end: number;
 }
 
 export type MeasuredEngineOptions = Pick<
   EngineOptions,
-  'blockCount' | 'budget' | 'vocabSize' | 'contextLength' | 'direct'
+  'blockCount' | 'blockLimit' | 'budget' | 'vocabSize' | 'contextLength' | 'direct'
 >;
 
 export class MeasuredEngine {
   readonly #engine: Engine;
   readonly #running: Promise<void>;
   readonly #vocabSize: number;
+  readonly #open = new Map<string, OpenAnswer>();
   #requests = 0;
-  #listen: (events: readonly RequestEvent[]) => void = () => {};
+  #onStep: (step: StepSummary) => void = () => {};
 
   constructor(backend: Backend, options: MeasuredEngineOptions) {
     this.#vocabSize = options.vocabSize;
     // The blocks are counted for what is measured, so all of them may be used.
     const engineOptions = { ...options, watermark: 1, endIds: [] };
-    this.#engine = new Engine(backend, engineOptions, (events) => this.#listen(events));
+    this.#engine = new Engine(backend, engineOptions, (report) => this.#hear(report));
     this.#running = this.#engine.run();
     // A fault reaches whoever waits for a run.
     this.#running.catch(() => {});
   }
 
-  /** Submits all at once and waits for the last. */
-  async run(requests: readonly MeasuredRequest[]): Promise<MeasuredRun> {
-    const engineRequests = requests.map((request) => this.#request(request));
-    const answers = new Map<string, OpenAnswer>(
-      engineRequests.map(({ id }) => [id, { firstTokenMs: Number.NaN, tokens: [], cachedTokens: 0 }]),
-    );
+  /** So many requests at once, the next as soon as one ends; without a number all together. Waits for the last. */
+  async run(requests: readonly MeasuredRequest[], atOnce = requests.length): Promise<MeasuredRun> {
     const steps: MeasuredStep[] = [];
+    const answers: MeasuredAnswer[] = [];
     const started = performance.now();
     let stepEnd = started;
-    const stopWatching = this.#engine.watch(({ tokens, sequences, times }) => {
+    this.#onStep = ({ tokens, sequences, times }) => {
       const now = performance.now();
       steps.push({ tokens, sequences, wallMs: now - stepEnd, times });
       stepEnd = now;
-    });
-    try {
-      const finished = this.#collect(answers, started);
-      for (const request of engineRequests) this.#engine.submit(request);
-      await Promise.race([finished, this.#running]);
-      return { ms: performance.now() - started, answers: [...answers.values()], steps };
-    } finally {
-      stopWatching();
-    }
+    };
+    const queue = requests.entries();
+    const client = async () => {
+      for (const [place, request] of queue) answers[place] = since(started, await this.#ask(request));
+    };
+    const finished = Promise.all(Array.from({ length: atOnce }, client));
+    await Promise.race([finished, this.#running]);
+    return { ms: performance.now() - started, answers, steps };
   }
 
   async close(): Promise<void> {
-    this.#engine.close();
+    this.#engine.end(unloadedError);
     await this.#running;
   }
 
-  /** Resolves when every answer has its full length. */
-  #collect(answers: ReadonlyMap<string, OpenAnswer>, started: number): Promise<void> {
-    let open = answers.size;
+  /** Resolves when the answer has its full length. */
+  #ask(request: MeasuredRequest): Promise<ClockedAnswer> {
+    const id = String(this.#requests++);
     return new Promise((resolve, reject) => {
-      this.#listen = (events) => {
-        const ms = performance.now() - started;
-        for (const event of events) {
-          const answer = answers.get(event.id) as OpenAnswer;
-          if (event.kind === 'token') {
-            if (answer.tokens.length === 0) answer.firstTokenMs = ms;
-            answer.tokens.push(event.token);
-            continue;
-          }
-          answer.cachedTokens = event.cachedTokens;
-          if (event.reason !== 'length')
-            reject(new Error(event.error?.message ?? `ended by ${event.reason}`));
-          if (--open === 0) resolve();
-        }
-      };
+      const submitted = performance.now();
+      this.#open.set(id, { submitted, firstToken: Number.NaN, tokens: [], resolve, reject });
+      this.#engine.submit(this.#request(id, request));
     });
   }
 
-  #request({ prompt, outputTokens, begun }: MeasuredRequest): EngineRequest {
+  #hear({ events, step }: StepReport): void {
+    const now = performance.now();
+    for (const event of events) this.#note(event, now);
+    if (step !== undefined) this.#onStep(step);
+  }
+
+  #note(event: RequestEvent, now: number): void {
+    const answer = this.#open.get(event.id) as OpenAnswer;
+    if (event.kind === 'token') {
+      if (answer.tokens.length === 0) answer.firstToken = now;
+      answer.tokens.push(event.token);
+      return;
+    }
+    this.#open.delete(event.id);
+    const { reason, error, cachedTokens } = event;
+    if (reason === 'length') answer.resolve({ ...answer, cachedTokens, end: now });
+    else answer.reject(new Error(error?.message ?? `ended by ${reason}`));
+  }
+
+  #request(id: string, { prompt, outputTokens, begun }: MeasuredRequest): EngineRequest {
     return {
-      id: String(this.#requests++),
+      id,
       prompt,
-      choices: 1,
       parameters: greedy(outputTokens, this.#vocabSize),
       priority: 1,
-      tenant: '',
+      salt: '',
+      account: '',
       enqueuedMs: Date.now(),
-      ...(begun === undefined ? {} : { resumed: [{ choice: 0, tokens: begun }] }),
+      ...(begun === undefined ? {} : { answer: begun }),
     };
   }
+}
+
+function since(started: number, answer: ClockedAnswer): MeasuredAnswer {
+  const { submitted, firstToken, end, tokens, cachedTokens } = answer;
+  return {
+    submittedMs: submitted - started,
+    firstTokenMs: firstToken - started,
+    endMs: end - started,
+    tokens,
+    cachedTokens,
+  };
 }
 
 function greedy(maxTokens: number, vocabSize: number): SamplingParameters {

@@ -1,15 +1,13 @@
 // Measures a model through the real engine without a server: loads it once, then goes through the stream counts,
 // batched and directly in turn, with the machine's bandwidth measured in between.
 
-import { type Backend, BLOCK_TOKENS } from '../../compute/backend.ts';
+import type { Backend } from '../../compute/backend.ts';
 import { createCpuBackend } from '../../compute/cpu/backend.ts';
 import type { Addon } from '../../compute/cpu/binding.ts';
-import { kvBlockBytes, weightBytes } from '../../compute/memory.ts';
 import { calibratedBudget } from '../../engine/calibrate.ts';
 import type { ModelSpec } from '../../model/spec.ts';
-import type { WeightSource } from '../../weights/weight-source.ts';
-import { percentile, sort } from '../serve/statistics.ts';
-import { availableBytes, describeMachine, readBandwidth } from './machine.ts';
+import { median } from '../serve/statistics.ts';
+import { describeMachine, readBandwidth } from './machine.ts';
 import {
   type BatchedSpeed,
   type DirectSpeed,
@@ -19,11 +17,11 @@ import {
   type PrefixSpeed,
 } from './measure.ts';
 import { MeasuredEngine } from './measured-engine.ts';
+import { describeModel, memoryNeed, type OfflineModel } from './offline-model.ts';
 import type { OfflineReport, StreamsResult } from './offline-report.ts';
 import {
   checkSettings,
   LEAST_OUTPUT_TOKENS,
-  type MemoryNeed,
   neededBlocks,
   type OfflineSettings,
 } from './offline-settings.ts';
@@ -32,13 +30,6 @@ import { decodeStepBytes } from './step-bytes.ts';
 
 /** Without batching a request's speed does not depend on how many wait, so a few stand for all. */
 const DIRECT_REQUESTS = 2;
-
-export interface OfflineModel {
-  readonly name: string;
-  readonly source: 'file' | 'random';
-  readonly spec: ModelSpec;
-  readonly weights: WeightSource;
-}
 
 export interface OfflineObserver {
   /** The share of weights loaded, 0 to 1. */
@@ -66,8 +57,8 @@ export async function benchOffline(
   settings: OfflineSettings,
   observer: OfflineObserver,
 ): Promise<OfflineReport> {
-  checkSettings(settings, model.spec, memoryNeed(addon, model, settings));
   const { threads, kvType } = settings;
+  checkSettings(settings, model.spec, memoryNeed(addon, model, kvType));
   const bandwidths = [readBandwidth(addon, threads)];
   const started = performance.now();
   const backend = await createCpuBackend(addon, model.spec, model.weights, {
@@ -85,14 +76,6 @@ export async function benchOffline(
   } finally {
     backend.close();
   }
-}
-
-function memoryNeed(addon: Addon, { spec, weights }: OfflineModel, { kvType }: OfflineSettings): MemoryNeed {
-  return {
-    weightBytes: weightBytes(spec, weights, addon.matrixBytes),
-    bytesPerBlock: kvBlockBytes(spec, kvType),
-    availableBytes: availableBytes(),
-  };
 }
 
 async function measureAll(
@@ -144,20 +127,10 @@ function makeReport(
   { speeds, prefix, loadSeconds, bandwidths }: Findings,
 ): OfflineReport {
   const { promptTokens, outputTokens, repeats, kvType, threads } = settings;
-  const { weightBytes, bytesPerBlock } = memoryNeed(addon, model, settings);
-  const bytesPerSecond = percentile(sort(bandwidths), 50);
+  const bytesPerSecond = median(bandwidths);
   return {
     benchmark: 'offline',
-    model: {
-      name: model.name,
-      source: model.source,
-      architecture: model.spec.architecture,
-      contextLength: model.spec.contextLength,
-      weightBytes,
-      kvType,
-      kvBytesPerToken: bytesPerBlock / BLOCK_TOKENS,
-      loadSeconds,
-    },
+    model: describeModel(addon, model, kvType, loadSeconds),
     machine: describeMachine(addon, threads),
     bandwidth: { bytesPerSecond, samples: bandwidths },
     promptTokens,

@@ -1,23 +1,13 @@
 // All that an offline benchmark found, as it goes out in JSON.
 
-import type { KvType } from '../../compute/backend.ts';
 import type { Machine } from './machine.ts';
 import type { BatchedSpeed, DirectSpeed, PrefixSpeed } from './measure.ts';
+import type { ModelDescription } from './offline-model.ts';
 import type { StepBytes } from './step-bytes.ts';
 
 export interface OfflineReport {
   readonly benchmark: 'offline';
-  readonly model: {
-    readonly name: string;
-    readonly architecture: string;
-    readonly weightBytes: number;
-    readonly kvBytesPerToken: number;
-    readonly kvType: KvType;
-    readonly contextLength: number;
-    /** From its file, or made at random. */
-    readonly source: 'file' | 'random';
-    readonly loadSeconds: number;
-  };
+  readonly model: ModelDescription;
   readonly machine: Machine;
   /** The median of what was measured before, between and after; shares refer to it. */
   readonly bandwidth: { readonly bytesPerSecond: number; readonly samples: readonly number[] };

@@ -19,6 +19,13 @@ export interface OfflineSettings {
 /** A wish that the model or the machine cannot meet; the message is for the one who asked. */
 export class OfflineError extends Error {
   override readonly name = 'OfflineError';
+  /** Which option to change, where it is one and the message does not name it. */
+  readonly option: string | undefined;
+
+  constructor(message: string, option?: string) {
+    super(message);
+    this.option = option;
+  }
 }
 
 /** The first token comes with the prompt, and the step after it is still about starting. */
@@ -58,17 +65,17 @@ export function checkSettings(settings: OfflineSettings, spec: ModelSpec, memory
       `--prefix: ${prefixTokens} tokens and an answer do not fit the model's context of ${spec.contextLength}`,
     );
   }
-  checkMemory(settings, memory);
+  const blocks = neededBlocks(settings);
+  const streams = `${Math.max(...settings.streams)} streams`;
+  checkMemory(memory, blocks, streams, 'fewer --streams, a shorter --prompt or --kv-type q8');
 }
 
-function checkMemory(settings: OfflineSettings, memory: MemoryNeed): void {
+export function checkMemory(memory: MemoryNeed, blocks: number, user: string, remedy: string): void {
   const { weightBytes, bytesPerBlock, availableBytes } = memory;
-  const blocks = neededBlocks(settings);
   if (weightBytes + blocks * bytesPerBlock <= availableBytes) return;
   const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
   throw new OfflineError(
     `not enough memory: ${gigabytes(weightBytes)} GB of weights and ${gigabytes(blocks * bytesPerBlock)} GB of K/V ` +
-      `for ${Math.max(...settings.streams)} streams, but ${gigabytes(availableBytes)} GB are there; ` +
-      'give fewer --streams, a shorter --prompt or --kv-type q8',
+      `for ${user}, but ${gigabytes(availableBytes)} GB are there; give ${remedy}`,
   );
 }

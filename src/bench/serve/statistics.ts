@@ -31,6 +31,10 @@ export function percentile(sorted: Float64Array, percent: number): number {
   return below + (above - below) * (place - Math.floor(place));
 }
 
+export function median(values: readonly number[]): number {
+  return percentile(sort(values), 50);
+}
+
 export function sort(values: readonly number[]): Float64Array {
   return Float64Array.from(values).sort();
 }

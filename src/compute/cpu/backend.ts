@@ -1,11 +1,12 @@
 // The `cpu` backend: the Backend contract over the C++ addon.
 
-import { availableParallelism } from 'node:os';
+import { machineLimits } from '../../machine/limits.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
-import { BlockUses, checkBatch, checkCopies } from '../batch.ts';
+import { BlockUses, checkBatch } from '../batch.ts';
+import { HeldBlocks } from '../held-blocks.ts';
 import type { Addon, ModelHandle, NativeShape } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
@@ -23,8 +24,8 @@ export async function createCpuBackend(
   weights: WeightSource,
   options: CpuOptions,
 ): Promise<Backend> {
-  const threads = options.threads ?? availableParallelism();
-  const handle = addon.create(nativeShape(spec, options), spec.layers.length, threads, options.isa ?? '');
+  const threads = options.threads ?? machineLimits().cores;
+  const handle = addon.create(nativeShape(spec, options), threads, options.isa ?? '');
   try {
     await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
   } catch (error) {
@@ -42,9 +43,11 @@ class CpuBackend implements Backend {
   readonly #handle: ModelHandle;
   readonly #spec: ModelSpec;
   readonly #uses: BlockUses;
+  readonly #held: HeldBlocks;
   #logits = new Float32Array(0);
   #running: Promise<void> | undefined;
   #closed = false;
+  #newThreads: number | undefined;
 
   constructor(
     addon: Addon,
@@ -59,14 +62,17 @@ class CpuBackend implements Backend {
     this.#spec = spec;
     this.blockCount = blockCount;
     this.#uses = new BlockUses(blockCount);
+    this.#held = new HeldBlocks(blockCount);
   }
 
   async step(batch: Batch): Promise<StepResult> {
     if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
     const { vocabSize, contextLength } = this.#spec;
     checkBatch(batch, { blockCount: this.blockCount, vocabSize, contextLength }, this.#uses);
+    this.#held.take(batch);
     const wanted = batch.logitRows.length * vocabSize;
     if (this.#logits.length < wanted) this.#logits = new Float32Array(wanted);
+    this.#applyThreads();
     this.#running = this.#addon.step(
       this.#handle,
       batch.tokens,
@@ -86,9 +92,14 @@ class CpuBackend implements Backend {
     return { logits: this.#logits.subarray(0, wanted) };
   }
 
-  copyBlocks(pairs: Int32Array): void {
-    checkCopies(pairs, this.blockCount);
-    this.#addon.copyBlocks(this.#handle, pairs);
+  releaseBlocks(blocks: Int32Array): void {
+    if (this.#running !== undefined) throw new Error('a step is still running; release blocks between steps');
+    this.#held.release(blocks);
+    this.#addon.releaseBlocks(this.#handle, blocks);
+  }
+
+  useThreads(count: number): void {
+    this.#newThreads = count;
   }
 
   /** Gives the memory back, at once or as soon as the running step ends. */
@@ -96,6 +107,11 @@ class CpuBackend implements Backend {
     if (this.#closed) return;
     this.#closed = true;
     if (this.#running === undefined) this.#addon.destroy(this.#handle);
+  }
+
+  #applyThreads(): void {
+    if (this.#newThreads !== undefined) this.#addon.useThreads(this.#handle, this.#newThreads);
+    this.#newThreads = undefined;
   }
 }
 
@@ -107,6 +123,7 @@ function nativeShape(spec: ModelSpec, options: CpuOptions): NativeShape {
     headSize: spec.headSize,
     ffnSize: spec.ffnSize,
     vocabSize: spec.vocabSize,
+    layerCount: spec.layers.length,
     blockCount: options.blockCount,
     normEpsilon: spec.normEpsilon,
     embeddingScale: spec.embeddingScale,

@@ -53,6 +53,7 @@ export interface NativeShape {
   readonly headSize: number;
   readonly ffnSize: number;
   readonly vocabSize: number;
+  readonly layerCount: number;
   readonly blockCount: number;
   readonly normEpsilon: number;
   readonly embeddingScale: number;
@@ -79,7 +80,7 @@ export interface Addon {
   /** Names of the kernel tables this machine runs, slowest first. */
   kernels(): string[];
   /** An empty `isa` takes the fastest kernels. */
-  create(shape: NativeShape, layerCount: number, threads: number, isa: string): ModelHandle;
+  create(shape: NativeShape, threads: number, isa: string): ModelHandle;
   addRope(model: ModelHandle, inverseFrequencies: Float64Array, magnitude: number): void;
   /** A window of 0 sees everything. */
   setLayer(model: ModelHandle, layer: number, rope: number, window: number): void;
@@ -111,8 +112,12 @@ export interface Addon {
     logitRows: Int32Array,
     logits: Float32Array,
   ): Promise<void>;
-  copyBlocks(model: ModelHandle, pairs: Int32Array): void;
+  releaseBlocks(model: ModelHandle, blocks: Int32Array): void;
+  /** Shares each step among so many threads; at most as many as the model was made with. */
+  useThreads(model: ModelHandle, threads: number): void;
   destroy(model: ModelHandle): void;
+  /** Memory one block of K/V takes, in all layers. */
+  kvBlockBytes(kvType: KvType, headSize: number, kvHeadCount: number, layerCount: number): number;
   /** Memory a packed matrix takes. */
   matrixBytes(type: TensorType, outputs: number, inputs: number): number;
   /** Weights packed and read back, for tests: `out` is outputs x inputs. */

@@ -1,6 +1,7 @@
 // Causal attention through block tables, with grouped key/value heads, windows and soft caps.
 
 import type { LayerSpec, ModelSpec } from '../../model/spec.ts';
+import { BLOCK_TOKENS } from '../backend.ts';
 import { type BatchRows, slotAt } from './batch-rows.ts';
 import type { KvLayer } from './kv-cache.ts';
 import { addScaled, dot, softcap } from './vector.ts';
@@ -20,8 +21,8 @@ export function attend(
     const slots = visibleSlots(rows.tables[row] as Int32Array, position, layer.window);
     for (let head = 0; head < headCount; head++) {
       const at = (row * headCount + head) * headSize;
-      const weights = attentionWeights(spec, queries, at, cache.keys, slots, head);
-      gatherValues(spec, weights, cache.values, slots, head, gathered);
+      const weights = attentionWeights(spec, queries, at, cache, slots, head);
+      gatherValues(spec, weights, cache, slots, head, gathered);
       output.set(gathered, at);
     }
   }
@@ -34,24 +35,26 @@ function visibleSlots(table: Int32Array, position: number, window: number | unde
   return Int32Array.from({ length: position - first + 1 }, (_, index) => slotAt(table, first + index));
 }
 
-/** Where the head that query head `head` shares with its group starts in a slot's row. */
+/** Where the head that query head `head` shares with its group starts in a slot's block. */
 function kvOffset({ headCount, kvHeadCount, headSize }: ModelSpec, slot: number, head: number): number {
   const kvHead = Math.floor((head * kvHeadCount) / headCount);
-  return (slot * kvHeadCount + kvHead) * headSize;
+  return ((slot % BLOCK_TOKENS) * kvHeadCount + kvHead) * headSize;
 }
 
 function attentionWeights(
   spec: ModelSpec,
   queries: Float32Array,
   queryAt: number,
-  keys: Float32Array,
+  cache: KvLayer,
   slots: Int32Array,
   head: number,
 ): Float64Array {
   const scores = new Float64Array(slots.length);
   for (let index = 0; index < slots.length; index++) {
-    const keyAt = kvOffset(spec, slots[index] as number, head);
-    const score = dot(queries, queryAt, keys, keyAt, spec.headSize) * spec.attentionScale;
+    const slot = slots[index] as number;
+    const { keys } = cache.blockOf(slot);
+    const score =
+      dot(queries, queryAt, keys, kvOffset(spec, slot, head), spec.headSize) * spec.attentionScale;
     scores[index] = spec.attentionSoftcap === undefined ? score : softcap(score, spec.attentionSoftcap);
   }
   return softmax(scores);
@@ -74,13 +77,15 @@ function softmax(scores: Float64Array): Float64Array {
 function gatherValues(
   spec: ModelSpec,
   weights: Float64Array,
-  values: Float32Array,
+  cache: KvLayer,
   slots: Int32Array,
   head: number,
   into: Float64Array,
 ): void {
   into.fill(0);
   for (let index = 0; index < slots.length; index++) {
-    addScaled(into, values, kvOffset(spec, slots[index] as number, head), weights[index] as number);
+    const slot = slots[index] as number;
+    const { values } = cache.blockOf(slot);
+    addScaled(into, values, kvOffset(spec, slot, head), weights[index] as number);
   }
 }

@@ -3,14 +3,16 @@
 
 import { sampleRows } from '../../sampling/sampler.ts';
 import type { Backend, CreateBackend } from '../backend.ts';
-import { checkBatch, checkCopies } from '../batch.ts';
+import { checkBatch } from '../batch.ts';
+import { HeldBlocks } from '../held-blocks.ts';
 import { forward } from './forward.ts';
-import { copyBlock, createKvLayer, type KvLayer } from './kv-cache.ts';
+import { KvCache } from './kv-cache.ts';
 import { loadModelWeights, type ModelWeights } from './weights.ts';
 
 interface OpenModel {
   readonly weights: ModelWeights;
-  readonly cache: readonly KvLayer[];
+  readonly cache: KvCache;
+  readonly held: HeldBlocks;
 }
 
 export const createReferenceBackend: CreateBackend = async (spec, source, options) => {
@@ -18,7 +20,8 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
   const { vocabSize, contextLength } = spec;
   let open: OpenModel | undefined = {
     weights: loadModelWeights(spec, source, options.onProgress ?? (() => {})),
-    cache: spec.layers.map(() => createKvLayer(blockCount, spec.kvHeadCount * spec.headSize)),
+    cache: new KvCache(spec, blockCount),
+    held: new HeldBlocks(blockCount),
   };
   const opened = (): OpenModel => {
     if (open === undefined) throw new Error('the backend is closed');
@@ -30,19 +33,16 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
     async step(batch) {
       // Whoever awaits steps in a row must still hear signals and messages between them.
       await new Promise<void>((resolve) => setImmediate(resolve));
-      const { weights, cache } = opened();
+      const { weights, cache, held } = opened();
       checkBatch(batch, { blockCount, vocabSize, contextLength });
+      held.take(batch);
       return { logits: forward(spec, weights, cache, batch) };
     },
     sampleRows,
-    copyBlocks(pairs) {
-      const { cache } = opened();
-      checkCopies(pairs, blockCount);
-      for (let pair = 0; pair < pairs.length; pair += 2) {
-        const from = pairs[pair] as number;
-        const to = pairs[pair + 1] as number;
-        for (const layer of cache) copyBlock(layer, blockCount, from, to);
-      }
+    releaseBlocks(blocks) {
+      const { cache, held } = opened();
+      held.release(blocks);
+      cache.release(blocks);
     },
     close() {
       open = undefined;

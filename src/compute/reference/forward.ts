@@ -4,25 +4,20 @@ import type { Activation, ModelSpec } from '../../model/spec.ts';
 import type { Batch } from '../backend.ts';
 import { attend } from './attention.ts';
 import { type BatchRows, batchRows } from './batch-rows.ts';
-import { type KvLayer, storeRows } from './kv-cache.ts';
+import type { KvCache, KvLayer } from './kv-cache.ts';
 import { applyLinear, decodeRow } from './linear.ts';
 import { rmsNorm } from './norm.ts';
 import { type Rotations, rotate, rotationsAt } from './rope.ts';
 import { addInto, softcap } from './vector.ts';
 import type { LayerWeights, ModelWeights } from './weights.ts';
 
-export function forward(
-  spec: ModelSpec,
-  weights: ModelWeights,
-  cache: readonly KvLayer[],
-  batch: Batch,
-): Float32Array {
+export function forward(spec: ModelSpec, weights: ModelWeights, cache: KvCache, batch: Batch): Float32Array {
   const rows = batchRows(batch);
   const rotations = spec.ropes.map((rope) => rotationsAt(rope, rows.positions));
   const hidden = embed(spec, weights, batch.tokens);
   for (const [index, layer] of weights.layers.entries()) {
     const turns = rotations[layer.spec.rope] as Rotations;
-    addInto(hidden, attentionBranch(spec, layer, hidden, cache[index] as KvLayer, rows, turns));
+    addInto(hidden, attentionBranch(spec, layer, hidden, cache.layer(index), rows, turns));
     addInto(hidden, ffnBranch(spec, layer, hidden));
   }
   return logits(spec, weights, hidden, batch.logitRows);
@@ -54,7 +49,7 @@ function attentionBranch(
   rotate(queries, headCount, headSize, rotations);
   rotate(keys, kvHeadCount, headSize, rotations);
   // Every new row is stored before any is read: rows of one sequence see each other.
-  storeRows(cache, rows.slots, keys, applyLinear(layer.value, input));
+  cache.store(rows.slots, keys, applyLinear(layer.value, input));
   const output = applyLinear(layer.output, attend(spec, layer.spec, queries, cache, rows));
   return layer.attentionPostNorm === undefined
     ? output

@@ -70,19 +70,43 @@ describe('BlockPool', () => {
     for (const count of [0, -1, 1.5, Number.NaN]) expect(() => pool(count)).toThrow(`got ${count}`);
   });
 
-  it('behaves like three plain arrays', () => {
-    const operation = fc.record({ kind: fc.nat({ max: 3 }), which: fc.nat(), low: fc.boolean() });
+  it('holds no more than it may, drops free blocks when it may hold fewer, and takes them again when more', () => {
+    const { pool: blocks, evicted } = pool(6);
+    blocks.setLimit(4);
+    expect(blocks.freeCount).toBe(4);
+    const [a, b, c, d] = [cache(blocks, false), cache(blocks, true), blocks.take(false), blocks.take(false)];
+    expect(blocks.take(false)).toBeUndefined();
+    for (const block of [a, b, c] as number[]) blocks.release(block);
+    expect([blocks.heldCount, blocks.usedCount, blocks.freeCount]).toEqual([4, 1, 3]);
+    // The empty one goes first, then what LOW wrote, then the rest; what is in use goes when it is released.
+    blocks.setLimit(0);
+    expect(blocks.takeDropped()).toEqual([c, b, a]);
+    expect(evicted).toEqual([b, a]);
+    expect([blocks.heldCount, blocks.usedCount, blocks.freeCount]).toEqual([1, 1, 0]);
+    blocks.release(d as number);
+    expect(blocks.takeDropped()).toEqual([d]);
+    expect(blocks.takeDropped()).toEqual([]);
+    expect(blocks.heldCount).toBe(0);
+    blocks.setLimit(100);
+    expect(blocks.limit).toBe(6);
+    expect(new Set(Array.from({ length: 6 }, () => blocks.take(false))).size).toBe(6);
+  });
+
+  it('behaves like four plain arrays', () => {
+    const operation = fc.record({ kind: fc.nat({ max: 4 }), which: fc.nat(), low: fc.boolean() });
     fc.assert(
       fc.property(fc.array(operation, { size: 'max', maxLength: 200 }), (operations) => {
         const { pool: blocks, evicted } = pool(7);
         const model = new Model(7);
         for (const { kind, which, low } of operations) model.apply(blocks, kind, which, low);
-        for (const list of ['empty', 'cached-low', 'cached'] as const) {
+        for (const list of ['empty', 'untouched', 'cached-low', 'cached'] as const) {
           expect([...blocks.blocksOf(list)]).toEqual(model.lists[list]);
         }
         expect(evicted).toEqual(model.evicted);
-        const { empty, cached } = model.lists;
-        expect(blocks.freeCount).toBe(empty.length + cached.length + model.lists['cached-low'].length);
+        const { empty, untouched, cached, 'cached-low': low } = model.lists;
+        expect(blocks.heldCount).toBe(7 - untouched.length);
+        const allowed = Math.min(untouched.length, Math.max(0, model.limit - blocks.heldCount));
+        expect(blocks.freeCount).toBe(empty.length + cached.length + low.length + allowed);
       }),
       { numRuns: 500 },
     );
@@ -96,14 +120,21 @@ describe('BlockPool', () => {
 });
 
 class Model {
-  readonly lists = { empty: [] as number[], 'cached-low': [] as number[], cached: [] as number[] };
+  readonly lists = {
+    empty: [] as number[],
+    untouched: [] as number[],
+    'cached-low': [] as number[],
+    cached: [] as number[],
+  };
+  limit: number;
   readonly evicted: number[] = [];
   readonly #held = new Map<number, number>();
   readonly #cached = new Set<number>();
   readonly #low = new Set<number>();
 
   constructor(count: number) {
-    this.lists.empty = Array.from({ length: count }, (_, block) => block);
+    this.lists.untouched = Array.from({ length: count }, (_, block) => block);
+    this.limit = count;
   }
 
   apply(pool: BlockPool, kind: number, which: number, low: boolean): void {
@@ -111,6 +142,7 @@ class Model {
     const block = held[which % Math.max(1, held.length)];
     if (kind === 0) this.#take(pool, low);
     else if (kind === 1) this.#revive(pool, which, low);
+    else if (kind === 4) this.#setLimit(pool, which % 8);
     else if (block !== undefined && kind === 2) {
       pool.markCached(block);
       this.#cached.add(block);
@@ -118,7 +150,9 @@ class Model {
   }
 
   #take(pool: BlockPool, low: boolean): void {
-    const list = Object.values(this.lists).find((blocks) => blocks.length > 0);
+    const { empty, untouched, 'cached-low': lowWritten, cached } = this.lists;
+    const allowed = 7 - untouched.length < this.limit ? [untouched] : [];
+    const list = [empty, ...allowed, lowWritten, cached].find((blocks) => blocks.length > 0);
     const block = list?.shift();
     expect(pool.take(low)).toBe(block);
     if (block === undefined) return;
@@ -147,5 +181,23 @@ class Model {
     this.#held.delete(block);
     if (!this.#cached.has(block)) this.lists.empty.unshift(block);
     else this.lists[this.#low.has(block) ? 'cached-low' : 'cached'].push(block);
+    this.#drop();
+  }
+
+  #setLimit(pool: BlockPool, limit: number): void {
+    pool.setLimit(limit);
+    this.limit = Math.min(limit, 7);
+    this.#drop();
+  }
+
+  #drop(): void {
+    const { empty, untouched, 'cached-low': lowWritten, cached } = this.lists;
+    while (7 - untouched.length > this.limit) {
+      const block = [empty, lowWritten, cached].find((blocks) => blocks.length > 0)?.shift();
+      if (block === undefined) return;
+      if (this.#cached.delete(block)) this.evicted.push(block);
+      this.#low.delete(block);
+      untouched.unshift(block);
+    }
   }
 }

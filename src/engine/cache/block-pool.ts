@@ -1,14 +1,18 @@
 // The physical K/V blocks: who is free, who is referenced, and in which order free ones are taken again.
 // Take, retain and release are O(1) whatever the pool's size. Knows neither tokens nor sequences.
 //
-// Free blocks are in one of three lists, taken from in this order:
-//   empty        hold nothing worth keeping; last freed, first taken (its memory is warm)
+// Free blocks are in one of four lists, taken from in this order:
+//   empty        have memory, hold nothing worth keeping; last freed, first taken (their memory is warm)
+//   untouched    have no memory behind them yet, or no more; taken only where the limit allows one more to be held
 //   cached, LOW  hold a prefix written for LOW sequences only; least recently used first
 //   cached       hold any other prefix; least recently used first
+//
+// Held is whatever has memory: all but the untouched. At most `limit` blocks are held; where it is lowered, free
+// blocks are dropped at once, others when they are released.
 
-export type BlockList = 'empty' | 'cached-low' | 'cached';
+export type BlockList = 'empty' | 'untouched' | 'cached-low' | 'cached';
 
-const LISTS: readonly BlockList[] = ['empty', 'cached-low', 'cached'];
+const LISTS: readonly BlockList[] = ['empty', 'untouched', 'cached-low', 'cached'];
 const CACHED = 1;
 const LOW_WRITTEN = 2;
 
@@ -16,31 +20,48 @@ export class BlockPool {
   readonly blockCount: number;
   readonly #references: Int32Array;
   readonly #flags: Uint8Array;
-  // Circular doubly linked lists; after the blocks come the three heads, in the order of LISTS.
+  // Circular doubly linked lists; after the blocks come the heads, in the order of LISTS.
   readonly #next: Int32Array;
   readonly #previous: Int32Array;
   readonly #onEvict: (block: number) => void;
-  #freeCount: number;
+  #limit: number;
+  #heldCount = 0;
+  #usedCount = 0;
   #cachedFreeCount = 0;
+  #evictions = 0;
+  #dropped: number[] = [];
 
-  /** `onEvict` hears of every cached block that is taken for something else. */
+  /** `onEvict` hears of every cached block that is taken for something else, or dropped. */
   constructor(blockCount: number, onEvict: (block: number) => void) {
     if (!Number.isInteger(blockCount) || blockCount < 1) {
       throw new RangeError(`a block pool needs at least one block, got ${blockCount}`);
     }
     this.blockCount = blockCount;
+    this.#limit = blockCount;
     this.#onEvict = onEvict;
     this.#references = new Int32Array(blockCount);
     this.#flags = new Uint8Array(blockCount);
     this.#next = new Int32Array(blockCount + LISTS.length);
     this.#previous = new Int32Array(blockCount + LISTS.length);
-    this.#freeCount = blockCount;
-    this.#linkAllAsEmpty();
+    this.#linkAllAsUntouched();
+  }
+
+  /** Most blocks that may be held. */
+  get limit(): number {
+    return this.#limit;
+  }
+
+  /** Above the limit only while more than that are referenced. */
+  get heldCount(): number {
+    return this.#heldCount;
   }
 
   /** Blocks that can be taken now, cached ones included. */
   get freeCount(): number {
-    return this.#freeCount;
+    const untouched = this.blockCount - this.#heldCount;
+    return (
+      this.#heldCount - this.#usedCount + Math.min(untouched, Math.max(0, this.#limit - this.#heldCount))
+    );
   }
 
   /** Free blocks that still hold a prefix. */
@@ -49,7 +70,29 @@ export class BlockPool {
   }
 
   get usedCount(): number {
-    return this.blockCount - this.#freeCount;
+    return this.#usedCount;
+  }
+
+  /** Cached blocks that were taken for something else, since the start. */
+  get evictions(): number {
+    return this.#evictions;
+  }
+
+  /** Sets the limit, and drops free blocks as far as that takes: empty ones first, then as they would be taken. */
+  setLimit(blocks: number): void {
+    this.#limit = Math.min(blocks, this.blockCount);
+    while (this.#heldCount > this.#limit) {
+      const block = this.#first('empty') ?? this.#first('cached-low') ?? this.#first('cached');
+      if (block === undefined) return;
+      this.#drop(block);
+    }
+  }
+
+  /** Blocks whose memory is needed no more, since the last call. They may have been taken anew meanwhile, unwritten. */
+  takeDropped(): readonly number[] {
+    const dropped = this.#dropped;
+    if (dropped.length > 0) this.#dropped = [];
+    return dropped;
   }
 
   references(block: number): number {
@@ -66,16 +109,18 @@ export class BlockPool {
 
   /** A block with one reference and no content, evicting a cached one where it must. */
   take(low: boolean): number | undefined {
-    const block = this.#firstFree();
+    const block =
+      this.#first('empty') ?? this.#takeUntouched() ?? this.#first('cached-low') ?? this.#first('cached');
     if (block === undefined) return undefined;
     this.#unlink(block);
     if (this.isCached(block)) {
       this.#cachedFreeCount -= 1;
+      this.#evictions += 1;
       this.#onEvict(block);
     }
     this.#flags[block] = low ? LOW_WRITTEN : 0;
     this.#references[block] = 1;
-    this.#freeCount -= 1;
+    this.#usedCount += 1;
     return block;
   }
 
@@ -84,7 +129,7 @@ export class BlockPool {
     if (this.#references[block] === 0) {
       if (!this.isCached(block)) throw new Error(`block ${block} is empty and cannot be shared`);
       this.#unlink(block);
-      this.#freeCount -= 1;
+      this.#usedCount += 1;
       this.#cachedFreeCount -= 1;
     }
     this.#references[block] = this.references(block) + 1;
@@ -96,14 +141,15 @@ export class BlockPool {
     if (references < 0) throw new Error(`block ${block} was released more often than held`);
     this.#references[block] = references;
     if (references > 0) return;
-    this.#freeCount += 1;
+    this.#usedCount -= 1;
     if (!this.isCached(block)) {
       this.#insertAfter(this.#head('empty'), block);
-      return;
+    } else {
+      this.#cachedFreeCount += 1;
+      const head = this.#head(this.isLowWritten(block) ? 'cached-low' : 'cached');
+      this.#insertAfter(this.#previous[head] as number, block);
     }
-    this.#cachedFreeCount += 1;
-    const head = this.#head(this.isLowWritten(block) ? 'cached-low' : 'cached');
-    this.#insertAfter(this.#previous[head] as number, block);
+    if (this.#heldCount > this.#limit) this.#drop(block);
   }
 
   /** The block's content is final and may be found again. */
@@ -127,21 +173,39 @@ export class BlockPool {
     return this.blockCount + LISTS.indexOf(list);
   }
 
-  #firstFree(): number | undefined {
-    for (let head = this.blockCount; head < this.blockCount + LISTS.length; head++) {
-      const first = this.#next[head] as number;
-      if (first !== head) return first;
-    }
-    return undefined;
+  #first(list: BlockList): number | undefined {
+    const head = this.#head(list);
+    const first = this.#next[head] as number;
+    return first === head ? undefined : first;
   }
 
-  #linkAllAsEmpty(): void {
+  #takeUntouched(): number | undefined {
+    if (this.#heldCount >= this.#limit) return undefined;
+    const block = this.#first('untouched');
+    if (block !== undefined) this.#heldCount += 1;
+    return block;
+  }
+
+  /** Takes the memory from a free block. */
+  #drop(block: number): void {
+    this.#unlink(block);
+    if (this.isCached(block)) {
+      this.#cachedFreeCount -= 1;
+      this.#onEvict(block);
+    }
+    this.#flags[block] = 0;
+    this.#heldCount -= 1;
+    this.#dropped.push(block);
+    this.#insertAfter(this.#head('untouched'), block);
+  }
+
+  #linkAllAsUntouched(): void {
     for (let head = this.blockCount; head < this.blockCount + LISTS.length; head++) {
       this.#next[head] = head;
       this.#previous[head] = head;
     }
-    const empty = this.#head('empty');
-    for (let block = this.blockCount - 1; block >= 0; block--) this.#insertAfter(empty, block);
+    const untouched = this.#head('untouched');
+    for (let block = this.blockCount - 1; block >= 0; block--) this.#insertAfter(untouched, block);
   }
 
   #insertAfter(place: number, block: number): void {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { type Priority, Sequence } from '../sequence.ts';
-import { type BlockCopy, BlockTables } from './block-tables.ts';
+import { BlockTables } from './block-tables.ts';
 import { checkCacheIntegrity } from './integrity.ts';
 
 let ids = 0;
@@ -22,7 +22,7 @@ function sequence(length: number, { seed = 1, priority = 1, salt = '' }: Options
 function compute(tables: BlockTables, each: Sequence): Sequence {
   if (each.blocks.length === 0) tables.adopt(each, tables.match(each));
   const count = each.remaining - 1;
-  expect(tables.grow(each, count, [])).toBe(count);
+  expect(tables.grow(each, count)).toBe(count);
   tables.advance(each, count);
   return each;
 }
@@ -41,7 +41,7 @@ describe('BlockTables', () => {
   it('takes over the earlier block where two computed the same prefix', () => {
     const tables = new BlockTables(20);
     const [a, b] = [sequence(2 * BLOCK_TOKENS + 5), sequence(2 * BLOCK_TOKENS + 5)];
-    for (const each of [a, b]) tables.grow(each, each.length - 1, []);
+    for (const each of [a, b]) tables.grow(each, each.length - 1);
     expect(tables.pool.usedCount).toBe(6);
     for (const each of [a, b]) tables.advance(each, each.length - 1);
     expect(b.blocks.slice(0, 2)).toEqual(a.blocks.slice(0, 2));
@@ -54,7 +54,7 @@ describe('BlockTables', () => {
     const tables = new BlockTables(20);
     const chat = compute(tables, sequence(BLOCK_TOKENS));
     while (chat.length <= 3 * BLOCK_TOKENS) {
-      tables.grow(chat, 1, []);
+      tables.grow(chat, 1);
       tables.advance(chat, 1);
       chat.append(chat.length * 7);
     }
@@ -64,48 +64,36 @@ describe('BlockTables', () => {
     expect(tables.match(next)).toHaveLength(3);
   });
 
-  it('copies a shared last block on the first write, and writes in place once it is alone', () => {
+  it('shares full blocks alone: whoever starts on a prefix writes to a block of its own', () => {
     const tables = new BlockTables(20);
-    const parent = compute(tables, sequence(BLOCK_TOKENS + 6));
-    const child = sequence(BLOCK_TOKENS + 6);
-    tables.share(parent, child);
-    expect(child.blocks).toEqual(parent.blocks);
-    expect(parent.blocks.map((block) => tables.pool.references(block))).toEqual([2, 2]);
-    expect(() => tables.assertWritable(child, 1)).toThrow('must not write');
-    expect(tables.hasRoom(child)).toBe(false);
-
-    const [shared] = parent.blocks.slice(1) as [number];
-    const copies: BlockCopy[] = [];
-    tables.grow(parent, 1, copies);
-    expect(copies).toEqual([[shared, parent.blocks[1]]]);
-    expect(parent.blocks[1]).not.toBe(shared);
-    tables.grow(child, 1, copies);
-    expect(copies).toHaveLength(1);
-    expect(child.blocks[1]).toBe(shared);
-    checkCacheIntegrity(tables, [parent, child]);
+    const first = compute(tables, sequence(BLOCK_TOKENS + 6));
+    const second = compute(tables, sequence(BLOCK_TOKENS + 6));
+    expect(second.blocks[0]).toBe(first.blocks[0]);
+    expect(second.blocks[1]).not.toBe(first.blocks[1]);
+    expect(first.blocks.map((block) => tables.pool.references(block))).toEqual([2, 1]);
+    first.computed = 0;
+    expect(() => tables.assertWritable(first, 1)).toThrow('must not write');
   });
 
-  it('copies nothing where the shared tokens end with a block', () => {
-    const tables = new BlockTables(20);
-    const parent = compute(tables, sequence(BLOCK_TOKENS + 1));
-    const child = sequence(BLOCK_TOKENS + 1);
-    tables.share(parent, child);
-    const copies: BlockCopy[] = [];
-    for (const each of [parent, child]) expect(tables.grow(each, 1, copies)).toBe(1);
-    expect(copies).toEqual([]);
-    expect(child.blocks[1]).not.toBe(parent.blocks[1]);
-  });
-
-  it('grants as many tokens as blocks are left, none without a block for the copy', () => {
+  it('grants as many tokens as blocks are left', () => {
     const tables = new BlockTables(3);
-    const parent = compute(tables, sequence(BLOCK_TOKENS + 6));
-    const child = sequence(BLOCK_TOKENS + 6);
-    tables.share(parent, child);
+    compute(tables, sequence(BLOCK_TOKENS + 6));
     const other = sequence(500, { seed: 3 });
-    expect(tables.grow(other, 500, [])).toBe(BLOCK_TOKENS);
-    expect(tables.grow(child, 1, [])).toBe(0);
-    tables.release(other);
-    expect(tables.grow(child, 100, [])).toBe(BLOCK_TOKENS - 5);
+    expect(tables.grow(other, 500)).toBe(BLOCK_TOKENS);
+    tables.advance(other, BLOCK_TOKENS);
+    expect(tables.hasRoom(other)).toBe(false);
+    expect(tables.grow(other, 1)).toBe(0);
+  });
+
+  it('tells whether a block is left to write to beside those a sequence would start on', () => {
+    const tables = new BlockTables(3);
+    const first = compute(tables, sequence(3 * BLOCK_TOKENS));
+    const next = sequence(3 * BLOCK_TOKENS);
+    tables.release(first);
+    expect(tables.hasBlockBeside(tables.match(next))).toBe(true);
+    tables.pool.setLimit(2);
+    expect(tables.match(next)).toHaveLength(2);
+    expect(tables.hasBlockBeside(tables.match(next))).toBe(false);
   });
 
   it('evicts the longest-unused prefix first, from its end, and never what is in use', () => {

@@ -1,4 +1,7 @@
-// Gives sequences their blocks: finds shared prefixes, grows tables, copies on write, publishes full blocks.
+// Gives sequences their blocks: finds shared prefixes, grows tables, publishes full blocks.
+//
+// Only full blocks are shared, and what is full is never written again: a block that someone writes to has one
+// holder, by construction.
 //
 // A sequence's full blocks are always the cached ones for their tokens: where two sequences computed the
 // same prefix, the later one changes to the earlier one's block when it publishes. So whoever holds a block
@@ -9,9 +12,6 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
 import { BlockPool } from './block-pool.ts';
 import { PrefixCache, type PrefixNode } from './prefix-cache.ts';
-
-/** Content of block `from` must be copied to block `to` before the step. */
-export type BlockCopy = readonly [from: number, to: number];
 
 export function blocksFor(tokens: number): number {
   return Math.ceil(tokens / BLOCK_TOKENS);
@@ -56,6 +56,12 @@ export class BlockTables {
     return blocksFor(holder.length) - held;
   }
 
+  /** Whether a sequence that starts on matched blocks finds another one to write to. */
+  hasBlockBeside(matched: readonly number[]): boolean {
+    const revived = matched.reduce((count, block) => count + Number(this.pool.references(block) === 0), 0);
+    return this.pool.freeCount > revived;
+  }
+
   /** Starts a sequence without blocks on matched ones. */
   adopt(holder: BlockHolder, matched: readonly number[]): void {
     for (const block of matched) {
@@ -65,24 +71,13 @@ export class BlockTables {
     holder.computed = matched.length * BLOCK_TOKENS;
   }
 
-  /** Starts `child` on all that `parent` has computed, the partly filled last block included. */
-  share(parent: BlockHolder, child: BlockHolder): void {
-    this.adopt(child, parent.blocks.slice(0, blocksFor(parent.computed)));
-    child.computed = parent.computed;
-  }
-
   /** Whether the next position can be written without taking a block. */
   hasRoom(holder: BlockHolder): boolean {
-    const block = holder.blocks[publishedBlocks(holder)];
-    return block !== undefined && this.pool.references(block) === 1;
+    return holder.blocks.length > publishedBlocks(holder);
   }
 
-  /**
-   * Makes positions from `computed` on writable: as many of `count` as free blocks allow, which is returned.
-   * A last block that others share too is exchanged for a copy.
-   */
-  grow(holder: BlockHolder, count: number, copies: BlockCopy[]): number {
-    if (!this.#ownLastBlock(holder, copies)) return 0;
+  /** Makes positions from `computed` on writable: as many of `count` as free blocks allow, which is returned. */
+  grow(holder: BlockHolder, count: number): number {
     const wanted = blocksFor(holder.computed + count);
     while (holder.blocks.length < wanted) {
       const block = this.pool.take(holder.low);
@@ -118,18 +113,6 @@ export class BlockTables {
     for (let i = holder.blocks.length - 1; i >= 0; i--) this.pool.release(holder.blocks[i] as number);
     holder.blocks.length = 0;
     holder.computed = 0;
-  }
-
-  #ownLastBlock(holder: BlockHolder, copies: BlockCopy[]): boolean {
-    const index = publishedBlocks(holder);
-    const shared = holder.blocks[index];
-    if (shared === undefined || this.pool.references(shared) === 1) return true;
-    const copy = this.pool.take(holder.low);
-    if (copy === undefined) return false;
-    copies.push([shared, copy]);
-    holder.blocks[index] = copy;
-    this.pool.release(shared);
-    return true;
   }
 
   #publish(holder: BlockHolder, index: number, parent: PrefixNode): number {

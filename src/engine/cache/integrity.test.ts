@@ -9,7 +9,7 @@ function healthy(): { tables: BlockTables; holder: Sequence } {
   const tables = new BlockTables(8);
   const tokens = Int32Array.from({ length: 2 * BLOCK_TOKENS + 4 }, (_, i) => i);
   const holder = new Sequence({ id: 'holder', tokens, maxTokens: 999, priority: 1, enqueuedMs: 0 });
-  tables.grow(holder, holder.length - 1, []);
+  tables.grow(holder, holder.length - 1);
   tables.advance(holder, holder.length - 1);
   return { tables, holder };
 }

@@ -3,7 +3,7 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
-import type { BlockList } from './block-pool.ts';
+import type { BlockList, BlockPool } from './block-pool.ts';
 import { type BlockTables, blocksFor, publishedBlocks } from './block-tables.ts';
 
 /** `holders`: all that hold blocks. */
@@ -18,7 +18,7 @@ export function invariant(holds: boolean, name: string): asserts holds {
   if (!holds) throw new Error(`broken invariant: ${name}`);
 }
 
-/** Each free block with its place in the order of eviction; checks the free lists on the way. */
+/** Each free block that has memory with its place in the order of eviction; checks the free lists on the way. */
 function evictionOrder({ pool }: BlockTables): Map<number, number> {
   const order = new Map<number, number>();
   const listOf = (block: number): BlockList => {
@@ -31,13 +31,35 @@ function evictionOrder({ pool }: BlockTables): Map<number, number> {
       invariant(listOf(block) === list, `block ${block} in the ${list} list belongs to ${listOf(block)}`);
       order.set(block, order.size);
     }
-    if (list === 'empty') {
-      const empty = pool.freeCount - pool.cachedFreeCount;
-      invariant(order.size === empty, `${order.size} empty blocks are listed, ${empty} counted`);
-    }
   }
-  invariant(order.size === pool.freeCount, `${order.size} free blocks are listed, ${pool.freeCount} counted`);
+  const cached = [...order.keys()].filter((block) => pool.isCached(block)).length;
+  invariant(
+    cached === pool.cachedFreeCount,
+    `${cached} cached blocks are free, ${pool.cachedFreeCount} counted`,
+  );
+  checkUntouched(pool, order);
   return order;
+}
+
+function checkUntouched(pool: BlockPool, held: ReadonlyMap<number, number>): void {
+  const { blockCount, heldCount, usedCount, limit } = pool;
+  const untouched = new Set(pool.blocksOf('untouched'));
+  for (const block of untouched) {
+    invariant(!held.has(block), `block ${block}, without memory, is in one free list`);
+    invariant(
+      !pool.isCached(block) && pool.references(block) === 0,
+      `block ${block}, without memory, holds nothing`,
+    );
+  }
+  invariant(untouched.size === blockCount - heldCount, `${untouched.size} blocks have no memory`);
+  invariant(
+    held.size === heldCount - usedCount,
+    `${held.size} free blocks are listed, ${heldCount - usedCount} counted`,
+  );
+  invariant(
+    heldCount <= Math.max(limit, usedCount),
+    `${heldCount} blocks are held within the limit of ${limit}`,
+  );
 }
 
 function checkReferences(
@@ -45,12 +67,14 @@ function checkReferences(
   holders: readonly BlockHolder[],
   free: ReadonlyMap<number, number>,
 ): void {
+  const untouched = new Set(pool.blocksOf('untouched'));
   const held = new Int32Array(pool.blockCount);
   for (const { blocks } of holders) for (const block of blocks) held[block] = (held[block] as number) + 1;
   for (let block = 0; block < pool.blockCount; block++) {
     const references = pool.references(block);
     invariant(references === held[block], `block ${block}: ${references} references, ${held[block]} holders`);
-    invariant(free.has(block) === (references === 0), `block ${block} is either free or referenced`);
+    const isFree = free.has(block) || untouched.has(block);
+    invariant(isFree === (references === 0), `block ${block} is either free or referenced`);
   }
 }
 
@@ -97,11 +121,7 @@ function checkHolder({ pool, prefixes }: BlockTables, holder: BlockHolder): void
   for (const [i, block] of blocks.entries()) {
     if (i >= publishedBlocks(holder)) {
       invariant(!pool.isCached(block), `${id}: block ${block}, not full yet, is not cached`);
-      const untouched = i >= blocksFor(computed);
-      invariant(
-        !untouched || pool.references(block) === 1,
-        `${id} alone holds block ${block}, yet to be written`,
-      );
+      invariant(pool.references(block) === 1, `${id} alone holds block ${block}, which it writes to`);
       continue;
     }
     invariant(pool.isCached(block), `${id}: full block ${block} is cached`);

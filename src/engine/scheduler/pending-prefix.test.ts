@@ -12,7 +12,7 @@ function sequence(blocks: readonly number[], salt = ''): Sequence {
 
 /** Starts a sequence and computes its first blocks. */
 function started(tables: BlockTables, each: Sequence, blocks: number): Sequence {
-  tables.grow(each, blocks * BLOCK_TOKENS, []);
+  tables.grow(each, blocks * BLOCK_TOKENS);
   tables.advance(each, blocks * BLOCK_TOKENS);
   return each;
 }

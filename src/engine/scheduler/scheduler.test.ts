@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FakeEngine, fakeStepMs, type Request } from '../../../test/property/fake-engine.ts';
+import { type Request, SteppedEngine, stepMs } from '../../../test/property/stepped-engine.ts';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { Sequence } from '../sequence.ts';
 import { checkIntegrity } from './integrity.ts';
@@ -17,124 +17,125 @@ function countsOf(plan: StepPlan): Record<string, number> {
   return Object.fromEntries(plan.items.map(({ sequence, count }) => [sequence.id, count]));
 }
 
-function stepUntil(engine: FakeEngine, done: () => boolean): void {
+async function stepUntil(engine: SteppedEngine, done: () => boolean): Promise<void> {
   for (let i = 0; !done(); i++) {
     if (i === 10_000) throw new Error('it never came to pass');
-    engine.step();
+    await engine.step();
   }
 }
 
 describe('running sequences and chunks', () => {
-  it('mixes decodes and a prefill chunk in one step, and never makes a decode wait', () => {
-    const engine = new FakeEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 66 } });
+  it('mixes decodes and a prefill chunk in one step, and never makes a decode wait', async () => {
+    const engine = new SteppedEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 66 } });
     const chats = [1, 2].map((seed) => engine.submit({ prompt: prompt(8, seed), newTokens: 150 }));
-    engine.step();
+    await engine.step();
     const long = engine.submit({ prompt: prompt(2000, 3), newTokens: 1 });
     while (long.state !== 'finished') {
-      const counts = countsOf(engine.step());
+      const counts = countsOf(await engine.step());
       for (const chat of chats) if (chat.state === 'running') expect(counts[chat.id]).toBe(1);
       expect(counts[long.id]).toSatisfy((count: number) => count === 64 || long.state === 'finished');
     }
   });
 
-  it('starts a short prompt in the very next step, however long the one before it', () => {
-    const engine = new FakeEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 64 } });
+  it('starts a short prompt in the very next step, however long the one before it', async () => {
+    const engine = new SteppedEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 64 } });
     engine.submit({ prompt: prompt(2000, 1), newTokens: 1 });
-    expect(countsOf(engine.step())).toEqual({ s0: 64 });
+    expect(countsOf(await engine.step())).toEqual({ s0: 64 });
     engine.submit({ prompt: prompt(30, 2), newTokens: 9 });
-    expect(countsOf(engine.step())).toEqual({ s0: 48, s1: 16 });
-    expect(countsOf(engine.step())).toMatchObject({ s1: 14 });
+    expect(countsOf(await engine.step())).toEqual({ s0: 48, s1: 16 });
+    expect(countsOf(await engine.step())).toMatchObject({ s1: 14 });
   });
 
-  it('takes prompts of one length through one after the other', () => {
-    const engine = new FakeEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 256 } });
+  it('takes prompts of one length through one after the other', async () => {
+    const engine = new SteppedEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 256 } });
     const all = [1, 2, 3, 4].map((seed) => engine.submit({ prompt: prompt(1000, seed), newTokens: 100 }));
-    const steps = all.map((sequence) => {
-      stepUntil(engine, () => sequence.length > 1000);
-      return engine.steps;
-    });
+    const steps: number[] = [];
+    for (const sequence of all) {
+      await stepUntil(engine, () => sequence.length > 1000);
+      steps.push(engine.steps);
+    }
     expect(steps[0]).toBeLessThanOrEqual(6);
     expect(steps[3]).toBeLessThanOrEqual(20);
   });
 
-  it('lets the more urgent of two prompts go first', () => {
-    const engine = new FakeEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 256 } });
+  it('lets the more urgent of two prompts go first', async () => {
+    const engine = new SteppedEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 256 } });
     const low = engine.submit({ prompt: prompt(1000, 1), newTokens: 2, priority: 2 });
-    engine.step();
+    await engine.step();
     const high = engine.submit({ prompt: prompt(1000, 2), newTokens: 2, priority: 0 });
-    stepUntil(engine, () => high.state === 'finished');
+    await stepUntil(engine, () => high.state === 'finished');
     expect(low.state).toBe('running');
   });
 
-  it('keeps steps near the target once it knows the machine', () => {
+  it('keeps steps near the target once it knows the machine', async () => {
     const budget = { kind: 'adaptive', targetStepMs: 100, maxStepTokens: 2048 } as const;
-    const engine = new FakeEngine({ blockCount: 1000, budget });
+    const engine = new SteppedEngine({ blockCount: 1000, budget });
     for (let seed = 1; seed <= 6; seed++) engine.submit({ prompt: prompt(1500, seed), newTokens: 20 });
     const durations: number[] = [];
     while (engine.scheduler.running.length + engine.scheduler.waitingCount > 0) {
-      durations.push(fakeStepMs(engine.step()));
+      durations.push(stepMs((await engine.step()).load));
     }
     const settled = durations.slice(10);
     expect(Math.max(...settled)).toBeLessThan(125);
     expect(settled.filter((ms) => ms > 75).length).toBeGreaterThan(settled.length / 2);
   });
 
-  it('goes on with a prompt though decodes alone take all of the target', () => {
+  it('goes on with a prompt though decodes alone take all of the target', async () => {
     const budget = { kind: 'adaptive', targetStepMs: 1, maxStepTokens: 256 } as const;
-    const engine = new FakeEngine({ blockCount: 400, budget });
+    const engine = new SteppedEngine({ blockCount: 400, budget });
     const ask = (length: number, seed: number) =>
-      engine.submit({ prompt: prompt(length, seed), newTokens: 200, ignoreStop: true });
+      engine.submit({ prompt: prompt(length, seed), newTokens: 200, ignoreEnd: true });
     const chats = Array.from({ length: 31 }, (_, i) => ask(2, i + 2));
-    stepUntil(engine, () => chats.every(({ length }) => length > 2));
+    await stepUntil(engine, () => chats.every(({ length }) => length > 2));
     const long = ask(320, 1);
     const before = engine.steps;
-    stepUntil(engine, () => long.length > 320);
+    await stepUntil(engine, () => long.length > 320);
     expect(engine.steps - before).toBeLessThanOrEqual(12);
     expect(chats.every(({ state }) => state === 'running')).toBe(true);
   });
 
-  it('runs no more at once than the batch limit, and without one as many as fit', () => {
+  it('runs no more at once than the batch limit, and without one as many as fit', async () => {
     for (const [maxBatchSize, expected] of [
       [3, 3],
       [undefined, 20],
     ] as const) {
       const options = maxBatchSize === undefined ? {} : { maxBatchSize };
-      const engine = new FakeEngine({ blockCount: 100, budget: FIXED, ...options });
+      const engine = new SteppedEngine({ blockCount: 100, budget: FIXED, ...options });
       for (let seed = 1; seed <= 20; seed++) engine.submit({ prompt: prompt(4, seed), newTokens: 30 });
-      engine.step();
+      await engine.step();
       expect(engine.scheduler.running.length).toBeLessThanOrEqual(expected);
       expect(engine.scheduler.running.length).toBeGreaterThan(expected - 3);
-      engine.drain();
+      await engine.drain();
     }
   });
 
-  it('gives an empty plan where there is nothing to do', () => {
-    const engine = new FakeEngine({ blockCount: 4, budget: FIXED });
-    expect(engine.step().items).toEqual([]);
+  it('gives an empty plan where there is nothing to do', async () => {
+    const engine = new SteppedEngine({ blockCount: 4, budget: FIXED });
+    expect((await engine.step()).items).toEqual([]);
   });
 });
 
 describe('order and aging', () => {
-  it('admits by priority, then age', () => {
-    const engine = new FakeEngine({ blockCount: 100, budget: FIXED, maxBatchSize: 1 });
+  it('admits by priority, then age', async () => {
+    const engine = new SteppedEngine({ blockCount: 100, budget: FIXED, maxBatchSize: 1 });
     const order = ([2, 1, 0, 1, 0] as const).map((priority, i) => {
       engine.nowMs = i;
       return engine.submit({ prompt: prompt(4, i + 1), newTokens: 1, priority });
     });
     const admitted: Sequence[] = [];
-    while (admitted.length < 5) admitted.push(...engine.step().admitted);
+    while (admitted.length < 5) admitted.push(...(await engine.step()).admitted);
     expect(admitted.map((sequence) => order.indexOf(sequence))).toEqual([2, 4, 1, 3, 0]);
   });
 
-  it('serves LOW under a flood of HIGH as soon as aging promises: no HIGH more than 20 s younger goes before it', () => {
-    const engine = new FakeEngine({ blockCount: 40, budget: FIXED, maxBatchSize: 2 });
+  it('serves LOW under a flood of HIGH as soon as aging promises: no HIGH more than 20 s younger goes before it', async () => {
+    const engine = new SteppedEngine({ blockCount: 40, budget: FIXED, maxBatchSize: 2 });
     const flood = (seed: number) => engine.submit({ prompt: prompt(40, seed), newTokens: 40, priority: 0 });
     for (let seed = 2; seed < 12; seed++) flood(seed);
     const low = engine.submit({ prompt: prompt(40, 1), newTokens: 40, priority: 2 });
     const youngest: number[] = [];
     for (let step = 0; low.state !== 'finished'; step++) {
       if (step % 10 === 0) flood(100 + step);
-      const { admitted } = engine.step();
+      const { admitted } = await engine.step();
       if (low.state === 'waiting') youngest.push(...admitted.map(({ enqueuedMs }) => enqueuedMs));
       if (step === 20_000) throw new Error('LOW starved');
     }
@@ -145,28 +146,28 @@ describe('order and aging', () => {
     expect(engine.scheduler.waitingCount).toBeGreaterThan(10);
   });
 
-  it('lets nobody overtake the first in the queue that does not fit yet', () => {
-    const engine = new FakeEngine({ blockCount: 20, budget: FIXED });
+  it('lets nobody overtake the first in the queue that does not fit yet', async () => {
+    const engine = new SteppedEngine({ blockCount: 20, budget: FIXED });
     const first = engine.submit({ prompt: prompt(10 * BLOCK_TOKENS, 1), newTokens: 10 });
-    engine.step();
+    await engine.step();
     const large = engine.submit({ prompt: prompt(12 * BLOCK_TOKENS, 2), newTokens: 5 });
     const small = engine.submit({ prompt: prompt(8, 3), newTokens: 5 });
-    stepUntil(engine, () => first.state === 'finished');
+    await stepUntil(engine, () => first.state === 'finished');
     expect([large.state, small.state]).toEqual(['waiting', 'waiting']);
-    engine.step();
+    await engine.step();
     expect([large.state, small.state]).toEqual(['running', 'running']);
   });
 
-  it('stops admitting at the watermark, but admits one alone whatever its size', () => {
-    const engine = new FakeEngine({ blockCount: 20, budget: FIXED });
+  it('stops admitting at the watermark, but admits one alone whatever its size', async () => {
+    const engine = new SteppedEngine({ blockCount: 20, budget: FIXED });
     const large = engine.submit({ prompt: prompt(20 * BLOCK_TOKENS - 3, 1), newTokens: 3 });
-    engine.drain();
+    await engine.drain();
     expect(large.state).toBe('finished');
     for (const seed of [2, 3]) engine.submit({ prompt: prompt(8 * BLOCK_TOKENS, seed), newTokens: 5 });
     engine.submit({ prompt: prompt(2 * BLOCK_TOKENS, 4), newTokens: 5 });
-    engine.step();
+    await engine.step();
     expect(engine.scheduler.running).toHaveLength(2);
-    engine.drain();
+    await engine.drain();
   });
 });
 
@@ -178,92 +179,95 @@ describe('the shared prefix', () => {
   }));
   const [one, other] = requests as [Request, Request];
 
-  it('is computed once for two running requests: 320 cached tokens, two references, no prefill', () => {
-    const engine = new FakeEngine({ blockCount: 100, budget: FIXED });
+  it('is computed once for two running requests: 320 cached tokens, two references, no prefill', async () => {
+    const engine = new SteppedEngine({ blockCount: 100, budget: FIXED });
     const first = engine.submit(one);
-    engine.step();
+    await engine.step();
     const before = engine.scheduler.stats(0).counters.computedTokens;
     const second = engine.submit(other);
-    expect(countsOf(engine.step())).toEqual({ s0: 1, s1: 20 });
+    expect(countsOf(await engine.step())).toEqual({ s0: 1, s1: 20 });
     expect(second.cachedTokens).toBe(320);
     expect(engine.scheduler.stats(0).counters.computedTokens - before).toBe(21);
     expect(second.blocks.slice(0, 10)).toEqual(first.blocks.slice(0, 10));
     const { pool } = engine.scheduler.tables;
     expect(first.blocks.slice(0, 10).map((block) => pool.references(block))).toEqual(Array(10).fill(2));
-    engine.drain();
+    await engine.drain();
     engine.checkOutputs();
   });
 
-  it('is computed once for two that arrive together, while others go before the one that waits', () => {
-    const engine = new FakeEngine({ blockCount: 100, budget: { kind: 'fixed', maxStepTokens: 96 } });
+  it('is computed once for two that arrive together, while others go before the one that waits', async () => {
+    const engine = new SteppedEngine({ blockCount: 100, budget: { kind: 'fixed', maxStepTokens: 96 } });
     const [first, second] = [engine.submit(one), engine.submit(other)];
     const third = engine.submit({ prompt: prompt(20, 9), newTokens: 2 });
-    engine.step();
+    await engine.step();
     expect([first.state, second.state, third.state]).toEqual(['running', 'waiting', 'running']);
     expect(engine.scheduler.stats(0).deferred).toBe(1);
-    stepUntil(engine, () => second.state === 'running');
+    await stepUntil(engine, () => second.state === 'running');
     expect(first.computed).toBeGreaterThanOrEqual(320);
     expect(second.cachedTokens).toBe(320);
-    engine.drain();
+    await engine.drain();
     engine.checkOutputs();
   });
 
-  it.each(['cancel', 'preempt'] as const)('is taken over by the one that waits on %s of its owner', (how) => {
-    const engine = new FakeEngine({ blockCount: 100, budget: { kind: 'fixed', maxStepTokens: 96 } });
-    const [first, second] = [engine.submit(one), engine.submit(other)];
-    engine.step();
-    engine.step();
-    expect(second.state).toBe('waiting');
-    if (how === 'cancel') engine.cancel(first);
-    else engine.scheduler.preempt(first);
-    checkIntegrity(engine.scheduler);
-    stepUntil(engine, () => second.state === 'running');
-    engine.drain();
-    engine.checkOutputs();
-  });
+  it.each(['cancel', 'preempt'] as const)(
+    'is taken over by the one that waits on %s of its owner',
+    async (how) => {
+      const engine = new SteppedEngine({ blockCount: 100, budget: { kind: 'fixed', maxStepTokens: 96 } });
+      const [first, second] = [engine.submit(one), engine.submit(other)];
+      await engine.step();
+      await engine.step();
+      expect(second.state).toBe('waiting');
+      if (how === 'cancel') engine.cancel(first);
+      else engine.scheduler.preempt(first);
+      checkIntegrity(engine.scheduler);
+      await stepUntil(engine, () => second.state === 'running');
+      await engine.drain();
+      engine.checkOutputs();
+    },
+  );
 
-  it('makes its owner as urgent as the one that waits for it', () => {
-    const engine = new FakeEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 64 } });
+  it('makes its owner as urgent as the one that waits for it', async () => {
+    const engine = new SteppedEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 64 } });
     const owner = engine.submit({ ...one, priority: 2 });
-    engine.step();
+    await engine.step();
     const urgent = engine.submit({ ...other, priority: 0 });
     const normal = engine.submit({ prompt: prompt(900, 5), newTokens: 2, priority: 1 });
-    engine.step();
+    await engine.step();
     expect(owner.rank).toBe(urgent.key);
-    stepUntil(engine, () => urgent.state === 'running');
+    await stepUntil(engine, () => urgent.state === 'running');
     expect(owner.rank).toBe(owner.key);
     expect(normal.computed).toBeLessThan(owner.computed);
-    engine.drain();
+    await engine.drain();
   });
 
-  it('is never shared between tenants', () => {
-    const engine = new FakeEngine({ blockCount: 100, budget: FIXED });
+  it('is never shared between tenants', async () => {
+    const engine = new SteppedEngine({ blockCount: 100, budget: FIXED });
     const [a, b] = ['a', 'b'].map((salt) => engine.submit({ ...one, salt })) as [Sequence, Sequence];
-    engine.step();
+    await engine.step();
     expect([a.state, b.state]).toEqual(['running', 'running']);
     expect([a.cachedTokens, b.cachedTokens]).toEqual([0, 0]);
     expect(a.blocks.some((block) => b.blocks.includes(block))).toBe(false);
-    engine.drain();
+    await engine.drain();
     const again = engine.submit({ ...one, salt: 'a' });
     const stranger = engine.submit({ ...one, salt: 'c' });
-    engine.drain();
+    await engine.drain();
     expect([again.cachedTokens, stranger.cachedTokens]).toEqual([320, 0]);
   });
 
-  it('stays cached after both ended, and goes least recently used first, never while in use', () => {
-    const engine = new FakeEngine({ blockCount: 32, budget: FIXED });
+  it('stays cached after both ended, and goes least recently used first, never while in use', async () => {
+    const engine = new SteppedEngine({ blockCount: 32, budget: FIXED });
     engine.submit({ ...one, newTokens: 1 });
-    engine.drain();
+    await engine.drain();
     const { used, cached } = engine.scheduler.stats(0).blocks;
     expect({ used, cached }).toEqual({ used: 0, cached: 10 });
     engine.submit({ prompt: prompt(10 * BLOCK_TOKENS + 1, 2), newTokens: 1 });
-    engine.drain();
+    await engine.drain();
     const user = engine.submit({ ...other, newTokens: 60 });
-    engine.step();
+    await engine.step();
     expect(user.cachedTokens).toBe(320);
     // 11 of 32 blocks are in use, 10 hold the second prompt: 15 for a third must evict 4 of those.
     engine.submit({ prompt: prompt(15 * BLOCK_TOKENS - 1, 3), newTokens: 1 });
-    engine.step();
+    await engine.step();
     const matched = (seed: number) => {
       const tokens = Int32Array.from(prompt(10 * BLOCK_TOKENS + 1, seed));
       const probe = new Sequence({ id: 'probe', tokens, maxTokens: 999, priority: 1, enqueuedMs: 0 });
@@ -271,77 +275,99 @@ describe('the shared prefix', () => {
     };
     expect(matched(1)).toBe(10);
     expect(matched(2)).toBe(6);
-    engine.drain();
+    await engine.drain();
     engine.checkOutputs();
   });
 
-  it('grows with the chat: the next turn finds the answer too', () => {
-    const engine = new FakeEngine({ blockCount: 100, budget: FIXED });
+  it('grows with the chat: the next turn finds the answer too', async () => {
+    const engine = new SteppedEngine({ blockCount: 100, budget: FIXED });
     const turn = engine.submit({ prompt: prompt(20), newTokens: 100 });
-    engine.drain();
+    await engine.drain();
     const next = engine.submit({ prompt: [...turn.tokens, ...prompt(9, 4)], newTokens: 5 });
-    engine.drain();
+    await engine.drain();
     expect(next.cachedTokens).toBe(BLOCK_TOKENS * Math.floor((turn.length - 1) / BLOCK_TOKENS));
     expect(next.cachedTokens).toBeGreaterThanOrEqual(BLOCK_TOKENS);
   });
 });
 
 describe('several choices', () => {
-  it('share the blocks of the prompt and differ afterwards', () => {
-    const engine = new FakeEngine({ blockCount: 100, budget: FIXED });
-    const parent = engine.submit({ prompt: prompt(70), newTokens: 40, choices: 4 });
-    engine.step();
+  it('of one prompt share its full blocks, compute the rest once each, and differ afterwards', async () => {
+    const engine = new SteppedEngine({ blockCount: 100, budget: FIXED });
+    const all = [0, 1, 2, 3].map((choice) => engine.submit({ prompt: prompt(70), newTokens: 40, choice }));
+    await engine.step();
+    // The others waited for the first one's blocks rather than compute them too.
+    expect(engine.scheduler.waitingCount).toBe(3);
+    expect(engine.scheduler.stats(0).counters.computedTokens).toBe(70);
+    await engine.step();
     expect(engine.scheduler.running).toHaveLength(4);
-    expect(engine.scheduler.stats(0).blocks.used).toBe(3);
-    const { copies } = engine.step();
-    expect(copies).toHaveLength(3);
-    expect(engine.scheduler.stats(0).blocks.used).toBe(6);
-    expect(engine.scheduler.tables.pool.references(parent.blocks[0] as number)).toBe(4);
-    engine.drain();
+    expect(engine.scheduler.stats(0).counters.computedTokens).toBe(70 + 1 + 3 * (70 - 64));
+    expect(engine.scheduler.stats(0).blocks.used).toBe(2 + 4);
+    expect(engine.scheduler.tables.pool.references(all[0]?.blocks[0] as number)).toBe(4);
+    await engine.drain();
     engine.checkOutputs();
-    expect(new Set([...engine.choices.keys()].map(({ tokens }) => tokens.join())).size).toBe(4);
+    expect(new Set(all.map(({ tokens }) => tokens.join())).size).toBe(4);
+  });
+});
+
+describe('a limit on blocks', () => {
+  it('is kept, asks for more, and takes what it is allowed', async () => {
+    const engine = new SteppedEngine({ blockCount: 100, blockLimit: 4, budget: FIXED });
+    const sequence = engine.submit({ prompt: prompt(200), newTokens: 20, ignoreEnd: true });
+    await engine.step();
+    expect(sequence.computed).toBe(4 * BLOCK_TOKENS);
+    expect(engine.lastReport?.blocks).toMatchObject({ limit: 4, held: 4, used: 4, short: true });
+    expect(engine.lastReport?.blocks.wanted).toBeGreaterThanOrEqual(7);
+    // It waits, asleep, until it is allowed more.
+    expect((await engine.step()).items).toEqual([]);
+    expect((await engine.step()).items).toEqual([]);
+    engine.engine.allow(8);
+    await engine.drain();
+    engine.checkOutputs();
+    expect(engine.lastReport?.blocks).toMatchObject({ limit: 8, held: 7, used: 0, short: false });
   });
 
-  it('wait their turn where the batch is full', () => {
-    const engine = new FakeEngine({ blockCount: 100, budget: FIXED, maxBatchSize: 2 });
-    engine.submit({ prompt: prompt(70), newTokens: 40, choices: 4 });
-    engine.step();
-    expect(engine.scheduler.running).toHaveLength(2);
-    expect(engine.scheduler.waitingCount).toBe(2);
-    engine.drain();
+  it('that is lowered drops free blocks, preempts the least urgent, and gives the memory back', async () => {
+    const engine = new SteppedEngine({ blockCount: 100, budget: FIXED });
+    engine.submit({ prompt: prompt(100, 1), newTokens: 1 });
+    await engine.drain();
+    const [first, second] = [2, 3].map((seed) =>
+      engine.submit({ prompt: prompt(100, seed), newTokens: 60, ignoreEnd: true }),
+    ) as [Sequence, Sequence];
+    await engine.step();
+    expect(engine.lastReport?.blocks).toMatchObject({ held: 11, used: 8 });
+    engine.engine.allow(8);
+    await engine.step();
+    expect([first.state, second.state]).toEqual(['running', 'running']);
+    engine.engine.allow(5);
+    await engine.step();
+    expect([first.state, second.state]).toEqual(['running', 'preempted']);
+    expect(engine.lastReport?.blocks).toMatchObject({ limit: 5, held: 5, used: 4, short: true });
+    expect(engine.backend.released).toBe(6);
+    engine.engine.allow(0);
+    await engine.step();
+    expect(engine.lastReport?.blocks).toMatchObject({ limit: 0, held: 0, used: 0, short: true });
+    engine.engine.allow(6);
+    await engine.drain();
     engine.checkOutputs();
-  });
-
-  it('are as old as their request', () => {
-    const engine = new FakeEngine({ blockCount: 100, budget: FIXED });
-    engine.nowMs = 5000;
-    engine.submit({ prompt: prompt(70), newTokens: 40, choices: 2, priority: 0 });
-    engine.step();
-    const keys = engine.scheduler.running.map(({ key, enqueuedMs, priority }) => ({
-      key,
-      enqueuedMs,
-      priority,
-    }));
-    expect(keys).toEqual(Array(2).fill({ key: 0.5, enqueuedMs: 5000, priority: 0 }));
   });
 });
 
 describe('memory pressure', () => {
-  it('finishes 40 requests of 6 to 20 blocks in a pool of 64, with preemptions and the right outputs', () => {
-    const engine = new FakeEngine({ blockCount: 64, budget: FIXED });
+  it('finishes 40 requests of 6 to 20 blocks in a pool of 64, with preemptions and the right outputs', async () => {
+    const engine = new SteppedEngine({ blockCount: 64, budget: FIXED });
     for (let i = 0; i < 40; i++) {
       const blocks = 6 + ((i * 5) % 15);
       const length = 2 * BLOCK_TOKENS + i;
       const newTokens = blocks * BLOCK_TOKENS - length;
-      engine.submit({ prompt: prompt(length, i + 1), newTokens, ignoreStop: true });
+      engine.submit({ prompt: prompt(length, i + 1), newTokens, ignoreEnd: true });
     }
-    engine.drain();
+    await engine.drain();
     engine.checkOutputs();
     expect(engine.scheduler.stats(0).counters.preemptions).toBeGreaterThan(10);
     expect(engine.scheduler.stats(0).blocks.used).toBe(0);
   });
 
-  it('refuses at once what can never fit, with the numbers, and takes what just fits', () => {
+  it('refuses at once what can never fit, with the numbers, and takes what just fits', async () => {
     const scheduler = new Scheduler({ blockCount: 64, budget: FIXED });
     const sequence = (maxTokens: number) =>
       new Sequence({ id: 's', tokens: Int32Array.of(1), maxTokens, priority: 0, enqueuedMs: 0 });
@@ -354,8 +380,8 @@ describe('memory pressure', () => {
     expect(scheduler.add(sequence(64 * BLOCK_TOKENS + 2)).accepted).toBe(false);
   });
 
-  it('preempts the lowest priority, the youngest of it first, which keeps its age and resumes from the cache', () => {
-    const engine = new FakeEngine({ blockCount: 10, budget: FIXED, watermark: 1 });
+  it('preempts the lowest priority, the youngest of it first, which keeps its age and resumes from the cache', async () => {
+    const engine = new SteppedEngine({ blockCount: 10, budget: FIXED, watermark: 1 });
     const ask = (seed: number, priority: 0 | 2) => {
       engine.nowMs += 1;
       return engine.submit({ prompt: prompt(2 * BLOCK_TOKENS - 5, seed), newTokens: 90, priority });
@@ -364,100 +390,101 @@ describe('memory pressure', () => {
     ask(4, 0);
     ask(5, 0);
     const keyBefore = youngerLow.key;
-    let plan = engine.step();
-    while (plan.preempted.length === 0) plan = engine.step();
+    let plan = await engine.step();
+    while (plan.preempted.length === 0) plan = await engine.step();
     expect(plan.preempted[0]).toBe(youngerLow);
     expect(olderLow.preemptions + high.preemptions).toBeLessThanOrEqual(1);
     expect(youngerLow.key).toBe(keyBefore);
     expect(plan.admitted).toEqual([]);
-    engine.drain();
+    await engine.drain();
     engine.checkOutputs();
   });
 
-  it('lets a second prompt wait for a block rather than take one from a decode', () => {
-    const engine = new FakeEngine({
+  it('lets a second prompt wait for a block rather than take one from a decode', async () => {
+    const engine = new SteppedEngine({
       blockCount: 8,
       watermark: 1,
       budget: { kind: 'fixed', maxStepTokens: 42 },
     });
     for (const seed of [3, 4]) {
-      engine.submit({ prompt: prompt(28, seed), newTokens: 90, priority: 2, ignoreStop: true });
+      engine.submit({ prompt: prompt(28, seed), newTokens: 90, priority: 2, ignoreEnd: true });
     }
-    for (let i = 0; i < 5; i++) engine.step();
+    for (let i = 0; i < 5; i++) await engine.step();
     engine.submit({ prompt: prompt(3 * BLOCK_TOKENS - 3, 1), newTokens: 2, priority: 0 });
     const second = engine.submit({ prompt: prompt(2 * BLOCK_TOKENS - 3, 2), newTokens: 2, priority: 1 });
     const waited: boolean[] = [];
-    stepUntil(engine, () => {
+    await stepUntil(engine, () => {
       const { freeCount } = engine.scheduler.tables.pool;
       waited.push(freeCount === 0 && second.state === 'running' && second.computed === BLOCK_TOKENS);
       return second.state === 'finished';
     });
     expect(waited).toContain(true);
-    engine.drain();
+    await engine.drain();
     engine.checkOutputs();
   });
 
-  it('resumes a preempted sequence without computing its cached blocks again', () => {
-    const engine = new FakeEngine({ blockCount: 20, budget: FIXED });
+  it('resumes a preempted sequence without computing its cached blocks again', async () => {
+    const engine = new SteppedEngine({ blockCount: 20, budget: FIXED });
     const sequence = engine.submit({ prompt: prompt(100), newTokens: 50 });
-    engine.step();
-    engine.step();
+    await engine.step();
+    await engine.step();
     engine.scheduler.preempt(sequence);
     expect(sequence.state).toBe('preempted');
-    expect(countsOf(engine.step())).toEqual({ s0: 102 - 96 });
+    expect(countsOf(await engine.step())).toEqual({ s0: 102 - 96 });
     expect(sequence.cachedTokens).toBe(0);
-    engine.drain();
+    await engine.drain();
     engine.checkOutputs();
   });
 });
 
 describe('the cycle', () => {
-  it('passes over a sequence that was cancelled during the step', () => {
-    const engine = new FakeEngine({ blockCount: 20, budget: FIXED });
+  it('passes over a sequence that was cancelled during the step', async () => {
+    const engine = new SteppedEngine({ blockCount: 20, budget: FIXED });
     const [gone, stays] = [1, 2].map((seed) => engine.submit({ prompt: prompt(40, seed), newTokens: 9 })) as [
       Sequence,
       Sequence,
     ];
-    engine.step(() => engine.cancel(gone));
+    await engine.step(() => engine.cancel(gone));
     expect(gone.length).toBe(40);
     expect(stays.length).toBe(41);
     expect(engine.scheduler.stats(0).blocks.used).toBe(2);
-    engine.drain();
+    await engine.drain();
     engine.checkOutputs();
   });
 
-  it('cancels in any state, and twice', () => {
-    const engine = new FakeEngine({ blockCount: 20, budget: FIXED, maxBatchSize: 1 });
+  it('cancels in any state, and twice', async () => {
+    const engine = new SteppedEngine({ blockCount: 20, budget: FIXED, maxBatchSize: 1 });
     const all = [1, 2, 3].map((seed) => engine.submit({ prompt: prompt(40, seed), newTokens: 9 }));
-    engine.step();
+    await engine.step();
     for (const sequence of [...all, ...all]) engine.cancel(sequence);
-    checkIntegrity(engine.scheduler);
+    await engine.step();
+    for (const sequence of all) engine.cancel(sequence);
+    await engine.step();
     expect(engine.scheduler.waitingCount + engine.scheduler.running.length).toBe(0);
   });
 
-  it('refuses steps out of order and a wrong number of tokens', () => {
-    const engine = new FakeEngine({ blockCount: 20, budget: FIXED });
+  it('refuses steps out of order and a wrong number of tokens', async () => {
+    const engine = new SteppedEngine({ blockCount: 20, budget: FIXED });
     const sequence = engine.submit({ prompt: prompt(40), newTokens: 9 });
     const { scheduler } = engine;
     expect(() => scheduler.add(sequence)).toThrow('added before');
-    expect(() => scheduler.fork(sequence, 'child', 1)).toThrow('is waiting and cannot fork');
     expect(() => scheduler.preempt(sequence)).toThrow('is waiting');
     const plan = scheduler.plan();
     expect(() => scheduler.plan()).toThrow('not committed');
-    expect(() => scheduler.fork(sequence, 'child', 1)).toThrow('during a step');
     expect(() => scheduler.commit(plan, [], 1)).toThrow('samples 1, got 0 tokens');
     scheduler.commit(plan, [5], 1);
     expect(() => scheduler.commit(plan, [5], 1)).toThrow('and once');
     expect([...sequence.tokens.subarray(40)]).toEqual([5]);
   });
 
-  it('refuses limits that make no sense', () => {
+  it('refuses limits that make no sense', async () => {
     expect(() => new Scheduler({ blockCount: 4, budget: FIXED, maxBatchSize: 0 })).toThrow('at least 1');
     expect(() => new Scheduler({ blockCount: 4, budget: FIXED, watermark: 1.5 })).toThrow('not 1.5');
+    expect(() => new Scheduler({ blockCount: 4, budget: FIXED, blockLimit: -1 })).toThrow('not -1');
   });
 
-  it('tells how it stands', () => {
-    const engine = new FakeEngine({
+  it('tells how it stands', async () => {
+    const engine = new SteppedEngine({
       blockCount: 20,
       budget: { kind: 'fixed', maxStepTokens: 64 },
       maxBatchSize: 2,
@@ -467,7 +494,7 @@ describe('the cycle', () => {
     engine.submit({ prompt: prompt(20, 3), newTokens: 9 });
     engine.nowMs = 1000;
     engine.submit({ prompt: prompt(20, 4), newTokens: 9, priority: 2 });
-    const { load } = engine.step();
+    const { load } = await engine.step();
     const stats = engine.scheduler.stats(3000);
     expect(stats.queues).toEqual([
       { priority: 0, waiting: 0, oldestMs: 0 },

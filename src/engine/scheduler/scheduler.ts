@@ -6,11 +6,11 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockTables, blocksFor } from '../cache/block-tables.ts';
-import { Sequence } from '../sequence.ts';
+import type { Sequence } from '../sequence.ts';
 import { chunk, furtherShare, leadingShare } from './chunk.ts';
 import { type Deferral, Deferrals } from './deferrals.ts';
 import { pendingPrefix } from './pending-prefix.ts';
-import { blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
+import { type BlockDemand, blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
 import { decodeLoad, finishedPlan, longestPrefill, prefillOrder, type StepDraft } from './step-draft.ts';
 import type { StepPlan } from './step-plan.ts';
 import { type BudgetOptions, TokenBudget } from './token-budget.ts';
@@ -20,7 +20,10 @@ import { WaitingQueue } from './waiting-queue.ts';
 const WATERMARK = 0.85;
 
 export interface SchedulerOptions {
+  /** The most blocks there can ever be. */
   readonly blockCount: number;
+  /** How many of them may hold memory at the start; see `allow`. Default: all. */
+  readonly blockLimit?: number;
   readonly budget: BudgetOptions;
   /** Most sequences that run at once. Default: what memory and budget allow. */
   readonly maxBatchSize?: number;
@@ -34,7 +37,7 @@ export class Scheduler {
   readonly tables: BlockTables;
   readonly budget: TokenBudget;
   readonly #limit: number;
-  readonly #watermarkBlocks: number;
+  readonly #watermark: number;
   readonly #running: Sequence[] = [];
   readonly #queue = new WaitingQueue();
   readonly #deferrals = new Deferrals();
@@ -46,19 +49,24 @@ export class Scheduler {
     computedTokens: 0,
   };
   #arrivals = 0;
+  /** The last plan could not have all the blocks it wanted. */
+  #short = false;
+  /** More blocks would serve: the last plan was short, or took blocks from the prefix cache. */
+  #pressed = false;
   #planned: StepPlan | undefined;
 
   constructor(options: SchedulerOptions) {
     this.tables = new BlockTables(options.blockCount);
     this.budget = new TokenBudget(options.budget);
     this.#limit = Math.min(options.maxBatchSize ?? Number.POSITIVE_INFINITY, this.budget.maxStepTokens);
-    this.#watermarkBlocks = Math.floor((options.watermark ?? WATERMARK) * options.blockCount);
+    this.#watermark = options.watermark ?? WATERMARK;
     if (!(this.#limit >= 1)) {
       throw new RangeError(`maxBatchSize must be at least 1, not ${options.maxBatchSize}`);
     }
-    if (!(this.#watermarkBlocks >= 0 && this.#watermarkBlocks <= options.blockCount)) {
+    if (!(this.#watermark >= 0 && this.#watermark <= 1)) {
       throw new RangeError(`the watermark must be between 0 and 1, not ${options.watermark}`);
     }
+    this.allow(options.blockLimit ?? options.blockCount);
   }
 
   get running(): readonly Sequence[] {
@@ -100,28 +108,20 @@ export class Scheduler {
   }
 
   /**
-   * Another choice for the same prompt (n > 1): a sequence that shares all that `parent` has computed, goes
-   * on with `token`, and is as old. Call it after the commit that gave the parent its first token, before the
-   * parent finishes. Where the batch is full, the choice waits and finds the whole blocks in the cache.
+   * From now on at most so many blocks hold memory. Free ones are dropped at once; where running sequences hold more,
+   * the next plan preempts the least urgent.
    */
-  fork(parent: Sequence, id: string, token: number): Sequence {
-    if (this.#planned !== undefined) throw new Error('a sequence cannot fork during a step');
-    if (parent.state !== 'running') throw new Error(`${parent.id} is ${parent.state} and cannot fork`);
-    const tokens = new Int32Array(parent.computed + 1);
-    tokens.set(parent.storage.subarray(0, parent.computed));
-    tokens[parent.computed] = token;
-    const { promptLength, maxTokens, priority, enqueuedMs, salt, account } = parent;
-    const child = new Sequence({ id, tokens, promptLength, maxTokens, priority, enqueuedMs, salt, account });
-    if (this.#running.length >= this.#limit) {
-      this.#enqueue(child);
-      return child;
+  allow(blocks: number): void {
+    if (!(Number.isInteger(blocks) && blocks >= 0)) {
+      throw new RangeError(`an engine may hold a whole number of blocks, not ${blocks}`);
     }
-    child.arrival = this.#arrivals++;
-    child.state = 'running';
-    this.tables.share(parent, child);
-    this.#running.push(child);
-    this.#queue.started(child);
-    return child;
+    this.tables.pool.setLimit(blocks);
+  }
+
+  /** As of the last plan. */
+  demand(): BlockDemand {
+    const { limit, heldCount: held, usedCount: used } = this.tables.pool;
+    return { limit, held, used, wanted: this.#pressed ? this.#wantedBlocks() : limit, short: this.#short };
   }
 
   /** Ends a sequence in whatever state, finished or cancelled, also during a step. */
@@ -146,16 +146,27 @@ export class Scheduler {
   plan(): StepPlan {
     if (this.#planned !== undefined) throw new Error('the last plan was not committed');
     this.#running.sort((a, b) => a.rank - b.rank || a.arrival - b.arrival);
+    const draft: StepDraft = {
+      items: [],
+      admitted: [],
+      preempted: [],
+      left: 0,
+      hasChunk: false,
+      short: false,
+    };
+    const { evictions } = this.tables.pool;
+    this.#keepToLimit(draft);
     const decodes = decodeLoad(this.#running);
     const left = this.budget.beside(decodes, longestPrefill(this.#running));
-    const draft: StepDraft = { items: [], copies: [], admitted: [], preempted: [], left, hasChunk: false };
     const prefilling = decodes.sequences < this.#running.length;
-    if (prefilling) draft.left = Math.max(left, this.budget.floorBeside(decodes));
+    draft.left = prefilling ? Math.max(left, this.budget.floorBeside(decodes)) : left;
     this.#continueRunning(draft);
     this.#continueShorter(draft);
     // What was just preempted must not come straight back.
     if (left > 0 && draft.preempted.length === 0) this.#admit(draft);
     this.#spendRest(draft);
+    this.#short = draft.short || draft.preempted.length > 0;
+    this.#pressed = this.#short || this.tables.pool.evictions > evictions;
     this.#planned = finishedPlan(draft);
     return this.#planned;
   }
@@ -206,6 +217,19 @@ export class Scheduler {
     for (const waiter of this.#deferrals.takeAll(sequence)) this.#queue.push(waiter);
   }
 
+  /** Gives blocks back that may be held no longer. */
+  #keepToLimit(draft: StepDraft): void {
+    const { pool } = this.tables;
+    while (pool.usedCount > pool.limit) this.#preemptLast(draft);
+  }
+
+  #preemptLast(draft: StepDraft): Sequence {
+    const victim = this.#running.at(-1) as Sequence;
+    this.preempt(victim);
+    draft.preempted.push(victim);
+    return victim;
+  }
+
   /** Every decode, and a chunk of the most urgent prompt. */
   #continueRunning(draft: StepDraft): void {
     const [leader, ...others] = prefillOrder(this.#running);
@@ -237,12 +261,10 @@ export class Scheduler {
   /** Puts up to `tokens` tokens of a running sequence into the step, preempting where no block is left. */
   #place(draft: StepDraft, sequence: Sequence, tokens: number): number {
     while (this.tables.pool.freeCount === 0 && !this.tables.hasRoom(sequence)) {
-      const victim = this.#running.at(-1) as Sequence;
-      this.preempt(victim);
-      draft.preempted.push(victim);
-      if (victim === sequence) return 0;
+      if (this.#preemptLast(draft) === sequence) return 0;
     }
-    const count = this.tables.grow(sequence, tokens, draft.copies);
+    const count = this.tables.grow(sequence, tokens);
+    if (count < tokens) draft.short = true;
     draft.items.push({ sequence, count });
     return count;
   }
@@ -252,7 +274,7 @@ export class Scheduler {
     return (
       this.#queue.size >= count &&
       this.#running.length + count <= this.#limit &&
-      this.tables.pool.usedCount < this.#watermarkBlocks
+      this.tables.pool.usedCount < this.#watermarkBlocks()
     );
   }
 
@@ -274,7 +296,12 @@ export class Scheduler {
       }
       const share = this.#admissionShare(draft, sequence.length - matched.length * BLOCK_TOKENS);
       promised += this.tables.addedBlocks(sequence, matched);
-      if (share === 0 || (promised > this.#watermarkBlocks && this.#running.length > 0)) return;
+      if (share === 0) return;
+      const crowded = promised > this.#watermarkBlocks() && this.#running.length > 0;
+      if (crowded || !this.tables.hasBlockBeside(matched)) {
+        draft.short = true;
+        return;
+      }
       this.#queue.remove(sequence);
       this.#start(sequence, matched);
       draft.admitted.push(sequence);
@@ -307,9 +334,22 @@ export class Scheduler {
       const { sequence, count } = item;
       const tokens = chunk(sequence.computed, sequence.remaining, count + draft.left);
       if (tokens <= count) continue;
-      item.count = this.tables.grow(sequence, tokens, draft.copies);
+      item.count = this.tables.grow(sequence, tokens);
       draft.left -= item.count - count;
     }
+  }
+
+  #watermarkBlocks(): number {
+    return Math.floor(this.#watermark * this.tables.pool.limit);
+  }
+
+  /** Twice the limit, and room for those that run and the next one at least. */
+  #wantedBlocks(): number {
+    const { limit, usedCount, blockCount } = this.tables.pool;
+    const next = this.#queue.peek();
+    const needed =
+      usedCount + this.#outstandingBlocks() + (next === undefined ? 1 : blocksFor(next.length + 1));
+    return Math.min(blockCount, Math.max(2 * limit, needed));
   }
 
   /** Blocks that running sequences will need for the tokens they have. */

@@ -21,12 +21,28 @@ export interface RunningStats {
 }
 
 export interface BlockStats {
+  /** The most there can ever be. */
   readonly total: number;
+  /** The most that may hold memory now. */
+  readonly limit: number;
+  /** Those that do. */
+  readonly held: number;
   readonly used: number;
   /** Unreferenced, still holding a prefix that can be found. */
   readonly cached: number;
-  /** Unreferenced and empty. */
+  /** Unreferenced and empty, as many as may be taken. */
   readonly free: number;
+}
+
+/** Where the scheduler stands with its blocks: what it may hold, holds, uses, and would like to be allowed. */
+export interface BlockDemand {
+  readonly limit: number;
+  readonly held: number;
+  readonly used: number;
+  /** Above the limit where more blocks would serve. */
+  readonly wanted: number;
+  /** Sequences wait or were preempted for want of blocks; otherwise more would serve the prefix cache alone. */
+  readonly short: boolean;
 }
 
 /** Totals since the start. */
@@ -74,6 +90,8 @@ export function runningStats(sequence: Sequence, nowMs: number): RunningStats {
 export function blockStats({ pool }: BlockTables): BlockStats {
   return {
     total: pool.blockCount,
+    limit: pool.limit,
+    held: pool.heldCount,
     used: pool.usedCount,
     cached: pool.cachedFreeCount,
     free: pool.freeCount - pool.cachedFreeCount,

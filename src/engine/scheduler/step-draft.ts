@@ -1,18 +1,18 @@
 // A step plan while it is being made.
 
-import type { BlockCopy } from '../cache/block-tables.ts';
 import type { Sequence } from '../sequence.ts';
 import { attendedTokens, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
 
 export interface StepDraft {
   readonly items: { readonly sequence: Sequence; count: number }[];
-  readonly copies: BlockCopy[];
   readonly admitted: Sequence[];
   readonly preempted: Sequence[];
   /** Prefill tokens not handed out yet. */
   left: number;
   /** The most urgent prompt has its chunk. */
   hasChunk: boolean;
+  /** Someone got fewer tokens, or no place, for want of blocks. */
+  short: boolean;
 }
 
 /** What the sequences that decode make of the step. */
@@ -44,7 +44,7 @@ export function longestPrefill(running: readonly Sequence[]): number {
   );
 }
 
-export function finishedPlan({ items, copies, admitted, preempted }: StepDraft): StepPlan {
+export function finishedPlan({ items, admitted, preempted }: StepDraft): StepPlan {
   let tokens = 0;
   let attended = 0;
   const steps: StepItem[] = items.map(({ sequence, count }) => {
@@ -53,5 +53,5 @@ export function finishedPlan({ items, copies, admitted, preempted }: StepDraft):
     attended += attendedTokens(start, count);
     return { sequence, start, count, samples: start + count === sequence.length };
   });
-  return { items: steps, copies, admitted, preempted, load: { tokens, sequences: items.length, attended } };
+  return { items: steps, admitted, preempted, load: { tokens, sequences: items.length, attended } };
 }

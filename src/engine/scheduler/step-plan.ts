@@ -1,6 +1,5 @@
 // StepPlan: what one forward pass computes, as plain data.
 
-import type { BlockCopy } from '../cache/block-tables.ts';
 import type { Sequence } from '../sequence.ts';
 
 /** Compute tokens `start … start + count - 1` of the sequence; its table has blocks for all of them. */
@@ -23,8 +22,6 @@ export interface StepLoad {
 export interface StepPlan {
   /** Empty only where there is nothing to do at all. */
   readonly items: readonly StepItem[];
-  /** To be carried out in this order, before the step. */
-  readonly copies: readonly BlockCopy[];
   readonly admitted: readonly Sequence[];
   readonly preempted: readonly Sequence[];
   readonly load: StepLoad;

@@ -9,25 +9,32 @@ import { RunningRequests } from './running-requests.ts';
 
 export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'daily';
 
+export interface LimitRefusal {
+  readonly kind: LimitKind;
+  /**
+   * After that time the same request is admitted if nothing else happens. Where only running requests are in the
+   * way, when the first should end.
+   */
+  readonly retryAfterMs: number;
+  /** With `retry-after`. */
+  readonly headers: LimitHeaders;
+}
+
 /** A request's place. Settled once, however the request ends. */
 export interface Permit {
-  /** Gives the place back, and of the estimated tokens those that were not used. Later calls do nothing. */
+  /**
+   * Says how many tokens the request is expected to use, once that is known; they count until it is settled. A
+   * refused request has its place given back; as a request it has counted. Asked again, the new number replaces
+   * the old one.
+   */
+  weigh(expectedTokens: number, nowMs: number): LimitRefusal | undefined;
+  /** Gives the place back, and of the expected tokens those that were not used. Later calls do nothing. */
   settle(usedTokens: number, nowMs: number): void;
 }
 
-export type Admission =
+export type LimitResult =
   | { readonly ok: true; readonly permit: Permit; readonly headers: LimitHeaders }
-  | {
-      readonly ok: false;
-      readonly kind: LimitKind;
-      /**
-       * After that time the request is admitted if nothing else happens. Where only running requests are in the
-       * way, when the first should end.
-       */
-      readonly retryAfterMs: number;
-      /** With `retry-after`. */
-      readonly headers: LimitHeaders;
-    };
+  | ({ readonly ok: false } & LimitRefusal);
 
 interface KeyState {
   readonly requests: MinuteBucket;
@@ -36,10 +43,7 @@ interface KeyState {
   readonly running: RunningRequests;
 }
 
-interface Refusal {
-  readonly kind: LimitKind;
-  readonly retryAfterMs: number;
-}
+type Wait = Omit<LimitRefusal, 'headers'>;
 
 export class Limiter {
   readonly #states = new Map<string, KeyState>();
@@ -50,18 +54,16 @@ export class Limiter {
   }
 
   /**
-   * `estimatedTokens` count until the request is settled: its prompt, and the completion it asks for where it says
-   * how long. A request above a whole limit is admitted once nothing of that limit is used.
+   * Before anything is done for the request: its key must have a request, a place and `leastTokens` left, which it
+   * will use for certain. What it is expected to use is weighed later. A request above a whole limit passes once
+   * nothing of that limit is used.
    */
-  admit(keyId: string, limits: KeyLimits, estimatedTokens: number, timeMs: number): Admission {
+  admit(keyId: string, limits: KeyLimits, timeMs: number, leastTokens = 1): LimitResult {
     const nowMs = Math.floor(timeMs);
     const state = this.#state(keyId);
-    const refusal = longestWait(state, limits, estimatedTokens, nowMs);
-    if (refusal !== undefined) {
-      const headers = { ...standings(state, limits, nowMs), ...retryHeaders(refusal.retryAfterMs) };
-      return { ok: false, ...refusal, headers };
-    }
-    const permit = grant(state, limits, estimatedTokens, nowMs);
+    const refusal = refusalOf(state, limits, leastTokens, nowMs);
+    if (refusal !== undefined) return { ok: false, ...refusal };
+    const permit = grant(state, limits, nowMs);
     return { ok: true, permit, headers: standings(state, limits, nowMs) };
   }
 
@@ -84,22 +86,27 @@ export class Limiter {
   }
 }
 
-/** Of all limits in the way the one that stays longest: the others are then free too. */
-function longestWait(
-  { requests, tokens, daily, running }: KeyState,
-  { requestsPerMinute, tokensPerMinute, maxConcurrent, dailyTokens }: KeyLimits,
-  estimatedTokens: number,
+function refusalOf(
+  state: KeyState,
+  limits: KeyLimits,
+  tokens: number,
   nowMs: number,
-): Refusal | undefined {
-  const waits: Refusal[] = [];
-  const add = (kind: LimitKind, retryAfterMs: number) => waits.push({ kind, retryAfterMs });
-  if (requestsPerMinute !== undefined) add('requests', requests.waitMs(1, requestsPerMinute, nowMs));
-  if (tokensPerMinute !== undefined) add('tokens', tokens.waitMs(estimatedTokens, tokensPerMinute, nowMs));
-  if (maxConcurrent !== undefined && running.count >= maxConcurrent) {
-    add('concurrent', running.expectedWaitMs(nowMs));
+): LimitRefusal | undefined {
+  const wait = longestWait(state, limits, tokens, nowMs);
+  if (wait === undefined) return undefined;
+  return { ...wait, headers: { ...standings(state, limits, nowMs), ...retryHeaders(wait.retryAfterMs) } };
+}
+
+/** Of all limits in the way the one that stays longest: the others are then free too. */
+function longestWait(state: KeyState, limits: KeyLimits, tokens: number, nowMs: number): Wait | undefined {
+  const { requests, running } = state;
+  const { requestsPerMinute, maxConcurrent } = limits;
+  const waits = tokenWaits(state, limits, tokens, nowMs);
+  if (requestsPerMinute !== undefined) {
+    waits.push({ kind: 'requests', retryAfterMs: requests.waitMs(1, requestsPerMinute, nowMs) });
   }
-  if (dailyTokens !== undefined) {
-    add('daily', daily.waitMs(estimatedTokens, dailyTokens, nowMs) ?? running.expectedWaitMs(nowMs));
+  if (maxConcurrent !== undefined && running.count >= maxConcurrent) {
+    waits.push({ kind: 'concurrent', retryAfterMs: running.expectedWaitMs(nowMs) });
   }
   return waits
     .filter(({ retryAfterMs }) => retryAfterMs > 0)
@@ -107,23 +114,59 @@ function longestWait(
     .at(0);
 }
 
-function grant(state: KeyState, limits: KeyLimits, estimatedTokens: number, nowMs: number): Permit {
+function tokenWaits(
+  { tokens: bucket, daily, running }: KeyState,
+  { tokensPerMinute, dailyTokens }: KeyLimits,
+  tokens: number,
+  nowMs: number,
+): Wait[] {
+  const waits: Wait[] = [];
+  if (tokensPerMinute !== undefined) {
+    waits.push({ kind: 'tokens', retryAfterMs: bucket.waitMs(tokens, tokensPerMinute, nowMs) });
+  }
+  if (dailyTokens !== undefined) {
+    const retryAfterMs = daily.waitMs(tokens, dailyTokens, nowMs) ?? running.expectedWaitMs(nowMs);
+    waits.push({ kind: 'daily', retryAfterMs });
+  }
+  return waits;
+}
+
+function grant(state: KeyState, limits: KeyLimits, startMs: number): Permit {
   const { requestsPerMinute, tokensPerMinute } = limits;
-  if (requestsPerMinute !== undefined) state.requests.charge(1, requestsPerMinute, nowMs);
-  if (tokensPerMinute !== undefined) state.tokens.charge(estimatedTokens, tokensPerMinute, nowMs);
-  state.daily.reserve(estimatedTokens);
-  const request = state.running.start(nowMs);
+  if (requestsPerMinute !== undefined) state.requests.charge(1, requestsPerMinute, startMs);
+  const request = state.running.start(startMs);
+  let heldTokens = 0;
   let settled = false;
+  const hold = (tokens: number, nowMs: number) => {
+    const more = tokens - heldTokens;
+    heldTokens = tokens;
+    state.daily.reserve(more);
+    if (tokensPerMinute !== undefined) state.tokens.charge(more, tokensPerMinute, nowMs);
+  };
   return {
+    weigh(expectedTokens, timeMs) {
+      if (settled) return undefined;
+      const nowMs = Math.floor(timeMs);
+      hold(0, nowMs);
+      const fits = tokenWaits(state, limits, expectedTokens, nowMs).every(
+        ({ retryAfterMs }) => retryAfterMs === 0,
+      );
+      if (fits) {
+        hold(expectedTokens, nowMs);
+        return undefined;
+      }
+      settled = true;
+      state.running.drop(request);
+      // It must pass all limits when it comes again.
+      return refusalOf(state, limits, expectedTokens, nowMs);
+    },
     settle(usedTokens, timeMs) {
       if (settled) return;
       settled = true;
-      const endMs = Math.floor(timeMs);
-      state.running.end(request, endMs);
-      state.daily.settle(estimatedTokens, usedTokens, endMs);
-      if (tokensPerMinute !== undefined) {
-        state.tokens.charge(usedTokens - estimatedTokens, tokensPerMinute, endMs);
-      }
+      const nowMs = Math.floor(timeMs);
+      hold(usedTokens, nowMs);
+      state.daily.settle(usedTokens, usedTokens, nowMs);
+      state.running.end(request, nowMs);
     },
   };
 }

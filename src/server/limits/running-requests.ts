@@ -23,6 +23,11 @@ export class RunningRequests {
     return request;
   }
 
+  /** It was not served after all: how long it took says nothing. */
+  drop(request: RunningRequest): void {
+    this.#running.delete(request);
+  }
+
   end(request: RunningRequest, nowMs: number): void {
     this.#running.delete(request);
     const tookMs = Math.max(0, nowMs - request.startedMs);

@@ -5,14 +5,17 @@ import { z } from 'zod';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { KeyRecord } from '../../store/key-record.ts';
 import { TIERS } from '../../store/key-record.ts';
+import { StoreError } from '../../store/store-error.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError, acquireError, badRequest } from '../errors.ts';
+import { LossyStream } from '../lossy-stream.ts';
 import { findEntry } from '../models.ts';
 import { type BodyRules, parseBody } from '../schemas/parse.ts';
 import { SseStream } from '../sse.ts';
 import { within } from '../within.ts';
 
 const STATS_TIMEOUT_MS = 1000;
+const LOOK_EVERY_MS = 500;
 
 const limit = z.int().optional();
 
@@ -32,11 +35,20 @@ const newKeyRules: BodyRules<typeof newKeySchema> = { schema: newKeySchema, noOp
 const modelNameRules: BodyRules<typeof modelNameSchema> = { schema: modelNameSchema, noOps: [], refused: {} };
 
 export function adminRoutes(app: FastifyInstance, context: ServerContext): void {
+  app.setErrorHandler((error, _request, _reply) => {
+    // For the one above, which answers.
+    throw error instanceof StoreError ? storeUnavailable(error) : error;
+  });
   keyRoutes(app, context);
   modelRoutes(app, context);
   app.get('/stats', async () => stats(context));
   app.get('/usage', async (request) => usage(context, request));
   app.get('/events', (request, reply) => followEvents(context, request, reply));
+}
+
+/** Only administrators hear where the database lies. */
+function storeUnavailable({ message }: StoreError): ApiError {
+  return new ApiError(503, message, { code: 'store_unavailable', headers: { 'retry-after': '5' } });
 }
 
 function keyRoutes(app: FastifyInstance, { keyStore }: ServerContext): void {
@@ -121,7 +133,7 @@ async function usage({ usage: store }: ServerContext, request: FastifyRequest): 
   return { object: 'list', data: rows };
 }
 
-/** Finished requests, and the steps of every engine. A reader too slow for all steps misses some. */
+/** Finished requests, and the steps of every engine. A reader too slow for all of them misses some, and is told. */
 async function followEvents(
   { activity, feed, pool, settings }: ServerContext,
   _request: FastifyRequest,
@@ -129,9 +141,12 @@ async function followEvents(
 ): Promise<void> {
   reply.hijack();
   const stream = new SseStream(reply.raw, reply.getHeaders(), settings.keepAliveMs);
+  // Who reads nothing through two signs of life is not there.
+  const events = new LossyStream(reply.raw, stream, 2 * settings.keepAliveMs);
   const watched = new Map<EngineHandle, () => void>();
   const watchLoaded = () => {
     if (activity.draining) return stream.end();
+    events.cutOffIfStuck();
     const loaded = new Set(pool.loaded().map(({ engine }) => engine));
     for (const [engine, end] of watched) {
       if (loaded.has(engine)) continue;
@@ -140,21 +155,21 @@ async function followEvents(
     }
     for (const { name, engine } of pool.loaded()) {
       if (watched.has(engine)) continue;
-      const end = engine.watch((event) => {
-        if (!reply.raw.writableNeedDrain) stream.send({ model: name, ...event }, 'step');
-      });
-      watched.set(engine, end);
+      watched.set(
+        engine,
+        engine.watch((event) => events.send({ model: name, ...event }, 'step')),
+      );
     }
   };
-  const endFeed = feed.listen((finished) => stream.send(finished, 'request'));
-  const timer = setInterval(watchLoaded, 500);
-  watchLoaded();
-  await stream.send({ models: pool.list() }, 'models');
+  const endFeed = feed.listen((finished) => events.send(finished, 'request'));
+  const timer = setInterval(watchLoaded, LOOK_EVERY_MS);
   reply.raw.once('close', () => {
     clearInterval(timer);
     endFeed();
     for (const end of watched.values()) end();
   });
+  events.send({ models: pool.list() }, 'models');
+  watchLoaded();
 }
 
 /** An administrator's slip is an error, not a warning. */

@@ -1,32 +1,30 @@
-// GET /health, /ready and /metrics: open to all who reach the port, and free of anything about clients.
+// GET /health, /ready and /metrics: free of anything about clients.
 
 import type { FastifyInstance } from 'fastify';
 import type { ServerContext } from '../context.ts';
+import { serves } from '../health.ts';
 
-export function statusRoutes(app: FastifyInstance, context: ServerContext): void {
-  const { activity, health, metrics, pool, version } = context;
+/** Liveness and readiness: open to all who reach the port. */
+export function probeRoutes(app: FastifyInstance, context: ServerContext): void {
+  const { activity, health, readiness, version } = context;
 
-  app.get('/health', async (_request, reply) => {
-    const { ok, engines } = await health.check();
-    return reply.code(ok ? 200 : 503).send({ status: ok ? 'ok' : 'failing', version, engines });
+  // Whoever restarts what is not healthy must not do so in the middle of a recovery: that the server answers is
+  // enough.
+  app.get('/health', async () => {
+    const engines = await health.check();
+    return { status: engines.every(serves) ? 'ok' : 'degraded', version, engines };
   });
 
   app.get('/ready', async (_request, reply) => {
-    const problem = activity.draining ? 'the server is shutting down' : unready();
+    const problem = activity.draining ? 'the server is shutting down' : await readiness.problem();
     if (problem === undefined) return { status: 'ready' };
     return reply.code(503).send({ status: 'not ready', problem });
   });
+}
 
+export function metricsRoute(app: FastifyInstance, { metrics }: ServerContext): void {
   app.get('/metrics', async (_request, reply) => {
     const text = await metrics.text();
     return reply.type(metrics.contentType).send(text);
   });
-
-  /** Ready with a loaded model, or with one that can be loaded when it is asked for. */
-  function unready(): string | undefined {
-    const states = pool.list().map(({ state }) => state);
-    if (states.includes('loaded')) return undefined;
-    if (states.includes('loading')) return 'the first model is still loading';
-    return states.includes('unloaded') ? undefined : 'there is no model that can be served';
-  }
 }

@@ -1,24 +1,37 @@
-// POST /tokenize and /detokenize.
+// POST /tokenize and /detokenize: limited like any request, and off the event loop where they are long.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import { type PromptInput, readPrompt, tokenIds } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
-import { orAbort } from '../activity.ts';
-import { chatPrompt, checkText } from '../chat-prompt.ts';
+import type { Caller } from '../auth.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest } from '../errors.ts';
-import { acquireModel, findEntry } from '../models.ts';
-import { parseBody, unknownWarning } from '../schemas/parse.ts';
+import { findEntry } from '../models.ts';
+import { type BodyRules, parseBody, unknownWarning } from '../schemas/parse.ts';
 import { detokenizeRules, tokenizeRules, type tokenizeSchema } from '../schemas/text.ts';
+import { stay, withModel } from '../stay.ts';
 
 type TokenizeBody = z.infer<typeof tokenizeSchema>;
 
+interface TokenCall<Body> {
+  readonly body: Body;
+  readonly model: ServedModel;
+  /** For whom work off the event loop is done, and until when. */
+  readonly caller: { readonly account: string; readonly signal: AbortSignal };
+}
+
 export function tokenRoutes(app: FastifyInstance, context: ServerContext): void {
-  app.post('/tokenize', async (request, reply) => {
-    const { body, unknown } = parseBody(tokenizeRules, request.body);
-    warn(reply, unknown);
-    return withModel(context, request, reply, body.model, async (model, signal) => {
-      const ids = await orAbort(encode(body, model, context), signal);
+  app.post('/tokenize', (request, reply) =>
+    tokenCall(context, tokenizeRules, request, reply, async ({ body, model, caller }) => {
+      const { ids } = await readPrompt(inputOf(body), model, {
+        ...caller,
+        encoder: context.encoders,
+        parameter: 'prompt',
+        // How long a text is may be asked of any text.
+        mustFit: false,
+        limits: context.settings,
+      });
       const { tokenizer, spec } = model;
       return {
         count: ids.length,
@@ -28,61 +41,42 @@ export function tokenRoutes(app: FastifyInstance, context: ServerContext): void 
           ? { token_strs: Array.from(ids, (id) => tokenizer.tokenText(id) ?? '') }
           : {}),
       };
-    });
-  });
-  app.post('/detokenize', async (request, reply) => {
-    const { body, unknown } = parseBody(detokenizeRules, request.body);
-    warn(reply, unknown);
-    return withModel(context, request, reply, body.model, async ({ tokenizer, spec }) => {
-      const stranger = body.tokens.find((id) => id >= spec.vocabSize);
-      if (stranger !== undefined) {
-        throw badRequest(
-          'tokens',
-          `${stranger} is no token id; the model's ids are 0 to ${spec.vocabSize - 1}`,
-        );
-      }
-      return { prompt: tokenizer.decode(body.tokens, { special: body.skip_special_tokens !== true }) };
-    });
-  });
+    }),
+  );
+  app.post('/detokenize', (request, reply) =>
+    tokenCall(context, detokenizeRules, request, reply, async ({ body, model, caller }) => {
+      const ids = tokenIds(body.tokens, model.spec.vocabSize, 'tokens');
+      const special = body.skip_special_tokens !== true;
+      return { prompt: await context.encoders.decode(model, ids, { special }, caller) };
+    }),
+  );
 }
 
-async function withModel<Answer>(
-  { activity, pool, settings }: ServerContext,
+async function tokenCall<
+  Schema extends z.ZodObject & { readonly shape: { readonly model: z.ZodType } },
+  Answer,
+>(
+  context: ServerContext,
+  rules: BodyRules<Schema>,
   request: FastifyRequest,
   reply: FastifyReply,
-  name: string | undefined,
-  use: (model: ServedModel, signal: AbortSignal) => Promise<Answer>,
+  use: (call: TokenCall<z.infer<Schema>>) => Promise<Answer>,
 ): Promise<Answer> {
-  const known = name === undefined ? undefined : findEntry(pool, name).name;
-  const lifetime = activity.begin(request, reply, settings.requestTimeoutMs);
-  try {
-    const lease = await acquireModel(pool, known, lifetime.signal);
-    try {
-      return await use(lease.model, lifetime.signal);
-    } finally {
-      lease.release();
-    }
-  } finally {
-    lifetime.end();
-  }
+  const { body, unknown } = parseBody(rules, request.body);
+  if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
+  const name = findEntry(context.pool, body.model as string | undefined).name;
+  const account = (request.caller as Caller).keyId;
+  return stay(context, request, reply, ({ signal }) =>
+    withModel(context, name, signal, (model) => use({ body, model, caller: { account, signal } })),
+  );
 }
 
-function encode(body: TokenizeBody, model: ServedModel, context: ServerContext): Promise<Int32Array> {
-  const { prompt, messages } = body;
-  const { encoders, settings } = context;
+function inputOf(body: TokenizeBody): PromptInput {
+  const { prompt, messages, add_generation_prompt: addGenerationPrompt } = body;
   if ((prompt === undefined) === (messages === undefined)) {
     throw badRequest('prompt', 'give either prompt or messages');
   }
-  if (messages !== undefined) {
-    const addGenerationPrompt = body.add_generation_prompt ?? true;
-    const options = { addGenerationPrompt, variables: body.chat_template_kwargs };
-    return encoders.encode(model, chatPrompt(model, messages, options, settings), { special: true });
-  }
-  const text = prompt ?? '';
-  checkText('prompt', text, settings.maxTextCharacters);
-  return encoders.encode(model, text, { special: true, bos: body.add_special_tokens ?? true });
-}
-
-function warn(reply: FastifyReply, unknown: readonly string[]): void {
-  if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
+  return messages === undefined
+    ? { kind: 'text', text: prompt ?? '', bos: body.add_special_tokens }
+    : { kind: 'chat', messages, variables: body.chat_template_kwargs, addGenerationPrompt };
 }

@@ -1,6 +1,7 @@
 // The body of /v1/chat/completions.
 
 import { z } from 'zod';
+import { messageRoles } from '../../generation/message.ts';
 import { badRequest } from '../errors.ts';
 import type { BodyRules } from './parse.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
@@ -8,7 +9,7 @@ import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './samp
 const contentPart = z.looseObject({ type: z.string(), text: z.string().optional() });
 
 export const chatMessage = z.looseObject({
-  role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']),
+  role: z.enum(messageRoles),
   content: z
     .union([z.string(), z.array(contentPart)], 'must be a text or a list of content parts')
     .nullish()
@@ -36,7 +37,6 @@ export const chatSchema = z.object({
     .optional(),
 });
 
-export type ChatMessage = z.infer<typeof chatMessage>;
 export type ChatBody = z.infer<typeof chatSchema>;
 
 const onlyText = (value: unknown) => {

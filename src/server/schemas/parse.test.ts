@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ApiError } from '../errors.ts';
+import { GenerationError } from '../../generation/generation-error.ts';
+import { wireNames } from '../../generation/parameter-names.ts';
+import { ApiError, toApiError } from '../errors.ts';
 import { chatRules } from './chat.ts';
 import { parseBody, unknownWarning } from './parse.ts';
 import { samplingOf, stopsOf } from './sampling.ts';
@@ -11,7 +13,7 @@ function refusalOf(act: () => unknown): ApiError {
   try {
     act();
   } catch (error) {
-    if (error instanceof ApiError) return error;
+    if (error instanceof ApiError || error instanceof GenerationError) return toApiError(error);
     throw error;
   }
   throw new Error('it was not refused');
@@ -97,11 +99,11 @@ describe('a warning', () => {
 
 describe('sampling parameters', () => {
   const sampling = (body: Parameters<typeof samplingOf>[0]) =>
-    samplingOf(
-      body,
-      { logprobs: undefined, maxTokens: 5, names: { maxTokens: 'max_completion_tokens' } },
-      100,
-    );
+    samplingOf(body, { logprobs: undefined, maxTokens: 5 }, 100, {
+      ...wireNames,
+      prompt: 'messages',
+      maxTokens: 'max_completion_tokens',
+    });
 
   it('reach the engine under its own names', () => {
     const parameters = sampling({
@@ -140,6 +142,8 @@ describe('sampling parameters', () => {
   it.each([
     [{ temperature: -1 }, 'temperature'],
     [{ top_p: 0 }, 'top_p'],
+    [{ repetition_penalty: 1e-300 }, 'repetition_penalty'],
+    [{ repetition_penalty: 1e300 }, 'repetition_penalty'],
     [{ logit_bias: { 100: 1 } }, 'logit_bias'],
     [{ logit_bias: { word: 1 } }, 'logit_bias'],
     [{ logit_bias: { 1: 101 } }, 'logit_bias'],

@@ -1,16 +1,17 @@
 // The parameters that chat and text completions share, and their way to the engine's own names. Types are
 // checked here; the engine's rules decide about ranges, so that there is one judge.
 
-import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import type { ParameterNames } from '../../generation/parameter-names.ts';
+import { samplingSettings } from '../../generation/sampling-settings.ts';
 import {
   MAX_LOGPROBS,
+  MAX_REPETITION_PENALTY,
   MAX_TEMPERATURE,
+  MIN_REPETITION_PENALTY,
   type SamplingParameters,
   type SamplingRequest,
-  validateSampling,
 } from '../../sampling/parameters.ts';
-import { seedFrom } from '../../sampling/random.ts';
 import { badRequest } from '../errors.ts';
 
 export const MAX_STOPS = 16;
@@ -56,10 +57,11 @@ export const samplingFields = {
     .optional(),
   min_p: number(0, 1, "Tokens below this share of the likeliest one's probability go. Default 0, off."),
   typical_p: number(0, 1, 'Tokens of the most typical surprise that hold this share stay. Default 1, off.'),
-  repetition_penalty: z
-    .number()
-    .meta({ exclusiveMinimum: 0, description: 'Makes tokens seen before less likely; 1 is off. Default 1.' })
-    .optional(),
+  repetition_penalty: number(
+    MIN_REPETITION_PENALTY,
+    MAX_REPETITION_PENALTY,
+    'Makes tokens seen before less likely; 1 is off. Default 1.',
+  ),
   presence_penalty: number(-2, 2, 'Taken off the logits of tokens already generated. Default 0.'),
   frequency_penalty: number(-2, 2, 'Taken off once for each time a token was generated. Default 0.'),
   logit_bias: z
@@ -107,35 +109,16 @@ export const sharedRefusals = {
 
 export type SamplingBody = z.infer<z.ZodObject<typeof samplingFields>>;
 
-const wireNames: Readonly<Record<keyof SamplingParameters, string>> = {
-  temperature: 'temperature',
-  topK: 'top_k',
-  topP: 'top_p',
-  minP: 'min_p',
-  typicalP: 'typical_p',
-  repetitionPenalty: 'repetition_penalty',
-  presencePenalty: 'presence_penalty',
-  frequencyPenalty: 'frequency_penalty',
-  logitBias: 'logit_bias',
-  seed: 'seed',
-  logprobs: 'logprobs',
-  stopIds: 'stop_token_ids',
-  minTokens: 'min_tokens',
-  maxTokens: 'max_tokens',
-  ignoreEos: 'ignore_eos',
-};
-
 export interface SamplingExtras {
   readonly logprobs: number | undefined;
   readonly maxTokens: number | undefined;
-  /** Where the two above come from parameters of other names. */
-  readonly names?: { readonly logprobs?: string; readonly maxTokens?: string };
 }
 
 export function samplingOf(
   body: SamplingBody,
   extras: SamplingExtras,
   vocabSize: number,
+  names: ParameterNames,
 ): SamplingParameters {
   const request: SamplingRequest = {
     temperature: body.temperature,
@@ -154,11 +137,7 @@ export function samplingOf(
     maxTokens: extras.maxTokens,
     ignoreEos: body.ignore_eos,
   };
-  const freshSeed = seedFrom(randomBytes(8).readBigUInt64LE());
-  const result = validateSampling(request, { vocabSize, freshSeed });
-  if (result.ok) return result.parameters;
-  const names = { ...wireNames, ...extras.names };
-  throw badRequest(names[result.parameter], result.problem);
+  return samplingSettings(request, vocabSize, names);
 }
 
 export function stopsOf({ stop = [] }: SamplingBody): readonly string[] {

@@ -37,6 +37,37 @@ export function readNormalizer(node: JsonNode | undefined): Normalizer {
   }
 }
 
+/** A composed character takes at most four, of which each may have been two units wide. */
+const COMPOSITION = 8;
+
+/** How many times shorter a text may become: 1 where it never does, Infinity where there is no limit. */
+export function normalizerShrinkage(node: JsonNode | undefined): number {
+  switch (node?.type) {
+    case undefined:
+    case 'Prepend':
+    case 'Lowercase':
+      return 1;
+    case 'Sequence':
+      return node.children('normalizers').reduce((product, step) => product * normalizerShrinkage(step), 1);
+    case 'NFC':
+    case 'NFD':
+    case 'NFKC':
+    case 'NFKD':
+      return COMPOSITION;
+    case 'Replace':
+      return replaceShrinkage(node);
+    default:
+      return Number.POSITIVE_INFINITY;
+  }
+}
+
+function replaceShrinkage(node: JsonNode): number {
+  const pattern = node.child('pattern')?.value.String;
+  return typeof pattern === 'string'
+    ? Math.max(1, pattern.length / node.string('content').length)
+    : Number.POSITIVE_INFINITY;
+}
+
 function readStrip(node: JsonNode): Normalizer {
   const left = node.boolean('strip_left', false) ? /^\p{White_Space}+/u : /(?!)/;
   const right = node.boolean('strip_right', false) ? /(?<!\p{White_Space})\p{White_Space}+$/u : /(?!)/;

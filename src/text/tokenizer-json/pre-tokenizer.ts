@@ -17,6 +17,8 @@ export interface JsonPreTokenizer {
   readonly byteLevel: boolean;
   /** The pieces do so already; else their UTF-8 bytes are what merges. */
   readonly byteCharacters: boolean;
+  /** Some text becomes part of no piece. */
+  readonly removesText: boolean;
 }
 
 const punctuation = /[\p{P}$+<=>^`|~]/gu;
@@ -36,11 +38,15 @@ export function readPreTokenizer(node: JsonNode | undefined): JsonPreTokenizer {
   const last = components.at(-1);
   const byteCharacters = byteLevel && last?.type !== 'ByteLevel';
   const steps = components.map((component) => readStep(component, component !== last));
-  return { split: inTurn(steps), byteLevel, byteCharacters };
+  return { split: inTurn(steps), byteLevel, byteCharacters, removesText: components.some(removesText) };
 }
 
 function flatten(node: JsonNode): JsonNode[] {
   return node.type === 'Sequence' ? node.children('pretokenizers').flatMap(flatten) : [node];
+}
+
+function removesText({ type, value }: JsonNode): boolean {
+  return type.startsWith('Whitespace') || value.behavior === 'Removed' || value.replacement === '';
 }
 
 function inTurn(steps: readonly PieceSplitter[]): PieceSplitter {

@@ -3,13 +3,20 @@
 
 import { isJsonObject, type JsonObject } from '../../weights/json-file.ts';
 import { type AddedToken, addedTokenSplitter } from '../added-tokens.ts';
-import { bpeEncoder, MergeOutsideVocabulary, type PieceEncoder, type SymbolRule } from '../bpe.ts';
+import {
+  bpeEncoder,
+  MergeOutsideVocabulary,
+  type PieceEncoder,
+  type SymbolRule,
+  spellsEveryByte,
+  spellsEveryByteToken,
+} from '../bpe.ts';
 import { fromByteCharacters } from '../byte-characters.ts';
 import { turnEndIds } from '../end-of-generation.ts';
 import { assembleTokenizer, type TextEncoding, type Tokenizer } from '../tokenizer.ts';
 import { type JsonDecoder, readDecoder } from './decoder.ts';
 import { JsonNode } from './json-node.ts';
-import { type Normalizer, readNormalizer } from './normalizer.ts';
+import { type Normalizer, normalizerShrinkage, readNormalizer } from './normalizer.ts';
 import { readPostProcessor, type Surroundings } from './post-processor.ts';
 import { type JsonPreTokenizer, readPreTokenizer } from './pre-tokenizer.ts';
 
@@ -65,6 +72,9 @@ export function jsonTokenizer(files: TokenizerFiles): Tokenizer {
     splitAddedTokens: addedTokenSplitter(
       vocabulary.added.filter((token) => token.normalizedContent === undefined),
     ),
+    shrinkage: vocabulary.added.some(({ lstrip, rstrip }) => lstrip || rstrip)
+      ? Number.POSITIVE_INFINITY
+      : normalizerShrinkage(root.child('normalizer')) * pieceShrinkage(model, vocabulary, preTokenizer),
     encodeText: textEncoding(
       normalize,
       vocabulary,
@@ -121,23 +131,39 @@ function pieceEncoder(
   { ids }: JsonVocabulary,
   preTokenizer: JsonPreTokenizer,
 ): PieceEncoder {
-  const unknown = model.value.unk_token ?? undefined;
-  const unknownId = unknown === undefined ? undefined : ids.get(model.string('unk_token'));
-  const symbols: SymbolRule =
-    preTokenizer.byteLevel && !preTokenizer.byteCharacters
-      ? { kind: 'bytes', unknownId }
-      : {
-          kind: 'characters',
-          byteFallback: model.boolean('byte_fallback', false),
-          unknownId,
-          fuseUnknown: model.boolean('fuse_unk', false),
-        };
+  const symbols = symbolRule(model, ids, preTokenizer);
   try {
     const ignoreMerges = model.boolean('ignore_merges', false);
     return bpeEncoder({ ids, merges: readMerges(model), ignoreMerges, symbols });
   } catch (error) {
     throw error instanceof MergeOutsideVocabulary ? model.fault('merges', error.message) : error;
   }
+}
+
+function symbolRule(
+  model: JsonNode,
+  ids: ReadonlyMap<string, number>,
+  { byteLevel, byteCharacters }: JsonPreTokenizer,
+): SymbolRule {
+  const unknown = model.value.unk_token ?? undefined;
+  const unknownId = unknown === undefined ? undefined : ids.get(model.string('unk_token'));
+  if (byteLevel && !byteCharacters) return { kind: 'bytes', unknownId };
+  return {
+    kind: 'characters',
+    byteFallback: model.boolean('byte_fallback', false),
+    unknownId,
+    fuseUnknown: model.boolean('fuse_unk', false),
+  };
+}
+
+/** 1 where every character of every piece takes part in some token, Infinity where one may swallow or lose many. */
+function pieceShrinkage(model: JsonNode, { ids }: JsonVocabulary, preTokenizer: JsonPreTokenizer): number {
+  const rule = symbolRule(model, ids, preTokenizer);
+  const keeps =
+    (preTokenizer.byteLevel && spellsEveryByte(ids)) ||
+    (rule.kind === 'characters' && rule.byteFallback && spellsEveryByteToken(ids)) ||
+    (rule.unknownId !== undefined && !(rule.kind === 'characters' && rule.fuseUnknown));
+  return keeps && !preTokenizer.removesText ? 1 : Number.POSITIVE_INFINITY;
 }
 
 /** Written as "a b" or, since tokens may hold spaces, as ["a", "b"]. */

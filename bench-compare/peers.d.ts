@@ -1,0 +1,26 @@
+// What the comparison uses of a package that is installed only where somebody compares with it.
+
+declare module 'node-llama-cpp' {
+  interface LlamaContextSequence {
+    clearHistory(): Promise<void>;
+    evaluate(
+      tokens: number[],
+      options: { temperature: number; yieldEogToken: boolean },
+    ): AsyncGenerator<number, void, void>;
+  }
+  interface LlamaContext {
+    getSequence(): LlamaContextSequence;
+  }
+  interface LlamaModel {
+    createContext(options: object): Promise<LlamaContext>;
+  }
+  interface Llama {
+    readonly systemInfo: string;
+    readonly llamaCppRelease: { readonly release: string };
+    readonly buildType: string;
+    loadModel(options: { modelPath: string; gpuLayers: number }): Promise<LlamaModel>;
+    dispose(): Promise<void>;
+  }
+  const LlamaLogLevel: { readonly error: string };
+  function getLlama(options: object): Promise<Llama>;
+}

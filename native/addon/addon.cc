@@ -1,0 +1,414 @@
+// The Node-API surface: builds a Model from JavaScript and runs its steps off the JavaScript thread.
+// src/compute/cpu/binding.ts is the only caller; it validates, this copies to plain structs.
+
+#include <functional>
+#include <memory>
+
+#include "addon/addon-sampler.h"
+#include "kernels/dispatch.h"
+#include "model/model.h"
+#include "addon/napi-values.h"
+#include "addon/probe.h"
+
+namespace chairlift {
+
+namespace {
+
+/** What JavaScript holds: matrices being filled are addressed by number. */
+struct Handle {
+  std::shared_ptr<Model> model;
+  std::vector<std::shared_ptr<Matrix>> matrices;
+  // Off the JavaScript thread: nothing else may touch the model until that is done.
+  bool busy = false;
+};
+
+Handle& toHandle(napi_env env, napi_value value) {
+  void* data;
+  check(napi_get_value_external(env, value, &data), "expected a model handle");
+  Handle& handle = *static_cast<Handle*>(data);
+  if (!handle.model) throw ScriptError("native addon: the model is closed");
+  if (handle.busy) throw ScriptError("native addon: the model is busy; await the last call");
+  return handle;
+}
+
+std::vector<float> padded(const TypedArray<float>& values) {
+  std::vector<float> copy((values.length + groupInputs - 1) / groupInputs * groupInputs, 0.0f);
+  std::copy(values.data, values.data + values.length, copy.begin());
+  return copy;
+}
+
+KvType toKvType(napi_env env, napi_value value) { return toString(env, value) == "q8" ? KvType::Q8 : KvType::F16; }
+
+ModelShape readShape(napi_env env, napi_value object) {
+  const auto number = [&](const char* name) { return toNumber(env, property(env, object, name)); };
+  const auto text = [&](const char* name) { return toString(env, property(env, object, name)); };
+  ModelShape shape;
+  shape.hiddenSize = int(number("hiddenSize"));
+  shape.headCount = int(number("headCount"));
+  shape.kvHeadCount = int(number("kvHeadCount"));
+  shape.headSize = int(number("headSize"));
+  shape.ffnSize = int(number("ffnSize"));
+  shape.vocabSize = int(number("vocabSize"));
+  shape.layerCount = int(number("layerCount"));
+  shape.blockCount = int(number("blockCount"));
+  shape.normEpsilon = float(number("normEpsilon"));
+  shape.embeddingScale = float(number("embeddingScale"));
+  shape.attentionScale = float(number("attentionScale"));
+  shape.attentionSoftcap = float(number("attentionSoftcap"));
+  shape.logitSoftcap = float(number("logitSoftcap"));
+  shape.activation = text("activation") == "silu" ? Activation::Silu : Activation::GeluTanh;
+  shape.kvType = toKvType(env, property(env, object, "kvType"));
+  if (shape.headSize > maxHeadSize) throw ScriptError("native addon: heads of more than 1,024 values");
+  return shape;
+}
+
+const KernelTable& chooseKernels(const std::string& name) {
+  if (name.empty()) return *bestKernels();
+  const KernelTable* table = findKernels(name.c_str());
+  if (!table) throw ScriptError("native addon: this machine has no kernels named " + name);
+  return *table;
+}
+
+const SourceFormat& toFormat(napi_env env, napi_value value) {
+  const std::string type = toString(env, value);
+  const SourceFormat* format = findFormat(type.c_str());
+  if (!format) throw ScriptError("native addon: no tensor type named " + type);
+  return *format;
+}
+
+/** Work of a model under way off the JavaScript thread, and what must live until its promise settles. */
+struct Task {
+  std::function<void()> run;
+  Handle* handle;
+  std::vector<napi_ref> references;
+  std::string error;
+  napi_deferred deferred = nullptr;
+  napi_async_work work = nullptr;
+};
+
+void executeTask(napi_env, void* data) {
+  Task& task = *static_cast<Task*>(data);
+  try {
+    task.run();
+  } catch (const std::exception& error) {
+    task.error = error.what();
+  }
+}
+
+void completeTask(napi_env env, napi_status, void* data) {
+  std::unique_ptr<Task> task(static_cast<Task*>(data));
+  task->handle->busy = false;
+  for (napi_ref reference : task->references) napi_delete_reference(env, reference);
+  napi_delete_async_work(env, task->work);
+  napi_value value;
+  if (task->error.empty()) {
+    napi_get_undefined(env, &value);
+    napi_resolve_deferred(env, task->deferred, value);
+  } else {
+    napi_value message;
+    napi_create_string_utf8(env, task->error.c_str(), NAPI_AUTO_LENGTH, &message);
+    napi_create_error(env, nullptr, message, &value);
+    napi_reject_deferred(env, task->deferred, value);
+  }
+}
+
+/** Promises the end of `run`, which may use the memory of the JavaScript values in `held`, the handle among them. */
+napi_value runOffThread(napi_env env, Handle& handle, const char* name, const std::vector<napi_value>& held,
+                        std::function<void()> run) {
+  auto task = std::make_unique<Task>();
+  task->run = std::move(run);
+  task->handle = &handle;
+  napi_value promise, resource;
+  check(napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &resource), "cannot name a task");
+  check(napi_create_async_work(env, nullptr, resource, executeTask, completeTask, task.get(), &task->work),
+        "cannot make a task");
+  check(napi_create_promise(env, &task->deferred, &promise), "cannot make a promise");
+  for (napi_value value : held) {
+    task->references.emplace_back();
+    check(napi_create_reference(env, value, 1, &task->references.back()), "cannot hold a value");
+  }
+  check(napi_queue_async_work(env, task->work), "cannot queue a task");
+  handle.busy = true;
+  task.release();
+  return promise;
+}
+
+/** create(shape, threads, isa): handle */
+napi_value create(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    auto handle = std::make_unique<Handle>();
+    handle->model = std::make_shared<Model>(readShape(env, args[0]), chooseKernels(toString(env, args[2])),
+                                            toInt(env, args[1]));
+    napi_value external;
+    check(napi_create_external(
+              env, handle.get(), [](napi_env, void* data, void*) { delete static_cast<Handle*>(data); }, nullptr,
+              &external),
+          "cannot make a handle");
+    handle.release();
+    return external;
+  });
+}
+
+/** addRope(handle, inverseFrequencies: Float64Array, magnitude) */
+napi_value addRope(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    const auto values = toTypedArray<double>(env, args[1], napi_float64_array, "inverseFrequencies");
+    toHandle(env, args[0]).model->ropes.push_back({values.copy(), float(toNumber(env, args[2]))});
+    return undefinedValue(env);
+  });
+}
+
+/** setLayer(handle, layer, rope, window) */
+napi_value setLayer(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    Layer& layer = toHandle(env, args[0]).model->layers.at(size_t(toInt(env, args[1])));
+    layer.rope = toInt(env, args[2]);
+    layer.window = toInt(env, args[3]);
+    return undefinedValue(env);
+  });
+}
+
+std::vector<float>& findNorm(Model& model, int layer, const std::string& role) {
+  if (role == "finalNorm") return model.finalNorm;
+  Layer& at = model.layers.at(size_t(layer));
+  if (role == "attentionNorm") return at.attentionNorm;
+  if (role == "queryNorm") return at.queryNorm;
+  if (role == "keyNorm") return at.keyNorm;
+  if (role == "attentionPostNorm") return at.attentionPostNorm;
+  if (role == "ffnNorm") return at.ffnNorm;
+  if (role == "ffnPostNorm") return at.ffnPostNorm;
+  throw ScriptError("native addon: no norm named " + role);
+}
+
+/** setNorm(handle, layer, role, weights: Float32Array) */
+napi_value setNorm(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    Model& model = *toHandle(env, args[0]).model;
+    findNorm(model, toInt(env, args[1]), toString(env, args[2])) = padded(toFloatArray(env, args[3], "weights"));
+    return undefinedValue(env);
+  });
+}
+
+/** addMatrix(handle, type, outputs, inputs): number */
+napi_value addMatrix(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    Handle& handle = toHandle(env, args[0]);
+    const SourceFormat& format = toFormat(env, args[1]);
+    const int inputs = toInt(env, args[3]);
+    if (inputs % format.blockSize != 0) throw ScriptError("native addon: rows of broken blocks");
+    handle.matrices.push_back(std::make_shared<Matrix>(format, toInt(env, args[2]), inputs));
+    return fromNumber(env, double(handle.matrices.size() - 1));
+  });
+}
+
+/** packRows(handle, matrix, firstRow, count, bytes: Uint8Array): Promise<void> */
+napi_value packRows(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 5);
+    Handle& handle = toHandle(env, args[0]);
+    const auto matrix = handle.matrices.at(size_t(toInt(env, args[1])));
+    const int firstRow = toInt(env, args[2]), count = toInt(env, args[3]);
+    const auto bytes = toByteArray(env, args[4], "bytes");
+    if (firstRow < 0 || count < 0 || firstRow % panelColumns != 0 || count > matrix->packed().outputs - firstRow ||
+        bytes.length < size_t(count) * matrix->rowBytes()) {
+      throw ScriptError("native addon: rows outside the matrix");
+    }
+    return runOffThread(env, handle, "chairlift.packRows", {args[0], args[4]},
+                        [model = handle.model, matrix, firstRow, rows = bytes.data, count] {
+                          model->pack(*matrix, firstRow, rows, count);
+                        });
+  });
+}
+
+Linear& findLinear(Model& model, int layer, const std::string& role) {
+  if (role == "head") return model.head;
+  Layer& at = model.layers.at(size_t(layer));
+  if (role == "qkv") return at.qkv;
+  if (role == "output") return at.output;
+  if (role == "gateUp") return at.gateUp;
+  if (role == "down") return at.down;
+  throw ScriptError("native addon: no linear named " + role);
+}
+
+/** attach(handle, matrix, layer, role, offset, bias: Float32Array): the matrix joins a linear, or is the embedding. */
+napi_value attach(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 6);
+    Handle& handle = toHandle(env, args[0]);
+    const auto matrix = handle.matrices.at(size_t(toInt(env, args[1])));
+    const std::string role = toString(env, args[3]);
+    if (role == "embedding") {
+      handle.model->embedding = matrix;
+    } else {
+      Linear& linear = findLinear(*handle.model, toInt(env, args[2]), role);
+      linear.parts.push_back({matrix, padded(toFloatArray(env, args[5], "bias")), toInt(env, args[4])});
+    }
+    return undefinedValue(env);
+  });
+}
+
+/** step(handle, tokens, rowStarts, starts, blocks, blockStarts, logitRows, logits: Float32Array): Promise<void> */
+napi_value step(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 8);
+    Handle& handle = toHandle(env, args[0]);
+    StepInput input = {
+        toInt32Array(env, args[1], "tokens").copy(),      toInt32Array(env, args[2], "rowStarts").copy(),
+        toInt32Array(env, args[3], "starts").copy(),      toInt32Array(env, args[4], "blocks").copy(),
+        toInt32Array(env, args[5], "blockStarts").copy(), toInt32Array(env, args[6], "logitRows").copy()};
+    const auto logits = toFloatArray(env, args[7], "logits");
+    if (logits.length < input.logitRows.size() * size_t(handle.model->shape.vocabSize)) {
+      throw ScriptError("native addon: too little room for the logits");
+    }
+    return runOffThread(env, handle, "chairlift.step", {args[0], args[7]},
+                        [model = handle.model, input = std::move(input), to = logits.data] { model->step(input, to); });
+  });
+}
+
+/** useThreads(handle, threads) */
+napi_value useThreads(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    toHandle(env, args[0]).model->useThreads(toInt(env, args[1]));
+    return undefinedValue(env);
+  });
+}
+
+/** releaseBlocks(handle, blocks: Int32Array): their content is lost */
+napi_value releaseBlocks(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    Model& model = *toHandle(env, args[0]).model;
+    const auto blocks = toInt32Array(env, args[1], "blocks").copy();
+    for (int32_t block : blocks) {
+      if (block < 0 || block >= model.shape.blockCount) throw ScriptError("native addon: no such block");
+    }
+    model.releaseBlocks(blocks);
+    return undefinedValue(env);
+  });
+}
+
+/** destroy(handle): gives the memory back now rather than when the handle is collected. */
+napi_value destroy(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 1);
+    Handle& handle = toHandle(env, args[0]);
+    handle.matrices.clear();
+    handle.model.reset();
+    return undefinedValue(env);
+  });
+}
+
+/** kernels(): names of the kernel tables this machine runs, slowest first */
+napi_value kernels(napi_env env, napi_callback_info) {
+  return guarded(env, [&] {
+    napi_value list;
+    check(napi_create_array(env, &list), "cannot make a list");
+    uint32_t index = 0;
+    for (const KernelTable* table : availableKernels()) {
+      napi_value name;
+      check(napi_create_string_utf8(env, table->name, NAPI_AUTO_LENGTH, &name), "cannot make a name");
+      check(napi_set_element(env, list, index++, name), "cannot fill a list");
+    }
+    return list;
+  });
+}
+
+/** kvBlockBytes(kvType, headSize, kvHeadCount, layerCount): what one block of K/V takes */
+napi_value kvBlockBytes(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 4);
+    const KvLayout layout{toKvType(env, args[0]), toInt(env, args[1]), toInt(env, args[2]), toInt(env, args[3])};
+    return fromNumber(env, double(layout.blockBytes()));
+  });
+}
+
+/** matrixBytes(type, outputs, inputs): what a packed matrix takes */
+napi_value matrixBytes(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 3);
+    const SourceFormat& format = toFormat(env, args[0]);
+    return fromNumber(env, double(Matrix(format, toInt(env, args[1]), toInt(env, args[2])).bytes()));
+  });
+}
+
+/** unpack(type, weights: Uint8Array, outputs, inputs, out: Float32Array): rows packed and read back, for tests */
+napi_value unpack(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 5);
+    probeUnpack(toFormat(env, args[0]), toByteArray(env, args[1], "weights").data, toInt(env, args[2]),
+                toInt(env, args[3]), toFloatArray(env, args[4], "out").data);
+    return undefinedValue(env);
+  });
+}
+
+/** multiply(isa, type, weights: Uint8Array, outputs, inputs, x: Float32Array, out: Float32Array): one product, for tests */
+napi_value multiply(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 7);
+    const SourceFormat& format = toFormat(env, args[1]);
+    const auto x = toFloatArray(env, args[5], "x"), out = toFloatArray(env, args[6], "out");
+    const auto weights = toByteArray(env, args[2], "weights");
+    probeMultiply(chooseKernels(toString(env, args[0])), format, weights.data, toInt(env, args[3]),
+                  toInt(env, args[4]), x.data, x.length, out.data);
+    return undefinedValue(env);
+  });
+}
+
+/** timeMultiply(isa, type, outputs, inputs, rows, threads, repeats): seconds per product */
+napi_value timeMultiply(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 7);
+    const SourceFormat& format = toFormat(env, args[1]);
+    const ProductTiming timing =
+        probeTime(chooseKernels(toString(env, args[0])), format, toInt(env, args[2]), toInt(env, args[3]),
+                  toInt(env, args[4]), toInt(env, args[5]), toInt(env, args[6]));
+    napi_value result;
+    check(napi_create_object(env, &result), "cannot make an object");
+    check(napi_set_named_property(env, result, "seconds", fromNumber(env, timing.seconds)), "seconds");
+    check(napi_set_named_property(env, result, "bytes", fromNumber(env, double(timing.bytes))), "bytes");
+    return result;
+  });
+}
+
+/** readBandwidth(threads, megabytes): bytes per second */
+napi_value readBandwidth(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 2);
+    return fromNumber(env, probeReadBandwidth(toInt(env, args[0]), size_t(toInt(env, args[1])) << 20));
+  });
+}
+
+}  // namespace
+
+}  // namespace chairlift
+
+NAPI_MODULE_INIT() {
+  using namespace chairlift;
+  const struct {
+    const char* name;
+    napi_callback call;
+  } functions[] = {
+      {"create", create},         {"addRope", addRope},         {"setLayer", setLayer},
+      {"setNorm", setNorm},       {"addMatrix", addMatrix},     {"packRows", packRows},
+      {"attach", attach},         {"step", step},               {"releaseBlocks", releaseBlocks},
+      {"destroy", destroy},       {"kernels", kernels},         {"matrixBytes", matrixBytes},
+      {"kvBlockBytes", kvBlockBytes}, {"useThreads", useThreads},
+      {"unpack", unpack},         {"multiply", multiply},
+      {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},
+      {"createSampler", createSampler}, {"sampleRows", sampleRows},
+  };
+  for (const auto& function : functions) {
+    napi_value value;
+    if (napi_create_function(env, function.name, NAPI_AUTO_LENGTH, function.call, nullptr, &value) != napi_ok ||
+        napi_set_named_property(env, exports, function.name, value) != napi_ok) {
+      return nullptr;
+    }
+  }
+  return exports;
+}

@@ -1,0 +1,126 @@
+// See probe.h.
+
+#include "addon/probe.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "model/matrix.h"
+#include "system/page-buffer.h"
+#include "system/thread-pool.h"
+
+namespace chairlift {
+
+namespace {
+
+/** Rows of activations with their int8 form. */
+struct Input {
+  Input(const KernelTable& kernels, const float* from, int rows, int inputs)
+      : values(from, from + size_t(rows) * size_t(inputs)) {
+    const size_t groups = size_t(inputs / groupInputs), tiles = size_t(rows + tileRows - 1) / tileRows;
+    codes = PageBuffer(tiles * groups * groupCodes);
+    sides = PageBuffer(tiles * groups * sizeof(GroupSide));
+    view = {rows, values.data(), size_t(inputs), codes.as<int8_t>(), sides.as<GroupSide>(), groups};
+    if (inputs % groupInputs != 0) return;
+    for (size_t tile = 0; tile < tiles; tile++) {
+      InputTask task{};
+      task.rows = std::min(tileRows, rows - int(tile) * tileRows);
+      task.endGroup = int(groups);
+      task.x = &values[tile * tileRows * size_t(inputs)];
+      task.stride = size_t(inputs);
+      task.codes = codes.as<int8_t>() + tile * groups * groupCodes;
+      task.sides = sides.as<GroupSide>() + tile * groups;
+      task.paired = kernels.pairs(task.rows, int(groups));
+      kernels.makeInput(task);
+    }
+  }
+  std::vector<float> values;
+  PageBuffer codes, sides;
+  Activations view;
+};
+
+void packAll(Matrix& matrix, const uint8_t* weights) {
+  for (int panel = 0; panel < matrix.panels(); panel++) {
+    const int row = panel * panelColumns;
+    matrix.packPanel(panel, weights + size_t(row) * matrix.rowBytes(),
+                     std::min(panelColumns, matrix.packed().outputs - row));
+  }
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void probeUnpack(const SourceFormat& format, const uint8_t* weights, int outputs, int inputs, float* out) {
+  Matrix matrix(format, outputs, inputs);
+  packAll(matrix, weights);
+  for (int row = 0; row < outputs; row++) matrix.unpackRow(row, out + size_t(row) * size_t(inputs));
+}
+
+void probeMultiply(const KernelTable& kernels, const SourceFormat& format, const uint8_t* weights, int outputs,
+                   int inputs, const float* x, size_t xLength, float* out) {
+  Matrix matrix(format, outputs, inputs);
+  packAll(matrix, weights);
+  const Input input(kernels, x, int(xLength / size_t(inputs)), inputs);
+  kernels.multiply(matrix.packed(), input.view, 0, matrix.panels(), nullptr, out, size_t(outputs));
+}
+
+ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, int outputs, int inputs, int rows,
+                        int threads, int repeats) {
+  Matrix matrix(format, outputs, inputs);
+  // The same pattern everywhere: speed does not depend on the values, as long as no float is subnormal.
+  std::vector<uint8_t> weights(matrix.rowBytes() * panelColumns, 0x3c);
+  for (int panel = 0; panel < matrix.panels(); panel++) {
+    matrix.packPanel(panel, weights.data(), std::min(panelColumns, outputs - panel * panelColumns));
+  }
+  std::vector<float> x(size_t(rows) * size_t(inputs));
+  for (size_t i = 0; i < x.size(); i++) x[i] = float(int(i % 17) - 8) / 8.0f;
+  const Input input(kernels, x.data(), rows, inputs);
+  std::vector<float> out(size_t(rows) * size_t(outputs));
+  ThreadPool pool(threads);
+  std::vector<double> times;
+  for (int i = 0; i < repeats; i++) {
+    const double start = now();
+    pool.forEachInRuns(matrix.panels(), 2, [&](int begin, int end, int) {
+      kernels.multiply(matrix.packed(), input.view, begin, end, nullptr, out.data(), size_t(outputs));
+    });
+    times.push_back(now() - start);
+  }
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], matrix.bytes()};
+}
+
+double probeReadBandwidth(int threads, size_t bytes) {
+  constexpr size_t lineWords = 64 / sizeof(uint64_t), pieceWords = size_t(1) << 17, aheadWords = 8192 / sizeof(uint64_t);
+  PageBuffer buffer(bytes);
+  uint64_t* words = reinterpret_cast<uint64_t*>(buffer.data());
+  ThreadPool pool(threads);
+  std::vector<uint64_t> sums(size_t(pool.threads()) * lineWords);
+  // One word of each line, asked for in advance: what the memory gives, not what a loop of additions takes.
+  const auto sweep = [&](bool write) {
+    pool.forEachInRuns(int(bytes / sizeof(uint64_t) / pieceWords), 1, [&](int begin, int end, int worker) {
+      uint64_t sum = 0;
+      for (size_t i = size_t(begin) * pieceWords; i < size_t(end) * pieceWords; i += lineWords) {
+        __builtin_prefetch(words + i + aheadWords);
+        if (write) words[i] = i;
+        else sum += words[i];
+      }
+      sums[size_t(worker) * lineWords] += sum;
+    });
+  };
+  sweep(true);
+  std::vector<double> times;
+  for (int i = 0; i < 5; i++) {
+    const double start = now();
+    sweep(false);
+    times.push_back(now() - start);
+  }
+  std::sort(times.begin(), times.end());
+  // The sums are used, so that no pass can be left out.
+  return sums[0] == 1 ? 0 : double(bytes) / times[2];
+}
+
+}  // namespace chairlift

@@ -1,0 +1,278 @@
+// Paged attention: K/V read block by block through the block table, softmax kept online, block after block.
+// A query's result depends on its own blocks alone, so batching and chunking cannot change it.
+// Include after the ISA's vec-*.h and vec-math.h.
+#pragma once
+
+#include "kernels/kernels.h"
+#include "kernels/repeat.h"
+
+namespace {
+
+using namespace chairlift;
+
+/** How K and V of one head lie in a block, per storage type. */
+struct HalfKv {
+  using Element = uint16_t;
+  static Vec load(const Element* from) { return Vec::loadF16(from); }
+  static Vec scaled(Vec x, const float*) { return x; }
+};
+struct ByteKv {
+  using Element = int8_t;
+  static Vec load(const Element* from) { return Vec::loadI8(from); }
+  static Vec scaled(Vec x, const float* scales) { return x * Vec::load(scales); }
+};
+
+template <class Kv>
+struct KvBlock {
+  using Element = typename Kv::Element;
+  const Element* keys;
+  const Element* values;
+  const float* keyScales;
+  const float* valueScales;
+
+  KvBlock(KvType type, const uint8_t* block, int headSize) {
+    const uint8_t* valuePart = block + keyBytes(type, headSize);
+    keys = (const Element*)block;
+    values = (const Element*)valuePart;
+    keyScales = (const float*)(block + size_t(headSize) * blockTokens * sizeof(Element));
+    valueScales = (const float*)(valuePart + roundUp16(headSize) * blockTokens * sizeof(Element));
+  }
+};
+
+/** Softmax state of one query: running maximum and sum, weights of the block at hand, weighted values so far. */
+struct QueryState {
+  const float* query;
+  float* output;
+  float* weights;
+  float* accumulator;
+  float maximum;
+  float total;
+  // Tokens seen: positions first … last.
+  int first;
+  int last;
+};
+
+/** Scores of `count` queries against the 32 tokens of a block, each K row read once for all of them. */
+template <class Kv, int count>
+inline void scoreBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int headSize,
+                       float scale, float softcapAt) {
+  Vec low[count], high[count];
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA { low[q] = high[q] = Vec::zero(); });
+  const float* values[count];
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA { values[q] = queries[q]->query; });
+  for (int d = 0; d < headSize; d++) {
+    __builtin_prefetch(next.keys + d * blockTokens);
+    const Vec keyLow = Kv::load(block.keys + d * blockTokens);
+    const Vec keyHigh = Kv::load(block.keys + d * blockTokens + 16);
+    repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
+      const Vec value = Vec::set(values[q][d]);
+      low[q] = fma(value, keyLow, low[q]);
+      high[q] = fma(value, keyHigh, high[q]);
+    });
+  }
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
+    Vec a = Kv::scaled(low[q], block.keyScales) * Vec::set(scale);
+    Vec b = Kv::scaled(high[q], block.keyScales + 16) * Vec::set(scale);
+    if (softcapAt > 0) {
+      a = softcap(a, softcapAt);
+      b = softcap(b, softcapAt);
+    }
+    a.store(queries[q]->weights);
+    b.store(queries[q]->weights + 16);
+  });
+}
+
+/** Turns the block's scores into weights and moves the state to the new maximum. */
+inline void softmaxBlock(QueryState& state, int begin, int end, int paddedSize) {
+  const Vec lowest = Vec::set(-3.4e38f);
+  const Vec low = select(begin, end, Vec::load(state.weights), lowest);
+  const Vec high = select(begin - 16, end - 16, Vec::load(state.weights + 16), lowest);
+  const float blockMaximum = maximum(max(low, high));
+  const float newMaximum = blockMaximum > state.maximum ? blockMaximum : state.maximum;
+  const Vec shift = Vec::set(newMaximum);
+  const Vec none = Vec::zero();
+  const Vec a = select(begin, end, exponential(low - shift), none);
+  const Vec b = select(begin - 16, end - 16, exponential(high - shift), none);
+  a.store(state.weights);
+  b.store(state.weights + 16);
+  float decay[16];
+  exponential(Vec::set(state.maximum) - shift).store(decay);
+  state.total = state.total * decay[0] + sum(a + b);
+  if (newMaximum != state.maximum) {
+    const Vec decays = Vec::set(decay[0]);
+    for (int d = 0; d < paddedSize; d += 16) {
+      (Vec::load(state.accumulator + d) * decays).store(state.accumulator + d);
+    }
+  }
+  state.maximum = newMaximum;
+}
+
+/** Adds the weighted values of tokens begin … end - 1, those of 16 * slices lanes from `d` on. */
+template <class Kv, int count, int slices>
+CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int begin,
+                                  int end, int paddedSize, int d) {
+  const float* weights[count];
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA { weights[q] = queries[q]->weights; });
+  Vec sums[count * slices];
+  repeat<count * slices>([&](int i) CHAIRLIFT_LAMBDA {
+    sums[i] = Vec::load(queries[i / slices]->accumulator + d + i % slices * 16);
+  });
+  for (int t = begin; t < end; t++) {
+    const size_t at = size_t(t) * size_t(paddedSize) + size_t(d);
+    // Half of its reads begin a line, or a quarter where values are bytes.
+    if (d % 32 == 0) __builtin_prefetch(next.values + at);
+    Vec values[slices];
+    repeat<slices>([&](int i) CHAIRLIFT_LAMBDA { values[i] = Kv::load(block.values + at + i * 16); });
+    repeat<count * slices>([&](int i) CHAIRLIFT_LAMBDA {
+      sums[i] = fma(Vec::set(weights[i / slices][t]), values[i % slices], sums[i]);
+    });
+  }
+  repeat<count * slices>([&](int i) CHAIRLIFT_LAMBDA {
+    sums[i].store(queries[i / slices]->accumulator + d + i % slices * 16);
+  });
+}
+
+/** The same for all lanes, each V row read once for all queries. */
+template <class Kv, int count>
+inline void weighBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int begin,
+                       int end, int paddedSize) {
+  int d = 0;
+  for (; d + 16 * weighedSlices <= paddedSize; d += 16 * weighedSlices) {
+    weighSlices<Kv, count, weighedSlices>(block, next, queries, begin, end, paddedSize, d);
+  }
+  for (; d < paddedSize; d += 16) weighSlices<Kv, count, 1>(block, next, queries, begin, end, paddedSize, d);
+}
+
+template <class Kv>
+inline void scaleWeights(const KvBlock<Kv>& block, QueryState& state) {
+  Kv::scaled(Vec::load(state.weights), block.valueScales).store(state.weights);
+  Kv::scaled(Vec::load(state.weights + 16), block.valueScales + 16).store(state.weights + 16);
+}
+
+template <class Kv, int count>
+inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries,
+                        const AttentionTask& task, int blockStart) {
+  const int paddedSize = int(roundUp16(size_t(task.headSize)));
+  scoreBlock<Kv, count>(block, next, queries, task.headSize, task.scale, task.softcap);
+  int begin[count], end[count];
+  bool alike = true;
+  for (int q = 0; q < count; q++) {
+    QueryState& state = *queries[q];
+    begin[q] = state.first > blockStart ? state.first - blockStart : 0;
+    end[q] = state.last - blockStart + 1 < blockTokens ? state.last - blockStart + 1 : blockTokens;
+    alike = alike && begin[q] == begin[0] && end[q] == end[0];
+    softmaxBlock(state, begin[q], end[q], paddedSize);
+    scaleWeights(block, state);
+  }
+  if (alike) return weighBlock<Kv, count>(block, next, queries, begin[0], end[0], paddedSize);
+  // Rows past a query's own end may hold anything, even NaN: each query reads its own range.
+  for (int q = 0; q < count; q++) weighBlock<Kv, 1>(block, next, queries + q, begin[q], end[q], paddedSize);
+}
+
+/** Walks the blocks that any of the queries sees, in order. */
+template <class Kv>
+inline void attendTile(KvType type, const AttentionTask& task, QueryState* states, int count) {
+  int firstBlock = states[0].first / blockTokens, lastBlock = 0;
+  for (int q = 0; q < count; q++) {
+    if (states[q].first / blockTokens < firstBlock) firstBlock = states[q].first / blockTokens;
+    if (states[q].last / blockTokens > lastBlock) lastBlock = states[q].last / blockTokens;
+  }
+  for (int b = firstBlock; b <= lastBlock; b++) {
+    const int start = b * blockTokens;
+    const auto at = [&](int index) {
+      return KvBlock<Kv>(type, task.base + size_t(task.blocks[index]) * task.blockStride, task.headSize);
+    };
+    // The next block is asked for while this one is read; the last asks for itself.
+    const KvBlock<Kv> block = at(b), next = at(b < lastBlock ? b + 1 : b);
+    QueryState* seeing[attentionTile];
+    int n = 0;
+    for (int q = 0; q < count; q++) {
+      if (states[q].last >= start && states[q].first < start + blockTokens) seeing[n++] = &states[q];
+    }
+    if (n == 4) attendBlock<Kv, 4>(block, next, seeing, task, start);
+    else if (n == 3) attendBlock<Kv, 3>(block, next, seeing, task, start);
+    else if (n == 2) attendBlock<Kv, 2>(block, next, seeing, task, start);
+    else if (n == 1) attendBlock<Kv, 1>(block, next, seeing, task, start);
+  }
+}
+
+template <class Kv>
+inline void attendAs(KvType type, const AttentionTask& task) {
+  const int paddedSize = int(roundUp16(size_t(task.headSize)));
+  const int total = task.rows * task.queryHeads;
+  for (int from = 0; from < total; from += attentionTile) {
+    const int count = total - from < attentionTile ? total - from : attentionTile;
+    QueryState states[attentionTile];
+    for (int q = 0; q < count; q++) {
+      const int row = (from + q) / task.queryHeads, head = (from + q) % task.queryHeads;
+      const size_t headOffset = size_t(head) * size_t(task.headSize);
+      const int last = task.position + row;
+      const int first = task.window > 0 && last >= task.window ? last - task.window + 1 : 0;
+      float* accumulator = task.scratch + size_t(q) * size_t(paddedSize + blockTokens);
+      states[q] = {task.queries + size_t(row) * task.queryStride + headOffset,
+                   task.outputs + size_t(row) * task.outputStride + headOffset,
+                   accumulator + paddedSize, accumulator, -3.4e38f, 0.0f, first, last};
+      for (int d = 0; d < paddedSize; d += 16) Vec::zero().store(accumulator + d);
+    }
+    attendTile<Kv>(type, task, states, count);
+    for (int q = 0; q < count; q++) {
+      const float inverse = 1.0f / states[q].total;
+      for (int d = 0; d < task.headSize; d++) states[q].output[d] = states[q].accumulator[d] * inverse;
+    }
+  }
+}
+
+void attend(KvType type, const AttentionTask& task) {
+  if (type == KvType::F16) attendAs<HalfKv>(type, task);
+  else attendAs<ByteKv>(type, task);
+}
+
+/** As halves; values beyond their range are held at its ends, so that none is infinite. */
+inline void toHalves(const float* from, int count, uint16_t* to) {
+  const Vec largest = Vec::set(65504.0f), smallest = Vec::set(-65504.0f);
+  float tail[16] = {};
+  for (int d = 0; d < count; d += 16) {
+    const bool whole = d + 16 <= count;
+    if (!whole) memcpy(tail, from + d, size_t(count - d) * sizeof(float));
+    // The operand order matters: NaN stays NaN.
+    max(smallest, min(largest, Vec::load(whole ? from + d : tail))).storeF16(to + d);
+  }
+}
+
+inline void storeHalves(const float* key, const float* value, int headSize, int token, uint8_t* block) {
+  uint16_t halves[maxHeadSize];
+  toHalves(key, headSize, halves);
+  uint16_t* keys = (uint16_t*)block + token;
+  for (int d = 0; d < headSize; d++) keys[d * blockTokens] = halves[d];
+  toHalves(value, headSize, (uint16_t*)(block + keyBytes(KvType::F16, headSize)) + token * roundUp16(headSize));
+}
+
+/** One scale per token and head; returns it. */
+inline float storeBytes(const float* from, int count, int8_t* to, size_t stride) {
+  float largest = 0;
+  float poison = 0;
+  for (int i = 0; i < count; i++) {
+    const float magnitude = __builtin_fabsf(from[i]);
+    if (magnitude > largest) largest = magnitude;
+    poison += from[i] - from[i];
+  }
+  const float scale = largest / 127.0f;
+  const float inverse = scale > 1e-30f ? 1.0f / scale : 0.0f;
+  for (int i = 0; i < count; i++) {
+    const float code = __builtin_nearbyintf(from[i] * inverse);
+    to[size_t(i) * stride] = code >= -127.0f && code <= 127.0f ? int8_t(code) : int8_t(0);
+  }
+  return scale + poison;
+}
+
+void storeKv(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block) {
+  if (type == KvType::F16) return storeHalves(key, value, headSize, token, block);
+  uint8_t* valuePart = block + keyBytes(type, headSize);
+  const size_t padded = roundUp16(headSize);
+  float* keyScales = (float*)(block + size_t(headSize) * blockTokens);
+  float* valueScales = (float*)(valuePart + padded * blockTokens);
+  keyScales[token] = storeBytes(key, headSize, (int8_t*)block + token, blockTokens);
+  valueScales[token] = storeBytes(value, headSize, (int8_t*)valuePart + size_t(token) * padded, 1);
+}
+
+}  // namespace

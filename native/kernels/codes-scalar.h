@@ -1,0 +1,66 @@
+// Integer codes in plain C++: 16 columns x 4 inputs a piece, summed exactly.
+#pragma once
+
+#include "kernels/codebook.h"
+#include "kernels/kernels.h"
+
+namespace {
+
+using chairlift::Encoding;
+
+constexpr int rowTile = 1;
+
+struct Codes {
+  int16_t value[64];
+};
+
+struct Sums {
+  int32_t lane[16];
+};
+
+/** The values of 64 bytes of codes. */
+template <Encoding encoding>
+inline Codes loadBytes(const uint8_t* from) {
+  Codes c;
+  for (int i = 0; i < 64; i++) c.value[i] = encoding == Encoding::Byte ? int16_t(int8_t(from[i])) : int16_t(from[i]);
+  return c;
+}
+
+template <Encoding encoding>
+inline int16_t nibbleValue(int nibble) {
+  if (encoding == Encoding::Codebook) return codebook[nibble];
+  return int16_t(encoding == Encoding::Nibble ? (nibble - 8) * 16 : nibble);
+}
+
+/** The values of the low and the high halves of 64 bytes; those of Encoding::Nibble sixteenfold. */
+template <Encoding encoding>
+inline void loadNibbles(const uint8_t* from, Codes& low, Codes& high) {
+  for (int i = 0; i < 64; i++) {
+    low.value[i] = nibbleValue<encoding>(from[i] & 15);
+    high.value[i] = nibbleValue<encoding>(from[i] >> 4);
+  }
+}
+
+/** Sums to which `addDot` adds; `offset` is -128 times the sum of all inputs. */
+template <Encoding>
+inline Sums startDot(const int32_t*) {
+  return {};
+}
+
+template <Encoding>
+inline Sums addDot(Sums sums, const Codes& codes, const int8_t* inputs) {
+  for (int column = 0; column < 16; column++) {
+    for (int i = 0; i < 4; i++) sums.lane[column] += codes.value[column * 4 + i] * inputs[i];
+  }
+  return sums;
+}
+
+/** The dot products of inputs and values, whatever form the ISA gave them: integers below 2^24, so exact. */
+template <Encoding>
+inline Vec finishDot(const Sums& sums, const int32_t*) {
+  Vec v;
+  for (int i = 0; i < 16; i++) v.lane[i] = float(sums.lane[i]);
+  return v;
+}
+
+}  // namespace

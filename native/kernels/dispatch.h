@@ -1,0 +1,17 @@
+// Chooses among the kernel tables that this build holds and this machine can run.
+#pragma once
+
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace chairlift {
+
+/** The tables this machine runs, slowest first; all give the same bits. */
+std::vector<const KernelTable*> availableKernels();
+/** The fastest of them. */
+const KernelTable* bestKernels();
+/** The named one, or null where this machine or build lacks it. */
+const KernelTable* findKernels(const char* name);
+
+}  // namespace chairlift

@@ -1,0 +1,20 @@
+// The AVX-512 kernels with quantized matrix products on AMX. See kernels.h.
+
+#include "kernels/vec-avx512.h"
+//
+#include "kernels/codes-avx512.h"
+#include "kernels/vec-math.h"
+//
+#include "kernels/attention.h"
+#include "kernels/products.h"
+#include "kernels/rows.h"
+//
+#include "kernels/products-amx.h"
+
+namespace chairlift {
+
+const KernelTable amxKernels = {
+    "amx", true, multiplyAmx, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+};
+
+}  // namespace chairlift

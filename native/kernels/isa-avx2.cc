@@ -1,0 +1,18 @@
+// The kernels compiled for avx2. See kernels.h.
+
+#include "kernels/vec-avx2.h"
+//
+#include "kernels/codes-avx2.h"
+#include "kernels/vec-math.h"
+//
+#include "kernels/attention.h"
+#include "kernels/products.h"
+#include "kernels/rows.h"
+
+namespace chairlift {
+
+const KernelTable avx2Kernels = {
+    "avx2", false, multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+};
+
+}  // namespace chairlift

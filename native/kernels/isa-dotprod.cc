@@ -1,0 +1,18 @@
+// The kernels compiled for NEON with the dot product instructions. See kernels.h.
+
+#include "kernels/vec-neon.h"
+//
+#include "kernels/codes-neon.h"
+#include "kernels/vec-math.h"
+//
+#include "kernels/attention.h"
+#include "kernels/products.h"
+#include "kernels/rows.h"
+
+namespace chairlift {
+
+const KernelTable dotprodKernels = {
+    "dotprod", false, multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+};
+
+}  // namespace chairlift

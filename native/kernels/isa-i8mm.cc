@@ -1,0 +1,20 @@
+// The dot product kernels with quantized matrix products on the int8 matrix instructions. See kernels.h.
+
+#include "kernels/vec-neon.h"
+//
+#include "kernels/codes-neon.h"
+#include "kernels/vec-math.h"
+//
+#include "kernels/attention.h"
+#include "kernels/products.h"
+#include "kernels/rows.h"
+//
+#include "kernels/products-i8mm.h"
+
+namespace chairlift {
+
+const KernelTable i8mmKernels = {
+    "i8mm", false, multiplyInPairs, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+};
+
+}  // namespace chairlift

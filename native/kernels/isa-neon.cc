@@ -1,0 +1,18 @@
+// The kernels compiled for NEON, which every ARM64 processor has. See kernels.h.
+
+#include "kernels/vec-neon.h"
+//
+#include "kernels/codes-neon.h"
+#include "kernels/vec-math.h"
+//
+#include "kernels/attention.h"
+#include "kernels/products.h"
+#include "kernels/rows.h"
+
+namespace chairlift {
+
+const KernelTable neonKernels = {
+    "neon", false, multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+};
+
+}  // namespace chairlift

@@ -1,0 +1,18 @@
+// The kernels compiled for scalar. See kernels.h.
+
+#include "kernels/vec-scalar.h"
+//
+#include "kernels/codes-scalar.h"
+#include "kernels/vec-math.h"
+//
+#include "kernels/attention.h"
+#include "kernels/products.h"
+#include "kernels/rows.h"
+
+namespace chairlift {
+
+const KernelTable scalarKernels = {
+    "scalar", false, multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+};
+
+}  // namespace chairlift

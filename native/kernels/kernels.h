@@ -1,0 +1,223 @@
+// What the kernels take and the table through which they are called: one table per ISA, chosen at run time.
+// All ISAs give the same bits: integer sums are exact, float sums keep one order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace chairlift {
+
+// Output columns that a panel holds side by side: one per lane.
+constexpr int panelColumns = 16;
+// Inputs that share one scale of a quantized activation.
+constexpr int groupInputs = 32;
+// Tokens of a K/V block.
+constexpr int blockTokens = 32;
+constexpr int maxHeadSize = 1024;
+
+// Groups whose codes lie side by side before their scales follow: 256 inputs, a super-block of the k-quants.
+constexpr int chunkGroups = 8;
+// Rows of activations that lie together.
+constexpr int tileRows = 16;
+
+/**
+ * What a code stands for. Byte: -128 … 127. UnsignedByte: 0 … 255. Nibble: 0 … 15 for -8 … 7. UnsignedNibble: 0 … 15.
+ * Codebook: 0 … 15 for an entry of the table in codebook.h. A weight is `scale * value + minimum`.
+ */
+enum class Encoding : uint8_t { F32, F16, BF16, Byte, UnsignedByte, Nibble, UnsignedNibble, Codebook };
+
+/** F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. */
+enum class ScaleType : uint8_t { F16, F32, Super };
+
+/**
+ * A weight matrix repacked into panels of 16 output columns. A panel of a quantized matrix is a row of chunks, read
+ * from front to back. A chunk holds eight groups of 32 inputs, the last one what is left:
+ *
+ *   codes     per group eight 64-byte rows of bytes, or four of nibbles:
+ *               bytes    row q:  column 0 inputs 4q … 4q+3 | column 1 inputs 4q … 4q+3 | … | column 15
+ *               nibbles  row q:  the same with inputs 4q … in the low and 4(q+4) … in the high half of each byte
+ *   scales    16 for each scale group
+ *   minimums  as many, where `hasMinimum`
+ *   supers    ScaleType::Super alone: 16 halves for the scales and, where `hasMinimum`, 16 for the minimums
+ *
+ * A float panel holds 16 values per input, input by input.
+ */
+struct PackedMatrix {
+  Encoding encoding;
+  ScaleType scaleType;
+  bool hasMinimum;
+  // Inputs per scale: 32, or 16 for formats with finer groups; 0 for float matrices.
+  int32_t scaleInputs;
+  int32_t inputs;
+  int32_t outputs;
+  size_t panelBytes;
+  const uint8_t* panels;
+
+  int groups() const { return inputs / groupInputs; }
+  int chunks() const { return (groups() + chunkGroups - 1) / chunkGroups; }
+  int groupsIn(int chunk) const {
+    const int left = groups() - chunk * chunkGroups;
+    return left < chunkGroups ? left : chunkGroups;
+  }
+  size_t codeBytes() const {
+    return encoding == Encoding::Byte || encoding == Encoding::UnsignedByte ? 512 : 256;
+  }
+  size_t scaleBytes() const {
+    const size_t one = scaleType == ScaleType::F16 ? 2 : scaleType == ScaleType::F32 ? 4 : 1;
+    return one * panelColumns * size_t(groupInputs / scaleInputs);
+  }
+  // Offsets within a chunk of `n` groups.
+  size_t scalesAt(int n) const { return size_t(n) * codeBytes(); }
+  size_t minimumsAt(int n) const { return scalesAt(n) + size_t(n) * scaleBytes(); }
+  size_t supersAt(int n) const { return minimumsAt(n) + (hasMinimum ? size_t(n) * scaleBytes() : 0); }
+  size_t chunkBytes(int n) const {
+    const size_t supers = scaleType == ScaleType::Super ? (hasMinimum ? 2 : 1) * panelColumns * 2 : 0;
+    return (supersAt(n) + supers + 63) / 64 * 64;
+  }
+  // What a group takes of a panel, its share of the scales included.
+  size_t groupBytes() const { return panelBytes / size_t(groups()); }
+};
+
+/** What goes with the codes of one group of 16 rows, one entry per row. */
+struct GroupSide {
+  float scale[tileRows];
+  // -128 times the sum of the codes, of the whole group and of its halves: moves codes between signed and unsigned.
+  int32_t offset[3][tileRows];
+  // The scale times the sum of the codes, of the whole group and of its halves: what a minimum is multiplied by.
+  float sum[3][tileRows];
+};
+
+/**
+ * Rows of activations: float32 for float matrices; for quantized ones int8 with one scale per group of 32, in tiles of
+ * 16 rows: codes [tile][group][row][32 inputs], sides [tile][group]. Rows beyond the last hold anything.
+ *
+ * Kernels with `pairsGroups` want the groups of a tile of five to eight rows in pairs, so that one matrix product takes
+ * both: codes [pair][16][64], the first group's rows with 32 zeros behind each, then the second's with 32 in front.
+ */
+struct Activations {
+  int32_t rows;
+  const float* values;
+  size_t valueStride;
+  const int8_t* codes;
+  const GroupSide* sides;
+  // From one tile to the next.
+  size_t tileGroups;
+};
+
+constexpr size_t groupCodes = size_t(tileRows) * groupInputs;
+
+// Rows of a tile in pairs, from the fewest that are worth a matrix product up to half a tile.
+constexpr int fewestPairedRows = 5, pairedRows = tileRows / 2;
+
+/** Whether kernels with `pairsGroups` want a tile of so many rows, of so many groups each, in pairs. */
+inline bool isPaired(int rows, int groups) {
+  return rows >= fewestPairedRows && rows <= pairedRows && groups % 2 == 0;
+}
+
+enum class Activation : uint8_t { Silu, GeluTanh };
+
+/** Rows to be made input of a linear: as they are, normalized, or gated. */
+struct InputTask {
+  int32_t rows;
+  // Groups of 32 values, of the first tile's worth of rows.
+  int32_t firstGroup, endGroup;
+  const float* x;
+  size_t stride;
+  // Where not null: x * factors[row] * weight.
+  const float* weight;
+  const float* factors;
+  // Where not null: activation(x) * up, in rows as far apart as x's.
+  const float* up;
+  Activation activation;
+  // Float32 result where not null, rows `stride` apart.
+  float* values;
+  size_t valueStride;
+  // Int8 result where not null: one tile.
+  int8_t* codes;
+  GroupSide* sides;
+  // Whether its groups go in pairs.
+  bool paired;
+};
+
+/** Queries of one sequence and one K/V head, and where its K and V are. */
+struct AttentionTask {
+  const float* queries;
+  float* outputs;
+  // Query rows are consecutive positions from `position` on, `queryHeads` heads each.
+  int32_t rows;
+  int32_t queryHeads;
+  size_t queryStride;
+  size_t outputStride;
+  int32_t position;
+  int32_t headSize;
+  // 0: every earlier token is seen.
+  int32_t window;
+  float scale;
+  float softcap;
+  // Block table of the sequence; K/V of a block for this head start at base + block * blockStride.
+  const int32_t* blocks;
+  const uint8_t* base;
+  size_t blockStride;
+  // Room for the softmax state, `attentionScratchFloats` values.
+  float* scratch;
+};
+
+constexpr int attentionTile = 4;
+constexpr size_t attentionScratchFloats(int headSize) {
+  return size_t(attentionTile) * size_t((headSize + 15) / 16 * 16 + blockTokens);
+}
+
+enum class KvType : uint8_t { F16, Q8 };
+
+/**
+ * K/V of one head in one block. K lies transposed, [headSize][32 tokens], so that one lane is one token;
+ * V lies [32 tokens][headSize rounded up to 16], so that one lane is one value. Q8 adds 32 float scales to each.
+ */
+constexpr size_t roundUp16(size_t n) { return (n + 15) / 16 * 16; }
+constexpr size_t keyBytes(KvType type, int headSize) {
+  return type == KvType::F16 ? size_t(headSize) * blockTokens * 2
+                             : size_t(headSize) * blockTokens + blockTokens * sizeof(float);
+}
+constexpr size_t valueBytes(KvType type, int headSize) {
+  return type == KvType::F16 ? roundUp16(headSize) * blockTokens * 2
+                             : roundUp16(headSize) * blockTokens + blockTokens * sizeof(float);
+}
+constexpr size_t headBlockBytes(KvType type, int headSize) {
+  return keyBytes(type, headSize) + valueBytes(type, headSize);
+}
+
+struct KernelTable {
+  const char* name;
+  // See Activations.
+  bool pairsGroups;
+  bool pairs(int rows, int groups) const { return pairsGroups && isPaired(rows, groups); }
+  /**
+   * out[row][column] = Σ x[row] w[column] + bias[column] for the panels from firstPanel up to endPanel.
+   * `bias` is null or padded to whole panels.
+   */
+  void (*multiply)(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
+                   const float* bias, float* out, size_t outStride);
+  /** 1 / rms(x); `count` values, padded with zeros to 16. */
+  float (*rmsFactor)(const float* x, int count, float epsilon);
+  /** to = weight * factor * x; buffers padded with zeros to 16. */
+  void (*scaleRow)(const float* x, const float* weight, float factor, float* to, int count);
+  /** Rows of at most one tile, some of their groups. */
+  void (*makeInput)(const InputTask& task);
+  /** Rotates pairs (i, i + half) of one head in place. */
+  void (*rotate)(float* head, const float* cosines, const float* sines, int half);
+  void (*addTo)(float* x, const float* delta, int count);
+  void (*softcapInPlace)(float* x, int count, float cap);
+  /** Writes one token's K and V of one head into its block at `token`. */
+  void (*storeKv)(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block);
+  void (*attend)(KvType type, const AttentionTask& task);
+};
+
+extern const KernelTable scalarKernels;
+extern const KernelTable avx2Kernels;
+extern const KernelTable avx512Kernels;
+extern const KernelTable amxKernels;
+extern const KernelTable neonKernels;
+extern const KernelTable dotprodKernels;
+extern const KernelTable i8mmKernels;
+
+}  // namespace chairlift

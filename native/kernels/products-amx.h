@@ -1,0 +1,299 @@
+// Matrix products of quantized matrices on AMX: up to 16 rows by 16 columns at a time, the integer part in tiles, the
+// rest as everywhere else. Few rows go to the vector kernels, which give the same bits.
+// Include after products.h of the AVX-512 family.
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/kernels.h"
+
+namespace {
+
+using namespace chairlift;
+
+// A product has to leave its tile after every scale group. Two tiles take turns: one is stored while the next product is
+// made, and added up a step later still. More of them are slower where the core seems shared with another thread, as if
+// each tile that holds something were one less to rename.
+constexpr int productTiles = 2;
+constexpr int storeLag = 1;
+constexpr int readLag = 2;
+constexpr int inputTile = 2, weightTile = 3;
+// Below this many rows the vector kernels are as fast.
+constexpr int fewestTileRows = fewestPairedRows;
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t startRow = 0;
+  uint8_t reserved[14] = {};
+  uint16_t columnBytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+/** For products of `rows` rows over `inputs` inputs. */
+inline void configureTiles(int rows, int inputs) {
+  TileConfig config;
+  for (int tile = 0; tile < productTiles; tile++) {
+    config.rows[tile] = uint8_t(rows);
+    config.columnBytes[tile] = panelColumns * sizeof(int32_t);
+  }
+  config.rows[inputTile] = uint8_t(rows);
+  config.columnBytes[inputTile] = uint16_t(inputs);
+  config.rows[weightTile] = uint8_t(inputs / 4);
+  config.columnBytes[weightTile] = 64;
+  // Not the compiler's own wrapper: its operand covers eight bytes, and the rest may not have been written yet.
+  asm volatile("ldtilecfg %0" ::"m"(config));
+}
+
+// The compiler's own wrappers do not say that a load reads memory, so stores could move past it.
+template <int tile>
+CHAIRLIFT_INLINE void loadTile(const void* from, size_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(tile) : "memory");
+}
+
+template <int tile>
+CHAIRLIFT_INLINE void storeProduct(int32_t* to) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(size_t(64)), "i"(tile) : "memory");
+}
+
+template <int tile, bool signedCodes>
+CHAIRLIFT_INLINE void makeProduct() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(tile));
+  if constexpr (signedCodes) asm volatile("tdpbssd %%tmm%c1, %%tmm%c2, %%tmm%c0" ::"i"(tile), "i"(weightTile), "i"(inputTile));
+  else asm volatile("tdpbsud %%tmm%c1, %%tmm%c2, %%tmm%c0" ::"i"(tile), "i"(weightTile), "i"(inputTile));
+}
+
+/** Nibbles as the bytes they stand for, each from one bit matrix. */
+template <Encoding encoding>
+CHAIRLIFT_INLINE void unpackNibbles(const uint8_t* from, uint8_t* to) {
+  // For Nibble, x - 8 is x with its top bit turned over and spread over all bits above.
+  constexpr bool centred = encoding == Encoding::Nibble;
+  constexpr int turnedOver = centred ? 0xf8 : 0;
+  const __m512i lower = _mm512_set1_epi64(centred ? 0x0102040808080808 : 0x0102040800000000);
+  const __m512i upper = _mm512_set1_epi64(centred ? 0x1020408080808080 : 0x1020408000000000);
+  const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)codebook));
+  repeat<4>([&](int q) CHAIRLIFT_LAMBDA {
+    const __m512i packed = _mm512_loadu_si512(from + q * 64);
+    __m512i low = _mm512_gf2p8affine_epi64_epi8(packed, lower, turnedOver);
+    __m512i high = _mm512_gf2p8affine_epi64_epi8(packed, upper, turnedOver);
+    if constexpr (encoding == Encoding::Codebook) {
+      low = _mm512_shuffle_epi8(table, low);
+      high = _mm512_shuffle_epi8(table, high);
+    }
+    _mm512_store_si512(to + q * 64, low);
+    _mm512_store_si512(to + (q + 4) * 64, high);
+  });
+}
+
+// Groups whose nibbles are unpacked at a time, before and while their products are made.
+constexpr int unpackedGroups = 8;
+
+// 1.5 * 2^23. Added to its bits, a whole number below 2^22 in magnitude is added to its value.
+constexpr float liftValue = 12582912.0f;
+constexpr int32_t liftBits = 0x4b400000;
+
+/**
+ * addShare for whole numbers straight from a tile. While tiles are at work, the core makes one vector of floats per cycle
+ * instead of two, but still two of whole numbers; so the conversion is an addition to the bits of `liftValue`, which the
+ * multiplication by the scale takes back. That is exact, and the rounding that of dot * scale, as long as the scale has
+ * room for two more bits.
+ */
+CHAIRLIFT_INLINE Vec addLiftedShare(Vec total, const int32_t* dots, Vec scale, Vec liftedScale, float inputScale) {
+  const __m512i bits = _mm512_add_epi32(_mm512_load_si512(dots), _mm512_set1_epi32(liftBits));
+  return fma(fma(Vec{_mm512_castsi512_ps(bits)}, scale, liftedScale), Vec::set(inputScale), total);
+}
+
+/**
+ * One panel times `rows` rows of one tile, product by product. A product takes one scale group or, where groups lie in
+ * pairs, `span` = 2, one's rows below the other's.
+ */
+template <Encoding encoding, int scaleInputs, int rows, int span, bool lifts>
+struct TileCursor {
+  static constexpr int parts = groupInputs / scaleInputs;
+  static constexpr int chunkNumbers = chunkGroups * parts / span;
+  static constexpr size_t codeBytes = isBytes(encoding) ? 512 : 256;
+  static constexpr bool paired = rows == pairedRows;
+  // Lines that a scale group's share of a panel may touch.
+  static constexpr int shareLines = (groupLines<encoding> + parts - 1) / parts;
+  // How many products' groups are unpacked before they are used.
+  static constexpr int unpackLag = 2;
+
+  const PackedMatrix& matrix;
+  const uint8_t* panel;
+  size_t chunkBytes, shareBytes;
+  const int8_t* inputs;
+  const GroupSide* sides;
+  uint8_t* room;
+  ChunkScales scales;
+  Vec total[rows];
+
+  CHAIRLIFT_INLINE const uint8_t* packedCodes(int group) const {
+    return panel + size_t(group / chunkGroups) * chunkBytes + size_t(group % chunkGroups) * codeBytes;
+  }
+  CHAIRLIFT_INLINE uint8_t* unpackedCodes(int group) const { return room + size_t(group % unpackedGroups) * 512; }
+
+  /** Unpacks the groups from `first` on that a product takes. */
+  CHAIRLIFT_INLINE void unpack(int first) {
+    if constexpr (!isBytes(encoding)) {
+      if (first >= matrix.groups()) return;
+      repeat<span>([&](int i) CHAIRLIFT_LAMBDA {
+        unpackNibbles<encoding>(packedCodes(first + i), unpackedCodes(first + i));
+      });
+    }
+  }
+
+  /** Makes product `number` in tile `turn`. */
+  template <int turn>
+  CHAIRLIFT_INLINE void start(int number) {
+    const int group = number * span / parts, part = number % parts;
+    if (part == 0) unpack(group + unpackLag * span);
+    const int8_t* rowsOfGroup = inputs + size_t(group) * groupCodes + part * scaleInputs;
+    if constexpr (paired && span == 1) rowsOfGroup += group % 2 * groupInputs;
+    const uint8_t* codes = isBytes(encoding) ? packedCodes(group) : unpackedCodes(group);
+    loadTile<inputTile>(rowsOfGroup, paired ? 2 * groupInputs : groupInputs);
+    loadTile<weightTile>(codes + part * scaleInputs * panelColumns, 64);
+    makeProduct<turn, isSigned(encoding)>();
+  }
+
+  /** Adds product `number` to the sums. */
+  CHAIRLIFT_INLINE void add(int number, const int32_t* product) {
+    if (number % chunkNumbers == 0) {
+      const int chunk = number / chunkNumbers;
+      scales = ChunkScales(matrix, panel + size_t(chunk) * chunkBytes, matrix.groupsIn(chunk));
+    }
+    repeat<span>([&](int i) CHAIRLIFT_LAMBDA {
+      const int inChunk = number % chunkNumbers * span + i;
+      const GroupSide& side = sides[(number * span + i) / parts];
+      const Vec scale = scales.scale(inChunk), liftedScale = scale * Vec::set(-liftValue);
+      const int32_t* dots = product + i * rows * panelColumns;
+      const uint8_t* ahead = panel + size_t(number * span + i) * shareBytes + prefetchBytes;
+      repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+        // Here and there among the sums: asked for all at once, lines would wait for each other, and all else for them.
+        repeat<shareLines>([&](int line) CHAIRLIFT_LAMBDA {
+          if (line * rows / shareLines == r) __builtin_prefetch(ahead + line * 64);
+        });
+        const int32_t* row = dots + r * panelColumns;
+        if constexpr (lifts) total[r] = addLiftedShare(total[r], row, scale, liftedScale, side.scale[r]);
+        else total[r] = addShare(total[r], Vec{_mm512_cvtepi32_ps(_mm512_load_si512(row))}, scale, side.scale[r]);
+      });
+      if (!matrix.hasMinimum) return;
+      const Vec minimum = scales.minimum(inChunk);
+      const float* sums = side.sum[sumIndex<scaleInputs>(inChunk % parts)];
+      repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(minimum, Vec::set(sums[r]), total[r]); });
+    });
+  }
+};
+
+using TileProducts = int32_t[productTiles][tileRows * panelColumns];
+
+/** Starts product `number`, stores an earlier one and adds one that is earlier still, each as far as there is one. */
+template <int turn, bool all, class Cursor>
+CHAIRLIFT_INLINE void advance(Cursor& cursor, TileProducts& products, int number, int count) {
+  constexpr int stored = (turn + productTiles - storeLag) % productTiles;
+  if (all || number < count) cursor.template start<turn>(number);
+  if (all || (number >= storeLag && number - storeLag < count)) storeProduct<stored>(products[stored]);
+  if (all || (number >= readLag && number - readLag < count)) cursor.add(number - readLag, products[turn]);
+  if constexpr (turn + 1 < productTiles) advance<turn + 1, all>(cursor, products, number + 1, count);
+}
+
+struct Product {
+  const PackedMatrix& matrix;
+  const Activations& x;
+  const float* bias;
+  float* out;
+  size_t outStride;
+};
+
+/** The first `real` of `rows` rows of one tile against one panel; the others are computed and dropped. */
+template <Encoding encoding, int scaleInputs, int rows, int span, bool lifts>
+void multiplyTileRows(const Product& p, int tile, int panel, int real) {
+  using Cursor = TileCursor<encoding, scaleInputs, rows, span, lifts>;
+  const size_t at = size_t(tile) * p.x.tileGroups;
+  const uint8_t* weights = p.matrix.panels + size_t(panel) * p.matrix.panelBytes;
+  alignas(64) uint8_t room[isBytes(encoding) ? 64 : unpackedGroups * 512];
+  Cursor cursor{p.matrix,
+                weights,
+                p.matrix.chunkBytes(chunkGroups),
+                p.matrix.groupBytes() / Cursor::parts,
+                p.x.codes + at * groupCodes,
+                p.x.sides + at,
+                room,
+                ChunkScales(p.matrix, weights, p.matrix.groupsIn(0)),
+                {}};
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r] = Vec::zero(); });
+  for (int i = 0; i < Cursor::unpackLag; i++) cursor.unpack(i * span);
+  alignas(64) TileProducts products;
+  const int count = p.matrix.inputs / (scaleInputs * span);
+  for (int number = 0; number < count + readLag; number += productTiles) {
+    if (number >= readLag && number + productTiles <= count) advance<0, true>(cursor, products, number, count);
+    else advance<0, false>(cursor, products, number, count);
+  }
+
+  alignas(64) float results[rows * panelColumns];
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r].store(results + r * panelColumns); });
+  const int column = panel * panelColumns;
+  float* out = p.out + size_t(tile) * tileRows * p.outStride + column;
+  for (int r = 0; r < real; r++) {
+    storeColumns(Vec::load(results + r * panelColumns), p.bias ? p.bias + column : nullptr, out + size_t(r) * p.outStride,
+                 p.matrix.outputs - column);
+  }
+}
+
+// Inputs that stay in the second-level cache while panels pass by.
+constexpr size_t tileBlockBytes = 512 << 10;
+
+template <Encoding encoding, int scaleInputs, bool lifts>
+void multiplyOnTiles(const Product& p, int firstPanel, int endPanel) {
+  const int tiles = p.x.rows / tileRows, rest = p.x.rows - tiles * tileRows;
+  const int fit = int(tileBlockBytes / (size_t(p.matrix.inputs) * tileRows));
+  const int block = fit > 1 ? fit : 1;
+  if (tiles > 0) configureTiles(tileRows, scaleInputs);
+  for (int first = 0; first < tiles; first += block) {
+    const int end = first + block < tiles ? first + block : tiles;
+    for (int panel = firstPanel; panel < endPanel; panel++) {
+      for (int tile = first; tile < end; tile++) {
+        multiplyTileRows<encoding, scaleInputs, tileRows, 1, lifts>(p, tile, panel, tileRows);
+      }
+    }
+  }
+  if (rest >= fewestTileRows) {
+    constexpr int span = scaleInputs == groupInputs ? 2 : 1;
+    const bool paired = isPaired(rest, p.matrix.groups());
+    configureTiles(paired ? pairedRows * span : tileRows, paired ? scaleInputs * span : scaleInputs);
+    const auto run = paired ? multiplyTileRows<encoding, scaleInputs, pairedRows, span, lifts>
+                            : multiplyTileRows<encoding, scaleInputs, tileRows, 1, lifts>;
+    for (int panel = firstPanel; panel < endPanel; panel++) run(p, tiles, panel, rest);
+  }
+  if (p.x.rows >= fewestTileRows) _tile_release();
+  if (rest > 0 && rest < fewestTileRows) {
+    multiplyPanels<encoding, scaleInputs>(p.matrix, p.x, tiles * tileRows, firstPanel, endPanel, p.bias, p.out, p.outStride);
+  }
+}
+
+template <Encoding encoding, int scaleInputs>
+void multiplyScaled(const Product& p, int firstPanel, int endPanel) {
+  // Scales in float32 leave no room to lift.
+  if (p.matrix.scaleType == ScaleType::F32) multiplyOnTiles<encoding, scaleInputs, false>(p, firstPanel, endPanel);
+  else multiplyOnTiles<encoding, scaleInputs, true>(p, firstPanel, endPanel);
+}
+
+void multiplyAmx(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
+                 float* out, size_t outStride) {
+  const Product p{matrix, x, bias, out, outStride};
+  const bool fine = matrix.scaleInputs == 16;
+  switch (matrix.encoding) {
+    case Encoding::Byte:
+      return fine ? multiplyScaled<Encoding::Byte, 16>(p, firstPanel, endPanel)
+                  : multiplyScaled<Encoding::Byte, 32>(p, firstPanel, endPanel);
+    case Encoding::UnsignedByte: return multiplyScaled<Encoding::UnsignedByte, 32>(p, firstPanel, endPanel);
+    case Encoding::Nibble:
+      return fine ? multiplyScaled<Encoding::Nibble, 16>(p, firstPanel, endPanel)
+                  : multiplyScaled<Encoding::Nibble, 32>(p, firstPanel, endPanel);
+    case Encoding::UnsignedNibble:
+      return fine ? multiplyScaled<Encoding::UnsignedNibble, 16>(p, firstPanel, endPanel)
+                  : multiplyScaled<Encoding::UnsignedNibble, 32>(p, firstPanel, endPanel);
+    case Encoding::Codebook: return multiplyScaled<Encoding::Codebook, 32>(p, firstPanel, endPanel);
+    default: return multiply(matrix, x, firstPanel, endPanel, bias, out, outStride);
+  }
+}
+
+}  // namespace

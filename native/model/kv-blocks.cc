@@ -1,0 +1,41 @@
+// See kv-blocks.h.
+
+#include "model/kv-blocks.h"
+
+#include <algorithm>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(from, bytes)
+#define ASAN_UNPOISON_MEMORY_REGION(from, bytes)
+#endif
+
+namespace chairlift {
+
+size_t KvLayout::blockBytes() const {
+  const size_t page = pageBytes();
+  return (layerBytes() * size_t(layerCount) + page - 1) / page * page;
+}
+
+KvBlocks::KvBlocks(const KvLayout& layout, int count)
+    : layout_(layout), count_(count), stride_(layout.blockBytes()), memory_(stride_ * size_t(count)) {
+  ASAN_POISON_MEMORY_REGION(memory_.data(), stride_ * size_t(count));
+}
+
+void KvBlocks::hold([[maybe_unused]] int block) {
+  ASAN_UNPOISON_MEMORY_REGION(at(block, 0, 0), layout_.layerBytes() * size_t(layout_.layerCount));
+}
+
+void KvBlocks::release(std::vector<int32_t> blocks) {
+  std::sort(blocks.begin(), blocks.end());
+  // Neighbours go back in one call.
+  for (size_t first = 0, end; first < blocks.size(); first = end) {
+    for (end = first + 1; end < blocks.size() && blocks[end] - blocks[end - 1] <= 1;) end++;
+    const size_t from = size_t(blocks[first]) * stride_, bytes = size_t(blocks[end - 1] - blocks[first] + 1) * stride_;
+    memory_.release(from, bytes);
+    ASAN_POISON_MEMORY_REGION(memory_.data() + from, bytes);
+  }
+}
+
+}  // namespace chairlift

@@ -1,0 +1,184 @@
+// See matrix.h, and kernels.h for the panel layout.
+
+#include "model/matrix.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/codebook.h"
+#include "kernels/float-bits.h"
+
+namespace chairlift {
+
+namespace {
+
+size_t roundUp64(size_t n) { return (n + 63) / 64 * 64; }
+
+// A group's codes: four bytes of each of the 16 columns in a row.
+constexpr size_t codeRowBytes = 4 * panelColumns;
+
+size_t floatBytes(Encoding encoding) { return encoding == Encoding::F32 ? 4 : 2; }
+
+PackedMatrix layOut(const SourceFormat& format, int outputs, int inputs) {
+  PackedMatrix m{};
+  m.encoding = format.encoding;
+  m.scaleType = format.scaleType;
+  m.hasMinimum = format.hasMinimum;
+  m.scaleInputs = format.scaleInputs;
+  m.inputs = inputs;
+  m.outputs = outputs;
+  if (!format.read) {
+    m.panelBytes = roundUp64(size_t(inputs) * panelColumns * floatBytes(format.encoding));
+    return m;
+  }
+  for (int chunk = 0; chunk < m.chunks(); chunk++) m.panelBytes += m.chunkBytes(m.groupsIn(chunk));
+  return m;
+}
+
+}  // namespace
+
+Matrix::Matrix(const SourceFormat& format, int outputs, int inputs)
+    : format_(format), packed_(layOut(format, outputs, inputs)) {
+  memory_ = PageBuffer(packed_.panelBytes * size_t(panels()));
+  packed_.panels = memory_.data();
+}
+
+void Matrix::packPanel(int panel, const uint8_t* rows, int count) {
+  uint8_t* to = memory_.data() + size_t(panel) * packed_.panelBytes;
+  if (format_.read) packCodes(to, rows, count);
+  else if (packed_.encoding == Encoding::F32) packFloats<uint32_t>(to, rows, count);
+  else packFloats<uint16_t>(to, rows, count);
+}
+
+template <class Bits>
+void Matrix::packFloats(uint8_t* panel, const uint8_t* rows, int count) const {
+  // A stretch of all columns at a time: what it writes stays in the first-level cache.
+  constexpr int stretch = 256;
+  for (int first = 0; first < packed_.inputs; first += stretch) {
+    const int end = std::min(first + stretch, packed_.inputs);
+    for (int column = 0; column < count; column++) {
+      const uint8_t* row = rows + size_t(column) * rowBytes();
+      uint8_t* to = panel + size_t(column) * sizeof(Bits);
+      for (int k = first; k < end; k++) {
+        memcpy(to + size_t(k) * panelColumns * sizeof(Bits), row + size_t(k) * sizeof(Bits), sizeof(Bits));
+      }
+    }
+  }
+}
+
+void Matrix::packCodes(uint8_t* panel, const uint8_t* rows, int count) const {
+  ChunkCodes read{};
+  for (int chunk = 0; chunk < packed_.chunks(); chunk++) {
+    const int groups = packed_.groupsIn(chunk);
+    for (int column = 0; column < count; column++) {
+      format_.read(rows + size_t(column) * rowBytes(), chunk, groups, read);
+      if (packed_.codeBytes() == 8 * codeRowBytes) storeCodes<8>(panel, groups, column, read);
+      else storeCodes<4>(panel, groups, column, read);
+      if (packed_.scaleType == ScaleType::F16) storeScales<uint16_t>(panel, groups, column, read);
+      else if (packed_.scaleType == ScaleType::F32) storeScales<uint32_t>(panel, groups, column, read);
+      else storeSupers(panel, groups, column, read);
+    }
+    panel += packed_.chunkBytes(groups);
+  }
+}
+
+template <int codeRows>
+void Matrix::storeCodes(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const {
+  uint8_t* to = chunk + size_t(column) * 4;
+  for (int i = 0; i < groups; i++) {
+    for (int q = 0; q < codeRows; q++, to += codeRowBytes) memcpy(to, from.groups[i].codes + q * 4, 4);
+  }
+}
+
+template <class Bits>
+void Matrix::storeScales(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const {
+  const int parts = groupInputs / packed_.scaleInputs;
+  uint8_t* scales = chunk + packed_.scalesAt(groups) + size_t(column) * sizeof(Bits);
+  uint8_t* minimums = chunk + packed_.minimumsAt(groups) + size_t(column) * sizeof(Bits);
+  for (int i = 0; i < groups * parts; i++) {
+    const size_t at = size_t(i) * panelColumns * sizeof(Bits);
+    const GroupCodes& group = from.groups[i / parts];
+    const Bits scale = Bits(group.scales[i % parts]), minimum = Bits(group.minimums[i % parts]);
+    memcpy(scales + at, &scale, sizeof scale);
+    if (packed_.hasMinimum) memcpy(minimums + at, &minimum, sizeof minimum);
+  }
+}
+
+void Matrix::storeSupers(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const {
+  storeScales<uint8_t>(chunk, groups, column, from);
+  uint8_t* to = chunk + packed_.supersAt(groups) + size_t(column) * 2;
+  memcpy(to, &from.superScale, 2);
+  if (packed_.hasMinimum) memcpy(to + panelColumns * 2, &from.superMinimum, 2);
+}
+
+float Matrix::loadScale(const uint8_t* from, int scaleGroup, int column, const uint8_t* supers) const {
+  const size_t at = size_t(scaleGroup) * panelColumns + size_t(column);
+  uint16_t half;
+  float value;
+  switch (packed_.scaleType) {
+    case ScaleType::F32:
+      memcpy(&value, from + at * 4, 4);
+      return value;
+    case ScaleType::F16:
+      memcpy(&half, from + at * 2, 2);
+      return f16ToFloat(half);
+    default:
+      memcpy(&half, supers + column * 2, 2);
+      return float(int8_t(from[at])) * f16ToFloat(half);
+  }
+}
+
+void Matrix::unpackRow(int output, float* to) const {
+  const uint8_t* panel = packed_.panels + size_t(output / panelColumns) * packed_.panelBytes;
+  const int column = output % panelColumns;
+  switch (packed_.encoding) {
+    case Encoding::F32: return unpackFloats<uint32_t>(panel, column, bitsToFloat, to);
+    case Encoding::F16: return unpackFloats<uint16_t>(panel, column, f16ToFloat, to);
+    case Encoding::BF16: return unpackFloats<uint16_t>(panel, column, bf16ToFloat, to);
+    default: break;
+  }
+  for (int chunk = 0; chunk < packed_.chunks(); chunk++) {
+    const int groups = packed_.groupsIn(chunk);
+    for (int group = 0; group < groups; group++, to += groupInputs) unpackGroup(panel, groups, group, column, to);
+    panel += packed_.chunkBytes(groups);
+  }
+}
+
+template <class Bits, class ToFloat>
+void Matrix::unpackFloats(const uint8_t* panel, int column, ToFloat toFloat, float* to) const {
+  for (int k = 0; k < packed_.inputs; k++) {
+    Bits bits;
+    memcpy(&bits, panel + (size_t(k) * panelColumns + size_t(column)) * sizeof bits, sizeof bits);
+    to[k] = toFloat(bits);
+  }
+}
+
+void Matrix::unpackGroup(const uint8_t* chunk, int groups, int group, int column, float* to) const {
+  const uint8_t* from = chunk + size_t(group) * packed_.codeBytes() + size_t(column) * 4;
+  uint8_t bytes[groupInputs];
+  int values[groupInputs];
+  for (size_t q = 0; q < packed_.codeBytes() / codeRowBytes; q++) memcpy(bytes + q * 4, from + q * codeRowBytes, 4);
+  for (int i = 0; i < groupInputs; i++) {
+    const int nibble = bytes[i % 16] >> (i / 16 * 4) & 15;
+    switch (packed_.encoding) {
+      case Encoding::Byte: values[i] = int8_t(bytes[i]); break;
+      case Encoding::UnsignedByte: values[i] = bytes[i]; break;
+      case Encoding::Nibble: values[i] = nibble - 8; break;
+      case Encoding::Codebook: values[i] = codebook[nibble]; break;
+      default: values[i] = nibble;
+    }
+  }
+  const int parts = groupInputs / packed_.scaleInputs;
+  const uint8_t* supers = chunk + packed_.supersAt(groups);
+  for (int part = 0; part < parts; part++) {
+    const int index = group * parts + part;
+    const float scale = loadScale(chunk + packed_.scalesAt(groups), index, column, supers);
+    const float minimum = packed_.hasMinimum ? loadScale(chunk + packed_.minimumsAt(groups), index, column,
+                                                         supers + panelColumns * 2)
+                                             : 0.0f;
+    const int end = (part + 1) * packed_.scaleInputs;
+    for (int i = part * packed_.scaleInputs; i < end; i++) to[i] = scale * float(values[i]) + minimum;
+  }
+}
+
+}  // namespace chairlift

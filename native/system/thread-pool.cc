@@ -1,0 +1,116 @@
+// See thread-pool.h.
+
+#include "system/thread-pool.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace chairlift {
+
+namespace {
+
+// A worker without work stays awake this long: loops follow each other closely while a step runs and steps do
+// under load, and waking a sleeping thread costs more than the gap. An idle machine is left alone.
+constexpr auto awakeWithoutWork = std::chrono::microseconds(200);
+constexpr int spinsBeforeYield = 2000;
+constexpr uint64_t exhausted = 0xffffffffu;
+
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) : threads_(std::max(1, threads)), used_(threads_) {
+  for (int worker = 1; worker < threads_; worker++) workers_.emplace_back([this, worker] { serve(worker); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+  }
+  wake_.notify_all();
+  rest_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::use(int threads) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    used_ = std::clamp(threads, 1, threads_);
+  }
+  rest_.notify_all();
+}
+
+void ThreadPool::share(int count, int piece, int divisor, const void* context, Call call) {
+  // Nothing can be claimed while the description changes. Release and acquire on its parts: who sees a new
+  // part sees the old loop closed.
+  const uint64_t last = loop();
+  state_.store(last << 32 | exhausted);
+  context_.store(context, std::memory_order_release);
+  call_.store(call, std::memory_order_release);
+  count_.store(count, std::memory_order_release);
+  piece_.store(piece, std::memory_order_release);
+  divisor_.store(divisor, std::memory_order_release);
+  done_.store(0, std::memory_order_relaxed);
+  state_.store((last + 1) << 32);
+  if (sleeping_.load() > 0) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    wake_.notify_all();
+  }
+  takePieces(0);
+  for (int spins = 0; done_.load(std::memory_order_acquire) != count; spins++) {
+    if (spins < spinsBeforeYield) pause();
+    else std::this_thread::yield();
+  }
+}
+
+void ThreadPool::takePieces(int worker) {
+  uint64_t state = state_.load(std::memory_order_acquire);
+  for (;;) {
+    if (uint32_t(state) == exhausted) return;
+    const int begin = int(uint32_t(state));
+    const int count = count_.load(std::memory_order_acquire);
+    const int left = (count - begin) / divisor_.load(std::memory_order_acquire);
+    const int end = std::min(count, begin + std::max(piece_.load(std::memory_order_acquire), left));
+    const void* context = context_.load(std::memory_order_acquire);
+    const Call call = call_.load(std::memory_order_acquire);
+    if (begin >= count) return;
+    const uint64_t claimed = state - uint64_t(begin) + uint64_t(end);
+    if (!state_.compare_exchange_weak(state, claimed, std::memory_order_acq_rel)) continue;
+    call(context, begin, end, worker);
+    done_.fetch_add(end - begin, std::memory_order_release);
+    state = state_.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::serve(int worker) {
+  uint32_t seen = 0;
+  auto idleSince = std::chrono::steady_clock::now();
+  for (int spins = 1;; spins++) {
+    if (worker >= used_.load(std::memory_order_relaxed)) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      rest_.wait(lock, [&] { return closing_.load() || worker < used_; });
+      idleSince = std::chrono::steady_clock::now();
+    }
+    if (loop() != seen) {
+      seen = loop();
+      takePieces(worker);
+      idleSince = std::chrono::steady_clock::now();
+    }
+    if (closing_.load(std::memory_order_relaxed)) return;
+    pause();
+    if (spins % 64 != 0 || std::chrono::steady_clock::now() - idleSince < awakeWithoutWork) continue;
+    std::unique_lock<std::mutex> lock(mutex_);
+    sleeping_.fetch_add(1);
+    wake_.wait(lock, [&] { return closing_.load() || loop() != seen; });
+    sleeping_.fetch_sub(1);
+  }
+}
+
+}  // namespace chairlift

@@ -1,0 +1,68 @@
+// `benchmark`: what batching is worth on this machine with a model, as a function of the library. The engine runs
+// in this process, so that its memory can be told.
+
+import { resolve } from 'node:path';
+import { benchComparison } from '../bench/comparison/bench-comparison.ts';
+import type { ComparisonReport } from '../bench/comparison/comparison-report.ts';
+import type { ComparisonWish } from '../bench/comparison/comparison-settings.ts';
+import { type OfflineModel, openOfflineModel } from '../bench/offline/offline-model.ts';
+import { OfflineError } from '../bench/offline/offline-settings.ts';
+import { loadAddon } from '../compute/cpu/binding.ts';
+import { embeddedModelPath } from '../pool/model-folder.ts';
+import { ModelFileError } from '../weights/model-file-error.ts';
+import { ChairliftError, invalidValue } from './chairlift-error.ts';
+
+export interface BenchmarkOptions extends ComparisonWish {
+  /** A .gguf file, a .safetensors file or a model folder; the embedded model where absent. */
+  readonly path?: string | undefined;
+  /** Told what is measured next. */
+  readonly onPhase?: ((text: string) => void) | undefined;
+  /** Ends the benchmark before its next trial; it then fails with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export type BenchmarkReport = ComparisonReport;
+
+const known: Readonly<Record<keyof ComparisonWish, true>> = {
+  prompts: true,
+  concurrencies: true,
+  tokens: true,
+  requests: true,
+  repeats: true,
+  threads: true,
+  kvType: true,
+};
+
+/** Compares serving requests one by one with batching them. Takes its time: seconds to minutes. */
+export async function benchmark(options: BenchmarkOptions = {}): Promise<BenchmarkReport> {
+  const { path, onPhase = () => {}, signal, ...wish } = options;
+  const stranger = Object.keys(wish).find((name) => !Object.hasOwn(known, name));
+  if (stranger !== undefined) throw invalidValue(stranger, 'there is no such option of benchmark()');
+  const load = loadAddon();
+  if (!load.available) throw new ChairliftError('model_load_failed', load.reason);
+  const model = openModel(resolve(path ?? embeddedModelPath()));
+  try {
+    return await benchComparison(load.addon, model, wish, { onLoad: () => {}, onPhase, signal });
+  } catch (error) {
+    throw asRefusal(error);
+  } finally {
+    model.weights.close();
+  }
+}
+
+function openModel(path: string): OfflineModel {
+  try {
+    return openOfflineModel(path);
+  } catch (error) {
+    if (!(error instanceof ModelFileError)) throw error;
+    throw new ChairliftError('model_load_failed', error.message, error);
+  }
+}
+
+function asRefusal(error: unknown): unknown {
+  if (!(error instanceof OfflineError)) return error;
+  const { option, message } = error;
+  return option === undefined
+    ? new ChairliftError('model_does_not_fit', message, error)
+    : invalidValue(option, message);
+}

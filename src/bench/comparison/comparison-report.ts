@@ -1,0 +1,51 @@
+// All that a comparison of one-by-one with batched serving found, as it goes out in JSON.
+
+import type { Machine } from '../offline/machine.ts';
+import type { ModelDescription } from '../offline/offline-model.ts';
+import type { Distribution } from '../serve/statistics.ts';
+import type { Load } from './comparison-settings.ts';
+
+export interface ComparisonReport {
+  readonly benchmark: 'comparison';
+  readonly model: ModelDescription;
+  readonly machine: Machine;
+  /** Tokens of each answer. */
+  readonly outputTokens: number;
+  readonly repeats: number;
+  /** Resident memory of this process, in which the engine runs too. */
+  readonly memory: { readonly beforeLoadingBytes: number; readonly loadedBytes: number };
+  /** Each length of prompts with each concurrency, in the order they were asked for. */
+  readonly results: readonly ComparisonResult[];
+  /** Answers that were not the same tokens every time: none, or something is broken. */
+  readonly mismatches: readonly Mismatch[];
+}
+
+export interface ComparisonResult extends Load {
+  readonly promptTokens: number;
+  readonly oneByOne: ServedSpeed;
+  readonly batched: ServedSpeed;
+  /** Tokens per second of batched over those of one by one. */
+  readonly speedUp: number;
+}
+
+/** Each figure is the median of all repeats, memory the most of all. */
+export interface ServedSpeed {
+  /** Of a request, from submitting it to its last token; waiting for others is part of it. */
+  readonly latencyMs: Distribution;
+  /** The same to its first token. */
+  readonly firstTokenMs: Distribution;
+  /** Tokens of all answers over the time from the first request to the end of the last. */
+  readonly tokensPerSecond: number;
+  readonly seconds: number;
+  readonly peakMemoryBytes: number;
+}
+
+export interface Mismatch {
+  readonly promptTokens: number;
+  readonly concurrency: number;
+  readonly served: Served;
+  /** Which of the trial's requests, from 0. */
+  readonly request: number;
+}
+
+export type Served = 'oneByOne' | 'batched';

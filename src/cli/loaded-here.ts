@@ -1,0 +1,42 @@
+// A model loaded into this very process, for commands that answer without a server.
+
+import { type BackendName, chooseBackend } from '../compute/choose-backend.ts';
+import { LocalEngine } from '../engine/local-engine.ts';
+import type { LocalModel } from '../pool/local-model.ts';
+import type { ServedModel } from '../pool/served-model.ts';
+import { progressBar } from './progress-bar.ts';
+
+export interface LoadHereOptions {
+  readonly blockCount: number;
+  readonly backend?: BackendName | undefined;
+  readonly maxBatchSize?: number | undefined;
+  /** No batching: one request after the other. */
+  readonly direct?: boolean | undefined;
+}
+
+/** Shows how far it has come. The model's files are closed then. */
+export async function loadHere(
+  path: string,
+  { spec, tokenizer, template, files, close }: LocalModel,
+  { blockCount, backend: backendName, maxBatchSize, direct = false }: LoadHereOptions,
+): Promise<ServedModel> {
+  const choice = chooseBackend(backendName);
+  if (choice.notice) process.stderr.write(`${choice.notice}\n`);
+  const bar = progressBar('loading');
+  try {
+    const backend = await choice.create(spec, files.weights, { blockCount, onProgress: bar.update });
+    const engine = new LocalEngine(backend, {
+      blockCount,
+      budget: { kind: 'fixed', maxStepTokens: 512 },
+      vocabSize: spec.vocabSize,
+      contextLength: spec.contextLength,
+      endIds: [...tokenizer.eosIds],
+      direct,
+      ...(maxBatchSize === undefined ? {} : { maxBatchSize }),
+    });
+    return { name: path, path, spec, tokenizer, template, engine, blockCount, direct };
+  } finally {
+    bar.end();
+    close();
+  }
+}

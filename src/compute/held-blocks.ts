@@ -1,0 +1,42 @@
+// Which K/V blocks hold something: whatever was written since the start or the block's last release. A step that would
+// read one which holds nothing is a mistake of the caller, and stops here.
+
+import { type Batch, BLOCK_TOKENS } from './backend.ts';
+import { checkRange } from './batch.ts';
+
+export class HeldBlocks {
+  readonly #held: Uint8Array;
+
+  constructor(blockCount: number) {
+    this.#held = new Uint8Array(blockCount);
+  }
+
+  /** Throws where a batch that is well formed reads a block without content; what it writes is held from now on. */
+  take(batch: Batch): void {
+    for (let sequence = 0; sequence < batch.starts.length; sequence++) {
+      const start = batch.starts[sequence] as number;
+      const table = batch.blockStarts[sequence] as number;
+      for (let entry = 0; entry * BLOCK_TOKENS < start; entry++) {
+        const block = batch.blocks[table + entry] as number;
+        if (this.#held[block] === 1) continue;
+        throw new Error(`batch: sequence ${sequence} would read block ${block}, which holds nothing`);
+      }
+    }
+    for (let sequence = 0; sequence < batch.starts.length; sequence++) this.#hold(batch, sequence);
+  }
+
+  /** Throws where one is no block. */
+  release(blocks: Int32Array): void {
+    checkRange('released block', blocks, this.#held.length);
+    for (const block of blocks) this.#held[block] = 0;
+  }
+
+  #hold(batch: Batch, sequence: number): void {
+    const start = batch.starts[sequence] as number;
+    const end = start + (batch.rowStarts[sequence + 1] as number) - (batch.rowStarts[sequence] as number);
+    const table = batch.blockStarts[sequence] as number;
+    for (let entry = Math.floor(start / BLOCK_TOKENS); entry * BLOCK_TOKENS < end; entry++) {
+      this.#held[batch.blocks[table + entry] as number] = 1;
+    }
+  }
+}

@@ -1,0 +1,52 @@
+// Who looks on while an engine works: hears the steps in brief, in full, or where its blocks stand. Full stats cost
+// something, so the engine is told whether anyone wants them.
+
+import type { BlockDemand } from './scheduler/stats.ts';
+import type { StepEvent, StepReport, StepSummary } from './step-report.ts';
+
+export class Onlookers {
+  readonly #followers = new Set<(step: StepSummary) => void>();
+  readonly #watchers = new Set<(event: StepEvent) => void>();
+  readonly #blockListeners = new Set<(demand: BlockDemand) => void>();
+  readonly #setWatched: (watched: boolean) => void;
+  #blocks: BlockDemand | undefined;
+
+  /** `setWatched` is called when the first watcher comes and when the last one goes. */
+  constructor(setWatched: (watched: boolean) => void) {
+    this.#setWatched = setWatched;
+  }
+
+  get watched(): boolean {
+    return this.#watchers.size > 0;
+  }
+
+  /** Each of these returns what ends it. */
+  follow(listener: (step: StepSummary) => void): () => void {
+    this.#followers.add(listener);
+    return () => this.#followers.delete(listener);
+  }
+
+  watch(watcher: (event: StepEvent) => void): () => void {
+    this.#watchers.add(watcher);
+    if (this.#watchers.size === 1) this.#setWatched(true);
+    return () => {
+      if (this.#watchers.delete(watcher) && !this.watched) this.#setWatched(false);
+    };
+  }
+
+  /** Hears the present state at once, where it is known. */
+  onBlocks(listener: (demand: BlockDemand) => void): () => void {
+    this.#blockListeners.add(listener);
+    if (this.#blocks !== undefined) listener(this.#blocks);
+    return () => this.#blockListeners.delete(listener);
+  }
+
+  tell({ step, stats, blocks }: StepReport): void {
+    this.#blocks = blocks;
+    for (const listener of this.#blockListeners) listener(blocks);
+    if (step === undefined) return;
+    for (const listener of this.#followers) listener(step);
+    if (stats === undefined) return;
+    for (const watcher of this.#watchers) watcher({ ...step, stats });
+  }
+}

@@ -1,0 +1,66 @@
+// A request on its way through the engine: its sequence, and what sampling must know of it.
+
+import type { SampleRow } from '../sampling/sample-row.ts';
+import { type FinishReason, finishReason, forbiddenIds } from '../sampling/stop-condition.ts';
+import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
+import type { EndReason, EngineRequest, FinishEvent, RequestError } from './request.ts';
+import { Sequence } from './sequence.ts';
+
+export class OpenRequest {
+  readonly request: EngineRequest;
+  readonly sequence: Sequence;
+  readonly #endIds: readonly number[];
+  readonly #counts: TokenCounts | undefined;
+
+  /** `maxTokens`: prompt and answer together; `endIds`: the model's own end tokens. */
+  constructor(request: EngineRequest, maxTokens: number, endIds: readonly number[]) {
+    this.request = request;
+    this.sequence = sequenceOf(request, maxTokens);
+    this.#endIds = endIds;
+    if (needsCounts(request.parameters)) this.#counts = new TokenCounts(request.prompt, request.answer ?? []);
+  }
+
+  get generated(): number {
+    return this.sequence.length - this.sequence.promptLength;
+  }
+
+  /** How the next token is to be drawn. */
+  sampleRow(): SampleRow {
+    const { parameters, mask, choice = 0 } = this.request;
+    return {
+      parameters,
+      counts: this.#counts,
+      position: this.sequence.length,
+      choice,
+      forbidden: forbiddenIds(parameters, this.#endIds, this.generated),
+      mask,
+    };
+  }
+
+  /** Takes note of the token that the sequence was just given; tells whether it was the last. */
+  accept(token: number): FinishReason | undefined {
+    this.#counts?.addGenerated(token);
+    const reason = finishReason(this.request.parameters, this.#endIds, token, this.generated);
+    return reason ?? (this.sequence.length === this.sequence.maxTokens ? 'length' : undefined);
+  }
+
+  ended(reason: EndReason, error?: RequestError): FinishEvent {
+    return {
+      kind: 'finish',
+      id: this.request.id,
+      reason,
+      ...(error === undefined ? {} : { error }),
+      promptTokens: this.sequence.promptLength,
+      cachedTokens: this.sequence.cachedTokens,
+      generatedTokens: this.generated,
+    };
+  }
+}
+
+function sequenceOf(request: EngineRequest, maxTokens: number): Sequence {
+  const { prompt, answer = [] } = request;
+  const tokens = new Int32Array(prompt.length + answer.length);
+  tokens.set(prompt);
+  tokens.set(answer, prompt.length);
+  return new Sequence({ ...request, tokens, promptLength: prompt.length, maxTokens });
+}

@@ -1,0 +1,46 @@
+// How requests end that never ran, or ran no further: as events like any other.
+
+import type { SampleError } from '../sampling/sample-row.ts';
+import type { EngineRequest, FinishEvent, RequestError } from './request.ts';
+
+export function failedEvent(request: EngineRequest, error: RequestError): FinishEvent {
+  return {
+    kind: 'finish',
+    id: request.id,
+    reason: 'error',
+    error,
+    promptTokens: request.prompt.length,
+    cachedTokens: 0,
+    generatedTokens: request.answer?.length ?? 0,
+  };
+}
+
+export function samplingError(code: SampleError): RequestError {
+  const message =
+    code === 'numeric-error'
+      ? 'the model computed something that is not a number'
+      : 'every token is excluded: the mask, bias or stop settings leave nothing to draw';
+  return { code, message };
+}
+
+export const drainingError: RequestError = {
+  code: 'draining',
+  message: 'the engine is shutting down and takes no new requests',
+};
+
+export const unloadedError: RequestError = { code: 'engine-failed', message: 'the model was unloaded' };
+
+/** Why a prompt cannot be served by a model of this size, if it cannot. */
+export function promptError(
+  prompt: Int32Array,
+  contextLength: number,
+  vocabSize: number,
+): RequestError | undefined {
+  if (prompt.length === 0)
+    return { code: 'invalid', message: 'the prompt is empty; give at least one token' };
+  const stranger = prompt.find((token) => token < 0 || token >= vocabSize);
+  if (stranger !== undefined) return { code: 'invalid', message: `${stranger} is no token of this model` };
+  if (prompt.length < contextLength) return undefined;
+  const message = `the prompt has ${prompt.length} tokens; the context of ${contextLength} leaves no room for an answer`;
+  return { code: 'too-long', message };
+}

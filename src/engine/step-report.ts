@@ -1,0 +1,39 @@
+// What the engine tells after a step, as plain data: all in one message.
+
+import type { RequestEvent } from './request.ts';
+import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
+
+/** Where the time of a step goes. */
+export interface StepTimes {
+  readonly scheduleMs: number;
+  readonly computeMs: number;
+  readonly sampleMs: number;
+  readonly emitMs: number;
+}
+
+/** One step in brief; requests by their ids. */
+export interface StepSummary {
+  readonly step: number;
+  readonly tokens: number;
+  readonly sequences: number;
+  readonly admitted: readonly string[];
+  readonly preempted: readonly string[];
+  readonly finished: readonly string[];
+  /** Without the time to send this. */
+  readonly times: StepTimes;
+}
+
+/** One step as an onlooker sees it who wants to know all. */
+export interface StepEvent extends StepSummary {
+  readonly stats: SchedulerStats;
+}
+
+export interface StepReport {
+  /** Everything that happened to requests, in order. */
+  readonly events: readonly RequestEvent[];
+  readonly blocks: BlockDemand;
+  /** Absent where something happened between steps. */
+  readonly step?: StepSummary;
+  /** With a step, while someone watches. */
+  readonly stats?: SchedulerStats;
+}

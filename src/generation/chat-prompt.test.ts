@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import type { ServedModel } from '../pool/served-model.ts';
+import { chatTemplate } from '../text/chat-template.ts';
+import { chatPrompt } from './chat-prompt.ts';
+import type { GenerationError } from './generation-error.ts';
+import type { ChatMessage } from './message.ts';
+
+const template = chatTemplate({
+  template:
+    "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}({{ c.function.name }} {{ c.function.arguments.city }}){% endfor %}{% endfor %}{% if add_generation_prompt %}[answer{{ ' calmly' if calm else '' }}]{% endif %}",
+  specialTokens: {},
+});
+const model = { name: 'm', template } as ServedModel;
+const limits = { maxMessages: 3, maxTextCharacters: 10 };
+
+function prompt(messages: readonly ChatMessage[], variables?: Record<string, unknown>): string {
+  return chatPrompt(model, { messages, variables }, limits);
+}
+
+function refusal(act: () => unknown): GenerationError {
+  try {
+    act();
+  } catch (error) {
+    return error as GenerationError;
+  }
+  throw new Error('it was not refused');
+}
+
+describe('messages', () => {
+  it('become one text by the template, parts of text joined', () => {
+    const parts = [
+      { type: 'text', text: 'a' },
+      { type: 'text', text: 'b' },
+    ];
+    expect(prompt([{ role: 'user', content: parts }])).toBe('[user]ab[answer]');
+  });
+
+  it('of a developer are those of the system', () => {
+    expect(prompt([{ role: 'developer', content: 'x' }])).toBe('[system]x[answer]');
+  });
+
+  it('carry variables to the template', () => {
+    expect(prompt([{ role: 'user', content: 'x' }], { calm: true })).toBe('[user]x[answer calmly]');
+  });
+
+  it('with earlier tool calls hand arguments on as objects', () => {
+    const calls = [{ type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }];
+    expect(prompt([{ role: 'assistant', content: null, tool_calls: calls }])).toBe(
+      '[assistant](weather Oslo)[answer]',
+    );
+  });
+
+  it('with an image are refused, naming the place', () => {
+    const content = [{ type: 'text', text: 'what is' }, { type: 'image_url' }];
+    const { code, parameter, message } = refusal(() => prompt([{ role: 'user', content }]));
+    expect(code).toBe('invalid_value');
+    expect(parameter).toBe('messages[0].content[1]');
+    expect(message).toContain('image_url');
+  });
+
+  it('without content, too many, or too long are refused', () => {
+    expect(refusal(() => prompt([{ role: 'user' }])).parameter).toBe('messages[0].content');
+    expect(refusal(() => prompt(Array(4).fill({ role: 'user', content: 'x' }))).parameter).toBe('messages');
+    expect(refusal(() => prompt([{ role: 'user', content: 'x'.repeat(11) }])).code).toBe(
+      'string_above_max_length',
+    );
+  });
+
+  it('need a template', () => {
+    const plain = { name: 'm', template: undefined } as ServedModel;
+    const messages = [{ role: 'user', content: 'x' }] as const;
+    expect(refusal(() => chatPrompt(plain, { messages }, limits)).code).toBe('no_chat_template');
+  });
+});

@@ -1,0 +1,93 @@
+// From messages to the text a model was trained on: checks their number and size, flattens content parts, and
+// renders the model's own template.
+
+import type { ServedModel } from '../pool/served-model.ts';
+import { ChatTemplateError } from '../text/chat-template.ts';
+import { GenerationError, invalid } from './generation-error.ts';
+import type { ChatMessage } from './message.ts';
+
+export interface TextLimits {
+  readonly maxMessages: number;
+  /** Of one text: a message's content, a prompt. In UTF-16 units. */
+  readonly maxTextCharacters: number;
+}
+
+export interface Conversation {
+  readonly messages: readonly ChatMessage[];
+  readonly addGenerationPrompt?: boolean | undefined;
+  readonly variables?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export function chatPrompt(
+  { name, template }: Pick<ServedModel, 'name' | 'template'>,
+  { messages, addGenerationPrompt = true, variables }: Conversation,
+  limits?: TextLimits,
+): string {
+  if (template === undefined) {
+    throw new GenerationError('no_chat_template', `the model '${name}' has no chat template`, 'model');
+  }
+  if (limits !== undefined && messages.length > limits.maxMessages) {
+    throw invalid('messages', `${messages.length} are too many; ${limits.maxMessages} are possible`);
+  }
+  const plain = messages.map((message, at) => plainMessage(message, at, limits));
+  try {
+    return template.render({ messages: plain, addGenerationPrompt, variables });
+  } catch (error) {
+    if (error instanceof ChatTemplateError) throw invalid('messages', error.message);
+    throw error;
+  }
+}
+
+export function checkText(parameter: string, text: string, limits: TextLimits | undefined): void {
+  if (limits === undefined || text.length <= limits.maxTextCharacters) return;
+  const problem = `${text.length} characters are too many; ${limits.maxTextCharacters} are possible`;
+  throw invalid(parameter, problem, 'string_above_max_length');
+}
+
+/** As templates expect it: content is one text, arguments of tool calls are objects. */
+function plainMessage(
+  message: ChatMessage,
+  at: number,
+  limits: TextLimits | undefined,
+): Record<string, unknown> {
+  const { role, content, tool_calls: calls, ...rest } = message;
+  const parameter = `messages[${at}].content`;
+  const text = contentText(content, parameter);
+  if (text === undefined && !(role === 'assistant' && calls)) {
+    throw invalid(parameter, 'is missing', 'missing_required_parameter');
+  }
+  checkText(parameter, text ?? '', limits);
+  return {
+    ...rest,
+    // Open models know no developer; its messages are what a system message is to them.
+    role: role === 'developer' ? 'system' : role,
+    content: text ?? '',
+    ...(calls ? { tool_calls: calls.map(withParsedArguments) } : {}),
+  };
+}
+
+function contentText(content: ChatMessage['content'], parameter: string): string | undefined {
+  if (content === undefined || content === null) return undefined;
+  if (typeof content === 'string') return content;
+  const texts = content.map(({ type, text }, part) => {
+    if (type === 'text' && text !== undefined) return text;
+    const problem =
+      type === 'text'
+        ? 'has no text'
+        : `content of type '${type.slice(0, 40)}' is not supported; only text is`;
+    throw invalid(`${parameter}[${part}]`, problem);
+  });
+  return texts.join('');
+}
+
+/** On the wire arguments are JSON in a string; templates write them as JSON themselves. */
+function withParsedArguments(call: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const called = call.function;
+  if (typeof called !== 'object' || called === null || !('arguments' in called)) return call;
+  if (typeof called.arguments !== 'string') return call;
+  try {
+    return { ...call, function: { ...called, arguments: JSON.parse(called.arguments) } };
+  } catch {
+    return call;
+  }
+}

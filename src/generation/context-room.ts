@@ -1,0 +1,57 @@
+// How much fits a model: prompt and answer together share its context.
+
+import { BLOCK_TOKENS } from '../compute/backend.ts';
+import type { ServedModel } from '../pool/served-model.ts';
+import type { SamplingParameters } from '../sampling/parameters.ts';
+import { GenerationError, invalid } from './generation-error.ts';
+import type { ParameterNames } from './parameter-names.ts';
+
+/** Tokens of prompt and answer together. */
+export function roomOf({ spec, blockCount }: Pick<ServedModel, 'spec' | 'blockCount'>): number {
+  return Math.min(spec.contextLength, blockCount * BLOCK_TOKENS);
+}
+
+/**
+ * Refuses a text that cannot fit however well it encodes, before anyone spends time on encoding it: a token stands
+ * for so many characters at most.
+ */
+export function checkTextFits(
+  text: string,
+  { spec, tokenizer }: Pick<ServedModel, 'spec' | 'tokenizer'>,
+  parameter: string,
+): void {
+  const fewest = Math.ceil(text.length / tokenizer.longestToken);
+  if (fewest < spec.contextLength) return;
+  throw new GenerationError(
+    'context_length_exceeded',
+    `the prompt has ${text.length} characters, ${fewest} tokens at the very least; ${capacity(spec.contextLength)}`,
+    parameter,
+  );
+}
+
+/** An answer may be cut short by the context, but a prompt must leave room for at least one token. */
+export function fitToContext(
+  parameters: SamplingParameters,
+  promptTokens: number,
+  room: number,
+  names: ParameterNames,
+): SamplingParameters {
+  if (promptTokens === 0) {
+    throw invalid(names.prompt, 'is empty, and this model needs something to start from');
+  }
+  const left = room - promptTokens;
+  if (left < 1) {
+    const message = `the prompt has ${promptTokens} tokens; ${capacity(room)}`;
+    throw new GenerationError('context_length_exceeded', message, names.prompt);
+  }
+  const { maxTokens, minTokens } = parameters;
+  if (minTokens > left) {
+    const problem = `${minTokens} do not fit; the prompt leaves room for ${left}`;
+    throw invalid(names.minTokens, problem, 'context_length_exceeded');
+  }
+  return maxTokens === undefined ? parameters : { ...parameters, maxTokens: Math.min(maxTokens, left) };
+}
+
+function capacity(tokens: number): string {
+  return `this model takes ${tokens} tokens, prompt and answer together`;
+}

@@ -1,0 +1,56 @@
+// Why an answer cannot be given, in words for whoever asked: a code for programs, and the parameter to blame. Knows
+// neither HTTP nor the command line; each edge makes its own of it.
+
+import type { RequestError } from '../engine/request.ts';
+
+export type GenerationErrorCode =
+  | 'invalid_value'
+  | 'invalid_type'
+  | 'missing_required_parameter'
+  | 'string_above_max_length'
+  | 'context_length_exceeded'
+  | 'no_chat_template'
+  /** The engine takes no new requests. */
+  | 'closing'
+  | 'numeric_error'
+  | 'engine_failed';
+
+export class GenerationError extends Error {
+  override readonly name = 'GenerationError';
+  readonly code: GenerationErrorCode;
+  /** As the asker calls it. */
+  readonly parameter: string | undefined;
+
+  constructor(code: GenerationErrorCode, message: string, parameter?: string) {
+    super(message);
+    this.code = code;
+    this.parameter = parameter;
+  }
+}
+
+export function invalid(
+  parameter: string,
+  problem: string,
+  code: GenerationErrorCode = 'invalid_value',
+): GenerationError {
+  return new GenerationError(code, `${parameter}: ${problem}`, parameter);
+}
+
+/** What the engine says of a request; `biasName` is what the asker calls logit biases. */
+export function engineError({ code, message }: RequestError, biasName: string): GenerationError {
+  switch (code) {
+    case 'too-long':
+    case 'never-fits':
+      return new GenerationError('context_length_exceeded', message);
+    case 'invalid':
+      return new GenerationError('invalid_value', message);
+    case 'no-candidate':
+      return new GenerationError('invalid_value', message, biasName);
+    case 'draining':
+      return new GenerationError('closing', message);
+    case 'numeric-error':
+      return new GenerationError('numeric_error', message);
+    case 'engine-failed':
+      return new GenerationError('engine_failed', message);
+  }
+}

@@ -1,0 +1,195 @@
+// One answer on its way through the engine: every choice is a request of its own, tokens become text, choices end
+// at stop strings, and what is used is counted. One choice that fails fails the whole.
+
+import type { EngineRequest, FinishEvent, Logprobs, TokenEvent } from '../engine/request.ts';
+import type { Priority } from '../engine/sequence.ts';
+import type { ServedModel } from '../pool/served-model.ts';
+import type { SamplingParameters } from '../sampling/parameters.ts';
+import { type FinishReason, finishReason } from '../sampling/stop-condition.ts';
+import { ChoiceText, type TextPiece } from './choice-text.ts';
+import { engineError } from './generation-error.ts';
+import { mergeStreams } from './merge-streams.ts';
+import type { ParameterNames } from './parameter-names.ts';
+import type { Prompt } from './prompt.ts';
+import type { TokenUsage } from './token-usage.ts';
+
+export interface GenerationRequest {
+  readonly id: string;
+  readonly model: Pick<ServedModel, 'tokenizer' | 'engine'>;
+  readonly prompts: readonly Prompt[];
+  /** Answers to each prompt. Default 1. */
+  readonly choices?: number;
+  /** Of each prompt: they differ where a prompt leaves less room for its answer. */
+  readonly parameters: readonly SamplingParameters[];
+  /** Texts that end an answer and are not shown. Default none. */
+  readonly stops?: readonly string[] | undefined;
+  /** Control tokens appear in the text as they are spelled. Default false. */
+  readonly special?: boolean | undefined;
+  /** Default normal. */
+  readonly priority?: Priority | undefined;
+  /** Prefixes are shared only among requests of the same salt. Default: one for all. */
+  readonly salt?: string;
+  /** Who asks: within a tier, accounts are served in turn. Default: one for all. */
+  readonly account?: string;
+  /** When it came, in milliseconds since 1970. Default: now. */
+  readonly enqueuedMs?: number;
+  readonly names: Pick<ParameterNames, 'logitBias'>;
+}
+
+/** A choice's number counts through all prompts: those of the first come first. */
+export type GenerationEvent =
+  | ({
+      readonly kind: 'piece';
+      readonly index: number;
+      /** What was drawn; its text may come later, or never where it ends the answer. Absent of a last rest of text. */
+      readonly token?: number;
+      readonly logprobs?: Logprobs | undefined;
+    } & TextPiece)
+  | { readonly kind: 'finish'; readonly index: number; readonly reason: FinishReason };
+
+/** Told of what happens, for measurements. */
+export interface GenerationObserver {
+  /** The engine's request waits from now on. */
+  submitted(requestId: string): void;
+  firstToken(): void;
+}
+
+const nobody: GenerationObserver = { submitted: () => {}, firstToken: () => {} };
+
+class Choice {
+  readonly request: EngineRequest;
+  readonly prompt: number;
+  readonly index: number;
+  readonly text: ChoiceText;
+  /** Prompt tokens that needed no compute, once that is known. */
+  cachedTokens: number | undefined;
+  tokens = 0;
+  /** The client has all of it; the engine may not know yet. */
+  complete = false;
+  /** The engine has let go of it. */
+  released = false;
+
+  constructor(generation: GenerationRequest, prompt: number, choice: number) {
+    const { model, id, choices = 1, stops = [], special = false } = generation;
+    const { priority = 1, salt = '', account = '', enqueuedMs = Date.now() } = generation;
+    const { ids, continuation } = generation.prompts[prompt] as Prompt;
+    const parameters = generation.parameters[prompt] as SamplingParameters;
+    this.prompt = prompt;
+    this.index = prompt * choices + choice;
+    this.text = new ChoiceText(model.tokenizer, {
+      stops,
+      minTokens: parameters.minTokens,
+      special,
+      continuation,
+    });
+    // Choices share their prompt's blocks through the prefix cache, and draw their own tokens by number.
+    this.request = {
+      id: `${id}-${prompt}-${choice}`,
+      prompt: ids,
+      choice,
+      parameters,
+      priority,
+      salt,
+      account,
+      enqueuedMs,
+    };
+  }
+}
+
+export class Generation {
+  readonly #request: GenerationRequest;
+  readonly #signal: AbortSignal;
+  readonly #observer: GenerationObserver;
+  readonly #choices: readonly Choice[];
+  readonly #endIds: readonly number[];
+  #completionTokens = 0;
+
+  constructor(request: GenerationRequest, signal: AbortSignal, observer = nobody) {
+    const { prompts, choices = 1, model } = request;
+    this.#request = request;
+    this.#signal = signal;
+    this.#observer = observer;
+    this.#choices = prompts.flatMap((_, prompt) =>
+      Array.from({ length: choices }, (_, choice) => new Choice(request, prompt, choice)),
+    );
+    this.#endIds = [...model.tokenizer.eosIds];
+  }
+
+  /** As far as it has come. */
+  get usage(): TokenUsage {
+    const { prompts } = this.#request;
+    return {
+      promptTokens: prompts.reduce((sum, { ids }) => sum + ids.length, 0),
+      cachedTokens: prompts.reduce((sum, _, prompt) => sum + this.#cachedTokens(prompt), 0),
+      completionTokens: this.#completionTokens,
+    };
+  }
+
+  /** Tokens of the longest answer. */
+  get longestAnswer(): number {
+    return Math.max(0, ...this.#choices.map(({ tokens }) => tokens));
+  }
+
+  /** Ends when the engine has let go of everything; leaving early, or an abort, cancels what still runs. */
+  async *events(): AsyncGenerator<GenerationEvent, void, void> {
+    this.#signal.throwIfAborted();
+    const { engine } = this.#request.model;
+    try {
+      const streams = this.#choices.map(({ request }) => {
+        this.#observer.submitted(request.id);
+        return engine.submit(request);
+      });
+      for await (const [at, event] of mergeStreams(streams, this.#signal)) {
+        const choice = this.#choices[at] as Choice;
+        if (event.kind === 'token') yield* this.#token(choice, event);
+        else yield* this.#finish(choice, event);
+      }
+    } finally {
+      for (const { request, released } of this.#choices) if (!released) engine.cancel(request.id);
+    }
+  }
+
+  *#token(choice: Choice, { token, logprobs }: TokenEvent): Generator<GenerationEvent> {
+    if (choice.complete) return;
+    if (this.#completionTokens === 0) this.#observer.firstToken();
+    this.#completionTokens++;
+    choice.tokens++;
+    const { index, request } = choice;
+    // The token that ends the answer is no part of its text, like a stop string.
+    if (finishReason(request.parameters, this.#endIds, token, choice.tokens) === 'stop') {
+      yield { kind: 'piece', index, token, logprobs, text: '', details: [] };
+      return;
+    }
+    const { stopped, ...piece } = choice.text.push(token, logprobs);
+    yield { kind: 'piece', index, token, logprobs, ...piece };
+    if (!stopped) return;
+    choice.complete = true;
+    this.#request.model.engine.cancel(request.id);
+    yield { kind: 'finish', index, reason: 'stop' };
+  }
+
+  *#finish(choice: Choice, event: FinishEvent): Generator<GenerationEvent> {
+    choice.released = true;
+    choice.cachedTokens = event.cachedTokens;
+    if (choice.complete) return;
+    const { error, reason } = event;
+    if (error !== undefined) throw engineError(error, this.#request.names.logitBias);
+    if (reason === 'cancelled' || reason === 'error') {
+      const message = `the engine ended the answer: ${reason}`;
+      throw engineError({ code: 'engine-failed', message }, this.#request.names.logitBias);
+    }
+    choice.complete = true;
+    const { index } = choice;
+    const { stopped, ...rest } = choice.text.end();
+    if (rest.text !== '' || rest.details.length > 0) yield { kind: 'piece', index, ...rest };
+    yield { kind: 'finish', index, reason: stopped ? 'stop' : reason };
+  }
+
+  /** Of a prompt's choices one computes what all share: the one that found least. */
+  #cachedTokens(prompt: number): number {
+    const known = this.#choices.flatMap((choice) =>
+      choice.prompt === prompt && choice.cachedTokens !== undefined ? [choice.cachedTokens] : [],
+    );
+    return known.length === 0 ? 0 : Math.min(...known);
+  }
+}

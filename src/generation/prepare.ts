@@ -1,0 +1,29 @@
+// From a question, one prompt for one answer, to its generation: the way of everyone but the server, which looks at
+// many prompts and keeps an eye on limits between two steps.
+
+import { randomUUID } from 'node:crypto';
+import type { ServedModel } from '../pool/served-model.ts';
+import type { SamplingParameters } from '../sampling/parameters.ts';
+import { fitToContext, roomOf } from './context-room.ts';
+import { Generation, type GenerationRequest } from './generation.ts';
+import type { ParameterNames } from './parameter-names.ts';
+import { type PromptEncoder, type PromptInput, readPrompt } from './prompt.ts';
+
+export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 'priority'> {
+  readonly model: ServedModel;
+  readonly input: PromptInput;
+  readonly sampling: SamplingParameters;
+  readonly names: ParameterNames;
+  readonly encoder: PromptEncoder;
+}
+
+/** Nothing runs before its events are read. */
+export async function prepare(question: Question, signal: AbortSignal): Promise<Generation> {
+  const { model, input, sampling, names, encoder, ...rest } = question;
+  const prompt = await readPrompt(input, model, { encoder, signal, parameter: names.prompt });
+  const parameters = fitToContext(sampling, prompt.ids.length, roomOf(model), names);
+  return new Generation(
+    { id: randomUUID(), model, prompts: [prompt], parameters: [parameters], names, ...rest },
+    signal,
+  );
+}

@@ -1,0 +1,90 @@
+// From what a client gives, a conversation, a text or token ids, to the ids a model continues.
+
+import type { ServedModel } from '../pool/served-model.ts';
+import type { EncodeWorkers } from '../text/encode-workers.ts';
+import { chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
+import { checkTextFits } from './context-room.ts';
+import { invalid } from './generation-error.ts';
+import type { ChatMessage } from './message.ts';
+
+export type PromptInput =
+  | {
+      readonly kind: 'chat';
+      readonly messages: readonly ChatMessage[];
+      /** Further variables for the model's chat template. */
+      readonly variables?: Readonly<Record<string, unknown>> | undefined;
+      /** Ends where the assistant's answer begins. Default true. */
+      readonly addGenerationPrompt?: boolean | undefined;
+    }
+  | {
+      readonly kind: 'text';
+      readonly text: string;
+      /** Puts in front what the model wants before a text. Default true. */
+      readonly bos?: boolean | undefined;
+    }
+  | { readonly kind: 'ids'; readonly ids: Iterable<number> };
+
+export interface Prompt {
+  readonly ids: Int32Array;
+  /** As the template rendered it or the client gave it, where it was text. */
+  readonly text?: string;
+  /** Whether the answer goes on with the prompt's text, so that a space before its first word belongs to it. */
+  readonly continuation: boolean;
+}
+
+/** What encodes: threads for a server, this very thread for a command. */
+export type PromptEncoder = Pick<EncodeWorkers, 'encode'>;
+
+export const directEncoder: PromptEncoder = {
+  encode: async ({ tokenizer }, text, options) => tokenizer.encode(text, options),
+};
+
+export interface PromptOptions {
+  readonly encoder: PromptEncoder;
+  /** Among accounts the encoder takes turns. Default: one for all. */
+  readonly account?: string | undefined;
+  readonly signal: AbortSignal;
+  /** What the asker calls the prompt. */
+  readonly parameter: string;
+  /** Refuses what cannot fit the model before encoding it. Default true. */
+  readonly mustFit?: boolean;
+  readonly limits?: TextLimits;
+}
+
+export type PromptModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template'>;
+
+export async function readPrompt(
+  input: PromptInput,
+  model: PromptModel,
+  options: PromptOptions,
+): Promise<Prompt> {
+  if (input.kind === 'ids') {
+    return { ids: tokenIds(input.ids, model.spec.vocabSize, options.parameter), continuation: true };
+  }
+  const { encoder, account, signal, parameter, mustFit = true, limits } = options;
+  const text = textOf(input, model, parameter, limits);
+  if (mustFit) checkTextFits(text, model, parameter);
+  // Templates write the tokens that a text begins with themselves.
+  const bos = input.kind === 'text' && (input.bos ?? true);
+  const ids = await encoder.encode(model, text, { special: true, bos }, { account, signal });
+  return { ids, text, continuation: input.kind === 'text' };
+}
+
+function textOf(
+  input: Exclude<PromptInput, { kind: 'ids' }>,
+  model: PromptModel,
+  parameter: string,
+  limits: TextLimits | undefined,
+): string {
+  if (input.kind === 'chat') return chatPrompt(model, input, limits);
+  checkText(parameter, input.text, limits);
+  return input.text;
+}
+
+/** Checked before they become 32 bits wide, which would hide a wrong one. */
+export function tokenIds(ids: Iterable<number>, vocabSize: number, parameter: string): Int32Array {
+  const list = Array.isArray(ids) ? (ids as readonly number[]) : [...ids];
+  const stranger = list.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+  if (stranger === undefined) return Int32Array.from(list);
+  throw invalid(parameter, `${stranger} is no token id; the model's ids are 0 to ${vocabSize - 1}`);
+}

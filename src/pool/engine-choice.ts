@@ -1,0 +1,28 @@
+// What is chosen for the engines of all models alike, and the settings of one engine that follow for its model.
+
+import type { EngineSettings } from '../engine/protocol.ts';
+import type { LocalModel } from './local-model.ts';
+import type { ModelMemory } from './model-memory.ts';
+
+/** The settings of an engine, less what its model and its memory bring. */
+export interface EngineChoice extends Omit<EngineSettings, 'modelPath' | 'kvType' | 'engine'> {
+  readonly engine?: Omit<EngineSettings['engine'], 'blockCount' | 'blockLimit' | 'endIds'>;
+}
+
+export function engineSettings(
+  { files, tokenizer }: LocalModel,
+  { kvType, blockCount, firstBlocks }: ModelMemory,
+  choice: EngineChoice,
+): EngineSettings {
+  return {
+    ...choice,
+    modelPath: files.path,
+    kvType,
+    engine: {
+      ...choice.engine,
+      blockCount,
+      blockLimit: firstBlocks,
+      endIds: [...tokenizer.eosIds],
+    },
+  };
+}

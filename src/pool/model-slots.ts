@@ -1,0 +1,131 @@
+// The models that the pool knows, each with its place. Looks again for models from time to time, so that one that
+// came into its folder is served, and one that was removed is not, without a restart.
+
+import type { LongTimer } from '../time/long-timer.ts';
+import type { AcquireResult, ModelState } from './model-pool.ts';
+import type { ServedModel } from './served-model.ts';
+import type { SupervisedEngine } from './supervised-engine.ts';
+
+export interface PoolModel {
+  readonly name: string;
+  readonly path: string;
+  readonly aliases: readonly string[];
+  readonly pinned: boolean;
+  readonly createdSeconds: number;
+}
+
+export type AcquireRefusal = Extract<AcquireResult, { ok: false }>;
+
+export interface Slot {
+  model: PoolModel;
+  state: ModelState;
+  /** From the start of its load until it is gone. */
+  engine: SupervisedEngine | undefined;
+  served: ServedModel | undefined;
+  /** The load under way: undefined, or why it failed. */
+  loading: Promise<AcquireRefusal | undefined> | undefined;
+  /** Its unloading under way. */
+  leaving: Promise<void> | undefined;
+  /** Leases and those who wait for one. */
+  busy: number;
+  /** Larger is later. */
+  lastUsed: number;
+  idleTimer: LongTimer | undefined;
+}
+
+/** Looking again reads folders and, of what is new, headers. */
+const LOOK_AGAIN_MS = 1000;
+
+export class ModelSlots {
+  readonly #find: (() => readonly PoolModel[]) | undefined;
+  readonly #nowMs: () => number;
+  #slots: Slot[] = [];
+  #byName = new Map<string, Slot>();
+  #lookedMs: number;
+
+  /** The first model is the default. `find` is asked again later, as often as anybody looks. */
+  constructor(
+    models: readonly PoolModel[],
+    find: (() => readonly PoolModel[]) | undefined,
+    nowMs: () => number = () => performance.now(),
+  ) {
+    this.#find = find;
+    this.#nowMs = nowMs;
+    this.#lookedMs = nowMs();
+    this.#slots = models.map(emptySlot);
+    for (const { model } of this.#slots) {
+      for (const name of [model.name, ...model.aliases]) {
+        if (this.#byName.has(name)) throw new Error(`two models are named ${name}`);
+        this.#byName.set(name, this.#slots.find((slot) => slot.model === model) as Slot);
+      }
+    }
+  }
+
+  /** The default model first. */
+  all(): readonly Slot[] {
+    this.#lookAgain();
+    return this.#slots;
+  }
+
+  /** By a name or an alias; undefined is the default model. */
+  get(name: string | undefined): Slot | undefined {
+    if (name === undefined) return this.#slots[0];
+    const known = this.#byName.get(name);
+    if (known !== undefined) return known;
+    this.#lookAgain();
+    return this.#byName.get(name);
+  }
+
+  names(): string[] {
+    return [...this.#byName.keys()];
+  }
+
+  #lookAgain(): void {
+    if (this.#find === undefined || this.#nowMs() - this.#lookedMs < LOOK_AGAIN_MS) return;
+    this.#lookedMs = this.#nowMs();
+    const found = this.#find();
+    const paths = new Set(found.map(({ path }) => path));
+    // What is in use stays until it is unloaded.
+    const kept = this.#slots.filter((slot) => paths.has(slot.model.path) || !isEmpty(slot));
+    const known = new Map(kept.map((slot) => [slot.model.path, slot]));
+    for (const model of found) {
+      const slot = known.get(model.path);
+      // A model keeps the name it was first served by, though a newcomer may be called the same.
+      if (slot !== undefined) slot.model = { ...model, name: slot.model.name };
+    }
+    const newcomers = found.filter(({ path }) => !known.has(path)).map(emptySlot);
+    this.#slots = [...kept, ...newcomers];
+    this.#byName = new Map();
+    for (const slot of this.#slots) {
+      slot.model = { ...slot.model, name: this.#freeName(slot.model.name) };
+      this.#byName.set(slot.model.name, slot);
+    }
+    for (const slot of this.#slots) {
+      for (const alias of slot.model.aliases) if (!this.#byName.has(alias)) this.#byName.set(alias, slot);
+    }
+  }
+
+  #freeName(name: string): string {
+    let free = name;
+    for (let number = 2; this.#byName.has(free); number++) free = `${name}-${number}`;
+    return free;
+  }
+}
+
+function isEmpty({ engine, loading, busy }: Slot): boolean {
+  return engine === undefined && loading === undefined && busy === 0;
+}
+
+function emptySlot(model: PoolModel): Slot {
+  return {
+    model,
+    state: 'unloaded',
+    engine: undefined,
+    served: undefined,
+    loading: undefined,
+    leaving: undefined,
+    busy: 0,
+    lastUsed: 0,
+    idleTimer: undefined,
+  };
+}

@@ -1,0 +1,286 @@
+// Decides who may hold how many K/V blocks, whenever somebody wants more or a model is to be loaded. Pure: from how
+// things stand to what is to be told to whom.
+//
+// Needs are met in the order of their age, the oldest first, each from
+//   1. what is free: a limit doubles, so that few messages are needed;
+//   2. where sequences wait, blocks that others may hold but do not use, the least recently used model first;
+//   3. for a load, idle models: they are unloaded;
+//   4. for a load, and for an engine below its share of all K/V: what others hold above theirs;
+//   5. for an engine that cannot run a single sequence: idle models, then everything of those whose requests are younger.
+// So the engine with the oldest request can always run it, nobody waits for ever, and two engines never wait for
+// each other. What is taken from sequences that run makes them wait; they go on later with all their tokens.
+
+import { type Account, accountBytes, firstBytes } from './memory-ledger.ts';
+import type { ModelMemory } from './model-memory.ts';
+
+export interface Holder extends Account {
+  /** A model that is loading keeps what it has; all of one that is leaving becomes free soon. */
+  readonly state: 'loading' | 'loaded' | 'leaving';
+  /** Whether it is idle and nothing speaks against unloading it. */
+  readonly unloadable: boolean;
+  /** Larger is later. */
+  readonly lastUsed: number;
+  /** When its oldest unfinished request came; undefined where it has none. */
+  readonly oldestMs: number | undefined;
+}
+
+/** A model that waits to be loaded. */
+export interface WaitingLoad {
+  readonly name: string;
+  readonly memory: ModelMemory;
+  readonly sinceMs: number;
+}
+
+export interface Sharing {
+  /** New limits, those that shrink first. */
+  readonly allow: readonly { readonly name: string; readonly blocks: number }[];
+  readonly unload: readonly string[];
+  /** Loads that fit now. Their memory is left free for them. */
+  readonly fitting: readonly string[];
+  /** Loads for which there is no room, and none will come by what was decided. */
+  readonly hopeless: readonly string[];
+}
+
+/** A holder while it is decided about. */
+interface Seat {
+  readonly holder: Holder;
+  /** Smaller is older; infinite where nothing waits for it. */
+  readonly ageMs: number;
+  /** Blocks it has, or is to have. */
+  blocks: number;
+  leaves: boolean;
+  raised: boolean;
+}
+
+export function shareMemory(
+  budgetBytes: number,
+  holders: readonly Holder[],
+  loads: readonly WaitingLoad[],
+): Sharing {
+  return new Table(budgetBytes, holders, loads).decide(loads);
+}
+
+class Table {
+  readonly #seats: readonly Seat[];
+  readonly #kvBytes: number;
+  readonly #sharers: number;
+  /** Free now and not promised to anybody. */
+  #freeBytes: number;
+  /** Not free yet, but soon, and not promised to anybody. */
+  #comingBytes: number;
+
+  constructor(budgetBytes: number, holders: readonly Holder[], loads: readonly WaitingLoad[]) {
+    this.#seats = holders.map((holder) => ({
+      holder,
+      ageMs: isHopeless(holder, budgetBytes, holders) ? Number.POSITIVE_INFINITY : ageOf(holder),
+      blocks: holder.allowed,
+      leaves: holder.state === 'leaving',
+      raised: false,
+    }));
+    const staying = holders.filter(({ state }) => state !== 'leaving').map(({ memory }) => memory);
+    const weights = [...staying, ...loads.map(({ memory }) => memory)].map(unsharedBytes);
+    this.#kvBytes = Math.max(0, budgetBytes - sum(weights));
+    const busy = holders.filter(({ oldestMs, memory }) => oldestMs !== undefined && !memory.fixed);
+    this.#sharers = Math.max(1, busy.length + loads.length);
+    this.#freeBytes = budgetBytes - sum(holders.map(accountBytes));
+    this.#comingBytes = sum(
+      holders.map((holder) =>
+        holder.state === 'leaving'
+          ? accountBytes(holder)
+          : (holder.counted - holder.allowed) * holder.memory.blockBytes,
+      ),
+    );
+  }
+
+  decide(loads: readonly WaitingLoad[]): Sharing {
+    const fitting: string[] = [];
+    const hopeless: string[] = [];
+    const needs = [
+      ...loads.map((load) => ({
+        ageMs: load.sinceMs,
+        meet: () => {
+          const bytes = firstBytes(load.memory);
+          if (bytes <= this.#freeBytes) {
+            this.#freeBytes -= bytes;
+            fitting.push(load.name);
+          } else if (!this.#makeRoom(bytes)) hopeless.push(load.name);
+        },
+      })),
+      ...this.#seats
+        .filter(({ holder, ageMs }) => isPressed(holder) && Number.isFinite(ageMs))
+        .map((seat) => ({ ageMs: seat.ageMs, meet: () => this.#grow(seat) })),
+    ].sort((a, b) => a.ageMs - b.ageMs);
+    for (const { meet } of needs) meet();
+    return { ...this.#changes(), fitting, hopeless };
+  }
+
+  /** All that is free is put by for the load, the rest is taken back; nothing is done where that is not enough. */
+  #makeRoom(bytes: number): boolean {
+    const before = this.#snapshot();
+    let short = this.#takeComing(this.#takeFree(bytes));
+    short = this.#takeUnused(short, undefined);
+    short = this.#unloadIdle(short, undefined);
+    short = this.#takeAboveShare(short, undefined);
+    if (short > 0) before.restore();
+    else this.#keepChange(short);
+    return short <= 0;
+  }
+
+  #grow(seat: Seat): void {
+    const { allowed, memory, wanted, stuckAt } = seat.holder;
+    // A limit that an older need has just lowered stays so.
+    if (seat.blocks < allowed) return;
+    const { blockBytes, blockCount, firstBlocks } = memory;
+    const doubled = Math.min(blockCount, Math.max(2 * seat.blocks, firstBlocks));
+    this.#raise(seat, Math.min(doubled, seat.blocks + Math.floor(this.#freeBytes / blockBytes)));
+    if (!seat.holder.short) return;
+    // Stuck under a larger limit before, it needs more than that.
+    const goal = Math.min(blockCount, wanted, Math.max(doubled, 2 * (stuckAt ?? 0)));
+    let short = this.#takeComing(Math.max(0, goal - seat.blocks) * blockBytes);
+    short = this.#takeUnused(short, seat);
+    const aboveShare = Math.max(0, goal - this.#shareOf(memory)) * blockBytes;
+    short = this.#takeAboveShare(short - aboveShare, seat) + aboveShare;
+    if (stuckAt !== undefined) {
+      short = this.#unloadIdle(short, seat);
+      short = this.#takeFromYounger(short, seat);
+    }
+    this.#keepChange(short);
+  }
+
+  #raise(seat: Seat, blocks: number): void {
+    if (blocks <= seat.blocks) return;
+    this.#freeBytes -= (blocks - seat.blocks) * seat.holder.memory.blockBytes;
+    seat.blocks = blocks;
+    seat.raised = true;
+  }
+
+  /** What is still short of `bytes`. */
+  #takeFree(bytes: number): number {
+    const taken = Math.min(bytes, Math.max(0, this.#freeBytes));
+    this.#freeBytes -= taken;
+    return bytes - taken;
+  }
+
+  #takeComing(bytes: number): number {
+    const taken = Math.min(bytes, this.#comingBytes);
+    this.#comingBytes -= taken;
+    return bytes - taken;
+  }
+
+  #snapshot(): { restore(): void } {
+    const seats = this.#seats.map(({ blocks, leaves }) => ({ blocks, leaves }));
+    const [free, coming] = [this.#freeBytes, this.#comingBytes];
+    return {
+      restore: () => {
+        this.#seats.forEach((seat, at) => Object.assign(seat, seats[at]));
+        this.#freeBytes = free;
+        this.#comingBytes = coming;
+      },
+    };
+  }
+
+  /** What was taken beyond the need is there for the next. */
+  #keepChange(short: number): void {
+    if (short < 0) this.#comingBytes -= short;
+  }
+
+  #takeUnused(short: number, taker: Seat | undefined): number {
+    const spare = this.#others(taker)
+      .filter((seat) => !isPressed(seat.holder) || (taker !== undefined && seat.ageMs > taker.ageMs))
+      .sort((a, b) => a.holder.lastUsed - b.holder.lastUsed);
+    return takeBack(spare, short, ({ holder }) => Math.max(holder.used, holder.memory.firstBlocks));
+  }
+
+  #unloadIdle(short: number, taker: Seat | undefined): number {
+    const idle = this.#others(taker)
+      .filter(({ holder }) => holder.unloadable)
+      .sort((a, b) => a.holder.lastUsed - b.holder.lastUsed);
+    let left = short;
+    for (const seat of idle) {
+      if (left <= 0) break;
+      seat.leaves = true;
+      left -= seat.holder.memory.weightBytes + seat.blocks * seat.holder.memory.blockBytes;
+    }
+    return left;
+  }
+
+  #takeAboveShare(short: number, taker: Seat | undefined): number {
+    const others = this.#others(taker).sort((a, b) => b.ageMs - a.ageMs);
+    return takeBack(others, short, ({ holder }) => this.#shareOf(holder.memory));
+  }
+
+  #takeFromYounger(short: number, taker: Seat): number {
+    const younger = this.#others(taker)
+      .filter(({ ageMs }) => ageMs > taker.ageMs)
+      .sort((a, b) => b.ageMs - a.ageMs);
+    return takeBack(younger, short, () => 0);
+  }
+
+  /** An equal part of what the weights leave, for each that is at work. */
+  #shareOf({ blockBytes, firstBlocks }: ModelMemory): number {
+    return Math.max(firstBlocks, Math.floor(this.#kvBytes / this.#sharers / blockBytes));
+  }
+
+  #others(taker: Seat | undefined): Seat[] {
+    return this.#seats.filter(
+      ({ holder, leaves, raised }) =>
+        holder !== taker?.holder && holder.state === 'loaded' && !leaves && !raised,
+    );
+  }
+
+  #changes(): Pick<Sharing, 'allow' | 'unload'> {
+    const unload = this.#seats.filter(({ holder, leaves }) => leaves && holder.state !== 'leaving');
+    const allow = this.#seats
+      .filter(({ holder, leaves, blocks }) => !leaves && blocks !== holder.allowed)
+      .map(({ holder, blocks }) => ({ name: holder.name, blocks, by: blocks - holder.allowed }))
+      .sort((a, b) => a.by - b.by)
+      .map(({ name, blocks }) => ({ name, blocks }));
+    return { allow, unload: unload.map(({ holder }) => holder.name) };
+  }
+}
+
+/** Lowers limits, in order, until `short` bytes are covered; returns what still is. */
+function takeBack(seats: readonly Seat[], short: number, level: (seat: Seat) => number): number {
+  let left = short;
+  for (const seat of seats) {
+    const { heard, memory } = seat.holder;
+    const { blockBytes } = memory;
+    // One limit at a time: who has not heard of the last is asked again later.
+    const spare = memory.fixed || !heard ? 0 : seat.blocks - level(seat);
+    if (left <= 0) break;
+    if (spare <= 0) continue;
+    const blocks = Math.min(spare, Math.ceil(left / blockBytes));
+    seat.blocks -= blocks;
+    left -= blocks * blockBytes;
+  }
+  return left;
+}
+
+/** Whether it wants more than it has, knowing what it has. */
+function isPressed({ state, heard, wanted, allowed, memory }: Holder): boolean {
+  return state === 'loaded' && heard && !memory.fixed && wanted > allowed && allowed < memory.blockCount;
+}
+
+function ageOf({ oldestMs }: Holder): number {
+  return oldestMs ?? Number.POSITIVE_INFINITY;
+}
+
+/** Stuck even under the largest limit that it could get: it waits until another model leaves. */
+function isHopeless(holder: Holder, budgetBytes: number, holders: readonly Holder[]): boolean {
+  if (holder.stuckAt === undefined) return false;
+  const staying = holders.filter(
+    (other) => other !== holder && !other.unloadable && other.state !== 'leaving',
+  );
+  const others = sum(staying.map(({ memory }) => unsharedBytes(memory)));
+  const { weightBytes, blockBytes } = holder.memory;
+  return Math.floor((budgetBytes - weightBytes - others) / blockBytes) <= holder.stuckAt;
+}
+
+/** What no other model can ever have. */
+function unsharedBytes({ weightBytes, blockBytes, firstBlocks, fixed }: ModelMemory): number {
+  return weightBytes + (fixed ? firstBlocks * blockBytes : 0);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

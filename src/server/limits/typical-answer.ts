@@ -1,0 +1,33 @@
+// How long the answers of a key usually are: what a request that sets no limit is expected to use. A mean that
+// forgets, so that it follows a key whose use changes.
+
+/** Expected before anything is learnt: a few paragraphs. */
+const PRIOR_TOKENS = 256;
+/** The least weight of the newest answer: about the last twenty count. */
+const NEWEST_SHARE = 0.05;
+
+interface Learnt {
+  readonly meanTokens: number;
+  readonly answers: number;
+}
+
+export class TypicalAnswer {
+  readonly #learnt = new Map<string, Learnt>();
+
+  /** Whole tokens, at least one, never more than there is room for. */
+  expect(keyId: string, roomTokens: number): number {
+    const { meanTokens } = this.#learnt.get(keyId) ?? { meanTokens: PRIOR_TOKENS };
+    return Math.max(1, Math.min(Math.ceil(meanTokens), roomTokens));
+  }
+
+  /** One answer to a request that set no limit: those that were cut at one say nothing about these. */
+  learn(keyId: string, tokens: number): void {
+    // The prior counts as one answer, so the first ones move the mean most.
+    const { meanTokens, answers } = this.#learnt.get(keyId) ?? { meanTokens: PRIOR_TOKENS, answers: 1 };
+    const share = Math.max(NEWEST_SHARE, 1 / (answers + 1));
+    this.#learnt.set(keyId, {
+      meanTokens: meanTokens + share * (tokens - meanTokens),
+      answers: answers + 1,
+    });
+  }
+}

@@ -1,0 +1,79 @@
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { LossyStream } from './lossy-stream.ts';
+import { SseStream } from './sse.ts';
+
+const opened: (() => void)[] = [];
+afterEach(() => {
+  for (const close of opened.splice(0)) close();
+});
+
+/** Both ends of one stream; the reader reads nothing until it is resumed. */
+async function connect(patienceMs: number) {
+  let accept: (response: ServerResponse) => void = () => {};
+  const accepted = new Promise<ServerResponse>((resolve) => {
+    accept = resolve;
+  });
+  const server = createServer((_request, response) => accept(response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const client = request({ port, host: '127.0.0.1' });
+  const answered = new Promise<IncomingMessage>((resolve) => client.once('response', resolve));
+  client.on('error', () => {}).end();
+  opened.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const response = await accepted;
+  const events = new LossyStream(response, new SseStream(response, {}, 60_000), patienceMs);
+  const reader = (await answered).on('error', () => {});
+  return { response, reader: reader.pause(), events };
+}
+
+const filler = 'x'.repeat(1_000_000);
+const tick = () => new Promise((resolve) => setTimeout(resolve, 1));
+
+describe('events for an onlooker', () => {
+  it('do not gather where it does not read, and it hears how many it has missed', async () => {
+    const { response, reader, events } = await connect(60_000);
+    let sent = 0;
+    let mostBuffered = 0;
+    // More than sockets hold by themselves.
+    for (; sent < 100; sent++) {
+      events.send({ n: sent, filler }, 'request');
+      mostBuffered = Math.max(mostBuffered, response.writableLength);
+      await tick();
+    }
+    expect(mostBuffered).toBeLessThan(2 * filler.length);
+    let text = '';
+    reader.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece;
+    });
+    reader.resume();
+    await vi.waitFor(() => expect(response.writableNeedDrain).toBe(false));
+    events.send({ n: sent++ }, 'request');
+    await vi.waitFor(() => expect(text).toContain('"n":100}'));
+    const counts = [...text.matchAll(/event: dropped\ndata: {"count":(\d+)}/g)].map(([, count]) =>
+      Number(count),
+    );
+    const dropped = counts.reduce((sum, count) => sum + count, 0);
+    expect(dropped).toBeGreaterThan(0);
+    expect(dropped + (text.match(/event: request/g)?.length ?? 0)).toBe(sent);
+    response.end();
+  });
+
+  it('end where it takes nothing for too long, and not before', async () => {
+    const { response, events } = await connect(200);
+    events.cutOffIfStuck();
+    for (let n = 0; n < 50; n++) {
+      events.send(filler, 'step');
+      await tick();
+    }
+    expect(response.destroyed).toBe(false);
+    await vi.waitFor(() => {
+      events.cutOffIfStuck();
+      expect(response.destroyed).toBe(true);
+    });
+  });
+});

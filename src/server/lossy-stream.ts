@@ -1,0 +1,40 @@
+// Events for an onlooker who may be too slow: what it cannot take is dropped and counted, so that nothing gathers
+// here. One that takes nothing for too long is cut off.
+
+import type { ServerResponse } from 'node:http';
+import type { SseStream } from './sse.ts';
+
+export class LossyStream {
+  readonly #response: ServerResponse;
+  readonly #stream: SseStream;
+  readonly #patienceMs: number;
+  #dropped = 0;
+  #stuckSinceMs: number | undefined;
+
+  constructor(response: ServerResponse, stream: SseStream, patienceMs: number) {
+    this.#response = response;
+    this.#stream = stream;
+    this.#patienceMs = patienceMs;
+    response.on('drain', () => {
+      this.#stuckSinceMs = undefined;
+    });
+  }
+
+  /** Before the first event after a gap comes one that says how many are missing. */
+  send(data: unknown, event: string): void {
+    if (this.#response.writableNeedDrain) {
+      this.#dropped++;
+      this.#stuckSinceMs ??= performance.now();
+      return;
+    }
+    if (this.#dropped > 0) void this.#stream.send({ count: this.#dropped }, 'dropped');
+    this.#dropped = 0;
+    void this.#stream.send(data, event);
+  }
+
+  /** To be called now and then. */
+  cutOffIfStuck(): void {
+    if (this.#stuckSinceMs === undefined) return;
+    if (performance.now() - this.#stuckSinceMs >= this.#patienceMs) this.#response.destroy();
+  }
+}

@@ -1,0 +1,99 @@
+// What is measured of one completion request, from its arrival. When it is over, everyone concerned is told:
+// metrics, usage, the feed of finished requests.
+
+import { randomBytes } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import type { Generation, GenerationObserver } from '../generation/generation.ts';
+import type { TokenUsage } from '../generation/token-usage.ts';
+import type { FinishReason } from '../sampling/stop-condition.ts';
+import type { Tier } from '../store/key-record.ts';
+import type { QueueTicket } from './admission.ts';
+import type { Caller } from './auth.ts';
+import type { ServerContext } from './context.ts';
+import { kindOf } from './errors.ts';
+import type { RequestLabels } from './metrics.ts';
+
+export interface RecordedRequest {
+  readonly context: ServerContext;
+  readonly caller: Caller;
+  readonly request: FastifyRequest;
+  readonly ticket: QueueTicket;
+  readonly modelName: string;
+  /** The one the request runs at. */
+  readonly tier: Tier;
+  /** What the ids of such answers begin with. */
+  readonly idMark: string;
+  readonly stream: boolean;
+}
+
+export class RequestRecord implements GenerationObserver {
+  readonly id: string;
+  /** Milliseconds since 1970. */
+  readonly arrivedMs: number;
+  readonly #of: RecordedRequest;
+  readonly #submitted: string[] = [];
+  #firstTokenMs: number | undefined;
+  #outcome = 'ok';
+  #reasons: readonly FinishReason[] = [];
+
+  constructor(of: RecordedRequest) {
+    this.#of = of;
+    this.id = of.idMark + randomBytes(16).toString('hex');
+    this.arrivedMs = Date.now() - this.#elapsedMs();
+  }
+
+  submitted(requestId: string): void {
+    this.#submitted.push(requestId);
+    this.#of.context.metrics.submitted(requestId, this.#labels);
+  }
+
+  firstToken(): void {
+    this.#firstTokenMs = this.#elapsedMs();
+    this.#of.ticket.start();
+    this.#of.context.metrics.firstToken(this.#labels, this.#firstTokenMs);
+  }
+
+  answered(reasons: readonly FinishReason[]): void {
+    this.#reasons = reasons;
+  }
+
+  failed(error: unknown): void {
+    this.#outcome = kindOf(error);
+  }
+
+  close(generation: Generation): TokenUsage {
+    const { context, caller, modelName, request, stream } = this.#of;
+    const { usage } = generation;
+    const totalMs = this.#elapsedMs();
+    for (const requestId of this.#submitted) context.metrics.forget(requestId);
+    context.metrics.used(modelName, usage);
+    if (this.#outcome === 'ok') {
+      const decodeMs = totalMs - (this.#firstTokenMs ?? totalMs);
+      context.metrics.completed(this.#labels, generation.longestAnswer, decodeMs, totalMs);
+    }
+    const failed = this.#outcome !== 'ok' && this.#outcome !== 'client_left';
+    context.usage?.record(caller.keyId, { ...usage, failed }, Date.now());
+    context.feed.tell({
+      requestId: request.id,
+      model: modelName,
+      keyId: caller.keyId,
+      tier: caller.tier,
+      stream,
+      outcome: this.#outcome,
+      finishReasons: this.#reasons,
+      firstTokenMs: this.#firstTokenMs,
+      totalMs,
+      ...usage,
+    });
+    return usage;
+  }
+
+  get #labels(): RequestLabels {
+    const { modelName, tier } = this.#of;
+    return { model: modelName, tier };
+  }
+
+  #elapsedMs(): number {
+    return performance.now() - this.#of.request.arrivedMs;
+  }
+}

@@ -1,0 +1,144 @@
+// One model's long texts on their way through its thread, one at a time, accounts in turn. The thread starts with the
+// first job and ends after a quiet minute. A job whose caller has left never starts; one that has started is dropped,
+// and if it goes on for long, its thread with it: the jobs that wait get a new one.
+
+import { AccountTurns } from './account-turns.ts';
+import { EncodeThread } from './encode-thread.ts';
+import type { EncodeResult, EncodeWork } from './encode-worker.ts';
+
+const QUIET_MS = 60_000;
+/** About what a new thread takes to open a large tokenizer: ending the old one earlier would gain nothing. */
+const ABANDONED_MS = 1000;
+
+export interface EncodeCaller {
+  /** Accounts take turns. Default: one that all nameless callers share. */
+  readonly account?: string | undefined;
+  /** The promise rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface Job {
+  readonly work: EncodeWork;
+  readonly account: string;
+  /** Once; later calls do nothing. */
+  readonly settle: (result: EncodeResult | Error) => void;
+}
+
+export class EncodeQueue {
+  readonly #path: string;
+  readonly #turns = new AccountTurns<Job>();
+  #thread: EncodeThread | undefined;
+  /** The thread has a job, even if nobody waits for it any more. */
+  #busy = false;
+  #running: Job | undefined;
+  /** Runs while the thread is quiet, or busy with a job that nobody waits for. */
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  run(work: EncodeWork, { account = '', signal }: EncodeCaller): Promise<EncodeResult> {
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        reject(signal?.reason);
+        this.#abandon(job);
+      };
+      const settle = (result: EncodeResult | Error) => {
+        signal?.removeEventListener('abort', leave);
+        if (result instanceof Error) reject(result);
+        else resolve(result);
+      };
+      const job: Job = { work, account, settle };
+      signal?.addEventListener('abort', leave, { once: true });
+      this.#turns.add(account, job);
+      this.#advance();
+    });
+  }
+
+  async close(): Promise<void> {
+    const thread = this.#thread;
+    this.#failAll(new Error('the encoding thread was closed'));
+    await thread?.end();
+  }
+
+  #advance(): void {
+    if (!this.#busy) {
+      if (this.#turns.empty) this.#rest();
+      else this.#startNext();
+    }
+    // The process stays alive for jobs that somebody waits for.
+    this.#thread?.hold(this.#running !== undefined || !this.#turns.empty);
+  }
+
+  #rest(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#drop(), QUIET_MS).unref();
+  }
+
+  #startNext(): void {
+    clearTimeout(this.#timer);
+    try {
+      this.#thread ??= this.#open();
+    } catch (error) {
+      this.#failAll(error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
+    // Until it is, jobs stay in the queue, where leaving costs nothing.
+    if (!this.#thread.ready) return;
+    this.#running = this.#turns.take();
+    if (this.#running === undefined) return;
+    this.#busy = true;
+    this.#thread.send(this.#running.work);
+  }
+
+  #open(): EncodeThread {
+    const thread = new EncodeThread(this.#path, {
+      ready: () => this.#advance(),
+      answer: (result) => this.#finish(result),
+      lost: (error) => {
+        // A thread that could not open the model would not serve the others either.
+        if (!thread.ready) return this.#failAll(error);
+        this.#thread = undefined;
+        this.#finish(error);
+      },
+    });
+    return thread;
+  }
+
+  #finish(result: EncodeResult | Error): void {
+    const job = this.#running;
+    this.#running = undefined;
+    this.#busy = false;
+    job?.settle(result);
+    this.#advance();
+  }
+
+  #abandon(job: Job): void {
+    this.#turns.remove(job.account, job);
+    if (this.#running === job) {
+      this.#running = undefined;
+      this.#timer = setTimeout(() => {
+        this.#drop();
+        this.#advance();
+      }, ABANDONED_MS).unref();
+    }
+    this.#advance();
+  }
+
+  /** The queue can go on without its thread: the next job starts another. */
+  #drop(): void {
+    this.#thread?.end();
+    this.#thread = undefined;
+    this.#busy = false;
+  }
+
+  #failAll(error: Error): void {
+    clearTimeout(this.#timer);
+    this.#thread = undefined;
+    this.#busy = false;
+    this.#running?.settle(error);
+    this.#running = undefined;
+    for (let job = this.#turns.take(); job !== undefined; job = this.#turns.take()) job.settle(error);
+  }
+}

@@ -1,0 +1,141 @@
+// The running program at its edge: HTTPS, an address of its own for administrators, a reload, and what is left on
+// the disk in the end.
+
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { get } from 'node:https';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+
+const fixtures = fileURLToPath(new URL('../fixtures/tls/', import.meta.url));
+const authorities = ['cert.pem', 'next-cert.pem'].map((name) => readFileSync(join(fixtures, name)));
+
+interface Reply {
+  readonly status: number;
+  readonly body: string;
+  /** Whose certificate it was. */
+  readonly organisation: string | undefined;
+}
+
+function fetchSecurely(url: string, headers: Record<string, string> = {}): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    // A connection of its own, so that each one sees the certificate of its time.
+    const request = get(url, { ca: authorities, agent: false, headers }, (response) => {
+      const { subject } = (response.socket as TLSSocket).getPeerCertificate();
+      const organisation = subject.O === undefined ? undefined : String(subject.O);
+      let body = '';
+      response.setEncoding('utf8').on('data', (piece: string) => {
+        body += piece;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body, organisation }));
+    });
+    request.on('error', reject);
+  });
+}
+
+describe('a server with a certificate and a port for administrators', () => {
+  let home: ServerHome;
+  let server: ServerProcess;
+  let adminUrl: string;
+  let headers: Record<string, string>;
+
+  const useCertificate = (name: string) => {
+    for (const part of ['cert.pem', 'key.pem'])
+      copyFileSync(join(fixtures, name + part), join(home.folder, part));
+  };
+
+  beforeAll(async () => {
+    home = new ServerHome();
+    useCertificate('');
+    const key = home.createKey('boss', 'normal', '--admin');
+    headers = { authorization: `Bearer ${key}` };
+    const files = ['--tls-cert', 'cert.pem', '--tls-key', 'key.pem'];
+    server = await home.start(...files, '--admin-port', '0', '--protect-metrics');
+    adminUrl = /\/admin are on (\S+)/.exec(server.output())?.[1] ?? '';
+  });
+
+  afterAll(async () => {
+    await server.stop();
+    home.remove();
+  });
+
+  it('speaks HTTPS on both, and nothing else', async () => {
+    for (const url of [server.url, adminUrl]) {
+      expect(url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+      expect((await fetchSecurely(`${url}/health`)).status).toBe(200);
+      expect((await fetchSecurely(`${url}/ready`)).status).toBe(200);
+      await expect(fetch(`${url.replace('https', 'http')}/health`)).rejects.toThrow();
+    }
+  });
+
+  it('has metrics and administration on the one, completions on the other', async () => {
+    const status = async (url: string) => (await fetchSecurely(url, headers)).status;
+    for (const path of ['/metrics', '/admin/stats', '/admin/keys']) {
+      expect(await status(server.url + path)).toBe(404);
+      expect(await status(adminUrl + path)).toBe(200);
+    }
+    expect(await status(`${server.url}/v1/models`)).toBe(200);
+    expect(await status(`${adminUrl}/v1/models`)).toBe(404);
+  });
+
+  it('shows metrics to administrators alone where they are protected', async () => {
+    expect((await fetchSecurely(`${adminUrl}/metrics`)).status).toBe(401);
+    const { key } = JSON.parse(home.run('keys', 'create', '--name', 'user', '--json')) as { key: string };
+    const asUser = { authorization: `Bearer ${key}` };
+    expect((await fetchSecurely(`${adminUrl}/metrics`, asUser)).status).toBe(403);
+  });
+
+  it('takes up a new certificate on SIGHUP, and survives one that is none', async () => {
+    expect((await fetchSecurely(`${server.url}/health`)).organisation).toBeUndefined();
+    useCertificate('next-');
+    server.signal('SIGHUP');
+    await waitUntil(async () => (await fetchSecurely(`${server.url}/health`)).organisation === 'next');
+    expect((await fetchSecurely(`${adminUrl}/health`)).organisation).toBe('next');
+    writeFileSync(join(home.folder, 'key.pem'), 'no key at all');
+    server.signal('SIGHUP');
+    await waitUntil(() => server.log().includes('cannot read the certificate again'));
+    expect(await fetchSecurely(`${server.url}/health`)).toMatchObject({ status: 200, organisation: 'next' });
+  });
+
+  it('leaves its database and nothing beside it on the disk', async () => {
+    server.signal('SIGTERM');
+    expect(await server.exited).toBe(0);
+    expect(readdirSync(home.folder).filter((name) => name.startsWith('test.db'))).toEqual(['test.db']);
+  });
+});
+
+describe('a server whose keys were all revoked', () => {
+  it('says so when it starts, and serves nobody', async () => {
+    const home = new ServerHome();
+    home.createKey('only', 'normal');
+    expect(home.run('keys', 'revoke', 'only')).toMatch(/Revoked 'only'.*\n.*last key.*nobody is served/);
+    const server = await home.start();
+    try {
+      await waitUntil(() => server.log().includes('every API key was revoked'));
+      const refused = await fetch(`${server.url}/v1/models`);
+      expect(refused.status).toBe(401);
+      expect(await refused.text()).toContain('every API key was revoked');
+    } finally {
+      await server.stop();
+      home.remove();
+    }
+  });
+});
+
+describe('addresses that make no sense', () => {
+  it.each([
+    [['--tls-cert', 'cert.pem'], /--tls-cert: needs --tls-key/],
+    [['--tls-key', 'key.pem'], /--tls-key: needs --tls-cert/],
+    [['--tls-cert', 'no.pem', '--tls-key', 'no.pem'], /--tls-cert: no.pem cannot be read/],
+    [['--admin-host', '127.0.0.1'], /--admin-host: needs --admin-port/],
+  ])('%j end the start with what to do', async (flags, message) => {
+    const home = new ServerHome();
+    try {
+      await expect(home.start(...flags)).rejects.toThrow(message);
+    } finally {
+      home.remove();
+    }
+  });
+});

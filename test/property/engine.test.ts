@@ -1,0 +1,291 @@
+// Random traffic over random pools: whatever happens, the invariants hold after every step, every sequence
+// ends, and every output is the one of a lone run.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { blocksFor } from '../../src/engine/cache/block-tables.ts';
+import { invariant } from '../../src/engine/cache/integrity.ts';
+import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
+import type { BudgetOptions } from '../../src/engine/scheduler/token-budget.ts';
+import type { Priority, Sequence } from '../../src/engine/sequence.ts';
+import { SteppedEngine } from './stepped-engine.ts';
+
+interface Submit {
+  readonly kind: 'submit';
+  /** Prompts of one family have a common beginning. */
+  readonly family: number;
+  readonly shared: number;
+  readonly own: number;
+  readonly newTokens: number;
+  readonly priority: Priority;
+  readonly salt: string;
+  readonly account: string;
+  /** So many answers to the same prompt are asked for together. */
+  readonly choices: number;
+}
+
+type Command =
+  | Submit
+  | { readonly kind: 'cancel'; readonly which: number; readonly duringStep: boolean }
+  | { readonly kind: 'preempt'; readonly which: number }
+  | { readonly kind: 'followUp'; readonly which: number; readonly own: number; readonly newTokens: number }
+  | { readonly kind: 'allow'; readonly share: number; readonly duringStep: boolean }
+  | { readonly kind: 'steps'; readonly count: number }
+  | { readonly kind: 'wait'; readonly ms: number };
+
+const submit: fc.Arbitrary<Submit> = fc.record({
+  kind: fc.constant('submit' as const),
+  family: fc.integer({ min: 1, max: 3 }),
+  shared: fc.oneof(fc.integer({ min: 0, max: 100 }), fc.constantFrom(32, 64, 96)),
+  own: fc.integer({ min: 0, max: 40 }),
+  newTokens: fc.integer({ min: 1, max: 110 }),
+  priority: fc.constantFrom<Priority>(0, 1, 2),
+  salt: fc.constantFrom('', '', '', 'a', 'b'),
+  account: fc.constantFrom('', 'x', 'y', 'z'),
+  choices: fc.oneof(fc.constant(1), fc.integer({ min: 2, max: 5 })),
+});
+
+const which = fc.nat({ max: 1000 });
+
+const command: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 6, arbitrary: submit },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('cancel' as const), which, duringStep: fc.boolean() }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('preempt' as const), which }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('followUp' as const),
+      which,
+      own: fc.integer({ min: 1, max: 40 }),
+      newTokens: fc.integer({ min: 1, max: 30 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('allow' as const),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+      duringStep: fc.boolean(),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constant('steps' as const), count: fc.integer({ min: 1, max: 12 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 30_000 }) }),
+  },
+);
+
+const budget: fc.Arbitrary<BudgetOptions> = fc.oneof(
+  fc.record({ kind: fc.constant('fixed' as const), maxStepTokens: fc.integer({ min: 1, max: 200 }) }),
+  fc.record({
+    kind: fc.constant('adaptive' as const),
+    targetStepMs: fc.integer({ min: 1, max: 200 }),
+    maxStepTokens: fc.integer({ min: 1, max: 300 }),
+  }),
+);
+
+const scenario = fc.record({
+  blockCount: fc.integer({ min: 6, max: 24 }),
+  budget,
+  watermark: fc.constantFrom(0.85, 1),
+  maxBatchSize: fc.oneof(fc.constant(64), fc.integer({ min: 1, max: 6 })),
+  commands: fc.array(command, { minLength: 1, maxLength: 30, size: 'max' }),
+});
+
+type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
+
+/** What the runs have met, over all of them. */
+const seen = { preemptions: 0, hits: 0, deferrals: 0, released: 0, failures: 0 };
+
+function promptOf({ family, shared, own }: Submit, unique: number): number[] {
+  const common = Array.from({ length: shared }, (_, i) => 1 + ((i * family + family) % 37));
+  const tail = Array.from({ length: own }, (_, i) => 1 + ((i + unique) % 39));
+  return shared + own === 0 ? [family] : [...common, ...tail];
+}
+
+/** One step, with what a plan must keep besides the engine's own checks. */
+async function checkedStep(
+  engine: SteppedEngine,
+  { budget, maxBatchSize }: Scenario,
+  during?: () => void,
+): Promise<void> {
+  const { scheduler } = engine;
+  const decoding = scheduler.running.filter(({ remaining }) => remaining === 1);
+  const { limit } = scheduler.tables.pool;
+  const plan = await engine.step(during);
+  const planned = new Set(plan.items.map(({ sequence }) => sequence));
+  invariant(plan.load.tokens <= budget.maxStepTokens, 'the step keeps to its token budget');
+  invariant(scheduler.running.length <= maxBatchSize, 'the batch keeps to its limit');
+  invariant(plan.preempted.length * plan.admitted.length === 0, 'no step both preempts and admits');
+  invariant(planned.size === plan.items.length, 'a sequence has one item');
+  const written = new Set(plan.items.flatMap(({ sequence }) => sequence.blocks));
+  invariant(written.size <= limit || during !== undefined, 'the step keeps to its blocks');
+  for (const sequence of decoding.filter(({ state }) => state === 'running')) {
+    invariant(planned.has(sequence) || plan.preempted.includes(sequence), 'no decode waits for prefill');
+  }
+  invariant(
+    plan.admitted.every((sequence) => planned.has(sequence)),
+    'who is admitted computes at once',
+  );
+}
+
+/**
+ * Admission keeps the order: no one left waiting at plan time, unless deferred, precedes one admitted of the same
+ * account and tier, or any that is more than 20 s younger.
+ */
+function watchOrder(engine: SteppedEngine): void {
+  const { scheduler } = engine;
+  const plan = scheduler.plan.bind(scheduler);
+  scheduler.plan = () => {
+    const planned = plan();
+    const deferred = new Set([...scheduler.deferred()].map(({ sequence }) => sequence));
+    for (const sequence of scheduler.waiting()) {
+      if (deferred.has(sequence)) continue;
+      for (const { key, priority, account } of planned.admitted) {
+        const beside = priority === sequence.priority && account === sequence.account;
+        invariant(sequence.key >= key - (beside ? 0 : 2 + 1e-9), 'no one overtakes in the queue');
+      }
+    }
+    seen.deferrals += deferred.size;
+    return planned;
+  };
+}
+
+async function execute(
+  engine: SteppedEngine,
+  setting: Scenario,
+  each: Command,
+  unique: number,
+): Promise<void> {
+  const all = engine.sequences;
+  const pick = (which: number, from: readonly Sequence[]) => from[which % Math.max(1, from.length)];
+  switch (each.kind) {
+    case 'submit': {
+      const prompt = promptOf(each, unique);
+      if (blocksFor(prompt.length + each.newTokens - 1) > setting.blockCount) return;
+      for (let choice = 0; choice < each.choices; choice++) engine.submit({ ...each, prompt, choice });
+      return;
+    }
+    case 'followUp': {
+      const before = pick(each.which, all);
+      if (before === undefined) return;
+      const prompt = [
+        ...before.tokens,
+        ...Array.from({ length: each.own }, (_, i) => 1 + ((i + unique) % 39)),
+      ];
+      if (blocksFor(prompt.length + each.newTokens - 1) > setting.blockCount) return;
+      engine.submit({ prompt, newTokens: each.newTokens, priority: before.priority, salt: before.salt });
+      return;
+    }
+    case 'cancel': {
+      const sequence = pick(each.which, all);
+      if (sequence === undefined) return;
+      if (each.duringStep) await checkedStep(engine, setting, () => engine.cancel(sequence));
+      else engine.cancel(sequence);
+      return;
+    }
+    case 'preempt': {
+      const sequence = pick(each.which, engine.scheduler.running);
+      if (sequence !== undefined) engine.scheduler.preempt(sequence);
+      return;
+    }
+    case 'allow': {
+      const allow = () => engine.engine.allow(Math.round(each.share * setting.blockCount));
+      if (each.duringStep) await checkedStep(engine, setting, allow);
+      else allow();
+      return;
+    }
+    case 'steps':
+      for (let i = 0; i < each.count; i++) await checkedStep(engine, setting);
+      return;
+    case 'wait':
+      engine.nowMs += each.ms;
+  }
+}
+
+async function run(setting: Scenario): Promise<void> {
+  const engine = new SteppedEngine(setting);
+  watchOrder(engine);
+  for (const [unique, each] of setting.commands.entries()) {
+    await execute(engine, setting, each, unique);
+    checkIntegrity(engine.scheduler);
+  }
+  engine.engine.allow(setting.blockCount);
+  await engine.drain();
+  engine.checkOutputs();
+  const { blocks, counters } = engine.scheduler.stats(engine.nowMs);
+  expect(blocks.used).toBe(0);
+  seen.preemptions += counters.preemptions;
+  seen.hits += counters.prefixHitTokens;
+  seen.released += engine.backend.released;
+  seen.failures += engine.engine.stats(0).requests.error;
+}
+
+describe('the engine under random traffic', () => {
+  it('keeps its invariants and every output, with a fixed seed', async () => {
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1000, seed: 20 });
+    for (const count of Object.values(seen)) expect(count, JSON.stringify(seen)).toBeGreaterThan(100);
+  }, 300_000);
+
+  it('keeps its invariants and every output, with a random seed', async () => {
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1000 });
+  }, 300_000);
+
+  it('serves LOW under a flood of HIGH in the time that aging promises', async () => {
+    const flood = fc.record({
+      blockCount: fc.integer({ min: 8, max: 30 }),
+      maxBatchSize: fc.integer({ min: 1, max: 6 }),
+      everySteps: fc.integer({ min: 1, max: 12 }),
+      newTokens: fc.integer({ min: 5, max: 60 }),
+      stepMs: fc.integer({ min: 400, max: 2000 }),
+    });
+    await fc.assert(fc.asyncProperty(flood, floodWithHigh), { numRuns: 100 });
+  }, 300_000);
+});
+
+interface Flood {
+  readonly blockCount: number;
+  readonly maxBatchSize: number;
+  readonly everySteps: number;
+  readonly newTokens: number;
+  readonly stepMs: number;
+}
+
+/** While LOW waits, no HIGH that came more than 20 s after it may start; and LOW must end, flood or not. */
+async function floodWithHigh({
+  blockCount,
+  maxBatchSize,
+  everySteps,
+  newTokens,
+  stepMs,
+}: Flood): Promise<void> {
+  const engine = new SteppedEngine({
+    blockCount,
+    maxBatchSize,
+    budget: { kind: 'fixed', maxStepTokens: 64 },
+  });
+  const prompt = (seed: number) => Array.from({ length: 40 }, (_, i) => 100 * seed + i);
+  for (let seed = 1; seed <= maxBatchSize; seed++)
+    engine.submit({ prompt: prompt(seed), newTokens, priority: 0 });
+  const low = engine.submit({ prompt: prompt(0), newTokens, priority: 2 });
+  for (let step = 0; low.state !== 'finished'; step++) {
+    invariant(step < 20_000, 'LOW ends');
+    if (step % everySteps === 0) engine.submit({ prompt: prompt(100 + step), newTokens, priority: 0 });
+    const waits = low.state !== 'running';
+    const { admitted } = await engine.step();
+    const before = admitted.includes(low) ? admitted.slice(0, admitted.indexOf(low)) : admitted;
+    for (const { enqueuedMs } of waits ? before : []) {
+      invariant(enqueuedMs <= low.enqueuedMs + 20_000, 'LOW goes before younger HIGH');
+    }
+    engine.nowMs += stepMs;
+  }
+}

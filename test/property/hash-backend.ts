@@ -1,0 +1,104 @@
+// A backend whose K/V rows are hashes, each chained over the row before it and read through the block table. A wrong
+// block, a foreign one, one overwritten or given back changes every later row; a drawn token depends on its row and
+// its choice alone, so answers must equal those of a lone run.
+
+import { type Backend, type Batch, BLOCK_TOKENS, type StepResult } from '../../src/compute/backend.ts';
+import { BlockUses, checkBatch } from '../../src/compute/batch.ts';
+import type { SampleResult, SampleRows } from '../../src/sampling/sample-row.ts';
+
+export const VOCABULARY = 1 << 12;
+export const END_TOKEN = 0;
+/** Few tokens are ever drawn, so that answers end. */
+const DRAWN = 200;
+/** One row in so many has logits that are not numbers. */
+const POISONED = 1999;
+const NEVER_WRITTEN = -1;
+
+export class HashBackend implements Backend {
+  readonly name = 'reference';
+  readonly blockCount: number;
+  /** Called while a step computes. */
+  during: (batch: Batch) => void = () => {};
+  released = 0;
+  readonly #rows: Int32Array;
+  readonly #uses: BlockUses;
+  #logits = new Float32Array(0);
+
+  constructor(blockCount: number) {
+    this.blockCount = blockCount;
+    this.#rows = new Int32Array(blockCount * BLOCK_TOKENS).fill(NEVER_WRITTEN);
+    this.#uses = new BlockUses(blockCount);
+  }
+
+  async step(batch: Batch): Promise<StepResult> {
+    const limits = { blockCount: this.blockCount, vocabSize: VOCABULARY, contextLength: 1 << 20 };
+    checkBatch(batch, limits, this.#uses);
+    const last = new Int32Array(batch.tokens.length);
+    for (let i = 0; i < batch.starts.length; i++) this.#compute(batch, i, last);
+    this.during(batch);
+    const wanted = batch.logitRows.length * VOCABULARY;
+    if (this.#logits.length < wanted) this.#logits = new Float32Array(wanted);
+    // 24 bits fit a float exactly.
+    for (const [i, row] of batch.logitRows.entries())
+      this.#logits[i * VOCABULARY] = (last[row] as number) >>> 8;
+    return { logits: this.#logits };
+  }
+
+  readonly sampleRows: SampleRows = (logits, vocabSize, rows) =>
+    rows.map(({ choice }, i) => draw(logits[i * vocabSize] as number, choice));
+
+  releaseBlocks(blocks: Int32Array): void {
+    this.released += blocks.length;
+    for (const block of blocks) {
+      this.#rows.fill(NEVER_WRITTEN, block * BLOCK_TOKENS, (block + 1) * BLOCK_TOKENS);
+    }
+  }
+
+  close(): void {}
+
+  #compute({ tokens, rowStarts, starts, blocks, blockStarts }: Batch, i: number, last: Int32Array): void {
+    const [first, end, start] = [rowStarts[i] as number, rowStarts[i + 1] as number, starts[i] as number];
+    const rowOf = (position: number) => {
+      const block = blocks[(blockStarts[i] as number) + Math.floor(position / BLOCK_TOKENS)] as number;
+      return block * BLOCK_TOKENS + (position % BLOCK_TOKENS);
+    };
+    for (let row = first; row < end; row++) {
+      const position = start + row - first;
+      const before = position === 0 ? 1 : (this.#rows[rowOf(position - 1)] as number);
+      if (before === NEVER_WRITTEN)
+        throw new Error(`item ${i} reads position ${position - 1}, never written`);
+      last[row] = chain(before, tokens[row] as number);
+      this.#rows[rowOf(position)] = last[row] as number;
+    }
+  }
+}
+
+/** What an answer to the prompt must be, without any block: its tokens, and whether it ends in poisoned logits. */
+export function answerAlone(
+  prompt: ArrayLike<number>,
+  choice: number,
+  newTokens: number,
+  ignoreEnd: boolean,
+): { readonly tokens: readonly number[]; readonly failed: boolean } {
+  let row = Array.from(prompt).reduce(chain, 1);
+  const tokens: number[] = [];
+  while (tokens.length < newTokens) {
+    const result = draw(row >>> 8, choice);
+    if (!result.ok) return { tokens, failed: true };
+    tokens.push(result.token);
+    if (result.token === END_TOKEN && !ignoreEnd) break;
+    row = chain(row, result.token);
+  }
+  return { tokens, failed: false };
+}
+
+function draw(logit: number, choice: number): SampleResult {
+  if (logit % POISONED === 0) return { ok: false, error: 'numeric-error' };
+  return { ok: true, token: (chain(logit, choice) >>> 3) % DRAWN };
+}
+
+function chain(row: number, token: number): number {
+  const mixed = Math.imul(row ^ (token + 0x7f4a7c15), 0x2c1b3c6d);
+  const next = mixed ^ (mixed >>> 13);
+  return next === NEVER_WRITTEN ? 0 : next;
+}

@@ -1,0 +1,171 @@
+// The real engine over a backend of hashes, moved step by step with a clock of its own; every check after every step.
+
+import { BLOCK_TOKENS } from '../../src/compute/backend.ts';
+import { Engine } from '../../src/engine/engine.ts';
+import type { FinishEvent } from '../../src/engine/request.ts';
+import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
+import type { Scheduler, SchedulerOptions } from '../../src/engine/scheduler/scheduler.ts';
+import type { StepLoad, StepPlan } from '../../src/engine/scheduler/step-plan.ts';
+import type { Priority, Sequence } from '../../src/engine/sequence.ts';
+import type { StepReport } from '../../src/engine/step-report.ts';
+import { validateSampling } from '../../src/sampling/parameters.ts';
+import { answerAlone, END_TOKEN, HashBackend, VOCABULARY } from './hash-backend.ts';
+
+export interface Request {
+  readonly prompt: readonly number[];
+  readonly newTokens: number;
+  readonly priority?: Priority;
+  readonly salt?: string;
+  readonly account?: string;
+  readonly choice?: number;
+  /** Goes on to the last of its new tokens whatever is drawn. */
+  readonly ignoreEnd?: boolean;
+}
+
+interface Asked {
+  readonly request: Request;
+  readonly sequence: Sequence;
+  readonly tokens: number[];
+  finish: FinishEvent | undefined;
+}
+
+/** How long a step takes: fixed cost, per token, per attended token. */
+export function stepMs({ tokens, attended }: StepLoad): number {
+  return tokens === 0 ? 0 : 20 + 0.5 * tokens + 0.001 * attended;
+}
+
+export class SteppedEngine {
+  readonly engine: Engine;
+  readonly backend: HashBackend;
+  nowMs = 0;
+  steps = 0;
+  lastReport: StepReport | undefined;
+  readonly #asked = new Map<string, Asked>();
+  readonly #saltOf: (string | undefined)[] = [];
+  #plan: StepPlan | undefined;
+  #ids = 0;
+
+  constructor(options: SchedulerOptions) {
+    this.backend = new HashBackend(options.blockCount);
+    this.engine = new Engine(
+      this.backend,
+      { ...options, vocabSize: VOCABULARY, contextLength: 1 << 20, endIds: [END_TOKEN] },
+      (report) => this.#hear(report),
+      () => this.nowMs,
+    );
+    this.#watchPlans();
+  }
+
+  get scheduler(): Scheduler {
+    return this.engine.scheduler;
+  }
+
+  /** All that were ever submitted. */
+  get sequences(): Sequence[] {
+    return [...this.#asked.values()].map(({ sequence }) => sequence);
+  }
+
+  submit(given: Request): Sequence {
+    const request = { ...given, prompt: given.prompt.map((token) => token % VOCABULARY) };
+    const id = `s${this.#ids++}`;
+    this.engine.submit({
+      id,
+      prompt: Int32Array.from(request.prompt),
+      choice: request.choice ?? 0,
+      parameters: parametersOf(request),
+      priority: request.priority ?? 1,
+      salt: request.salt ?? '',
+      account: request.account ?? '',
+      enqueuedMs: this.nowMs,
+    });
+    const sequence = [...this.scheduler.waiting()].find((one) => one.id === id);
+    if (sequence === undefined)
+      throw new Error(this.lastReport?.events.map((event) => JSON.stringify(event)).join());
+    this.#asked.set(id, { request, sequence, tokens: [], finish: undefined });
+    return sequence;
+  }
+
+  /** Takes effect with the next step. */
+  cancel({ id }: Sequence): void {
+    this.engine.cancel(id);
+  }
+
+  /** One whole cycle, with every check. `during` runs while the step computes. */
+  async step(during: () => void = () => {}): Promise<StepPlan> {
+    this.backend.during = () => {
+      during();
+      this.nowMs += stepMs((this.#plan as StepPlan).load);
+    };
+    await this.engine.step();
+    this.steps += 1;
+    checkIntegrity(this.scheduler);
+    return this.#plan as StepPlan;
+  }
+
+  /** Steps until nothing is left; throws where that does not come to pass. */
+  async drain(maxSteps = 20_000): Promise<void> {
+    for (let i = 0; this.scheduler.running.length + this.scheduler.waitingCount > 0; i++) {
+      if (i === maxSteps) throw new Error(`not finished after ${maxSteps} steps`);
+      if ((await this.step()).items.length === 0 && this.scheduler.waitingCount > 0) {
+        throw new Error('an empty step although sequences wait');
+      }
+    }
+  }
+
+  /** Every request has ended once, with the tokens it would have had alone. */
+  checkOutputs(): void {
+    for (const [id, { request, sequence, tokens, finish }] of this.#asked) {
+      if (finish === undefined || sequence.state !== 'finished') throw new Error(`${id} did not end`);
+      const { prompt, choice = 0, newTokens, ignoreEnd = false } = request;
+      const alone = answerAlone(prompt, choice, newTokens, ignoreEnd);
+      const whole = finish.reason !== 'cancelled';
+      const expected = whole ? alone.tokens : alone.tokens.slice(0, tokens.length);
+      if (tokens.join() !== expected.join()) {
+        throw new Error(`${id} gave ${tokens.join()}, alone ${expected.join()}`);
+      }
+      if (whole && (finish.reason === 'error') !== alone.failed)
+        throw new Error(`${id} ended with ${finish.reason}`);
+      if (finish.generatedTokens !== tokens.length) throw new Error(`${id} miscounts its tokens`);
+    }
+  }
+
+  #hear(report: StepReport): void {
+    this.lastReport = report;
+    for (const event of report.events) {
+      const asked = this.#asked.get(event.id);
+      if (asked === undefined) continue;
+      if (asked.finish !== undefined) throw new Error(`${event.id} goes on after its end`);
+      if (event.kind === 'token') asked.tokens.push(event.token);
+      else asked.finish = event;
+    }
+  }
+
+  /** What a step would read was written for its own salt. */
+  #watchPlans(): void {
+    const { scheduler } = this;
+    const plan = scheduler.plan.bind(scheduler);
+    scheduler.plan = () => {
+      this.#plan = plan();
+      for (const { sequence, start, count } of this.#plan.items) {
+        const { id, salt, blocks } = sequence;
+        for (const [i, block] of blocks.entries()) {
+          if (i * BLOCK_TOKENS >= start + count) break;
+          if (i * BLOCK_TOKENS >= start) this.#saltOf[block] = salt;
+          else if (this.#saltOf[block] !== salt) {
+            throw new Error(`${id} of '${salt}' reads a block of '${this.#saltOf[block]}'`);
+          }
+        }
+      }
+      return this.#plan;
+    };
+  }
+}
+
+function parametersOf({ newTokens, ignoreEnd = false }: Request) {
+  const result = validateSampling(
+    { temperature: 0, maxTokens: newTokens, ignoreEos: ignoreEnd },
+    { vocabSize: VOCABULARY, freshSeed: { low: 1, high: 2 } },
+  );
+  if (!result.ok) throw new Error(`${result.parameter} ${result.problem}`);
+  return result.parameters;
+}
