@@ -3,7 +3,8 @@
 #include "model/model.h"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
+#include <stdexcept>
 
 namespace chairlift {
 
@@ -45,13 +46,17 @@ Model::Model(const ModelShape& s, const KernelTable& kernels, int threads)
 void Model::pack(Matrix& matrix, int firstRow, const uint8_t* rows, int count) {
   const int firstPanel = firstRow / panelColumns;
   const int panels = (count + panelColumns - 1) / panelColumns;
+  std::atomic<bool> finite{true};
   pool_.forEach(panels, 4, [&](int begin, int end, int) {
     for (int panel = begin; panel < end; panel++) {
       const int row = panel * panelColumns;
-      matrix.packPanel(firstPanel + panel, rows + size_t(row) * matrix.rowBytes(),
-                       std::min(panelColumns, count - row));
+      if (!matrix.packPanel(firstPanel + panel, rows + size_t(row) * matrix.rowBytes(),
+                            std::min(panelColumns, count - row))) {
+        finite = false;
+      }
     }
   });
+  if (!finite) throw std::runtime_error(notFinite);
 }
 
 void Model::prepare(const StepInput& input) {

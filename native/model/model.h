@@ -80,7 +80,7 @@ class Model {
   std::vector<float> finalNorm;
   Linear head;
 
-  /** Packs consecutive rows, from a multiple of 16 on, into a matrix on all threads. */
+  /** Packs consecutive rows, from a multiple of 16 on, into a matrix on all threads; throws where a scale is not finite. */
   void pack(Matrix& matrix, int firstRow, const uint8_t* rows, int count);
   /** `logits` takes one row of vocabSize values for each wanted row. */
   void step(const StepInput& input, float* logits);

@@ -110,9 +110,7 @@ describe.skipIf(!hasAddon || process.platform !== 'linux')(
       // 128 GB, but of addresses alone.
       const backend = await cpu('f16')(large.spec, large.weights, { blockCount: 1 << 17 });
       // Far apart and side by side.
-      const blocks = Array.from({ length: used }, (_, index) =>
-        index % 2 === 0 ? index : 100_000 + index,
-      );
+      const blocks = Array.from({ length: used }, (_, index) => (index % 2 === 0 ? index : 100_000 + index));
       const fill = () =>
         run(
           backend,
