@@ -10,7 +10,7 @@ namespace chairlift {
 
 template <class Run>
 void Model::eachRow(int rows, const Run& run) {
-  pool_.forEach(rows, 1, [&](int begin, int end, int) {
+  pool_->forEach(rows, 1, [&](int begin, int end, int) {
     for (int row = begin; row < end; row++) run(row);
   });
 }
@@ -49,7 +49,7 @@ void Model::runLayer(const StepInput& input, int index) {
 
   multiply(layer.qkv, makeInput(rows, normalized(layer.attentionNorm), layer.qkv), qkv_.data(), qkvStride_);
   eachRow(rows, [&](int row) { rotateAndStore(input, layer, index, row); });
-  pool_.forEach(int(pieces_.size()), 1, [&](int begin, int end, int worker) {
+  pool_->forEach(int(pieces_.size()), 1, [&](int begin, int end, int worker) {
     for (int p = begin; p < end; p++) attend(input, layer, index, pieces_[size_t(p)], worker);
   });
   const InputSource attended = {attended_.data(), attentionStride_, shape.headCount * shape.headSize};
@@ -113,7 +113,7 @@ Activations Model::makeInput(int rows, const InputSource& source, const Linear& 
   // written by two.
   const int groupsPerPiece = std::max(4, 128 / std::min(rows, tileRows));
   const int pieces = (groups + groupsPerPiece - 1) / groupsPerPiece;
-  pool_.forEach(tiles * pieces, 1, [&](int begin, int end, int) {
+  pool_->forEach(tiles * pieces, 1, [&](int begin, int end, int) {
     for (int piece = begin; piece < end; piece++) {
       const size_t tile = size_t(piece / pieces), row = tile * tileRows;
       InputTask task{};
@@ -195,7 +195,7 @@ void Model::attend(const StepInput& input, const Layer& layer, int layerIndex, c
 
 void Model::multiply(const Linear& linear, const Activations& input, float* out, size_t outStride) {
   // In runs, because what is asked for in advance goes past a piece's end.
-  pool_.forEachInRuns(linear.panels(), 2, [&](int begin, int end, int) {
+  pool_->forEachInRuns(linear.panels(), 2, [&](int begin, int end, int) {
     for (const Linear::Part& part : linear.parts) {
       const int count = part.matrix->panels();
       const int first = std::max(begin, 0), last = std::min(end, count);

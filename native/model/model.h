@@ -71,7 +71,7 @@ struct StepInput {
 
 class Model {
  public:
-  Model(const ModelShape& shape, const KernelTable& kernels, int threads);
+  Model(const ModelShape& shape, const KernelTable& kernels, std::shared_ptr<ThreadPool> pool);
 
   ModelShape shape;
   std::vector<Layer> layers;
@@ -122,7 +122,7 @@ class Model {
   void multiply(const Linear& linear, const Activations& input, float* out, size_t outStride);
 
   const KernelTable& kernels_;
-  ThreadPool pool_;
+  const std::shared_ptr<ThreadPool> pool_;
   KvBlocks kv_;
 
   // Row lengths of the buffers below, padded to whole groups.

@@ -143,7 +143,8 @@ export interface Addon {
     repeats: number,
   ): { readonly seconds: number; readonly bytes: number };
   readBandwidth(threads: number, megabytes: number): number;
-  createSampler(threads: number): SamplerHandle;
+  /** Works on a model's threads, between or beside its steps, or on so many of its own. */
+  createSampler(threads: ModelHandle | number): SamplerHandle;
   sampleRows(
     sampler: SamplerHandle,
     logits: Float32Array,
