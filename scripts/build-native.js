@@ -7,6 +7,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFile
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const nativeFolder = join(root, 'native');
+// Headers are named from the addon's folder on.
+export const includeFlags = ['-I', nativeFolder];
 
 const avx2 = ['-mavx2', '-mfma', '-mf16c'];
 const avx512 = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', '-mavx512vnni'];
@@ -48,32 +54,33 @@ export function isKernels(name) {
   return name.startsWith('kernels/isa-');
 }
 
-/** A source and all of ours that it includes, each once. */
+/** A source and all of ours that it includes, each once; headers are named from the source's folder or the addon's. */
 function textsOf(folder, name, seen = new Set()) {
-  if (seen.has(name)) return [];
-  seen.add(name);
-  const text = readFileSync(join(folder, name), 'utf8');
+  const path = [join(folder, name), join(nativeFolder, name)].find(existsSync);
+  if (path === undefined || seen.has(path)) return [];
+  seen.add(path);
+  const text = readFileSync(path, 'utf8');
   const included = [...text.matchAll(/^#include "(.+)"$/gm)].map(([, header]) => header);
   return [text, ...included.flatMap((header) => textsOf(folder, header, seen))];
 }
 
 /** The C++ files that an architecture's build takes, each with its compiler flags. */
-export function nativeSources(folder, arch) {
+export function nativeSources(arch) {
   const foreign = Object.entries(isaFlags).flatMap(([other, files]) =>
     other === arch ? [] : Object.keys(files),
   );
-  return readdirSync(folder, { recursive: true })
+  return readdirSync(nativeFolder, { recursive: true })
     .map((name) => name.replaceAll('\\', '/'))
     .filter((name) => name.endsWith('.cc') && !foreign.includes(name))
     .sort()
     .map((name) => ({
       name,
+      folder: nativeFolder,
       flags: [
         ...commonFlags,
         ...(isKernels(name) ? kernelFlags : []),
         ...(isaFlags[arch]?.[name] ?? []),
-        '-I',
-        folder,
+        ...includeFlags,
       ],
     }));
 }
@@ -99,7 +106,7 @@ export function runCompiler(compiler, args) {
   });
 }
 
-export async function runAll(jobs, limit) {
+async function runAll(jobs, limit) {
   const queue = [...jobs];
   const worker = async () => {
     for (let job = queue.shift(); job; job = queue.shift()) await job();
@@ -108,41 +115,50 @@ export async function runAll(jobs, limit) {
 }
 
 /**
- * @param {{ root: string, compiler: string, output: string, extraFlags?: string[], log?: (line: string) => void }} options
- * @returns {Promise<boolean>} whether anything was built
+ * Compiles sources, but for those that have been compiled as they are, and returns the paths of their objects.
+ * @param {{ compiler: string, arch: string, sources: { folder: string, name: string, flags: string[] }[],
+ *   log?: (line: string) => void }} options
  */
-export async function buildNative({ root, compiler, output, extraFlags = [], log = () => {} }) {
-  const sourceFolder = join(root, 'native');
-  const objectFolder = join(root, 'build', 'objects');
-  mkdirSync(objectFolder, { recursive: true });
+export async function compileObjects({ compiler, arch, sources, log = () => {} }) {
+  const folder = join(root, 'build', 'objects');
+  mkdirSync(folder, { recursive: true });
   const version = spawnSync(compiler, ['--version'], { encoding: 'utf8' }).stdout;
-  // Wherever npm put it: beside this package's own modules, or above them in another program's.
-  const headerPackage = createRequire(import.meta.url).resolve('node-api-headers/package.json');
-  const include = join(dirname(headerPackage), 'include');
-
-  const objects = nativeSources(sourceFolder, process.arch).map(({ name, flags: ownFlags }) => {
-    const flags = [...ownFlags, ...extraFlags];
-    const source = join(sourceFolder, name);
-    const key = hashOf([version, process.arch, flags.join(' '), ...textsOf(sourceFolder, name)]);
-    const object = join(objectFolder, `${name.replaceAll('/', '-')}-${key}.o`);
-    return { source, object, args: [...flags, '-I', include, '-c', source, '-o'] };
+  const objects = sources.map(({ folder: sourceFolder, name, flags }) => {
+    const key = hashOf([version, arch, flags.join(' '), ...textsOf(sourceFolder, name)]);
+    const object = join(folder, `${name.replaceAll('/', '-')}-${key}.o`);
+    return { object, args: [...flags, '-c', join(sourceFolder, name), '-o'] };
   });
-  const linked = hashOf([...objects.map((o) => o.object), extraFlags.join(' ')]);
-  const stamp = `${output}.stamp`;
-  if (existsSync(output) && existsSync(stamp) && readFileSync(stamp, 'utf8') === linked) return false;
-
-  const stale = objects.filter((o) => !existsSync(o.object));
+  const stale = objects.filter(({ object }) => !existsSync(object));
   if (stale.length > 0) log(`compiling ${stale.length} C++ files with ${compiler}`);
-  const jobs = stale.map((o) => async () => {
-    const partial = `${o.object}.${process.pid}`;
-    await runCompiler(compiler, [...o.args, partial]);
-    renameSync(partial, o.object);
+  const jobs = stale.map(({ object, args }) => async () => {
+    const partial = `${object}.${process.pid}`;
+    await runCompiler(compiler, [...args, partial]);
+    renameSync(partial, object);
   });
   await runAll(jobs, availableParallelism());
+  return objects.map(({ object }) => object);
+}
+
+/**
+ * @param {{ compiler: string, output: string, extraFlags?: string[], log?: (line: string) => void }} options
+ * @returns {Promise<boolean>} whether anything was built
+ */
+export async function buildNative({ compiler, output, extraFlags = [], log = () => {} }) {
+  // Wherever npm put it: beside this package's own modules, or above them in another program's.
+  const headerPackage = createRequire(import.meta.url).resolve('node-api-headers/package.json');
+  const nodeFlags = ['-I', join(dirname(headerPackage), 'include')];
+  const sources = nativeSources(process.arch).map((source) => ({
+    ...source,
+    flags: [...source.flags, ...(source.name.startsWith('addon/') ? nodeFlags : []), ...extraFlags],
+  }));
+  const objects = await compileObjects({ compiler, arch: process.arch, sources, log });
+  const linked = hashOf([...objects, extraFlags.join(' ')]);
+  const stamp = `${output}.stamp`;
+  if (existsSync(output) && existsSync(stamp) && readFileSync(stamp, 'utf8') === linked) return false;
   const shared =
     process.platform === 'darwin' ? ['-bundle', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
   const partial = `${output}.${process.pid}`;
-  await runCompiler(compiler, [...shared, ...extraFlags, ...objects.map((o) => o.object), '-o', partial]);
+  await runCompiler(compiler, [...shared, ...extraFlags, ...objects, '-o', partial]);
   renameSync(partial, output);
   writeFileSync(stamp, linked);
   return true;

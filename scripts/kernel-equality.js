@@ -5,13 +5,19 @@
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { commonFlags, findCompiler, isKernels, nativeSources, runAll, runCompiler } from './build-native.js';
+import {
+  commonFlags,
+  compileObjects,
+  findCompiler,
+  includeFlags,
+  isKernels,
+  nativeSources,
+  runCompiler,
+} from './build-native.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const nativeFolder = join(root, 'native');
 const testFolder = join(root, 'test', 'native');
 
 const crossCompiler = 'aarch64-linux-gnu-g++';
@@ -35,27 +41,17 @@ function runs(command) {
 async function compile(compiler, arch) {
   const folder = join(root, 'build', `kernel-equality-${arch}`);
   mkdirSync(folder, { recursive: true });
-  const kernels = nativeSources(nativeFolder, arch)
-    .filter(({ name }) => isKernels(name) || name === 'kernels/dispatch.cc')
-    .map(({ name, flags }) => ({ source: join(nativeFolder, name), flags }));
+  const kernels = nativeSources(arch).filter(({ name }) => isKernels(name) || name === 'kernels/dispatch.cc');
   const tests = ['kernel', 'row', 'attention', 'product'].map((name) => ({
-    source: join(testFolder, `${name}-equality.cc`),
-    flags: [...commonFlags, '-I', nativeFolder],
+    folder: testFolder,
+    name: `${name}-equality.cc`,
+    flags: [...commonFlags, ...includeFlags],
   }));
-  const objects = [...kernels, ...tests].map(({ source, flags }) => {
-    const object = join(folder, `${basename(source)}.o`);
-    return { object, args: [...flags, '-c', source, '-o', object] };
-  });
-  const jobs = objects.map(
-    ({ args }) =>
-      () =>
-        runCompiler(compiler, args),
-  );
-  await runAll(jobs, availableParallelism());
+  const objects = await compileObjects({ compiler, arch, sources: [...kernels, ...tests] });
   const program = join(folder, 'kernel-equality');
   // Static, so that the emulator needs no libraries of the other architecture.
   const link = arch === process.arch ? [] : ['-static'];
-  await runCompiler(compiler, [...link, ...objects.map(({ object }) => object), '-o', program]);
+  await runCompiler(compiler, [...link, ...objects, '-o', program]);
   return program;
 }
 

@@ -25,7 +25,6 @@ const flags = [
   '-O1',
 ];
 await buildNative({
-  root,
   compiler,
   output,
   extraFlags: flags,

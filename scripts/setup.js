@@ -82,7 +82,7 @@ async function compileNative() {
   }
   mkdirSync(join(root, 'build'), { recursive: true });
   try {
-    await buildNative({ root, compiler, output: join(root, 'build', 'chairlift.node'), log });
+    await buildNative({ compiler, output: join(root, 'build', 'chairlift.node'), log });
   } catch (error) {
     rmSync(join(root, 'build', 'chairlift.node'), { force: true });
     const reason = error instanceof Error ? error.message : String(error);

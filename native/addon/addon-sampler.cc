@@ -1,6 +1,6 @@
 // See addon-sampler.h. src/compute/cpu/sample-rows.ts packs the arrays; here they are checked, so that no
 // mistake there reads or writes outside them, and seen as rows. Sampling takes few milliseconds and runs
-// on the caller's thread and the sampler's own.
+// on the caller's thread and those of the sampler's pool.
 
 #include "addon/addon-sampler.h"
 
@@ -103,18 +103,15 @@ std::vector<SamplingRow> readRows(napi_env env, napi_value job, int vocabSize, i
 
 }  // namespace
 
-/** createSampler(threads): handle */
-napi_value createSampler(napi_env env, napi_callback_info info) {
-  return guarded(env, [&] {
-    auto sampler = std::make_unique<Sampler>(toInt(env, arguments(env, info, 1)[0]));
-    napi_value external;
-    check(napi_create_external(
-              env, sampler.get(), [](napi_env, void* data, void*) { delete static_cast<Sampler*>(data); }, nullptr,
-              &external),
-          "cannot make a sampler");
-    sampler.release();
-    return external;
-  });
+napi_value makeSampler(napi_env env, std::shared_ptr<ThreadPool> pool) {
+  auto sampler = std::make_unique<Sampler>(std::move(pool));
+  napi_value external;
+  check(napi_create_external(
+            env, sampler.get(), [](napi_env, void* data, void*) { delete static_cast<Sampler*>(data); }, nullptr,
+            &external),
+        "cannot make a sampler");
+  sampler.release();
+  return external;
 }
 
 /** sampleRows(sampler, logits: Float32Array, vocabSize, job, result): fills the arrays of `result` */

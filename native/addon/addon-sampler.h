@@ -3,9 +3,14 @@
 
 #include <node_api.h>
 
+#include <memory>
+
+#include "system/thread-pool.h"
+
 namespace chairlift {
 
-napi_value createSampler(napi_env env, napi_callback_info info);
+/** A JavaScript handle of a sampler that works on a pool's threads. Throws where there can be none. */
+napi_value makeSampler(napi_env env, std::shared_ptr<ThreadPool> pool);
 napi_value sampleRows(napi_env env, napi_callback_info info);
 
 }  // namespace chairlift

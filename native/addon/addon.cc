@@ -16,6 +16,7 @@ namespace {
 
 /** What JavaScript holds: matrices being filled are addressed by number. */
 struct Handle {
+  std::shared_ptr<ThreadPool> pool;
   std::shared_ptr<Model> model;
   std::vector<std::shared_ptr<Matrix>> matrices;
   // Off the JavaScript thread: nothing else may touch the model until that is done.
@@ -138,8 +139,9 @@ napi_value create(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 3);
     auto handle = std::make_unique<Handle>();
-    handle->model = std::make_shared<Model>(readShape(env, args[0]), chooseKernels(toString(env, args[2])),
-                                            toInt(env, args[1]));
+    handle->pool = std::make_shared<ThreadPool>(toInt(env, args[1]));
+    handle->model =
+        std::make_shared<Model>(readShape(env, args[0]), chooseKernels(toString(env, args[2])), handle->pool);
     napi_value external;
     check(napi_create_external(
               env, handle.get(), [](napi_env, void* data, void*) { delete static_cast<Handle*>(data); }, nullptr,
@@ -147,6 +149,17 @@ napi_value create(napi_env env, napi_callback_info info) {
           "cannot make a handle");
     handle.release();
     return external;
+  });
+}
+
+/** createSampler(threads), with threads of its own, or createSampler(handle), with the model's: sampler */
+napi_value createSampler(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const napi_value argument = arguments(env, info, 1)[0];
+    napi_valuetype type;
+    check(napi_typeof(env, argument, &type), "cannot read the argument");
+    return makeSampler(env, type == napi_external ? toHandle(env, argument).pool
+                                                  : std::make_shared<ThreadPool>(toInt(env, argument)));
   });
 }
 
@@ -300,6 +313,7 @@ napi_value destroy(napi_env env, napi_callback_info info) {
     Handle& handle = toHandle(env, args[0]);
     handle.matrices.clear();
     handle.model.reset();
+    handle.pool.reset();
     return undefinedValue(env);
   });
 }

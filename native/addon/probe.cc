@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 #include <vector>
 
 #include "model/matrix.h"
+#include "model/tiled-rows.h"
 #include "system/page-buffer.h"
 #include "system/thread-pool.h"
 
@@ -14,37 +16,13 @@ namespace chairlift {
 
 namespace {
 
-/** Rows of activations with their int8 form. */
-struct Input {
-  Input(const KernelTable& kernels, const float* from, int rows, int inputs)
-      : values(from, from + size_t(rows) * size_t(inputs)) {
-    const size_t groups = size_t(inputs / groupInputs), tiles = size_t(rows + tileRows - 1) / tileRows;
-    codes = PageBuffer(tiles * groups * groupCodes);
-    sides = PageBuffer(tiles * groups * sizeof(GroupSide));
-    view = {rows, values.data(), size_t(inputs), codes.as<int8_t>(), sides.as<GroupSide>(), groups};
-    if (inputs % groupInputs != 0) return;
-    for (size_t tile = 0; tile < tiles; tile++) {
-      InputTask task{};
-      task.rows = std::min(tileRows, rows - int(tile) * tileRows);
-      task.endGroup = int(groups);
-      task.x = &values[tile * tileRows * size_t(inputs)];
-      task.stride = size_t(inputs);
-      task.codes = codes.as<int8_t>() + tile * groups * groupCodes;
-      task.sides = sides.as<GroupSide>() + tile * groups;
-      task.paired = kernels.pairs(task.rows, int(groups));
-      kernels.makeInput(task);
-    }
-  }
-  std::vector<float> values;
-  PageBuffer codes, sides;
-  Activations view;
-};
-
 void packAll(Matrix& matrix, const uint8_t* weights) {
   for (int panel = 0; panel < matrix.panels(); panel++) {
     const int row = panel * panelColumns;
-    matrix.packPanel(panel, weights + size_t(row) * matrix.rowBytes(),
-                     std::min(panelColumns, matrix.packed().outputs - row));
+    if (!matrix.packPanel(panel, weights + size_t(row) * matrix.rowBytes(),
+                          std::min(panelColumns, matrix.packed().outputs - row))) {
+      throw std::runtime_error(notFinite);
+    }
   }
 }
 
@@ -64,7 +42,7 @@ void probeMultiply(const KernelTable& kernels, const SourceFormat& format, const
                    int inputs, const float* x, size_t xLength, float* out) {
   Matrix matrix(format, outputs, inputs);
   packAll(matrix, weights);
-  const Input input(kernels, x, int(xLength / size_t(inputs)), inputs);
+  const TiledRows input(kernels, x, int(xLength / size_t(inputs)), inputs);
   kernels.multiply(matrix.packed(), input.view, 0, matrix.panels(), nullptr, out, size_t(outputs));
 }
 
@@ -74,11 +52,11 @@ ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, 
   // The same pattern everywhere: speed does not depend on the values, as long as no float is subnormal.
   std::vector<uint8_t> weights(matrix.rowBytes() * panelColumns, 0x3c);
   for (int panel = 0; panel < matrix.panels(); panel++) {
-    matrix.packPanel(panel, weights.data(), std::min(panelColumns, outputs - panel * panelColumns));
+    (void)matrix.packPanel(panel, weights.data(), std::min(panelColumns, outputs - panel * panelColumns));
   }
   std::vector<float> x(size_t(rows) * size_t(inputs));
   for (size_t i = 0; i < x.size(); i++) x[i] = float(int(i % 17) - 8) / 8.0f;
-  const Input input(kernels, x.data(), rows, inputs);
+  const TiledRows input(kernels, x.data(), rows, inputs);
   std::vector<float> out(size_t(rows) * size_t(outputs));
   ThreadPool pool(threads);
   std::vector<double> times;

@@ -26,7 +26,7 @@ constexpr int tileRows = 16;
  */
 enum class Encoding : uint8_t { F32, F16, BF16, Byte, UnsignedByte, Nibble, UnsignedNibble, Codebook };
 
-/** F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. */
+/** F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. All are finite. */
 enum class ScaleType : uint8_t { F16, F32, Super };
 
 /**

@@ -5,7 +5,7 @@
 
 #include <immintrin.h>
 
-#include "kernels/kernels.h"
+#include "kernels/products.h"
 
 namespace {
 
@@ -106,14 +106,14 @@ CHAIRLIFT_INLINE Vec addLiftedShare(Vec total, const int32_t* dots, Vec scale, V
  * One panel times `rows` rows of one tile, product by product. A product takes one scale group or, where groups lie in
  * pairs, `span` = 2, one's rows below the other's.
  */
-template <Encoding encoding, int scaleInputs, int rows, int span, bool lifts>
+template <class Kind, int rows, int span, bool lifts>
 struct TileCursor {
-  static constexpr int parts = groupInputs / scaleInputs;
+  static constexpr Encoding encoding = Kind::encoding;
+  static constexpr int parts = Kind::parts, scaleInputs = Kind::scaleInputs;
   static constexpr int chunkNumbers = chunkGroups * parts / span;
-  static constexpr size_t codeBytes = isBytes(encoding) ? 512 : 256;
   static constexpr bool paired = rows == pairedRows;
   // Lines that a scale group's share of a panel may touch.
-  static constexpr int shareLines = (groupLines<encoding> + parts - 1) / parts;
+  static constexpr int shareLines = (Kind::groupLines + parts - 1) / parts;
   // How many products' groups are unpacked before they are used.
   static constexpr int unpackLag = 2;
 
@@ -127,13 +127,13 @@ struct TileCursor {
   Vec total[rows];
 
   CHAIRLIFT_INLINE const uint8_t* packedCodes(int group) const {
-    return panel + size_t(group / chunkGroups) * chunkBytes + size_t(group % chunkGroups) * codeBytes;
+    return panel + size_t(group / chunkGroups) * chunkBytes + size_t(group % chunkGroups) * Kind::codeBytes;
   }
   CHAIRLIFT_INLINE uint8_t* unpackedCodes(int group) const { return room + size_t(group % unpackedGroups) * 512; }
 
   /** Unpacks the groups from `first` on that a product takes. */
   CHAIRLIFT_INLINE void unpack(int first) {
-    if constexpr (!isBytes(encoding)) {
+    if constexpr (!Kind::isBytes) {
       if (first >= matrix.groups()) return;
       repeat<span>([&](int i) CHAIRLIFT_LAMBDA {
         unpackNibbles<encoding>(packedCodes(first + i), unpackedCodes(first + i));
@@ -148,7 +148,7 @@ struct TileCursor {
     if (part == 0) unpack(group + unpackLag * span);
     const int8_t* rowsOfGroup = inputs + size_t(group) * groupCodes + part * scaleInputs;
     if constexpr (paired && span == 1) rowsOfGroup += group % 2 * groupInputs;
-    const uint8_t* codes = isBytes(encoding) ? packedCodes(group) : unpackedCodes(group);
+    const uint8_t* codes = Kind::isBytes ? packedCodes(group) : unpackedCodes(group);
     loadTile<inputTile>(rowsOfGroup, paired ? 2 * groupInputs : groupInputs);
     loadTile<weightTile>(codes + part * scaleInputs * panelColumns, 64);
     makeProduct<turn, isSigned(encoding)>();
@@ -175,10 +175,7 @@ struct TileCursor {
         if constexpr (lifts) total[r] = addLiftedShare(total[r], row, scale, liftedScale, side.scale[r]);
         else total[r] = addShare(total[r], Vec{_mm512_cvtepi32_ps(_mm512_load_si512(row))}, scale, side.scale[r]);
       });
-      if (!matrix.hasMinimum) return;
-      const Vec minimum = scales.minimum(inChunk);
-      const float* sums = side.sum[sumIndex<scaleInputs>(inChunk % parts)];
-      repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(minimum, Vec::set(sums[r]), total[r]); });
+      if (matrix.hasMinimum) addMinimums<Kind>(scales, inChunk, side, 0, total);
     });
   }
 };
@@ -195,34 +192,25 @@ CHAIRLIFT_INLINE void advance(Cursor& cursor, TileProducts& products, int number
   if constexpr (turn + 1 < productTiles) advance<turn + 1, all>(cursor, products, number + 1, count);
 }
 
-struct Product {
-  const PackedMatrix& matrix;
-  const Activations& x;
-  const float* bias;
-  float* out;
-  size_t outStride;
-};
-
-/** The first `real` of `rows` rows of one tile against one panel; the others are computed and dropped. */
-template <Encoding encoding, int scaleInputs, int rows, int span, bool lifts>
-void multiplyTileRows(const Product& p, int tile, int panel, int real) {
-  using Cursor = TileCursor<encoding, scaleInputs, rows, span, lifts>;
-  const size_t at = size_t(tile) * p.x.tileGroups;
-  const uint8_t* weights = p.matrix.panels + size_t(panel) * p.matrix.panelBytes;
-  alignas(64) uint8_t room[isBytes(encoding) ? 64 : unpackedGroups * 512];
+/** The first `real` of `rows` rows from `row` on, where a tile begins, against one panel; the others are dropped. */
+template <class Kind, int rows, int span, bool lifts>
+void multiplyTileRows(const Product& p, int row, int panel, int real) {
+  using Cursor = TileCursor<Kind, rows, span, lifts>;
+  const uint8_t* weights = p.panelAt(panel);
+  alignas(64) uint8_t room[Kind::isBytes ? 64 : unpackedGroups * 512];
   Cursor cursor{p.matrix,
                 weights,
                 p.matrix.chunkBytes(chunkGroups),
                 p.matrix.groupBytes() / Cursor::parts,
-                p.x.codes + at * groupCodes,
-                p.x.sides + at,
+                p.codesAt(row),
+                p.sidesAt(row),
                 room,
                 ChunkScales(p.matrix, weights, p.matrix.groupsIn(0)),
                 {}};
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r] = Vec::zero(); });
   for (int i = 0; i < Cursor::unpackLag; i++) cursor.unpack(i * span);
   alignas(64) TileProducts products;
-  const int count = p.matrix.inputs / (scaleInputs * span);
+  const int count = p.matrix.inputs / (Kind::scaleInputs * span);
   for (int number = 0; number < count + readLag; number += productTiles) {
     if (number >= readLag && number + productTiles <= count) advance<0, true>(cursor, products, number, count);
     else advance<0, false>(cursor, products, number, count);
@@ -230,28 +218,24 @@ void multiplyTileRows(const Product& p, int tile, int panel, int real) {
 
   alignas(64) float results[rows * panelColumns];
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { cursor.total[r].store(results + r * panelColumns); });
-  const int column = panel * panelColumns;
-  float* out = p.out + size_t(tile) * tileRows * p.outStride + column;
-  for (int r = 0; r < real; r++) {
-    storeColumns(Vec::load(results + r * panelColumns), p.bias ? p.bias + column : nullptr, out + size_t(r) * p.outStride,
-                 p.matrix.outputs - column);
-  }
+  for (int r = 0; r < real; r++) p.store(Vec::load(results + r * panelColumns), row + r, panel);
 }
 
 // Inputs that stay in the second-level cache while panels pass by.
 constexpr size_t tileBlockBytes = 512 << 10;
 
-template <Encoding encoding, int scaleInputs, bool lifts>
-void multiplyOnTiles(const Product& p, int firstPanel, int endPanel) {
+template <class Kind, bool lifts>
+void multiplyOnTiles(const Product& p) {
+  constexpr int scaleInputs = Kind::scaleInputs;
   const int tiles = p.x.rows / tileRows, rest = p.x.rows - tiles * tileRows;
   const int fit = int(tileBlockBytes / (size_t(p.matrix.inputs) * tileRows));
   const int block = fit > 1 ? fit : 1;
   if (tiles > 0) configureTiles(tileRows, scaleInputs);
   for (int first = 0; first < tiles; first += block) {
     const int end = first + block < tiles ? first + block : tiles;
-    for (int panel = firstPanel; panel < endPanel; panel++) {
+    for (int panel = p.firstPanel; panel < p.endPanel; panel++) {
       for (int tile = first; tile < end; tile++) {
-        multiplyTileRows<encoding, scaleInputs, tileRows, 1, lifts>(p, tile, panel, tileRows);
+        multiplyTileRows<Kind, tileRows, 1, lifts>(p, tile * tileRows, panel, tileRows);
       }
     }
   }
@@ -259,41 +243,23 @@ void multiplyOnTiles(const Product& p, int firstPanel, int endPanel) {
     constexpr int span = scaleInputs == groupInputs ? 2 : 1;
     const bool paired = isPaired(rest, p.matrix.groups());
     configureTiles(paired ? pairedRows * span : tileRows, paired ? scaleInputs * span : scaleInputs);
-    const auto run = paired ? multiplyTileRows<encoding, scaleInputs, pairedRows, span, lifts>
-                            : multiplyTileRows<encoding, scaleInputs, tileRows, 1, lifts>;
-    for (int panel = firstPanel; panel < endPanel; panel++) run(p, tiles, panel, rest);
+    const auto run = paired ? multiplyTileRows<Kind, pairedRows, span, lifts> : multiplyTileRows<Kind, tileRows, 1, lifts>;
+    for (int panel = p.firstPanel; panel < p.endPanel; panel++) run(p, tiles * tileRows, panel, rest);
   }
   if (p.x.rows >= fewestTileRows) _tile_release();
-  if (rest > 0 && rest < fewestTileRows) {
-    multiplyPanels<encoding, scaleInputs>(p.matrix, p.x, tiles * tileRows, firstPanel, endPanel, p.bias, p.out, p.outStride);
-  }
-}
-
-template <Encoding encoding, int scaleInputs>
-void multiplyScaled(const Product& p, int firstPanel, int endPanel) {
-  // Scales in float32 leave no room to lift.
-  if (p.matrix.scaleType == ScaleType::F32) multiplyOnTiles<encoding, scaleInputs, false>(p, firstPanel, endPanel);
-  else multiplyOnTiles<encoding, scaleInputs, true>(p, firstPanel, endPanel);
+  if (rest > 0 && rest < fewestTileRows) multiplyByVectors<Kind>(p, tiles * tileRows);
 }
 
 void multiplyAmx(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
                  float* out, size_t outStride) {
-  const Product p{matrix, x, bias, out, outStride};
-  const bool fine = matrix.scaleInputs == 16;
-  switch (matrix.encoding) {
-    case Encoding::Byte:
-      return fine ? multiplyScaled<Encoding::Byte, 16>(p, firstPanel, endPanel)
-                  : multiplyScaled<Encoding::Byte, 32>(p, firstPanel, endPanel);
-    case Encoding::UnsignedByte: return multiplyScaled<Encoding::UnsignedByte, 32>(p, firstPanel, endPanel);
-    case Encoding::Nibble:
-      return fine ? multiplyScaled<Encoding::Nibble, 16>(p, firstPanel, endPanel)
-                  : multiplyScaled<Encoding::Nibble, 32>(p, firstPanel, endPanel);
-    case Encoding::UnsignedNibble:
-      return fine ? multiplyScaled<Encoding::UnsignedNibble, 16>(p, firstPanel, endPanel)
-                  : multiplyScaled<Encoding::UnsignedNibble, 32>(p, firstPanel, endPanel);
-    case Encoding::Codebook: return multiplyScaled<Encoding::Codebook, 32>(p, firstPanel, endPanel);
-    default: return multiply(matrix, x, firstPanel, endPanel, bias, out, outStride);
-  }
+  const Product p{matrix, x, firstPanel, endPanel, bias, out, outStride};
+  forKind(matrix, [&](auto kind) {
+    using Kind = decltype(kind);
+    if constexpr (Kind::isFloat) multiplyByVectors<Kind>(p, 0);
+    // Scales in float32 leave no room to lift.
+    else if (matrix.scaleType == ScaleType::F32) multiplyOnTiles<Kind, false>(p);
+    else multiplyOnTiles<Kind, true>(p);
+  });
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <arm_neon.h>
 
-#include "kernels/kernels.h"
+#include "kernels/products.h"
 
 namespace {
 
@@ -59,107 +59,45 @@ CHAIRLIFT_INLINE void addProducts(const Pair& rows, const Pair& left, const Pair
   second = vaddq_s32(second, vreinterpretq_s32_s64(vzip2q_s64(lefts, rights)));
 }
 
-/** As multiplyCodes, for an even number of rows. */
-template <Encoding encoding, int scaleInputs, int rows>
-CHAIRLIFT_INLINE void multiplyCodesInPairs(const PackedMatrix& matrix, const uint8_t* panel, const int8_t* tileCodes,
-                                           const GroupSide* sides, int firstRow, Vec (&total)[rows]) {
-  constexpr int parts = groupInputs / scaleInputs, steps = stepsPerGroup / parts;
-  constexpr size_t codeBytes = isBytes(encoding) ? 512 : 256;
-  const int8_t* inputs = tileCodes + firstRow * groupInputs;
-  const uint8_t* chunk = panel;
-  const size_t groupBytes = matrix.groupBytes();
+/** Dot products of one group with an even number of rows, two by two. */
+template <class Kind, int rows>
+struct PairDots {
+  Codes codes[codesPerGroup];
+  Pair rowPairs[rows / 2];
 
-  for (int c = 0; c < matrix.chunks(); c++) {
-    const int groups = matrix.groupsIn(c);
-    const ChunkScales scales(matrix, chunk, groups);
-    for (int i = 0; i < groups; i++) {
-      Codes codes[codesPerGroup];
-      prefetchGroup<encoding>(chunk + size_t(i) * groupBytes);
-      loadGroup<encoding>(chunk + i * codeBytes, codes);
-      Pair rowPairs[rows / 2];
-      repeat<rows / 2>([&](int p) CHAIRLIFT_LAMBDA { rowPairs[p] = pairRows(inputs + p * 2 * groupInputs); });
-      repeat<parts>([&](int part) CHAIRLIFT_LAMBDA {
-        const int32_t* offsets = sides->offset[sumIndex<scaleInputs>(part)] + firstRow;
-        Sums dots[rows];
-        repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { dots[r] = startDot<encoding>(offsets + r); });
-        repeat<4>([&](int quarter) CHAIRLIFT_LAMBDA {
-          Pair left, right;
-          pairColumns<steps>(codes, quarter, part * steps, left, right);
-          repeat<rows / 2>([&](int p) CHAIRLIFT_LAMBDA {
-            addProducts<steps>(rowPairs[p], left, right, part * steps, dots[p * 2].quarter[quarter],
-                               dots[p * 2 + 1].quarter[quarter]);
-          });
-        });
-        const Vec scale = scales.codeScale<encoding>(i * parts + part);
-        repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
-          total[r] = addShare(total[r], finishDot<encoding>(dots[r], offsets + r), scale, sides->scale[firstRow + r]);
-        });
-        if (!matrix.hasMinimum) return;
-        const Vec minimum = scales.minimum(i * parts + part);
-        const float* sums = sides->sum[sumIndex<scaleInputs>(part)] + firstRow;
-        repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(minimum, Vec::set(sums[r]), total[r]); });
+  CHAIRLIFT_INLINE PairDots(const uint8_t* from, const int8_t* inputs) {
+    loadGroup<Kind>(from, codes);
+    repeat<rows / 2>([&](int p) CHAIRLIFT_LAMBDA { rowPairs[p] = pairRows(inputs + p * 2 * groupInputs); });
+  }
+
+  CHAIRLIFT_INLINE void addPart(int part, Sums (&sums)[rows]) const {
+    constexpr int steps = stepsPerGroup / Kind::parts;
+    repeat<4>([&](int quarter) CHAIRLIFT_LAMBDA {
+      Pair left, right;
+      pairColumns<steps>(codes, quarter, part * steps, left, right);
+      repeat<rows / 2>([&](int p) CHAIRLIFT_LAMBDA {
+        addProducts<steps>(rowPairs[p], left, right, part * steps, sums[p * 2].quarter[quarter],
+                           sums[p * 2 + 1].quarter[quarter]);
       });
-      inputs += groupCodes;
-      sides++;
-    }
-    chunk += matrix.chunkBytes(groups);
+    });
   }
-}
+};
 
-/** `rows` rows of one tile, from `firstRow` on, against one panel. */
-template <Encoding encoding, int scaleInputs, int rows>
-void multiplyRowPairs(const PackedMatrix& matrix, const Activations& x, int firstRow, int panel, const float* bias,
-                      float* out, size_t outStride) {
-  Vec total[rows];
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = Vec::zero(); });
-  const size_t tile = size_t(firstRow / tileRows) * x.tileGroups;
-  multiplyCodesInPairs<encoding, scaleInputs, rows>(matrix, matrix.panels + size_t(panel) * matrix.panelBytes,
-                                                    x.codes + tile * groupCodes, x.sides + tile, firstRow % tileRows,
-                                                    total);
-  const int column = panel * panelColumns;
-  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
-    storeColumns(total[r], bias ? bias + column : nullptr, out + size_t(firstRow + r) * outStride + column,
-                 matrix.outputs - column);
+// Rows at a time, in pairs.
+constexpr int pairedRowTile = 8;
+
+void multiplyInPairs(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
+                     float* out, size_t outStride) {
+  const Product p{matrix, x, firstPanel, endPanel, bias, out, outStride};
+  forKind(matrix, [&](auto kind) {
+    using Kind = decltype(kind);
+    if constexpr (Kind::isFloat) return multiplyByVectors<Kind>(p, 0);
+    else takePanels<pairedRowTile>(p, 0, [&](auto count, int row, int panel) CHAIRLIFT_LAMBDA {
+      constexpr int rows = decltype(count)::value;
+      if constexpr (rows == 1) multiplyCodes<Kind, VectorDots, 1>(p, row, panel);
+      else multiplyCodes<Kind, PairDots, rows>(p, row, panel);
+    });
   });
-}
-
-/** Takes rows by eight, the rest in ever smaller numbers, panel by panel so that a panel stays cached. */
-template <Encoding encoding, int scaleInputs>
-void multiplyPanelsInPairs(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
-                           const float* bias, float* out, size_t outStride) {
-  for (int panel = firstPanel; panel < endPanel; panel++) {
-    int row = 0;
-    for (; row + 8 <= x.rows; row += 8) {
-      multiplyRowPairs<encoding, scaleInputs, 8>(matrix, x, row, panel, bias, out, outStride);
-    }
-    if (row + 4 <= x.rows) {
-      multiplyRowPairs<encoding, scaleInputs, 4>(matrix, x, row, panel, bias, out, outStride);
-      row += 4;
-    }
-    if (row + 2 <= x.rows) {
-      multiplyRowPairs<encoding, scaleInputs, 2>(matrix, x, row, panel, bias, out, outStride);
-      row += 2;
-    }
-    if (row < x.rows) multiplyTile<encoding, scaleInputs, 1>(matrix, x, row, panel, bias, out, outStride);
-  }
-}
-
-void multiplyInPairs(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
-                     const float* bias, float* out, size_t outStride) {
-  const bool fine = matrix.scaleInputs == 16;
-  const auto run = [&](auto multiplyIt) { multiplyIt(matrix, x, firstPanel, endPanel, bias, out, outStride); };
-  switch (matrix.encoding) {
-    case Encoding::Byte:
-      return run(fine ? multiplyPanelsInPairs<Encoding::Byte, 16> : multiplyPanelsInPairs<Encoding::Byte, 32>);
-    case Encoding::UnsignedByte: return run(multiplyPanelsInPairs<Encoding::UnsignedByte, 32>);
-    case Encoding::Nibble:
-      return run(fine ? multiplyPanelsInPairs<Encoding::Nibble, 16> : multiplyPanelsInPairs<Encoding::Nibble, 32>);
-    case Encoding::UnsignedNibble:
-      return run(fine ? multiplyPanelsInPairs<Encoding::UnsignedNibble, 16>
-                      : multiplyPanelsInPairs<Encoding::UnsignedNibble, 32>);
-    case Encoding::Codebook: return run(multiplyPanelsInPairs<Encoding::Codebook, 32>);
-    default: return multiply(matrix, x, firstPanel, endPanel, bias, out, outStride);
-  }
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace chairlift {
 
 template <class Run>
 void Model::eachRow(int rows, const Run& run) {
-  pool_.forEach(rows, 1, [&](int begin, int end, int) {
+  pool_->forEach(rows, 1, [&](int begin, int end, int) {
     for (int row = begin; row < end; row++) run(row);
   });
 }
@@ -47,20 +47,19 @@ void Model::runLayer(const StepInput& input, int index) {
   const Layer& layer = layers[size_t(index)];
   const int rows = int(input.tokens.size());
 
-  makeInput(rows, {residual_.data(), hiddenStride_, shape.hiddenSize, layer.attentionNorm.data(), factors_.data()}, layer.qkv);
-  multiply(layer.qkv, qkv_.data(), qkvStride_);
+  multiply(layer.qkv, makeInput(rows, normalized(layer.attentionNorm), layer.qkv), qkv_.data(), qkvStride_);
   eachRow(rows, [&](int row) { rotateAndStore(input, layer, index, row); });
-  pool_.forEach(int(pieces_.size()), 1, [&](int begin, int end, int worker) {
+  pool_->forEach(int(pieces_.size()), 1, [&](int begin, int end, int worker) {
     for (int p = begin; p < end; p++) attend(input, layer, index, pieces_[size_t(p)], worker);
   });
-  makeInput(rows, {attended_.data(), attentionStride_, shape.headCount * shape.headSize}, layer.output);
-  multiply(layer.output, branch_.data(), hiddenStride_);
+  const InputSource attended = {attended_.data(), attentionStride_, shape.headCount * shape.headSize};
+  multiply(layer.output, makeInput(rows, attended, layer.output), branch_.data(), hiddenStride_);
   eachRow(rows, [&](int row) { addBranch(row, layer.attentionPostNorm); });
 
-  makeInput(rows, {residual_.data(), hiddenStride_, shape.hiddenSize, layer.ffnNorm.data(), factors_.data()}, layer.gateUp);
-  multiply(layer.gateUp, gateUp_.data(), 2 * ffnStride_);
-  makeInput(rows, {gateUp_.data(), 2 * ffnStride_, shape.ffnSize, nullptr, nullptr, gateUp_.data() + ffnStride_}, layer.down);
-  multiply(layer.down, branch_.data(), hiddenStride_);
+  multiply(layer.gateUp, makeInput(rows, normalized(layer.ffnNorm), layer.gateUp), gateUp_.data(), 2 * ffnStride_);
+  float* const up = gateUp_.data() + ffnStride_;
+  const InputSource gated = {gateUp_.data(), 2 * ffnStride_, shape.ffnSize, nullptr, nullptr, up};
+  multiply(layer.down, makeInput(rows, gated, layer.down), branch_.data(), hiddenStride_);
   eachRow(rows, [&](int row) { addBranch(row, layer.ffnPostNorm); });
 }
 
@@ -74,8 +73,8 @@ void Model::runHead(const StepInput& input, float* logits) {
     memcpy(&branch_[size_t(i) * hiddenStride_], &residual_[row * hiddenStride_], hiddenStride_ * sizeof(float));
     factors[size_t(i)] = factors_[row];
   });
-  makeInput(wanted, {branch_.data(), hiddenStride_, shape.hiddenSize, finalNorm.data(), factors.data()}, head);
-  multiply(head, logits, size_t(shape.vocabSize));
+  const InputSource normed = {branch_.data(), hiddenStride_, shape.hiddenSize, finalNorm.data(), factors.data()};
+  multiply(head, makeInput(wanted, normed, head), logits, size_t(shape.vocabSize));
   if (shape.logitSoftcap <= 0) return;
   eachRow(wanted, [&](int i) {
     kernels_.softcapInPlace(logits + size_t(i) * size_t(shape.vocabSize), shape.vocabSize, shape.logitSoftcap);
@@ -96,20 +95,25 @@ void Model::addBranch(int row, const std::vector<float>& postNorm) {
   factors_[size_t(row)] = rmsFactor(row);
 }
 
-void Model::makeInput(int rows, const InputSource& source, const Linear& reader) {
+Model::InputSource Model::normalized(const std::vector<float>& norm) {
+  return {residual_.data(), hiddenStride_, shape.hiddenSize, norm.data(), factors_.data()};
+}
+
+Activations Model::makeInput(int rows, const InputSource& source, const Linear& reader) {
   const int groups = (source.count + groupInputs - 1) / groupInputs;
   const bool codes = reader.readsCodes(), values = reader.readsValues();
   // Rows as they are need no copy; gated ones are written over the gate.
-  const bool copies = source.weight != nullptr;
-  input_ = {rows, copies ? normed_.data() : source.x, copies ? hiddenStride_ : source.stride, codes_.as<int8_t>(),
-            sides_.as<GroupSide>(), size_t(groups)};
-  if (!codes && !source.weight && !source.up) return;
+  const bool copies = source.weight != nullptr, writes = copies || source.up;
+  float* const to = copies ? normed_.data() : source.x;
+  const Activations input = {rows, to, copies ? hiddenStride_ : source.stride, codes_.as<int8_t>(),
+                             sides_.as<GroupSide>(), size_t(groups)};
+  if (!codes && !writes) return input;
   const int tiles = (rows + tileRows - 1) / tileRows;
   // Pieces of one tile go to different threads: all its rows, some of its groups, so that no line of memory is
   // written by two.
   const int groupsPerPiece = std::max(4, 128 / std::min(rows, tileRows));
   const int pieces = (groups + groupsPerPiece - 1) / groupsPerPiece;
-  pool_.forEach(tiles * pieces, 1, [&](int begin, int end, int) {
+  pool_->forEach(tiles * pieces, 1, [&](int begin, int end, int) {
     for (int piece = begin; piece < end; piece++) {
       const size_t tile = size_t(piece / pieces), row = tile * tileRows;
       InputTask task{};
@@ -122,14 +126,15 @@ void Model::makeInput(int rows, const InputSource& source, const Linear& reader)
       task.factors = source.factors ? source.factors + row : nullptr;
       task.up = source.up ? source.up + row * source.stride : nullptr;
       task.activation = shape.activation;
-      task.values = values && (source.weight || source.up) ? const_cast<float*>(input_.values) + row * input_.valueStride : nullptr;
-      task.valueStride = input_.valueStride;
+      task.values = values && writes ? to + row * input.valueStride : nullptr;
+      task.valueStride = input.valueStride;
       task.codes = codes ? codes_.as<int8_t>() + tile * size_t(groups) * groupCodes : nullptr;
       task.sides = sides_.as<GroupSide>() + tile * size_t(groups);
       task.paired = kernels_.pairs(task.rows, groups);
       kernels_.makeInput(task);
     }
   });
+  return input;
 }
 
 void Model::normalizeHead(float* values, const std::vector<float>& weight, float* padded) const {
@@ -188,14 +193,14 @@ void Model::attend(const StepInput& input, const Layer& layer, int layerIndex, c
   kernels_.attend(shape.kvType, task);
 }
 
-void Model::multiply(const Linear& linear, float* out, size_t outStride) {
+void Model::multiply(const Linear& linear, const Activations& input, float* out, size_t outStride) {
   // In runs, because what is asked for in advance goes past a piece's end.
-  pool_.forEachInRuns(linear.panels(), 2, [&](int begin, int end, int) {
+  pool_->forEachInRuns(linear.panels(), 2, [&](int begin, int end, int) {
     for (const Linear::Part& part : linear.parts) {
       const int count = part.matrix->panels();
       const int first = std::max(begin, 0), last = std::min(end, count);
       if (first < last) {
-        kernels_.multiply(part.matrix->packed(), input_, first, last, part.bias.empty() ? nullptr : part.bias.data(),
+        kernels_.multiply(part.matrix->packed(), input, first, last, part.bias.empty() ? nullptr : part.bias.data(),
                           out + part.offset, outStride);
       }
       begin -= count;

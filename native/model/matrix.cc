@@ -17,6 +17,11 @@ size_t roundUp64(size_t n) { return (n + 63) / 64 * 64; }
 // A group's codes: four bytes of each of the 16 columns in a row.
 constexpr size_t codeRowBytes = 4 * panelColumns;
 
+// Of scales by their bits: halves, floats, and the bytes beside a super-block's half.
+bool isFinite(uint16_t bits) { return (bits & 0x7c00u) != 0x7c00u; }
+bool isFinite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
+bool isFinite(uint8_t) { return true; }
+
 size_t floatBytes(Encoding encoding) { return encoding == Encoding::F32 ? 4 : 2; }
 
 PackedMatrix layOut(const SourceFormat& format, int outputs, int inputs) {
@@ -43,11 +48,12 @@ Matrix::Matrix(const SourceFormat& format, int outputs, int inputs)
   packed_.panels = memory_.data();
 }
 
-void Matrix::packPanel(int panel, const uint8_t* rows, int count) {
+bool Matrix::packPanel(int panel, const uint8_t* rows, int count) {
   uint8_t* to = memory_.data() + size_t(panel) * packed_.panelBytes;
-  if (format_.read) packCodes(to, rows, count);
-  else if (packed_.encoding == Encoding::F32) packFloats<uint32_t>(to, rows, count);
+  if (format_.read) return packCodes(to, rows, count);
+  if (packed_.encoding == Encoding::F32) packFloats<uint32_t>(to, rows, count);
   else packFloats<uint16_t>(to, rows, count);
+  return true;
 }
 
 template <class Bits>
@@ -66,20 +72,22 @@ void Matrix::packFloats(uint8_t* panel, const uint8_t* rows, int count) const {
   }
 }
 
-void Matrix::packCodes(uint8_t* panel, const uint8_t* rows, int count) const {
+bool Matrix::packCodes(uint8_t* panel, const uint8_t* rows, int count) const {
   ChunkCodes read{};
+  bool finite = true;
   for (int chunk = 0; chunk < packed_.chunks(); chunk++) {
     const int groups = packed_.groupsIn(chunk);
     for (int column = 0; column < count; column++) {
       format_.read(rows + size_t(column) * rowBytes(), chunk, groups, read);
       if (packed_.codeBytes() == 8 * codeRowBytes) storeCodes<8>(panel, groups, column, read);
       else storeCodes<4>(panel, groups, column, read);
-      if (packed_.scaleType == ScaleType::F16) storeScales<uint16_t>(panel, groups, column, read);
-      else if (packed_.scaleType == ScaleType::F32) storeScales<uint32_t>(panel, groups, column, read);
-      else storeSupers(panel, groups, column, read);
+      if (packed_.scaleType == ScaleType::F16) finite &= storeScales<uint16_t>(panel, groups, column, read);
+      else if (packed_.scaleType == ScaleType::F32) finite &= storeScales<uint32_t>(panel, groups, column, read);
+      else finite &= storeSupers(panel, groups, column, read);
     }
     panel += packed_.chunkBytes(groups);
   }
+  return finite;
 }
 
 template <int codeRows>
@@ -91,24 +99,31 @@ void Matrix::storeCodes(uint8_t* chunk, int groups, int column, const ChunkCodes
 }
 
 template <class Bits>
-void Matrix::storeScales(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const {
+bool Matrix::storeScales(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const {
   const int parts = groupInputs / packed_.scaleInputs;
   uint8_t* scales = chunk + packed_.scalesAt(groups) + size_t(column) * sizeof(Bits);
   uint8_t* minimums = chunk + packed_.minimumsAt(groups) + size_t(column) * sizeof(Bits);
+  bool finite = true;
   for (int i = 0; i < groups * parts; i++) {
     const size_t at = size_t(i) * panelColumns * sizeof(Bits);
     const GroupCodes& group = from.groups[i / parts];
     const Bits scale = Bits(group.scales[i % parts]), minimum = Bits(group.minimums[i % parts]);
     memcpy(scales + at, &scale, sizeof scale);
-    if (packed_.hasMinimum) memcpy(minimums + at, &minimum, sizeof minimum);
+    finite &= isFinite(scale);
+    if (!packed_.hasMinimum) continue;
+    memcpy(minimums + at, &minimum, sizeof minimum);
+    finite &= isFinite(minimum);
   }
+  return finite;
 }
 
-void Matrix::storeSupers(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const {
+bool Matrix::storeSupers(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const {
   storeScales<uint8_t>(chunk, groups, column, from);
   uint8_t* to = chunk + packed_.supersAt(groups) + size_t(column) * 2;
   memcpy(to, &from.superScale, 2);
-  if (packed_.hasMinimum) memcpy(to + panelColumns * 2, &from.superMinimum, 2);
+  if (!packed_.hasMinimum) return isFinite(from.superScale);
+  memcpy(to + panelColumns * 2, &from.superMinimum, 2);
+  return isFinite(from.superScale) && isFinite(from.superMinimum);
 }
 
 float Matrix::loadScale(const uint8_t* from, int scaleGroup, int column, const uint8_t* supers) const {

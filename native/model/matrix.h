@@ -7,6 +7,9 @@
 
 namespace chairlift {
 
+// What is wrong with weights that cannot be packed. Kernels that lift whole numbers rely on scales that are finite.
+constexpr const char* notFinite = "a scale or minimum is not finite";
+
 class Matrix {
  public:
   Matrix(const SourceFormat& format, int outputs, int inputs);
@@ -16,21 +19,24 @@ class Matrix {
   size_t rowBytes() const { return format_.rowBytes(packed_.inputs); }
   size_t bytes() const { return memory_.bytes(); }
 
-  /** Packs one panel from its rows, the first of which starts at `rows`; `count` is 16 but for the last panel. */
-  void packPanel(int panel, const uint8_t* rows, int count);
+  /**
+   * Packs one panel from its rows, the first of which starts at `rows`; `count` is 16 but for the last panel. Returns
+   * whether all scales and minimums are finite.
+   */
+  [[nodiscard]] bool packPanel(int panel, const uint8_t* rows, int count);
   /** The weights of one output as floats. */
   void unpackRow(int output, float* to) const;
 
  private:
   template <class Bits>
   void packFloats(uint8_t* panel, const uint8_t* rows, int count) const;
-  void packCodes(uint8_t* panel, const uint8_t* rows, int count) const;
-  // Parts of one column of a chunk of `groups` groups.
+  bool packCodes(uint8_t* panel, const uint8_t* rows, int count) const;
+  // Parts of one column of a chunk of `groups` groups; scales say whether they are finite.
   template <int codeRows>
   void storeCodes(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const;
   template <class Bits>
-  void storeScales(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const;
-  void storeSupers(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const;
+  bool storeScales(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const;
+  bool storeSupers(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const;
   float loadScale(const uint8_t* from, int scaleGroup, int column, const uint8_t* supers) const;
   template <class Bits, class ToFloat>
   void unpackFloats(const uint8_t* panel, int column, ToFloat toFloat, float* to) const;

@@ -3,7 +3,8 @@
 #include "model/model.h"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
+#include <stdexcept>
 
 namespace chairlift {
 
@@ -32,26 +33,30 @@ bool Linear::readsValues() const {
                      [](const Part& part) { return part.matrix->packed().scaleInputs == 0; });
 }
 
-Model::Model(const ModelShape& s, const KernelTable& kernels, int threads)
-    : shape(s), layers(size_t(s.layerCount)), kernels_(kernels), pool_(threads), kv_(s.kv(), s.blockCount) {
+Model::Model(const ModelShape& s, const KernelTable& kernels, std::shared_ptr<ThreadPool> pool)
+    : shape(s), layers(size_t(s.layerCount)), kernels_(kernels), pool_(std::move(pool)), kv_(s.kv(), s.blockCount) {
   hiddenStride_ = roundUp32(size_t(s.hiddenSize));
   attentionStride_ = roundUp32(size_t(s.headCount) * size_t(s.headSize));
   qkvStride_ = roundUp32(size_t(s.headCount + 2 * s.kvHeadCount) * size_t(s.headSize));
   ffnStride_ = roundUp32(size_t(s.ffnSize));
-  attentionScratch_.resize(size_t(pool_.threads()));
+  attentionScratch_.resize(size_t(pool_->threads()));
   for (auto& scratch : attentionScratch_) scratch.resize(attentionScratchFloats(s.headSize));
 }
 
 void Model::pack(Matrix& matrix, int firstRow, const uint8_t* rows, int count) {
   const int firstPanel = firstRow / panelColumns;
   const int panels = (count + panelColumns - 1) / panelColumns;
-  pool_.forEach(panels, 4, [&](int begin, int end, int) {
+  std::atomic<bool> finite{true};
+  pool_->forEach(panels, 4, [&](int begin, int end, int) {
     for (int panel = begin; panel < end; panel++) {
       const int row = panel * panelColumns;
-      matrix.packPanel(firstPanel + panel, rows + size_t(row) * matrix.rowBytes(),
-                       std::min(panelColumns, count - row));
+      if (!matrix.packPanel(firstPanel + panel, rows + size_t(row) * matrix.rowBytes(),
+                            std::min(panelColumns, count - row))) {
+        finite = false;
+      }
     }
   });
+  if (!finite) throw std::runtime_error(notFinite);
 }
 
 void Model::prepare(const StepInput& input) {

@@ -71,7 +71,7 @@ struct StepInput {
 
 class Model {
  public:
-  Model(const ModelShape& shape, const KernelTable& kernels, int threads);
+  Model(const ModelShape& shape, const KernelTable& kernels, std::shared_ptr<ThreadPool> pool);
 
   ModelShape shape;
   std::vector<Layer> layers;
@@ -80,7 +80,7 @@ class Model {
   std::vector<float> finalNorm;
   Linear head;
 
-  /** Packs consecutive rows, from a multiple of 16 on, into a matrix on all threads. */
+  /** Packs consecutive rows, from a multiple of 16 on, into a matrix on all threads; throws where a scale is not finite. */
   void pack(Matrix& matrix, int firstRow, const uint8_t* rows, int count);
   /** `logits` takes one row of vocabSize values for each wanted row. */
   void step(const StepInput& input, float* logits);
@@ -97,7 +97,7 @@ class Model {
 
   /** Rows a linear is to read: as they are, normalized where there is a weight, gated where there is an up. */
   struct InputSource {
-    const float* x;
+    float* x;
     size_t stride;
     int count;
     const float* weight = nullptr;
@@ -114,16 +114,17 @@ class Model {
   /** Adds a branch's output to the residual stream, after its own norm where it has one. */
   void addBranch(int row, const std::vector<float>& postNorm);
   float rmsFactor(int row) const;
-  /** Makes rows the input of `reader`, in the forms that it reads. */
-  void makeInput(int rows, const InputSource& source, const Linear& reader);
+  /** The residual stream behind a norm. */
+  InputSource normalized(const std::vector<float>& norm);
+  /** Makes rows the input of `reader`, in the forms that it reads; good until the next input is made. */
+  Activations makeInput(int rows, const InputSource& source, const Linear& reader);
   void rotateAndStore(const StepInput& input, const Layer& layer, int layerIndex, int row);
   void normalizeHead(float* head, const std::vector<float>& weight, float* padded) const;
   void attend(const StepInput& input, const Layer& layer, int layerIndex, const AttentionPiece& piece, int worker);
-  /** The product of the input made last. */
-  void multiply(const Linear& linear, float* out, size_t outStride);
+  void multiply(const Linear& linear, const Activations& input, float* out, size_t outStride);
 
   const KernelTable& kernels_;
-  ThreadPool pool_;
+  const std::shared_ptr<ThreadPool> pool_;
   KvBlocks kv_;
 
   // Row lengths of the buffers below, padded to whole groups.
@@ -133,8 +134,7 @@ class Model {
   std::vector<float> residual_, normed_, branch_, qkv_, attended_, gateUp_;
   // 1 / rms of each row of the residual stream.
   std::vector<float> factors_;
-  // What the next linear reads; codes and sides are its int8 form.
-  Activations input_{};
+  // The int8 form of a linear's input.
   PageBuffer codes_, sides_;
   // Cosines, then sines, per rope and row.
   std::vector<std::vector<float>> rotations_;

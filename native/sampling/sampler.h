@@ -3,6 +3,7 @@
 // can reach.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "sampling/candidate-order.h"
@@ -78,10 +79,10 @@ class RowSampler {
   CandidateOrder order_;
 };
 
-/** Rows are shared among threads; none can affect another. */
+/** Rows are shared among the threads of a pool, a model's or one of its own; none can affect another. */
 class Sampler {
  public:
-  explicit Sampler(int threads) : pool_(threads), samplers_(size_t(pool_.threads())) {}
+  explicit Sampler(std::shared_ptr<ThreadPool> pool) : pool_(std::move(pool)), samplers_(size_t(pool_->threads())) {}
 
   struct Output {
     SampledRow* rows;
@@ -93,7 +94,7 @@ class Sampler {
   void sample(float* logits, int vocabSize, const std::vector<SamplingRow>& rows, const Output& output);
 
  private:
-  ThreadPool pool_;
+  const std::shared_ptr<ThreadPool> pool_;
   std::vector<RowSampler> samplers_;
 };
 

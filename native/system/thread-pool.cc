@@ -48,6 +48,7 @@ void ThreadPool::use(int threads) {
 }
 
 void ThreadPool::share(int count, int piece, int divisor, const void* context, Call call) {
+  const std::lock_guard<std::mutex> turn(callers_);
   // Nothing can be claimed while the description changes. Release and acquire on its parts: who sees a new
   // part sees the old loop closed.
   const uint64_t last = loop();

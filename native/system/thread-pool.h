@@ -1,6 +1,6 @@
 // Threads that share out one loop at a time. The caller takes pieces too and goes on as soon as every piece is
 // done, whether or not each thread took part: a thread that the system holds up delays nobody unless it holds
-// a piece.
+// a piece. A model's step and its sampler share one pool: loops of two callers run one after the other.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class ThreadPool {
   /** So many take part from the next loop on, the caller among them; at least 1, at most all. */
   void use(int threads);
 
-  /** Calls run(begin, end, worker) for pieces of [0, count); returns when all are done. One caller at a time. */
+  /** Calls run(begin, end, worker) for pieces of [0, count); returns when all are done. */
   template <class Run>
   void forEach(int count, int piece, const Run& run) {
     share(count, piece, count, run);
@@ -58,6 +58,7 @@ class ThreadPool {
   // Workers from this number on rest.
   std::atomic<int> used_;
   std::vector<std::thread> workers_;
+  std::mutex callers_;
 
   // The loop at hand. A piece is claimed by moving `state_` on, which fails if the loop has changed since its
   // description was read; the description changes only when every piece is done.

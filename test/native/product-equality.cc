@@ -1,8 +1,7 @@
 // Matrix products over every encoding, and the making of their inputs.
 
-#include <algorithm>
-
 #include "equality.h"
+#include "model/tiled-rows.h"
 
 namespace chairlift {
 
@@ -126,34 +125,6 @@ struct RandomMatrix {
   }
 };
 
-/** Rows of activations with their int8 form. */
-struct Input {
-  Input(const KernelTable& kernels, const std::vector<float>& from, int rows, int inputs) : values(from) {
-    const size_t groups = size_t(inputs / groupInputs), tiles = size_t(rows + tileRows - 1) / tileRows;
-    codes = linesFor(tiles * groups * groupCodes);
-    sides.resize(tiles * groups);
-    view = {rows, values.data(), size_t(inputs), reinterpret_cast<int8_t*>(codes.data()), sides.data(), groups};
-    if (inputs % groupInputs != 0) return;
-    for (size_t tile = 0; tile < tiles; tile++) {
-      InputTask task{};
-      task.rows = std::min(tileRows, rows - int(tile) * tileRows);
-      task.endGroup = int(groups);
-      task.x = &values[tile * tileRows * size_t(inputs)];
-      task.stride = size_t(inputs);
-      task.codes = reinterpret_cast<int8_t*>(codes.data()) + tile * groups * groupCodes;
-      task.sides = &sides[tile * groups];
-      task.paired = kernels.pairs(task.rows, int(groups));
-      kernels.makeInput(task);
-    }
-  }
-  Input(const Input&) = delete;
-
-  std::vector<float> values;
-  Lines codes;
-  std::vector<GroupSide> sides;
-  Activations view;
-};
-
 void holdProduct(Equality& equality, Random& random, const PackedMatrix& kind, int rows) {
   const int outputs = random.oneOf({1, 16, 35});
   const int inputs = isFloat(kind.encoding) ? 1 + random.below(70) : groupInputs * random.oneOf({1, 2, 3, 10});
@@ -166,7 +137,7 @@ void holdProduct(Equality& equality, Random& random, const PackedMatrix& kind, i
                            std::to_string(int(kind.encoding)) + ", scales " + std::to_string(int(kind.scaleType)) +
                            " for " + std::to_string(kind.scaleInputs);
   equality.hold(what, [&](const KernelTable& kernels) {
-    const Input input(kernels, x, rows, inputs);
+    const TiledRows input(kernels, x.data(), rows, inputs);
     // Room between rows shows what a kernel writes beside its own columns.
     const size_t stride = size_t(outputs) + 3;
     std::vector<float> out(stride * size_t(rows), 0.5f);

@@ -26,13 +26,14 @@ interface ScaleField {
 const half = (at: number, unit: number): ScaleField => ({ at, type: 'F16', unit });
 const single = (at: number, unit: number): ScaleField => ({ at, type: 'F32', unit });
 
-type BlockType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>;
+export type BlockType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>;
 
 // The second field of a block, where there is one, brings its values' mean near zero.
 const mlx4 = [single(0, 1 / 4.6), single(4, -7.5 / 4.6)];
 const mlx8 = [single(0, 1 / 74), single(4, -127.5 / 74)];
 
-const scaleFields: Readonly<Record<BlockType, readonly ScaleField[]>> = {
+/** Where a block's own floats are. */
+export const scaleFields: Readonly<Record<BlockType, readonly ScaleField[]>> = {
   Q8_0: [half(0, 1 / 74)],
   Q4_0: [half(0, 1 / 4.6)],
   Q4_1: [half(0, 1 / 4.6), half(2, -7.5 / 4.6)],

@@ -32,7 +32,7 @@ export async function createCpuBackend(
     addon.destroy(handle);
     throw error;
   }
-  return new CpuBackend(addon, handle, spec, options.blockCount, createNativeSampler(addon, threads));
+  return new CpuBackend(addon, handle, spec, options.blockCount, createNativeSampler(addon, handle));
 }
 
 class CpuBackend implements Backend {

@@ -86,7 +86,10 @@ export interface Addon {
   setLayer(model: ModelHandle, layer: number, rope: number, window: number): void;
   setNorm(model: ModelHandle, layer: number, role: NormRole, weights: Float32Array): void;
   addMatrix(model: ModelHandle, type: TensorType, outputs: number, inputs: number): number;
-  /** `firstRow` is a multiple of 16. `bytes` must stay as they are until the promise settles. */
+  /**
+   * `firstRow` is a multiple of 16. `bytes` must stay as they are until the promise settles; it rejects where a scale or
+   * minimum is not finite.
+   */
   packRows(
     model: ModelHandle,
     matrix: number,
@@ -142,7 +145,8 @@ export interface Addon {
     repeats: number,
   ): { readonly seconds: number; readonly bytes: number };
   readBandwidth(threads: number, megabytes: number): number;
-  createSampler(threads: number): SamplerHandle;
+  /** Works on a model's threads, between or beside its steps, or on so many of its own. */
+  createSampler(threads: ModelHandle | number): SamplerHandle;
   sampleRows(
     sampler: SamplerHandle,
     logits: Float32Array,

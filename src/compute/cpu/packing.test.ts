@@ -2,7 +2,12 @@
 
 import { describe, expect, it } from 'vitest';
 import { addon, hasAddon } from '../../../test/support/native.ts';
-import { randomBlocks, seededRandom } from '../../../test/support/random-blocks.ts';
+import {
+  type BlockType,
+  randomBlocks,
+  scaleFields,
+  seededRandom,
+} from '../../../test/support/random-blocks.ts';
 import { dequantize } from '../../weights/dequantize/dequantize.ts';
 import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 
@@ -36,6 +41,25 @@ describe.skipIf(!hasAddon)('packing (skipped where the addon is not built)', () 
         addon().unpack(type, weights, outputs, inputs, actual);
         // Both round to float32, not always after the same operation; a wrong code is off by 0.01 and more.
         expect(largestDifference(actual, expected)).toBeLessThan(floatTypes.includes(type) ? 1e-30 : 2e-6);
+      }
+    }
+  });
+
+  // Instruction sets would not agree on what such a weight gives.
+  it.each(Object.keys(scaleFields) as BlockType[])('refuses %s with a scale that is not finite', (type) => {
+    const { blockSize, blockBytes } = tensorLayouts[type];
+    const blocks = 35;
+    const unpack = (weights: Uint8Array) =>
+      addon().unpack(type, weights, blocks, blockSize, new Float32Array(blocks * blockSize));
+    for (const field of scaleFields[type]) {
+      for (const block of [0, 17, blocks - 1]) {
+        for (const upperBits of field.type === 'F16' ? [0x7c00, 0xfc00, 0x7e01] : [0x7f80, 0xff80, 0x7fc1]) {
+          const weights = randomBlocks(type, blocks, seededRandom(block + 1));
+          expect(() => unpack(weights)).not.toThrow();
+          const at = block * blockBytes + field.at + (field.type === 'F16' ? 0 : 2);
+          new DataView(weights.buffer).setUint16(at, upperBits, true);
+          expect(() => unpack(weights)).toThrow('a scale or minimum is not finite');
+        }
       }
     }
   });

@@ -5,15 +5,15 @@ import { MAX_LOGPROBS } from '../../sampling/parameters.ts';
 import { uniformAt } from '../../sampling/random.ts';
 import { checkRows, type SampleResult, type SampleRow, type SampleRows } from '../../sampling/sample-row.ts';
 import { needsCounts } from '../../sampling/token-counts.ts';
-import type { Addon, SampleJob, SampleOutput } from './binding.ts';
+import type { Addon, ModelHandle, SampleJob, SampleOutput } from './binding.ts';
 
 const NONE = new Int32Array(0);
 /** Columns of a job's `reals` and `integers`. */
 const REALS = 8;
 const INTEGERS = 3;
 
-/** Threads share the rows; they change no result. */
-export function createNativeSampler(addon: Addon, threads: number): SampleRows {
+/** Threads, a model's or so many of its own, share the rows; they change no result. */
+export function createNativeSampler(addon: Addon, threads: ModelHandle | number): SampleRows {
   const sampler = addon.createSampler(threads);
   return (logits, vocabSize, rows) => {
     checkRows(logits, vocabSize, rows);

@@ -75,6 +75,21 @@ describe.skipIf(!hasAddon)('loading a model (skipped where the addon is not buil
     expect((await logitsOf(await load(model))).every(Number.isFinite)).toBe(true);
   });
 
+  it('refuses a tensor with an infinite scale by its name', async () => {
+    const quantized = tinyModel({ type: 'Q8_0', hiddenSize: 64, headSize: 32, ffnSize: 96 });
+    const damaged: WeightSource = {
+      ...quantized.weights,
+      readRows(name, first, count, into) {
+        quantized.weights.readRows(name, first, count, into);
+        if (name === 'layers.1.down') new DataView(into.buffer, into.byteOffset).setUint16(34, 0x7c00, true);
+      },
+    };
+    await expect(load({ spec: quantized.spec, weights: damaged })).rejects.toThrow(
+      'weights: layers.1.down: a scale or minimum is not finite',
+    );
+    (await load(quantized)).close();
+  });
+
   it('reads every row of a matrix once', async () => {
     const reads: string[] = [];
     const weights = watched(model.weights, (tensor, first) => reads.push(`${tensor}:${first}`));

@@ -3,6 +3,7 @@
 
 import type { LinearSpec, ModelSpec, RowSlice } from '../../model/spec.ts';
 import { readBias, readLinearRows, readNorm } from '../../model/weight-reader.ts';
+import { ModelFileError } from '../../weights/model-file-error.ts';
 import { requireTensor } from '../../weights/read-tensor.ts';
 import { rowBytes } from '../../weights/tensor-type.ts';
 import { columnsOf, type WeightSource } from '../../weights/weight-source.ts';
@@ -147,7 +148,9 @@ async function packPieces(
       const bytes = buffers[index % 2 === 0 ? 0 : 1].subarray(0, size(piece));
       readLinearRows(weights, piece.slice, piece.first, piece.count, bytes);
       await packing;
-      packing = addon.packRows(handle, piece.matrix, piece.first, piece.count, bytes);
+      packing = addon
+        .packRows(handle, piece.matrix, piece.first, piece.count, bytes)
+        .catch((error: Error) => Promise.reject(damagedTensor(piece.slice.tensor, error.message)));
       readBytes += size(piece);
       onProgress(readBytes / totalBytes);
     }
@@ -155,4 +158,9 @@ async function packPieces(
     // The model cannot be let go while its threads still write to it.
     await packing;
   }
+}
+
+function damagedTensor(tensor: string, problem: string): ModelFileError {
+  const remedy = 'The weights are damaged or were converted wrongly; get the model again';
+  return new ModelFileError({ file: 'weights', field: tensor, problem, remedy });
 }

@@ -1,0 +1,209 @@
+// What all families of matrix products share: the kinds of matrices, rows taken a few at a time, scales, and the way from
+// sums to outputs. A family brings its dot products.
+// Include after the ISA's vec-*.h and codes-*.h.
+#pragma once
+
+#include "kernels/kernels.h"
+#include "kernels/repeat.h"
+
+namespace {
+
+using namespace chairlift;
+
+/** A kind of matrix as constants: its encoding, and how many inputs share a scale, 0 for floats. */
+template <Encoding itsEncoding, int itsScaleInputs>
+struct Kind {
+  static constexpr Encoding encoding = itsEncoding;
+  static constexpr int scaleInputs = itsScaleInputs;
+  static constexpr bool isFloat = scaleInputs == 0;
+  static constexpr bool isBytes = encoding == Encoding::Byte || encoding == Encoding::UnsignedByte;
+  // Scale groups in a group of inputs.
+  static constexpr int parts = isFloat ? 1 : groupInputs / (isFloat ? groupInputs : scaleInputs);
+  // What a group's codes take, and how many lines its share of a panel may touch.
+  static constexpr size_t codeBytes = isBytes ? 512 : 256;
+  static constexpr int groupLines = isBytes ? 9 : 5;
+
+  /** Which of a group's sums goes with a scale: that of the whole, or that of its half. */
+  static constexpr int sumIndex(int part) { return parts == 1 ? 0 : 1 + part; }
+};
+
+/** Calls run(Kind<…>) with the kind of a matrix. */
+template <class Run>
+void forKind(const PackedMatrix& matrix, const Run& run) {
+  const bool fine = matrix.scaleInputs == 16;
+  switch (matrix.encoding) {
+    case Encoding::F32: return run(Kind<Encoding::F32, 0>());
+    case Encoding::F16: return run(Kind<Encoding::F16, 0>());
+    case Encoding::BF16: return run(Kind<Encoding::BF16, 0>());
+    case Encoding::Byte: return fine ? run(Kind<Encoding::Byte, 16>()) : run(Kind<Encoding::Byte, 32>());
+    case Encoding::UnsignedByte: return run(Kind<Encoding::UnsignedByte, 32>());
+    case Encoding::Nibble: return fine ? run(Kind<Encoding::Nibble, 16>()) : run(Kind<Encoding::Nibble, 32>());
+    case Encoding::UnsignedNibble:
+      return fine ? run(Kind<Encoding::UnsignedNibble, 16>()) : run(Kind<Encoding::UnsignedNibble, 32>());
+    case Encoding::Codebook: return run(Kind<Encoding::Codebook, 32>());
+  }
+}
+
+/** A product under way, of some panels: what is multiplied, and where results go. */
+struct Product {
+  const PackedMatrix& matrix;
+  const Activations& x;
+  int firstPanel, endPanel;
+  // Null, or padded to whole panels.
+  const float* bias;
+  float* out;
+  size_t outStride;
+
+  const uint8_t* panelAt(int panel) const { return matrix.panels + size_t(panel) * matrix.panelBytes; }
+  // Of the tile in which a row lies.
+  const int8_t* codesAt(int row) const { return x.codes + size_t(row / tileRows) * x.tileGroups * groupCodes; }
+  const GroupSide* sidesAt(int row) const { return x.sides + size_t(row / tileRows) * x.tileGroups; }
+
+  /** The sums of one row over the columns of a panel are done. */
+  CHAIRLIFT_INLINE void store(Vec total, int row, int panel) const {
+    const int column = panel * panelColumns, columns = matrix.outputs - column;
+    float* to = out + size_t(row) * outStride + column;
+    if (bias) total = total + Vec::load(bias + column);
+    if (columns >= panelColumns) return total.store(to);
+    float lanes[panelColumns];
+    total.store(lanes);
+    memcpy(to, lanes, size_t(columns) * sizeof(float));
+  }
+};
+
+template <int itsValue>
+struct Constant {
+  static constexpr int value = itsValue;
+};
+
+/** Calls run(Constant<rows>, row) for rows of [row, end): `rows` at a time, the rest in ever smaller numbers. */
+template <int rows, class Run>
+CHAIRLIFT_INLINE void takeRows(int row, int end, const Run& run) {
+  for (; row + rows <= end; row += rows) run(Constant<rows>(), row);
+  if constexpr (rows > 1) takeRows<rows / 2>(row, end, run);
+}
+
+/** The same for each panel, so that a panel stays cached: run(Constant<rows>, row, panel). */
+template <int rows, class Run>
+CHAIRLIFT_INLINE void takePanels(const Product& product, int firstRow, const Run& run) {
+  for (int panel = product.firstPanel; panel < product.endPanel; panel++) {
+    takeRows<rows>(firstRow, product.x.rows, [&](auto count, int row) CHAIRLIFT_LAMBDA { run(count, row, panel); });
+  }
+}
+
+// A group's 32 inputs as eight Codes of 16 columns x 4 inputs.
+constexpr int codesPerGroup = groupInputs / 4;
+
+// How far ahead of their use weights are asked for. Panels are read from front to back and lie one behind the other,
+// so this also warms the next one's start.
+constexpr int prefetchBytes = 8192;
+
+/** Asks for what one group takes of a panel, its share of the scales included. */
+template <class Kind>
+CHAIRLIFT_INLINE void prefetchGroup(const uint8_t* from) {
+  // Always inlined: GCC takes a call of a function that does nothing but prefetch for one without effect.
+  repeat<Kind::groupLines>([&](int line) CHAIRLIFT_LAMBDA { __builtin_prefetch(from + prefetchBytes + line * 64); });
+}
+
+template <class Kind>
+CHAIRLIFT_INLINE void loadGroup(const uint8_t* from, Codes (&codes)[codesPerGroup]) {
+  constexpr Encoding encoding = Kind::encoding;
+  if constexpr (Kind::isBytes) {
+    repeat<8>([&](int q) CHAIRLIFT_LAMBDA { codes[q] = loadBytes<encoding>(from + q * 64); });
+  } else {
+    repeat<4>([&](int q) CHAIRLIFT_LAMBDA { loadNibbles<encoding>(from + q * 64, codes[q], codes[q + 4]); });
+  }
+}
+
+/** Scales and minimums of one chunk, by scale group within it. */
+struct ChunkScales {
+  ScaleType type;
+  const uint8_t* scales;
+  const uint8_t* minimums;
+  const uint16_t* supers;
+
+  ChunkScales(const PackedMatrix& matrix, const uint8_t* chunk, int groups)
+      : type(matrix.scaleType),
+        scales(chunk + matrix.scalesAt(groups)),
+        minimums(chunk + matrix.minimumsAt(groups)),
+        supers((const uint16_t*)(chunk + matrix.supersAt(groups))) {}
+
+  Vec scale(int scaleGroup) const { return load(scales, 0, scaleGroup); }
+  // The vector kernels multiply nibbles sixteenfold; their scale takes it back, which is exact.
+  template <Encoding encoding>
+  Vec codeScale(int scaleGroup) const {
+    return encoding == Encoding::Nibble ? scale(scaleGroup) * Vec::set(1.0f / 16) : scale(scaleGroup);
+  }
+  Vec minimum(int scaleGroup) const { return load(minimums, panelColumns, scaleGroup); }
+
+ private:
+  Vec load(const uint8_t* from, int super, int scaleGroup) const {
+    const size_t at = size_t(scaleGroup) * panelColumns;
+    if (type == ScaleType::F16) return Vec::loadF16((const uint16_t*)from + at);
+    if (type == ScaleType::F32) return Vec::load((const float*)from + at);
+    return Vec::loadI8((const int8_t*)from + at) * Vec::loadF16(supers + super);
+  }
+};
+
+/** A scale group's share of a sum: rounded after the weights' scale, and with the sum after the inputs'. */
+CHAIRLIFT_INLINE Vec addShare(Vec total, Vec dot, Vec scale, float inputScale) {
+  return fma(dot * scale, Vec::set(inputScale), total);
+}
+
+/** What a scale group's minimums add to the sums: minimum * (input scale * input sum). */
+template <class Kind, int rows>
+CHAIRLIFT_INLINE void addMinimums(const ChunkScales& scales, int scaleGroup, const GroupSide& side, int firstRow,
+                                  Vec (&total)[rows]) {
+  const Vec minimum = scales.minimum(scaleGroup);
+  const float* sums = side.sum[Kind::sumIndex(scaleGroup % Kind::parts)] + firstRow;
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(minimum, Vec::set(sums[r]), total[r]); });
+}
+
+/**
+ * Accumulates `rows` rows of a tile, from `firstRow` on, against one panel of a quantized matrix: for each scale group
+ * total += dot * scale * input scale, then what its minimums add. `Dots` makes the dot products: it is made of a group's
+ * codes and inputs, and adds up those of each part.
+ */
+template <class Kind, template <class, int> class Dots, int rows>
+CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel, const int8_t* tileCodes,
+                                const GroupSide* sides, int firstRow, Vec (&total)[rows]) {
+  constexpr int parts = Kind::parts;
+  const int8_t* inputs = tileCodes + firstRow * groupInputs;
+  const uint8_t* chunk = panel;
+  const size_t groupBytes = matrix.groupBytes();
+
+  for (int c = 0; c < matrix.chunks(); c++) {
+    const int groups = matrix.groupsIn(c);
+    const ChunkScales scales(matrix, chunk, groups);
+    for (int i = 0; i < groups; i++) {
+      prefetchGroup<Kind>(chunk + size_t(i) * groupBytes);
+      const Dots<Kind, rows> dots(chunk + i * Kind::codeBytes, inputs);
+      repeat<parts>([&](int part) CHAIRLIFT_LAMBDA {
+        const int32_t* offsets = sides->offset[Kind::sumIndex(part)] + firstRow;
+        Sums sums[rows];
+        repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { sums[r] = startDot<Kind::encoding>(offsets + r); });
+        dots.addPart(part, sums);
+        const Vec scale = scales.codeScale<Kind::encoding>(i * parts + part);
+        repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+          const Vec dot = finishDot<Kind::encoding>(sums[r], offsets + r);
+          total[r] = addShare(total[r], dot, scale, sides->scale[firstRow + r]);
+        });
+        if (matrix.hasMinimum) addMinimums<Kind>(scales, i * parts + part, *sides, firstRow, total);
+      });
+      inputs += groupCodes;
+      sides++;
+    }
+    chunk += matrix.chunkBytes(groups);
+  }
+}
+
+/** `rows` rows of one tile, from `row` on, against one panel of a quantized matrix. */
+template <class Kind, template <class, int> class Dots, int rows>
+inline void multiplyCodes(const Product& p, int row, int panel) {
+  Vec total[rows];
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = Vec::zero(); });
+  addGroups<Kind, Dots>(p.matrix, p.panelAt(panel), p.codesAt(row), p.sidesAt(row), row % tileRows, total);
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(total[r], row + r, panel); });
+}
+
+}  // namespace
