@@ -87,7 +87,7 @@ export async function askBad(trial: Trial, bad: BadRequest, account: Account): P
   }
   const outcome = outcomeOf(came, 'json');
   trial.tally.count(outcome.kind === 'error' ? `refused ${nameOf(outcome)}` : outcome.kind);
-  const told = { name: bad.name, ask: shortened({ ...ask, body: String(ask.body).slice(0, 200) }) };
+  const told = { name: bad.name, ask: shortened({ ...bad.ask, body: String(ask.body).slice(0, 200) }) };
   if (outcome.kind === 'nothing') {
     trial.violations.add('no answer and no error', outcome.why, told);
   } else if (!refusedWell(bad, came.status ?? 0, account)) {

@@ -35,16 +35,16 @@ export class CounterWatch {
 
   /** Scrapes that were made at the same time. A series that is absent for once says nothing. */
   look(atOnce: readonly Counters[]): string[] {
-    const fallen: string[] = [];
+    const fallen = new Set<string>();
     const highest = new Map<string, number>();
     for (const [name, value] of atOnce.flatMap((counters) => [...counters])) {
       const before = this.#last.get(name);
-      if (before !== undefined && value < before) fallen.push(`${name} fell from ${before} to ${value}`);
+      if (before !== undefined && value < before) fallen.add(`${name} fell from ${before} to ${value}`);
       highest.set(name, Math.max(value, highest.get(name) ?? value));
     }
     // A fallen one counts from its new value on, so that one fall is told once.
     for (const [name, value] of highest) this.#last.set(name, value);
-    return fallen;
+    return [...fallen];
   }
 }
 
