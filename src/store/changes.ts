@@ -1,19 +1,26 @@
 // Changes of the database, one after the other, each in a transaction that has the file to itself.
 //
-// The lock is taken by a statement of its own: one that fails for want of it stays open until it is collected as
-// garbage, and keeps its connection at what it read back then.
+// The lock is taken by a statement of its own. The library never resets a statement that found the database locked:
+// until it is collected as garbage SQLite takes it for one still under way, commits nothing that comes after it, and
+// keeps the connection at what it read back then.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreError } from './store-error.ts';
 
 const RETRY_MS = 25;
 
+export interface Transactions {
+  execute(text: string): void;
+  /** Whether one is under way: some failures end it by themselves. */
+  isOpen(): boolean;
+}
+
 export class Changes {
-  readonly #execute: (text: string) => void;
+  readonly #transactions: Transactions;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(execute: (text: string) => void) {
-    this.#execute = execute;
+  constructor(transactions: Transactions) {
+    this.#transactions = transactions;
   }
 
   async make<Result>(action: () => Promise<Result>, patienceMs: number): Promise<Result> {
@@ -37,13 +44,13 @@ export class Changes {
   }
 
   async #attempt<Result>(action: () => Promise<Result>): Promise<Result> {
-    this.#execute('begin immediate');
+    this.#transactions.execute('begin immediate');
     try {
       const result = await action();
-      this.#execute('commit');
+      this.#transactions.execute('commit');
       return result;
     } catch (error) {
-      this.#execute('rollback');
+      if (this.#transactions.isOpen()) this.#transactions.execute('rollback');
       throw error;
     }
   }

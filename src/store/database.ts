@@ -23,6 +23,7 @@ const RETRY_MS = 10;
 
 export interface Database {
   readonly path: string;
+  /** For reading; what writes goes through `change`. */
   readonly tables: Kysely<Schema>;
   /** A number that differs once another connection has changed the file. Cheap: it reads no page. */
   dataVersion(): number;
@@ -54,7 +55,10 @@ export async function openDatabase(path: string): Promise<Database> {
     }
   });
   const version = handle.prepare('pragma data_version');
-  const changes = new Changes((text) => withExplanation(path, () => handle.exec(text)));
+  const changes = new Changes({
+    execute: (text) => withExplanation(path, () => handle.exec(text)),
+    isOpen: () => handle.inTransaction,
+  });
   return {
     path,
     tables: new kysely.Kysely<Schema>({
