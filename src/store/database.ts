@@ -185,35 +185,12 @@ function explaining(path: string, handle: Libsql.Database): SqliteDatabase {
     close: () => handle.close(),
     prepare: (text) => {
       const statement = withExplanation(path, () => handle.prepare(text));
-      const run = <Result>(action: () => Result) =>
-        withExplanation(path, () => (isRead(text) ? action() : committed(handle, action)));
       return {
         reader: statement.reader,
-        all: (parameters) => run(() => statement.all(parameters)),
-        run: (parameters) => run(() => statement.run(parameters)),
+        all: (parameters) => withExplanation(path, () => statement.all(parameters)),
+        run: (parameters) => withExplanation(path, () => statement.run(parameters)),
         iterate: (parameters) => statement.iterate(parameters),
       };
     },
   };
-}
-
-/** Statements that return rows may write, too. */
-function isRead(text: string): boolean {
-  return /^\s*(select|pragma)\b/i.test(text);
-}
-
-/**
- * A write with its lock taken first. The library never resets a statement that found the database locked; SQLite then
- * takes it for one still under way and commits nothing that comes after it.
- */
-function committed<Result>(handle: Libsql.Database, action: () => Result): Result {
-  handle.exec('begin immediate');
-  try {
-    const result = action();
-    handle.exec('commit');
-    return result;
-  } catch (error) {
-    if (handle.inTransaction) handle.exec('rollback');
-    throw error;
-  }
 }
