@@ -48,7 +48,7 @@ export interface Model {
   readonly path: string;
   /** Tokens of prompt and answer together. */
   readonly contextLength: number;
-  /** Whether it runs without batching. */
+  /** Whether it runs without batching now. */
   readonly direct: boolean;
   readonly tokenizer: Tokenizer;
   /** The assistant's answer to a conversation, in pieces of text. */
@@ -96,7 +96,6 @@ class LoadedModel implements Model {
   readonly name: string;
   readonly path: string;
   readonly contextLength: number;
-  readonly direct: boolean;
   readonly tokenizer: Tokenizer;
   readonly #model: ServedModel;
   readonly #pool: ManagedPool;
@@ -109,11 +108,14 @@ class LoadedModel implements Model {
     this.name = model.name;
     this.path = model.path;
     this.contextLength = Math.min(model.spec.contextLength, contextLimit ?? model.spec.contextLength);
-    this.direct = model.direct;
     this.tokenizer = model.tokenizer;
     this.#model = model;
     this.#pool = pool;
     this.#calls = new ModelCalls(model, this.#encoders);
+  }
+
+  get direct(): boolean {
+    return this.#model.direct;
   }
 
   chat(messages: readonly ChatMessage[], options: ChatOptions = {}): Answer<string, TextResult> {

@@ -47,7 +47,6 @@ interface LineResult {
 }
 
 const names = { ...wireNames, prompt: 'prompt' };
-const nobodyStops = new AbortController().signal;
 const nothing: TokenUsage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
 
 export function addBatch(program: Command): void {
@@ -96,7 +95,8 @@ async function prepareLine(
 ): Promise<Generation | GenerationError> {
   try {
     const question = { model, input, sampling, names, encoder: directEncoder, priority: 2 } as const;
-    return await prepare(question, nobodyStops);
+    // A signal of its own: thousands that wait on one look like a leak.
+    return await prepare(question, new AbortController().signal);
   } catch (error) {
     if (error instanceof GenerationError) return error;
     throw error;

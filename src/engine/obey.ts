@@ -6,17 +6,23 @@ import type { FromEngine, ToEngine } from './protocol.ts';
 export function obey(engine: Engine, message: ToEngine, send: (message: FromEngine) => void): void {
   switch (message.kind) {
     case 'submit':
-      return engine.submit(message.request);
+      engine.submit(message.request);
+      break;
     case 'cancel':
-      return engine.cancel(message.id);
+      engine.cancel(message.id);
+      break;
     case 'stats':
-      return send({ kind: 'stats', ticket: message.ticket, stats: engine.stats(Date.now()) });
+      send({ kind: 'stats', ticket: message.ticket, stats: engine.stats(Date.now()) });
+      break;
     case 'watch':
-      return engine.setWatched(message.on);
+      engine.setWatched(message.on);
+      break;
     case 'allow':
-      return engine.allow(message.blocks);
+      engine.allow(message.blocks);
+      break;
     case 'threads':
-      return engine.useThreads(message.count);
+      engine.useThreads(message.count);
+      break;
     case 'load':
       throw new Error('the model is loaded already');
   }

@@ -255,7 +255,7 @@ export class EngineKeeper {
     this.#hungBy = undefined;
     this.#watchdog?.stop();
     this.#host = undefined;
-    if (this.#settleLoad !== undefined) return this.#settleLoad({ kind: 'gone', cause });
+    this.#settleLoad?.({ kind: 'gone', cause });
     if (!this.#ready || this.#closed) return;
     this.#ready = false;
     this.#options.onIncident?.(`the engine process ${cause}; starting another`);

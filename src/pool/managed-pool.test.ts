@@ -9,10 +9,10 @@ import { embeddedModelPath } from '../../test/support/embedded-model.ts';
 import { collect, engineRequest } from '../../test/support/engine-requests.ts';
 import { childrenOf, waitUntil } from '../../test/support/server-process.ts';
 import { randomTokens } from '../../test/support/tiny-model.ts';
-import { ManagedPool, type PoolEvent, type PoolOptions } from './managed-pool.ts';
+import { ManagedPool, type PoolEvent, type PoolOptions, shareOfCores } from './managed-pool.ts';
 import type { ModelLease } from './model-pool.ts';
 import type { PoolModel } from './model-slots.ts';
-import type { SupervisedEngine } from './supervised-engine.ts';
+import { SupervisedEngine } from './supervised-engine.ts';
 
 /** Of the model, and of one of its K/V blocks; it starts with 64 of them, and a context has 128. */
 const WEIGHTS = 15_040_512;
@@ -253,6 +253,7 @@ describe('K/V memory without a fixed size', () => {
       expect(await Promise.all([answer(one, ...long), answer(two, ...long)])).toEqual(alone);
       expect(allMemory(pool)).toBeLessThanOrEqual(memoryBytes);
       expect(loads(events)).toBe(2);
+      expect(events.filter(({ kind }) => kind === 'incident')).toEqual([]);
     });
   });
 
@@ -266,6 +267,44 @@ describe('K/V memory without a fixed size', () => {
       expect((await answer(two, 40, 5)).length).toBe(5);
       expect(loads(events)).toBe(2);
     });
+  });
+});
+
+describe('the cores', () => {
+  it('are shared by the engines at work, and all belong to one that is alone', async () => {
+    const told = new Map<unknown, number>();
+    const spy = vi.spyOn(SupervisedEngine.prototype, 'useThreads').mockImplementation(function (
+      this: SupervisedEngine,
+      count,
+    ) {
+      told.set(this, count);
+    });
+    await withPool({ engine: {}, cores: 7 }, async (pool) => {
+      const [one, two, three] = [
+        await lease(pool, 'one'),
+        await lease(pool, 'two'),
+        await lease(pool, 'three'),
+      ];
+      const threads = () => [one, two, three].map((held) => told.get(held?.model.engine));
+      expect(threads()).toEqual([3, 2, 2]);
+      two.release();
+      expect([threads()[0], threads()[2]]).toEqual([4, 3]);
+      three.release();
+      expect(threads()[0]).toBe(7);
+      (await lease(pool, 'two')).release();
+      expect(threads()[0]).toBe(7);
+    });
+    spy.mockRestore();
+  });
+
+  it('are given whole, none of them twice while there are enough, and one to each at least', () => {
+    for (let cores = 1; cores <= 9; cores++) {
+      for (let engines = 1; engines <= 12; engines++) {
+        const shares = Array.from({ length: engines }, (_, at) => shareOfCores(cores, engines, at));
+        expect(Math.min(...shares)).toBeGreaterThanOrEqual(1);
+        expect(shares.reduce((sum, share) => sum + share)).toBe(Math.max(cores, engines));
+      }
+    }
   });
 });
 

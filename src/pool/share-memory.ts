@@ -172,7 +172,7 @@ class Table {
     const [free, coming] = [this.#freeBytes, this.#comingBytes];
     return {
       restore: () => {
-        this.#seats.forEach((seat, at) => Object.assign(seat, seats[at]));
+        for (const [at, seat] of this.#seats.entries()) Object.assign(seat, seats[at]);
         this.#freeBytes = free;
         this.#comingBytes = coming;
       },

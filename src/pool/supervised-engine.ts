@@ -151,8 +151,8 @@ export class SupervisedEngine implements EngineHandle {
 
   #lost(cause: string, died: boolean): void {
     this.#forgetStats(`the engine process ${cause}`);
-    if (!died) return this.#unfinished.takeBack();
-    for (const request of this.#unfinished.die()) {
+    if (!died) this.#unfinished.takeBack();
+    for (const request of died ? this.#unfinished.die() : []) {
       const message = `${DEATHS_TO_GIVE_UP} engine processes in a row ${cause} on this request`;
       this.#deliver(request, { code: 'engine-failed', message });
     }

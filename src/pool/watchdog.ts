@@ -44,7 +44,10 @@ export class Watchdog {
   }
 
   #look(): void {
-    if (!this.#watched.busy()) return this.advanced();
+    if (!this.#watched.busy()) {
+      this.advanced();
+      return;
+    }
     this.#silentLooks++;
     this.#idleLooks++;
     const seconds = this.#limitMs / 1000;

@@ -218,6 +218,28 @@ describe('with keys', () => {
     }
   });
 
+  it('a request that cannot have its usual answer is told so before it waits for a model', async () => {
+    let loads = 0;
+    const loading = async () => {
+      loads++;
+    };
+    const { call, secrets } = await startWithKeys(
+      { mine: { limits: { tokensPerMinute: 270 } } },
+      { pool: { loading } },
+    );
+    const ask = (body: object) => call(secrets.mine, '/v1/chat/completions', { messages, ...body });
+    const { total_tokens } = (await ask({ max_tokens: 8 })).json().usage;
+    const refused = await ask({});
+    expect(refused.statusCode).toBe(429);
+    // A token of the prompt and 256 of an answer, at 4.5 a second.
+    const missing = total_tokens + 257 - 270;
+    expect(Number(refused.headers['retry-after-ms'])).toBeLessThanOrEqual((missing / 4.5) * 1000 + 1);
+    expect(Number(refused.headers['retry-after-ms'])).toBeGreaterThan(1000);
+    expect(loads).toBe(1);
+    // It asks for less than is left.
+    expect((await ask({ max_tokens: 8 })).statusCode).toBe(200);
+  });
+
   it('usage is counted by key', async () => {
     const { call, secrets, usage } = await startWithKeys({ mine: {} });
     const { usage: told } = (

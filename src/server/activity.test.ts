@@ -26,6 +26,13 @@ describe('a request in the house', () => {
     expect(signal.reason).toMatchObject({ status: 408, code: 'deadline_exceeded' });
   });
 
+  it('of a client that left before it began is ended at once', () => {
+    const raw = Object.assign(new EventEmitter(), { writableEnded: false, destroyed: true });
+    const reply = { raw } as unknown as FastifyReply;
+    const { signal } = new Activity().begin({ headers: {} } as FastifyRequest, reply, 1000);
+    expect(signal.reason).toMatchObject({ name: 'ClientLeft' });
+  });
+
   it('goes on without end where there is no limit, unless it asks for one', () => {
     const activity = new Activity();
     const endless = begin(activity, Number.POSITIVE_INFINITY);

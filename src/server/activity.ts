@@ -34,6 +34,8 @@ export class Activity {
     };
     const timer = runAfter(limitMs, () => controller.abort(deadlineExceeded(limitMs)));
     reply.raw.once('close', leave);
+    // Who left while the request was still being read is not told of again.
+    if (reply.raw.destroyed) leave();
     this.#running.add(controller);
     return {
       signal: controller.signal,

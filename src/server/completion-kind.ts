@@ -18,6 +18,8 @@ export interface CompletionKind<Body> {
   readonly idMark: string;
   readonly rules: BodyRules<z.ZodObject & z.ZodType<Body>>;
   names(body: Body): ParameterNames;
+  /** Undefined where an answer may be as long as the context allows. */
+  maxTokens(body: Body): number | undefined;
   sampling(body: Body, vocabSize: number): SamplingParameters;
   prompts(body: Body, settings: ServerSettings): readonly PromptInput[];
   /** Whether each answer begins with its prompt. */
@@ -34,8 +36,9 @@ export const chatKind: CompletionKind<ChatBody> = {
     logprobs: 'top_logprobs',
     maxTokens: chatMaxTokens(body).name,
   }),
+  maxTokens: (body) => chatMaxTokens(body).value,
   sampling(body, vocabSize) {
-    const extras = { logprobs: chatLogprobs(body), maxTokens: chatMaxTokens(body).value };
+    const extras = { logprobs: chatLogprobs(body), maxTokens: this.maxTokens(body) };
     return samplingOf(body, extras, vocabSize, this.names(body));
   },
   prompts: ({ messages, chat_template_kwargs: variables }) => [{ kind: 'chat', messages, variables }],
@@ -47,12 +50,13 @@ export const textKind: CompletionKind<TextBody> = {
   idMark: 'cmpl-',
   rules: textRules,
   names: () => ({ ...wireNames, prompt: 'prompt' }),
+  maxTokens: ({ max_tokens, min_tokens = 0 }) => max_tokens ?? Math.max(DEFAULT_MAX_TOKENS, min_tokens),
   sampling(body, vocabSize) {
     if (body.echo && body.logprobs !== undefined) {
       throw badRequest('echo', 'is not possible together with logprobs: those of a prompt are not computed');
     }
-    const { logprobs, max_tokens: maxTokens = Math.max(DEFAULT_MAX_TOKENS, body.min_tokens ?? 0) } = body;
-    return samplingOf(body, { logprobs, maxTokens }, vocabSize, this.names(body));
+    const extras = { logprobs: body.logprobs, maxTokens: this.maxTokens(body) };
+    return samplingOf(body, extras, vocabSize, this.names(body));
   },
   prompts({ prompt }, { maxPrompts }) {
     const several = splitPrompt(prompt);

@@ -10,7 +10,7 @@ import { within } from './within.ts';
 const ANSWER_MS = 500;
 
 /**
- * `direct`: serves without batching, since no process could be started. `restarting`: a new process takes over.
+ * `direct`: serves without batching, by choice or for want of a process. `restarting`: a new process takes over.
  * `stalled`: sequences run and no step ends. `silent`: does not answer. `failed`: has given up.
  */
 export type EngineState = 'ok' | 'direct' | 'restarting' | 'stalled' | 'silent' | 'failed';

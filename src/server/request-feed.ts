@@ -7,6 +7,8 @@ export interface FinishedRequest extends TokenUsage {
   readonly requestId: string;
   readonly model: string;
   readonly keyId: string;
+  /** The client's, as far as trusted proxies tell it. */
+  readonly address: string;
   readonly tier: Tier;
   readonly stream: boolean;
   /** `ok`, or the code of what went wrong; `client_left` where nobody waited for the answer. */

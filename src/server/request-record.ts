@@ -77,6 +77,7 @@ export class RequestRecord implements GenerationObserver {
       requestId: request.id,
       model: modelName,
       keyId: caller.keyId,
+      address: request.ip,
       tier: caller.tier,
       stream,
       outcome: this.#outcome,

@@ -73,7 +73,7 @@ export async function serveCompletion<Body extends SamplingBody>(
     reply,
     forceLow,
   };
-  await stay(context, request, reply, async (place) => {
+  await stay(context, request, reply, leastTokens(order), async (place) => {
     const ticket = context.admission.enter(modelName, order.caller.keyId);
     try {
       await withModel(context, modelName, place.signal, (model) => serve(order, place, ticket, model));
@@ -82,6 +82,12 @@ export async function serveCompletion<Body extends SamplingBody>(
     }
   });
   return reply;
+}
+
+/** A token of each prompt, and its answers; what is asked for beyond the usual may be more than the context holds. */
+function leastTokens<Body>({ context, kind, body, inputs, choices, caller }: Order<Body>): number {
+  const usual = context.typicalAnswer.expect(caller.keyId, Number.POSITIVE_INFINITY);
+  return inputs.length * (1 + choices * Math.min(usual, kind.maxTokens(body) ?? usual));
 }
 
 async function serve<Body>(

@@ -15,15 +15,19 @@ export interface Stay {
   readonly signal: AbortSignal;
 }
 
-/** A permit that is not settled by then is settled with nothing used. */
+/**
+ * `leastTokens`: what the request will weigh for certain, so that one which has no chance waits for no model. A permit
+ * that is not settled in the end is settled with nothing used.
+ */
 export async function stay<Result>(
   { limiter, activity, settings }: ServerContext,
   request: FastifyRequest,
   reply: FastifyReply,
+  leastTokens: number,
   use: (stay: Stay) => Promise<Result>,
 ): Promise<Result> {
   const { keyId, limits } = request.caller as Caller;
-  const admitted = limiter.admit(keyId, limits, Date.now());
+  const admitted = limiter.admit(keyId, limits, Date.now(), leastTokens);
   if (!admitted.ok) throw limitReached(admitted);
   reply.headers(admitted.headers);
   const { permit } = admitted;

@@ -106,6 +106,29 @@ describe('a server with a certificate and a port for administrators', () => {
   });
 });
 
+describe('a server whose engine hangs', () => {
+  it('is alive and not ready, until the engine answers again', async () => {
+    const home = new ServerHome();
+    const server = await home.start();
+    const status = async (path: string) => (await fetch(server.url + path)).status;
+    const engine = server.enginePid();
+    try {
+      expect(await status('/ready')).toBe(200);
+      process.kill(engine, 'SIGSTOP');
+      expect(await status('/ready')).toBe(503);
+      const health = await fetch(`${server.url}/health`);
+      expect(health.status).toBe(200);
+      expect(await health.json()).toMatchObject({ status: 'degraded', engines: [{ state: 'silent' }] });
+      process.kill(engine, 'SIGCONT');
+      await waitUntil(async () => (await status('/ready')) === 200);
+    } finally {
+      process.kill(engine, 'SIGCONT');
+      await server.stop();
+      home.remove();
+    }
+  });
+});
+
 describe('a server whose keys were all revoked', () => {
   it('says so when it starts, and serves nobody', async () => {
     const home = new ServerHome();

@@ -32,6 +32,8 @@ export interface ServerProcess {
 export class ServerHome {
   readonly folder = mkdtempSync(join(tmpdir(), 'chairlift-'));
   readonly database = join(this.folder, 'test.db');
+  /** What runs the server and its engines. */
+  node = process.execPath;
 
   /** Makes a key with the command line and gives its secret. */
   createKey(name: string, tier: Tier, ...flags: string[]): string {
@@ -54,7 +56,7 @@ export class ServerHome {
   /** Resolves when it listens. */
   async start(...flags: string[]): Promise<ServerProcess> {
     const args = [program, 'serve', '--port', '0', '--database', this.database, ...flags];
-    const child = spawn(process.execPath, args, {
+    const child = spawn(this.node, args, {
       cwd: this.folder,
       env: this.#environment(),
       stdio: ['ignore', 'pipe', 'pipe'],

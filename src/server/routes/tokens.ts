@@ -66,7 +66,7 @@ async function tokenCall<
   if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
   const name = findEntry(context.pool, body.model as string | undefined).name;
   const account = (request.caller as Caller).keyId;
-  return stay(context, request, reply, ({ signal }) =>
+  return stay(context, request, reply, 0, ({ signal }) =>
     withModel(context, name, signal, (model) => use({ body, model, caller: { account, signal } })),
   );
 }

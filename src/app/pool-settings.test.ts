@@ -1,0 +1,90 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { embeddedModelPath } from '../../test/support/embedded-model.ts';
+import { resolveConfig } from '../config.ts';
+import { poolModels, poolOptions } from './pool-settings.ts';
+
+let home: string;
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), 'chairlift-settings-'));
+});
+afterAll(() => rmSync(home, { recursive: true }));
+
+const configOf = (flags: Readonly<Record<string, unknown>> = {}) =>
+  resolveConfig({ flags, environment: {}, home }).config;
+
+const limits = { memoryBytes: 10e9, cores: 6 };
+const optionsOf = (flags?: Readonly<Record<string, unknown>>) =>
+  poolOptions(configOf(flags), { models: [] }, limits);
+
+describe('what the pool is told', () => {
+  it('follows from what the machine or its container allows, where nobody says otherwise', () => {
+    expect(optionsOf()).toEqual({
+      models: [],
+      memoryBytes: 7e9,
+      cores: 6,
+      keepAliveMs: 600_000,
+      stepTimeoutMs: 60_000,
+      engine: { engine: { direct: false } },
+      kv: { kvType: 'f16' },
+    });
+    expect(optionsOf({ memory: '2GB' }).memoryBytes).toBe(2e9);
+  });
+
+  it('takes 0 for a time without end', () => {
+    expect(optionsOf({ keepAlive: '0', stepTimeout: '0' })).toMatchObject({
+      keepAliveMs: undefined,
+      stepTimeoutMs: undefined,
+    });
+  });
+
+  it('has every setting of engines and K/V in its place', () => {
+    const flags = {
+      backend: 'cpu',
+      threads: '3',
+      context: '512',
+      maxBatchSize: '4',
+      targetStepMs: '40',
+      direct: true,
+      kvType: 'q8',
+      kvBlocks: '99',
+    };
+    expect(optionsOf(flags)).toMatchObject({
+      engine: {
+        backend: 'cpu',
+        threads: 3,
+        engine: {
+          direct: true,
+          contextLength: 512,
+          maxBatchSize: 4,
+          budget: { kind: 'adaptive', targetStepMs: 40, maxStepTokens: 2048 },
+        },
+      },
+      kv: { kvType: 'q8', blocks: 99 },
+    });
+    expect(optionsOf({ maxStepTokens: '64' }).engine.engine?.budget).toEqual({
+      kind: 'fixed',
+      maxStepTokens: 64,
+    });
+  });
+});
+
+describe('the models of a server', () => {
+  it('can be looked for again, with their aliases', () => {
+    const modelsFolder = join(home, 'models');
+    const [own] = poolModels(configOf({ modelsFolder }), home).models;
+    const config = configOf({ modelsFolder, alias: [`mine=${own?.name}`], pin: [own?.name] });
+    const { models, find } = poolModels(config, home);
+    expect(models.map(({ aliases, pinned }) => ({ aliases, pinned }))).toEqual([
+      { aliases: ['mine'], pinned: true },
+    ]);
+    expect(find?.()).toEqual(models);
+    copyFileSync(embeddedModelPath, join(home, 'late.gguf'));
+    const late = poolModels(configOf({ modelsFolder: home }), home);
+    expect(late.models.map(({ name }) => name)).toContain('late');
+    rmSync(join(home, 'late.gguf'));
+    expect(late.find?.().map(({ name }) => name)).toEqual([own?.name]);
+  });
+});

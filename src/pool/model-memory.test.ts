@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { embeddedModelPath } from '../../test/support/embedded-model.ts';
+import { dummyModel } from '../bench/dummy-model.ts';
+import { BLOCK_TOKENS } from '../compute/backend.ts';
+import { buildSpec } from '../model/build-spec.ts';
+import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
+import { firstBytes, MemoryLedger } from './memory-ledger.ts';
+import { type KvChoice, planMemory } from './model-memory.ts';
+
+const GB = 1e9;
+/** What a server takes by default of a machine of 24 GB. */
+const budget = 0.7 * 24 * GB;
+
+const plan = (model: OpenedModel, kv: KvChoice, budgetBytes = budget) =>
+  planMemory(buildSpec(model), model.weights, budgetBytes, kv);
+
+const oneBillion = dummyModel('llama-3.2-1b', 'Q8_0');
+const anotherBillion = dummyModel('llama-3.2-1b', 'Q4_0');
+const embedded = openModelFiles(embeddedModelPath);
+
+describe('the memory of a model', () => {
+  it('leaves room for two models of 1B and the embedded one in 24 GB, by default', () => {
+    const ledger = new MemoryLedger(budget);
+    for (const [name, model] of [oneBillion, anotherBillion, embedded].entries()) {
+      expect(ledger.reserve(String(name), plan(model, { kvType: 'f16' }))).toBe(true);
+    }
+    // And most of it is free for whoever needs it, the full context of both large ones at once.
+    const { blockBytes } = plan(oneBillion, { kvType: 'f16' });
+    expect(ledger.freeBytes).toBeGreaterThan((2 * blockBytes * 131_072) / BLOCK_TOKENS);
+  });
+
+  it('may grow to what the budget leaves beside the weights, and to 32 contexts at most', () => {
+    const large = plan(oneBillion, { kvType: 'f16' });
+    expect(large.firstBlocks).toBe(2048 / BLOCK_TOKENS);
+    expect(large.weightBytes + large.blockCount * large.blockBytes).toBeLessThanOrEqual(budget);
+    expect(large.weightBytes + (large.blockCount + 1) * large.blockBytes).toBeGreaterThan(budget);
+    expect(plan(embedded, { kvType: 'f16' }).blockCount).toBe((32 * 4096) / BLOCK_TOKENS);
+  });
+
+  it('starts with 2048 tokens even where that is more than fits: the load says so', () => {
+    const memory = plan(oneBillion, { kvType: 'f16' }, GB);
+    expect(memory).toMatchObject({ firstBlocks: 64, blockCount: 64 });
+    expect(firstBytes(memory)).toBeGreaterThan(GB);
+  });
+
+  it('has a fixed size where someone chose one', () => {
+    expect(plan(oneBillion, { kvType: 'f16', blocks: 100 })).toMatchObject({
+      blockCount: 100,
+      firstBlocks: 100,
+      fixed: true,
+    });
+    const { blockBytes } = plan(oneBillion, { kvType: 'q8' });
+    expect(plan(oneBillion, { kvType: 'q8', bytes: 70.5 * blockBytes })).toMatchObject({
+      blockCount: 70,
+      firstBlocks: 70,
+      fixed: true,
+    });
+    expect(() => plan(oneBillion, { kvType: 'q8', bytes: 10 })).toThrow(/give it more memory/);
+  });
+});

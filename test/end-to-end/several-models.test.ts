@@ -1,0 +1,85 @@
+// The running program with several models: side by side within a small memory budget, and coming and going while it
+// runs.
+
+import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { embeddedModelPath } from '../support/embedded-model.ts';
+import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+
+let home: ServerHome;
+let server: ServerProcess;
+let key: string;
+let folder: string;
+
+beforeAll(async () => {
+  home = new ServerHome();
+  key = home.createKey('tester', 'normal', '--admin');
+  folder = join(home.folder, 'models');
+  mkdirSync(folder);
+  for (const name of ['one', 'two']) copyFileSync(embeddedModelPath, join(folder, `${name}.gguf`));
+  // Each takes 15 MB of weights and starts with 8 MB of K/V; one alone might take 500 MB.
+  server = await home.start('--models-folder', folder, '--memory', '80MB');
+});
+
+afterAll(async () => {
+  await server.stop();
+  home.remove();
+});
+
+const post = (path: string, body: object) =>
+  fetch(`${server.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+    body: JSON.stringify(body),
+  });
+
+async function answer(model: string): Promise<string> {
+  const response = await post('/v1/completions', { model, prompt: 'Once', max_tokens: 5, temperature: 0 });
+  expect(response.status).toBe(200);
+  const { choices } = (await response.json()) as { choices: { text: string }[] };
+  return choices[0]?.text as string;
+}
+
+async function names(): Promise<string[]> {
+  const headers = { authorization: `Bearer ${key}` };
+  const { data } = (await (await fetch(`${server.url}/v1/models`, { headers })).json()) as {
+    data: { id: string }[];
+  };
+  return data.map(({ id }) => id);
+}
+
+const loads = () => [...server.log().matchAll(/"model loading"/g)].length;
+
+describe('models of a server', () => {
+  it('stay loaded side by side by default, and take turns without a reload', async () => {
+    const models = await names();
+    expect(models.length).toBe(3);
+    const texts = new Set<string>();
+    for (let round = 0; round < 3; round++) for (const model of models) texts.add(await answer(model));
+    expect(texts.size).toBe(1);
+    expect(loads()).toBe(3);
+    expect(server.log()).not.toContain('"model unloaded"');
+  });
+
+  it('can be told to leave twice, and come back when they are asked for', async () => {
+    for (let times = 0; times < 2; times++) {
+      const response = await post('/admin/models/unload', { model: 'one' });
+      expect(response.status).toBe(200);
+      expect(await response.json()).toMatchObject({ name: 'one', state: 'unloaded' });
+    }
+    await answer('one');
+    expect(loads()).toBe(4);
+  });
+
+  it('are served as soon as they are there, and no longer when they are gone', async () => {
+    copyFileSync(embeddedModelPath, join(folder, 'late.gguf'));
+    await waitUntil(async () => (await names()).includes('late'));
+    await answer('late');
+    rmSync(join(folder, 'late.gguf'));
+    await answer('late');
+    expect((await post('/admin/models/unload', { model: 'late' })).status).toBe(200);
+    await waitUntil(async () => !(await names()).includes('late'));
+    expect((await post('/v1/completions', { model: 'late', prompt: 'Once' })).status).toBe(404);
+  });
+});
