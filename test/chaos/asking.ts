@@ -90,15 +90,17 @@ export async function askBad(trial: Trial, bad: BadRequest, account: Account): P
   const told = { name: bad.name, ask: shortened({ ...bad.ask, body: String(ask.body).slice(0, 200) }) };
   if (outcome.kind === 'nothing') {
     trial.violations.add('no answer and no error', outcome.why, told);
-  } else if (!refusedWell(bad, came.status ?? 0, account)) {
+  } else if (!bad.statuses.includes(came.status ?? 0) && !mayBeRefused(outcome, account)) {
     const detail = `${came.status} instead of ${bad.statuses.join(' or ')}: ${came.text.slice(0, 200)}`;
     trial.violations.add('a bad request answered wrongly', detail, told);
   }
 }
 
-/** A limit, or a model that cannot be had, may come before anyone looks at what is wrong. */
-function refusedWell(bad: BadRequest, status: number, account: Account): boolean {
-  return bad.statuses.includes(status) || status === 503 || (status === 429 && account.limited);
+/** A full queue, a limit or a model that cannot be had may come before anyone looks at what is wrong. */
+function mayBeRefused(outcome: Outcome, { limited }: Account): boolean {
+  if (outcome.kind !== 'error') return false;
+  const { status, code } = outcome;
+  return status === 503 || (status === 429 && (limited || code === 'queue_full'));
 }
 
 /** Long texts say nothing; the catalogue has them by name. */

@@ -15,10 +15,12 @@ import {
   killEveryEngine,
   killLoadingEngine,
   stopEngine,
+  unloadWhenIdle,
 } from './engine-disturbances.ts';
 import { type Exchange, patient } from './exchange.ts';
 import type { Disturbance, Planned } from './schedule.ts';
 import { freeAccounts, type Trial } from './trial.ts';
+import { sendGarbage } from './wire-garbage.ts';
 
 /** Resolves when the last one is over. */
 export async function disturb(
@@ -56,7 +58,7 @@ function act(trial: Trial, disturbance: Disturbance, chance: Chance): Promise<un
     case 'kill a loading engine':
       return killLoadingEngine(trial, disturbance.model);
     case 'unload':
-      return expectStatus(trial, 'unload', trial.admin.unload(disturbance.model), [200, 409]);
+      return expectStatus(trial, 'unload', unloadWhenIdle(trial, disturbance.model), [200, 409]);
     case 'load':
       return expectStatus(trial, 'load', trial.admin.load(disturbance.model), [200, 503]);
     case 'flood': {
@@ -82,6 +84,8 @@ function act(trial: Trial, disturbance: Disturbance, chance: Chance): Promise<un
       return lockDatabase(trial, chance, disturbance.forMs);
     case 'stall an event reader':
       return stallEventReader(trial, disturbance.forMs);
+    case 'garbage on the wire':
+      return sendGarbage(trial);
     case 'huge body': {
       const make = hugeRequests[disturbance.which % hugeRequests.length] as (typeof hugeRequests)[number];
       return askBad(trial, make(), chance.pick(freeAccounts(trial)));

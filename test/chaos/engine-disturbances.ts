@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askKnown, calmly } from './asking.ts';
 import { FIRST_MODEL, knownRequests, SECOND_MODEL } from './catalogue.ts';
+import type { Exchange } from './exchange.ts';
 import { type ProcessEntry, sendSignal } from './process-table.ts';
 import { STEP_TIMEOUT_SECONDS } from './server.ts';
 import { freeAccounts, type Trial } from './trial.ts';
@@ -54,7 +55,7 @@ export async function hangEngine(trial: Trial, engine: number): Promise<void> {
 
 /** The load must be tried again; that the server computes by itself instead is for when no process can be had. */
 export async function killLoadingEngine(trial: Trial, model: string): Promise<void> {
-  await trial.admin.unload(model);
+  await unloadWhenIdle(trial, model);
   const before = new Set((await trial.server.engines()).map(({ pid }) => pid));
   const loading = trial.admin.load(model);
   const endMs = performance.now() + LOADING_LIMIT_MS;
@@ -76,6 +77,16 @@ export async function killLoadingEngine(trial: Trial, model: string): Promise<vo
     const detail = `${engine.model} is computed inside the server, although processes can be started`;
     trial.violations.add('direct mode', detail);
   }
+}
+
+/** A model in use stays; now and then nobody uses it for a moment. */
+export async function unloadWhenIdle(trial: Trial, model: string): Promise<Exchange> {
+  let came = await trial.admin.unload(model);
+  for (let tried = 1; tried < 20 && came.status === 409; tried++) {
+    await sleep(100);
+    came = await trial.admin.unload(model);
+  }
+  return came;
 }
 
 async function chosen(trial: Trial, share: number): Promise<ProcessEntry | undefined> {

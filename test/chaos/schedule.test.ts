@@ -13,7 +13,7 @@ describe('a schedule', () => {
 
   it('has some of everything within a minute, in order, and ends in time', () => {
     const planned = planOf(3);
-    expect(new Set(planned.map(({ disturbance }) => disturbance.kind)).size).toBe(15);
+    expect(new Set(planned.map(({ disturbance }) => disturbance.kind)).size).toBe(16);
     const times = planned.map(({ atMs }) => atMs);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
     expect(times.every((atMs) => atMs >= 0 && atMs < MINUTE_MS)).toBe(true);

@@ -21,6 +21,7 @@ export type Disturbance =
   | { readonly kind: 'reload' }
   | { readonly kind: 'lock the database'; readonly forMs: number }
   | { readonly kind: 'stall an event reader'; readonly forMs: number }
+  | { readonly kind: 'garbage on the wire' }
   | { readonly kind: 'huge body'; readonly which: number };
 
 export interface Planned {
@@ -60,6 +61,7 @@ const deck: readonly Kind[] = [
   'reload',
   'lock the database',
   'stall an event reader',
+  'garbage on the wire',
   'huge body',
 ];
 
