@@ -85,7 +85,7 @@ class Model {
   /** `logits` takes one row of vocabSize values for each wanted row. */
   void step(const StepInput& input, float* logits);
   /** Shares each step among so many threads; at most as many as it was made with. */
-  void useThreads(int threads) { pool_.use(threads); }
+  void useThreads(int threads) { pool_->use(threads); }
   /** Gives the memory of blocks that nobody uses back to the system. */
   void releaseBlocks(std::vector<int32_t> blocks) { kv_.release(std::move(blocks)); }
 
