@@ -4,7 +4,7 @@
 import { resolve } from 'node:path';
 import { benchComparison } from '../bench/comparison/bench-comparison.ts';
 import type { ComparisonReport } from '../bench/comparison/comparison-report.ts';
-import type { ComparisonWish } from '../bench/comparison/comparison-settings.ts';
+import type { ComparisonOptions } from '../bench/comparison/comparison-settings.ts';
 import { type OfflineModel, openOfflineModel } from '../bench/offline/offline-model.ts';
 import { OfflineError } from '../bench/offline/offline-settings.ts';
 import { loadAddon } from '../compute/cpu/binding.ts';
@@ -12,7 +12,7 @@ import { embeddedModelPath } from '../pool/model-folder.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { ChairliftError, invalidValue } from './chairlift-error.ts';
 
-export interface BenchmarkOptions extends ComparisonWish {
+export interface BenchmarkOptions extends ComparisonOptions {
   /** A .gguf file, a .safetensors file or a model folder; the embedded model where absent. */
   readonly path?: string | undefined;
   /** Told what is measured next. */
@@ -23,7 +23,7 @@ export interface BenchmarkOptions extends ComparisonWish {
 
 export type BenchmarkReport = ComparisonReport;
 
-const known: Readonly<Record<keyof ComparisonWish, true>> = {
+const known: Readonly<Record<keyof ComparisonOptions, true>> = {
   prompts: true,
   concurrencies: true,
   tokens: true,
@@ -35,14 +35,14 @@ const known: Readonly<Record<keyof ComparisonWish, true>> = {
 
 /** Compares serving requests one by one with batching them. Takes its time: seconds to minutes. */
 export async function benchmark(options: BenchmarkOptions = {}): Promise<BenchmarkReport> {
-  const { path, onPhase = () => {}, signal, ...wish } = options;
-  const stranger = Object.keys(wish).find((name) => !Object.hasOwn(known, name));
+  const { path, onPhase = () => {}, signal, ...wanted } = options;
+  const stranger = Object.keys(wanted).find((name) => !Object.hasOwn(known, name));
   if (stranger !== undefined) throw invalidValue(stranger, 'there is no such option of benchmark()');
   const load = loadAddon();
   if (!load.available) throw new ChairliftError('model_load_failed', load.reason);
   const model = openModel(resolve(path ?? embeddedModelPath()));
   try {
-    return await benchComparison(load.addon, model, wish, { onLoad: () => {}, onPhase, signal });
+    return await benchComparison(load.addon, model, wanted, { onLoad: () => {}, onPhase, signal });
   } catch (error) {
     throw asRefusal(error);
   } finally {

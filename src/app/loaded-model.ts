@@ -8,7 +8,7 @@ import { orAbort } from '../generation/or-abort.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import { modelFilesAt } from '../pool/model-files.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
-import { wishOfPath } from '../pool/model-names.ts';
+import { wantedNameOfPath } from '../pool/model-names.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
@@ -76,7 +76,7 @@ export async function load(options: string | LoadOptions = {}): Promise<Model> {
 
 async function start(path: string, given: GivenConfig, onNotice: (message: string) => void): Promise<Model> {
   const config = configFrom(given, settings);
-  const name = wishOfPath(path, undefined).short;
+  const name = wantedNameOfPath(path, undefined).short;
   const createdSeconds = modelFilesAt(path).changedSeconds;
   const onEvent = ({ kind, message }: PoolEvent) => {
     if (kind === 'fallback' || kind === 'incident') onNotice(message);

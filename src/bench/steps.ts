@@ -25,8 +25,8 @@ function give(line: string): never {
   process.exit(1);
 }
 
-const wish = parseDummy(process.argv[2] ?? '');
-if (wish === undefined) {
+const wanted = parseDummy(process.argv[2] ?? '');
+if (wanted === undefined) {
   give(`give SHAPE:TYPE, of ${Object.keys(dummyShapes).join(', ')} and ${dummyTypes.join(', ')}`);
 }
 const streams = (process.argv[3] ?? '1,8,16').split(',').map(Number);
@@ -54,7 +54,7 @@ async function time(backend: Backend, sequences: readonly BatchSequence[], repea
 }
 
 const threads = availableParallelism();
-const files = dummyModel(wish.shape, wish.type);
+const files = dummyModel(wanted.shape, wanted.type);
 const spec = buildSpec(files);
 const bandwidth = load.addon.readBandwidth(threads, 1024);
 const blockCount = BLOCKS_PER_STREAM * Math.max(...streams);

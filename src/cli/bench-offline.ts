@@ -200,9 +200,9 @@ function checkFolder(file: string | undefined): void {
 }
 
 function parseDummyModel(text: string): GgufFile {
-  const wish = parseDummy(text);
-  if (wish === undefined) throw new InvalidArgumentError(`give ${dummyForms}`);
-  return dummyModel(wish.shape, wish.type);
+  const wanted = parseDummy(text);
+  if (wanted === undefined) throw new InvalidArgumentError(`give ${dummyForms}`);
+  return dummyModel(wanted.shape, wanted.type);
 }
 
 function parseStreams(text: string): number[] {

@@ -18,19 +18,19 @@ export class BackendUnavailableError extends Error {
   override readonly name = 'BackendUnavailableError';
 }
 
-/** Without a wish, takes the fastest there is; a wish that cannot be met is an error. */
+/** Where nobody says, takes the fastest there is; what is asked for and cannot be met is an error. */
 export function chooseBackend(
-  wish: BackendName | undefined,
+  wanted: BackendName | undefined,
   cpuOptions: Pick<CpuOptions, 'threads' | 'kvType' | 'isa'> = {},
 ): BackendChoice {
-  if (wish === 'reference') return { name: 'reference', create: createReferenceBackend };
+  if (wanted === 'reference') return { name: 'reference', create: createReferenceBackend };
   const load = loadAddon();
   if (load.available) {
     const create: CreateBackend = (spec, weights, options) =>
       createCpuBackend(load.addon, spec, weights, { ...options, ...cpuOptions });
     return { name: 'cpu', create };
   }
-  if (wish === 'cpu') throw new BackendUnavailableError(`the cpu backend is not available: ${load.reason}`);
+  if (wanted === 'cpu') throw new BackendUnavailableError(`the cpu backend is not available: ${load.reason}`);
   return {
     name: 'reference',
     create: createReferenceBackend,

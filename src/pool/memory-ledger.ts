@@ -5,7 +5,7 @@
 import type { BlockDemand } from '../engine/scheduler/stats.ts';
 import type { ModelMemory } from './model-memory.ts';
 
-export interface Account {
+export interface Holding {
   readonly name: string;
   readonly memory: ModelMemory;
   /** Blocks its engine was told it may hold. */
@@ -24,34 +24,34 @@ export interface Account {
   readonly stuckAt: number | undefined;
 }
 
-type OpenAccount = { -readonly [Part in keyof Account]: Account[Part] };
+type OpenHolding = { -readonly [Part in keyof Holding]: Holding[Part] };
 
 export class MemoryLedger {
   readonly budgetBytes: number;
-  readonly #accounts = new Map<string, OpenAccount>();
+  readonly #holdings = new Map<string, OpenHolding>();
 
   constructor(budgetBytes: number) {
     this.budgetBytes = budgetBytes;
   }
 
   get freeBytes(): number {
-    return this.budgetBytes - this.accounts().reduce((sum, account) => sum + accountBytes(account), 0);
+    return this.budgetBytes - this.holdings().reduce((sum, holding) => sum + holdingBytes(holding), 0);
   }
 
-  accounts(): readonly Account[] {
-    return [...this.#accounts.values()];
+  holdings(): readonly Holding[] {
+    return [...this.#holdings.values()];
   }
 
-  account(name: string): Account | undefined {
-    return this.#accounts.get(name);
+  holding(name: string): Holding | undefined {
+    return this.#holdings.get(name);
   }
 
   /** Counts a model's weights and its first blocks; false, and nothing counted, where they do not fit. */
   reserve(name: string, memory: ModelMemory): boolean {
-    if (this.#accounts.has(name)) throw new Error(`memory of ${name} is reserved already`);
+    if (this.#holdings.has(name)) throw new Error(`memory of ${name} is reserved already`);
     if (firstBytes(memory) > this.freeBytes) return false;
     const blocks = memory.firstBlocks;
-    this.#accounts.set(name, {
+    this.#holdings.set(name, {
       name,
       memory,
       allowed: blocks,
@@ -67,41 +67,41 @@ export class MemoryLedger {
 
   /** Its engine is gone. */
   release(name: string): void {
-    this.#accounts.delete(name);
+    this.#holdings.delete(name);
   }
 
   /** Takes note of what an engine is told. */
   allow(name: string, blocks: number): void {
-    const account = this.#open(name);
-    const { blockCount, blockBytes } = account.memory;
+    const holding = this.#open(name);
+    const { blockCount, blockBytes } = holding.memory;
     if (!Number.isInteger(blocks) || blocks < 0 || blocks > blockCount)
       throw new RangeError(`${name} has ${blockCount} blocks and cannot be allowed ${blocks}`);
-    const more = Math.max(0, blocks - account.counted);
+    const more = Math.max(0, blocks - holding.counted);
     // With one new limit on its way at most, a report tells which of two it knows of.
-    if (!account.heard) throw new Error(`${name} has not heard of its last limit yet`);
+    if (!holding.heard) throw new Error(`${name} has not heard of its last limit yet`);
     if (more * blockBytes > this.freeBytes) throw new Error(`${blocks} blocks of ${name} are not free`);
-    account.heard = blocks === account.allowed;
-    account.allowed = blocks;
-    account.counted += more;
+    holding.heard = blocks === holding.allowed;
+    holding.allowed = blocks;
+    holding.counted += more;
   }
 
   /** Takes note of what an engine says. */
   report(name: string, { limit, held, used, wanted, short }: BlockDemand): void {
-    const account = this.#open(name);
-    account.used = used;
-    account.wanted = wanted;
-    account.short = short;
-    account.heard = limit === account.allowed;
+    const holding = this.#open(name);
+    holding.used = used;
+    holding.wanted = wanted;
+    holding.short = short;
+    holding.heard = limit === holding.allowed;
     // An engine that has not heard of its limit yet goes by an older one.
-    if (account.heard) account.counted = Math.max(limit, Math.min(held, account.counted));
+    if (holding.heard) holding.counted = Math.max(limit, Math.min(held, holding.counted));
     const isStuck = short && used === 0;
-    account.stuckAt = isStuck ? Math.max(limit, account.stuckAt ?? 0) : undefined;
+    holding.stuckAt = isStuck ? Math.max(limit, holding.stuckAt ?? 0) : undefined;
   }
 
-  #open(name: string): OpenAccount {
-    const account = this.#accounts.get(name);
-    if (account === undefined) throw new Error(`no memory is reserved for ${name}`);
-    return account;
+  #open(name: string): OpenHolding {
+    const holding = this.#holdings.get(name);
+    if (holding === undefined) throw new Error(`no memory is reserved for ${name}`);
+    return holding;
   }
 }
 
@@ -110,6 +110,6 @@ export function firstBytes({ weightBytes, blockBytes, firstBlocks }: ModelMemory
   return weightBytes + firstBlocks * blockBytes;
 }
 
-export function accountBytes({ memory, counted }: Account): number {
+export function holdingBytes({ memory, counted }: Holding): number {
   return memory.weightBytes + counted * memory.blockBytes;
 }

@@ -7,7 +7,7 @@ import { basename, dirname, relative, sep } from 'node:path';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { type ModelFiles, modelStem } from './model-files.ts';
 
-export interface NameWish {
+export interface WantedName {
   /** Said by the user: it is kept as it is. */
   readonly given?: string;
   readonly short: string;
@@ -35,7 +35,7 @@ export function parseModelPath(text: string): ModelPath {
 }
 
 /** Names of a path that the user gave: after the file or the folder; the long one with the folder around it. */
-export function wishOfPath(path: string, given: string | undefined): NameWish {
+export function wantedNameOfPath(path: string, given: string | undefined): WantedName {
   const file = basename(path);
   const isShard = /^model(-\d{5}-of-\d{5})?\.safetensors$/.test(file);
   const named = isShard ? dirname(path) : path;
@@ -48,7 +48,7 @@ export function wishOfPath(path: string, given: string | undefined): NameWish {
  * Names of what lies in the models folder. A file at its top is called by its stem. What lies in `repo` or
  * `owner/repo` is called `repo`, or `repo:stem` where the folder holds several models.
  */
-export function wishesOfFolder(folder: string, models: readonly ModelFiles[]): NameWish[] {
+export function wantedNamesOfFolder(folder: string, models: readonly ModelFiles[]): WantedName[] {
   const homes = models.map(({ path, kind }) => homeOf(folder, path, kind));
   return models.map(({ path, kind }, at) => {
     const home = homes[at] as string;
@@ -66,18 +66,18 @@ function homeOf(folder: string, path: string, kind: ModelFiles['kind']): string 
   return parts.slice(0, kind === 'gguf' ? 2 : parts.length).join('/');
 }
 
-/** One name for each wish. What users gave is theirs; then the groups choose, one after the other. */
-export function chooseNames(groups: readonly (readonly NameWish[])[]): string[][] {
+/** One name for each that is wanted. What users gave is theirs; then the groups choose, one after the other. */
+export function chooseNames(groups: readonly (readonly WantedName[])[]): string[][] {
   const taken = new Set(groups.flat().flatMap(({ given }) => given ?? []));
-  return groups.map((wishes) => {
-    const free = wishes.map(({ given, short }) => {
-      const rivals = wishes.filter((other) => other.given === undefined && other.short === short);
+  return groups.map((wanted) => {
+    const free = wanted.map(({ given, short }) => {
+      const rivals = wanted.filter((other) => other.given === undefined && other.short === short);
       return given === undefined && rivals.length === 1 && !taken.has(short);
     });
-    wishes.forEach(({ short }, at) => {
+    wanted.forEach(({ short }, at) => {
       if (free[at]) taken.add(short);
     });
-    return wishes.map(({ given, short, long }, at) => {
+    return wanted.map(({ given, short, long }, at) => {
       if (given !== undefined) return given;
       return free[at] ? short : takeNumbered(long, taken);
     });

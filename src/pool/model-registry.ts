@@ -10,10 +10,10 @@ import { type ModelFiles, modelFilesAt, modelFilesUnder } from './model-files.ts
 import {
   chooseNames,
   type ModelPath,
-  type NameWish,
   parseModelPath,
-  wishesOfFolder,
-  wishOfPath,
+  type WantedName,
+  wantedNameOfPath,
+  wantedNamesOfFolder,
 } from './model-names.ts';
 
 export type ModelFormat = 'gguf' | 'safetensors' | 'mlx';
@@ -64,7 +64,7 @@ export function findModels(
     (folder === undefined ? [] : inFolder(resolve(folder))).filter(({ files }) => isNew(files.path)),
     last.filter(({ path }) => isNew(path)).map(atPath),
   ];
-  const names = chooseNames(groups.map((group) => group.map(({ wish }) => wish))).flat();
+  const names = chooseNames(groups.map((group) => group.map(({ wanted }) => wanted))).flat();
   const models = groups.flat().map(({ files }, at) => {
     const { path, sizeBytes, changedSeconds, unfinished } = files;
     const state = JSON.stringify([path, sizeBytes, changedSeconds, unfinished]);
@@ -78,17 +78,17 @@ export function findModels(
 
 interface FoundFiles {
   readonly files: ModelFiles;
-  readonly wish: NameWish;
+  readonly wanted: WantedName;
 }
 
 function atPath({ name, path }: ModelPath): FoundFiles {
-  return { files: modelFilesAt(path), wish: wishOfPath(path, name) };
+  return { files: modelFilesAt(path), wanted: wantedNameOfPath(path, name) };
 }
 
 function inFolder(folder: string): FoundFiles[] {
   const all = modelFilesUnder(folder);
-  const wishes = wishesOfFolder(folder, all);
-  return all.map((files, at) => ({ files, wish: wishes[at] as NameWish }));
+  const wanted = wantedNamesOfFolder(folder, all);
+  return all.map((files, at) => ({ files, wanted: wanted[at] as WantedName }));
 }
 
 function pathsOnce(paths: readonly string[]): ModelPath[] {

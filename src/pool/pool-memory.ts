@@ -2,7 +2,7 @@
 // is shared out anew.
 
 import type { EngineHandle } from './engine-handle.ts';
-import { accountBytes, firstBytes, MemoryLedger } from './memory-ledger.ts';
+import { firstBytes, holdingBytes, MemoryLedger } from './memory-ledger.ts';
 import type { ModelMemory } from './model-memory.ts';
 import { type Holder, shareMemory, type WaitingLoad } from './share-memory.ts';
 
@@ -35,8 +35,8 @@ export class PoolMemory {
 
   /** What counts for a model now; 0 where it has nothing. */
   bytesOf(name: string): number {
-    const account = this.#ledger.account(name);
-    return account === undefined ? 0 : accountBytes(account);
+    const holding = this.#ledger.holding(name);
+    return holding === undefined ? 0 : holdingBytes(holding);
   }
 
   /**
@@ -89,9 +89,9 @@ export class PoolMemory {
   }
 
   #shareOnce(): void {
-    const accounts = this.#ledger.accounts();
-    if (this.#claims.length === 0 && accounts.every(({ wanted, allowed }) => wanted <= allowed)) return;
-    const holders = accounts.map((account) => ({ ...account, ...this.#listener.standing(account.name) }));
+    const holdings = this.#ledger.holdings();
+    if (this.#claims.length === 0 && holdings.every(({ wanted, allowed }) => wanted <= allowed)) return;
+    const holders = holdings.map((holding) => ({ ...holding, ...this.#listener.standing(holding.name) }));
     const { allow, unload, fitting, hopeless } = shareMemory(this.#ledger.budgetBytes, holders, this.#claims);
     for (const name of fitting) {
       const claim = this.#takeClaim(name);

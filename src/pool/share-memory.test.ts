@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BlockUser, type SequenceNeed } from '../../test/support/block-user.ts';
-import { accountBytes, MemoryLedger } from './memory-ledger.ts';
+import { holdingBytes, MemoryLedger } from './memory-ledger.ts';
 import type { ModelMemory } from './model-memory.ts';
 import { type Holder, type Sharing, shareMemory, type WaitingLoad } from './share-memory.ts';
 
@@ -161,7 +161,7 @@ const scenes: fc.Arbitrary<Scene> = fc
     ),
     spareBlocks: fc.integer({ min: 0, max: 60 }),
     first: fc.integer({ min: 1, max: 8 }),
-    wishes: fc.array(
+    wanted: fc.array(
       fc.record({
         model: fc.nat(3),
         sinceMs: fc.nat(1000),
@@ -171,7 +171,7 @@ const scenes: fc.Arbitrary<Scene> = fc
     ),
     seed: fc.integer(),
   })
-  .map(({ sizes, spareBlocks, first, wishes, seed }) => {
+  .map(({ sizes, spareBlocks, first, wanted, seed }) => {
     const weights = sizes.reduce((sum, { weight }) => sum + weight, 0);
     const largest = Math.max(...sizes.map(({ block }) => block));
     const kv = sizes.reduce((sum, { block }) => sum + first * block, 0) + spareBlocks * largest;
@@ -184,7 +184,7 @@ const scenes: fc.Arbitrary<Scene> = fc
       blockCount: Math.floor((budget - weight) / block),
       fixed: false,
     }));
-    const needs = wishes.map(({ model, sinceMs, share }, n) => {
+    const needs = wanted.map(({ model, sinceMs, share }, n) => {
       const at = model % models.length;
       const most = Math.floor(kv / (models[at] as ModelMemory).blockBytes);
       return { model: at, sinceMs: sinceMs + n / 100, blocks: 1 + Math.floor(share * (most - 1)) };
@@ -208,7 +208,7 @@ function play({ budget, models, needs, seed }: Scene): number {
   const check = () => {
     if (ledger.freeBytes < 0) throw new Error('the ledger is overrun');
     engines.forEach(({ user }, at) => {
-      if (user.held > (ledger.account(String(at))?.counted ?? 0))
+      if (user.held > (ledger.holding(String(at))?.counted ?? 0))
         throw new Error('more is held than counted');
     });
   };
@@ -221,9 +221,9 @@ function play({ budget, models, needs, seed }: Scene): number {
       if (chance(0.7)) ledger.report(String(at), user.demand);
     });
     check();
-    const holders = ledger.accounts().map(
-      (account, at): Holder => ({
-        ...account,
+    const holders = ledger.holdings().map(
+      (holding, at): Holder => ({
+        ...holding,
         state: 'loaded',
         unloadable: false,
         lastUsed: at,
@@ -266,7 +266,7 @@ describe('the ledger', () => {
     expect(ledger.freeBytes).toBe(130);
     ledger.report('a', { limit: 40, held: 35, used: 30, wanted: 30, short: false });
     expect(ledger.freeBytes).toBe(160);
-    expect(ledger.accounts().map(accountBytes)).toEqual([140]);
+    expect(ledger.holdings().map(holdingBytes)).toEqual([140]);
     ledger.release('a');
     expect(ledger.freeBytes).toBe(300);
   });

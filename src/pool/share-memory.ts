@@ -10,10 +10,10 @@
 // So the engine with the oldest request can always run it, nobody waits for ever, and two engines never wait for
 // each other. What is taken from sequences that run makes them wait; they go on later with all their tokens.
 
-import { type Account, accountBytes, firstBytes } from './memory-ledger.ts';
+import { firstBytes, type Holding, holdingBytes } from './memory-ledger.ts';
 import type { ModelMemory } from './model-memory.ts';
 
-export interface Holder extends Account {
+export interface Holder extends Holding {
   /** A model that is loading keeps what it has; all of one that is leaving becomes free soon. */
   readonly state: 'loading' | 'loaded' | 'leaving';
   /** Whether it is idle and nothing speaks against unloading it. */
@@ -82,11 +82,11 @@ class Table {
     this.#kvBytes = Math.max(0, budgetBytes - sum(weights));
     const busy = holders.filter(({ oldestMs, memory }) => oldestMs !== undefined && !memory.fixed);
     this.#sharers = Math.max(1, busy.length + loads.length);
-    this.#freeBytes = budgetBytes - sum(holders.map(accountBytes));
+    this.#freeBytes = budgetBytes - sum(holders.map(holdingBytes));
     this.#comingBytes = sum(
       holders.map((holder) =>
         holder.state === 'leaving'
-          ? accountBytes(holder)
+          ? holdingBytes(holder)
           : (holder.counted - holder.allowed) * holder.memory.blockBytes,
       ),
     );

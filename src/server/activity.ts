@@ -63,7 +63,7 @@ export class Activity {
 function timeoutOf(request: FastifyRequest, longestMs: number): number {
   const header = request.headers[TIMEOUT_HEADER];
   if (header === undefined) return longestMs;
-  const wish = typeof header === 'string' && /^\d{1,9}$/.test(header) ? Number(header) : 0;
-  if (wish < 1) throw badRequest(TIMEOUT_HEADER, 'must be a whole number of milliseconds, 1 or more');
-  return Math.min(wish, longestMs);
+  const wanted = typeof header === 'string' && /^\d{1,9}$/.test(header) ? Number(header) : 0;
+  if (wanted < 1) throw badRequest(TIMEOUT_HEADER, 'must be a whole number of milliseconds, 1 or more');
+  return Math.min(wanted, longestMs);
 }

@@ -199,7 +199,7 @@ describe('a chat completion', () => {
 });
 
 describe('a text completion', () => {
-  it('goes on with the text, 16 tokens without a wish', async () => {
+  it('goes on with the text, 16 tokens without a wanted', async () => {
     const { choices, usage } = await text({ prompt: 'Once upon a time' });
     expect(choices[0]?.text).toMatch(/^ there was a /);
     expect(choices[0]?.finish_reason).toBe('length');

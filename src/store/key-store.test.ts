@@ -20,8 +20,8 @@ beforeEach(async () => {
 
 afterEach(() => database.close());
 
-async function create(wish: Partial<NewKey> & { name: string }) {
-  const result = await store.createKey({ tier: 'normal', limits: {}, ...wish }, NOW_MS);
+async function create(wanted: Partial<NewKey> & { name: string }) {
+  const result = await store.createKey({ tier: 'normal', limits: {}, ...wanted }, NOW_MS);
   if (!result.ok) throw new Error(result.message);
   return result;
 }
@@ -49,10 +49,10 @@ describe('createKey', () => {
           { requiredKeys: [] },
         ),
         async (tier, admin, limits) => {
-          const { record } = await create({ name: 'wish', tier, admin, limits });
-          expect(record).toMatchObject({ name: 'wish', tier, admin, limits, createdMs: NOW_MS });
+          const { record } = await create({ name: 'wanted', tier, admin, limits });
+          expect(record).toMatchObject({ name: 'wanted', tier, admin, limits, createdMs: NOW_MS });
           expect(await store.list()).toContainEqual(record);
-          await store.revoke('wish', NOW_MS);
+          await store.revoke('wanted', NOW_MS);
         },
       ),
       { numRuns: 30 },

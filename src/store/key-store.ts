@@ -47,16 +47,16 @@ export class KeyStore {
   }
 
   /** The key is in the result alone: it cannot be had again. */
-  async createKey(wish: NewKey, nowMs: number): Promise<CreateKeyResult> {
-    const message = faultOf(wish);
+  async createKey(wanted: NewKey, nowMs: number): Promise<CreateKeyResult> {
+    const message = faultOf(wanted);
     if (message !== undefined) return { ok: false, problem: 'invalid', message };
     const key = makeKey();
-    const row = rowOf(wish, key, nowMs);
+    const row = rowOf(wanted, key, nowMs);
     try {
       await this.#database.change(() => this.#database.tables.insertInto('api_key').values(row).execute());
     } catch (error) {
       if (!isNameTaken(error)) throw error;
-      const taken = `a key named '${wish.name}' exists; revoke it first or choose another name`;
+      const taken = `a key named '${wanted.name}' exists; revoke it first or choose another name`;
       return { ok: false, problem: 'name-taken', message: taken };
     }
     await this.#committed();

@@ -42,14 +42,18 @@ export async function hangEngine(trial: Trial, engine: number): Promise<void> {
     return askKnown(trial, request, account, { ...calmly, calm: false });
   });
   const endMs = performance.now() + WATCHDOG_LIMIT_MS;
-  while (performance.now() < endMs && (await lives(trial, victim.pid))) await sleep(200);
+  while (performance.now() < endMs && (await lives(trial, victim.pid))) {
+    // Another disturbance may have let it go on.
+    sendSignal(victim.pid, 'SIGSTOP');
+    await sleep(200);
+  }
   if (await lives(trial, victim.pid)) {
     trial.violations.add(
       'a hung engine was not replaced',
       `process ${victim.pid} was stopped and still stands after ${WATCHDOG_LIMIT_MS / 1000} s with a step timeout of ${STEP_TIMEOUT_SECONDS} s`,
     );
     sendSignal(victim.pid, 'SIGCONT');
-  } else trial.timeline.death();
+  }
   await Promise.all(asked);
 }
 

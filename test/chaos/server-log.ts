@@ -3,15 +3,17 @@
 
 export class ServerLog {
   readonly #expected: (line: string) => boolean;
+  readonly #onError: (message: string) => void;
   readonly #recent: string[] = [];
   readonly #cries: string[] = [];
   /** Log lines of errors, by what they say. */
   readonly errors: Record<string, number> = {};
   #rest = '';
 
-  /** `expected`: plain lines that belong there. */
-  constructor(expected: (line: string) => boolean) {
+  /** `expected`: plain lines that belong there; `onError` hears every error in the log. */
+  constructor(expected: (line: string) => boolean, onError: (message: string) => void) {
     this.#expected = expected;
+    this.#onError = onError;
   }
 
   take(text: string): void {
@@ -38,9 +40,9 @@ export class ServerLog {
       return;
     }
     if ((entry.level ?? 0) < 50) return;
-    const name = `${entry.msg}: ${entry.err?.message ?? entry.detail ?? ''}`
-      .replace(/\d+/g, 'N')
-      .slice(0, 160);
+    const message = `${entry.msg}: ${entry.err?.message ?? entry.detail ?? ''}`;
+    this.#onError(message);
+    const name = message.replace(/\d+/g, 'N').slice(0, 160);
     this.errors[name] = (this.errors[name] ?? 0) + 1;
   }
 }

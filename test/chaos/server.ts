@@ -93,8 +93,8 @@ export class ServerHome {
     return (JSON.parse(this.#output('keys', 'create', ...flags)) as { key: string }).key;
   }
 
-  /** Resolves when it listens. */
-  async start(): Promise<Server> {
+  /** Resolves when it listens. `onError` hears every error in its log. */
+  async start(onError: (message: string) => void): Promise<Server> {
     const second = join(this.folder, 'second.gguf');
     writeSecondModel(second);
     const first = join(this.#root, 'models', 'chairlift-demo-14m-q8_0.gguf');
@@ -111,7 +111,7 @@ export class ServerHome {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#child = child;
-    const log = new ServerLog((line) => line.startsWith('closing: '));
+    const log = new ServerLog((line) => line.startsWith('closing: '), onError);
     child.stderr?.setEncoding('utf8').on('data', (text: string) => log.take(text));
     return new Server(this, child, await listening(child, log), log, watchdog);
   }

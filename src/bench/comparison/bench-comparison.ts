@@ -9,7 +9,7 @@ import { checkMemory } from '../offline/offline-settings.ts';
 import { type ComparisonObserver, compare } from './compare.ts';
 import type { ComparisonReport } from './comparison-report.ts';
 import {
-  type ComparisonWish,
+  type ComparisonOptions,
   comparisonBlocks,
   comparisonSettings,
   mostAtOnce,
@@ -20,15 +20,15 @@ export interface BenchObserver extends ComparisonObserver {
   onLoad(share: number): void;
 }
 
-/** Throws an OfflineError where the wish cannot be met, before anything is loaded. */
+/** Throws an OfflineError where what is wanted cannot be met, before anything is loaded. */
 export async function benchComparison(
   addon: Addon,
   model: OfflineModel,
-  wish: ComparisonWish,
+  wanted: ComparisonOptions,
   observer: BenchObserver,
 ): Promise<ComparisonReport> {
   const { vocabSize, contextLength } = model.spec;
-  const settings = comparisonSettings(wish, contextLength);
+  const settings = comparisonSettings(wanted, contextLength);
   const { threads, kvType, tokens, repeats, loads } = settings;
   const blockCount = comparisonBlocks(settings);
   const users = `${mostAtOnce(loads)} requests at once`;

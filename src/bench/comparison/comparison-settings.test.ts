@@ -34,8 +34,8 @@ describe('the settings of a comparison', () => {
     ['repeats', { repeats: Number.NaN }, 'not NaN'],
     ['threads', { threads: -1 }, 'not -1'],
     ['kvType', { kvType: 'f64' as 'f16' }, 'give f16 or q8'],
-  ])('refuse wrong %s: %j', (option, wish, message) => {
-    expect(() => comparisonSettings(wish, 256)).toThrow(
+  ])('refuse wrong %s: %j', (option, wanted, message) => {
+    expect(() => comparisonSettings(wanted, 256)).toThrow(
       expect.objectContaining({ name: 'OfflineError', option, message: expect.stringContaining(message) }),
     );
   });

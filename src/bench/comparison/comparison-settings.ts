@@ -6,7 +6,7 @@ import { blocksFor } from '../../engine/cache/block-tables.ts';
 import { OfflineError } from '../offline/offline-settings.ts';
 
 /** As a person or a program gives it; what is left out has a default. */
-export interface ComparisonWish {
+export interface ComparisonOptions {
   /** Tokens of the prompts, one comparison each. Default: a short, a medium and a long one, 32, 128 and 512. */
   readonly prompts?: readonly number[] | undefined;
   /** How many requests are under way at once. Default 4, 8 and 16. */
@@ -45,13 +45,13 @@ const REPEATS = 3;
 const REQUESTS_PER_CLIENT = 2;
 export const MOST_CONCURRENCY = 1024;
 
-export function comparisonSettings(wish: ComparisonWish, contextLength: number): ComparisonSettings {
-  const tokens = count('tokens', wish.tokens ?? TOKENS);
-  const concurrencies = counts('concurrencies', wish.concurrencies ?? CONCURRENCIES, MOST_CONCURRENCY);
-  const requests = wish.requests === undefined ? undefined : count('requests', wish.requests);
-  const { kvType = 'f16' } = wish;
+export function comparisonSettings(wanted: ComparisonOptions, contextLength: number): ComparisonSettings {
+  const tokens = count('tokens', wanted.tokens ?? TOKENS);
+  const concurrencies = counts('concurrencies', wanted.concurrencies ?? CONCURRENCIES, MOST_CONCURRENCY);
+  const requests = wanted.requests === undefined ? undefined : count('requests', wanted.requests);
+  const { kvType = 'f16' } = wanted;
   if (kvType !== 'f16' && kvType !== 'q8') throw new OfflineError('give f16 or q8', 'kvType');
-  const prompts = counts('prompts', wish.prompts ?? promptsWithin(contextLength - tokens));
+  const prompts = counts('prompts', wanted.prompts ?? promptsWithin(contextLength - tokens));
   const longest = Math.max(...prompts);
   if (longest + tokens > contextLength) {
     throw new OfflineError(
@@ -63,8 +63,8 @@ export function comparisonSettings(wish: ComparisonWish, contextLength: number):
     prompts,
     loads: concurrencies.map((concurrency) => loadOf(concurrency, requests)),
     tokens,
-    repeats: count('repeats', wish.repeats ?? REPEATS),
-    threads: count('threads', wish.threads ?? availableParallelism()),
+    repeats: count('repeats', wanted.repeats ?? REPEATS),
+    threads: count('threads', wanted.threads ?? availableParallelism()),
     kvType,
   };
 }

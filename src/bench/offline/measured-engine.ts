@@ -161,8 +161,8 @@ function since(started: number, answer: ClockedAnswer): MeasuredAnswer {
 }
 
 function greedy(maxTokens: number, vocabSize: number): SamplingParameters {
-  const wish = { temperature: 0, maxTokens, ignoreEos: true };
-  const result = validateSampling(wish, { vocabSize, freshSeed: seedFrom(0n) });
+  const wanted = { temperature: 0, maxTokens, ignoreEos: true };
+  const result = validateSampling(wanted, { vocabSize, freshSeed: seedFrom(0n) });
   if (!result.ok) throw new Error(`${result.parameter} ${result.problem}`);
   return result.parameters;
 }

@@ -16,7 +16,7 @@ export interface OfflineSettings {
   readonly prefixTokens: number | undefined;
 }
 
-/** A wish that the model or the machine cannot meet; the message is for the one who asked. */
+/** A wanted that the model or the machine cannot meet; the message is for the one who asked. */
 export class OfflineError extends Error {
   override readonly name = 'OfflineError';
   /** Which option to change, where it is one and the message does not name it. */

@@ -26,7 +26,7 @@ describe('PrefixCache', () => {
     expect(cache.find(cache.root(''), tokens(3), 0)).toBe(0);
   });
 
-  it('keeps tenants apart from the first block on', () => {
+  it('keeps salts apart from the first block on', () => {
     const cache = new PrefixCache(2);
     cache.insert(0, cache.root('a'), tokens(1), 0);
     expect(cache.find(cache.root('b'), tokens(1), 0)).toBeUndefined();

@@ -1,10 +1,10 @@
 // Finds the block that holds given tokens after a given prefix. An entry is (parent block, 32 tokens); the
-// first block's parent is its tenant's root. A parent never leaves before its children (see block-tables.ts),
+// first block's parent is its salt's root. A parent never leaves before its children (see block-tables.ts),
 // so comparing the parent and the tokens compares the whole prefix, and a hash collision cannot give a hit.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 
-/** A block, or a tenant's root (negative). */
+/** A block, or a salt's root (negative). */
 export type PrefixNode = number;
 
 export class PrefixCache {
@@ -33,7 +33,7 @@ export class PrefixCache {
     return this.#size;
   }
 
-  /** Where prefixes of this salt begin. One is kept per salt ever seen, so salts name tenants. */
+  /** Where prefixes of this salt begin. One is kept per salt ever seen, so salts are few: one a key. */
   root(salt: string): PrefixNode {
     let root = this.#roots.get(salt);
     if (root === undefined) {

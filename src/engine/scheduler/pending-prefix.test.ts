@@ -53,7 +53,7 @@ describe('pendingPrefix', () => {
     expect(pendingPrefix(waiting, matched, [owner])).toBeUndefined();
   });
 
-  it('finds nothing of another tenant', () => {
+  it('finds nothing of another salt', () => {
     const tables = new BlockTables(20);
     const owner = started(tables, sequence([1, 2, 3], 'a'), 0);
     expect(pendingPrefix(sequence([1, 2, 3], 'b'), [], [owner])).toBeUndefined();

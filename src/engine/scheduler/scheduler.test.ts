@@ -240,7 +240,7 @@ describe('the shared prefix', () => {
     await engine.drain();
   });
 
-  it('is never shared between tenants', async () => {
+  it('is never shared between salts', async () => {
     const engine = new SteppedEngine({ blockCount: 100, budget: FIXED });
     const [a, b] = ['a', 'b'].map((salt) => engine.submit({ ...one, salt })) as [Sequence, Sequence];
     await engine.step();

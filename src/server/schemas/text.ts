@@ -5,7 +5,7 @@ import { chatMessage } from './chat.ts';
 import type { BodyRules } from './parse.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
 
-/** As OpenAI: without a wish, a text completion is short. */
+/** As OpenAI: where nobody says, a text completion is short. */
 export const DEFAULT_MAX_TOKENS = 16;
 
 export type PromptInput = string | readonly string[] | readonly number[] | readonly (readonly number[])[];
