@@ -24,7 +24,7 @@ beforeAll(async () => {
   const node = join(home.folder, 'node');
   copyFileSync(process.execPath, node);
   home.node = node;
-  server = await home.start('--step-timeout', '2s');
+  server = await home.start('--step-timeout', '6s');
   alone = await answersAlone(server.url, bodies);
 });
 
