@@ -44,7 +44,7 @@ export async function look(
 /** Several at once: none may see less than was seen before, nor more than is seen after. */
 async function scrape(trial: Trial, atOnce: number): Promise<void> {
   const scrapes = await Promise.all(Array.from({ length: atOnce }, () => trial.admin.scrape()));
-  trial.timeline.note(atOnce === 1 ? 'scrape' : 'scrapes at once', String(atOnce));
+  trial.timeline.count(atOnce === 1 ? 'scrape' : 'scrapes at once');
   for (const came of scrapes) {
     if (came.status === 200) continue;
     trial.violations.add('/metrics fails', `${came.end}, status ${came.status}: ${came.text.slice(0, 300)}`);

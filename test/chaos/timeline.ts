@@ -9,9 +9,14 @@ export class Timeline {
 
   /** `told`: with what distinguishes it from others of its kind. */
   note(kind: string, told = ''): void {
-    this.counts[kind] = (this.counts[kind] ?? 0) + 1;
+    this.count(kind);
     this.#recent.push(`${this.clock()} ${kind} ${told}`.trim());
     if (this.#recent.length > 12) this.#recent.shift();
+  }
+
+  /** Too common to tell of. */
+  count(kind: string): void {
+    this.counts[kind] = (this.counts[kind] ?? 0) + 1;
   }
 
   /** An engine process ends now. */
