@@ -153,7 +153,7 @@ export class SupervisedEngine implements EngineHandle {
     this.#forgetStats(`the engine process ${cause}`);
     if (!died) this.#unfinished.takeBack();
     for (const request of died ? this.#unfinished.die() : []) {
-      const message = `${DEATHS_TO_GIVE_UP} engine processes in a row ${cause} on this request`;
+      const message = `${DEATHS_TO_GIVE_UP} engine processes in a row ended on this request; the last ${cause}`;
       this.#deliver(request, { code: 'engine-failed', message });
     }
   }
