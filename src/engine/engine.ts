@@ -115,7 +115,7 @@ export class Engine {
     }
   }
 
-  /** Advances all that runs; false where there was nothing to compute. Steps never overlap. */
+  /** Advances all that runs; false where there is nothing to do until something happens. Steps never overlap. */
   async step(): Promise<boolean> {
     // A new limit is told of after the plan that goes by it, together with what that plan still wanted.
     const gone = this.#applyCancellations();
@@ -163,11 +163,14 @@ export class Engine {
     return plan;
   }
 
-  /** Nothing can be computed; if that is for want of blocks, or blocks were given back, it is told. */
-  #skip(plan: StepPlan): false {
+  /**
+   * Nothing can be computed; if that is for want of blocks, or blocks were given back, it is told. Where sequences were
+   * preempted, the next plan may find room for others.
+   */
+  #skip(plan: StepPlan): boolean {
     this.#scheduler.commit(plan, [], 0);
     this.#report([]);
-    return false;
+    return plan.preempted.length > 0;
   }
 
   /** One draw for each item that samples, in order. */

@@ -170,7 +170,11 @@ export class EngineKeeper {
     if (this.#closed) return { kind: 'gone', cause: 'was closed' };
     const listener = this.#listenerOfHost();
     const spawned = await spawnEngine(listener);
-    if (spawned.ok) return this.#load(listener.host(spawned.process));
+    if (spawned.ok) {
+      if (this.#inServer) this.#options.onReturn?.();
+      this.#inServer = false;
+      return this.#load(listener.host(spawned.process));
+    }
     if (this.#closed) return { kind: 'gone', cause: 'was closed' };
     if (!this.#inServer) this.#options.onFallback?.(spawned.reason);
     this.#inServer = true;
@@ -316,7 +320,10 @@ export class EngineKeeper {
       this.#listener.lost('moves into a process of its own', false);
       // Two copies of the weights might not fit: the old engine goes before the new one loads.
       await home?.kill();
-      return this.#restart(process);
+      if (this.#host === process) return this.#restart(process);
+      // It died meanwhile, before there was anything to tell of it: as it was, without an engine.
+      this.#inServer = true;
+      return this.#restart();
     }
   }
 

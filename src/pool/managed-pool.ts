@@ -202,7 +202,10 @@ export class ManagedPool implements ModelPool {
       const contextLength = engine.engine?.contextLength;
       const local = openLocalModel(path, contextLength === undefined ? {} : { contextLength });
       local.close();
-      const memory = planMemory(local.spec, local.files.weights, memoryBytes, kv);
+      // Pinned models never leave: what their weights take is out of reach for good.
+      const pinned = [...this.#occupied.values()].filter(({ model }) => model.pinned && model !== slot.model);
+      const lasting = pinned.reduce((sum, { model }) => sum + this.#memory.weightBytesOf(model.name), 0);
+      const memory = planMemory(local.spec, local.files.weights, memoryBytes - lasting, kv);
       this.#occupied.set(name, slot);
       const noRoom = await this.#memory.claim(name, memory);
       if (this.#closed !== undefined) return this.#abandon(slot, closing);
@@ -289,7 +292,15 @@ export class ManagedPool implements ModelPool {
     slot.idleTimer?.cancel();
     slot.served = undefined;
     slot.state = 'unloaded';
-    await served.engine.close();
+    try {
+      await served.engine.close();
+    } catch (error) {
+      this.#tell(
+        'incident',
+        served.name,
+        `while it was unloaded: ${error instanceof Error ? error.message : error}`,
+      );
+    }
     slot.leaving = undefined;
     this.#abandon(slot, closing);
     this.#tell('unloaded', served.name, why);

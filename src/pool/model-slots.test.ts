@@ -53,6 +53,15 @@ describe('the models a pool knows', () => {
     expect(slots.get('x')?.model.path).toBe('/x');
   });
 
+  it('keep their aliases and their pin when a newcomer changes what they would be called', () => {
+    const pinned = { ...model('llama', '/a/llama', ['gpt']), pinned: true };
+    const { folder, clock, slots } = slotsOf(pinned, model('demo'));
+    folder.models = [model('a/llama', '/a/llama'), model('b/llama', '/b/llama'), model('demo')];
+    clock.ms += 1000;
+    expect(slots.get('gpt')?.model).toMatchObject({ name: 'llama', path: '/a/llama', pinned: true });
+    expect(slots.get('b/llama')?.model.path).toBe('/b/llama');
+  });
+
   it('stay while they are in use, though their files are gone', () => {
     const { folder, clock, slots } = slotsOf(model('a'), model('b'));
     const used = slots.get('a');

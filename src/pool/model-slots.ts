@@ -90,8 +90,8 @@ export class ModelSlots {
     const known = new Map(kept.map((slot) => [slot.model.path, slot]));
     for (const model of found) {
       const slot = known.get(model.path);
-      // A model keeps the name it was first served by, though a newcomer may be called the same.
-      if (slot !== undefined) slot.model = { ...model, name: slot.model.name };
+      // A model keeps the names it was first served by, and its pin, though a newcomer may be called the same.
+      if (slot !== undefined) slot.model = { ...slot.model, createdSeconds: model.createdSeconds };
     }
     const newcomers = found.filter(({ path }) => !known.has(path)).map(emptySlot);
     this.#slots = [...kept, ...newcomers];

@@ -39,6 +39,11 @@ export class PoolMemory {
     return holding === undefined ? 0 : holdingBytes(holding);
   }
 
+  /** Of a model that is loaded or being loaded. */
+  weightBytesOf(name: string): number {
+    return this.#ledger.holding(name)?.memory.weightBytes ?? 0;
+  }
+
   /**
    * Room for a load: taken before this returns where there is any, so that two loads never count on the same. Resolves
    * with a reason where no room can be made.

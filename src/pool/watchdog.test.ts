@@ -10,9 +10,9 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function watch(answer: (watchdog: Watchdog) => void = () => {}) {
+function watch(answer: (watchdog: Watchdog) => void = () => {}, limitMs = LIMIT_MS) {
   const state = { busy: true, asked: 0, hung: [] as string[] };
-  const watchdog: Watchdog = new Watchdog(LIMIT_MS, {
+  const watchdog: Watchdog = new Watchdog(limitMs, {
     busy: () => state.busy,
     ask: () => {
       state.asked++;
@@ -66,5 +66,11 @@ describe('the watchdog', () => {
     expect(state.hung).toEqual([]);
     watchdog.stop();
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('waits long where it is told to wait for years', () => {
+    const { state } = watch(undefined, 50 * 365 * 86_400_000);
+    vi.advanceTimersByTime(300 * 86_400_000);
+    expect(state.hung).toEqual([]);
   });
 });

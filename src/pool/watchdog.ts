@@ -13,6 +13,8 @@ export interface Watched {
 /** The limit is looked at so often within its time; it is asked from a quarter of it on. */
 const LOOKS = 16;
 const LOOKS_BEFORE_ASKING = 4;
+/** Timers go no further: more than a year is as long as a year. */
+const LONGEST_LOOK_MS = 2 ** 31 - 1;
 
 export class Watchdog {
   readonly #limitMs: number;
@@ -25,7 +27,7 @@ export class Watchdog {
   constructor(limitMs: number, watched: Watched) {
     this.#limitMs = limitMs;
     this.#watched = watched;
-    this.#timer = setInterval(() => this.#look(), limitMs / LOOKS).unref();
+    this.#timer = setInterval(() => this.#look(), Math.min(limitMs / LOOKS, LONGEST_LOOK_MS)).unref();
   }
 
   /** It said something. */

@@ -60,8 +60,8 @@ export class HealthCheck {
     if ('late' in stats) return { model, state: 'silent', problem: stats.late };
     const { steps } = stats;
     const running = stats.running.length;
-    const busy = running > 0 || stats.queues.some(({ waiting }) => waiting > 0);
-    const stalledMs = this.#stalledMs(engine, steps, busy);
+    // Who waits, for blocks for example, advances no step, and nothing is wrong with that.
+    const stalledMs = this.#stalledMs(engine, steps, running > 0);
     if (stalledMs < this.#stallMs) return { model, state: direct ? 'direct' : 'ok', steps, running };
     const problem = `${running} sequences run, but no step ended for ${stalledMs} ms`;
     return { model, state: 'stalled', steps, running, problem };

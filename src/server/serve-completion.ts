@@ -86,7 +86,11 @@ export async function serveCompletion<Body extends SamplingBody>(
 
 /** A token of each prompt, and its answers; what is asked for beyond the usual may be more than the context holds. */
 function leastTokens<Body>({ context, kind, body, inputs, choices, caller }: Order<Body>): number {
-  const usual = context.typicalAnswer.expect(caller.keyId, Number.POSITIVE_INFINITY);
+  const usual = context.typicalAnswer.expect(
+    caller.keyId,
+    Number.POSITIVE_INFINITY,
+    caller.limits.dailyTokens,
+  );
   return inputs.length * (1 + choices * Math.min(usual, kind.maxTokens(body) ?? usual));
 }
 
@@ -132,7 +136,8 @@ function weigh<Body>({ context, caller, reply, permit, ticket, ...work }: Work<B
   ticket.weigh(prompts.reduce((sum, { ids }) => sum + ids.length, 0));
   // Of an answer without a limit, what those of the key usually take.
   const answerTokens = (at: number, promptTokens: number) =>
-    parameters[at]?.maxTokens ?? context.typicalAnswer.expect(keyId, roomOf(model) - promptTokens);
+    parameters[at]?.maxTokens ??
+    context.typicalAnswer.expect(keyId, roomOf(model) - promptTokens, limits.dailyTokens);
   const expected = prompts.reduce(
     (sum, { ids }, at) => sum + ids.length + choices * answerTokens(at, ids.length),
     0,

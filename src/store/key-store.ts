@@ -53,13 +53,13 @@ export class KeyStore {
     const key = makeKey();
     const row = rowOf(wanted, key, nowMs);
     try {
-      await this.#database.change(() => this.#database.tables.insertInto('api_key').values(row).execute());
+      await this.#change(() => this.#database.tables.insertInto('api_key').values(row).execute());
     } catch (error) {
       if (!isNameTaken(error)) throw error;
       const taken = `a key named '${wanted.name}' exists; revoke it first or choose another name`;
       return { ok: false, problem: 'name-taken', message: taken };
     }
-    await this.#committed();
+    await this.#sync();
     return { ok: true, key, record: recordOf(row) };
   }
 
@@ -79,7 +79,7 @@ export class KeyStore {
 
   /** The record as revoked, or undefined where no live key has that name or id. Its usage stays. */
   async revoke(nameOrId: string, nowMs: number): Promise<KeyRecord | undefined> {
-    const row = await this.#database.change(() =>
+    const row = await this.#change(() =>
       this.#database.tables
         .updateTable('api_key')
         .set({ revoked_ms: nowMs })
@@ -89,7 +89,7 @@ export class KeyStore {
         .executeTakeFirst(),
     );
     if (row === undefined) return undefined;
-    await this.#committed();
+    await this.#sync();
     return recordOf(row);
   }
 
@@ -102,9 +102,18 @@ export class KeyStore {
       .execute();
   }
 
-  #committed(): Promise<void> {
-    this.#changes++;
-    return this.#database.sync();
+  /** One that failed counts too: who looked meanwhile has seen what was taken back. */
+  async #change<Result>(action: () => Promise<Result>): Promise<Result> {
+    try {
+      return await this.#database.change(action);
+    } finally {
+      this.#changes++;
+    }
+  }
+
+  /** The change is made: a disk that cannot be told to keep it now must not make it look undone. */
+  async #sync(): Promise<void> {
+    await this.#database.sync().catch(() => {});
   }
 }
 

@@ -326,6 +326,21 @@ describe('a limit on blocks', () => {
     expect(engine.lastReport?.blocks).toMatchObject({ limit: 8, held: 7, used: 0, short: false });
   });
 
+  it('that preempts all that ran lets another run at once where there is room', async () => {
+    const engine = new SteppedEngine({ blockCount: 100, budget: FIXED });
+    const low = engine.submit({ prompt: prompt(200, 1), newTokens: 90, priority: 2, ignoreEnd: true });
+    await engine.step();
+    const high = engine.submit({ prompt: prompt(20, 2), newTokens: 9, priority: 0 });
+    engine.engine.allow(5);
+    expect(await engine.engine.step()).toBe(true);
+    expect(low.state).toBe('preempted');
+    await engine.step();
+    expect(high.state).toBe('running');
+    engine.engine.allow(100);
+    await engine.drain();
+    engine.checkOutputs();
+  });
+
   it('that is lowered drops free blocks, preempts the least urgent, and gives the memory back', async () => {
     const engine = new SteppedEngine({ blockCount: 100, budget: FIXED });
     engine.submit({ prompt: prompt(100, 1), newTokens: 1 });

@@ -37,4 +37,9 @@ describe('a typical answer', () => {
       }),
     );
   });
+
+  it('leaves most of a small day to what is asked for', () => {
+    expect(new TypicalAnswer().expect('key', 4096, 200)).toBe(20);
+    expect(new TypicalAnswer().expect('key', 4096, 1_000_000)).toBe(256);
+  });
 });

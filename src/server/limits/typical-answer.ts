@@ -1,8 +1,10 @@
 // How long the answers of a key usually are: what a request that sets no limit is expected to use. A mean that
 // forgets, so that it follows a key whose use changes.
 
-/** Expected before anything is learnt: a few paragraphs. */
+/** Expected before anything is learnt: a few paragraphs, */
 const PRIOR_TOKENS = 256;
+/** or this share of a small day's budget, so that it is not used up by what nobody has asked for. */
+const PRIOR_SHARE = 0.1;
 /** The least weight of the newest answer: about the last twenty count. */
 const NEWEST_SHARE = 0.05;
 
@@ -15,8 +17,9 @@ export class TypicalAnswer {
   readonly #learnt = new Map<string, Learnt>();
 
   /** Whole tokens, at least one, never more than there is room for. */
-  expect(keyId: string, roomTokens: number): number {
-    const { meanTokens } = this.#learnt.get(keyId) ?? { meanTokens: PRIOR_TOKENS };
+  expect(keyId: string, roomTokens: number, dailyTokens = Number.POSITIVE_INFINITY): number {
+    const prior = Math.min(PRIOR_TOKENS, PRIOR_SHARE * dailyTokens);
+    const { meanTokens } = this.#learnt.get(keyId) ?? { meanTokens: prior };
     return Math.max(1, Math.min(Math.ceil(meanTokens), roomTokens));
   }
 

@@ -140,6 +140,8 @@ async function followEvents(
   reply: FastifyReply,
 ): Promise<void> {
   reply.hijack();
+  // Gone while its key was looked up: nobody would hear of its leaving again.
+  if (reply.raw.destroyed) return;
   const stream = new SseStream(reply.raw, reply.getHeaders(), settings.keepAliveMs);
   // Who reads nothing through two signs of life is not there.
   const events = new LossyStream(reply.raw, stream, 2 * settings.keepAliveMs);
@@ -162,7 +164,7 @@ async function followEvents(
     }
   };
   const endFeed = feed.listen((finished) => events.send(finished, 'request'));
-  const timer = setInterval(watchLoaded, LOOK_EVERY_MS);
+  const timer = setInterval(watchLoaded, LOOK_EVERY_MS).unref();
   reply.raw.once('close', () => {
     clearInterval(timer);
     endFeed();
