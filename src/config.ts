@@ -14,6 +14,7 @@ import {
   optionNames,
   variableOf,
 } from './config-options.ts';
+import { messageOf } from './failure/message-of.ts';
 
 type ValueOf<Kind extends OptionKind> = Kind extends { type: 'list' }
   ? readonly string[]
@@ -112,9 +113,7 @@ function parseJson(path: string): Record<string, unknown> {
   try {
     content = JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw new ConfigError(
-      `${path}: cannot be read as JSON: ${error instanceof Error ? error.message : error}`,
-    );
+    throw new ConfigError(`${path}: cannot be read as JSON: ${messageOf(error)}`);
   }
   if (typeof content === 'object' && content !== null && !Array.isArray(content)) {
     return content as Record<string, unknown>;

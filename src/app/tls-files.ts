@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { type Config, ConfigError } from '../config.ts';
+import { messageOf } from '../failure/message-of.ts';
 import type { TlsPair } from '../server/context.ts';
 
 /** Undefined where none are named. */
@@ -26,8 +27,4 @@ function read(flag: string, path: string): Buffer {
   } catch (error) {
     throw new ConfigError(`${flag}: ${path} cannot be read: ${messageOf(error)}`);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,6 @@
 // Answers from a running server, streamed from its /v1/chat/completions.
 
+import { messageOf } from '../failure/message-of.ts';
 import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage, ChatSampling } from './chat-answers.ts';
 import { readEvents } from './event-stream.ts';
 import { callServer, messageIn, refusalOf, type ServerFlags } from './server-client.ts';
@@ -86,7 +87,5 @@ function lost(error: unknown): UsageError {
   if (error instanceof UsageError) return error;
   if (error instanceof SyntaxError)
     return new UsageError('the server sent what is no chat completion; check --url');
-  return new UsageError(
-    `the connection to the server was lost: ${error instanceof Error ? error.message : error}`,
-  );
+  return new UsageError(`the connection to the server was lost: ${messageOf(error)}`);
 }

@@ -1,6 +1,7 @@
 // An engine in this very process: for the command line, for tests, and wherever a second process is not wanted.
 
 import type { Backend } from '../compute/backend.ts';
+import { messageOf } from '../failure/message-of.ts';
 import { Engine, type EngineOptions, type EngineStats } from './engine.ts';
 import { Onlookers } from './onlookers.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
@@ -23,7 +24,7 @@ export class LocalEngine {
     this.engine = new Engine(backend, options, (report) => this.#hear(report));
     // A fault of the engine itself ends every request with its message.
     this.#running = this.engine.run().catch((error: unknown) => {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       this.#failure = message;
       this.engine.end({ code: 'engine-failed', message });
     });

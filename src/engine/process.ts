@@ -1,5 +1,6 @@
 // The engine process: loads one model and serves it until its parent ends it or is gone itself.
 
+import { messageOf } from '../failure/message-of.ts';
 import { Engine } from './engine.ts';
 import { loadEngine } from './load-engine.ts';
 import { obey } from './obey.ts';
@@ -38,7 +39,7 @@ async function start(settings: EngineSettings): Promise<Engine | undefined> {
     send({ kind: 'ready', backend: name, ...(notice === undefined ? {} : { notice }) });
     return engine;
   } catch (error) {
-    send({ kind: 'unservable', message: error instanceof Error ? error.message : String(error) });
+    send({ kind: 'unservable', message: messageOf(error) });
     process.disconnect();
     return undefined;
   }

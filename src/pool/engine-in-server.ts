@@ -6,6 +6,7 @@ import { type LoadedEngine, loadEngine } from '../engine/load-engine.ts';
 import { obey } from '../engine/obey.ts';
 import type { EngineSettings, ToEngine } from '../engine/protocol.ts';
 import { unloadedError } from '../engine/request-errors.ts';
+import { messageOf } from '../failure/message-of.ts';
 import type { EngineHost, HostListener } from './engine-host.ts';
 
 export class EngineInServer implements EngineHost {
@@ -60,8 +61,4 @@ export class EngineInServer implements EngineHost {
       return undefined;
     }
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

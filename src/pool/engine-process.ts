@@ -2,6 +2,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import type { FromEngine, ToEngine } from '../engine/protocol.ts';
+import { messageOf } from '../failure/message-of.ts';
 import type { EngineHost, HostListener } from './engine-host.ts';
 
 // The compiled file, from wherever this one runs.
@@ -61,8 +62,4 @@ export class EngineProcess implements EngineHost {
     this.#child.kill('SIGKILL');
     return this.#ended;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

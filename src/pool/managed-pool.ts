@@ -1,6 +1,7 @@
 // The pool: models by name, loaded on the first request, within a memory budget. Idle ones leave after a while,
 // least recently used first when room is needed; a busy or pinned one never does.
 
+import { messageOf } from '../failure/message-of.ts';
 import { runAfter } from '../time/long-timer.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';
 import { type LocalModel, openLocalModel } from './local-model.ts';
@@ -212,7 +213,7 @@ export class ManagedPool implements ModelPool {
       if (noRoom !== undefined) return this.#failed(slot, 'no-memory', noRoom);
       return await this.#startEngine(slot, local, memory);
     } catch (error) {
-      return this.#failed(slot, 'load-failed', error instanceof Error ? error.message : String(error));
+      return this.#failed(slot, 'load-failed', messageOf(error));
     }
   }
 
@@ -295,11 +296,7 @@ export class ManagedPool implements ModelPool {
     try {
       await served.engine.close();
     } catch (error) {
-      this.#tell(
-        'incident',
-        served.name,
-        `while it was unloaded: ${error instanceof Error ? error.message : error}`,
-      );
+      this.#tell('incident', served.name, `while it was unloaded: ${messageOf(error)}`);
     }
     slot.leaving = undefined;
     this.#abandon(slot, closing);

@@ -1,6 +1,7 @@
 // How the engines are: each loaded one must answer, and its steps must advance while sequences run. What follows
 // from that is the business of the routes.
 
+import { messageOf } from '../failure/message-of.ts';
 import type { EngineHandle } from '../pool/engine-handle.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -82,8 +83,4 @@ export class HealthCheck {
 /** Whether it answers requests now. */
 export function serves({ state }: EngineHealth): boolean {
   return state === 'ok' || state === 'direct';
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

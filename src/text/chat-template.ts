@@ -2,6 +2,7 @@
 // A model without a template has none here either: a guessed one would be wrong in silence.
 
 import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja';
+import { messageOf } from '../failure/message-of.ts';
 import { formatTime } from './format-time.ts';
 
 export interface ChatInput {
@@ -30,7 +31,7 @@ export interface ChatTemplate {
 /** The template cannot be read, or refuses the conversation. */
 export class ChatTemplateError extends Error {
   constructor(what: string, cause: unknown) {
-    super(`${what}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    super(`${what}: ${messageOf(cause)}`, { cause });
     this.name = 'ChatTemplateError';
   }
 }

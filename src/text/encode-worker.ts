@@ -1,6 +1,7 @@
 // The thread behind `encode-thread.ts`: opens one model's tokenizer, says so, and answers one job after another.
 
 import { parentPort, workerData } from 'node:worker_threads';
+import { messageOf } from '../failure/message-of.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 import { openText } from './open-text.ts';
 import type { DecodeOptions, EncodeOptions, Tokenizer } from './tokenizer.ts';
@@ -32,7 +33,7 @@ function answer(work: EncodeWork): FromEncodeWorker {
     if (work.kind === 'decode') return { kind: 'text', text: tokenizer.decode(work.ids, work.options) };
     return { kind: 'ids', ids: new Int32Array(tokenizer.encode(work.text, work.options)) };
   } catch (error) {
-    return { kind: 'problem', message: error instanceof Error ? error.message : String(error) };
+    return { kind: 'problem', message: messageOf(error) };
   }
 }
 

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { messageOf } from '../../failure/message-of.ts';
 import type { Activation } from '../../model/spec.ts';
 import type { TensorType } from '../../weights/tensor-type.ts';
 import type { KvType } from '../backend.ts';
@@ -172,7 +173,7 @@ export function loadAddon(path: string = builtPath): AddonLoad {
   try {
     return { available: true, addon: createRequire(import.meta.url)(path) as Addon };
   } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error);
+    const detail = messageOf(error);
     return { available: false, reason: `the C++ addon does not load (${detail}); run npm run setup` };
   }
 }

@@ -2,6 +2,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { messageOf } from '../../failure/message-of.ts';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { KeyRecord } from '../../store/key-record.ts';
 import { TIERS } from '../../store/key-record.ts';
@@ -103,7 +104,7 @@ async function stats({ activity, pool, version }: ServerContext): Promise<object
       try {
         return { ...known, stats: await within(engine.stats(), STATS_TIMEOUT_MS) };
       } catch (error) {
-        return { ...known, problem: error instanceof Error ? error.message : String(error) };
+        return { ...known, problem: messageOf(error) };
       }
     }),
   );

@@ -1,0 +1,5 @@
+// What was thrown, in words. Anything can be thrown.
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
