@@ -29,6 +29,11 @@ interface Asked {
   finish: FinishEvent | undefined;
 }
 
+/** Tokens that differ from those of any other seed from the first one on. */
+export function prompt(length: number, seed = 1): number[] {
+  return Array.from({ length }, (_, i) => 1000 * seed + i);
+}
+
 /** How long a step takes: fixed cost, per token, per attended token. */
 export function stepMs({ tokens, attended }: StepLoad): number {
   return tokens === 0 ? 0 : 20 + 0.5 * tokens + 0.001 * attended;
