@@ -1,5 +1,6 @@
-// Makes a checkout ready to run: installs packages, compiles TypeScript, builds the C++ addon. Needs nothing
-// but Node, does only what has changed, and is quick when nothing has.
+// Makes a checkout ready to run: installs packages, compiles TypeScript, builds the C++ addon, and brings what a GPU
+// needs where one is likely, or asked for with --gpu. Needs nothing but Node, does only what has changed, and is quick
+// when nothing has.
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -7,6 +8,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildNative, findCompiler } from './build-native.js';
+import { installGpuPackage, isGpuLikely } from './gpu-package.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const log = (line) => process.stderr.write(`chairlift set-up: ${line}\n`);
@@ -97,3 +99,4 @@ if (!nativeOnly) {
   compileTypeScript();
 }
 await compileNative();
+if (process.argv.includes('--gpu') || isGpuLikely()) installGpuPackage(log);

@@ -72,8 +72,13 @@ export const configOptions = {
   keepAlive: { kind: seconds, default: 600, meaning: 'an idle model is unloaded after so long; 0 keeps it' },
 
   backend: {
-    kind: { type: 'choice', values: ['cpu', 'reference'] },
-    meaning: 'what computes; the fastest there is where unset',
+    kind: { type: 'choice', values: ['cpu', 'reference', 'webgpu'] },
+    meaning: 'what computes; where unset, a GPU if there is one, else the fastest for the processor',
+  },
+  gpu: { kind: text, meaning: 'which of several GPUs, by its name or a part of it' },
+  gpuMemory: {
+    kind: bytes,
+    meaning: 'memory of the GPU for weights and K/V of all models; 90 % of what it gives where unset',
   },
   threads: {
     kind: count,

@@ -7,7 +7,9 @@ import type { ComparisonReport } from '../bench/comparison/comparison-report.ts'
 import type { ComparisonOptions } from '../bench/comparison/comparison-settings.ts';
 import { type OfflineModel, openOfflineModel } from '../bench/offline/offline-model.ts';
 import { OfflineError } from '../bench/offline/offline-settings.ts';
+import { cpuTarget } from '../bench/offline/target.ts';
 import { loadAddon } from '../compute/cpu/binding.ts';
+import { machineLimits } from '../machine/limits.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { ChairliftError, invalidValue } from './chairlift-error.ts';
@@ -42,7 +44,12 @@ export async function benchmark(options: BenchmarkOptions = {}): Promise<Benchma
   if (!load.available) throw new ChairliftError('model_load_failed', load.reason);
   const model = openModel(resolve(path ?? embeddedModelPath()));
   try {
-    return await benchComparison(load.addon, model, wanted, { onLoad: () => {}, onPhase, signal });
+    return await benchComparison(
+      cpuTarget(load.addon, wanted.threads ?? machineLimits().cores),
+      model,
+      wanted,
+      { onLoad: () => {}, onPhase, signal },
+    );
   } catch (error) {
     throw asRefusal(error);
   } finally {

@@ -16,11 +16,14 @@ import { type Answer, type AnswerSource, RunningAnswer } from './answer.ts';
 import type { ChatOptions, TextOptions, TokenOptions } from './call-options.ts';
 import { asLibraryError, ChairliftError, loadError } from './chairlift-error.ts';
 import { configFrom, type GivenConfig } from './given-config.ts';
+import { chooseGpu } from './gpu-choice.ts';
 import { ModelCalls, type TextResult, type TokenPiece, type TokensResult } from './model-calls.ts';
 import { poolOptions } from './pool-settings.ts';
 
 const settings = [
   'backend',
+  'gpu',
+  'gpuMemory',
   'threads',
   'memory',
   'kvType',
@@ -82,7 +85,9 @@ async function start(path: string, given: GivenConfig, onNotice: (message: strin
     if (kind === 'fallback' || kind === 'incident') onNotice(message);
   };
   const model = { name, path, aliases: [], pinned: true, createdSeconds };
-  const pool = new ManagedPool({ ...poolOptions(config, { models: [model] }), onEvent });
+  const gpu = await chooseGpu(config);
+  if (gpu.backend !== 'webgpu' && gpu.notice !== undefined) onNotice(gpu.notice);
+  const pool = new ManagedPool({ ...poolOptions(config, { models: [model] }, gpu), onEvent });
   const result = await pool.acquire(name);
   if (!result.ok) throw loadError(result.failure, result.message);
   return new LoadedModel(result.lease.model, pool, config.context);

@@ -17,7 +17,7 @@ const configOf = (flags: Readonly<Record<string, unknown>> = {}) =>
 
 const limits = { memoryBytes: 10e9, cores: 6 };
 const optionsOf = (flags?: Readonly<Record<string, unknown>>) =>
-  poolOptions(configOf(flags), { models: [] }, limits);
+  poolOptions(configOf(flags), { models: [] }, undefined, limits);
 
 describe('what the pool is told', () => {
   it('follows from what the machine or its container allows, where nobody says otherwise', () => {

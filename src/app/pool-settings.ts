@@ -9,8 +9,10 @@ import type { PoolOptions } from '../pool/managed-pool.ts';
 import { defaultModelFolder, embeddedModelPath } from '../pool/model-folder.ts';
 import { findModels, type InspectedModels, type ModelOnDisk } from '../pool/model-registry.ts';
 import type { PoolModel } from '../pool/model-slots.ts';
+import type { GpuChoice } from './gpu-choice.ts';
 
 const MEMORY_SHARE = 0.7;
+const GPU_MEMORY_SHARE = 0.9;
 const MOST_STEP_TOKENS = 2048;
 
 /** Models of a pool, and how to look for them again. */
@@ -53,24 +55,33 @@ export function poolModels(config: Config, home: string): FoundModels {
 export function poolOptions(
   config: Config,
   models: PoolModels,
+  gpu: GpuChoice = { backend: config.backend },
   limits: MachineLimits = machineLimits(),
 ): Omit<PoolOptions, 'onEvent'> {
   const { kvType, kvBlocks: blocks, kvMemory: bytes } = config;
   return {
     ...models,
-    memoryBytes: config.memory ?? Math.floor(MEMORY_SHARE * limits.memoryBytes),
+    memoryBytes: memoryBudget(config, gpu, limits),
     cores: limits.cores,
     keepAliveMs: orNever(config.keepAlive),
     stepTimeoutMs: orNever(config.stepTimeout),
-    engine: engineChoice(config),
+    engine: engineChoice(config, gpu),
     kv: defined({ kvType, blocks, bytes }),
   };
 }
 
-function engineChoice(config: Config): EngineChoice {
-  const { backend, threads, direct, maxBatchSize, context: contextLength } = config;
+/** A GPU with memory of its own has a budget of its own. */
+function memoryBudget(config: Config, gpu: GpuChoice, limits: MachineLimits): number {
+  if (gpu.backend === 'webgpu' && config.gpuMemory !== undefined) return config.gpuMemory;
+  if (gpu.memoryBytes !== undefined) return Math.floor(GPU_MEMORY_SHARE * gpu.memoryBytes);
+  return config.memory ?? Math.floor(MEMORY_SHARE * limits.memoryBytes);
+}
+
+function engineChoice(config: Config, { backend }: GpuChoice): EngineChoice {
+  const { gpu, threads, direct, maxBatchSize, context: contextLength } = config;
   return defined({
     backend,
+    ...(backend === 'webgpu' ? { gpu } : {}),
     threads,
     engine: defined({ direct, maxBatchSize, contextLength, budget: stepBudget(config) }),
   });

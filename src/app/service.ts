@@ -18,6 +18,7 @@ import { defaultDatabasePath } from '../store/database-path.ts';
 import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
+import { chooseGpu, type GpuChoice } from './gpu-choice.ts';
 import { poolModels, poolOptions } from './pool-settings.ts';
 import { readTls } from './tls-files.ts';
 
@@ -62,7 +63,9 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
   };
   try {
     await checkDoor(config, store.keys, logger);
-    pool = openPool(config, logger);
+    const gpu = await chooseGpu(config);
+    if (gpu.notice !== undefined) logger.info(gpu.notice);
+    pool = openPool(config, gpu, logger);
     const model = await preload(pool, config);
     const deps = { pool, ...store, tls, settings: serverSettings(config), logger, version: packageVersion() };
     const { main, admin } =
@@ -150,14 +153,14 @@ async function closeStore({ usage, database }: Store, logger: Logger): Promise<v
   }
 }
 
-function openPool(config: Config, logger: Logger): ManagedPool {
+function openPool(config: Config, gpu: GpuChoice, logger: Logger): ManagedPool {
   const { broken, ...models } = poolModels(config, homedir());
   for (const { name, problem } of broken) logger.warn({ model: name, problem }, 'a model cannot be served');
   const onEvent = ({ kind, model, message }: PoolEvent) => {
     const level = kind === 'failed' || kind === 'incident' ? 'error' : kind === 'fallback' ? 'warn' : 'info';
     logger[level]({ model, detail: message }, `model ${kind}`);
   };
-  return new ManagedPool({ ...poolOptions(config, models), onEvent });
+  return new ManagedPool({ ...poolOptions(config, models, gpu), onEvent });
 }
 
 /** Loads the default model and those the configuration names; one that fails ends the start. */

@@ -3,7 +3,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import type { BackendName } from '../compute/choose-backend.ts';
+import { type BackendName, backendNames } from '../compute/backend.ts';
 import type { Generation } from '../generation/generation.ts';
 import { GenerationError } from '../generation/generation-error.ts';
 import { checkMessages } from '../generation/message.ts';
@@ -63,7 +63,7 @@ export function addBatch(program: Command): void {
     .option('--max-tokens <n>', 'tokens of an answer where its line does not say', parseCount, 256)
     .option('--kv-blocks <n>', 'size of the K/V cache in blocks of 32 tokens', parseCount, 2048)
     .option('--direct', 'no batching: one prompt after the other')
-    .addOption(new Option('--backend <name>', 'what computes it').choices(['cpu', 'reference']))
+    .addOption(new Option('--backend <name>', 'what computes it').choices(backendNames))
     .action(run);
 }
 

@@ -5,6 +5,7 @@ import type {
   ComparisonResult,
   ServedSpeed,
 } from '../bench/comparison/comparison-report.ts';
+import { machineText } from '../bench/offline/machine.ts';
 import { type Cell, formatColumns } from './columns.ts';
 import { formatBytes, formatTable } from './table.ts';
 
@@ -26,7 +27,7 @@ function overview({ model, machine, memory }: ComparisonReport): [string, string
       'model',
       `${model.name}, ${formatBytes(model.weightBytes)} in memory, loaded in ${model.loadSeconds.toFixed(2)} s`,
     ],
-    ['machine', `${machine.cpu}, ${machine.threads} of ${machine.cores} threads, ${machine.kernels} kernels`],
+    ['machine', machineText(machine)],
     ['K/V', `${model.kvType}, ${formatBytes(model.kvBytesPerToken)} a token`],
     [
       'this process',

@@ -1,5 +1,6 @@
 // The report of an offline benchmark as text for a terminal.
 
+import { machineText } from '../bench/offline/machine.ts';
 import type { OfflineReport, StreamsResult } from '../bench/offline/offline-report.ts';
 import { type Cell, formatColumns } from './columns.ts';
 import { formatBytes, formatTable } from './table.ts';
@@ -21,7 +22,7 @@ function overview({ model, machine, bandwidth, prefix }: OfflineReport): [string
   const made = model.source === 'random' ? ' (made at random, not read)' : '';
   return [
     ['model', `${model.name}, ${formatBytes(model.weightBytes)} in memory`],
-    ['machine', `${machine.cpu}, ${machine.threads} of ${machine.cores} threads, ${machine.kernels} kernels`],
+    ['machine', machineText(machine)],
     ['read bandwidth', `${formatBytes(bandwidth.bytesPerSecond)}/s, median of ${bandwidth.samples.length}`],
     ['K/V', `${model.kvType}, ${formatBytes(model.kvBytesPerToken)} a token`],
     ['load time', `${model.loadSeconds.toFixed(2)} s${made}`],

@@ -14,11 +14,12 @@ import { dummyTypes } from '../bench/dummy-weights.ts';
 import { benchOffline } from '../bench/offline/offline-bench.ts';
 import { type OfflineModel, openOfflineModel } from '../bench/offline/offline-model.ts';
 import { OfflineError, type OfflineSettings } from '../bench/offline/offline-settings.ts';
+import { type BenchTarget, cpuTarget, gpuTarget } from '../bench/offline/target.ts';
 import { throughputPlot } from '../bench/offline/throughput-plot.ts';
 import { writeGguf } from '../bench/write-gguf.ts';
 import type { KvType } from '../compute/backend.ts';
 import { BackendUnavailableError } from '../compute/choose-backend.ts';
-import { type Addon, loadAddon } from '../compute/cpu/binding.ts';
+import { loadAddon } from '../compute/cpu/binding.ts';
 import { buildSpec } from '../model/build-spec.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import type { GgufFile } from '../weights/gguf.ts';
@@ -39,6 +40,8 @@ interface BenchOfflineOptions {
   readonly prompt?: number;
   readonly prefix?: number;
   readonly tokens?: number;
+  readonly backend: 'cpu' | 'webgpu';
+  readonly gpu?: string;
   readonly threads?: number;
   readonly kvType: KvType;
   readonly repeats?: number;
@@ -77,6 +80,8 @@ export function addBenchOffline(parent: Command): void {
     .option('--prompt <n>', 'with streams: tokens of each prompt (default: 256)', parseCount)
     .option('--prefix <n>', 'also measure a prompt of so many tokens, cold and cached', parseCount)
     .option('--tokens <n>', 'tokens of each answer (default: 32, with streams 64)', parseCount)
+    .addOption(new Option('--backend <name>', 'what computes').choices(['cpu', 'webgpu']).default('cpu'))
+    .option('--gpu <name>', 'one of several GPUs')
     .option('--threads <n>', 'threads that compute; all of the machine where unset', parseCount)
     .addOption(new Option('--kv-type <type>', 'how K and V are kept').choices(['f16', 'q8']).default('f16'))
     .option('--repeats <n>', 'how often each measurement is made (default: 3, with streams once)', parseCount)
@@ -103,16 +108,22 @@ async function run(options: BenchOfflineOptions): Promise<void> {
     if (ofComparison === undefined && ofStreams === undefined) return;
   }
   for (const file of [json, plot]) checkFolder(file);
-  const load = loadAddon();
-  if (!load.available) throw new BackendUnavailableError(`the cpu backend is not available: ${load.reason}`);
+  const target = await chooseTarget(options);
   const opened = openModel(options);
   try {
-    await (ofStreams === undefined ? compare : measureStreams)(load.addon, opened, options);
+    await (ofStreams === undefined ? compare : measureStreams)(target, opened, options);
   } catch (error) {
     throw error instanceof OfflineError ? usageError(error) : error;
   } finally {
     opened.weights.close();
   }
+}
+
+async function chooseTarget({ backend, gpu, threads }: BenchOfflineOptions): Promise<BenchTarget> {
+  if (backend === 'webgpu') return gpuTarget(gpu);
+  const load = loadAddon();
+  if (load.available) return cpuTarget(load.addon, threads ?? availableParallelism());
+  throw new BackendUnavailableError(`the cpu backend is not available: ${load.reason}`);
 }
 
 /** A dummy that was written is measured from its file. */
@@ -123,19 +134,23 @@ function openModel({ model, dummy, write }: BenchOfflineOptions): OfflineModel {
   return openOfflineModel(write ?? model ?? embeddedModelPath());
 }
 
-async function compare(addon: Addon, model: OfflineModel, options: BenchOfflineOptions): Promise<void> {
-  const report = await benchComparison(addon, model, options, observer());
+async function compare(
+  target: BenchTarget,
+  model: OfflineModel,
+  options: BenchOfflineOptions,
+): Promise<void> {
+  const report = await benchComparison(target, model, options, observer());
   writeReport(report, comparisonText(report), comparisonPlot, options);
   // Both ways must give the same tokens: what is fast and wrong must not pass.
   if (report.mismatches.length > 0) process.exitCode = 1;
 }
 
 async function measureStreams(
-  addon: Addon,
+  target: BenchTarget,
   model: OfflineModel,
   options: BenchOfflineOptions,
 ): Promise<void> {
-  const report = await benchOffline(addon, model, streamsSettings(options), observer());
+  const report = await benchOffline(target, model, streamsSettings(options), observer());
   writeReport(report, offlineReportText(report), throughputPlot, options);
 }
 

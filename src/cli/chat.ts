@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import type { BackendName } from '../compute/choose-backend.ts';
+import { type BackendName, backendNames } from '../compute/backend.ts';
 import { parseCount, parseInteger, parseTemperature } from './arguments.ts';
 import type { ChatAnswers, ChatSampling } from './chat-answers.ts';
 import { ChatSession } from './chat-session.ts';
@@ -36,9 +36,7 @@ export function addChat(program: Command): void {
     .option('--max-tokens <n>', 'tokens of an answer at most', parseCount)
     .option('--seed <n>', 'the same seed draws the same answers', parseInteger)
     .option('--context <n>', 'tokens of a conversation with a model loaded here', parseCount, 8192)
-    .addOption(
-      new Option('--backend <name>', 'what computes a model loaded here').choices(['cpu', 'reference']),
-    );
+    .addOption(new Option('--backend <name>', 'what computes a model loaded here').choices(backendNames));
   addFolderOptions(command).action(chat);
 }
 

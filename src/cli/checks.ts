@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { freemem, totalmem } from 'node:os';
 import { loadAddon } from '../compute/cpu/binding.ts';
+import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
 import { formatBytes } from './table.ts';
@@ -58,6 +59,28 @@ export function checkAddon(load = loadAddon()): Check {
     detail,
     remedies: ['no fast kernels exist for this processor; expect slow answers'],
   };
+}
+
+/** Where no GPU can be expected, that is as it should be. */
+export async function checkGpu(look: () => Promise<ProbeResult> = probeGpu): Promise<Check> {
+  const name = 'GPU';
+  const result = await look();
+  if (!result.found)
+    return { name, state: 'ok', detail: 'none: the processor serves', remedies: [result.reason] };
+  const { info, memoryBytes } = result;
+  const { bindingBytes, workgroupBytes } = info.limits;
+  const features = ['shader-f16', 'subgroups', 'timestamp-query'].filter((one) =>
+    info.features.includes(one),
+  );
+  const parts = [
+    info.name,
+    ...(info.software ? ['played by the processor: serves only if asked for'] : []),
+    ...(memoryBytes === undefined ? [] : [`gives ${formatBytes(memoryBytes)}`]),
+    features.join(', ') || 'no optional features',
+    `binds up to ${formatBytes(bindingBytes)}`,
+    `${formatBytes(workgroupBytes)} of workgroup memory`,
+  ];
+  return { name, state: 'ok', detail: parts.join('; ') };
 }
 
 export interface Memory {

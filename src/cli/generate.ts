@@ -1,8 +1,7 @@
 // `chairlift generate --model PATH --prompt TEXT`: continues a prompt, as the text comes.
 
 import { type Command, Option } from 'commander';
-import { BLOCK_TOKENS } from '../compute/backend.ts';
-import type { BackendName } from '../compute/choose-backend.ts';
+import { type BackendName, BLOCK_TOKENS, backendNames } from '../compute/backend.ts';
 import { fitToContext } from '../generation/context-room.ts';
 import { Generation } from '../generation/generation.ts';
 import { flagNames } from '../generation/parameter-names.ts';
@@ -41,7 +40,7 @@ export function addGenerate(program: Command): void {
     .option('--temperature <t>', '0 takes the likeliest token each time', parseTemperature, 0)
     .option('--seed <n>', 'the same seed draws the same text', parseInteger)
     .option('--ignore-eos', 'go on past the end of the text')
-    .addOption(new Option('--backend <name>', 'what computes it').choices(['cpu', 'reference']))
+    .addOption(new Option('--backend <name>', 'what computes it').choices(backendNames))
     .option('--json', 'print JSON')
     .action(run);
 }

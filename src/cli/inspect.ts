@@ -2,8 +2,7 @@
 
 import type { Command } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
-import { loadAddon } from '../compute/cpu/binding.ts';
-import { fileMatrixBytes, kvBlockBytes, weightBytes } from '../compute/memory.ts';
+import { sizesOf, weightBytes } from '../compute/memory.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
 import { formatBytes, formatCount, formatTable } from './table.ts';
@@ -24,8 +23,7 @@ export function addInspect(program: Command): void {
 
 function describe({ files, spec, tokenizer, template }: LocalModel) {
   const tensors = [...files.weights.tensors.values()];
-  const load = loadAddon();
-  const matrixBytes = load.available ? load.addon.matrixBytes : fileMatrixBytes;
+  const { matrixBytes, kvBlockBytes } = sizesOf();
   const parametersByType: Record<string, number> = {};
   for (const tensor of tensors) {
     const values = rowsOf(tensor) * columnsOf(tensor);

@@ -1,6 +1,7 @@
 // A model loaded into this very process, for commands that answer without a server.
 
-import { type BackendName, chooseBackend } from '../compute/choose-backend.ts';
+import type { BackendName } from '../compute/backend.ts';
+import { chooseBackend } from '../compute/choose-backend.ts';
 import { LocalEngine } from '../engine/local-engine.ts';
 import type { LocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';

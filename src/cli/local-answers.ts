@@ -1,8 +1,8 @@
 // Answers from a model in this very process. Its engine keeps the K/V of the conversation, so that each answer
 // computes only what is new.
 
+import type { BackendName } from '../compute/backend.ts';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
-import type { BackendName } from '../compute/choose-backend.ts';
 import { GenerationError } from '../generation/generation-error.ts';
 import { flagNames } from '../generation/parameter-names.ts';
 import { prepare } from '../generation/prepare.ts';

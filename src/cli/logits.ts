@@ -2,9 +2,9 @@
 // other implementations.
 
 import { type Command, Option } from 'commander';
-import { type Backend, BLOCK_TOKENS } from '../compute/backend.ts';
+import { type Backend, type BackendName, BLOCK_TOKENS, backendNames } from '../compute/backend.ts';
 import { buildBatch } from '../compute/batch.ts';
-import { type BackendName, chooseBackend } from '../compute/choose-backend.ts';
+import { chooseBackend } from '../compute/choose-backend.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import { parseCount, parseIds } from './arguments.ts';
@@ -31,7 +31,7 @@ export function addLogits(program: Command): void {
     .requiredOption('--ids <list>', 'token ids, separated by commas', parseIds)
     .option('--top <n>', 'how many of the largest logits to show', parseCount, 8)
     .option('--full', 'show all logits')
-    .addOption(new Option('--backend <name>', 'what computes them').choices(['cpu', 'reference']))
+    .addOption(new Option('--backend <name>', 'what computes them').choices(backendNames))
     .option('--json', 'print JSON')
     .action(run);
 }

@@ -1,7 +1,7 @@
 // The contract every compute backend keeps: one step advances all sequences of a batch in one forward pass.
 
 import type { ModelSpec } from '../model/spec.ts';
-import type { SampleRows } from '../sampling/sample-row.ts';
+import type { SampleResult, SampleRow, SampleRows } from '../sampling/sample-row.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 
 /** Tokens of one physical K/V block. */
@@ -22,16 +22,24 @@ export interface Batch {
   readonly logitRows: Int32Array;
 }
 
+export const backendNames = ['cpu', 'reference', 'webgpu'] as const;
+export type BackendName = (typeof backendNames)[number];
+
 export interface StepResult {
-  /** `logitRows.length * vocabSize` values; valid until the next step. */
+  /** `logitRows.length * vocabSize` values; valid until the next step. Empty where tokens were drawn. */
   readonly logits: Float32Array;
+  /** One for each wanted row, where the backend drew them itself. */
+  readonly drawn?: readonly SampleResult[];
 }
 
 export interface Backend {
-  readonly name: 'reference' | 'cpu';
+  readonly name: BackendName;
   readonly blockCount: number;
-  /** Runs one forward pass. Steps never overlap: await one before the next. */
-  step(batch: Batch): Promise<StepResult>;
+  /**
+   * Runs one forward pass. Steps never overlap: await one before the next. Told how tokens will be drawn, a backend whose
+   * logits are far away may draw them itself.
+   */
+  step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult>;
   /** Draws one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
   /**

@@ -1,11 +1,11 @@
-// Which backend serves: the addon where it is built, else the TypeScript one. A fallback is never silent.
+// Which backend computes: the one that is asked for, else the addon where it is built, else the TypeScript one. A fallback
+// is never silent.
 
-import type { CreateBackend } from './backend.ts';
+import type { BackendName, CreateBackend } from './backend.ts';
 import { type CpuOptions, createCpuBackend } from './cpu/backend.ts';
 import { loadAddon } from './cpu/binding.ts';
 import { createReferenceBackend } from './reference/backend.ts';
-
-export type BackendName = 'cpu' | 'reference';
+import { createWebGpuBackend, type WebGpuOptions } from './webgpu/backend.ts';
 
 export interface BackendChoice {
   readonly name: BackendName;
@@ -18,12 +18,21 @@ export class BackendUnavailableError extends Error {
   override readonly name = 'BackendUnavailableError';
 }
 
-/** Where nobody says, takes the fastest there is; what is asked for and cannot be met is an error. */
+type ChoiceOptions = Pick<CpuOptions, 'threads' | 'kvType' | 'isa'> & Pick<WebGpuOptions, 'gpu'>;
+
+/** Where nobody says, takes the processor's fastest; what is asked for and cannot be met is an error. */
 export function chooseBackend(
   wanted: BackendName | undefined,
-  cpuOptions: Pick<CpuOptions, 'threads' | 'kvType' | 'isa'> = {},
+  { gpu, ...cpuOptions }: ChoiceOptions = {},
 ): BackendChoice {
   if (wanted === 'reference') return { name: 'reference', create: createReferenceBackend };
+  if (wanted === 'webgpu') {
+    const { kvType } = cpuOptions;
+    const chosen = { ...(kvType === undefined ? {} : { kvType }), ...(gpu === undefined ? {} : { gpu }) };
+    const create: CreateBackend = (spec, weights, options) =>
+      createWebGpuBackend(spec, weights, { ...options, ...chosen });
+    return { name: 'webgpu', create };
+  }
   const load = loadAddon();
   if (load.available) {
     const create: CreateBackend = (spec, weights, options) =>

@@ -3,14 +3,47 @@
 import type { LinearSpec, ModelSpec } from '../model/spec.ts';
 import { rowBytes, type TensorType } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
-import type { KvType } from './backend.ts';
+import type { BackendName, KvType } from './backend.ts';
 import { loadAddon } from './cpu/binding.ts';
 import { blockBytes } from './reference/kv-cache.ts';
+import { matrixBytes as gpuMatrixBytes } from './webgpu/format.ts';
+import { kvLayout } from './webgpu/kernels/kv-layout.ts';
 
 /** Bytes a backend keeps for a matrix of this type. */
 export type MatrixBytes = (type: TensorType, outputs: number, inputs: number) => number;
 
+/** How large things are with one backend. */
+export interface BackendSizes {
+  readonly matrixBytes: MatrixBytes;
+  /** Bytes of one block of 32 tokens in all layers. */
+  kvBlockBytes(spec: ModelSpec, kvType: KvType): number;
+}
+
 export const fileMatrixBytes: MatrixBytes = (type, outputs, inputs) => outputs * rowBytes(type, inputs);
+
+const referenceSizes: BackendSizes = {
+  matrixBytes: fileMatrixBytes,
+  kvBlockBytes: (spec) => blockBytes(spec),
+};
+
+const gpuSizes: BackendSizes = {
+  matrixBytes: gpuMatrixBytes,
+  kvBlockBytes: ({ headSize, kvHeadCount, layers }, kvType) =>
+    4 * layers.length * kvLayout(kvType, headSize, kvHeadCount).blockWords,
+};
+
+/** Of the processor's backend that serves by itself, where none is named. */
+export function sizesOf(backend?: BackendName): BackendSizes {
+  if (backend === 'webgpu') return gpuSizes;
+  const load = backend === 'reference' ? undefined : loadAddon();
+  if (!load?.available) return referenceSizes;
+  const { addon } = load;
+  return {
+    matrixBytes: addon.matrixBytes,
+    kvBlockBytes: ({ headSize, kvHeadCount, layers }, kvType) =>
+      addon.kvBlockBytes(kvType, headSize, kvHeadCount, layers.length),
+  };
+}
 
 export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes: MatrixBytes): number {
   const embedding: LinearSpec = { weight: spec.embedding, columns: spec.hiddenSize };
@@ -28,12 +61,4 @@ export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes:
     const type = weights.tensors.get(weight.tensor)?.type ?? 'F32';
     return sum + matrixBytes(type, weight.rows, columns);
   }, 0);
-}
-
-/** Bytes of one block of 32 tokens in all layers, as the backend that serves by itself stores it. */
-export function kvBlockBytes(spec: ModelSpec, kvType: KvType): number {
-  const load = loadAddon();
-  return load.available
-    ? load.addon.kvBlockBytes(kvType, spec.headSize, spec.kvHeadCount, spec.layers.length)
-    : blockBytes(spec);
 }

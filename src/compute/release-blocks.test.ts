@@ -7,7 +7,7 @@ import { randomTokens, tinyModel } from '../../test/support/tiny-model.ts';
 import type { Backend, CreateBackend, KvType } from './backend.ts';
 import { type BatchSequence, buildBatch } from './batch.ts';
 import { createCpuBackend } from './cpu/backend.ts';
-import { kvBlockBytes } from './memory.ts';
+import { sizesOf } from './memory.ts';
 import { createReferenceBackend } from './reference/backend.ts';
 
 const cpu =
@@ -105,7 +105,7 @@ describe.skipIf(!hasAddon || process.platform !== 'linux')(
     it('is taken by blocks when they are first used, and really given back', async () => {
       const used = 64;
       const large = tinyModel({ layerCount: 8, headCount: 8, kvHeadCount: 8, headSize: 128 });
-      const bytes = kvBlockBytes(large.spec, 'f16');
+      const bytes = sizesOf('cpu').kvBlockBytes(large.spec, 'f16');
       expect(bytes).toBe(MEGABYTE);
       // 128 GB, but of addresses alone.
       const backend = await cpu('f16')(large.spec, large.weights, { blockCount: 1 << 17 });

@@ -1,7 +1,7 @@
 // The loop: every step plans, computes, draws and commits for all running sequences at once. Requests and
 // cancellations take effect between steps; with nothing to do it sleeps until the next request.
 
-import { type Backend, BLOCK_TOKENS } from '../compute/backend.ts';
+import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
 import type { SampledToken, SampleResult, SampleRow } from '../sampling/sample-row.ts';
 import { OpenRequest } from './open-request.ts';
 import { planBatch } from './plan-batch.ts';
@@ -26,6 +26,12 @@ export interface EngineOptions extends SchedulerOptions {
 
 export interface EngineStats extends SchedulerStats, EngineRecord {
   readonly draining: boolean;
+}
+
+/** A request that draws in this step, and how. */
+interface Sampling {
+  readonly open: OpenRequest;
+  readonly row: SampleRow;
 }
 
 /** What was drawn for one item of a plan; neither where its request ended during the step. */
@@ -124,12 +130,16 @@ export class Engine {
     const plan = this.#plan();
     if (plan.items.length === 0) return this.#skip(plan);
     const batch = planBatch(plan);
+    const sampling = this.#sampling(plan);
     this.#recorder.lap('scheduleMs');
-    const { logits } = await this.#backend.step(batch);
+    const result = await this.#backend.step(
+      batch,
+      sampling.map(({ row }) => row),
+    );
     this.#recorder.computed();
     // Whatever was cancelled during the step draws nothing.
     const cancelled = this.#applyCancellations();
-    const draws = this.#draw(plan, logits);
+    const draws = this.#draw(sampling, result);
     this.#recorder.lap('sampleMs');
     const events = [...cancelled, ...this.#commit(plan, draws)];
     this.#recorder.lap('emitMs');
@@ -173,22 +183,28 @@ export class Engine {
     return plan.preempted.length > 0;
   }
 
-  /** One draw for each item that samples, in order. */
-  #draw(plan: StepPlan, logits: Float32Array): Draw[] {
-    const { vocabSize } = this.#options;
-    const sampling = plan.items
+  /** What is to be drawn, for each item that samples, in order. */
+  #sampling(plan: StepPlan): Sampling[] {
+    return plan.items
       .filter(({ samples }) => samples)
-      .map(({ sequence }) => this.#bySequence.get(sequence));
-    const rows = sampling.map((open) => open?.sampleRow());
-    const whole = rows.every((row) => row !== undefined);
-    const results = whole
-      ? this.#backend.sampleRows(logits, vocabSize, rows)
-      : rows.map((row, index) => row && this.#drawOne(logits.subarray(index * vocabSize), row));
-    return sampling.map((open, index) => ({ open, result: results[index] }));
+      .map(({ sequence }) => {
+        const open = this.#bySequence.get(sequence) as OpenRequest;
+        return { open, row: open.sampleRow() };
+      });
   }
 
-  #drawOne(logits: Float32Array, row: SampleRow): SampleResult | undefined {
-    return this.#backend.sampleRows(logits, this.#options.vocabSize, [row])[0];
+  /** What ended during the step draws nothing. */
+  #draw(sampling: readonly Sampling[], { logits, drawn }: StepResult): Draw[] {
+    const { vocabSize } = this.#options;
+    const isOpen = sampling.map(({ open }) => this.#bySequence.has(open.sequence));
+    const rows = sampling.map(({ row }) => row);
+    const whole =
+      drawn ?? (isOpen.every(Boolean) ? this.#backend.sampleRows(logits, vocabSize, rows) : undefined);
+    return sampling.map(({ open, row }, index) => {
+      if (isOpen[index] !== true) return { open: undefined, result: undefined };
+      const from = logits.subarray(index * vocabSize);
+      return { open, result: whole?.[index] ?? this.#backend.sampleRows(from, vocabSize, [row])[0] };
+    });
   }
 
   /** Ends what could not draw, advances the rest, ends what is complete. */

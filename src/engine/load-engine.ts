@@ -18,10 +18,11 @@ export async function loadEngine(
   settings: EngineSettings,
   onProgress: (share: number) => void,
 ): Promise<LoadedEngine> {
-  const { threads, kvType, engine } = settings;
+  const { threads, kvType, gpu, engine } = settings;
   const choice = chooseBackend(settings.backend, {
     ...(threads === undefined ? {} : { threads }),
     ...(kvType === undefined ? {} : { kvType }),
+    ...(gpu === undefined ? {} : { gpu }),
   });
   const files = openModelFiles(settings.modelPath);
   try {

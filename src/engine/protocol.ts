@@ -1,7 +1,6 @@
 // What the server process and an engine process say to each other. One report a step carries all its tokens.
 
-import type { KvType } from '../compute/backend.ts';
-import type { BackendName } from '../compute/choose-backend.ts';
+import type { BackendName, KvType } from '../compute/backend.ts';
 import type { EngineOptions, EngineStats } from './engine.ts';
 import type { EngineRequest } from './request.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
@@ -11,6 +10,8 @@ import type { StepReport } from './step-report.ts';
 export interface EngineSettings {
   readonly modelPath: string;
   readonly backend?: BackendName;
+  /** One of several GPUs, where the backend is webgpu. */
+  readonly gpu?: string;
   readonly threads?: number;
   readonly kvType?: KvType;
   readonly engine: Omit<EngineOptions, 'vocabSize' | 'contextLength' | 'budget'> & {

@@ -3,7 +3,7 @@
 // of requests: it says when an engine is ready and when it is lost.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { BackendName } from '../compute/choose-backend.ts';
+import type { BackendName } from '../compute/backend.ts';
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineSettings, FromEngine, ToEngine } from '../engine/protocol.ts';
 import type { StepReport } from '../engine/step-report.ts';

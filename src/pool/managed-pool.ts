@@ -206,7 +206,7 @@ export class ManagedPool implements ModelPool {
       // Pinned models never leave: what their weights take is out of reach for good.
       const pinned = [...this.#occupied.values()].filter(({ model }) => model.pinned && model !== slot.model);
       const lasting = pinned.reduce((sum, { model }) => sum + this.#memory.weightBytesOf(model.name), 0);
-      const memory = planMemory(local.spec, local.files.weights, memoryBytes - lasting, kv);
+      const memory = planMemory(local.spec, local.files.weights, memoryBytes - lasting, kv, engine.backend);
       this.#occupied.set(name, slot);
       const noRoom = await this.#memory.claim(name, memory);
       if (this.#closed !== undefined) return this.#abandon(slot, closing);

@@ -1,8 +1,7 @@
 // How much memory a model takes: its weights, the K/V blocks it starts with, and how many it may ever have.
 
-import { BLOCK_TOKENS, type KvType } from '../compute/backend.ts';
-import { loadAddon } from '../compute/cpu/binding.ts';
-import { fileMatrixBytes, kvBlockBytes, weightBytes } from '../compute/memory.ts';
+import { type BackendName, BLOCK_TOKENS, type KvType } from '../compute/backend.ts';
+import { sizesOf, weightBytes } from '../compute/memory.ts';
 import { poolBlockCount } from '../engine/cache/pool-size.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
@@ -37,13 +36,13 @@ export function planMemory(
   weights: WeightSource,
   budgetBytes: number,
   kv: KvChoice,
+  backend?: BackendName,
 ): ModelMemory {
-  const load = loadAddon();
-  const matrixBytes = load.available ? load.addon.matrixBytes : fileMatrixBytes;
+  const sizes = sizesOf(backend);
   const known = {
     kvType: kv.kvType,
-    weightBytes: weightBytes(spec, weights, matrixBytes),
-    blockBytes: kvBlockBytes(spec, kv.kvType),
+    weightBytes: weightBytes(spec, weights, sizes.matrixBytes),
+    blockBytes: sizes.kvBlockBytes(spec, kv.kvType),
   };
   const chosen = chosenBlocks(kv, known.blockBytes);
   if (chosen !== undefined) return { ...known, blockCount: chosen, firstBlocks: chosen, fixed: true };
@@ -51,7 +50,10 @@ export function planMemory(
   const firstBlocks = Math.min(contextBlocks, FIRST_TOKENS / BLOCK_TOKENS);
   const affordable = Math.floor((budgetBytes - known.weightBytes) / known.blockBytes);
   const blockCount = Math.max(firstBlocks, Math.min(MOST_CONTEXTS * contextBlocks, affordable));
-  return { ...known, blockCount, firstBlocks, fixed: false };
+  if (backend !== 'webgpu') return { ...known, blockCount, firstBlocks, fixed: false };
+  // A GPU's memory is taken when it is asked for, not when it is used: half of what is left stays for other models.
+  const taken = Math.max(firstBlocks, Math.floor(Math.min(blockCount, affordable / 2)));
+  return { ...known, blockCount: taken, firstBlocks: taken, fixed: true };
 }
 
 function chosenBlocks({ blocks, bytes }: KvChoice, bytesPerBlock: number): number | undefined {

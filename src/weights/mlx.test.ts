@@ -27,7 +27,7 @@ interface MlxVector {
 }
 
 const vectors: Readonly<Record<string, MlxVector>> = JSON.parse(
-  readFileSync(new URL('./dequantize/dequantize.vectors.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('./quants/dequantize.vectors.json', import.meta.url), 'utf8'),
 ).mlx;
 
 const folder = mkdtempSync(join(tmpdir(), 'chairlift-mlx-'));

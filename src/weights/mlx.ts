@@ -5,10 +5,10 @@
 //   X.scales float  [rows, columns / group]      ├─> per group { float32 scale, float32 bias, packed bytes }
 //   X.biases float  [rows, columns / group]      ┘
 
-import { dequantize } from './dequantize/dequantize.ts';
 import type { JsonObject } from './json-file.ts';
 import { type MlxGrouping, mlxGrouping } from './mlx-config.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
+import { dequantize } from './quants/dequantize.ts';
 import { floatType, floatWeights, type Safetensors, type SafetensorsEntry } from './safetensors.ts';
 import { checkDestination, checkRows } from './stored-weights.ts';
 import { rowBytes, type TensorType, tensorLayouts } from './tensor-type.ts';

@@ -1,6 +1,6 @@
 // Reading tensors by name as float32, whatever their type.
 
-import { dequantize } from './dequantize/dequantize.ts';
+import { dequantize } from './quants/dequantize.ts';
 import { rowBytes } from './tensor-type.ts';
 import { columnsOf, rowsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
 

@@ -3,9 +3,10 @@
 
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { BackendName } from '../../src/compute/backend.ts';
 import { BLOCK_TOKENS } from '../../src/compute/backend.ts';
 import { buildBatch } from '../../src/compute/batch.ts';
-import { type BackendName, chooseBackend } from '../../src/compute/choose-backend.ts';
+import { chooseBackend } from '../../src/compute/choose-backend.ts';
 import { openLocalModel } from '../../src/pool/local-model.ts';
 import { chatIds, withEngine } from '../support/embedded-engine.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';

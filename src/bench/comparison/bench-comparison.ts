@@ -1,11 +1,9 @@
 // Loads a model into this process and compares one-by-one with batched serving on it.
 
-import { createCpuBackend } from '../../compute/cpu/backend.ts';
-import type { Addon } from '../../compute/cpu/binding.ts';
 import { calibratedBudget } from '../../engine/calibrate.ts';
-import { describeMachine } from '../offline/machine.ts';
 import { describeModel, memoryNeed, type OfflineModel } from '../offline/offline-model.ts';
 import { checkMemory } from '../offline/offline-settings.ts';
+import type { BenchTarget } from '../offline/target.ts';
 import { type ComparisonObserver, compare } from './compare.ts';
 import type { ComparisonReport } from './comparison-report.ts';
 import {
@@ -22,22 +20,21 @@ export interface BenchObserver extends ComparisonObserver {
 
 /** Throws an OfflineError where what is wanted cannot be met, before anything is loaded. */
 export async function benchComparison(
-  addon: Addon,
+  target: BenchTarget,
   model: OfflineModel,
   wanted: ComparisonOptions,
   observer: BenchObserver,
 ): Promise<ComparisonReport> {
   const { vocabSize, contextLength } = model.spec;
   const settings = comparisonSettings(wanted, contextLength);
-  const { threads, kvType, tokens, repeats, loads } = settings;
+  const { kvType, tokens, repeats, loads } = settings;
   const blockCount = comparisonBlocks(settings);
   const users = `${mostAtOnce(loads)} requests at once`;
-  checkMemory(memoryNeed(addon, model, kvType), blockCount, users, 'fewer at once, or shorter prompts');
+  checkMemory(memoryNeed(target, model, kvType), blockCount, users, 'fewer at once, or shorter prompts');
   const beforeLoadingBytes = process.memoryUsage.rss();
   const started = performance.now();
-  const backend = await createCpuBackend(addon, model.spec, model.weights, {
+  const backend = await target.create(model.spec, model.weights, {
     blockCount,
-    threads,
     kvType,
     onProgress: observer.onLoad,
   });
@@ -48,8 +45,8 @@ export async function benchComparison(
     const found = await compare(backend, options, settings, observer);
     return {
       benchmark: 'comparison',
-      model: describeModel(addon, model, kvType, loadSeconds),
-      machine: describeMachine(addon, threads),
+      model: describeModel(target, model, kvType, loadSeconds),
+      machine: target.machine,
       outputTokens: tokens,
       repeats,
       memory: { beforeLoadingBytes, loadedBytes },

@@ -7,8 +7,10 @@ export interface Machine {
   readonly cpu: string;
   readonly cores: number;
   readonly memoryBytes: number;
-  /** The instruction set whose kernels compute. */
+  /** The instruction set whose kernels compute, or the GPU's language. */
   readonly kernels: string;
+  /** Where a GPU computes. */
+  readonly gpu?: string;
   readonly threads: number;
   readonly node: string;
 }
@@ -16,16 +18,23 @@ export interface Machine {
 /** Larger than any cache that is common. */
 const PROBE_MEGABYTES = 1024;
 
-export function describeMachine(addon: Addon, threads: number): Machine {
+export function describeMachine(kernels: string, threads: number): Machine {
   const processors = cpus();
   return {
     cpu: processors[0]?.model.trim() ?? 'unknown',
     cores: processors.length,
     memoryBytes: totalmem(),
-    kernels: addon.kernels().at(-1) ?? 'none',
+    kernels,
     threads,
     node: process.versions.node,
   };
+}
+
+/** For people, on one line. */
+export function machineText({ cpu, cores, threads, kernels, gpu }: Machine): string {
+  return gpu === undefined
+    ? `${cpu}, ${threads} of ${cores} threads, ${kernels} kernels`
+    : `${gpu} in ${cpu}`;
 }
 
 /** Bytes per second that all threads read together. */

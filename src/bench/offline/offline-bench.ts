@@ -2,12 +2,9 @@
 // batched and directly in turn, with the machine's bandwidth measured in between.
 
 import type { Backend } from '../../compute/backend.ts';
-import { createCpuBackend } from '../../compute/cpu/backend.ts';
-import type { Addon } from '../../compute/cpu/binding.ts';
 import { calibratedBudget } from '../../engine/calibrate.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import { median } from '../serve/statistics.ts';
-import { describeMachine, readBandwidth } from './machine.ts';
 import {
   type BatchedSpeed,
   type DirectSpeed,
@@ -27,6 +24,7 @@ import {
 } from './offline-settings.ts';
 import { type NextPrompt, randomPrompts } from './random-prompts.ts';
 import { decodeStepBytes } from './step-bytes.ts';
+import type { BenchTarget } from './target.ts';
 
 /** Without batching a request's speed does not depend on how many wait, so a few stand for all. */
 const DIRECT_REQUESTS = 2;
@@ -52,27 +50,26 @@ interface Findings {
 }
 
 export async function benchOffline(
-  addon: Addon,
+  target: BenchTarget,
   model: OfflineModel,
   settings: OfflineSettings,
   observer: OfflineObserver,
 ): Promise<OfflineReport> {
-  const { threads, kvType } = settings;
-  checkSettings(settings, model.spec, memoryNeed(addon, model, kvType));
-  const bandwidths = [readBandwidth(addon, threads)];
+  const { kvType } = settings;
+  checkSettings(settings, model.spec, memoryNeed(target, model, kvType));
+  const bandwidths = [await target.readBandwidth()];
   const started = performance.now();
-  const backend = await createCpuBackend(addon, model.spec, model.weights, {
+  const backend = await target.create(model.spec, model.weights, {
     blockCount: neededBlocks(settings),
-    threads,
     kvType,
     onProgress: observer.onLoad,
   });
   const loadSeconds = (performance.now() - started) / 1000;
   try {
-    const found = await measureAll(backend, model.spec, settings, observer, () => {
-      bandwidths.push(readBandwidth(addon, threads));
+    const found = await measureAll(backend, model.spec, settings, observer, async () => {
+      bandwidths.push(await target.readBandwidth());
     });
-    return makeReport(addon, model, settings, { loadSeconds, bandwidths, ...found });
+    return makeReport(target, model, settings, { loadSeconds, bandwidths, ...found });
   } finally {
     backend.close();
   }
@@ -83,7 +80,7 @@ async function measureAll(
   { vocabSize, contextLength }: ModelSpec,
   settings: OfflineSettings,
   observer: OfflineObserver,
-  betweenStreams: () => void,
+  betweenStreams: () => Promise<void>,
 ): Promise<Pick<Findings, 'speeds' | 'prefix'>> {
   const { blockCount } = backend;
   const options = { blockCount, budget: await calibratedBudget(backend), vocabSize, contextLength };
@@ -101,7 +98,7 @@ async function measureAll(
     const requests = Math.min(streams, DIRECT_REQUESTS);
     const inTurn = await measureDirect(direct, requests, settings, nextPrompt);
     speeds.push({ streams, batched: together, direct: inTurn });
-    betweenStreams();
+    await betweenStreams();
   }
   const { prefixTokens, repeats } = settings;
   if (prefixTokens !== undefined) observer.onPhase(`prompt of ${prefixTokens} tokens, cold and cached`);
@@ -121,28 +118,28 @@ async function warmUp(
 }
 
 function makeReport(
-  addon: Addon,
+  target: BenchTarget,
   model: OfflineModel,
   settings: OfflineSettings,
   { speeds, prefix, loadSeconds, bandwidths }: Findings,
 ): OfflineReport {
-  const { promptTokens, outputTokens, repeats, kvType, threads } = settings;
+  const { promptTokens, outputTokens, repeats, kvType } = settings;
   const bytesPerSecond = median(bandwidths);
   return {
     benchmark: 'offline',
-    model: describeModel(addon, model, kvType, loadSeconds),
-    machine: describeMachine(addon, threads),
+    model: describeModel(target, model, kvType, loadSeconds),
+    machine: target.machine,
     bandwidth: { bytesPerSecond, samples: bandwidths },
     promptTokens,
     outputTokens,
     repeats,
-    results: speeds.map((speed) => compare(addon, model, settings, speed, bytesPerSecond)),
+    results: speeds.map((speed) => compare(target, model, settings, speed, bytesPerSecond)),
     ...(prefix === undefined ? {} : { prefix }),
   };
 }
 
 function compare(
-  addon: Addon,
+  target: BenchTarget,
   { spec, weights }: OfflineModel,
   { promptTokens, outputTokens, kvType }: OfflineSettings,
   speed: StreamsSpeed,
@@ -151,7 +148,7 @@ function compare(
   const { streams, batched, direct } = speed;
   // The steps measured go from the third token of the answer to the last.
   const contextTokens = promptTokens + (outputTokens + 1) / 2;
-  const bytesPerStep = decodeStepBytes(spec, weights, addon.matrixBytes, { streams, contextTokens, kvType });
+  const bytesPerStep = decodeStepBytes(spec, weights, target.sizes, { streams, contextTokens, kvType });
   const seconds = batched.decode.stepMs.median / 1000;
   return {
     ...speed,

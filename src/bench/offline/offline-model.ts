@@ -2,14 +2,13 @@
 
 import { basename } from 'node:path';
 import { BLOCK_TOKENS, type KvType } from '../../compute/backend.ts';
-import type { Addon } from '../../compute/cpu/binding.ts';
-import { kvBlockBytes, weightBytes } from '../../compute/memory.ts';
+import { weightBytes } from '../../compute/memory.ts';
 import { buildSpec } from '../../model/build-spec.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import { openModelFiles } from '../../weights/open-model.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
-import { availableBytes } from './machine.ts';
 import type { MemoryNeed } from './offline-settings.ts';
+import type { BenchTarget } from './target.ts';
 
 export interface OfflineModel {
   readonly name: string;
@@ -41,21 +40,21 @@ export function openOfflineModel(path: string): OfflineModel {
   }
 }
 
-export function memoryNeed(addon: Addon, { spec, weights }: OfflineModel, kvType: KvType): MemoryNeed {
+export function memoryNeed(target: BenchTarget, { spec, weights }: OfflineModel, kvType: KvType): MemoryNeed {
   return {
-    weightBytes: weightBytes(spec, weights, addon.matrixBytes),
-    bytesPerBlock: kvBlockBytes(spec, kvType),
-    availableBytes: availableBytes(),
+    weightBytes: weightBytes(spec, weights, target.sizes.matrixBytes),
+    bytesPerBlock: target.sizes.kvBlockBytes(spec, kvType),
+    availableBytes: target.availableBytes(),
   };
 }
 
 export function describeModel(
-  addon: Addon,
+  target: BenchTarget,
   model: OfflineModel,
   kvType: KvType,
   loadSeconds: number,
 ): ModelDescription {
-  const { weightBytes, bytesPerBlock } = memoryNeed(addon, model, kvType);
+  const { weightBytes, bytesPerBlock } = memoryNeed(target, model, kvType);
   return {
     name: model.name,
     source: model.source,

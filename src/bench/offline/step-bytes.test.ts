@@ -1,18 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { fileMatrixBytes } from '../../compute/memory.ts';
+import { fileMatrixBytes, sizesOf } from '../../compute/memory.ts';
 import { buildSpec } from '../../model/build-spec.ts';
 import { dummyModel } from '../dummy-model.ts';
 import { decodeStepBytes } from './step-bytes.ts';
 
 const small = dummyModel('smollm2-135m', 'Q8_0');
 const large = dummyModel('llama-3.1-8b', 'F16');
+// The addon's K/V, beside matrices as files have them.
+const sizes = { ...sizesOf(), matrixBytes: fileMatrixBytes };
 const one = { streams: 1, contextTokens: 1, kvType: 'f16' } as const;
 
 describe('weights of a step', () => {
   it('are all matrices where the head is the embedding', () => {
     const layer = 576 * 576 * 2 + 192 * 576 * 2 + 3 * 576 * 1536;
     const values = 49152 * 576 + 30 * layer;
-    const { weights } = decodeStepBytes(buildSpec(small), small.weights, fileMatrixBytes, one);
+    const { weights } = decodeStepBytes(buildSpec(small), small.weights, sizes, one);
     expect(weights).toBe((values / 32) * 34);
   });
 
@@ -20,7 +22,7 @@ describe('weights of a step', () => {
     const layer = 4096 * 4096 * 2 + 1024 * 4096 * 2 + 3 * 4096 * 14336;
     const values = 128256 * 4096 + 32 * layer;
     const step = { ...one, streams: 8 };
-    const { weights } = decodeStepBytes(buildSpec(large), large.weights, fileMatrixBytes, step);
+    const { weights } = decodeStepBytes(buildSpec(large), large.weights, sizes, step);
     expect(weights).toBe(2 * (values + 8 * 4096));
   });
 
@@ -28,10 +30,10 @@ describe('weights of a step', () => {
     const doubled = decodeStepBytes(
       buildSpec(small),
       small.weights,
-      (type, outputs, inputs) => 2 * fileMatrixBytes(type, outputs, inputs),
+      { ...sizes, matrixBytes: (...matrix) => 2 * fileMatrixBytes(...matrix) },
       one,
     );
-    const { weights } = decodeStepBytes(buildSpec(small), small.weights, fileMatrixBytes, one);
+    const { weights } = decodeStepBytes(buildSpec(small), small.weights, sizes, one);
     expect(doubled.weights).toBe(2 * weights);
   });
 });
@@ -39,7 +41,7 @@ describe('weights of a step', () => {
 describe('K/V of a step', () => {
   const spec = buildSpec(large);
   const kvOf = (step: Parameters<typeof decodeStepBytes>[3], of = spec) =>
-    decodeStepBytes(of, large.weights, fileMatrixBytes, step).kv;
+    decodeStepBytes(of, large.weights, sizes, step).kv;
 
   it('are K and V of every token of every stream in every layer', () => {
     const bytesPerToken = 32 * 8 * 128 * 2 * 2;

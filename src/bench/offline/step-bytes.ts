@@ -2,7 +2,7 @@
 // Norms, biases and activations are left out: they are thousands of times smaller.
 
 import { BLOCK_TOKENS, type KvType } from '../../compute/backend.ts';
-import { kvBlockBytes, type MatrixBytes, weightBytes } from '../../compute/memory.ts';
+import { type BackendSizes, type MatrixBytes, weightBytes } from '../../compute/memory.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 
@@ -15,12 +15,12 @@ export interface StepBytes {
 export function decodeStepBytes(
   spec: ModelSpec,
   weights: WeightSource,
-  matrixBytes: MatrixBytes,
+  sizes: BackendSizes,
   step: { readonly streams: number; readonly contextTokens: number; readonly kvType: KvType },
 ): StepBytes {
   return {
-    weights: readWeightBytes(spec, weights, matrixBytes, step.streams),
-    kv: step.streams * kvBytes(spec, step.kvType, step.contextTokens),
+    weights: readWeightBytes(spec, weights, sizes.matrixBytes, step.streams),
+    kv: step.streams * kvBytes(spec, sizes.kvBlockBytes(spec, step.kvType), step.contextTokens),
   };
 }
 
@@ -39,8 +39,8 @@ function readWeightBytes(
 }
 
 /** Layers with a window read no further back than it reaches. */
-function kvBytes(spec: ModelSpec, kvType: KvType, contextTokens: number): number {
-  const bytesPerTokenAndLayer = kvBlockBytes(spec, kvType) / BLOCK_TOKENS / spec.layers.length;
+function kvBytes(spec: ModelSpec, blockBytes: number, contextTokens: number): number {
+  const bytesPerTokenAndLayer = blockBytes / BLOCK_TOKENS / spec.layers.length;
   const tokens = spec.layers.reduce(
     (sum, { window }) => sum + Math.min(contextTokens, window ?? contextTokens),
     0,

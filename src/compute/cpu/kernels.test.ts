@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { addon, hasAddon } from '../../../test/support/native.ts';
 import { randomBlocks, seededRandom } from '../../../test/support/random-blocks.ts';
-import { dequantize } from '../../weights/dequantize/dequantize.ts';
+import { dequantize } from '../../weights/quants/dequantize.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 
 const types = Object.keys(tensorLayouts) as TensorType[];

@@ -8,7 +8,7 @@ import {
   scaleFields,
   seededRandom,
 } from '../../../test/support/random-blocks.ts';
-import { dequantize } from '../../weights/dequantize/dequantize.ts';
+import { dequantize } from '../../weights/quants/dequantize.ts';
 import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 
 const types = Object.keys(tensorLayouts) as TensorType[];

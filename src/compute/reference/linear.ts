@@ -3,7 +3,7 @@
 
 import type { LinearSpec, RowSlice } from '../../model/spec.ts';
 import { readBias, readLinearRows } from '../../model/weight-reader.ts';
-import { dequantize } from '../../weights/dequantize/dequantize.ts';
+import { dequantize } from '../../weights/quants/dequantize.ts';
 import { requireTensor } from '../../weights/read-tensor.ts';
 import { rowBytes, type TensorType } from '../../weights/tensor-type.ts';
 import { columnsOf, type WeightSource } from '../../weights/weight-source.ts';

@@ -1,6 +1,6 @@
 // Plain floating-point tensors, any number of values at a time.
 
-import { byteAt } from './block-decoder.ts';
+import { byteAt } from './group.ts';
 import { halfAt } from './half.ts';
 
 /** Fills `out` from the start of `bytes`. */

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import type { GpuInfo } from '../compute/webgpu/gpu.ts';
+import type { ProbeResult } from '../compute/webgpu/probe.ts';
+import { chooseGpu } from './gpu-choice.ts';
+
+const info: GpuInfo = {
+  name: 'Some GPU',
+  vendor: 'someone',
+  software: false,
+  features: [],
+  subgroupSizes: [32, 32],
+  limits: { bufferBytes: 1, bindingBytes: 1, workgroupBytes: 1, workgroupThreads: 1 },
+};
+const hardware: ProbeResult = { found: true, info, memoryBytes: 8e9 };
+const software: ProbeResult = { found: true, info: { ...info, software: true }, memoryBytes: undefined };
+const missing: ProbeResult = { found: false, reason: 'the package webgpu could not be loaded' };
+
+const search = (result: ProbeResult, likely = true) => ({
+  isLikely: async () => likely,
+  probe: async () => result,
+});
+
+describe('a GPU', () => {
+  const nobodySays = { backend: undefined, gpu: undefined };
+
+  it('serves by itself where a hardware one is found, within the memory it gives', async () => {
+    const choice = await chooseGpu(nobodySays, search(hardware));
+    expect(choice).toMatchObject({ backend: 'webgpu', memoryBytes: 8e9 });
+  });
+
+  it('is not looked for where none is likely, or where the processor was asked for', async () => {
+    const unlikely = await chooseGpu(nobodySays, search(hardware, false));
+    expect(unlikely).toEqual({ backend: undefined });
+    expect(await chooseGpu({ backend: 'cpu', gpu: undefined }, search(hardware))).toEqual({ backend: 'cpu' });
+  });
+
+  it('that is software serves only where it was asked for', async () => {
+    expect((await chooseGpu(nobodySays, search(software))).backend).toBeUndefined();
+    expect((await chooseGpu({ ...nobodySays, backend: 'webgpu' }, search(software))).backend).toBe('webgpu');
+    expect((await chooseGpu({ ...nobodySays, gpu: 'Some' }, search(software))).backend).toBe('webgpu');
+  });
+
+  it('that was asked for and is not there leaves the processor to serve, and says why', async () => {
+    const choice = await chooseGpu({ ...nobodySays, backend: 'webgpu' }, search(missing));
+    expect(choice.backend).toBeUndefined();
+    expect(choice.notice).toContain('the package webgpu could not be loaded');
+  });
+
+  it('that nobody asked for and is not there goes without a word', async () => {
+    expect(await chooseGpu(nobodySays, search(missing))).toEqual({ backend: undefined });
+  });
+});

@@ -1,0 +1,105 @@
+// How each tensor type lies in GPU memory: panels of 32 output columns, one column a lane, so that neighbouring lanes
+// read neighbouring words and no lane needs another's.
+//
+//   codes    per panel and group of 32 inputs, lane by lane:
+//              nibble, codebook   one vec4<u32>: inputs 0 … 15 in the low, 16 … 31 in the high halves of its bytes
+//              byte               two vec4<u32>: inputs in order
+//   scales   per panel and group the scale, or one for each half, then the minimum, likewise, as
+//              f16, one number    half a word a lane
+//              f16, two or four   one or two words a lane, all lanes' first word first
+//              f32                a word a lane and number, all lanes' first number first
+//   floats   per panel and pair of inputs a word a lane (halves, or float32 as two planes)
+
+import type { TensorType } from '../../weights/tensor-type.ts';
+
+export const PANEL_COLUMNS = 32;
+export const GROUP_INPUTS = 32;
+
+export interface CodedFormat {
+  readonly kind: 'coded';
+  readonly encoding: 'nibble' | 'byte' | 'codebook';
+  /** Added to a whole number to make its code: nibbles are 0 … 15, bytes -128 … 127. */
+  readonly offset: number;
+  /** Whether each half of a group has a scale of its own. */
+  readonly halves: boolean;
+  readonly hasMinimum: boolean;
+  readonly scale: 'f16' | 'f32';
+}
+
+export interface FloatFormat {
+  readonly kind: 'float';
+  readonly encoding: 'f32' | 'f16' | 'bf16';
+}
+
+export type Format = CodedFormat | FloatFormat;
+
+const plain = { kind: 'coded', offset: 0, halves: false, hasMinimum: false, scale: 'f16' } as const;
+const nibble = { ...plain, encoding: 'nibble' } as const;
+const byte = { ...plain, encoding: 'byte' } as const;
+const codebook = { ...plain, encoding: 'codebook' } as const;
+const mlx4: CodedFormat = { ...nibble, hasMinimum: true, scale: 'f32' };
+const mlx8: CodedFormat = { ...byte, offset: -128, hasMinimum: true, scale: 'f32' };
+
+/** Scales of the k-quants are products of a half and a small number, rounded to a half here. */
+export const formats: Readonly<Record<TensorType, Format>> = {
+  F32: { kind: 'float', encoding: 'f32' },
+  F16: { kind: 'float', encoding: 'f16' },
+  BF16: { kind: 'float', encoding: 'bf16' },
+  Q8_0: byte,
+  Q4_0: { ...nibble, offset: 8 },
+  Q4_1: { ...nibble, hasMinimum: true },
+  Q5_0: byte,
+  Q5_1: { ...byte, hasMinimum: true },
+  Q2_K: { ...nibble, halves: true, hasMinimum: true },
+  Q3_K: { ...nibble, offset: 4, halves: true },
+  Q4_K: { ...nibble, hasMinimum: true },
+  Q5_K: { ...byte, hasMinimum: true },
+  Q6_K: { ...byte, halves: true },
+  IQ4_NL: codebook,
+  IQ4_XS: codebook,
+  MLX4_G32: mlx4,
+  MLX4_G64: mlx4,
+  MLX4_G128: mlx4,
+  MLX8_G32: mlx8,
+  MLX8_G64: mlx8,
+  MLX8_G128: mlx8,
+};
+
+/** Numbers that go with a group of one column. */
+export function scaleNumbers({ halves, hasMinimum }: CodedFormat): number {
+  return (halves ? 2 : 1) * (hasMinimum ? 2 : 1);
+}
+
+/** Words of scales that a panel has for each group. */
+export function scaleWords(format: CodedFormat): number {
+  const numbers = scaleNumbers(format);
+  return PANEL_COLUMNS * (format.scale === 'f32' ? numbers : numbers / 2);
+}
+
+/** Words of codes that a panel has for each group. */
+export function codeWords({ encoding }: CodedFormat): number {
+  return PANEL_COLUMNS * (encoding === 'byte' ? 8 : 4);
+}
+
+/** Words of values that a panel has for each pair of inputs. */
+export function floatWords({ encoding }: FloatFormat): number {
+  return PANEL_COLUMNS * (encoding === 'f32' ? 2 : 1);
+}
+
+export interface PanelWords {
+  readonly codes: number;
+  readonly scales: number;
+}
+
+/** Words of one panel. Floats have no scales; their values count as codes. */
+export function panelWords(format: Format, inputs: number): PanelWords {
+  if (format.kind === 'float') return { codes: Math.ceil(inputs / 2) * floatWords(format), scales: 0 };
+  const groups = inputs / GROUP_INPUTS;
+  return { codes: groups * codeWords(format), scales: groups * scaleWords(format) };
+}
+
+/** Bytes of a whole matrix in GPU memory. */
+export function matrixBytes(type: TensorType, outputs: number, inputs: number): number {
+  const { codes, scales } = panelWords(formats[type], inputs);
+  return Math.ceil(outputs / PANEL_COLUMNS) * 4 * (codes + scales);
+}

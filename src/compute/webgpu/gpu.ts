@@ -1,0 +1,145 @@
+// The GPU: finds an adapter through the optional package `webgpu` (Dawn) and opens it. The only file that loads it.
+
+import { existsSync } from 'node:fs';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { messageOf } from '../../failure/message-of.ts';
+
+export interface GpuInfo {
+  readonly name: string;
+  readonly vendor: string;
+  /** A processor that plays a GPU: slower than the CPU backend, good for tests. */
+  readonly software: boolean;
+  readonly features: readonly string[];
+  readonly subgroupSizes: readonly [number, number];
+  readonly limits: {
+    readonly bufferBytes: number;
+    readonly bindingBytes: number;
+    readonly workgroupBytes: number;
+    readonly workgroupThreads: number;
+  };
+}
+
+export interface Gpu {
+  readonly info: GpuInfo;
+  readonly device: GPUDevice;
+  close(): void;
+}
+
+export class GpuUnavailableError extends Error {
+  override readonly name = 'GpuUnavailableError';
+}
+
+interface DawnModule {
+  create(options: string[]): GPU;
+  readonly globals: Record<string, unknown>;
+}
+
+const ownCopy = fileURLToPath(new URL('../../../build/webgpu/node_modules/webgpu/index.js', import.meta.url));
+
+/** Whether the package is there, without loading it. */
+export function hasGpuPackage(): boolean {
+  if (existsSync(ownCopy)) return true;
+  try {
+    return import.meta.resolve('webgpu') !== '';
+  } catch {
+    return false;
+  }
+}
+
+const REMEDY = 'run "npm install webgpu" beside chairlift, or "npm run setup -- --gpu" in a checkout';
+
+/** Where the package comes from: the program's own dependencies first, then what set-up has brought. */
+async function loadDawn(): Promise<DawnModule> {
+  const specifiers = ['webgpu', ...(existsSync(ownCopy) ? [pathToFileURL(ownCopy).href] : [])];
+  let reason = 'it is not installed';
+  for (const specifier of specifiers) {
+    try {
+      return (await import(specifier)) as DawnModule;
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (code !== 'ERR_MODULE_NOT_FOUND') reason = messageOf(error);
+    }
+  }
+  throw new GpuUnavailableError(`the package webgpu could not be loaded: ${reason}; ${REMEDY}`);
+}
+
+// Dawn aborts the process when what `create` gave is collected while a device lives.
+const instances: GPU[] = [];
+
+const TOGGLES = ['allow_unsafe_apis', 'vulkan_enable_f16_on_nvidia'];
+
+async function openInstance(name: string | undefined): Promise<GPU> {
+  const { create, globals } = await loadDawn();
+  Object.assign(globalThis, globals);
+  const options = [`enable-dawn-features=${TOGGLES.join(',')}`];
+  const instance = create(name === undefined ? options : [...options, `adapter=${name}`]);
+  instances.push(instance);
+  return instance;
+}
+
+async function findAdapter(name: string | undefined): Promise<GPUAdapter> {
+  const instance = await openInstance(name);
+  let adapter: GPUAdapter | null;
+  try {
+    adapter = await instance.requestAdapter({ powerPreference: 'high-performance' });
+  } catch (error) {
+    throw new GpuUnavailableError(`no GPU${name === undefined ? '' : ` named ${name}`}: ${messageOf(error)}`);
+  }
+  if (adapter !== null) return adapter;
+  throw new GpuUnavailableError(
+    name === undefined
+      ? 'no GPU was found; its driver must offer Vulkan 1.1, Metal or Direct3D 12'
+      : `no GPU named ${name} was found`,
+  );
+}
+
+function describe(adapter: GPUAdapter): GpuInfo {
+  const { info, limits } = adapter;
+  return {
+    name: info.device || info.description || info.architecture || 'unknown',
+    vendor: info.vendor,
+    software:
+      info.isFallbackAdapter || /swiftshader|llvmpipe|lavapipe/i.test(`${info.device} ${info.description}`),
+    features: [...adapter.features].sort(),
+    subgroupSizes: [info.subgroupMinSize ?? 0, info.subgroupMaxSize ?? 0],
+    limits: {
+      bufferBytes: limits.maxBufferSize,
+      bindingBytes: limits.maxStorageBufferBindingSize,
+      workgroupBytes: limits.maxComputeWorkgroupStorageSize,
+      workgroupThreads: limits.maxComputeInvocationsPerWorkgroup,
+    },
+  };
+}
+
+/** What a GPU is like, without opening it. Throws GpuUnavailableError where there is none. */
+export async function gpuInfo(name?: string): Promise<GpuInfo> {
+  return describe(await findAdapter(name));
+}
+
+const WANTED_FEATURES = [
+  'shader-f16',
+  'subgroups',
+  'timestamp-query',
+  'chromium-experimental-subgroup-matrix',
+];
+
+/** Opens the named GPU, or the fastest. */
+export async function openGpu(name?: string): Promise<Gpu> {
+  const adapter = await findAdapter(name);
+  const info = describe(adapter);
+  const { limits } = adapter;
+  const device = await adapter.requestDevice({
+    requiredFeatures: WANTED_FEATURES.filter((feature) =>
+      adapter.features.has(feature as GPUFeatureName),
+    ) as GPUFeatureName[],
+    requiredLimits: {
+      maxBufferSize: limits.maxBufferSize,
+      maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,
+      maxComputeWorkgroupStorageSize: limits.maxComputeWorkgroupStorageSize,
+      maxComputeInvocationsPerWorkgroup: limits.maxComputeInvocationsPerWorkgroup,
+      maxComputeWorkgroupSizeX: limits.maxComputeWorkgroupSizeX,
+      maxStorageBuffersPerShaderStage: limits.maxStorageBuffersPerShaderStage,
+    },
+  });
+  return { info, device, close: () => device.destroy() };
+}

@@ -1,0 +1,83 @@
+// Reading a column of a panel (see format.ts): one group's codes as signed bytes, and its scales.
+
+import { iq4Steps } from '../../../weights/quants/iq4.ts';
+import { type CodedFormat, type FloatFormat, scaleWords } from '../format.ts';
+
+/** Declares `loadCodes` and `loadScales` over the buffers `codes` and `scales`; `at` counts groups, panel by panel. */
+export function codeReader(format: CodedFormat): string {
+  return /* wgsl */ `
+struct Codes { low: vec4<u32>, high: vec4<u32> }
+${format.encoding === 'codebook' ? lookup() : ''}
+fn loadCodes(at: u32, lane: u32) -> Codes {
+${loadBody(format)}
+}
+// Scales of both halves, then minimums.
+fn loadScales(at: u32, lane: u32) -> vec4<f32> {
+  let words = at * ${scaleWords(format)}u;
+${scaleBody(format)}
+}
+`;
+}
+
+function loadBody({ encoding }: CodedFormat): string {
+  if (encoding === 'byte')
+    return '  return Codes(codes[at * 64u + 2u * lane], codes[at * 64u + 2u * lane + 1u]);';
+  const split = /* wgsl */ `
+  let words = codes[at * 32u + lane];
+  let low = words & vec4<u32>(0x0f0f0f0fu);
+  let high = (words >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu);`;
+  return encoding === 'nibble'
+    ? `${split}\n  return Codes(low, high);`
+    : `${split}\n  return Codes(stepsOf(low), stepsOf(high));`;
+}
+
+/** Four nibbles a word to four steps a word. */
+function lookup(): string {
+  const words = new Uint32Array(iq4Steps.buffer);
+  return /* wgsl */ `
+const steps = array<u32, 4>(${[...words].map((word) => `${word}u`).join(', ')});
+fn stepOf(nibble: u32) -> u32 { return (steps[nibble >> 2u] >> (8u * (nibble & 3u))) & 255u; }
+fn stepsOfWord(word: u32) -> u32 {
+  return stepOf(word & 15u) | (stepOf((word >> 8u) & 15u) << 8u) | (stepOf((word >> 16u) & 15u) << 16u) |
+    (stepOf(word >> 24u) << 24u);
+}
+fn stepsOf(words: vec4<u32>) -> vec4<u32> {
+  return vec4<u32>(stepsOfWord(words.x), stepsOfWord(words.y), stepsOfWord(words.z), stepsOfWord(words.w));
+}`;
+}
+
+function scaleBody({ scale, halves, hasMinimum }: CodedFormat): string {
+  const word = (index: number) => `scales[words + ${index * 32}u + lane]`;
+  if (scale === 'f32') {
+    const number = (index: number) => `bitcast<f32>(${word(index)})`;
+    const [first, second] = halves ? [number(0), number(1)] : [number(0), number(0)];
+    const [third, fourth] = !hasMinimum
+      ? ['0.0', '0.0']
+      : halves
+        ? [number(2), number(3)]
+        : [number(1), number(1)];
+    return `  return vec4<f32>(${first}, ${second}, ${third}, ${fourth});`;
+  }
+  if (!halves && !hasMinimum) {
+    return `  let pair = unpack2x16float(scales[words + (lane >> 1u)]);
+  let one = select(pair.x, pair.y, (lane & 1u) == 1u);
+  return vec4<f32>(one, one, 0.0, 0.0);`;
+  }
+  const first = `  let first = unpack2x16float(${word(0)});`;
+  if (halves && hasMinimum) {
+    return `${first}\n  let second = unpack2x16float(${word(1)});\n  return vec4<f32>(first, second);`;
+  }
+  return halves
+    ? `${first}\n  return vec4<f32>(first, 0.0, 0.0);`
+    : `${first}\n  return vec4<f32>(first.x, first.x, first.y, first.y);`;
+}
+
+/** Declares `loadPair` over the buffer `codes`: two weights of a column. */
+export function pairReader({ encoding }: FloatFormat): string {
+  const pair = {
+    f16: 'unpack2x16float(codes[at])',
+    bf16: 'vec2<f32>(bitcast<f32>(codes[at] << 16u), bitcast<f32>(codes[at] & 0xffff0000u))',
+    f32: 'vec2<f32>(bitcast<f32>(codes[at]), bitcast<f32>(codes[at + 32u]))',
+  }[encoding];
+  return `fn loadPair(at: u32) -> vec2<f32> { return ${pair}; }`;
+}

@@ -1,0 +1,176 @@
+// Rows of activations times a matrix. A workgroup makes 32 columns of a few rows: one column a lane, the inputs shared
+// out among eight segments. A sum has one order, whatever the number of rows: group after group within a segment,
+// then segment after segment. Products within a group are whole numbers and exact in any order.
+
+import { type CodedFormat, type FloatFormat, type Format, floatWords, GROUP_INPUTS } from '../format.ts';
+import { codeReader, pairReader } from './codes.ts';
+import { addGroup, groupSums, prepareInput } from './group-sum.ts';
+import { stepReader } from './step-layout.ts';
+
+export const SEGMENTS = 8;
+
+/** What one compiled kernel does for all matrices of a format. */
+export interface MultiplyKernel {
+  readonly format: Format;
+  /** Rows that a workgroup takes. */
+  readonly rows: number;
+  /** Panels that it takes: inputs are read once for all of them. */
+  readonly panels: number;
+  /** Groups, or pairs, that are read ahead of being multiplied. */
+  readonly ahead: number;
+}
+
+/** What it is told of the matrix at hand, as words of a uniform buffer: see `shapeWords`. */
+export interface MultiplyShape {
+  readonly inputs: number;
+  /** Columns of this matrix, and where they lie in a row of the output. */
+  readonly outputs: number;
+  readonly outputStride: number;
+  readonly outputOffset: number;
+  /** Of the step's rows, or of those whose logits are wanted. */
+  readonly input: 'rows' | 'wanted';
+  /** Adds to what is there instead of replacing it. */
+  readonly adds: boolean;
+  readonly hasBias: boolean;
+  readonly softcap?: number | undefined;
+}
+
+/** Words of the uniform buffer, in the order of `Shape` in the kernel. */
+export function shapeWords(format: Format, shape: MultiplyShape): Uint32Array<ArrayBuffer> {
+  const words = new Uint32Array(8);
+  const count = format.kind === 'coded' ? shape.inputs / GROUP_INPUTS : Math.ceil(shape.inputs / 2);
+  words.set([
+    count,
+    shape.outputs,
+    shape.outputStride,
+    shape.outputOffset,
+    shape.input === 'rows' ? 0 : 1,
+    Number(shape.adds),
+    Number(shape.hasBias),
+  ]);
+  new Float32Array(words.buffer)[7] = shape.softcap ?? 0;
+  return words;
+}
+
+/** Bindings: codes, scales (coded alone), inputs as codes and sides (or values), output, step, bias, shape. */
+export function multiplyKernel(kernel: MultiplyKernel): string {
+  const { format, rows, panels, ahead } = kernel;
+  const places = each(panels * rows, (place) => place);
+  return /* wgsl */ `
+${format.kind === 'coded' ? codedInputs(format) : floatInputs(format)}
+${common(format.kind === 'coded' ? 4 : 2)}
+var<workgroup> partial: array<f32, ${panels * rows * SEGMENTS * 32}>;
+fn segmentSums(panel: u32, segment: u32, lane: u32, firstRow: u32) {
+${lines(rows, (row) => `  let row${row} = inputRow(firstRow + ${row}u) * shape.count;`)}
+${places.map((place) => `  var sum${place} = 0.0;`).join('\n')}
+${lines(panels, (index) => `  let panel${index} = min(panel + ${index}u, (shape.outputs - 1u) / 32u) * shape.count;`)}
+  let end = segmentEnd(segment);
+  var at = segmentStart(segment);
+  for (; at + ${ahead}u <= end; at += ${ahead}u) {
+${addUnits(kernel, ahead)}
+  }
+  for (; at < end; at++) {
+${addUnits(kernel, 1)}
+  }
+${places.map((place) => `  partial[${place}u * ${SEGMENTS * 32}u + segment * 32u + lane] = sum${place};`).join('\n')}
+}
+fn partialAt(at: u32) -> f32 { return partial[at]; }
+${storeColumn}
+@compute @workgroup_size(${SEGMENTS * 32})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32) {
+  let firstRow = group.y * ${rows}u;
+  if (firstRow >= step[shape.counter]) { return; }
+  segmentSums(group.x * ${panels}u, index / 32u, index % 32u, firstRow);
+  workgroupBarrier();
+  for (var place = index / 32u; place < ${panels * rows}u; place += ${SEGMENTS}u) {
+    store(group.x * ${panels}u + place / ${rows}u, index % 32u, firstRow + place % ${rows}u, place);
+  }
+}
+`;
+}
+
+function each<Item>(count: number, make: (index: number) => Item): Item[] {
+  return Array.from({ length: count }, (_, index) => make(index));
+}
+
+const lines = (count: number, text: (index: number) => string): string => each(count, text).join('\n');
+
+/** Reads some groups (or pairs) of all panels, then adds their products to the sums, one after the other. */
+function addUnits({ format, rows, panels }: MultiplyKernel, count: number): string {
+  const read = each(count, (unit) =>
+    lines(panels, (panel) => readUnit(format, `${unit}${panel}`, `panel${panel} + at + ${unit}u`)),
+  );
+  const add = each(count, (unit) => lines(rows, (row) => addRow(format, unit, row, rows, panels)));
+  return [...read, ...add].join('\n');
+}
+
+function readUnit(format: Format, name: string, at: string): string {
+  if (format.kind === 'coded') {
+    return `    let code${name} = loadCodes(${at}, lane); let scale${name} = loadScales(${at}, lane);`;
+  }
+  return `    let weight${name} = loadPair((${at}) * ${floatWords(format)}u + lane);`;
+}
+
+function addRow(format: Format, unit: number, row: number, rows: number, panels: number): string {
+  const place = `row${row} + at + ${unit}u`;
+  const sum = (panel: number) => `sum${panel * rows + row}`;
+  if (format.kind === 'float') {
+    const add = (panel: number) => {
+      const weight = `weight${unit}${panel}`;
+      return `      ${sum(panel)} = fma(${weight}.y, x.y, fma(${weight}.x, x.x, ${sum(panel)}));`;
+    };
+    return `    {\n      let x = inputValues[${place}];\n${lines(panels, add)}\n    }`;
+  }
+  return /* wgsl */ `    {
+      let side = inputSides[${place}];
+      let x0 = inputCodes[(${place}) * 2u];
+      let x1 = inputCodes[(${place}) * 2u + 1u];
+${prepareInput(format)}
+${lines(panels, (panel) => addGroup(format, `code${unit}${panel}`, `scale${unit}${panel}`, sum(panel)))}
+    }`;
+}
+
+const codedInputs = (format: CodedFormat): string => /* wgsl */ `
+@group(0) @binding(0) var<storage, read> codes: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> scales: array<u32>;
+@group(0) @binding(2) var<storage, read> inputCodes: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> inputSides: array<vec2<u32>>;
+${codeReader(format)}
+${groupSums}`;
+
+const floatInputs = (format: FloatFormat): string => /* wgsl */ `
+@group(0) @binding(0) var<storage, read> codes: array<u32>;
+@group(0) @binding(1) var<storage, read> inputValues: array<vec2<f32>>;
+${pairReader(format)}`;
+
+/** Bindings from `binding` on: output, step, bias, shape. */
+export function common(binding: number): string {
+  return /* wgsl */ `
+struct Shape {
+  // Groups of a column, or pairs.
+  count: u32, outputs: u32, outputStride: u32, outputOffset: u32, counter: u32, adds: u32, hasBias: u32, softcap: f32,
+}
+@group(0) @binding(${binding}) var<storage, read_write> output: array<f32>;
+${stepReader(binding + 1)}
+@group(0) @binding(${binding + 2}) var<storage, read> bias: array<f32>;
+@group(0) @binding(${binding + 3}) var<uniform> shape: Shape;
+// Rows past the last compute the last one's sums again, for nobody.
+fn inputRow(row: u32) -> u32 { return min(row, step[shape.counter] - 1u); }
+fn segmentStart(segment: u32) -> u32 { return segment * ((shape.count + ${SEGMENTS - 1}u) / ${SEGMENTS}u); }
+fn segmentEnd(segment: u32) -> u32 { return min(segmentStart(segment + 1u), shape.count); }
+`;
+}
+
+/** Adds up the segments of a column of a row, which `partialAt` gives, and writes the result. */
+export const storeColumn = /* wgsl */ `
+fn store(panel: u32, lane: u32, row: u32, place: u32) {
+  let column = panel * 32u + lane;
+  if (column >= shape.outputs || row >= step[shape.counter]) { return; }
+  var sum = partialAt(place * ${SEGMENTS * 32}u + lane);
+  for (var segment = 1u; segment < ${SEGMENTS}u; segment++) { sum += partialAt((place * ${SEGMENTS}u + segment) * 32u + lane); }
+  if (shape.hasBias == 1u) { sum += bias[column]; }
+  if (shape.softcap > 0.0) { sum = shape.softcap * tanh(clamp(sum / shape.softcap, -15.0, 15.0)); }
+  let at = row * shape.outputStride + shape.outputOffset + column;
+  if (shape.adds == 1u) { sum += output[at]; }
+  output[at] = sum;
+}`;

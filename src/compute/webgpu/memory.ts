@@ -1,0 +1,90 @@
+// GPU memory: every buffer comes from here, so that what is used is known and what does not fit is an error, not a
+// lost device.
+
+// GPUBufferUsage, which exists only once Dawn is loaded.
+const USAGE = { mapRead: 1, copySource: 4, copyTarget: 8, uniform: 64, storage: 128 } as const;
+
+export class GpuMemoryError extends Error {
+  override readonly name = 'GpuMemoryError';
+}
+
+/** Bytes that may be on their way to the device at once. */
+const IN_FLIGHT_BYTES = 64 << 20;
+
+export class GpuMemory {
+  readonly #device: GPUDevice;
+  readonly #buffers: GPUBuffer[] = [];
+  #bytes = 0;
+  #inFlight = 0;
+
+  constructor(device: GPUDevice) {
+    this.#device = device;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** A buffer that kernels read and write. */
+  async storage(label: string, bytes: number): Promise<GPUBuffer> {
+    return this.#create(label, bytes, USAGE.storage | USAGE.copySource | USAGE.copyTarget);
+  }
+
+  /** A buffer for results on their way back. */
+  async readback(label: string, bytes: number): Promise<GPUBuffer> {
+    return this.#create(label, bytes, USAGE.mapRead | USAGE.copyTarget);
+  }
+
+  /** A buffer with this content. */
+  async filled(
+    label: string,
+    content: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>,
+  ): Promise<GPUBuffer> {
+    const buffer = await this.storage(label, content.byteLength);
+    this.#device.queue.writeBuffer(buffer, 0, content);
+    return buffer;
+  }
+
+  /** A few words that never change. */
+  async constants(label: string, content: Uint32Array<ArrayBuffer>): Promise<GPUBuffer> {
+    const buffer = await this.#create(label, content.byteLength, USAGE.uniform | USAGE.copyTarget);
+    this.#device.queue.writeBuffer(buffer, 0, content);
+    return buffer;
+  }
+
+  /** Writes a piece of a large buffer; waits while too much is on its way. */
+  async upload(buffer: GPUBuffer, at: number, content: Uint32Array<ArrayBuffer>): Promise<void> {
+    this.#device.queue.writeBuffer(buffer, at, content);
+    this.#inFlight += content.byteLength;
+    if (this.#inFlight < IN_FLIGHT_BYTES) return;
+    this.#inFlight = 0;
+    await this.#device.queue.onSubmittedWorkDone();
+  }
+
+  /** Gives everything back. */
+  release(): void {
+    for (const buffer of this.#buffers.splice(0)) buffer.destroy();
+    this.#bytes = 0;
+  }
+
+  async #create(label: string, bytes: number, usage: number): Promise<GPUBuffer> {
+    const size = Math.max(16, Math.ceil(bytes / 4) * 4);
+    const { maxBufferSize } = this.#device.limits;
+    if (size > maxBufferSize) {
+      throw new GpuMemoryError(
+        `${label} takes ${size} bytes, more than a buffer of this GPU holds (${maxBufferSize})`,
+      );
+    }
+    this.#device.pushErrorScope('out-of-memory');
+    const buffer = this.#device.createBuffer({ label, size, usage });
+    const error = await this.#device.popErrorScope();
+    if (error !== null) {
+      throw new GpuMemoryError(
+        `the GPU has no room for ${label} (${size} bytes, after ${this.#bytes} bytes already in use)`,
+      );
+    }
+    this.#bytes += size;
+    this.#buffers.push(buffer);
+    return buffer;
+  }
+}

@@ -1,0 +1,61 @@
+// One kernel with its buffers, ready to be put into a pass; a forward pass is a list of them.
+
+import type { StepCounts } from './plan-step.ts';
+import type { Programs } from './programs.ts';
+
+/** Workgroups for a step, along x and y; none where the operation has nothing to do. */
+export type Grid = (counts: StepCounts) => readonly [number, number];
+
+interface Variant {
+  readonly text: string;
+  readonly grid: Grid;
+}
+
+interface Bound {
+  readonly pipeline: GPUComputePipeline;
+  readonly group: GPUBindGroup;
+}
+
+export class Operation {
+  /** For people: what it does. */
+  readonly name: string;
+  readonly #variants: readonly Variant[];
+  readonly #choose: (counts: StepCounts) => number;
+  readonly #buffers: readonly GPUBuffer[];
+  readonly #bound: (Bound | undefined)[] = [];
+
+  /** Variants do the same for different steps; `choose` says which one serves. All bind the same buffers. */
+  constructor(
+    name: string,
+    variants: readonly Variant[],
+    buffers: readonly GPUBuffer[],
+    choose: (counts: StepCounts) => number = () => 0,
+  ) {
+    this.name = name;
+    this.#variants = variants;
+    this.#buffers = buffers;
+    this.#choose = choose;
+  }
+
+  /** Starts compiling all variants; those that are not are compiled when they are first needed. */
+  compile(programs: Programs): void {
+    for (const { text } of this.#variants) programs.add(this.name, text);
+  }
+
+  encode(programs: Programs, pass: GPUComputePassEncoder, counts: StepCounts): void {
+    const chosen = this.#choose(counts);
+    const { text, grid } = this.#variants[chosen] as Variant;
+    const [x, y] = grid(counts);
+    if (x === 0 || y === 0) return;
+    const { pipeline, group } = this.#bound[chosen] ?? this.#bind(programs, chosen, text);
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, group);
+    pass.dispatchWorkgroups(x, y);
+  }
+
+  #bind(programs: Programs, chosen: number, text: string): Bound {
+    const bound = { pipeline: programs.pipeline(this.name, text), group: programs.bind(text, this.#buffers) };
+    this.#bound[chosen] = bound;
+    return bound;
+  }
+}

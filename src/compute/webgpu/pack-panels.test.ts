@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import { randomBlocks, seededRandom } from '../../../test/support/random-blocks.ts';
+import { dequantize } from '../../weights/quants/dequantize.ts';
+import { halfToNumber } from '../../weights/quants/half.ts';
+import { iq4Steps } from '../../weights/quants/iq4.ts';
+import { rowBytes, type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
+import {
+  type CodedFormat,
+  codeWords,
+  floatWords,
+  formats,
+  matrixBytes,
+  PANEL_COLUMNS,
+  scaleWords,
+} from './format.ts';
+import { toHalf } from './half.ts';
+import { type Panels, packPanels } from './pack-panels.ts';
+
+const INPUTS = 512;
+const ROWS = 41;
+
+/** Reads a weight back out of its panel, as format.ts describes it. */
+function weightAt(type: TensorType, { codes, scales }: Panels, row: number, input: number): number {
+  const format = formats[type];
+  const [panel, lane] = [Math.floor(row / PANEL_COLUMNS), row % PANEL_COLUMNS];
+  if (format.kind === 'float') {
+    const at = (panel * (INPUTS / 2) + Math.floor(input / 2)) * floatWords(format) + lane;
+    if (format.encoding === 'f32') return asFloat(codes[at + 32 * (input % 2)] as number);
+    const half = ((codes[at] as number) >>> (16 * (input % 2))) & 0xffff;
+    return format.encoding === 'f16' ? halfToNumber(half) : asFloat(half * 65536);
+  }
+  const group = panel * (INPUTS / 32) + Math.floor(input / 32);
+  const value = codeAt(format, codes, group, lane, input % 32);
+  const number = (index: number) => scaleAt(format, scales, group, lane, index);
+  const half = format.halves ? Math.floor((input % 32) / 16) : 0;
+  const minimum = format.hasMinimum ? number((format.halves ? 2 : 1) + half) : 0;
+  return number(half) * value + minimum;
+}
+
+function codeAt(format: CodedFormat, codes: Uint32Array, group: number, lane: number, input: number): number {
+  const words = codes.subarray(group * codeWords(format), (group + 1) * codeWords(format));
+  if (format.encoding === 'byte') {
+    const word = words[8 * lane + (input >> 2)] as number;
+    return ((word << (24 - 8 * (input & 3))) >> 24) - format.offset;
+  }
+  const word = words[4 * lane + ((input & 15) >> 2)] as number;
+  const code = (word >>> (8 * (input & 3) + (input < 16 ? 0 : 4))) & 15;
+  return format.encoding === 'codebook' ? (iq4Steps[code] as number) : code - format.offset;
+}
+
+function scaleAt(
+  format: CodedFormat,
+  scales: Uint32Array,
+  group: number,
+  lane: number,
+  index: number,
+): number {
+  const words = scales.subarray(group * scaleWords(format), (group + 1) * scaleWords(format));
+  if (format.scale === 'f32') return asFloat(words[32 * index + lane] as number);
+  const alone = !format.halves && !format.hasMinimum;
+  const word = words[alone ? lane >> 1 : 32 * (index >> 1) + lane] as number;
+  return halfToNumber((word >>> (16 * ((alone ? lane : index) & 1))) & 0xffff);
+}
+
+function asFloat(bits: number): number {
+  return new Float32Array(Uint32Array.of(bits).buffer)[0] as number;
+}
+
+describe('panels', () => {
+  it.each(Object.keys(tensorLayouts) as TensorType[])('hold the weights of %s rows', (type) => {
+    const bytes = randomBlocks(type, (ROWS * INPUTS) / tensorLayouts[type].blockSize, seededRandom(7));
+    const panels = packPanels(type, INPUTS, bytes, ROWS);
+    expect(4 * (panels.codes.length + panels.scales.length)).toBe(matrixBytes(type, ROWS, INPUTS));
+    const expected = new Float32Array(INPUTS);
+    for (let row = 0; row < ROWS; row++) {
+      const size = rowBytes(type, INPUTS);
+      dequantize(type, bytes.subarray(row * size, (row + 1) * size), expected);
+      const largest = expected.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+      for (const [input, value] of expected.entries()) {
+        // Scales of the k-quants are rounded to halves.
+        expect(Math.abs(weightAt(type, panels, row, input) - value)).toBeLessThanOrEqual(2 ** -10 * largest);
+      }
+    }
+  });
+
+  it('refuse a scale that is not finite', () => {
+    const block = new Uint8Array(18);
+    block[1] = 0x7c;
+    expect(() => packPanels('Q4_0', 32, block, 1)).toThrow('not finite');
+  });
+});
+
+describe('halves', () => {
+  it('are the nearest ones, ties to even, and exact where they can be', () => {
+    for (let bits = 0; bits < 0x7c00; bits++) {
+      const value = halfToNumber(bits);
+      expect(toHalf(value)).toBe(bits);
+      expect(toHalf(-value)).toBe(bits === 0 ? toHalf(-0) : bits | 0x8000);
+      const next = halfToNumber(bits + 1);
+      if (bits + 1 < 0x7c00) expect(toHalf((value + next) / 2) & 1).toBe(0);
+    }
+  });
+
+  it('refuse what is too large', () => {
+    expect(toHalf(65504)).toBe(0x7bff);
+    expect(() => toHalf(70000)).toThrow('too large');
+  });
+});

@@ -1,0 +1,196 @@
+// Turns rows of a weight file into panels (see format.ts), a few at a time.
+
+import { emptyGroup, GROUP_SIZE, type Group } from '../../weights/quants/group.ts';
+import { groupReaders, type QuantType } from '../../weights/quants/group-readers.ts';
+import { iq4Steps } from '../../weights/quants/iq4.ts';
+import { rowBytes, type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
+import {
+  type CodedFormat,
+  codeWords,
+  type FloatFormat,
+  floatWords,
+  formats,
+  PANEL_COLUMNS,
+  panelWords,
+  scaleNumbers,
+  scaleWords,
+} from './format.ts';
+import { toHalf } from './half.ts';
+
+const NOT_FINITE = 'a scale or minimum is not finite';
+
+export interface Panels {
+  readonly codes: Uint32Array<ArrayBuffer>;
+  readonly scales: Uint32Array<ArrayBuffer>;
+}
+
+/** Packs `count` rows from the front of `rows`; columns past them are zeros. Throws where a scale is not finite. */
+export function packPanels(type: TensorType, inputs: number, rows: Uint8Array, count: number): Panels {
+  const format = formats[type];
+  const words = panelWords(format, inputs);
+  const panels = Math.ceil(count / PANEL_COLUMNS);
+  const to = {
+    codes: new Uint32Array(panels * words.codes),
+    scales: new Uint32Array(panels * words.scales),
+  };
+  const bytesPerRow = rowBytes(type, inputs);
+  for (let row = 0; row < count; row++) {
+    const panel = Math.floor(row / PANEL_COLUMNS);
+    const bytes = rows.subarray(row * bytesPerRow, (row + 1) * bytesPerRow);
+    const place = { codes: panel * words.codes, scales: panel * words.scales, lane: row % PANEL_COLUMNS };
+    if (format.kind === 'float') packFloats(format, inputs, bytes, to, place);
+    else if (type === 'Q4_0' || type === 'Q8_0') copyBlocks(format, inputs, bytes, to, place);
+    else packCodes(type as QuantType, format, inputs, bytes, to, place);
+  }
+  return to;
+}
+
+interface Place {
+  /** Where the panel starts. */
+  readonly codes: number;
+  readonly scales: number;
+  readonly lane: number;
+}
+
+function packFloats(
+  format: FloatFormat,
+  inputs: number,
+  bytes: Uint8Array,
+  { codes }: Panels,
+  place: Place,
+): void {
+  const stride = floatWords(format);
+  const size = format.encoding === 'f32' ? 4 : 2;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const bits = (input: number): number => {
+    if (input >= inputs) return 0;
+    return size === 4 ? view.getUint32(4 * input, true) : view.getUint16(2 * input, true);
+  };
+  for (let input = 0; input < inputs; input += 2) {
+    const at = place.codes + (input / 2) * stride + place.lane;
+    if (size === 2) {
+      codes[at] = bits(input) | (bits(input + 1) << 16);
+    } else {
+      codes[at] = bits(input);
+      codes[at + PANEL_COLUMNS] = bits(input + 1);
+    }
+  }
+}
+
+/** Blocks of a scale and codes that lie as panels have them: the two most common types are copied as they are. */
+function copyBlocks(
+  format: CodedFormat,
+  inputs: number,
+  bytes: Uint8Array,
+  { codes, scales }: Panels,
+  place: Place,
+): void {
+  const wordsPerGroup = codeWords(format) / PANEL_COLUMNS;
+  // Blocks are a whole number of halves; a row that does not start with one is moved.
+  const aligned = bytes.byteOffset % 2 === 0 ? bytes : bytes.slice();
+  const halves = new Uint16Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / 2);
+  const shift = 16 * (place.lane & 1);
+  let at = 0;
+  let to = place.codes + wordsPerGroup * place.lane;
+  let scaleAt = place.scales + (place.lane >> 1);
+  for (let group = 0; group < inputs / GROUP_SIZE; group++) {
+    const scale = halves[at++] as number;
+    if ((scale & 0x7c00) === 0x7c00) throw new Error(NOT_FINITE);
+    scales[scaleAt] = (scales[scaleAt] as number) | (scale << shift);
+    for (let word = 0; word < wordsPerGroup; word++, at += 2) {
+      codes[to + word] = (halves[at] as number) | ((halves[at + 1] as number) << 16);
+    }
+    to += wordsPerGroup * PANEL_COLUMNS;
+    scaleAt += PANEL_COLUMNS / 2;
+  }
+}
+
+function packCodes(
+  type: QuantType,
+  format: CodedFormat,
+  inputs: number,
+  bytes: Uint8Array,
+  to: Panels,
+  place: Place,
+): void {
+  const { blockSize, blockBytes } = tensorLayouts[type];
+  const read = groupReaders[type];
+  const group = emptyGroup();
+  const storeCodes = format.encoding === 'byte' ? storeBytes : storeNibbles;
+  const groupsPerBlock = blockSize / GROUP_SIZE;
+  const groups = inputs / GROUP_SIZE;
+  const [codeStride, scaleStride] = [codeWords(format), scaleWords(format)];
+  for (let index = 0; index < groups; index++) {
+    const block = Math.floor(index / groupsPerBlock);
+    read(bytes, block * blockBytes, index - block * groupsPerBlock, group);
+    storeCodes(format, group.values, to.codes, place.codes + index * codeStride, place.lane);
+    storeScales(format, group, to.scales, place.scales + index * scaleStride, place.lane);
+  }
+}
+
+function storeNibbles(
+  format: CodedFormat,
+  values: Int16Array,
+  words: Uint32Array,
+  at: number,
+  lane: number,
+): void {
+  const code =
+    format.encoding === 'codebook'
+      ? (value: number) => stepCodes[value + 128] as number
+      : (value: number) => value + format.offset;
+  for (let word = 0; word < 4; word++) {
+    let bits = 0;
+    for (let i = 0; i < 4; i++) {
+      const low = code(values[4 * word + i] as number);
+      const high = code(values[16 + 4 * word + i] as number);
+      bits |= (low | (high << 4)) << (8 * i);
+    }
+    words[at + 4 * lane + word] = bits;
+  }
+}
+
+function storeBytes(
+  { offset }: CodedFormat,
+  values: Int16Array,
+  words: Uint32Array,
+  at: number,
+  lane: number,
+): void {
+  for (let word = 0; word < 8; word++) {
+    let bits = 0;
+    for (let i = 0; i < 4; i++) bits |= (((values[4 * word + i] as number) + offset) & 255) << (8 * i);
+    words[at + 8 * lane + word] = bits;
+  }
+}
+
+/** The nibble of each step of the codebook, by its value + 128. */
+const stepCodes = new Uint8Array(256);
+for (const [code, step] of iq4Steps.entries()) stepCodes[step + 128] = code;
+
+const floatBits = new Float32Array(1);
+const floatWord = new Uint32Array(floatBits.buffer);
+
+function storeScales(
+  format: CodedFormat,
+  { scales, minimums }: Group,
+  words: Uint32Array,
+  at: number,
+  lane: number,
+): void {
+  const perKind = format.halves ? 2 : 1;
+  const numbers = scaleNumbers(format);
+  for (let number = 0; number < numbers; number++) {
+    const value = (number < perKind ? scales[number] : minimums[number - perKind]) as number;
+    if (!Number.isFinite(value)) throw new Error(NOT_FINITE);
+    if (format.scale === 'f32') {
+      floatBits[0] = value;
+      words[at + number * PANEL_COLUMNS + lane] = floatWord[0] as number;
+      continue;
+    }
+    // Alone, two lanes share a word; otherwise two numbers of a lane do.
+    const word = numbers === 1 ? lane >> 1 : (number >> 1) * PANEL_COLUMNS + lane;
+    const shift = 16 * ((numbers === 1 ? lane : number) & 1);
+    words[at + word] = (words[at + word] as number) | (toHalf(value) << shift);
+  }
+}

@@ -1,0 +1,78 @@
+// The buffers that a forward pass works in, for so many rows at a time.
+
+import type { ModelSpec } from '../../model/spec.ts';
+import type { KvType } from '../backend.ts';
+import { partFloats, QUERY_LANES } from './kernels/attend.ts';
+import { type KvLayout, kvLayout } from './kernels/kv-layout.ts';
+import type { GpuMemory } from './memory.ts';
+
+/** Rows of one pass at most; a larger batch takes several passes. */
+const MOST_ROWS = 512;
+/** Rows of logits at most. */
+const MOST_WANTED = 64;
+const STEP_BYTES = 1 << 20;
+const PART_BYTES = 64 << 20;
+
+export interface Scratch {
+  readonly rows: number;
+  readonly wanted: number;
+  readonly parts: number;
+  readonly stepWords: number;
+  readonly kv: KvLayout;
+  readonly step: GPUBuffer;
+  readonly residual: GPUBuffer;
+  readonly codes: GPUBuffer;
+  readonly sides: GPUBuffer;
+  readonly values: GPUBuffer;
+  readonly heads: GPUBuffer;
+  readonly attended: GPUBuffer;
+  readonly attentionParts: GPUBuffer;
+  readonly branch: GPUBuffer;
+  readonly gateUp: GPUBuffer;
+  readonly logits: GPUBuffer;
+  readonly readback: GPUBuffer;
+  readonly tokens: GPUBuffer;
+  /** Where a kernel binds something that it will not read. */
+  readonly nothing: GPUBuffer;
+}
+
+export async function allocateScratch(
+  memory: GpuMemory,
+  spec: ModelSpec,
+  kvType: KvType,
+  bindingBytes: number,
+): Promise<Scratch> {
+  const { hiddenSize, headCount, kvHeadCount, headSize, ffnSize, vocabSize } = spec;
+  const headValues = (headCount + 2 * kvHeadCount) * headSize;
+  const widest = Math.max(hiddenSize, headCount * headSize, ffnSize);
+  const room = (bytesPerRow: number, most: number) =>
+    Math.max(1, Math.min(most, Math.floor(bindingBytes / bytesPerRow)));
+  const rows = room(4 * Math.max(2 * ffnSize, headValues, widest), MOST_ROWS);
+  const wanted = room(4 * vocabSize, MOST_WANTED);
+  const kv = kvLayout(kvType, headSize, kvHeadCount);
+  const partBytes = 4 * kvHeadCount * QUERY_LANES * partFloats(kv);
+  const parts = room(partBytes, Math.max(1, Math.floor(PART_BYTES / partBytes)));
+  const groups = Math.ceil(widest / 32);
+  const floats = (label: string, count: number) => memory.storage(label, 4 * count);
+  return {
+    rows,
+    wanted,
+    parts,
+    stepWords: STEP_BYTES / 4,
+    kv,
+    step: await memory.storage('step', STEP_BYTES),
+    residual: await floats('residual', rows * hiddenSize),
+    codes: await floats('input codes', rows * groups * 8),
+    sides: await floats('input sides', rows * groups * 2),
+    values: await floats('input values', rows * 2 * Math.ceil(widest / 2)),
+    heads: await floats('queries, keys and values', rows * headValues),
+    attended: await floats('attention', rows * headCount * headSize),
+    attentionParts: await memory.storage('attention parts', parts * partBytes),
+    branch: await floats('branch', rows * hiddenSize),
+    gateUp: await floats('gate and up', rows * 2 * ffnSize),
+    logits: await floats('logits', wanted * vocabSize),
+    readback: await memory.readback('logits to read', 4 * wanted * vocabSize),
+    tokens: await memory.storage('tokens', 4 * wanted),
+    nothing: await memory.storage('nothing', 16),
+  };
+}

@@ -1,0 +1,164 @@
+// What the webgpu backend promises on any model shape, on a GPU played by the processor: a sequence's logits are the
+// same bits alone, in a batch, in any chunks, over scattered blocks; they are right; and the likeliest token is drawn.
+
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Backend, KvType } from '../../src/compute/backend.ts';
+import { buildBatch } from '../../src/compute/batch.ts';
+import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
+import { createWebGpuBackend } from '../../src/compute/webgpu/backend.ts';
+import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
+import { type SamplingParameters, validateSampling } from '../../src/sampling/parameters.ts';
+import { sampleRows } from '../../src/sampling/sampler.ts';
+import {
+  BLOCKS,
+  blocksFor,
+  cosine,
+  floatTypes,
+  groupTypes,
+  models,
+  sequencesFor,
+  superTypes,
+  together,
+} from '../support/backend-properties.ts';
+import { hasSoftwareGpu } from '../support/software-gpu.ts';
+import { randomTokens, type TinyModel, tinyModel } from '../support/tiny-model.ts';
+
+let gpu: Gpu;
+
+async function withBackend<Result>(
+  { spec, weights }: TinyModel,
+  kvType: KvType,
+  use: (backend: Backend) => Promise<Result>,
+): Promise<Result> {
+  const backend = await createWebGpuBackend(spec, weights, { blockCount: BLOCKS, kvType, gpu });
+  try {
+    return await use(backend);
+  } finally {
+    backend.close();
+  }
+}
+
+async function alone(backend: Backend, tokens: readonly number[]): Promise<Float32Array> {
+  const blocks = Array.from({ length: blocksFor(tokens.length) }, (_, block) => block);
+  const { logits } = await backend.step(buildBatch([{ tokens, start: 0, blocks, wantLogits: 'all' }]));
+  return logits.slice();
+}
+
+async function byReference({ spec, weights }: TinyModel, tokens: readonly number[]): Promise<Float32Array> {
+  const reference = await createReferenceBackend(spec, weights, { blockCount: 4 });
+  const batch = buildBatch([{ tokens, start: 0, blocks: [2, 0, 1, 3], wantLogits: 'all' }]);
+  return (await reference.step(batch)).logits;
+}
+
+function greedy(vocabSize: number): SamplingParameters {
+  const validation = validateSampling({ temperature: 0 }, { vocabSize, freshSeed: { low: 0, high: 0 } });
+  if (!validation.ok) throw new Error(validation.problem);
+  return validation.parameters;
+}
+
+const runs = (numRuns: number) => ({ seed: 20261115, numRuns });
+
+describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no software GPU)', () => {
+  beforeAll(async () => {
+    gpu = await openGpu();
+  });
+  afterAll(() => gpu.close());
+
+  it('gives a sequence the same bits alone and among others, in any chunks', async () => {
+    const property = fc.asyncProperty(models, fc.integer({ min: 1, max: 1e6 }), async (options, seed) => {
+      const model = tinyModel({ ...options, layerCount: 1 });
+      const { vocabSize } = model.spec;
+      const sequences = sequencesFor(6, vocabSize, seed).map((tokens) => tokens.slice(0, 70));
+      await withBackend(model, 'f16', async (backend) => {
+        const expected = await alone(backend, sequences[0] as number[]);
+        expect(expected.every(Number.isFinite)).toBe(true);
+        const [actual] = await together(backend, sequences, vocabSize, seed);
+        expect(actual).toEqual(expected);
+      });
+    });
+    await fc.assert(property, runs(3));
+  });
+
+  it.each([...floatTypes, ...groupTypes, ...superTypes])(
+    'computes with %s matrices what the reference backend computes',
+    async (type) => {
+      const model = tinyModel({
+        type,
+        hiddenSize: 256,
+        ffnSize: 256,
+        headSize: 64,
+        layerCount: 1,
+        vocabSize: 64,
+      });
+      const tokens = randomTokens(6, model.spec.vocabSize, 7);
+      const actual = await withBackend(model, 'f16', (backend) => alone(backend, tokens));
+      const expected = await byReference(model, tokens);
+      expect(cosine(actual, expected)).toBeGreaterThan(floatTypes.includes(type) ? 0.9999 : 0.998);
+    },
+  );
+
+  it('computes what the reference backend computes, whatever features a model has, with both kinds of K/V', async () => {
+    const property = fc.asyncProperty(
+      models,
+      fc.constantFrom<KvType>('f16', 'q8'),
+      async (options, kvType) => {
+        const model = tinyModel(options);
+        const tokens = randomTokens(75, model.spec.vocabSize, options.seed);
+        const actual = await withBackend(model, kvType, (backend) => alone(backend, tokens));
+        const exact = floatTypes.includes(options.type ?? 'F32') && kvType === 'f16';
+        expect(cosine(actual, await byReference(model, tokens))).toBeGreaterThan(exact ? 0.9999 : 0.99);
+      },
+    );
+    await fc.assert(property, runs(3));
+  });
+
+  it('draws the likeliest tokens itself, as the oracle does from its logits', async () => {
+    const model = tinyModel({ vocabSize: 300, layerCount: 1 });
+    const sequences = sequencesFor(5, 300, 3).map((tokens, index) => ({
+      tokens: tokens.slice(0, 20),
+      start: 0,
+      blocks: [index],
+      wantLogits: 'last' as const,
+    }));
+    const rows = sequences.map(() => ({
+      parameters: greedy(300),
+      position: 20,
+      choice: 0,
+      forbidden: [],
+    }));
+    await withBackend(model, 'f16', async (backend) => {
+      const { logits } = await backend.step(buildBatch(sequences));
+      const { drawn } = await backend.step(buildBatch(sequences), rows);
+      expect(drawn).toEqual(sampleRows(logits, 300, rows));
+    });
+  });
+
+  it('splits a batch that is larger than its buffers', async () => {
+    const model = tinyModel({ layerCount: 1, contextLength: 1024 });
+    const tokens = randomTokens(700, model.spec.vocabSize, 5);
+    const blocks = Array.from({ length: blocksFor(700) }, (_, block) => block);
+    await withBackend(model, 'f16', async (backend) => {
+      const whole = await backend.step(buildBatch([{ tokens, start: 0, blocks, wantLogits: 'last' }]));
+      for (let start = 0; start < 700; start += 350) {
+        const wantLogits = start === 350 ? 'last' : 'none';
+        const part = { tokens: tokens.slice(start, start + 350), start, blocks, wantLogits } as const;
+        const { logits } = await backend.step(buildBatch([part]));
+        if (wantLogits === 'last') expect(logits).toEqual(whole.logits);
+      }
+    });
+  });
+
+  it('says so when the device is lost in the middle of a step', async () => {
+    const doomed = await openGpu();
+    const model = tinyModel({ layerCount: 1 });
+    const backend = await createWebGpuBackend(model.spec, model.weights, { blockCount: 4, gpu: doomed });
+    const batch = buildBatch([{ tokens: [1, 2, 3], start: 0, blocks: [0], wantLogits: 'last' }]);
+    await backend.step(batch);
+    const step = backend.step(batch);
+    doomed.device.destroy();
+    await expect(step).rejects.toThrow('the GPU was lost');
+    await expect(backend.step(batch)).rejects.toThrow('the GPU was lost');
+    backend.close();
+  });
+});
