@@ -15,7 +15,10 @@ export function isGpuLikely() {
   const hasRenderer =
     existsSync('/dev/dri') && readdirSync('/dev/dri').some((name) => name.startsWith('render'));
   // The last one is Windows' own GPU, seen from its Linux.
-  return hasRenderer || ['/proc/driver/nvidia/version', '/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path));
+  return (
+    hasRenderer ||
+    ['/proc/driver/nvidia/version', '/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path))
+  );
 }
 
 /** False, and the reason told, where it cannot be had. */
