@@ -4,7 +4,12 @@
 import { randomFillSync } from 'node:crypto';
 import { type Format, formats, panelWords } from '../compute/webgpu/format.ts';
 import { openGpu } from '../compute/webgpu/gpu.ts';
-import { multiplyKernel, shapeWords } from '../compute/webgpu/kernels/multiply.ts';
+import {
+  multiplyBytes,
+  multiplyKernel,
+  multiplyThreads,
+  shapeWords,
+} from '../compute/webgpu/kernels/multiply.ts';
 import { GpuMemory } from '../compute/webgpu/memory.ts';
 import { Programs } from '../compute/webgpu/programs.ts';
 import type { TensorType } from '../weights/tensor-type.ts';
@@ -34,16 +39,20 @@ interface Variant {
   readonly panels: number;
 }
 
+const threads = multiplyThreads(info.limits.workgroupThreads);
+
 function variants(format: Format): Variant[] {
   return [1, 2, 4, 8].flatMap((rows) =>
-    [1, 2].flatMap((panels) =>
-      [1, 2, 4].map((ahead) => ({
-        label: `rows ${rows} panels ${panels} ahead ${ahead}`,
-        text: multiplyKernel({ format, rows, panels, ahead }),
-        rows,
-        panels,
-      })),
-    ),
+    [1, 2, 4]
+      .filter((panels) => multiplyBytes({ rows, panels }) <= info.limits.workgroupBytes)
+      .flatMap((panels) =>
+        [1, 2, 4].map((ahead) => ({
+          label: `rows ${rows} panels ${panels} ahead ${ahead}`,
+          text: multiplyKernel({ format, rows, panels, ahead, threads }),
+          rows,
+          panels,
+        })),
+      ),
   );
 }
 

@@ -69,7 +69,9 @@ describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no 
     const property = fc.asyncProperty(models, fc.integer({ min: 1, max: 1e6 }), async (options, seed) => {
       const model = tinyModel({ ...options, layerCount: 1 });
       const { vocabSize } = model.spec;
-      const sequences = sequencesFor(6, vocabSize, seed).map((tokens) => tokens.slice(0, 70));
+      // One reaches into a second segment of attention; a processor that plays a GPU is slow.
+      const others = sequencesFor(3, vocabSize, seed).map((tokens) => tokens.slice(0, 9));
+      const sequences = [randomTokens(70, vocabSize, seed), ...others];
       await withBackend(model, 'f16', async (backend) => {
         const expected = await alone(backend, sequences[0] as number[]);
         expect(expected.every(Number.isFinite)).toBe(true);
@@ -77,7 +79,7 @@ describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no 
         expect(actual).toEqual(expected);
       });
     });
-    await fc.assert(property, runs(3));
+    await fc.assert(property, runs(2));
   });
 
   it.each([...floatTypes, ...groupTypes, ...superTypes])(
@@ -104,13 +106,13 @@ describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no 
       fc.constantFrom<KvType>('f16', 'q8'),
       async (options, kvType) => {
         const model = tinyModel(options);
-        const tokens = randomTokens(75, model.spec.vocabSize, options.seed);
+        const tokens = randomTokens(36, model.spec.vocabSize, options.seed);
         const actual = await withBackend(model, kvType, (backend) => alone(backend, tokens));
         const exact = floatTypes.includes(options.type ?? 'F32') && kvType === 'f16';
         expect(cosine(actual, await byReference(model, tokens))).toBeGreaterThan(exact ? 0.9999 : 0.99);
       },
     );
-    await fc.assert(property, runs(3));
+    await fc.assert(property, runs(2));
   });
 
   it('draws the likeliest tokens itself, as the oracle does from its logits', async () => {
@@ -135,7 +137,7 @@ describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no 
   });
 
   it('splits a batch that is larger than its buffers', async () => {
-    const model = tinyModel({ layerCount: 1, contextLength: 1024 });
+    const model = tinyModel({ layerCount: 1, contextLength: 1024, hiddenSize: 16, headSize: 8, ffnSize: 16 });
     const tokens = randomTokens(700, model.spec.vocabSize, 5);
     const blocks = Array.from({ length: blocksFor(700) }, (_, block) => block);
     await withBackend(model, 'f16', async (backend) => {

@@ -66,7 +66,13 @@ async function loadBackend(
     loaded += bytes;
     options.onProgress?.(Math.min(1, loaded / totalBytes));
   };
-  const operations = await buildForward(spec, { memory, weights, bindingBytes, onBytes }, scratch, kv);
+  const operations = await buildForward(
+    spec,
+    { memory, weights, bindingBytes, onBytes },
+    scratch,
+    kv,
+    gpu.info.limits,
+  );
   const draw = drawOperation(spec, scratch);
   const programs = Programs.of(gpu.device);
   // A processor that plays a GPU compiles slowly: there each kernel waits until it is needed.

@@ -3,12 +3,19 @@
 import type { LayerSpec, LinearSpec, ModelSpec, RopeSpec } from '../../model/spec.ts';
 import { readBias, readNorm } from '../../model/weight-reader.ts';
 import { type Format, GROUP_INPUTS, PANEL_COLUMNS } from './format.ts';
+import type { GpuInfo } from './gpu.ts';
 import { addBranchKernel } from './kernels/add-branch.ts';
 import { attendKernel } from './kernels/attend.ts';
 import { embedKernel } from './kernels/embed.ts';
 import { INPUT_VALUES, type InputShape, makeInputKernel } from './kernels/make-input.ts';
 import { mergeKernel } from './kernels/merge.ts';
-import { type MultiplyShape, multiplyKernel, shapeWords } from './kernels/multiply.ts';
+import {
+  type MultiplyShape,
+  multiplyBytes,
+  multiplyKernel,
+  multiplyThreads,
+  shapeWords,
+} from './kernels/multiply.ts';
 import { FINE_POSITIONS, rotateStoreKernel } from './kernels/rotate-store.ts';
 import { canJoin, type GpuMatrix, loadMatrix, type MatrixLoader, type MatrixPart } from './matrix.ts';
 import { Operation } from './operation.ts';
@@ -30,17 +37,19 @@ const multiplyTiles = [
 const ENOUGH_WORKGROUPS = 256;
 
 /** The first tile that leaves enough workgroups, and not more than half of its rows unused. */
-function chooseTile(wanted: number, panels: number): number {
+function chooseTile(tiles: readonly Tile[], wanted: number, panels: number): number {
   const rows = Math.max(1, wanted);
-  const fitting = multiplyTiles.findIndex(
+  const fitting = tiles.findIndex(
     (tile) =>
       tile.rows < 2 * rows &&
       Math.ceil(rows / tile.rows) * Math.ceil(panels / tile.panels) >= ENOUGH_WORKGROUPS,
   );
   if (fitting !== -1) return fitting;
   // Not enough in any case: no row is computed twice.
-  return multiplyTiles.findIndex((tile) => tile.panels === 1 && tile.rows <= Math.min(2, rows));
+  return tiles.findIndex((tile) => tile.panels === 1 && tile.rows <= Math.min(2, rows));
 }
+
+type Tile = (typeof multiplyTiles)[number];
 
 /** Matrices that read the same input and write side by side into one row. */
 interface Linear {
@@ -63,8 +72,9 @@ export async function buildForward(
   loader: MatrixLoader,
   scratch: Scratch,
   kv: readonly GPUBuffer[],
+  limits: GpuInfo['limits'],
 ): Promise<Operation[]> {
-  return new ForwardBuilder(spec, loader, scratch, kv).build();
+  return new ForwardBuilder(spec, loader, scratch, kv, limits).build();
 }
 
 class ForwardBuilder {
@@ -72,9 +82,17 @@ class ForwardBuilder {
   readonly #loader: MatrixLoader;
   readonly #scratch: Scratch;
   readonly #kv: readonly GPUBuffer[];
+  readonly #limits: GpuInfo['limits'];
   readonly #operations: Operation[] = [];
 
-  constructor(spec: ModelSpec, loader: MatrixLoader, scratch: Scratch, kv: readonly GPUBuffer[]) {
+  constructor(
+    spec: ModelSpec,
+    loader: MatrixLoader,
+    scratch: Scratch,
+    kv: readonly GPUBuffer[],
+    limits: GpuInfo['limits'],
+  ) {
+    this.#limits = limits;
     this.#spec = spec;
     this.#loader = loader;
     this.#scratch = scratch;
@@ -144,7 +162,7 @@ class ForwardBuilder {
       scale: attentionScale,
       softcap: attentionSoftcap,
     };
-    this.#add('attend', attendKernel(shape), [step, heads, kv, attended, attentionParts], ({ items }) => [
+    this.#add('attend', attendKernel(shape), [step, heads, kv, attended, attentionParts, kv], ({ items }) => [
       items,
       kvHeadCount,
     ]);
@@ -289,15 +307,17 @@ class ForwardBuilder {
     const { step, codes, sides, values, nothing } = this.#scratch;
     const panels = Math.ceil(part.outputs / PANEL_COLUMNS);
     const count = (counts: StepCounts) => (shape.input === 'rows' ? counts.rows : counts.wanted);
-    const variants = multiplyTiles.map((tile) => ({
-      text: multiplyKernel({ format, ...tile }),
+    const { workgroupBytes, workgroupThreads } = this.#limits;
+    const tiles = multiplyTiles.filter((tile) => multiplyBytes(tile) <= workgroupBytes);
+    const variants = tiles.map((tile) => ({
+      text: multiplyKernel({ format, ...tile, threads: multiplyThreads(workgroupThreads) }),
       grid: (counts: StepCounts) =>
         [Math.ceil(panels / tile.panels), Math.ceil(count(counts) / tile.rows)] as const,
     }));
     const inputs = format.kind === 'coded' ? [codes, sides] : [values];
     const constants = await this.#loader.memory.constants('shape', shapeWords(format, shape));
     const buffers = [...partBuffers(part), ...inputs, output, step, bias ?? nothing, constants];
-    const choose = (counts: StepCounts) => chooseTile(count(counts), panels);
+    const choose = (counts: StepCounts) => chooseTile(tiles, count(counts), panels);
     this.#operations.push(
       new Operation(`multiply ${shape.inputs} x ${shape.outputs}`, variants, buffers, choose),
     );

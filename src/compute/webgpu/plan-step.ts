@@ -1,7 +1,7 @@
 // A batch as the kernels read it (see kernels/step-layout.ts), and how its attention is shared out among workgroups.
 
 import { type Batch, BLOCK_TOKENS } from '../backend.ts';
-import { QUERY_LANES, SEGMENT_BLOCKS } from './kernels/attend.ts';
+import { queryLanes, SEGMENT_BLOCKS } from './kernels/attend.ts';
 import { HEADER_WORDS, ITEM_WORDS, ROW_WORDS } from './kernels/step-layout.ts';
 
 export interface StepCounts {
@@ -28,8 +28,10 @@ export interface AttentionShape {
 /** Rows of one sequence. */
 interface Stretch {
   readonly firstRow: number;
-  readonly rows: number;
+  /** Position of the first row. */
   readonly start: number;
+  /** Where its blocks start among all tables. */
+  readonly table: number;
 }
 
 /** Queries of one workgroup. */
@@ -40,11 +42,13 @@ interface Tile {
   readonly segments: number;
 }
 
+/** Which word of an item names its table. */
+const TABLE_WORD = 6;
 const SEGMENT_TOKENS = SEGMENT_BLOCKS * BLOCK_TOKENS;
 
 export function planStep(batch: Batch, shape: AttentionShape): StepWords {
   const rows = batch.tokens.length;
-  const tiles = cutTiles(batch, shape.headCount / shape.kvHeadCount);
+  const tiles = cutTiles(batch, shape);
   const { items, merges } = shareOut(tiles, shape);
   const wantedAt = HEADER_WORDS + rows * ROW_WORDS;
   const itemsAt = wantedAt + batch.logitRows.length;
@@ -61,6 +65,9 @@ export function planStep(batch: Batch, shape: AttentionShape): StepWords {
   writeRows(batch, words);
   words.set(batch.logitRows, wantedAt);
   words.set(items, itemsAt);
+  // Tables are told by their place in the buffer.
+  for (let at = itemsAt + TABLE_WORD; at < mergesAt; at += ITEM_WORDS)
+    words[at] = (words[at] as number) + tablesAt;
   words.set(merges, mergesAt);
   words.set(batch.blocks, tablesAt);
   return { counts, words };
@@ -83,14 +90,20 @@ function writeRows(batch: Batch, words: Uint32Array): void {
   }
 }
 
-function cutTiles(batch: Batch, group: number): Tile[] {
+function cutTiles(batch: Batch, { headCount, kvHeadCount }: AttentionShape): Tile[] {
+  const group = headCount / kvHeadCount;
+  const lanes = queryLanes(headCount, kvHeadCount);
   const tiles: Tile[] = [];
   for (let sequence = 0; sequence < batch.starts.length; sequence++) {
     const firstRow = batch.rowStarts[sequence] as number;
     const rows = (batch.rowStarts[sequence + 1] as number) - firstRow;
-    const stretch = { firstRow, rows, start: batch.starts[sequence] as number };
-    for (let firstQuery = 0; firstQuery < rows * group; firstQuery += QUERY_LANES) {
-      const endQuery = Math.min(firstQuery + QUERY_LANES, rows * group);
+    const stretch = {
+      firstRow,
+      start: batch.starts[sequence] as number,
+      table: batch.blockStarts[sequence] as number,
+    };
+    for (let firstQuery = 0; firstQuery < rows * group; firstQuery += lanes) {
+      const endQuery = Math.min(firstQuery + lanes, rows * group);
       const last = stretch.start + Math.floor((endQuery - 1) / group);
       tiles.push({ stretch, firstQuery, endQuery, segments: Math.floor(last / SEGMENT_TOKENS) + 1 });
     }
@@ -106,10 +119,12 @@ function shareOut(tiles: readonly Tile[], shape: AttentionShape): { items: numbe
     const tile = [stretch.firstRow, firstQuery, endQuery];
     const firstItem = items.length / ITEM_WORDS;
     if (isBusy || segments === 1 || firstItem + segments > shape.mostParts) {
-      items.push(...tile, 0, segments, 1, 0, 0);
+      items.push(...tile, 0, segments, 1, stretch.table, stretch.start);
       continue;
     }
-    for (let segment = 0; segment < segments; segment++) items.push(...tile, segment, segment + 1, 0, 0, 0);
+    for (let segment = 0; segment < segments; segment++) {
+      items.push(...tile, segment, segment + 1, 0, stretch.table, stretch.start);
+    }
     merges.push(...tile, firstItem, segments, 0, 0, 0);
   }
   return { items, merges };

@@ -2,7 +2,7 @@
 
 import type { ModelSpec } from '../../model/spec.ts';
 import type { KvType } from '../backend.ts';
-import { partFloats, QUERY_LANES } from './kernels/attend.ts';
+import { partFloats, queryLanes } from './kernels/attend.ts';
 import { type KvLayout, kvLayout } from './kernels/kv-layout.ts';
 import type { GpuMemory } from './memory.ts';
 
@@ -50,7 +50,7 @@ export async function allocateScratch(
   const rows = room(4 * Math.max(2 * ffnSize, headValues, widest), MOST_ROWS);
   const wanted = room(4 * vocabSize, MOST_WANTED);
   const kv = kvLayout(kvType, headSize, kvHeadCount);
-  const partBytes = 4 * kvHeadCount * QUERY_LANES * partFloats(kv);
+  const partBytes = 4 * kvHeadCount * queryLanes(headCount, kvHeadCount) * partFloats(kv);
   const parts = room(partBytes, Math.max(1, Math.floor(PART_BYTES / partBytes)));
   const groups = Math.ceil(widest / 32);
   const floats = (label: string, count: number) => memory.storage(label, 4 * count);

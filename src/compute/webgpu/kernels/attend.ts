@@ -1,17 +1,17 @@
-// Attention through block tables. A workgroup takes up to eight queries of one sequence that share a K/V head (a
-// query is a row and one of its heads) and some segments of their history, block by block: one token a lane for the
-// scores, some values a lane for what is gathered. Segments are cut at fixed positions and joined in order, within
-// the workgroup or afterwards (merge.ts), so that a query's bits depend on its own history alone.
+// Attention through block tables. A workgroup takes a few queries of one sequence that share a K/V head (a query is a row
+// and one of its heads) and some segments of their history. Eight teams of 32 lanes work side by side: each has one
+// query and one block of a segment, with a token a lane for the scores and some values a lane for what is gathered.
+// Blocks are joined in order within a segment, segments in order after that, in the workgroup or afterwards (merge.ts),
+// so that a query's bits depend on its own history alone.
 //
 // An item's words: first row of its sequence in the batch, first and end query (row * heads a K/V head + head), first
-// and end segment, whether the result is whole (1) or a part to be merged (0).
+// and end segment, whether the result is whole (1) or a part to be merged (0), the block table, the first row's position.
 
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { joinParts, NOTHING } from './softmax.ts';
 import { stepReader } from './step-layout.ts';
 
-/** Queries of a workgroup. */
-export const QUERY_LANES = 8;
+const TEAMS = 8;
 /** Blocks of a segment. */
 export const SEGMENT_BLOCKS = 2;
 
@@ -24,6 +24,11 @@ export interface AttendShape {
   readonly softcap?: number | undefined;
 }
 
+/** Queries of a workgroup: all that share a K/V head and a row, if they leave teams for both blocks of a segment. */
+export function queryLanes(headCount: number, kvHeadCount: number): number {
+  return headCount / kvHeadCount <= TEAMS / SEGMENT_BLOCKS ? TEAMS / SEGMENT_BLOCKS : TEAMS;
+}
+
 /** Words of V that a lane gathers. */
 export const laneWords = ({ wordsPerToken }: KvLayout): number => Math.ceil(wordsPerToken / 32);
 /** Floats of one query's part: gathered values lane by lane, largest score, sum of weights. */
@@ -32,130 +37,172 @@ export const partFloats = (layout: KvLayout): number => 32 * laneWords(layout) *
 /** Bindings: step, rows of queries, K/V, output, parts. */
 export function attendKernel(shape: AttendShape): string {
   const { headCount, kvHeadCount, layout, softcap, window } = shape;
-  const { headSize, perWord, wordsPerToken, partWords } = layout;
+  const { headSize, perWord, keyFours, headWords, keyWords } = layout;
   const group = headCount / kvHeadCount;
+  const lanes = queryLanes(headCount, kvHeadCount);
+  const sideBySide = TEAMS / lanes;
   const stride = (headCount + 2 * kvHeadCount) * headSize;
-  const padded = perWord * wordsPerToken;
+  const padded = 4 * keyFours * perWord;
   const values = laneWords(layout) * perWord;
   const each = (text: (index: number) => string) =>
     Array.from({ length: values }, (_, i) => text(i)).join('\n');
+  const firstSeen = (last: string) =>
+    window === undefined ? '0u' : `u32(max(i32(${last}) - ${window - 1}, 0))`;
   return /* wgsl */ `
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read> heads: array<f32>;
 @group(0) @binding(2) var<storage, read> kv: array<u32>;
 @group(0) @binding(3) var<storage, read_write> output: array<f32>;
 @group(0) @binding(4) var<storage, read_write> parts: array<f32>;
+@group(0) @binding(5) var<storage, read> keys: array<vec4<u32>>;
 ${kvReader(layout)}
-var<workgroup> queries: array<f32, ${QUERY_LANES * padded}>;
-var<workgroup> scores: array<f32, ${QUERY_LANES * 32}>;
-var<workgroup> weights: array<f32, ${QUERY_LANES * 32}>;
+var<workgroup> queries: array<vec4<f32>, ${(lanes * padded) / 4}>;
+var<workgroup> scores: array<f32, ${TEAMS * 32}>;
+var<workgroup> weights: array<f32, ${TEAMS * 32}>;
+${sideBySide > 1 ? `var<workgroup> handed: array<f32, ${lanes * partFloats(layout)}>;` : ''}
 
-fn scoreOf(query: u32, part: u32, token: u32) -> f32 {
+fn scoreOf(query: u32, start: u32, token: u32) -> f32 {
   var sum = 0.0;
-  var word = 0u;
-  for (; word + ${KEYS_AHEAD}u <= ${wordsPerToken}u; word += ${KEYS_AHEAD}u) {
+  var four = 0u;
+  for (; four + ${KEYS_AHEAD}u <= ${keyFours}u; four += ${KEYS_AHEAD}u) {
 ${addKeys(layout, KEYS_AHEAD)}
   }
-  for (; word < ${wordsPerToken}u; word++) {
+  for (; four < ${keyFours}u; four++) {
 ${addKeys(layout, 1)}
   }
-  let score = sum * scaleOf(part, token) * ${shape.scale};
+  let score = sum * keyScale(start, token) * ${shape.scale};
   return ${softcap === undefined ? 'score' : `${softcap} * tanh(clamp(score / ${softcap}, -15.0, 15.0))`};
 }
 
-@compute @workgroup_size(${QUERY_LANES * 32})
+@compute @workgroup_size(${TEAMS * 32})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) index: u32) {
   if (workgroup.x >= step[2]) { return; }
   let item = itemAt(workgroup.x);
   let firstRow = step[item];
   let firstQuery = step[item + 1u];
   let endQuery = step[item + 2u];
-  let slot = index / 32u;
+  let table = step[item + 6u];
+  let position = step[item + 7u];
+  let team = index / 32u;
+  let slot = team % ${lanes}u;
   let lane = index % 32u;
   let query = min(firstQuery + slot, endQuery - 1u);
   let row = firstRow + query / ${group}u;
   let head = workgroup.y * ${group}u + query % ${group}u;
-  let last = rowPosition(row);
-  let first = ${window === undefined ? '0u' : `u32(max(i32(last) - ${window - 1}, 0))`};
-  let table = rowTable(firstRow);
+  let last = position + query / ${group}u;
+  let first = ${firstSeen('last')};
   // What any of the queries sees.
-  let tileLast = rowPosition(firstRow + (endQuery - 1u) / ${group}u);
-  let tileStart = rowPosition(firstRow + firstQuery / ${group}u);
-  let tileFirst = ${window === undefined ? '0u' : `u32(max(i32(tileStart) - ${window - 1}, 0))`};
+  let tileLast = position + (endQuery - 1u) / ${group}u;
+  let tileFirst = ${firstSeen(`(position + firstQuery / ${group}u)`)};
 
-  for (var i = lane; i < ${padded}u; i += 32u) {
-    queries[slot * ${padded}u + i] = select(0.0, heads[row * ${stride}u + head * ${headSize}u + min(i, ${headSize - 1}u)], i < ${headSize}u);
+  if (team < ${lanes}u) {
+    for (var four = lane; four < ${padded / 4}u; four += 32u) {
+      var value = vec4<f32>(0.0);
+      for (var i = 0u; i < 4u; i++) {
+        let at = four * 4u + i;
+        if (at < ${headSize}u) { value[i] = heads[row * ${stride}u + head * ${headSize}u + at]; }
+      }
+      queries[slot * ${padded / 4}u + four] = value;
+    }
   }
   workgroupBarrier();
   var M = ${NOTHING}; var L = 0.0;
 ${each((i) => `  var ACC${i} = 0.0;`)}
-  for (var segment = step[item + 3u]; segment < step[item + 4u]; segment++) {
-    var m = ${NOTHING}; var l = 0.0;
-${each((i) => `    var acc${i} = 0.0;`)}
-    let firstBlock = max(segment * ${SEGMENT_BLOCKS}u, tileFirst / 32u);
-    let endBlock = min((segment + 1u) * ${SEGMENT_BLOCKS}u, tileLast / 32u + 1u);
-    for (var block = firstBlock; block < endBlock; block++) {
-      let part = step[table + block] * ${layout.blockWords}u + workgroup.y * ${2 * partWords}u;
-      let position = block * 32u + lane;
-      let seen = position >= first && position <= last;
+  for (var segment = max(step[item + 3u], tileFirst / ${32 * SEGMENT_BLOCKS}u); segment < step[item + 4u]; segment++) {
+    var segmentM = ${NOTHING}; var segmentL = 0.0;
+${each((i) => `    var segmentACC${i} = 0.0;`)}
+    for (var turn = 0u; turn < ${SEGMENT_BLOCKS}u; turn += ${sideBySide}u) {
+      let block = segment * ${SEGMENT_BLOCKS}u + turn + team / ${lanes}u;
+      let start = step[table + min(block, tileLast / 32u)] * ${layout.blockWords}u + workgroup.y * ${headWords}u;
+      let seen = block * 32u + lane >= first && block * 32u + lane <= last;
       var score = ${NOTHING};
-      if (seen) { score = scoreOf(slot, part, lane); }
-      scores[slot * 32u + lane] = score;
+      if (seen) { score = scoreOf(slot, start, lane); }
+      scores[team * 32u + lane] = score;
       workgroupBarrier();
-      var larger = m;
-      for (var token = 0u; token < 32u; token++) { larger = max(larger, scores[slot * 32u + token]); }
-      weights[slot * 32u + lane] = select(0.0, exp(score - larger), seen);
+      var m = ${NOTHING};
+      for (var token = 0u; token < 32u; token++) { m = max(m, scores[team * 32u + token]); }
+      weights[team * 32u + lane] = select(0.0, exp(score - m), seen);
       workgroupBarrier();
-      var sum = 0.0;
-      for (var token = 0u; token < 32u; token++) { sum += weights[slot * 32u + token]; }
-      let decay = exp(m - larger);
-      l = fma(l, decay, sum);
-      m = larger;
-${each((i) => `      acc${i} *= decay;`)}
+      var l = 0.0;
+      for (var token = 0u; token < 32u; token++) { l += weights[team * 32u + token]; }
+${each((i) => `      var acc${i} = 0.0;`)}
       // Rows past a query's own end may hold anything, even what is no number: each reads its own range.
-      let valuePart = part + ${partWords}u;
-      let begin = max(first, block * 32u) - block * 32u;
+      let valueStart = start + ${keyWords}u;
+      var token = max(first, block * 32u) - block * 32u;
       let end = min(i32(last) - i32(block * 32u) + 1, 32);
-      var token = begin;
       for (; i32(token) + ${VALUES_AHEAD} <= end; token += ${VALUES_AHEAD}u) {
 ${gather(layout, VALUES_AHEAD)}
       }
       for (; i32(token) < end; token++) {
 ${gather(layout, 1)}
       }
+      ${joinParts(values, 'segment')}
+${sideBySide > 1 ? takeOver(layout, lanes) : ''}
       workgroupBarrier();
     }
+    let m = segmentM; let l = segmentL;
+${each((i) => `    let acc${i} = segmentACC${i};`)}
     ${joinParts(values)}
   }
-  if (firstQuery + slot >= endQuery) { return; }
+  if (team >= ${lanes}u || firstQuery + slot >= endQuery) { return; }
   if (step[item + 5u] == 1u) {
 ${writeOutput(layout, headCount)}
     return;
   }
-  let to = ((workgroup.x * ${kvHeadCount}u + workgroup.y) * ${QUERY_LANES}u + slot) * ${partFloats(layout)}u;
+  let to = ((workgroup.x * ${kvHeadCount}u + workgroup.y) * ${lanes}u + slot) * ${partFloats(layout)}u;
 ${each((i) => `  parts[to + ${i}u * 32u + lane] = ACC${i};`)}
   if (lane == 0u) { parts[to + ${values * 32}u] = M; parts[to + ${values * 32 + 1}u] = L; }
 }
 `;
 }
 
+/** The team of a segment's second block hands its part to that of the first, which joins it. */
+function takeOver(layout: KvLayout, lanes: number): string {
+  const values = laneWords(layout) * layout.perWord;
+  const floats = partFloats(layout);
+  const each = (text: (index: number) => string) =>
+    Array.from({ length: values }, (_, i) => text(i)).join('\n');
+  return /* wgsl */ `      let place = slot * ${floats}u;
+      if (team >= ${lanes}u) {
+${each((i) => `        handed[place + ${32 * i}u + lane] = acc${i};`)}
+        if (lane == 0u) { handed[place + ${32 * values}u] = m; handed[place + ${32 * values + 1}u] = l; }
+      }
+      workgroupBarrier();
+      if (team < ${lanes}u) {
+        m = handed[place + ${32 * values}u];
+        l = handed[place + ${32 * values + 1}u];
+${each((i) => `        acc${i} = handed[place + ${32 * i}u + lane];`)}
+        ${joinParts(values, 'segment')}
+      }`;
+}
+
 const components = ['x', 'y', 'z', 'w'];
 
-/** Words of K, and tokens of V, that are read before the first of them is used. */
-const KEYS_AHEAD = 16;
+/** Fours of words of K, and tokens of V, that are read before the first of them is used. */
+const KEYS_AHEAD = 8;
 const VALUES_AHEAD = 8;
 
-function addKeys({ perWord, wordsPerToken }: KvLayout, count: number): string {
+/** Four words of K at a time, with the queries' values that go with them. */
+function addKeys({ perWord, keyFours }: KvLayout, count: number): string {
   const each = (text: (index: number) => string) =>
     Array.from({ length: count }, (_, i) => text(i)).join('\n');
-  const add = (index: number): string =>
-    components
-      .slice(0, perWord)
-      .map((lane, i) => `sum = fma(queries[at + ${index * perWord + i}u], key${index}.${lane}, sum);`)
-      .join(' ');
-  return /* wgsl */ `${each((index) => `    let key${index} = unpackWord(kv[part + (word + ${index}u) * 32u + token]);`)}
-    let at = query * ${perWord * wordsPerToken}u + word * ${perWord}u;
-${each((index) => `    ${add(index)}`)}`;
+  const addFour = (index: number): string => {
+    const words = components.map((word, w) => {
+      const adds = components.slice(0, perWord).map((lane, i) => {
+        const value = w * perWord + i;
+        return `sum = fma(query${Math.floor(value / 4)}.${components[value % 4]}, key.${lane}, sum);`;
+      });
+      return `{ let key = unpackWord(four${index}.${word}); ${adds.join(' ')} }`;
+    });
+    const queries = Array.from(
+      { length: perWord },
+      (_, i) => `let query${i} = queries[at + ${index * perWord + i}u];`,
+    );
+    return `    { ${queries.join(' ')} ${words.join(' ')} }`;
+  };
+  return /* wgsl */ `${each((index) => `    let four${index} = keys[start / 4u + (four + ${index}u) * 32u + token];`)}
+    let at = (query * ${keyFours}u + four) * ${perWord}u;
+${each(addFour)}`;
 }
 
 /** The weighted values of `count` tokens from `token` on, one after the other. */
@@ -164,7 +211,7 @@ function gather(layout: KvLayout, count: number): string {
   const words = laneWords(layout);
   const lines: string[] = [];
   for (let i = 0; i < count; i++) {
-    lines.push(`let weight${i} = weights[slot * 32u + token + ${i}u] * scaleOf(valuePart, token + ${i}u);`);
+    lines.push(`let weight${i} = weights[team * 32u + token + ${i}u] * valueScale(start, token + ${i}u);`);
     for (let word = 0; word < words; word++) {
       // Lanes past the last word read it again, for nobody.
       const lane =
@@ -172,7 +219,7 @@ function gather(layout: KvLayout, count: number): string {
           ? `lane + ${32 * word}u`
           : `min(lane + ${32 * word}u, ${wordsPerToken - 1}u)`;
       lines.push(
-        `let value${i}_${word} = unpackWord(kv[valuePart + (token + ${i}u) * ${wordsPerToken}u + ${lane}]);`,
+        `let value${i}_${word} = unpackWord(kv[valueStart + (token + ${i}u) * ${wordsPerToken}u + ${lane}]);`,
       );
     }
   }

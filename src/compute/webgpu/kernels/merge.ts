@@ -2,7 +2,7 @@
 //
 // A merge's words: first row of the sequence, first and end query, as in its items; first item and number of items.
 
-import { type AttendShape, laneWords, partFloats, QUERY_LANES, writeOutput } from './attend.ts';
+import { type AttendShape, laneWords, partFloats, queryLanes, writeOutput } from './attend.ts';
 import { joinParts, NOTHING } from './softmax.ts';
 import { stepReader } from './step-layout.ts';
 
@@ -11,13 +11,14 @@ export function mergeKernel({ headCount, kvHeadCount, layout }: AttendShape): st
   const group = headCount / kvHeadCount;
   const values = laneWords(layout) * layout.perWord;
   const floats = partFloats(layout);
+  const lanes = queryLanes(headCount, kvHeadCount);
   const each = (text: (index: number) => string) =>
     Array.from({ length: values }, (_, i) => text(i)).join('\n');
   return /* wgsl */ `
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read> parts: array<f32>;
 @group(0) @binding(2) var<storage, read_write> output: array<f32>;
-@compute @workgroup_size(${QUERY_LANES * 32})
+@compute @workgroup_size(${lanes * 32})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) index: u32) {
   if (workgroup.x >= step[3]) { return; }
   let merge = mergeAt(workgroup.x);
@@ -30,7 +31,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 ${each((i) => `  var ACC${i} = 0.0;`)}
   let firstItem = step[merge + 3u];
   for (var item = firstItem; item < firstItem + step[merge + 4u]; item++) {
-    let base = ((item * ${kvHeadCount}u + workgroup.y) * ${QUERY_LANES}u + index / 32u) * ${floats}u;
+    let base = ((item * ${kvHeadCount}u + workgroup.y) * ${lanes}u + index / 32u) * ${floats}u;
     let m = parts[base + ${values * 32}u];
     let l = parts[base + ${values * 32 + 1}u];
 ${each((i) => `    let acc${i} = parts[base + ${i}u * 32u + lane];`)}

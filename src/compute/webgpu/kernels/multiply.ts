@@ -1,5 +1,5 @@
 // Rows of activations times a matrix. A workgroup makes 32 columns of a few rows: one column a lane, the inputs shared
-// out among eight segments. A sum has one order, whatever the number of rows: group after group within a segment,
+// out among sixteen segments. A sum has one order, whatever the number of rows: group after group within a segment,
 // then segment after segment. Products within a group are whole numbers and exact in any order.
 
 import { type CodedFormat, type FloatFormat, type Format, floatWords, GROUP_INPUTS } from '../format.ts';
@@ -7,7 +7,15 @@ import { codeReader, pairReader } from './codes.ts';
 import { addGroup, groupSums, prepareInput } from './group-sum.ts';
 import { stepReader } from './step-layout.ts';
 
-export const SEGMENTS = 8;
+export const SEGMENTS = 16;
+
+/** Threads of a workgroup: as many segments at once as the adapter allows. */
+export const multiplyThreads = (most: number): number =>
+  32 * Math.min(SEGMENTS, Math.max(1, Math.floor(most / 32)));
+
+/** Bytes of workgroup memory that a kernel takes. */
+export const multiplyBytes = ({ rows, panels }: Pick<MultiplyKernel, 'rows' | 'panels'>): number =>
+  4 * rows * panels * SEGMENTS * 32;
 
 /** What one compiled kernel does for all matrices of a format. */
 export interface MultiplyKernel {
@@ -18,6 +26,7 @@ export interface MultiplyKernel {
   readonly panels: number;
   /** Groups, or pairs, that are read ahead of being multiplied. */
   readonly ahead: number;
+  readonly threads: number;
 }
 
 /** What it is told of the matrix at hand, as words of a uniform buffer: see `shapeWords`. */
@@ -54,7 +63,7 @@ export function shapeWords(format: Format, shape: MultiplyShape): Uint32Array<Ar
 
 /** Bindings: codes, scales (coded alone), inputs as codes and sides (or values), output, step, bias, shape. */
 export function multiplyKernel(kernel: MultiplyKernel): string {
-  const { format, rows, panels, ahead } = kernel;
+  const { format, rows, panels, ahead, threads } = kernel;
   const places = each(panels * rows, (place) => place);
   return /* wgsl */ `
 ${format.kind === 'coded' ? codedInputs(format) : floatInputs(format)}
@@ -76,13 +85,15 @@ ${places.map((place) => `  partial[${place}u * ${SEGMENTS * 32}u + segment * 32u
 }
 fn partialAt(at: u32) -> f32 { return partial[at]; }
 ${storeColumn}
-@compute @workgroup_size(${SEGMENTS * 32})
+@compute @workgroup_size(${threads})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32) {
   let firstRow = group.y * ${rows}u;
   if (firstRow >= step[shape.counter]) { return; }
-  segmentSums(group.x * ${panels}u, index / 32u, index % 32u, firstRow);
+  for (var segment = index / 32u; segment < ${SEGMENTS}u; segment += ${threads / 32}u) {
+    segmentSums(group.x * ${panels}u, segment, index % 32u, firstRow);
+  }
   workgroupBarrier();
-  for (var place = index / 32u; place < ${panels * rows}u; place += ${SEGMENTS}u) {
+  for (var place = index / 32u; place < ${panels * rows}u; place += ${threads / 32}u) {
     store(group.x * ${panels}u + place / ${rows}u, index % 32u, firstRow + place % ${rows}u, place);
   }
 }

@@ -68,14 +68,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
   let slot = rowSlot(row);
+  let token = slot % 32u;
+  let block = (slot / 32u) * ${layout.blockWords}u;
   if (index < ${headCount + kvHeadCount}u) {
     ${shape.keyNorm ? scale('keyWeight') : ''}
     turn(rowPosition(row), thread);
-    let part = (slot / 32u) * ${layout.blockWords}u + (index - ${headCount}u) * ${2 * layout.partWords}u;
-    storeHead(part, slot % 32u, 1u, 32u, thread);
+    storeKey(block + (index - ${headCount}u) * ${layout.headWords}u, token, thread);
   } else {
-    let part = (slot / 32u) * ${layout.blockWords}u + (index - ${headCount + kvHeadCount}u) * ${2 * layout.partWords}u;
-    storeHead(part + ${layout.partWords}u, slot % 32u, ${layout.wordsPerToken}u, 1u, thread);
+    storeValue(block + (index - ${headCount + kvHeadCount}u) * ${layout.headWords}u, token, thread);
   }
 }
 `;
@@ -99,21 +99,43 @@ fn normFactor(thread: u32) -> f32 {
 }`;
 }
 
-/** Word w of a token goes to `part + token * tokenStride + w * wordStride`. Values beyond a half's range are held at its ends. */
-function storeHalves({ wordsPerToken }: KvLayout): string {
+/** A key's word w lies with three neighbours; a value's words lie side by side. */
+function storing({ keyWords, wordsPerToken }: KvLayout): string {
   return /* wgsl */ `
-fn storeHead(part: u32, token: u32, tokenStride: u32, wordStride: u32, thread: u32) {
-  for (var word = thread; word < ${wordsPerToken}u; word += ${THREADS}u) {
+fn keyPlace(head: u32, token: u32, word: u32) -> u32 { return head + ((word / 4u) * 32u + token) * 4u + word % 4u; }
+fn valuePlace(head: u32, token: u32, word: u32) -> u32 { return head + ${keyWords}u + token * ${wordsPerToken}u + word; }
+`;
+}
+
+/** Values beyond a half's range are held at its ends. */
+function storeHalves(layout: KvLayout): string {
+  const store = (what: 'key' | 'value'): string => /* wgsl */ `
+fn store${what === 'key' ? 'Key' : 'Value'}(start: u32, token: u32, thread: u32) {
+  for (var word = thread; word < ${layout.wordsPerToken}u; word += ${THREADS}u) {
     let pair = clamp(vec2<f32>(head[2u * word], head[2u * word + 1u]), vec2<f32>(-65504.0), vec2<f32>(65504.0));
-    kv[part + token * tokenStride + word * wordStride] = pack2x16float(pair);
+    kv[${what}Place(start, token, word)] = pack2x16float(pair);
   }
 }`;
+  return storing(layout) + store('key') + store('value');
 }
 
 /** One scale for a token's head. A value that is no number makes the scale none. */
-function storeBytes({ wordsPerToken, headSize }: KvLayout): string {
-  return /* wgsl */ `
-fn storeHead(part: u32, token: u32, tokenStride: u32, wordStride: u32, thread: u32) {
+function storeBytes(layout: KvLayout): string {
+  const { wordsPerToken, headSize, keyFours, keyWords } = layout;
+  const store = (what: 'key' | 'value', scaleAt: number): string => /* wgsl */ `
+fn store${what === 'key' ? 'Key' : 'Value'}(start: u32, token: u32, thread: u32) {
+  let most = largestOf(thread);
+  let scale = most / 127.0;
+  let inverse = select(0.0, 1.0 / scale, scale > 1e-30);
+  for (var word = thread; word < ${wordsPerToken}u; word += ${THREADS}u) {
+    let x = vec4<f32>(head[4u * word], head[4u * word + 1u], head[4u * word + 2u], head[4u * word + 3u]);
+    let code = vec4<i32>(clamp(round(x * inverse), vec4<f32>(-127.0), vec4<f32>(127.0)));
+    kv[${what}Place(start, token, word)] = pack4xI8(code);
+  }
+  if (thread == 0u) { kv[start + ${scaleAt}u + token] = select(bitcast<u32>(scale), 0x7fc00000u, most >= 3.0e38); }
+}`;
+  return /* wgsl */ `${storing(layout)}
+fn largestOf(thread: u32) -> f32 {
   var most = 0.0;
   for (var i = thread; i < ${headSize}u; i += ${THREADS}u) {
     let poisoned = (bitcast<u32>(head[i]) & 0x7f800000u) == 0x7f800000u;
@@ -125,15 +147,8 @@ fn storeHead(part: u32, token: u32, tokenStride: u32, wordStride: u32, thread: u
     if (thread < half) { largest[thread] = max(largest[thread], largest[thread + half]); }
     workgroupBarrier();
   }
-  let scale = largest[0] / 127.0;
-  let inverse = select(0.0, 1.0 / scale, scale > 1e-30);
-  for (var word = thread; word < ${wordsPerToken}u; word += ${THREADS}u) {
-    let x = vec4<f32>(head[4u * word], head[4u * word + 1u], head[4u * word + 2u], head[4u * word + 3u]);
-    let code = vec4<i32>(clamp(round(x * inverse), vec4<f32>(-127.0), vec4<f32>(127.0)));
-    kv[part + token * tokenStride + word * wordStride] = pack4xI8(code);
-  }
-  if (thread == 0u) {
-    kv[part + ${32 * wordsPerToken}u + token] = select(bitcast<u32>(scale), 0x7fc00000u, largest[0] >= 3.0e38);
-  }
-}`;
+  return largest[0];
+}
+${store('key', 128 * keyFours)}
+${store('value', keyWords + 32 * wordsPerToken)}`;
 }
