@@ -37,7 +37,7 @@ export const partFloats = (layout: KvLayout): number => 32 * laneWords(layout) *
 /** Bindings: step, rows of queries, K/V, output, parts. */
 export function attendKernel(shape: AttendShape): string {
   const { headCount, kvHeadCount, layout, softcap, window } = shape;
-  const { headSize, perWord, keyFours, headWords, keyWords } = layout;
+  const { headSize, perWord, keyFours, headWords } = layout;
   const group = headCount / kvHeadCount;
   const lanes = queryLanes(headCount, kvHeadCount);
   const sideBySide = TEAMS / lanes;
@@ -54,7 +54,7 @@ ${stepReader(0)}
 @group(0) @binding(2) var<storage, read> kv: array<u32>;
 @group(0) @binding(3) var<storage, read_write> output: array<f32>;
 @group(0) @binding(4) var<storage, read_write> parts: array<f32>;
-@group(0) @binding(5) var<storage, read> keys: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> fours: array<vec4<u32>>;
 ${kvReader(layout)}
 var<workgroup> queries: array<vec4<f32>, ${(lanes * padded) / 4}>;
 var<workgroup> scores: array<f32, ${TEAMS * 32}>;
@@ -126,16 +126,7 @@ ${each((i) => `    var segmentACC${i} = 0.0;`)}
       var l = 0.0;
       for (var token = 0u; token < 32u; token++) { l += weights[team * 32u + token]; }
 ${each((i) => `      var acc${i} = 0.0;`)}
-      // Rows past a query's own end may hold anything, even what is no number: each reads its own range.
-      let valueStart = start + ${keyWords}u;
-      var token = max(first, block * 32u) - block * 32u;
-      let end = min(i32(last) - i32(block * 32u) + 1, 32);
-      for (; i32(token) + ${VALUES_AHEAD} <= end; token += ${VALUES_AHEAD}u) {
-${gather(layout, VALUES_AHEAD)}
-      }
-      for (; i32(token) < end; token++) {
-${gather(layout, 1)}
-      }
+${gather(layout)}
       ${joinParts(values, 'segment')}
 ${sideBySide > 1 ? takeOver(layout, lanes) : ''}
       workgroupBarrier();
@@ -178,9 +169,8 @@ ${each((i) => `        acc${i} = handed[place + ${32 * i}u + lane];`)}
 
 const components = ['x', 'y', 'z', 'w'];
 
-/** Fours of words of K, and tokens of V, that are read before the first of them is used. */
+/** Fours of words of K that are read before the first of them is used. */
 const KEYS_AHEAD = 8;
-const VALUES_AHEAD = 8;
 
 /** Four words of K at a time, with the queries' values that go with them. */
 function addKeys({ perWord, keyFours }: KvLayout, count: number): string {
@@ -200,38 +190,45 @@ function addKeys({ perWord, keyFours }: KvLayout, count: number): string {
     );
     return `    { ${queries.join(' ')} ${words.join(' ')} }`;
   };
-  return /* wgsl */ `${each((index) => `    let four${index} = keys[start / 4u + (four + ${index}u) * 32u + token];`)}
+  return /* wgsl */ `${each((index) => `    let four${index} = fours[start / 4u + (four + ${index}u) * 32u + token];`)}
     let at = (query * ${keyFours}u + four) * ${perWord}u;
 ${each(addFour)}`;
 }
 
-/** The weighted values of `count` tokens from `token` on, one after the other. */
-function gather(layout: KvLayout, count: number): string {
-  const { perWord, wordsPerToken } = layout;
-  const words = laneWords(layout);
-  const lines: string[] = [];
-  for (let i = 0; i < count; i++) {
-    lines.push(`let weight${i} = weights[team * 32u + token + ${i}u] * valueScale(start, token + ${i}u);`);
-    for (let word = 0; word < words; word++) {
-      // Lanes past the last word read it again, for nobody.
-      const lane =
-        32 * (word + 1) <= wordsPerToken
-          ? `lane + ${32 * word}u`
-          : `min(lane + ${32 * word}u, ${wordsPerToken - 1}u)`;
-      lines.push(
-        `let value${i}_${word} = unpackWord(kv[valueStart + (token + ${i}u) * ${wordsPerToken}u + ${lane}]);`,
-      );
-    }
-  }
-  for (let i = 0; i < count; i++) {
-    for (let word = 0; word < words; word++) {
-      for (const [part, lane] of components.slice(0, perWord).entries()) {
-        const acc = `acc${word * perWord + part}`;
-        lines.push(`${acc} = fma(weight${i}, value${i}_${word}.${lane}, ${acc});`);
-      }
-    }
-  }
-  return lines.map((line) => `        ${line}`).join('\n');
+/**
+ * Adds up the weighted values of the block, token after token, four of them at a time. What a token that is not seen
+ * holds may be anything, even no number: it counts as nothing.
+ */
+function gather(layout: KvLayout): string {
+  const { perWord, wordsPerToken, keyWords } = layout;
+  const words = Array.from({ length: laneWords(layout) }, (_, word) => word);
+  const fours = Array.from({ length: 32 / 4 }, (_, four) => four);
+  // Lanes past the last word read it again, for nobody.
+  const place = (word: number) =>
+    32 * (word + 1) <= wordsPerToken
+      ? `lane + ${32 * word}u`
+      : `min(lane + ${32 * word}u, ${wordsPerToken - 1}u)`;
+  const read = fours.flatMap((four) =>
+    words.map(
+      (word) => `let value${four}_${word} = fours[valueStart + ${four * wordsPerToken}u + ${place(word)}];`,
+    ),
+  );
+  const add = fours.flatMap((four) =>
+    components.flatMap((token, t) => [
+      `{ let weight = weights[team * 32u + ${4 * four + t}u] * valueScale(start, ${4 * four + t}u);`,
+      '  if (weight != 0.0) {',
+      ...words.map((word) => {
+        const adds = components.slice(0, perWord).map((lane, i) => {
+          const acc = `acc${word * perWord + i}`;
+          return `${acc} = fma(weight, value.${lane}, ${acc});`;
+        });
+        return `    { let value = unpackWord(value${four}_${word}.${token}); ${adds.join(' ')} }`;
+      }),
+      '  } }',
+    ]),
+  );
+  const lines = [`let valueStart = (start + ${keyWords}u) / 4u;`, ...read, ...add];
+  return lines.map((line) => `      ${line}`).join('\n');
 }
 
 /** Writes `ACC… / L` to the query's head. */

@@ -99,11 +99,13 @@ fn normFactor(thread: u32) -> f32 {
 }`;
 }
 
-/** A key's word w lies with three neighbours; a value's words lie side by side. */
+/** A key's word lies with three others of its token, a value's with that of three other tokens. */
 function storing({ keyWords, wordsPerToken }: KvLayout): string {
   return /* wgsl */ `
 fn keyPlace(head: u32, token: u32, word: u32) -> u32 { return head + ((word / 4u) * 32u + token) * 4u + word % 4u; }
-fn valuePlace(head: u32, token: u32, word: u32) -> u32 { return head + ${keyWords}u + token * ${wordsPerToken}u + word; }
+fn valuePlace(head: u32, token: u32, word: u32) -> u32 {
+  return head + ${keyWords}u + ((token / 4u) * ${wordsPerToken}u + word) * 4u + token % 4u;
+}
 `;
 }
 
