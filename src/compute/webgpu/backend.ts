@@ -18,6 +18,7 @@ import { type Gpu, openGpu } from './gpu.ts';
 import { mostLikelyKernel, NO_CANDIDATE, NUMERIC_ERROR } from './kernels/most-likely.ts';
 import { GpuMemory } from './memory.ts';
 import { Operation } from './operation.ts';
+import { startPacking } from './pack-workers.ts';
 import { planStep, type StepCounts } from './plan-step.ts';
 import { Programs } from './programs.ts';
 import { allocateScratch, type Scratch } from './scratch.ts';
@@ -66,13 +67,10 @@ async function loadBackend(
     loaded += bytes;
     options.onProgress?.(Math.min(1, loaded / totalBytes));
   };
-  const operations = await buildForward(
-    spec,
-    { memory, weights, bindingBytes, onBytes },
-    scratch,
-    kv,
-    gpu.info.limits,
-  );
+  const packing = startPacking(totalBytes, machineLimits().cores);
+  const loader = { memory, packing, weights, bindingBytes, onBytes };
+  const forward = buildForward(spec, loader, scratch, kv, gpu.info.limits);
+  const operations = await forward.finally(() => packing.close());
   const draw = drawOperation(spec, scratch);
   const programs = Programs.of(gpu.device);
   // A processor that plays a GPU compiles slowly: there each kernel waits until it is needed.

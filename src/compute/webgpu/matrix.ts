@@ -10,7 +10,8 @@ import { rowBytes, type TensorType } from '../../weights/tensor-type.ts';
 import { columnsOf, type WeightSource } from '../../weights/weight-source.ts';
 import { type Format, formats, PANEL_COLUMNS, panelWords } from './format.ts';
 import type { GpuMemory } from './memory.ts';
-import { packPanels } from './pack-panels.ts';
+import type { Panels } from './pack-panels.ts';
+import type { Packing } from './pack-workers.ts';
 
 export interface MatrixPart {
   readonly firstOutput: number;
@@ -29,6 +30,7 @@ export interface GpuMatrix {
 
 export interface MatrixLoader {
   readonly memory: GpuMemory;
+  readonly packing: Packing;
   readonly weights: WeightSource;
   /** The most a kernel can bind at once. */
   readonly bindingBytes: number;
@@ -101,25 +103,38 @@ async function fill(
   const bytesPerRow = rowBytes(type, matrix.inputs);
   const words = panelWords(matrix.format, matrix.inputs);
   const step = PANEL_COLUMNS * Math.max(1, Math.floor(PIECE_BYTES / (PANEL_COLUMNS * bytesPerRow)));
+  const send = async (part: MatrixPart, output: number, count: number): Promise<void> => {
+    const rows = new Uint8Array(count * bytesPerRow);
+    readLinearRows(loader.weights, slice, output - at, count, rows);
+    const panels = await pack(loader, type, matrix.inputs, rows, count, slice.tensor);
+    const panel = (output - part.firstOutput) / PANEL_COLUMNS;
+    await loader.memory.upload(part.codes, 4 * panel * words.codes, panels.codes);
+    if (part.scales) await loader.memory.upload(part.scales, 4 * panel * words.scales, panels.scales);
+    loader.onBytes(count * bytesPerRow);
+  };
+  const sending = new Set<Promise<void>>();
   for (const part of matrix.parts) {
     const begin = Math.max(at, part.firstOutput);
     const end = Math.min(at + slice.rows, part.firstOutput + part.outputs);
     for (let output = begin; output < end; output += step) {
-      const count = Math.min(step, end - output);
-      const bytes = new Uint8Array(count * bytesPerRow);
-      readLinearRows(loader.weights, slice, output - at, count, bytes);
-      const panels = pack(type, matrix.inputs, bytes, count, slice.tensor);
-      const panel = (output - part.firstOutput) / PANEL_COLUMNS;
-      await loader.memory.upload(part.codes, 4 * panel * words.codes, panels.codes);
-      if (part.scales) await loader.memory.upload(part.scales, 4 * panel * words.scales, panels.scales);
-      loader.onBytes(bytes.length);
+      while (sending.size >= loader.packing.atOnce) await Promise.race(sending);
+      const sent = send(part, output, Math.min(step, end - output)).finally(() => sending.delete(sent));
+      sending.add(sent);
     }
   }
+  await Promise.all(sending);
 }
 
-function pack(type: TensorType, inputs: number, bytes: Uint8Array, count: number, tensor: string) {
+async function pack(
+  { packing }: MatrixLoader,
+  type: TensorType,
+  inputs: number,
+  rows: Uint8Array<ArrayBuffer>,
+  count: number,
+  tensor: string,
+): Promise<Panels> {
   try {
-    return packPanels(type, inputs, bytes, count);
+    return await packing.pack(type, inputs, rows, count);
   } catch (error) {
     const remedy = 'The weights are damaged or were converted wrongly; get the model again';
     throw new ModelFileError({ file: 'weights', field: tensor, problem: messageOf(error), remedy });

@@ -129,24 +129,21 @@ function packCodes(
 }
 
 function storeNibbles(
-  format: CodedFormat,
+  { encoding, offset }: CodedFormat,
   values: Int16Array,
   words: Uint32Array,
   at: number,
   lane: number,
 ): void {
-  const code =
-    format.encoding === 'codebook'
-      ? (value: number) => stepCodes[value + 128] as number
-      : (value: number) => value + format.offset;
-  for (let word = 0; word < 4; word++) {
-    let bits = 0;
-    for (let i = 0; i < 4; i++) {
-      const low = code(values[4 * word + i] as number);
-      const high = code(values[16 + 4 * word + i] as number);
-      bits |= (low | (high << 4)) << (8 * i);
-    }
-    words[at + 4 * lane + word] = bits;
+  if (encoding === 'codebook') {
+    for (let i = 0; i < GROUP_SIZE; i++) values[i] = stepCodes[(values[i] as number) + 128] as number;
+  }
+  // Written out, because millions of groups go through here.
+  const code = (index: number) => (values[index] as number) + offset;
+  for (let i = 0; i < 16; i += 4) {
+    const low = code(i) | (code(i + 1) << 8) | (code(i + 2) << 16) | (code(i + 3) << 24);
+    const high = code(i + 16) | (code(i + 17) << 8) | (code(i + 18) << 16) | (code(i + 19) << 24);
+    words[at + 4 * lane + (i >> 2)] = low | (high << 4);
   }
 }
 
@@ -157,10 +154,10 @@ function storeBytes(
   at: number,
   lane: number,
 ): void {
-  for (let word = 0; word < 8; word++) {
-    let bits = 0;
-    for (let i = 0; i < 4; i++) bits |= (((values[4 * word + i] as number) + offset) & 255) << (8 * i);
-    words[at + 8 * lane + word] = bits;
+  const code = (index: number) => ((values[index] as number) + offset) & 255;
+  for (let i = 0; i < GROUP_SIZE; i += 4) {
+    words[at + 8 * lane + (i >> 2)] =
+      code(i) | (code(i + 1) << 8) | (code(i + 2) << 16) | (code(i + 3) << 24);
   }
 }
 

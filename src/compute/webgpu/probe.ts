@@ -9,13 +9,14 @@ export type ProbeResult =
   | { readonly found: true; readonly info: GpuInfo; readonly memoryBytes: number | undefined }
   | { readonly found: false; readonly reason: string };
 
+// The compiled file, from wherever this one runs.
+const entry = fileURLToPath(new URL('../../../dist/compute/webgpu/probe-process.js', import.meta.url));
+
 const LIMIT_MS = 60_000;
 
 export function probeGpu(name?: string): Promise<ProbeResult> {
-  // Compiled, it is a .js file; under a test runner that strips types, a .ts file.
-  const path = fileURLToPath(new URL(`./probe-process${import.meta.url.slice(-3)}`, import.meta.url));
   return new Promise((resolve) => {
-    const child = fork(path, name === undefined ? [] : [name], {
+    const child = fork(entry, name === undefined ? [] : [name], {
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
     const settle = (result: ProbeResult) => {

@@ -70,9 +70,10 @@ function readNibbleRow(bytes: Uint8Array, at: number, group: number, values: Int
 // Eight scales and eight minimums in 12 bytes: bytes 0-3 and 4-7 hold the first four of each in their
 // lower six bits and the top two bits of the last four above them; bytes 8-11 hold the last four's nibbles.
 function readSixBitScales(bytes: Uint8Array, at: number, group: number, to: Group): void {
-  const packed = (index: number) => byteAt(bytes, at + 4 + index);
-  const scale = group < 4 ? packed(group) & 63 : (packed(group + 4) & 15) | ((packed(group - 4) >> 6) << 4);
-  const minimum = group < 4 ? packed(group + 4) & 63 : (packed(group + 4) >> 4) | ((packed(group) >> 6) << 4);
+  const own = byteAt(bytes, at + 4 + group);
+  const next = byteAt(bytes, at + 8 + group);
+  const scale = group < 4 ? own & 63 : (next & 15) | ((byteAt(bytes, at + group) >> 6) << 4);
+  const minimum = group < 4 ? next & 63 : (next >> 4) | ((own >> 6) << 4);
   setScale(to, halfAt(bytes, at) * scale, -halfAt(bytes, at + 2) * minimum);
 }
 
