@@ -29,6 +29,7 @@ const models: ModelEntry[] = [
     path: '/m/big.gguf',
     state: 'loaded',
     memoryBytes: 4_200_000_000,
+    computedBy: 'webgpu, Some GPU',
     busy: 3,
     pinned: true,
   },
@@ -49,8 +50,10 @@ describe('chairlift ps', () => {
     const url = await serve(likeTheServer);
     const { output, notes } = await runCommand(addPs, ['ps', '--url', `${url}/`, '--key', 'admin']);
     const [headings, ...rows] = output.trimEnd().split('\n');
-    expect(headings).toMatch(/^name +state +memory +requests +pinned +path$/);
-    expect(rows).toEqual([expect.stringMatching(/^big +loaded +4\.20 GB +3 +yes +\/m\/big\.gguf$/)]);
+    expect(headings).toMatch(/^name +state +memory +computed by +requests +pinned +path$/);
+    expect(rows).toEqual([
+      expect.stringMatching(/^big +loaded +4\.20 GB +webgpu, Some GPU +3 +yes +\/m\/big\.gguf$/),
+    ]);
     expect(notes).toBe('');
   });
 

@@ -43,11 +43,12 @@ async function modelsOf(flags: ServerFlags): Promise<KnownModel[]> {
 
 function layOut(models: readonly KnownModel[]): string {
   return formatColumns(
-    ['name', 'state', 'memory', 'requests', 'pinned', 'path'],
-    models.map(({ name, state, memoryBytes, busy, pinned, path }) => [
+    ['name', 'state', 'memory', 'computed by', 'requests', 'pinned', 'path'],
+    models.map(({ name, state, memoryBytes, computedBy, busy, pinned, path }) => [
       name,
       state,
       memoryBytes === undefined ? undefined : formatBytes(memoryBytes),
+      computedBy,
       busy,
       pinned === undefined ? undefined : pinned ? 'yes' : 'no',
       path,

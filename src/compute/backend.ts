@@ -34,6 +34,8 @@ export interface StepResult {
 
 export interface Backend {
   readonly name: BackendName;
+  /** The GPU, where one computes. */
+  readonly device?: string;
   readonly blockCount: number;
   /**
    * Runs one forward pass. Steps never overlap: await one before the next. Told how tokens will be drawn, a backend whose

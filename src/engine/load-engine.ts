@@ -6,7 +6,19 @@ import { buildSpec } from '../model/build-spec.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 import { calibratedBudget } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
-import type { EngineSettings } from './protocol.ts';
+import type { EngineSettings, FromEngine } from './protocol.ts';
+
+/** What an engine says of itself when it is ready. */
+export function readyMessage({ backend, choice }: LoadedEngine): FromEngine {
+  const { device } = backend;
+  const { name, notice } = choice;
+  return {
+    kind: 'ready',
+    backend: name,
+    ...(device === undefined ? {} : { device }),
+    ...(notice === undefined ? {} : { notice }),
+  };
+}
 
 export interface LoadedEngine {
   readonly backend: Backend;

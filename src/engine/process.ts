@@ -2,7 +2,7 @@
 
 import { messageOf } from '../failure/message-of.ts';
 import { Engine } from './engine.ts';
-import { loadEngine } from './load-engine.ts';
+import { loadEngine, readyMessage } from './load-engine.ts';
 import { obey } from './obey.ts';
 import type { EngineSettings, FromEngine, ToEngine } from './protocol.ts';
 
@@ -31,12 +31,9 @@ async function serve(settings: EngineSettings): Promise<void> {
 
 async function start(settings: EngineSettings): Promise<Engine | undefined> {
   try {
-    const { backend, options, choice } = await loadEngine(settings, (share) =>
-      send({ kind: 'loading', share }),
-    );
-    const { name, notice } = choice;
-    const engine = new Engine(backend, options, (report) => send({ kind: 'report', report }));
-    send({ kind: 'ready', backend: name, ...(notice === undefined ? {} : { notice }) });
+    const loaded = await loadEngine(settings, (share) => send({ kind: 'loading', share }));
+    const engine = new Engine(loaded.backend, loaded.options, (report) => send({ kind: 'report', report }));
+    send(readyMessage(loaded));
     return engine;
   } catch (error) {
     send({ kind: 'unservable', message: messageOf(error) });

@@ -36,7 +36,12 @@ export type ToEngine =
 
 export type FromEngine =
   | { readonly kind: 'loading'; readonly share: number }
-  | { readonly kind: 'ready'; readonly backend: BackendName; readonly notice?: string }
+  | {
+      readonly kind: 'ready';
+      readonly backend: BackendName;
+      readonly device?: string;
+      readonly notice?: string;
+    }
   /** The model cannot be served; trying again would end the same way. */
   | { readonly kind: 'unservable'; readonly message: string }
   | { readonly kind: 'report'; readonly report: StepReport }

@@ -2,7 +2,7 @@
 // A fault in native code would take the server with it.
 
 import { Engine } from '../engine/engine.ts';
-import { type LoadedEngine, loadEngine } from '../engine/load-engine.ts';
+import { type LoadedEngine, loadEngine, readyMessage } from '../engine/load-engine.ts';
 import { obey } from '../engine/obey.ts';
 import type { EngineSettings, ToEngine } from '../engine/protocol.ts';
 import { unloadedError } from '../engine/request-errors.ts';
@@ -35,15 +35,14 @@ export class EngineInServer implements EngineHost {
   async #live(settings: EngineSettings): Promise<void> {
     const loaded = await this.#load(settings);
     if (loaded === undefined) return;
-    const { backend, options, choice } = loaded;
+    const { backend, options } = loaded;
     try {
       if (this.#killed) return;
       const engine = new Engine(backend, { ...options, direct: true }, (report) => {
         if (!this.#killed) this.#listener.hear({ kind: 'report', report });
       });
       this.#engine = engine;
-      const { name, notice } = choice;
-      this.#listener.hear({ kind: 'ready', backend: name, ...(notice === undefined ? {} : { notice }) });
+      this.#listener.hear(readyMessage(loaded));
       await engine.run();
     } catch (error) {
       if (!this.#killed) this.#listener.gone(`could not go on: ${messageOf(error)}`);

@@ -48,6 +48,8 @@ export interface KeeperListener {
 
 export interface ReadyEngine {
   readonly backend: BackendName;
+  /** The GPU, where one computes. */
+  readonly device?: string;
   readonly notice?: string;
 }
 

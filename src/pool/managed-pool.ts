@@ -65,9 +65,15 @@ export class ManagedPool implements ModelPool {
   }
 
   list(): readonly ModelEntry[] {
-    return this.#slots.all().map(({ model, state, busy }) => {
+    return this.#slots.all().map(({ model, state, busy, served, computedBy }) => {
       const memoryBytes = this.#memory.bytesOf(model.name);
-      return { ...model, state, busy, ...(memoryBytes > 0 ? { memoryBytes } : {}) };
+      return {
+        ...model,
+        state,
+        busy,
+        ...(memoryBytes > 0 ? { memoryBytes } : {}),
+        ...(served === undefined || computedBy === undefined ? {} : { computedBy }),
+      };
     });
   }
 
@@ -239,7 +245,7 @@ export class ManagedPool implements ModelPool {
       const failure = started.failure === 'died' ? 'engine-died' : 'load-failed';
       return this.#failed(slot, failure, started.message);
     }
-    const { backend, notice } = started.ready;
+    const { backend, device, notice } = started.ready;
     if (notice !== undefined) this.#tell('fallback', name, notice);
     const { spec, tokenizer, template } = local;
     const { blockCount } = memory;
@@ -255,9 +261,10 @@ export class ManagedPool implements ModelPool {
         return engine.direct;
       },
     };
+    slot.computedBy = device === undefined ? backend : `${backend}, ${device}`;
     slot.state = 'loaded';
     this.#memory.attach(name, engine);
-    this.#tell('loaded', name, `up to ${blockCount} K/V blocks, ${backend} backend`);
+    this.#tell('loaded', name, `up to ${blockCount} K/V blocks, computed by ${slot.computedBy}`);
     return undefined;
   }
 

@@ -16,6 +16,8 @@ export interface ModelEntry {
   readonly memoryBytes?: number;
   /** Requests that use it now. */
   readonly busy: number;
+  /** What computes, where it is loaded: the backend, and the GPU if there is one. */
+  readonly computedBy?: string;
 }
 
 /** While a lease is held, its model is not unloaded. */

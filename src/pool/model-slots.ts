@@ -22,6 +22,8 @@ export interface Slot {
   /** From the start of its load until it is gone. */
   engine: SupervisedEngine | undefined;
   served: ServedModel | undefined;
+  /** What computes it, while it is served. */
+  computedBy: string | undefined;
   /** The load under way: undefined, or why it failed. */
   loading: Promise<AcquireRefusal | undefined> | undefined;
   /** Its unloading under way. */
@@ -122,6 +124,7 @@ function emptySlot(model: PoolModel): Slot {
     state: 'unloaded',
     engine: undefined,
     served: undefined,
+    computedBy: undefined,
     loading: undefined,
     leaving: undefined,
     busy: 0,

@@ -116,6 +116,7 @@ interface Commands {
 
 class WebGpuBackend implements Backend {
   readonly name = 'webgpu';
+  readonly device: string;
   readonly blockCount: number;
   readonly sampleRows: SampleRows;
   readonly #gpu: Gpu;
@@ -127,6 +128,8 @@ class WebGpuBackend implements Backend {
   readonly #held: HeldBlocks;
   #running = false;
   #closed = false;
+  /** What was read back last is still being read. */
+  #mapped = false;
   #failure: Error | undefined;
   #ready: { readonly commands: Commands; readonly buffer: GPUCommandBuffer } | undefined;
 
@@ -138,6 +141,7 @@ class WebGpuBackend implements Backend {
     blockCount: number,
   ) {
     this.sampleRows = hostSampler();
+    this.device = gpu.info.name;
     this.#gpu = gpu;
     this.#memory = memory;
     this.#spec = spec;
@@ -191,6 +195,11 @@ class WebGpuBackend implements Backend {
 
   async #logits(parts: readonly Batch[], rows: number): Promise<Float32Array> {
     const { vocabSize } = this.#spec;
+    const [only] = parts;
+    // Read where they lie: they are many, and valid until the next step.
+    if (parts.length === 1 && only !== undefined) {
+      return new Float32Array(await this.#pass(only, this.#scratch.logits, 4 * rows * vocabSize, false));
+    }
     const logits = new Float32Array(rows * vocabSize);
     let at = 0;
     for (const part of parts) {
@@ -211,9 +220,11 @@ class WebGpuBackend implements Backend {
     return results;
   }
 
-  /** One forward pass; the first bytes of a buffer it has filled. */
+  /** One forward pass; the first bytes of a buffer it has filled, valid until the next. */
   async #pass(batch: Batch, source: GPUBuffer, byteLength: number, draws: boolean): Promise<ArrayBuffer> {
-    const { step, parts, readback } = this.#scratch;
+    if (this.#mapped) this.#scratch.readback.unmap();
+    this.#mapped = false;
+    const { step, stepWords, parts, readback } = this.#scratch;
     const { headCount, kvHeadCount } = this.#spec;
     const { queue } = this.#gpu.device;
     const { counts, words } = planStep(batch, {
@@ -222,6 +233,9 @@ class WebGpuBackend implements Backend {
       mostParts: parts,
       busyWorkgroups: BUSY_WORKGROUPS,
     });
+    if (words.length > stepWords) {
+      throw new Error(`a step of ${words.length} words is larger than its buffer of ${stepWords}`);
+    }
     queue.writeBuffer(step, 0, words);
     const wanted: Commands = { counts, source, byteLength, draws };
     const ready =
@@ -229,7 +243,7 @@ class WebGpuBackend implements Backend {
     this.#ready = undefined;
     queue.submit([ready ?? this.#encode(wanted)]);
     // Most steps are like the one before: while this one runs, the next one's commands are written.
-    if (draws) this.#ready = { commands: wanted, buffer: this.#encode(wanted) };
+    if (byteLength > 0) this.#ready = { commands: wanted, buffer: this.#encode(wanted) };
     const bytes = byteLength === 0 ? await this.#finish() : await this.#read(readback, byteLength);
     if (this.#failure !== undefined) throw this.#failure;
     return bytes;
@@ -258,9 +272,8 @@ class WebGpuBackend implements Backend {
     } catch (error) {
       throw this.#failure ?? error;
     }
-    const bytes = readback.getMappedRange(0, byteLength).slice(0);
-    readback.unmap();
-    return bytes;
+    this.#mapped = true;
+    return readback.getMappedRange(0, byteLength);
   }
 }
 

@@ -10,7 +10,8 @@ import type { GpuMemory } from './memory.ts';
 const MOST_ROWS = 512;
 /** Rows of logits at most. */
 const MOST_WANTED = 64;
-const STEP_BYTES = 1 << 20;
+/** Tables of a few hundred sequences of a hundred thousand tokens each. */
+const STEP_BYTES = 8 << 20;
 const PART_BYTES = 64 << 20;
 
 export interface Scratch {
