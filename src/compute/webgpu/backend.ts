@@ -30,6 +30,8 @@ export interface WebGpuOptions extends BackendOptions {
   readonly gpu?: string | Gpu;
 }
 
+/** Operations of one command buffer. */
+const OPERATIONS_AT_ONCE = 48;
 /** Workgroups of attention that keep a large GPU busy. */
 const BUSY_WORKGROUPS = 1024;
 
@@ -131,7 +133,7 @@ class WebGpuBackend implements Backend {
   /** What was read back last is still being read. */
   #mapped = false;
   #failure: Error | undefined;
-  #ready: { readonly commands: Commands; readonly buffer: GPUCommandBuffer } | undefined;
+  #ready: { readonly commands: Commands; readonly buffers: GPUCommandBuffer[] } | undefined;
 
   constructor(
     { gpu, memory }: Place,
@@ -239,25 +241,35 @@ class WebGpuBackend implements Backend {
     queue.writeBuffer(step, 0, words);
     const wanted: Commands = { counts, source, byteLength, draws };
     const ready =
-      this.#ready !== undefined && isSame(this.#ready.commands, wanted) ? this.#ready.buffer : undefined;
+      this.#ready !== undefined && isSame(this.#ready.commands, wanted) ? this.#ready.buffers : undefined;
     this.#ready = undefined;
-    queue.submit([ready ?? this.#encode(wanted)]);
+    for (const buffer of ready ?? this.#encode(wanted)) queue.submit([buffer]);
     // Most steps are like the one before: while this one runs, the next one's commands are written.
-    if (byteLength > 0) this.#ready = { commands: wanted, buffer: this.#encode(wanted) };
+    if (byteLength > 0) this.#ready = { commands: wanted, buffers: this.#encode(wanted) };
     const bytes = byteLength === 0 ? await this.#finish() : await this.#read(readback, byteLength);
     if (this.#failure !== undefined) throw this.#failure;
     return bytes;
   }
 
-  #encode({ counts, source, byteLength, draws }: Commands): GPUCommandBuffer {
-    const encoder = this.#gpu.device.createCommandEncoder();
-    const pass = encoder.beginComputePass();
+  /** In several buffers, so that the GPU begins with the first while Dawn translates the next. */
+  #encode({ counts, source, byteLength, draws }: Commands): GPUCommandBuffer[] {
     const { operations, draw, programs } = this.#forward;
-    for (const operation of operations) operation.encode(programs, pass, counts);
-    if (draws) draw.encode(programs, pass, counts);
-    pass.end();
-    if (byteLength > 0) encoder.copyBufferToBuffer(source, 0, this.#scratch.readback, 0, byteLength);
-    return encoder.finish();
+    const all = draws ? [...operations, draw] : operations;
+    const buffers: GPUCommandBuffer[] = [];
+    for (let first = 0; first < all.length; first += OPERATIONS_AT_ONCE) {
+      const encoder = this.#gpu.device.createCommandEncoder();
+      const pass = encoder.beginComputePass();
+      for (const operation of all.slice(first, first + OPERATIONS_AT_ONCE)) {
+        operation.encode(programs, pass, counts);
+      }
+      pass.end();
+      const isLast = first + OPERATIONS_AT_ONCE >= all.length;
+      if (isLast && byteLength > 0) {
+        encoder.copyBufferToBuffer(source, 0, this.#scratch.readback, 0, byteLength);
+      }
+      buffers.push(encoder.finish());
+    }
+    return buffers;
   }
 
   async #finish(): Promise<ArrayBuffer> {
