@@ -2,6 +2,7 @@
 
 import type { LayerSpec, LinearSpec, ModelSpec, RopeSpec } from '../../model/spec.ts';
 import { readBias, readNorm } from '../../model/weight-reader.ts';
+import { chooseTile, multiplyTiles } from './choose-tile.ts';
 import { type Format, GROUP_INPUTS, PANEL_COLUMNS } from './format.ts';
 import type { GpuInfo } from './gpu.ts';
 import { addBranchKernel } from './kernels/add-branch.ts';
@@ -21,35 +22,6 @@ import { canJoin, type GpuMatrix, loadMatrix, type MatrixLoader, type MatrixPart
 import { Operation } from './operation.ts';
 import type { StepCounts } from './plan-step.ts';
 import type { Scratch } from './scratch.ts';
-
-/** Rows and panels that a workgroup multiplies: those that read least come first. Found by trial on a large GPU. */
-const multiplyTiles = [
-  { rows: 8, panels: 4, ahead: 4 },
-  { rows: 8, panels: 2, ahead: 4 },
-  { rows: 8, panels: 1, ahead: 2 },
-  { rows: 4, panels: 2, ahead: 2 },
-  { rows: 4, panels: 1, ahead: 4 },
-  { rows: 2, panels: 1, ahead: 4 },
-  { rows: 1, panels: 1, ahead: 4 },
-] as const;
-
-/** Workgroups that keep a large GPU busy. */
-const ENOUGH_WORKGROUPS = 256;
-
-/** The first tile that leaves enough workgroups, and not more than half of its rows unused. */
-function chooseTile(tiles: readonly Tile[], wanted: number, panels: number): number {
-  const rows = Math.max(1, wanted);
-  const fitting = tiles.findIndex(
-    (tile) =>
-      tile.rows < 2 * rows &&
-      Math.ceil(rows / tile.rows) * Math.ceil(panels / tile.panels) >= ENOUGH_WORKGROUPS,
-  );
-  if (fitting !== -1) return fitting;
-  // Not enough in any case: no row is computed twice.
-  return tiles.findIndex((tile) => tile.panels === 1 && tile.rows <= Math.min(2, rows));
-}
-
-type Tile = (typeof multiplyTiles)[number];
 
 /** Matrices that read the same input and write side by side into one row. */
 interface Linear {

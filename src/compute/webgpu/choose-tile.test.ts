@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { chooseTile, multiplyTiles, type Tile } from './choose-tile.ts';
+
+const chosen = (rows: number, panels: number) =>
+  multiplyTiles[chooseTile(multiplyTiles, rows, panels)] as Tile;
+
+describe('the tile of a product', () => {
+  it('exists for every number of rows, none included, and every size of matrix', () => {
+    for (let rows = 0; rows <= 600; rows++) {
+      for (const panels of [1, 3, 32, 128, 896, 4008]) expect(chosen(rows, panels)).toBeDefined();
+    }
+  });
+
+  it('never leaves half of its rows unused', () => {
+    for (let rows = 1; rows <= 64; rows++) {
+      for (const panels of [1, 128, 4008]) expect(chosen(rows, panels).rows).toBeLessThan(2 * rows);
+    }
+  });
+
+  it('is large where there is enough to do, and small where few workgroups would be left', () => {
+    expect(chosen(64, 896)).toMatchObject({ rows: 8, panels: 4 });
+    expect(chosen(8, 128).rows * chosen(8, 128).panels).toBeLessThanOrEqual(4);
+    expect(chosen(1, 896)).toMatchObject({ rows: 1, panels: 1 });
+  });
+});

@@ -1,0 +1,33 @@
+// How a product is shared out among workgroups: the tile of rows and panels that each of them makes. Which one is taken
+// changes no bit of the result.
+
+import type { MultiplyKernel } from './kernels/multiply.ts';
+
+export type Tile = Pick<MultiplyKernel, 'rows' | 'panels' | 'ahead'>;
+
+/** Those that read least come first. Found by trial on a large GPU. */
+export const multiplyTiles: readonly Tile[] = [
+  { rows: 8, panels: 4, ahead: 4 },
+  { rows: 8, panels: 2, ahead: 4 },
+  { rows: 8, panels: 1, ahead: 2 },
+  { rows: 4, panels: 2, ahead: 2 },
+  { rows: 4, panels: 1, ahead: 4 },
+  { rows: 2, panels: 1, ahead: 4 },
+  { rows: 1, panels: 1, ahead: 4 },
+];
+
+/** Workgroups that keep a large GPU busy. */
+const ENOUGH_WORKGROUPS = 256;
+
+/** The first of the tiles that leaves enough workgroups, and not more than half of its rows unused; its index. */
+export function chooseTile(tiles: readonly Tile[], wanted: number, panels: number): number {
+  const rows = Math.max(1, wanted);
+  const fitting = tiles.findIndex(
+    (tile) =>
+      tile.rows < 2 * rows &&
+      Math.ceil(rows / tile.rows) * Math.ceil(panels / tile.panels) >= ENOUGH_WORKGROUPS,
+  );
+  if (fitting !== -1) return fitting;
+  // Not enough in any case: no row is computed twice.
+  return tiles.findIndex((tile) => tile.panels === 1 && tile.rows <= Math.min(2, rows));
+}

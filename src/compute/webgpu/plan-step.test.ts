@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { buildBatch } from '../batch.ts';
+import { planStep } from './plan-step.ts';
+
+const shape = { headCount: 32, kvHeadCount: 8, mostParts: 1000, busyWorkgroups: 1024 };
+const decoding = (start: number, blocks: number[]) =>
+  ({ tokens: [7], start, blocks, wantLogits: 'last' }) as const;
+
+/** Items as { firstRow, queries, segments, whole }. */
+function itemsOf({ words, counts }: ReturnType<typeof planStep>) {
+  return Array.from({ length: counts.items }, (_, index) => {
+    const at = (words[5] as number) + 8 * index;
+    const [firstRow, firstQuery, endQuery, first, end, whole, table, position] = words.subarray(at, at + 8);
+    return { firstRow, queries: [firstQuery, endQuery], segments: [first, end], whole, table, position };
+  });
+}
+
+describe('a step as kernels read it', () => {
+  it('names each row’s token, position, table and place', () => {
+    const blocks = [5, 9, 2];
+    const { words, counts } = planStep(buildBatch([decoding(3, [4]), decoding(70, blocks)]), shape);
+    expect(counts).toMatchObject({ rows: 2, wanted: 2 });
+    expect([...words.subarray(12, 16)]).toEqual([7, 70, 1, 2 * 32 + 6]);
+    const tables = words[7] as number;
+    expect([...words.subarray(tables, tables + 4)]).toEqual([4, ...blocks]);
+  });
+
+  it('shares a long history out, a segment each, and merges it', () => {
+    const plan = planStep(buildBatch([decoding(200, [0, 1, 2, 3, 4, 5, 6])]), shape);
+    const items = itemsOf(plan);
+    expect(items.map(({ segments }) => segments)).toEqual([
+      [0, 1],
+      [1, 2],
+      [2, 3],
+      [3, 4],
+    ]);
+    expect(items.every(({ whole, position }) => whole === 0 && position === 200)).toBe(true);
+    expect(plan.counts.merges).toBe(1);
+  });
+
+  it('leaves histories whole where the GPU is busy anyway, or parts would not fit', () => {
+    const many = Array.from({ length: 200 }, (_, index) => decoding(200, [0, 1, 2, 3, 4, 5, 6 + index]));
+    const busy = planStep(buildBatch(many), shape);
+    expect(busy.counts).toMatchObject({ items: 200, merges: 0 });
+    const crowded = planStep(buildBatch(many.slice(0, 2)), { ...shape, mostParts: 4 });
+    expect(crowded.counts).toMatchObject({ items: 5, merges: 1 });
+  });
+
+  it('takes all heads of a row that share a K/V head together', () => {
+    const prompt = { tokens: [1, 2, 3], start: 0, blocks: [0], wantLogits: 'none' } as const;
+    const items = itemsOf(planStep(buildBatch([prompt]), shape));
+    expect(items.map(({ queries }) => queries)).toEqual([
+      [0, 4],
+      [4, 8],
+      [8, 12],
+    ]);
+  });
+});
