@@ -64,7 +64,7 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
   try {
     await checkDoor(config, store.keys, logger);
     const gpu = await chooseGpu(config);
-    if (gpu.notice !== undefined) logger.info(gpu.notice);
+    if (gpu.notice !== undefined) logger[gpu.backend === 'webgpu' ? 'info' : 'warn'](gpu.notice);
     pool = openPool(config, gpu, logger);
     const model = await preload(pool, config);
     const deps = { pool, ...store, tls, settings: serverSettings(config), logger, version: packageVersion() };
