@@ -5,10 +5,8 @@ import { chooseGpu } from './gpu-choice.ts';
 
 const info: GpuInfo = {
   name: 'Some GPU',
-  vendor: 'someone',
   software: false,
   features: [],
-  subgroupSizes: [32, 32],
   limits: { bufferBytes: 1, bindingBytes: 1, workgroupBytes: 1, workgroupThreads: 1 },
 };
 const hardware: ProbeResult = { found: true, info, memoryBytes: 8e9 };

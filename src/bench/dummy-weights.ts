@@ -1,6 +1,7 @@
 // Random weights of any GGUF type, a row at a time: whoever asks for a row, and whenever, gets the same one.
 // Values have a mean of zero and a spread of 1 / sqrt(columns), so that a product keeps the size of its input.
 
+import { toHalf } from '../weights/quants/half.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../weights/tensor-type.ts';
 import { columnsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
 
@@ -37,7 +38,7 @@ const blockScales = {
 
 const floatBits = {
   F32: (value: number) => float32Bits(value),
-  F16: halfBits,
+  F16: toHalf,
   BF16: (value: number) => float32Bits(value) >>> 16,
 } as const satisfies Partial<Record<TensorType, (value: number) => number>>;
 
@@ -90,7 +91,7 @@ function rowFiller(tensor: TensorInfo): FillRow {
 
 function blockFiller(type: BlockType, spread: number): FillRow {
   const { blockBytes } = tensorLayouts[type];
-  const fields = blockScales[type].map(({ at, value }) => ({ at, bits: halfBits(value * spread) }));
+  const fields = blockScales[type].map(({ at, value }) => ({ at, bits: toHalf(value * spread) }));
   // Codes reach one step further down than up. Where no minimum makes up for it, scales of either sign do.
   const signBit = fields.length === 1 ? 0x80 : 0;
   return (random, row) => {
@@ -137,14 +138,4 @@ function textHash(text: string): number {
 
 function float32Bits(value: number): number {
   return new Uint32Array(Float32Array.of(value).buffer)[0] as number;
-}
-
-/** Half-precision bits of a number within its range, cut rather than rounded. */
-function halfBits(value: number): number {
-  const bits = float32Bits(value);
-  const exponent = ((bits >>> 23) & 0xff) - 112;
-  const sign = (bits >>> 16) & 0x8000;
-  // Below the normal range the mantissa shifts right, its leading one included.
-  if (exponent <= 0) return sign | (((bits & 0x7fffff) | 0x800000) >>> Math.min(31, 14 - exponent));
-  return sign | (exponent << 10) | ((bits >>> 13) & 0x3ff);
 }

@@ -12,6 +12,7 @@ import {
 } from '../compute/webgpu/kernels/multiply.ts';
 import { GpuMemory } from '../compute/webgpu/memory.ts';
 import { Programs } from '../compute/webgpu/programs.ts';
+import { gpuReadBandwidth } from '../compute/webgpu/read-bandwidth.ts';
 import type { TensorType } from '../weights/tensor-type.ts';
 
 const [name, size, only = '.'] = process.argv.slice(2);
@@ -108,37 +109,7 @@ async function random(label: string, words: number, limit = 0): Promise<GPUBuffe
   return memory.filled(label, content);
 }
 
-async function readBandwidth(): Promise<number> {
-  const bytes = small ? 1 << 20 : 1 << 30;
-  const source = await memory.storage('source', bytes);
-  const output = await memory.storage('output', 4096 * 4);
-  const text = `
-@group(0) @binding(0) var<storage, read> source: array<vec4<u32>>;
-@group(0) @binding(1) var<storage, read_write> output: array<u32>;
-@compute @workgroup_size(256)
-fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-  var sum = vec4<u32>(0u);
-  let stride = groups.x * 256u;
-  for (var at = id.x; at < ${bytes / 16}u; at += 4u * stride) {
-    sum ^= source[at] ^ source[at + stride] ^ source[at + 2u * stride] ^ source[at + 3u * stride];
-  }
-  if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 12345u) { output[id.x % 4096u] = sum.x; }
-}`;
-  programs.add('read', text);
-  await programs.ready();
-  const group = programs.bind(text, [source, output]);
-  const once = () =>
-    time((pass) => {
-      pass.setPipeline(programs.pipeline('read', text));
-      pass.setBindGroup(0, group);
-      for (let i = 0; i < 4; i++) pass.dispatchWorkgroups(small ? 16 : 4096);
-    }, 4);
-  const times = [await once(), await once(), await once()];
-  source.destroy();
-  return bytes / (Math.min(...times) / 1e6);
-}
-
-const bandwidth = await readBandwidth();
+const bandwidth = await gpuReadBandwidth(name === '-' ? undefined : name);
 print(
   `${info.name}: reads ${(bandwidth / 1e9).toFixed(0)} GB/s; matrix ${OUTPUTS} x ${INPUTS}, ${MATRICES} in turn`,
 );
@@ -202,7 +173,7 @@ for (const type of types) {
         ]),
       );
       const encode = (pass: GPUComputePassEncoder) => {
-        pass.setPipeline(programs.pipeline('read', text));
+        pass.setPipeline(programs.pipeline(label, text));
         for (let i = 0; i < PASSES; i++) {
           for (const group of groups) {
             pass.setBindGroup(0, group);

@@ -1,6 +1,5 @@
 // What is measured beside a model: the processor or a GPU, how fast it reads its memory, and how large things are on it.
 
-import { totalmem } from 'node:os';
 import type { Backend, BackendOptions, KvType } from '../../compute/backend.ts';
 import { createCpuBackend } from '../../compute/cpu/backend.ts';
 import type { Addon } from '../../compute/cpu/binding.ts';
@@ -43,7 +42,7 @@ export async function gpuTarget(name: string | undefined): Promise<BenchTarget> 
   return {
     sizes: sizesOf('webgpu'),
     machine: { ...describeMachine('WGSL', 1), gpu: info.name },
-    availableBytes: () => (info.software ? availableBytes() : Math.max(totalmem(), Number.MAX_SAFE_INTEGER)),
+    availableBytes: () => (info.software ? availableBytes() : Number.MAX_SAFE_INTEGER),
     readBandwidth: () => gpuReadBandwidth(name),
     create: (spec, weights, options) => createWebGpuBackend(spec, weights, { ...options, ...chosen }),
   };

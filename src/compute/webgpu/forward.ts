@@ -30,7 +30,6 @@ interface Linear {
     readonly offset: number;
     readonly bias: GPUBuffer[];
   }[];
-  readonly inputs: number;
 }
 
 interface Output {
@@ -187,7 +186,7 @@ class ForwardBuilder {
   async #tied(matrix: GpuMatrix, { bias }: LinearSpec): Promise<Linear> {
     const buffers =
       bias === undefined ? [] : await this.#biases(matrix, readBias(this.#loader.weights, bias));
-    return { matrices: [{ matrix, offset: 0, bias: buffers }], inputs: matrix.inputs };
+    return { matrices: [{ matrix, offset: 0, bias: buffers }] };
   }
 
   /** Joined into one matrix where types and sizes allow it: one kernel instead of several. */
@@ -207,7 +206,7 @@ class ForwardBuilder {
       matrices.push({ matrix, offset, bias });
       offset += matrix.outputs;
     }
-    return { matrices, inputs: (specs[0] as LinearSpec).columns };
+    return { matrices };
   }
 
   /** A buffer for each part. */

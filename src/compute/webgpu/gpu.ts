@@ -6,11 +6,9 @@ import { messageOf } from '../../failure/message-of.ts';
 
 export interface GpuInfo {
   readonly name: string;
-  readonly vendor: string;
   /** A processor that plays a GPU: slower than the CPU backend, good for tests. */
   readonly software: boolean;
   readonly features: readonly string[];
-  readonly subgroupSizes: readonly [number, number];
   readonly limits: {
     readonly bufferBytes: number;
     readonly bindingBytes: number;
@@ -97,11 +95,9 @@ function describe(adapter: GPUAdapter): GpuInfo {
   const { info, limits } = adapter;
   return {
     name: info.device || info.description || info.architecture || 'unknown',
-    vendor: info.vendor,
     software:
       info.isFallbackAdapter || /swiftshader|llvmpipe|lavapipe/i.test(`${info.device} ${info.description}`),
     features: [...adapter.features].sort(),
-    subgroupSizes: [info.subgroupMinSize ?? 0, info.subgroupMaxSize ?? 0],
     limits: {
       bufferBytes: limits.maxBufferSize,
       bindingBytes: limits.maxStorageBufferBindingSize,

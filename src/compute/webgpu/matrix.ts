@@ -39,8 +39,7 @@ export interface MatrixLoader {
 
 const PIECE_BYTES = 4 << 20;
 
-/** What a matrix of this slice is made of. */
-export function sliceType(weights: WeightSource, slice: RowSlice): TensorType {
+function sliceType(weights: WeightSource, slice: RowSlice): TensorType {
   return requireTensor(weights, slice.tensor).type;
 }
 

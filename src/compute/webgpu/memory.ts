@@ -21,10 +21,6 @@ export class GpuMemory {
     this.#device = device;
   }
 
-  get bytes(): number {
-    return this.#bytes;
-  }
-
   /** A buffer that kernels read and write. */
   async storage(label: string, bytes: number): Promise<GPUBuffer> {
     return this.#create(label, bytes, USAGE.storage | USAGE.copySource | USAGE.copyTarget);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { randomBlocks, seededRandom } from '../../../test/support/random-blocks.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
-import { halfToNumber } from '../../weights/quants/half.ts';
+import { halfToNumber, toHalf } from '../../weights/quants/half.ts';
 import { iq4Steps } from '../../weights/quants/iq4.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 import {
@@ -13,7 +13,6 @@ import {
   PANEL_COLUMNS,
   scaleWords,
 } from './format.ts';
-import { toHalf } from './half.ts';
 import { type Panels, packPanels } from './pack-panels.ts';
 
 const INPUTS = 512;

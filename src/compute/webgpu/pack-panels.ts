@@ -2,6 +2,7 @@
 
 import { emptyGroup, GROUP_SIZE, type Group } from '../../weights/quants/group.ts';
 import { groupReaders, type QuantType } from '../../weights/quants/group-readers.ts';
+import { toHalf } from '../../weights/quants/half.ts';
 import { iq4Steps } from '../../weights/quants/iq4.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 import {
@@ -15,7 +16,6 @@ import {
   scaleNumbers,
   scaleWords,
 } from './format.ts';
-import { toHalf } from './half.ts';
 
 const NOT_FINITE = 'a scale or minimum is not finite';
 

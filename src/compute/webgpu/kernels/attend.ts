@@ -8,6 +8,7 @@
 // and end segment, whether the result is whole (1) or a part to be merged (0), the block table, the first row's position.
 
 import { type KvLayout, kvReader } from './kv-layout.ts';
+import { repeat } from './repeat.ts';
 import { joinParts, NOTHING } from './softmax.ts';
 import { stepReader } from './step-layout.ts';
 
@@ -34,7 +35,7 @@ export const laneWords = ({ wordsPerToken }: KvLayout): number => Math.ceil(word
 /** Floats of one query's part: gathered values lane by lane, largest score, sum of weights. */
 export const partFloats = (layout: KvLayout): number => 32 * laneWords(layout) * layout.perWord + 2;
 
-/** Bindings: step, rows of queries, K/V, output, parts. */
+/** Bindings: step, rows of queries, K/V as words, output, parts, K/V as fours of words. */
 export function attendKernel(shape: AttendShape): string {
   const { headCount, kvHeadCount, layout, softcap, window } = shape;
   const { headSize, perWord, keyFours, headWords } = layout;
@@ -44,8 +45,7 @@ export function attendKernel(shape: AttendShape): string {
   const stride = (headCount + 2 * kvHeadCount) * headSize;
   const padded = 4 * keyFours * perWord;
   const values = laneWords(layout) * perWord;
-  const each = (text: (index: number) => string) =>
-    Array.from({ length: values }, (_, i) => text(i)).join('\n');
+  const each = (line: (index: number) => string) => repeat(values, line);
   const firstSeen = (last: string) =>
     window === undefined ? '0u' : `u32(max(i32(${last}) - ${window - 1}, 0))`;
   return /* wgsl */ `
@@ -151,8 +151,7 @@ ${each((i) => `  parts[to + ${i}u * 32u + lane] = ACC${i};`)}
 function takeOver(layout: KvLayout, lanes: number): string {
   const values = laneWords(layout) * layout.perWord;
   const floats = partFloats(layout);
-  const each = (text: (index: number) => string) =>
-    Array.from({ length: values }, (_, i) => text(i)).join('\n');
+  const each = (line: (index: number) => string) => repeat(values, line);
   return /* wgsl */ `      let place = slot * ${floats}u;
       if (team >= ${lanes}u) {
 ${each((i) => `        handed[place + ${32 * i}u + lane] = acc${i};`)}
@@ -174,8 +173,6 @@ const KEYS_AHEAD = 8;
 
 /** Four words of K at a time, with the queries' values that go with them. */
 function addKeys({ perWord, keyFours }: KvLayout, count: number): string {
-  const each = (text: (index: number) => string) =>
-    Array.from({ length: count }, (_, i) => text(i)).join('\n');
   const addFour = (index: number): string => {
     const words = components.map((word, w) => {
       const adds = components.slice(0, perWord).map((lane, i) => {
@@ -190,9 +187,9 @@ function addKeys({ perWord, keyFours }: KvLayout, count: number): string {
     );
     return `    { ${queries.join(' ')} ${words.join(' ')} }`;
   };
-  return /* wgsl */ `${each((index) => `    let four${index} = fours[start / 4u + (four + ${index}u) * 32u + token];`)}
+  return /* wgsl */ `${repeat(count, (index) => `    let four${index} = fours[start / 4u + (four + ${index}u) * 32u + token];`)}
     let at = (query * ${keyFours}u + four) * ${perWord}u;
-${each(addFour)}`;
+${repeat(count, addFour)}`;
 }
 
 /**

@@ -3,6 +3,7 @@
 // A merge's words: first row of the sequence, first and end query, as in its items; first item and number of items.
 
 import { type AttendShape, laneWords, partFloats, queryLanes, writeOutput } from './attend.ts';
+import { repeat } from './repeat.ts';
 import { joinParts, NOTHING } from './softmax.ts';
 import { stepReader } from './step-layout.ts';
 
@@ -12,8 +13,7 @@ export function mergeKernel({ headCount, kvHeadCount, layout }: AttendShape): st
   const values = laneWords(layout) * layout.perWord;
   const floats = partFloats(layout);
   const lanes = queryLanes(headCount, kvHeadCount);
-  const each = (text: (index: number) => string) =>
-    Array.from({ length: values }, (_, i) => text(i)).join('\n');
+  const each = (line: (index: number) => string) => repeat(values, line);
   return /* wgsl */ `
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read> parts: array<f32>;

@@ -5,9 +5,10 @@
 import { type CodedFormat, type FloatFormat, type Format, floatWords, GROUP_INPUTS } from '../format.ts';
 import { codeReader, pairReader } from './codes.ts';
 import { addGroup, groupSums, prepareInput } from './group-sum.ts';
+import { repeat } from './repeat.ts';
 import { stepReader } from './step-layout.ts';
 
-export const SEGMENTS = 16;
+const SEGMENTS = 16;
 
 /** Threads of a workgroup: as many segments at once as the adapter allows. */
 export const multiplyThreads = (most: number): number =>
@@ -64,15 +65,14 @@ export function shapeWords(format: Format, shape: MultiplyShape): Uint32Array<Ar
 /** Bindings: codes, scales (coded alone), inputs as codes and sides (or values), output, step, bias, shape. */
 export function multiplyKernel(kernel: MultiplyKernel): string {
   const { format, rows, panels, ahead, threads } = kernel;
-  const places = each(panels * rows, (place) => place);
   return /* wgsl */ `
 ${format.kind === 'coded' ? codedInputs(format) : floatInputs(format)}
 ${common(format.kind === 'coded' ? 4 : 2)}
 var<workgroup> partial: array<f32, ${panels * rows * SEGMENTS * 32}>;
 fn segmentSums(panel: u32, segment: u32, lane: u32, firstRow: u32) {
-${lines(rows, (row) => `  let row${row} = inputRow(firstRow + ${row}u) * shape.count;`)}
-${places.map((place) => `  var sum${place} = 0.0;`).join('\n')}
-${lines(panels, (index) => `  let panel${index} = min(panel + ${index}u, (shape.outputs - 1u) / 32u) * shape.count;`)}
+${repeat(rows, (row) => `  let row${row} = inputRow(firstRow + ${row}u) * shape.count;`)}
+${repeat(panels * rows, (place) => `  var sum${place} = 0.0;`)}
+${repeat(panels, (index) => `  let panel${index} = min(panel + ${index}u, (shape.outputs - 1u) / 32u) * shape.count;`)}
   let end = segmentEnd(segment);
   var at = segmentStart(segment);
   for (; at + ${ahead}u <= end; at += ${ahead}u) {
@@ -81,9 +81,8 @@ ${addUnits(kernel, ahead)}
   for (; at < end; at++) {
 ${addUnits(kernel, 1)}
   }
-${places.map((place) => `  partial[${place}u * ${SEGMENTS * 32}u + segment * 32u + lane] = sum${place};`).join('\n')}
+${repeat(panels * rows, (place) => `  partial[${place}u * ${SEGMENTS * 32}u + segment * 32u + lane] = sum${place};`)}
 }
-fn partialAt(at: u32) -> f32 { return partial[at]; }
 ${storeColumn}
 @compute @workgroup_size(${threads})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32) {
@@ -100,19 +99,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 `;
 }
 
-function each<Item>(count: number, make: (index: number) => Item): Item[] {
-  return Array.from({ length: count }, (_, index) => make(index));
-}
-
-const lines = (count: number, text: (index: number) => string): string => each(count, text).join('\n');
-
 /** Reads some groups (or pairs) of all panels, then adds their products to the sums, one after the other. */
 function addUnits({ format, rows, panels }: MultiplyKernel, count: number): string {
-  const read = each(count, (unit) =>
-    lines(panels, (panel) => readUnit(format, `${unit}${panel}`, `panel${panel} + at + ${unit}u`)),
+  const read = repeat(count, (unit) =>
+    repeat(panels, (panel) => readUnit(format, `${unit}${panel}`, `panel${panel} + at + ${unit}u`)),
   );
-  const add = each(count, (unit) => lines(rows, (row) => addRow(format, unit, row, rows, panels)));
-  return [...read, ...add].join('\n');
+  const add = repeat(count, (unit) => repeat(rows, (row) => addRow(format, unit, row, rows, panels)));
+  return `${read}\n${add}`;
 }
 
 function readUnit(format: Format, name: string, at: string): string {
@@ -130,14 +123,14 @@ function addRow(format: Format, unit: number, row: number, rows: number, panels:
       const weight = `weight${unit}${panel}`;
       return `      ${sum(panel)} = fma(${weight}.y, x.y, fma(${weight}.x, x.x, ${sum(panel)}));`;
     };
-    return `    {\n      let x = inputValues[${place}];\n${lines(panels, add)}\n    }`;
+    return `    {\n      let x = inputValues[${place}];\n${repeat(panels, add)}\n    }`;
   }
   return /* wgsl */ `    {
       let side = inputSides[${place}];
       let x0 = inputCodes[(${place}) * 2u];
       let x1 = inputCodes[(${place}) * 2u + 1u];
 ${prepareInput(format)}
-${lines(panels, (panel) => addGroup(format, `code${unit}${panel}`, `scale${unit}${panel}`, sum(panel)))}
+${repeat(panels, (panel) => addGroup(format, `code${unit}${panel}`, `scale${unit}${panel}`, sum(panel)))}
     }`;
 }
 
@@ -155,7 +148,7 @@ const floatInputs = (format: FloatFormat): string => /* wgsl */ `
 ${pairReader(format)}`;
 
 /** Bindings from `binding` on: output, step, bias, shape. */
-export function common(binding: number): string {
+function common(binding: number): string {
   return /* wgsl */ `
 struct Shape {
   // Groups of a column, or pairs.
@@ -172,13 +165,13 @@ fn segmentEnd(segment: u32) -> u32 { return min(segmentStart(segment + 1u), shap
 `;
 }
 
-/** Adds up the segments of a column of a row, which `partialAt` gives, and writes the result. */
-export const storeColumn = /* wgsl */ `
+/** Adds up the segments of a column of a row, and writes the result. */
+const storeColumn = /* wgsl */ `
 fn store(panel: u32, lane: u32, row: u32, place: u32) {
   let column = panel * 32u + lane;
   if (column >= shape.outputs || row >= step[shape.counter]) { return; }
-  var sum = partialAt(place * ${SEGMENTS * 32}u + lane);
-  for (var segment = 1u; segment < ${SEGMENTS}u; segment++) { sum += partialAt((place * ${SEGMENTS}u + segment) * 32u + lane); }
+  var sum = partial[place * ${SEGMENTS * 32}u + lane];
+  for (var segment = 1u; segment < ${SEGMENTS}u; segment++) { sum += partial[(place * ${SEGMENTS}u + segment) * 32u + lane]; }
   if (shape.hasBias == 1u) { sum += bias[column]; }
   if (shape.softcap > 0.0) { sum = shape.softcap * tanh(clamp(sum / shape.softcap, -15.0, 15.0)); }
   let at = row * shape.outputStride + shape.outputOffset + column;
