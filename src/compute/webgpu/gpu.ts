@@ -64,13 +64,10 @@ async function loadDawn(): Promise<DawnModule> {
 // Dawn aborts the process when what `create` gave is collected while a device lives.
 const instances: GPU[] = [];
 
-const TOGGLES = ['allow_unsafe_apis', 'vulkan_enable_f16_on_nvidia'];
-
 async function openInstance(name: string | undefined): Promise<GPU> {
   const { create, globals } = await loadDawn();
   Object.assign(globalThis, globals);
-  const options = [`enable-dawn-features=${TOGGLES.join(',')}`];
-  const instance = create(name === undefined ? options : [...options, `adapter=${name}`]);
+  const instance = create(name === undefined ? [] : [`adapter=${name}`]);
   instances.push(instance);
   return instance;
 }
@@ -112,12 +109,8 @@ export async function gpuInfo(name?: string): Promise<GpuInfo> {
   return describe(await findAdapter(name));
 }
 
-const WANTED_FEATURES = [
-  'shader-f16',
-  'subgroups',
-  'timestamp-query',
-  'chromium-experimental-subgroup-matrix',
-];
+/** For benchmarks; kernels need no optional feature. */
+const TIMER = 'timestamp-query';
 
 /** Opens the named GPU, or the fastest. */
 export async function openGpu(name?: string): Promise<Gpu> {
@@ -125,9 +118,7 @@ export async function openGpu(name?: string): Promise<Gpu> {
   const info = describe(adapter);
   const { limits } = adapter;
   const device = await adapter.requestDevice({
-    requiredFeatures: WANTED_FEATURES.filter((feature) =>
-      adapter.features.has(feature as GPUFeatureName),
-    ) as GPUFeatureName[],
+    requiredFeatures: adapter.features.has(TIMER) ? [TIMER] : [],
     requiredLimits: {
       maxBufferSize: limits.maxBufferSize,
       maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,
