@@ -9,6 +9,8 @@ const TRIALS = 5;
 const DECODE_STEPS = 4;
 /** Below this nobody sees a difference, and prefill would be cut into crumbs. */
 const LEAST_MS = 25;
+/** Where nobody decodes, only who comes next waits for a step, and larger chunks compute a prompt faster. */
+const LONE_MS = 100;
 const MOST_STEP_TOKENS = 2048;
 
 /** Measures single-token steps and tells of each; what they leave in block 0 is never read. */
@@ -26,5 +28,6 @@ export async function calibratedBudget(
   }
   const median = times.sort((a, b) => a - b)[Math.floor(TRIALS / 2)] as number;
   const targetStepMs = Math.max(LEAST_MS, DECODE_STEPS * median);
-  return { kind: 'adaptive', targetStepMs, maxStepTokens: MOST_STEP_TOKENS };
+  const loneStepMs = Math.max(LONE_MS, targetStepMs);
+  return { kind: 'adaptive', targetStepMs, loneStepMs, maxStepTokens: MOST_STEP_TOKENS };
 }

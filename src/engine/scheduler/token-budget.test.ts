@@ -27,6 +27,18 @@ describe('TokenBudget', () => {
     expect(budget.beside(decodes(100), 0)).toBeLessThan(320);
   });
 
+  it('lets a prompt beside which nobody decodes take longer steps, where it may', () => {
+    const budget = new TokenBudget({
+      kind: 'adaptive',
+      targetStepMs: 25,
+      loneStepMs: 100,
+      maxStepTokens: 4096,
+    });
+    learn(budget, 0.5);
+    expect(budget.beside(NOTHING, 0)).toBeGreaterThan(150);
+    expect(budget.beside(decodes(1), 0)).toBeLessThanOrEqual(51);
+  });
+
   it('starts small and at most doubles the largest step it has measured', () => {
     const budget = new TokenBudget({ kind: 'adaptive', targetStepMs: 1e6, maxStepTokens: 1000 });
     const sizes = Array.from({ length: 6 }, () => {

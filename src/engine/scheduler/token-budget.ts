@@ -6,7 +6,13 @@ import type { StepLoad } from './step-plan.ts';
 
 export type BudgetOptions =
   | { readonly kind: 'fixed'; readonly maxStepTokens: number }
-  | { readonly kind: 'adaptive'; readonly targetStepMs: number; readonly maxStepTokens: number };
+  | {
+      readonly kind: 'adaptive';
+      readonly targetStepMs: number;
+      /** Where nobody decodes beside a prompt. Default: the same. */
+      readonly loneStepMs?: number | undefined;
+      readonly maxStepTokens: number;
+    };
 
 /** An adaptive step may always have this many tokens, and its prefill as many, or nothing would move. */
 const MINIMUM_TOKENS = BLOCK_TOKENS;
@@ -39,7 +45,9 @@ export class TokenBudget {
   beside(decodes: StepLoad, start: number): number {
     const most = this.#options.maxStepTokens - decodes.tokens;
     if (this.#options.kind === 'fixed') return most;
-    const fitting = this.#chunkWithin(this.#options.targetStepMs, decodes, start);
+    const { targetStepMs } = this.#options;
+    const target = decodes.tokens === 0 ? (this.#options.loneStepMs ?? targetStepMs) : targetStepMs;
+    const fitting = this.#chunkWithin(target, decodes, start);
     return Math.min(most, Math.max(MINIMUM_TOKENS - decodes.tokens, fitting));
   }
 
