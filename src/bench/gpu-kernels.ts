@@ -5,7 +5,7 @@ import { randomFillSync } from 'node:crypto';
 import { type Format, formats, panelWords } from '../compute/webgpu/format.ts';
 import { openGpu } from '../compute/webgpu/gpu.ts';
 import {
-  multiplyBytes,
+  canMultiply,
   multiplyKernel,
   multiplyThreads,
   shapeWords,
@@ -45,7 +45,7 @@ const threads = multiplyThreads(info.limits.workgroupThreads);
 function variants(format: Format): Variant[] {
   return [1, 2, 4, 8].flatMap((rows) =>
     [1, 2, 4]
-      .filter((panels) => multiplyBytes({ rows, panels }) <= info.limits.workgroupBytes)
+      .filter((panels) => canMultiply({ rows, panels, threads }, info.limits.workgroupBytes))
       .flatMap((panels) =>
         [1, 2, 4].map((ahead) => ({
           label: `rows ${rows} panels ${panels} ahead ${ahead}`,

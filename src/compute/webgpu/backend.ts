@@ -15,11 +15,12 @@ import { HeldBlocks } from '../held-blocks.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
 import { buildForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
+import { manyQueries } from './kernels/attend-many.ts';
 import { mostLikelyKernel, NO_CANDIDATE, NUMERIC_ERROR } from './kernels/most-likely.ts';
 import { GpuMemory } from './memory.ts';
 import { Operation } from './operation.ts';
 import { startPacking } from './pack-workers.ts';
-import { planStep, type StepCounts } from './plan-step.ts';
+import { type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
 import { Programs } from './programs.ts';
 import { allocateScratch, type Scratch } from './scratch.ts';
 import { splitBatch } from './split-batch.ts';
@@ -34,6 +35,8 @@ export interface WebGpuOptions extends BackendOptions {
 const OPERATIONS_AT_ONCE = 48;
 /** Workgroups of attention that keep a large GPU busy. */
 const BUSY_WORKGROUPS = 1024;
+/** Workgroups of many queries each that do so well enough. */
+const MANY_WORKGROUPS = 64;
 
 export async function createWebGpuBackend(
   spec: ModelSpec,
@@ -126,6 +129,7 @@ class WebGpuBackend implements Backend {
   readonly #spec: ModelSpec;
   readonly #scratch: Scratch;
   readonly #forward: Forward;
+  readonly #attention: AttentionShape;
   readonly #uses: BlockUses;
   readonly #held: HeldBlocks;
   #running = false;
@@ -149,6 +153,7 @@ class WebGpuBackend implements Backend {
     this.#spec = spec;
     this.#scratch = scratch;
     this.#forward = forward;
+    this.#attention = attentionShape(spec, scratch, gpu);
     this.blockCount = blockCount;
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
@@ -226,15 +231,9 @@ class WebGpuBackend implements Backend {
   async #pass(batch: Batch, source: GPUBuffer, byteLength: number, draws: boolean): Promise<ArrayBuffer> {
     if (this.#mapped) this.#scratch.readback.unmap();
     this.#mapped = false;
-    const { step, stepWords, parts, readback } = this.#scratch;
-    const { headCount, kvHeadCount } = this.#spec;
+    const { step, stepWords, readback } = this.#scratch;
     const { queue } = this.#gpu.device;
-    const { counts, words } = planStep(batch, {
-      headCount,
-      kvHeadCount,
-      mostParts: parts,
-      busyWorkgroups: BUSY_WORKGROUPS,
-    });
+    const { counts, words } = planStep(batch, this.#attention);
     if (words.length > stepWords) {
       throw new Error(`a step of ${words.length} words is larger than its buffer of ${stepWords}`);
     }
@@ -289,6 +288,21 @@ class WebGpuBackend implements Backend {
   }
 }
 
+function attentionShape(
+  { headCount, kvHeadCount }: ModelSpec,
+  { parts, kv }: Scratch,
+  { info }: Gpu,
+): AttentionShape {
+  return {
+    headCount,
+    kvHeadCount,
+    mostParts: parts,
+    busyWorkgroups: BUSY_WORKGROUPS,
+    manyQueries: manyQueries(kv, info.limits),
+    manyWorkgroups: MANY_WORKGROUPS,
+  };
+}
+
 function isSame(a: Commands, b: Commands): boolean {
   return (
     a.source === b.source &&
@@ -297,7 +311,8 @@ function isSame(a: Commands, b: Commands): boolean {
     a.counts.rows === b.counts.rows &&
     a.counts.wanted === b.counts.wanted &&
     a.counts.items === b.counts.items &&
-    a.counts.merges === b.counts.merges
+    a.counts.merges === b.counts.merges &&
+    a.counts.many === b.counts.many
   );
 }
 

@@ -2,7 +2,8 @@
 // read neighbouring words and no lane needs another's.
 //
 //   codes    per panel and group of 32 inputs, lane by lane:
-//              nibble, codebook   one vec4<u32>: inputs 0 … 15 in the low, 16 … 31 in the high halves of its bytes
+//              nibble, signed, codebook   one vec4<u32>: inputs 0 … 15 in the low, 16 … 31 in the high halves of its
+//                                 bytes, as 0 … 15, as -8 … 7, or as places in the codebook
 //              byte               two vec4<u32>: inputs in order
 //   scales   per panel and group the scale, or one for each half, then the minimum, likewise, as
 //              f16, one number    half a word a lane
@@ -17,9 +18,7 @@ export const GROUP_INPUTS = 32;
 
 export interface CodedFormat {
   readonly kind: 'coded';
-  readonly encoding: 'nibble' | 'byte' | 'codebook';
-  /** Added to a whole number to make its code: nibbles are 0 … 15, bytes -128 … 127. */
-  readonly offset: number;
+  readonly encoding: 'nibble' | 'signed' | 'byte' | 'codebook';
   /** Whether each half of a group has a scale of its own. */
   readonly halves: boolean;
   readonly hasMinimum: boolean;
@@ -33,12 +32,13 @@ export interface FloatFormat {
 
 export type Format = CodedFormat | FloatFormat;
 
-const plain = { kind: 'coded', offset: 0, halves: false, hasMinimum: false, scale: 'f16' } as const;
+const plain = { kind: 'coded', halves: false, hasMinimum: false, scale: 'f16' } as const;
 const nibble = { ...plain, encoding: 'nibble' } as const;
+const signed = { ...plain, encoding: 'signed' } as const;
 const byte = { ...plain, encoding: 'byte' } as const;
 const codebook = { ...plain, encoding: 'codebook' } as const;
 const mlx4: CodedFormat = { ...nibble, hasMinimum: true, scale: 'f32' };
-const mlx8: CodedFormat = { ...byte, offset: -128, hasMinimum: true, scale: 'f32' };
+const mlx8: CodedFormat = { ...byte, hasMinimum: true, scale: 'f32' };
 
 /** Scales of the k-quants are products of a half and a small number, rounded to a half here. */
 export const formats: Readonly<Record<TensorType, Format>> = {
@@ -46,12 +46,12 @@ export const formats: Readonly<Record<TensorType, Format>> = {
   F16: { kind: 'float', encoding: 'f16' },
   BF16: { kind: 'float', encoding: 'bf16' },
   Q8_0: byte,
-  Q4_0: { ...nibble, offset: 8 },
+  Q4_0: signed,
   Q4_1: { ...nibble, hasMinimum: true },
   Q5_0: byte,
   Q5_1: { ...byte, hasMinimum: true },
   Q2_K: { ...nibble, halves: true, hasMinimum: true },
-  Q3_K: { ...nibble, offset: 4, halves: true },
+  Q3_K: { ...signed, halves: true },
   Q4_K: { ...nibble, hasMinimum: true },
   Q5_K: { ...byte, hasMinimum: true },
   Q6_K: { ...byte, halves: true },

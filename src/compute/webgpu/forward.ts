@@ -7,12 +7,13 @@ import { type Format, GROUP_INPUTS, PANEL_COLUMNS } from './format.ts';
 import type { GpuInfo } from './gpu.ts';
 import { addBranchKernel } from './kernels/add-branch.ts';
 import { attendKernel } from './kernels/attend.ts';
+import { attendManyKernel, manyQueries } from './kernels/attend-many.ts';
 import { embedKernel } from './kernels/embed.ts';
 import { INPUT_VALUES, type InputShape, makeInputKernel } from './kernels/make-input.ts';
 import { mergeKernel } from './kernels/merge.ts';
 import {
+  canMultiply,
   type MultiplyShape,
-  multiplyBytes,
   multiplyKernel,
   multiplyThreads,
   shapeWords,
@@ -137,6 +138,14 @@ class ForwardBuilder {
       items,
       kvHeadCount,
     ]);
+    const queries = manyQueries(layout, this.#limits);
+    if (queries > 0) {
+      const many = attendManyKernel({ ...shape, queries });
+      this.#add('attend many', many, [step, heads, kv, attended, kv], ({ many: items }) => [
+        items,
+        kvHeadCount,
+      ]);
+    }
     this.#add('merge', mergeKernel(shape), [step, attentionParts, attended], ({ merges }) => [
       merges,
       kvHeadCount,
@@ -279,9 +288,10 @@ class ForwardBuilder {
     const panels = Math.ceil(part.outputs / PANEL_COLUMNS);
     const count = (counts: StepCounts) => (shape.input === 'rows' ? counts.rows : counts.wanted);
     const { workgroupBytes, workgroupThreads } = this.#limits;
-    const tiles = multiplyTiles.filter((tile) => multiplyBytes(tile) <= workgroupBytes);
+    const threads = multiplyThreads(workgroupThreads);
+    const tiles = multiplyTiles.filter((tile) => canMultiply({ ...tile, threads }, workgroupBytes));
     const variants = tiles.map((tile) => ({
-      text: multiplyKernel({ format, ...tile, threads: multiplyThreads(workgroupThreads) }),
+      text: multiplyKernel({ format, ...tile, threads }),
       grid: (counts: StepCounts) =>
         [Math.ceil(panels / tile.panels), Math.ceil(count(counts) / tile.rows)] as const,
     }));

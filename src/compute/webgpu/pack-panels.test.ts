@@ -40,11 +40,12 @@ function codeAt(format: CodedFormat, codes: Uint32Array, group: number, lane: nu
   const words = codes.subarray(group * codeWords(format), (group + 1) * codeWords(format));
   if (format.encoding === 'byte') {
     const word = words[8 * lane + (input >> 2)] as number;
-    return ((word << (24 - 8 * (input & 3))) >> 24) - format.offset;
+    return (word << (24 - 8 * (input & 3))) >> 24;
   }
   const word = words[4 * lane + ((input & 15) >> 2)] as number;
   const code = (word >>> (8 * (input & 3) + (input < 16 ? 0 : 4))) & 15;
-  return format.encoding === 'codebook' ? (iq4Steps[code] as number) : code - format.offset;
+  if (format.encoding === 'codebook') return iq4Steps[code] as number;
+  return format.encoding === 'signed' ? (code << 28) >> 28 : code;
 }
 
 function scaleAt(

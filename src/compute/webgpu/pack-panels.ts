@@ -90,6 +90,8 @@ function copyBlocks(
   const aligned = bytes.byteOffset % 2 === 0 ? bytes : bytes.slice();
   const halves = new Uint16Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / 2);
   const shift = 16 * (place.lane & 1);
+  // Nibbles of the file are 8 more than what they stand for.
+  const flip = format.encoding === 'signed' ? 0x88888888 : 0;
   let at = 0;
   let to = place.codes + wordsPerGroup * place.lane;
   let scaleAt = place.scales + (place.lane >> 1);
@@ -98,7 +100,7 @@ function copyBlocks(
     if ((scale & 0x7c00) === 0x7c00) throw new Error(NOT_FINITE);
     scales[scaleAt] = (scales[scaleAt] as number) | (scale << shift);
     for (let word = 0; word < wordsPerGroup; word++, at += 2) {
-      codes[to + word] = (halves[at] as number) | ((halves[at + 1] as number) << 16);
+      codes[to + word] = ((halves[at] as number) | ((halves[at + 1] as number) << 16)) ^ flip;
     }
     to += wordsPerGroup * PANEL_COLUMNS;
     scaleAt += PANEL_COLUMNS / 2;
@@ -123,13 +125,23 @@ function packCodes(
   for (let index = 0; index < groups; index++) {
     const block = Math.floor(index / groupsPerBlock);
     read(bytes, block * blockBytes, index - block * groupsPerBlock, group);
+    if (format.encoding === 'byte') centre(group);
     storeCodes(format, group.values, to.codes, place.codes + index * codeStride, place.lane);
     storeScales(format, group, to.scales, place.scales + index * scaleStride, place.lane);
   }
 }
 
+/** Bytes from 0 to 255 become -128 to 127; their minimum rises by as much. */
+function centre({ values, scales, minimums }: Group): void {
+  if (!values.some((value) => value > 127)) return;
+  for (let i = 0; i < GROUP_SIZE; i++) values[i] = (values[i] as number) - 128;
+  for (const half of [0, 1]) {
+    minimums[half] = (minimums[half] as number) + 128 * (scales[half] as number);
+  }
+}
+
 function storeNibbles(
-  { encoding, offset }: CodedFormat,
+  { encoding }: CodedFormat,
   values: Int16Array,
   words: Uint32Array,
   at: number,
@@ -139,7 +151,7 @@ function storeNibbles(
     for (let i = 0; i < GROUP_SIZE; i++) values[i] = stepCodes[(values[i] as number) + 128] as number;
   }
   // Written out, because millions of groups go through here.
-  const code = (index: number) => (values[index] as number) + offset;
+  const code = (index: number) => (values[index] as number) & 15;
   for (let i = 0; i < 16; i += 4) {
     const low = code(i) | (code(i + 1) << 8) | (code(i + 2) << 16) | (code(i + 3) << 24);
     const high = code(i + 16) | (code(i + 17) << 8) | (code(i + 18) << 16) | (code(i + 19) << 24);
@@ -148,13 +160,13 @@ function storeNibbles(
 }
 
 function storeBytes(
-  { offset }: CodedFormat,
+  _format: CodedFormat,
   values: Int16Array,
   words: Uint32Array,
   at: number,
   lane: number,
 ): void {
-  const code = (index: number) => ((values[index] as number) + offset) & 255;
+  const code = (index: number) => (values[index] as number) & 255;
   for (let i = 0; i < GROUP_SIZE; i += 4) {
     words[at + 8 * lane + (i >> 2)] =
       code(i) | (code(i + 1) << 8) | (code(i + 2) << 16) | (code(i + 3) << 24);

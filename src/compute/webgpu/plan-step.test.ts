@@ -1,15 +1,27 @@
 import { describe, expect, it } from 'vitest';
 import { buildBatch } from '../batch.ts';
+import { HEADER_WORDS, ROW_WORDS } from './kernels/step-layout.ts';
 import { planStep } from './plan-step.ts';
 
-const shape = { headCount: 32, kvHeadCount: 8, mostParts: 1000, busyWorkgroups: 1024 };
+const shape = {
+  headCount: 32,
+  kvHeadCount: 8,
+  mostParts: 1000,
+  busyWorkgroups: 1024,
+  manyQueries: 32,
+  manyWorkgroups: 64,
+};
 const decoding = (start: number, blocks: number[]) =>
   ({ tokens: [7], start, blocks, wantLogits: 'last' }) as const;
 
-/** Items as { firstRow, queries, segments, whole }. */
-function itemsOf({ words, counts }: ReturnType<typeof planStep>) {
-  return Array.from({ length: counts.items }, (_, index) => {
-    const at = (words[5] as number) + 8 * index;
+type Plan = ReturnType<typeof planStep>;
+const itemsOf = (plan: Plan) => readItems(plan, plan.counts.items, 5);
+const manyOf = (plan: Plan) => readItems(plan, plan.counts.many, 9);
+
+/** Items as { firstRow, queries, segments, whole }; a word of the header says where they start. */
+function readItems({ words }: Plan, count: number, header: number) {
+  return Array.from({ length: count }, (_, index) => {
+    const at = (words[header] as number) + 8 * index;
     const [firstRow, firstQuery, endQuery, first, end, whole, table, position] = words.subarray(at, at + 8);
     return { firstRow, queries: [firstQuery, endQuery], segments: [first, end], whole, table, position };
   });
@@ -20,7 +32,8 @@ describe('a step as kernels read it', () => {
     const blocks = [5, 9, 2];
     const { words, counts } = planStep(buildBatch([decoding(3, [4]), decoding(70, blocks)]), shape);
     expect(counts).toMatchObject({ rows: 2, wanted: 2 });
-    expect([...words.subarray(12, 16)]).toEqual([7, 70, 1, 2 * 32 + 6]);
+    const second = HEADER_WORDS + ROW_WORDS;
+    expect([...words.subarray(second, second + ROW_WORDS)]).toEqual([7, 70, 1, 2 * 32 + 6]);
     const tables = words[7] as number;
     expect([...words.subarray(tables, tables + 4)]).toEqual([4, ...blocks]);
   });
@@ -54,5 +67,32 @@ describe('a step as kernels read it', () => {
       [4, 8],
       [8, 12],
     ]);
+  });
+
+  it('takes many queries of a prompt together, and decodes beside them as ever', () => {
+    const prompt = {
+      tokens: Array.from({ length: 70 }, (_, token) => token),
+      start: 64,
+      blocks: [0, 1, 2, 3, 4],
+      wantLogits: 'none',
+    } as const;
+    const plan = planStep(buildBatch([decoding(3, [5]), prompt]), shape);
+    expect(itemsOf(plan)).toMatchObject([{ firstRow: 0, queries: [0, 4] }]);
+    const many = manyOf(plan);
+    expect(many).toHaveLength(Math.ceil((70 * 4) / 32));
+    expect(many[0]).toMatchObject({
+      firstRow: 1,
+      queries: [0, 32],
+      segments: [0, 2],
+      whole: 1,
+      position: 64,
+    });
+    expect(many.at(-1)).toMatchObject({ queries: [256, 280], segments: [0, 3] });
+    expect(many[0]?.table).toBe((plan.words[7] as number) + 1);
+  });
+
+  it('shares a short prompt out where a few large items would leave the GPU idle', () => {
+    const prompt = { tokens: Array(20).fill(1), start: 0, blocks: [0], wantLogits: 'none' } as const;
+    expect(planStep(buildBatch([prompt]), shape).counts).toMatchObject({ items: 20, many: 0 });
   });
 });

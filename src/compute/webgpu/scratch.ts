@@ -4,6 +4,7 @@ import type { ModelSpec } from '../../model/spec.ts';
 import type { KvType } from '../backend.ts';
 import { partFloats, queryLanes } from './kernels/attend.ts';
 import { type KvLayout, kvLayout } from './kernels/kv-layout.ts';
+import { INPUT_ROWS } from './kernels/make-input.ts';
 import type { GpuMemory } from './memory.ts';
 
 /** Rows of one pass at most; a larger batch takes several passes. */
@@ -54,6 +55,7 @@ export async function allocateScratch(
   const partBytes = 4 * kvHeadCount * queryLanes(headCount, kvHeadCount) * partFloats(kv);
   const parts = room(partBytes, Math.max(1, Math.floor(PART_BYTES / partBytes)));
   const groups = Math.ceil(widest / 32);
+  const paddedRows = INPUT_ROWS * Math.ceil(rows / INPUT_ROWS);
   const floats = (label: string, count: number) => memory.storage(label, 4 * count);
   return {
     rows,
@@ -63,8 +65,8 @@ export async function allocateScratch(
     kv,
     step: await memory.storage('step', STEP_BYTES),
     residual: await floats('residual', rows * hiddenSize),
-    codes: await floats('input codes', rows * groups * 8),
-    sides: await floats('input sides', rows * groups * 2),
+    codes: await floats('input codes', paddedRows * groups * 8),
+    sides: await floats('input sides', paddedRows * groups * 2),
     values: await floats('input values', rows * 2 * Math.ceil(widest / 2)),
     heads: await floats('queries, keys and values', rows * headValues),
     attended: await floats('attention', rows * headCount * headSize),

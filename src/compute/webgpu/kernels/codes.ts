@@ -22,6 +22,11 @@ ${scaleBody(format)}
 function loadBody({ encoding }: CodedFormat): string {
   if (encoding === 'byte')
     return '  return Codes(codes[at * 64u + 2u * lane], codes[at * 64u + 2u * lane + 1u]);';
+  // In the upper half of its byte a signed nibble is sixteen times what it stands for: scales make up for it.
+  if (encoding === 'signed') {
+    return /* wgsl */ `  let words = codes[at * 32u + lane];
+  return Codes((words << vec4<u32>(4u)) & vec4<u32>(0xf0f0f0f0u), words & vec4<u32>(0xf0f0f0f0u));`;
+  }
   const split = /* wgsl */ `
   let words = codes[at * 32u + lane];
   let low = words & vec4<u32>(0x0f0f0f0fu);
@@ -46,7 +51,8 @@ fn stepsOf(words: vec4<u32>) -> vec4<u32> {
 }`;
 }
 
-function scaleBody({ scale, halves, hasMinimum }: CodedFormat): string {
+function scaleBody({ encoding, scale, halves, hasMinimum }: CodedFormat): string {
+  const unit = encoding === 'signed' ? ' * 0.0625' : '';
   const word = (index: number) => `scales[words + ${index * 32}u + lane]`;
   if (scale === 'f32') {
     const number = (index: number) => `bitcast<f32>(${word(index)})`;
@@ -61,14 +67,14 @@ function scaleBody({ scale, halves, hasMinimum }: CodedFormat): string {
   if (!halves && !hasMinimum) {
     return `  let pair = unpack2x16float(scales[words + (lane >> 1u)]);
   let one = select(pair.x, pair.y, (lane & 1u) == 1u);
-  return vec4<f32>(one, one, 0.0, 0.0);`;
+  return vec4<f32>(one, one, 0.0, 0.0)${unit};`;
   }
   const first = `  let first = unpack2x16float(${word(0)});`;
   if (halves && hasMinimum) {
     return `${first}\n  let second = unpack2x16float(${word(1)});\n  return vec4<f32>(first, second);`;
   }
   return halves
-    ? `${first}\n  return vec4<f32>(first, 0.0, 0.0);`
+    ? `${first}\n  return vec4<f32>(first, 0.0, 0.0)${unit};`
     : `${first}\n  return vec4<f32>(first.x, first.x, first.y, first.y);`;
 }
 

@@ -1,6 +1,6 @@
 // Rows of the embedding, one workgroup a row.
 
-import { type CodedFormat, type FloatFormat, type Format, floatWords } from '../format.ts';
+import { type FloatFormat, type Format, floatWords } from '../format.ts';
 import { codeReader, pairReader } from './codes.ts';
 import { stepReader } from './step-layout.ts';
 
@@ -16,7 +16,7 @@ export interface EmbedShape {
 /** Bindings: codes, scales (coded alone), residual, step. */
 export function embedKernel(shape: EmbedShape): string {
   const { format } = shape;
-  const body = format.kind === 'coded' ? codedBody(shape, format) : floatBody(shape, format);
+  const body = format.kind === 'coded' ? codedBody(shape) : floatBody(shape, format);
   const bindings =
     format.kind === 'coded'
       ? `@group(0) @binding(0) var<storage, read> codes: array<vec4<u32>>;
@@ -39,15 +39,15 @@ ${body}
 `;
 }
 
-function codedBody({ size, scale }: EmbedShape, { offset }: CodedFormat): string {
+function codedBody({ size, scale }: EmbedShape): string {
   const groups = size / 32;
   return /* wgsl */ `
   for (var group = thread; group < ${groups}u; group += 64u) {
     let code = loadCodes((token / 32u) * ${groups}u + group, token % 32u);
     let scale = loadScales((token / 32u) * ${groups}u + group, token % 32u);
     for (var i = 0u; i < 16u; i++) {
-      let low = extractBits(i32(code.low[i / 4u]), 8u * (i % 4u), 8u) - ${offset};
-      let high = extractBits(i32(code.high[i / 4u]), 8u * (i % 4u), 8u) - ${offset};
+      let low = extractBits(i32(code.low[i / 4u]), 8u * (i % 4u), 8u);
+      let high = extractBits(i32(code.high[i / 4u]), 8u * (i % 4u), 8u);
       let at = row * ${size}u + group * 32u + i;
       residual[at] = fma(f32(low), scale.x, scale.z) * ${scale};
       residual[at + 16u] = fma(f32(high), scale.y, scale.w) * ${scale};

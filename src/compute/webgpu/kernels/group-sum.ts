@@ -2,7 +2,7 @@
 //
 // Whole numbers become floats without a conversion, which is slow on GPUs: added to the bits of 1.5 * 2^23 they are the
 // float's last bits, and subtracting 1.5 * 2^23 leaves them, exactly, up to 2^22. The products of a group stay below
-// 2^20, and what moves codes to their values as well.
+// 2^20.
 
 import type { CodedFormat } from '../format.ts';
 
@@ -17,17 +17,14 @@ const ones = vec4<u32>(0x01010101u);
 `;
 
 /** What `addGroup` needs of an input row, once for all columns: `x0`, `x1` and `side` are in scope. */
-export function prepareInput({ offset, halves, hasMinimum }: CodedFormat): string {
-  const less = (sum: string) => (offset === 0 ? 'zeroBits' : `zeroBits - ${offset} * ${sum}`);
-  const lines = ['let inputScale = bitcast<f32>(side.x);', 'let sum = bitcast<i32>(side.y);'];
-  if (halves) {
-    lines.push('let lowSum = dot16(ones, x0, 0);', 'let highSum = sum - lowSum;');
-    lines.push(`let lowStart = ${less('lowSum')};`, `let highStart = ${less('highSum')};`);
-    if (hasMinimum) lines.push('let lowTotal = toFloat(zeroBits + lowSum) * inputScale;');
-    if (hasMinimum) lines.push('let highTotal = toFloat(zeroBits + highSum) * inputScale;');
-  } else {
-    lines.push(`let start = ${less('sum')};`);
-    if (hasMinimum) lines.push('let total = toFloat(zeroBits + sum) * inputScale;');
+export function prepareInput({ halves, hasMinimum }: CodedFormat): string {
+  const lines = ['let inputScale = bitcast<f32>(side.x);'];
+  if (hasMinimum && halves) {
+    lines.push('let lowSum = dot16(ones, x0, 0);', 'let highSum = bitcast<i32>(side.y) - lowSum;');
+    lines.push('let lowTotal = toFloat(zeroBits + lowSum) * inputScale;');
+    lines.push('let highTotal = toFloat(zeroBits + highSum) * inputScale;');
+  } else if (hasMinimum) {
+    lines.push('let total = toFloat(zeroBits + bitcast<i32>(side.y)) * inputScale;');
   }
   return lines.map((line) => `      ${line}`).join('\n');
 }
@@ -42,13 +39,13 @@ export function addGroup(
   const add = (value: string, factor: string) => `      ${sum} = fma(${value}, ${factor}, ${sum});`;
   if (halves) {
     return [
-      add(`toFloat(dot16(${code}.low, x0, lowStart))`, `${scale}.x * inputScale`),
-      add(`toFloat(dot16(${code}.high, x1, highStart))`, `${scale}.y * inputScale`),
+      add(`toFloat(dot16(${code}.low, x0, zeroBits))`, `${scale}.x * inputScale`),
+      add(`toFloat(dot16(${code}.high, x1, zeroBits))`, `${scale}.y * inputScale`),
       ...(hasMinimum ? [add('lowTotal', `${scale}.z`), add('highTotal', `${scale}.w`)] : []),
     ].join('\n');
   }
   return [
-    add(`toFloat(dot16(${code}.high, x1, dot16(${code}.low, x0, start)))`, `${scale}.x * inputScale`),
+    add(`toFloat(dot16(${code}.high, x1, dot16(${code}.low, x0, zeroBits)))`, `${scale}.x * inputScale`),
     ...(hasMinimum ? [add('total', `${scale}.z`)] : []),
   ].join('\n');
 }

@@ -1,6 +1,7 @@
 // Rows made input of a linear: as they are, normalized, or gated; as codes of one byte with a scale for each group of
 // 32, and as floats where a matrix of floats reads them. A workgroup takes 1024 values of a row, four a thread; where
-// the row's norm is needed, each finds it for itself.
+// the row's norm is needed, each finds it for itself. Codes lie as matrix units read them: the same group of 32 rows
+// side by side.
 
 import type { Activation } from '../../../model/spec.ts';
 import { rowSum } from './row-sum.ts';
@@ -22,6 +23,8 @@ export interface InputShape {
 }
 
 const THREADS = 256;
+/** Rows whose groups lie side by side: block of rows, then group, then row. */
+export const INPUT_ROWS = 32;
 /** Values of a row that a workgroup takes. */
 export const INPUT_VALUES = 4 * THREADS;
 
@@ -119,7 +122,7 @@ fn storeCodes(row: u32, input: u32, x: vec4<f32>, thread: u32) {
   let inverse = select(0.0, 1.0 / scale, scale > 1e-30);
   let code = vec4<i32>(clamp(round(x * inverse), vec4<f32>(-127.0), vec4<f32>(127.0)));
   sums[thread] = code.x + code.y + code.z + code.w;
-  let at = row * ${groups}u + input / 32u;
+  let at = ((row / ${INPUT_ROWS}u) * ${groups}u + input / 32u) * ${INPUT_ROWS}u + row % ${INPUT_ROWS}u;
   let isInside = input < ${32 * groups}u;
   if (isInside) { codes[at * 8u + (thread & 7u)] = pack4xI8(code); }
   workgroupBarrier();

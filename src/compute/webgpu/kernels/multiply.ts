@@ -1,22 +1,32 @@
 // Rows of activations times a matrix. A workgroup makes 32 columns of a few rows: one column a lane, the inputs shared
 // out among sixteen segments. A sum has one order, whatever the number of rows: group after group within a segment,
-// then segment after segment. Products within a group are whole numbers and exact in any order.
+// then four segments in turn, then the four quarters two by two. Products within a group are whole numbers and exact in any order.
 
 import { type CodedFormat, type FloatFormat, type Format, floatWords, GROUP_INPUTS } from '../format.ts';
 import { codeReader, pairReader } from './codes.ts';
 import { addGroup, groupSums, prepareInput } from './group-sum.ts';
+import { INPUT_ROWS } from './make-input.ts';
 import { repeat } from './repeat.ts';
 import { stepReader } from './step-layout.ts';
 
 const SEGMENTS = 16;
+/** Sums of a lane that are merged at once: more would need more workgroup memory than most adapters have. */
+const PLACES_AT_ONCE = 16;
 
 /** Threads of a workgroup: as many segments at once as the adapter allows. */
 export const multiplyThreads = (most: number): number =>
   32 * Math.min(SEGMENTS, Math.max(1, Math.floor(most / 32)));
 
-/** Bytes of workgroup memory that a kernel takes. */
-export const multiplyBytes = ({ rows, panels }: Pick<MultiplyKernel, 'rows' | 'panels'>): number =>
-  4 * rows * panels * SEGMENTS * 32;
+/** Whether an adapter can run a kernel. */
+export function canMultiply(
+  { rows, panels, threads }: Pick<MultiplyKernel, 'rows' | 'panels' | 'threads'>,
+  workgroupBytes: number,
+): boolean {
+  const places = rows * panels;
+  // Sums that are merged in several rounds wait in registers, where there is a thread for each of them.
+  if (places > PLACES_AT_ONCE && threads < SEGMENTS * 32) return false;
+  return 4 * Math.min(places, PLACES_AT_ONCE) * SEGMENTS * 32 <= workgroupBytes;
+}
 
 /** What one compiled kernel does for all matrices of a format. */
 export interface MultiplyKernel {
@@ -64,39 +74,70 @@ export function shapeWords(format: Format, shape: MultiplyShape): Uint32Array<Ar
 
 /** Bindings: codes, scales (coded alone), inputs as codes and sides (or values), output, step, bias, shape. */
 export function multiplyKernel(kernel: MultiplyKernel): string {
-  const { format, rows, panels, ahead, threads } = kernel;
+  const { format, rows, panels, threads } = kernel;
+  const places = rows * panels;
+  const rounds = Math.ceil(places / PLACES_AT_ONCE);
   return /* wgsl */ `
 ${format.kind === 'coded' ? codedInputs(format) : floatInputs(format)}
 ${common(format.kind === 'coded' ? 4 : 2)}
-var<workgroup> partial: array<f32, ${panels * rows * SEGMENTS * 32}>;
-fn segmentSums(panel: u32, segment: u32, lane: u32, firstRow: u32) {
-${repeat(rows, (row) => `  let row${row} = inputRow(firstRow + ${row}u) * shape.count;`)}
-${repeat(panels * rows, (place) => `  var sum${place} = 0.0;`)}
-${repeat(panels, (index) => `  let panel${index} = min(panel + ${index}u, (shape.outputs - 1u) / 32u) * shape.count;`)}
-  let end = segmentEnd(segment);
-  var at = segmentStart(segment);
-  for (; at + ${ahead}u <= end; at += ${ahead}u) {
-${addUnits(kernel, ahead)}
-  }
-  for (; at < end; at++) {
-${addUnits(kernel, 1)}
-  }
-${repeat(panels * rows, (place) => `  partial[${place}u * ${SEGMENTS * 32}u + segment * 32u + lane] = sum${place};`)}
-}
+var<workgroup> partial: array<f32, ${Math.min(places, PLACES_AT_ONCE) * SEGMENTS * 32}>;
 ${storeColumn}
 @compute @workgroup_size(${threads})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32) {
+  let panel = group.x * ${panels}u;
   let firstRow = group.y * ${rows}u;
+  let lane = index % 32u;
   if (firstRow >= step[shape.counter]) { return; }
-  for (var segment = index / 32u; segment < ${SEGMENTS}u; segment += ${threads / 32}u) {
-    segmentSums(group.x * ${panels}u, segment, index % 32u, firstRow);
-  }
-  workgroupBarrier();
-  for (var place = index / 32u; place < ${panels * rows}u; place += ${threads / 32}u) {
-    store(group.x * ${panels}u + place / ${rows}u, index % 32u, firstRow + place % ${rows}u, place);
-  }
+${repeat(rows, (row) => `  let row${row} = ${rowStart(format, `inputRow(firstRow + ${row}u)`)};`)}
+${repeat(panels, (index) => `  let panel${index} = min(panel + ${index}u, (shape.outputs - 1u) / 32u) * shape.count;`)}
+  ${rounds > 1 ? 'let segment = index / 32u;' : `for (var segment = index / 32u; segment < ${SEGMENTS}u; segment += ${threads / 32}u) {`}
+${segmentSums(kernel)}
+${repeat(rounds, (round) => mergeText(kernel, round, rounds))}
+  ${rounds > 1 ? '' : '}'}
+${rounds > 1 ? '' : `  workgroupBarrier();\n${storeText(kernel, 0)}`}
 }
 `;
+}
+
+/** Where a row's first group, or pair, lies; the next one follows a block of rows later. */
+const rowStart = (format: Format, row: string): string =>
+  format.kind === 'coded'
+    ? `(${row} / ${INPUT_ROWS}u) * shape.count * ${INPUT_ROWS}u + ${row} % ${INPUT_ROWS}u`
+    : `${row} * shape.count`;
+
+/** The sums of a segment, in `sum0`, `sum1` and so on. */
+function segmentSums(kernel: MultiplyKernel): string {
+  const { rows, panels, ahead } = kernel;
+  return /* wgsl */ `${repeat(panels * rows, (place) => `    var sum${place} = 0.0;`)}
+    let end = segmentEnd(segment);
+    var at = segmentStart(segment);
+    for (; at + ${ahead}u <= end; at += ${ahead}u) {
+${addUnits(kernel, ahead)}
+    }
+    for (; at < end; at++) {
+${addUnits(kernel, 1)}
+    }`;
+}
+
+/** Puts sums where they are merged, and where there are several rounds merges them. */
+function mergeText(kernel: MultiplyKernel, round: number, rounds: number): string {
+  const first = round * PLACES_AT_ONCE;
+  const count = Math.min(PLACES_AT_ONCE, kernel.rows * kernel.panels - first);
+  const put = repeat(
+    count,
+    (place) => `    partial[${place * SEGMENTS * 32}u + segment * 32u + lane] = sum${first + place};`,
+  );
+  if (rounds === 1) return put;
+  return `${round === 0 ? '' : '    workgroupBarrier();\n'}${put}\n    workgroupBarrier();\n${storeText(kernel, round)}`;
+}
+
+function storeText({ rows, panels, threads }: MultiplyKernel, round: number): string {
+  const first = round * PLACES_AT_ONCE;
+  const count = Math.min(PLACES_AT_ONCE, rows * panels - first);
+  return /* wgsl */ `  for (var place = index / 32u; place < ${count}u; place += ${threads / 32}u) {
+    let whole = place + ${first}u;
+    store(panel + whole / ${rows}u, lane, firstRow + whole % ${rows}u, place);
+  }`;
 }
 
 /** Reads some groups (or pairs) of all panels, then adds their products to the sums, one after the other. */
@@ -116,7 +157,7 @@ function readUnit(format: Format, name: string, at: string): string {
 }
 
 function addRow(format: Format, unit: number, row: number, rows: number, panels: number): string {
-  const place = `row${row} + at + ${unit}u`;
+  const place = `row${row} + (at + ${unit}u)${format.kind === 'coded' ? ` * ${INPUT_ROWS}u` : ''}`;
   const sum = (panel: number) => `sum${panel * rows + row}`;
   if (format.kind === 'float') {
     const add = (panel: number) => {
@@ -165,16 +206,26 @@ fn segmentEnd(segment: u32) -> u32 { return min(segmentStart(segment + 1u), shap
 `;
 }
 
-/** Adds up the segments of a column of a row, and writes the result. */
-const storeColumn = /* wgsl */ `
-fn store(panel: u32, lane: u32, row: u32, place: u32) {
-  let column = panel * 32u + lane;
+/** What a column's sum becomes. */
+const columnWriter = /* wgsl */ `
+fn writeColumn(row: u32, column: u32, product: f32) {
   if (column >= shape.outputs || row >= step[shape.counter]) { return; }
-  var sum = partial[place * ${SEGMENTS * 32}u + lane];
-  for (var segment = 1u; segment < ${SEGMENTS}u; segment++) { sum += partial[(place * ${SEGMENTS}u + segment) * 32u + lane]; }
+  var sum = product;
   if (shape.hasBias == 1u) { sum += bias[column]; }
   if (shape.softcap > 0.0) { sum = shape.softcap * tanh(clamp(sum / shape.softcap, -15.0, 15.0)); }
   let at = row * shape.outputStride + shape.outputOffset + column;
   if (shape.adds == 1u) { sum += output[at]; }
   output[at] = sum;
+}`;
+
+/** Adds up the segments of a column of a row, and writes the result. */
+const storeColumn = /* wgsl */ `
+${columnWriter}
+fn quarter(first: u32) -> f32 {
+  return ((partial[first] + partial[first + 32u]) + partial[first + 64u]) + partial[first + 96u];
+}
+fn store(panel: u32, lane: u32, row: u32, place: u32) {
+  let sums = place * ${SEGMENTS * 32}u + lane;
+  writeColumn(row, panel * 32u + lane,
+    (quarter(sums) + quarter(sums + ${SEGMENTS * 8}u)) + (quarter(sums + ${SEGMENTS * 16}u) + quarter(sums + ${SEGMENTS * 24}u)));
 }`;

@@ -2,13 +2,14 @@
 // lists whose places the front names.
 //
 //   0 rows, 1 wanted rows, 2 attention items, 3 merges, 4 … 7 where wanted rows, items, merges and tables start
-//   8 + 4 row      token, position, where its block table starts, its K/V place (block * 32 + position % 32)
+//   8 attention items of many queries, 9 where they start
+//   12 + 4 row     token, position, where its block table starts, its K/V place (block * 32 + position % 32)
 //   wanted         the row of each row of logits
-//   items          8 words each, see attend.ts
+//   items          8 words each, see attend.ts; of many queries likewise
 //   merges         8 words each, see merge.ts
 //   tables         physical blocks of each sequence
 
-export const HEADER_WORDS = 8;
+export const HEADER_WORDS = 12;
 export const ROW_WORDS = 4;
 export const ITEM_WORDS = 8;
 
@@ -19,6 +20,8 @@ fn rowCount() -> u32 { return step[0]; }
 fn wantedCount() -> u32 { return step[1]; }
 fn wantedRow(index: u32) -> u32 { return step[step[4] + index]; }
 fn itemAt(index: u32) -> u32 { return step[5] + index * ${ITEM_WORDS}u; }
+fn manyCount() -> u32 { return step[8]; }
+fn manyAt(index: u32) -> u32 { return step[9] + index * ${ITEM_WORDS}u; }
 fn mergeAt(index: u32) -> u32 { return step[6] + index * ${ITEM_WORDS}u; }
 fn rowToken(row: u32) -> u32 { return step[${HEADER_WORDS}u + row * ${ROW_WORDS}u]; }
 fn rowPosition(row: u32) -> u32 { return step[${HEADER_WORDS}u + row * ${ROW_WORDS}u + 1u]; }

@@ -1,0 +1,131 @@
+// Two kernels compute attention, one for many queries of a sequence and one for few: which of them serves follows from
+// the batch, so a query must have the same bits from both.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { KvType } from '../../src/compute/backend.ts';
+import { buildBatch } from '../../src/compute/batch.ts';
+import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
+import { type AttendShape, attendKernel } from '../../src/compute/webgpu/kernels/attend.ts';
+import { attendManyKernel, manyQueries } from '../../src/compute/webgpu/kernels/attend-many.ts';
+import { kvLayout } from '../../src/compute/webgpu/kernels/kv-layout.ts';
+import { GpuMemory } from '../../src/compute/webgpu/memory.ts';
+import { planStep } from '../../src/compute/webgpu/plan-step.ts';
+import { Programs } from '../../src/compute/webgpu/programs.ts';
+import { toHalf } from '../../src/weights/quants/half.ts';
+import { seededRandom } from '../support/random-blocks.ts';
+import { hasSoftwareGpu } from '../support/software-gpu.ts';
+
+interface Trial {
+  readonly kvType: KvType;
+  readonly headSize: number;
+  readonly group: number;
+  readonly start: number;
+  readonly rows: number;
+  readonly window?: number;
+  readonly softcap?: number;
+}
+
+const KV_HEADS = 2;
+const TABLE = [7, 2, 9, 0, 5, 3, 8];
+const BLOCKS = 10;
+
+let gpu: Gpu;
+
+/** K/V of any content: halves or bytes of moderate size, scales of q8 between a hundredth and a tenth. */
+function randomKv(kvType: KvType, words: number, random: () => number): Uint32Array<ArrayBuffer> {
+  const content = new Uint32Array(words);
+  const floats = new Float32Array(content.buffer);
+  const half = () => toHalf(2 * random() - 1);
+  for (let at = 0; at < words; at++) {
+    if (kvType === 'f16') content[at] = half() | (half() << 16);
+    else floats[at] = 0.01 + 0.09 * random();
+  }
+  return content;
+}
+
+/** What one way of sharing out the queries gives. */
+async function attend(trial: Trial, queries: number): Promise<Float32Array> {
+  const { kvType, headSize, group, start, rows } = trial;
+  const headCount = group * KV_HEADS;
+  const layout = kvLayout(kvType, headSize, KV_HEADS);
+  const shape: AttendShape = {
+    headCount,
+    kvHeadCount: KV_HEADS,
+    layout,
+    window: trial.window,
+    scale: 1 / Math.sqrt(headSize),
+    softcap: trial.softcap,
+  };
+  const random = seededRandom(41);
+  const memory = new GpuMemory(gpu.device);
+  try {
+    const floats = (count: number) => Float32Array.from({ length: count }, () => 4 * random() - 2);
+    const heads = await memory.filled('heads', floats(rows * (headCount + 2 * KV_HEADS) * headSize));
+    const kv = await memory.filled('K/V', randomKv(kvType, BLOCKS * layout.blockWords, random));
+    const batch = buildBatch([
+      {
+        tokens: Array(rows).fill(1),
+        start,
+        blocks: TABLE.slice(0, Math.ceil((start + rows) / 32)),
+        wantLogits: 'none',
+      },
+    ]);
+    const { words, counts } = planStep(batch, {
+      headCount,
+      kvHeadCount: KV_HEADS,
+      mostParts: 0,
+      busyWorkgroups: 1,
+      manyQueries: queries,
+      manyWorkgroups: 1,
+    });
+    expect(counts.many > 0).toBe(queries > 0);
+    const step = await memory.filled('step', words);
+    const bytes = 4 * rows * headCount * headSize;
+    const output = await memory.storage('output', bytes);
+    const parts = await memory.storage('parts', 16);
+    const readback = await memory.readback('read', bytes);
+    const programs = Programs.of(gpu.device);
+    const encoder = gpu.device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    const run = (text: string, buffers: readonly GPUBuffer[], items: number) => {
+      if (items === 0) return;
+      pass.setPipeline(programs.pipeline('attention', text));
+      pass.setBindGroup(0, programs.bind(text, buffers));
+      pass.dispatchWorkgroups(items, KV_HEADS);
+    };
+    run(attendKernel(shape), [step, heads, kv, output, parts, kv], counts.items);
+    if (queries > 0) run(attendManyKernel({ ...shape, queries }), [step, heads, kv, output, kv], counts.many);
+    pass.end();
+    encoder.copyBufferToBuffer(output, 0, readback, 0, bytes);
+    gpu.device.queue.submit([encoder.finish()]);
+    await readback.mapAsync(1);
+    return new Float32Array(readback.getMappedRange().slice(0));
+  } finally {
+    memory.release();
+  }
+}
+
+const trials: readonly Trial[] = [
+  { kvType: 'f16', headSize: 64, group: 4, start: 90, rows: 41, window: 70 },
+  { kvType: 'q8', headSize: 24, group: 3, start: 0, rows: 45, softcap: 20 },
+];
+
+describe.skipIf(!hasSoftwareGpu)('attention of many queries (skipped where there is no software GPU)', () => {
+  beforeAll(async () => {
+    gpu = await openGpu();
+  }, 60_000);
+  afterAll(() => gpu?.close());
+
+  it.each(trials)(
+    'has the bits of attention of few: $kvType, heads of $headSize, group of $group',
+    { timeout: 120_000 },
+    async (trial) => {
+      const layout = kvLayout(trial.kvType, trial.headSize, KV_HEADS);
+      const few = await attend(trial, 0);
+      const many = await attend(trial, manyQueries(layout, gpu.info.limits));
+      expect(few.some((value) => value !== 0)).toBe(true);
+      expect(few.every(Number.isFinite)).toBe(true);
+      expect(new Uint32Array(many.buffer)).toEqual(new Uint32Array(few.buffer));
+    },
+  );
+});
