@@ -12,6 +12,9 @@ export const POWER_COEFFICIENTS: readonly number[] = [
   0.001326472731307149, 0.009671512991189957, 0.05550733581185341, 0.24022242426872253, 0.6931470036506653, 1,
 ];
 
+/** 2^-1, 2^0, and so on up to the largest unit. */
+const POWERS_OF_TWO: readonly number[] = Array.from({ length: 42 }, (_, place) => 2 ** (place - 1));
+
 // ln 2 in two parts: the upper has enough trailing zeros that its product with an exponent is exact.
 const LN2_UPPER = 0.6931471803691238;
 const LN2_LOWER = 1.9082149292705877e-10;
@@ -41,7 +44,7 @@ export function weightOf(scaled: number, unitBits: number): number {
   const rest = scaled - exponent;
   let power = 0;
   for (const coefficient of POWER_COEFFICIENTS) power = Math.fround(Math.fround(power * rest) + coefficient);
-  return roundToWhole(power * 2 ** (exponent + unitBits));
+  return roundToWhole(power * (POWERS_OF_TWO[exponent + unitBits + 1] as number));
 }
 
 /** To the nearest whole number, of two the even one. */

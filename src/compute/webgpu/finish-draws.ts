@@ -1,15 +1,15 @@
 // Draws finished from what the GPU tells of rows (see kernels/draw-layout.ts), with the sampling oracle's own
 // functions; `undefined` where that does not decide a row, and the processor must see its logits.
 
-import { type TokenLogit, weigh } from '../../sampling/candidates.ts';
+import { type Candidate, type TokenLogit, weigh } from '../../sampling/candidates.ts';
 import { logprobsOf } from '../../sampling/log-probabilities.ts';
 import type { SampleResult, SampleRow, TokenLogprobs } from '../../sampling/sample-row.ts';
 import { drawFrom, isGreedy } from '../../sampling/sampler.ts';
 import { headAt, headWords, LIST_LENGTH, listAt } from './kernels/draw-layout.ts';
 import type { PlannedDraws } from './plan-draws.ts';
 
-/** Most draws end among the first few: the others are not looked at. */
-const LOOKS = [16, 128, LIST_LENGTH];
+/** Most draws end among the first few: only where they do not, more are looked at, four times as many each time. */
+const FIRST_LOOK = 8;
 
 export function finishDraws(
   answer: ArrayBuffer,
@@ -17,10 +17,17 @@ export function finishDraws(
   { isLeft }: PlannedDraws,
   vocabSize: number,
 ): (SampleResult | undefined)[] {
-  return rows.map((row, index) => {
-    const tell = (job: number) => new Told(answer, rows.length, index, job);
-    return isLeft[index] === true ? undefined : finishDraw(tell, row, vocabSize);
-  });
+  const told = tellRows(answer, rows.length);
+  return rows.map((row, index) =>
+    isLeft[index] === true ? undefined : finishDraw((job) => told(index, job), row, vocabSize),
+  );
+}
+
+/** What an answer about so many rows tells. */
+export function tellRows(answer: ArrayBuffer, rows: number): (row: number, job: number) => Told {
+  const words = new Uint32Array(answer);
+  const floats = new Float32Array(answer);
+  return (row, job) => new Told(words, floats, headAt(rows, job, row), listAt(rows, job, row));
 }
 
 function finishDraw(
@@ -41,13 +48,14 @@ function finishDraw(
 
 function drawListed(told: Told, row: SampleRow, vocabSize: number): number | undefined {
   const { highest, total, listed } = told;
-  const weighing = { highest, temperature: row.parameters.temperature, vocabSize };
-  let looked = 0;
-  for (const look of LOOKS) {
-    if (looked >= listed) break;
-    looked = look;
-    const token = drawFrom({ list: weigh(told.first(look), weighing), total }, row);
+  const { temperature, topK } = row.parameters;
+  const list: Candidate[] = [];
+  let seen = 0;
+  for (let look = Math.max(FIRST_LOOK, topK); seen < listed; look *= 4) {
+    list.push(...weigh(told.between(seen, look), { highest, temperature, vocabSize }));
+    const token = drawFrom({ list, total }, row);
     if (token !== undefined) return token;
+    seen = look;
   }
   return undefined;
 }
@@ -57,7 +65,7 @@ function ownLogprobs(own: Told, token: number, count: number, vocabSize: number)
   const chosen = own.logitOf(token);
   if (chosen === undefined) return undefined;
   const { highest, total } = own;
-  return logprobsOf({ vocabSize, highest, total, chosen, top: own.first(count) });
+  return logprobsOf({ vocabSize, highest, total, chosen, top: own.between(0, count) });
 }
 
 /** What is told of one row by one job. */
@@ -67,12 +75,11 @@ export class Told {
   readonly #head: number;
   readonly #list: number;
 
-  /** The answer of so many rows. */
-  constructor(answer: ArrayBuffer, rows: number, row: number, job: number) {
-    this.#words = new Uint32Array(answer);
-    this.#floats = new Float32Array(answer);
-    this.#head = headAt(rows, job, row);
-    this.#list = listAt(rows, job, row);
+  constructor(words: Uint32Array, floats: Float32Array, head: number, list: number) {
+    this.#words = words;
+    this.#floats = floats;
+    this.#head = head;
+    this.#list = list;
   }
 
   get isOdd(): boolean {
@@ -98,9 +105,11 @@ export class Told {
     return listed > LIST_LENGTH ? 0 : listed;
   }
 
-  /** So many of them, or all. */
-  first(count: number): TokenLogit[] {
-    return Array.from({ length: Math.min(count, this.listed) }, (_, place) => this.#at(place));
+  /** Those at these places; fewer where no more are known. */
+  between(from: number, end: number): TokenLogit[] {
+    const candidates: TokenLogit[] = [];
+    for (let place = from; place < Math.min(end, this.listed); place++) candidates.push(this.#at(place));
+    return candidates;
   }
 
   logitOf(token: number): number | undefined {

@@ -26,7 +26,6 @@ export interface PlannedDraws {
 
 export function planDraws(rows: readonly SampleRow[], vocabSize: number, mostWords: number): PlannedDraws {
   checkMasks(vocabSize, rows);
-  for (const row of rows) checkTokens(row, vocabSize);
   const jobs = new DrawWriter(rows.length, vocabSize, mostWords);
   const isLeft = rows.map((row, index) => !canTell(row) || !jobs.write(row, index));
   const told = rows.filter((_, index) => isLeft[index] === false);
@@ -37,30 +36,27 @@ export function planDraws(rows: readonly SampleRow[], vocabSize: number, mostWor
   return { words: jobs.words(), byteLength, isLeft };
 }
 
-/** The GPU would reach into another row. */
-function checkTokens({ parameters, counts, forbidden }: SampleRow, vocabSize: number): void {
-  const isStranger = (token: number) => token >= vocabSize;
-  const strangers = [
-    parameters.logitBias.find(({ token }) => isStranger(token))?.token,
-    needsCounts(parameters) ? counts?.ids.find(isStranger) : undefined,
-    forbidden.find(isStranger),
-  ].filter((token) => token !== undefined);
-  if (strangers.length > 0) throw new Error(`sampling: there is no such token: ${strangers[0]}`);
-}
-
 /** Typical tokens are found among all, unless few are left by then; and what the GPU computes with must be plain. */
 function canTell({ parameters }: SampleRow): boolean {
-  const { typicalP, topK, logitBias } = parameters;
+  const { typicalP, topK, logitBias, presencePenalty, frequencyPenalty } = parameters;
   if (typicalP < 1 && !isGreedy(parameters) && (topK === 0 || topK > LIST_LENGTH)) return false;
   return (
-    logitBias.every(({ bias }) => isPlain(bias)) && Object.values(penaltyFactors(parameters)).every(isPlain)
+    isPlain(presencePenalty) && isPlain(frequencyPenalty) && logitBias.every(({ bias }) => isPlain(bias))
   );
 }
 
 type Words = Uint32Array | Int32Array;
 
+/** Words that a job names by where they start, and perhaps by how many tokens they are about. */
+interface JobList {
+  readonly word: number;
+  readonly count: number;
+  readonly pieces: readonly Words[];
+}
+
 class DrawWriter {
-  readonly #jobs: Uint32Array;
+  readonly #jobs: Uint32Array<ArrayBuffer>;
+  readonly #jobFloats: Float32Array;
   readonly #vocabSize: number;
   readonly #mostWords: number;
   readonly #lists: { readonly at: number; readonly words: Words }[] = [];
@@ -70,6 +66,7 @@ class DrawWriter {
 
   constructor(rows: number, vocabSize: number, mostWords: number) {
     this.#jobs = new Uint32Array(rows * JOBS_PER_ROW * JOB_WORDS);
+    this.#jobFloats = new Float32Array(this.#jobs.buffer);
     this.#end = this.#jobs.length;
     this.#vocabSize = vocabSize;
     this.#mostWords = mostWords;
@@ -79,22 +76,24 @@ class DrawWriter {
   write(row: SampleRow, index: number): boolean {
     const { parameters, mask } = row;
     const lists = listsOf(row);
-    const newMask = mask !== undefined && !this.#masks.has(mask) ? [mask] : [];
-    const added = [...lists.flatMap(({ pieces }) => pieces), ...newMask];
-    const length = added.reduce((sum, piece) => sum + piece.length, 0);
-    if (this.#end + length > this.#mostWords) return false;
-    const job = isGreedy(parameters)
-      ? this.#job(index, 0, jobKinds.likeliest, 1)
-      : this.#job(index, 0, jobKinds.candidates, parameters.temperature);
+    const newMask = mask !== undefined && !this.#masks.has(mask) ? mask : undefined;
+    if (this.#end + wordCount(lists) + (newMask?.length ?? 0) > this.#mostWords) return false;
+    const at = index * JOBS_PER_ROW * JOB_WORDS;
+    if (isGreedy(parameters)) this.#writeJob(at, jobKinds.likeliest, 1);
+    else this.#writeJob(at, jobKinds.candidates, parameters.temperature);
     for (const { word, count, pieces } of lists) {
-      job.set([this.#end, count], word);
+      this.#jobs[at + word] = this.#end;
+      this.#jobs[at + word + 1] = count;
       for (const piece of pieces) this.#add(piece);
     }
-    for (const words of newMask) this.#masks.set(words, this.#add(words));
-    if (mask !== undefined) job[jobWords.mask] = this.#masks.get(mask) as number;
+    if (newMask !== undefined) this.#masks.set(newMask, this.#add(newMask));
+    if (mask !== undefined) this.#jobs[at + jobWords.mask] = this.#masks.get(mask) as number;
     const { repetition, inverseRepetition, presence, frequency } = penaltyFactors(parameters);
-    job.set([repetition, inverseRepetition, presence, frequency].map(floatBits), jobWords.repetition);
-    if (parameters.logprobs !== undefined) this.#job(index, 1, jobKinds.candidates, 1);
+    this.#jobFloats[at + jobWords.repetition] = repetition;
+    this.#jobFloats[at + jobWords.inverseRepetition] = inverseRepetition;
+    this.#jobFloats[at + jobWords.presence] = presence;
+    this.#jobFloats[at + jobWords.frequency] = frequency;
+    if (parameters.logprobs !== undefined) this.#writeJob(at + JOB_WORDS, jobKinds.candidates, 1);
     return true;
   }
 
@@ -105,14 +104,11 @@ class DrawWriter {
     return all;
   }
 
-  #job(index: number, job: number, kind: number, temperature: number): Uint32Array {
-    const at = (index * JOBS_PER_ROW + job) * JOB_WORDS;
-    const words = this.#jobs.subarray(at, at + JOB_WORDS);
-    words[jobWords.kind] = kind;
-    words[jobWords.slope] = floatBits(slopeFor(temperature));
-    words[jobWords.vocabSize] = this.#vocabSize;
-    words[jobWords.unitBits] = unitBitsFor(this.#vocabSize);
-    return words;
+  #writeJob(at: number, kind: number, temperature: number): void {
+    this.#jobs[at + jobWords.kind] = kind;
+    this.#jobFloats[at + jobWords.slope] = slopeFor(temperature);
+    this.#jobs[at + jobWords.vocabSize] = this.#vocabSize;
+    this.#jobs[at + jobWords.unitBits] = unitBitsFor(this.#vocabSize);
   }
 
   #add(words: Words): number {
@@ -123,10 +119,10 @@ class DrawWriter {
   }
 }
 
-interface JobList {
-  readonly word: number;
-  readonly count: number;
-  readonly pieces: readonly Words[];
+function wordCount(lists: readonly JobList[]): number {
+  let sum = 0;
+  for (const { pieces } of lists) for (const piece of pieces) sum += piece.length;
+  return sum;
 }
 
 function listsOf({ parameters, counts, forbidden }: SampleRow): readonly JobList[] {
@@ -134,8 +130,8 @@ function listsOf({ parameters, counts, forbidden }: SampleRow): readonly JobList
   const { logitBias } = parameters;
   if (logitBias.length > 0) {
     const tokens = Uint32Array.from(logitBias, ({ token }) => token);
-    const biases = Uint32Array.from(logitBias, ({ bias }) => floatBits(bias));
-    lists.push({ word: jobWords.biased, count: logitBias.length, pieces: [tokens, biases] });
+    const biases = new Uint32Array(Float32Array.from(logitBias, ({ bias }) => bias).buffer);
+    lists.push({ word: jobWords.biased, count: tokens.length, pieces: [tokens, biases] });
   }
   if (needsCounts(parameters)) {
     if (counts === undefined) throw new Error('sampling: penalties need the counts of tokens seen');
@@ -147,8 +143,4 @@ function listsOf({ parameters, counts, forbidden }: SampleRow): readonly JobList
     lists.push({ word: jobWords.forbidden, count: tokens.length, pieces: [tokens] });
   }
   return lists;
-}
-
-function floatBits(value: number): number {
-  return new Uint32Array(Float32Array.of(value).buffer)[0] as number;
 }

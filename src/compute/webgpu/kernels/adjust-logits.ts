@@ -16,6 +16,8 @@ export function adjustLogits(threads: number): string {
     let count = ${word(list + 1)};
     if (count > 0u) {
       for (var i = at + thread; i < at + count; i += ${threads}u) {
+        // Nothing reaches into another row.
+        if (draws[i] >= ${word(jobWords.vocabSize)}) { continue; }
         let place = base + draws[i];
         ${body}
       }

@@ -1,5 +1,5 @@
 // What a draw needs to know of a row, one workgroup a row: the likeliest token, the sum of all weights, and the first
-// candidates in order. The processor finishes the draw with the sampling oracle's own functions (finish-draw.ts).
+// candidates in order. The processor finishes the draw with the sampling oracle's own functions (finish-draws.ts).
 //
 // The first pass finds the largest logit of each of 1024 groups of tokens. At least as many tokens as the threshold's
 // place among these reach the threshold, and not many more, for likely tokens lie scattered. The second pass weighs all
