@@ -72,7 +72,7 @@ describe.skipIf(!hasSoftwareGpu)('drawing on a GPU (skipped where there is no so
         rows += batch.length;
       },
     );
-    await fc.assert(property, { seed: 20261115, numRuns: 40 });
+    await fc.assert(property, { seed: 20261115, numRuns: 30 });
     expect(decided / rows).toBeGreaterThan(0.4);
   });
 
@@ -133,8 +133,10 @@ describe.skipIf(!hasSoftwareGpu)('drawing on a GPU (skipped where there is no so
         const { tell } = await draw(logits, vocabSize, [row]);
         const told = tell(0, 0);
         if (told.isOdd) return;
-        const { list } = weighCandidates(adjustedLogits(logits, row), told.highest, 100);
-        expect(told.between(0, told.listed)).toEqual(list.map(({ token, logit }) => ({ token, logit })));
+        const expected = Array.from(adjustedLogits(logits, row), (logit, token) => ({ token, logit }))
+          .filter(({ logit }) => logit !== -Infinity)
+          .sort((a, b) => b.logit - a.logit || a.token - b.token);
+        expect(told.between(0, told.listed)).toEqual(expected);
       },
     );
     await fc.assert(property, { seed: 20261115, numRuns: 30 });
@@ -163,7 +165,7 @@ describe.skipIf(!hasSoftwareGpu)('drawing on a GPU (skipped where there is no so
       ],
       [{ topP: 0.9, logitBias: [{ token: 9, bias: 12.3 }] }, { mask }],
     ];
-    const rows = [1, 2, 3].flatMap((position) =>
+    const rows = [1, 2].flatMap((position) =>
       usual.map(([request, rest]) => rowOf({ ...request, seed: 5 }, vocabSize, { position, ...rest })),
     );
     const decided = await expectSame(modelLogits(vocabSize, rows.length, 1.8), vocabSize, rows);
