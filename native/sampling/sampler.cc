@@ -111,16 +111,18 @@ void RowSampler::edit(float* logits, const SamplingRow& row) {
   };
   for (int i = 0; i < row.biased.length; i++) {
     const int32_t token = row.biased.data[i];
-    replace(token, float(double(logits[token]) + row.biases.data[i]));
+    replace(token, logits[token] + float(row.biases.data[i]));
   }
+  // In float32, each operation rounded, as the oracle has it: so that a GPU can do the same.
+  const float factors[] = {float(1 / row.repetitionPenalty), float(row.repetitionPenalty)};
+  const float presence = float(row.presencePenalty), frequency = float(row.frequencyPenalty);
   for (int i = 0; i < penalized; i++) {
     const int32_t token = row.penalized.data[i];
     const int generated = row.generated.data[i];
-    const double logit = logits[token];
+    const float logit = logits[token];
+    const float taken = float(generated) * frequency + (generated > 0 ? presence : 0);
     // Signs are as good as random, so that a branch would often go wrong.
-    const double choices[] = {logit / row.repetitionPenalty, logit * row.repetitionPenalty};
-    const double presence = generated > 0 ? row.presencePenalty : 0;
-    replace(token, float(choices[logit < 0] - generated * row.frequencyPenalty - presence));
+    replace(token, logit * factors[logit < 0] - taken);
   }
   for (int i = 0; i < row.forbidden.length; i++) replace(row.forbidden.data[i], -infinity);
 }

@@ -1,12 +1,17 @@
 // The tokens a draw may still pick, most likely first (ties: lower id first), and what thins them out. Weights
 // are whole numbers whose sums are exact, so native code may add them up in any order and look only at the few
-// candidates it needs, and still agree bit for bit.
+// candidates it needs, and still agree bit for bit. A GPU tells the first candidates and the weight of all: most draws are
+// decided by these, and what is not is `undefined`.
 
 import { naturalLogarithm, roundToWhole, scaleLogit, unitBitsFor, weightOf } from './exponential.ts';
+import type { SamplingParameters } from './parameters.ts';
 
-export interface Candidate {
+export interface TokenLogit {
   readonly token: number;
   readonly logit: number;
+}
+
+export interface Candidate extends TokenLogit {
   /** log2 of the probability, relative to the most likely token of the row. */
   readonly scaled: number;
   /** The probability but for a common factor: above 0. */
@@ -14,37 +19,63 @@ export interface Candidate {
 }
 
 export interface Candidates {
+  /** The first of them: all, or as many as are known, but at least one. */
   readonly list: readonly Candidate[];
-  /** Sum of the weights. */
+  /** Sum of the weights of all. */
   readonly total: number;
 }
 
 /** A smaller share than this of the first weight excludes nothing. */
 const LEAST_SHARE = 2 ** -64;
 
-/** All tokens that weigh anything. */
-export function weighCandidates(logits: Float32Array, highest: number, temperature: number): Candidates {
-  const unitBits = unitBitsFor(logits.length);
+/** How a row's logits become weights. */
+export interface Weighing {
+  readonly highest: number;
+  readonly temperature: number;
+  readonly vocabSize: number;
+}
+
+/** Those of the tokens that weigh anything, in their order. */
+export function weigh(tokens: readonly TokenLogit[], weighing: Weighing): Candidate[] {
+  const unitBits = unitBitsFor(weighing.vocabSize);
   const list: Candidate[] = [];
-  for (const [token, logit] of logits.entries()) {
-    const scaled = scaleLogit(logit, highest, temperature);
+  for (const { token, logit } of tokens) {
+    const scaled = scaleLogit(logit, weighing.highest, weighing.temperature);
     const weight = weightOf(scaled, unitBits);
     if (weight > 0) list.push({ token, logit, scaled, weight });
   }
-  return withTotal(list.sort(byLogit));
+  return list;
+}
+
+/** All tokens that weigh anything. */
+export function weighCandidates(logits: Float32Array, highest: number, temperature: number): Candidates {
+  const tokens = Array.from(logits, (logit, token) => ({ token, logit }));
+  return withTotal(weigh(tokens, { highest, temperature, vocabSize: logits.length }).sort(byLogit));
+}
+
+/** What all stages leave. */
+export function thinOut(candidates: Candidates, parameters: SamplingParameters): Candidates | undefined {
+  const likely = keepTopK(candidates, parameters.topK);
+  const typical = likely && keepTypical(likely, parameters.typicalP);
+  const held = typical && keepTopP(typical, parameters.topP);
+  return held && keepMinP(held, parameters.minP);
 }
 
 /** Exactly k stay: a tie at the edge goes to the lower ids, so that k bounds the work. */
-export function keepTopK(candidates: Candidates, topK: number): Candidates {
-  return topK === 0 ? candidates : withTotal(candidates.list.slice(0, topK));
+function keepTopK(candidates: Candidates, topK: number): Candidates | undefined {
+  if (topK === 0) return candidates;
+  if (topK <= candidates.list.length) return withTotal(candidates.list.slice(0, topK));
+  return isWhole(candidates) ? candidates : undefined;
 }
 
 /**
  * Locally typical sampling (Meister et al., 2022): keeps the tokens whose surprise is nearest to the entropy.
  * Surprise minus entropy is mean(scaled) - scaled, so neither needs a logarithm.
  */
-export function keepTypical({ list, total }: Candidates, share: number): Candidates {
-  if (share === 1) return { list, total };
+function keepTypical(candidates: Candidates, share: number): Candidates | undefined {
+  if (share === 1) return candidates;
+  if (!isWhole(candidates)) return undefined;
+  const { list, total } = candidates;
   const moment = list.reduce((sum, { weight, scaled }) => sum + roundToWhole(weight * scaled), 0);
   const mean = Math.fround(moment / total);
   const deviation = ({ scaled }: Candidate) => Math.abs(Math.fround(scaled - mean));
@@ -53,23 +84,28 @@ export function keepTypical({ list, total }: Candidates, share: number): Candida
 }
 
 /** The fewest most likely that hold the share. */
-export function keepTopP({ list, total }: Candidates, share: number): Candidates {
-  return share === 1 ? { list, total } : withTotal(list.slice(0, countForMass(list, share * total)));
+function keepTopP({ list, total }: Candidates, share: number): Candidates | undefined {
+  if (share === 1) return { list, total };
+  const count = countForMass(list, share * total);
+  return count === undefined ? undefined : withTotal(list.slice(0, count));
 }
 
 /** Those with at least this share of the first one's probability. */
-export function keepMinP({ list, total }: Candidates, share: number): Candidates {
-  if (share === 0) return { list, total };
+function keepMinP(candidates: Candidates, share: number): Candidates | undefined {
+  if (share === 0) return candidates;
+  const { list } = candidates;
   const first = (list[0] as Candidate).scaled;
   const width = naturalLogarithm(1 / Math.max(share, LEAST_SHARE)) * Math.LOG2E;
   const least = Math.fround(first - width);
-  return withTotal(list.filter(({ scaled }) => scaled >= least));
+  const kept = list.filter(({ scaled }) => scaled >= least);
+  return kept.length < list.length || isWhole(candidates) ? withTotal(kept) : undefined;
 }
 
 /** Inverts the distribution function: `uniform` points at one unit of the total, whose owner is drawn. */
-export function drawToken({ list, total }: Candidates, uniform: number): number {
+export function drawToken({ list, total }: Candidates, uniform: number): number | undefined {
   const place = Math.min(Math.floor(uniform * total) + 1, total);
-  return (list[countForMass(list, place) - 1] as Candidate).token;
+  const count = countForMass(list, place);
+  return count === undefined ? undefined : (list[count - 1] as Candidate).token;
 }
 
 function byLogit(a: Candidate, b: Candidate): number {
@@ -77,15 +113,24 @@ function byLogit(a: Candidate, b: Candidate): number {
 }
 
 /** How many of the first have the mass, which is at most that of all. */
-function countForMass(list: readonly Candidate[], mass: number): number {
+function countForMass(list: readonly Candidate[], mass: number): number | undefined {
   let sum = 0;
   const last = list.findIndex(({ weight }) => {
     sum += weight;
     return sum >= mass;
   });
-  return last + 1;
+  return last === -1 ? undefined : last + 1;
+}
+
+/** Every candidate weighs something, so that none is missing where no weight is. */
+function isWhole({ list, total }: Candidates): boolean {
+  return sumOf(list) === total;
 }
 
 function withTotal(list: readonly Candidate[]): Candidates {
-  return { list, total: list.reduce((sum, { weight }) => sum + weight, 0) };
+  return { list, total: sumOf(list) };
+}
+
+function sumOf(list: readonly Candidate[]): number {
+  return list.reduce((sum, { weight }) => sum + weight, 0);
 }

@@ -8,9 +8,12 @@ const FLOAT_ROUNDER = 1.5 * 2 ** 23;
 const DOUBLE_ROUNDER = 1.5 * 2 ** 52;
 
 // 2^x on |x| <= 1/2 to 2e-7: a minimax polynomial in float32, but for the last term, which must be 1.
-const COEFFICIENTS: readonly number[] = [
+export const POWER_COEFFICIENTS: readonly number[] = [
   0.001326472731307149, 0.009671512991189957, 0.05550733581185341, 0.24022242426872253, 0.6931470036506653, 1,
 ];
+
+/** 2^-1, 2^0, and so on up to the largest unit. */
+const POWERS_OF_TWO: readonly number[] = Array.from({ length: 42 }, (_, place) => 2 ** (place - 1));
 
 // ln 2 in two parts: the upper has enough trailing zeros that its product with an exponent is exact.
 const LN2_UPPER = 0.6931471803691238;
@@ -24,9 +27,14 @@ export function unitBitsFor(vocabSize: number): number {
   return Math.min(40, 21 + Math.clz32(vocabSize - 1));
 }
 
+/** What a difference of logits is multiplied by, in float32. */
+export function slopeFor(temperature: number): number {
+  return Math.fround(Math.LOG2E / temperature);
+}
+
 /** (logit - highest) x log2(e) / temperature, in float32. */
 export function scaleLogit(logit: number, highest: number, temperature: number): number {
-  return Math.fround(Math.fround(logit - highest) * Math.fround(Math.LOG2E / temperature));
+  return Math.fround(Math.fround(logit - highest) * slopeFor(temperature));
 }
 
 /** 2^scaled in units, for scaled <= 0: a whole number. Also a float32, for it has no more digits than one. */
@@ -35,8 +43,8 @@ export function weightOf(scaled: number, unitBits: number): number {
   const exponent = Math.fround(scaled + FLOAT_ROUNDER) - FLOAT_ROUNDER;
   const rest = scaled - exponent;
   let power = 0;
-  for (const coefficient of COEFFICIENTS) power = Math.fround(Math.fround(power * rest) + coefficient);
-  return roundToWhole(power * 2 ** (exponent + unitBits));
+  for (const coefficient of POWER_COEFFICIENTS) power = Math.fround(Math.fround(power * rest) + coefficient);
+  return roundToWhole(power * (POWERS_OF_TWO[exponent + unitBits + 1] as number));
 }
 
 /** To the nearest whole number, of two the even one. */

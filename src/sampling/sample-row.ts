@@ -24,11 +24,18 @@ export interface TokenLogprob {
   readonly logprob: number;
 }
 
+export interface TokenLogprobs {
+  /** The drawn token's. */
+  readonly logprob: number;
+  /** The most likely tokens', as many as were asked for. */
+  readonly top: readonly TokenLogprob[];
+}
+
 export interface SampledToken {
   readonly ok: true;
   readonly token: number;
   /** Where the request asked for log-probabilities. */
-  readonly logprobs?: { readonly logprob: number; readonly top: readonly TokenLogprob[] };
+  readonly logprobs?: TokenLogprobs;
 }
 
 /** `numeric-error`: the logits are not numbers to draw from. `no-candidate`: every token is excluded. */
@@ -48,6 +55,10 @@ export function checkRows(logits: Float32Array, vocabSize: number, rows: readonl
   if (vocabSize < 1 || logits.length < vocabSize * rows.length) {
     throw new Error(`sampling: ${logits.length} logits are too few for ${rows.length} rows of ${vocabSize}`);
   }
+  checkMasks(vocabSize, rows);
+}
+
+export function checkMasks(vocabSize: number, rows: readonly SampleRow[]): void {
   for (const { mask } of rows) {
     if (mask === undefined || mask.length * 32 >= vocabSize) continue;
     throw new Error(`sampling: a mask of ${mask.length} words is too short for ${vocabSize} tokens`);

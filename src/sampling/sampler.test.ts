@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { adjustedLogits } from './adjusted-logits.ts';
-import { type SamplingRequest, validateSampling } from './parameters.ts';
+import { type Candidates, thinOut, weighCandidates } from './candidates.ts';
+import { type SamplingParameters, type SamplingRequest, validateSampling } from './parameters.ts';
 import { seedFrom, uniformAt } from './random.ts';
 import type { SampleResult, SampleRow } from './sample-row.ts';
-import { sampleRows, survivors } from './sampler.ts';
+import { drawFrom, sampleRows } from './sampler.ts';
 import { TokenCounts } from './token-counts.ts';
 
 function rowOf(request: SamplingRequest, vocabSize: number, rest: Partial<SampleRow> = {}): SampleRow {
@@ -20,6 +22,10 @@ function sampleOne(
 ): SampleResult {
   const row = rowOf(request, logits.length, rest);
   return sampleRows(Float32Array.from(logits), logits.length, [row])[0] as SampleResult;
+}
+
+function survivors(adjusted: Float32Array, highest: number, parameters: SamplingParameters): Candidates {
+  return thinOut(weighCandidates(adjusted, highest, parameters.temperature), parameters) as Candidates;
 }
 
 function tokenOf(result: SampleResult): number {
@@ -193,6 +199,38 @@ describe('drawing', () => {
     const row = rowOf({ seed: 1 }, 1000, { position: 5 });
     const batch = sampleRows(new Float32Array(3000), 1000, [rowOf({ seed: 8 }, 1000), row, row]);
     expect(batch.slice(1).map(tokenOf)).toEqual([draw(1, 5, 0), draw(1, 5, 0)]);
+  });
+});
+
+describe('the first candidates and the weight of all', () => {
+  const shares = fc.constantFrom(1, 1, 0.99, 0.9, 0.5, 0.1);
+  const requests = fc.record({
+    temperature: fc.constantFrom(0.5, 1, 2),
+    topK: fc.constantFrom(0, 0, 1, 5, 20, 60, 300),
+    topP: shares,
+    typicalP: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: shares }),
+    minP: fc.constantFrom(0, 0, 0.01, 0.1, 0.5),
+    seed: fc.nat(),
+  });
+
+  it('draw what all candidates draw, or say that they do not decide it', () => {
+    let decided = 0;
+    fc.assert(
+      fc.property(requests, fc.nat(0xffff), fc.integer({ min: 1, max: 200 }), (request, seed, known) => {
+        const logits = Float32Array.from({ length: 200 }, (_, token) =>
+          Math.fround(-2 * Math.log(1 - uniformAt({ low: seed, high: 0 }, token, 0))),
+        );
+        const row = rowOf(request, logits.length);
+        const { list, total } = weighCandidates(logits, Math.max(...logits), row.parameters.temperature);
+        const all = drawFrom({ list, total }, row);
+        const first = drawFrom({ list: list.slice(0, known), total }, row);
+        if (known >= list.length) expect(first).toBe(all);
+        if (first !== undefined) expect(first).toBe(all);
+        if (first !== undefined && known < list.length) decided++;
+      }),
+      { numRuns: 1000, seed: 1 },
+    );
+    expect(decided).toBeGreaterThan(200);
   });
 });
 

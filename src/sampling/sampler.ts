@@ -4,15 +4,7 @@
 // and vLLM mean by top_p (llama.cpp filters before it); vLLM has min-p ahead of top-k, which then sees less tail.
 
 import { adjustedLogits } from './adjusted-logits.ts';
-import {
-  type Candidates,
-  drawToken,
-  keepMinP,
-  keepTopK,
-  keepTopP,
-  keepTypical,
-  weighCandidates,
-} from './candidates.ts';
+import { type Candidates, drawToken, thinOut, weighCandidates } from './candidates.ts';
 import { tokenLogprobs } from './log-probabilities.ts';
 import { GREEDY_BELOW, type SamplingParameters } from './parameters.ts';
 import { uniformAt } from './random.ts';
@@ -34,28 +26,25 @@ function sampleRow(logits: Float32Array, row: SampleRow): SampleResult {
   if (highest === -Infinity) return { ok: false, error: 'no-candidate' };
   if (highest === Infinity) return { ok: false, error: 'numeric-error' };
   const { parameters } = row;
-  const token =
-    parameters.temperature < GREEDY_BELOW
-      ? adjusted.indexOf(highest)
-      : drawToken(
-          survivors(adjusted, highest, parameters),
-          uniformAt(parameters.seed, row.position, row.choice),
-        );
+  // All candidates are known, so that one is drawn.
+  const token = isGreedy(parameters)
+    ? adjusted.indexOf(highest)
+    : (drawFrom(weighCandidates(adjusted, highest, parameters.temperature), row) as number);
   if (parameters.logprobs === undefined) return { ok: true, token };
   return { ok: true, token, logprobs: tokenLogprobs(logits, token, parameters.logprobs) };
 }
 
-/** The distribution a token is drawn from. */
-export function survivors(
-  adjusted: Float32Array,
-  highest: number,
-  parameters: SamplingParameters,
-): Candidates {
-  let candidates = weighCandidates(adjusted, highest, parameters.temperature);
-  candidates = keepTopK(candidates, parameters.topK);
-  candidates = keepTypical(candidates, parameters.typicalP);
-  candidates = keepTopP(candidates, parameters.topP);
-  return keepMinP(candidates, parameters.minP);
+export function isGreedy({ temperature }: SamplingParameters): boolean {
+  return temperature < GREEDY_BELOW;
+}
+
+/** Where only the first candidates are known, these may not decide it. */
+export function drawFrom(
+  candidates: Candidates,
+  { parameters, position, choice }: SampleRow,
+): number | undefined {
+  const survivors = thinOut(candidates, parameters);
+  return survivors && drawToken(survivors, uniformAt(parameters.seed, position, choice));
 }
 
 function highestOf(logits: Float32Array): number {

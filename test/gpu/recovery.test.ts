@@ -16,7 +16,7 @@ const settings = {
 
 const requests = ['Hello', 'Who are you?'].map((text, index) => ({
   prompt: chatIds(text).slice(-4),
-  // One is greedy and drawn by the GPU when alone, one is drawn at random.
+  // One is greedy, one is drawn at random.
   sampling: { ignoreEos: true, maxTokens: 2, temperature: index, seed: 7 },
 }));
 

@@ -1,5 +1,5 @@
 // What the webgpu backend promises on any model shape, on a GPU played by the processor: a sequence's logits are the
-// same bits alone, in a batch, in any chunks, over scattered blocks; they are right; and the likeliest token is drawn.
+// same bits alone, in a batch, in any chunks, over scattered blocks; they are right; and tokens are drawn from them.
 
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,8 +8,9 @@ import { buildBatch } from '../../src/compute/batch.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { createWebGpuBackend } from '../../src/compute/webgpu/backend.ts';
 import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
-import { type SamplingParameters, validateSampling } from '../../src/sampling/parameters.ts';
+import type { SamplingRequest } from '../../src/sampling/parameters.ts';
 import { sampleRows } from '../../src/sampling/sampler.ts';
+import { TokenCounts } from '../../src/sampling/token-counts.ts';
 import {
   BLOCKS,
   blocksFor,
@@ -21,6 +22,7 @@ import {
   superTypes,
   together,
 } from '../support/backend-properties.ts';
+import { rowOf } from '../support/sampling-requests.ts';
 import { hasSoftwareGpu } from '../support/software-gpu.ts';
 import { randomTokens, type TinyModel, type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
 
@@ -49,12 +51,6 @@ async function byReference({ spec, weights }: TinyModel, tokens: readonly number
   const reference = await createReferenceBackend(spec, weights, { blockCount: 4 });
   const batch = buildBatch([{ tokens, start: 0, blocks: [2, 0, 1, 3], wantLogits: 'all' }]);
   return (await reference.step(batch)).logits;
-}
-
-function greedy(vocabSize: number): SamplingParameters {
-  const validation = validateSampling({ temperature: 0 }, { vocabSize, freshSeed: { low: 0, high: 0 } });
-  if (!validation.ok) throw new Error(validation.problem);
-  return validation.parameters;
 }
 
 /** The same kind of model, no larger than it must be: a processor that plays a GPU is slow. */
@@ -124,36 +120,57 @@ describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no 
     await fc.assert(property, runs(2));
   });
 
-  it('draws the likeliest tokens itself, as the oracle does from its logits', async () => {
-    const model = tinyModel({ vocabSize: 300, layerCount: 1 });
-    const sequences = sequencesFor(5, 300, 3).map((tokens, index) => ({
+  it('draws tokens itself as the oracle does from its logits, in one step whatever the requests', async () => {
+    const vocabSize = 300;
+    const model = tinyModel({ vocabSize, layerCount: 1, hiddenSize: 16, headSize: 8, ffnSize: 16 });
+    const requests: readonly SamplingRequest[] = [
+      { temperature: 0 },
+      { temperature: 0.8, topP: 0.9, seed: 1 },
+      { temperature: 0, logprobs: 3, logitBias: [{ token: 4, bias: 3 }] },
+      // All tokens must be seen for this one.
+      { typicalP: 0.5, seed: 2 },
+      { topK: 20, frequencyPenalty: 0.5, repetitionPenalty: 1.2, logprobs: 2, seed: 3 },
+      { minP: 0.1, seed: 4 },
+    ];
+    const sequences = sequencesFor(requests.length, vocabSize, 3).map((tokens, index) => ({
       tokens: tokens.slice(0, 20),
       start: 0,
       blocks: [index],
       wantLogits: 'last' as const,
     }));
-    const rows = sequences.map(() => ({
-      parameters: greedy(300),
-      position: 20,
-      choice: 0,
-      forbidden: [],
-    }));
+    const rows = requests.map((request, index) =>
+      rowOf(request, vocabSize, {
+        counts: new TokenCounts(sequences[index]?.tokens ?? [], [1, 2, 1]),
+        position: 20,
+        forbidden: [index],
+        mask: index === 5 ? new Uint32Array(10).fill(0x77777777) : undefined,
+      }),
+    );
     await withBackend(model, 'f16', async (backend) => {
       const logits = (await backend.step(buildBatch(sequences))).logits.slice();
-      const { drawn } = await backend.step(buildBatch(sequences), rows);
-      expect(drawn).toEqual(sampleRows(logits, 300, rows));
+      const expected = sampleRows(logits, vocabSize, rows);
+      for (let again = 0; again < 2; again++) {
+        const { drawn } = await backend.step(buildBatch(sequences), rows);
+        expect(drawn).toEqual(expected);
+      }
     });
   });
 
-  it('splits a batch that wants more rows of logits than fit its buffers', async () => {
+  it('splits a batch that wants more rows of logits than fit its buffers, and draws for all', async () => {
     const model = tinyModel({ layerCount: 1, hiddenSize: 16, headSize: 8, ffnSize: 16 });
     const { vocabSize } = model.spec;
     const tokens = randomTokens(70, vocabSize, 5);
+    const batch = buildBatch([{ tokens, start: 0, blocks: [0, 1, 2], wantLogits: 'all' }]);
+    // For some all tokens must be seen.
+    const rows = tokens.map((_, position) =>
+      rowOf({ seed: 9, typicalP: position % 9 === 0 ? 0.5 : 1 }, vocabSize, { position }),
+    );
     await withBackend(model, 'f16', async (backend) => {
       const whole = await alone(backend, tokens);
       const first = await alone(backend, tokens.slice(0, 40));
       expect(whole.length).toBe(70 * vocabSize);
       expect(whole.slice(0, first.length)).toEqual(first);
+      expect((await backend.step(batch, rows)).drawn).toEqual(sampleRows(whole, vocabSize, rows));
     });
   });
 

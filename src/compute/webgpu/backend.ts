@@ -2,10 +2,8 @@
 
 import { machineLimits } from '../../machine/limits.ts';
 import type { ModelSpec } from '../../model/spec.ts';
-import { GREEDY_BELOW } from '../../sampling/parameters.ts';
 import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-row.ts';
 import { sampleRows } from '../../sampling/sampler.ts';
-import { needsCounts } from '../../sampling/token-counts.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
 import { BlockUses, checkBatch } from '../batch.ts';
@@ -13,13 +11,15 @@ import { loadAddon } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
+import { finishDraws } from './finish-draws.ts';
 import { buildForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
 import { manyQueries } from './kernels/attend-many.ts';
-import { mostLikelyKernel, NO_CANDIDATE, NUMERIC_ERROR } from './kernels/most-likely.ts';
+import { drawThreads, firstCandidatesKernel } from './kernels/first-candidates.ts';
 import { GpuMemory } from './memory.ts';
 import { Operation } from './operation.ts';
 import { startPacking } from './pack-workers.ts';
+import { planDraws } from './plan-draws.ts';
 import { type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
 import { Programs } from './programs.ts';
 import { allocateScratch, type Scratch } from './scratch.ts';
@@ -76,7 +76,7 @@ async function loadBackend(
   const loader = { memory, packing, weights, bindingBytes, onBytes };
   const forward = buildForward(spec, loader, scratch, kv, gpu.info.limits);
   const operations = await forward.finally(() => packing.close());
-  const draw = drawOperation(spec, scratch);
+  const draw = drawOperation(scratch, gpu);
   const programs = Programs.of(gpu.device);
   // A processor that plays a GPU compiles slowly: there each kernel waits until it is needed.
   if (!gpu.info.software) for (const operation of [...operations, draw]) operation.compile(programs);
@@ -91,12 +91,13 @@ async function loadBackend(
   );
 }
 
-function drawOperation({ vocabSize }: ModelSpec, { step, logits, tokens }: Scratch): Operation {
+function drawOperation(scratch: Scratch, { info }: Gpu): Operation {
+  const { draws, logits, saved, found } = scratch;
   const variant = {
-    text: mostLikelyKernel(vocabSize),
+    text: firstCandidatesKernel(drawThreads(info.limits.workgroupThreads)),
     grid: ({ wanted }: StepCounts) => [wanted, 1] as const,
   };
-  return new Operation('draw', [variant], [step, logits, tokens]);
+  return new Operation('draw', [variant], [draws, logits, saved, found]);
 }
 
 interface Place {
@@ -169,14 +170,17 @@ class WebGpuBackend implements Backend {
     if (this.#closed) throw new Error('the backend is closed');
     if (this.#running) throw new Error('a step is still running; await it before the next');
     const { vocabSize, contextLength } = this.#spec;
+    if (rows !== undefined && rows.length !== batch.logitRows.length) {
+      throw new Error(`${rows.length} draws were told for ${batch.logitRows.length} rows of logits`);
+    }
     checkBatch(batch, { blockCount: this.blockCount, vocabSize, contextLength }, this.#uses);
     this.#held.take(batch);
     this.#running = true;
     try {
       const parts = splitBatch(batch, this.#scratch);
-      return rows?.every(isMostLikely) === true && rows.length > 0
-        ? { logits: new Float32Array(0), drawn: await this.#draw(parts) }
-        : { logits: await this.#logits(parts, batch.logitRows.length) };
+      return rows === undefined
+        ? { logits: await this.#logits(parts, batch.logitRows.length) }
+        : { logits: new Float32Array(0), drawn: await this.#draw(parts, rows) };
     } finally {
       this.#running = false;
       if (this.#closed) this.#giveBack();
@@ -218,20 +222,46 @@ class WebGpuBackend implements Backend {
     return logits;
   }
 
-  async #draw(parts: readonly Batch[]): Promise<SampleResult[]> {
+  async #draw(parts: readonly Batch[], rows: readonly SampleRow[]): Promise<SampleResult[]> {
     const results: SampleResult[] = [];
     for (const part of parts) {
-      const bytes = await this.#pass(part, this.#scratch.tokens, 4 * part.logitRows.length, true);
-      for (const token of new Uint32Array(bytes)) results.push(asResult(token));
+      const own = rows.slice(results.length, results.length + part.logitRows.length);
+      results.push(...(await this.#drawPart(part, own)));
     }
     return results;
   }
 
+  async #drawPart(part: Batch, rows: readonly SampleRow[]): Promise<SampleResult[]> {
+    const { vocabSize } = this.#spec;
+    const { draws, drawWords, found } = this.#scratch;
+    const planned = planDraws(rows, vocabSize, drawWords);
+    this.#gpu.device.queue.writeBuffer(draws, 0, planned.words);
+    const answer = await this.#pass(part, found, planned.byteLength, true);
+    const results = finishDraws(answer, rows, planned, vocabSize);
+    const open = [...results.keys()].filter((index) => results[index] === undefined);
+    if (open.length === 0) return results as SampleResult[];
+    const openRows = open.map((index) => rows[index] as SampleRow);
+    const drawn = this.sampleRows(await this.#logitsOf(open), vocabSize, openRows);
+    return results.map((result, index) => result ?? (drawn[open.indexOf(index)] as SampleResult));
+  }
+
+  /** Rows of logits of the last pass; valid until the next. */
+  async #logitsOf(rows: readonly number[]): Promise<Float32Array> {
+    const { logits, readback } = this.#scratch;
+    const rowBytes = 4 * this.#spec.vocabSize;
+    this.#unmap();
+    const encoder = this.#gpu.device.createCommandEncoder();
+    for (const [place, row] of rows.entries()) {
+      encoder.copyBufferToBuffer(logits, row * rowBytes, readback, place * rowBytes, rowBytes);
+    }
+    this.#gpu.device.queue.submit([encoder.finish()]);
+    return new Float32Array(await this.#read(rows.length * rowBytes));
+  }
+
   /** One forward pass; the first bytes of a buffer it has filled, valid until the next. */
   async #pass(batch: Batch, source: GPUBuffer, byteLength: number, draws: boolean): Promise<ArrayBuffer> {
-    if (this.#mapped) this.#scratch.readback.unmap();
-    this.#mapped = false;
-    const { step, stepWords, readback } = this.#scratch;
+    this.#unmap();
+    const { step, stepWords } = this.#scratch;
     const { queue } = this.#gpu.device;
     const { counts, words } = planStep(batch, this.#attention);
     if (words.length > stepWords) {
@@ -245,9 +275,7 @@ class WebGpuBackend implements Backend {
     for (const buffer of ready ?? this.#encode(wanted)) queue.submit([buffer]);
     // Most steps are like the one before: while this one runs, the next one's commands are written.
     if (byteLength > 0) this.#ready = { commands: wanted, buffers: this.#encode(wanted) };
-    const bytes = byteLength === 0 ? await this.#finish() : await this.#read(readback, byteLength);
-    if (this.#failure !== undefined) throw this.#failure;
-    return bytes;
+    return byteLength === 0 ? this.#finish() : this.#read(byteLength);
   }
 
   /** In several buffers, so that the GPU begins with the first while Dawn translates the next. */
@@ -273,10 +301,12 @@ class WebGpuBackend implements Backend {
 
   async #finish(): Promise<ArrayBuffer> {
     await this.#gpu.device.queue.onSubmittedWorkDone();
+    if (this.#failure !== undefined) throw this.#failure;
     return new ArrayBuffer(0);
   }
 
-  async #read(readback: GPUBuffer, byteLength: number): Promise<ArrayBuffer> {
+  async #read(byteLength: number): Promise<ArrayBuffer> {
+    const { readback } = this.#scratch;
     try {
       // GPUMapMode.READ
       await readback.mapAsync(1, 0, byteLength);
@@ -284,7 +314,13 @@ class WebGpuBackend implements Backend {
       throw this.#failure ?? error;
     }
     this.#mapped = true;
+    if (this.#failure !== undefined) throw this.#failure;
     return readback.getMappedRange(0, byteLength);
+  }
+
+  #unmap(): void {
+    if (this.#mapped) this.#scratch.readback.unmap();
+    this.#mapped = false;
   }
 }
 
@@ -320,21 +356,4 @@ function isSame(a: Commands, b: Commands): boolean {
 function hostSampler(): SampleRows {
   const load = loadAddon();
   return load.available ? createNativeSampler(load.addon, machineLimits().cores) : sampleRows;
-}
-
-/** Whether a draw is the likeliest token, with nothing done to the logits before. */
-function isMostLikely({ parameters, forbidden, mask }: SampleRow): boolean {
-  return (
-    parameters.temperature < GREEDY_BELOW &&
-    parameters.logprobs === undefined &&
-    parameters.logitBias.length === 0 &&
-    !needsCounts(parameters) &&
-    forbidden.length === 0 &&
-    mask === undefined
-  );
-}
-
-function asResult(token: number): SampleResult {
-  if (token === NUMERIC_ERROR) return { ok: false, error: 'numeric-error' };
-  return token === NO_CANDIDATE ? { ok: false, error: 'no-candidate' } : { ok: true, token };
 }

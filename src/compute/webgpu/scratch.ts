@@ -3,6 +3,7 @@
 import type { ModelSpec } from '../../model/spec.ts';
 import type { KvType } from '../backend.ts';
 import { partFloats, queryLanes } from './kernels/attend.ts';
+import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from './kernels/draw-layout.ts';
 import { type KvLayout, kvLayout } from './kernels/kv-layout.ts';
 import { INPUT_ROWS } from './kernels/make-input.ts';
 import type { GpuMemory } from './memory.ts';
@@ -14,6 +15,8 @@ const MOST_WANTED = 64;
 /** Tables of a few hundred sequences of a hundred thousand tokens each. */
 const STEP_BYTES = 8 << 20;
 const PART_BYTES = 64 << 20;
+/** Penalties of 64 sequences of thousands of different tokens each, or as many masks. */
+const DRAW_BYTES = 4 << 20;
 
 export interface Scratch {
   readonly rows: number;
@@ -33,7 +36,11 @@ export interface Scratch {
   readonly gateUp: GPUBuffer;
   readonly logits: GPUBuffer;
   readonly readback: GPUBuffer;
-  readonly tokens: GPUBuffer;
+  readonly drawWords: number;
+  /** How tokens are drawn, own logits of adjusted tokens at the same places, and what is told of the rows. */
+  readonly draws: GPUBuffer;
+  readonly saved: GPUBuffer;
+  readonly found: GPUBuffer;
   /** Where a kernel binds something that it will not read. */
   readonly nothing: GPUBuffer;
 }
@@ -56,6 +63,7 @@ export async function allocateScratch(
   const parts = room(partBytes, Math.max(1, Math.floor(PART_BYTES / partBytes)));
   const groups = Math.ceil(widest / 32);
   const paddedRows = INPUT_ROWS * Math.ceil(rows / INPUT_ROWS);
+  const foundBytes = 4 * wanted * JOBS_PER_ROW * (HEAD_WORDS + LIST_WORDS);
   const floats = (label: string, count: number) => memory.storage(label, 4 * count);
   return {
     rows,
@@ -74,8 +82,11 @@ export async function allocateScratch(
     branch: await floats('branch', rows * hiddenSize),
     gateUp: await floats('gate and up', rows * 2 * ffnSize),
     logits: await floats('logits', wanted * vocabSize),
-    readback: await memory.readback('logits to read', 4 * wanted * vocabSize),
-    tokens: await memory.storage('tokens', 4 * wanted),
+    readback: await memory.readback('results to read', Math.max(4 * wanted * vocabSize, foundBytes)),
+    drawWords: DRAW_BYTES / 4,
+    draws: await memory.storage('draws', DRAW_BYTES),
+    saved: await memory.storage('saved logits', DRAW_BYTES),
+    found: await memory.storage('first candidates', foundBytes),
     nothing: await memory.storage('nothing', 16),
   };
 }

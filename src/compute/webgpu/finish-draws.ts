@@ -1,0 +1,131 @@
+// Draws finished from what the GPU tells of rows (see kernels/draw-layout.ts), with the sampling oracle's own
+// functions; `undefined` where that does not decide a row, and the processor must see its logits.
+
+import { type Candidate, type TokenLogit, weigh } from '../../sampling/candidates.ts';
+import { logprobsOf } from '../../sampling/log-probabilities.ts';
+import type { SampleResult, SampleRow, TokenLogprobs } from '../../sampling/sample-row.ts';
+import { drawFrom, isGreedy } from '../../sampling/sampler.ts';
+import { headAt, headWords, LIST_LENGTH, listAt } from './kernels/draw-layout.ts';
+import type { PlannedDraws } from './plan-draws.ts';
+
+/** Most draws end among the first few: only where they do not, more are looked at, four times as many each time. */
+const FIRST_LOOK = 8;
+
+export function finishDraws(
+  answer: ArrayBuffer,
+  rows: readonly SampleRow[],
+  { isLeft }: PlannedDraws,
+  vocabSize: number,
+): (SampleResult | undefined)[] {
+  const told = tellRows(answer, rows.length);
+  return rows.map((row, index) =>
+    isLeft[index] === true ? undefined : finishDraw((job) => told(index, job), row, vocabSize),
+  );
+}
+
+/** What an answer about so many rows tells. */
+export function tellRows(answer: ArrayBuffer, rows: number): (row: number, job: number) => Told {
+  const words = new Uint32Array(answer);
+  const floats = new Float32Array(answer);
+  return (row, job) => new Told(words, floats, headAt(rows, job, row), listAt(rows, job, row));
+}
+
+function finishDraw(
+  tell: (job: number) => Told,
+  row: SampleRow,
+  vocabSize: number,
+): SampleResult | undefined {
+  const { parameters } = row;
+  const told = tell(0);
+  if (told.isOdd) return undefined;
+  if (told.highest === -Infinity) return { ok: false, error: 'no-candidate' };
+  const token = isGreedy(parameters) ? told.likeliest : drawListed(told, row, vocabSize);
+  if (token === undefined) return undefined;
+  if (parameters.logprobs === undefined) return { ok: true, token };
+  const logprobs = ownLogprobs(tell(1), token, parameters.logprobs, vocabSize);
+  return logprobs && { ok: true, token, logprobs };
+}
+
+function drawListed(told: Told, row: SampleRow, vocabSize: number): number | undefined {
+  const { highest, total, listed } = told;
+  const { temperature, topK } = row.parameters;
+  const list: Candidate[] = [];
+  let seen = 0;
+  for (let look = Math.max(FIRST_LOOK, topK); seen < listed; look *= 4) {
+    list.push(...weigh(told.between(seen, look), { highest, temperature, vocabSize }));
+    const token = drawFrom({ list, total }, row);
+    if (token !== undefined) return token;
+    seen = look;
+  }
+  return undefined;
+}
+
+/** A token so unlikely in itself that it is not listed was drawn only because of a bias, a penalty or a mask. */
+function ownLogprobs(own: Told, token: number, count: number, vocabSize: number): TokenLogprobs | undefined {
+  const chosen = own.logitOf(token);
+  if (chosen === undefined) return undefined;
+  const { highest, total } = own;
+  return logprobsOf({ vocabSize, highest, total, chosen, top: own.between(0, count) });
+}
+
+/** What is told of one row by one job. */
+export class Told {
+  readonly #words: Uint32Array;
+  readonly #floats: Float32Array;
+  readonly #head: number;
+  readonly #list: number;
+
+  constructor(words: Uint32Array, floats: Float32Array, head: number, list: number) {
+    this.#words = words;
+    this.#floats = floats;
+    this.#head = head;
+    this.#list = list;
+  }
+
+  get isOdd(): boolean {
+    return this.#word(headWords.odd) !== 0;
+  }
+
+  get likeliest(): number {
+    return this.#word(headWords.token);
+  }
+
+  get highest(): number {
+    return this.#floats[this.#head + headWords.logit] as number;
+  }
+
+  /** Sum of all weights. */
+  get total(): number {
+    return this.#word(headWords.totalHigh) * 2 ** 32 + this.#word(headWords.totalLow);
+  }
+
+  /** How many of the first candidates are known. */
+  get listed(): number {
+    const listed = this.#word(headWords.listed);
+    return listed > LIST_LENGTH ? 0 : listed;
+  }
+
+  /** Those at these places; fewer where no more are known. */
+  between(from: number, end: number): TokenLogit[] {
+    const candidates: TokenLogit[] = [];
+    for (let place = from; place < Math.min(end, this.listed); place++) candidates.push(this.#at(place));
+    return candidates;
+  }
+
+  logitOf(token: number): number | undefined {
+    for (let place = 0; place < this.listed; place++) {
+      const candidate = this.#at(place);
+      if (candidate.token === token) return candidate.logit;
+    }
+    return undefined;
+  }
+
+  #at(place: number): TokenLogit {
+    const at = this.#list + 2 * place;
+    return { token: this.#words[at + 1] as number, logit: this.#floats[at] as number };
+  }
+
+  #word(place: number): number {
+    return this.#words[this.#head + place] as number;
+  }
+}
