@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { chooseTile, multiplyTiles, type Tile } from './choose-tile.ts';
+import { chooseTile, type Tile, tilesFor } from './choose-tile.ts';
+import { formats } from './format.ts';
 
-const chosen = (rows: number, panels: number) =>
-  multiplyTiles[chooseTile(multiplyTiles, rows, panels)] as Tile;
+function chosen(rows: number, panels: number): Tile {
+  const tiles = tilesFor(formats.Q4_0, panels);
+  return tiles[chooseTile(tiles, rows, panels)] as Tile;
+}
 
 describe('the tile of a product', () => {
   it('exists for every number of rows, none included, and every size of matrix', () => {
@@ -21,5 +24,11 @@ describe('the tile of a product', () => {
     expect(chosen(64, 896)).toMatchObject({ rows: 8, panels: 4 });
     expect(chosen(8, 128).rows * chosen(8, 128).panels).toBeLessThanOrEqual(4);
     expect(chosen(1, 896)).toMatchObject({ rows: 1, panels: 1 });
+  });
+
+  it('reads ahead where few workgroups would leave the memory idle', () => {
+    expect(chosen(1, 128).prefetches).toBe(true);
+    expect(chosen(1, 896).prefetches).toBe(false);
+    expect(tilesFor(formats.Q8_0, 128).some(({ prefetches }) => prefetches)).toBe(false);
   });
 });

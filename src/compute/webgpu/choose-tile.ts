@@ -1,23 +1,33 @@
 // How a product is shared out among workgroups: the tile of rows and panels that each of them makes. Which one is taken
 // changes no bit of the result.
 
+import type { Format } from './format.ts';
 import type { MultiplyKernel } from './kernels/multiply.ts';
 
-export type Tile = Pick<MultiplyKernel, 'rows' | 'panels' | 'ahead'>;
+export type Tile = Pick<MultiplyKernel, 'rows' | 'panels' | 'ahead' | 'prefetches'>;
 
 /** Those that read least come first. Found by trial on a large GPU. */
-export const multiplyTiles: readonly Tile[] = [
-  { rows: 8, panels: 4, ahead: 4 },
+const multiplyTiles: readonly Tile[] = [
+  { rows: 8, panels: 4, ahead: 2 },
   { rows: 8, panels: 2, ahead: 4 },
-  { rows: 8, panels: 1, ahead: 2 },
-  { rows: 4, panels: 2, ahead: 2 },
-  { rows: 4, panels: 1, ahead: 4 },
-  { rows: 2, panels: 1, ahead: 4 },
+  { rows: 4, panels: 4, ahead: 4 },
+  { rows: 4, panels: 1, ahead: 2 },
+  { rows: 2, panels: 2, ahead: 4 },
+  { rows: 2, panels: 1, ahead: 2 },
   { rows: 1, panels: 1, ahead: 4 },
 ];
 
 /** Workgroups that keep a large GPU busy. */
-const ENOUGH_WORKGROUPS = 256;
+const ENOUGH_WORKGROUPS = 96;
+
+/** Where fewer workgroups are at work, each must read ahead to keep the memory busy. */
+const READERS_ENOUGH = 256;
+
+/** The tiles of one matrix. Bytes take so many registers that reading ahead costs more than it gains. */
+export function tilesFor(format: Format, panels: number): readonly Tile[] {
+  const isWaiting = format.kind === 'coded' && format.encoding !== 'byte' && panels < READERS_ENOUGH;
+  return multiplyTiles.map((tile) => ({ ...tile, prefetches: isWaiting && tile.panels === 1 }));
+}
 
 /** The first of the tiles that leaves enough workgroups, and not more than half of its rows unused; its index. */
 export function chooseTile(tiles: readonly Tile[], wanted: number, panels: number): number {

@@ -2,7 +2,7 @@
 
 import type { LayerSpec, LinearSpec, ModelSpec, RopeSpec } from '../../model/spec.ts';
 import { readBias, readNorm } from '../../model/weight-reader.ts';
-import { chooseTile, multiplyTiles } from './choose-tile.ts';
+import { chooseTile, tilesFor } from './choose-tile.ts';
 import { type Format, GROUP_INPUTS, PANEL_COLUMNS } from './format.ts';
 import type { GpuInfo } from './gpu.ts';
 import { addBranchKernel } from './kernels/add-branch.ts';
@@ -289,7 +289,9 @@ class ForwardBuilder {
     const count = (counts: StepCounts) => (shape.input === 'rows' ? counts.rows : counts.wanted);
     const { workgroupBytes, workgroupThreads } = this.#limits;
     const threads = multiplyThreads(workgroupThreads);
-    const tiles = multiplyTiles.filter((tile) => canMultiply({ ...tile, threads }, workgroupBytes));
+    const tiles = tilesFor(format, panels).filter((tile) =>
+      canMultiply({ ...tile, threads }, workgroupBytes),
+    );
     const variants = tiles.map((tile) => ({
       text: multiplyKernel({ format, ...tile, threads }),
       grid: (counts: StepCounts) =>

@@ -3,14 +3,15 @@
 import { iq4Steps } from '../../../weights/quants/iq4.ts';
 import { type CodedFormat, type FloatFormat, scaleWords } from '../format.ts';
 
-/** Declares `loadCodes` and `loadScales` over the buffers `codes` and `scales`; `at` counts groups, panel by panel. */
+/**
+ * Declares `loadWords`, `codesOf` what it gave, and `loadScales` over the buffers `codes` and `scales`; `at` counts
+ * groups, panel by panel.
+ */
 export function codeReader(format: CodedFormat): string {
   return /* wgsl */ `
 struct Codes { low: vec4<u32>, high: vec4<u32> }
 ${format.encoding === 'codebook' ? lookup() : ''}
-fn loadCodes(at: u32, lane: u32) -> Codes {
-${loadBody(format)}
-}
+${wordReader(format)}
 // Scales of both halves, then minimums.
 fn loadScales(at: u32, lane: u32) -> vec4<f32> {
   let words = at * ${scaleWords(format)}u;
@@ -19,21 +20,25 @@ ${scaleBody(format)}
 `;
 }
 
-function loadBody({ encoding }: CodedFormat): string {
-  if (encoding === 'byte')
-    return '  return Codes(codes[at * 64u + 2u * lane], codes[at * 64u + 2u * lane + 1u]);';
-  // In the upper half of its byte a signed nibble is sixteen times what it stands for: scales make up for it.
-  if (encoding === 'signed') {
-    return /* wgsl */ `  let words = codes[at * 32u + lane];
-  return Codes((words << vec4<u32>(4u)) & vec4<u32>(0xf0f0f0f0u), words & vec4<u32>(0xf0f0f0f0u));`;
+function wordReader({ encoding }: CodedFormat): string {
+  if (encoding === 'byte') {
+    return /* wgsl */ `
+alias Words = Codes;
+fn loadWords(at: u32, lane: u32) -> Words { return Codes(codes[at * 64u + 2u * lane], codes[at * 64u + 2u * lane + 1u]); }
+fn codesOf(words: Words) -> Codes { return words; }`;
   }
-  const split = /* wgsl */ `
-  let words = codes[at * 32u + lane];
-  let low = words & vec4<u32>(0x0f0f0f0fu);
-  let high = (words >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu);`;
-  return encoding === 'nibble'
-    ? `${split}\n  return Codes(low, high);`
-    : `${split}\n  return Codes(stepsOf(low), stepsOf(high));`;
+  const nibbles = 'words & vec4<u32>(0x0f0f0f0fu), (words >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)';
+  const codes = {
+    // In the upper half of its byte a signed nibble is sixteen times what it stands for: scales make up for it.
+    signed: 'Codes((words << vec4<u32>(4u)) & vec4<u32>(0xf0f0f0f0u), words & vec4<u32>(0xf0f0f0f0u))',
+    nibble: `Codes(${nibbles})`,
+    codebook:
+      'Codes(stepsOf(words & vec4<u32>(0x0f0f0f0fu)), stepsOf((words >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)))',
+  }[encoding];
+  return /* wgsl */ `
+alias Words = vec4<u32>;
+fn loadWords(at: u32, lane: u32) -> Words { return codes[at * 32u + lane]; }
+fn codesOf(words: Words) -> Codes { return ${codes}; }`;
 }
 
 /** Four nibbles a word to four steps a word. */

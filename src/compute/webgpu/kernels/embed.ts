@@ -43,7 +43,7 @@ function codedBody({ size, scale }: EmbedShape): string {
   const groups = size / 32;
   return /* wgsl */ `
   for (var group = thread; group < ${groups}u; group += 64u) {
-    let code = loadCodes((token / 32u) * ${groups}u + group, token % 32u);
+    let code = codesOf(loadWords((token / 32u) * ${groups}u + group, token % 32u));
     let scale = loadScales((token / 32u) * ${groups}u + group, token % 32u);
     for (var i = 0u; i < 16u; i++) {
       let low = extractBits(i32(code.low[i / 4u]), 8u * (i % 4u), 8u);

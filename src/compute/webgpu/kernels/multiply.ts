@@ -37,6 +37,8 @@ export interface MultiplyKernel {
   readonly panels: number;
   /** Groups, or pairs, that are read ahead of being multiplied. */
   readonly ahead: number;
+  /** Reads as many again while these are multiplied: for products that wait for memory. */
+  readonly prefetches?: boolean | undefined;
   readonly threads: number;
 }
 
@@ -107,12 +109,21 @@ const rowStart = (format: Format, row: string): string =>
 
 /** The sums of a segment, in `sum0`, `sum1` and so on. */
 function segmentSums(kernel: MultiplyKernel): string {
-  const { rows, panels, ahead } = kernel;
+  const { format, rows, panels, ahead, prefetches } = kernel;
+  const each = (text: (unit: number, panel: number) => string) =>
+    repeat(ahead, (unit) => repeat(panels, (panel) => text(unit, panel)));
+  const next = (unit: number, panel: number, at: string) => {
+    const place = `panel${panel} + min(${at} + ${unit}u, shape.count - 1u)`;
+    return `nextWords${unit}${panel} = loadWords(${place}, lane); nextScale${unit}${panel} = loadScales(${place}, lane);`;
+  };
+  const isAhead = prefetches === true && format.kind === 'coded';
   return /* wgsl */ `${repeat(panels * rows, (place) => `    var sum${place} = 0.0;`)}
     let end = segmentEnd(segment);
     var at = segmentStart(segment);
+${isAhead ? each((unit, panel) => `    var nextWords${unit}${panel}: Words; var nextScale${unit}${panel}: vec4<f32>; ${next(unit, panel, 'at')}`) : ''}
     for (; at + ${ahead}u <= end; at += ${ahead}u) {
-${addUnits(kernel, ahead)}
+${isAhead ? each((unit, panel) => `    let code${unit}${panel} = codesOf(nextWords${unit}${panel}); let scale${unit}${panel} = nextScale${unit}${panel}; ${next(unit, panel, `at + ${ahead}u`)}`) : ''}
+${isAhead ? addRows(kernel, ahead) : addUnits(kernel, ahead)}
     }
     for (; at < end; at++) {
 ${addUnits(kernel, 1)}
@@ -141,17 +152,21 @@ function storeText({ rows, panels, threads }: MultiplyKernel, round: number): st
 }
 
 /** Reads some groups (or pairs) of all panels, then adds their products to the sums, one after the other. */
-function addUnits({ format, rows, panels }: MultiplyKernel, count: number): string {
+function addUnits(kernel: MultiplyKernel, count: number): string {
+  const { format, panels } = kernel;
   const read = repeat(count, (unit) =>
     repeat(panels, (panel) => readUnit(format, `${unit}${panel}`, `panel${panel} + at + ${unit}u`)),
   );
-  const add = repeat(count, (unit) => repeat(rows, (row) => addRow(format, unit, row, rows, panels)));
-  return `${read}\n${add}`;
+  return `${read}\n${addRows(kernel, count)}`;
+}
+
+function addRows({ format, rows, panels }: MultiplyKernel, count: number): string {
+  return repeat(count, (unit) => repeat(rows, (row) => addRow(format, unit, row, rows, panels)));
 }
 
 function readUnit(format: Format, name: string, at: string): string {
   if (format.kind === 'coded') {
-    return `    let code${name} = loadCodes(${at}, lane); let scale${name} = loadScales(${at}, lane);`;
+    return `    let code${name} = codesOf(loadWords(${at}, lane)); let scale${name} = loadScales(${at}, lane);`;
   }
   return `    let weight${name} = loadPair((${at}) * ${floatWords(format)}u + lane);`;
 }
