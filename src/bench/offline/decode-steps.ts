@@ -6,7 +6,7 @@ import type { MeasuredRun, MeasuredStep } from './measured-engine.ts';
 export interface DecodeSpeed {
   readonly steps: number;
   readonly tokensPerSecond: number;
-  readonly stepMs: { readonly median: number; readonly best: number };
+  readonly stepMs: { readonly median: number; readonly best: number; readonly worst: number };
   readonly shares: TimeShares;
 }
 
@@ -36,7 +36,7 @@ export function decodeSpeed(steps: readonly MeasuredStep[], streams: number): De
   return {
     steps: steps.length,
     tokensPerSecond: (1000 * streams * steps.length) / wallMs,
-    stepMs: { median: percentile(sorted, 50), best: percentile(sorted, 0) },
+    stepMs: { median: percentile(sorted, 50), best: percentile(sorted, 0), worst: percentile(sorted, 100) },
     shares: { compute, sample, schedule, rest: 1 - compute - sample - schedule },
   };
 }

@@ -1,5 +1,6 @@
 // The `webgpu` backend: the Backend contract over kernels in WGSL.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { machineLimits } from '../../machine/limits.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-row.ts';
@@ -19,6 +20,7 @@ import { drawThreads, firstCandidatesKernel } from './kernels/first-candidates.t
 import { GpuMemory } from './memory.ts';
 import { Operation } from './operation.ts';
 import { startPacking } from './pack-workers.ts';
+import { Patience } from './patience.ts';
 import { planDraws } from './plan-draws.ts';
 import { type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
 import { Programs } from './programs.ts';
@@ -131,6 +133,7 @@ class WebGpuBackend implements Backend {
   readonly #scratch: Scratch;
   readonly #forward: Forward;
   readonly #attention: AttentionShape;
+  readonly #patience = new Patience();
   readonly #uses: BlockUses;
   readonly #held: HeldBlocks;
   #running = false;
@@ -272,10 +275,17 @@ class WebGpuBackend implements Backend {
     const ready =
       this.#ready !== undefined && isSame(this.#ready.commands, wanted) ? this.#ready.buffers : undefined;
     this.#ready = undefined;
-    for (const buffer of ready ?? this.#encode(wanted)) queue.submit([buffer]);
+    const buffers = ready ?? this.#encode(wanted);
+    const began = performance.now();
+    for (const buffer of buffers) queue.submit([buffer]);
     // Most steps are like the one before: while this one runs, the next one's commands are written.
     if (byteLength > 0) this.#ready = { commands: wanted, buffers: this.#encode(wanted) };
-    return byteLength === 0 ? this.#finish() : this.#read(byteLength);
+    const kind = JSON.stringify([counts, byteLength]);
+    const restMs = this.#patience.restMs(kind, performance.now() - began);
+    if (restMs > 0) await sleep(restMs);
+    const bytes = byteLength === 0 ? await this.#finish() : await this.#read(byteLength);
+    this.#patience.learn(kind, performance.now() - began);
+    return bytes;
   }
 
   /** In several buffers, so that the GPU begins with the first while Dawn translates the next. */

@@ -13,6 +13,7 @@ import { INPUT_VALUES, type InputShape, makeInputKernel } from './kernels/make-i
 import { mergeKernel } from './kernels/merge.ts';
 import {
   canMultiply,
+  type MultiplyKernel,
   type MultiplyShape,
   multiplyKernel,
   multiplyThreads,
@@ -56,6 +57,7 @@ class ForwardBuilder {
   readonly #kv: readonly GPUBuffer[];
   readonly #limits: GpuInfo['limits'];
   readonly #operations: Operation[] = [];
+  readonly #texts = new Map<string, string>();
 
   constructor(
     spec: ModelSpec,
@@ -293,7 +295,7 @@ class ForwardBuilder {
       canMultiply({ ...tile, threads }, workgroupBytes),
     );
     const variants = tiles.map((tile) => ({
-      text: multiplyKernel({ format, ...tile, threads }),
+      text: this.#multiplyText({ format, ...tile, threads }),
       grid: (counts: StepCounts) =>
         [Math.ceil(panels / tile.panels), Math.ceil(count(counts) / tile.rows)] as const,
     }));
@@ -304,6 +306,14 @@ class ForwardBuilder {
     this.#operations.push(
       new Operation(`multiply ${shape.inputs} x ${shape.outputs}`, variants, buffers, choose),
     );
+  }
+
+  /** Each text once: they are long, and many matrices share them. */
+  #multiplyText(kernel: MultiplyKernel): string {
+    const key = JSON.stringify(kernel);
+    const text = this.#texts.get(key) ?? multiplyKernel(kernel);
+    this.#texts.set(key, text);
+    return text;
   }
 
   async #norm(tensor: string): Promise<GPUBuffer> {

@@ -65,7 +65,8 @@ fn work(job: u32, base: u32, head: u32, list: u32, thread: u32) {
   workgroupBarrier();
   findGroups(job, base, thread);
   workgroupBarrier();
-  sortCandidates(thread);
+  let wantsList = draws[job + ${jobWords.kind}u] == ${jobKinds.candidates}u;
+  if (wantsList) { sortCandidates(thread); } else { findFirst(thread); }
   let highest = keys[0];
   // A list that holds every token needs no threshold.
   let holdsAll = draws[job + ${jobWords.vocabSize}u] <= ${LIST_LENGTH}u;
@@ -76,7 +77,7 @@ fn work(job: u32, base: u32, head: u32, list: u32, thread: u32) {
     found[head + ${headWords.odd}u] = atomicLoad(&isOdd);
   }
   workgroupBarrier();
-  if (draws[job + ${jobWords.kind}u] == ${jobKinds.candidates}u) {
+  if (wantsList) {
     for (var i = thread; i < ${LIST_LENGTH}u; i += ${threads}u) {
       keys[i] = nothing;
       ids[i] = 0xffffffffu;
