@@ -1,12 +1,12 @@
 // A model on a GPU outlives its engine process: answers are whole and the same, whatever ends it. On a GPU played by
 // the processor.
 
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
 import { chatIds, embeddedEndIds } from '../support/embedded-engine.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { type Answer, collect, engineRequest } from '../support/engine-requests.ts';
-import { hasSoftwareGpu } from '../support/software-gpu.ts';
+import { describeOnGpu } from '../support/on-gpu.ts';
 
 const settings = {
   modelPath: embeddedModelPath,
@@ -33,7 +33,7 @@ async function answers(disturb: (engine: SupervisedEngine) => void): Promise<Ans
   }
 }
 
-describe.skipIf(!hasSoftwareGpu)('an engine on a GPU (skipped where there is no software GPU)', () => {
+describeOnGpu('an engine on a GPU', () => {
   it('gives the same answers when it is killed on the way', async () => {
     const undisturbed = await answers(() => {});
     expect(undisturbed.map(({ tokens }) => tokens.length)).toEqual([2, 2]);
