@@ -1,7 +1,7 @@
 // Two kernels compute attention, one for many queries of a sequence and one for few: which of them serves follows from
 // the batch, so a query must have the same bits from both.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { KvType } from '../../src/compute/backend.ts';
 import { buildBatch } from '../../src/compute/batch.ts';
 import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
@@ -12,8 +12,8 @@ import { GpuMemory } from '../../src/compute/webgpu/memory.ts';
 import { planStep } from '../../src/compute/webgpu/plan-step.ts';
 import { Programs } from '../../src/compute/webgpu/programs.ts';
 import { toHalf } from '../../src/weights/quants/half.ts';
+import { describeOnGpu } from '../support/on-gpu.ts';
 import { seededRandom } from '../support/random-blocks.ts';
-import { hasSoftwareGpu } from '../support/software-gpu.ts';
 
 interface Trial {
   readonly kvType: KvType;
@@ -110,7 +110,7 @@ const trials: readonly Trial[] = [
   { kvType: 'q8', headSize: 24, group: 3, start: 0, rows: 45, softcap: 20 },
 ];
 
-describe.skipIf(!hasSoftwareGpu)('attention of many queries (skipped where there is no software GPU)', () => {
+describeOnGpu('attention of many queries', () => {
   beforeAll(async () => {
     gpu = await openGpu();
   }, 60_000);

@@ -2,7 +2,7 @@
 // what comes back at first. On a GPU played by the processor.
 
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { drawsOnGpu, modelLogits } from '../../src/bench/draws-on-gpu.ts';
 import type { Told } from '../../src/compute/webgpu/finish-draws.ts';
 import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
@@ -14,8 +14,8 @@ import { uniformAt } from '../../src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '../../src/sampling/sample-row.ts';
 import { sampleRows } from '../../src/sampling/sampler.ts';
 import { TokenCounts } from '../../src/sampling/token-counts.ts';
+import { describeOnGpu } from '../support/on-gpu.ts';
 import { logitsFrom, logitsOf, requests, rowFrom, rowOf } from '../support/sampling-requests.ts';
-import { hasSoftwareGpu } from '../support/software-gpu.ts';
 
 let gpu: Gpu;
 
@@ -53,7 +53,7 @@ async function expectSame(
   return results.filter((result) => result !== undefined).length;
 }
 
-describe.skipIf(!hasSoftwareGpu)('drawing on a GPU (skipped where there is no software GPU)', () => {
+describeOnGpu('drawing on a GPU', () => {
   beforeAll(async () => {
     gpu = await openGpu();
   });

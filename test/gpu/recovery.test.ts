@@ -1,48 +1,73 @@
-// A model on a GPU outlives its engine process: answers are whole and the same, whatever ends it. On a GPU played by
-// the processor.
+// A server on a GPU outlives its engine process and its GPU: eight streams that are under way go on, and every answer is
+// the one that an undisturbed server gives.
 
-import { describe, expect, it } from 'vitest';
-import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
-import { chatIds, embeddedEndIds } from '../support/embedded-engine.ts';
-import { embeddedModelPath } from '../support/embedded-model.ts';
-import { type Answer, collect, engineRequest } from '../support/engine-requests.ts';
-import { hasSoftwareGpu } from '../support/software-gpu.ts';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { writeSecondModel } from '../chaos/second-model.ts';
+import { describeOnFastestGpu, gpuEnvironment } from '../support/on-gpu.ts';
+import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+import { type Answer, type StreamBody, StreamClient } from '../support/stream-client.ts';
 
-const settings = {
-  modelPath: embeddedModelPath,
-  backend: 'webgpu',
-  engine: { blockCount: 32, budget: { kind: 'fixed', maxStepTokens: 32 }, endIds: embeddedEndIds },
-} as const;
+const losableGpu = fileURLToPath(new URL('../support/losable-gpu.js', import.meta.url));
 
-const requests = ['Hello', 'Who are you?'].map((text, index) => ({
-  prompt: chatIds(text).slice(-4),
-  // One is greedy, one is drawn at random.
-  sampling: { ignoreEos: true, maxTokens: 2, temperature: index, seed: 7 },
+const TOKENS = 60;
+
+const heroes = ['miller', 'fox', 'queen', 'smith', 'owl', 'king', 'baker', 'bear'];
+const bodies: readonly StreamBody[] = heroes.map((hero, n) => ({
+  prompt: `The ${hero}`,
+  max_tokens: TOKENS,
+  ignore_eos: true,
+  ...(n % 2 === 0 ? { temperature: 0 } : { temperature: 0.9, seed: n }),
 }));
 
-async function answers(disturb: (engine: SupervisedEngine) => void): Promise<Answer[]> {
-  const engine = new SupervisedEngine(settings);
-  try {
-    expect(await engine.start()).toMatchObject({ ok: true, ready: { backend: 'webgpu' } });
-    const streams = requests.map((request) => engine.submit(engineRequest(request)));
-    const running = streams.map(collect);
-    disturb(engine);
-    return await Promise.all(running);
-  } finally {
-    await engine.close();
-  }
-}
+describeOnFastestGpu('a server on a GPU with eight streams', () => {
+  let home: ServerHome;
+  let server: ServerProcess;
+  let undisturbed: Answer[];
 
-describe.skipIf(!hasSoftwareGpu)('an engine on a GPU (skipped where there is no software GPU)', () => {
-  it('gives the same answers when it is killed on the way', async () => {
-    const undisturbed = await answers(() => {});
-    expect(undisturbed.map(({ tokens }) => tokens.length)).toEqual([2, 2]);
-    let restarts = 0;
-    const disturbed = await answers((engine) => {
-      process.kill(engine.pid as number, 'SIGKILL');
-      restarts++;
-    });
-    expect(restarts).toBe(1);
-    expect(disturbed.map(({ tokens }) => tokens)).toEqual(undisturbed.map(({ tokens }) => tokens));
+  beforeAll(async () => {
+    home = new ServerHome();
+    home.environment = { ...gpuEnvironment, NODE_OPTIONS: `--import=${losableGpu}` };
+    const model = join(home.folder, 'model.gguf');
+    writeSecondModel(model, { spellsOut: true, layers: 1 });
+    // A processor that plays a GPU may take long to compile a kernel: that is no engine that hangs.
+    const patience = ['--step-timeout', '10m', '--max-step-tokens', '32'];
+    server = await home.start('--backend', 'webgpu', '--model', model, '--kv-blocks', '64', ...patience);
+    undisturbed = await Promise.all(bodies.map((body) => new StreamClient(server.url, body).answer));
+  });
+
+  afterAll(async () => {
+    await server?.stop();
+    home.remove();
+  });
+
+  /** The answers of streams that a signal to the engine process strikes in the middle. */
+  async function answersAfter(signal: NodeJS.Signals): Promise<Answer[]> {
+    const struck = server.enginePid();
+    const clients = bodies.map((body) => new StreamClient(server.url, body));
+    await waitUntil(() => clients.every(({ pieces }) => pieces >= TOKENS / 4));
+    process.kill(struck, signal);
+    expect(clients.every(({ pieces }) => pieces < TOKENS)).toBe(true);
+    const answers = await Promise.all(clients.map(({ answer }) => answer));
+    expect(server.enginePid()).not.toBe(struck);
+    return answers;
+  }
+
+  it('gives each its own whole answer', () => {
+    expect(server.log()).toContain('serving on the GPU');
+    expect(undisturbed.map(({ reason, done }) => ({ reason, done }))).toEqual(
+      bodies.map(() => ({ reason: 'length', done: true })),
+    );
+    expect(new Set(undisturbed.map(({ text }) => text)).size).toBe(bodies.length);
+  });
+
+  it('loses and doubles no token when its engine process is killed', async () => {
+    expect(await answersAfter('SIGKILL')).toEqual(undisturbed);
+  });
+
+  it('loses and doubles no token when its GPU is lost', async () => {
+    expect(await answersAfter('SIGUSR2')).toEqual(undisturbed);
+    expect(server.log()).toContain('the GPU was lost');
   });
 });

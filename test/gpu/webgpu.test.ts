@@ -2,56 +2,26 @@
 // same bits alone, in a batch, in any chunks, over scattered blocks; they are right; and tokens are drawn from them.
 
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Backend, KvType } from '../../src/compute/backend.ts';
+import { expect, it } from 'vitest';
+import type { KvType } from '../../src/compute/backend.ts';
 import { buildBatch } from '../../src/compute/batch.ts';
-import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { createWebGpuBackend } from '../../src/compute/webgpu/backend.ts';
-import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
+import { openGpu } from '../../src/compute/webgpu/gpu.ts';
 import type { SamplingRequest } from '../../src/sampling/parameters.ts';
 import { sampleRows } from '../../src/sampling/sampler.ts';
 import { TokenCounts } from '../../src/sampling/token-counts.ts';
 import {
-  BLOCKS,
-  blocksFor,
   cosine,
   floatTypes,
-  groupTypes,
   models,
   sequencesFor,
   superTypes,
   together,
 } from '../support/backend-properties.ts';
+import { alone, byReference, gpuBackends } from '../support/gpu-backend.ts';
+import { describeOnGpu } from '../support/on-gpu.ts';
 import { rowOf } from '../support/sampling-requests.ts';
-import { hasSoftwareGpu } from '../support/software-gpu.ts';
-import { randomTokens, type TinyModel, type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
-
-let gpu: Gpu;
-
-async function withBackend<Result>(
-  { spec, weights }: TinyModel,
-  kvType: KvType,
-  use: (backend: Backend) => Promise<Result>,
-): Promise<Result> {
-  const backend = await createWebGpuBackend(spec, weights, { blockCount: BLOCKS, kvType, gpu });
-  try {
-    return await use(backend);
-  } finally {
-    backend.close();
-  }
-}
-
-async function alone(backend: Backend, tokens: readonly number[]): Promise<Float32Array> {
-  const blocks = Array.from({ length: blocksFor(tokens.length) }, (_, block) => block);
-  const { logits } = await backend.step(buildBatch([{ tokens, start: 0, blocks, wantLogits: 'all' }]));
-  return logits.slice();
-}
-
-async function byReference({ spec, weights }: TinyModel, tokens: readonly number[]): Promise<Float32Array> {
-  const reference = await createReferenceBackend(spec, weights, { blockCount: 4 });
-  const batch = buildBatch([{ tokens, start: 0, blocks: [2, 0, 1, 3], wantLogits: 'all' }]);
-  return (await reference.step(batch)).logits;
-}
+import { randomTokens, type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
 
 /** The same kind of model, no larger than it must be: a processor that plays a GPU is slow. */
 function small(options: TinyModelOptions): TinyModelOptions {
@@ -69,11 +39,8 @@ function small(options: TinyModelOptions): TinyModelOptions {
 
 const runs = (numRuns: number) => ({ seed: 20261115, numRuns });
 
-describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no software GPU)', () => {
-  beforeAll(async () => {
-    gpu = await openGpu();
-  });
-  afterAll(() => gpu.close());
+describeOnGpu('the webgpu backend', () => {
+  const backends = gpuBackends();
 
   it('gives a sequence the same bits alone and among others, in any chunks', async () => {
     const property = fc.asyncProperty(models, fc.integer({ min: 1, max: 1e6 }), async (options, seed) => {
@@ -82,7 +49,7 @@ describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no 
       // One reaches into a second segment of attention.
       const others = sequencesFor(3, vocabSize, seed).map((tokens) => tokens.slice(0, 9));
       const sequences = [randomTokens(70, vocabSize, seed), ...others];
-      await withBackend(model, 'f16', async (backend) => {
+      await backends.with(model, 'f16', async (backend) => {
         const expected = await alone(backend, sequences[0] as number[]);
         expect(expected.every(Number.isFinite)).toBe(true);
         const [actual] = await together(backend, sequences, vocabSize, seed);
@@ -92,19 +59,6 @@ describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no 
     await fc.assert(property, runs(2));
   });
 
-  it.each([...floatTypes, ...groupTypes, ...superTypes])(
-    'computes with %s matrices what the reference backend computes',
-    async (type) => {
-      const size = superTypes.includes(type) ? 256 : 64;
-      const sizes = { hiddenSize: size, ffnSize: size, headSize: 64, headCount: 4, vocabSize: 64 };
-      const model = tinyModel({ type, ...sizes, layerCount: 1 });
-      const tokens = randomTokens(3, model.spec.vocabSize, 7);
-      const actual = await withBackend(model, 'f16', (backend) => alone(backend, tokens));
-      const expected = await byReference(model, tokens);
-      expect(cosine(actual, expected)).toBeGreaterThan(floatTypes.includes(type) ? 0.9999 : 0.998);
-    },
-  );
-
   it('computes what the reference backend computes, whatever features a model has, with both kinds of K/V', async () => {
     const property = fc.asyncProperty(
       models,
@@ -112,7 +66,7 @@ describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no 
       async (options, kvType) => {
         const model = tinyModel({ ...small(options), layerCount: 2 });
         const tokens = randomTokens(36, model.spec.vocabSize, options.seed);
-        const actual = await withBackend(model, kvType, (backend) => alone(backend, tokens));
+        const actual = await backends.with(model, kvType, (backend) => alone(backend, tokens));
         const exact = floatTypes.includes(options.type ?? 'F32') && kvType === 'f16';
         expect(cosine(actual, await byReference(model, tokens))).toBeGreaterThan(exact ? 0.9999 : 0.99);
       },
@@ -146,7 +100,7 @@ describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no 
         mask: index === 5 ? new Uint32Array(10).fill(0x77777777) : undefined,
       }),
     );
-    await withBackend(model, 'f16', async (backend) => {
+    await backends.with(model, 'f16', async (backend) => {
       const logits = (await backend.step(buildBatch(sequences))).logits.slice();
       const expected = sampleRows(logits, vocabSize, rows);
       for (let again = 0; again < 2; again++) {
@@ -165,7 +119,7 @@ describe.skipIf(!hasSoftwareGpu)('the webgpu backend (skipped where there is no 
     const rows = tokens.map((_, position) =>
       rowOf({ seed: 9, typicalP: position % 9 === 0 ? 0.5 : 1 }, vocabSize, { position }),
     );
-    await withBackend(model, 'f16', async (backend) => {
+    await backends.with(model, 'f16', async (backend) => {
       const whole = await alone(backend, tokens);
       const first = await alone(backend, tokens.slice(0, 40));
       expect(whole.length).toBe(70 * vocabSize);

@@ -1,6 +1,7 @@
 // Models whose weights follow a formula, with logits computed by HF transformers 5.22 in float32.
 
 import { readFileSync } from 'node:fs';
+import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
 import { buildBatch } from '../../src/compute/batch.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
@@ -63,16 +64,43 @@ export function asFolder(model: FormulaModel, config = model.config): OpenedMode
   return { format: 'safetensors', path: 'made/model.safetensors', directory: 'made', config, weights };
 }
 
+/** Logits of all rows, ids computed so many at a time. */
+export async function formulaLogits(
+  create: CreateBackend,
+  model: FormulaModel,
+  opened: OpenedModel,
+  chunkTokens = model.ids.length,
+): Promise<Float32Array> {
+  const spec = buildSpec(opened);
+  const backend = await create(spec, opened.weights, { blockCount: 3 });
+  const logits = new Float32Array(model.ids.length * spec.vocabSize);
+  for (let start = 0; start < model.ids.length; start += chunkTokens) {
+    const tokens = model.ids.slice(start, start + chunkTokens);
+    const blocks = [2, 0, 1].slice(0, Math.ceil((start + tokens.length) / BLOCK_TOKENS));
+    const step = await backend.step(buildBatch([{ tokens, start, blocks, wantLogits: 'all' }]));
+    logits.set(step.logits, start * spec.vocabSize);
+  }
+  backend.close();
+  return logits;
+}
+
+/** Pairs of known and computed logits. */
+export function knownLogits(
+  { rows, logits: known }: FormulaModel,
+  computed: Float32Array,
+): { readonly known: Float32Array; readonly computed: Float32Array } {
+  const vocabSize = known[0]?.length ?? 0;
+  return {
+    known: Float32Array.from(known.flat()),
+    computed: Float32Array.from(
+      rows.flatMap((row) => [...computed.subarray(row * vocabSize, (row + 1) * vocabSize)]),
+    ),
+  };
+}
+
 /** The largest difference between known and computed logits of a form of the model. */
 export async function logitDifference(model: FormulaModel, opened: OpenedModel): Promise<number> {
-  const spec = buildSpec(opened);
-  const backend = await createReferenceBackend(spec, opened.weights, { blockCount: 3 });
-  const sequence = { tokens: model.ids, start: 0, blocks: [2, 0, 1], wantLogits: 'all' } as const;
-  const { logits } = await backend.step(buildBatch([sequence]));
-  const differences = model.rows.flatMap((row, index) =>
-    (model.logits[index] ?? []).map((value, token) =>
-      Math.abs(value - (logits[row * spec.vocabSize + token] ?? Number.NaN)),
-    ),
-  );
-  return Math.max(...differences);
+  const logits = await formulaLogits(createReferenceBackend, model, opened);
+  const { known, computed } = knownLogits(model, logits);
+  return Math.max(...known.map((value, index) => Math.abs(value - (computed[index] ?? Number.NaN))));
 }

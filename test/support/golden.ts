@@ -6,6 +6,7 @@ import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import { openModelFiles } from '../../src/weights/open-model.ts';
+import { embeddedModelPath } from './embedded-model.ts';
 import { testdata } from './testdata.ts';
 
 /** A token and its logit. */
@@ -47,6 +48,17 @@ interface StoredCase {
 
 export function goldenModels(): GoldenModel[] {
   return [...trainedModels(), ...architectureModels(), ...quantizedModels()];
+}
+
+/** The model that ships with the project, and what PyTorch computes with it. */
+export function embeddedGolden(): GoldenModel {
+  const { completions } = JSON.parse(
+    readFileSync(embeddedModelPath.replace('.gguf', '.golden.json'), 'utf8'),
+  ) as { completions: { promptIds: number[]; topLogits: Logit[]; greedyIds: number[] }[] };
+  const cases = completions.map(({ promptIds, topLogits, greedyIds }) =>
+    goldenCase({ ids: promptIds, last_top8: topLogits, greedy_24: greedyIds }),
+  );
+  return { name: 'the embedded model', path: embeddedModelPath, cases };
 }
 
 function trainedModels(): GoldenModel[] {
@@ -120,22 +132,62 @@ export interface GoldenOutcome {
   readonly greedy: readonly number[];
 }
 
+/** One row of logits for each that a sequence wants. */
+type Step = (sequences: readonly BatchSequence[]) => Promise<Float32Array[]>;
+
 /** One outcome for each case of a model. */
-export async function runGolden(create: CreateBackend, golden: GoldenModel): Promise<GoldenOutcome[]> {
+export function runGolden(create: CreateBackend, golden: GoldenModel): Promise<GoldenOutcome[]> {
+  const tables = scatteredTables(golden.cases.map(({ ids, greedy }) => ids.length + greedy.length));
+  return withModel(create, golden, tables, (step) => runCases(golden.cases, tables, step));
+}
+
+/** The logits after each case's last id; ids are computed so many at a time. */
+export function lastLogits(
+  create: CreateBackend,
+  golden: GoldenModel,
+  chunkTokens: number,
+): Promise<Float32Array[]> {
+  const { cases } = golden;
+  const tables = scatteredTables(cases.map(({ ids }) => ids.length));
+  return withModel(create, golden, tables, async (step) => {
+    const last: Float32Array[] = [];
+    for (let start = 0; ; start += chunkTokens) {
+      const chunks = cases.map(({ ids }) => ids.slice(start, start + chunkTokens));
+      const running = [...chunks.entries()].filter(([, tokens]) => tokens.length > 0);
+      if (running.length === 0) return last;
+      const rows = await step(
+        running.map(([index, tokens]) => ({
+          tokens,
+          start,
+          blocks: tables[index] ?? [],
+          wantLogits: 'last',
+        })),
+      );
+      for (const [place, [index]] of running.entries()) last[index] = rows[place] as Float32Array;
+    }
+  });
+}
+
+async function withModel<Result>(
+  create: CreateBackend,
+  golden: GoldenModel,
+  tables: readonly (readonly number[])[],
+  use: (step: Step) => Promise<Result>,
+): Promise<Result> {
   const opened = openModelFiles(golden.path);
   try {
     const spec = buildSpec(opened);
-    const tables = scatteredTables(golden.cases.map(({ ids, greedy }) => ids.length + greedy.length));
     const backend = await create(spec, opened.weights, { blockCount: tables.flat().length });
-    const step = async (sequences: readonly BatchSequence[]): Promise<Float32Array[]> => {
-      const { logits } = await backend.step(buildBatch(sequences));
-      return Array.from({ length: logits.length / spec.vocabSize }, (_, row) =>
-        logits.slice(row * spec.vocabSize, (row + 1) * spec.vocabSize),
-      );
-    };
-    const outcomes = await runCases(golden.cases, tables, step);
-    backend.close();
-    return outcomes;
+    try {
+      return await use(async (sequences) => {
+        const { logits } = await backend.step(buildBatch(sequences));
+        return Array.from({ length: logits.length / spec.vocabSize }, (_, row) =>
+          logits.slice(row * spec.vocabSize, (row + 1) * spec.vocabSize),
+        );
+      });
+    } finally {
+      backend.close();
+    }
   } finally {
     opened.weights.close();
   }
@@ -157,7 +209,7 @@ function scatteredTables(lengths: readonly number[]): number[][] {
 async function runCases(
   cases: readonly GoldenCase[],
   tables: readonly (readonly number[])[],
-  step: (sequences: readonly BatchSequence[]) => Promise<Float32Array[]>,
+  step: Step,
 ): Promise<GoldenOutcome[]> {
   const prefill = await step(
     cases.map(({ ids }, index) => ({

@@ -1,5 +1,5 @@
 // The real program, started as a user starts it: `bin/chairlift.js serve` in a process of its own, on a free
-// port, in an empty home, with nothing in the environment but the way to Node.
+// port, in an empty home, with nothing in the environment but the way to Node and what a test puts there.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -34,6 +34,8 @@ export class ServerHome {
   readonly database = join(this.folder, 'test.db');
   /** What runs the server and its engines. */
   node = process.execPath;
+  /** What else is in their environment. */
+  environment: NodeJS.ProcessEnv = {};
 
   /** Makes a key with the command line and gives its secret. */
   createKey(name: string, tier: Tier, ...flags: string[]): string {
@@ -69,7 +71,7 @@ export class ServerHome {
   }
 
   #environment(): NodeJS.ProcessEnv {
-    return { PATH: process.env.PATH, HOME: this.folder };
+    return { ...this.environment, PATH: process.env.PATH, HOME: this.folder };
   }
 }
 

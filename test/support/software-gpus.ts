@@ -1,0 +1,60 @@
+// GPUs played by the processor, so that what runs on GPUs is tested everywhere. A driver wants its environment from the
+// start of a process: vitest.config.ts starts the processes of test/gpu once for each.
+
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export interface SoftwareGpu {
+  readonly name: string;
+  /** Why there is none; undefined where there is one. */
+  readonly missing: string | undefined;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+const build = fileURLToPath(new URL('../../build', import.meta.url));
+const hasPackage = existsSync(join(build, 'webgpu/node_modules/webgpu/index.js'));
+
+/** Bits of lavapipe's vectors; a subgroup is a vector. Half of what most processors have: kernels compile thrice as fast. */
+const vectorBits = process.env.LP_NATIVE_VECTOR_WIDTH ?? '128';
+
+/** What a script brought to build/; its description says where the driver lies. */
+function broughtBy(script: string, name: string, description: string): SoftwareGpu {
+  const folder = join(build, name.toLowerCase());
+  const driver = join(folder, description);
+  const libraries = [folder, process.env.LD_LIBRARY_PATH].filter((path) => path !== undefined);
+  return {
+    name,
+    missing:
+      hasPackage && existsSync(driver) ? undefined : `${name} is not in build/; node ${script} brings it`,
+    environment: {
+      VK_DRIVER_FILES: driver,
+      VK_ICD_FILENAMES: driver,
+      LD_LIBRARY_PATH: libraries.join(delimiter),
+    },
+  };
+}
+
+function lavapipe(): SoftwareGpu {
+  const gpu = broughtBy('scripts/lavapipe.js', 'lavapipe', 'lvp_icd.json');
+  return {
+    ...gpu,
+    environment: {
+      ...gpu.environment,
+      LP_NATIVE_VECTOR_WIDTH: vectorBits,
+      // Many processes run the same kernels. The cache does not tell widths apart, so each width has its own.
+      MESA_SHADER_CACHE_DIR: join(build, 'lavapipe', `kernels-${vectorBits}`),
+    },
+  };
+}
+
+function given(): SoftwareGpu {
+  const missing = hasPackage ? undefined : 'the package webgpu is not in build/';
+  return { name: 'the GPU of VK_DRIVER_FILES', missing, environment: {} };
+}
+
+/** The slowest first. A driver that VK_DRIVER_FILES names already takes the place of all. */
+export const softwareGpus: readonly SoftwareGpu[] =
+  process.env.VK_DRIVER_FILES === undefined
+    ? [broughtBy('scripts/software-gpu.js', 'SwiftShader', 'vk_swiftshader_icd.json'), lavapipe()]
+    : [given()];
