@@ -6,7 +6,7 @@ import { cosine } from '../support/backend-properties.ts';
 import { asFolder, formulaLogits, formulaModels, knownLogits } from '../support/formula-model.ts';
 import { embeddedGolden, type GoldenModel, goldenModels, lastLogits } from '../support/golden.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
-import { describeOnFastestGpu } from '../support/on-gpu.ts';
+import { describeOnFastestGpu, isSlowGpu } from '../support/on-gpu.ts';
 import { hasTestdata } from '../support/testdata.ts';
 
 /** The cosine of the logits' angle; float weights see no int8 activations. */
@@ -43,7 +43,8 @@ describeOnFastestGpu('the webgpu backend', () => {
   it.runIf(hasTestdata).each(hasTestdata ? goldenModels() : [])(
     'computes the logits of the shared model $name',
     async (model) => {
-      expect(await likeness(model)).toBeGreaterThanOrEqual(LEAST);
+      const cases = isSlowGpu ? model.cases.slice(0, 1) : model.cases;
+      expect(await likeness({ ...model, cases })).toBeGreaterThanOrEqual(LEAST);
     },
   );
 });

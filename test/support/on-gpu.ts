@@ -13,6 +13,9 @@ declare module 'vitest' {
 
 const gpu = inject('gpu');
 
+/** A row of a step takes a hundredth of a second, on others a thousandth. */
+export const isSlowGpu = gpu.name === 'SwiftShader';
+
 /** For processes that a test starts. */
 export const gpuEnvironment = gpu.environment;
 
