@@ -1,6 +1,5 @@
 // The `webgpu` backend: the Backend contract over kernels in WGSL.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { machineLimits } from '../../machine/limits.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-row.ts';
@@ -15,14 +14,13 @@ import { fileMatrixBytes, weightBytes } from '../memory.ts';
 import { finishDraws } from './finish-draws.ts';
 import { buildForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
-import { manyQueries } from './kernels/attend-many.ts';
 import { drawThreads, firstCandidatesKernel } from './kernels/first-candidates.ts';
 import { GpuMemory } from './memory.ts';
 import { Operation } from './operation.ts';
 import { startPacking } from './pack-workers.ts';
-import { Patience } from './patience.ts';
+import { type Forward, Passes } from './passes.ts';
 import { planDraws } from './plan-draws.ts';
-import { type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
+import type { StepCounts } from './plan-step.ts';
 import { Programs } from './programs.ts';
 import { allocateScratch, type Scratch } from './scratch.ts';
 import { splitBatch } from './split-batch.ts';
@@ -32,13 +30,6 @@ export interface WebGpuOptions extends BackendOptions {
   /** One of several GPUs by name, or one that is open and stays so. */
   readonly gpu?: string | Gpu;
 }
-
-/** Operations of one command buffer. */
-const OPERATIONS_AT_ONCE = 48;
-/** Workgroups of attention that keep a large GPU busy. */
-const BUSY_WORKGROUPS = 1024;
-/** Workgroups of many queries each that do so well enough. */
-const MANY_WORKGROUPS = 64;
 
 export async function createWebGpuBackend(
   spec: ModelSpec,
@@ -107,21 +98,6 @@ interface Place {
   readonly memory: GpuMemory;
 }
 
-interface Forward {
-  readonly operations: readonly Operation[];
-  readonly draw: Operation;
-  readonly programs: Programs;
-}
-
-/** All that the commands of a pass depend on; what else is new in a step, kernels read from its buffer. */
-interface Commands {
-  readonly counts: StepCounts;
-  /** What is read back. */
-  readonly source: GPUBuffer;
-  readonly byteLength: number;
-  readonly draws: boolean;
-}
-
 class WebGpuBackend implements Backend {
   readonly name = 'webgpu';
   readonly device: string;
@@ -131,17 +107,11 @@ class WebGpuBackend implements Backend {
   readonly #memory: GpuMemory;
   readonly #spec: ModelSpec;
   readonly #scratch: Scratch;
-  readonly #forward: Forward;
-  readonly #attention: AttentionShape;
-  readonly #patience = new Patience();
+  readonly #passes: Passes;
   readonly #uses: BlockUses;
   readonly #held: HeldBlocks;
   #running = false;
   #closed = false;
-  /** What was read back last is still being read. */
-  #mapped = false;
-  #failure: Error | undefined;
-  #ready: { readonly commands: Commands; readonly buffers: GPUCommandBuffer[] } | undefined;
 
   constructor(
     { gpu, memory }: Place,
@@ -156,17 +126,10 @@ class WebGpuBackend implements Backend {
     this.#memory = memory;
     this.#spec = spec;
     this.#scratch = scratch;
-    this.#forward = forward;
-    this.#attention = attentionShape(spec, scratch, gpu);
+    this.#passes = new Passes(gpu, spec, scratch, forward);
     this.blockCount = blockCount;
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
-    gpu.device.onuncapturederror = ({ error }) => {
-      this.#failure ??= new Error(`the GPU refused a command: ${error.message}`);
-    };
-    void gpu.device.lost.then(({ message }) => {
-      this.#failure = new Error(`the GPU was lost: ${message}`);
-    });
   }
 
   async step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult> {
@@ -210,17 +173,19 @@ class WebGpuBackend implements Backend {
   async #logits(parts: readonly Batch[], rows: number): Promise<Float32Array> {
     const { vocabSize } = this.#spec;
     const [only] = parts;
+    const compute = (part: Batch): Promise<ArrayBuffer> =>
+      this.#passes.run(part, {
+        source: this.#scratch.logits,
+        byteLength: 4 * part.logitRows.length * vocabSize,
+        draws: false,
+      });
     // Read where they lie: they are many, and valid until the next step.
-    if (parts.length === 1 && only !== undefined) {
-      return new Float32Array(await this.#pass(only, this.#scratch.logits, 4 * rows * vocabSize, false));
-    }
+    if (parts.length === 1 && only !== undefined) return new Float32Array(await compute(only));
     const logits = new Float32Array(rows * vocabSize);
     let at = 0;
     for (const part of parts) {
-      const wanted = part.logitRows.length * vocabSize;
-      const bytes = await this.#pass(part, this.#scratch.logits, 4 * wanted, false);
-      logits.set(new Float32Array(bytes), at);
-      at += wanted;
+      logits.set(new Float32Array(await compute(part)), at);
+      at += part.logitRows.length * vocabSize;
     }
     return logits;
   }
@@ -236,130 +201,19 @@ class WebGpuBackend implements Backend {
 
   async #drawPart(part: Batch, rows: readonly SampleRow[]): Promise<SampleResult[]> {
     const { vocabSize } = this.#spec;
-    const { draws, drawWords, found } = this.#scratch;
+    const { draws, drawWords, found, logits } = this.#scratch;
     const planned = planDraws(rows, vocabSize, drawWords);
     this.#gpu.device.queue.writeBuffer(draws, 0, planned.words);
-    const answer = await this.#pass(part, found, planned.byteLength, true);
+    const { byteLength } = planned;
+    const answer = await this.#passes.run(part, { source: found, byteLength, draws: true });
     const results = finishDraws(answer, rows, planned, vocabSize);
     const open = [...results.keys()].filter((index) => results[index] === undefined);
     if (open.length === 0) return results as SampleResult[];
     const openRows = open.map((index) => rows[index] as SampleRow);
-    const drawn = this.sampleRows(await this.#logitsOf(open), vocabSize, openRows);
+    const bytes = await this.#passes.readRows(logits, 4 * vocabSize, open);
+    const drawn = this.sampleRows(new Float32Array(bytes), vocabSize, openRows);
     return results.map((result, index) => result ?? (drawn[open.indexOf(index)] as SampleResult));
   }
-
-  /** Rows of logits of the last pass; valid until the next. */
-  async #logitsOf(rows: readonly number[]): Promise<Float32Array> {
-    const { logits, readback } = this.#scratch;
-    const rowBytes = 4 * this.#spec.vocabSize;
-    this.#unmap();
-    const encoder = this.#gpu.device.createCommandEncoder();
-    for (const [place, row] of rows.entries()) {
-      encoder.copyBufferToBuffer(logits, row * rowBytes, readback, place * rowBytes, rowBytes);
-    }
-    this.#gpu.device.queue.submit([encoder.finish()]);
-    return new Float32Array(await this.#read(rows.length * rowBytes));
-  }
-
-  /** One forward pass; the first bytes of a buffer it has filled, valid until the next. */
-  async #pass(batch: Batch, source: GPUBuffer, byteLength: number, draws: boolean): Promise<ArrayBuffer> {
-    this.#unmap();
-    const { step, stepWords } = this.#scratch;
-    const { queue } = this.#gpu.device;
-    const { counts, words } = planStep(batch, this.#attention);
-    if (words.length > stepWords) {
-      throw new Error(`a step of ${words.length} words is larger than its buffer of ${stepWords}`);
-    }
-    queue.writeBuffer(step, 0, words);
-    const wanted: Commands = { counts, source, byteLength, draws };
-    const ready =
-      this.#ready !== undefined && isSame(this.#ready.commands, wanted) ? this.#ready.buffers : undefined;
-    this.#ready = undefined;
-    const buffers = ready ?? this.#encode(wanted);
-    const began = performance.now();
-    for (const buffer of buffers) queue.submit([buffer]);
-    // Most steps are like the one before: while this one runs, the next one's commands are written.
-    if (byteLength > 0) this.#ready = { commands: wanted, buffers: this.#encode(wanted) };
-    const kind = JSON.stringify([counts, byteLength]);
-    const restMs = this.#patience.restMs(kind, performance.now() - began);
-    if (restMs > 0) await sleep(restMs);
-    const bytes = byteLength === 0 ? await this.#finish() : await this.#read(byteLength);
-    this.#patience.learn(kind, performance.now() - began);
-    return bytes;
-  }
-
-  /** In several buffers, so that the GPU begins with the first while Dawn translates the next. */
-  #encode({ counts, source, byteLength, draws }: Commands): GPUCommandBuffer[] {
-    const { operations, draw, programs } = this.#forward;
-    const all = draws ? [...operations, draw] : operations;
-    const buffers: GPUCommandBuffer[] = [];
-    for (let first = 0; first < all.length; first += OPERATIONS_AT_ONCE) {
-      const encoder = this.#gpu.device.createCommandEncoder();
-      const pass = encoder.beginComputePass();
-      for (const operation of all.slice(first, first + OPERATIONS_AT_ONCE)) {
-        operation.encode(programs, pass, counts);
-      }
-      pass.end();
-      const isLast = first + OPERATIONS_AT_ONCE >= all.length;
-      if (isLast && byteLength > 0) {
-        encoder.copyBufferToBuffer(source, 0, this.#scratch.readback, 0, byteLength);
-      }
-      buffers.push(encoder.finish());
-    }
-    return buffers;
-  }
-
-  async #finish(): Promise<ArrayBuffer> {
-    await this.#gpu.device.queue.onSubmittedWorkDone();
-    if (this.#failure !== undefined) throw this.#failure;
-    return new ArrayBuffer(0);
-  }
-
-  async #read(byteLength: number): Promise<ArrayBuffer> {
-    const { readback } = this.#scratch;
-    try {
-      // GPUMapMode.READ
-      await readback.mapAsync(1, 0, byteLength);
-    } catch (error) {
-      throw this.#failure ?? error;
-    }
-    this.#mapped = true;
-    if (this.#failure !== undefined) throw this.#failure;
-    return readback.getMappedRange(0, byteLength);
-  }
-
-  #unmap(): void {
-    if (this.#mapped) this.#scratch.readback.unmap();
-    this.#mapped = false;
-  }
-}
-
-function attentionShape(
-  { headCount, kvHeadCount }: ModelSpec,
-  { parts, kv }: Scratch,
-  { info }: Gpu,
-): AttentionShape {
-  return {
-    headCount,
-    kvHeadCount,
-    mostParts: parts,
-    busyWorkgroups: BUSY_WORKGROUPS,
-    manyQueries: manyQueries(kv, info.limits),
-    manyWorkgroups: MANY_WORKGROUPS,
-  };
-}
-
-function isSame(a: Commands, b: Commands): boolean {
-  return (
-    a.source === b.source &&
-    a.byteLength === b.byteLength &&
-    a.draws === b.draws &&
-    a.counts.rows === b.counts.rows &&
-    a.counts.wanted === b.counts.wanted &&
-    a.counts.items === b.counts.items &&
-    a.counts.merges === b.counts.merges &&
-    a.counts.many === b.counts.many
-  );
 }
 
 /** Draws from logits that were read back: in native code where there is some. */

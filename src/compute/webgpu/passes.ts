@@ -1,0 +1,181 @@
+// Forward passes, one at a time: a batch is written down for the kernels, their commands are submitted, and what is wanted of
+// the result is read back.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ModelSpec } from '../../model/spec.ts';
+import type { Batch } from '../backend.ts';
+import type { Gpu } from './gpu.ts';
+import { manyQueries } from './kernels/attend-many.ts';
+import type { Operation } from './operation.ts';
+import { Patience } from './patience.ts';
+import { type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
+import type { Programs } from './programs.ts';
+import type { Scratch } from './scratch.ts';
+
+/** Operations of one command buffer. */
+const OPERATIONS_AT_ONCE = 48;
+/** Workgroups of attention that keep a large GPU busy. */
+const BUSY_WORKGROUPS = 1024;
+/** Workgroups of many queries each that do so well enough. */
+const MANY_WORKGROUPS = 64;
+
+export interface Forward {
+  readonly operations: readonly Operation[];
+  readonly draw: Operation;
+  readonly programs: Programs;
+}
+
+/** What a pass is to end with. */
+export interface Wanted {
+  /** What is read back, and how much of it. */
+  readonly source: GPUBuffer;
+  readonly byteLength: number;
+  /** Whether tokens are drawn. */
+  readonly draws: boolean;
+}
+
+/** All that the commands of a pass depend on; what else is new in a step, kernels read from its buffer. */
+interface Commands extends Wanted {
+  readonly counts: StepCounts;
+}
+
+export class Passes {
+  readonly #gpu: Gpu;
+  readonly #scratch: Scratch;
+  readonly #forward: Forward;
+  readonly #attention: AttentionShape;
+  readonly #patience = new Patience();
+  /** What was read back last is still being read. */
+  #mapped = false;
+  #failure: Error | undefined;
+  #ready: { readonly commands: Commands; readonly buffers: GPUCommandBuffer[] } | undefined;
+
+  constructor(gpu: Gpu, spec: ModelSpec, scratch: Scratch, forward: Forward) {
+    this.#gpu = gpu;
+    this.#scratch = scratch;
+    this.#forward = forward;
+    this.#attention = attentionShape(spec, scratch, gpu);
+    gpu.device.onuncapturederror = ({ error }) => {
+      this.#failure ??= new Error(`the GPU refused a command: ${error.message}`);
+    };
+    void gpu.device.lost.then(({ message }) => {
+      this.#failure = new Error(`the GPU was lost: ${message}`);
+    });
+  }
+
+  /** One pass; what was wanted of it, valid until the next. */
+  async run(batch: Batch, wanted: Wanted): Promise<ArrayBuffer> {
+    this.#unmap();
+    const { step, stepWords } = this.#scratch;
+    const { queue } = this.#gpu.device;
+    const { counts, words } = planStep(batch, this.#attention);
+    if (words.length > stepWords) {
+      throw new Error(`a step of ${words.length} words is larger than its buffer of ${stepWords}`);
+    }
+    queue.writeBuffer(step, 0, words);
+    const commands: Commands = { ...wanted, counts };
+    const buffers = this.#take(commands) ?? this.#encode(commands);
+    const began = performance.now();
+    for (const buffer of buffers) queue.submit([buffer]);
+    const { byteLength } = wanted;
+    // Most steps are like the one before: while this one runs, the next one's commands are written.
+    if (byteLength > 0) this.#ready = { commands, buffers: this.#encode(commands) };
+    const kind = JSON.stringify([counts, byteLength]);
+    const restMs = this.#patience.restMs(kind, performance.now() - began);
+    if (restMs > 0) await sleep(restMs);
+    const bytes = byteLength === 0 ? await this.#finish() : await this.#read(byteLength);
+    this.#patience.learn(kind, performance.now() - began);
+    return bytes;
+  }
+
+  /** Rows of a buffer as the last pass has left it, side by side; valid until the next. */
+  async readRows(source: GPUBuffer, rowBytes: number, rows: readonly number[]): Promise<ArrayBuffer> {
+    this.#unmap();
+    const encoder = this.#gpu.device.createCommandEncoder();
+    for (const [place, row] of rows.entries()) {
+      encoder.copyBufferToBuffer(source, row * rowBytes, this.#scratch.readback, place * rowBytes, rowBytes);
+    }
+    this.#gpu.device.queue.submit([encoder.finish()]);
+    return this.#read(rows.length * rowBytes);
+  }
+
+  /** Commands that were written ahead, if they are these. */
+  #take(commands: Commands): GPUCommandBuffer[] | undefined {
+    const ready = this.#ready;
+    this.#ready = undefined;
+    return ready !== undefined && isSame(ready.commands, commands) ? ready.buffers : undefined;
+  }
+
+  /** In several buffers, so that the GPU begins with the first while Dawn translates the next. */
+  #encode({ counts, source, byteLength, draws }: Commands): GPUCommandBuffer[] {
+    const { operations, draw, programs } = this.#forward;
+    const all = draws ? [...operations, draw] : operations;
+    const buffers: GPUCommandBuffer[] = [];
+    for (let first = 0; first < all.length; first += OPERATIONS_AT_ONCE) {
+      const encoder = this.#gpu.device.createCommandEncoder();
+      const pass = encoder.beginComputePass();
+      for (const operation of all.slice(first, first + OPERATIONS_AT_ONCE)) {
+        operation.encode(programs, pass, counts);
+      }
+      pass.end();
+      const isLast = first + OPERATIONS_AT_ONCE >= all.length;
+      if (isLast && byteLength > 0) {
+        encoder.copyBufferToBuffer(source, 0, this.#scratch.readback, 0, byteLength);
+      }
+      buffers.push(encoder.finish());
+    }
+    return buffers;
+  }
+
+  async #finish(): Promise<ArrayBuffer> {
+    await this.#gpu.device.queue.onSubmittedWorkDone();
+    if (this.#failure !== undefined) throw this.#failure;
+    return new ArrayBuffer(0);
+  }
+
+  async #read(byteLength: number): Promise<ArrayBuffer> {
+    const { readback } = this.#scratch;
+    try {
+      // GPUMapMode.READ
+      await readback.mapAsync(1, 0, byteLength);
+    } catch (error) {
+      throw this.#failure ?? error;
+    }
+    this.#mapped = true;
+    if (this.#failure !== undefined) throw this.#failure;
+    return readback.getMappedRange(0, byteLength);
+  }
+
+  #unmap(): void {
+    if (this.#mapped) this.#scratch.readback.unmap();
+    this.#mapped = false;
+  }
+}
+
+function attentionShape(
+  { headCount, kvHeadCount }: ModelSpec,
+  { parts, kv }: Scratch,
+  { info }: Gpu,
+): AttentionShape {
+  return {
+    headCount,
+    kvHeadCount,
+    mostParts: parts,
+    busyWorkgroups: BUSY_WORKGROUPS,
+    manyQueries: manyQueries(kv, info.limits),
+    manyWorkgroups: MANY_WORKGROUPS,
+  };
+}
+
+function isSame(a: Commands, b: Commands): boolean {
+  return (
+    a.source === b.source &&
+    a.byteLength === b.byteLength &&
+    a.draws === b.draws &&
+    a.counts.rows === b.counts.rows &&
+    a.counts.wanted === b.counts.wanted &&
+    a.counts.items === b.counts.items &&
+    a.counts.merges === b.counts.merges &&
+    a.counts.many === b.counts.many
+  );
+}
