@@ -9,6 +9,8 @@ export interface GpuChoice {
   readonly backend: Config['backend'];
   /** What the GPU gives; undefined where it shares the machine's memory, or none serves. */
   readonly memoryBytes?: number | undefined;
+  /** What it gives to a kernel at once. */
+  readonly bindingBytes?: number | undefined;
   /** What a person should know. */
   readonly notice?: string;
 }
@@ -44,5 +46,6 @@ export async function chooseGpu(
   }
   const { info, memoryBytes } = result;
   if (info.software && !isAskedFor) return { backend: undefined };
-  return { backend: 'webgpu', memoryBytes, notice: `serving on the GPU ${info.name}` };
+  const { bindingBytes } = info.limits;
+  return { backend: 'webgpu', memoryBytes, bindingBytes, notice: `serving on the GPU ${info.name}` };
 }

@@ -66,7 +66,7 @@ export function poolOptions(
     keepAliveMs: orNever(config.keepAlive),
     stepTimeoutMs: orNever(config.stepTimeout),
     engine: engineChoice(config, gpu),
-    kv: defined({ kvType, blocks, bytes }),
+    kv: defined({ kvType, blocks, bytes, layerBytes: gpu.bindingBytes }),
   };
 }
 

@@ -43,6 +43,17 @@ describe('the memory of a model', () => {
     expect(firstBytes(memory)).toBeGreaterThan(GB);
   });
 
+  it('takes half of what a GPU leaves, but of no layer more than a kernel can bind', () => {
+    const spec = buildSpec(anotherBillion);
+    const onGpu = (layerBytes: number) =>
+      planMemory(spec, anotherBillion.weights, 120 * GB, { kvType: 'f16', layerBytes }, 'webgpu');
+    const free = onGpu(100 * GB);
+    expect(free.blockCount * free.blockBytes).toBeGreaterThan(55 * GB);
+    const { blockCount, blockBytes } = onGpu(2 ** 31 - 4);
+    expect((blockCount * blockBytes) / spec.layers.length).toBeLessThan(2 ** 31);
+    expect(((blockCount + 1) * blockBytes) / spec.layers.length).toBeGreaterThan(2 ** 31 - 4);
+  });
+
   it('has a fixed size where someone chose one', () => {
     expect(plan(oneBillion, { kvType: 'f16', blocks: 100 })).toMatchObject({
       blockCount: 100,

@@ -28,6 +28,8 @@ export interface KvChoice {
   readonly kvType: KvType;
   readonly blocks?: number;
   readonly bytes?: number;
+  /** The most that K/V of one layer may take: on a GPU it must lie in one piece. */
+  readonly layerBytes?: number;
 }
 
 /** `budgetBytes` is what all models share. */
@@ -52,7 +54,10 @@ export function planMemory(
   const blockCount = Math.max(firstBlocks, Math.min(MOST_CONTEXTS * contextBlocks, affordable));
   if (backend !== 'webgpu') return { ...known, blockCount, firstBlocks, fixed: false };
   // A GPU's memory is taken when it is asked for, not when it is used: half of what is left stays for other models.
-  const taken = Math.max(firstBlocks, Math.floor(Math.min(blockCount, affordable / 2)));
+  const most = Math.floor(
+    ((kv.layerBytes ?? Number.POSITIVE_INFINITY) * spec.layers.length) / known.blockBytes,
+  );
+  const taken = Math.min(most, Math.max(firstBlocks, Math.floor(Math.min(blockCount, affordable / 2))));
   return { ...known, blockCount: taken, firstBlocks: taken, fixed: true };
 }
 

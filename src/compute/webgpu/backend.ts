@@ -15,7 +15,7 @@ import { finishDraws } from './finish-draws.ts';
 import { buildForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
 import { drawThreads, firstCandidatesKernel } from './kernels/first-candidates.ts';
-import { GpuMemory } from './memory.ts';
+import { GpuMemory, GpuMemoryError } from './memory.ts';
 import { Operation } from './operation.ts';
 import { startPacking } from './pack-workers.ts';
 import { type Forward, Passes } from './passes.ts';
@@ -55,9 +55,16 @@ async function loadBackend(
   const memory = new GpuMemory(gpu.device);
   const { bindingBytes } = gpu.info.limits;
   const scratch = await allocateScratch(memory, spec, options.kvType ?? 'f16', bindingBytes);
+  const layerBytes = 4 * scratch.kv.blockWords * options.blockCount;
+  if (layerBytes > bindingBytes) {
+    const most = Math.floor(bindingBytes / (4 * scratch.kv.blockWords));
+    throw new GpuMemoryError(
+      `${options.blockCount} K/V blocks of this model are more than the GPU can bind; choose at most ${most}`,
+    );
+  }
   const kv: GPUBuffer[] = [];
   for (let layer = 0; layer < spec.layers.length; layer++) {
-    kv.push(await memory.storage('K/V', 4 * scratch.kv.blockWords * options.blockCount));
+    kv.push(await memory.storage('K/V', layerBytes));
   }
   const totalBytes = weightBytes(spec, weights, fileMatrixBytes);
   let loaded = 0;
