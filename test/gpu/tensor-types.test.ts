@@ -4,13 +4,13 @@ import { expect, it } from 'vitest';
 import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts';
 import { cosine, floatTypes } from '../support/backend-properties.ts';
 import { alone, byReference, gpuBackends } from '../support/gpu-backend.ts';
-import { describeOnGpu } from '../support/on-gpu.ts';
+import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { randomTokens, tinyModel } from '../support/tiny-model.ts';
 
 /** Too few for a second kind of tile: a processor that plays a GPU takes its time to compile a kernel. */
 const TOKENS = 6;
 
-describeOnGpu('the webgpu backend', () => {
+describeOnFastestGpu('the webgpu backend', () => {
   const backends = gpuBackends();
 
   it.each(Object.keys(tensorLayouts) as TensorType[])(
