@@ -61,7 +61,7 @@ async function loadDawn(): Promise<DawnModule> {
   throw new GpuUnavailableError(`the package webgpu could not be loaded: ${reason}; ${REMEDY}`);
 }
 
-// Bounds are not checked in every access: kernels read what a checked batch names, nothing that a client sends.
+// Bounds are not checked in every access: token ids, tables, biased ids and masks are, before they come to a kernel.
 const TOGGLES = 'enable-dawn-features=disable_robustness';
 
 // Dawn aborts the process when what `create` gave is collected while a device lives.
@@ -100,7 +100,8 @@ function describe(adapter: GPUAdapter): GpuInfo {
     features: [...adapter.features].sort(),
     limits: {
       bufferBytes: limits.maxBufferSize,
-      bindingBytes: limits.maxStorageBufferBindingSize,
+      // Kernels count words in 32 bits.
+      bindingBytes: Math.min(limits.maxStorageBufferBindingSize, 2 ** 34 - 16),
       workgroupBytes: limits.maxComputeWorkgroupStorageSize,
       workgroupThreads: limits.maxComputeInvocationsPerWorkgroup,
     },

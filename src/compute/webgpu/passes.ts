@@ -19,6 +19,9 @@ const BUSY_WORKGROUPS = 1024;
 /** Workgroups of many queries each that do so well enough. */
 const MANY_WORKGROUPS = 64;
 
+/** What comes so soon was there already. */
+const AT_ONCE_MS = 0.5;
+
 export interface Forward {
   readonly operations: readonly Operation[];
   readonly draw: Operation;
@@ -83,8 +86,10 @@ export class Passes {
     const kind = JSON.stringify([counts, byteLength]);
     const restMs = this.#patience.restMs(kind, performance.now() - began);
     if (restMs > 0) await sleep(restMs);
+    const woke = performance.now();
     const bytes = byteLength === 0 ? await this.#finish() : await this.#read(byteLength);
-    this.#patience.learn(kind, performance.now() - began);
+    const ended = performance.now();
+    this.#patience.learn(kind, ended - began, restMs > 0 && ended - woke < AT_ONCE_MS);
     return bytes;
   }
 

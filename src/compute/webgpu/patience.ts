@@ -8,23 +8,29 @@ const SLEPT_SHARE = 0.85;
 const LEAST_MS = 4;
 /** What a step took longer than those before it is mostly a delay of its own: it is believed by so much. */
 const GROWTH = 1.05;
+/** Steps that are timed before any is slept through: the first may begin cold, another be held up. */
+const TRIALS = 3;
 
 export class Patience {
   #kind = '';
-  /** Unknown after the first step of a kind, which may have had to begin cold. */
-  #ms: number | undefined;
+  #trials = 0;
+  #ms = Number.POSITIVE_INFINITY;
 
   /** How many milliseconds to sleep, `elapsed` after work of some kind has begun; 0 where it is not worth it. */
   restMs(kind: string, elapsed: number): number {
-    const known = kind === this.#kind ? (this.#ms ?? 0) : 0;
-    const ms = SLEPT_SHARE * known - elapsed;
+    if (kind !== this.#kind || this.#trials < TRIALS) return 0;
+    const ms = SLEPT_SHARE * this.#ms - elapsed;
     return ms < LEAST_MS ? 0 : Math.floor(ms);
   }
 
-  /** Work of this kind has taken so long. */
-  learn(kind: string, ms: number): void {
-    const isKnown = kind === this.#kind;
-    this.#ms = isKnown ? Math.min(ms, GROWTH * (this.#ms ?? ms)) : undefined;
-    this.#kind = kind;
+  /** Work of this kind has taken so long; `overslept` where it was done before anybody looked. */
+  learn(kind: string, ms: number, overslept: boolean): void {
+    if (kind !== this.#kind) {
+      this.#kind = kind;
+      this.#trials = 0;
+      this.#ms = Number.POSITIVE_INFINITY;
+    }
+    this.#trials++;
+    this.#ms = overslept ? ms / 2 : Math.min(ms, GROWTH * this.#ms);
   }
 }

@@ -11,6 +11,7 @@ import { type AttendShape, SEGMENT_BLOCKS } from './attend.ts';
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { repeat } from './repeat.ts';
 import { NOTHING } from './softmax.ts';
+import { softCap } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
 
 export interface AttendManyKernel extends AttendShape {
@@ -83,6 +84,7 @@ ${stepReader(0)}
 @group(0) @binding(3) var<storage, read_write> output: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> fours: array<vec4<u32>>;
 ${kvReader(layout)}
+${softcap === undefined ? '' : softCap}
 var<workgroup> asked: array<vec4<f32>, ${queries * stride}>;
 // Keys of a segment, some dimensions of them; then values of a block.
 var<workgroup> held: array<vec4<f32>, ${heldVectors(layout)}>;
@@ -95,7 +97,7 @@ fn blockStart(table: u32, block: u32, head: u32) -> u32 {
 }
 fn scoreOf(sum: f32, start: u32, token: u32) -> f32 {
   let score = sum * keyScale(start, token) * ${shape.scale};
-  return ${softcap === undefined ? 'score' : `${softcap} * tanh(clamp(score / ${softcap}, -15.0, 15.0))`};
+  return ${softcap === undefined ? 'score' : `capped(score, ${softcap})`};
 }
 
 @compute @workgroup_size(${threads})
@@ -264,7 +266,12 @@ ${fours((q) => join(q, places, 'segment', `largest[(quad + ${q}u) * ${SEGMENT_BL
 
   /** Adds a token's values, weighted, to those of the thread's queries. */
   function gather(token: number): string {
-    const scaled = (q: number) => `weight${q}.${lanes[token]} * valueScale(start, 4u * i + ${token}u)`;
+    // A scale that nobody sees may be no number, too.
+    const scaled = (q: number) => {
+      const weight = `weight${q}.${lanes[token]}`;
+      if (layout.type === 'f16') return weight;
+      return `select(0.0, ${weight} * valueScale(start, 4u * i + ${token}u), ${weight} != 0.0)`;
+    };
     return /* wgsl */ `        {
 ${fours((q) => `          l${q} += weight${q}.${lanes[token]};`)}
 ${repeat(places, (place) => `          let value${place} = held[(4u * i + ${token}u) * ${odd(valueVectors)}u + ${valueAt(place)}];`)}

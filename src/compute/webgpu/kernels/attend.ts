@@ -10,6 +10,7 @@
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { repeat } from './repeat.ts';
 import { joinParts, NOTHING } from './softmax.ts';
+import { softCap } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
 
 const TEAMS = 8;
@@ -56,6 +57,7 @@ ${stepReader(0)}
 @group(0) @binding(4) var<storage, read_write> parts: array<f32>;
 @group(0) @binding(5) var<storage, read> fours: array<vec4<u32>>;
 ${kvReader(layout)}
+${softcap === undefined ? '' : softCap}
 var<workgroup> queries: array<vec4<f32>, ${(lanes * padded) / 4}>;
 var<workgroup> scores: array<f32, ${TEAMS * 32}>;
 var<workgroup> weights: array<f32, ${TEAMS * 32}>;
@@ -71,7 +73,7 @@ ${addKeys(layout, KEYS_AHEAD)}
 ${addKeys(layout, 1)}
   }
   let score = sum * keyScale(start, token) * ${shape.scale};
-  return ${softcap === undefined ? 'score' : `${softcap} * tanh(clamp(score / ${softcap}, -15.0, 15.0))`};
+  return ${softcap === undefined ? 'score' : `capped(score, ${softcap})`};
 }
 
 @compute @workgroup_size(${TEAMS * 32})
@@ -212,16 +214,16 @@ function gather(layout: KvLayout): string {
   );
   const add = fours.flatMap((four) =>
     components.flatMap((token, t) => [
-      `{ let weight = weights[team * 32u + ${4 * four + t}u] * valueScale(start, ${4 * four + t}u);`,
-      '  if (weight != 0.0) {',
+      `if (weights[team * 32u + ${4 * four + t}u] != 0.0) {`,
+      `  let weight = weights[team * 32u + ${4 * four + t}u] * valueScale(start, ${4 * four + t}u);`,
       ...words.map((word) => {
         const adds = components.slice(0, perWord).map((lane, i) => {
           const acc = `acc${word * perWord + i}`;
           return `${acc} = fma(weight, value.${lane}, ${acc});`;
         });
-        return `    { let value = unpackWord(value${four}_${word}.${token}); ${adds.join(' ')} }`;
+        return `  { let value = unpackWord(value${four}_${word}.${token}); ${adds.join(' ')} }`;
       }),
-      '  } }',
+      '}',
     ]),
   );
   const lines = [`let valueStart = (start + ${keyWords}u) / 4u;`, ...read, ...add];

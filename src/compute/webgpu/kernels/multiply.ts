@@ -7,6 +7,7 @@ import { codeReader, pairReader } from './codes.ts';
 import { addGroup, groupSums, prepareInput } from './group-sum.ts';
 import { INPUT_ROWS } from './make-input.ts';
 import { repeat } from './repeat.ts';
+import { softCap } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
 
 const SEGMENTS = 16;
@@ -222,12 +223,12 @@ fn segmentEnd(segment: u32) -> u32 { return min(segmentStart(segment + 1u), shap
 }
 
 /** What a column's sum becomes. */
-const columnWriter = /* wgsl */ `
+const columnWriter = /* wgsl */ `${softCap}
 fn writeColumn(row: u32, column: u32, product: f32) {
   if (column >= shape.outputs || row >= step[shape.counter]) { return; }
   var sum = product;
   if (shape.hasBias == 1u) { sum += bias[column]; }
-  if (shape.softcap > 0.0) { sum = shape.softcap * tanh(clamp(sum / shape.softcap, -15.0, 15.0)); }
+  if (shape.softcap > 0.0) { sum = capped(sum, shape.softcap); }
   let at = row * shape.outputStride + shape.outputOffset + column;
   if (shape.adds == 1u) { sum += output[at]; }
   output[at] = sum;

@@ -3,6 +3,7 @@
 
 import type { KvLayout } from './kv-layout.ts';
 import { rowSum } from './row-sum.ts';
+import { spoiled } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
 
 export interface RotateShape {
@@ -109,16 +110,19 @@ fn valuePlace(head: u32, token: u32, word: u32) -> u32 {
 `;
 }
 
-/** Values beyond a half's range are held at its ends. */
+/** Values beyond a half's range are held at its ends; what is no number stays none. */
 function storeHalves(layout: KvLayout): string {
   const store = (what: 'key' | 'value'): string => /* wgsl */ `
 fn store${what === 'key' ? 'Key' : 'Value'}(start: u32, token: u32, thread: u32) {
   for (var word = thread; word < ${layout.wordsPerToken}u; word += ${THREADS}u) {
-    let pair = clamp(vec2<f32>(head[2u * word], head[2u * word + 1u]), vec2<f32>(-65504.0), vec2<f32>(65504.0));
-    kv[${what}Place(start, token, word)] = pack2x16float(pair);
+    let pair = vec2<f32>(head[2u * word], head[2u * word + 1u]);
+    let halves = pack2x16float(clamp(pair, vec2<f32>(-65504.0), vec2<f32>(65504.0)));
+    let low = select(halves & 0xffffu, 0x7e00u, isSpoiled(pair.x));
+    let high = select(halves >> 16u, 0x7e00u, isSpoiled(pair.y));
+    kv[${what}Place(start, token, word)] = low | (high << 16u);
   }
 }`;
-  return storing(layout) + store('key') + store('value');
+  return spoiled + storing(layout) + store('key') + store('value');
 }
 
 /** One scale for a token's head. A value that is no number makes the scale none. */
@@ -136,12 +140,12 @@ fn store${what === 'key' ? 'Key' : 'Value'}(start: u32, token: u32, thread: u32)
   }
   if (thread == 0u) { kv[start + ${scaleAt}u + token] = select(bitcast<u32>(scale), 0x7fc00000u, most >= 3.0e38); }
 }`;
-  return /* wgsl */ `${storing(layout)}
+  return /* wgsl */ `${spoiled}
+${storing(layout)}
 fn largestOf(thread: u32) -> f32 {
   var most = 0.0;
   for (var i = thread; i < ${headSize}u; i += ${THREADS}u) {
-    let poisoned = (bitcast<u32>(head[i]) & 0x7f800000u) == 0x7f800000u;
-    most = max(most, select(abs(head[i]), 3.0e38, poisoned));
+    most = max(most, select(abs(head[i]), 3.0e38, isSpoiled(head[i])));
   }
   largest[thread] = most;
   workgroupBarrier();
