@@ -5,11 +5,13 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+type Environment = Readonly<Record<string, string>>;
+
 export interface SoftwareGpu {
   readonly name: string;
   /** Why there is none; undefined where there is one. */
   readonly missing: string | undefined;
-  readonly environment: Readonly<Record<string, string>>;
+  readonly environment: Environment;
 }
 
 const build = fileURLToPath(new URL('../../build', import.meta.url));
@@ -50,7 +52,8 @@ function lavapipe(): SoftwareGpu {
 
 function given(): SoftwareGpu {
   const missing = hasPackage ? undefined : 'the package webgpu is not in build/';
-  return { name: 'the GPU of VK_DRIVER_FILES', missing, environment: {} };
+  const own = Object.entries(process.env).filter(([key]) => /^(VK|LD|LP|MESA)_/.test(key));
+  return { name: 'the GPU of VK_DRIVER_FILES', missing, environment: Object.fromEntries(own) as Environment };
 }
 
 /** The slowest first. A driver that VK_DRIVER_FILES names already takes the place of all. */
