@@ -12,7 +12,7 @@ import { GpuMemory } from '../../src/compute/webgpu/memory.ts';
 import { planStep } from '../../src/compute/webgpu/plan-step.ts';
 import { Programs } from '../../src/compute/webgpu/programs.ts';
 import { toHalf } from '../../src/weights/quants/half.ts';
-import { describeOnGpu } from '../support/on-gpu.ts';
+import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { seededRandom } from '../support/random-blocks.ts';
 
 interface Trial {
@@ -132,7 +132,7 @@ const trials: readonly Trial[] = [
   { kvType: 'f16', headSize: 72, group: 2, start: 20, rows: 30 },
 ];
 
-describeOnGpu('attention of many queries', () => {
+describeOnFastestGpu('attention of many queries', () => {
   beforeAll(async () => {
     gpu = await openGpu();
   }, 60_000);
