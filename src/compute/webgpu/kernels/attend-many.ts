@@ -10,8 +10,7 @@
 import { type AttendShape, SEGMENT_BLOCKS } from './attend.ts';
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { repeat } from './repeat.ts';
-import { NOTHING } from './softmax.ts';
-import { softCap } from './spoiled.ts';
+import { firstSeen, joinParts, NOTHING, scoreMaker } from './softmax.ts';
 import { stepReader } from './step-layout.ts';
 
 export interface AttendManyKernel extends AttendShape {
@@ -52,7 +51,7 @@ const lanes = ['x', 'y', 'z', 'w'] as const;
 
 /** Bindings: step, rows of queries, K/V as words, output, K/V as fours of words. */
 export function attendManyKernel(shape: AttendManyKernel): string {
-  const { headCount, kvHeadCount, layout, softcap, window, queries } = shape;
+  const { headCount, kvHeadCount, layout, queries } = shape;
   const { headSize, headWords, perWord } = layout;
   const group = headCount / kvHeadCount;
   const quads = queries / 4;
@@ -72,8 +71,6 @@ export function attendManyKernel(shape: AttendManyKernel): string {
     valueLoads * wordsPerVector,
     Math.ceil(((partVectors(0) / perWord) * SEGMENT_TOKENS) / threads),
   );
-  const firstSeen = (last: string) =>
-    window === undefined ? '0u' : `u32(max(i32(${last}) - ${window - 1}, 0))`;
   const each = (text: (place: number, query: number) => string) =>
     repeat(places, (place) => repeat(4, (query) => text(place, query)));
   const fours = (text: (query: number) => string) => repeat(4, text);
@@ -84,7 +81,7 @@ ${stepReader(0)}
 @group(0) @binding(3) var<storage, read_write> output: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> fours: array<vec4<u32>>;
 ${kvReader(layout)}
-${softcap === undefined ? '' : softCap}
+${scoreMaker(shape)}
 var<workgroup> asked: array<vec4<f32>, ${queries * stride}>;
 // Keys of a segment, some dimensions of them; then values of a block.
 var<workgroup> held: array<vec4<f32>, ${heldVectors(layout)}>;
@@ -94,10 +91,6 @@ var<workgroup> maxima: array<f32, ${queries * WEIGHT_STRIDE}>;
 var<workgroup> largest: array<f32, ${queries * SEGMENT_BLOCKS}>;
 fn blockStart(table: u32, block: u32, head: u32) -> u32 {
   return step[table + block] * ${layout.blockWords}u + head * ${headWords}u;
-}
-fn scoreOf(sum: f32, start: u32, token: u32) -> f32 {
-  let score = sum * keyScale(start, token) * ${shape.scale};
-  return ${softcap === undefined ? 'score' : `capped(score, ${softcap})`};
 }
 
 @compute @workgroup_size(${threads})
@@ -110,7 +103,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   let table = step[item + 6u];
   let position = step[item + 7u];
   let tileLast = position + (endQuery - 1u) / ${group}u;
-  let tileFirst = ${firstSeen(`(position + firstQuery / ${group}u)`)};
+  let tileFirst = ${firstSeen(shape, `(position + firstQuery / ${group}u)`)};
   for (var at = index; at < ${queries * vectors}u; at += ${threads}u) {
     let query = min(firstQuery + at / ${vectors}u, endQuery - 1u);
     let row = firstRow + query / ${group}u;
@@ -122,7 +115,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   // For scores: four queries and four tokens.
   let askedQuad = index / ${TOKEN_FOURS}u * 4u;
   let four = index % ${TOKEN_FOURS}u;
-${fours((q) => `  let last${q} = position + min(firstQuery + askedQuad + ${q}u, endQuery - 1u) / ${group}u; let first${q} = ${firstSeen(`last${q}`)};`)}
+${fours((q) => `  let last${q} = position + min(firstQuery + askedQuad + ${q}u, endQuery - 1u) / ${group}u; let first${q} = ${firstSeen(shape, `last${q}`)};`)}
   // For what is gathered: four queries and some values.
   let quad = (index / ${columns}u % ${quads}u) * 4u;
 ${fours((q) => `  var M${q} = ${NOTHING}; var L${q} = 0.0;`)}
@@ -157,7 +150,7 @@ ${fours(
 ${fours((q) => `    var segmentM${q} = ${NOTHING}; var segmentL${q} = 0.0;`)}
 ${each((place, q) => `    var segmentACC${place}_${q} = vec4<f32>(0.0);`)}
 ${repeat(SEGMENT_BLOCKS, gatherBlock)}
-${fours((q) => join(q, places, '', `segmentM${q}`, `segmentL${q}`, 'segmentACC'))}
+${fours((q) => join(q, '', `segmentM${q}`, `segmentL${q}`, 'segmentACC'))}
   }
 ${fours(writeOutput)}
 }
@@ -260,7 +253,7 @@ ${each((place, q) => `      var acc${place}_${q} = vec4<f32>(0.0);`)}
 ${fours((q) => `        let weight${q} = weights[(quad + ${q}u) * ${WEIGHT_STRIDE}u + ${part * 8}u + i];`)}
 ${repeat(4, gather)}
       }
-${fours((q) => join(q, places, 'segment', `largest[(quad + ${q}u) * ${SEGMENT_BLOCKS}u + ${part}u]`, `l${q}`, 'acc'))}
+${fours((q) => join(q, 'segment', `largest[(quad + ${q}u) * ${SEGMENT_BLOCKS}u + ${part}u]`, `l${q}`, 'acc'))}
     }`;
   }
 
@@ -280,6 +273,16 @@ ${each((place, q) => `          acc${place}_${q} = fma(scaled${q}, value${place}
         }`;
   }
 
+  /** Joins a part of a query's values to the whole. */
+  function join(query: number, whole: string, m: string, l: string, acc: string): string {
+    const values = (name: string) => Array.from({ length: places }, (_, place) => `${name}${place}_${query}`);
+    return joinParts(
+      { m: `${whole}M${query}`, l: `${whole}L${query}`, values: values(`${whole}ACC`) },
+      { m, l, values: values(acc) },
+      'vec4<f32>',
+    );
+  }
+
   /** Which four values: past the last one the last again. */
   function valueAt(place: number): string {
     const at = `index % ${columns}u`;
@@ -296,18 +299,4 @@ ${each((place, q) => `          acc${place}_${q} = fma(scaled${q}, value${place}
 ${repeat(places, (place) => `    output[into + ${valueAt(place)}] = ACC${place}_${q} * inverse;`)}
   }`;
   }
-}
-
-/** As in softmax.ts, for a query's fours of values. */
-function join(query: number, places: number, whole: string, m: string, l: string, acc: string): string {
-  const [M, L] = [`${whole}M${query}`, `${whole}L${query}`];
-  return /* wgsl */ `    {
-      let m = ${m};
-      let larger = max(${M}, m);
-      let keep = exp(${M} - larger);
-      let take = exp(m - larger);
-      ${L} = fma(${L}, keep, ${l} * take);
-${repeat(places, (place) => `      ${whole}ACC${place}_${query} = fma(${whole}ACC${place}_${query}, vec4<f32>(keep), ${acc}${place}_${query} * take);`)}
-      ${M} = larger;
-    }`;
 }

@@ -9,21 +9,17 @@
 
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { repeat } from './repeat.ts';
-import { joinParts, NOTHING } from './softmax.ts';
-import { softCap } from './spoiled.ts';
+import { firstSeen, joinParts, NOTHING, partOf, type ScoreShape, scoreMaker, wholeOf } from './softmax.ts';
 import { stepReader } from './step-layout.ts';
 
 const TEAMS = 8;
 /** Blocks of a segment. */
 export const SEGMENT_BLOCKS = 2;
 
-export interface AttendShape {
+export interface AttendShape extends ScoreShape {
   readonly headCount: number;
   readonly kvHeadCount: number;
   readonly layout: KvLayout;
-  readonly window?: number | undefined;
-  readonly scale: number;
-  readonly softcap?: number | undefined;
 }
 
 /** Queries of a workgroup: all that share a K/V head and a row, if they leave teams for both blocks of a segment. */
@@ -38,7 +34,7 @@ export const partFloats = (layout: KvLayout): number => 32 * laneWords(layout) *
 
 /** Bindings: step, rows of queries, K/V as words, output, parts, K/V as fours of words. */
 export function attendKernel(shape: AttendShape): string {
-  const { headCount, kvHeadCount, layout, softcap, window } = shape;
+  const { headCount, kvHeadCount, layout } = shape;
   const { headSize, perWord, keyFours, headWords } = layout;
   const group = headCount / kvHeadCount;
   const lanes = queryLanes(headCount, kvHeadCount);
@@ -47,8 +43,6 @@ export function attendKernel(shape: AttendShape): string {
   const padded = 4 * keyFours * perWord;
   const values = laneWords(layout) * perWord;
   const each = (line: (index: number) => string) => repeat(values, line);
-  const firstSeen = (last: string) =>
-    window === undefined ? '0u' : `u32(max(i32(${last}) - ${window - 1}, 0))`;
   return /* wgsl */ `
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read> heads: array<f32>;
@@ -57,13 +51,13 @@ ${stepReader(0)}
 @group(0) @binding(4) var<storage, read_write> parts: array<f32>;
 @group(0) @binding(5) var<storage, read> fours: array<vec4<u32>>;
 ${kvReader(layout)}
-${softcap === undefined ? '' : softCap}
+${scoreMaker(shape)}
 var<workgroup> queries: array<vec4<f32>, ${(lanes * padded) / 4}>;
 var<workgroup> scores: array<f32, ${TEAMS * 32}>;
 var<workgroup> weights: array<f32, ${TEAMS * 32}>;
 ${sideBySide > 1 ? `var<workgroup> handed: array<f32, ${lanes * partFloats(layout)}>;` : ''}
 
-fn scoreOf(query: u32, start: u32, token: u32) -> f32 {
+fn scoreOfQuery(query: u32, start: u32, token: u32) -> f32 {
   var sum = 0.0;
   var four = 0u;
   for (; four + ${KEYS_AHEAD}u <= ${keyFours}u; four += ${KEYS_AHEAD}u) {
@@ -72,8 +66,7 @@ ${addKeys(layout, KEYS_AHEAD)}
   for (; four < ${keyFours}u; four++) {
 ${addKeys(layout, 1)}
   }
-  let score = sum * keyScale(start, token) * ${shape.scale};
-  return ${softcap === undefined ? 'score' : `capped(score, ${softcap})`};
+  return scoreOf(sum, start, token);
 }
 
 @compute @workgroup_size(${TEAMS * 32})
@@ -92,10 +85,10 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   let row = firstRow + query / ${group}u;
   let head = workgroup.y * ${group}u + query % ${group}u;
   let last = position + query / ${group}u;
-  let first = ${firstSeen('last')};
+  let first = ${firstSeen(shape, 'last')};
   // What any of the queries sees.
   let tileLast = position + (endQuery - 1u) / ${group}u;
-  let tileFirst = ${firstSeen(`(position + firstQuery / ${group}u)`)};
+  let tileFirst = ${firstSeen(shape, `(position + firstQuery / ${group}u)`)};
 
   if (team < ${lanes}u) {
     for (var four = lane; four < ${padded / 4}u; four += 32u) {
@@ -118,7 +111,7 @@ ${each((i) => `    var segmentACC${i} = 0.0;`)}
       let start = step[table + min(block, tileLast / 32u)] * ${layout.blockWords}u + workgroup.y * ${headWords}u;
       let seen = block * 32u + lane >= first && block * 32u + lane <= last;
       var score = ${NOTHING};
-      if (seen) { score = scoreOf(slot, start, lane); }
+      if (seen) { score = scoreOfQuery(slot, start, lane); }
       scores[team * 32u + lane] = score;
       workgroupBarrier();
       var m = ${NOTHING};
@@ -129,13 +122,13 @@ ${each((i) => `    var segmentACC${i} = 0.0;`)}
       for (var token = 0u; token < 32u; token++) { l += weights[team * 32u + token]; }
 ${each((i) => `      var acc${i} = 0.0;`)}
 ${gather(layout)}
-      ${joinParts(values, 'segment')}
+      ${joinParts(wholeOf(values, 'segment'), partOf(values))}
 ${sideBySide > 1 ? takeOver(layout, lanes) : ''}
       workgroupBarrier();
     }
     let m = segmentM; let l = segmentL;
 ${each((i) => `    let acc${i} = segmentACC${i};`)}
-    ${joinParts(values)}
+    ${joinParts(wholeOf(values), partOf(values))}
   }
   if (team >= ${lanes}u || firstQuery + slot >= endQuery) { return; }
   if (step[item + 5u] == 1u) {
@@ -164,7 +157,7 @@ ${each((i) => `        handed[place + ${32 * i}u + lane] = acc${i};`)}
         m = handed[place + ${32 * values}u];
         l = handed[place + ${32 * values + 1}u];
 ${each((i) => `        acc${i} = handed[place + ${32 * i}u + lane];`)}
-        ${joinParts(values, 'segment')}
+        ${joinParts(wholeOf(values, 'segment'), partOf(values))}
       }`;
 }
 

@@ -4,7 +4,7 @@
 
 import { type AttendShape, laneWords, partFloats, queryLanes, writeOutput } from './attend.ts';
 import { repeat } from './repeat.ts';
-import { joinParts, NOTHING } from './softmax.ts';
+import { joinParts, NOTHING, partOf, wholeOf } from './softmax.ts';
 import { stepReader } from './step-layout.ts';
 
 /** Bindings: step, parts, output. */
@@ -35,7 +35,7 @@ ${each((i) => `  var ACC${i} = 0.0;`)}
     let m = parts[base + ${values * 32}u];
     let l = parts[base + ${values * 32 + 1}u];
 ${each((i) => `    let acc${i} = parts[base + ${i}u * 32u + lane];`)}
-    ${joinParts(values)}
+    ${joinParts(wholeOf(values), partOf(values))}
   }
 ${writeOutput(layout, headCount)}
 }

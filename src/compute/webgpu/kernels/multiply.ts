@@ -222,8 +222,8 @@ fn segmentEnd(segment: u32) -> u32 { return min(segmentStart(segment + 1u), shap
 `;
 }
 
-/** What a column's sum becomes. */
-const columnWriter = /* wgsl */ `${softCap}
+/** Adds up the segments of a column of a row, and writes what becomes of the sum. */
+const storeColumn = /* wgsl */ `${softCap}
 fn writeColumn(row: u32, column: u32, product: f32) {
   if (column >= shape.outputs || row >= step[shape.counter]) { return; }
   var sum = product;
@@ -232,11 +232,7 @@ fn writeColumn(row: u32, column: u32, product: f32) {
   let at = row * shape.outputStride + shape.outputOffset + column;
   if (shape.adds == 1u) { sum += output[at]; }
   output[at] = sum;
-}`;
-
-/** Adds up the segments of a column of a row, and writes the result. */
-const storeColumn = /* wgsl */ `
-${columnWriter}
+}
 fn quarter(first: u32) -> f32 {
   return ((partial[first] + partial[first + 32u]) + partial[first + 64u]) + partial[first + 96u];
 }

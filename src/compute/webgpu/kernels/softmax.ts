@@ -1,21 +1,62 @@
-// Joining two parts of a softmax: the largest score, the sum of weights and the weighted values of each. All joins are
-// made of the same lines, so that a history gives the same bits however it is shared out.
+// What all kernels of attention do to a score, what a query sees, and how two parts of a softmax are joined: the largest
+// score, the sum of weights and the weighted values of each. All are made of the same lines, so that a history gives the
+// same bits however it is shared out.
+
+import { softCap } from './spoiled.ts';
 
 /** Less than any score. */
 export const NOTHING = '-3.0e38';
 
-/** Adds the part (`m`, `l`, `acc…`) to the whole (`M`, `L`, `ACC…`, with a prefix where given), all of them variables. */
-export function joinParts(values: number, whole = ''): string {
-  const lines = Array.from(
-    { length: values },
-    (_, i) => `${whole}ACC${i} = fma(${whole}ACC${i}, keep, acc${i} * take);`,
+export interface ScoreShape {
+  readonly window?: number | undefined;
+  readonly scale: number;
+  readonly softcap?: number | undefined;
+}
+
+/** Declares `scoreOf` a query's product with a key; `keyScale` is declared before. */
+export function scoreMaker({ scale, softcap }: ScoreShape): string {
+  return /* wgsl */ `${softcap === undefined ? '' : softCap}
+fn scoreOf(product: f32, start: u32, token: u32) -> f32 {
+  let score = product * keyScale(start, token) * ${scale};
+  return ${softcap === undefined ? 'score' : `capped(score, ${softcap})`};
+}`;
+}
+
+/** The first position that a query at `last` sees. */
+export function firstSeen({ window }: ScoreShape, last: string): string {
+  return window === undefined ? '0u' : `u32(max(i32(${last}) - ${window - 1}, 0))`;
+}
+
+/** Names of variables, or what stands for them. */
+interface Part {
+  readonly m: string;
+  readonly l: string;
+  readonly values: readonly string[];
+}
+
+/** Adds a part to a whole, all of whose names are variables, floats or vec4s of them. */
+export function joinParts(whole: Part, part: Part, type: 'f32' | 'vec4<f32>' = 'f32'): string {
+  const lines = whole.values.map(
+    (value, i) => `${value} = fma(${value}, ${type}(keep), ${part.values[i]} * take);`,
   );
   return /* wgsl */ `{
-      let larger = max(${whole}M, m);
-      let keep = exp(${whole}M - larger);
-      let take = exp(m - larger);
-      ${whole}L = fma(${whole}L, keep, l * take);
+      let larger = max(${whole.m}, ${part.m});
+      let keep = exp(${whole.m} - larger);
+      let take = exp(${part.m} - larger);
+      ${whole.l} = fma(${whole.l}, keep, ${part.l} * take);
       ${lines.join('\n      ')}
-      ${whole}M = larger;
+      ${whole.m} = larger;
     }`;
 }
+
+const names = (prefix: string, count: number): string[] =>
+  Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+
+/** `m`, `l`, `acc0` and so on. */
+export const partOf = (values: number): Part => ({ m: 'm', l: 'l', values: names('acc', values) });
+/** `M`, `L`, `ACC0` and so on, with a prefix where given. */
+export const wholeOf = (values: number, prefix = ''): Part => ({
+  m: `${prefix}M`,
+  l: `${prefix}L`,
+  values: names(`${prefix}ACC`, values),
+});
