@@ -25,8 +25,9 @@ const everyones: readonly string[] = ['failure'];
 // What each room may import beside itself. A room that is missing here is a mistake.
 const allowed: Readonly<Record<string, readonly string[]>> = {
   weights: [],
+  grammar: [],
   model: ['weights'],
-  text: ['weights'],
+  text: ['weights', 'grammar'],
   compute: ['model', 'weights', 'sampling', 'machine'],
   'engine/cache': ['compute'],
   'engine/scheduler': ['engine/cache', 'engine', 'compute'],
@@ -34,10 +35,10 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   time: [],
   machine: [],
   failure: [],
-  engine: ['engine/cache', 'engine/scheduler', 'sampling', 'compute', 'model', 'weights'],
-  pool: ['time', ...inner],
+  engine: ['engine/cache', 'engine/scheduler', 'grammar', 'sampling', 'compute', 'model', 'weights'],
+  pool: ['time', 'grammar', ...inner],
   store: [],
-  generation: ['pool', 'engine', 'sampling', 'compute', 'text'],
+  generation: ['pool', 'engine', 'grammar', 'sampling', 'compute', 'text', 'weights'],
   server: ['time', 'store', 'generation', 'pool', 'engine', 'sampling', 'text'],
   config: [],
   app: [

@@ -2,7 +2,9 @@
 // cancellations take effect between steps; with nothing to do it sleeps until the next request.
 
 import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
+import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { SampledToken, SampleResult, SampleRow } from '../sampling/sample-row.ts';
+import { Grammars, noGrammars } from './grammars.ts';
 import { OpenRequest } from './open-request.ts';
 import { planBatch } from './plan-batch.ts';
 import type { EndReason, EngineRequest, FinishEvent, RequestError, RequestEvent } from './request.ts';
@@ -51,6 +53,7 @@ export class Engine {
   readonly #requests = new Map<string, OpenRequest>();
   readonly #bySequence = new Map<Sequence, OpenRequest>();
   readonly #cancelled = new Set<string>();
+  #grammars: Grammars | undefined;
   #watched = false;
   /** Something has happened since the last step began. */
   #news = false;
@@ -106,6 +109,11 @@ export class Engine {
   /** How many threads may compute from the next step on, where the backend has several. */
   useThreads(count: number): void {
     this.#backend.useThreads?.(count);
+  }
+
+  /** What tokens spell; before the first request with a grammar. */
+  learn(vocabulary: VocabularyTables): void {
+    this.#grammars ??= new Grammars(vocabulary);
   }
 
   /** Whether reports carry full stats. */
@@ -228,7 +236,9 @@ export class Engine {
     const { id } = open.request;
     const event: RequestEvent = { kind: 'token', id, token, ...(logprobs ? { logprobs } : {}) };
     const reason = open.accept(token);
-    return reason === undefined ? [event] : [event, this.#end(open, reason)];
+    if (reason !== undefined) return [event, this.#end(open, reason)];
+    const { obstacle } = open;
+    return obstacle === undefined ? [event] : [event, this.#end(open, 'error', obstacle)];
   }
 
   #applyCancellations(): FinishEvent[] {
@@ -299,7 +309,10 @@ export class Engine {
 
   #enqueue(request: EngineRequest): RequestError | undefined {
     const maxTokens = this.#lengthLimit(request.prompt.length, request.parameters.maxTokens);
-    const open = new OpenRequest(request, maxTokens, this.#options.endIds);
+    const matching = this.#grammars?.matcher(request) ?? noGrammars(request);
+    if (!matching.ok) return matching.error;
+    const open = new OpenRequest(request, maxTokens, this.#options.endIds, matching.matcher);
+    if (open.obstacle !== undefined) return open.obstacle;
     const result = this.#scheduler.add(open.sequence);
     if (!result.accepted) return { code: 'never-fits', message: result.reason };
     this.#requests.set(request.id, open);

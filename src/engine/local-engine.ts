@@ -2,6 +2,7 @@
 
 import type { Backend } from '../compute/backend.ts';
 import { messageOf } from '../failure/message-of.ts';
+import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { Engine, type EngineOptions, type EngineStats } from './engine.ts';
 import { Onlookers } from './onlookers.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
@@ -54,6 +55,10 @@ export class LocalEngine {
 
   watch(watcher: (event: StepEvent) => void): () => void {
     return this.#onlookers.watch(watcher);
+  }
+
+  learn(vocabulary: VocabularyTables): void {
+    this.engine.learn(vocabulary);
   }
 
   allow(blocks: number): void {

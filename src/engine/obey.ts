@@ -23,6 +23,9 @@ export function obey(engine: Engine, message: ToEngine, send: (message: FromEngi
     case 'threads':
       engine.useThreads(message.count);
       break;
+    case 'vocabulary':
+      engine.learn(message.tables);
+      break;
     case 'load':
       throw new Error('the model is loaded already');
   }

@@ -1,5 +1,7 @@
 // A request on its way through the engine: its sequence, and what sampling must know of it.
 
+import type { Matcher } from '../grammar/matcher.ts';
+import { TooAmbiguous } from '../grammar/places.ts';
 import type { SampleRow } from '../sampling/sample-row.ts';
 import { type FinishReason, finishReason, forbiddenIds } from '../sampling/stop-condition.ts';
 import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
@@ -11,13 +13,15 @@ export class OpenRequest {
   readonly sequence: Sequence;
   readonly #endIds: readonly number[];
   readonly #counts: TokenCounts | undefined;
+  readonly #matcher: Matcher | undefined;
 
-  /** `maxTokens`: prompt and answer together; `endIds`: the model's own end tokens. */
-  constructor(request: EngineRequest, maxTokens: number, endIds: readonly number[]) {
+  /** `maxTokens`: prompt and answer together; `endIds`: the model's own end tokens; `matcher`: at the beginning of the answer. */
+  constructor(request: EngineRequest, maxTokens: number, endIds: readonly number[], matcher?: Matcher) {
     this.request = request;
     this.sequence = sequenceOf(request, maxTokens);
     this.#endIds = endIds;
     if (needsCounts(request.parameters)) this.#counts = new TokenCounts(request.prompt, request.answer ?? []);
+    this.#matcher = matcher;
   }
 
   get generated(): number {
@@ -32,8 +36,8 @@ export class OpenRequest {
       counts: this.#counts,
       position: this.sequence.length,
       choice,
-      forbidden: forbiddenIds(parameters, this.#endIds, this.generated),
-      mask,
+      forbidden: this.#forbidden(),
+      mask: this.#matcher?.mask() ?? mask,
     };
   }
 
@@ -41,7 +45,29 @@ export class OpenRequest {
   accept(token: number): FinishReason | undefined {
     this.#counts?.addGenerated(token);
     const reason = finishReason(this.request.parameters, this.#endIds, token, this.generated);
+    if (reason === 'stop') return reason;
+    this.#matcher?.accept(token);
+    if (this.#matcher?.ended === true) return 'stop';
     return reason ?? (this.sequence.length === this.sequence.maxTokens ? 'length' : undefined);
+  }
+
+  /** Why the answer cannot go on, though it is not complete: found out before the step in which it would be drawn. */
+  get obstacle(): RequestError | undefined {
+    try {
+      this.#matcher?.mask();
+      return undefined;
+    } catch (error) {
+      if (error instanceof TooAmbiguous) return { code: 'grammar-failed', message: error.message };
+      throw error;
+    }
+  }
+
+  /** Nothing that ends an answer may be drawn before the answer is complete. */
+  #forbidden(): readonly number[] {
+    const { parameters } = this.request;
+    const early = forbiddenIds(parameters, this.#endIds, this.generated);
+    if (this.#matcher === undefined || this.#matcher.complete) return early;
+    return [...early, ...parameters.stopIds];
   }
 
   ended(reason: EndReason, error?: RequestError): FinishEvent {

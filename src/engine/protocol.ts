@@ -1,6 +1,7 @@
 // What the server process and an engine process say to each other. One report a step carries all its tokens.
 
 import type { BackendName, KvType } from '../compute/backend.ts';
+import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { EngineOptions, EngineStats } from './engine.ts';
 import type { EngineRequest } from './request.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
@@ -32,7 +33,9 @@ export type ToEngine =
   /** How many K/V blocks may hold memory. */
   | { readonly kind: 'allow'; readonly blocks: number }
   /** How many threads may compute. */
-  | { readonly kind: 'threads'; readonly count: number };
+  | { readonly kind: 'threads'; readonly count: number }
+  /** What tokens spell: comes before the first request with a grammar. */
+  | { readonly kind: 'vocabulary'; readonly tables: VocabularyTables };
 
 export type FromEngine =
   | { readonly kind: 'loading'; readonly share: number }

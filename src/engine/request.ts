@@ -1,5 +1,6 @@
 // What the engine is asked for and what it answers: token ids in, token ids out. One request is one sequence.
 
+import type { GrammarTables } from '../grammar/tables.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { TokenLogprob } from '../sampling/sample-row.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
@@ -22,6 +23,14 @@ export interface EngineRequest {
   readonly enqueuedMs: number;
   /** Allowed tokens at every draw: bit `id % 32` of word `id / 32`. */
   readonly mask?: Uint32Array;
+  readonly grammar?: AnswerGrammar;
+}
+
+/** What the answer may be. Its tokens alone tell how far it has come, so that another engine can go on with it. */
+export interface AnswerGrammar {
+  readonly tables: GrammarTables;
+  /** The answer goes on with the prompt's text: a space before its first word is its own. */
+  readonly continues: boolean;
 }
 
 /** Why a request ended: its answer is complete, or there will be no more of it. */
@@ -33,6 +42,7 @@ export type RequestErrorCode =
   | 'invalid'
   | 'numeric-error'
   | 'no-candidate'
+  | 'grammar-failed'
   | 'draining'
   | 'engine-failed';
 

@@ -13,6 +13,8 @@ export type GenerationErrorCode =
   /** The engine takes no new requests. */
   | 'closing'
   | 'numeric_error'
+  /** The answer cannot go on as its grammar wants. */
+  | 'grammar_failed'
   | 'engine_failed';
 
 export class GenerationError extends Error {
@@ -44,6 +46,8 @@ export function engineError({ code, message }: RequestError, biasName: string): 
       return new GenerationError('context_length_exceeded', message);
     case 'invalid':
       return new GenerationError('invalid_value', message);
+    case 'grammar-failed':
+      return new GenerationError('grammar_failed', message);
     case 'no-candidate':
       return new GenerationError('invalid_value', message, biasName);
     case 'draining':

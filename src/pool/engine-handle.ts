@@ -4,6 +4,7 @@ import type { EngineStats } from '../engine/engine.ts';
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
 import type { BlockDemand } from '../engine/scheduler/stats.ts';
 import type { StepEvent, StepSummary } from '../engine/step-report.ts';
+import type { VocabularyTables } from '../grammar/vocabulary.ts';
 
 export interface EngineHandle {
   /** Why the engine has given up for good, once it has. */
@@ -13,6 +14,8 @@ export interface EngineHandle {
   /** Takes effect before the next step; the stream then ends with `cancelled`. */
   cancel(id: string): void;
   stats(): Promise<EngineStats>;
+  /** What tokens spell: before the first request with a grammar. Saying it again changes nothing. */
+  learn(vocabulary: VocabularyTables): void;
   /** Every step in brief, until the returned function is called: for metrics. Costs no message of its own. */
   follow(listener: (step: StepSummary) => void): () => void;
   /** Every step with the scheduler's full stats, until the returned function is called. */

@@ -7,6 +7,7 @@ import type { BackendName } from '../compute/backend.ts';
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineSettings, FromEngine, ToEngine } from '../engine/protocol.ts';
 import type { StepReport } from '../engine/step-report.ts';
+import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { EngineHost, HostListener } from './engine-host.ts';
 import { EngineInServer } from './engine-in-server.ts';
 import { type EngineProcess, spawnEngine } from './engine-process.ts';
@@ -80,6 +81,7 @@ export class EngineKeeper {
   #ready = false;
   #inServer = false;
   #threads: number | undefined;
+  #vocabulary: VocabularyTables | undefined;
   #allowed: number | undefined;
   /** What the last engine was told when it began to load. */
   #toldAllowed: number | undefined;
@@ -130,6 +132,13 @@ export class EngineKeeper {
     if (count === this.#threads) return;
     this.#threads = count;
     this.send({ kind: 'threads', count });
+  }
+
+  /** Holds for later engines too. */
+  learn(vocabulary: VocabularyTables): void {
+    if (this.#vocabulary !== undefined) return;
+    this.#vocabulary = vocabulary;
+    this.send({ kind: 'vocabulary', tables: vocabulary });
   }
 
   /** Resolves when nothing is left that was started. */
@@ -288,6 +297,7 @@ export class EngineKeeper {
     this.#ready = true;
     if (this.#allowed !== undefined && this.#allowed !== this.#toldAllowed) this.allow(this.#allowed);
     if (this.#threads !== undefined) this.send({ kind: 'threads', count: this.#threads });
+    if (this.#vocabulary !== undefined) this.send({ kind: 'vocabulary', tables: this.#vocabulary });
     this.#listener.ready();
     if (this.#inServer) this.#track(this.#returnToProcess());
   }

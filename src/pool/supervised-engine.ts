@@ -9,6 +9,7 @@ import { drainingError, failedEvent, unloadedError } from '../engine/request-err
 import { RequestStreams } from '../engine/request-streams.ts';
 import type { BlockDemand } from '../engine/scheduler/stats.ts';
 import type { StepEvent, StepReport, StepSummary } from '../engine/step-report.ts';
+import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { EngineHandle } from './engine-handle.ts';
 import { EngineKeeper, type KeeperOptions, type StartResult } from './engine-keeper.ts';
 import { DEATHS_TO_GIVE_UP, UnfinishedRequests } from './unfinished-requests.ts';
@@ -101,6 +102,10 @@ export class SupervisedEngine implements EngineHandle {
 
   watch(watcher: (event: StepEvent) => void): () => void {
     return this.#onlookers.watch(watcher);
+  }
+
+  learn(vocabulary: VocabularyTables): void {
+    this.#keeper.learn(vocabulary);
   }
 
   allow(blocks: number): void {

@@ -37,6 +37,7 @@ describe('an error', () => {
       no_chat_template: 400,
       closing: 503,
       numeric_error: 500,
+      grammar_failed: 400,
       engine_failed: 500,
     };
     for (const [code, status] of Object.entries(statuses)) {

@@ -1,0 +1,89 @@
+// From an expression to numbered rules: schemas, regular expressions and EBNF are translated, and marks become control
+// tokens where the vocabulary has them.
+
+import { ebnfNode } from './ebnf.ts';
+import type { Expression } from './expression.ts';
+import { GrammarError, tooLarge } from './grammar-error.ts';
+import { schemaNode } from './json/schema-rules.ts';
+import { toDfa } from './regular/character-dfa.ts';
+import { codePoints } from './regular/code-points.ts';
+import { readRegex } from './regular/regex.ts';
+import { type Node, RuleBook, type Rules } from './rules.ts';
+
+/** The id of the control token of a spelling, where the vocabulary has one. */
+export type FindControl = (spelling: string) => number | undefined;
+
+const MAX_DEPTH = 200;
+const MAX_REPEAT = 20_000;
+
+export function rulesOf(expression: Expression, findControl: FindControl): Rules {
+  const book = new RuleBook();
+  const root = book.reserve();
+  book.define(root, new Assembly(book, findControl).node(expression, 0));
+  return book.rules;
+}
+
+class Assembly {
+  readonly #book: RuleBook;
+  readonly #findControl: FindControl;
+  #scopes = 0;
+
+  constructor(book: RuleBook, findControl: FindControl) {
+    this.#book = book;
+    this.#findControl = findControl;
+  }
+
+  node(expression: Expression, depth: number): Node {
+    if (depth > MAX_DEPTH) throw tooLarge('nested parts');
+    const inner = (part: Expression) => this.node(part, depth + 1);
+    switch (expression.kind) {
+      case 'text':
+        return expression;
+      case 'characters':
+        return { kind: 'characters', set: codePoints(expression.ranges) };
+      case 'sequence':
+        return { kind: 'sequence', parts: expression.parts.map(inner) };
+      case 'choice':
+        return { kind: 'choice', options: expression.options.map(inner) };
+      case 'repeat':
+        if (Math.max(expression.least, expression.most ?? 0) > MAX_REPEAT) throw tooLarge('a repetition');
+        return {
+          kind: 'repeat',
+          part: inner(expression.part),
+          least: expression.least,
+          most: expression.most,
+        };
+      case 'mark':
+        return this.#mark(expression.text);
+      case 'free':
+        return this.#free(expression.without);
+      case 'schema':
+        // Each has its own rules; the same schema twice is the same document, and soon the same automata.
+        return schemaNode(expression.schema, this.#book, `schema ${this.#scopes++}`);
+      case 'regex':
+        return this.#regex(expression.pattern);
+      case 'grammar':
+        return ebnfNode(expression.text, this.#book, `grammar ${this.#scopes++}`);
+    }
+  }
+
+  #mark(spelling: string): Node {
+    const id = this.#findControl(spelling);
+    return id === undefined ? { kind: 'text', text: spelling } : { kind: 'token', id };
+  }
+
+  #free(marks: readonly string[]): Node {
+    const tokens = marks.flatMap((mark) => this.#findControl(mark) ?? []);
+    const texts = marks.filter((mark) => this.#findControl(mark) === undefined);
+    if (texts.includes('')) throw new GrammarError('malformed', 'an empty mark would be everywhere');
+    return { kind: 'free', texts, tokens };
+  }
+
+  #regex(pattern: string): Node {
+    return this.#book.named(`regex ${pattern}`, () => ({
+      kind: 'language',
+      dfa: toDfa(readRegex(pattern)),
+      encoding: 'plain',
+    }));
+  }
+}

@@ -1,0 +1,152 @@
+// From rules to tables: every rule becomes deterministic by itself; calls stay calls. What can never end is left out, and
+// a rule that would call itself before reading anything is refused.
+
+import { createHash } from 'node:crypto';
+import { ByteNfa } from './byte-nfa.ts';
+import { determinize, type RuleDfa } from './determinize.ts';
+import { GrammarError, tooLarge } from './grammar-error.ts';
+import type { Node, Rules } from './rules.ts';
+import type { ControlTable, CountedRule, GrammarTables, RuleTraits } from './tables.ts';
+import { leftRecursion, livingStates } from './trim.ts';
+
+const MAX_STATES = 400_000;
+
+export function compileRules(rules: Rules): GrammarTables {
+  let total = 0;
+  const dfas = rules.map((node) => {
+    const dfa = dfaOf(node);
+    total += dfa.states.length;
+    if (total > MAX_STATES) throw tooLarge('all rules together');
+    return dfa;
+  });
+  const alive = livingStates(dfas);
+  if (alive[0]?.[0] !== true) throw new GrammarError('empty', 'no text at all fits the grammar');
+  const looping = leftRecursion(dfas);
+  if (looping !== undefined) {
+    throw new GrammarError('unsupported', `rule ${looping} calls itself before it reads anything`);
+  }
+  return assemble(rules, dfas, alive);
+}
+
+function dfaOf(node: Node): RuleDfa {
+  const nfa = new ByteNfa();
+  const start = nfa.add();
+  const end = nfa.add();
+  nfa.build(node, start, end);
+  return determinize(nfa, start, end);
+}
+
+function assemble(
+  rules: Rules,
+  dfas: readonly RuleDfa[],
+  alive: readonly (readonly boolean[])[],
+): GrammarTables {
+  // Numbers of living states, rule by rule; a rule that can never end has none and is never called.
+  const numbers: Int32Array[] = [];
+  let count = 0;
+  for (const living of alive) numbers.push(Int32Array.from(living, (lives) => (lives ? count++ : -1)));
+  const numberOf = (rule: number, state: number) => (numbers[rule] as Int32Array)[state] as number;
+
+  const ruleOf: number[] = [];
+  const accepts: number[] = [];
+  const bytes = new EdgeLists(3);
+  const calls = new EdgeLists(2);
+  const tokens = new EdgeLists(2);
+  const controls: ControlTable[] = [];
+  const traits: RuleTraits[] = [];
+  for (const [rule, { states }] of dfas.entries()) {
+    const content = createHash('sha256');
+    for (const [index, state] of states.entries()) {
+      const number = numberOf(rule, index);
+      if (number < 0) continue;
+      const base = numberOf(rule, 0);
+      ruleOf.push(rule);
+      accepts.push(state.accepts ? 1 : 0);
+      content.update(`${state.accepts}:`);
+      for (const { first, last, to } of state.bytes) {
+        const target = numberOf(rule, to);
+        if (target < 0) continue;
+        bytes.push(first, last, target);
+        content.update(`${first},${last},${target - base};`);
+      }
+      for (const { rule: called, to } of state.calls) {
+        if (numberOf(rule, to) >= 0 && numberOf(called, 0) >= 0) calls.push(called, numberOf(rule, to));
+      }
+      for (const { token, to } of state.tokens)
+        if (numberOf(rule, to) >= 0) tokens.push(token, numberOf(rule, to));
+      for (const { without, to } of state.controls) {
+        if (numberOf(rule, to) >= 0) controls.push({ state: number, without, to: numberOf(rule, to) });
+      }
+      for (const list of [bytes, calls, tokens]) list.close();
+    }
+    const counted = countedOf(rules[rule] as Node, states, (state) => numberOf(rule, state));
+    if (counted !== undefined) content.update(`counted ${counted.least} ${counted.most}`);
+    const isLeaf = states.every((state) => state.calls.length === 0);
+    traits.push({ leaf: isLeaf ? content.digest('base64') : undefined, counted });
+  }
+  const tables: Omit<GrammarTables, 'key'> = {
+    starts: Int32Array.from(dfas, (_, rule) => numberOf(rule, 0)),
+    rules: traits,
+    ruleOf: Int32Array.from(ruleOf),
+    accepts: Uint8Array.from(accepts),
+    byteEdges: bytes.starts,
+    byteFirst: Uint8Array.from(bytes.column(0)),
+    byteLast: Uint8Array.from(bytes.column(1)),
+    byteTo: Int32Array.from(bytes.column(2)),
+    callEdges: calls.starts,
+    callRule: Int32Array.from(calls.column(0)),
+    callTo: Int32Array.from(calls.column(1)),
+    tokenEdges: tokens.starts,
+    tokenId: Int32Array.from(tokens.column(0)),
+    tokenTo: Int32Array.from(tokens.column(1)),
+    controls,
+  };
+  return { key: keyOf(tables), ...tables };
+}
+
+function countedOf(
+  node: Node,
+  states: RuleDfa['states'],
+  numberOf: (state: number) => number,
+): CountedRule | undefined {
+  if (node.kind !== 'counted-string') return undefined;
+  // The first quote is the only edge of the start.
+  const body = states[0]?.bytes[0]?.to as number;
+  return { body: numberOf(body), least: node.least, most: node.most };
+}
+
+function keyOf(tables: Omit<GrammarTables, 'key'>): string {
+  const hash = createHash('sha256');
+  for (const [name, value] of Object.entries(tables)) {
+    hash.update(name);
+    hash.update(ArrayBuffer.isView(value) ? new Uint8Array(value.buffer) : JSON.stringify(value));
+  }
+  return hash.digest('base64');
+}
+
+/** Edges of one kind, state after state. */
+class EdgeLists {
+  readonly #columns: number[][];
+  readonly #starts = [0];
+
+  constructor(columns: number) {
+    this.#columns = Array.from({ length: columns }, () => []);
+  }
+
+  get starts(): Int32Array {
+    return Int32Array.from(this.#starts);
+  }
+
+  push(...values: readonly number[]): void {
+    for (const [at, value] of values.entries()) (this.#columns[at] as number[]).push(value);
+  }
+
+  /** The next edges belong to the next state. */
+  close(): void {
+    this.#starts.push((this.#columns[0] as number[]).length);
+  }
+
+  column(at: number): readonly number[] {
+    return this.#columns[at] as number[];
+  }
+}

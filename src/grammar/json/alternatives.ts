@@ -1,0 +1,86 @@
+// What several schemas together come to: one of some alternatives, each a list of schemas that all hold and that refer to
+// no others. References are followed, `allOf` joined, `anyOf` and `oneOf` multiplied out.
+
+import { GrammarError } from '../grammar-error.ts';
+import type { Schema, SchemaDocument, SchemaObject } from './schema-document.ts';
+
+/** Schemas that all hold for the same value. */
+export type Conjunction = readonly Schema[];
+
+const MAX_ALTERNATIVES = 1000;
+
+/** `isImpossible` tells whether no value at all is valid against all of some schemas. */
+export function alternativesOf(
+  conjunction: Conjunction,
+  document: SchemaDocument,
+  isImpossible: (conjunction: Conjunction) => boolean,
+): SchemaObject[][] {
+  const found: SchemaObject[][] = [];
+  const expand = (
+    open: readonly Schema[],
+    plain: readonly SchemaObject[],
+    seen: ReadonlySet<Schema>,
+  ): void => {
+    const [schema, ...rest] = open;
+    if (schema === undefined) {
+      if (found.length >= MAX_ALTERNATIVES) {
+        throw new GrammarError(
+          'too-large',
+          `the schema has more than ${MAX_ALTERNATIVES} alternatives in one place`,
+        );
+      }
+      found.push([...plain]);
+      return;
+    }
+    if (schema === false) return;
+    if (schema === true || seen.has(schema)) {
+      expand(rest, plain, seen);
+      return;
+    }
+    const {
+      $ref,
+      allOf = [],
+      anyOf,
+      oneOf,
+    } = schema as {
+      $ref?: string;
+      allOf?: Schema[];
+      anyOf?: Schema[];
+      oneOf?: Schema[];
+    };
+    if (oneOf !== undefined) checkDisjoint(oneOf, [...open, ...plain], isImpossible);
+    const joined = [...($ref === undefined ? [] : [document.resolve($ref)]), ...allOf];
+    for (const one of anyOf ?? [true]) {
+      for (const other of oneOf ?? [true]) {
+        expand([...joined, one, other, ...rest], [...plain, schema], new Set([...seen, schema]));
+      }
+    }
+  };
+  expand(conjunction, [], new Set());
+  return found;
+}
+
+/** "Just one of these" is "any of these" where no value is two of them; otherwise it cannot be enforced. */
+function checkDisjoint(
+  options: readonly Schema[],
+  context: Conjunction,
+  isImpossible: (conjunction: Conjunction) => boolean,
+): void {
+  const around = context.map((schema) =>
+    typeof schema === 'object' ? withoutOneOf(schema, options) : schema,
+  );
+  for (const [at, one] of options.entries()) {
+    for (const other of options.slice(at + 1)) {
+      if (isImpossible([...around, one, other])) continue;
+      const message =
+        "'oneOf' cannot be enforced where a value may be valid against two of its schemas; 'anyOf' can";
+      throw new GrammarError('unsupported', message, 'oneOf');
+    }
+  }
+}
+
+function withoutOneOf(schema: SchemaObject, options: readonly Schema[]): SchemaObject {
+  if (schema.oneOf !== options) return schema;
+  const { oneOf: _, ...rest } = schema;
+  return rest;
+}

@@ -1,0 +1,292 @@
+// Numbers as JSON writes them, as regular languages. Bounds compare what is written: as plain digits, or with one digit
+// before the point and an exponent, as programs write very large and very small numbers. What is too large for a double is
+// never written, since it would be read as infinity.
+
+import { GrammarError, tooLarge } from '../grammar-error.ts';
+import { type CharacterDfa, intersection, toDfa } from '../regular/character-dfa.ts';
+import { choiceOf, nothing, type Pattern, range, repeatOf, sequenceOf, spelled } from '../regular/pattern.ts';
+import type { Node } from '../rules.ts';
+
+export interface NumberRules {
+  readonly integer: boolean;
+  /** Both included. */
+  readonly least: number;
+  readonly most: number;
+  /** Whole numbers, all of which divide it. */
+  readonly multiplesOf: readonly number[];
+}
+
+export const anyNumber: NumberRules = {
+  integer: false,
+  least: -Number.MAX_VALUE,
+  most: Number.MAX_VALUE,
+  multiplesOf: [],
+};
+
+const MAX_DIVISOR = 10_000;
+/** Digits before the point, where there is no exponent. Programs write twenty at most, but for whole numbers of any size. */
+const MAX_DIGITS = 100;
+const MAX_FRACTION = 60;
+/** From here on programs write whole numbers with an exponent. */
+const WHOLE_EXPONENT = 21;
+const MIN_EXPONENT = -400;
+const MAX_EXPONENT = 308;
+
+const digit = range('0', '9');
+const nonzero = range('1', '9');
+const digits = repeatOf(digit, 0);
+const fraction = sequenceOf(spelled('.'), repeatOf(digit, 1));
+const anyFraction = repeatOf(fraction, 0, 1);
+const point = choiceOf(spelled('e'), spelled('E'));
+
+/** Undefined where no number fits. */
+export function numberNode(rules: NumberRules): Node | undefined {
+  const { least, most } = rules;
+  if (least > most) return undefined;
+  const options: Node[] = [];
+  const add = (sign: string, low: number, high: number) => {
+    const dfa = magnitudes(rules, low, high);
+    if (dfa.states.length === 0) return;
+    const language: Node = { kind: 'language', dfa, encoding: 'plain' };
+    options.push({ kind: 'sequence', parts: [{ kind: 'text', text: sign }, language] });
+  };
+  if (most >= 0) add('', Math.max(0, least), most);
+  if (least < 0) add('-', Math.max(0, -most), -least);
+  return options.length === 0 ? undefined : { kind: 'choice', options };
+}
+
+/** The number after this one: a bound that is not included is the neighbour that is. */
+export function nextUp(value: number): number {
+  if (value === 0) return Number.MIN_VALUE;
+  const bits = new DataView(new ArrayBuffer(8));
+  bits.setFloat64(0, value);
+  bits.setBigInt64(0, bits.getBigInt64(0) + (value > 0 ? 1n : -1n));
+  return bits.getFloat64(0);
+}
+
+export function nextDown(value: number): number {
+  return -nextUp(-value);
+}
+
+const known = new Map<string, CharacterDfa>();
+const MAX_KNOWN = 256;
+
+function magnitudes({ integer, multiplesOf }: NumberRules, low: number, high: number): CharacterDfa {
+  const key = [integer, low, high, ...multiplesOf].join();
+  const found = known.get(key);
+  if (found !== undefined) return found;
+  const whole = integer || multiplesOf.length > 0;
+  let dfa = intersection(toDfa(atLeast(low)), toDfa(atMost(high)));
+  if (whole) dfa = intersection(dfa, toDfa(wholeNumber));
+  for (const divisor of multiplesOf) dfa = intersection(dfa, multiples(divisor));
+  // Loosely written ones, such as 12E3, only where every value will do.
+  if (!whole && low === 0 && high === Number.MAX_VALUE) dfa = toDfa(choiceOf(loose, atMost(high)));
+  if (known.size >= MAX_KNOWN) known.clear();
+  known.set(key, dfa);
+  return dfa;
+}
+
+const loose = sequenceOf(
+  choiceOf(spelled('0'), sequenceOf(nonzero, repeatOf(digit, 0, 19))),
+  anyFraction,
+  point,
+  choiceOf(
+    sequenceOf(
+      repeatOf(spelled('+'), 0, 1),
+      repeatOf(spelled('0'), 0, 2),
+      choiceOf(digit, sequenceOf(nonzero, digit)),
+    ),
+    sequenceOf(repeatOf(spelled('+'), 0, 1), spelled('1'), digit, digit),
+    sequenceOf(spelled('-'), repeatOf(digit, 1, 3)),
+  ),
+);
+
+/** Plain digits; or so large, and with so few digits behind the point, that it is whole. */
+const wholeNumber = choiceOf(
+  sequenceOf(digit, digits),
+  sequenceOf(
+    nonzero,
+    repeatOf(sequenceOf(spelled('.'), repeatOf(digit, 1, WHOLE_EXPONENT - 1)), 0, 1),
+    point,
+    exponents(WHOLE_EXPONENT, MAX_EXPONENT),
+  ),
+);
+
+/** `written` without a sign, cut at the point. */
+interface Decimal {
+  readonly whole: string;
+  readonly fraction: string;
+}
+
+/** As JavaScript writes it, which is as short as possible, but without an exponent. */
+function decimalOf(value: number): Decimal {
+  const [mantissa = '0', power = '0'] = String(value).split('e');
+  const [whole = '0', part = ''] = mantissa.split('.');
+  const shift = Number(power);
+  const all = whole + part;
+  const at = whole.length + shift;
+  const padded = at <= 0 ? '0'.repeat(1 - at) + all : all.padEnd(at, '0');
+  const cut = Math.max(at, 1);
+  return {
+    whole: padded.slice(0, cut).replace(/^0+(?=\d)/, ''),
+    fraction: padded.slice(cut).replace(/0+$/, ''),
+  };
+}
+
+/** One digit before the point. Of numbers above zero. */
+function scientificOf(value: number): Decimal & { readonly exponent: number } {
+  const [mantissa = '0', power = '0'] = value.toExponential().split('e');
+  const [whole = '0', part = ''] = mantissa.split('.');
+  return { whole, fraction: part, exponent: Number(power) };
+}
+
+function atLeast(low: number): Pattern {
+  const plain = plainNumbers(low, aboveDigits);
+  if (low === 0) return choiceOf(plain, scientific(anyMantissa, MIN_EXPONENT, MAX_EXPONENT));
+  const { exponent, ...mantissa } = scientificOf(low);
+  return choiceOf(
+    plain,
+    scientific(anyMantissa, exponent + 1, MAX_EXPONENT),
+    scientific(compared(mantissa, aboveDigits), exponent, exponent),
+  );
+}
+
+function atMost(high: number): Pattern {
+  const plain = plainNumbers(high, belowDigits);
+  if (high === 0) return plain;
+  const { exponent, ...mantissa } = scientificOf(high);
+  return choiceOf(
+    plain,
+    scientific(anyMantissa, MIN_EXPONENT, exponent - 1),
+    scientific(compared(mantissa, belowDigits), exponent, exponent),
+  );
+}
+
+const anyMantissa = sequenceOf(nonzero, anyFraction);
+
+function scientific(mantissa: Pattern, first: number, last: number): Pattern {
+  if (first > last) return choiceOf();
+  return sequenceOf(mantissa, point, exponents(first, last));
+}
+
+/** Python writes a zero before a single digit. */
+function exponents(first: number, last: number): Pattern {
+  const zero = repeatOf(spelled('0'), 0, 1);
+  const options: Pattern[] = [];
+  if (first < 0) {
+    options.push(
+      sequenceOf(spelled('-'), zero, wholeBetween(Math.max(1, -last), Math.min(-first, -MIN_EXPONENT))),
+    );
+  }
+  if (last >= 0) {
+    const plus = repeatOf(spelled('+'), 0, 1);
+    options.push(sequenceOf(plus, zero, wholeBetween(Math.max(0, first), last)));
+  }
+  return choiceOf(...options);
+}
+
+/** Whole numbers of plain digits, both ends included. */
+function wholeBetween(first: number, last: number): Pattern {
+  const options: Pattern[] = [];
+  for (let low = first; low <= last; ) {
+    const high = Math.min(last, 10 ** String(low).length - 1);
+    options.push(sameLength(String(low), String(high)));
+    low = high + 1;
+  }
+  return choiceOf(...options);
+}
+
+function sameLength(low: string, high: string): Pattern {
+  if (low === '') return nothing;
+  const [a, b] = [Number(low[0]), Number(high[0])];
+  const rest = low.length - 1;
+  if (a === b) return sequenceOf(spelled(low.slice(0, 1)), sameLength(low.slice(1), high.slice(1)));
+  const between =
+    a + 1 < b ? [sequenceOf(range(String(a + 1), String(b - 1)), repeatOf(digit, rest, rest))] : [];
+  return choiceOf(
+    sequenceOf(spelled(low.slice(0, 1)), sameLength(low.slice(1), '9'.repeat(rest))),
+    ...between,
+    sequenceOf(spelled(high.slice(0, 1)), sameLength('0'.repeat(rest), high.slice(1))),
+  );
+}
+
+type DigitRange = (digit: number) => Pattern;
+
+const none = choiceOf();
+const aboveDigits: DigitRange = (value) => (value === 9 ? none : range(String(value + 1), '9'));
+const belowDigits: DigitRange = (value) => (value === 0 ? none : range('0', String(value - 1)));
+
+/** Numbers in plain digits on one side of a bound, or equal to it. */
+function plainNumbers(bound: number, beyond: DigitRange): Pattern {
+  const isAbove = beyond === aboveDigits;
+  const { whole, fraction: part } = shortened(decimalOf(bound), isAbove);
+  if (whole.length > MAX_DIGITS)
+    return isAbove ? none : choiceOf(sequenceOf(spelled('0'), anyFraction), plainDigits(0, MAX_DIGITS - 1));
+  const others = isAbove ? plainDigits(whole.length, MAX_DIGITS - 1) : plainDigits(0, whole.length - 2);
+  const zero = !isAbove && whole.length > 1 ? sequenceOf(spelled('0'), anyFraction) : none;
+  return choiceOf(zero, others, compared({ whole, fraction: part }, beyond));
+}
+
+/** A bound so close to zero that nobody writes it without an exponent gives way a little, to the safe side. */
+function shortened(bound: Decimal, isAbove: boolean): Decimal {
+  if (bound.fraction.length <= MAX_FRACTION) return bound;
+  return { whole: '0', fraction: isAbove ? '1'.padStart(MAX_FRACTION, '0') : '' };
+}
+
+/** No zero, and so many digits before the point behind the first one. */
+function plainDigits(least: number, most: number): Pattern {
+  return least > most ? none : sequenceOf(nonzero, repeatOf(digit, least, most), anyFraction);
+}
+
+/** As many digits before the point as the bound has. */
+function compared({ whole, fraction: part }: Decimal, beyond: DigitRange): Pattern {
+  const options: Pattern[] = [];
+  for (let at = 0; at < whole.length; at++) {
+    const value = Number(whole[at]);
+    // No number of several digits begins with zero.
+    const isFirst = at === 0 && whole.length > 1;
+    const different =
+      beyond === belowDigits && isFirst ? (value > 1 ? range('1', String(value - 1)) : none) : beyond(value);
+    const rest = repeatOf(digit, whole.length - at - 1, whole.length - at - 1);
+    options.push(sequenceOf(spelled(whole.slice(0, at)), different, rest, anyFraction));
+  }
+  options.push(sequenceOf(spelled(whole), fractionFrom(part, beyond)));
+  return choiceOf(...options);
+}
+
+/** What may stand behind equal digits before the point. */
+function fractionFrom(part: string, beyond: DigitRange): Pattern {
+  const isAbove = beyond === aboveDigits;
+  const options: Pattern[] = [];
+  for (let at = 0; at < part.length; at++) {
+    const before = spelled(`.${part.slice(0, at)}`);
+    options.push(sequenceOf(before, beyond(Number(part[at])), digits));
+    // What is shorter has zeros there.
+    if (!isAbove) options.push(at === 0 ? nothing : before);
+  }
+  if (part === '') {
+    options.push(isAbove ? anyFraction : repeatOf(sequenceOf(spelled('.'), repeatOf(spelled('0'), 1)), 0, 1));
+  } else {
+    options.push(sequenceOf(spelled(`.${part}`), isAbove ? digits : repeatOf(spelled('0'), 0)));
+  }
+  return choiceOf(...options);
+}
+
+/** Plain digits of whole numbers that a number divides. */
+function multiples(divisor: number): CharacterDfa {
+  if (!Number.isInteger(divisor) || divisor < 1) {
+    const message = `multipleOf: ${divisor} cannot be enforced; whole numbers above 0 can`;
+    throw new GrammarError('unsupported', message, 'multipleOf');
+  }
+  if (divisor > MAX_DIVISOR) throw tooLarge(`multipleOf ${divisor}`);
+  const states = Array.from({ length: divisor }, (_, remainder) => ({
+    accepts: remainder === 0,
+    edges: Array.from({ length: 10 }, (_, value) => ({
+      set: [[0x30 + value, 0x30 + value]] as const,
+      to: ((remainder * 10 + value) % divisor) + 1,
+    })),
+  }));
+  // Before the first digit there is no number.
+  const start = { accepts: false, edges: (states[0] as (typeof states)[0]).edges };
+  return { states: [start, ...states] };
+}

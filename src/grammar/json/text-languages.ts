@@ -1,0 +1,68 @@
+// The languages that `pattern` and `format` of JSON Schema stand for. A pattern matches anywhere in a text; a format is
+// the whole of it.
+
+import { GrammarError } from '../grammar-error.ts';
+import { type CharacterDfa, toDfa } from '../regular/character-dfa.ts';
+import { readRegex, searching } from '../regular/regex.ts';
+
+/** Real dates: no 30th of February, and a 29th only in leap years. */
+const leapYear = String.raw`(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)`;
+const date = [
+  String.raw`(?:\d{4}-(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])`,
+  String.raw`\d{4}-(?:0[469]|11)-(?:0[1-9]|[12]\d|30)`,
+  String.raw`\d{4}-02-(?:0[1-9]|1\d|2[0-8])`,
+  `${leapYear}-02-29)`,
+].join('|');
+const time = String.raw`(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[zZ]|[+-](?:[01]\d|2[0-3]):[0-5]\d)`;
+const octet = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`;
+const ipv4 = String.raw`${octet}(?:\.${octet}){3}`;
+const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+const hostname = String.raw`${label}(?:\.${label}){0,3}`;
+const hextet = '[0-9A-Fa-f]{1,4}';
+/** All eight groups, or some with one gap. */
+const ipv6 = [
+  `(?:${hextet}:){7}${hextet}`,
+  `(?:${hextet}:){1,7}:`,
+  ...[1, 2, 3, 4, 5, 6].map((behind) => `(?:${hextet}:){1,${7 - behind}}(?::${hextet}){${behind}}`),
+  `:(?::${hextet}){1,7}`,
+  '::',
+].join('|');
+const hex = '[0-9A-Fa-f]';
+const atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
+const uriCharacter = String.raw`(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%${hex}${hex})`;
+
+const formats: Readonly<Record<string, string>> = {
+  date,
+  time,
+  'date-time': `(?:${date})[tT]${time}`,
+  duration: String.raw`P(?:\d+W|(?:\d+Y)?(?:\d+M)?(?:\d+D)|(?:\d+Y)?(?:\d+M)|\d+Y|(?:(?:\d+Y)?(?:\d+M)?(?:\d+D)|(?:\d+Y)?(?:\d+M)|\d+Y)?T(?:(?:\d+H)?(?:\d+M)?(?:\d+S)|(?:\d+H)?(?:\d+M)|\d+H))`,
+  uuid: `${hex}{8}-${hex}{4}-${hex}{4}-${hex}{4}-${hex}{12}`,
+  email: String.raw`${atom}(?:\.${atom})*@(?:${label}\.)+${label}`,
+  hostname,
+  ipv4,
+  ipv6,
+  uri: `[A-Za-z][A-Za-z0-9+.-]*://(?:${label}(?:[.]${label}){0,7})(?::[0-9]{1,5})?(?:/${uriCharacter}*)*(?:[?](?:${uriCharacter}|[/?])*)?(?:#(?:${uriCharacter}|[/?])*)?`,
+};
+
+const MAX_KNOWN = 256;
+const known = new Map<string, CharacterDfa>();
+
+/** Texts in which the pattern matches somewhere. */
+export function patternDfa(source: string): CharacterDfa {
+  return remembered(`pattern ${source}`, () => toDfa(searching(readRegex(source))));
+}
+
+export function formatDfa(name: string): CharacterDfa {
+  if (!Object.hasOwn(formats, name)) {
+    const message = `'format' ${JSON.stringify(name.slice(0, 40))} cannot be enforced; ${Object.keys(formats).join(', ')} can`;
+    throw new GrammarError('unsupported', message, 'format');
+  }
+  return remembered(`format ${name}`, () => toDfa(readRegex(formats[name] as string)));
+}
+
+function remembered(key: string, make: () => CharacterDfa): CharacterDfa {
+  const found = known.get(key) ?? make();
+  if (known.size >= MAX_KNOWN) known.clear();
+  known.set(key, found);
+  return found;
+}

@@ -1,0 +1,220 @@
+// Which tokens may come next at a place. A token is allowed where any frame allows it, and what a frame allows is the
+// same wherever its state stands, but for tokens that go on beyond the end of its rule: so the tree of all tokens is
+// walked once for each state, and only the ends of those tokens are walked for each caller.
+
+import { countAfter, countedRule } from './count.ts';
+import { denseRows } from './dense-rows.ts';
+import type { Frame, Place, Places } from './places.ts';
+import { noRests, type RestTree, restTree } from './rest-tree.ts';
+import type { SharedMasks } from './shared-masks.ts';
+import type { GrammarTables } from './tables.ts';
+import type { VocabularyTables } from './vocabulary.ts';
+
+/** What a state allows, whoever has called its rule. */
+export interface StateMask {
+  readonly words: Uint32Array;
+  /** What tokens still spell where the rule may have ended. */
+  readonly rests: () => RestTree;
+}
+
+/** Masks of places that are kept: 16 KB each for 128,000 tokens. */
+const MAX_KEPT_BYTES = 32 * 2 ** 20;
+
+export class Masks {
+  readonly #tables: GrammarTables;
+  readonly #vocabulary: VocabularyTables;
+  readonly #places: Places;
+  readonly #shared: SharedMasks;
+  readonly #rowOf: (state: number) => Int32Array;
+  readonly #byState = new Map<number, StateMask>();
+  readonly #kept: Place[] = [];
+
+  constructor(tables: GrammarTables, vocabulary: VocabularyTables, places: Places, shared: SharedMasks) {
+    this.#tables = tables;
+    this.#vocabulary = vocabulary;
+    this.#places = places;
+    this.#shared = shared;
+    this.#rowOf = denseRows(tables);
+  }
+
+  /** Must not be changed: it is kept. */
+  of(place: Place): Uint32Array {
+    place.mask ??= this.#make(place);
+    return place.mask;
+  }
+
+  #make(place: Place): Uint32Array {
+    const mask = this.#empty();
+    if (place.isOwn) this.#walk(place, mask);
+    else for (const frame of place.frames) this.#addFrame(frame, mask);
+    if (place.complete) for (const token of this.#vocabulary.ends) allow(mask, token);
+    this.#keep(place, mask);
+    return mask;
+  }
+
+  /** The oldest go first. */
+  #keep(place: Place, { byteLength }: Uint32Array): void {
+    this.#kept.push(place);
+    if (this.#kept.length * byteLength <= MAX_KEPT_BYTES) return;
+    for (const one of this.#kept.splice(0, this.#kept.length >> 2)) one.mask = undefined;
+  }
+
+  #empty(): Uint32Array {
+    return new Uint32Array((this.#vocabulary.size + 31) >>> 5);
+  }
+
+  #addFrame(frame: Frame, mask: Uint32Array): void {
+    const { words, rests } = this.#stateMask(frame);
+    for (let at = 0; at < words.length; at++) mask[at] = (mask[at] as number) | (words[at] as number);
+    if (frame.parent !== undefined) this.#addRests(rests(), this.#places.returned(frame.parent), mask);
+    this.#addTokens(frame.state, mask);
+  }
+
+  #addTokens(state: number, mask: Uint32Array): void {
+    const { tokenEdges, tokenId } = this.#tables;
+    for (let edge = tokenEdges[state] as number; edge < (tokenEdges[state + 1] as number); edge++) {
+      allow(mask, tokenId[edge] as number);
+    }
+    const { controls, ends } = this.#vocabulary;
+    for (const { without } of this.#places.controlsOf(state)) {
+      for (const token of controls) if (!without.includes(token) && !ends.includes(token)) allow(mask, token);
+    }
+  }
+
+  #addRests({ byte, depth, end, tokenStarts, tokens }: RestTree, from: Place, mask: Uint32Array): void {
+    const path: Place[] = [from];
+    for (let node = 0; node < byte.length; ) {
+      const at = depth[node] as number;
+      const next = this.#places.next(path[at] as Place, byte[node] as number);
+      if (next === null) {
+        node = end[node] as number;
+        continue;
+      }
+      path[at + 1] = next;
+      for (let i = tokenStarts[node] as number; i < (tokenStarts[node + 1] as number); i++) {
+        allow(mask, tokens[i] as number);
+      }
+      node++;
+    }
+  }
+
+  #stateMask({ state, count }: Frame): StateMask {
+    const rule = this.#tables.ruleOf[state] as number;
+    const leaf = this.#tables.rules[rule]?.leaf;
+    if (leaf === undefined) {
+      const known = this.#byState.get(state);
+      if (known !== undefined) return known;
+      const made = this.#structure(state);
+      this.#byState.set(state, made);
+      return made;
+    }
+    // How far the limits are matters only within the reach of one token.
+    const counted = countedRule(this.#tables, state);
+    const reach = this.#vocabulary.longestToken + 1;
+    const limits =
+      counted === undefined
+        ? undefined
+        : {
+            body: counted.body,
+            least: Math.min(Math.max(counted.least - count, 0), reach),
+            most: Math.min(counted.most - count, reach),
+          };
+    const place = state - (this.#tables.starts[rule] as number);
+    const key = `${leaf} ${place} ${limits?.least ?? ''} ${limits?.most ?? ''}`;
+    return this.#shared.get(key, () => this.#leaf(state, limits));
+  }
+
+  /** Within a rule that calls no other: states alone tell everything. */
+  #leaf(state: number, counted: { body: number; least: number; most: number } | undefined): StateMask {
+    const { nodeByte, nodeDepth, nodeEnd, nodeToken, longestToken } = this.#vocabulary;
+    const { accepts } = this.#tables;
+    const words = this.#empty();
+    const ended: number[] = [];
+    const states = new Int32Array(longestToken + 1);
+    const counts = new Int32Array(longestToken + 1);
+    states[0] = state;
+    const rows: Int32Array[] = [this.#rowOf(state)];
+    for (let node = 0; node < nodeByte.length; ) {
+      const depth = nodeDepth[node] as number;
+      const to = (rows[depth] as Int32Array)[nodeByte[node] as number] as number;
+      const count =
+        to < 0 || counted === undefined
+          ? to
+          : countAfter(this.#tables, states[depth] as number, to, counts[depth] as number, counted);
+      if (count < 0) {
+        node = nodeEnd[node] as number;
+        continue;
+      }
+      states[depth + 1] = to;
+      counts[depth + 1] = count;
+      rows[depth + 1] = this.#rowOf(to);
+      this.#allowAll(words, nodeToken[node] as number);
+      if (accepts[to] === 1 && nodeEnd[node] !== node + 1) ended.push(node);
+      node++;
+    }
+    return this.#stateMaskOf(words, ended);
+  }
+
+  /** Within a rule that calls others. What they read belongs to frames of their own. */
+  #structure(state: number): StateMask {
+    const { nodeByte, nodeDepth, nodeEnd, nodeToken } = this.#vocabulary;
+    const words = this.#empty();
+    const ended: number[] = [];
+    const row = this.#rowOf(state);
+    const path: Place[] = [];
+    for (let node = 0; node < nodeByte.length; ) {
+      const depth = nodeDepth[node] as number;
+      const byte = nodeByte[node] as number;
+      const next =
+        depth === 0 ? this.#inside(row[byte] as number) : this.#places.next(path[depth] as Place, byte);
+      if (next === null) {
+        node = nodeEnd[node] as number;
+        continue;
+      }
+      path[depth + 1] = next;
+      this.#allowAll(words, nodeToken[node] as number);
+      if (next.complete && nodeEnd[node] !== node + 1) ended.push(node);
+      node++;
+    }
+    return this.#stateMaskOf(words, ended);
+  }
+
+  #inside(state: number): Place | null {
+    return state < 0 ? null : this.#places.at(state);
+  }
+
+  #walk(place: Place, mask: Uint32Array): void {
+    const { nodeByte, nodeDepth, nodeEnd, nodeToken } = this.#vocabulary;
+    const path: Place[] = [place];
+    for (let node = 0; node < nodeByte.length; ) {
+      const depth = nodeDepth[node] as number;
+      const next = this.#places.next(path[depth] as Place, nodeByte[node] as number);
+      if (next === null) {
+        node = nodeEnd[node] as number;
+        continue;
+      }
+      path[depth + 1] = next;
+      this.#allowAll(mask, nodeToken[node] as number);
+      node++;
+    }
+    for (const { state } of place.frames) this.#addTokens(state, mask);
+  }
+
+  #stateMaskOf(words: Uint32Array, ended: readonly number[]): StateMask {
+    let tree: RestTree | undefined;
+    const rests = () => {
+      tree ??= ended.length === 0 ? noRests : restTree(this.#vocabulary, ended);
+      return tree;
+    };
+    return { words, rests };
+  }
+
+  /** A token and all that are spelled like it. */
+  #allowAll(mask: Uint32Array, token: number): void {
+    for (let one = token; one >= 0; one = this.#vocabulary.twin[one] as number) allow(mask, one);
+  }
+}
+
+function allow(mask: Uint32Array, token: number): void {
+  mask[token >>> 5] = (mask[token >>> 5] as number) | (1 << (token & 31));
+}

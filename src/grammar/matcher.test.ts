@@ -1,0 +1,102 @@
+// Masks against what they stand for: every token tried by itself.
+
+import { describe, expect, it } from 'vitest';
+import { ggufMetadata, sentencePieceGguf } from '../../test/fixtures/tokenizers/tokenizer-fixtures.ts';
+import { embeddedModelPath } from '../../test/support/embedded-model.ts';
+import { ggufTokenizer } from '../text/gguf-tokenizer.ts';
+import { openText } from '../text/open-text.ts';
+import { openModelFiles } from '../weights/open-model.ts';
+import { rulesOf } from './assemble.ts';
+import { compileRules } from './compile.ts';
+import type { Expression } from './expression.ts';
+import { Grammar, Matcher } from './matcher.ts';
+import { SharedMasks } from './shared-masks.ts';
+import { vocabularyTables } from './vocabulary.ts';
+
+const files = openModelFiles(embeddedModelPath);
+const byteLevel = openText(files).tokenizer;
+files.weights.close();
+const sentencePiece = ggufTokenizer(ggufMetadata(sentencePieceGguf()));
+const tokenizers = { 'byte level': byteLevel, 'with a space in front': sentencePiece };
+
+const grammars: Readonly<Record<string, Expression>> = {
+  'any JSON': { kind: 'schema', schema: true },
+  'an object': {
+    kind: 'schema',
+    schema: {
+      type: 'object',
+      properties: {
+        name: { type: 'string', minLength: 2, maxLength: 9 },
+        tags: { type: 'array', items: { enum: ['red', 'green', 'blue "ish"'] }, maxItems: 3 },
+        at: { type: 'string', format: 'date' },
+        amount: { type: 'number', minimum: -3.5, maximum: 1200 },
+      },
+      required: ['name', 'tags', 'amount'],
+      additionalProperties: { type: 'boolean' },
+    },
+  },
+  'a regular expression': { kind: 'regex', pattern: '([a-z]+ ){1,3}\\d{2,4}(é|ü)?' },
+  'a grammar that is nested': { kind: 'grammar', text: 'root ::= "(" root* ")" | [a-c]+ ' },
+  'a call within free text': {
+    kind: 'repeat',
+    least: 0,
+    part: {
+      kind: 'sequence',
+      parts: [
+        { kind: 'free', without: ['<call>'] },
+        { kind: 'text', text: '<call>' },
+        {
+          kind: 'schema',
+          schema: { type: 'object', properties: { x: { type: 'integer' } }, required: ['x'] },
+        },
+        { kind: 'text', text: '</call>' },
+      ],
+    },
+  },
+};
+
+function allowed(mask: Uint32Array, token: number): boolean {
+  return (((mask[token >>> 5] as number) >>> (token & 31)) & 1) === 1;
+}
+
+describe.each(Object.entries(tokenizers))('a mask over a vocabulary %s', (_, tokenizer) => {
+  const vocabulary = vocabularyTables(tokenizer);
+
+  it.each(Object.entries(grammars))(
+    'of %s holds the tokens that can follow, and no other',
+    (_, expression) => {
+      const tables = compileRules(rulesOf(expression, () => undefined));
+      const grammar = new Grammar(tables, vocabulary, new SharedMasks(64));
+      let state = 7;
+      const random = (below: number) => {
+        state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+        return (state >>> 8) % below;
+      };
+      for (let round = 0; round < 2; round++) {
+        const matcher = new Matcher(grammar, round === 1);
+        const before: number[] = [];
+        for (let step = 0; step < 14 && !matcher.ended; step++) {
+          const mask = matcher.mask();
+          const possible: number[] = [];
+          for (let token = 0; token < tokenizer.vocabSize; token++) {
+            if (tokenizer.eosIds.has(token)) {
+              expect(allowed(mask, token), `end after ${before}`).toBe(matcher.complete);
+              continue;
+            }
+            // Thorough at first, then a part of them all.
+            if (step > 2 && token % 16 !== step % 16 && !allowed(mask, token)) continue;
+            const trial = new Matcher(grammar, round === 1);
+            for (const earlier of step > 8 ? [] : before) trial.accept(earlier);
+            if (step <= 8)
+              expect(trial.accept(token), `${token} after ${before}`).toBe(allowed(mask, token));
+            if (allowed(mask, token)) possible.push(token);
+          }
+          if (possible.length === 0) break;
+          const token = possible[random(possible.length)] as number;
+          expect(matcher.accept(token)).toBe(true);
+          before.push(token);
+        }
+      }
+    },
+  );
+});

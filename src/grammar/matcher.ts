@@ -1,0 +1,135 @@
+// An answer on its way through a grammar: which tokens may come next, and where it stands after one has come. All answers
+// of one grammar share what was found out about its places.
+
+import { Masks } from './masks.ts';
+import { type Place, Places, TooAmbiguous } from './places.ts';
+import type { SharedMasks } from './shared-masks.ts';
+import type { GrammarTables } from './tables.ts';
+import type { VocabularyTables } from './vocabulary.ts';
+
+const SPACE = 0x20;
+
+export class Grammar {
+  readonly vocabulary: VocabularyTables;
+  readonly #tables: GrammarTables;
+  readonly #shared: SharedMasks;
+  readonly #controls: ReadonlySet<number>;
+  #places: Places;
+  #masks: Masks;
+  /** Of all places held by matchers that were made since everything was forgotten. */
+  #age = 0;
+
+  constructor(tables: GrammarTables, vocabulary: VocabularyTables, shared: SharedMasks) {
+    this.vocabulary = vocabulary;
+    this.#tables = tables;
+    this.#shared = shared;
+    this.#controls = new Set(vocabulary.controls);
+    this.#places = new Places(tables);
+    this.#masks = new Masks(tables, vocabulary, this.#places, shared);
+  }
+
+  get age(): number {
+    return this.#age;
+  }
+
+  /** `continues`: the answer goes on with a text, so that a space before its first word is its own. */
+  start(continues: boolean): Place {
+    const { start } = this.#places;
+    if (continues || !this.vocabulary.stripsLeadingSpace) return start;
+    const opening: Place = { ...start, next: undefined, mask: undefined, isOwn: true };
+    for (let byte = 0; byte < 256; byte++) this.#places.next(opening, byte);
+    if (opening.next !== undefined) opening.next[SPACE] = start;
+    return opening;
+  }
+
+  adopt(place: Place): Place {
+    return place.isOwn ? this.start(false) : this.#places.adopt(place);
+  }
+
+  mask(place: Place): Uint32Array {
+    return this.#masks.of(place);
+  }
+
+  /** Null where the token is not possible. */
+  next(place: Place, token: number): Place | null {
+    if (this.#controls.has(token)) return this.#places.afterToken(place, token);
+    const { starts, bytes } = this.vocabulary;
+    let at: Place | null = place;
+    const end = starts[token + 1] as number;
+    if (end === starts[token]) return null;
+    for (let i = starts[token] as number; i < end && at !== null; i++)
+      at = this.#places.next(at, bytes[i] as number);
+    return at;
+  }
+
+  nextByte(place: Place, byte: number): Place | null {
+    return this.#places.next(place, byte);
+  }
+
+  /** Keeps memory bounded, whatever grammars and answers do. */
+  tidy(): void {
+    if (!this.#places.full) return;
+    this.#age++;
+    this.#places = new Places(this.#tables);
+    this.#masks = new Masks(this.#tables, this.vocabulary, this.#places, this.#shared);
+  }
+}
+
+export class Matcher {
+  readonly #grammar: Grammar;
+  #place: Place;
+  #age: number;
+  #failure: TooAmbiguous | undefined;
+
+  constructor(grammar: Grammar, continues: boolean) {
+    this.#grammar = grammar;
+    this.#place = grammar.start(continues);
+    this.#age = grammar.age;
+  }
+
+  /** The answer may end here. */
+  get complete(): boolean {
+    return this.#place.complete;
+  }
+
+  /** The answer is complete and nothing may follow. */
+  get ended(): boolean {
+    return this.#place.complete && this.#place.frames.length === 0;
+  }
+
+  /**
+   * Tokens that may come next, as SampleRow wants them; the end tokens where the answer may end. Not to be changed. Throws
+   * TooAmbiguous where it cannot go on.
+   */
+  mask(): Uint32Array {
+    if (this.#failure !== undefined) throw this.#failure;
+    return this.#grammar.mask(this.#current());
+  }
+
+  /** False, and nothing changes, where the token is not possible. */
+  accept(token: number): boolean {
+    const next = this.#next(token);
+    if (next === null) return false;
+    this.#place = next;
+    this.#grammar.tidy();
+    return true;
+  }
+
+  #next(token: number): Place | null {
+    try {
+      return this.#grammar.next(this.#current(), token);
+    } catch (error) {
+      if (!(error instanceof TooAmbiguous)) throw error;
+      this.#failure = error;
+      return this.#place;
+    }
+  }
+
+  #current(): Place {
+    if (this.#age !== this.#grammar.age) {
+      this.#place = this.#grammar.adopt(this.#place);
+      this.#age = this.#grammar.age;
+    }
+    return this.#place;
+  }
+}

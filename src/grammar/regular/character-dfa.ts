@@ -1,0 +1,327 @@
+// Regular languages over characters as deterministic automata. Every state can reach the end of some text: what cannot
+// is left out, so that an empty language has no start.
+
+import { GrammarError, tooLarge } from '../grammar-error.ts';
+import {
+  type CodePoints,
+  classesOf,
+  everyCodePoint,
+  intersect as intersectSets,
+  type Partition,
+  partition,
+  union,
+} from './code-points.ts';
+import type { Pattern } from './pattern.ts';
+
+export interface CharacterEdge {
+  readonly set: CodePoints;
+  readonly to: number;
+}
+
+export interface CharacterDfa {
+  /** The start is state 0. Without states the language is empty. */
+  readonly states: readonly { readonly accepts: boolean; readonly edges: readonly CharacterEdge[] }[];
+}
+
+const MAX_STATES = 20_000;
+const MAX_NFA_STATES = 100_000;
+
+/** Of the texts that a pattern matches as a whole. */
+export function toDfa(pattern: Pattern): CharacterDfa {
+  const nfa = new Nfa();
+  const accept = nfa.add();
+  const start = nfa.add();
+  nfa.build(pattern, start, accept);
+  return determinize(nfa, start, accept);
+}
+
+type Condition = 'begin' | 'end' | undefined;
+
+class Nfa {
+  /** Without reading: always, or only at the beginning or the end of the text. */
+  readonly silent: { readonly to: number; readonly when: Condition }[][] = [];
+  readonly reading: { readonly set: CodePoints; readonly to: number }[][] = [];
+
+  add(): number {
+    if (this.silent.length >= MAX_NFA_STATES) throw tooLarge('a regular expression');
+    this.silent.push([]);
+    this.reading.push([]);
+    return this.silent.length - 1;
+  }
+
+  step(from: number, to: number, when?: Condition): void {
+    (this.silent[from] as { to: number; when: Condition }[]).push({ to, when });
+  }
+
+  build(pattern: Pattern, from: number, to: number): void {
+    switch (pattern.kind) {
+      case 'characters':
+        (this.reading[from] as CharacterEdge[]).push({ set: pattern.set, to });
+        break;
+      case 'begin':
+      case 'end':
+        this.step(from, to, pattern.kind);
+        break;
+      case 'choice':
+        for (const option of pattern.options) this.build(option, from, to);
+        break;
+      case 'sequence':
+        this.#sequence(pattern.parts, from, to);
+        break;
+      case 'repeat':
+        this.#repeat(pattern, from, to);
+    }
+  }
+
+  #sequence(parts: readonly Pattern[], from: number, to: number): void {
+    let at = from;
+    for (const [index, part] of parts.entries()) {
+      const next = index === parts.length - 1 ? to : this.add();
+      // States of their own keep a loop of one part from leaking into the next.
+      this.build(part, at, next);
+      at = next;
+    }
+    if (parts.length === 0) this.step(from, to);
+  }
+
+  #repeat({ part, least, most }: Extract<Pattern, { kind: 'repeat' }>, from: number, to: number): void {
+    let at = this.add();
+    this.step(from, at);
+    for (let count = 0; count < least; count++) {
+      const next = this.add();
+      this.build(part, at, next);
+      at = next;
+    }
+    if (most === undefined) {
+      const loop = this.add();
+      this.step(at, loop);
+      const back = this.add();
+      this.build(part, loop, back);
+      this.step(back, loop);
+      this.step(loop, to);
+      return;
+    }
+    for (let count = least; count < most; count++) {
+      this.step(at, to);
+      const next = this.add();
+      this.build(part, at, next);
+      at = next;
+    }
+    this.step(at, to);
+  }
+
+  closure(states: Iterable<number>, holds: ReadonlySet<Condition>): number[] {
+    const seen = new Set<number>(states);
+    for (const state of seen) {
+      for (const { to, when } of this.silent[state] as { to: number; when: Condition }[]) {
+        if (when === undefined || holds.has(when)) seen.add(to);
+      }
+    }
+    return [...seen].sort((a, b) => a - b);
+  }
+}
+
+const never: ReadonlySet<Condition> = new Set();
+const atBegin: ReadonlySet<Condition> = new Set<Condition>(['begin']);
+const atEnd: ReadonlySet<Condition> = new Set<Condition>(['end']);
+const atBoth: ReadonlySet<Condition> = new Set<Condition>(['begin', 'end']);
+
+function determinize(nfa: Nfa, start: number, accept: number): CharacterDfa {
+  const sets = nfa.reading.flatMap((edges) => edges.map(({ set }) => set));
+  const parts = partition(distinct(sets));
+  const edgeClasses = nfa.reading.map((edges) =>
+    edges.map(({ set, to }) => ({ classes: classesOf(parts, set), to })),
+  );
+  const first = nfa.closure([start], atBegin);
+  const numbers = new Map<string, number>([['begin', 0]]);
+  const subsets: number[][] = [first];
+  const table: Map<number, number>[] = [];
+  for (let state = 0; state < subsets.length; state++) {
+    const targets = new Map<number, Set<number>>();
+    for (const member of subsets[state] as number[]) {
+      for (const { classes, to } of edgeClasses[member] ?? []) {
+        for (const one of classes) {
+          const known = targets.get(one);
+          if (known === undefined) targets.set(one, new Set([to]));
+          else known.add(to);
+        }
+      }
+    }
+    const row = new Map<number, number>();
+    for (const [one, reached] of targets) {
+      const subset = nfa.closure(reached, never);
+      const name = subset.join();
+      let number = numbers.get(name);
+      if (number === undefined) {
+        number = subsets.length;
+        if (number >= MAX_STATES) throw tooLarge('a regular expression');
+        numbers.set(name, number);
+        subsets.push(subset);
+      }
+      row.set(one, number);
+    }
+    table.push(row);
+  }
+  const accepts = subsets.map((subset, state) =>
+    nfa.closure(subset, state === 0 ? atBoth : atEnd).includes(accept),
+  );
+  return trimmed(table, accepts, parts);
+}
+
+function distinct(sets: readonly CodePoints[]): CodePoints[] {
+  return [...new Map(sets.map((set) => [set.join(';'), set])).values()];
+}
+
+/** Leaves out what never ends, and joins the classes between two states. */
+function trimmed(
+  table: readonly ReadonlyMap<number, number>[],
+  accepts: readonly boolean[],
+  { parts }: Partition,
+): CharacterDfa {
+  const alive = productive(
+    table.map((row) => [...row.values()]),
+    accepts,
+  );
+  if (alive[0] !== true) return { states: [] };
+  const numbers = new Map<number, number>();
+  for (const [state, lives] of alive.entries()) if (lives) numbers.set(state, numbers.size);
+  const states = [...numbers.keys()].map((state) => {
+    const byTarget = new Map<number, CodePoints[]>();
+    for (const [one, to] of table[state] as ReadonlyMap<number, number>) {
+      if (alive[to] !== true) continue;
+      const sets = byTarget.get(to) ?? [];
+      sets.push(parts[one] as CodePoints);
+      byTarget.set(to, sets);
+    }
+    const edges = [...byTarget].map(([to, sets]) => ({
+      set: union(...sets),
+      to: numbers.get(to) as number,
+    }));
+    return { accepts: accepts[state] === true, edges };
+  });
+  return { states };
+}
+
+/** Which states can reach an accepting one. */
+export function productive(targets: readonly (readonly number[])[], accepts: readonly boolean[]): boolean[] {
+  const sources: number[][] = targets.map(() => []);
+  for (const [from, row] of targets.entries()) for (const to of row) (sources[to] as number[]).push(from);
+  const alive = [...accepts];
+  const open = alive.flatMap((lives, state) => (lives ? [state] : []));
+  for (let state = open.pop(); state !== undefined; state = open.pop()) {
+    for (const from of sources[state] as number[]) {
+      if (alive[from] === true) continue;
+      alive[from] = true;
+      open.push(from);
+    }
+  }
+  return alive;
+}
+
+export function intersection(a: CharacterDfa, b: CharacterDfa): CharacterDfa {
+  return product(a, b, (inA, inB) => inA && inB);
+}
+
+/** Texts of `a` that are not in `b`. */
+export function difference(a: CharacterDfa, b: CharacterDfa): CharacterDfa {
+  return product(a, b, (inA, inB) => inA && !inB);
+}
+
+/** Beyond its states every automaton has one that accepts nothing and is never left: -1. */
+function product(
+  a: CharacterDfa,
+  b: CharacterDfa,
+  keeps: (inA: boolean, inB: boolean) => boolean,
+): CharacterDfa {
+  if (a.states.length === 0) return a;
+  const sets = [a, b].flatMap(({ states }) => states.flatMap(({ edges }) => edges.map(({ set }) => set)));
+  const parts = partition(distinct(sets));
+  const rowsOf = ({ states }: CharacterDfa) =>
+    states.map(
+      ({ edges }) =>
+        new Map(edges.flatMap(({ set, to }) => classesOf(parts, set).map((one) => [one, to] as const))),
+    );
+  const [rowsA, rowsB] = [rowsOf(a), rowsOf(b)];
+  const pairs: [number, number][] = [[0, b.states.length === 0 ? -1 : 0]];
+  const numbers = new Map<string, number>([[(pairs[0] as [number, number]).join(), 0]]);
+  const table: Map<number, number>[] = [];
+  for (let state = 0; state < pairs.length; state++) {
+    const [inA, inB] = pairs[state] as [number, number];
+    const row = new Map<number, number>();
+    for (const [one, toA] of rowsA[inA] as Map<number, number>) {
+      const pair: [number, number] = [toA, inB < 0 ? -1 : (rowsB[inB]?.get(one) ?? -1)];
+      const name = pair.join();
+      let number = numbers.get(name);
+      if (number === undefined) {
+        number = pairs.length;
+        if (number >= MAX_STATES) throw tooLarge('a text that several rules hold for');
+        numbers.set(name, number);
+        pairs.push(pair);
+      }
+      row.set(one, number);
+    }
+    table.push(row);
+  }
+  const accepts = pairs.map(([inA, inB]) =>
+    keeps(a.states[inA]?.accepts === true, b.states[inB]?.accepts === true),
+  );
+  return trimmed(table, accepts, parts);
+}
+
+/** Just these texts. */
+export function textsDfa(texts: readonly string[]): CharacterDfa {
+  const states: { accepts: boolean; next: Map<number, number> }[] = [{ accepts: false, next: new Map() }];
+  for (const text of texts) {
+    let at = 0;
+    for (const character of text) {
+      const codePoint = character.codePointAt(0) as number;
+      if (intersectSets([[codePoint, codePoint]], everyCodePoint).length === 0) {
+        throw new GrammarError('unsupported', 'half a surrogate pair is no character');
+      }
+      const { next } = states[at] as { next: Map<number, number> };
+      let to = next.get(codePoint);
+      if (to === undefined) {
+        to = states.length;
+        if (to >= MAX_STATES * 20) throw tooLarge('a list of texts');
+        states.push({ accepts: false, next: new Map() });
+        next.set(codePoint, to);
+      }
+      at = to;
+    }
+    (states[at] as { accepts: boolean }).accepts = true;
+  }
+  if (texts.length === 0) return { states: [] };
+  return {
+    states: states.map(({ accepts, next }) => ({
+      accepts,
+      edges: [...next].map(([codePoint, to]) => ({ set: [[codePoint, codePoint]] as const, to })),
+    })),
+  };
+}
+
+/** So many characters. */
+export function lengthDfa(least: number, most: number | undefined): CharacterDfa {
+  const count = (most ?? least) + 1;
+  if (count > MAX_STATES) throw tooLarge('the length of a text');
+  const states = Array.from({ length: count }, (_, length) => {
+    const isLast = length === count - 1;
+    const edges =
+      isLast && most !== undefined ? [] : [{ set: everyCodePoint, to: isLast ? length : length + 1 }];
+    return { accepts: length >= least, edges };
+  });
+  return { states };
+}
+
+export function accepts(dfa: CharacterDfa, text: string): boolean {
+  if (dfa.states.length === 0) return false;
+  let state = 0;
+  for (const character of text) {
+    const codePoint = character.codePointAt(0) as number;
+    const edge = dfa.states[state]?.edges.find(({ set }) =>
+      set.some(([first, last]) => first <= codePoint && codePoint <= last),
+    );
+    if (edge === undefined) return false;
+    state = edge.to;
+  }
+  return dfa.states[state]?.accepts === true;
+}

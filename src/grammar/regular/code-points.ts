@@ -1,0 +1,136 @@
+// Sets of characters as sorted, separate ranges of code points. Surrogates are no characters: no set holds one.
+
+import type { CharacterRange } from '../expression.ts';
+
+export type CodePoints = readonly CharacterRange[];
+
+export const LAST_CODE_POINT = 0x10ffff;
+const SURROGATES: CharacterRange = [0xd800, 0xdfff];
+
+export const everyCodePoint: CodePoints = [
+  [0, SURROGATES[0] - 1],
+  [SURROGATES[1] + 1, LAST_CODE_POINT],
+];
+
+/** Sorted and joined, without surrogates. */
+export function codePoints(ranges: readonly CharacterRange[]): CodePoints {
+  return intersect(joined(ranges), everyCodePoint);
+}
+
+export function single(codePoint: number): CodePoints {
+  return codePoints([[codePoint, codePoint]]);
+}
+
+export function union(...sets: readonly CodePoints[]): CodePoints {
+  return joined(sets.flat());
+}
+
+export function intersect(a: CodePoints, b: CodePoints): CodePoints {
+  const result: CharacterRange[] = [];
+  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+    const [firstA, lastA] = a[i] as CharacterRange;
+    const [firstB, lastB] = b[j] as CharacterRange;
+    const first = Math.max(firstA, firstB);
+    const last = Math.min(lastA, lastB);
+    if (first <= last) result.push([first, last]);
+    if (lastA < lastB) i++;
+    else j++;
+  }
+  return result;
+}
+
+export function without(a: CodePoints, b: CodePoints): CodePoints {
+  return intersect(a, complement(b));
+}
+
+export function complement(set: CodePoints): CodePoints {
+  const result: CharacterRange[] = [];
+  let next = 0;
+  for (const [first, last] of set) {
+    if (first > next) result.push([next, first - 1]);
+    next = last + 1;
+  }
+  if (next <= LAST_CODE_POINT) result.push([next, LAST_CODE_POINT]);
+  return intersect(result, everyCodePoint);
+}
+
+export function includes(set: CodePoints, codePoint: number): boolean {
+  return set.some(([first, last]) => first <= codePoint && codePoint <= last);
+}
+
+function joined(ranges: readonly CharacterRange[]): CodePoints {
+  const sorted = [...ranges].sort((a, b) => a[0] - b[0]);
+  const result: [number, number][] = [];
+  for (const [first, last] of sorted) {
+    const before = result.at(-1);
+    if (before !== undefined && first <= before[1] + 1) before[1] = Math.max(before[1], last);
+    else if (first <= last) result.push([first, last]);
+  }
+  return result;
+}
+
+/**
+ * The coarsest parts of all characters that no set cuts: `starts[i]` begins an interval that belongs to class
+ * `classes[i]`; `parts[class]` is the class as a set. Characters in no set share a class.
+ */
+export interface Partition {
+  readonly starts: readonly number[];
+  readonly classes: readonly number[];
+  readonly parts: readonly CodePoints[];
+}
+
+export function partition(sets: readonly CodePoints[]): Partition {
+  const borders = new Map<number, number[]>([[0, []]]);
+  const mark = (at: number, set: number) => {
+    const there = borders.get(at);
+    if (there === undefined) borders.set(at, [set]);
+    else there.push(set);
+  };
+  for (const [at, set] of [everyCodePoint, ...sets].entries()) {
+    for (const [first, last] of set) {
+      mark(first, at);
+      mark(last + 1, at);
+    }
+  }
+  const inside = new Set<number>();
+  const names = new Map<string, number>();
+  const parts: CharacterRange[][] = [];
+  const starts: number[] = [];
+  const classes: number[] = [];
+  const sorted = [...borders].sort(([a], [b]) => a - b);
+  for (const [index, [start, toggled]] of sorted.entries()) {
+    for (const set of toggled) if (!inside.delete(set)) inside.add(set);
+    // What is no character belongs to no class.
+    if (!inside.has(0) || start > LAST_CODE_POINT) {
+      starts.push(start);
+      classes.push(-1);
+      continue;
+    }
+    const name = [...inside].sort((a, b) => a - b).join();
+    const known = names.get(name);
+    const own = known ?? parts.length;
+    if (known === undefined) {
+      names.set(name, own);
+      parts.push([]);
+    }
+    const end = sorted[index + 1]?.[0] ?? LAST_CODE_POINT + 1;
+    (parts[own] as CharacterRange[]).push([start, end - 1]);
+    starts.push(start);
+    classes.push(own);
+  }
+  return { starts, classes, parts };
+}
+
+/** The classes that make up a set, which must be one of those the partition was made for. */
+export function classesOf({ starts, classes }: Partition, set: CodePoints): number[] {
+  const found = new Set<number>();
+  let at = 0;
+  for (const [first, last] of set) {
+    while ((starts[at + 1] ?? Number.POSITIVE_INFINITY) <= first) at++;
+    for (let i = at; (starts[i] ?? Number.POSITIVE_INFINITY) <= last; i++) {
+      const own = classes[i] as number;
+      if (own >= 0) found.add(own);
+    }
+  }
+  return [...found];
+}

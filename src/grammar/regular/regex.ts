@@ -1,0 +1,150 @@
+// From a regular expression, as ECMA-262 writes it, to a pattern. What is no regular language is refused.
+
+import { type AST, RegExpParser } from '@eslint-community/regexpp';
+import { messageOf } from '../../failure/message-of.ts';
+import { GrammarError, malformed } from '../grammar-error.ts';
+import { type CodePoints, codePoints, complement, single, union } from './code-points.ts';
+import { characters, choiceOf, type Pattern, repeatOf, sequenceOf } from './pattern.ts';
+
+const MAX_CHARACTERS = 10_000;
+
+export function readRegex(source: string): Pattern {
+  if (source.length > MAX_CHARACTERS) {
+    throw new GrammarError('too-large', `a regular expression has more than ${MAX_CHARACTERS} characters`);
+  }
+  const { alternatives } = parse(source);
+  return alternativesOf(alternatives);
+}
+
+/** With the flag `u`, as JSON Schema wants it; else as browsers read it, where `\-` is a hyphen. */
+function parse(source: string): AST.Pattern {
+  const parser = new RegExpParser();
+  try {
+    return parser.parsePattern(source, undefined, undefined, { unicode: true });
+  } catch {
+    try {
+      return parser.parsePattern(source, undefined, undefined, { unicode: false });
+    } catch (error) {
+      throw malformed(`the regular expression cannot be read: ${messageOf(error)}`);
+    }
+  }
+}
+
+function alternativesOf(alternatives: readonly AST.Alternative[]): Pattern {
+  return choiceOf(...alternatives.map(({ elements }) => sequenceOf(...elements.map(patternOf))));
+}
+
+function patternOf(element: AST.Element): Pattern {
+  switch (element.type) {
+    case 'Character':
+    case 'CharacterSet':
+    case 'CharacterClass':
+      return characters(setOf(element));
+    case 'Group':
+      if (element.modifiers !== null) throw unsupported('modifiers of a group', element.raw);
+      return alternativesOf(element.alternatives);
+    case 'CapturingGroup':
+      return alternativesOf(element.alternatives);
+    case 'Quantifier': {
+      const { element: part, min, max } = element;
+      return repeatOf(patternOf(part), min, max === Number.POSITIVE_INFINITY ? undefined : max);
+    }
+    case 'Assertion':
+      if (element.kind === 'start') return { kind: 'begin' };
+      if (element.kind === 'end') return { kind: 'end' };
+      throw unsupported(element.kind === 'word' ? 'word borders' : `a ${element.kind}`, element.raw);
+    default:
+      throw unsupported('this element', element.raw);
+  }
+}
+
+type SetElement = AST.Character | AST.CharacterSet | AST.CharacterClass | AST.CharacterClassRange;
+
+function setOf(element: SetElement): CodePoints {
+  switch (element.type) {
+    case 'Character':
+      return single(element.value);
+    case 'CharacterClassRange':
+      return codePoints([[element.min.value, element.max.value]]);
+    case 'CharacterClass': {
+      const set = union(...element.elements.map((one) => setOf(one as SetElement)));
+      return element.negate ? complement(set) : set;
+    }
+    case 'CharacterSet':
+      return characterSet(element);
+  }
+}
+
+const lineEnds = codePoints([
+  [0x0a, 0x0a],
+  [0x0d, 0x0d],
+  [0x2028, 0x2029],
+]);
+const digits = codePoints([[0x30, 0x39]]);
+const wordCharacters = codePoints([
+  [0x30, 0x39],
+  [0x41, 0x5a],
+  [0x5f, 0x5f],
+  [0x61, 0x7a],
+]);
+const spaces = codePoints([
+  [0x09, 0x0d],
+  [0x20, 0x20],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
+]);
+
+function characterSet(element: AST.CharacterSet): CodePoints {
+  switch (element.kind) {
+    case 'any':
+      return complement(lineEnds);
+    case 'digit':
+      return element.negate ? complement(digits) : digits;
+    case 'word':
+      return element.negate ? complement(wordCharacters) : wordCharacters;
+    case 'space':
+      return element.negate ? complement(spaces) : spaces;
+    case 'property':
+      if (element.strings) throw unsupported('a property of strings', element.raw);
+      return property(element.raw);
+  }
+}
+
+const properties = new Map<string, CodePoints>();
+
+/** What JavaScript itself knows of Unicode. */
+function property(raw: string): CodePoints {
+  const known = properties.get(raw);
+  if (known !== undefined) return known;
+  const pattern = new RegExp(raw, 'u');
+  const ranges: [number, number][] = [];
+  for (let codePoint = 0; codePoint <= 0x10ffff; codePoint++) {
+    if (!pattern.test(String.fromCodePoint(codePoint))) continue;
+    const last = ranges.at(-1);
+    if (last !== undefined && last[1] === codePoint - 1) last[1] = codePoint;
+    else ranges.push([codePoint, codePoint]);
+  }
+  const set = codePoints(ranges);
+  properties.set(raw, set);
+  return set;
+}
+
+function unsupported(what: string, raw: string): GrammarError {
+  const message = `the regular expression uses ${what}, '${raw.slice(0, 40)}', which cannot be enforced`;
+  return new GrammarError('unsupported', message);
+}
+
+/** For keys of objects that no property names. */
+export const anyCharacter: Pattern = characters(complement([]));
+
+/** Text that holds a match somewhere, as `pattern` of JSON Schema means it. */
+export function searching(pattern: Pattern): Pattern {
+  const rest = repeatOf(anyCharacter, 0);
+  return sequenceOf(rest, pattern, rest);
+}
