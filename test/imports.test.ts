@@ -26,7 +26,8 @@ const everyones: readonly string[] = ['failure'];
 const allowed: Readonly<Record<string, readonly string[]>> = {
   weights: [],
   model: ['weights'],
-  text: ['weights'],
+  text: ['weights', 'grammar'],
+  grammar: [],
   compute: ['model', 'weights', 'sampling', 'machine'],
   'engine/cache': ['compute'],
   'engine/scheduler': ['engine/cache', 'engine', 'compute'],
