@@ -1,0 +1,92 @@
+// Which format a model speaks, by the marks that its chat template mentions: a template spells out the calls of
+// earlier turns, or tells the model how to write them.
+
+import type { AnswerFormat } from './format.ts';
+import { functiongemma, gemma } from './gemma.ts';
+import { glm } from './glm.ts';
+import { harmony } from './harmony.ts';
+import { granite, hermes, phi } from './hermes.ts';
+import { llamaJson } from './llama-json.ts';
+import { markedAnswer } from './marked-answer.ts';
+import { mistral, mistralList } from './mistral.ts';
+import { lfm2, pythonic, toolCode } from './pythonic.ts';
+import {
+  bracketThink,
+  gemmaThought,
+  graniteThink,
+  graniteThought,
+  type ReasoningFormat,
+  seedThink,
+  think,
+} from './reasoning.ts';
+import { deepseekV3, deepseekV31, kimiK2 } from './sectioned.ts';
+import type { ToolFormat } from './tool-format.ts';
+import { qwenXml, seedXml } from './xml.ts';
+
+export interface DetectedFormat {
+  readonly format: AnswerFormat;
+  /** Whether the template shows the tools it is given to the model. */
+  readonly rendersTools: boolean;
+  /** Whether the template mentions how calls are written; else the format is a guess. */
+  readonly mentionsCalls: boolean;
+}
+
+/** The first whose marks are all mentioned counts: what is special comes before what others mention too. */
+const toolFormats: readonly (readonly [ToolFormat, ...marks: string[]])[] = [
+  [gemma, '<|tool_call>', 'call:'],
+  [functiongemma, '<start_function_call>'],
+  [seedXml, '<seed:tool_call>'],
+  [qwenXml, '<function=', '<parameter='],
+  [glm, '<arg_key>'],
+  [deepseekV3, '<｜tool▁calls▁begin｜>', '```json'],
+  [deepseekV31, '<｜tool▁calls▁begin｜>'],
+  [kimiK2, '<|tool_calls_section_begin|>'],
+  [kimiK2, 'tool_declare<|im_middle|>'],
+  [mistral, '[TOOL_CALLS]', '[ARGS]'],
+  [mistralList, '[TOOL_CALLS]'],
+  [lfm2, '<|tool_call_start|>'],
+  [lfm2, '<|tool_list_start|>'],
+  [phi, '<|/tool_call|>'],
+  [phi, '<|/tool|>'],
+  [phi, 'functools['],
+  [granite, '<|tool_call|>'],
+  [hermes, '<tool_call>'],
+  [toolCode, '```tool_code'],
+  [pythonic, 'func_name1('],
+  [llamaJson, 'dictionary of argument name'],
+  [llamaJson, '<|python_tag|>'],
+  [pythonic, '<|python_start|>'],
+];
+
+const reasoningFormats: readonly (readonly [ReasoningFormat, ...marks: string[]])[] = [
+  [gemmaThought, '<|channel>', 'thought'],
+  [seedThink, '<seed:think>'],
+  [bracketThink, '[THINK]'],
+  [graniteThink, '<think>', '<response>'],
+  [think, '<think>'],
+  [think, '</think>'],
+  [graniteThought, 'Here is my thought process:'],
+];
+
+function firstMentioned<T>(
+  template: string,
+  known: readonly (readonly [T, ...marks: string[]])[],
+): T | undefined {
+  return known.find(([, ...marks]) => marks.every((mark) => template.includes(mark)))?.[0];
+}
+
+export function detectFormat(template: string | undefined): DetectedFormat {
+  const source = (template ?? '').replaceAll(/\{#[\s\S]*?#\}/g, '');
+  const rendersTools = usesTools(source);
+  if (source.includes('<|channel|>') && source.includes('<|message|>'))
+    return { format: harmony, rendersTools, mentionsCalls: true };
+  const calls = firstMentioned(source, toolFormats);
+  const format = markedAnswer(calls ?? hermes, firstMentioned(source, reasoningFormats));
+  return { format, rendersTools, mentionsCalls: calls !== undefined };
+}
+
+/** Whether the template's code, not its text, speaks of the variable `tools`. */
+function usesTools(source: string): boolean {
+  const code = source.match(/\{[%{][\s\S]*?[%}]\}/g) ?? [];
+  return code.some((block) => /(?<![.\w])tools\b/.test(block.replaceAll(/'[^']*'|"[^"]*"/g, "''")));
+}

@@ -1,0 +1,122 @@
+// Harmony, the format of gpt-oss: an answer is messages, each with a header that names its channel and whom it is
+// for. Reasoning, text and calls are all messages.
+
+import { choice, type Expression, optional, sequence, text } from '../../grammar/expression.ts';
+import { AnswerWriter, answerReader } from './answer-writer.ts';
+import { anyNumber, free, mark, oneOf, schema } from './call-grammar.ts';
+import type { AnswerFormat, Tool } from './format.ts';
+import { jsonArguments } from './json-call.ts';
+import { type Reading, Tape } from './tape.ts';
+
+const begins: readonly string[] = ['<|start|>', '<|channel|>'];
+const ends: readonly string[] = ['<|end|>', '<|return|>', '<|call|>'];
+const message = '<|message|>';
+const stops: ReadonlySet<string> = new Set('<');
+const marks: readonly string[] = [...begins, ...ends, message, '<|constrain|>'];
+
+/** Behind the header, with the role of the message that follows. */
+const toNext = sequence(mark('<|end|>'), mark('<|start|>'), text('assistant'));
+
+function header(channel: string): Expression {
+  return sequence(mark('<|channel|>'), text(channel), mark(message));
+}
+
+const analysis = sequence(header('analysis'), free('<|end|>'), toNext);
+const preamble = sequence(header('commentary'), free('<|end|>'), toNext);
+// None but the message itself: a further one would have to be told from it.
+const final = sequence(header('final'), free('<|start|>', '<|channel|>', '<|end|>'));
+
+/** The mark behind the arguments ends the answer: so there is one call at most. */
+function call(tools: readonly Tool[]): Expression {
+  return oneOf(tools, (tool) =>
+    sequence(
+      mark('<|channel|>'),
+      text(`commentary to=functions.${tool.name} `),
+      mark('<|constrain|>'),
+      text('json'),
+      mark(message),
+      schema(tool.parameters),
+    ),
+  );
+}
+
+function afterReasoning(body: Expression, opened: boolean): Expression {
+  return sequence(...(opened ? [free('<|end|>'), toNext] : []), body);
+}
+
+export const harmony: AnswerFormat = {
+  name: 'harmony',
+  reasons: true,
+  marks,
+  opened: (promptEnd) => promptEnd.endsWith('<|channel|>analysis<|message|>'),
+  grammar({ tools, mode, opened }) {
+    const before = mode === 'auto' ? choice(analysis, preamble) : analysis;
+    const last = mode === 'auto' ? choice(final, call(tools)) : call(tools);
+    return afterReasoning(sequence(anyNumber(before), last), opened);
+  },
+  wrapped(body, opened) {
+    const constrained = optional(sequence(text(' '), mark('<|constrain|>'), text('json')));
+    const last = sequence(mark('<|channel|>'), text('final'), constrained, mark(message), body);
+    return afterReasoning(sequence(anyNumber(analysis), last), opened);
+  },
+  reader({ tools, promptEnd, isControl, thinks }) {
+    const tape = new Tape(isControl);
+    const writer = new AnswerWriter(tools);
+    const reading = readMessages(tape, writer, harmony.opened(promptEnd), thinks);
+    return answerReader(tape, writer, new Set(marks), reading);
+  },
+};
+
+function* readMessages(tape: Tape, writer: AnswerWriter, opened: boolean, thinks: boolean): Reading {
+  if (opened && thinks) yield* readBody(tape, (symbol) => writer.reasoning(symbol));
+  let fresh = !opened;
+  while ((yield* tape.peek()) !== undefined) {
+    tape.begin();
+    const head = yield* readHeader(tape, fresh);
+    fresh = false;
+    if (head === undefined) writer.spill(tape);
+    else if (head.recipient !== '') yield* readCall(tape, writer, head.recipient);
+    else if (head.channel === 'analysis' && thinks) {
+      yield* readBody(tape, (symbol) => writer.reasoning(symbol));
+      continue;
+    } else if (head.channel === 'analysis') writer.spill(tape);
+    yield* readBody(tape, (symbol) => writer.content(symbol));
+  }
+}
+
+/** A call of no tool, or whose arguments are none, stays as it was written. */
+function* readCall(tape: Tape, writer: AnswerWriter, recipient: string): Reading {
+  const tool = writer.find(recipient.replace(/^functions\./, ''));
+  if (tool !== undefined) yield* tape.skipSpace();
+  if (tool === undefined || !(yield* jsonArguments(tape, writer, tool))) return writer.spill(tape);
+  tape.begin();
+  for (const end of ends) if (yield* tape.tookBehindSpace(end)) return;
+}
+
+interface Header {
+  readonly channel: string;
+  /** Empty where it is the user. */
+  readonly recipient: string;
+}
+
+/** Nothing where none stands here, or it never ends. The prompt may have begun it. */
+function* readHeader(tape: Tape, fresh: boolean): Reading<Header | undefined> {
+  const recipients = fresh ? [' to=functions.', 'to=functions.'] : [];
+  if (!(yield* tape.tookAny([...begins, ...recipients]))) return undefined;
+  if ((yield* tape.until(message)) === undefined) return undefined;
+  const head = tape.taken();
+  const [, channel = ''] = /<\|channel\|>\s*(\w+)/.exec(head) ?? [];
+  const [, recipient = ''] = /\bto=([^\s<]+)/.exec(head) ?? [];
+  return { channel, recipient };
+}
+
+/** Up to and with the mark that ends a message, or up to the next message. */
+function* readBody(tape: Tape, write: (text: string) => void): Reading {
+  for (;;) {
+    tape.begin();
+    if (yield* tape.tookAny(ends)) return;
+    for (const begin of begins) if (yield* tape.at(begin)) return;
+    if ((yield* tape.peek()) === undefined) return;
+    write(tape.plain(stops) || tape.take());
+  }
+}

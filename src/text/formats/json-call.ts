@@ -1,0 +1,85 @@
+// Calls that are JSON: an object with a name and arguments, or a list of such. Arguments are passed on as they come
+// once the name is one of a tool; until then nothing is, and all of it may still turn out to be text.
+
+import type { AnswerWriter } from './answer-writer.ts';
+import type { Tool } from './format.ts';
+import { jsonString, jsonValue } from './json-value.ts';
+import type { Reading, Tape } from './tape.ts';
+
+/** Some models say `parameters`, and one of the two kinds may slip into the other. */
+const argumentKeys: readonly string[] = ['arguments', 'parameters'];
+
+/** True once the call has begun, though its arguments may then be cut or break off: what follows is text. */
+export function* jsonArguments(tape: Tape, writer: AnswerWriter, tool: Tool): Reading<boolean> {
+  if ((yield* tape.peek()) !== '{') return false;
+  writer.call(tool);
+  yield* jsonValue(tape, (text) => {
+    writer.arguments(text);
+    tape.begin();
+  });
+  return true;
+}
+
+/** True where a call began. */
+export function* jsonCall(tape: Tape, writer: AnswerWriter): Reading<boolean> {
+  if (!(yield* tape.took('{'))) return false;
+  let tool: Tool | undefined;
+  /** Arguments that came before the name. */
+  let early: string | undefined;
+  let begun = false;
+  for (;;) {
+    yield* tape.skipSpace();
+    const key = yield* jsonString(tape);
+    if (key === undefined) return begun;
+    yield* tape.skipSpace();
+    if (!(yield* tape.took(':'))) return begun;
+    yield* tape.skipSpace();
+    if (key === 'name' && tool === undefined) {
+      const name = yield* jsonString(tape);
+      tool = name === undefined ? undefined : writer.find(name);
+      if (tool === undefined) return false;
+    } else if (argumentKeys.includes(key) && !begun && early === undefined) {
+      if (tool === undefined) {
+        early = yield* heldObject(tape);
+        if (early === undefined) return false;
+      } else {
+        begun = yield* jsonArguments(tape, writer, tool);
+        if (!begun) return false;
+      }
+    } else if (!(yield* jsonValue(tape, () => undefined))) return begun;
+    yield* tape.skipSpace();
+    if (yield* tape.took('}')) break;
+    if (!(yield* tape.took(','))) return begun;
+  }
+  if (begun || tool === undefined || early === undefined) return begun;
+  writer.whole(tool, early);
+  return true;
+}
+
+/** A list of calls, or one alone. True where at least one began; a later one that is none is text. */
+export function* jsonCalls(tape: Tape, writer: AnswerWriter): Reading<boolean> {
+  if ((yield* tape.peek()) === '{') return yield* jsonCall(tape, writer);
+  if (!(yield* tape.took('['))) return false;
+  yield* tape.skipSpace();
+  if (!(yield* jsonCall(tape, writer))) return false;
+  for (;;) {
+    tape.begin();
+    yield* tape.skipSpace();
+    if (yield* tape.took(']')) return true;
+    if (yield* tape.took(',')) {
+      yield* tape.skipSpace();
+      if (yield* jsonCall(tape, writer)) continue;
+    }
+    writer.spill(tape);
+    return true;
+  }
+}
+
+function* heldObject(tape: Tape): Reading<string | undefined> {
+  let raw = '';
+  if ((yield* tape.peek()) !== '{') return undefined;
+  const whole = yield* jsonValue(tape, (text) => {
+    raw += text;
+  });
+  return whole ? raw : undefined;
+}

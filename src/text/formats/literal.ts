@@ -1,0 +1,81 @@
+// Values as Python or Gemma write them, made into JSON text. They differ in how strings, keys and words are spelled.
+
+import type { Reading, Tape } from './tape.ts';
+
+export interface LiteralStyle {
+  /** What the string says that stands here; nothing where none does. */
+  readonly string: (tape: Tape) => Reading<string | undefined>;
+  /** A key without quotes, where such a thing is. */
+  readonly key: RegExp | undefined;
+  /** JSON text of anything else, such as a number; nothing where it means nothing. */
+  readonly word: (spelled: string) => string | undefined;
+}
+
+/** More than any real arguments have, fewer than the stack holds. */
+const deepest = 64;
+
+/** JSON text of the value that stands here. */
+export function* literal(tape: Tape, style: LiteralStyle, depth = 0): Reading<string | undefined> {
+  if (depth > deepest) return undefined;
+  yield* tape.skipSpace();
+  const string = yield* style.string(tape);
+  if (string !== undefined) return JSON.stringify(string);
+  if (yield* tape.took('{')) {
+    const members = yield* listed(tape, '}', () => member(tape, style, depth + 1));
+    return members === undefined ? undefined : `{${members.join(',')}}`;
+  }
+  if (yield* tape.took('[')) {
+    const items = yield* listed(tape, ']', () => literal(tape, style, depth + 1));
+    return items === undefined ? undefined : `[${items.join(',')}]`;
+  }
+  return style.word(yield* word(tape));
+}
+
+/** What stands between commas, up to the closer. */
+export function* listed<T>(
+  tape: Tape,
+  closer: string,
+  item: () => Reading<T | undefined>,
+): Reading<T[] | undefined> {
+  const items: T[] = [];
+  for (;;) {
+    yield* tape.skipSpace();
+    if (yield* tape.took(closer)) return items;
+    if (items.length > 0 && !(yield* tape.took(','))) return undefined;
+    yield* tape.skipSpace();
+    // Python allows a comma behind the last one.
+    if (items.length > 0 && (yield* tape.took(closer))) return items;
+    const found = yield* item();
+    if (found === undefined) return undefined;
+    items.push(found);
+  }
+}
+
+function* member(tape: Tape, style: LiteralStyle, depth: number): Reading<string | undefined> {
+  const key = yield* keyOf(tape, style);
+  if (key === undefined || !(yield* tape.tookBehindSpace(':'))) return undefined;
+  const value = yield* literal(tape, style, depth);
+  return value === undefined ? undefined : `${JSON.stringify(key)}:${value}`;
+}
+
+export function* keyOf(tape: Tape, style: LiteralStyle): Reading<string | undefined> {
+  const string = yield* style.string(tape);
+  if (string !== undefined) return string;
+  let key = '';
+  while (style.key?.test((yield* tape.peek()) ?? '')) key += tape.take();
+  return key === '' ? undefined : key;
+}
+
+function* word(tape: Tape): Reading<string> {
+  let spelled = '';
+  for (;;) {
+    const symbol = yield* tape.peek();
+    if (symbol === undefined || symbol.length > 1 || /[,\]})\n]/.test(symbol)) return spelled.trimEnd();
+    spelled += tape.take();
+  }
+}
+
+/** The text of a JSON number or word. */
+export function plainWord(spelled: string): string | undefined {
+  return /^(-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?|true|false|null)$/.test(spelled) ? spelled : undefined;
+}

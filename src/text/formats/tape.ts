@@ -1,0 +1,134 @@
+// An answer on its way, symbol by symbol. Readers are generators that read as if all of it were there, and stop
+// where it is not yet: so no reader can tell how the answer was cut into pieces.
+
+/** Yields where it needs what has not come yet. */
+export type Reading<T = void> = Generator<void, T, void>;
+
+export class Tape {
+  /** Single UTF-16 units of text, and control tokens whole. */
+  #symbols: string[] = [];
+  #next = 0;
+  #begin = 0;
+  #ended = false;
+  readonly isControl: (mark: string) => boolean;
+
+  constructor(isControl: (mark: string) => boolean) {
+    this.isControl = isControl;
+  }
+
+  feed(text: string, control: boolean): void {
+    if (this.#begin > 0) {
+      this.#symbols.splice(0, this.#begin);
+      this.#next -= this.#begin;
+      this.#begin = 0;
+    }
+    if (control) this.#symbols.push(text);
+    else for (let index = 0; index < text.length; index++) this.#symbols.push(text.charAt(index));
+  }
+
+  end(): void {
+    this.#ended = true;
+  }
+
+  /** What was taken up to here is settled; `taken` counts from here. */
+  begin(): void {
+    this.#begin = this.#next;
+  }
+
+  taken(): string {
+    return this.#symbols.slice(this.#begin, this.#next).join('');
+  }
+
+  /** Nothing where the answer is over. */
+  *peek(ahead = 0): Reading<string | undefined> {
+    while (this.#next + ahead >= this.#symbols.length && !this.#ended) yield;
+    return this.#symbols[this.#next + ahead];
+  }
+
+  /** The symbol that was seen last. */
+  take(): string {
+    const symbol = this.#symbols[this.#next];
+    if (symbol === undefined) throw new Error('a symbol was taken that is not there');
+    this.#next++;
+    return symbol;
+  }
+
+  /** As much text as is there already and neither these nor control tokens: the short way through most of it. */
+  plain(stops: ReadonlySet<string>): string {
+    const from = this.#next;
+    for (;;) {
+      const symbol = this.#symbols[this.#next];
+      if (symbol === undefined || symbol.length > 1 || stops.has(symbol)) break;
+      this.#next++;
+    }
+    return this.#symbols.slice(from, this.#next).join('');
+  }
+
+  /** Whether the mark stands here. */
+  *at(mark: string): Reading<boolean> {
+    return (yield* this.#measure(mark, 0)) > 0;
+  }
+
+  /** Takes these marks where they all stand here, one behind the other; else nothing. */
+  *took(...marks: readonly string[]): Reading<boolean> {
+    let length = 0;
+    for (const mark of marks) {
+      const found = yield* this.#measure(mark, length);
+      if (found === 0) return false;
+      length += found;
+    }
+    this.#next += length;
+    return true;
+  }
+
+  *tookAny(marks: readonly string[]): Reading<boolean> {
+    for (const mark of marks) if (yield* this.took(mark)) return true;
+    return false;
+  }
+
+  /** Takes the mark, and the blanks before it; nothing where it does not follow. */
+  *tookBehindSpace(mark: string): Reading<boolean> {
+    let ahead = 0;
+    while (isSpace((yield* this.peek(ahead)) ?? '')) ahead++;
+    const found = yield* this.#measure(mark, ahead);
+    if (found > 0) this.#next += ahead + found;
+    return found > 0;
+  }
+
+  *skipSpace(): Reading {
+    for (;;) {
+      const symbol = yield* this.peek();
+      if (symbol === undefined || !isSpace(symbol)) return;
+      this.#next++;
+    }
+  }
+
+  /** What stands before the mark, which is taken too; nothing where it never comes. */
+  *until(mark: string): Reading<string | undefined> {
+    const from = this.#next - this.#begin;
+    for (;;) {
+      const end = this.#next;
+      if (yield* this.took(mark)) return this.#symbols.slice(this.#begin + from, end).join('');
+      if ((yield* this.peek()) === undefined) return undefined;
+      this.#next++;
+    }
+  }
+
+  /** How many symbols the mark takes here; 0 where it does not stand here. */
+  *#measure(mark: string, ahead: number): Reading<number> {
+    if ((yield* this.peek(ahead)) === mark) return 1;
+    if (this.isControl(mark)) return 0;
+    for (let index = 0; index < mark.length; index++)
+      if ((yield* this.peek(ahead + index)) !== mark.charAt(index)) return 0;
+    return mark.length;
+  }
+}
+
+/** Where a reader has to look closer: blanks, and what marks begin with. */
+export function stopsOf(marks: readonly string[]): ReadonlySet<string> {
+  return new Set([' ', '\n', '\r', '\t', ...marks.map((mark) => mark.charAt(0))]);
+}
+
+export function isSpace(symbol: string): boolean {
+  return symbol === ' ' || symbol === '\n' || symbol === '\r' || symbol === '\t';
+}
