@@ -39,7 +39,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   pool: ['time', 'grammar', ...inner],
   store: [],
   generation: ['pool', 'engine', 'grammar', 'sampling', 'compute', 'text', 'weights'],
-  server: ['time', 'store', 'generation', 'pool', 'engine', 'sampling', 'text'],
+  server: ['time', 'store', 'generation', 'pool', 'engine', 'grammar', 'sampling', 'text'],
   config: [],
   app: [
     'time',

@@ -72,6 +72,7 @@ const callCodes: Readonly<Record<GenerationErrorCode, ChairliftErrorCode>> = {
   no_chat_template: 'no_chat_template',
   closing: 'model_closed',
   numeric_error: 'numeric_error',
+  invalid_grammar: 'invalid_value',
   grammar_failed: 'invalid_value',
   engine_failed: 'engine_failed',
 };

@@ -2,6 +2,7 @@
 // way, beside all other calls, piece by piece.
 
 import type { Logprobs } from '../engine/request.ts';
+import { contentOf } from '../generation/answer-parts.ts';
 import type { TokenDetail } from '../generation/choice-text.ts';
 import type { GenerationEvent } from '../generation/generation.ts';
 import { type ChatMessage, checkMessages } from '../generation/message.ts';
@@ -137,7 +138,8 @@ export class ModelCalls {
 }
 
 function textOf(event: GenerationEvent): string | undefined {
-  return event.kind === 'piece' && event.text !== '' ? event.text : undefined;
+  const text = event.kind === 'piece' ? contentOf(event.parts) : '';
+  return text === '' ? undefined : text;
 }
 
 function tokenOf(event: GenerationEvent): TokenPiece | undefined {

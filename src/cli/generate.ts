@@ -2,6 +2,7 @@
 
 import { type Command, Option } from 'commander';
 import { type BackendName, BLOCK_TOKENS, backendNames } from '../compute/backend.ts';
+import { contentOf } from '../generation/answer-parts.ts';
 import { fitToContext } from '../generation/context-room.ts';
 import { Generation } from '../generation/generation.ts';
 import { flagNames } from '../generation/parameter-names.ts';
@@ -89,7 +90,7 @@ async function generate(generation: Generation, json: boolean): Promise<void> {
   for await (const event of generation.events()) {
     firstToken ??= performance.now();
     whole.add(event);
-    if (!json && event.kind === 'piece') process.stdout.write(event.text);
+    if (!json && event.kind === 'piece') process.stdout.write(contentOf(event.parts));
   }
   const ended = performance.now();
   const [{ tokens, text, reason } = { tokens: [], text: '', reason: undefined }] = whole.choices;

@@ -3,6 +3,7 @@
 
 import type { BackendName } from '../compute/backend.ts';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
+import { contentOf } from '../generation/answer-parts.ts';
 import { GenerationError } from '../generation/generation-error.ts';
 import { flagNames } from '../generation/parameter-names.ts';
 import { prepare } from '../generation/prepare.ts';
@@ -58,7 +59,7 @@ async function* answerOf(
     );
     for await (const event of generation.events()) {
       if (event.kind === 'piece') {
-        yield { kind: 'text', text: event.text };
+        yield { kind: 'text', text: contentOf(event.parts) };
         continue;
       }
       const { completionTokens: answerTokens, ...usage } = generation.usage;

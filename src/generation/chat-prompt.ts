@@ -5,6 +5,7 @@ import type { ServedModel } from '../pool/served-model.ts';
 import { ChatTemplateError } from '../text/chat-template.ts';
 import { GenerationError, invalid } from './generation-error.ts';
 import type { ChatMessage } from './message.ts';
+import { describeTools, type WireTool, withCallsAsText } from './tool-prompt.ts';
 
 export interface TextLimits {
   readonly maxMessages: number;
@@ -14,13 +15,14 @@ export interface TextLimits {
 
 export interface Conversation {
   readonly messages: readonly ChatMessage[];
+  readonly tools?: readonly WireTool[] | undefined;
   readonly addGenerationPrompt?: boolean | undefined;
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export function chatPrompt(
   { name, template }: Pick<ServedModel, 'name' | 'template'>,
-  { messages, addGenerationPrompt = true, variables }: Conversation,
+  { messages, tools = [], addGenerationPrompt = true, variables }: Conversation,
   limits?: TextLimits,
 ): string {
   if (template === undefined) {
@@ -29,9 +31,17 @@ export function chatPrompt(
   if (limits !== undefined && messages.length > limits.maxMessages) {
     throw invalid('messages', `${messages.length} are too many; ${limits.maxMessages} are possible`);
   }
-  const plain = messages.map((message, at) => plainMessage(message, at, limits));
+  const given = messages.map((message, at) => plainMessage(message, at, limits));
+  const { rendersTools } = template.format;
+  const written = template.rendersCalls ? given : given.map(withCallsAsText);
+  const plain = rendersTools ? written : describeTools(written, tools);
   try {
-    return template.render({ messages: plain, addGenerationPrompt, variables });
+    return template.render({
+      messages: plain,
+      tools: rendersTools ? tools : [],
+      addGenerationPrompt,
+      variables,
+    });
   } catch (error) {
     if (error instanceof ChatTemplateError) throw invalid('messages', error.message);
     throw error;

@@ -49,6 +49,16 @@ export class ChoiceText {
     return { text, details: this.#release(stopped ? 'stopped' : 'open'), stopped };
   }
 
+  /** What waits for nothing more: a control token that means something comes next, and no text goes across it. */
+  interrupt(): string {
+    const last = this.#detokenizer.flush();
+    this.#decoded += last.length;
+    const { text } = this.#stops.push(last);
+    const rest = text + this.#stops.flush();
+    this.#shown += rest.length;
+    return rest;
+  }
+
   /** The rest, where the answer ended without a stop string. */
   end(): TextPiece & { readonly stopped: boolean } {
     const last = this.#detokenizer.flush();

@@ -10,6 +10,8 @@ export type GenerationErrorCode =
   | 'string_above_max_length'
   | 'context_length_exceeded'
   | 'no_chat_template'
+  /** A schema or grammar is malformed, cannot be enforced or is too large. */
+  | 'invalid_grammar'
   /** The engine takes no new requests. */
   | 'closing'
   | 'numeric_error'

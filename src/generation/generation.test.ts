@@ -96,7 +96,7 @@ describe('a generation', () => {
     const { choices, events, error } = await read(generation);
     expect(error).toBeUndefined();
     expect(choices[0]).toMatchObject({ text: 'ab', tokens: [0, 1, 25], reason: 'stop' });
-    expect(events.at(-1)).toEqual({ kind: 'finish', index: 0, reason: 'stop' });
+    expect(events.at(-1)).toEqual({ kind: 'finish', index: 0, reason: 'stop', calls: 0 });
     expect(generation.usage).toEqual({ promptTokens: 2, cachedTokens: 1, completionTokens: 3 });
     expect(cancelled).toEqual([]);
   });

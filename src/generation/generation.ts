@@ -6,7 +6,8 @@ import type { Priority } from '../engine/sequence.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import { type FinishReason, finishReason } from '../sampling/stop-condition.ts';
-import { ChoiceText, type TextPiece } from './choice-text.ts';
+import { AnswerParts, type AnswerPiece } from './answer-parts.ts';
+import { type AnswerPlan, plainAnswer } from './answer-plan.ts';
 import { engineError } from './generation-error.ts';
 import { mergeStreams } from './merge-streams.ts';
 import type { ParameterNames } from './parameter-names.ts';
@@ -21,6 +22,8 @@ export interface GenerationRequest {
   readonly choices?: number;
   /** Of each prompt: they differ where a prompt leaves less room for its answer. */
   readonly parameters: readonly SamplingParameters[];
+  /** Of each prompt: what its answers may be and how they are read. Default: any text. */
+  readonly plans?: readonly AnswerPlan[] | undefined;
   /** Texts that end an answer and are not shown. Default none. */
   readonly stops?: readonly string[] | undefined;
   /** Control tokens appear in the text as they are spelled. Default false. */
@@ -44,8 +47,14 @@ export type GenerationEvent =
       /** What was drawn; its text may come later, or never where it ends the answer. Absent of a last rest of text. */
       readonly token?: number;
       readonly logprobs?: Logprobs | undefined;
-    } & TextPiece)
-  | { readonly kind: 'finish'; readonly index: number; readonly reason: FinishReason };
+    } & AnswerPiece)
+  | {
+      readonly kind: 'finish';
+      readonly index: number;
+      readonly reason: FinishReason;
+      /** How many there are in the answer. */
+      readonly calls: number;
+    };
 
 /** Told of what happens, for measurements. */
 export interface GenerationObserver {
@@ -60,7 +69,7 @@ class Choice {
   readonly request: EngineRequest;
   readonly prompt: number;
   readonly index: number;
-  readonly text: ChoiceText;
+  readonly parts: AnswerParts;
   /** Prompt tokens that needed no compute, once that is known. */
   cachedTokens: number | undefined;
   tokens = 0;
@@ -76,12 +85,9 @@ class Choice {
     const parameters = generation.parameters[prompt] as SamplingParameters;
     this.prompt = prompt;
     this.index = prompt * choices + choice;
-    this.text = new ChoiceText(model.tokenizer, {
-      stops,
-      minTokens: parameters.minTokens,
-      special,
-      continuation,
-    });
+    const { grammar, newReader } = generation.plans?.[prompt] ?? plainAnswer;
+    const showing = { stops, minTokens: parameters.minTokens, special, continuation };
+    this.parts = new AnswerParts(model.tokenizer, showing, special ? undefined : newReader?.());
     // Choices share their prompt's blocks through the prefix cache, and draw their own tokens by number.
     this.request = {
       id: `${id}-${prompt}-${choice}`,
@@ -92,6 +98,7 @@ class Choice {
       salt,
       account,
       enqueuedMs,
+      ...(grammar === undefined ? {} : { grammar }),
     };
   }
 }
@@ -157,15 +164,15 @@ export class Generation {
     const { index, request } = choice;
     // The token that ends the answer is no part of its text, like a stop string.
     if (finishReason(request.parameters, this.#endIds, token, choice.tokens) === 'stop') {
-      yield { kind: 'piece', index, token, logprobs, text: '', details: [] };
+      yield { kind: 'piece', index, token, logprobs, parts: choice.parts.endWith(token), details: [] };
       return;
     }
-    const { stopped, ...piece } = choice.text.push(token, logprobs);
+    const { stopped, ...piece } = choice.parts.push(token, logprobs);
     yield { kind: 'piece', index, token, logprobs, ...piece };
     if (!stopped) return;
     choice.complete = true;
     this.#request.model.engine.cancel(request.id);
-    yield { kind: 'finish', index, reason: 'stop' };
+    yield { kind: 'finish', index, reason: 'stop', calls: choice.parts.calls };
   }
 
   *#finish(choice: Choice, event: FinishEvent): Generator<GenerationEvent> {
@@ -180,9 +187,9 @@ export class Generation {
     }
     choice.complete = true;
     const { index } = choice;
-    const { stopped, ...rest } = choice.text.end();
-    if (rest.text !== '' || rest.details.length > 0) yield { kind: 'piece', index, ...rest };
-    yield { kind: 'finish', index, reason: stopped ? 'stop' : reason };
+    const { stopped, ...rest } = choice.parts.end();
+    if (rest.parts.length > 0 || rest.details.length > 0) yield { kind: 'piece', index, ...rest };
+    yield { kind: 'finish', index, reason: stopped ? 'stop' : reason, calls: choice.parts.calls };
   }
 
   /** Of a prompt's choices one computes what all share: the one that found least. */

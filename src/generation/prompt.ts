@@ -6,11 +6,14 @@ import { chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
 import { checkTextFits } from './context-room.ts';
 import { invalid } from './generation-error.ts';
 import type { ChatMessage } from './message.ts';
+import type { WireTool } from './tool-prompt.ts';
 
 export type PromptInput =
   | {
       readonly kind: 'chat';
       readonly messages: readonly ChatMessage[];
+      /** Functions that may be called, as OpenAI writes them. */
+      readonly tools?: readonly WireTool[] | undefined;
       /** Further variables for the model's chat template. */
       readonly variables?: Readonly<Record<string, unknown>> | undefined;
       /** Ends where the assistant's answer begins. Default true. */

@@ -1,6 +1,7 @@
 // Gathers the pieces of an answer, choice by choice.
 
 import type { FinishReason } from '../sampling/stop-condition.ts';
+import type { GenerationPart } from './answer-parts.ts';
 import type { TokenDetail } from './choice-text.ts';
 import type { GenerationEvent } from './generation.ts';
 
@@ -9,14 +10,26 @@ export interface WholeChoice {
   /** All that were drawn, the one that ended the answer too. */
   readonly tokens: readonly number[];
   readonly text: string;
+  readonly reasoning: string;
+  readonly calls: readonly WholeCall[];
   /** Of tokens whose text is shown, where log-probabilities were asked for. */
   readonly details: readonly TokenDetail[];
   /** Undefined until it ends. */
   readonly reason: FinishReason | undefined;
 }
 
-type Growing = { -readonly [Field in keyof WholeChoice]: WholeChoice[Field] } & {
+export interface WholeCall {
+  readonly id: string;
+  readonly name: string;
+  /** JSON text; cut off where the answer was. */
+  readonly arguments: string;
+}
+
+type Writable<Value> = { -readonly [Field in keyof Value]: Value[Field] };
+
+type Growing = Writable<Omit<WholeChoice, 'tokens' | 'calls' | 'details'>> & {
   readonly tokens: number[];
+  readonly calls: Writable<WholeCall>[];
   readonly details: TokenDetail[];
 };
 
@@ -28,6 +41,8 @@ export class WholeAnswer {
       index,
       tokens: [],
       text: '',
+      reasoning: '',
+      calls: [],
       details: [],
       reason: undefined,
     }));
@@ -50,7 +65,25 @@ export class WholeAnswer {
       return;
     }
     if (event.token !== undefined) choice.tokens.push(event.token);
-    choice.text += event.text;
+    for (const part of event.parts) addPart(choice, part);
     choice.details.push(...event.details);
+  }
+}
+
+function addPart(choice: Growing, part: GenerationPart): void {
+  switch (part.kind) {
+    case 'content':
+      choice.text += part.text;
+      break;
+    case 'reasoning':
+      choice.reasoning += part.text;
+      break;
+    case 'call':
+      choice.calls.push({ id: part.id, name: part.name, arguments: '' });
+      break;
+    case 'arguments': {
+      const call = choice.calls[part.call];
+      if (call !== undefined) call.arguments += part.text;
+    }
   }
 }

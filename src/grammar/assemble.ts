@@ -4,6 +4,7 @@
 import { ebnfNode } from './ebnf.ts';
 import type { Expression } from './expression.ts';
 import { GrammarError, tooLarge } from './grammar-error.ts';
+import { isObject } from './json/schema-document.ts';
 import { schemaNode } from './json/schema-rules.ts';
 import { toDfa } from './regular/character-dfa.ts';
 import { codePoints } from './regular/code-points.ts';
@@ -16,16 +17,24 @@ export type FindControl = (spelling: string) => number | undefined;
 const MAX_DEPTH = 200;
 const MAX_REPEAT = 20_000;
 
-export function rulesOf(expression: Expression, findControl: FindControl): Rules {
+export interface Assembled {
+  readonly rules: Rules;
+  /** What is not enforced, though it was asked for where that is allowed. */
+  readonly notes: readonly string[];
+}
+
+export function rulesOf(expression: Expression, findControl: FindControl): Assembled {
   const book = new RuleBook();
   const root = book.reserve();
-  book.define(root, new Assembly(book, findControl).node(expression, 0));
-  return book.rules;
+  const assembly = new Assembly(book, findControl);
+  book.define(root, assembly.node(expression, 0));
+  return { rules: book.rules, notes: assembly.notes };
 }
 
 class Assembly {
   readonly #book: RuleBook;
   readonly #findControl: FindControl;
+  readonly notes: string[] = [];
   #scopes = 0;
 
   constructor(book: RuleBook, findControl: FindControl) {
@@ -58,12 +67,32 @@ class Assembly {
       case 'free':
         return this.#free(expression.without);
       case 'schema':
-        // Each has its own rules; the same schema twice is the same document, and soon the same automata.
-        return schemaNode(expression.schema, this.#book, `schema ${this.#scopes++}`);
+        return expression.lenient === true
+          ? this.#lenient(expression.schema)
+          : this.#schema(expression.schema);
       case 'regex':
         return this.#regex(expression.pattern);
       case 'grammar':
         return ebnfNode(expression.text, this.#book, `grammar ${this.#scopes++}`);
+    }
+  }
+
+  /** Each has rules of its own. */
+  #schema(schema: unknown): Node {
+    return schemaNode(schema, this.#book, `schema ${this.#scopes++}`);
+  }
+
+  #lenient(schema: unknown): Node {
+    // Tried in a book of its own, so that nothing is left of what fails.
+    try {
+      schemaNode(schema, new RuleBook(), '');
+      return this.#schema(schema);
+    } catch (error) {
+      if (!(error instanceof GrammarError)) throw error;
+      this.notes.push(error.message);
+      const known = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
+      const type = isObject(schema) ? known.find((name) => name === schema.type) : undefined;
+      return this.#schema(type === undefined ? true : { type });
     }
   }
 

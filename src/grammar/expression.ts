@@ -25,8 +25,11 @@ export type Expression =
    * answer may end at any place in it.
    */
   | { readonly kind: 'free'; readonly without: readonly string[] }
-  /** JSON text that is valid against the schema; any JSON text where the schema is true. */
-  | { readonly kind: 'schema'; readonly schema: unknown }
+  /**
+   * JSON text that is valid against the schema; any JSON text where the schema is true. `lenient`: where the schema cannot
+   * be enforced, any value of its type will do, and a note says so.
+   */
+  | { readonly kind: 'schema'; readonly schema: unknown; readonly lenient?: boolean }
   /** Text that a regular expression matches as a whole. */
   | { readonly kind: 'regex'; readonly pattern: string }
   /** Text of a grammar in GBNF or EBNF, from its rule `root`. */

@@ -65,7 +65,7 @@ describe.each(Object.entries(tokenizers))('a mask over a vocabulary %s', (_, tok
   it.each(Object.entries(grammars))(
     'of %s holds the tokens that can follow, and no other',
     (_, expression) => {
-      const tables = compileRules(rulesOf(expression, () => undefined));
+      const tables = compileRules(rulesOf(expression, () => undefined).rules);
       const grammar = new Grammar(tables, vocabulary, new SharedMasks(64));
       let state = 7;
       const random = (below: number) => {
@@ -87,8 +87,7 @@ describe.each(Object.entries(tokenizers))('a mask over a vocabulary %s', (_, tok
             if (step > 2 && token % 16 !== step % 16 && !allowed(mask, token)) continue;
             const trial = new Matcher(grammar, round === 1);
             for (const earlier of step > 8 ? [] : before) trial.accept(earlier);
-            if (step <= 8)
-              expect(trial.accept(token), `${token} after ${before}`).toBe(allowed(mask, token));
+            if (step <= 8) expect(trial.accept(token), `${token} after ${before}`).toBe(allowed(mask, token));
             if (allowed(mask, token)) possible.push(token);
           }
           if (possible.length === 0) break;

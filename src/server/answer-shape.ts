@@ -1,10 +1,11 @@
-// How answers look on the wire: what chat and text completions have in common, and the contract of each.
+// How answers look on the wire: the contract of each protocol, and what several have in common.
 
-import type { TextPiece } from '../generation/choice-text.ts';
+import type { AnswerPiece } from '../generation/answer-parts.ts';
 import type { TokenUsage } from '../generation/token-usage.ts';
 import type { WholeChoice } from '../generation/whole-answer.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
+import type { ApiError } from './errors.ts';
 
 /** In every chunk and every whole answer. */
 export interface AnswerBase {
@@ -14,14 +15,31 @@ export interface AnswerBase {
   readonly system_fingerprint: string;
 }
 
+/** One message of a stream; some protocols name the kind of each. */
+export interface StreamMessage {
+  readonly event?: string;
+  readonly data: unknown;
+}
+
+export interface ChoiceEnd {
+  readonly reason: FinishReason;
+  /** How many there are in the answer. */
+  readonly calls: number;
+}
+
+/** Made for one answer; what comes in a stream may depend on what came before. */
 export interface AnswerShape {
-  /** The first chunk of a choice, where there is something to say before its text. */
-  opening(index: number): object | undefined;
-  piece(index: number, piece: TextPiece): object;
-  finish(index: number, reason: FinishReason): object;
-  /** The last chunk, without choices. */
-  usage(usage: TokenUsage): object;
+  /** What is said before anything of a choice is known. */
+  opening(index: number): readonly StreamMessage[];
+  piece(index: number, piece: AnswerPiece): readonly StreamMessage[];
+  finish(index: number, end: ChoiceEnd): readonly StreamMessage[];
+  /** When all choices have ended. */
+  closing(usage: TokenUsage): readonly StreamMessage[];
+  /** What went wrong when the stream had already begun. */
+  failure(error: ApiError): readonly StreamMessage[];
   whole(choices: readonly WholeChoice[], usage: TokenUsage): object;
+  /** Told of the whole answer before its last word is sent, streamed or not. */
+  settled?(choices: readonly WholeChoice[], usage: TokenUsage): Promise<void>;
 }
 
 export interface ShapeOptions {
@@ -29,7 +47,7 @@ export interface ShapeOptions {
   readonly model: ServedModel;
   /** Whether log-probabilities were asked for. */
   readonly logprobs: boolean;
-  /** Chunks before the last then say that usage is still to come. */
+  /** Whether a stream ends with what was used. */
   readonly usageComes: boolean;
 }
 

@@ -1,41 +1,87 @@
 // Chat completions on the wire: `chat.completion` and `chat.completion.chunk`.
 
+import type { AnswerPiece, GenerationPart } from '../generation/answer-parts.ts';
 import type { TokenDetail } from '../generation/choice-text.ts';
+import type { WholeChoice } from '../generation/whole-answer.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import type { FinishReason } from '../sampling/stop-condition.ts';
 import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString, usageOf } from './answer-shape.ts';
 
 export function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerShape {
   const { id, ...rest } = base;
   const later = usageComes ? { usage: null } : {};
   const chunk = (choices: readonly object[]) => ({
-    id,
-    object: 'chat.completion.chunk',
-    ...rest,
-    choices,
-    ...later,
+    data: { id, object: 'chat.completion.chunk', ...rest, choices, ...later },
   });
   const content = (details: readonly TokenDetail[]) =>
     logprobs ? { content: details.map((detail) => entryOf(model, detail)), refusal: null } : null;
+  const deltaChunk = (index: number, delta: object, details?: readonly TokenDetail[]) =>
+    chunk([{ index, delta, logprobs: details ? content(details) : null, finish_reason: null }]);
   return {
-    opening: (index) =>
-      chunk([{ index, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null }]),
-    piece: (index, { text, details }) =>
-      chunk([{ index, delta: { content: text }, logprobs: content(details), finish_reason: null }]),
-    finish: (index, reason) => chunk([{ index, delta: {}, logprobs: null, finish_reason: reason }]),
-    usage: (usage) => ({ ...chunk([]), usage: usageOf(usage) }),
+    opening: (index) => [deltaChunk(index, { role: 'assistant', content: '' })],
+    piece: (index, piece) => deltasOf(piece).map(({ delta, details }) => deltaChunk(index, delta, details)),
+    finish: (index, { reason, calls }) => [
+      chunk([{ index, delta: {}, logprobs: null, finish_reason: finishOf(reason, calls) }]),
+    ],
+    closing: (usage) => (usageComes ? [{ data: { ...chunk([]).data, usage: usageOf(usage) } }] : []),
+    failure: (error) => [{ data: error.body() }],
     whole: (choices, usage) => ({
       id,
       object: 'chat.completion',
       ...rest,
-      choices: choices.map(({ index, text, details, reason }) => ({
-        index,
-        message: { role: 'assistant', content: text, refusal: null },
-        logprobs: content(details),
-        finish_reason: reason,
+      choices: choices.map((choice) => ({
+        index: choice.index,
+        message: messageOf(choice),
+        logprobs: content(choice.details),
+        finish_reason: choice.reason && finishOf(choice.reason, choice.calls.length),
       })),
       usage: usageOf(usage),
     }),
   };
+}
+
+/** An answer that was cut off has no complete call at its end. */
+function finishOf(reason: FinishReason, calls: number): string {
+  return reason === 'stop' && calls > 0 ? 'tool_calls' : reason;
+}
+
+function messageOf({ text, reasoning, calls }: WholeChoice): object {
+  return {
+    role: 'assistant',
+    content: text === '' && calls.length > 0 ? null : text,
+    refusal: null,
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(calls.length === 0
+      ? {}
+      : {
+          tool_calls: calls.map(({ id, name, arguments: given }) => ({
+            id,
+            type: 'function',
+            function: { name, arguments: given },
+          })),
+        }),
+  };
+}
+
+/** What is known of tokens goes with the first; where tokens gave no part yet, with an empty text. */
+function deltasOf({ parts, details }: AnswerPiece): { delta: object; details: readonly TokenDetail[] }[] {
+  if (parts.length === 0) return details.length === 0 ? [] : [{ delta: { content: '' }, details }];
+  return parts.map((part, at) => ({ delta: deltaOf(part), details: at === 0 ? details : [] }));
+}
+
+function deltaOf(part: GenerationPart): object {
+  switch (part.kind) {
+    case 'content':
+      return { content: part.text };
+    case 'reasoning':
+      return { reasoning_content: part.text };
+    case 'call': {
+      const { call: index, id, name } = part;
+      return { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] };
+    }
+    case 'arguments':
+      return { tool_calls: [{ index: part.call, function: { arguments: part.text } }] };
+  }
 }
 
 function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {

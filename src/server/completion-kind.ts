@@ -1,35 +1,57 @@
-// What chat and text completions do differently: their bodies, their prompts, their shapes on the wire.
+// What the protocols do differently: their bodies, their prompts, their shapes on the wire. Whatever a body looks like, it
+// is read as one of OpenAI's two: a chat, or a text to continue.
 
+import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import type { AnswerWish } from '../generation/answer-plan.ts';
 import { type ParameterNames, wireNames } from '../generation/parameter-names.ts';
 import type { PromptInput } from '../generation/prompt.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { chatShape } from './chat-shape.ts';
+import type { ServerContext } from './context.ts';
 import { badRequest } from './errors.ts';
-import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules } from './schemas/chat.ts';
+import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules, templateVariables } from './schemas/chat.ts';
 import type { BodyRules } from './schemas/parse.ts';
-import { samplingOf } from './schemas/sampling.ts';
+import { type SamplingBody, samplingOf } from './schemas/sampling.ts';
+import { structureOf } from './schemas/structure.ts';
 import { DEFAULT_MAX_TOKENS, type TextBody, textRules } from './schemas/text.ts';
+import { toolOrder } from './schemas/tools.ts';
 import type { ServerSettings } from './settings.ts';
+import { doneEvents, type Framing } from './sse.ts';
 import { textShape } from './text-shape.ts';
 
+/** How the body of a request becomes prompts, and tokens an answer. */
 export interface CompletionKind<Body> {
-  readonly idMark: string;
-  readonly rules: BodyRules<z.ZodObject & z.ZodType<Body>>;
   names(body: Body): ParameterNames;
   /** Undefined where an answer may be as long as the context allows. */
   maxTokens(body: Body): number | undefined;
   sampling(body: Body, vocabSize: number): SamplingParameters;
   prompts(body: Body, settings: ServerSettings): readonly PromptInput[];
+  /** What else is asked of the answer; undefined where it is just text. */
+  wish(body: Body): AnswerWish | undefined;
   /** Whether each answer begins with its prompt. */
   echoes(body: Body): boolean;
-  shape(options: ShapeOptions): AnswerShape;
+}
+
+export interface Visit {
+  readonly context: ServerContext;
+  readonly request: FastifyRequest;
+}
+
+/** How a protocol writes bodies and answers. */
+export interface Protocol<Schema extends z.ZodObject, Body extends SamplingBody> {
+  readonly idMark: string;
+  readonly rules: BodyRules<Schema>;
+  readonly kind: CompletionKind<Body>;
+  /** The body in the words of OpenAI's chat or text completions. */
+  read(given: z.infer<Schema>, visit: Visit): Body | Promise<Body>;
+  /** Of a stream. */
+  readonly framing: Framing;
+  shape(options: ShapeOptions, given: z.infer<Schema>, visit: Visit): AnswerShape;
 }
 
 export const chatKind: CompletionKind<ChatBody> = {
-  idMark: 'chatcmpl-',
-  rules: chatRules,
   names: (body) => ({
     ...wireNames,
     prompt: 'messages',
@@ -41,14 +63,36 @@ export const chatKind: CompletionKind<ChatBody> = {
     const extras = { logprobs: chatLogprobs(body), maxTokens: this.maxTokens(body) };
     return samplingOf(body, extras, vocabSize, this.names(body));
   },
-  prompts: ({ messages, chat_template_kwargs: variables }) => [{ kind: 'chat', messages, variables }],
+  prompts: (body) => [
+    {
+      kind: 'chat',
+      messages: body.messages,
+      tools: toolOrder(body).shown,
+      variables: templateVariables(body),
+    },
+  ],
+  wish(body) {
+    const structure = structureOf(body);
+    return {
+      ...toolOrder(body),
+      structure: structure?.expression,
+      reads: body.skip_special_tokens !== false,
+      names: { structure: structure?.name ?? '', tools: 'tools' },
+    };
+  },
   echoes: () => false,
+};
+
+export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
+  idMark: 'chatcmpl-',
+  rules: chatRules,
+  kind: chatKind,
+  read: (body) => body,
+  framing: doneEvents,
   shape: chatShape,
 };
 
-export const textKind: CompletionKind<TextBody> = {
-  idMark: 'cmpl-',
-  rules: textRules,
+const textKind: CompletionKind<TextBody> = {
   names: () => ({ ...wireNames, prompt: 'prompt' }),
   maxTokens: ({ max_tokens, min_tokens = 0 }) => max_tokens ?? Math.max(DEFAULT_MAX_TOKENS, min_tokens),
   sampling(body, vocabSize) {
@@ -67,7 +111,27 @@ export const textKind: CompletionKind<TextBody> = {
       typeof one === 'string' ? { kind: 'text', text: one } : { kind: 'ids', ids: one },
     );
   },
+  wish(body) {
+    const structure = structureOf(body);
+    if (structure === undefined) return undefined;
+    return {
+      tools: [],
+      mustCall: false,
+      parallel: true,
+      structure: structure.expression,
+      reads: false,
+      names: { structure: structure.name, tools: '' },
+    };
+  },
   echoes: ({ echo }) => echo === true,
+};
+
+export const textProtocol: Protocol<typeof textRules.schema, TextBody> = {
+  idMark: 'cmpl-',
+  rules: textRules,
+  kind: textKind,
+  read: (body) => body,
+  framing: doneEvents,
   shape: textShape,
 };
 

@@ -1,6 +1,7 @@
 // What all routes share: what the server was given, and the parts it made of it.
 
 import type { FastifyBaseLogger } from 'fastify';
+import type { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { KeyStore } from '../store/key-store.ts';
 import type { UsageStore } from '../store/usage-store.ts';
@@ -40,6 +41,7 @@ export interface ServerContext extends ServerDeps {
   readonly admission: Admission;
   readonly activity: Activity;
   readonly encoders: EncodeWorkers;
+  readonly grammars: AnswerGrammars;
   readonly feed: RequestFeed;
   readonly health: HealthCheck;
   readonly metrics: Metrics;

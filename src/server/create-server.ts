@@ -11,6 +11,7 @@ import {
   fastify,
   LogController,
 } from 'fastify';
+import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
 import { Activity } from './activity.ts';
 import { Admission } from './admission.ts';
@@ -137,6 +138,7 @@ function makeContext(deps: ServerDeps): ServerContext {
     activity: new Activity(),
     admission: new Admission(settings, nowMs),
     encoders: new EncodeWorkers(),
+    grammars: new AnswerGrammars(),
     health,
     readiness: new Readiness(pool, health, nowMs),
     metrics: new Metrics(pool),
@@ -166,10 +168,13 @@ function addHooks(app: FastifyInstance, { metrics }: ServerContext): void {
   });
 }
 
-function drainOnClose(app: FastifyInstance, { activity, encoders, settings }: ServerContext): void {
+function drainOnClose(app: FastifyInstance, context: ServerContext): void {
+  const { activity, encoders, grammars, settings } = context;
   app.addHook('preClose', () => activity.drain(settings.shutdownLimitMs));
   cutOffOnClose(app);
-  app.addHook('onClose', async () => encoders.close());
+  app.addHook('onClose', async () => {
+    await Promise.all([encoders.close(), grammars.close()]);
+  });
 }
 
 /** Whoever still does not read its answer must not hold the server. */

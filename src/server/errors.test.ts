@@ -37,6 +37,7 @@ describe('an error', () => {
       no_chat_template: 400,
       closing: 503,
       numeric_error: 500,
+      invalid_grammar: 400,
       grammar_failed: 400,
       engine_failed: 500,
     };

@@ -5,9 +5,9 @@ import type { FastifyReply } from 'fastify';
 import type { Generation, GenerationEvent } from '../generation/generation.ts';
 import { WholeAnswer } from '../generation/whole-answer.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
-import type { AnswerShape } from './answer-shape.ts';
+import type { AnswerShape, StreamMessage } from './answer-shape.ts';
 import { toApiError } from './errors.ts';
-import { SseStream } from './sse.ts';
+import { type Framing, SseStream } from './sse.ts';
 
 /** A refusal by the engine comes within this time, and then as a proper HTTP error. */
 const REFUSAL_MS = 200;
@@ -26,12 +26,13 @@ export async function respondWhole(
   const whole = new WholeAnswer(echoes.length);
   for await (const event of generation.events()) whole.add(event);
   const choices = whole.choices.map((choice, at) => ({ ...choice, text: `${echoes[at]}${choice.text}` }));
+  await shape.settled?.(choices, generation.usage);
   reply.send(shape.whole(choices, generation.usage));
   return whole.reasons;
 }
 
 export interface StreamOptions {
-  readonly includeUsage: boolean;
+  readonly framing: Framing;
   readonly keepAliveMs: number;
   readonly signal: AbortSignal;
   /** Told of a failure that the client heard of inside the stream. */
@@ -41,39 +42,40 @@ export interface StreamOptions {
 export async function respondStream(
   reply: FastifyReply,
   { generation, shape, echoes }: Answer,
-  { includeUsage, keepAliveMs, signal, onFailure }: StreamOptions,
+  { framing, keepAliveMs, signal, onFailure }: StreamOptions,
 ): Promise<FinishReason[]> {
   const events = generation.events();
   const first = events.next();
   await Promise.race([first, sleep(REFUSAL_MS, undefined, { ref: false })]);
   reply.hijack();
-  const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, signal);
-  const reasons: FinishReason[] = [];
+  const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, signal, framing);
+  const whole = new WholeAnswer(echoes.length);
+  const sendAll = async (messages: readonly StreamMessage[]) => {
+    for (const message of messages) await stream.send(message.data, message.event);
+  };
   try {
     for (const [index, echo] of echoes.entries()) {
-      const opening = shape.opening(index);
-      if (opening !== undefined) await stream.send(opening);
-      if (echo !== '') await stream.send(shape.piece(index, { text: echo, details: [] }));
+      await sendAll(shape.opening(index));
+      const parts = [{ kind: 'content', text: echo } as const];
+      if (echo !== '') await sendAll(shape.piece(index, { parts, details: [] }));
     }
     for (let step = await first; !step.done; step = await events.next()) {
-      if (step.value.kind === 'finish') reasons.push(step.value.reason);
-      const chunk = chunkOf(shape, step.value);
-      if (chunk !== undefined) await stream.send(chunk);
+      whole.add(step.value);
+      await sendAll(messagesOf(shape, step.value));
     }
-    if (includeUsage) await stream.send(shape.usage(generation.usage));
+    await shape.settled?.(whole.choices, generation.usage);
+    await sendAll(shape.closing(generation.usage));
     await stream.done();
   } catch (error) {
     onFailure(error);
     // The status is sent already: what went wrong can only be told in the stream, which then ends.
-    stream.fail(toApiError(error).body());
+    stream.fail(...shape.failure(toApiError(error)));
   } finally {
     await events.return();
   }
-  return reasons;
+  return whole.reasons;
 }
 
-/** Nothing where a token gave no text yet. */
-function chunkOf(shape: AnswerShape, event: GenerationEvent): object | undefined {
-  if (event.kind === 'finish') return shape.finish(event.index, event.reason);
-  return event.text === '' && event.details.length === 0 ? undefined : shape.piece(event.index, event);
+function messagesOf(shape: AnswerShape, event: GenerationEvent): readonly StreamMessage[] {
+  return event.kind === 'finish' ? shape.finish(event.index, event) : shape.piece(event.index, event);
 }

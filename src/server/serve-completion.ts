@@ -3,15 +3,19 @@
 
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import { type AnswerPlan, type AnswerWish, planAnswer } from '../generation/answer-plan.ts';
 import { fitToContext, roomOf } from '../generation/context-room.ts';
 import { Generation } from '../generation/generation.ts';
+import type { ParameterNames } from '../generation/parameter-names.ts';
 import { type Prompt, type PromptInput, readPrompt } from '../generation/prompt.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { QueueTicket } from './admission.ts';
+import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { type Caller, priorityOf } from './auth.ts';
-import type { CompletionKind } from './completion-kind.ts';
+import type { Protocol } from './completion-kind.ts';
 import type { ServerContext } from './context.ts';
 import { isServerFault, kindOf } from './errors.ts';
 import { findEntry } from './models.ts';
@@ -19,6 +23,7 @@ import { RequestRecord } from './request-record.ts';
 import { respondStream, respondWhole } from './respond.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
 import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from './schemas/sampling.ts';
+import type { Framing } from './sse.ts';
 import { limitReached, type Stay, stay, withModel } from './stay.ts';
 
 export interface ServeOptions {
@@ -27,51 +32,71 @@ export interface ServeOptions {
 }
 
 /** What is known of a request from its body and its key. */
-interface Order<Body> {
+interface Order {
   readonly context: ServerContext;
-  readonly kind: CompletionKind<Body>;
-  readonly body: Body & SamplingBody;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly caller: Caller;
+  readonly forceLow: boolean;
+  readonly body: SamplingBody;
   readonly inputs: readonly PromptInput[];
   /** Answers to each prompt. */
   readonly choices: number;
+  readonly names: ParameterNames;
+  /** Undefined where an answer may be as long as the context allows. */
+  readonly maxTokens: number | undefined;
+  readonly sampling: (vocabSize: number) => SamplingParameters;
+  readonly wish: AnswerWish | undefined;
+  /** Each answer begins with its prompt. */
+  readonly echoes: boolean;
   /** A stream ends with what was used. */
   readonly includeUsage: boolean;
-  readonly caller: Caller;
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly forceLow: boolean;
+  readonly idMark: string;
+  readonly framing: Framing;
+  readonly shape: (options: ShapeOptions) => AnswerShape;
 }
 
 /** An order whose model is there. */
-interface Work<Body> extends Order<Body>, Stay {
+interface Work extends Order, Stay {
   readonly model: ServedModel;
   readonly ticket: QueueTicket;
   readonly prompts: readonly Prompt[];
   /** Of each prompt. */
   readonly parameters: readonly SamplingParameters[];
+  /** Of each prompt, where more than text is asked for. */
+  readonly plans: readonly AnswerPlan[] | undefined;
 }
 
-export async function serveCompletion<Body extends SamplingBody>(
+export async function serveCompletion<Schema extends z.ZodObject, Body extends SamplingBody>(
   context: ServerContext,
-  kind: CompletionKind<Body>,
+  protocol: Protocol<Schema, Body>,
   request: FastifyRequest,
   reply: FastifyReply,
   { forceLow }: ServeOptions,
 ): Promise<FastifyReply> {
-  const { body, unknown } = parseBody(kind.rules, request.body);
-  if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
+  const { body: given, unknown } = parseBody(protocol.rules, request.body);
+  warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
+  const visit = { context, request };
+  const body = await protocol.read(given, visit);
   const modelName = findEntry(context.pool, body.model).name;
-  const order: Order<Body> = {
-    context,
-    kind,
+  const { kind, idMark, framing } = protocol;
+  const order: Order = {
+    ...visit,
+    reply,
+    caller: request.caller as Caller,
+    forceLow,
     body,
     inputs: kind.prompts(body, context.settings),
     choices: choicesOf(body, context.settings.maxChoices),
+    names: kind.names(body),
+    maxTokens: kind.maxTokens(body),
+    sampling: (vocabSize) => kind.sampling(body, vocabSize),
+    wish: kind.wish(body),
+    echoes: kind.echoes(body),
     includeUsage: streamsUsage(body),
-    caller: request.caller as Caller,
-    request,
-    reply,
-    forceLow,
+    idMark,
+    framing,
+    shape: (options) => protocol.shape(options, given, visit),
   };
   await stay(context, request, reply, leastTokens(order), async (place) => {
     const ticket = context.admission.enter(modelName, order.caller.keyId);
@@ -85,39 +110,60 @@ export async function serveCompletion<Body extends SamplingBody>(
 }
 
 /** A token of each prompt, and its answers; what is asked for beyond the usual may be more than the context holds. */
-function leastTokens<Body>({ context, kind, body, inputs, choices, caller }: Order<Body>): number {
+function leastTokens(order: Order): number {
+  const { context, inputs, choices, caller, maxTokens } = order;
   const usual = context.typicalAnswer.expect(
     caller.keyId,
     Number.POSITIVE_INFINITY,
     caller.limits.dailyTokens,
   );
-  return inputs.length * (1 + choices * Math.min(usual, kind.maxTokens(body) ?? usual));
+  return inputs.length * (1 + choices * Math.min(usual, maxTokens ?? usual));
 }
 
-async function serve<Body>(
-  order: Order<Body>,
-  place: Stay,
-  ticket: QueueTicket,
-  model: ServedModel,
-): Promise<void> {
-  const { context, kind, body, request, reply } = order;
+async function serve(order: Order, place: Stay, ticket: QueueTicket, model: ServedModel): Promise<void> {
+  const { context, names, request, reply } = order;
   // For the client's eyes: its answer is right, but slow, and others wait for it.
   if (model.direct) reply.header('x-chairlift-mode', 'direct');
-  const sampling = kind.sampling(body, model.spec.vocabSize);
-  const names = kind.names(body);
+  const sampling = order.sampling(model.spec.vocabSize);
   const prompts = await encode(order, place.signal, model, names.prompt);
   if (context.settings.logPrompts) {
     request.log.info({ prompts: prompts.map(({ text, ids }) => text ?? [...ids]) }, 'prompts');
   }
   const parameters = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
-  const work: Work<Body> = { ...order, ...place, ticket, model, prompts, parameters };
+  const plans = await plan(order, place.signal, model, prompts);
+  const work: Work = { ...order, ...place, ticket, model, prompts, parameters, plans };
   weigh(work);
   await run(work);
 }
 
+async function plan(
+  { context, wish, caller, reply }: Order,
+  signal: AbortSignal,
+  model: ServedModel,
+  prompts: readonly Prompt[],
+): Promise<readonly AnswerPlan[] | undefined> {
+  if (wish === undefined) return undefined;
+  const plans: AnswerPlan[] = [];
+  for (const prompt of prompts) {
+    plans.push(await planAnswer(model, prompt, wish, context.grammars, { account: caller.keyId, signal }));
+  }
+  warn(
+    reply,
+    [...new Set(plans.flatMap(({ notes }) => notes))].map((note) => `not enforced: ${note}`),
+  );
+  return plans;
+}
+
+function warn(reply: FastifyReply, warnings: readonly string[]): void {
+  if (warnings.length === 0) return;
+  const before = reply.getHeader('x-chairlift-warning');
+  const all = [...(before === undefined ? [] : [String(before)]), ...warnings].join('; ');
+  reply.header('x-chairlift-warning', all.slice(0, 2000).replace(/[^\x20-\x7e]/g, '?'));
+}
+
 /** One after the other: between two prompts of a request it is others' turn. */
-async function encode<Body>(
-  { context, inputs, caller }: Order<Body>,
+async function encode(
+  { context, inputs, caller }: Order,
   signal: AbortSignal,
   model: ServedModel,
   parameter: string,
@@ -130,7 +176,8 @@ async function encode<Body>(
 }
 
 /** What waits for its first token, and what the key will have used when all is done. */
-function weigh<Body>({ context, caller, reply, permit, ticket, ...work }: Work<Body>): void {
+function weigh(order: Work): void {
+  const { context, caller, reply, permit, ticket, ...work } = order;
   const { model, prompts, parameters, choices } = work;
   const { keyId, limits } = caller;
   ticket.weigh(prompts.reduce((sum, { ids }) => sum + ids.length, 0));
@@ -147,13 +194,12 @@ function weigh<Body>({ context, caller, reply, permit, ticket, ...work }: Work<B
   reply.headers(context.limiter.headers(keyId, limits, Date.now()));
 }
 
-async function run<Body>(work: Work<Body>): Promise<void> {
-  const { context, caller, kind, body, model, prompts, choices, parameters, permit } = work;
+async function run(work: Work): Promise<void> {
+  const { context, caller, body, model, prompts, choices, parameters, permit } = work;
   const record = new RequestRecord({
     ...work,
     modelName: model.name,
     tier: work.forceLow ? 'low' : caller.tier,
-    idMark: kind.idMark,
     stream: body.stream === true,
   });
   const generation = generationOf(work, record);
@@ -173,8 +219,8 @@ async function run<Body>(work: Work<Body>): Promise<void> {
   }
 }
 
-function generationOf<Body>(work: Work<Body>, record: RequestRecord): Generation {
-  const { context, kind, body, caller, forceLow, signal, model, prompts, choices, parameters } = work;
+function generationOf(work: Work, record: RequestRecord): Generation {
+  const { context, body, caller, forceLow, signal, model, prompts, choices, parameters, plans } = work;
   context.metrics.watch(model);
   if (model.direct) context.metrics.fellBack(model.name);
   return new Generation(
@@ -184,26 +230,23 @@ function generationOf<Body>(work: Work<Body>, record: RequestRecord): Generation
       prompts,
       choices,
       parameters,
+      plans,
       stops: stopsOf(body),
       special: body.skip_special_tokens === false,
       priority: forceLow ? 2 : priorityOf(caller),
       salt: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
       enqueuedMs: record.arrivedMs,
-      names: kind.names(body),
+      names: work.names,
     },
     signal,
     record,
   );
 }
 
-async function respond<Body>(
-  work: Work<Body>,
-  generation: Generation,
-  record: RequestRecord,
-): Promise<FinishReason[]> {
-  const { context, kind, body, request, reply, signal, model, includeUsage } = work;
-  const shape = kind.shape({
+async function respond(work: Work, generation: Generation, record: RequestRecord): Promise<FinishReason[]> {
+  const { context, body, request, reply, signal, model, includeUsage } = work;
+  const shape = work.shape({
     base: {
       id: record.id,
       created: Math.floor(record.arrivedMs / 1000),
@@ -217,7 +260,7 @@ async function respond<Body>(
   const answer = { generation, shape, echoes: await echoesOf(work) };
   if (body.stream !== true) return respondWhole(reply, answer);
   return respondStream(reply, answer, {
-    includeUsage,
+    framing: work.framing,
     keepAliveMs: context.settings.keepAliveMs,
     signal,
     onFailure: (error) => {
@@ -229,12 +272,12 @@ async function respond<Body>(
 }
 
 /** Of each choice, what is shown before its answer. */
-async function echoesOf<Body>(work: Work<Body>): Promise<readonly string[]> {
-  const { context, kind, body, caller, model, prompts, choices, signal } = work;
+async function echoesOf(work: Work): Promise<readonly string[]> {
+  const { context, caller, model, prompts, choices, signal } = work;
   const account = caller.keyId;
   const echoes: string[] = [];
   for (const { ids, text } of prompts) {
-    const echo = !kind.echoes(body)
+    const echo = !work.echoes
       ? ''
       : (text ?? (await context.encoders.decode(model, ids, { special: true }, { account, signal })));
     for (let choice = 0; choice < choices; choice++) echoes.push(echo);

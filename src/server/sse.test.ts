@@ -93,7 +93,7 @@ describe('a stream of events', () => {
         const stream = new SseStream(response, {}, 60_000, controller.signal);
         const chunk = 'x'.repeat(1 << 20);
         while (!controller.signal.aborted) await stream.send(chunk);
-        stream.fail({ error: 'late' });
+        stream.fail({ data: { error: 'late' } });
         ended = response.writableEnded;
       },
       async (response) => {

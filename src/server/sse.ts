@@ -1,10 +1,9 @@
-// Server-sent events on a raw response: one `data:` line an event, no faster than the client reads, and a
-// comment now and then while there is nothing to say.
+// Messages on a raw response, no faster than the client reads: server-sent events with a comment now and then while there
+// is nothing to say, or lines of JSON.
 
 import type { ServerResponse } from 'node:http';
 
 const headers = {
-  'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
   connection: 'keep-alive',
   'x-accel-buffering': 'no',
@@ -14,19 +13,63 @@ const LAST_WORD_MS = 5000;
 
 export type Headers = Readonly<Record<string, string | number | string[] | undefined>>;
 
+export interface StreamedMessage {
+  readonly event?: string;
+  readonly data: unknown;
+}
+
+export interface Framing {
+  readonly contentType: string;
+  frame(data: unknown, event: string | undefined): string;
+  /** What follows the last message, so that clients know that nothing is missing. */
+  readonly last: string;
+  /** What is said while there is nothing to say. */
+  readonly filler: string;
+}
+
+const asEvents = {
+  contentType: 'text/event-stream; charset=utf-8',
+  frame: (data: unknown, event: string | undefined) =>
+    `${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`,
+  filler: ': keep-alive\n\n',
+};
+
+/** As OpenAI's completions end. */
+export const doneEvents: Framing = { ...asEvents, last: 'data: [DONE]\n\n' };
+/** Events that tell by their names which is the last. */
+export const namedEvents: Framing = { ...asEvents, last: '' };
+export const jsonLines: Framing = {
+  contentType: 'application/x-ndjson',
+  frame: (data) => `${JSON.stringify(data)}\n`,
+  last: '',
+  filler: '',
+};
+
 export class SseStream {
+  readonly #framing: Framing;
   readonly #response: ServerResponse;
   readonly #keepAlive: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
 
   /** An abort ends every wait for the client. */
-  constructor(response: ServerResponse, extra: Headers, keepAliveMs: number, signal?: AbortSignal) {
+  constructor(
+    response: ServerResponse,
+    extra: Headers,
+    keepAliveMs: number,
+    signal?: AbortSignal,
+    framing: Framing = doneEvents,
+  ) {
+    this.#framing = framing;
     this.#response = response;
     this.#signal = signal;
     const given = Object.entries(extra).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, value]],
     );
-    response.writeHead(200, { ...Object.fromEntries(given), ...headers });
+    response.writeHead(200, {
+      ...Object.fromEntries(given),
+      ...headers,
+      'content-type': framing.contentType,
+    });
     response.flushHeaders();
     this.#keepAlive = setInterval(() => this.#comment(), keepAliveMs).unref();
     response.once('close', () => clearInterval(this.#keepAlive));
@@ -34,20 +77,20 @@ export class SseStream {
 
   /** Resolves when the client has taken enough to go on, or has left. */
   async send(data: unknown, event?: string): Promise<void> {
-    const name = event === undefined ? '' : `event: ${event}\n`;
-    await this.#write(`${name}data: ${JSON.stringify(data)}\n\n`);
+    await this.#write(this.#framing.frame(data, event));
   }
 
-  /** The mark by which OpenAI's clients know that nothing is missing. */
   async done(): Promise<void> {
-    await this.#write('data: [DONE]\n\n');
+    if (this.#framing.last !== '') await this.#write(this.#framing.last);
     this.end();
   }
 
   /** Says what went wrong and ends; a client that does not read even that is cut off. */
-  fail(data: unknown): void {
+  fail(...messages: readonly StreamedMessage[]): void {
     const response = this.#response;
-    if (!response.destroyed && !response.writableEnded) response.write(`data: ${JSON.stringify(data)}\n\n`);
+    if (!response.destroyed && !response.writableEnded) {
+      for (const { data, event } of messages) response.write(this.#framing.frame(data, event));
+    }
     this.end();
     const timer = setTimeout(() => response.destroy(), LAST_WORD_MS).unref();
     response.once('close', () => clearTimeout(timer));
@@ -78,7 +121,9 @@ export class SseStream {
 
   #comment(): void {
     // A client that does not read is not helped by more to read.
-    if (!this.#response.writableNeedDrain && !this.#response.destroyed)
-      this.#response.write(': keep-alive\n\n');
+    const { filler } = this.#framing;
+    if (filler !== '' && !this.#response.writableNeedDrain && !this.#response.destroyed) {
+      this.#response.write(filler);
+    }
   }
 }

@@ -1,5 +1,6 @@
 // Text completions on the wire: `text_completion`, the same for a chunk and for the whole.
 
+import { contentOf } from '../generation/answer-parts.ts';
 import type { TokenDetail } from '../generation/choice-text.ts';
 import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString, usageOf } from './answer-shape.ts';
 
@@ -22,17 +23,26 @@ export function textShape({ base, model, logprobs, usageComes }: ShapeOptions): 
       text_offset: details.map(({ offset }) => offset),
     };
   };
+  const chunk = (
+    index: number,
+    text: string,
+    details: readonly TokenDetail[] | undefined,
+    reason?: string,
+  ) => ({
+    data: {
+      ...body([{ index, text, logprobs: details ? lists(details) : null, finish_reason: reason ?? null }]),
+      ...later,
+    },
+  });
   return {
-    opening: () => undefined,
-    piece: (index, { text, details }) => ({
-      ...body([{ index, text, logprobs: lists(details), finish_reason: null }]),
-      ...later,
-    }),
-    finish: (index, reason) => ({
-      ...body([{ index, text: '', logprobs: null, finish_reason: reason }]),
-      ...later,
-    }),
-    usage: (usage) => ({ ...body([]), usage: usageOf(usage) }),
+    opening: () => [],
+    piece: (index, { parts, details }) => {
+      const text = contentOf(parts);
+      return text === '' && details.length === 0 ? [] : [chunk(index, text, details)];
+    },
+    finish: (index, { reason }) => [chunk(index, '', undefined, reason)],
+    closing: (usage) => (usageComes ? [{ data: { ...body([]), usage: usageOf(usage) } }] : []),
+    failure: (error) => [{ data: error.body() }],
     whole: (choices, usage) => ({
       ...body(
         choices.map(({ index, text, details, reason }) => ({

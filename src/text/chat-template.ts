@@ -4,6 +4,7 @@
 import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja';
 import { messageOf } from '../failure/message-of.ts';
 import { formatTime } from './format-time.ts';
+import { type DetectedFormat, detectFormat } from './formats/detect.ts';
 
 export interface ChatInput {
   readonly messages: readonly Readonly<Record<string, unknown>>[];
@@ -25,6 +26,10 @@ export interface ChatTemplateSource {
 }
 
 export interface ChatTemplate {
+  /** How the model writes reasoning and calls, as far as the template tells. */
+  readonly format: DetectedFormat;
+  /** Whether it writes down the calls of earlier turns. */
+  readonly rendersCalls: boolean;
   render(input: ChatInput): string;
 }
 
@@ -42,6 +47,8 @@ export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
   const program = compile(source.template);
   const toolProgram = source.toolTemplate === undefined ? program : compile(source.toolTemplate);
   return {
+    format: detectFormat(source.toolTemplate ?? source.template),
+    rendersCalls: (source.toolTemplate ?? source.template).includes('tool_calls'),
     render(input) {
       const hasTools = input.tools !== undefined && input.tools.length > 0;
       const variables = {

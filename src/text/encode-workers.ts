@@ -1,12 +1,18 @@
 // Turns texts of any length into ids, and ids into text, without holding up the event loop: short ones at once, long
 // ones in a thread that opens the same model's tokenizer. Long ones can be cancelled, and accounts take turns.
 
-import { type EncodeCaller, EncodeQueue } from './encode-queue.ts';
+import type { EncodeResult, EncodeWork } from './encode-worker.ts';
+import { type JobCaller, JobQueue } from './job-queue.ts';
 import type { DecodeOptions, EncodeOptions, Tokenizer } from './tokenizer.ts';
 
 /** Shorter ones take a few milliseconds at most, about what the way to a thread and back costs. */
 const INLINE_CHARACTERS = 8192;
 const INLINE_IDS = 8192;
+
+// The compiled file, from wherever this one runs.
+const entry = new URL('../../dist/text/encode-worker.js', import.meta.url);
+
+type EncodeQueue = JobQueue<EncodeWork, EncodeResult>;
 
 /** An id that no vocabulary has: it gives no text. */
 const NO_TOKEN = -1;
@@ -24,7 +30,7 @@ export class EncodeWorkers {
     model: TextModel,
     text: string,
     options: EncodeOptions = {},
-    caller: EncodeCaller = {},
+    caller: JobCaller = {},
   ): Promise<Int32Array> {
     caller.signal?.throwIfAborted();
     if (text.length <= INLINE_CHARACTERS) return model.tokenizer.encode(text, options);
@@ -37,7 +43,7 @@ export class EncodeWorkers {
     model: TextModel,
     ids: ArrayLike<number> & Iterable<number>,
     options: DecodeOptions = {},
-    caller: EncodeCaller = {},
+    caller: JobCaller = {},
   ): Promise<string> {
     caller.signal?.throwIfAborted();
     if (ids.length <= INLINE_IDS) return model.tokenizer.decode(ids, options);
@@ -55,10 +61,18 @@ export class EncodeWorkers {
 
   #queue(path: string): EncodeQueue {
     if (this.#closed) throw new Error('the encoding threads are closed');
-    const queue = this.#queues.get(path) ?? new EncodeQueue(path);
+    const queue = this.#queues.get(path) ?? newQueue(path);
     this.#queues.set(path, queue);
     return queue;
   }
+}
+
+function newQueue(path: string): EncodeQueue {
+  return new JobQueue({
+    entry,
+    workerData: path,
+    handedOver: (work) => (work.kind === 'decode' ? [work.ids.buffer] : []),
+  });
 }
 
 /** A copy that can be handed over to a thread. */

@@ -49,6 +49,7 @@ export class StopStrings {
   flush(): string {
     const text = this.#held;
     this.#held = '';
+    for (const pattern of this.#patterns) pattern.matched = 0;
     return text;
   }
 

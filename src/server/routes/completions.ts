@@ -1,7 +1,7 @@
 // POST /v1/chat/completions and /v1/completions; the same under /v1/batch, at LOW priority.
 
 import type { FastifyInstance } from 'fastify';
-import { chatKind, textKind } from '../completion-kind.ts';
+import { chatProtocol, textProtocol } from '../completion-kind.ts';
 import type { ServerContext } from '../context.ts';
 import { serveCompletion } from '../serve-completion.ts';
 
@@ -11,10 +11,10 @@ export function completionRoutes(app: FastifyInstance, context: ServerContext): 
     ['/v1/batch', true],
   ] as const) {
     app.post(`${prefix}/chat/completions`, (request, reply) =>
-      serveCompletion(context, chatKind, request, reply, { forceLow }),
+      serveCompletion(context, chatProtocol, request, reply, { forceLow }),
     );
     app.post(`${prefix}/completions`, (request, reply) =>
-      serveCompletion(context, textKind, request, reply, { forceLow }),
+      serveCompletion(context, textProtocol, request, reply, { forceLow }),
     );
   }
 }

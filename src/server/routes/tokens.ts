@@ -78,5 +78,11 @@ function inputOf(body: TokenizeBody): PromptInput {
   }
   return messages === undefined
     ? { kind: 'text', text: prompt ?? '', bos: body.add_special_tokens }
-    : { kind: 'chat', messages, variables: body.chat_template_kwargs, addGenerationPrompt };
+    : {
+        kind: 'chat',
+        messages,
+        tools: body.tools,
+        variables: body.chat_template_kwargs,
+        addGenerationPrompt,
+      };
 }

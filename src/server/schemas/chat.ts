@@ -5,6 +5,8 @@ import { messageRoles } from '../../generation/message.ts';
 import { badRequest } from '../errors.ts';
 import type { BodyRules } from './parse.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
+import { structureFields } from './structure.ts';
+import { toolFields } from './tools.ts';
 
 const contentPart = z.looseObject({ type: z.string(), text: z.string().optional() });
 
@@ -22,6 +24,8 @@ export const chatMessage = z.looseObject({
 export const chatSchema = z.object({
   messages: z.array(chatMessage).min(1, 'at least one message is needed'),
   ...samplingFields,
+  ...toolFields,
+  ...structureFields,
   max_completion_tokens: samplingFields.max_tokens,
   logprobs: z
     .boolean()
@@ -35,6 +39,10 @@ export const chatSchema = z.object({
     .record(z.string(), z.unknown())
     .meta({ description: "Further variables for the model's chat template, such as enable_thinking." })
     .optional(),
+  reasoning_effort: z
+    .enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh'])
+    .meta({ description: 'How long the model reasons, where its template knows of it.' })
+    .optional(),
 });
 
 export type ChatBody = z.infer<typeof chatSchema>;
@@ -43,26 +51,20 @@ const onlyText = (value: unknown) => {
   const text = Array.isArray(value) && value.length === 1 && value[0] === 'text';
   return text ? undefined : 'the only modality is text';
 };
-const noTools = (value: unknown) =>
-  Array.isArray(value) && value.length === 0 ? undefined : 'tools are not supported yet; send none';
+const noFunctions = (value: unknown) =>
+  Array.isArray(value) && value.length === 0 ? undefined : 'is not supported; give tools instead';
 
 export const chatRules: BodyRules<typeof chatSchema> = {
   schema: chatSchema,
-  noOps: [...sharedNoOps, 'parallel_tool_calls'],
+  noOps: sharedNoOps,
   refused: {
     ...sharedRefusals,
-    tools: noTools,
-    functions: noTools,
-    tool_choice: (value) =>
-      value === 'none' || value === 'auto' ? undefined : 'tools are not supported yet; leave it out',
+    functions: noFunctions,
     function_call: (value) =>
       value === 'none' || value === 'auto' ? undefined : 'functions are not supported; leave it out',
-    response_format: (value) =>
-      (value as { type?: unknown }).type === 'text' ? undefined : 'only { "type": "text" } is supported yet',
     modalities: onlyText,
     audio: () => 'the only modality is text',
     prediction: () => 'predicted outputs are not supported',
-    reasoning_effort: () => "is not supported; a model's own switches go into chat_template_kwargs",
     verbosity: () => 'is not supported',
     web_search_options: () => 'is not supported',
     echo: (value) => (value === false ? undefined : 'is only possible with /v1/completions'),
@@ -84,4 +86,15 @@ export function chatLogprobs({ logprobs, top_logprobs: top }: ChatBody): number 
   if (logprobs === true) return top ?? 0;
   if (top !== undefined && top > 0) throw badRequest('top_logprobs', 'needs logprobs to be true');
   return undefined;
+}
+
+/** Further variables for the model's template; those that are named there win. */
+export function templateVariables({
+  reasoning_effort: effort,
+  chat_template_kwargs: variables,
+}: ChatBody): Readonly<Record<string, unknown>> {
+  if (effort === undefined) return variables ?? {};
+  // Templates that only know a switch.
+  const off = effort === 'none' ? { enable_thinking: false, thinking: false } : {};
+  return { reasoning_effort: effort, ...off, ...variables };
 }

@@ -32,11 +32,11 @@ describe('a request body', () => {
     [{ messages: [] }, 'messages', 'invalid_value'],
     [{ messages: [{ role: 'wizard', content: '' }] }, 'messages[0].role', 'invalid_value'],
     [{ messages: [...messages, { role: 'user', content: 7 }] }, 'messages[1].content', 'invalid_value'],
-    [{ tools: [{ type: 'function' }] }, 'tools', 'unsupported_parameter'],
-    [{ tool_choice: 'required' }, 'tool_choice', 'unsupported_parameter'],
-    [{ response_format: { type: 'json_object' } }, 'response_format', 'unsupported_parameter'],
+    [{ tools: [{ type: 'function' }] }, 'tools[0].function', 'missing_required_parameter'],
+    [{ tool_choice: 'sometimes' }, 'tool_choice', 'invalid_value'],
+    [{ response_format: { type: 'xml' } }, 'response_format.type', 'invalid_value'],
     [{ modalities: ['text', 'audio'] }, 'modalities', 'unsupported_parameter'],
-    [{ guided_json: {} }, 'guided_json', 'unsupported_parameter'],
+    [{ functions: [{}] }, 'functions', 'unsupported_parameter'],
   ])('of a chat with %j is refused, naming %s', (body, param, code) => {
     expect(refusalOf(() => chat(body))).toMatchObject({ status: 400, param, code });
   });

@@ -95,14 +95,7 @@ export const sharedNoOps = [
   'prompt_cache_retention',
 ] as const;
 
-const constrained = () => 'constrained output is not supported';
-
 export const sharedRefusals = {
-  guided_json: constrained,
-  guided_regex: constrained,
-  guided_choice: constrained,
-  guided_grammar: constrained,
-  structured_outputs: constrained,
   prompt_logprobs: () => 'log-probabilities of the prompt are not supported',
   use_beam_search: (value: unknown) => (value === false ? undefined : 'beam search is not supported'),
 };

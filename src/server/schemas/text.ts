@@ -4,6 +4,8 @@ import { z } from 'zod';
 import { chatMessage } from './chat.ts';
 import type { BodyRules } from './parse.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
+import { structureFields } from './structure.ts';
+import { toolFields } from './tools.ts';
 
 /** As OpenAI: where nobody says, a text completion is short. */
 export const DEFAULT_MAX_TOKENS = 16;
@@ -38,6 +40,7 @@ export const textSchema = z.object({
       ],
     }),
   ...samplingFields,
+  ...structureFields,
   max_tokens: samplingFields.max_tokens.meta({
     description: `The answer ends here at the latest. Default ${DEFAULT_MAX_TOKENS}.`,
   }),
@@ -63,8 +66,6 @@ export const textRules: BodyRules<typeof textSchema> = {
     suffix: (value) => (value === '' ? undefined : 'insertion is not supported'),
     best_of: (value, { n = 1 }) =>
       value === n ? undefined : 'must equal n: choosing the best of more is not supported',
-    response_format: (value) =>
-      (value as { type?: unknown }).type === 'text' ? undefined : 'only { "type": "text" } is supported yet',
   },
 };
 
@@ -76,6 +77,7 @@ export const tokenizeSchema = z.object({
     .boolean()
     .meta({ description: 'Put in front what the model wants before a text. Default true; not for messages.' })
     .optional(),
+  tools: toolFields.tools,
   add_generation_prompt: z.boolean().meta({ description: 'For messages. Default true.' }).optional(),
   chat_template_kwargs: z.record(z.string(), z.unknown()).optional(),
   return_token_strs: z.boolean().meta({ description: 'Also tell how each token is spelled.' }).optional(),

@@ -1,55 +1,64 @@
-// One model's long texts on their way through its thread, one at a time, accounts in turn. The thread starts with the
-// first job and ends after a quiet minute. A job whose caller has left never starts; one that has started is dropped,
-// and if it goes on for long, its thread with it: the jobs that wait get a new one.
+// Jobs on their way through a thread, one at a time, accounts in turn. The thread starts with the first job and ends
+// after a quiet minute. A job whose caller has left never starts; one that has started is dropped, and if it goes on for
+// long, its thread with it: the jobs that wait get a new one. So it is with a job that takes longer than it may.
 
 import { AccountTurns } from './account-turns.ts';
-import { EncodeThread } from './encode-thread.ts';
-import type { EncodeResult, EncodeWork } from './encode-worker.ts';
+import { JobThread, type JobThreadOptions } from './job-thread.ts';
 
 const QUIET_MS = 60_000;
 /** About what a new thread takes to open a large tokenizer: ending the old one earlier would gain nothing. */
 const ABANDONED_MS = 1000;
 
-export interface EncodeCaller {
+export interface JobCaller {
   /** Accounts take turns. Default: one that all nameless callers share. */
   readonly account?: string | undefined;
   /** The promise rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
-interface Job {
-  readonly work: EncodeWork;
+interface Job<Work, Result> {
+  readonly work: Work;
   readonly account: string;
   /** Once; later calls do nothing. */
-  readonly settle: (result: EncodeResult | Error) => void;
+  readonly settle: (result: Result | Error) => void;
 }
 
-export class EncodeQueue {
-  readonly #path: string;
-  readonly #turns = new AccountTurns<Job>();
-  #thread: EncodeThread | undefined;
+/** A job took longer than it may. */
+export class JobTooLong extends Error {
+  override readonly name = 'JobTooLong';
+}
+
+export interface JobQueueOptions<Work> extends JobThreadOptions<Work> {
+  /** No job may take longer. Default: any may. */
+  readonly limitMs?: number;
+}
+
+export class JobQueue<Work, Result> {
+  readonly #options: JobQueueOptions<Work>;
+  readonly #turns = new AccountTurns<Job<Work, Result>>();
+  #thread: JobThread<Work, Result> | undefined;
   /** The thread has a job, even if nobody waits for it any more. */
   #busy = false;
-  #running: Job | undefined;
-  /** Runs while the thread is quiet, or busy with a job that nobody waits for. */
+  #running: Job<Work, Result> | undefined;
+  /** Runs while the thread is quiet, or busy with a job that nobody waits for or that may not take for ever. */
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(path: string) {
-    this.#path = path;
+  constructor(options: JobQueueOptions<Work>) {
+    this.#options = options;
   }
 
-  run(work: EncodeWork, { account = '', signal }: EncodeCaller): Promise<EncodeResult> {
+  run(work: Work, { account = '', signal }: JobCaller): Promise<Result> {
     return new Promise((resolve, reject) => {
       const leave = () => {
         reject(signal?.reason);
         this.#abandon(job);
       };
-      const settle = (result: EncodeResult | Error) => {
+      const settle = (result: Result | Error) => {
         signal?.removeEventListener('abort', leave);
         if (result instanceof Error) reject(result);
         else resolve(result);
       };
-      const job: Job = { work, account, settle };
+      const job: Job<Work, Result> = { work, account, settle };
       signal?.addEventListener('abort', leave, { once: true });
       this.#turns.add(account, job);
       this.#advance();
@@ -58,7 +67,7 @@ export class EncodeQueue {
 
   async close(): Promise<void> {
     const thread = this.#thread;
-    this.#failAll(new Error('the encoding thread was closed'));
+    this.#failAll(new Error('the thread was closed'));
     await thread?.end();
   }
 
@@ -90,14 +99,21 @@ export class EncodeQueue {
     if (this.#running === undefined) return;
     this.#busy = true;
     this.#thread.send(this.#running.work);
+    const { limitMs } = this.#options;
+    if (limitMs !== undefined) this.#timer = setTimeout(() => this.#cutOff(limitMs), limitMs).unref();
   }
 
-  #open(): EncodeThread {
-    const thread = new EncodeThread(this.#path, {
+  #cutOff(limitMs: number): void {
+    this.#drop();
+    this.#finish(new JobTooLong(`it takes longer than ${limitMs} ms`));
+  }
+
+  #open(): JobThread<Work, Result> {
+    const thread = new JobThread<Work, Result>(this.#options, {
       ready: () => this.#advance(),
       answer: (result) => this.#finish(result),
       lost: (error) => {
-        // A thread that could not open the model would not serve the others either.
+        // A thread that cannot start would not serve the others either.
         if (!thread.ready) return this.#failAll(error);
         this.#thread = undefined;
         this.#finish(error);
@@ -106,7 +122,7 @@ export class EncodeQueue {
     return thread;
   }
 
-  #finish(result: EncodeResult | Error): void {
+  #finish(result: Result | Error): void {
     const job = this.#running;
     this.#running = undefined;
     this.#busy = false;
@@ -114,10 +130,11 @@ export class EncodeQueue {
     this.#advance();
   }
 
-  #abandon(job: Job): void {
+  #abandon(job: Job<Work, Result>): void {
     this.#turns.remove(job.account, job);
     if (this.#running === job) {
       this.#running = undefined;
+      clearTimeout(this.#timer);
       this.#timer = setTimeout(() => {
         this.#drop();
         this.#advance();

@@ -1,0 +1,123 @@
+// Compiles what answers may be, off the event loop: in one thread for all models, accounts in turn, within a limit of
+// time. What was compiled is kept, up to a number of bytes, by what it says.
+
+import { createHash } from 'node:crypto';
+import type { Expression } from '../grammar/expression.ts';
+import { GrammarError } from '../grammar/grammar-error.ts';
+import { type GrammarTables, tableBytes } from '../grammar/tables.ts';
+import type { VocabularyTables } from '../grammar/vocabulary.ts';
+import type { ServedModel } from '../pool/served-model.ts';
+import { type JobCaller, JobQueue, JobTooLong } from '../text/job-queue.ts';
+import type { Tokenizer } from '../text/tokenizer.ts';
+import type { Controls, GrammarResult, GrammarWork } from './grammar-worker.ts';
+
+// The compiled file, from wherever this one runs.
+const entry = new URL('../../dist/generation/grammar-worker.js', import.meta.url);
+
+const LIMIT_MS = 3000;
+const HEAP_MB = 1024;
+const MAX_KEPT_BYTES = 64 * 2 ** 20;
+/** What a refusal counts for in the cache. */
+const REFUSAL_BYTES = 1000;
+
+export interface CompiledAnswer {
+  readonly tables: GrammarTables;
+  /** What is not enforced, though it was asked for where that is allowed. */
+  readonly notes: readonly string[];
+}
+
+type GrammarModel = Pick<ServedModel, 'path' | 'tokenizer' | 'engine'>;
+
+interface Vocabulary {
+  readonly tables: VocabularyTables;
+  readonly controls: Controls;
+}
+
+type Verdict = Exclude<GrammarResult, { kind: 'vocabulary' }>;
+
+export class AnswerGrammars {
+  readonly #compiling = new JobQueue<GrammarWork, GrammarResult>({
+    entry,
+    limitMs: LIMIT_MS,
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  });
+  /** Of its own, since it may take as long as it likes. */
+  readonly #reading = new JobQueue<GrammarWork, GrammarResult>({ entry });
+  readonly #vocabularies = new WeakMap<Tokenizer, Promise<Vocabulary>>();
+  /** Least recently used first. */
+  readonly #verdicts = new Map<string, Verdict>();
+  #keptBytes = 0;
+
+  /** Afterwards the model's engine knows what its tokens spell. Throws GrammarError. */
+  async compile(model: GrammarModel, expression: Expression, caller: JobCaller): Promise<CompiledAnswer> {
+    const { tables: vocabulary, controls } = await this.#vocabulary(model);
+    caller.signal?.throwIfAborted();
+    const key = keyOf(expression, controls);
+    const verdict = this.#verdicts.get(key) ?? (await this.#verdict(expression, controls, caller));
+    this.#keep(key, verdict);
+    if (verdict.kind === 'refused') throw new GrammarError(verdict.problem, verdict.message, verdict.keyword);
+    model.engine.learn(vocabulary);
+    return verdict;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#compiling.close(), this.#reading.close()]);
+  }
+
+  /** Read once for each model; whoever leaves meanwhile does not stop it. */
+  #vocabulary({ path, tokenizer }: GrammarModel): Promise<Vocabulary> {
+    const known = this.#vocabularies.get(tokenizer);
+    if (known !== undefined) return known;
+    const reading = this.#reading.run({ kind: 'vocabulary', path }, {}).then((result) => {
+      if (result.kind !== 'vocabulary') throw new Error('the thread answered with no vocabulary');
+      return result;
+    });
+    this.#vocabularies.set(tokenizer, reading);
+    reading.catch(() => this.#vocabularies.delete(tokenizer));
+    return reading;
+  }
+
+  async #verdict(expression: Expression, controls: Controls, caller: JobCaller): Promise<Verdict> {
+    try {
+      const result = await this.#compiling.run({ kind: 'compile', expression, controls }, caller);
+      if (result.kind === 'vocabulary') throw new Error('the thread answered with a vocabulary');
+      return result;
+    } catch (error) {
+      if (error instanceof JobTooLong || isOutOfMemory(error)) return tooMuch;
+      throw error;
+    }
+  }
+
+  #keep(key: string, verdict: Verdict): void {
+    const bytes = bytesOf(verdict);
+    const known = this.#verdicts.delete(key);
+    this.#verdicts.set(key, verdict);
+    if (!known) this.#keptBytes += bytes;
+    for (const [oldest, one] of this.#verdicts) {
+      if (this.#keptBytes <= MAX_KEPT_BYTES || oldest === key) break;
+      this.#verdicts.delete(oldest);
+      this.#keptBytes -= bytesOf(one);
+    }
+  }
+}
+
+const tooMuch: Verdict = {
+  kind: 'refused',
+  problem: 'too-large',
+  message: `the grammar takes longer than ${LIMIT_MS} ms, or more memory than there is, to compile`,
+  keyword: undefined,
+};
+
+function isOutOfMemory(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY';
+}
+
+function bytesOf(verdict: Verdict): number {
+  return verdict.kind === 'compiled' ? tableBytes(verdict.tables) : REFUSAL_BYTES;
+}
+
+function keyOf(expression: Expression, controls: Controls): string {
+  return createHash('sha256')
+    .update(JSON.stringify([expression, [...controls]]))
+    .digest('base64');
+}

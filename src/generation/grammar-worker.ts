@@ -1,0 +1,86 @@
+// The thread behind `answer-grammars.ts`: writes vocabularies down, and compiles what answers may be. Either may take long,
+// and what a client asks for may be meant to.
+
+import { parentPort } from 'node:worker_threads';
+import { messageOf } from '../failure/message-of.ts';
+import { rulesOf } from '../grammar/assemble.ts';
+import { compileRules } from '../grammar/compile.ts';
+import type { Expression } from '../grammar/expression.ts';
+import { GrammarError, type GrammarProblem } from '../grammar/grammar-error.ts';
+import { type GrammarTables, tableBytes } from '../grammar/tables.ts';
+import { type VocabularyTables, vocabularyTables } from '../grammar/vocabulary.ts';
+import type { FromJobThread } from '../text/job-thread.ts';
+import { openText } from '../text/open-text.ts';
+import { openModelFiles } from '../weights/open-model.ts';
+
+/** Control tokens by how they are spelled. */
+export type Controls = ReadonlyMap<string, number>;
+
+export type GrammarWork =
+  | { readonly kind: 'vocabulary'; readonly path: string }
+  | { readonly kind: 'compile'; readonly expression: Expression; readonly controls: Controls };
+
+export type GrammarResult =
+  | { readonly kind: 'vocabulary'; readonly tables: VocabularyTables; readonly controls: Controls }
+  | { readonly kind: 'compiled'; readonly tables: GrammarTables; readonly notes: readonly string[] }
+  | {
+      readonly kind: 'refused';
+      readonly problem: GrammarProblem;
+      readonly message: string;
+      readonly keyword: string | undefined;
+    };
+
+/** More would take long on its way to the engine. */
+const MAX_TABLE_BYTES = 8 * 2 ** 20;
+
+function resultOf(work: GrammarWork): GrammarResult {
+  return work.kind === 'vocabulary' ? readVocabulary(work.path) : compile(work.expression, work.controls);
+}
+
+function readVocabulary(path: string): GrammarResult {
+  const files = openModelFiles(path);
+  try {
+    const { tokenizer } = openText(files);
+    const tables = vocabularyTables(tokenizer);
+    const controls = new Map<string, number>();
+    for (const id of tables.controls) controls.set(tokenizer.tokenText(id) ?? '', id);
+    return { kind: 'vocabulary', tables, controls };
+  } finally {
+    files.weights.close();
+  }
+}
+
+function compile(expression: Expression, controls: Controls): GrammarResult {
+  try {
+    const { rules, notes } = rulesOf(expression, (spelling) => controls.get(spelling));
+    const tables = compileRules(rules);
+    if (tableBytes(tables) > MAX_TABLE_BYTES) throw new GrammarError('too-large', 'the grammar is too large');
+    return { kind: 'compiled', tables, notes };
+  } catch (error) {
+    if (error instanceof GrammarError) return { kind: 'refused', ...refusalOf(error) };
+    // Deeply nested input.
+    if (error instanceof RangeError)
+      return {
+        kind: 'refused',
+        problem: 'too-large',
+        message: 'the grammar is too deep',
+        keyword: undefined,
+      };
+    throw error;
+  }
+}
+
+function refusalOf({ problem, message, keyword }: GrammarError) {
+  return { problem, message, keyword };
+}
+
+function answer(work: GrammarWork): FromJobThread<GrammarResult> {
+  try {
+    return { kind: 'result', result: resultOf(work) };
+  } catch (error) {
+    return { kind: 'problem', message: messageOf(error) };
+  }
+}
+
+parentPort?.on('message', (work: GrammarWork) => parentPort?.postMessage(answer(work)));
+parentPort?.postMessage({ kind: 'ready' } satisfies FromJobThread<GrammarResult>);
