@@ -9,6 +9,7 @@ import type { EncodeWorkers } from '../text/encode-workers.ts';
 import type { Activity } from './activity.ts';
 import type { Admission } from './admission.ts';
 import type { Caller, Keys } from './auth.ts';
+import type { ApiError } from './errors.ts';
 import type { HealthCheck } from './health.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { TypicalAnswer } from './limits/typical-answer.ts';
@@ -50,6 +51,10 @@ export interface ServerContext extends ServerDeps {
 }
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** How errors look where it is not OpenAI's way. */
+    errorBody?: (error: ApiError) => object;
+  }
   interface FastifyRequest {
     /** Set before any handler of a route that needs one runs. */
     caller: Caller | undefined;

@@ -194,7 +194,8 @@ function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
       const { status, code, message: reason } = failure;
       request.log.info({ status, code, reason, address: request.ip }, 'refused');
     }
-    return reply.code(failure.status).headers(failure.headers).send(failure.body());
+    const bodyOf = request.routeOptions.config.errorBody ?? ((one: ApiError) => one.body());
+    return reply.code(failure.status).headers(failure.headers).send(bodyOf(failure));
   });
   app.setNotFoundHandler((request, reply) => {
     const message = `there is no ${request.method} ${request.url.split('?')[0]}; /docs lists what there is`;

@@ -5,22 +5,42 @@ import type { CharacterDfa } from '../regular/character-dfa.ts';
 import { codePoints } from '../regular/code-points.ts';
 import type { NetworkEdge, Node, RuleBook } from '../rules.ts';
 
-/** An unbounded run of white space is how models waste an answer. */
-const MAX_SPACES = 64;
+/** An unbounded run of white space is how models waste an answer: a blank or two, or lines with what indents the last. */
+const MAX_BLANKS = 2;
+const MAX_LINES = 2;
+const MAX_INDENT = 64;
 const MAX_STATES = 20_000;
 const MAX_LENGTH = 2 ** 24 - 1;
 
-const blanks: Node = {
+const blank: Node = {
   kind: 'characters',
   set: codePoints([
-    [0x09, 0x0a],
-    [0x0d, 0x0d],
+    [0x09, 0x09],
     [0x20, 0x20],
   ]),
 };
+const line: Node = {
+  kind: 'choice',
+  options: [
+    { kind: 'text', text: '\n' },
+    { kind: 'text', text: '\r\n' },
+  ],
+};
 
 export function space(book: RuleBook): Node {
-  return book.named('space', () => ({ kind: 'repeat', part: blanks, least: 0, most: MAX_SPACES }));
+  return book.named('space', () => ({
+    kind: 'choice',
+    options: [
+      { kind: 'repeat', part: blank, least: 0, most: MAX_BLANKS },
+      {
+        kind: 'sequence',
+        parts: [
+          { kind: 'repeat', part: line, least: 1, most: MAX_LINES },
+          { kind: 'repeat', part: blank, least: 0, most: MAX_INDENT },
+        ],
+      },
+    ],
+  }));
 }
 
 export function quoted(dfa: CharacterDfa): Node {
