@@ -91,7 +91,7 @@ describe('a random schema', () => {
         const document = maker.document(schema, 3);
         const text = JSON.stringify(document, null, at % 3 === 0 ? 2 : 0);
         // Beyond 2^53 the judge divides with rounding errors.
-        if (text.includes('e+') && JSON.stringify(schema).includes('multipleOf')) continue;
+        if (/e\+|\d{16}/.test(text) && JSON.stringify(schema).includes('multipleOf')) continue;
         const isValid = validate(JSON.parse(text));
         count[isValid ? 'valid' : 'invalid']++;
         expect(acceptsText(tables, text).accepted, `${where()}\n${text}`).toBe(isValid);

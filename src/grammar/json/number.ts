@@ -78,7 +78,7 @@ function magnitudes({ integer, multiplesOf }: NumberRules, low: number, high: nu
   const whole = integer || multiplesOf.length > 0;
   let dfa = intersection(toDfa(atLeast(low)), toDfa(atMost(high)));
   if (whole) dfa = intersection(dfa, toDfa(wholeNumber));
-  for (const divisor of multiplesOf) dfa = intersection(dfa, multiples(divisor));
+  for (const divisor of multiplesOf) dfa = intersection(intersection(dfa, exact), multiples(divisor));
   // Loosely written ones, such as 12E3, only where every value will do.
   if (!whole && low === 0 && high === Number.MAX_VALUE) dfa = toDfa(choiceOf(loose, atMost(high)));
   if (known.size >= MAX_KNOWN) known.clear();
@@ -271,6 +271,9 @@ function fractionFrom(part: string, beyond: DigitRange): Pattern {
   }
   return choiceOf(...options);
 }
+
+/** Beyond that, a double is not what is written: it may be divisible, or not, where the digits are otherwise. */
+const exact = toDfa(repeatOf(digit, 1, 15));
 
 /** Plain digits of whole numbers that a number divides. */
 function multiples(divisor: number): CharacterDfa {
