@@ -3,9 +3,16 @@
 
 import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
 import type { SampledToken, SampleResult, SampleRow } from '../sampling/sample-row.ts';
-import { OpenRequest } from './open-request.ts';
+import { OpenAnswer, OpenEmbedding, type OpenRequest } from './open-request.ts';
 import { planBatch } from './plan-batch.ts';
-import type { EndReason, EngineRequest, FinishEvent, RequestError, RequestEvent } from './request.ts';
+import type {
+  AnswerRequest,
+  EndReason,
+  EngineRequest,
+  FinishEvent,
+  RequestError,
+  RequestEvent,
+} from './request.ts';
 import { drainingError, failedEvent, promptError, samplingError } from './request-errors.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
@@ -30,13 +37,13 @@ export interface EngineStats extends SchedulerStats, EngineRecord {
 
 /** A request that draws in this step, and how. */
 interface Sampling {
-  readonly open: OpenRequest;
+  readonly open: OpenAnswer;
   readonly row: SampleRow;
 }
 
 /** What was drawn for one item of a plan; neither where its request ended during the step. */
 interface Draw {
-  readonly open: OpenRequest | undefined;
+  readonly open: OpenAnswer | undefined;
   readonly result: SampleResult | undefined;
 }
 
@@ -141,7 +148,7 @@ export class Engine {
     const cancelled = this.#applyCancellations();
     const draws = this.#draw(sampling, result);
     this.#recorder.lap('sampleMs');
-    const events = [...cancelled, ...this.#commit(plan, draws)];
+    const events = [...cancelled, ...this.#commit(plan, draws), ...this.#pool(plan, result)];
     this.#recorder.lap('emitMs');
     this.#report(events, this.#summary(plan, events));
     this.#recorder.end(plan);
@@ -188,7 +195,7 @@ export class Engine {
     return plan.items
       .filter(({ samples }) => samples)
       .map(({ sequence }) => {
-        const open = this.#bySequence.get(sequence) as OpenRequest;
+        const open = this.#bySequence.get(sequence) as OpenAnswer;
         return { open, row: open.sampleRow() };
       });
   }
@@ -223,7 +230,31 @@ export class Engine {
     return events;
   }
 
-  #accept(open: OpenRequest, { token, logprobs }: SampledToken): RequestEvent[] {
+  /** Adds up states and ends what has all of them. */
+  #pool({ items }: StepPlan, { states }: StepResult): FinishEvent[] {
+    const events: FinishEvent[] = [];
+    const rows = items.reduce((sum, { states: [from, to] }) => sum + to - from, 0);
+    const size = rows === 0 ? 0 : states.length / rows;
+    let row = 0;
+    for (const { sequence, states: wanted } of items) {
+      const count = wanted[1] - wanted[0];
+      const own = states.subarray(row * size, (row + count) * size);
+      row += count;
+      const open = this.#bySequence.get(sequence);
+      if (open === undefined || sequence.pooled === undefined) continue;
+      if (count > 0) sequence.pooled.add(own, count);
+      if (sequence.pooled.isComplete) events.push(this.#embedded(open, sequence.pooled.vector()));
+    }
+    return events;
+  }
+
+  #embedded(open: OpenRequest, vector: Float32Array | undefined): FinishEvent {
+    return vector === undefined
+      ? this.#end(open, 'error', samplingError('numeric-error'))
+      : { ...this.#end(open, 'stop'), vector };
+  }
+
+  #accept(open: OpenAnswer, { token, logprobs }: SampledToken): RequestEvent[] {
     this.#recorder.generated();
     const { id } = open.request;
     const event: RequestEvent = { kind: 'token', id, token, ...(logprobs ? { logprobs } : {}) };
@@ -290,21 +321,26 @@ export class Engine {
     this.#wake = undefined;
   }
 
-  #refusal({ id, prompt }: EngineRequest): RequestError | undefined {
+  #refusal({ id, prompt, pooling }: EngineRequest): RequestError | undefined {
     if (this.#ended !== undefined) return this.#ended;
     if (this.#draining) return drainingError;
     if (this.#requests.has(id)) return { code: 'invalid', message: `request ${id} is running already` };
-    return promptError(prompt, this.#options.contextLength, this.#options.vocabSize);
+    const { contextLength, vocabSize } = this.#options;
+    return promptError(prompt, pooling === undefined ? contextLength - 1 : contextLength, vocabSize);
   }
 
   #enqueue(request: EngineRequest): RequestError | undefined {
-    const maxTokens = this.#lengthLimit(request.prompt.length, request.parameters.maxTokens);
-    const open = new OpenRequest(request, maxTokens, this.#options.endIds);
+    const open = request.pooling === undefined ? this.#openAnswer(request) : new OpenEmbedding(request);
     const result = this.#scheduler.add(open.sequence);
     if (!result.accepted) return { code: 'never-fits', message: result.reason };
     this.#requests.set(request.id, open);
     this.#bySequence.set(open.sequence, open);
     return undefined;
+  }
+
+  #openAnswer(request: AnswerRequest): OpenAnswer {
+    const maxTokens = this.#lengthLimit(request.prompt.length, request.parameters.maxTokens);
+    return new OpenAnswer(request, maxTokens, this.#options.endIds);
   }
 
   /** Where nobody says, an answer may fill the context, or the whole cache if that is smaller. */

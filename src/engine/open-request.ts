@@ -3,25 +3,52 @@
 import type { SampleRow } from '../sampling/sample-row.ts';
 import { type FinishReason, finishReason, forbiddenIds } from '../sampling/stop-condition.ts';
 import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
-import type { EndReason, EngineRequest, FinishEvent, RequestError } from './request.ts';
+import { PooledStates } from './pooled-states.ts';
+import type {
+  AnswerRequest,
+  EmbedRequest,
+  EndReason,
+  EngineRequest,
+  FinishEvent,
+  RequestError,
+} from './request.ts';
 import { Sequence } from './sequence.ts';
 
-export class OpenRequest {
-  readonly request: EngineRequest;
+export class OpenRequest<Request extends EngineRequest = EngineRequest> {
+  readonly request: Request;
   readonly sequence: Sequence;
-  readonly #endIds: readonly number[];
-  readonly #counts: TokenCounts | undefined;
 
-  /** `maxTokens`: prompt and answer together; `endIds`: the model's own end tokens. */
-  constructor(request: EngineRequest, maxTokens: number, endIds: readonly number[]) {
+  constructor(request: Request, sequence: Sequence) {
     this.request = request;
-    this.sequence = sequenceOf(request, maxTokens);
-    this.#endIds = endIds;
-    if (needsCounts(request.parameters)) this.#counts = new TokenCounts(request.prompt, request.answer ?? []);
+    this.sequence = sequence;
   }
 
   get generated(): number {
     return this.sequence.length - this.sequence.promptLength;
+  }
+
+  ended(reason: EndReason, error?: RequestError): FinishEvent {
+    return {
+      kind: 'finish',
+      id: this.request.id,
+      reason,
+      ...(error === undefined ? {} : { error }),
+      promptTokens: this.sequence.promptLength,
+      cachedTokens: this.sequence.cachedTokens,
+      generatedTokens: this.generated,
+    };
+  }
+}
+
+export class OpenAnswer extends OpenRequest<AnswerRequest> {
+  readonly #endIds: readonly number[];
+  readonly #counts: TokenCounts | undefined;
+
+  /** `maxTokens`: prompt and answer together; `endIds`: the model's own end tokens. */
+  constructor(request: AnswerRequest, maxTokens: number, endIds: readonly number[]) {
+    super(request, answerSequence(request, maxTokens));
+    this.#endIds = endIds;
+    if (needsCounts(request.parameters)) this.#counts = new TokenCounts(request.prompt, request.answer ?? []);
   }
 
   /** How the next token is to be drawn. */
@@ -43,21 +70,18 @@ export class OpenRequest {
     const reason = finishReason(this.request.parameters, this.#endIds, token, this.generated);
     return reason ?? (this.sequence.length === this.sequence.maxTokens ? 'length' : undefined);
   }
+}
 
-  ended(reason: EndReason, error?: RequestError): FinishEvent {
-    return {
-      kind: 'finish',
-      id: this.request.id,
-      reason,
-      ...(error === undefined ? {} : { error }),
-      promptTokens: this.sequence.promptLength,
-      cachedTokens: this.sequence.cachedTokens,
-      generatedTokens: this.generated,
-    };
+export class OpenEmbedding extends OpenRequest<EmbedRequest> {
+  constructor(request: EmbedRequest) {
+    const { prompt: tokens, pooling } = request;
+    const pooled = new PooledStates(pooling, tokens.length);
+    // Its last token gets K/V like any other, as if one more were to follow.
+    super(request, new Sequence({ ...request, tokens, maxTokens: tokens.length + 1, pooled }));
   }
 }
 
-function sequenceOf(request: EngineRequest, maxTokens: number): Sequence {
+function answerSequence(request: AnswerRequest, maxTokens: number): Sequence {
   const { prompt, answer = [] } = request;
   const tokens = new Int32Array(prompt.length + answer.length);
   tokens.set(prompt);

@@ -30,17 +30,13 @@ export const drainingError: RequestError = {
 
 export const unloadedError: RequestError = { code: 'engine-failed', message: 'the model was unloaded' };
 
-/** Why a prompt cannot be served by a model of this size, if it cannot. */
-export function promptError(
-  prompt: Int32Array,
-  contextLength: number,
-  vocabSize: number,
-): RequestError | undefined {
+/** Why a prompt cannot be served, if it cannot; `room` is how many tokens it may have. */
+export function promptError(prompt: Int32Array, room: number, vocabSize: number): RequestError | undefined {
   if (prompt.length === 0)
     return { code: 'invalid', message: 'the prompt is empty; give at least one token' };
   const stranger = prompt.find((token) => token < 0 || token >= vocabSize);
   if (stranger !== undefined) return { code: 'invalid', message: `${stranger} is no token of this model` };
-  if (prompt.length < contextLength) return undefined;
-  const message = `the prompt has ${prompt.length} tokens; the context of ${contextLength} leaves no room for an answer`;
+  if (prompt.length <= room) return undefined;
+  const message = `the prompt has ${prompt.length} tokens; the context leaves room for ${room}`;
   return { code: 'too-long', message };
 }

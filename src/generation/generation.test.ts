@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EngineRequest, RequestEvent } from '../engine/request.ts';
+import type { AnswerRequest, RequestEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { validateSampling } from '../sampling/parameters.ts';
 import { Generation, type GenerationEvent, type GenerationRequest } from './generation.ts';
@@ -16,7 +16,7 @@ const tokenizer = {
 };
 
 type Script = (
-  request: EngineRequest,
+  request: AnswerRequest,
   cancelled: readonly string[],
 ) => AsyncGenerator<RequestEvent, void, void>;
 
@@ -29,9 +29,9 @@ function generationOf(
   signal = new AbortController().signal,
 ) {
   const cancelled: string[] = [];
-  const submitted: EngineRequest[] = [];
+  const submitted: AnswerRequest[] = [];
   const engine = {
-    submit: (one: EngineRequest) => {
+    submit: (one: AnswerRequest) => {
       submitted.push(one);
       return script(one, cancelled);
     },

@@ -1,7 +1,7 @@
 // One answer on its way through the engine: every choice is a request of its own, tokens become text, choices end
 // at stop strings, and what is used is counted. One choice that fails fails the whole.
 
-import type { EngineRequest, FinishEvent, Logprobs, TokenEvent } from '../engine/request.ts';
+import type { AnswerRequest, FinishEvent, Logprobs, TokenEvent } from '../engine/request.ts';
 import type { Priority } from '../engine/sequence.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
@@ -57,7 +57,7 @@ export interface GenerationObserver {
 const nobody: GenerationObserver = { submitted: () => {}, firstToken: () => {} };
 
 class Choice {
-  readonly request: EngineRequest;
+  readonly request: AnswerRequest;
   readonly prompt: number;
   readonly index: number;
   readonly text: ChoiceText;
