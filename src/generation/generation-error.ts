@@ -10,6 +10,8 @@ export type GenerationErrorCode =
   | 'string_above_max_length'
   | 'context_length_exceeded'
   | 'no_chat_template'
+  /** The model was not made for what it is asked. */
+  | 'model_not_capable'
   /** The engine takes no new requests. */
   | 'closing'
   | 'numeric_error'

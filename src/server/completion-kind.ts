@@ -10,7 +10,7 @@ import { badRequest } from './errors.ts';
 import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules } from './schemas/chat.ts';
 import type { BodyRules } from './schemas/parse.ts';
 import { samplingOf } from './schemas/sampling.ts';
-import { DEFAULT_MAX_TOKENS, type TextBody, textRules } from './schemas/text.ts';
+import { DEFAULT_MAX_TOKENS, splitPrompt, type TextBody, textRules } from './schemas/text.ts';
 import type { ServerSettings } from './settings.ts';
 import { textShape } from './text-shape.ts';
 
@@ -70,12 +70,3 @@ export const textKind: CompletionKind<TextBody> = {
   echoes: ({ echo }) => echo === true,
   shape: textShape,
 };
-
-function splitPrompt(prompt: TextBody['prompt']): readonly (string | readonly number[])[] {
-  if (typeof prompt === 'string') return [prompt];
-  return isTokenList(prompt) ? [prompt] : prompt;
-}
-
-function isTokenList(prompt: Exclude<TextBody['prompt'], string>): prompt is readonly number[] {
-  return typeof prompt[0] === 'number';
-}

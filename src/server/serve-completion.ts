@@ -5,21 +5,21 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { fitToContext, roomOf } from '../generation/context-room.ts';
 import { Generation } from '../generation/generation.ts';
-import { type Prompt, type PromptInput, readPrompt } from '../generation/prompt.ts';
+import type { Prompt, PromptInput } from '../generation/prompt.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
-import type { QueueTicket } from './admission.ts';
 import { type Caller, priorityOf } from './auth.ts';
 import type { CompletionKind } from './completion-kind.ts';
 import type { ServerContext } from './context.ts';
+import { encodePrompts, tokensOf } from './encode-prompts.ts';
 import { isServerFault, kindOf } from './errors.ts';
 import { findEntry } from './models.ts';
-import { RequestRecord } from './request-record.ts';
+import { RequestRecord, recorded } from './request-record.ts';
 import { respondStream, respondWhole } from './respond.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
 import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from './schemas/sampling.ts';
-import { limitReached, type Stay, stay, withModel } from './stay.ts';
+import { type Visit, visit, weigh } from './stay.ts';
 
 export interface ServeOptions {
   /** Whatever the key's tier. */
@@ -43,9 +43,7 @@ interface Order<Body> {
 }
 
 /** An order whose model is there. */
-interface Work<Body> extends Order<Body>, Stay {
-  readonly model: ServedModel;
-  readonly ticket: QueueTicket;
+interface Work<Body> extends Order<Body>, Visit {
   readonly prompts: readonly Prompt[];
   /** Of each prompt. */
   readonly parameters: readonly SamplingParameters[];
@@ -73,14 +71,8 @@ export async function serveCompletion<Body extends SamplingBody>(
     reply,
     forceLow,
   };
-  await stay(context, request, reply, leastTokens(order), async (place) => {
-    const ticket = context.admission.enter(modelName, order.caller.keyId);
-    try {
-      await withModel(context, modelName, place.signal, (model) => serve(order, place, ticket, model));
-    } finally {
-      ticket.leave();
-    }
-  });
+  const least = { modelName, leastTokens: leastTokens(order) };
+  await visit(context, request, reply, least, (place) => serve(order, place));
   return reply;
 }
 
@@ -94,89 +86,49 @@ function leastTokens<Body>({ context, kind, body, inputs, choices, caller }: Ord
   return inputs.length * (1 + choices * Math.min(usual, kind.maxTokens(body) ?? usual));
 }
 
-async function serve<Body>(
-  order: Order<Body>,
-  place: Stay,
-  ticket: QueueTicket,
-  model: ServedModel,
-): Promise<void> {
-  const { context, kind, body, request, reply } = order;
-  // For the client's eyes: its answer is right, but slow, and others wait for it.
-  if (model.direct) reply.header('x-chairlift-mode', 'direct');
+async function serve<Body>(order: Order<Body>, place: Visit): Promise<void> {
+  const { kind, body } = order;
+  const { model } = place;
   const sampling = kind.sampling(body, model.spec.vocabSize);
   const names = kind.names(body);
-  const prompts = await encode(order, place.signal, model, names.prompt);
-  if (context.settings.logPrompts) {
-    request.log.info({ prompts: prompts.map(({ text, ids }) => text ?? [...ids]) }, 'prompts');
-  }
+  const prompts = await encodePrompts({ ...order, nameOf: () => names.prompt }, place);
   const parameters = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
-  const work: Work<Body> = { ...order, ...place, ticket, model, prompts, parameters };
-  weigh(work);
+  const work: Work<Body> = { ...order, ...place, prompts, parameters };
+  weigh(order.context, work, tokensOf(prompts), expectedTokens(work));
   await run(work);
 }
 
-/** One after the other: between two prompts of a request it is others' turn. */
-async function encode<Body>(
-  { context, inputs, caller }: Order<Body>,
-  signal: AbortSignal,
-  model: ServedModel,
-  parameter: string,
-): Promise<readonly Prompt[]> {
-  const { encoders: encoder, settings: limits } = context;
-  const options = { encoder, account: caller.keyId, signal, parameter, limits };
-  const prompts: Prompt[] = [];
-  for (const input of inputs) prompts.push(await readPrompt(input, model, options));
-  return prompts;
-}
-
-/** What waits for its first token, and what the key will have used when all is done. */
-function weigh<Body>({ context, caller, reply, permit, ticket, ...work }: Work<Body>): void {
-  const { model, prompts, parameters, choices } = work;
+/** When all is done. Of an answer without a limit, what those of the key usually take. */
+function expectedTokens<Body>({ context, caller, model, prompts, parameters, choices }: Work<Body>): number {
   const { keyId, limits } = caller;
-  ticket.weigh(prompts.reduce((sum, { ids }) => sum + ids.length, 0));
-  // Of an answer without a limit, what those of the key usually take.
   const answerTokens = (at: number, promptTokens: number) =>
     parameters[at]?.maxTokens ??
     context.typicalAnswer.expect(keyId, roomOf(model) - promptTokens, limits.dailyTokens);
-  const expected = prompts.reduce(
-    (sum, { ids }, at) => sum + ids.length + choices * answerTokens(at, ids.length),
-    0,
-  );
-  const refusal = permit.weigh(expected, Date.now());
-  if (refusal !== undefined) throw limitReached(refusal);
-  reply.headers(context.limiter.headers(keyId, limits, Date.now()));
+  return prompts.reduce((sum, { ids }, at) => sum + ids.length + choices * answerTokens(at, ids.length), 0);
 }
 
 async function run<Body>(work: Work<Body>): Promise<void> {
-  const { context, caller, kind, body, model, prompts, choices, parameters, permit } = work;
+  const { context, caller, kind, body, prompts, choices, parameters, permit } = work;
   const record = new RequestRecord({
     ...work,
-    modelName: model.name,
+    kind: 'completion',
     tier: work.forceLow ? 'low' : caller.tier,
     idMark: kind.idMark,
     stream: body.stream === true,
   });
   const generation = generationOf(work, record);
-  try {
+  await recorded(record, generation, permit, async () => {
     const reasons = await respond(work, generation, record);
     record.answered(reasons);
     const answers = prompts.length * choices;
     if (parameters[0]?.maxTokens === undefined && reasons.length === answers) {
       context.typicalAnswer.learn(caller.keyId, generation.usage.completionTokens / answers);
     }
-  } catch (error) {
-    record.failed(error);
-    throw error;
-  } finally {
-    const { promptTokens, completionTokens } = record.close(generation);
-    permit.settle(promptTokens + completionTokens, Date.now());
-  }
+  });
 }
 
 function generationOf<Body>(work: Work<Body>, record: RequestRecord): Generation {
   const { context, kind, body, caller, forceLow, signal, model, prompts, choices, parameters } = work;
-  context.metrics.watch(model);
-  if (model.direct) context.metrics.fellBack(model.name);
   return new Generation(
     {
       id: record.id,
