@@ -4,7 +4,7 @@
 import type { EmbedRequest, FinishEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { GenerationObserver, GenerationRequest } from './generation.ts';
-import { engineError, GenerationError, invalid } from './generation-error.ts';
+import { engineError, type GenerationError, invalid, notCapable } from './generation-error.ts';
 import { mergeStreams } from './merge-streams.ts';
 import type { Prompt } from './prompt.ts';
 import type { TokenUsage } from './token-usage.ts';
@@ -85,10 +85,6 @@ function failure({ error, reason }: Pick<FinishEvent, 'error' | 'reason'>): Gene
 export function poolingOf({ name, pooling }: Pick<ServedModel, 'name' | 'pooling'>): EmbedRequest['pooling'] {
   if (pooling.possible) return pooling.pooling;
   throw notCapable(name, pooling.problem);
-}
-
-export function notCapable(name: string, problem: string): GenerationError {
-  return new GenerationError('model_not_capable', `the model '${name}' ${problem}`, 'model');
 }
 
 /** Refuses what a model's vectors cannot be cut to. */

@@ -38,6 +38,11 @@ export function invalid(
   return new GenerationError(code, `${parameter}: ${problem}`, parameter);
 }
 
+/** `problem` follows the model's name. */
+export function notCapable(name: string, problem: string): GenerationError {
+  return new GenerationError('model_not_capable', `the model '${name}' ${problem}`, 'model');
+}
+
 /** What the engine says of a request; `biasName` is what the asker calls logit biases. */
 export function engineError({ code, message }: RequestError, biasName: string): GenerationError {
   switch (code) {

@@ -39,7 +39,7 @@ function generationOf(
   };
   const sampling = validateSampling({ maxTokens: 9 }, { vocabSize: 26, freshSeed: { low: 0, high: 0 } });
   if (!sampling.ok) throw new Error(sampling.problem);
-  const model = { name: 'm', tokenizer, engine } as unknown as ServedModel;
+  const model = { name: 'm', spec: {}, tokenizer, engine } as unknown as ServedModel;
   const prompts = request.prompts ?? [prompt];
   const parameters = prompts.map(() => sampling.parameters);
   const generation = new Generation(

@@ -7,7 +7,7 @@ import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import { type FinishReason, finishReason } from '../sampling/stop-condition.ts';
 import { ChoiceText, type TextPiece } from './choice-text.ts';
-import { engineError } from './generation-error.ts';
+import { engineError, notCapable } from './generation-error.ts';
 import { mergeStreams } from './merge-streams.ts';
 import type { ParameterNames } from './parameter-names.ts';
 import type { Prompt } from './prompt.ts';
@@ -15,7 +15,7 @@ import type { TokenUsage } from './token-usage.ts';
 
 export interface GenerationRequest {
   readonly id: string;
-  readonly model: Pick<ServedModel, 'tokenizer' | 'engine'>;
+  readonly model: Pick<ServedModel, 'name' | 'spec' | 'tokenizer' | 'engine'>;
   readonly prompts: readonly Prompt[];
   /** Answers to each prompt. Default 1. */
   readonly choices?: number;
@@ -106,6 +106,7 @@ export class Generation {
 
   constructor(request: GenerationRequest, signal: AbortSignal, observer = nobody) {
     const { prompts, choices = 1, model } = request;
+    if (model.spec.headless === true) throw notCapable(model.name, 'embeds texts and cannot continue them');
     this.#request = request;
     this.#signal = signal;
     this.#observer = observer;

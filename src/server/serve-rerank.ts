@@ -3,7 +3,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { cosine, notCapable } from '../generation/embedding.ts';
+import { cosine } from '../generation/embedding.ts';
+import { notCapable } from '../generation/generation-error.ts';
 import type { PromptInput } from '../generation/prompt.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { ServerContext } from './context.ts';
