@@ -321,12 +321,12 @@ export class Engine {
     this.#wake = undefined;
   }
 
-  #refusal({ id, prompt, pooling }: EngineRequest): RequestError | undefined {
+  #refusal(request: EngineRequest): RequestError | undefined {
     if (this.#ended !== undefined) return this.#ended;
     if (this.#draining) return drainingError;
+    const { id } = request;
     if (this.#requests.has(id)) return { code: 'invalid', message: `request ${id} is running already` };
-    const { contextLength, vocabSize } = this.#options;
-    return promptError(prompt, pooling === undefined ? contextLength - 1 : contextLength, vocabSize);
+    return promptError(request, this.#options.contextLength, this.#options.vocabSize);
   }
 
   #enqueue(request: EngineRequest): RequestError | undefined {

@@ -30,13 +30,19 @@ export const drainingError: RequestError = {
 
 export const unloadedError: RequestError = { code: 'engine-failed', message: 'the model was unloaded' };
 
-/** Why a prompt cannot be served, if it cannot; `room` is how many tokens it may have. */
-export function promptError(prompt: Int32Array, room: number, vocabSize: number): RequestError | undefined {
+/** Why a prompt cannot be served by a model of this size, if it cannot; one that is answered must leave room for that. */
+export function promptError(
+  { prompt, pooling }: EngineRequest,
+  contextLength: number,
+  vocabSize: number,
+): RequestError | undefined {
   if (prompt.length === 0)
     return { code: 'invalid', message: 'the prompt is empty; give at least one token' };
   const stranger = prompt.find((token) => token < 0 || token >= vocabSize);
   if (stranger !== undefined) return { code: 'invalid', message: `${stranger} is no token of this model` };
-  if (prompt.length <= room) return undefined;
-  const message = `the prompt has ${prompt.length} tokens; the context leaves room for ${room}`;
+  const isAnswered = pooling === undefined;
+  if (prompt.length < contextLength + (isAnswered ? 0 : 1)) return undefined;
+  const problem = isAnswered ? 'leaves no room for an answer' : 'is shorter';
+  const message = `the prompt has ${prompt.length} tokens; the context of ${contextLength} ${problem}`;
   return { code: 'too-long', message };
 }
