@@ -125,6 +125,11 @@ export const configOptions = {
     meaning: 'waiting requests of a model; more are answered 429',
   },
   maxQueuedTokens: { kind: count, default: 1_000_000, meaning: 'prompt tokens of waiting requests together' },
+  maxEmbeddingInputs: {
+    kind: count,
+    default: 2048,
+    meaning: 'texts in a request to `/v1/embeddings`, documents in one to `/v1/rerank`',
+  },
   bodyLimit: { kind: bytes, default: 8 * 1024 * 1024, meaning: 'largest request body' },
   requestTimeout: { kind: seconds, default: 600, meaning: 'no request takes longer; 0 sets no limit' },
   shutdownLimit: {

@@ -34,7 +34,14 @@ async function run(name: string, code: string): Promise<string> {
 }
 
 describe('docs/library.md', () => {
-  it('has four examples', () => expect(examples).toHaveLength(4));
+  it('has five examples', () => expect(examples).toHaveLength(5));
+
+  it('embeds', async () => {
+    const lines = (await run('embed.js', examples[4] ?? '')).trimEnd().split('\n');
+    expect(lines).toHaveLength(3);
+    expect(lines[0]).toMatch(/^384 values, the first of them -?0\.\d{3}$/);
+    expect(lines[2]).toMatch(/^\d+ tokens$/);
+  });
 
   it('streams a chat', async () => {
     const lines = (await run('chat.js', examples[0] ?? '')).trimEnd().split('\n');

@@ -265,21 +265,29 @@ napi_value attach(napi_env env, napi_callback_info info) {
   });
 }
 
-/** step(handle, tokens, rowStarts, starts, blocks, blockStarts, logitRows, logits: Float32Array): Promise<void> */
+/**
+ * step(handle, tokens, rowStarts, starts, blocks, blockStarts, logitRows, stateRows, logits: Float32Array,
+ * states: Float32Array): Promise<void>
+ */
 napi_value step(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
-    const auto args = arguments(env, info, 8);
+    const auto args = arguments(env, info, 10);
     Handle& handle = toHandle(env, args[0]);
     StepInput input = {
         toInt32Array(env, args[1], "tokens").copy(),      toInt32Array(env, args[2], "rowStarts").copy(),
         toInt32Array(env, args[3], "starts").copy(),      toInt32Array(env, args[4], "blocks").copy(),
-        toInt32Array(env, args[5], "blockStarts").copy(), toInt32Array(env, args[6], "logitRows").copy()};
-    const auto logits = toFloatArray(env, args[7], "logits");
-    if (logits.length < input.logitRows.size() * size_t(handle.model->shape.vocabSize)) {
-      throw ScriptError("native addon: too little room for the logits");
+        toInt32Array(env, args[5], "blockStarts").copy(), toInt32Array(env, args[6], "logitRows").copy(),
+        toInt32Array(env, args[7], "stateRows").copy()};
+    const auto logits = toFloatArray(env, args[8], "logits"), states = toFloatArray(env, args[9], "states");
+    const ModelShape& shape = handle.model->shape;
+    if (logits.length < input.logitRows.size() * size_t(shape.vocabSize) ||
+        states.length < input.stateRows.size() * size_t(shape.hiddenSize)) {
+      throw ScriptError("native addon: too little room for the results");
     }
-    return runOffThread(env, handle, "chairlift.step", {args[0], args[7]},
-                        [model = handle.model, input = std::move(input), to = logits.data] { model->step(input, to); });
+    return runOffThread(env, handle, "chairlift.step", {args[0], args[8], args[9]},
+                        [model = handle.model, input = std::move(input), to = logits.data, into = states.data] {
+                          model->step(input, to, into);
+                        });
   });
 }
 

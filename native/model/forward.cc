@@ -15,7 +15,7 @@ void Model::eachRow(int rows, const Run& run) {
   });
 }
 
-void Model::step(const StepInput& input, float* logits) {
+void Model::step(const StepInput& input, float* logits, float* states) {
   prepare(input);
   const int rows = int(input.tokens.size());
   eachRow(rows, [&](int row) {
@@ -23,6 +23,7 @@ void Model::step(const StepInput& input, float* logits) {
     factors_[size_t(row)] = rmsFactor(row);
   });
   for (int layer = 0; layer < int(layers.size()); layer++) runLayer(input, layer);
+  takeStates(input, states);
   runHead(input, logits);
 }
 
@@ -61,6 +62,16 @@ void Model::runLayer(const StepInput& input, int index) {
   const InputSource gated = {gateUp_.data(), 2 * ffnStride_, shape.ffnSize, nullptr, nullptr, up};
   multiply(layer.down, makeInput(rows, gated, layer.down), branch_.data(), hiddenStride_);
   eachRow(rows, [&](int row) { addBranch(row, layer.ffnPostNorm); });
+}
+
+void Model::takeStates(const StepInput& input, float* states) {
+  eachRow(int(input.stateRows.size()), [&](int i) {
+    const size_t row = size_t(input.stateRows[size_t(i)]), size = size_t(shape.hiddenSize);
+    // By way of a padded row, where nothing needs the branches any more: kernels write whole vectors.
+    float* padded = &branch_[size_t(i) * hiddenStride_];
+    kernels_.scaleRow(&residual_[row * hiddenStride_], finalNorm.data(), factors_[row], padded, shape.hiddenSize);
+    memcpy(states + size_t(i) * size, padded, size * sizeof(float));
+  });
 }
 
 void Model::runHead(const StepInput& input, float* logits) {

@@ -66,7 +66,7 @@ struct Layer {
 
 /** One batch: see `Batch` in src/compute/backend.ts. */
 struct StepInput {
-  std::vector<int32_t> tokens, rowStarts, starts, blocks, blockStarts, logitRows;
+  std::vector<int32_t> tokens, rowStarts, starts, blocks, blockStarts, logitRows, stateRows;
 };
 
 class Model {
@@ -82,8 +82,8 @@ class Model {
 
   /** Packs consecutive rows, from a multiple of 16 on, into a matrix on all threads; throws where a scale is not finite. */
   void pack(Matrix& matrix, int firstRow, const uint8_t* rows, int count);
-  /** `logits` takes one row of vocabSize values for each wanted row. */
-  void step(const StepInput& input, float* logits);
+  /** `logits` takes a row of vocabSize values for each of `logitRows`, `states` one of hiddenSize for each of `stateRows`. */
+  void step(const StepInput& input, float* logits, float* states);
   /** Shares each step among so many threads; at most as many as it was made with. */
   void useThreads(int threads) { pool_->use(threads); }
   /** Gives the memory of blocks that nobody uses back to the system. */
@@ -110,6 +110,7 @@ class Model {
   void eachRow(int rows, const Run& run);
   void embed(const StepInput& input, int row);
   void runLayer(const StepInput& input, int index);
+  void takeStates(const StepInput& input, float* states);
   void runHead(const StepInput& input, float* logits);
   /** Adds a branch's output to the residual stream, after its own norm where it has one. */
   void addBranch(int row, const std::vector<float>& postNorm);

@@ -28,6 +28,11 @@ export type ChatOptions = TextOptions & {
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
 };
 
+export interface EmbedOptions extends Pick<TokenOptions, 'signal' | 'priority'> {
+  /** So many leading values of each vector, again of length 1. Default all. */
+  readonly dimensions?: number | undefined;
+}
+
 export function priorityOf(name: TokenOptions['priority'] = 'normal'): Priority {
   if (Object.hasOwn(priorities, name)) return priorities[name];
   throw invalidValue('priority', `give one of ${Object.keys(priorities).join(', ')}`);

@@ -56,6 +56,42 @@ describe('a loaded model', () => {
     expect(usage.completionTokens).toBe(chat.usage.completionTokens);
   });
 
+  it('embeds texts, the same alone and beside answers', async () => {
+    const texts = [story, 'Hello, who are you?'];
+    const [one, answer, { vectors, usage }] = await Promise.all([
+      model.embed(story),
+      model.complete(story, { ...greedy, maxTokens: 20 }).result(),
+      model.embed(texts, { priority: 'low' }),
+    ]);
+    expect(answer.usage.completionTokens).toBe(20);
+    expect(vectors.length).toBe(2);
+    expect(vectors[0]).toEqual(one.vectors[0]);
+    expect(vectors[0]?.reduce((sum, value) => sum + value ** 2, 0)).toBeCloseTo(1, 5);
+    const tokens = texts.reduce((sum, text) => sum + model.tokenizer.encode(text, { bos: true }).length, 0);
+    expect(usage).toMatchObject({ promptTokens: tokens, completionTokens: 0 });
+    const cut = await model.embed(texts, { dimensions: 5 });
+    expect(cut.vectors.map(({ length }) => length)).toEqual([5, 5]);
+    expect((await model.embed([])).vectors).toEqual([]);
+  });
+
+  it('refuses what cannot be embedded, and ends when it is aborted', async () => {
+    const codeOf = (call: Promise<unknown>) => call.catch((error: ChairliftError) => error.code);
+    expect(await codeOf(model.embed(''))).toBe('invalid_value');
+    expect(await codeOf(model.embed([7] as never))).toBe('invalid_value');
+    expect(await codeOf(model.embed(story, { dimensions: 0 }))).toBe('invalid_value');
+    expect(await codeOf(model.embed(story, { colour: 'red' } as never))).toBe('invalid_value');
+    expect(await codeOf(model.embed('fox '.repeat(9000)))).toBe('context_length_exceeded');
+    const enough = new AbortController();
+    const endless = model.embed(
+      Array.from({ length: 200 }, (_, at) => `${at} ${story}`.repeat(40)),
+      {
+        signal: enough.signal,
+      },
+    );
+    setTimeout(() => enough.abort(), 20);
+    await expect(endless).rejects.toMatchObject({ name: 'AbortError' });
+  });
+
   it('draws by the seed, as often as asked', async () => {
     const draw = (seed: number) => model.complete(story, { seed, maxTokens: 20 }).result();
     const [first, again, other] = await Promise.all([draw(1), draw(1), draw(2)]);

@@ -1,4 +1,4 @@
-// A model loaded for a program of its own: an engine process behind chat(), complete() and tokens(). All calls
+// A model loaded for a program of its own: an engine process behind chat(), complete(), tokens() and embed(). All calls
 // that run at the same time share one batch.
 
 import { resolve } from 'node:path';
@@ -13,11 +13,17 @@ import type { ServedModel } from '../pool/served-model.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { type Answer, type AnswerSource, RunningAnswer } from './answer.ts';
-import type { ChatOptions, TextOptions, TokenOptions } from './call-options.ts';
+import type { ChatOptions, EmbedOptions, TextOptions, TokenOptions } from './call-options.ts';
 import { asLibraryError, ChairliftError, loadError } from './chairlift-error.ts';
 import { configFrom, type GivenConfig } from './given-config.ts';
 import { chooseGpu } from './gpu-choice.ts';
-import { ModelCalls, type TextResult, type TokenPiece, type TokensResult } from './model-calls.ts';
+import {
+  type EmbedResult,
+  ModelCalls,
+  type TextResult,
+  type TokenPiece,
+  type TokensResult,
+} from './model-calls.ts';
 import { poolOptions } from './pool-settings.ts';
 
 const settings = [
@@ -60,6 +66,8 @@ export interface Model {
   complete(prompt: string, options?: TextOptions): Answer<string, TextResult>;
   /** What follows token ids, token by token. */
   tokens(ids: Iterable<number>, options?: TokenOptions): Answer<TokenPiece, TokensResult>;
+  /** A vector of length 1 for each text, pooled as the model's files say. */
+  embed(texts: string | readonly string[], options?: EmbedOptions): Promise<EmbedResult>;
   /** Steps, queues, blocks and times of the engine. */
   stats(): Promise<EngineStats>;
   /** Ends running calls with the code `model_closed`, and the engine process; its memory is free then. */
@@ -133,6 +141,16 @@ class LoadedModel implements Model {
 
   tokens(ids: Iterable<number>, options: TokenOptions = {}): Answer<TokenPiece, TokensResult> {
     return this.#answer(options.signal, (signal) => this.#calls.tokens(ids, options, signal));
+  }
+
+  embed(texts: string | readonly string[], options: EmbedOptions = {}): Promise<EmbedResult> {
+    const calls = this.#calls;
+    return this.#answer(options.signal, async function* (signal) {
+      // The whole is the one piece there is.
+      const result = await calls.embed(texts, options, signal);
+      yield result;
+      return result;
+    }).result();
   }
 
   async stats(): Promise<EngineStats> {

@@ -1,14 +1,17 @@
-// The calls of a loaded model: each says what its prompt is and which options it knows; all are answered the same
-// way, beside all other calls, piece by piece.
+// The calls of a loaded model: each says what its prompt is and which options it knows. Answers come piece by piece,
+// vectors all at once, beside all other calls.
 
+import { randomUUID } from 'node:crypto';
 import type { Logprobs } from '../engine/request.ts';
 import { contentOf } from '../generation/answer-parts.ts';
 import type { TokenDetail } from '../generation/choice-text.ts';
+import { checkFits, roomOf } from '../generation/context-room.ts';
+import { checkDimensions, Embedding } from '../generation/embedding.ts';
 import type { GenerationEvent } from '../generation/generation.ts';
 import { type ChatMessage, checkMessages } from '../generation/message.ts';
 import { ownNames } from '../generation/parameter-names.ts';
 import { prepare, type Question } from '../generation/prepare.ts';
-import type { PromptInput } from '../generation/prompt.ts';
+import { type Prompt, type PromptInput, readPrompt } from '../generation/prompt.ts';
 import type { TokenUsage } from '../generation/token-usage.ts';
 import { WholeAnswer, type WholeChoice } from '../generation/whole-answer.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -16,6 +19,7 @@ import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
 import {
   type ChatOptions,
+  type EmbedOptions,
   priorityOf,
   samplingOf,
   stopsOf,
@@ -44,6 +48,12 @@ export interface TokenPiece extends Partial<Logprobs> {
 export interface TokensResult extends Whole {
   /** All that were drawn, the one that ended the answer too. */
   readonly tokens: readonly number[];
+}
+
+export interface EmbedResult {
+  /** One for each text, of length 1. */
+  readonly vectors: readonly Float32Array[];
+  readonly usage: TokenUsage;
 }
 
 interface Finished extends Whole {
@@ -91,6 +101,27 @@ export class ModelCalls {
     return { tokens: choice.tokens, ...whole };
   }
 
+  async embed(
+    given: string | readonly string[],
+    { signal: _, priority, dimensions, ...others }: EmbedOptions,
+    signal: AbortSignal,
+  ): Promise<EmbedResult> {
+    const model = this.#model;
+    const [stranger] = Object.keys(others);
+    if (stranger !== undefined) throw invalidValue(stranger, 'there is no such option for this call');
+    checkDimensions(dimensions, model, 'dimensions');
+    const prompts: Prompt[] = [];
+    for (const [at, text] of textsOf(given).entries()) {
+      const options = { encoder: this.#encoders, signal, parameter: `texts[${at}]` };
+      const prompt = await readPrompt({ kind: 'text', text, eos: true }, model, options);
+      checkFits(prompt.ids.length, roomOf(model), options.parameter);
+      prompts.push(prompt);
+    }
+    const request = { id: randomUUID(), model, prompts, dimensions, priority: priorityOf(priority) };
+    const embedding = new Embedding(request, signal);
+    return { vectors: await embedding.vectors(), usage: embedding.usage };
+  }
+
   async *#text(
     input: () => PromptInput,
     { stop, special, ...options }: TextOptions,
@@ -135,6 +166,12 @@ export class ModelCalls {
     }
     return { choice, finishReason: choice.reason, usage: generation.usage };
   }
+}
+
+function textsOf(given: string | readonly string[]): readonly string[] {
+  const texts = typeof given === 'string' ? [given] : given;
+  if (Array.isArray(texts) && texts.every((text) => typeof text === 'string' && text !== '')) return texts;
+  throw invalidValue('texts', 'give a text or a list of texts, none of them empty');
 }
 
 function textOf(event: GenerationEvent): string | undefined {

@@ -183,6 +183,7 @@ function serverSettings(config: Config): ServerSettings {
     bodyLimitBytes: config.bodyLimit,
     maxQueuedRequests: config.maxQueuedRequests,
     maxQueuedTokens: config.maxQueuedTokens,
+    maxEmbeddingInputs: config.maxEmbeddingInputs,
     requestTimeoutMs: config.requestTimeout === 0 ? Number.POSITIVE_INFINITY : config.requestTimeout * 1000,
     shutdownLimitMs: config.shutdownLimit * 1000,
     shareCache: config.shareCache,

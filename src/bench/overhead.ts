@@ -61,7 +61,7 @@ class IdleBackend implements Backend {
     this.#count(batch, 1000 * (performance.now() - entered));
     await sleep(this.#paceMs);
     this.#given = performance.now();
-    return { logits: new Float32Array(0) };
+    return { logits: new Float32Array(0), states: new Float32Array(0) };
   }
 
   sampleRows = (_logits: Float32Array, _vocabSize: number, rows: readonly SampleRow[]): SampleResult[] => {

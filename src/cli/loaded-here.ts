@@ -18,7 +18,7 @@ export interface LoadHereOptions {
 /** Shows how far it has come. The model's files are closed then. */
 export async function loadHere(
   path: string,
-  { spec, tokenizer, template, files, close }: LocalModel,
+  { spec, tokenizer, template, pooling, files, close }: LocalModel,
   { blockCount, backend: backendName, maxBatchSize, direct = false }: LoadHereOptions,
 ): Promise<ServedModel> {
   const choice = chooseBackend(backendName);
@@ -35,7 +35,7 @@ export async function loadHere(
       direct,
       ...(maxBatchSize === undefined ? {} : { maxBatchSize }),
     });
-    return { name: path, path, spec, tokenizer, template, engine, blockCount, direct };
+    return { name: path, path, spec, tokenizer, template, pooling, engine, blockCount, direct };
   } finally {
     bar.end();
     close();

@@ -20,6 +20,8 @@ export interface Batch {
   readonly blockStarts: Int32Array;
   /** Rows of `tokens`, ascending, whose logits are wanted. */
   readonly logitRows: Int32Array;
+  /** Rows of `tokens`, ascending, whose final states are wanted: after the last norm, before the head. */
+  readonly stateRows: Int32Array;
 }
 
 export const backendNames = ['cpu', 'reference', 'webgpu'] as const;
@@ -28,6 +30,8 @@ export type BackendName = (typeof backendNames)[number];
 export interface StepResult {
   /** `logitRows.length * vocabSize` values; valid until the next step. Empty where tokens were drawn. */
   readonly logits: Float32Array;
+  /** `stateRows.length * hiddenSize` values; valid until the next step. */
+  readonly states: Float32Array;
   /** One for each wanted row, where the backend drew them itself. */
   readonly drawn?: readonly SampleResult[];
 }

@@ -22,7 +22,7 @@ describe('buildBatch', () => {
     const batch = buildBatch([
       sequence(),
       sequence({ tokens: [9], start: 40, blocks: [3, 1], wantLogits: 'none' }),
-      sequence({ tokens: [4, 5], blocks: [2], wantLogits: 'all' }),
+      sequence({ tokens: [4, 5], blocks: [2], wantLogits: 'all', wantStates: 'last' }),
     ]);
     expect(batch.tokens).toEqual(Int32Array.of(1, 2, 3, 9, 4, 5));
     expect(batch.rowStarts).toEqual(Int32Array.of(0, 3, 4, 6));
@@ -30,6 +30,7 @@ describe('buildBatch', () => {
     expect(batch.blocks).toEqual(Int32Array.of(0, 3, 1, 2));
     expect(batch.blockStarts).toEqual(Int32Array.of(0, 1, 3, 4));
     expect(batch.logitRows).toEqual(Int32Array.of(2, 4, 5));
+    expect(batch.stateRows).toEqual(Int32Array.of(5));
   });
 });
 
@@ -98,5 +99,6 @@ describe('checkBatch', () => {
     expect(check([sequence()], { logitRows: Int32Array.of(1, 1) })).toThrow('ascend');
     expect(check([sequence()], { logitRows: Int32Array.of(2, 0) })).toThrow('ascend');
     expect(check([sequence()], { logitRows: Int32Array.of(3) })).toThrow('logit row 3');
+    expect(check([sequence()], { stateRows: Int32Array.of(2, 0) })).toThrow('ascend');
   });
 });

@@ -14,23 +14,31 @@ export interface BatchSequence {
   /** Position of the first new token. */
   readonly start: number;
   readonly blocks: readonly number[] | Int32Array;
-  readonly wantLogits: 'last' | 'all' | 'none';
+  readonly wantLogits: WantedRows;
+  /** Default none. */
+  readonly wantStates?: WantedRows;
 }
+
+type WantedRows = 'last' | 'all' | 'none';
 
 export function buildBatch(sequences: readonly BatchSequence[]): Batch {
   const rowStarts = offsets(sequences.map(({ tokens }) => tokens.length));
-  const logitRows = sequences.flatMap(({ tokens, wantLogits }, index) => {
-    const first = rowStarts[index] as number;
-    if (wantLogits === 'all') return Array.from(tokens, (_, row) => first + row);
-    return wantLogits === 'last' ? [first + tokens.length - 1] : [];
-  });
+  const wantedRows = (wanted: (sequence: BatchSequence) => WantedRows): Int32Array =>
+    Int32Array.from(
+      sequences.flatMap((sequence, index) => {
+        const first = rowStarts[index] as number;
+        const rows = Array.from(sequence.tokens, (_, row) => first + row);
+        return { all: rows, last: rows.slice(-1), none: [] }[wanted(sequence)];
+      }),
+    );
   return {
     tokens: Int32Array.from(sequences.flatMap(({ tokens }) => [...tokens])),
     rowStarts,
     starts: Int32Array.from(sequences, ({ start }) => start),
     blocks: Int32Array.from(sequences.flatMap(({ blocks }) => [...blocks])),
     blockStarts: offsets(sequences.map(({ blocks }) => blocks.length)),
-    logitRows: Int32Array.from(logitRows),
+    logitRows: wantedRows(({ wantLogits }) => wantLogits),
+    stateRows: wantedRows(({ wantStates = 'none' }) => wantStates),
   };
 }
 
@@ -46,7 +54,8 @@ export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUs
   checkOffsets('blockStarts', batch.blockStarts, batch.starts.length, batch.blocks.length);
   checkRange('token', batch.tokens, limits.vocabSize);
   checkRange('block', batch.blocks, limits.blockCount);
-  checkLogitRows(batch);
+  checkWantedRows('logit row', batch.logitRows, batch.tokens.length);
+  checkWantedRows('state row', batch.stateRows, batch.tokens.length);
   uses.count(batch.blocks);
   for (let sequence = 0; sequence < batch.starts.length; sequence++) {
     checkSequence(batch, sequence, limits, uses);
@@ -99,11 +108,11 @@ export function checkRange(name: string, values: Int32Array, limit: number): voi
   }
 }
 
-function checkLogitRows({ logitRows, tokens }: Batch): void {
-  checkRange('logit row', logitRows, tokens.length);
-  for (let index = 1; index < logitRows.length; index++) {
-    if ((logitRows[index - 1] as number) < (logitRows[index] as number)) continue;
-    throw new Error('batch: logitRows must ascend');
+function checkWantedRows(name: string, wanted: Int32Array, rows: number): void {
+  checkRange(name, wanted, rows);
+  for (let index = 1; index < wanted.length; index++) {
+    if ((wanted[index - 1] as number) < (wanted[index] as number)) continue;
+    throw new Error(`batch: ${name}s must ascend`);
   }
 }
 

@@ -2,12 +2,20 @@
 // cancellations take effect between steps; with nothing to do it sleeps until the next request.
 
 import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
+import type { Matcher } from '../grammar/matcher.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { SampledToken, SampleResult, SampleRow } from '../sampling/sample-row.ts';
-import { Grammars, noGrammars } from './grammars.ts';
-import { OpenRequest } from './open-request.ts';
+import { Grammars, type Matching, noGrammars } from './grammars.ts';
+import { OpenAnswer, OpenEmbedding, type OpenRequest } from './open-request.ts';
 import { planBatch } from './plan-batch.ts';
-import type { EndReason, EngineRequest, FinishEvent, RequestError, RequestEvent } from './request.ts';
+import type {
+  AnswerRequest,
+  EndReason,
+  EngineRequest,
+  FinishEvent,
+  RequestError,
+  RequestEvent,
+} from './request.ts';
 import { drainingError, failedEvent, promptError, samplingError } from './request-errors.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
@@ -32,13 +40,13 @@ export interface EngineStats extends SchedulerStats, EngineRecord {
 
 /** A request that draws in this step, and how. */
 interface Sampling {
-  readonly open: OpenRequest;
+  readonly open: OpenAnswer;
   readonly row: SampleRow;
 }
 
 /** What was drawn for one item of a plan; neither where its request ended during the step. */
 interface Draw {
-  readonly open: OpenRequest | undefined;
+  readonly open: OpenAnswer | undefined;
   readonly result: SampleResult | undefined;
 }
 
@@ -149,7 +157,7 @@ export class Engine {
     const cancelled = this.#applyCancellations();
     const draws = this.#draw(sampling, result);
     this.#recorder.lap('sampleMs');
-    const events = [...cancelled, ...this.#commit(plan, draws)];
+    const events = [...cancelled, ...this.#commit(plan, draws), ...this.#pool(plan, result)];
     this.#recorder.lap('emitMs');
     this.#report(events, this.#summary(plan, events));
     this.#recorder.end(plan);
@@ -196,7 +204,7 @@ export class Engine {
     return plan.items
       .filter(({ samples }) => samples)
       .map(({ sequence }) => {
-        const open = this.#bySequence.get(sequence) as OpenRequest;
+        const open = this.#bySequence.get(sequence) as OpenAnswer;
         return { open, row: open.sampleRow() };
       });
   }
@@ -231,7 +239,31 @@ export class Engine {
     return events;
   }
 
-  #accept(open: OpenRequest, { token, logprobs }: SampledToken): RequestEvent[] {
+  /** Adds up states and ends what has all of them. */
+  #pool({ items }: StepPlan, { states }: StepResult): FinishEvent[] {
+    const events: FinishEvent[] = [];
+    const rows = items.reduce((sum, { states: [from, to] }) => sum + to - from, 0);
+    const size = rows === 0 ? 0 : states.length / rows;
+    let row = 0;
+    for (const { sequence, states: wanted } of items) {
+      const count = wanted[1] - wanted[0];
+      const own = states.subarray(row * size, (row + count) * size);
+      row += count;
+      const open = this.#bySequence.get(sequence);
+      if (open === undefined || sequence.pooled === undefined) continue;
+      if (count > 0) sequence.pooled.add(own, count);
+      if (sequence.pooled.isComplete) events.push(this.#embedded(open, sequence.pooled.vector()));
+    }
+    return events;
+  }
+
+  #embedded(open: OpenRequest, vector: Float32Array | undefined): FinishEvent {
+    return vector === undefined
+      ? this.#end(open, 'error', samplingError('numeric-error'))
+      : { ...this.#end(open, 'stop'), vector };
+  }
+
+  #accept(open: OpenAnswer, { token, logprobs }: SampledToken): RequestEvent[] {
     this.#recorder.generated();
     const { id } = open.request;
     const event: RequestEvent = { kind: 'token', id, token, ...(logprobs ? { logprobs } : {}) };
@@ -300,24 +332,37 @@ export class Engine {
     this.#wake = undefined;
   }
 
-  #refusal({ id, prompt }: EngineRequest): RequestError | undefined {
+  #refusal(request: EngineRequest): RequestError | undefined {
     if (this.#ended !== undefined) return this.#ended;
     if (this.#draining) return drainingError;
+    const { id } = request;
     if (this.#requests.has(id)) return { code: 'invalid', message: `request ${id} is running already` };
-    return promptError(prompt, this.#options.contextLength, this.#options.vocabSize);
+    return promptError(request, this.#options.contextLength, this.#options.vocabSize);
   }
 
   #enqueue(request: EngineRequest): RequestError | undefined {
-    const maxTokens = this.#lengthLimit(request.prompt.length, request.parameters.maxTokens);
-    const matching = this.#grammars?.matcher(request) ?? noGrammars(request);
+    const matching = this.#matching(request);
     if (!matching.ok) return matching.error;
-    const open = new OpenRequest(request, maxTokens, this.#options.endIds, matching.matcher);
-    if (open.obstacle !== undefined) return open.obstacle;
+    const open =
+      request.pooling === undefined
+        ? this.#openAnswer(request, matching.matcher)
+        : new OpenEmbedding(request);
+    if (open instanceof OpenAnswer && open.obstacle !== undefined) return open.obstacle;
     const result = this.#scheduler.add(open.sequence);
     if (!result.accepted) return { code: 'never-fits', message: result.reason };
     this.#requests.set(request.id, open);
     this.#bySequence.set(open.sequence, open);
     return undefined;
+  }
+
+  #matching(request: EngineRequest): Matching {
+    if (request.pooling !== undefined) return { ok: true, matcher: undefined };
+    return this.#grammars?.matcher(request) ?? noGrammars(request);
+  }
+
+  #openAnswer(request: AnswerRequest, matcher: Matcher | undefined): OpenAnswer {
+    const maxTokens = this.#lengthLimit(request.prompt.length, request.parameters.maxTokens);
+    return new OpenAnswer(request, maxTokens, this.#options.endIds, matcher);
   }
 
   /** Where nobody says, an answer may fill the context, or the whole cache if that is smaller. */

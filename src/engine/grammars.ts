@@ -4,7 +4,7 @@ import { Grammar, Matcher } from '../grammar/matcher.ts';
 import { SharedMasks } from '../grammar/shared-masks.ts';
 import type { GrammarTables } from '../grammar/tables.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
-import type { EngineRequest, RequestError } from './request.ts';
+import type { AnswerRequest, RequestError } from './request.ts';
 
 /** Those that are used last stay. */
 const MAX_GRAMMARS = 32;
@@ -28,7 +28,7 @@ export class Grammars {
   }
 
   /** Where the answer stands: behind the tokens that it has already. */
-  matcher({ grammar, answer = [] }: EngineRequest): Matching {
+  matcher({ grammar, answer = [] }: AnswerRequest): Matching {
     if (grammar === undefined) return { ok: true, matcher: undefined };
     const matcher = new Matcher(this.#grammar(grammar.tables), grammar.continues);
     if (answer.every((token) => matcher.accept(token))) return { ok: true, matcher };
@@ -46,7 +46,7 @@ export class Grammars {
 }
 
 /** Where nobody has said what tokens spell. */
-export function noGrammars({ grammar }: EngineRequest): Matching {
+export function noGrammars({ grammar }: AnswerRequest): Matching {
   if (grammar === undefined) return { ok: true, matcher: undefined };
   return { ok: false, error: { code: 'invalid', message: 'a grammar came before the vocabulary' } };
 }

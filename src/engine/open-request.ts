@@ -5,27 +5,57 @@ import { TooAmbiguous } from '../grammar/places.ts';
 import type { SampleRow } from '../sampling/sample-row.ts';
 import { type FinishReason, finishReason, forbiddenIds } from '../sampling/stop-condition.ts';
 import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
-import type { EndReason, EngineRequest, FinishEvent, RequestError } from './request.ts';
+import { PooledStates } from './pooled-states.ts';
+import type {
+  AnswerRequest,
+  EmbedRequest,
+  EndReason,
+  EngineRequest,
+  FinishEvent,
+  RequestError,
+} from './request.ts';
 import { Sequence } from './sequence.ts';
 
-export class OpenRequest {
-  readonly request: EngineRequest;
+export class OpenRequest<Request extends EngineRequest = EngineRequest> {
+  readonly request: Request;
   readonly sequence: Sequence;
-  readonly #endIds: readonly number[];
-  readonly #counts: TokenCounts | undefined;
-  readonly #matcher: Matcher | undefined;
 
-  /** `maxTokens`: prompt and answer together; `endIds`: the model's own end tokens; `matcher`: at the beginning of the answer. */
-  constructor(request: EngineRequest, maxTokens: number, endIds: readonly number[], matcher?: Matcher) {
+  constructor(request: Request, sequence: Sequence) {
     this.request = request;
-    this.sequence = sequenceOf(request, maxTokens);
-    this.#endIds = endIds;
-    if (needsCounts(request.parameters)) this.#counts = new TokenCounts(request.prompt, request.answer ?? []);
-    this.#matcher = matcher;
+    this.sequence = sequence;
   }
 
   get generated(): number {
     return this.sequence.length - this.sequence.promptLength;
+  }
+
+  ended(reason: EndReason, error?: RequestError): FinishEvent {
+    return {
+      kind: 'finish',
+      id: this.request.id,
+      reason,
+      ...(error === undefined ? {} : { error }),
+      promptTokens: this.sequence.promptLength,
+      cachedTokens: this.sequence.cachedTokens,
+      generatedTokens: this.generated,
+    };
+  }
+}
+
+export class OpenAnswer extends OpenRequest<AnswerRequest> {
+  readonly #endIds: readonly number[];
+  readonly #counts: TokenCounts | undefined;
+  readonly #matcher: Matcher | undefined;
+
+  /**
+   * `maxTokens`: prompt and answer together; `endIds`: the model's own end tokens; `matcher`: where the answer stands in
+   * its grammar, if it has one.
+   */
+  constructor(request: AnswerRequest, maxTokens: number, endIds: readonly number[], matcher?: Matcher) {
+    super(request, answerSequence(request, maxTokens));
+    this.#endIds = endIds;
+    this.#matcher = matcher;
+    if (needsCounts(request.parameters)) this.#counts = new TokenCounts(request.prompt, request.answer ?? []);
   }
 
   /** How the next token is to be drawn. */
@@ -69,21 +99,18 @@ export class OpenRequest {
     if (this.#matcher === undefined || this.#matcher.complete) return early;
     return [...early, ...parameters.stopIds];
   }
+}
 
-  ended(reason: EndReason, error?: RequestError): FinishEvent {
-    return {
-      kind: 'finish',
-      id: this.request.id,
-      reason,
-      ...(error === undefined ? {} : { error }),
-      promptTokens: this.sequence.promptLength,
-      cachedTokens: this.sequence.cachedTokens,
-      generatedTokens: this.generated,
-    };
+export class OpenEmbedding extends OpenRequest<EmbedRequest> {
+  constructor(request: EmbedRequest) {
+    const { prompt: tokens, pooling } = request;
+    const pooled = new PooledStates(pooling, tokens.length);
+    // Its last token gets K/V like any other, as if one more were to follow.
+    super(request, new Sequence({ ...request, tokens, maxTokens: tokens.length + 1, pooled }));
   }
 }
 
-function sequenceOf(request: EngineRequest, maxTokens: number): Sequence {
+function answerSequence(request: AnswerRequest, maxTokens: number): Sequence {
   const { prompt, answer = [] } = request;
   const tokens = new Int32Array(prompt.length + answer.length);
   tokens.set(prompt);

@@ -11,14 +11,17 @@ export function planBatch({ items, load }: StepPlan): Batch {
     blocks: new Int32Array(items.reduce((sum, { sequence }) => sum + sequence.blocks.length, 0)),
     blockStarts: new Int32Array(items.length + 1),
     logitRows: new Int32Array(items.reduce((sum, { samples }) => sum + Number(samples), 0)),
+    stateRows: new Int32Array(items.reduce((sum, { states: [from, to] }) => sum + to - from, 0)),
   };
   let row = 0;
   let block = 0;
   let wanted = 0;
-  for (const [index, { sequence, start, count, samples }] of items.entries()) {
+  let wantedStates = 0;
+  for (const [index, { sequence, start, count, samples, states }] of items.entries()) {
     batch.tokens.set(sequence.storage.subarray(start, start + count), row);
     batch.blocks.set(sequence.blocks, block);
     batch.starts[index] = start;
+    for (let at = states[0]; at < states[1]; at++) batch.stateRows[wantedStates++] = row + at - start;
     row += count;
     block += sequence.blocks.length;
     batch.rowStarts[index + 1] = row;

@@ -30,9 +30,9 @@ export const drainingError: RequestError = {
 
 export const unloadedError: RequestError = { code: 'engine-failed', message: 'the model was unloaded' };
 
-/** Why a prompt cannot be served by a model of this size, if it cannot. */
+/** Why a prompt cannot be served by a model of this size, if it cannot; one that is answered must leave room for that. */
 export function promptError(
-  prompt: Int32Array,
+  { prompt, pooling }: EngineRequest,
   contextLength: number,
   vocabSize: number,
 ): RequestError | undefined {
@@ -40,7 +40,9 @@ export function promptError(
     return { code: 'invalid', message: 'the prompt is empty; give at least one token' };
   const stranger = prompt.find((token) => token < 0 || token >= vocabSize);
   if (stranger !== undefined) return { code: 'invalid', message: `${stranger} is no token of this model` };
-  if (prompt.length < contextLength) return undefined;
-  const message = `the prompt has ${prompt.length} tokens; the context of ${contextLength} leaves no room for an answer`;
+  const isAnswered = pooling === undefined;
+  if (prompt.length < contextLength + (isAnswered ? 0 : 1)) return undefined;
+  const problem = isAnswered ? 'leaves no room for an answer' : 'is shorter';
+  const message = `the prompt has ${prompt.length} tokens; the context of ${contextLength} ${problem}`;
   return { code: 'too-long', message };
 }

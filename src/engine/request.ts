@@ -1,19 +1,15 @@
-// What the engine is asked for and what it answers: token ids in, token ids out. One request is one sequence.
+// What the engine is asked for and what it answers: token ids in, token ids or a vector out. One request is one sequence.
 
 import type { GrammarTables } from '../grammar/tables.ts';
+import type { Pooling } from '../model/pooling.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { TokenLogprob } from '../sampling/sample-row.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { Priority } from './sequence.ts';
 
-export interface EngineRequest {
+interface RequestBase {
   readonly id: string;
   readonly prompt: Int32Array;
-  /** Tokens of the answer that exist already: an engine that was lost had drawn them. Default: none. */
-  readonly answer?: readonly number[];
-  /** Which of several answers to the same prompt this is: each draws its own tokens. Default 0. */
-  readonly choice?: number;
-  readonly parameters: SamplingParameters;
   readonly priority: Priority;
   /** Requests share cached prefixes only with those of the same salt. */
   readonly salt: string;
@@ -21,6 +17,15 @@ export interface EngineRequest {
   readonly account: string;
   /** When the request first came, in milliseconds since 1970: it keeps its age for life. */
   readonly enqueuedMs: number;
+}
+
+export interface AnswerRequest extends RequestBase {
+  readonly pooling?: undefined;
+  /** Tokens of the answer that exist already: an engine that was lost had drawn them. Default: none. */
+  readonly answer?: readonly number[];
+  /** Which of several answers to the same prompt this is: each draws its own tokens. Default 0. */
+  readonly choice?: number;
+  readonly parameters: SamplingParameters;
   /** Allowed tokens at every draw: bit `id % 32` of word `id / 32`. */
   readonly mask?: Uint32Array;
   readonly grammar?: AnswerGrammar;
@@ -32,6 +37,14 @@ export interface AnswerGrammar {
   /** The answer goes on with the prompt's text: a space before its first word is its own. */
   readonly continues: boolean;
 }
+
+/** Ends when its prompt is computed, with one vector of its states. */
+export interface EmbedRequest extends RequestBase {
+  readonly pooling: Pooling;
+  readonly answer?: undefined;
+}
+
+export type EngineRequest = AnswerRequest | EmbedRequest;
 
 /** Why a request ended: its answer is complete, or there will be no more of it. */
 export type EndReason = FinishReason | 'cancelled' | 'error';
@@ -72,6 +85,8 @@ export interface FinishEvent {
   /** Prompt tokens that needed no compute. */
   readonly cachedTokens: number;
   readonly generatedTokens: number;
+  /** Of a request that was embedded to its end. */
+  readonly vector?: Float32Array;
 }
 
 export type RequestEvent = TokenEvent | FinishEvent;

@@ -3,6 +3,7 @@
 // and the cache change it; everyone else reads.
 
 import type { BlockHolder } from './cache/block-holder.ts';
+import type { PooledStates } from './pooled-states.ts';
 
 /** HIGH, NORMAL, LOW. */
 export type Priority = 0 | 1 | 2;
@@ -28,6 +29,8 @@ export interface SequenceOptions {
   readonly salt?: string;
   /** Whose it is: the accounts of a tier are served in turn. */
   readonly account?: string;
+  /** Where it is not continued but embedded. */
+  readonly pooled?: PooledStates;
 }
 
 export class Sequence implements BlockHolder {
@@ -38,6 +41,8 @@ export class Sequence implements BlockHolder {
   readonly enqueuedMs: number;
   readonly salt: string;
   readonly account: string;
+  /** Where it is embedded: nothing is drawn for it, and it ends when this is complete. */
+  readonly pooled: PooledStates | undefined;
   /** Smaller is more urgent. All waiting sequences age alike, so the order never changes. */
   readonly key: number;
   /** Physical blocks: position p lives in row `p % 32` of block `blocks[p / 32]`. */
@@ -67,6 +72,7 @@ export class Sequence implements BlockHolder {
     this.enqueuedMs = options.enqueuedMs;
     this.salt = options.salt ?? '';
     this.account = options.account ?? '';
+    this.pooled = options.pooled;
     this.key = this.priority + (AGING_PER_SECOND * this.enqueuedMs) / 1000;
     this.rank = this.key;
     if (!Number.isFinite(this.key)) {
@@ -95,6 +101,11 @@ export class Sequence implements BlockHolder {
   /** Tokens not computed yet: 1 while it decodes. */
   get remaining(): number {
     return this.#length - this.computed;
+  }
+
+  /** The last row gives what comes next, so it is always computed; where states are pooled, theirs are too. */
+  get neededFrom(): number {
+    return Math.min(this.#length - 1, this.pooled?.neededFrom ?? this.#length);
   }
 
   /** Tokens in memory that may reach beyond `length`: for hot loops that keep to the length themselves. */

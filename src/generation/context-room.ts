@@ -52,6 +52,14 @@ export function fitToContext(
   return maxTokens === undefined ? parameters : { ...parameters, maxTokens: Math.min(maxTokens, left) };
 }
 
+/** A text that is not continued may fill the context to its end. */
+export function checkFits(promptTokens: number, room: number, parameter: string): void {
+  if (promptTokens === 0) throw invalid(parameter, 'is empty, and there is nothing to embed');
+  if (promptTokens <= room) return;
+  const message = `${parameter}: has ${promptTokens} tokens; this model takes ${room}`;
+  throw new GenerationError('context_length_exceeded', message, parameter);
+}
+
 function capacity(tokens: number): string {
   return `this model takes ${tokens} tokens, prompt and answer together`;
 }

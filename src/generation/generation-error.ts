@@ -12,6 +12,8 @@ export type GenerationErrorCode =
   | 'no_chat_template'
   /** A schema or grammar is malformed, cannot be enforced or is too large. */
   | 'invalid_grammar'
+  /** The model was not made for what it is asked. */
+  | 'model_not_capable'
   /** The engine takes no new requests. */
   | 'closing'
   | 'numeric_error'
@@ -38,6 +40,11 @@ export function invalid(
   code: GenerationErrorCode = 'invalid_value',
 ): GenerationError {
   return new GenerationError(code, `${parameter}: ${problem}`, parameter);
+}
+
+/** `problem` follows the model's name. */
+export function notCapable(name: string, problem: string): GenerationError {
+  return new GenerationError('model_not_capable', `the model '${name}' ${problem}`, 'model');
 }
 
 /** What the engine says of a request; `biasName` is what the asker calls logit biases. */

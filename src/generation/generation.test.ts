@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EngineRequest, RequestEvent } from '../engine/request.ts';
+import type { AnswerRequest, RequestEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { validateSampling } from '../sampling/parameters.ts';
 import { Generation, type GenerationEvent, type GenerationRequest } from './generation.ts';
@@ -16,7 +16,7 @@ const tokenizer = {
 };
 
 type Script = (
-  request: EngineRequest,
+  request: AnswerRequest,
   cancelled: readonly string[],
 ) => AsyncGenerator<RequestEvent, void, void>;
 
@@ -29,9 +29,9 @@ function generationOf(
   signal = new AbortController().signal,
 ) {
   const cancelled: string[] = [];
-  const submitted: EngineRequest[] = [];
+  const submitted: AnswerRequest[] = [];
   const engine = {
-    submit: (one: EngineRequest) => {
+    submit: (one: AnswerRequest) => {
       submitted.push(one);
       return script(one, cancelled);
     },
@@ -39,7 +39,7 @@ function generationOf(
   };
   const sampling = validateSampling({ maxTokens: 9 }, { vocabSize: 26, freshSeed: { low: 0, high: 0 } });
   if (!sampling.ok) throw new Error(sampling.problem);
-  const model = { name: 'm', tokenizer, engine } as unknown as ServedModel;
+  const model = { name: 'm', spec: {}, tokenizer, engine } as unknown as ServedModel;
   const prompts = request.prompts ?? [prompt];
   const parameters = prompts.map(() => sampling.parameters);
   const generation = new Generation(

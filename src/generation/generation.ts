@@ -1,14 +1,14 @@
 // One answer on its way through the engine: every choice is a request of its own, tokens become text, choices end
 // at stop strings, and what is used is counted. One choice that fails fails the whole.
 
-import type { EngineRequest, FinishEvent, Logprobs, TokenEvent } from '../engine/request.ts';
+import type { AnswerRequest, FinishEvent, Logprobs, TokenEvent } from '../engine/request.ts';
 import type { Priority } from '../engine/sequence.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import { type FinishReason, finishReason } from '../sampling/stop-condition.ts';
 import { AnswerParts, type AnswerPiece } from './answer-parts.ts';
 import { type AnswerPlan, plainAnswer } from './answer-plan.ts';
-import { engineError } from './generation-error.ts';
+import { engineError, notCapable } from './generation-error.ts';
 import { mergeStreams } from './merge-streams.ts';
 import type { ParameterNames } from './parameter-names.ts';
 import type { Prompt } from './prompt.ts';
@@ -16,7 +16,7 @@ import type { TokenUsage } from './token-usage.ts';
 
 export interface GenerationRequest {
   readonly id: string;
-  readonly model: Pick<ServedModel, 'tokenizer' | 'engine'>;
+  readonly model: Pick<ServedModel, 'name' | 'spec' | 'tokenizer' | 'engine'>;
   readonly prompts: readonly Prompt[];
   /** Answers to each prompt. Default 1. */
   readonly choices?: number;
@@ -66,7 +66,7 @@ export interface GenerationObserver {
 const nobody: GenerationObserver = { submitted: () => {}, firstToken: () => {} };
 
 class Choice {
-  readonly request: EngineRequest;
+  readonly request: AnswerRequest;
   readonly prompt: number;
   readonly index: number;
   readonly parts: AnswerParts;
@@ -113,6 +113,7 @@ export class Generation {
 
   constructor(request: GenerationRequest, signal: AbortSignal, observer = nobody) {
     const { prompts, choices = 1, model } = request;
+    if (model.spec.headless === true) throw notCapable(model.name, 'embeds texts and cannot continue them');
     this.#request = request;
     this.#signal = signal;
     this.#observer = observer;

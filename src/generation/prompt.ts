@@ -24,6 +24,8 @@ export type PromptInput =
       readonly text: string;
       /** Puts in front what the model wants before a text. Default true. */
       readonly bos?: boolean | undefined;
+      /** Appends what the model wants after a text that is complete. Default false. */
+      readonly eos?: boolean | undefined;
     }
   | { readonly kind: 'ids'; readonly ids: Iterable<number> };
 
@@ -69,7 +71,8 @@ export async function readPrompt(
   if (mustFit) checkTextFits(text, model, parameter);
   // Templates write the tokens that a text begins with themselves.
   const bos = input.kind === 'text' && (input.bos ?? true);
-  const ids = await encoder.encode(model, text, { special: true, bos }, { account, signal });
+  const eos = input.kind === 'text' && input.eos === true;
+  const ids = await encoder.encode(model, text, { special: true, bos, eos }, { account, signal });
   return { ids, text, continuation: input.kind === 'text' };
 }
 

@@ -11,11 +11,13 @@ export interface SpecParts {
   readonly traits: Traits;
   readonly names: TensorNames;
   readonly tiedHead: boolean;
+  readonly headless: boolean;
 }
 
 export function assembleSpec(parts: SpecParts): ModelSpec {
   const { sizes, traits, names } = parts;
   const { layerCount: _, ...sharedSizes } = sizes;
+  const borrowsHead = parts.tiedHead || parts.headless;
   const embedding: RowSlice = { tensor: names.embedding, firstRow: 0, rows: sizes.vocabSize };
   return {
     architecture: parts.architecture.name,
@@ -26,12 +28,13 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
     attentionScale: traits.attentionScale,
     ...(traits.attentionSoftcap === undefined ? {} : { attentionSoftcap: traits.attentionSoftcap }),
     ...(traits.logitSoftcap === undefined ? {} : { logitSoftcap: traits.logitSoftcap }),
+    ...(parts.headless ? { headless: true } : {}),
     ropes: traits.ropes,
     embedding,
     layers: traits.layers.map((layer, index) => layerSpec(parts, layer, index)),
     finalNorm: names.finalNorm,
     head: {
-      weight: parts.tiedHead ? embedding : { tensor: names.head, firstRow: 0, rows: sizes.vocabSize },
+      weight: borrowsHead ? embedding : { tensor: names.head, firstRow: 0, rows: sizes.vocabSize },
       columns: sizes.hiddenSize,
     },
   };

@@ -164,6 +164,20 @@ describe('buildSpec on features', () => {
     ]);
   });
 
+  it('finds a body that was saved alone, and knows that it has no head', () => {
+    const model = formulaModel('llama with a tied head');
+    const tensors = formulaTensors(model).map(({ name, shape, values }) =>
+      floatTensor(name.replace(/^model\./, ''), shape, values),
+    );
+    const specWith = (tied: boolean) =>
+      buildSpec({
+        ...asFolder(model, { ...model.config, tie_word_embeddings: tied }),
+        weights: memoryWeights(tensors),
+      } as OpenedModel);
+    expect(specWith(false)).toMatchObject({ headless: true, embedding: { tensor: 'embed_tokens.weight' } });
+    expect(specWith(true).headless).toBeUndefined();
+  });
+
   it('finds the text model inside a multimodal checkpoint', () => {
     const model = formulaModel('gemma3 with a logit cap');
     const { model_type: _, ...text } = model.config;

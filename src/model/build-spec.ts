@@ -32,7 +32,8 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   const traits = architecture.traits({ config, sizes, naming });
   const names = tensorNames(naming, traits.postNorms === true, opened.weights);
   const tiedHead = isHeadTied(config, names, opened);
-  const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead });
+  const headless = names.bodyAlone && !tiedHead && !opened.weights.tensors.has(names.head);
+  const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless });
   checkTensors(spec, opened.weights, opened.path);
   return spec;
 }

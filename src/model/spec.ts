@@ -76,4 +76,6 @@ export interface ModelSpec {
   readonly finalNorm: string;
   /** The output head; a tied head names the embedding's tensor. */
   readonly head: LinearSpec;
+  /** The file holds no head, and the one above is never used: texts are embedded, not continued. */
+  readonly headless?: true;
 }

@@ -26,6 +26,8 @@ export interface TensorNames {
   readonly embedding: string;
   readonly finalNorm: string;
   readonly head: string;
+  /** Names are those of a model saved without what continues texts. */
+  readonly bodyAlone: boolean;
   /** A layer's tensor without its ending `.weight` or `.bias`. */
   layer(index: number, role: LayerRole): string;
 }
@@ -52,6 +54,7 @@ const ggufNames: TensorNames = {
   embedding: 'token_embd.weight',
   finalNorm: 'output_norm.weight',
   head: 'output.weight',
+  bodyAlone: false,
   layer: (index, role) => `blk.${index}.${ggufRoles[role]}`,
 };
 
@@ -79,11 +82,13 @@ const huggingFacePostNormRoles = {
   ffnPostNorm: 'post_feedforward_layernorm',
 } as const;
 
-// A text model may lie inside a multimodal checkpoint, whose age decides which prefix it has.
+// A text model may lie inside a multimodal checkpoint, whose age decides which prefix it has. An embedding model is often
+// saved as the body alone.
 const huggingFacePrefixes = [
   { body: 'model.', head: '' },
   { body: 'language_model.model.', head: 'language_model.' },
   { body: 'model.language_model.', head: '' },
+  { body: '', head: '' },
 ] as const;
 
 export function tensorNames(naming: Naming, postNorms: boolean, weights: WeightSource): TensorNames {
@@ -98,6 +103,7 @@ export function tensorNames(naming: Naming, postNorms: boolean, weights: WeightS
     embedding: `${prefix.body}embed_tokens.weight`,
     finalNorm: `${prefix.body}norm.weight`,
     head: `${prefix.head}lm_head.weight`,
+    bodyAlone: prefix.body === '',
     layer: (index, role) => `${prefix.body}layers.${index}.${roles[role] ?? role}`,
   };
 }

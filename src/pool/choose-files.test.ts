@@ -97,6 +97,14 @@ describe('choosing safetensors', () => {
     ]);
   });
 
+  it('takes along how an embedding model pools', () => {
+    const pooling = ['modules.json', '1_Pooling/config.json'];
+    const files = ['model.safetensors', 'config.json', ...pooling, '2_Dense/config.json'];
+    expect(chosen(files)).toEqual(expect.arrayContaining([...pooling, 'model.safetensors']));
+    expect(chosen(files)).not.toContain('2_Dense/config.json');
+    expect(chosen(files.filter((path) => path !== 'modules.json'))).not.toContain('1_Pooling/config.json');
+  });
+
   it('takes the weights once where one file and shards are both there', () => {
     const paths = [
       'config.json',

@@ -15,7 +15,10 @@ const companions = new Set([
   'added_tokens.json',
   'vocab.json',
   'merges.txt',
+  'modules.json',
 ]);
+/** How an embedding model pools, which the last of those names. */
+const POOLING = /^\d+_Pooling\/config\.json$/;
 const INDEX = 'model.safetensors.index.json';
 const SINGLE = 'model.safetensors';
 
@@ -97,13 +100,16 @@ function choices(ggufs: readonly GgufModel[]) {
   }));
 }
 
-/** Nothing where the repository holds no such model. What lies in its folders belongs to something else. */
+/** Nothing where the repository holds no such model. What else lies in its folders belongs to something else. */
 function safetensors(files: readonly HubFile[]): HubFile[] {
   const top = files.filter(({ path }) => !path.includes('/'));
   const names = new Set(top.map(({ path }) => path));
   const weights = top.filter(({ path }) => path.endsWith('.safetensors'));
   if (!names.has('config.json') || weights.length === 0) return [];
-  const small = top.filter(({ path }) => companions.has(path) || path.startsWith('chat_template'));
+  const small = [
+    ...top.filter(({ path }) => companions.has(path) || path.startsWith('chat_template')),
+    ...files.filter(({ path }) => names.has('modules.json') && POOLING.test(path)),
+  ];
   // Some repositories hold the weights twice, in one file and in shards.
   if (names.has(SINGLE)) return [...small, ...weights.filter(({ path }) => path === SINGLE)];
   const index = top.filter(({ path }) => path === INDEX);

@@ -1,6 +1,7 @@
-// A model on disk, opened: its spec, its weights, its tokenizer and template. Nothing is loaded yet.
+// A model on disk, opened: its spec, its weights, its tokenizer, template and pooling. Nothing is loaded yet.
 
 import { type BuildSpecOptions, buildSpec } from '../model/build-spec.ts';
+import { type ModelPooling, modelPooling } from '../model/pooling.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import { openText } from '../text/open-text.ts';
@@ -12,6 +13,7 @@ export interface LocalModel {
   readonly spec: ModelSpec;
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate | undefined;
+  readonly pooling: ModelPooling;
   close(): void;
 }
 
@@ -20,7 +22,8 @@ export function openLocalModel(path: string, options: BuildSpecOptions = {}): Lo
   try {
     const spec = buildSpec(files, options);
     const { tokenizer, template } = openText(files);
-    return { files, spec, tokenizer, template, close: () => files.weights.close() };
+    const pooling = modelPooling(files);
+    return { files, spec, tokenizer, template, pooling, close: () => files.weights.close() };
   } catch (error) {
     files.weights.close();
     throw error;

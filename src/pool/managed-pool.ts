@@ -247,7 +247,7 @@ export class ManagedPool implements ModelPool {
     }
     const { backend, device, notice } = started.ready;
     if (notice !== undefined) this.#tell('fallback', name, notice);
-    const { spec, tokenizer, template } = local;
+    const { spec, tokenizer, template, pooling } = local;
     const { blockCount } = memory;
     slot.served = {
       name,
@@ -255,6 +255,7 @@ export class ManagedPool implements ModelPool {
       spec,
       tokenizer,
       template,
+      pooling,
       engine,
       blockCount,
       get direct() {

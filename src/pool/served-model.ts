@@ -1,5 +1,6 @@
 // A model that is loaded and answers: what the server needs of it.
 
+import type { ModelPooling } from '../model/pooling.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
@@ -12,6 +13,8 @@ export interface ServedModel {
   readonly spec: ModelSpec;
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate | undefined;
+  /** How texts become vectors. */
+  readonly pooling: ModelPooling;
   readonly engine: EngineHandle;
   /** K/V blocks there can ever be: no sequence is longer. */
   readonly blockCount: number;

@@ -102,5 +102,6 @@ export class UnfinishedRequests {
 }
 
 function asItStands({ request, tokens }: Unfinished): EngineRequest {
-  return tokens.length === 0 ? request : { ...request, answer: [...tokens] };
+  if (request.pooling !== undefined || tokens.length === 0) return request;
+  return { ...request, answer: [...tokens] };
 }

@@ -15,7 +15,7 @@ import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules, templateVariable
 import type { BodyRules } from './schemas/parse.ts';
 import { type SamplingBody, samplingOf } from './schemas/sampling.ts';
 import { structureOf } from './schemas/structure.ts';
-import { DEFAULT_MAX_TOKENS, type TextBody, textRules } from './schemas/text.ts';
+import { DEFAULT_MAX_TOKENS, splitPrompt, type TextBody, textRules } from './schemas/text.ts';
 import { toolOrder } from './schemas/tools.ts';
 import type { ServerSettings } from './settings.ts';
 import { doneEvents, type Framing } from './sse.ts';
@@ -134,12 +134,3 @@ export const textProtocol: Protocol<typeof textRules.schema, TextBody> = {
   framing: doneEvents,
   shape: textShape,
 };
-
-function splitPrompt(prompt: TextBody['prompt']): readonly (string | readonly number[])[] {
-  if (typeof prompt === 'string') return [prompt];
-  return isTokenList(prompt) ? [prompt] : prompt;
-}
-
-function isTokenList(prompt: Exclude<TextBody['prompt'], string>): prompt is readonly number[] {
-  return typeof prompt[0] === 'number';
-}

@@ -26,6 +26,7 @@ import { RequestFeed } from './request-feed.ts';
 import { adminRoutes } from './routes/admin.ts';
 import { completionRoutes } from './routes/completions.ts';
 import { documentationRoutes } from './routes/documentation.ts';
+import { embeddingRoutes } from './routes/embeddings.ts';
 import { modelRoutes } from './routes/models.ts';
 import { metricsRoute, probeRoutes } from './routes/status.ts';
 import { tokenRoutes } from './routes/tokens.ts';
@@ -99,6 +100,7 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
   app.register(async (keyed) => {
     keyed.addHook('onRequest', async (request) => admit(request, context));
     completionRoutes(keyed, context);
+    embeddingRoutes(keyed, context);
     modelRoutes(keyed, context);
     tokenRoutes(keyed, context);
   });
@@ -131,7 +133,7 @@ function makeContext(deps: ServerDeps): ServerContext {
   const feed = new RequestFeed();
   const nowMs = () => performance.now();
   const health = new HealthCheck(pool, settings.stallMs, nowMs);
-  feed.listen((finished) => deps.logger.info(finished, 'completion'));
+  feed.listen(({ kind, ...finished }) => deps.logger.info(finished, kind));
   return {
     ...deps,
     feed,

@@ -35,6 +35,7 @@ describe('an error', () => {
       string_above_max_length: 400,
       context_length_exceeded: 400,
       no_chat_template: 400,
+      model_not_capable: 400,
       closing: 503,
       numeric_error: 500,
       invalid_grammar: 400,

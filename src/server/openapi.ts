@@ -6,13 +6,16 @@ import {
   chatAnswerSchema,
   chatChunkSchema,
   detokenizedSchema,
+  embeddingAnswerSchema,
   errorSchema,
   modelListSchema,
   modelSchema,
+  rerankAnswerSchema,
   textAnswerSchema,
   tokensSchema,
 } from './schemas/answers.ts';
 import { chatRules, chatSchema } from './schemas/chat.ts';
+import { embeddingRules, embeddingSchema, rerankRules, rerankSchema } from './schemas/embeddings.ts';
 import { detokenizeSchema, textRules, textSchema, tokenizeSchema } from './schemas/text.ts';
 
 interface Operation {
@@ -37,16 +40,22 @@ const unknownNote =
   'Other parameters are ignored and named in the header x-chairlift-warning. ' +
   'The header x-chairlift-timeout-ms sets a deadline for the whole request.';
 
-const chatNotes = [noOps(chatRules.noOps), refusedNames(chatRules.refused), unknownNote].join(' ');
-const textNotes = [noOps(textRules.noOps), refusedNames(textRules.refused), unknownNote].join(' ');
+const notesOf = ({ noOps: names, refused }: Pick<typeof chatRules, 'noOps' | 'refused'>) =>
+  [noOps(names), refusedNames(refused), unknownNote].join(' ');
 const low = 'The same at LOW priority, whatever the key.';
 
 const chat = { method: 'post', body: chatSchema, answer: chatAnswerSchema, chunk: chatChunkSchema } as const;
+const embeddings = { method: 'post', body: embeddingSchema, answer: embeddingAnswerSchema } as const;
 const text = { method: 'post', body: textSchema, answer: textAnswerSchema, chunk: textAnswerSchema } as const;
 
 const operations: readonly Operation[] = [
-  { ...chat, path: '/v1/chat/completions', summary: 'Answer a conversation', description: chatNotes },
-  { ...text, path: '/v1/completions', summary: 'Continue a text', description: textNotes },
+  {
+    ...chat,
+    path: '/v1/chat/completions',
+    summary: 'Answer a conversation',
+    description: notesOf(chatRules),
+  },
+  { ...text, path: '/v1/completions', summary: 'Continue a text', description: notesOf(textRules) },
   {
     ...chat,
     path: '/v1/batch/chat/completions',
@@ -54,6 +63,21 @@ const operations: readonly Operation[] = [
     description: low,
   },
   { ...text, path: '/v1/batch/completions', summary: 'Continue a text, no hurry', description: low },
+  {
+    ...embeddings,
+    path: '/v1/embeddings',
+    summary: 'Texts to vectors',
+    description: notesOf(embeddingRules),
+  },
+  { ...embeddings, path: '/v1/batch/embeddings', summary: 'Texts to vectors, no hurry', description: low },
+  {
+    method: 'post',
+    path: '/v1/rerank',
+    summary: 'Documents by their nearness to a query, for models made for embeddings',
+    description: notesOf(rerankRules),
+    body: rerankSchema,
+    answer: rerankAnswerSchema,
+  },
   { method: 'get', path: '/v1/models', summary: 'List the models', answer: modelListSchema },
   { method: 'get', path: '/v1/models/{id}', summary: 'One model', answer: modelSchema, pathParameter: 'id' },
   {

@@ -4,6 +4,7 @@ import type { TokenUsage } from '../generation/token-usage.ts';
 import type { Tier } from '../store/key-record.ts';
 
 export interface FinishedRequest extends TokenUsage {
+  readonly kind: 'completion' | 'embedding';
   readonly requestId: string;
   readonly model: string;
   readonly keyId: string;

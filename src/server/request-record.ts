@@ -1,29 +1,58 @@
-// What is measured of one completion request, from its arrival. When it is over, everyone concerned is told:
+// What is measured of one request to an engine, from its arrival. When it is over, everyone concerned is told:
 // metrics, usage, the feed of finished requests.
 
 import { randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import type { Generation, GenerationObserver } from '../generation/generation.ts';
+import type { GenerationObserver } from '../generation/generation.ts';
 import type { TokenUsage } from '../generation/token-usage.ts';
+import type { ServedModel } from '../pool/served-model.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { Tier } from '../store/key-record.ts';
 import type { QueueTicket } from './admission.ts';
 import type { Caller } from './auth.ts';
 import type { ServerContext } from './context.ts';
 import { kindOf } from './errors.ts';
+import type { Permit } from './limits/limiter.ts';
 import type { RequestLabels } from './metrics.ts';
+import type { FinishedRequest } from './request-feed.ts';
 
 export interface RecordedRequest {
   readonly context: ServerContext;
   readonly caller: Caller;
   readonly request: FastifyRequest;
   readonly ticket: QueueTicket;
-  readonly modelName: string;
+  readonly kind: FinishedRequest['kind'];
+  readonly model: ServedModel;
   /** The one the request runs at. */
   readonly tier: Tier;
   /** What the ids of such answers begin with. */
   readonly idMark: string;
   readonly stream: boolean;
+}
+
+/** What a request has used, as far as it has come. */
+export interface Spent {
+  readonly usage: TokenUsage;
+  /** Tokens of the longest answer; 0 where there is none. */
+  readonly longestAnswer: number;
+}
+
+/** Runs what is measured, and settles however it ends. */
+export async function recorded<Result>(
+  record: RequestRecord,
+  spent: Spent,
+  permit: Permit,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    record.failed(error);
+    throw error;
+  } finally {
+    const { promptTokens, completionTokens } = record.close(spent);
+    permit.settle(promptTokens + completionTokens, Date.now());
+  }
 }
 
 export class RequestRecord implements GenerationObserver {
@@ -40,6 +69,9 @@ export class RequestRecord implements GenerationObserver {
     this.#of = of;
     this.id = of.idMark + randomBytes(16).toString('hex');
     this.arrivedMs = Date.now() - this.#elapsedMs();
+    const { context, model } = of;
+    context.metrics.watch(model);
+    if (model.direct) context.metrics.fellBack(model.name);
   }
 
   submitted(requestId: string): void {
@@ -47,9 +79,14 @@ export class RequestRecord implements GenerationObserver {
     this.#of.context.metrics.submitted(requestId, this.#labels);
   }
 
+  /** All its prompts are computed: it waits no longer. */
+  prompted(): void {
+    this.#of.ticket.start();
+  }
+
   firstToken(): void {
     this.#firstTokenMs = this.#elapsedMs();
-    this.#of.ticket.start();
+    this.prompted();
     this.#of.context.metrics.firstToken(this.#labels, this.#firstTokenMs);
   }
 
@@ -61,21 +98,21 @@ export class RequestRecord implements GenerationObserver {
     this.#outcome = kindOf(error);
   }
 
-  close(generation: Generation): TokenUsage {
-    const { context, caller, modelName, request, stream } = this.#of;
-    const { usage } = generation;
+  close({ usage, longestAnswer }: Spent): TokenUsage {
+    const { context, caller, kind, model, request, stream } = this.#of;
     const totalMs = this.#elapsedMs();
     for (const requestId of this.#submitted) context.metrics.forget(requestId);
-    context.metrics.used(modelName, usage);
+    context.metrics.used(model.name, usage);
     if (this.#outcome === 'ok') {
       const decodeMs = totalMs - (this.#firstTokenMs ?? totalMs);
-      context.metrics.completed(this.#labels, generation.longestAnswer, decodeMs, totalMs);
+      context.metrics.completed(this.#labels, longestAnswer, decodeMs, totalMs);
     }
     const failed = this.#outcome !== 'ok' && this.#outcome !== 'client_left';
     context.usage?.record(caller.keyId, { ...usage, failed }, Date.now());
     context.feed.tell({
+      kind,
       requestId: request.id,
-      model: modelName,
+      model: model.name,
       keyId: caller.keyId,
       address: request.ip,
       tier: caller.tier,
@@ -90,8 +127,8 @@ export class RequestRecord implements GenerationObserver {
   }
 
   get #labels(): RequestLabels {
-    const { modelName, tier } = this.#of;
-    return { model: modelName, tier };
+    const { model, tier } = this.#of;
+    return { model: model.name, tier };
   }
 
   #elapsedMs(): number {

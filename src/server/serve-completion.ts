@@ -8,23 +8,23 @@ import { type AnswerPlan, type AnswerWish, planAnswer } from '../generation/answ
 import { fitToContext, roomOf } from '../generation/context-room.ts';
 import { Generation } from '../generation/generation.ts';
 import type { ParameterNames } from '../generation/parameter-names.ts';
-import { type Prompt, type PromptInput, readPrompt } from '../generation/prompt.ts';
+import type { Prompt, PromptInput } from '../generation/prompt.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
-import type { QueueTicket } from './admission.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { type Caller, priorityOf } from './auth.ts';
 import type { Protocol } from './completion-kind.ts';
 import type { ServerContext } from './context.ts';
+import { encodePrompts, tokensOf } from './encode-prompts.ts';
 import { isServerFault, kindOf } from './errors.ts';
 import { findEntry } from './models.ts';
-import { RequestRecord } from './request-record.ts';
+import { RequestRecord, recorded } from './request-record.ts';
 import { respondStream, respondWhole } from './respond.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
 import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from './schemas/sampling.ts';
 import type { Framing } from './sse.ts';
-import { limitReached, type Stay, stay, withModel } from './stay.ts';
+import { type Visit, visit, weigh } from './stay.ts';
 
 export interface ServeOptions {
   /** Whatever the key's tier. */
@@ -57,9 +57,7 @@ interface Order {
 }
 
 /** An order whose model is there. */
-interface Work extends Order, Stay {
-  readonly model: ServedModel;
-  readonly ticket: QueueTicket;
+interface Work extends Order, Visit {
   readonly prompts: readonly Prompt[];
   /** Of each prompt. */
   readonly parameters: readonly SamplingParameters[];
@@ -76,12 +74,12 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
 ): Promise<FastifyReply> {
   const { body: given, unknown } = parseBody(protocol.rules, request.body);
   warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
-  const visit = { context, request };
-  const body = await protocol.read(given, visit);
+  const asked = { context, request };
+  const body = await protocol.read(given, asked);
   const modelName = findEntry(context.pool, body.model).name;
   const { kind, idMark, framing } = protocol;
   const order: Order = {
-    ...visit,
+    ...asked,
     reply,
     caller: request.caller as Caller,
     forceLow,
@@ -96,16 +94,10 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     includeUsage: streamsUsage(body),
     idMark,
     framing,
-    shape: (options) => protocol.shape(options, given, visit),
+    shape: (options) => protocol.shape(options, given, asked),
   };
-  await stay(context, request, reply, leastTokens(order), async (place) => {
-    const ticket = context.admission.enter(modelName, order.caller.keyId);
-    try {
-      await withModel(context, modelName, place.signal, (model) => serve(order, place, ticket, model));
-    } finally {
-      ticket.leave();
-    }
-  });
+  const least = { modelName, leastTokens: leastTokens(order) };
+  await visit(context, request, reply, least, (place) => serve(order, place));
   return reply;
 }
 
@@ -120,26 +112,21 @@ function leastTokens(order: Order): number {
   return inputs.length * (1 + choices * Math.min(usual, maxTokens ?? usual));
 }
 
-async function serve(order: Order, place: Stay, ticket: QueueTicket, model: ServedModel): Promise<void> {
-  const { context, names, request, reply } = order;
-  // For the client's eyes: its answer is right, but slow, and others wait for it.
-  if (model.direct) reply.header('x-chairlift-mode', 'direct');
+async function serve(order: Order, place: Visit): Promise<void> {
+  const { names } = order;
+  const { model } = place;
   const sampling = order.sampling(model.spec.vocabSize);
-  const prompts = await encode(order, place.signal, model, names.prompt);
-  if (context.settings.logPrompts) {
-    request.log.info({ prompts: prompts.map(({ text, ids }) => text ?? [...ids]) }, 'prompts');
-  }
+  const prompts = await encodePrompts({ ...order, nameOf: () => names.prompt }, place);
   const parameters = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
-  const plans = await plan(order, place.signal, model, prompts);
-  const work: Work = { ...order, ...place, ticket, model, prompts, parameters, plans };
-  weigh(work);
+  const plans = await plan(order, place, prompts);
+  const work: Work = { ...order, ...place, prompts, parameters, plans };
+  weigh(order.context, work, tokensOf(prompts), expectedTokens(work));
   await run(work);
 }
 
 async function plan(
   { context, wish, caller, reply }: Order,
-  signal: AbortSignal,
-  model: ServedModel,
+  { model, signal }: Visit,
   prompts: readonly Prompt[],
 ): Promise<readonly AnswerPlan[] | undefined> {
   if (wish === undefined) return undefined;
@@ -147,9 +134,10 @@ async function plan(
   for (const prompt of prompts) {
     plans.push(await planAnswer(model, prompt, wish, context.grammars, { account: caller.keyId, signal }));
   }
+  const notes = [...new Set(plans.flatMap((one) => one.notes))];
   warn(
     reply,
-    [...new Set(plans.flatMap(({ notes }) => notes))].map((note) => `not enforced: ${note}`),
+    notes.map((note) => `not enforced: ${note}`),
   );
   return plans;
 }
@@ -161,68 +149,36 @@ function warn(reply: FastifyReply, warnings: readonly string[]): void {
   reply.header('x-chairlift-warning', all.slice(0, 2000).replace(/[^\x20-\x7e]/g, '?'));
 }
 
-/** One after the other: between two prompts of a request it is others' turn. */
-async function encode(
-  { context, inputs, caller }: Order,
-  signal: AbortSignal,
-  model: ServedModel,
-  parameter: string,
-): Promise<readonly Prompt[]> {
-  const { encoders: encoder, settings: limits } = context;
-  const options = { encoder, account: caller.keyId, signal, parameter, limits };
-  const prompts: Prompt[] = [];
-  for (const input of inputs) prompts.push(await readPrompt(input, model, options));
-  return prompts;
-}
-
-/** What waits for its first token, and what the key will have used when all is done. */
-function weigh(order: Work): void {
-  const { context, caller, reply, permit, ticket, ...work } = order;
-  const { model, prompts, parameters, choices } = work;
+/** When all is done. Of an answer without a limit, what those of the key usually take. */
+function expectedTokens({ context, caller, model, prompts, parameters, choices }: Work): number {
   const { keyId, limits } = caller;
-  ticket.weigh(prompts.reduce((sum, { ids }) => sum + ids.length, 0));
-  // Of an answer without a limit, what those of the key usually take.
   const answerTokens = (at: number, promptTokens: number) =>
     parameters[at]?.maxTokens ??
     context.typicalAnswer.expect(keyId, roomOf(model) - promptTokens, limits.dailyTokens);
-  const expected = prompts.reduce(
-    (sum, { ids }, at) => sum + ids.length + choices * answerTokens(at, ids.length),
-    0,
-  );
-  const refusal = permit.weigh(expected, Date.now());
-  if (refusal !== undefined) throw limitReached(refusal);
-  reply.headers(context.limiter.headers(keyId, limits, Date.now()));
+  return prompts.reduce((sum, { ids }, at) => sum + ids.length + choices * answerTokens(at, ids.length), 0);
 }
 
 async function run(work: Work): Promise<void> {
-  const { context, caller, body, model, prompts, choices, parameters, permit } = work;
+  const { context, caller, body, prompts, choices, parameters, permit } = work;
   const record = new RequestRecord({
     ...work,
-    modelName: model.name,
+    kind: 'completion',
     tier: work.forceLow ? 'low' : caller.tier,
     stream: body.stream === true,
   });
   const generation = generationOf(work, record);
-  try {
+  await recorded(record, generation, permit, async () => {
     const reasons = await respond(work, generation, record);
     record.answered(reasons);
     const answers = prompts.length * choices;
     if (parameters[0]?.maxTokens === undefined && reasons.length === answers) {
       context.typicalAnswer.learn(caller.keyId, generation.usage.completionTokens / answers);
     }
-  } catch (error) {
-    record.failed(error);
-    throw error;
-  } finally {
-    const { promptTokens, completionTokens } = record.close(generation);
-    permit.settle(promptTokens + completionTokens, Date.now());
-  }
+  });
 }
 
 function generationOf(work: Work, record: RequestRecord): Generation {
   const { context, body, caller, forceLow, signal, model, prompts, choices, parameters, plans } = work;
-  context.metrics.watch(model);
-  if (model.direct) context.metrics.fellBack(model.name);
   return new Generation(
     {
       id: record.id,

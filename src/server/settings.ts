@@ -7,6 +7,8 @@ export interface ServerSettings {
   readonly maxTextCharacters: number;
   /** Prompts in one request to /v1/completions. */
   readonly maxPrompts: number;
+  /** Texts in one request to /v1/embeddings, documents in one to /v1/rerank. */
+  readonly maxEmbeddingInputs: number;
   /** Answers to one prompt. */
   readonly maxChoices: number;
   /** Requests of one model that have no token yet. */
@@ -37,6 +39,7 @@ export const defaultSettings: ServerSettings = Object.freeze({
   maxMessages: 2048,
   maxTextCharacters: 4 * 1024 * 1024,
   maxPrompts: 128,
+  maxEmbeddingInputs: 2048,
   maxChoices: 32,
   maxQueuedRequests: 512,
   maxQueuedTokens: 1_000_000,

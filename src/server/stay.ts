@@ -1,8 +1,9 @@
-// A request's stay in the house: first the limits of its key, which cost nothing to ask, then its time, then its
-// model. Whatever was taken is given back, in the other order, however the stay ends.
+// A request's stay in the house: first the limits of its key, which cost nothing to ask, then its time, then its place in
+// the queue, then its model. Whatever was taken is given back, in the other order, however the stay ends.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServedModel } from '../pool/served-model.ts';
+import type { QueueTicket } from './admission.ts';
 import type { Caller } from './auth.ts';
 import type { ServerContext } from './context.ts';
 import { ApiError } from './errors.ts';
@@ -57,6 +58,52 @@ export async function withModel<Result>(
   }
 }
 
+/** A stay that waits for an engine. */
+export interface Visit extends Stay {
+  readonly model: ServedModel;
+  readonly ticket: QueueTicket;
+}
+
+export async function visit<Result>(
+  context: ServerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { modelName, leastTokens }: { readonly modelName: string; readonly leastTokens: number },
+  use: (visit: Visit) => Promise<Result>,
+): Promise<Result> {
+  return stay(context, request, reply, leastTokens, async (place) => {
+    const ticket = context.admission.enter(modelName, (request.caller as Caller).keyId);
+    try {
+      return await withModel(context, modelName, place.signal, (model) => {
+        // For the client's eyes: its answer is right, but slow, and others wait for it.
+        if (model.direct) reply.header('x-chairlift-mode', 'direct');
+        return use({ ...place, model, ticket });
+      });
+    } finally {
+      ticket.leave();
+    }
+  });
+}
+
+/** What waits in the queue, and what the key will have used when all is done; refuses where either is too much. */
+export function weigh(
+  { limiter }: ServerContext,
+  { caller, reply, permit, ticket }: Pick<Visit, 'permit' | 'ticket'> & Asker,
+  promptTokens: number,
+  expectedTokens: number,
+): void {
+  const { keyId, limits } = caller;
+  ticket.weigh(promptTokens);
+  const refusal = permit.weigh(expectedTokens, Date.now());
+  if (refusal !== undefined) throw limitReached(refusal);
+  reply.headers(limiter.headers(keyId, limits, Date.now()));
+}
+
+interface Asker {
+  readonly caller: Caller;
+  readonly reply: FastifyReply;
+}
+
 const limitNames: Readonly<Record<LimitKind, string>> = {
   requests: 'requests per minute',
   tokens: 'tokens per minute',
@@ -64,7 +111,7 @@ const limitNames: Readonly<Record<LimitKind, string>> = {
   daily: 'tokens per day',
 };
 
-export function limitReached({ kind, retryAfterMs, headers }: LimitRefusal): ApiError {
+function limitReached({ kind, retryAfterMs, headers }: LimitRefusal): ApiError {
   const seconds = Math.ceil(retryAfterMs / 1000);
   const message = `the key's limit of ${limitNames[kind]} is reached; try again in ${seconds} s`;
   return new ApiError(429, message, { code: 'rate_limit_exceeded', headers });

@@ -69,6 +69,19 @@ describe("OpenAI's client", () => {
     expect(gathered.system_fingerprint).toBe(answer.system_fingerprint);
   });
 
+  it('embeds, and reads base64 as the numbers it stands for', async () => {
+    const input = ['The quick brown fox', 'An owl in the tower'];
+    const { data, usage } = await client.embeddings.create({ model: 'demo', input });
+    const plain = await client.embeddings.create({ model: 'demo', input, encoding_format: 'float' });
+    expect(data.map(({ embedding }) => embedding)).toEqual(plain.data.map(({ embedding }) => embedding));
+    expect(data[0]?.embedding.length).toBe(server.pool.model.spec.hiddenSize);
+    expect(usage.total_tokens).toBe(usage.prompt_tokens);
+    const cut = await client.embeddings.create({ model: 'demo', input: input[0] as string, dimensions: 8 });
+    expect(cut.data[0]?.embedding.length).toBe(8);
+    const empty = client.embeddings.create({ model: 'demo', input: '', dimensions: 8 });
+    await expect(empty).rejects.toBeInstanceOf(BadRequestError);
+  });
+
   it('gets several answers and log-probabilities', async () => {
     const { choices } = await client.chat.completions.create({
       model: 'demo',

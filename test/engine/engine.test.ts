@@ -262,12 +262,12 @@ describe('trouble', () => {
     const poison = (backend: Backend): Backend => ({
       ...recording([])(backend),
       step: async (batch) => {
-        const { logits } = await backend.step(batch);
+        const { logits, states } = await backend.step(batch);
         for (const [index, start] of batch.starts.entries()) {
           const row = batch.logitRows.indexOf((batch.rowStarts[index + 1] as number) - 1);
           if (start === 777 && row >= 0) logits.fill(Number.NaN, row * vocabSize, (row + 1) * vocabSize);
         }
-        return { logits };
+        return { logits, states };
       },
     });
     await withEngine(

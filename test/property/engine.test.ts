@@ -8,6 +8,7 @@ import { invariant } from '../../src/engine/cache/integrity.ts';
 import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
 import type { BudgetOptions } from '../../src/engine/scheduler/token-budget.ts';
 import type { Priority, Sequence } from '../../src/engine/sequence.ts';
+import type { Pooling } from '../../src/model/pooling.ts';
 import { SteppedEngine } from './stepped-engine.ts';
 
 interface Submit {
@@ -22,6 +23,8 @@ interface Submit {
   readonly account: string;
   /** So many answers to the same prompt are asked for together. */
   readonly choices: number;
+  /** Embedded instead of answered. */
+  readonly pooling: Pooling | undefined;
 }
 
 type Command =
@@ -43,6 +46,7 @@ const submit: fc.Arbitrary<Submit> = fc.record({
   salt: fc.constantFrom('', '', '', 'a', 'b'),
   account: fc.constantFrom('', 'x', 'y', 'z'),
   choices: fc.oneof(fc.constant(1), fc.integer({ min: 2, max: 5 })),
+  pooling: fc.constantFrom<(Pooling | undefined)[]>(undefined, undefined, undefined, 'mean', 'last', 'cls'),
 });
 
 const which = fc.nat({ max: 1000 });
@@ -104,7 +108,7 @@ const scenario = fc.record({
 type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
 
 /** What the runs have met, over all of them. */
-const seen = { preemptions: 0, hits: 0, deferrals: 0, released: 0, failures: 0 };
+const seen = { preemptions: 0, hits: 0, deferrals: 0, released: 0, failures: 0, resumedVectors: 0 };
 
 function promptOf({ family, shared, own }: Submit, unique: number): number[] {
   const common = Array.from({ length: shared }, (_, i) => 1 + ((i * family + family) % 37));
@@ -228,12 +232,17 @@ async function run(setting: Scenario): Promise<void> {
   seen.hits += counters.prefixHitTokens;
   seen.released += engine.backend.released;
   seen.failures += engine.engine.stats(0).requests.error;
+  seen.resumedVectors += engine.sequences.filter(
+    ({ pooled, preemptions }) => pooled?.isComplete === true && preemptions > 0,
+  ).length;
 }
 
 describe('the engine under random traffic', () => {
   it('keeps its invariants and every output, with a fixed seed', async () => {
     await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1000, seed: 20 });
-    for (const count of Object.values(seen)) expect(count, JSON.stringify(seen)).toBeGreaterThan(100);
+    const { resumedVectors, ...often } = seen;
+    for (const count of Object.values(often)) expect(count, JSON.stringify(seen)).toBeGreaterThan(100);
+    expect(resumedVectors).toBeGreaterThan(50);
   }, 300_000);
 
   it('keeps its invariants and every output, with a random seed', async () => {

@@ -4,6 +4,7 @@
 
 import { type Backend, type Batch, BLOCK_TOKENS, type StepResult } from '../../src/compute/backend.ts';
 import { BlockUses, checkBatch } from '../../src/compute/batch.ts';
+import type { Pooling } from '../../src/model/pooling.ts';
 import type { SampleResult, SampleRows } from '../../src/sampling/sample-row.ts';
 
 export const VOCABULARY = 1 << 12;
@@ -41,7 +42,8 @@ export class HashBackend implements Backend {
     // 24 bits fit a float exactly.
     for (const [i, row] of batch.logitRows.entries())
       this.#logits[i * VOCABULARY] = (last[row] as number) >>> 8;
-    return { logits: this.#logits };
+    const states = Float32Array.from(batch.stateRows, (row) => (last[row] as number) >>> 8);
+    return { logits: this.#logits, states };
   }
 
   readonly sampleRows: SampleRows = (logits, vocabSize, rows) =>
@@ -90,6 +92,20 @@ export function answerAlone(
     row = chain(row, result.token);
   }
   return { tokens, failed: false };
+}
+
+/** What the prompt's vector must be: states are rows like those that tokens are drawn from. */
+export function vectorAlone(prompt: ArrayLike<number>, pooling: Pooling): number {
+  let row = 1;
+  const states = Array.from(prompt, (token) => {
+    row = chain(row, token);
+    return row >>> 8;
+  });
+  if (pooling === 'last') return states.at(-1) as number;
+  const [first = 0] = states;
+  return pooling === 'cls'
+    ? first
+    : Math.fround(states.reduce((sum, state) => sum + state, 0) / states.length);
 }
 
 function draw(logit: number, choice: number): SampleResult {

@@ -8,8 +8,9 @@ import type { Scheduler, SchedulerOptions } from '../../src/engine/scheduler/sch
 import type { StepLoad, StepPlan } from '../../src/engine/scheduler/step-plan.ts';
 import type { Priority, Sequence } from '../../src/engine/sequence.ts';
 import type { StepReport } from '../../src/engine/step-report.ts';
+import type { Pooling } from '../../src/model/pooling.ts';
 import { validateSampling } from '../../src/sampling/parameters.ts';
-import { answerAlone, END_TOKEN, HashBackend, VOCABULARY } from './hash-backend.ts';
+import { answerAlone, END_TOKEN, HashBackend, VOCABULARY, vectorAlone } from './hash-backend.ts';
 
 export interface Request {
   readonly prompt: readonly number[];
@@ -20,6 +21,8 @@ export interface Request {
   readonly choice?: number;
   /** Goes on to the last of its new tokens whatever is drawn. */
   readonly ignoreEnd?: boolean;
+  /** Embedded instead of answered. */
+  readonly pooling?: Pooling | undefined;
 }
 
 interface Asked {
@@ -76,8 +79,9 @@ export class SteppedEngine {
     this.engine.submit({
       id,
       prompt: Int32Array.from(request.prompt),
-      choice: request.choice ?? 0,
-      parameters: parametersOf(request),
+      ...(request.pooling === undefined
+        ? { choice: request.choice ?? 0, parameters: parametersOf(request) }
+        : { pooling: request.pooling }),
       priority: request.priority ?? 1,
       salt: request.salt ?? '',
       account: request.account ?? '',
@@ -117,11 +121,17 @@ export class SteppedEngine {
     }
   }
 
-  /** Every request has ended once, with the tokens it would have had alone. */
+  /** Every request has ended once, with the tokens or the vector it would have had alone. */
   checkOutputs(): void {
     for (const [id, { request, sequence, tokens, finish }] of this.#asked) {
       if (finish === undefined || sequence.state !== 'finished') throw new Error(`${id} did not end`);
-      const { prompt, choice = 0, newTokens, ignoreEnd = false } = request;
+      const { prompt, choice = 0, newTokens, ignoreEnd = false, pooling } = request;
+      if (pooling !== undefined) {
+        const expected = finish.reason === 'cancelled' ? undefined : vectorAlone(prompt, pooling);
+        if (finish.vector?.[0] !== expected)
+          throw new Error(`${id} gave ${finish.vector}, alone ${expected}`);
+        continue;
+      }
       const alone = answerAlone(prompt, choice, newTokens, ignoreEnd);
       const whole = finish.reason !== 'cancelled';
       const expected = whole ? alone.tokens : alone.tokens.slice(0, tokens.length);

@@ -18,6 +18,8 @@ export interface EmbeddedPool extends ModelPool {
 export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockCount' | 'maxBatchSize'>> {
   /** Awaited before each lease: a model that takes time to load. */
   readonly loading?: () => Promise<void>;
+  /** Serves two more, the same to all appearances: `embedder`, which was made for vectors, and `ranker`, which has none. */
+  readonly embedders?: boolean;
   /** Says that it serves without batching. */
   readonly direct?: boolean;
 }
@@ -26,7 +28,7 @@ export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockC
 export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<EmbeddedPool> {
   const { blockCount = 512, maxBatchSize } = options;
   const local = openLocalModel(embeddedModelPath);
-  const { spec, tokenizer, template } = local;
+  const { spec, tokenizer, template, pooling } = local;
   const backend = await chooseBackend(undefined).create(spec, local.files.weights, { blockCount });
   local.close();
   const engine = new LocalEngine(backend, {
@@ -43,11 +45,23 @@ export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<E
     spec,
     tokenizer,
     template,
+    pooling,
     engine,
     blockCount,
     direct: options.direct === true,
   };
   const plain = { ...model, name: 'plain', template: undefined };
+  const embedder: ServedModel = {
+    ...model,
+    name: 'embedder',
+    pooling: { possible: true, pooling: 'mean', declared: true },
+  };
+  const ranker: ServedModel = {
+    ...model,
+    name: 'ranker',
+    pooling: { possible: false, problem: 'ranks in a way of its own' },
+  };
+  const models = [model, plain, ...(options.embedders === true ? [embedder, ranker] : [])];
   let leases = 0;
   const entryOf = ({ name, path }: ServedModel): ModelEntry => ({
     name,
@@ -66,7 +80,7 @@ export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<E
       if (held) leases--;
       held = false;
     };
-    return { ok: true, lease: { model: name === 'plain' ? plain : model, release } };
+    return { ok: true, lease: { model: models.find((one) => one.name === name) ?? model, release } };
   };
   return {
     engine,
@@ -74,7 +88,7 @@ export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<E
     get leases() {
       return leases;
     },
-    list: () => [entryOf(model), entryOf(plain)],
+    list: () => models.map(entryOf),
     loaded: () => [model],
     acquire,
     load: acquire,

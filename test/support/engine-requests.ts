@@ -1,8 +1,9 @@
 // Requests for the engine as tests write them, and their answers collected.
 
 import { randomUUID } from 'node:crypto';
-import type { EngineRequest, FinishEvent, RequestEvent } from '../../src/engine/request.ts';
+import type { EmbedRequest, EngineRequest, FinishEvent, RequestEvent } from '../../src/engine/request.ts';
 import type { Priority } from '../../src/engine/sequence.ts';
+import type { Pooling } from '../../src/model/pooling.ts';
 import { type SamplingRequest, validateSampling } from '../../src/sampling/parameters.ts';
 
 export interface TestRequest {
@@ -34,6 +35,22 @@ export function engineRequest(options: TestRequest, vocabSize = 4096): EngineReq
     account: options.account ?? '',
     enqueuedMs: options.enqueuedMs ?? Date.now(),
     ...(options.mask === undefined ? {} : { mask: options.mask }),
+  };
+}
+
+export function embedRequest(
+  prompt: ArrayLike<number>,
+  pooling: Pooling,
+  options: Pick<TestRequest, 'priority' | 'salt'> = {},
+): EmbedRequest {
+  return {
+    id: randomUUID(),
+    prompt: Int32Array.from(prompt),
+    pooling,
+    priority: options.priority ?? 1,
+    salt: options.salt ?? '',
+    account: '',
+    enqueuedMs: Date.now(),
   };
 }
 

@@ -45,6 +45,7 @@ class CpuBackend implements Backend {
   readonly #uses: BlockUses;
   readonly #held: HeldBlocks;
   #logits = new Float32Array(0);
+  #states = new Float32Array(0);
   #running: Promise<void> | undefined;
   #closed = false;
   #newThreads: number | undefined;
@@ -67,11 +68,11 @@ class CpuBackend implements Backend {
 
   async step(batch: Batch): Promise<StepResult> {
     if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
-    const { vocabSize, contextLength } = this.#spec;
+    const { vocabSize, hiddenSize, contextLength } = this.#spec;
     checkBatch(batch, { blockCount: this.blockCount, vocabSize, contextLength }, this.#uses);
     this.#held.take(batch);
-    const wanted = batch.logitRows.length * vocabSize;
-    if (this.#logits.length < wanted) this.#logits = new Float32Array(wanted);
+    this.#logits = withRoom(this.#logits, batch.logitRows.length * vocabSize);
+    this.#states = withRoom(this.#states, batch.stateRows.length * hiddenSize);
     this.#applyThreads();
     this.#running = this.#addon.step(
       this.#handle,
@@ -81,7 +82,9 @@ class CpuBackend implements Backend {
       batch.blocks,
       batch.blockStarts,
       batch.logitRows,
+      batch.stateRows,
       this.#logits,
+      this.#states,
     );
     try {
       await this.#running;
@@ -89,7 +92,10 @@ class CpuBackend implements Backend {
       this.#running = undefined;
       if (this.#closed) this.#addon.destroy(this.#handle);
     }
-    return { logits: this.#logits.subarray(0, wanted) };
+    return {
+      logits: this.#logits.subarray(0, batch.logitRows.length * vocabSize),
+      states: this.#states.subarray(0, batch.stateRows.length * hiddenSize),
+    };
   }
 
   releaseBlocks(blocks: Int32Array): void {
@@ -113,6 +119,10 @@ class CpuBackend implements Backend {
     if (this.#newThreads !== undefined) this.#addon.useThreads(this.#handle, this.#newThreads);
     this.#newThreads = undefined;
   }
+}
+
+function withRoom(values: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {
+  return values.length < length ? new Float32Array(length) : values;
 }
 
 function nativeShape(spec: ModelSpec, options: CpuOptions): NativeShape {

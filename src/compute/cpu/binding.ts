@@ -114,7 +114,9 @@ export interface Addon {
     blocks: Int32Array,
     blockStarts: Int32Array,
     logitRows: Int32Array,
+    stateRows: Int32Array,
     logits: Float32Array,
+    states: Float32Array,
   ): Promise<void>;
   releaseBlocks(model: ModelHandle, blocks: Int32Array): void;
   /** Shares each step among so many threads; at most as many as the model was made with. */

@@ -36,7 +36,7 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
       const { weights, cache, held } = opened();
       checkBatch(batch, { blockCount, vocabSize, contextLength });
       held.take(batch);
-      return { logits: forward(spec, weights, cache, batch) };
+      return forward(spec, weights, cache, batch);
     },
     sampleRows,
     releaseBlocks(blocks) {

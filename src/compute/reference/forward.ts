@@ -1,7 +1,7 @@
-// One forward pass over all rows of a batch, from token ids to logits.
+// One forward pass over all rows of a batch, from token ids to final states and logits.
 
 import type { Activation, ModelSpec } from '../../model/spec.ts';
-import type { Batch } from '../backend.ts';
+import type { Batch, StepResult } from '../backend.ts';
 import { attend } from './attention.ts';
 import { type BatchRows, batchRows } from './batch-rows.ts';
 import type { KvCache, KvLayer } from './kv-cache.ts';
@@ -11,7 +11,7 @@ import { type Rotations, rotate, rotationsAt } from './rope.ts';
 import { addInto, softcap } from './vector.ts';
 import type { LayerWeights, ModelWeights } from './weights.ts';
 
-export function forward(spec: ModelSpec, weights: ModelWeights, cache: KvCache, batch: Batch): Float32Array {
+export function forward(spec: ModelSpec, weights: ModelWeights, cache: KvCache, batch: Batch): StepResult {
   const rows = batchRows(batch);
   const rotations = spec.ropes.map((rope) => rotationsAt(rope, rows.positions));
   const hidden = embed(spec, weights, batch.tokens);
@@ -20,7 +20,11 @@ export function forward(spec: ModelSpec, weights: ModelWeights, cache: KvCache, 
     addInto(hidden, attentionBranch(spec, layer, hidden, cache.layer(index), rows, turns));
     addInto(hidden, ffnBranch(spec, layer, hidden));
   }
-  return logits(spec, weights, hidden, batch.logitRows);
+  const statesOf = (wanted: Int32Array) => finalStates(spec, weights, hidden, wanted);
+  return {
+    logits: logits(spec, weights, statesOf(batch.logitRows)),
+    states: statesOf(batch.stateRows),
+  };
 }
 
 function embed(spec: ModelSpec, { embedding }: ModelWeights, tokens: Int32Array): Float32Array {
@@ -71,17 +75,20 @@ const activations: Readonly<Record<Activation, (value: number) => number>> = {
     0.5 * value * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (value + 0.044715 * value ** 3))),
 };
 
-function logits(
-  spec: ModelSpec,
-  weights: ModelWeights,
+function finalStates(
+  { hiddenSize, normEpsilon }: ModelSpec,
+  { finalNorm }: ModelWeights,
   hidden: Float32Array,
-  logitRows: Int32Array,
+  wanted: Int32Array,
 ): Float32Array {
-  const { hiddenSize, logitSoftcap } = spec;
-  const wanted = new Float32Array(logitRows.length * hiddenSize);
-  for (const [index, row] of logitRows.entries()) {
-    wanted.set(hidden.subarray(row * hiddenSize, (row + 1) * hiddenSize), index * hiddenSize);
+  const states = new Float32Array(wanted.length * hiddenSize);
+  for (const [index, row] of wanted.entries()) {
+    states.set(hidden.subarray(row * hiddenSize, (row + 1) * hiddenSize), index * hiddenSize);
   }
-  const result = applyLinear(weights.head, rmsNorm(wanted, weights.finalNorm, spec.normEpsilon));
+  return rmsNorm(states, finalNorm, normEpsilon);
+}
+
+function logits({ logitSoftcap }: ModelSpec, { head }: ModelWeights, states: Float32Array): Float32Array {
+  const result = applyLinear(head, states);
   return logitSoftcap === undefined ? result : result.map((value) => softcap(value, logitSoftcap));
 }

@@ -15,10 +15,11 @@ import { finishDraws } from './finish-draws.ts';
 import { buildForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
 import { drawThreads, firstCandidatesKernel } from './kernels/first-candidates.ts';
+import { paddedValues } from './kernels/make-input.ts';
 import { GpuMemory, GpuMemoryError } from './memory.ts';
 import { Operation } from './operation.ts';
 import { startPacking } from './pack-workers.ts';
-import { type Forward, Passes } from './passes.ts';
+import { type Forward, Passes, type Reading } from './passes.ts';
 import { planDraws } from './plan-draws.ts';
 import type { StepCounts } from './plan-step.ts';
 import { Programs } from './programs.ts';
@@ -142,7 +143,7 @@ class WebGpuBackend implements Backend {
   async step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult> {
     if (this.#closed) throw new Error('the backend is closed');
     if (this.#running) throw new Error('a step is still running; await it before the next');
-    const { vocabSize, contextLength } = this.#spec;
+    const { vocabSize, hiddenSize, contextLength } = this.#spec;
     if (rows !== undefined && rows.length !== batch.logitRows.length) {
       throw new Error(`${rows.length} draws were told for ${batch.logitRows.length} rows of logits`);
     }
@@ -151,9 +152,14 @@ class WebGpuBackend implements Backend {
     this.#running = true;
     try {
       const parts = splitBatch(batch, this.#scratch);
+      const states = new RowsRead(batch.stateRows.length, hiddenSize, paddedValues(hiddenSize));
       return rows === undefined
-        ? { logits: await this.#logits(parts, batch.logitRows.length) }
-        : { logits: new Float32Array(0), drawn: await this.#draw(parts, rows) };
+        ? { logits: await this.#logits(parts, batch.logitRows.length, states), states: states.values }
+        : {
+            logits: new Float32Array(0),
+            drawn: await this.#draw(parts, rows, states),
+            states: states.values,
+          };
     } finally {
       this.#running = false;
       if (this.#closed) this.#giveBack();
@@ -177,15 +183,23 @@ class WebGpuBackend implements Backend {
     this.#gpu.close();
   }
 
-  async #logits(parts: readonly Batch[], rows: number): Promise<Float32Array> {
+  /** One pass over a batch that is small enough; its states are taken, what else is read is valid until the next. */
+  async #pass(part: Batch, reading: Reading, draws: boolean, states: RowsRead): Promise<ArrayBuffer> {
+    const { states: source } = this.#scratch;
+    const stateReading = { source, byteLength: states.bytesOf(part.stateRows.length) };
+    const [bytes, stateBytes] = await this.#passes.run(part, { readings: [reading, stateReading], draws });
+    states.take(stateBytes as ArrayBuffer);
+    return bytes as ArrayBuffer;
+  }
+
+  async #logits(parts: readonly Batch[], rows: number, states: RowsRead): Promise<Float32Array> {
     const { vocabSize } = this.#spec;
+    const { logits: source } = this.#scratch;
     const [only] = parts;
-    const compute = (part: Batch): Promise<ArrayBuffer> =>
-      this.#passes.run(part, {
-        source: this.#scratch.logits,
-        byteLength: 4 * part.logitRows.length * vocabSize,
-        draws: false,
-      });
+    const compute = (part: Batch): Promise<ArrayBuffer> => {
+      const byteLength = 4 * part.logitRows.length * vocabSize;
+      return this.#pass(part, { source, byteLength }, false, states);
+    };
     // Read where they lie: they are many, and valid until the next step.
     if (parts.length === 1 && only !== undefined) return new Float32Array(await compute(only));
     const logits = new Float32Array(rows * vocabSize);
@@ -197,22 +211,26 @@ class WebGpuBackend implements Backend {
     return logits;
   }
 
-  async #draw(parts: readonly Batch[], rows: readonly SampleRow[]): Promise<SampleResult[]> {
+  async #draw(
+    parts: readonly Batch[],
+    rows: readonly SampleRow[],
+    states: RowsRead,
+  ): Promise<SampleResult[]> {
     const results: SampleResult[] = [];
     for (const part of parts) {
       const own = rows.slice(results.length, results.length + part.logitRows.length);
-      results.push(...(await this.#drawPart(part, own)));
+      results.push(...(await this.#drawPart(part, own, states)));
     }
     return results;
   }
 
-  async #drawPart(part: Batch, rows: readonly SampleRow[]): Promise<SampleResult[]> {
+  async #drawPart(part: Batch, rows: readonly SampleRow[], states: RowsRead): Promise<SampleResult[]> {
     const { vocabSize } = this.#spec;
     const { draws, drawWords, found, logits } = this.#scratch;
     const planned = planDraws(rows, vocabSize, drawWords);
     this.#gpu.device.queue.writeBuffer(draws, 0, planned.words);
     const { byteLength } = planned;
-    const answer = await this.#passes.run(part, { source: found, byteLength, draws: true });
+    const answer = await this.#pass(part, { source: found, byteLength }, true, states);
     const results = finishDraws(answer, rows, planned, vocabSize);
     const open = [...results.keys()].filter((index) => results[index] === undefined);
     if (open.length === 0) return results as SampleResult[];
@@ -220,6 +238,31 @@ class WebGpuBackend implements Backend {
     const bytes = await this.#passes.readRows(logits, 4 * vocabSize, open);
     const drawn = this.sampleRows(new Float32Array(bytes), vocabSize, openRows);
     return results.map((result, index) => result ?? (drawn[open.indexOf(index)] as SampleResult));
+  }
+}
+
+/** Rows gathered from what several passes give, without what pads them. */
+class RowsRead {
+  readonly values: Float32Array;
+  readonly #size: number;
+  readonly #stride: number;
+  #rows = 0;
+
+  constructor(rows: number, size: number, stride: number) {
+    this.values = new Float32Array(rows * size);
+    this.#size = size;
+    this.#stride = stride;
+  }
+
+  bytesOf(rows: number): number {
+    return 4 * rows * this.#stride;
+  }
+
+  take(bytes: ArrayBuffer): void {
+    const given = new Float32Array(bytes);
+    for (let at = 0; at < given.length; at += this.#stride) {
+      this.values.set(given.subarray(at, at + this.#size), this.#size * this.#rows++);
+    }
   }
 }
 

@@ -1,4 +1,5 @@
-// The forward pass as a list of operations, made once for a model: from token ids to the logits of the wanted rows.
+// The forward pass as a list of operations, made once for a model: from token ids to the states and logits of the wanted
+// rows.
 
 import type { LayerSpec, LinearSpec, ModelSpec, RopeSpec } from '../../model/spec.ts';
 import { readBias, readNorm } from '../../model/weight-reader.ts';
@@ -33,6 +34,8 @@ interface Linear {
     readonly bias: GPUBuffer[];
   }[];
 }
+
+type InputSource = Pick<InputShape, 'source' | 'size' | 'stride' | 'upOffset'>;
 
 interface Output {
   readonly buffer: GPUBuffer;
@@ -83,7 +86,7 @@ class ForwardBuilder {
       await this.#attention(layer, this.#kv[index] as GPUBuffer, turns[layer.rope] as GPUBuffer);
       await this.#feedForward(layer);
     }
-    await this.#head(embedding);
+    await this.#head(embedding, await this.#norm(spec.finalNorm));
     return this.#operations;
   }
 
@@ -106,7 +109,7 @@ class ForwardBuilder {
     const { headCount, kvHeadCount, headSize, normEpsilon, attentionScale, attentionSoftcap } = this.#spec;
     const { step, residual, heads, attended, attentionParts, kv: layout } = this.#scratch;
     const qkv = await this.#linear('attention', [layer.query, layer.key, layer.value]);
-    await this.#normInput(qkv, layer.attentionNorm, residual, false);
+    this.#input(qkv, this.#normalized(), [residual, await this.#norm(layer.attentionNorm)]);
     const stride = (headCount + 2 * kvHeadCount) * headSize;
     await this.#multiply(qkv, { buffer: heads, stride, adds: false });
 
@@ -163,7 +166,7 @@ class ForwardBuilder {
     const { ffnSize } = this.#spec;
     const { residual, gateUp } = this.#scratch;
     const linear = await this.#linear('gate and up', [layer.gate, layer.up]);
-    await this.#normInput(linear, layer.ffnNorm, residual, false);
+    this.#input(linear, this.#normalized(), [residual, await this.#norm(layer.ffnNorm)]);
     await this.#multiply(linear, { buffer: gateUp, stride: 2 * ffnSize, adds: false });
     const down = await this.#linear('down', [layer.down]);
     this.#input(down, { source: 'gated', size: ffnSize, stride: 2 * ffnSize, upOffset: ffnSize }, [gateUp]);
@@ -185,12 +188,13 @@ class ForwardBuilder {
     ]);
   }
 
-  async #head(embedding: GpuMatrix): Promise<void> {
-    const { head, embedding: table, finalNorm, vocabSize, logitSoftcap } = this.#spec;
-    const { residual, logits } = this.#scratch;
+  async #head(embedding: GpuMatrix, finalNorm: GPUBuffer): Promise<void> {
+    const { head, embedding: table, vocabSize, logitSoftcap } = this.#spec;
+    const { residual, logits, states } = this.#scratch;
+    this.#makeInput(this.#normalized(), [residual, finalNorm], 'states', { values: states });
     const tied = head.weight.tensor === table.tensor && head.weight.firstRow === table.firstRow;
     const linear = tied ? await this.#tied(embedding, head) : await this.#linear('head', [head]);
-    await this.#normInput(linear, finalNorm, residual, true);
+    this.#input(linear, this.#normalized(), [residual, finalNorm], 'wanted');
     await this.#multiply(linear, { buffer: logits, stride: vocabSize, adds: false }, 'wanted', logitSoftcap);
   }
 
@@ -231,28 +235,44 @@ class ForwardBuilder {
     return buffers;
   }
 
-  async #normInput(linear: Linear, norm: string, source: GPUBuffer, gathers: boolean): Promise<void> {
+  /** Rows of the residual stream behind a norm. */
+  #normalized(): InputSource {
     const { hiddenSize } = this.#spec;
-    const shape = { source: 'norm', size: hiddenSize, stride: hiddenSize, upOffset: 0 } as const;
-    this.#input(linear, shape, [source, await this.#norm(norm)], gathers);
+    return { source: 'norm', size: hiddenSize, stride: hiddenSize, upOffset: 0 };
   }
 
+  /** Makes rows the input of a linear, in the forms that it reads. */
   #input(
     linear: Linear,
-    shape: Pick<InputShape, 'source' | 'size' | 'stride' | 'upOffset'>,
+    source: InputSource,
     sources: readonly GPUBuffer[],
-    gathers = false,
+    rows: InputShape['rows'] = 'all',
   ): void {
-    const { activation, normEpsilon } = this.#spec;
-    const { step, codes: codeBuffer, sides, values: valueBuffer } = this.#scratch;
-    const codes = linear.matrices.some(({ matrix }) => matrix.format.kind === 'coded');
-    const values = linear.matrices.some(({ matrix }) => matrix.format.kind === 'float');
-    if (codes && shape.size % GROUP_INPUTS !== 0) throw new Error('rows of codes come in whole groups');
-    const text = makeInputKernel({ ...shape, activation, epsilon: normEpsilon, gathers, codes, values });
-    const made = [...(codes ? [codeBuffer, sides] : []), ...(values ? [valueBuffer] : [])];
-    this.#add(`input (${shape.source})`, text, [step, ...sources, ...made], (counts) => [
-      Math.ceil(shape.size / INPUT_VALUES),
-      gathers ? counts.wanted : counts.rows,
+    const { codes, sides, values } = this.#scratch;
+    const reads = (kind: Format['kind']) => linear.matrices.some(({ matrix }) => matrix.format.kind === kind);
+    this.#makeInput(source, sources, rows, {
+      ...(reads('coded') ? { codes: [codes, sides] } : {}),
+      ...(reads('float') ? { values } : {}),
+    });
+  }
+
+  #makeInput(
+    source: InputSource,
+    sources: readonly GPUBuffer[],
+    rows: InputShape['rows'],
+    { codes, values }: { readonly codes?: readonly GPUBuffer[]; readonly values?: GPUBuffer },
+  ): void {
+    const { activation, normEpsilon: epsilon } = this.#spec;
+    if (codes !== undefined && source.size % GROUP_INPUTS !== 0) {
+      throw new Error('rows of codes come in whole groups');
+    }
+    const makes = { codes: codes !== undefined, values: values !== undefined };
+    const text = makeInputKernel({ ...source, activation, epsilon, rows, ...makes });
+    const made = [...(codes ?? []), ...(values === undefined ? [] : [values])];
+    const count = ({ rows: all, wanted, states }: StepCounts) => ({ all, wanted, states })[rows];
+    this.#add(`input (${source.source})`, text, [this.#scratch.step, ...sources, ...made], (counts) => [
+      Math.ceil(source.size / INPUT_VALUES),
+      count(counts),
     ]);
   }
 

@@ -10,7 +10,7 @@ import type { Operation } from './operation.ts';
 import { Patience } from './patience.ts';
 import { type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
 import type { Programs } from './programs.ts';
-import type { Scratch } from './scratch.ts';
+import { RANGE_BYTES, type Scratch } from './scratch.ts';
 
 /** Operations of one command buffer. */
 const OPERATIONS_AT_ONCE = 48;
@@ -28,11 +28,15 @@ export interface Forward {
   readonly programs: Programs;
 }
 
-/** What a pass is to end with. */
-export interface Wanted {
-  /** What is read back, and how much of it. */
+/** How much of a buffer is read back. */
+export interface Reading {
   readonly source: GPUBuffer;
   readonly byteLength: number;
+}
+
+/** What a pass is to end with. */
+export interface Wanted {
+  readonly readings: readonly Reading[];
   /** Whether tokens are drawn. */
   readonly draws: boolean;
 }
@@ -66,8 +70,8 @@ export class Passes {
     });
   }
 
-  /** One pass; what was wanted of it, valid until the next. */
-  async run(batch: Batch, wanted: Wanted): Promise<ArrayBuffer> {
+  /** One pass; what was wanted of it, each reading by itself, valid until the next. */
+  async run(batch: Batch, wanted: Wanted): Promise<ArrayBuffer[]> {
     this.#unmap();
     const { step, stepWords } = this.#scratch;
     const { queue } = this.#gpu.device;
@@ -80,14 +84,15 @@ export class Passes {
     const buffers = this.#take(commands) ?? this.#encode(commands);
     const began = performance.now();
     for (const buffer of buffers) queue.submit([buffer]);
-    const { byteLength } = wanted;
+    const lengths = wanted.readings.map(({ byteLength }) => byteLength);
+    const reads = lengths.some((byteLength) => byteLength > 0);
     // Most steps are like the one before: while this one runs, the next one's commands are written.
-    if (byteLength > 0) this.#ready = { commands, buffers: this.#encode(commands) };
-    const kind = JSON.stringify([counts, byteLength]);
+    if (reads) this.#ready = { commands, buffers: this.#encode(commands) };
+    const kind = JSON.stringify([counts, lengths]);
     const restMs = this.#patience.restMs(kind, performance.now() - began);
     if (restMs > 0) await sleep(restMs);
     const woke = performance.now();
-    const bytes = byteLength === 0 ? await this.#finish() : await this.#read(byteLength);
+    const bytes = reads ? await this.#read(lengths) : await this.#finish(lengths);
     const ended = performance.now();
     this.#patience.learn(kind, ended - began, restMs > 0 && ended - woke < AT_ONCE_MS);
     return bytes;
@@ -101,7 +106,8 @@ export class Passes {
       encoder.copyBufferToBuffer(source, row * rowBytes, this.#scratch.readback, place * rowBytes, rowBytes);
     }
     this.#gpu.device.queue.submit([encoder.finish()]);
-    return this.#read(rows.length * rowBytes);
+    const [bytes] = await this.#read([rows.length * rowBytes]);
+    return bytes as ArrayBuffer;
   }
 
   /** Commands that were written ahead, if they are these. */
@@ -112,7 +118,7 @@ export class Passes {
   }
 
   /** In several buffers, so that the GPU begins with the first while Dawn translates the next. */
-  #encode({ counts, source, byteLength, draws }: Commands): GPUCommandBuffer[] {
+  #encode({ counts, readings, draws }: Commands): GPUCommandBuffer[] {
     const { operations, draw, programs } = this.#forward;
     const all = draws ? [...operations, draw] : operations;
     const buffers: GPUCommandBuffer[] = [];
@@ -124,31 +130,40 @@ export class Passes {
       }
       pass.end();
       const isLast = first + OPERATIONS_AT_ONCE >= all.length;
-      if (isLast && byteLength > 0) {
-        encoder.copyBufferToBuffer(source, 0, this.#scratch.readback, 0, byteLength);
-      }
+      if (isLast) this.#copyOut(encoder, readings);
       buffers.push(encoder.finish());
     }
     return buffers;
   }
 
-  async #finish(): Promise<ArrayBuffer> {
-    await this.#gpu.device.queue.onSubmittedWorkDone();
-    if (this.#failure !== undefined) throw this.#failure;
-    return new ArrayBuffer(0);
+  #copyOut(encoder: GPUCommandEncoder, readings: readonly Reading[]): void {
+    const places = placesOf(readings.map(({ byteLength }) => byteLength));
+    for (const [index, { source, byteLength }] of readings.entries()) {
+      if (byteLength === 0) continue;
+      encoder.copyBufferToBuffer(source, 0, this.#scratch.readback, places[index] as number, byteLength);
+    }
   }
 
-  async #read(byteLength: number): Promise<ArrayBuffer> {
+  async #finish(lengths: readonly number[]): Promise<ArrayBuffer[]> {
+    await this.#gpu.device.queue.onSubmittedWorkDone();
+    if (this.#failure !== undefined) throw this.#failure;
+    return lengths.map(() => new ArrayBuffer(0));
+  }
+
+  async #read(lengths: readonly number[]): Promise<ArrayBuffer[]> {
     const { readback } = this.#scratch;
+    const places = placesOf(lengths);
     try {
       // GPUMapMode.READ
-      await readback.mapAsync(1, 0, byteLength);
+      await readback.mapAsync(1, 0, places.at(-1));
     } catch (error) {
       throw this.#failure ?? error;
     }
     this.#mapped = true;
     if (this.#failure !== undefined) throw this.#failure;
-    return readback.getMappedRange(0, byteLength);
+    return lengths.map((byteLength, index) =>
+      byteLength === 0 ? new ArrayBuffer(0) : readback.getMappedRange(places[index], byteLength),
+    );
   }
 
   #unmap(): void {
@@ -172,13 +187,26 @@ function attentionShape(
   };
 }
 
+/** Where readings lie side by side, and where they end. */
+function placesOf(lengths: readonly number[]): number[] {
+  const places = [0];
+  for (const byteLength of lengths) {
+    places.push((places.at(-1) as number) + RANGE_BYTES * Math.ceil(byteLength / RANGE_BYTES));
+  }
+  return places;
+}
+
 function isSame(a: Commands, b: Commands): boolean {
   return (
-    a.source === b.source &&
-    a.byteLength === b.byteLength &&
+    a.readings.length === b.readings.length &&
+    a.readings.every(({ source, byteLength }, index) => {
+      const other = b.readings[index] as Reading;
+      return source === other.source && byteLength === other.byteLength;
+    }) &&
     a.draws === b.draws &&
     a.counts.rows === b.counts.rows &&
     a.counts.wanted === b.counts.wanted &&
+    a.counts.states === b.counts.states &&
     a.counts.items === b.counts.items &&
     a.counts.merges === b.counts.merges &&
     a.counts.many === b.counts.many

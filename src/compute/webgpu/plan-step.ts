@@ -7,6 +7,7 @@ import { HEADER_WORDS, ITEM_WORDS, ROW_WORDS } from './kernels/step-layout.ts';
 export interface StepCounts {
   readonly rows: number;
   readonly wanted: number;
+  readonly states: number;
   readonly items: number;
   readonly merges: number;
   /** Attention items of many queries each. */
@@ -68,7 +69,8 @@ export function planStep(batch: Batch, shape: AttentionShape): StepWords {
   );
   const many = cutTiles(stretches.filter(isMany), shape.manyQueries, shape).flatMap(wholeItem);
   const wantedAt = HEADER_WORDS + rows * ROW_WORDS;
-  const itemsAt = wantedAt + batch.logitRows.length;
+  const statesAt = wantedAt + batch.logitRows.length;
+  const itemsAt = statesAt + batch.stateRows.length;
   const mergesAt = itemsAt + items.length;
   const manyAt = mergesAt + merges.length;
   const tablesAt = manyAt + many.length;
@@ -76,14 +78,16 @@ export function planStep(batch: Batch, shape: AttentionShape): StepWords {
   const counts = {
     rows,
     wanted: batch.logitRows.length,
+    states: batch.stateRows.length,
     items: items.length / ITEM_WORDS,
     merges: merges.length / ITEM_WORDS,
     many: many.length / ITEM_WORDS,
   };
   words.set([counts.rows, counts.wanted, counts.items, counts.merges, wantedAt, itemsAt, mergesAt, tablesAt]);
-  words.set([counts.many, manyAt], 8);
+  words.set([counts.many, manyAt, counts.states, statesAt], 8);
   writeRows(batch, words);
   words.set(batch.logitRows, wantedAt);
+  words.set(batch.stateRows, statesAt);
   words.set(items, itemsAt);
   words.set(merges, mergesAt);
   words.set(many, manyAt);

@@ -5,7 +5,7 @@ import type { KvType } from '../backend.ts';
 import { partFloats, queryLanes } from './kernels/attend.ts';
 import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from './kernels/draw-layout.ts';
 import { type KvLayout, kvLayout } from './kernels/kv-layout.ts';
-import { INPUT_ROWS } from './kernels/make-input.ts';
+import { INPUT_ROWS, paddedValues } from './kernels/make-input.ts';
 import type { GpuMemory } from './memory.ts';
 
 /** Rows of one pass at most; a larger batch takes several passes. */
@@ -15,6 +15,8 @@ const MOST_WANTED = 64;
 /** Tables of a few hundred sequences of a hundred thousand tokens each. */
 const STEP_BYTES = 8 << 20;
 const PART_BYTES = 64 << 20;
+/** What is read back begins at multiples of so many bytes. */
+export const RANGE_BYTES = 8;
 /** Penalties of 64 sequences of thousands of different tokens each, or as many masks. */
 const DRAW_BYTES = 4 << 20;
 
@@ -35,6 +37,8 @@ export interface Scratch {
   readonly branch: GPUBuffer;
   readonly gateUp: GPUBuffer;
   readonly logits: GPUBuffer;
+  /** Final states of rows, padded to pairs. */
+  readonly states: GPUBuffer;
   readonly readback: GPUBuffer;
   readonly drawWords: number;
   /** How tokens are drawn, own logits of adjusted tokens at the same places, and what is told of the rows. */
@@ -63,6 +67,7 @@ export async function allocateScratch(
   const parts = room(partBytes, Math.max(1, Math.floor(PART_BYTES / partBytes)));
   const groups = Math.ceil(widest / 32);
   const paddedRows = INPUT_ROWS * Math.ceil(rows / INPUT_ROWS);
+  const stateBytes = 4 * rows * paddedValues(hiddenSize);
   const foundBytes = 4 * wanted * JOBS_PER_ROW * (HEAD_WORDS + LIST_WORDS);
   const floats = (label: string, count: number) => memory.storage(label, 4 * count);
   return {
@@ -75,14 +80,19 @@ export async function allocateScratch(
     residual: await floats('residual', rows * hiddenSize),
     codes: await floats('input codes', paddedRows * groups * 8),
     sides: await floats('input sides', paddedRows * groups * 2),
-    values: await floats('input values', rows * 2 * Math.ceil(widest / 2)),
+    values: await floats('input values', rows * paddedValues(widest)),
     heads: await floats('queries, keys and values', rows * headValues),
     attended: await floats('attention', rows * headCount * headSize),
     attentionParts: await memory.storage('attention parts', parts * partBytes),
     branch: await floats('branch', rows * hiddenSize),
     gateUp: await floats('gate and up', rows * 2 * ffnSize),
     logits: await floats('logits', wanted * vocabSize),
-    readback: await memory.readback('results to read', Math.max(4 * wanted * vocabSize, foundBytes)),
+    states: await memory.storage('states', stateBytes),
+    // Logits or what was drawn of them, then states.
+    readback: await memory.readback(
+      'results to read',
+      Math.max(4 * wanted * vocabSize, foundBytes) + RANGE_BYTES + stateBytes,
+    ),
     drawWords: DRAW_BYTES / 4,
     draws: await memory.storage('draws', DRAW_BYTES),
     saved: await memory.storage('saved logits', DRAW_BYTES),

@@ -4,14 +4,15 @@ import type { Batch } from '../backend.ts';
 import { type BatchSequence, buildBatch } from '../batch.ts';
 import { splitBatch } from './split-batch.ts';
 
-/** Every row as its token, position, table, and whether its logits are wanted. */
+/** Every row as its token, position, table, and whether its logits and its state are wanted. */
 function rowsOf(batch: Batch): string[] {
   const wanted = new Set(batch.logitRows);
+  const states = new Set(batch.stateRows);
   return Array.from(batch.tokens, (token, row) => {
     const sequence = batch.rowStarts.findIndex((first, index) => index > 0 && row < first) - 1;
     const position = (batch.starts[sequence] as number) + row - (batch.rowStarts[sequence] as number);
     const table = batch.blocks.subarray(batch.blockStarts[sequence], batch.blockStarts[sequence + 1]);
-    return [token, position, table.join('-'), wanted.has(row)].join();
+    return [token, position, table.join('-'), wanted.has(row), states.has(row)].join();
   });
 }
 
@@ -21,6 +22,7 @@ const sequences: fc.Arbitrary<BatchSequence[]> = fc.array(
     start: fc.nat(50),
     blocks: fc.array(fc.nat(20), { minLength: 3, maxLength: 4 }),
     wantLogits: fc.constantFrom('last', 'all', 'none'),
+    wantStates: fc.constantFrom('last', 'all', 'none'),
   }),
   { minLength: 1, maxLength: 6 },
 );

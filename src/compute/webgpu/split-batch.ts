@@ -12,14 +12,18 @@ interface Room {
 export function splitBatch(batch: Batch, room: Room): Batch[] {
   if (batch.tokens.length <= room.rows && batch.logitRows.length <= room.wanted) return [batch];
   const isWanted = new Set(batch.logitRows);
+  const isState = new Set(batch.stateRows);
   const batches: Batch[] = [];
   let sequences: BatchSequence[] = [];
   let rows = 0;
   let wantedRows: number[] = [];
+  let stateRows: number[] = [];
   const flush = () => {
-    if (rows > 0) batches.push({ ...buildBatch(sequences), logitRows: Int32Array.from(wantedRows) });
+    const wanted = { logitRows: Int32Array.from(wantedRows), stateRows: Int32Array.from(stateRows) };
+    if (rows > 0) batches.push({ ...buildBatch(sequences), ...wanted });
     sequences = [];
     wantedRows = [];
+    stateRows = [];
     rows = 0;
   };
   for (const [sequence, start] of batch.starts.entries()) {
@@ -30,6 +34,7 @@ export function splitBatch(batch: Batch, room: Room): Batch[] {
       const from = row;
       while (row < end && rows < room.rows && wantedRows.length < room.wanted) {
         if (isWanted.has(row)) wantedRows.push(rows);
+        if (isState.has(row)) stateRows.push(rows);
         rows++;
         row++;
       }

@@ -5,6 +5,8 @@ export interface BlockHolder {
   /** Number of tokens; `storage` may be longer. */
   readonly length: number;
   readonly storage: Int32Array;
+  /** The first position whose row must be computed, though its K/V may be cached. */
+  readonly neededFrom: number;
   /** Blocks are shared only between holders of the same salt. */
   readonly salt: string;
   /** What only LOW sequences wrote is evicted before anything else. */

@@ -22,9 +22,9 @@ export function publishedBlocks(holder: BlockHolder): number {
   return Math.floor(holder.computed / BLOCK_TOKENS);
 }
 
-/** Leading blocks that a sequence may find in the cache: at least one token must be computed for its logits. */
+/** Leading blocks that a sequence may find in the cache: none with a row that must be computed. */
 export function reusableBlocks(holder: BlockHolder): number {
-  return Math.floor((holder.length - 1) / BLOCK_TOKENS);
+  return Math.floor(holder.neededFrom / BLOCK_TOKENS);
 }
 
 export class BlockTables {

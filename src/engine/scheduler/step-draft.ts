@@ -44,6 +44,12 @@ export function longestPrefill(running: readonly Sequence[]): number {
   );
 }
 
+function stepItem(sequence: Sequence, start: number, count: number): StepItem {
+  const { pooled, length } = sequence;
+  const samples = pooled === undefined && start + count === length;
+  return { sequence, start, count, samples, states: pooled?.wantedOf(start, count) ?? [0, 0] };
+}
+
 export function finishedPlan({ items, admitted, preempted }: StepDraft): StepPlan {
   let tokens = 0;
   let attended = 0;
@@ -51,7 +57,7 @@ export function finishedPlan({ items, admitted, preempted }: StepDraft): StepPla
     const start = sequence.computed;
     tokens += count;
     attended += attendedTokens(start, count);
-    return { sequence, start, count, samples: start + count === sequence.length };
+    return stepItem(sequence, start, count);
   });
   return { items: steps, admitted, preempted, load: { tokens, sequences: items.length, attended } };
 }

@@ -1,5 +1,6 @@
 // StepPlan: what one forward pass computes, as plain data.
 
+import type { Stretch } from '../pooled-states.ts';
 import type { Sequence } from '../sequence.ts';
 
 /** Compute tokens `start … start + count - 1` of the sequence; its table has blocks for all of them. */
@@ -7,8 +8,10 @@ export interface StepItem {
   readonly sequence: Sequence;
   readonly start: number;
   readonly count: number;
-  /** The item reaches the sequence's end: its last row's logits give the next token. */
+  /** The item reaches the end of a sequence that goes on: its last row's logits give the next token. */
   readonly samples: boolean;
+  /** States of the item's rows that are pooled, by position: from the first to before the second. */
+  readonly states: Stretch;
 }
 
 /** What a step's duration depends on. */

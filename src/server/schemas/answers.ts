@@ -80,6 +80,38 @@ export const textAnswerSchema = z.strictObject({
   usage: usageSchema.nullable().optional(),
 });
 
+const promptUsageSchema = z.object({ prompt_tokens: z.int(), total_tokens: z.int() });
+
+export const embeddingAnswerSchema = z.strictObject({
+  object: z.literal('list'),
+  data: z.array(
+    z.strictObject({
+      object: z.literal('embedding'),
+      index: z.int(),
+      embedding: z
+        .union([z.array(z.number()), z.string()])
+        .meta({ description: 'Of length 1; a text where base64 was asked for.' }),
+    }),
+  ),
+  model: z.string(),
+  usage: promptUsageSchema,
+});
+
+export const rerankAnswerSchema = z.strictObject({
+  id: z.string(),
+  model: z.string(),
+  results: z
+    .array(
+      z.strictObject({
+        index: z.int().meta({ description: 'Which of the documents.' }),
+        relevance_score: z.number().meta({ description: 'The cosine of query and document, -1 to 1.' }),
+        document: z.object({ text: z.string() }).optional(),
+      }),
+    )
+    .meta({ description: 'The most relevant first.' }),
+  usage: promptUsageSchema,
+});
+
 export const modelSchema = z.object({
   id: z.string(),
   object: z.literal('model'),

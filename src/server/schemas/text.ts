@@ -24,21 +24,30 @@ function isPrompt(value: unknown): value is PromptInput {
 
 const tokenListJson = { type: 'array', items: { type: 'integer', minimum: 0 } };
 
-export const textSchema = z.object({
-  prompt: z
+export const promptField = (description: string) =>
+  z
     .custom<PromptInput>(
       isPrompt,
       'must be a text, a list of texts, a list of token ids, or a list of such lists, and not empty',
     )
     .meta({
-      description: 'What to continue. Several prompts are answered independently.',
+      description,
       anyOf: [
         { type: 'string' },
         { type: 'array', items: { type: 'string' } },
         tokenListJson,
         { type: 'array', items: tokenListJson },
       ],
-    }),
+    });
+
+/** A prompt's own one, or each of several. */
+export function splitPrompt(prompt: PromptInput): readonly (string | readonly number[])[] {
+  if (typeof prompt === 'string') return [prompt];
+  return typeof prompt[0] === 'number' ? [prompt as readonly number[]] : (prompt as readonly string[]);
+}
+
+export const textSchema = z.object({
+  prompt: promptField('What to continue. Several prompts are answered independently.'),
   ...samplingFields,
   ...structureFields,
   max_tokens: samplingFields.max_tokens.meta({

@@ -16,11 +16,17 @@ export interface InputShape {
   readonly upOffset: number;
   readonly activation: Activation;
   readonly epsilon: number;
-  /** Takes the rows whose logits are wanted, side by side. */
-  readonly gathers: boolean;
+  /** Which rows it takes, side by side: all, those whose logits are wanted, or those whose states are. */
+  readonly rows: keyof typeof rowReaders;
   readonly codes: boolean;
   readonly values: boolean;
 }
+
+const rowReaders = {
+  all: { count: 'rowCount()', row: 'row' },
+  wanted: { count: 'wantedCount()', row: 'wantedRow(row)' },
+  states: { count: 'stateCount()', row: 'stateRow(row)' },
+} as const;
 
 const THREADS = 256;
 /** Rows whose groups lie side by side: block of rows, then group, then row. */
@@ -40,7 +46,7 @@ export function makeInputKernel(shape: InputShape): string {
     ...(shape.codes ? [declare('read_write', 'sides', 'array<vec2<u32>>')] : []),
     ...(shape.values ? [declare('read_write', 'values', 'array<f32>')] : []),
   ];
-  const count = shape.gathers ? 'wantedCount()' : 'rowCount()';
+  const reader = rowReaders[shape.rows];
   return /* wgsl */ `
 ${stepReader(0)}
 ${buffers.join('')}
@@ -54,8 +60,8 @@ ${shape.codes ? quantize(Math.ceil(shape.size / 32)) : ''}
 @compute @workgroup_size(${THREADS})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = workgroup.y;
-  if (row >= ${count}) { return; }
-  let base = ${shape.gathers ? 'wantedRow(row)' : 'row'} * ${shape.stride}u;
+  if (row >= ${reader.count}) { return; }
+  let base = ${reader.row} * ${shape.stride}u;
   let factor = ${shape.source === 'norm' ? 'normFactor(base, thread)' : '1.0'};
   let input = workgroup.x * ${INPUT_VALUES}u + thread * 4u;
   let x = vec4<f32>(valueAt(base, input, factor), valueAt(base, input + 1u, factor),
@@ -73,8 +79,10 @@ function valueText({ source, upOffset }: InputShape): string {
 }
 
 /** Rows of values are padded to pairs, as matrices of floats are. */
+export const paddedValues = (size: number): number => 2 * Math.ceil(size / 2);
+
 function storeValues(size: number): string {
-  const padded = 2 * Math.ceil(size / 2);
+  const padded = paddedValues(size);
   return `for (var i = 0u; i < 4u; i++) {
     if (input + i < ${padded}u) { values[row * ${padded}u + input + i] = x[i]; }
   }`;
