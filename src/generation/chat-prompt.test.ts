@@ -27,12 +27,12 @@ function refusal(act: () => unknown): GenerationError {
 }
 
 describe('messages', () => {
-  it('become one text by the template, parts of text joined', () => {
+  it('become one text by the template, parts of text on lines of their own', () => {
     const parts = [
-      { type: 'text', text: 'a' },
-      { type: 'text', text: 'b' },
+      { type: 'text', text: 'What is' },
+      { type: 'text', text: 'it' },
     ];
-    expect(prompt([{ role: 'user', content: parts }])).toBe('[user]ab[answer]');
+    expect(prompt([{ role: 'user', content: parts }])).toBe('[user]What is\nit[answer]');
   });
 
   it('of a developer are those of the system', () => {

@@ -77,7 +77,8 @@ function contentText(content: ChatMessage['content'], parameter: string): string
         : `content of type '${type.slice(0, 40)}' is not supported; only text is`;
     throw invalid(`${parameter}[${part}]`, problem);
   });
-  return texts.join('');
+  // As most servers do: parts are thoughts of their own, and words must not run together.
+  return texts.join('\n');
 }
 
 /** On the wire arguments are JSON in a string; templates write them as JSON themselves. */
