@@ -7,7 +7,7 @@ import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { chatShape } from './chat-shape.ts';
 import { badRequest } from './errors.ts';
-import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules } from './schemas/chat.ts';
+import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules, templateOptions } from './schemas/chat.ts';
 import type { BodyRules } from './schemas/parse.ts';
 import { samplingOf } from './schemas/sampling.ts';
 import { DEFAULT_MAX_TOKENS, type TextBody, textRules } from './schemas/text.ts';
@@ -41,7 +41,7 @@ export const chatKind: CompletionKind<ChatBody> = {
     const extras = { logprobs: chatLogprobs(body), maxTokens: this.maxTokens(body) };
     return samplingOf(body, extras, vocabSize, this.names(body));
   },
-  prompts: ({ messages, chat_template_kwargs: variables }) => [{ kind: 'chat', messages, variables }],
+  prompts: (body) => [{ kind: 'chat', messages: body.messages, ...templateOptions(body) }],
   echoes: () => false,
   shape: chatShape,
 };
