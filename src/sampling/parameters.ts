@@ -13,7 +13,7 @@ export interface SamplingParameters {
   readonly temperature: number;
   /** Only so many most likely tokens stay; 0 is off (-1 in a request, too). Default 0. */
   readonly topK: number;
-  /** The most likely tokens that together hold this share stay: above 0, at most 1, which is off. Default 1. */
+  /** The most likely tokens that together hold this share stay, the first always: 0 to 1, which is off. Default 1. */
   readonly topP: number;
   /** Tokens below this share of the most likely one's probability go: 0, which is off, to 1. Default 0. */
   readonly minP: number;
@@ -108,7 +108,7 @@ function problems(
   return [
     ['temperature', checkRange(parameters.temperature, 0, MAX_TEMPERATURE)],
     ['topK', isCount(parameters.topK) ? undefined : `${countFrom(1)}, or 0 or -1 for all tokens`],
-    ['topP', checkShare(parameters.topP)],
+    ['topP', checkRange(parameters.topP, 0, 1)],
     ['minP', checkRange(parameters.minP, 0, 1)],
     ['typicalP', checkShare(parameters.typicalP)],
     [

@@ -141,7 +141,7 @@ describe('sampling parameters', () => {
 
   it.each([
     [{ temperature: -1 }, 'temperature'],
-    [{ top_p: 0 }, 'top_p'],
+    [{ top_p: -0.1 }, 'top_p'],
     [{ repetition_penalty: 1e-300 }, 'repetition_penalty'],
     [{ repetition_penalty: 1e300 }, 'repetition_penalty'],
     [{ logit_bias: { 100: 1 } }, 'logit_bias'],
