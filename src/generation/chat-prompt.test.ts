@@ -89,6 +89,18 @@ describe('messages', () => {
     );
   });
 
+  it('of an assistant that refused hold what it said', () => {
+    const part = { type: 'refusal', refusal: 'I would rather not.' };
+    const said = '[assistant]I would rather not.[answer]';
+    const refusals: ChatMessage[] = [
+      { role: 'assistant', content: [part] },
+      { role: 'assistant', content: null, refusal: part.refusal },
+    ];
+    for (const message of refusals) expect(chatPrompt(model, { messages: [message] })).toBe(said);
+    const plain: ChatMessage = { role: 'assistant', content: 'Yes.', refusal: null };
+    expect(prompt([plain])).toBe('[assistant]Yes.[answer]');
+  });
+
   it('with an image are refused, naming the place', () => {
     const content = [{ type: 'text', text: 'what is' }, { type: 'image_url' }];
     const { code, parameter, message } = refusal(() => prompt([{ role: 'user', content }]));

@@ -66,9 +66,9 @@ function plainMessage(
   at: number,
   limits: TextLimits | undefined,
 ): Record<string, unknown> {
-  const { role, content, tool_calls: calls, ...rest } = message;
+  const { role, content, refusal, tool_calls: calls, ...rest } = message;
   const parameter = `messages[${at}].content`;
-  const text = contentText(content, parameter);
+  const text = contentText(content, parameter) ?? (role === 'assistant' ? (refusal ?? undefined) : undefined);
   if (text === undefined && !(role === 'assistant' && calls)) {
     throw invalid(parameter, 'is missing', 'missing_required_parameter');
   }
@@ -85,11 +85,12 @@ function plainMessage(
 function contentText(content: ChatMessage['content'], parameter: string): string | undefined {
   if (content === undefined || content === null) return undefined;
   if (typeof content === 'string') return content;
-  const texts = content.map(({ type, text }, part) => {
+  const texts = content.map(({ type, text, refusal }, part) => {
     if (type === 'text' && text !== undefined) return text;
+    if (type === 'refusal' && refusal !== undefined) return refusal;
     const problem =
-      type === 'text'
-        ? 'has no text'
+      type === 'text' || type === 'refusal'
+        ? `has no ${type}`
         : `content of type '${type.slice(0, 40)}' is not supported; only text is`;
     throw invalid(`${parameter}[${part}]`, problem);
   });

@@ -7,14 +7,19 @@ import { badRequest } from '../errors.ts';
 import type { BodyRules } from './parse.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
 
-const contentPart = z.looseObject({ type: z.string(), text: z.string().optional() });
+const contentPart = z.looseObject({
+  type: z.string(),
+  text: z.string().optional(),
+  refusal: z.string().optional(),
+});
 
 export const chatMessage = z.looseObject({
   role: z.enum(messageRoles),
   content: z
     .union([z.string(), z.array(contentPart)], 'must be a text or a list of content parts')
     .nullish()
-    .meta({ description: 'A text, or parts of type "text".' }),
+    .meta({ description: 'A text, or parts of type "text" or "refusal".' }),
+  refusal: z.string().nullish().meta({ description: 'What the assistant said in place of content.' }),
   name: z.string().optional(),
   tool_calls: z.array(z.looseObject({})).nullish().meta({ description: 'Calls of an earlier turn.' }),
   tool_call_id: z.string().optional(),
