@@ -29,7 +29,7 @@ export function checkTextFits(
   );
 }
 
-/** An answer may be cut short by the context, but a prompt must leave room for at least one token. */
+/** An answer may be cut short by the context, but a prompt must leave room for one token, if any is wanted. */
 export function fitToContext(
   parameters: SamplingParameters,
   promptTokens: number,
@@ -40,7 +40,7 @@ export function fitToContext(
     throw invalid(names.prompt, 'is empty, and this model needs something to start from');
   }
   const left = room - promptTokens;
-  if (left < 1) {
+  if (left < (parameters.maxTokens === 0 ? 0 : 1)) {
     const message = `the prompt has ${promptTokens} tokens; ${capacity(room)}`;
     throw new GenerationError('context_length_exceeded', message, names.prompt);
   }

@@ -34,7 +34,7 @@ export interface SamplingParameters {
   readonly stopIds: readonly number[];
   /** So many tokens come before any that ends the answer. Default 0. */
   readonly minTokens: number;
-  /** The answer ends here at the latest; undefined leaves it to the context length. */
+  /** The answer ends here at the latest; undefined leaves it to the context length. 0 where nothing is drawn at all. */
   readonly maxTokens: number | undefined;
   /** The model's own end tokens are tokens like any other. Default false. */
   readonly ignoreEos: boolean;

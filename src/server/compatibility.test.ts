@@ -54,3 +54,31 @@ describe('the end of a prompt', () => {
     expect(error.message).toContain(problem);
   });
 });
+
+describe('a text completion of no token', () => {
+  const body = { prompt: ['Once upon', 'a time'], max_tokens: 0 };
+
+  it('is empty, or its prompt where that is to be echoed, and costs the prompt', async () => {
+    const empty = (await post('/v1/completions', body)).json();
+    expect(empty.choices.map(({ text, finish_reason: reason }: never) => [text, reason])).toEqual([
+      ['', 'length'],
+      ['', 'length'],
+    ]);
+    const { usage } = (await post('/v1/completions', { ...body, max_tokens: 1 })).json();
+    const { prompt_tokens: prompt } = usage;
+    expect(empty.usage).toMatchObject({ prompt_tokens: prompt, completion_tokens: 0, total_tokens: prompt });
+    const echoed = (await post('/v1/completions', { ...body, echo: true })).json();
+    expect(echoed.choices.map(({ text }: { text: string }) => text)).toEqual(body.prompt);
+    const stream = await post('/v1/completions', { ...body, stream: true, echo: true });
+    expect(stream.body).toContain('"text":"Once upon"');
+    expect(stream.body).toContain('"finish_reason":"length"');
+    expect(stream.body).toContain('[DONE]');
+  });
+
+  it('contradicts a least number, and is nothing for a chat', async () => {
+    const few = await refusal('/v1/completions', { ...body, min_tokens: 1 });
+    expect(few).toMatchObject({ status: 400, param: 'max_tokens' });
+    const none = await refusal('/v1/chat/completions', { messages, max_tokens: 0 });
+    expect(none).toMatchObject({ status: 400, param: 'max_tokens' });
+  });
+});

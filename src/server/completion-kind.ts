@@ -55,8 +55,12 @@ export const textKind: CompletionKind<TextBody> = {
     if (body.echo && body.logprobs !== undefined) {
       throw badRequest('echo', 'is not possible together with logprobs: those of a prompt are not computed');
     }
-    const extras = { logprobs: body.logprobs, maxTokens: this.maxTokens(body) };
-    return samplingOf(body, extras, vocabSize, this.names(body));
+    const maxTokens = this.maxTokens(body);
+    // For those who want their prompt back, or its length.
+    const none = maxTokens === 0 && (body.min_tokens ?? 0) === 0;
+    const extras = { logprobs: body.logprobs, maxTokens: none ? undefined : maxTokens };
+    const parameters = samplingOf(body, extras, vocabSize, this.names(body));
+    return none ? { ...parameters, maxTokens } : parameters;
   },
   prompts({ prompt }, { maxPrompts }) {
     const several = splitPrompt(prompt);

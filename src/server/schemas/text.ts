@@ -39,7 +39,8 @@ export const textSchema = z.object({
     }),
   ...samplingFields,
   max_tokens: samplingFields.max_tokens.meta({
-    description: `The answer ends here at the latest. Default ${DEFAULT_MAX_TOKENS}.`,
+    minimum: 0,
+    description: `The answer ends here at the latest; 0 draws nothing. Default ${DEFAULT_MAX_TOKENS}.`,
   }),
   logprobs: z
     .int()
