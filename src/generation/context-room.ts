@@ -24,7 +24,10 @@ export function checkTextFits(
   if (fewest < spec.contextLength) return;
   throw new GenerationError(
     'context_length_exceeded',
-    `the prompt has ${text.length} characters, ${fewest} tokens at the very least; ${capacity(spec.contextLength)}`,
+    tooLong(
+      spec.contextLength,
+      `the prompt has ${text.length} characters, ${fewest} tokens at the very least`,
+    ),
     parameter,
   );
 }
@@ -41,7 +44,7 @@ export function fitToContext(
   }
   const left = room - promptTokens;
   if (left < (parameters.maxTokens === 0 ? 0 : 1)) {
-    const message = `the prompt has ${promptTokens} tokens; ${capacity(room)}`;
+    const message = tooLong(room, `the prompt has ${promptTokens} tokens`);
     throw new GenerationError('context_length_exceeded', message, names.prompt);
   }
   const { maxTokens, minTokens } = parameters;
@@ -52,6 +55,7 @@ export function fitToContext(
   return maxTokens === undefined ? parameters : { ...parameters, maxTokens: Math.min(maxTokens, left) };
 }
 
-function capacity(tokens: number): string {
-  return `this model takes ${tokens} tokens, prompt and answer together`;
+/** Clients know by its first words, which are OpenAI's, that a shorter prompt would do. */
+function tooLong(room: number, found: string): string {
+  return `This model's maximum context length is ${room} tokens. However, ${found}, and its answer needs room, too`;
 }
