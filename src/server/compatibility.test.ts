@@ -1,6 +1,7 @@
 // What clients of other servers count on, through the whole server with the embedded model.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startWithKeys } from '../../test/support/keyed-server.ts';
 import { type TestServer, testServer } from '../../test/support/test-server.ts';
 import { chatAnswerSchema, errorSchema } from './schemas/answers.ts';
 
@@ -80,5 +81,32 @@ describe('a text completion of no token', () => {
     expect(few).toMatchObject({ status: 400, param: 'max_tokens' });
     const none = await refusal('/v1/chat/completions', { messages, max_tokens: 0 });
     expect(none).toMatchObject({ status: 400, param: 'max_tokens' });
+  });
+});
+
+describe('an empty body called JSON', () => {
+  const headers = { 'content-type': 'application/json' };
+
+  it('reaches the route it is for', async () => {
+    const { call, secrets, server: keyed } = await startWithKeys({ boss: { admin: true }, guest: {} });
+    const made = (await call(secrets.boss, '/admin/keys', { name: 'other' })).json();
+    const revoked = await keyed.app.inject({
+      method: 'DELETE',
+      url: `/admin/keys/${made.id}`,
+      headers: { ...headers, authorization: `Bearer ${secrets.boss}` },
+    });
+    expect(revoked.statusCode).toBe(200);
+    const asked = await server.app.inject({ method: 'POST', url: '/v1/chat/completions', headers });
+    expect(asked.statusCode).toBe(400);
+    expect(asked.json().error.message).toContain('must be a JSON object');
+  });
+
+  it.each(['', '{', 'x'.repeat(100)])('to nowhere is a 404, and so is any other: %j', async (payload) => {
+    const answer = await server.app.inject({ method: 'POST', url: '/nowhere', headers, payload });
+    expect(answer.statusCode).toBe(404);
+    expect(answer.json().error.code).toBe('unknown_url');
+    const strange = { 'content-type': 'text/plain' };
+    const other = await server.app.inject({ method: 'PUT', url: '/v1/models', headers: strange, payload });
+    expect(other.statusCode).toBe(404);
   });
 });

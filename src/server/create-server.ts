@@ -85,9 +85,20 @@ function makeApp(context: ServerContext): ChairliftServer {
   const app = fastify({ ...options, https: tls ?? null }) as unknown as ChairliftServer;
   // Without it a web page could have a browser post here unasked; JSON makes the browser ask first.
   app.removeContentTypeParser('text/plain');
+  readEmptyBodies(app);
   addErrors(app, context);
   addHooks(app, context);
   return app;
+}
+
+/** Clients name JSON where they send nothing, too: what needs a body says so itself. */
+function readEmptyBodies(app: FastifyInstance): void {
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  app.removeContentTypeParser('application/json');
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else parseJson(request, body, done);
+  });
 }
 
 function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
@@ -155,6 +166,8 @@ function addHooks(app: FastifyInstance, { metrics }: ServerContext): void {
   app.addHook('onRequest', async (request, reply) => {
     request.arrivedMs = performance.now();
     reply.header('x-request-id', request.id);
+    // Before anybody reads a body that is for nobody.
+    if (request.is404) return unknownUrl(request, reply);
   });
   app.addHook('onResponse', async (request, reply) => {
     metrics.responded(reply.raw.statusCode);
@@ -191,10 +204,12 @@ function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
     }
     return reply.code(failure.status).headers(failure.headers).send(failure.body());
   });
-  app.setNotFoundHandler((request, reply) => {
-    const message = `there is no ${request.method} ${request.url.split('?')[0]}; /docs lists what there is`;
-    return reply.code(404).send(new ApiError(404, message, { code: 'unknown_url' }).body());
-  });
+  app.setNotFoundHandler(unknownUrl);
+}
+
+function unknownUrl(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const message = `there is no ${request.method} ${request.url.split('?')[0]}; /docs lists what there is`;
+  return reply.code(404).send(new ApiError(404, message, { code: 'unknown_url' }).body());
 }
 
 /** A client's own id is kept where it is harmless. */
