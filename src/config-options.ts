@@ -51,7 +51,8 @@ export const configOptions = {
   model: {
     kind: list,
     default: [],
-    meaning: 'models to serve: paths, or `name=path`; the first is the default one',
+    meaning:
+      'models to serve: paths, or `name=path`; the first is the default one; the embedded one where there is no other',
   },
   modelsFolder: {
     kind: text,

@@ -84,7 +84,24 @@ describe('the models of a server', () => {
     copyFileSync(embeddedModelPath, join(home, 'late.gguf'));
     const late = poolModels(configOf({ modelsFolder: home }), home);
     expect(late.models.map(({ name }) => name)).toContain('late');
+    expect(late.models.map(({ name }) => name)).not.toContain(own?.name);
     rmSync(join(home, 'late.gguf'));
     expect(late.find?.().map(({ name }) => name)).toEqual([own?.name]);
+  });
+
+  it('are the embedded one only where no other is given, unless that is named', () => {
+    const modelsFolder = join(home, 'none');
+    const given = join(home, 'given.gguf');
+    copyFileSync(embeddedModelPath, given);
+    const names = (model: string[]) =>
+      poolModels(configOf({ modelsFolder, model }), home).models.map(({ name }) => name);
+    expect(names([])).toEqual(['chairlift-demo-14m-q8_0']);
+    expect(names([given])).toEqual(['given']);
+    expect(names([given, `demo=${embeddedModelPath}`])).toEqual(['given', 'demo']);
+  });
+
+  it('are refused where none of those given can be served, and no other takes their place', () => {
+    const config = configOf({ modelsFolder: join(home, 'none'), model: [join(home, 'nothing.gguf')] });
+    expect(() => poolModels(config, home)).toThrow(/--model: .*nothing\.gguf/);
   });
 });

@@ -23,24 +23,30 @@ export interface FoundModels extends PoolModels {
   readonly broken: readonly ModelOnDisk[];
 }
 
-/** Models given by path, then those of the folder; the embedded one last, so that there always is one. */
+/** Models given by path, then those of the folder; the embedded one only where there is no other. */
 export function poolModels(config: Config, home: string): FoundModels {
   const folder = config.modelsFolder ?? defaultModelFolder(home);
   const aliases = config.alias.map(parseAlias);
   const inspected: InspectedModels = new Map();
-  const look = () => findModels({ folder, paths: config.model, lastPaths: [embeddedModelPath()] }, inspected);
+  let lastPaths: readonly string[] = [];
+  const look = () => {
+    const found = findModels({ folder, paths: config.model, lastPaths }, inspected);
+    if (lastPaths.length > 0 || config.model.length > 0 || found.some(isSound)) return found;
+    // From now on it stays, for others may come while somebody uses it.
+    lastPaths = [embeddedModelPath()];
+    return findModels({ folder, lastPaths }, inspected);
+  };
   const servable = (found: readonly ModelOnDisk[]): PoolModel[] =>
-    found
-      .filter(({ problem }) => problem === undefined)
-      .map(({ name, path, createdSeconds }) => ({
-        name,
-        path,
-        createdSeconds,
-        aliases: aliases.filter((one) => one.name === name).map(({ alias }) => alias),
-        pinned: config.pin.includes(name),
-      }));
+    found.filter(isSound).map(({ name, path, createdSeconds }) => ({
+      name,
+      path,
+      createdSeconds,
+      aliases: aliases.filter((one) => one.name === name).map(({ alias }) => alias),
+      pinned: config.pin.includes(name),
+    }));
   const found = look();
   const models = servable(found);
+  if (models.length === 0) throw new ConfigError(`--model: ${found[0]?.problem}`);
   const names = new Set(models.map(({ name }) => name));
   for (const { alias, name } of aliases) mustExist('--alias', name, names, alias);
   for (const name of config.pin) mustExist('--pin', name, names);
@@ -48,8 +54,12 @@ export function poolModels(config: Config, home: string): FoundModels {
   return {
     models,
     find: () => servable(look()),
-    broken: found.filter(({ problem }) => problem !== undefined),
+    broken: found.filter((one) => !isSound(one)),
   };
+}
+
+function isSound({ problem }: ModelOnDisk): boolean {
+  return problem === undefined;
 }
 
 export function poolOptions(
