@@ -110,3 +110,27 @@ describe('an empty body called JSON', () => {
     expect(other.statusCode).toBe(404);
   });
 });
+
+describe('a path without /v1', () => {
+  it('is the one with it, for every route there is', async () => {
+    const paths = Object.keys((await server.app.inject('/openapi.json')).json().paths);
+    const prefixed = paths.filter((path) => path.startsWith('/v1/'));
+    expect(prefixed).toContain('/v1/chat/completions');
+    for (const path of prefixed) {
+      for (const method of ['GET', 'POST'] as const) {
+        const status = async (url: string) => (await server.app.inject({ method, url })).statusCode;
+        expect([path, await status(path.slice(3))]).toEqual([path, await status(path)]);
+      }
+    }
+    const answer = await post('/chat/completions', { messages, max_tokens: 1 });
+    expect(chatAnswerSchema.parse(answer.json()).usage.completion_tokens).toBe(1);
+    expect((await server.app.inject('/models/demo')).json().id).toBe('demo');
+  });
+
+  it('needs a key where the one with it does', async () => {
+    const { call, secrets } = await startWithKeys({ mine: {} });
+    expect((await call(undefined, '/models')).statusCode).toBe(401);
+    expect((await call(undefined, '/completions', { prompt: 'a' })).statusCode).toBe(401);
+    expect((await call(secrets.mine, '/models')).statusCode).toBe(200);
+  });
+});

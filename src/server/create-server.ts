@@ -28,6 +28,7 @@ import { documentationRoutes } from './routes/documentation.ts';
 import { modelRoutes } from './routes/models.ts';
 import { metricsRoute, probeRoutes } from './routes/status.ts';
 import { tokenRoutes } from './routes/tokens.ts';
+import { addUnprefixedRoutes } from './unprefixed-routes.ts';
 
 /** A body must arrive within this time: whoever sends it slower holds a socket, not a place. */
 const RECEIVE_MS = 60_000;
@@ -108,6 +109,7 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
   });
   app.register(async (keyed) => {
     keyed.addHook('onRequest', async (request) => admit(request, context));
+    addUnprefixedRoutes(keyed);
     completionRoutes(keyed, context);
     modelRoutes(keyed, context);
     tokenRoutes(keyed, context);
