@@ -3,8 +3,8 @@
 
 export type OptionKind =
   | { readonly type: 'text' }
-  /** Of addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. */
-  | { readonly type: 'list'; readonly of?: 'addresses' }
+  /** Of addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. Of origins: as browsers write them, or `*`. */
+  | { readonly type: 'list'; readonly of?: 'addresses' | 'origins' }
   | { readonly type: 'switch' }
   | { readonly type: 'integer'; readonly least: number; readonly most?: number }
   | { readonly type: 'bytes' }
@@ -21,6 +21,7 @@ export interface ConfigOption {
 const text = { type: 'text' } as const;
 const list = { type: 'list' } as const;
 const addresses = { type: 'list', of: 'addresses' } as const;
+const origins = { type: 'list', of: 'origins' } as const;
 const onOff = { type: 'switch' } as const;
 const bytes = { type: 'bytes' } as const;
 const seconds = { type: 'seconds' } as const;
@@ -40,6 +41,11 @@ export const configOptions = {
     default: [],
     meaning:
       'proxies whose `X-Forwarded-For` counts: addresses, networks such as `10.0.0.0/8`, or `loopback`',
+  },
+  corsOrigins: {
+    kind: origins,
+    default: [],
+    meaning: 'sites whose pages may ask from a browser, such as `https://chat.example`, or `*` for all',
   },
   adminPort: {
     kind: port,

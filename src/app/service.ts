@@ -187,6 +187,7 @@ function serverSettings(config: Config): ServerSettings {
     shutdownLimitMs: config.shutdownLimit * 1000,
     shareCache: config.shareCache,
     trustedProxies: config.trustProxy,
+    corsOrigins: config.corsOrigins,
     protectMetrics: config.protectMetrics,
     allowAnonymous: config.allowAnonymous,
     logPrompts: config.logPrompts,

@@ -16,6 +16,7 @@ import { Activity } from './activity.ts';
 import { Admission } from './admission.ts';
 import { identify, requireAdmin } from './auth.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
+import { allowOrigin } from './cross-origin.ts';
 import { ApiError, ClientLeft, isServerFault, kindOf, shuttingDown, toApiError } from './errors.ts';
 import { HealthCheck } from './health.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
@@ -162,12 +163,14 @@ async function admit(request: FastifyRequest, context: ServerContext): Promise<v
   request.caller = await identify(request, context.keys, context.settings.allowAnonymous);
 }
 
-function addHooks(app: FastifyInstance, { metrics }: ServerContext): void {
+function addHooks(app: FastifyInstance, { metrics, settings }: ServerContext): void {
   app.decorateRequest('caller', undefined);
   app.decorateRequest('arrivedMs', 0);
   app.addHook('onRequest', async (request, reply) => {
     request.arrivedMs = performance.now();
     reply.header('x-request-id', request.id);
+    const asked = allowOrigin(request, reply, settings.corsOrigins);
+    if (asked !== undefined) return asked;
     // Before anybody reads a body that is for nobody.
     if (request.is404) return unknownUrl(request, reply);
   });

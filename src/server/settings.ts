@@ -27,6 +27,8 @@ export interface ServerSettings {
   readonly allowAnonymous: boolean;
   /** Addresses, networks, or `loopback`: whose forwarding headers tell where a request comes from. */
   readonly trustedProxies: readonly string[];
+  /** Pages of these origins may ask from a browser; `*` stands for all. In small letters. */
+  readonly corsOrigins: readonly string[];
   /** /metrics needs an admin key. */
   readonly protectMetrics: boolean;
   readonly logPrompts: boolean;
@@ -47,6 +49,7 @@ export const defaultSettings: ServerSettings = Object.freeze({
   shareCache: false,
   allowAnonymous: false,
   trustedProxies: [],
+  corsOrigins: [],
   protectMetrics: false,
   logPrompts: false,
 });
