@@ -134,3 +134,24 @@ describe('a path without /v1', () => {
     expect((await call(secrets.mine, '/models')).statusCode).toBe(200);
   });
 });
+
+describe('the template of a model', () => {
+  it('can be applied without an answer', async () => {
+    const apply = async (body: object) => (await post('/apply-template', body)).json().prompt as string;
+    const whole = await apply({ messages, temperature: 0 });
+    expect(whole).toMatch(/<\|im_start\|>user\nHello, who are you\?<\|im_end\|>\n<\|im_start\|>assistant\n$/);
+    const { tokens } = (await post('/tokenize', { messages })).json();
+    expect((await post('/detokenize', { tokens })).json().prompt).toBe(whole);
+    expect(await apply({ messages, add_generation_prompt: false })).toMatch(/<\|im_end\|>\n$/);
+    const begun = [...messages, { role: 'assistant', content: 'I am' }];
+    expect(await apply({ messages: begun, continue_final_message: true })).toMatch(/assistant\nI am$/);
+  });
+
+  it('is refused what a chat is refused', async () => {
+    const image = [{ role: 'user', content: [{ type: 'image_url' }] }];
+    for (const body of [{}, { messages: [] }, { messages: image }, { messages, model: 'plain' }]) {
+      const { status, param, code } = await refusal('/v1/chat/completions', body);
+      expect(await refusal('/apply-template', body)).toMatchObject({ status, param, code });
+    }
+  });
+});

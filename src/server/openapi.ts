@@ -70,6 +70,13 @@ const operations: readonly Operation[] = [
     body: detokenizeSchema,
     answer: detokenizedSchema,
   },
+  {
+    method: 'post',
+    path: '/apply-template',
+    summary: 'Messages to the prompt that the model sees',
+    body: chatSchema,
+    answer: detokenizedSchema,
+  },
   { method: 'get', path: '/health', summary: 'That the server lives, and how its engines are', open: true },
   { method: 'get', path: '/ready', summary: 'Whether the default model answers', open: true },
   { method: 'get', path: '/metrics', summary: 'Numbers for Prometheus', open: true, mediaType: 'text/plain' },
