@@ -1,9 +1,10 @@
 // Turns a conversation into the one text a model was trained on, by the model's own Jinja template.
 // A model without a template has none here either: a guessed one would be wrong in silence.
 
-import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja';
+import { Environment, parse, tokenize } from '@huggingface/jinja';
 import { messageOf } from '../failure/message-of.ts';
 import { formatTime } from './format-time.ts';
+import { PythonInterpreter } from './jinja-interpreter.ts';
 
 export interface ChatInput {
   readonly messages: readonly Readonly<Record<string, unknown>>[];
@@ -93,7 +94,7 @@ function run(program: Program, variables: Readonly<Record<string, unknown>>): st
   try {
     const environment = new Environment();
     for (const [name, value] of Object.entries(variables)) environment.set(name, value);
-    const result = new Interpreter(environment).run(program);
+    const result = new PythonInterpreter(environment).run(program);
     return String(result.value);
   } catch (error) {
     throw new ChatTemplateError('the chat template refuses this conversation', error);
