@@ -60,6 +60,12 @@ export const configOptions = {
     meaning:
       'models to serve: paths, or `name=path`; the first is the default one; the embedded one where there is no other',
   },
+  chatTemplate: {
+    kind: list,
+    default: [],
+    meaning:
+      'chat template for models without one: a file, or `chatml`, `gemma`, `llama2`, `llama3`, `mistral`, `phi3`, `vicuna`, `zephyr`; `name=template` replaces that of one model',
+  },
   modelsFolder: {
     kind: text,
     meaning: 'folder of models to serve on demand; `~/.chairlift/models` where unset',

@@ -3,6 +3,7 @@
 import { type BuildSpecOptions, buildSpec } from '../model/build-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
+import type { ChosenTemplate } from '../text/chosen-template.ts';
 import { openText } from '../text/open-text.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
@@ -15,11 +16,19 @@ export interface LocalModel {
   close(): void;
 }
 
-export function openLocalModel(path: string, options: BuildSpecOptions = {}): LocalModel {
+export interface LocalModelOptions extends BuildSpecOptions {
+  /** For a model that has no template, or in place of its own. */
+  readonly chatTemplate?: ChosenTemplate | undefined;
+}
+
+export function openLocalModel(
+  path: string,
+  { chatTemplate, ...options }: LocalModelOptions = {},
+): LocalModel {
   const files = openModelFiles(path);
   try {
     const spec = buildSpec(files, options);
-    const { tokenizer, template } = openText(files);
+    const { tokenizer, template } = openText(files, chatTemplate);
     return { files, spec, tokenizer, template, close: () => files.weights.close() };
   } catch (error) {
     files.weights.close();

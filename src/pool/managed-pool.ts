@@ -201,13 +201,16 @@ export class ManagedPool implements ModelPool {
   /** Undefined where it went well. */
   async #load(slot: Slot): Promise<AcquireRefusal | undefined> {
     if (this.#closed !== undefined) return closing;
-    const { name, path } = slot.model;
+    const { name, path, chatTemplate } = slot.model;
     slot.state = 'loading';
     this.#tell('loading', name, path);
     try {
       const { memoryBytes, engine, kv } = this.#options;
       const contextLength = engine.engine?.contextLength;
-      const local = openLocalModel(path, contextLength === undefined ? {} : { contextLength });
+      const local = openLocalModel(path, {
+        ...(contextLength === undefined ? {} : { contextLength }),
+        chatTemplate,
+      });
       local.close();
       // Pinned models never leave: what their weights take is out of reach for good.
       const pinned = [...this.#occupied.values()].filter(({ model }) => model.pinned && model !== slot.model);
