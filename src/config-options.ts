@@ -66,6 +66,18 @@ export const configOptions = {
     meaning:
       'chat template for models without one: a file, or `chatml`, `gemma`, `llama2`, `llama3`, `mistral`, `phi3`, `vicuna`, `zephyr`; `name=template` replaces that of one model',
   },
+  samplingDefaults: {
+    kind: list,
+    default: [],
+    meaning:
+      'how answers are drawn where a request says nothing: `name=value`, such as `temperature=0.7`, of `temperature`, `top_k`, `top_p`, `min_p`, `typical_p`, `repetition_penalty`, `presence_penalty`, `frequency_penalty`',
+  },
+  generationConfig: {
+    kind: { type: 'choice', values: ['auto', 'none'] },
+    default: 'auto',
+    meaning:
+      'what a model’s files say of sampling (`generation_config.json`, `general.sampling.*` of a GGUF) counts where neither request nor `samplingDefaults` says anything; `none` ignores it',
+  },
   modelsFolder: {
     kind: text,
     meaning: 'folder of models to serve on demand; `~/.chairlift/models` where unset',

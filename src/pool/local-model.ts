@@ -2,17 +2,21 @@
 
 import { type BuildSpecOptions, buildSpec } from '../model/build-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
+import type { SamplingDefaults } from '../sampling/parameters.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { ChosenTemplate } from '../text/chosen-template.ts';
 import { openText } from '../text/open-text.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
+import { modelSampling } from './model-sampling.ts';
 
 export interface LocalModel {
   readonly files: OpenedModel;
   readonly spec: ModelSpec;
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate | undefined;
+  /** How its files say that it is best drawn from. */
+  readonly sampling: SamplingDefaults;
   close(): void;
 }
 
@@ -29,7 +33,8 @@ export function openLocalModel(
   try {
     const spec = buildSpec(files, options);
     const { tokenizer, template } = openText(files, chatTemplate);
-    return { files, spec, tokenizer, template, close: () => files.weights.close() };
+    const sampling = modelSampling(files);
+    return { files, spec, tokenizer, template, sampling, close: () => files.weights.close() };
   } catch (error) {
     files.weights.close();
     throw error;

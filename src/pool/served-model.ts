@@ -1,6 +1,7 @@
 // A model that is loaded and answers: what the server needs of it.
 
 import type { ModelSpec } from '../model/spec.ts';
+import type { SamplingDefaults } from '../sampling/parameters.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import type { EngineHandle } from './engine-handle.ts';
@@ -12,6 +13,8 @@ export interface ServedModel {
   readonly spec: ModelSpec;
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate | undefined;
+  /** How its files say that it is best drawn from. */
+  readonly sampling?: SamplingDefaults | undefined;
   readonly engine: EngineHandle;
   /** K/V blocks there can ever be: no sequence is longer. */
   readonly blockCount: number;

@@ -45,6 +45,20 @@ export type SamplingRequest = {
   readonly [Name in keyof Omit<SamplingParameters, 'seed'>]?: SamplingParameters[Name] | undefined;
 } & { readonly seed?: number | bigint | undefined };
 
+/** What may be said for all requests that say nothing of it. */
+export const defaultableNames = [
+  'temperature',
+  'topK',
+  'topP',
+  'minP',
+  'typicalP',
+  'repetitionPenalty',
+  'presencePenalty',
+  'frequencyPenalty',
+] as const satisfies readonly (keyof SamplingRequest)[];
+
+export type SamplingDefaults = Pick<SamplingRequest, (typeof defaultableNames)[number]>;
+
 export interface SamplingContext {
   readonly vocabSize: number;
   /** Taken where the request names no seed; drawn by the caller, for this room has no randomness of its own. */

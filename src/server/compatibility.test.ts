@@ -1,7 +1,7 @@
 // What clients of other servers count on, through the whole server with the embedded model.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startWithKeys } from '../../test/support/keyed-server.ts';
+import { start, startWithKeys } from '../../test/support/keyed-server.ts';
 import { type TestServer, testServer } from '../../test/support/test-server.ts';
 import { chatAnswerSchema, errorSchema } from './schemas/answers.ts';
 
@@ -153,5 +153,35 @@ describe('the template of a model', () => {
       const { status, param, code } = await refusal('/v1/chat/completions', body);
       expect(await refusal('/apply-template', body)).toMatchObject({ status, param, code });
     }
+  });
+});
+
+describe('what a request does not say of sampling', () => {
+  const draw = async ({ app }: Pick<TestServer, 'app'>, body: object = {}) => {
+    const payload = { messages, max_tokens: 8, seed: 1, ...body };
+    return (await app.inject({ method: 'POST', url: '/v1/chat/completions', payload })).json().choices;
+  };
+  const defaultsOf = async ({ app }: Pick<TestServer, 'app'>) =>
+    (await app.inject('/v1/models/demo')).json().default_parameters;
+  const sampling = { temperature: 0, topP: 0.5 };
+
+  it('is as the server is set, and the request wins where it says something', async () => {
+    const set = await start({ settings: { samplingDefaults: { temperature: 0 } } });
+    expect(await draw(set)).toEqual(await draw(server, { temperature: 0 }));
+    expect(await draw(set, { temperature: 1.5 })).toEqual(await draw(server, { temperature: 1.5 }));
+    expect(await defaultsOf(set)).toEqual({ temperature: 0 });
+    expect(await defaultsOf(server)).toEqual({});
+  });
+
+  it('is else as the model’s files say, unless they are not asked', async () => {
+    const recommended = await start({ pool: { sampling } });
+    expect(await draw(recommended)).toEqual(await draw(server, { temperature: 0 }));
+    expect(await defaultsOf(recommended)).toEqual({ temperature: 0, top_p: 0.5 });
+    const samplingDefaults = { temperature: 1 };
+    const both = await start({ pool: { sampling }, settings: { samplingDefaults } });
+    expect(await defaultsOf(both)).toEqual({ temperature: 1, top_p: 0.5 });
+    const deaf = await start({ pool: { sampling }, settings: { useModelSampling: false } });
+    expect(await defaultsOf(deaf)).toEqual({});
+    expect(await draw(deaf)).toEqual(await draw(server));
   });
 });

@@ -17,6 +17,7 @@ import { isServerFault, kindOf } from './errors.ts';
 import { findEntry } from './models.ts';
 import { RequestRecord } from './request-record.ts';
 import { respondStream, respondWhole } from './respond.ts';
+import { samplingDefaults, withDefaults } from './sampling-defaults.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
 import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from './schemas/sampling.ts';
 import { limitReached, type Stay, stay, withModel } from './stay.ts';
@@ -103,7 +104,8 @@ async function serve<Body>(
   const { context, kind, body, request, reply } = order;
   // For the client's eyes: its answer is right, but slow, and others wait for it.
   if (model.direct) reply.header('x-chairlift-mode', 'direct');
-  const sampling = kind.sampling(body, model.spec.vocabSize);
+  const defaults = samplingDefaults(context.settings, model);
+  const sampling = kind.sampling(withDefaults(body, defaults), model.spec.vocabSize);
   const names = kind.names(body);
   const prompts = await encode(order, place.signal, model, names.prompt);
   if (context.settings.logPrompts) {

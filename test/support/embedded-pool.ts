@@ -20,6 +20,8 @@ export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockC
   readonly loading?: () => Promise<void>;
   /** Says that it serves without batching. */
   readonly direct?: boolean;
+  /** What its files would say of sampling. */
+  readonly sampling?: ServedModel['sampling'];
 }
 
 /** Serves `demo`, alias `default`, and `plain`, the same without a chat template. */
@@ -43,6 +45,7 @@ export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<E
     spec,
     tokenizer,
     template,
+    sampling: options.sampling,
     engine,
     blockCount,
     direct: options.direct === true,

@@ -87,6 +87,10 @@ export const modelSchema = z.object({
   owned_by: z.string(),
   aliases: z.array(z.string()),
   state: z.enum(['unloaded', 'loading', 'loaded', 'failed']),
+  default_parameters: z
+    .record(z.string(), z.number())
+    .meta({ description: 'How answers are drawn where a request says nothing; while the model is loaded.' })
+    .optional(),
 });
 
 export const modelListSchema = z.object({ object: z.literal('list'), data: z.array(modelSchema) });
