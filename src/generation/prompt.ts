@@ -5,6 +5,7 @@ import type { EncodeWorkers } from '../text/encode-workers.ts';
 import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
 import { checkTextFits } from './context-room.ts';
 import { invalid } from './generation-error.ts';
+import { type Encode, type Gap, infillPrompt } from './infill-prompt.ts';
 
 export type PromptInput =
   | ({ readonly kind: 'chat' } & Conversation)
@@ -14,6 +15,7 @@ export type PromptInput =
       /** Puts in front what the model wants before a text. Default true. */
       readonly bos?: boolean | undefined;
     }
+  | ({ readonly kind: 'gap' } & Gap)
   | { readonly kind: 'ids'; readonly ids: Iterable<number> };
 
 export interface Prompt {
@@ -43,7 +45,10 @@ export interface PromptOptions {
   readonly limits?: TextLimits;
 }
 
-export type PromptModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template'>;
+export type PromptModel = Pick<
+  ServedModel,
+  'name' | 'path' | 'spec' | 'tokenizer' | 'template' | 'fillInMiddle'
+>;
 
 export async function readPrompt(
   input: PromptInput,
@@ -54,6 +59,11 @@ export async function readPrompt(
     return { ids: tokenIds(input.ids, model.spec.vocabSize, options.parameter), continuation: true };
   }
   const { encoder, account, signal, parameter, mustFit = true, limits } = options;
+  if (input.kind === 'gap') {
+    const encode: Encode = (text, how) => encoder.encode(model, text, how, { account, signal });
+    const ids = await infillPrompt(input, model, encode, parameter, limits);
+    return { ids, text: input.prefix, continuation: true };
+  }
   const text = textOf(input, model, parameter, limits);
   if (mustFit) checkTextFits(text, model, parameter);
   // Templates write the tokens that a text begins with themselves.
@@ -64,7 +74,7 @@ export async function readPrompt(
 }
 
 function textOf(
-  input: Exclude<PromptInput, { kind: 'ids' }>,
+  input: Extract<PromptInput, { kind: 'chat' | 'text' }>,
   model: PromptModel,
   parameter: string,
   limits: TextLimits | undefined,

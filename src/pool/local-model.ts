@@ -5,6 +5,7 @@ import type { ModelSpec } from '../model/spec.ts';
 import type { SamplingDefaults } from '../sampling/parameters.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { ChosenTemplate } from '../text/chosen-template.ts';
+import type { FillInMiddle } from '../text/fill-in-middle.ts';
 import { openText } from '../text/open-text.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
@@ -15,6 +16,7 @@ export interface LocalModel {
   readonly spec: ModelSpec;
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate | undefined;
+  readonly fillInMiddle: FillInMiddle | undefined;
   /** How its files say that it is best drawn from. */
   readonly sampling: SamplingDefaults;
   close(): void;
@@ -32,9 +34,9 @@ export function openLocalModel(
   const files = openModelFiles(path);
   try {
     const spec = buildSpec(files, options);
-    const { tokenizer, template } = openText(files, chatTemplate);
+    const { tokenizer, template, fillInMiddle } = openText(files, chatTemplate);
     const sampling = modelSampling(files);
-    return { files, spec, tokenizer, template, sampling, close: () => files.weights.close() };
+    return { files, spec, tokenizer, template, fillInMiddle, sampling, close: () => files.weights.close() };
   } catch (error) {
     files.weights.close();
     throw error;

@@ -250,7 +250,7 @@ export class ManagedPool implements ModelPool {
     }
     const { backend, device, notice } = started.ready;
     if (notice !== undefined) this.#tell('fallback', name, notice);
-    const { spec, tokenizer, template, sampling } = local;
+    const { spec, tokenizer, template, fillInMiddle, sampling } = local;
     const { blockCount } = memory;
     slot.served = {
       name,
@@ -258,6 +258,7 @@ export class ManagedPool implements ModelPool {
       spec,
       tokenizer,
       template,
+      fillInMiddle,
       sampling,
       engine,
       blockCount,

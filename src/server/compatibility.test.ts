@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { start, startWithKeys } from '../../test/support/keyed-server.ts';
 import { type TestServer, testServer } from '../../test/support/test-server.ts';
-import { chatAnswerSchema, errorSchema } from './schemas/answers.ts';
+import { chatAnswerSchema, errorSchema, infillAnswerSchema } from './schemas/answers.ts';
 
 const messages = [{ role: 'user', content: 'Hello, who are you?' }];
 
@@ -183,5 +183,48 @@ describe('what a request does not say of sampling', () => {
     const deaf = await start({ pool: { sampling }, settings: { useModelSampling: false } });
     expect(await defaultsOf(deaf)).toEqual({});
     expect(await draw(deaf)).toEqual(await draw(server));
+  });
+});
+
+describe('a gap in a text', () => {
+  // The embedded model knows no gaps; any tokens will do to see where they go.
+  const marks = { prefix: 300, suffix: 301, middle: 302, repository: undefined, file: undefined };
+  const pool = { fillInMiddle: { ...marks, endIds: [300, 301, 302] } };
+  const body = { prompt: 'Once upon', suffix: 'the end.', max_tokens: 3, temperature: 0 };
+
+  it('is filled with what the model says to the same tokens', async () => {
+    const { app } = await start({ pool });
+    const ask = async (url: string, payload: object) =>
+      (await app.inject({ method: 'POST', url, payload })).json();
+    const encoded = async (prompt: string): Promise<number[]> => (await ask('/tokenize', { prompt })).tokens;
+    const before = await encoded(body.prompt);
+    const behind = await encoded(body.suffix);
+    const ids = [300, ...before, 301, ...behind, 302];
+    const { choices } = await ask('/v1/completions', { prompt: ids, max_tokens: 3, temperature: 0 });
+    const filled = await ask('/v1/completions', body);
+    expect(filled.choices[0].text).toBe(choices[0].text);
+    expect(filled.usage.prompt_tokens).toBe(ids.length);
+    expect((await ask('/v1/completions', { ...body, echo: true })).choices[0].text).toBe(
+      `Once upon${choices[0].text}`,
+    );
+    const gap = { input_prefix: body.prompt, input_suffix: body.suffix, n_predict: 3, temperature: 0 };
+    const infilled = infillAnswerSchema.parse(await ask('/infill', gap));
+    expect(infilled).toMatchObject({ content: choices[0].text, stop_type: 'limit', tokens_predicted: 3 });
+    const stream = await app.inject({ method: 'POST', url: '/infill', payload: { ...gap, stream: true } });
+    const pieces = stream.body
+      .split('\n\n')
+      .filter((line) => line.startsWith('data: {'))
+      .map((line) => infillAnswerSchema.parse(JSON.parse(line.slice(6))));
+    expect(pieces.map(({ content }) => content).join('')).toBe(choices[0].text);
+    expect(pieces.at(-1)?.stop).toBe(true);
+  });
+
+  it('is refused where the model knows none, or the prompt is no text', async () => {
+    const unknown = await refusal('/v1/completions', body);
+    expect(unknown).toMatchObject({ status: 400, param: 'suffix' });
+    expect(unknown.message).toContain('filling in the middle');
+    const infill = await refusal('/infill', { input_prefix: 'a', input_suffix: 'b' });
+    expect(infill).toMatchObject({ status: 400, param: 'input_suffix' });
+    expect(await refusal('/v1/completions', { ...body, prompt: [1, 2] })).toMatchObject({ param: 'suffix' });
   });
 });

@@ -7,7 +7,9 @@ import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { chatShape } from './chat-shape.ts';
 import { badRequest } from './errors.ts';
+import { infillShape } from './infill-shape.ts';
 import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules, templateOptions } from './schemas/chat.ts';
+import { type InfillBody, infillMaxTokens, infillRules } from './schemas/infill.ts';
 import type { BodyRules } from './schemas/parse.ts';
 import { samplingOf } from './schemas/sampling.ts';
 import { DEFAULT_MAX_TOKENS, type TextBody, textRules } from './schemas/text.ts';
@@ -62,17 +64,36 @@ export const textKind: CompletionKind<TextBody> = {
     const parameters = samplingOf(body, extras, vocabSize, this.names(body));
     return none ? { ...parameters, maxTokens } : parameters;
   },
-  prompts({ prompt }, { maxPrompts }) {
+  prompts({ prompt, suffix = '' }, { maxPrompts }) {
     const several = splitPrompt(prompt);
     if (several.length > maxPrompts) {
       throw badRequest('prompt', `${several.length} prompts are too many; ${maxPrompts} are possible`);
     }
-    return several.map((one) =>
-      typeof one === 'string' ? { kind: 'text', text: one } : { kind: 'ids', ids: one },
-    );
+    return several.map((one): PromptInput => {
+      const isText = typeof one === 'string';
+      if (suffix === '') return isText ? { kind: 'text', text: one } : { kind: 'ids', ids: one };
+      if (isText) return { kind: 'gap', prefix: one, suffix, suffixName: 'suffix' };
+      throw badRequest('suffix', 'needs a prompt that is a text');
+    });
   },
   echoes: ({ echo }) => echo === true,
   shape: textShape,
+};
+
+export const infillKind: CompletionKind<InfillBody> = {
+  idMark: 'infill-',
+  rules: infillRules,
+  names: () => ({ ...wireNames, prompt: 'input_prefix' }),
+  maxTokens: infillMaxTokens,
+  sampling(body, vocabSize) {
+    const extras = { logprobs: undefined, maxTokens: this.maxTokens(body) };
+    return samplingOf(body, extras, vocabSize, this.names(body));
+  },
+  prompts: ({ input_prefix: prefix = '', input_suffix: suffix = '', input_extra: files, prompt: begun }) => [
+    { kind: 'gap', prefix, suffix, files, begun, suffixName: 'input_suffix' },
+  ],
+  echoes: () => false,
+  shape: infillShape,
 };
 
 function splitPrompt(prompt: TextBody['prompt']): readonly (string | readonly number[])[] {

@@ -7,12 +7,14 @@ import {
   chatChunkSchema,
   detokenizedSchema,
   errorSchema,
+  infillAnswerSchema,
   modelListSchema,
   modelSchema,
   textAnswerSchema,
   tokensSchema,
 } from './schemas/answers.ts';
 import { chatRules, chatSchema } from './schemas/chat.ts';
+import { infillSchema } from './schemas/infill.ts';
 import { detokenizeSchema, textRules, textSchema, tokenizeSchema } from './schemas/text.ts';
 
 interface Operation {
@@ -54,6 +56,14 @@ const operations: readonly Operation[] = [
     description: low,
   },
   { ...text, path: '/v1/batch/completions', summary: 'Continue a text, no hurry', description: low },
+  {
+    method: 'post',
+    path: '/infill',
+    summary: 'Fill a gap in a text, as llama.cpp does',
+    body: infillSchema,
+    answer: infillAnswerSchema,
+    chunk: infillAnswerSchema,
+  },
   { method: 'get', path: '/v1/models', summary: 'List the models', answer: modelListSchema },
   { method: 'get', path: '/v1/models/{id}', summary: 'One model', answer: modelSchema, pathParameter: 'id' },
   {

@@ -105,7 +105,8 @@ async function serve<Body>(
   // For the client's eyes: its answer is right, but slow, and others wait for it.
   if (model.direct) reply.header('x-chairlift-mode', 'direct');
   const defaults = samplingDefaults(context.settings, model);
-  const sampling = kind.sampling(withDefaults(body, defaults), model.spec.vocabSize);
+  const asked = kind.sampling(withDefaults(body, defaults), model.spec.vocabSize);
+  const sampling = endingWithGap(asked, order.inputs, model);
   const names = kind.names(body);
   const prompts = await encode(order, place.signal, model, names.prompt);
   if (context.settings.logPrompts) {
@@ -115,6 +116,17 @@ async function serve<Body>(
   const work: Work<Body> = { ...order, ...place, ticket, model, prompts, parameters };
   weigh(work);
   await run(work);
+}
+
+/** What fills a gap ends where the model goes on to the next. */
+function endingWithGap(
+  sampling: SamplingParameters,
+  inputs: readonly PromptInput[],
+  { fillInMiddle }: ServedModel,
+): SamplingParameters {
+  if (sampling.ignoreEos || !inputs.some(({ kind }) => kind === 'gap')) return sampling;
+  const stopIds = new Set([...sampling.stopIds, ...(fillInMiddle?.endIds ?? [])]);
+  return { ...sampling, stopIds: [...stopIds] };
 }
 
 /** One after the other: between two prompts of a request it is others' turn. */

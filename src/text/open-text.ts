@@ -13,6 +13,7 @@ import {
   chatTemplate,
 } from './chat-template.ts';
 import type { ChosenTemplate } from './chosen-template.ts';
+import { type FillInMiddle, fillInMiddleOf } from './fill-in-middle.ts';
 import { type GgufMetadata, ggufTokenizer } from './gguf-tokenizer.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import { jsonTokenizer, specialTokenText, type TokenizerFiles } from './tokenizer-json/tokenizer-json.ts';
@@ -25,13 +26,16 @@ export interface ModelText {
   readonly tokenizer: Tokenizer;
   /** Absent where the model has none. */
   readonly template: ChatTemplate | undefined;
+  /** Absent where the model was not trained to fill gaps. */
+  readonly fillInMiddle?: FillInMiddle | undefined;
 }
 
 /** `chosen` is for a model that has no template, or takes the place of its own. */
 export function openText(source: TextSource, chosen?: ChosenTemplate): ModelText {
-  return source.format === 'gguf'
-    ? fromGguf(source, chosen)
-    : fromFolder(source.directory, source.config, chosen);
+  const isGguf = source.format === 'gguf';
+  const text = isGguf ? fromGguf(source, chosen) : fromFolder(source.directory, source.config, chosen);
+  const declared = isGguf ? (key: string) => source.metadata.get(key) : undefined;
+  return { ...text, fillInMiddle: fillInMiddleOf(text.tokenizer, declared) };
 }
 
 function fromGguf(gguf: GgufMetadata, chosen: ChosenTemplate | undefined): ModelText {

@@ -20,6 +20,8 @@ export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockC
   readonly loading?: () => Promise<void>;
   /** Says that it serves without batching. */
   readonly direct?: boolean;
+  /** As if it were trained to fill gaps. */
+  readonly fillInMiddle?: ServedModel['fillInMiddle'];
   /** What its files would say of sampling. */
   readonly sampling?: ServedModel['sampling'];
 }
@@ -45,6 +47,7 @@ export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<E
     spec,
     tokenizer,
     template,
+    fillInMiddle: options.fillInMiddle,
     sampling: options.sampling,
     engine,
     blockCount,

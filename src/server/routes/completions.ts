@@ -1,7 +1,7 @@
-// POST /v1/chat/completions and /v1/completions; the same under /v1/batch, at LOW priority.
+// POST /v1/chat/completions and /v1/completions; the same under /v1/batch, at LOW priority. And /infill, which editors call.
 
 import type { FastifyInstance } from 'fastify';
-import { chatKind, textKind } from '../completion-kind.ts';
+import { chatKind, infillKind, textKind } from '../completion-kind.ts';
 import type { ServerContext } from '../context.ts';
 import { serveCompletion } from '../serve-completion.ts';
 
@@ -17,4 +17,7 @@ export function completionRoutes(app: FastifyInstance, context: ServerContext): 
       serveCompletion(context, textKind, request, reply, { forceLow }),
     );
   }
+  app.post('/infill', (request, reply) =>
+    serveCompletion(context, infillKind, request, reply, { forceLow: false }),
+  );
 }

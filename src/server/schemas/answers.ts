@@ -80,6 +80,18 @@ export const textAnswerSchema = z.strictObject({
   usage: usageSchema.nullable().optional(),
 });
 
+export const infillAnswerSchema = z.strictObject({
+  index: z.int(),
+  content: z.string(),
+  stop: z.boolean().meta({ description: 'Whether this is the end.' }),
+  stop_type: z.enum(['eos', 'limit']).optional(),
+  model: z.string().optional(),
+  truncated: z.literal(false).optional(),
+  tokens_evaluated: z.int().optional(),
+  tokens_cached: z.int().optional(),
+  tokens_predicted: z.int().optional(),
+});
+
 export const modelSchema = z.object({
   id: z.string(),
   object: z.literal('model'),

@@ -45,7 +45,7 @@ describe('a request body', () => {
     [{ prompt: [] }, 'prompt'],
     [{ prompt: [1.5] }, 'prompt'],
     [{ prompt: ['a', 1] }, 'prompt'],
-    [{ suffix: 'end' }, 'suffix'],
+    [{ suffix: 7 }, 'suffix'],
     [{ best_of: 3 }, 'best_of'],
     [{ n: 2, best_of: 4 }, 'best_of'],
   ])('of a text completion with %j is refused, naming %s', (body, param) => {

@@ -50,6 +50,10 @@ export const textSchema = z.object({
       description: 'Tell log-probabilities, with so many alternatives.',
     })
     .optional(),
+  suffix: z
+    .string()
+    .meta({ description: 'What comes behind the answer; for models trained to fill in the middle.' })
+    .optional(),
   echo: z.boolean().meta({ description: 'Begin with the prompt. Not together with logprobs.' }).optional(),
 });
 
@@ -61,7 +65,6 @@ export const textRules: BodyRules<typeof textSchema> = {
   tokenLists: ['prompt'],
   refused: {
     ...sharedRefusals,
-    suffix: (value) => (value === '' ? undefined : 'insertion is not supported'),
     best_of: (value, { n = 1 }) =>
       value === n ? undefined : 'must equal n: choosing the best of more is not supported',
     response_format: (value) =>
