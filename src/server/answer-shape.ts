@@ -12,6 +12,8 @@ export interface AnswerBase {
   readonly created: number;
   readonly model: string;
   readonly system_fingerprint: string;
+  /** Told to whoever asked for one. */
+  readonly service_tier?: 'default';
 }
 
 export interface AnswerShape {

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { start, startWithKeys } from '../../test/support/keyed-server.ts';
 import { type TestServer, testServer } from '../../test/support/test-server.ts';
-import { chatAnswerSchema, errorSchema, infillAnswerSchema } from './schemas/answers.ts';
+import { chatAnswerSchema, errorSchema, infillAnswerSchema, textAnswerSchema } from './schemas/answers.ts';
 
 const messages = [{ role: 'user', content: 'Hello, who are you?' }];
 
@@ -226,5 +226,18 @@ describe('a gap in a text', () => {
     const infill = await refusal('/infill', { input_prefix: 'a', input_suffix: 'b' });
     expect(infill).toMatchObject({ status: 400, param: 'input_suffix' });
     expect(await refusal('/v1/completions', { ...body, prompt: [1, 2] })).toMatchObject({ param: 'suffix' });
+  });
+});
+
+describe('a service tier', () => {
+  it('is told to whoever asks for one, whole and in a stream', async () => {
+    const tier = { service_tier: 'auto', max_tokens: 1 };
+    expect((await chat(tier)).service_tier).toBe('default');
+    expect(await chat({ max_tokens: 1 })).not.toHaveProperty('service_tier');
+    const stream = await post('/v1/chat/completions', { messages, ...tier, stream: true });
+    expect(stream.body).toContain('"service_tier":"default"');
+    expect(stream.headers).not.toHaveProperty('x-chairlift-warning');
+    const text = (await post('/v1/completions', { prompt: 'Once', ...tier })).json();
+    expect(textAnswerSchema.parse(text).service_tier).toBe('default');
   });
 });

@@ -223,6 +223,7 @@ async function respond<Body>(
       created: Math.floor(record.arrivedMs / 1000),
       model: model.name,
       system_fingerprint: fingerprint(context, model),
+      ...(body.service_tier === undefined ? {} : { service_tier: 'default' as const }),
     },
     model,
     logprobs: work.parameters[0]?.logprobs !== undefined,

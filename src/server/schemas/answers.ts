@@ -21,7 +21,13 @@ export const usageSchema = z.object({
 });
 
 const finishReason = z.enum(['stop', 'length']);
-const base = { id: z.string(), created: z.int(), model: z.string(), system_fingerprint: z.string() };
+const base = {
+  id: z.string(),
+  created: z.int(),
+  model: z.string(),
+  system_fingerprint: z.string(),
+  service_tier: z.literal('default').optional(),
+};
 const named = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()) };
 const chatLogprobs = z
   .object({

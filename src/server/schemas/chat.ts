@@ -77,7 +77,8 @@ const noTools = (value: unknown) =>
 
 export const chatRules: BodyRules<typeof chatSchema> = {
   schema: chatSchema,
-  noOps: [...sharedNoOps, 'parallel_tool_calls'],
+  // A prediction makes answers come sooner elsewhere, and never other ones.
+  noOps: [...sharedNoOps, 'parallel_tool_calls', 'prediction'],
   refused: {
     ...sharedRefusals,
     tools: noTools,
@@ -90,9 +91,9 @@ export const chatRules: BodyRules<typeof chatSchema> = {
       (value as { type?: unknown }).type === 'text' ? undefined : 'only { "type": "text" } is supported yet',
     modalities: onlyText,
     audio: () => 'the only modality is text',
-    prediction: () => 'predicted outputs are not supported',
     reasoning_effort: () => "is not supported; a model's own switches go into chat_template_kwargs",
-    verbosity: () => 'is not supported',
+    verbosity: (value) =>
+      value === 'medium' ? undefined : 'only medium is possible; say in a message how long answers should be',
     web_search_options: () => 'is not supported',
     echo: (value) => (value === false ? undefined : 'is only possible with /v1/completions'),
   },

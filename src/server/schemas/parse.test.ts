@@ -36,6 +36,10 @@ describe('a request body', () => {
     [{ tool_choice: 'required' }, 'tool_choice', 'unsupported_parameter'],
     [{ response_format: { type: 'json_object' } }, 'response_format', 'unsupported_parameter'],
     [{ modalities: ['text', 'audio'] }, 'modalities', 'unsupported_parameter'],
+    [{ modalities: ['audio'] }, 'modalities', 'unsupported_parameter'],
+    [{ audio: { voice: 'ash', format: 'mp3' } }, 'audio', 'unsupported_parameter'],
+    [{ verbosity: 'low' }, 'verbosity', 'unsupported_parameter'],
+    [{ web_search_options: {} }, 'web_search_options', 'unsupported_parameter'],
     [{ guided_json: {} }, 'guided_json', 'unsupported_parameter'],
   ])('of a chat with %j is refused, naming %s', (body, param, code) => {
     expect(refusalOf(() => chat(body))).toMatchObject({ status: 400, param, code });
@@ -54,7 +58,15 @@ describe('a request body', () => {
 
   it('may hold what changes nothing', () => {
     const body = { tools: [], tool_choice: 'none', response_format: { type: 'text' }, modalities: ['text'] };
-    expect(chat({ ...body, user: 'me', metadata: {}, store: false }).unknown).toEqual([]);
+    const records = {
+      user: 'me',
+      metadata: { a: 'b' },
+      store: true,
+      service_tier: 'flex',
+      prompt_cache_key: 'k',
+    };
+    const prediction = { type: 'content', content: 'x' };
+    expect(chat({ ...body, ...records, prediction, verbosity: 'medium' }).unknown).toEqual([]);
     expect(text({ n: 2, best_of: 2, suffix: '' }).unknown).toEqual([]);
   });
 

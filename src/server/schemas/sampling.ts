@@ -90,6 +90,10 @@ export const samplingFields = {
     .boolean()
     .meta({ description: "Go on past the model's own end tokens. Default false." })
     .optional(),
+  service_tier: z
+    .string()
+    .meta({ description: 'There is one tier, that of the key; it is told as "default".' })
+    .optional(),
   skip_special_tokens: z
     .boolean()
     .meta({ description: 'Leave control tokens out of the text. Default true.' })
@@ -100,7 +104,6 @@ export const sharedNoOps = [
   'user',
   'metadata',
   'store',
-  'service_tier',
   'safety_identifier',
   'prompt_cache_key',
   'prompt_cache_retention',
