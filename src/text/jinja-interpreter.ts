@@ -97,7 +97,7 @@ export class PythonInterpreter extends LibraryInterpreter {
       if (isUndefined && listFilters.includes(name))
         return runtimeValue(/^(length|count)$/.test(name) ? 0 : []);
     }
-    if (name === 'items' && numberedKeys.has(operand)) return pairsOf(operand);
+    if (name === 'items' && numbersOf(operand) !== undefined) return pairsOf(operand);
     return this.#filtered(node, operand, scope);
   }
 
@@ -137,14 +137,17 @@ export class PythonInterpreter extends LibraryInterpreter {
   }
 }
 
-/** Dictionaries some of whose keys, which the library keeps as texts, stand for whole numbers. */
-const numberedKeys = new WeakMap<Value, ReadonlySet<string>>();
+/** On a dictionary: which of its keys, all of which the library keeps as texts, stand for whole numbers. */
+const NUMBERS = Symbol('keys that are numbers');
+
+function numbersOf(object: Value): ReadonlySet<string> | undefined {
+  return (object as { readonly [NUMBERS]?: ReadonlySet<string> })[NUMBERS];
+}
 
 /** Its keys are numbers again wherever they come to light. */
 function numberKeys(object: Value, numbers: ReadonlySet<string>): void {
-  numberedKeys.set(object, numbers);
   const keys = () => listOf(keysOf(object));
-  Object.assign(object, { keys, items: () => pairsOf(object) });
+  Object.assign(object, { [NUMBERS]: numbers, keys, items: () => pairsOf(object) });
   object.builtins.set(
     'get',
     functionOf(
@@ -167,7 +170,7 @@ function entriesOf(object: Value): ReadonlyMap<string, Value> {
 }
 
 function keysOf(object: Value): Value[] {
-  const numbers = numberedKeys.get(object);
+  const numbers = numbersOf(object);
   return [...entriesOf(object).keys()].map((key) => runtimeValue(numbers?.has(key) ? Number(key) : key));
 }
 
