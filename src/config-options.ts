@@ -3,8 +3,8 @@
 
 export type OptionKind =
   | { readonly type: 'text' }
-  /** Of addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. */
-  | { readonly type: 'list'; readonly of?: 'addresses' }
+  /** Of addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. Of origins: as browsers write them, or `*`. */
+  | { readonly type: 'list'; readonly of?: 'addresses' | 'origins' }
   | { readonly type: 'switch' }
   | { readonly type: 'integer'; readonly least: number; readonly most?: number }
   | { readonly type: 'bytes' }
@@ -21,6 +21,7 @@ export interface ConfigOption {
 const text = { type: 'text' } as const;
 const list = { type: 'list' } as const;
 const addresses = { type: 'list', of: 'addresses' } as const;
+const origins = { type: 'list', of: 'origins' } as const;
 const onOff = { type: 'switch' } as const;
 const bytes = { type: 'bytes' } as const;
 const seconds = { type: 'seconds' } as const;
@@ -41,6 +42,11 @@ export const configOptions = {
     meaning:
       'proxies whose `X-Forwarded-For` counts: addresses, networks such as `10.0.0.0/8`, or `loopback`',
   },
+  corsOrigins: {
+    kind: origins,
+    default: [],
+    meaning: 'sites whose pages may ask from a browser, such as `https://chat.example`, or `*` for all',
+  },
   adminPort: {
     kind: port,
     meaning: 'a port of their own for `/metrics` and `/admin`, which are then absent from the other',
@@ -51,7 +57,26 @@ export const configOptions = {
   model: {
     kind: list,
     default: [],
-    meaning: 'models to serve: paths, or `name=path`; the first is the default one',
+    meaning:
+      'models to serve: paths, or `name=path`; the first is the default one; the embedded one where there is no other',
+  },
+  chatTemplate: {
+    kind: list,
+    default: [],
+    meaning:
+      'chat template for models without one: a file, or `chatml`, `gemma`, `llama2`, `llama3`, `mistral`, `phi3`, `vicuna`, `zephyr`; `name=template` replaces that of one model',
+  },
+  samplingDefaults: {
+    kind: list,
+    default: [],
+    meaning:
+      'how answers are drawn where a request says nothing: `name=value`, such as `temperature=0.7`, of `temperature`, `top_k`, `top_p`, `min_p`, `typical_p`, `repetition_penalty`, `presence_penalty`, `frequency_penalty`',
+  },
+  generationConfig: {
+    kind: { type: 'choice', values: ['auto', 'none'] },
+    default: 'auto',
+    meaning:
+      'what a model’s files say of sampling (`generation_config.json`, `general.sampling.*` of a GGUF) counts where neither request nor `samplingDefaults` says anything; `none` ignores it',
   },
   modelsFolder: {
     kind: text,

@@ -50,6 +50,8 @@ describe('the configuration', () => {
     [{ kvType: 'q2' }, /--kv-type: give one of f16, q8/],
     [{ trustProxy: 'loopback,my-proxy' }, /--trust-proxy: give IP addresses.*not my-proxy/],
     [{ trustProxy: ['10.0.0.0/33'] }, /--trust-proxy/],
+    [{ corsOrigins: ['chat.example'] }, /--cors-origins: give origins such as .*not chat.example/],
+    [{ corsOrigins: 'https://chat.example/page' }, /--cors-origins/],
     [{ config: '/nowhere.json' }, /\/nowhere.json: the config file does not exist/],
   ])('refuses %j with the place and the remedy', (flags, message) => {
     expect(() => resolve(flags)).toThrow(ConfigError);
@@ -62,6 +64,15 @@ describe('the configuration', () => {
     expect(() => resolve({ config: bad })).toThrow(/ports is no setting/);
     writeFileSync(bad, 'port: 1');
     expect(() => resolve({ config: bad })).toThrow(/cannot be read as JSON/);
+  });
+
+  it('reads origins as browsers write them', () => {
+    const given = 'https://Chat.example/, app://obsidian.md, *';
+    expect(resolve({ corsOrigins: given }).config.corsOrigins).toEqual([
+      'https://chat.example',
+      'app://obsidian.md',
+      '*',
+    ]);
   });
 
   it('reads addresses and networks', () => {

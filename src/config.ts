@@ -127,7 +127,7 @@ function parse(kind: OptionKind, raw: unknown, where: string): unknown {
       if (typeof raw === 'string' && raw !== '') return raw;
       throw new ConfigError(`${where}: give a text`);
     case 'list':
-      return kind.of === 'addresses' ? parseAddresses(raw, where) : parseList(raw, where);
+      return listParsers[kind.of ?? 'texts'](raw, where);
     case 'switch':
       return parseSwitch(raw, where);
     case 'choice':
@@ -148,6 +148,15 @@ function parseList(raw: unknown, where: string): readonly string[] {
     return Object.freeze(items.map((item) => item.trim()).filter((item) => item !== ''));
   }
   throw new ConfigError(`${where}: give a list of texts`);
+}
+
+const listParsers = { texts: parseList, addresses: parseAddresses, origins: parseOrigins } as const;
+
+function parseOrigins(raw: unknown, where: string): readonly string[] {
+  const items = parseList(raw, where).map((item) => item.replace(/\/$/, '').toLowerCase());
+  const stranger = items.find((item) => item !== '*' && !/^[a-z][a-z\d+.-]*:\/\/[^/\s]+$/.test(item));
+  if (stranger === undefined) return Object.freeze(items);
+  throw new ConfigError(`${where}: give origins such as https://chat.example, or *, not ${stranger}`);
 }
 
 function parseAddresses(raw: unknown, where: string): readonly string[] {

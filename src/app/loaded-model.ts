@@ -24,7 +24,7 @@ import {
   type TokenPiece,
   type TokensResult,
 } from './model-calls.ts';
-import { poolOptions } from './pool-settings.ts';
+import { chosenTemplates, poolOptions } from './pool-settings.ts';
 
 const settings = [
   'backend',
@@ -41,6 +41,7 @@ const settings = [
   'targetStepMs',
   'stepTimeout',
   'direct',
+  'chatTemplate',
   'config',
 ] as const satisfies readonly (keyof GivenConfig)[];
 
@@ -92,7 +93,8 @@ async function start(path: string, given: GivenConfig, onNotice: (message: strin
   const onEvent = ({ kind, message }: PoolEvent) => {
     if (kind === 'fallback' || kind === 'incident') onNotice(message);
   };
-  const model = { name, path, aliases: [], pinned: true, createdSeconds };
+  const chatTemplate = chosenTemplates(config)(name);
+  const model = { name, path, aliases: [], pinned: true, createdSeconds, chatTemplate };
   const gpu = await chooseGpu(config);
   if (gpu.backend !== 'webgpu' && gpu.notice !== undefined) onNotice(gpu.notice);
   const pool = new ManagedPool({ ...poolOptions(config, { models: [model] }, gpu), onEvent });

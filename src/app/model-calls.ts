@@ -61,7 +61,7 @@ interface Finished extends Whole {
 }
 
 /** What refusals call the prompt of each kind. */
-const promptNames = { chat: 'messages', text: 'prompt', ids: 'ids' } as const;
+const promptNames = { chat: 'messages', text: 'prompt', gap: 'prompt', ids: 'ids' } as const;
 
 export class ModelCalls {
   readonly #model: ServedModel;

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -84,7 +84,40 @@ describe('the models of a server', () => {
     copyFileSync(embeddedModelPath, join(home, 'late.gguf'));
     const late = poolModels(configOf({ modelsFolder: home }), home);
     expect(late.models.map(({ name }) => name)).toContain('late');
+    expect(late.models.map(({ name }) => name)).not.toContain(own?.name);
     rmSync(join(home, 'late.gguf'));
     expect(late.find?.().map(({ name }) => name)).toEqual([own?.name]);
+  });
+
+  it('are the embedded one only where no other is given, unless that is named', () => {
+    const modelsFolder = join(home, 'none');
+    const given = join(home, 'given.gguf');
+    copyFileSync(embeddedModelPath, given);
+    const names = (model: string[]) =>
+      poolModels(configOf({ modelsFolder, model }), home).models.map(({ name }) => name);
+    expect(names([])).toEqual(['chairlift-demo-14m-q8_0']);
+    expect(names([given])).toEqual(['given']);
+    expect(names([given, `demo=${embeddedModelPath}`])).toEqual(['given', 'demo']);
+  });
+
+  it('have the chat templates that were chosen for them', () => {
+    const file = join(home, 'own.jinja');
+    writeFileSync(file, 'own');
+    const model = [`a=${embeddedModelPath}`, `b=${embeddedModelPath}`];
+    const models = (chatTemplate: string[]) => poolModels(configOf({ model, chatTemplate }), home).models;
+    const templates = models(['chatml', `b=${file}`]).map((one) => one.chatTemplate);
+    expect(templates).toEqual([
+      { template: expect.stringContaining('<|im_start|>'), named: true, replaces: false },
+      { template: 'own', named: false, replaces: true },
+    ]);
+    expect(() => models(['chatmr'])).toThrow(/--chat-template: .*chatmr.*chatml, gemma/);
+    expect(() => models(['c=chatml'])).toThrow(/--chat-template: there is no model named c/);
+    writeFileSync(file, '{% for %}');
+    expect(() => models([file])).toThrow(/--chat-template: the chat template cannot be read/);
+  });
+
+  it('are refused where none of those given can be served, and no other takes their place', () => {
+    const config = configOf({ modelsFolder: join(home, 'none'), model: [join(home, 'nothing.gguf')] });
+    expect(() => poolModels(config, home)).toThrow(/--model: .*nothing\.gguf/);
   });
 });

@@ -3,12 +3,15 @@
 import type { Config } from '../config.ts';
 import { ConfigError } from '../config.ts';
 import type { EngineSettings } from '../engine/protocol.ts';
+import { messageOf } from '../failure/message-of.ts';
 import { type MachineLimits, machineLimits } from '../machine/limits.ts';
 import type { EngineChoice } from '../pool/engine-choice.ts';
 import type { PoolOptions } from '../pool/managed-pool.ts';
 import { defaultModelFolder, embeddedModelPath } from '../pool/model-folder.ts';
+import { parseModelPath } from '../pool/model-names.ts';
 import { findModels, type InspectedModels, type ModelOnDisk } from '../pool/model-registry.ts';
 import type { PoolModel } from '../pool/model-slots.ts';
+import { type ChosenTemplate, readChosenTemplate } from '../text/chosen-template.ts';
 import type { GpuChoice } from './gpu-choice.ts';
 
 const MEMORY_SHARE = 0.7;
@@ -23,33 +26,61 @@ export interface FoundModels extends PoolModels {
   readonly broken: readonly ModelOnDisk[];
 }
 
-/** Models given by path, then those of the folder; the embedded one last, so that there always is one. */
+/** Models given by path, then those of the folder; the embedded one only where there is no other. */
 export function poolModels(config: Config, home: string): FoundModels {
   const folder = config.modelsFolder ?? defaultModelFolder(home);
   const aliases = config.alias.map(parseAlias);
+  const templateOf = chosenTemplates(config);
   const inspected: InspectedModels = new Map();
-  const look = () => findModels({ folder, paths: config.model, lastPaths: [embeddedModelPath()] }, inspected);
+  let lastPaths: readonly string[] = [];
+  const look = () => {
+    const found = findModels({ folder, paths: config.model, lastPaths }, inspected);
+    if (lastPaths.length > 0 || config.model.length > 0 || found.some(isSound)) return found;
+    // From now on it stays, for others may come while somebody uses it.
+    lastPaths = [embeddedModelPath()];
+    return findModels({ folder, lastPaths }, inspected);
+  };
   const servable = (found: readonly ModelOnDisk[]): PoolModel[] =>
-    found
-      .filter(({ problem }) => problem === undefined)
-      .map(({ name, path, createdSeconds }) => ({
-        name,
-        path,
-        createdSeconds,
-        aliases: aliases.filter((one) => one.name === name).map(({ alias }) => alias),
-        pinned: config.pin.includes(name),
-      }));
+    found.filter(isSound).map(({ name, path, createdSeconds }) => ({
+      name,
+      path,
+      createdSeconds,
+      aliases: aliases.filter((one) => one.name === name).map(({ alias }) => alias),
+      pinned: config.pin.includes(name),
+      chatTemplate: templateOf(name),
+    }));
   const found = look();
   const models = servable(found);
+  if (models.length === 0) throw new ConfigError(`--model: ${found[0]?.problem}`);
   const names = new Set(models.map(({ name }) => name));
   for (const { alias, name } of aliases) mustExist('--alias', name, names, alias);
   for (const name of config.pin) mustExist('--pin', name, names);
   for (const name of config.preload) mustExist('--preload', name, names);
+  for (const name of templateOf.names) mustExist('--chat-template', name, names);
   return {
     models,
     find: () => servable(look()),
-    broken: found.filter(({ problem }) => problem !== undefined),
+    broken: found.filter((one) => !isSound(one)),
   };
+}
+
+/** Which template was chosen for a model of this name. */
+export function chosenTemplates({ chatTemplate }: Pick<Config, 'chatTemplate'>) {
+  const chosen = new Map<string | undefined, ChosenTemplate>();
+  for (const text of chatTemplate) {
+    const { name, path } = parseModelPath(text);
+    try {
+      chosen.set(name, readChosenTemplate(path, name !== undefined));
+    } catch (error) {
+      throw new ConfigError(`--chat-template: ${messageOf(error)}`);
+    }
+  }
+  const find = (name: string) => chosen.get(name) ?? chosen.get(undefined);
+  return Object.assign(find, { names: [...chosen.keys()].filter((name) => name !== undefined) });
+}
+
+function isSound({ problem }: ModelOnDisk): boolean {
+  return problem === undefined;
 }
 
 export function poolOptions(

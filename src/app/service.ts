@@ -20,6 +20,7 @@ import { KeyStore } from '../store/key-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { chooseGpu, type GpuChoice } from './gpu-choice.ts';
 import { poolModels, poolOptions } from './pool-settings.ts';
+import { readSamplingDefaults } from './sampling-defaults.ts';
 import { readTls } from './tls-files.ts';
 
 export interface Service {
@@ -53,6 +54,7 @@ export function packageVersion(): string {
 export async function startService(config: Config, logger: Logger = makeLogger(config)): Promise<Service> {
   checkAddresses(config);
   const tls = readTls(config);
+  const settings = serverSettings(config);
   const store = await openStore(config.database ?? defaultDatabasePath(), logger);
   let pool: ManagedPool | undefined;
   const apps: ChairliftServer[] = [];
@@ -67,7 +69,7 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
     if (gpu.notice !== undefined) logger[gpu.backend === 'webgpu' ? 'info' : 'warn'](gpu.notice);
     pool = openPool(config, gpu, logger);
     const model = await preload(pool, config);
-    const deps = { pool, ...store, tls, settings: serverSettings(config), logger, version: packageVersion() };
+    const deps = { pool, ...store, tls, settings, logger, version: packageVersion() };
     const { main, admin } =
       config.adminPort === undefined
         ? { main: createServer(deps), admin: undefined }
@@ -188,6 +190,9 @@ function serverSettings(config: Config): ServerSettings {
     shutdownLimitMs: config.shutdownLimit * 1000,
     shareCache: config.shareCache,
     trustedProxies: config.trustProxy,
+    corsOrigins: config.corsOrigins,
+    samplingDefaults: readSamplingDefaults(config.samplingDefaults),
+    useModelSampling: config.generationConfig === 'auto',
     protectMetrics: config.protectMetrics,
     allowAnonymous: config.allowAnonymous,
     logPrompts: config.logPrompts,

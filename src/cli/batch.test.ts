@@ -76,7 +76,7 @@ describe('chairlift batch', () => {
   it.each<[string | object, RegExp]>([
     ['{"prompt":', /line 1: not JSON/],
     [{ prompt: 'a', temperature: -1 }, /line 1: temperature: /],
-    [{ prompt: 'a', top_p: 0 }, /line 1: top_p: /],
+    [{ prompt: 'a', top_p: 2 }, /line 1: top_p: /],
     [{ prompt: 'a', tmperature: 1 }, /line 1: tmperature is not known/],
     [{ messages: [{ role: 'poet', content: 'x' }] }, /line 1: messages\[0\]\.role: /],
     [{ max_tokens: 3 }, /line 1: give a "prompt"/],

@@ -206,7 +206,7 @@ describe('a chat with a model in this process', () => {
     const { ok, shown, noted } = await chat(answers, `${'again and '.repeat(80)}\nWhat is 1 + 1?\n`);
     await answers.close();
     expect(ok).toBe(false);
-    expect(noted).toMatch(/the prompt has \d+ tokens; this model takes 64 tokens.*; \/clear starts anew/);
+    expect(noted).toMatch(/context length is 64 tokens.*the prompt has \d+ tokens.*; \/clear starts anew/);
     expect(shown).toBe('1 + 1 = 2.\n');
   });
 });

@@ -36,7 +36,10 @@ describe('chairlift generate', () => {
   it.each([
     [['--prompt', ''], /^--prompt: is empty/],
     [['--ids', '99999999'], /^--ids: 99999999 is no token id/],
-    [['--ids', Array(5000).fill('5').join(',')], /the prompt has 5000 tokens; this model takes 4096/],
+    [
+      ['--ids', Array(5000).fill('5').join(',')],
+      /maximum context length is 4096 tokens.*the prompt has 5000 tokens/,
+    ],
     [['--prompt', 'a', '--temperature', '500'], /^--temperature: /],
     [[], /give either --prompt or --ids/],
   ])('refuses %j in a line', async (words, message) => {

@@ -3,6 +3,7 @@
 import type { Command } from 'commander';
 import { type Service, startService } from '../app/service.ts';
 import { processInputs, resolveConfig } from '../config.ts';
+import type { ServedModel } from '../pool/served-model.ts';
 import { addConfigOptions } from './config-flags.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -29,19 +30,29 @@ async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
   process.on('SIGHUP', () => void service.reload());
 }
 
-function welcome({ url, adminUrl, model }: Service): string {
-  const body = JSON.stringify({
-    model: model.name,
-    messages: [{ role: 'user', content: 'Hello, who are you?' }],
-  });
+export function welcome({ url, adminUrl, model }: Pick<Service, 'url' | 'adminUrl' | 'model'>): string {
   const mode = model.direct ? ', without batching' : '';
   return [
     `Chairlift listens on ${url} (docs: ${url}/docs)`,
     ...(adminUrl === undefined ? [] : [`/metrics and /admin are on ${adminUrl}`]),
     `model ${model.name}: context ${model.spec.contextLength}, ${model.blockCount} K/V blocks of 32 tokens${mode}`,
     '',
-    `curl ${url}/v1/chat/completions -H 'content-type: application/json' -d '${body}'`,
+    exampleFor(url, model),
     '',
+  ].join('\n');
+}
+
+/** One that works: a model without a template continues texts alone. */
+function exampleFor(url: string, { name, template }: Pick<ServedModel, 'name' | 'template'>): string {
+  const curl = (path: string, body: object) =>
+    `curl ${url}${path} -H 'content-type: application/json' -d '${JSON.stringify({ model: name, ...body })}'`;
+  if (template !== undefined) {
+    return curl('/v1/chat/completions', { messages: [{ role: 'user', content: 'Hello, who are you?' }] });
+  }
+  return [
+    'it has no chat template and continues texts; --chat-template gives it one',
+    '',
+    curl('/v1/completions', { prompt: 'Once upon a time', max_tokens: 40 }),
   ].join('\n');
 }
 

@@ -15,22 +15,30 @@ export interface TextLimits {
 
 export interface Conversation {
   readonly messages: readonly ChatMessage[];
+  /** Functions that may be called, as OpenAI writes them. */
   readonly tools?: readonly WireTool[] | undefined;
+  /** Ends where the assistant's answer begins. Default true, and false where the last message is continued. */
   readonly addGenerationPrompt?: boolean | undefined;
+  /** Ends within the last message, the assistant's, so that the answer goes on with it. Default false. */
+  readonly continueFinalMessage?: boolean | undefined;
+  /** Further variables for the model's chat template. */
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export function chatPrompt(
   { name, template }: Pick<ServedModel, 'name' | 'template'>,
-  { messages, tools = [], addGenerationPrompt = true, variables }: Conversation,
+  conversation: Conversation,
   limits?: TextLimits,
 ): string {
+  const { messages, tools = [], continueFinalMessage = false, variables } = conversation;
+  const { addGenerationPrompt = !continueFinalMessage } = conversation;
   if (template === undefined) {
     throw new GenerationError('no_chat_template', `the model '${name}' has no chat template`, 'model');
   }
   if (limits !== undefined && messages.length > limits.maxMessages) {
     throw invalid('messages', `${messages.length} are too many; ${limits.maxMessages} are possible`);
   }
+  if (continueFinalMessage) checkContinuation(messages, addGenerationPrompt);
   const given = messages.map((message, at) => plainMessage(message, at, limits));
   const { rendersTools } = template.format;
   const written = template.rendersCalls ? given : given.map(withCallsAsText);
@@ -40,12 +48,22 @@ export function chatPrompt(
       messages: plain,
       tools: rendersTools ? tools : [],
       addGenerationPrompt,
+      continueFinalMessage,
       variables,
     });
   } catch (error) {
     if (error instanceof ChatTemplateError) throw invalid('messages', error.message);
     throw error;
   }
+}
+
+function checkContinuation(messages: readonly ChatMessage[], addGenerationPrompt: boolean): void {
+  const parameter = 'continue_final_message';
+  if (addGenerationPrompt) {
+    throw invalid(parameter, 'contradicts add_generation_prompt: an answer either goes on or begins anew');
+  }
+  if (messages.at(-1)?.role !== 'assistant')
+    throw invalid(parameter, "the last message is not the assistant's");
 }
 
 export function checkText(parameter: string, text: string, limits: TextLimits | undefined): void {
@@ -60,9 +78,9 @@ function plainMessage(
   at: number,
   limits: TextLimits | undefined,
 ): Record<string, unknown> {
-  const { role, content, tool_calls: calls, ...rest } = message;
+  const { role, content, refusal, tool_calls: calls, ...rest } = message;
   const parameter = `messages[${at}].content`;
-  const text = contentText(content, parameter);
+  const text = contentText(content, parameter) ?? (role === 'assistant' ? (refusal ?? undefined) : undefined);
   if (text === undefined && !(role === 'assistant' && calls)) {
     throw invalid(parameter, 'is missing', 'missing_required_parameter');
   }
@@ -79,15 +97,17 @@ function plainMessage(
 function contentText(content: ChatMessage['content'], parameter: string): string | undefined {
   if (content === undefined || content === null) return undefined;
   if (typeof content === 'string') return content;
-  const texts = content.map(({ type, text }, part) => {
+  const texts = content.map(({ type, text, refusal }, part) => {
     if (type === 'text' && text !== undefined) return text;
+    if (type === 'refusal' && refusal !== undefined) return refusal;
     const problem =
-      type === 'text'
-        ? 'has no text'
+      type === 'text' || type === 'refusal'
+        ? `has no ${type}`
         : `content of type '${type.slice(0, 40)}' is not supported; only text is`;
     throw invalid(`${parameter}[${part}]`, problem);
   });
-  return texts.join('');
+  // As most servers do: parts are thoughts of their own, and words must not run together.
+  return texts.join('\n');
 }
 
 /** On the wire arguments are JSON in a string; templates write them as JSON themselves. */

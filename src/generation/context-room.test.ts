@@ -56,7 +56,7 @@ describe('a look at a text before it is encoded', () => {
     expect(refusal(() => checkTextFits('x'.repeat(99 * 8 + 1), model, 'prompt'))).toMatchObject({
       code: 'context_length_exceeded',
       parameter: 'prompt',
-      message: expect.stringMatching(/793 characters, 100 tokens.*takes 100 tokens/),
+      message: expect.stringMatching(/maximum context length is 100 tokens.*793 characters, 100 tokens/),
     });
   });
 

@@ -24,12 +24,15 @@ export function checkTextFits(
   if (fewest < spec.contextLength) return;
   throw new GenerationError(
     'context_length_exceeded',
-    `the prompt has ${text.length} characters, ${fewest} tokens at the very least; ${capacity(spec.contextLength)}`,
+    tooLong(
+      spec.contextLength,
+      `the prompt has ${text.length} characters, ${fewest} tokens at the very least`,
+    ),
     parameter,
   );
 }
 
-/** An answer may be cut short by the context, but a prompt must leave room for at least one token. */
+/** An answer may be cut short by the context, but a prompt must leave room for one token, if any is wanted. */
 export function fitToContext(
   parameters: SamplingParameters,
   promptTokens: number,
@@ -40,8 +43,8 @@ export function fitToContext(
     throw invalid(names.prompt, 'is empty, and this model needs something to start from');
   }
   const left = room - promptTokens;
-  if (left < 1) {
-    const message = `the prompt has ${promptTokens} tokens; ${capacity(room)}`;
+  if (left < (parameters.maxTokens === 0 ? 0 : 1)) {
+    const message = tooLong(room, `the prompt has ${promptTokens} tokens`);
     throw new GenerationError('context_length_exceeded', message, names.prompt);
   }
   const { maxTokens, minTokens } = parameters;
@@ -56,10 +59,11 @@ export function fitToContext(
 export function checkFits(promptTokens: number, room: number, parameter: string): void {
   if (promptTokens === 0) throw invalid(parameter, 'is empty, and there is nothing to embed');
   if (promptTokens <= room) return;
-  const message = `${parameter}: has ${promptTokens} tokens; this model takes ${room}`;
+  const message = `This model's maximum context length is ${room} tokens. However, ${parameter} has ${promptTokens}`;
   throw new GenerationError('context_length_exceeded', message, parameter);
 }
 
-function capacity(tokens: number): string {
-  return `this model takes ${tokens} tokens, prompt and answer together`;
+/** Clients know by its first words, which are OpenAI's, that a shorter prompt would do. */
+function tooLong(room: number, found: string): string {
+  return `This model's maximum context length is ${room} tokens. However, ${found}, and its answer needs room, too`;
 }

@@ -143,12 +143,14 @@ export class Generation {
     this.#signal.throwIfAborted();
     const { engine } = this.#request.model;
     try {
-      const streams = this.#choices.map(({ request }) => {
+      const drawn = this.#choices.filter(({ request }) => request.parameters.maxTokens !== 0);
+      for (const choice of this.#choices) if (!drawn.includes(choice)) yield emptyAnswer(choice);
+      const streams = drawn.map(({ request }) => {
         this.#observer.submitted(request.id);
         return engine.submit(request);
       });
       for await (const [at, event] of mergeStreams(streams, this.#signal)) {
-        const choice = this.#choices[at] as Choice;
+        const choice = drawn[at] as Choice;
         if (event.kind === 'token') yield* this.#token(choice, event);
         else yield* this.#finish(choice, event);
       }
@@ -200,4 +202,11 @@ export class Generation {
     );
     return known.length === 0 ? 0 : Math.min(...known);
   }
+}
+
+/** Of a choice that asks for no token: the engine never hears of it. */
+function emptyAnswer(choice: Choice): GenerationEvent {
+  choice.complete = true;
+  choice.released = true;
+  return { kind: 'finish', index: choice.index, reason: 'length', calls: 0 };
 }

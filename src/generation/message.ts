@@ -7,12 +7,16 @@ export const messageRoles = ['system', 'developer', 'user', 'assistant', 'tool']
 export interface ContentPart {
   readonly type: string;
   readonly text?: string | undefined;
+  /** In place of a text, where the assistant refused. */
+  readonly refusal?: string | undefined;
 }
 
 export interface ChatMessage {
   readonly role: (typeof messageRoles)[number];
-  /** A text, or parts of type `text`. */
+  /** A text, or parts of type `text` and `refusal`. */
   readonly content?: string | readonly ContentPart[] | null | undefined;
+  /** What the assistant said in place of content. */
+  readonly refusal?: string | null | undefined;
   readonly name?: string | undefined;
   /** Of an earlier turn. */
   readonly tool_calls?: readonly Readonly<Record<string, unknown>>[] | null | undefined;
@@ -29,7 +33,7 @@ export function checkMessages(value: unknown): readonly ChatMessage[] {
 
 function checkMessage(message: unknown, where: string): void {
   if (!isObject(message)) throw wrongType(where, 'must be an object with role and content');
-  const { role, content, name, tool_calls: calls, tool_call_id: callId } = message;
+  const { role, content, refusal, name, tool_calls: calls, tool_call_id: callId } = message;
   if (!messageRoles.some((one) => one === role)) {
     throw invalid(`${where}.role`, `must be one of ${messageRoles.join(', ')}`);
   }
@@ -39,7 +43,8 @@ function checkMessage(message: unknown, where: string): void {
   if (!isAbsent(calls) && !isListOf(calls, isObject)) {
     throw wrongType(`${where}.tool_calls`, 'must be a list of objects');
   }
-  for (const [field, given] of Object.entries({ name, tool_call_id: callId })) {
+  const texts = { refusal: refusal ?? undefined, name, tool_call_id: callId };
+  for (const [field, given] of Object.entries(texts)) {
     if (given !== undefined && typeof given !== 'string') {
       throw wrongType(`${where}.${field}`, 'must be a text');
     }
@@ -48,7 +53,7 @@ function checkMessage(message: unknown, where: string): void {
 
 function isContentPart(value: unknown): boolean {
   if (!isObject(value) || typeof value.type !== 'string') return false;
-  return value.text === undefined || typeof value.text === 'string';
+  return [value.text, value.refusal].every((text) => text === undefined || typeof text === 'string');
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -2,23 +2,13 @@
 
 import type { ServedModel } from '../pool/served-model.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
-import { chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
+import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
 import { checkTextFits } from './context-room.ts';
 import { invalid } from './generation-error.ts';
-import type { ChatMessage } from './message.ts';
-import type { WireTool } from './tool-prompt.ts';
+import { type Encode, type Gap, infillPrompt } from './infill-prompt.ts';
 
 export type PromptInput =
-  | {
-      readonly kind: 'chat';
-      readonly messages: readonly ChatMessage[];
-      /** Functions that may be called, as OpenAI writes them. */
-      readonly tools?: readonly WireTool[] | undefined;
-      /** Further variables for the model's chat template. */
-      readonly variables?: Readonly<Record<string, unknown>> | undefined;
-      /** Ends where the assistant's answer begins. Default true. */
-      readonly addGenerationPrompt?: boolean | undefined;
-    }
+  | ({ readonly kind: 'chat' } & Conversation)
   | {
       readonly kind: 'text';
       readonly text: string;
@@ -27,6 +17,7 @@ export type PromptInput =
       /** Appends what the model wants after a text that is complete. Default false. */
       readonly eos?: boolean | undefined;
     }
+  | ({ readonly kind: 'gap' } & Gap)
   | { readonly kind: 'ids'; readonly ids: Iterable<number> };
 
 export interface Prompt {
@@ -56,7 +47,10 @@ export interface PromptOptions {
   readonly limits?: TextLimits;
 }
 
-export type PromptModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template'>;
+export type PromptModel = Pick<
+  ServedModel,
+  'name' | 'path' | 'spec' | 'tokenizer' | 'template' | 'fillInMiddle'
+>;
 
 export async function readPrompt(
   input: PromptInput,
@@ -67,17 +61,23 @@ export async function readPrompt(
     return { ids: tokenIds(input.ids, model.spec.vocabSize, options.parameter), continuation: true };
   }
   const { encoder, account, signal, parameter, mustFit = true, limits } = options;
+  if (input.kind === 'gap') {
+    const encode: Encode = (text, how) => encoder.encode(model, text, how, { account, signal });
+    const ids = await infillPrompt(input, model, encode, parameter, limits);
+    return { ids, text: input.prefix, continuation: true };
+  }
   const text = textOf(input, model, parameter, limits);
   if (mustFit) checkTextFits(text, model, parameter);
   // Templates write the tokens that a text begins with themselves.
   const bos = input.kind === 'text' && (input.bos ?? true);
   const eos = input.kind === 'text' && input.eos === true;
   const ids = await encoder.encode(model, text, { special: true, bos, eos }, { account, signal });
-  return { ids, text, continuation: input.kind === 'text' };
+  const continuation = input.kind === 'text' || input.continueFinalMessage === true;
+  return { ids, text, continuation };
 }
 
 function textOf(
-  input: Exclude<PromptInput, { kind: 'ids' }>,
+  input: Extract<PromptInput, { kind: 'chat' | 'text' }>,
   model: PromptModel,
   parameter: string,
   limits: TextLimits | undefined,

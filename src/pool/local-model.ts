@@ -3,10 +3,14 @@
 import { type BuildSpecOptions, buildSpec } from '../model/build-spec.ts';
 import { type ModelPooling, modelPooling } from '../model/pooling.ts';
 import type { ModelSpec } from '../model/spec.ts';
+import type { SamplingDefaults } from '../sampling/parameters.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
+import type { ChosenTemplate } from '../text/chosen-template.ts';
+import type { FillInMiddle } from '../text/fill-in-middle.ts';
 import { openText } from '../text/open-text.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
+import { modelSampling } from './model-sampling.ts';
 
 export interface LocalModel {
   readonly files: OpenedModel;
@@ -14,16 +18,29 @@ export interface LocalModel {
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate | undefined;
   readonly pooling: ModelPooling;
+  readonly fillInMiddle: FillInMiddle | undefined;
+  /** How its files say that it is best drawn from. */
+  readonly sampling: SamplingDefaults;
   close(): void;
 }
 
-export function openLocalModel(path: string, options: BuildSpecOptions = {}): LocalModel {
+export interface LocalModelOptions extends BuildSpecOptions {
+  /** For a model that has no template, or in place of its own. */
+  readonly chatTemplate?: ChosenTemplate | undefined;
+}
+
+export function openLocalModel(
+  path: string,
+  { chatTemplate, ...options }: LocalModelOptions = {},
+): LocalModel {
   const files = openModelFiles(path);
   try {
     const spec = buildSpec(files, options);
-    const { tokenizer, template } = openText(files);
+    const { tokenizer, template, fillInMiddle } = openText(files, chatTemplate);
     const pooling = modelPooling(files);
-    return { files, spec, tokenizer, template, pooling, close: () => files.weights.close() };
+    const sampling = modelSampling(files);
+    const close = () => files.weights.close();
+    return { files, spec, tokenizer, template, fillInMiddle, sampling, pooling, close };
   } catch (error) {
     files.weights.close();
     throw error;

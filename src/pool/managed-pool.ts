@@ -201,13 +201,16 @@ export class ManagedPool implements ModelPool {
   /** Undefined where it went well. */
   async #load(slot: Slot): Promise<AcquireRefusal | undefined> {
     if (this.#closed !== undefined) return closing;
-    const { name, path } = slot.model;
+    const { name, path, chatTemplate } = slot.model;
     slot.state = 'loading';
     this.#tell('loading', name, path);
     try {
       const { memoryBytes, engine, kv } = this.#options;
       const contextLength = engine.engine?.contextLength;
-      const local = openLocalModel(path, contextLength === undefined ? {} : { contextLength });
+      const local = openLocalModel(path, {
+        ...(contextLength === undefined ? {} : { contextLength }),
+        chatTemplate,
+      });
       local.close();
       // Pinned models never leave: what their weights take is out of reach for good.
       const pinned = [...this.#occupied.values()].filter(({ model }) => model.pinned && model !== slot.model);
@@ -247,7 +250,7 @@ export class ManagedPool implements ModelPool {
     }
     const { backend, device, notice } = started.ready;
     if (notice !== undefined) this.#tell('fallback', name, notice);
-    const { spec, tokenizer, template, pooling } = local;
+    const { spec, tokenizer, template, fillInMiddle, sampling, pooling } = local;
     const { blockCount } = memory;
     slot.served = {
       name,
@@ -256,6 +259,8 @@ export class ManagedPool implements ModelPool {
       tokenizer,
       template,
       pooling,
+      fillInMiddle,
+      sampling,
       engine,
       blockCount,
       get direct() {

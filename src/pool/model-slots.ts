@@ -1,6 +1,7 @@
 // The models that the pool knows, each with its place. Looks again for models from time to time, so that one that
 // came into its folder is served, and one that was removed is not, without a restart.
 
+import type { ChosenTemplate } from '../text/chosen-template.ts';
 import type { LongTimer } from '../time/long-timer.ts';
 import type { AcquireResult, ModelState } from './model-pool.ts';
 import type { ServedModel } from './served-model.ts';
@@ -12,6 +13,8 @@ export interface PoolModel {
   readonly aliases: readonly string[];
   readonly pinned: boolean;
   readonly createdSeconds: number;
+  /** Where somebody chose one. */
+  readonly chatTemplate?: ChosenTemplate | undefined;
 }
 
 export type AcquireRefusal = Extract<AcquireResult, { ok: false }>;

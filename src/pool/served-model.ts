@@ -2,7 +2,9 @@
 
 import type { ModelPooling } from '../model/pooling.ts';
 import type { ModelSpec } from '../model/spec.ts';
+import type { SamplingDefaults } from '../sampling/parameters.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
+import type { FillInMiddle } from '../text/fill-in-middle.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import type { EngineHandle } from './engine-handle.ts';
 
@@ -15,6 +17,10 @@ export interface ServedModel {
   readonly template: ChatTemplate | undefined;
   /** How texts become vectors. */
   readonly pooling: ModelPooling;
+  /** How its files say that it is best drawn from. */
+  readonly sampling?: SamplingDefaults | undefined;
+  /** Absent where it was not trained to fill gaps. */
+  readonly fillInMiddle?: FillInMiddle | undefined;
   readonly engine: EngineHandle;
   /** K/V blocks there can ever be: no sequence is longer. */
   readonly blockCount: number;

@@ -13,7 +13,7 @@ export interface SamplingParameters {
   readonly temperature: number;
   /** Only so many most likely tokens stay; 0 is off (-1 in a request, too). Default 0. */
   readonly topK: number;
-  /** The most likely tokens that together hold this share stay: above 0, at most 1, which is off. Default 1. */
+  /** The most likely tokens that together hold this share stay, the first always: 0 to 1, which is off. Default 1. */
   readonly topP: number;
   /** Tokens below this share of the most likely one's probability go: 0, which is off, to 1. Default 0. */
   readonly minP: number;
@@ -34,7 +34,7 @@ export interface SamplingParameters {
   readonly stopIds: readonly number[];
   /** So many tokens come before any that ends the answer. Default 0. */
   readonly minTokens: number;
-  /** The answer ends here at the latest; undefined leaves it to the context length. */
+  /** The answer ends here at the latest; undefined leaves it to the context length. 0 where nothing is drawn at all. */
   readonly maxTokens: number | undefined;
   /** The model's own end tokens are tokens like any other. Default false. */
   readonly ignoreEos: boolean;
@@ -44,6 +44,20 @@ export interface SamplingParameters {
 export type SamplingRequest = {
   readonly [Name in keyof Omit<SamplingParameters, 'seed'>]?: SamplingParameters[Name] | undefined;
 } & { readonly seed?: number | bigint | undefined };
+
+/** What may be said for all requests that say nothing of it. */
+export const defaultableNames = [
+  'temperature',
+  'topK',
+  'topP',
+  'minP',
+  'typicalP',
+  'repetitionPenalty',
+  'presencePenalty',
+  'frequencyPenalty',
+] as const satisfies readonly (keyof SamplingRequest)[];
+
+export type SamplingDefaults = Pick<SamplingRequest, (typeof defaultableNames)[number]>;
 
 export interface SamplingContext {
   readonly vocabSize: number;
@@ -108,7 +122,7 @@ function problems(
   return [
     ['temperature', checkRange(parameters.temperature, 0, MAX_TEMPERATURE)],
     ['topK', isCount(parameters.topK) ? undefined : `${countFrom(1)}, or 0 or -1 for all tokens`],
-    ['topP', checkShare(parameters.topP)],
+    ['topP', checkRange(parameters.topP, 0, 1)],
     ['minP', checkRange(parameters.minP, 0, 1)],
     ['typicalP', checkShare(parameters.typicalP)],
     [

@@ -186,6 +186,7 @@ describe('drawing', () => {
 
   it('follows the softmax over what top-k and top-p leave', () => {
     expect(chiSquare({ topK: 3 }, logits, softmax(1, [2, 3, 4]))).toBeLessThan(20.5);
+    expect(chiSquare({ topP: 0 }, logits, softmax(1, [3]))).toBeLessThan(20.5);
     expect(chiSquare({ topP: 0.75 }, logits, softmax(1, [2, 3]))).toBeLessThan(20.5);
   });
 
@@ -204,10 +205,11 @@ describe('drawing', () => {
 
 describe('the first candidates and the weight of all', () => {
   const shares = fc.constantFrom(1, 1, 0.99, 0.9, 0.5, 0.1);
+  const topP = fc.oneof({ weight: 6, arbitrary: shares }, { weight: 1, arbitrary: fc.constant(0) });
   const requests = fc.record({
     temperature: fc.constantFrom(0.5, 1, 2),
     topK: fc.constantFrom(0, 0, 1, 5, 20, 60, 300),
-    topP: shares,
+    topP,
     typicalP: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: shares }),
     minP: fc.constantFrom(0, 0, 0.01, 0.1, 0.5),
     seed: fc.nat(),

@@ -13,6 +13,8 @@ export interface AnswerBase {
   readonly created: number;
   readonly model: string;
   readonly system_fingerprint: string;
+  /** Told to whoever asked for one. */
+  readonly service_tier?: 'default';
 }
 
 /** One message of a stream; some protocols name the kind of each. */

@@ -11,14 +11,16 @@ import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { chatShape } from './chat-shape.ts';
 import type { ServerContext } from './context.ts';
 import { badRequest } from './errors.ts';
-import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules, templateVariables } from './schemas/chat.ts';
+import { infillShape } from './infill-shape.ts';
+import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules, templateOptions } from './schemas/chat.ts';
+import { type InfillBody, infillMaxTokens, infillRules } from './schemas/infill.ts';
 import type { BodyRules } from './schemas/parse.ts';
 import { type SamplingBody, samplingOf } from './schemas/sampling.ts';
 import { structureOf } from './schemas/structure.ts';
 import { DEFAULT_MAX_TOKENS, splitPrompt, type TextBody, textRules } from './schemas/text.ts';
 import { toolOrder } from './schemas/tools.ts';
 import type { ServerSettings } from './settings.ts';
-import { doneEvents, type Framing } from './sse.ts';
+import { doneEvents, type Framing, namedEvents } from './sse.ts';
 import { textShape } from './text-shape.ts';
 
 /** How the body of a request becomes prompts, and tokens an answer. */
@@ -64,12 +66,7 @@ export const chatKind: CompletionKind<ChatBody> = {
     return samplingOf(body, extras, vocabSize, this.names(body));
   },
   prompts: (body) => [
-    {
-      kind: 'chat',
-      messages: body.messages,
-      tools: toolOrder(body).shown,
-      variables: templateVariables(body),
-    },
+    { kind: 'chat', messages: body.messages, tools: toolOrder(body).shown, ...templateOptions(body) },
   ],
   wish(body) {
     const structure = structureOf(body);
@@ -99,17 +96,24 @@ const textKind: CompletionKind<TextBody> = {
     if (body.echo && body.logprobs !== undefined) {
       throw badRequest('echo', 'is not possible together with logprobs: those of a prompt are not computed');
     }
-    const extras = { logprobs: body.logprobs, maxTokens: this.maxTokens(body) };
-    return samplingOf(body, extras, vocabSize, this.names(body));
+    const maxTokens = this.maxTokens(body);
+    // For those who want their prompt back, or its length.
+    const none = maxTokens === 0 && (body.min_tokens ?? 0) === 0;
+    const extras = { logprobs: body.logprobs, maxTokens: none ? undefined : maxTokens };
+    const parameters = samplingOf(body, extras, vocabSize, this.names(body));
+    return none ? { ...parameters, maxTokens } : parameters;
   },
-  prompts({ prompt }, { maxPrompts }) {
+  prompts({ prompt, suffix = '' }, { maxPrompts }) {
     const several = splitPrompt(prompt);
     if (several.length > maxPrompts) {
       throw badRequest('prompt', `${several.length} prompts are too many; ${maxPrompts} are possible`);
     }
-    return several.map((one) =>
-      typeof one === 'string' ? { kind: 'text', text: one } : { kind: 'ids', ids: one },
-    );
+    return several.map((one): PromptInput => {
+      const isText = typeof one === 'string';
+      if (suffix === '') return isText ? { kind: 'text', text: one } : { kind: 'ids', ids: one };
+      if (isText) return { kind: 'gap', prefix: one, suffix, suffixName: 'suffix' };
+      throw badRequest('suffix', 'needs a prompt that is a text');
+    });
   },
   wish(body) {
     const structure = structureOf(body);
@@ -133,4 +137,27 @@ export const textProtocol: Protocol<typeof textRules.schema, TextBody> = {
   read: (body) => body,
   framing: doneEvents,
   shape: textShape,
+};
+
+const infillKind: CompletionKind<InfillBody> = {
+  names: () => ({ ...wireNames, prompt: 'input_prefix' }),
+  maxTokens: infillMaxTokens,
+  sampling(body, vocabSize) {
+    const extras = { logprobs: undefined, maxTokens: this.maxTokens(body) };
+    return samplingOf(body, extras, vocabSize, this.names(body));
+  },
+  prompts: ({ input_prefix: prefix = '', input_suffix: suffix = '', input_extra: files, prompt: begun }) => [
+    { kind: 'gap', prefix, suffix, files, begun, suffixName: 'input_suffix' },
+  ],
+  wish: () => undefined,
+  echoes: () => false,
+};
+
+export const infillProtocol: Protocol<typeof infillRules.schema, InfillBody> = {
+  idMark: 'infill-',
+  rules: infillRules,
+  kind: infillKind,
+  read: (body) => body,
+  framing: namedEvents,
+  shape: infillShape,
 };

@@ -284,11 +284,11 @@ describe('a request that cannot be served', () => {
     expect(await refusal(url, body)).toMatchObject({ status, param, code });
   });
 
-  it('because the prompt is too long hears the numbers', async () => {
+  it('because the prompt is too long hears the numbers, in words that clients look for', async () => {
     const prompt = Array(5000).fill(5);
     const { status, code, message } = await refusal('/v1/completions', { prompt, stream: true });
     expect({ status, code }).toEqual({ status: 400, code: 'context_length_exceeded' });
-    expect(message).toMatch(/5000.*4096/);
+    expect(message).toMatch(/^This model's maximum context length is 4096 tokens\. However, .* 5000 tokens/);
   });
 
   it('because the body is no JSON, too large, or of another type gets the same shape', async () => {

@@ -17,6 +17,7 @@ import { Activity } from './activity.ts';
 import { Admission } from './admission.ts';
 import { identify, requireAdmin } from './auth.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
+import { allowOrigin } from './cross-origin.ts';
 import { ApiError, ClientLeft, isServerFault, kindOf, shuttingDown, toApiError } from './errors.ts';
 import { HealthCheck } from './health.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
@@ -30,6 +31,7 @@ import { embeddingRoutes } from './routes/embeddings.ts';
 import { modelRoutes } from './routes/models.ts';
 import { metricsRoute, probeRoutes } from './routes/status.ts';
 import { tokenRoutes } from './routes/tokens.ts';
+import { addUnprefixedRoutes } from './unprefixed-routes.ts';
 
 /** A body must arrive within this time: whoever sends it slower holds a socket, not a place. */
 const RECEIVE_MS = 60_000;
@@ -87,9 +89,20 @@ function makeApp(context: ServerContext): ChairliftServer {
   const app = fastify({ ...options, https: tls ?? null }) as unknown as ChairliftServer;
   // Without it a web page could have a browser post here unasked; JSON makes the browser ask first.
   app.removeContentTypeParser('text/plain');
+  readEmptyBodies(app);
   addErrors(app, context);
   addHooks(app, context);
   return app;
+}
+
+/** Clients name JSON where they send nothing, too: what needs a body says so itself. */
+function readEmptyBodies(app: FastifyInstance): void {
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  app.removeContentTypeParser('application/json');
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else parseJson(request, body, done);
+  });
 }
 
 function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
@@ -99,6 +112,7 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
   });
   app.register(async (keyed) => {
     keyed.addHook('onRequest', async (request) => admit(request, context));
+    addUnprefixedRoutes(keyed);
     completionRoutes(keyed, context);
     embeddingRoutes(keyed, context);
     modelRoutes(keyed, context);
@@ -153,12 +167,16 @@ async function admit(request: FastifyRequest, context: ServerContext): Promise<v
   request.caller = await identify(request, context.keys, context.settings.allowAnonymous);
 }
 
-function addHooks(app: FastifyInstance, { metrics }: ServerContext): void {
+function addHooks(app: FastifyInstance, { metrics, settings }: ServerContext): void {
   app.decorateRequest('caller', undefined);
   app.decorateRequest('arrivedMs', 0);
   app.addHook('onRequest', async (request, reply) => {
     request.arrivedMs = performance.now();
     reply.header('x-request-id', request.id);
+    const asked = allowOrigin(request, reply, settings.corsOrigins);
+    if (asked !== undefined) return asked;
+    // Before anybody reads a body that is for nobody.
+    if (request.is404) return unknownUrl(request, reply);
   });
   app.addHook('onResponse', async (request, reply) => {
     metrics.responded(reply.raw.statusCode);
@@ -199,10 +217,12 @@ function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
     const bodyOf = request.routeOptions.config.errorBody ?? ((one: ApiError) => one.body());
     return reply.code(failure.status).headers(failure.headers).send(bodyOf(failure));
   });
-  app.setNotFoundHandler((request, reply) => {
-    const message = `there is no ${request.method} ${request.url.split('?')[0]}; /docs lists what there is`;
-    return reply.code(404).send(new ApiError(404, message, { code: 'unknown_url' }).body());
-  });
+  app.setNotFoundHandler(unknownUrl);
+}
+
+function unknownUrl(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const message = `there is no ${request.method} ${request.url.split('?')[0]}; /docs lists what there is`;
+  return reply.code(404).send(new ApiError(404, message, { code: 'unknown_url' }).body());
 }
 
 /** A client's own id is kept where it is harmless. */

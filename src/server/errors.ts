@@ -117,7 +117,11 @@ function fromGeneration({ code, parameter: param, message }: GenerationError): A
     case 'closing':
       return shuttingDown();
     case 'no_chat_template':
-      return new ApiError(400, `${message}; use /v1/completions with a whole prompt`, { param, code });
+      return new ApiError(
+        400,
+        `${message}; use /v1/completions with a whole prompt, or start the server with --chat-template`,
+        { param, code },
+      );
     case 'numeric_error':
     case 'engine_failed':
       return new ApiError(500, message, { param, code });

@@ -8,6 +8,7 @@ import {
   detokenizedSchema,
   embeddingAnswerSchema,
   errorSchema,
+  infillAnswerSchema,
   modelListSchema,
   modelSchema,
   rerankAnswerSchema,
@@ -16,6 +17,7 @@ import {
 } from './schemas/answers.ts';
 import { chatRules, chatSchema } from './schemas/chat.ts';
 import { embeddingRules, embeddingSchema, rerankRules, rerankSchema } from './schemas/embeddings.ts';
+import { infillSchema } from './schemas/infill.ts';
 import { detokenizeSchema, textRules, textSchema, tokenizeSchema } from './schemas/text.ts';
 
 interface Operation {
@@ -78,6 +80,14 @@ const operations: readonly Operation[] = [
     body: rerankSchema,
     answer: rerankAnswerSchema,
   },
+  {
+    method: 'post',
+    path: '/infill',
+    summary: 'Fill a gap in a text, as llama.cpp does',
+    body: infillSchema,
+    answer: infillAnswerSchema,
+    chunk: infillAnswerSchema,
+  },
   { method: 'get', path: '/v1/models', summary: 'List the models', answer: modelListSchema },
   { method: 'get', path: '/v1/models/{id}', summary: 'One model', answer: modelSchema, pathParameter: 'id' },
   {
@@ -92,6 +102,13 @@ const operations: readonly Operation[] = [
     path: '/detokenize',
     summary: 'Token ids to text',
     body: detokenizeSchema,
+    answer: detokenizedSchema,
+  },
+  {
+    method: 'post',
+    path: '/apply-template',
+    summary: 'Messages to the prompt that the model sees',
+    body: chatSchema,
     answer: detokenizedSchema,
   },
   { method: 'get', path: '/health', summary: 'That the server lives, and how its engines are', open: true },
@@ -121,7 +138,12 @@ export function openApiDocument(version: string): object {
   return {
     openapi: '3.1.0',
     info: { title: 'Chairlift', version, description: 'A self-hosted server for language models.' },
-    components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
+    components: {
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer' },
+        header: { type: 'apiKey', in: 'header', name: 'x-api-key' },
+      },
+    },
     paths,
   };
 }
@@ -131,7 +153,7 @@ function describe(operation: Operation): object {
   return {
     summary,
     ...(description === undefined ? {} : { description }),
-    ...(open ? {} : { security: [{ key: [] }] }),
+    ...(open ? {} : { security: [{ key: [] }, { header: [] }] }),
     ...(pathParameter === undefined
       ? {}
       : { parameters: [{ name: pathParameter, in: 'path', required: true, schema: { type: 'string' } }] }),

@@ -21,6 +21,7 @@ import { isServerFault, kindOf } from './errors.ts';
 import { findEntry } from './models.ts';
 import { RequestRecord, recorded } from './request-record.ts';
 import { respondStream, respondWhole } from './respond.ts';
+import { samplingDefaults, withDefaults } from './sampling-defaults.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
 import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from './schemas/sampling.ts';
 import type { Framing } from './sse.ts';
@@ -45,7 +46,7 @@ interface Order {
   readonly names: ParameterNames;
   /** Undefined where an answer may be as long as the context allows. */
   readonly maxTokens: number | undefined;
-  readonly sampling: (vocabSize: number) => SamplingParameters;
+  readonly sampling: (model: ServedModel) => SamplingParameters;
   readonly wish: AnswerWish | undefined;
   /** Each answer begins with its prompt. */
   readonly echoes: boolean;
@@ -88,7 +89,8 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     choices: choicesOf(body, context.settings.maxChoices),
     names: kind.names(body),
     maxTokens: kind.maxTokens(body),
-    sampling: (vocabSize) => kind.sampling(body, vocabSize),
+    sampling: (model) =>
+      kind.sampling(withDefaults(body, samplingDefaults(context.settings, model)), model.spec.vocabSize),
     wish: kind.wish(body),
     echoes: kind.echoes(body),
     includeUsage: streamsUsage(body),
@@ -113,15 +115,26 @@ function leastTokens(order: Order): number {
 }
 
 async function serve(order: Order, place: Visit): Promise<void> {
-  const { names } = order;
+  const { names, inputs } = order;
   const { model } = place;
-  const sampling = order.sampling(model.spec.vocabSize);
+  const sampling = endingWithGap(order.sampling(model), inputs, model);
   const prompts = await encodePrompts({ ...order, nameOf: () => names.prompt }, place);
   const parameters = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
   const plans = await plan(order, place, prompts);
   const work: Work = { ...order, ...place, prompts, parameters, plans };
   weigh(order.context, work, tokensOf(prompts), expectedTokens(work));
   await run(work);
+}
+
+/** What fills a gap ends where the model goes on to the next. */
+function endingWithGap(
+  sampling: SamplingParameters,
+  inputs: readonly PromptInput[],
+  { fillInMiddle }: ServedModel,
+): SamplingParameters {
+  if (sampling.ignoreEos || !inputs.some(({ kind }) => kind === 'gap')) return sampling;
+  const stopIds = new Set([...sampling.stopIds, ...(fillInMiddle?.endIds ?? [])]);
+  return { ...sampling, stopIds: [...stopIds] };
 }
 
 async function plan(
@@ -208,6 +221,7 @@ async function respond(work: Work, generation: Generation, record: RequestRecord
       created: Math.floor(record.arrivedMs / 1000),
       model: model.name,
       system_fingerprint: fingerprint(context, model),
+      ...(body.service_tier === undefined ? {} : { service_tier: 'default' as const }),
     },
     model,
     logprobs: work.parameters[0]?.logprobs !== undefined,

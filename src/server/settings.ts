@@ -1,5 +1,7 @@
 // What the HTTP edge may be told: limits, timeouts, manners. Frozen for the life of a server.
 
+import type { SamplingDefaults } from '../sampling/parameters.ts';
+
 export interface ServerSettings {
   readonly bodyLimitBytes: number;
   readonly maxMessages: number;
@@ -29,6 +31,12 @@ export interface ServerSettings {
   readonly allowAnonymous: boolean;
   /** Addresses, networks, or `loopback`: whose forwarding headers tell where a request comes from. */
   readonly trustedProxies: readonly string[];
+  /** Pages of these origins may ask from a browser; `*` stands for all. In small letters. */
+  readonly corsOrigins: readonly string[];
+  /** How answers are drawn where a request says nothing; goes over what a model's files say. */
+  readonly samplingDefaults: SamplingDefaults;
+  /** Whether it counts what a model's files say. */
+  readonly useModelSampling: boolean;
   /** /metrics needs an admin key. */
   readonly protectMetrics: boolean;
   readonly logPrompts: boolean;
@@ -50,6 +58,9 @@ export const defaultSettings: ServerSettings = Object.freeze({
   shareCache: false,
   allowAnonymous: false,
   trustedProxies: [],
+  corsOrigins: [],
+  samplingDefaults: {},
+  useModelSampling: true,
   protectMetrics: false,
   logPrompts: false,
 });

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { byteLevel, byteLevelGguf, ggufMetadata } from '../../test/fixtures/tokenizers/tokenizer-fixtures.ts';
 import { hasTestdata, testdata } from '../../test/support/testdata.ts';
 import { openModelFiles } from '../weights/open-model.ts';
+import type { ChosenTemplate } from './chosen-template.ts';
 import { type ModelText, openText } from './open-text.ts';
 
 const messages = [{ role: 'user', content: 'Hi' }];
@@ -19,6 +20,24 @@ describe('text of a GGUF', () => {
       render(openText({ format: 'gguf', ...ggufMetadata({ ...entries, chat_template: template }) })),
     ).toBe('<s>Hi');
     expect(openText({ format: 'gguf', ...ggufMetadata(entries) }).template).toBeUndefined();
+  });
+
+  it('takes a chosen template where it has none, or where that is to be replaced', () => {
+    const entries = { ...byteLevelGguf('qwen2', ['<s>']), 'ggml.bos_token_id': 1200 };
+    const open = (chosen: Partial<ChosenTemplate>, own: object = {}) =>
+      render(
+        openText(
+          { format: 'gguf', ...ggufMetadata({ ...entries, ...own }) },
+          { template: '{{ bos_token }}chosen', named: false, replaces: false, ...chosen },
+        ),
+      );
+    const own = { chat_template: 'own' };
+    expect(open({})).toBe('<s>chosen');
+    expect(open({}, own)).toBe('own');
+    expect(open({ replaces: true }, own)).toBe('<s>chosen');
+    // One of ours does not begin a text in a way that the model does not want.
+    expect(open({ named: true })).toBe('chosen');
+    expect(open({ named: true }, { 'ggml.add_bos_token': true })).toBe('<s>chosen');
   });
 
   it('names the key of a template that cannot be read', () => {
@@ -44,6 +63,14 @@ describe('text of a folder', () => {
       decoder: { type: 'ByteLevel' },
     });
   const open = (): ModelText => openText({ format: 'safetensors', directory, config: { eos_token_id: 5 } });
+
+  it('takes a chosen template in place of its own, though that cannot be read', () => {
+    writeTokenizer();
+    write('tokenizer_config.json', { bos_token: '<s>', chat_template: '{% for %}' });
+    const source = { format: 'safetensors', directory, config: {} } as const;
+    const chosen = { template: '{{ bos_token }}chosen', named: false, replaces: true };
+    expect(render(openText(source, chosen))).toBe('<s>chosen');
+  });
 
   it('has no template where no file holds one', () => {
     writeTokenizer();

@@ -12,6 +12,8 @@ import {
   type ChatTemplateSource,
   chatTemplate,
 } from './chat-template.ts';
+import type { ChosenTemplate } from './chosen-template.ts';
+import { type FillInMiddle, fillInMiddleOf } from './fill-in-middle.ts';
 import { type GgufMetadata, ggufTokenizer } from './gguf-tokenizer.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import { jsonTokenizer, specialTokenText, type TokenizerFiles } from './tokenizer-json/tokenizer-json.ts';
@@ -24,18 +26,23 @@ export interface ModelText {
   readonly tokenizer: Tokenizer;
   /** Absent where the model has none. */
   readonly template: ChatTemplate | undefined;
+  /** Absent where the model was not trained to fill gaps. */
+  readonly fillInMiddle?: FillInMiddle | undefined;
 }
 
-export function openText(source: TextSource): ModelText {
-  return source.format === 'gguf' ? fromGguf(source) : fromFolder(source.directory, source.config);
+/** `chosen` is for a model that has no template, or takes the place of its own. */
+export function openText(source: TextSource, chosen?: ChosenTemplate): ModelText {
+  const isGguf = source.format === 'gguf';
+  const text = isGguf ? fromGguf(source, chosen) : fromFolder(source.directory, source.config, chosen);
+  const declared = isGguf ? (key: string) => source.metadata.get(key) : undefined;
+  return { ...text, fillInMiddle: fillInMiddleOf(text.tokenizer, declared) };
 }
 
-function fromGguf(gguf: GgufMetadata): ModelText {
+function fromGguf(gguf: GgufMetadata, chosen: ChosenTemplate | undefined): ModelText {
   const tokenizer = ggufTokenizer(gguf);
   const key = 'tokenizer.chat_template';
   const reader = new MetadataReader(gguf);
   const template = reader.optionalString(key);
-  if (template === undefined) return { tokenizer, template };
   const toolTemplate = reader.optionalString(`${key}.tool_use`);
   const spelled = { bos_token: tokenizer.bosId, eos_token: tokenizer.eosId };
   const specialTokens: Record<string, string> = {};
@@ -43,10 +50,29 @@ function fromGguf(gguf: GgufMetadata): ModelText {
     const text = id === undefined ? undefined : tokenizer.tokenText(id);
     if (text !== undefined) specialTokens[name] = text;
   }
+  if (isWanted(chosen, template)) return { tokenizer, template: fitted(chosen, specialTokens, tokenizer) };
+  if (template === undefined) return { tokenizer, template };
   return { tokenizer, template: readable(gguf.path, key, { template, toolTemplate, specialTokens }) };
 }
 
-function fromFolder(directory: string, modelConfig: JsonObject): ModelText {
+function isWanted(chosen: ChosenTemplate | undefined, own: unknown): chosen is ChosenTemplate {
+  return chosen !== undefined && (chosen.replaces || own === undefined);
+}
+
+function fitted(
+  { template, named }: ChosenTemplate,
+  { bos_token: bos, ...rest }: Readonly<Record<string, string>>,
+  { addBos }: Tokenizer,
+): ChatTemplate {
+  const begins = bos !== undefined && (addBos || !named);
+  return chatTemplate({ template, specialTokens: begins ? { bos_token: bos, ...rest } : rest });
+}
+
+function fromFolder(
+  directory: string,
+  modelConfig: JsonObject,
+  chosen: ChosenTemplate | undefined,
+): ModelText {
   const path = join(directory, 'tokenizer.json');
   if (!existsSync(path)) throw missingTokenizer(directory);
   const files: TokenizerFiles = {
@@ -57,7 +83,10 @@ function fromFolder(directory: string, modelConfig: JsonObject): ModelText {
     generationConfig: optionalJson(directory, 'generation_config.json'),
     modelConfig,
   };
-  return { tokenizer: jsonTokenizer(files), template: folderTemplate(directory, files) };
+  const tokenizer = jsonTokenizer(files);
+  const specialTokens = specialTokensOf(files);
+  const own = chosen?.replaces ? undefined : folderTemplate(directory, files, specialTokens);
+  return { tokenizer, template: isWanted(chosen, own) ? fitted(chosen, specialTokens, tokenizer) : own };
 }
 
 function optionalJson(directory: string, name: string): JsonObject | undefined {
@@ -65,13 +94,21 @@ function optionalJson(directory: string, name: string): JsonObject | undefined {
   return existsSync(path) ? parseJsonObject(readFileSync(path), path, 'JSON') : undefined;
 }
 
-/** A template file of its own wins over the one among the tokenizer's settings. */
-function folderTemplate(directory: string, files: TokenizerFiles): ChatTemplate | undefined {
+function specialTokensOf(files: TokenizerFiles): Readonly<Record<string, string>> {
   const specialTokens: Record<string, string> = {};
   for (const name of ['bos_token', 'eos_token', 'unk_token', 'pad_token']) {
     const text = specialTokenText(files, name);
     if (text !== undefined) specialTokens[name] = text;
   }
+  return specialTokens;
+}
+
+/** A template file of its own wins over the one among the tokenizer's settings. */
+function folderTemplate(
+  directory: string,
+  files: TokenizerFiles,
+  specialTokens: Readonly<Record<string, string>>,
+): ChatTemplate | undefined {
   const path = join(directory, 'chat_template.jinja');
   if (existsSync(path)) {
     return readable(path, 'template', { template: readFileSync(path, 'utf8'), specialTokens });

@@ -22,6 +22,10 @@ export interface EmbeddedPoolOptions extends Partial<Pick<EngineOptions, 'blockC
   readonly embedders?: boolean;
   /** Says that it serves without batching. */
   readonly direct?: boolean;
+  /** As if it were trained to fill gaps. */
+  readonly fillInMiddle?: ServedModel['fillInMiddle'];
+  /** What its files would say of sampling. */
+  readonly sampling?: ServedModel['sampling'];
 }
 
 /** Serves `demo`, alias `default`, and `plain`, the same without a chat template. */
@@ -46,6 +50,8 @@ export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<E
     tokenizer,
     template,
     pooling,
+    fillInMiddle: options.fillInMiddle,
+    sampling: options.sampling,
     engine,
     blockCount,
     direct: options.direct === true,

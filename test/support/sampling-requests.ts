@@ -46,7 +46,7 @@ const token = fc.nat(4999);
 export const requests = fc.record({
   temperature: fc.constantFrom(0, 1e-6, 1e-5, 0.1, 0.7, 1, 1, 1.5, 20, 100),
   topK: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 6000 })),
-  topP: share,
+  topP: fc.oneof({ weight: 1, arbitrary: fc.constant(0) }, { weight: 9, arbitrary: share }),
   typicalP: fc.oneof(fc.constant(1), share),
   minP: fc.oneof(fc.constant(0), fc.constantFrom(0.05, 1, 1e-12), fc.double({ min: 0, max: 1, noNaN: true })),
   repetitionPenalty: fc.constantFrom(1, 1, 1.3, 0.5),

@@ -11,6 +11,8 @@ const NONE = new Int32Array(0);
 /** Columns of a job's `reals` and `integers`. */
 const REALS = 8;
 const INTEGERS = 3;
+/** Native code looks for a mass above 0. Weights add up to less than 2^64, so that this share is one token's, too. */
+const LEAST_SHARE = 2 ** -64;
 
 /** Threads, a model's or so many of its own, share the rows; they change no result. */
 export function createNativeSampler(addon: Addon, threads: ModelHandle | number): SampleRows {
@@ -70,7 +72,7 @@ function countsOf({ parameters, counts }: SampleRow): SampleRow['counts'] {
 function realsOf({ parameters, position, choice }: SampleRow): readonly number[] {
   return [
     parameters.temperature,
-    parameters.topP,
+    Math.max(parameters.topP, LEAST_SHARE),
     parameters.minP,
     parameters.typicalP,
     parameters.repetitionPenalty,

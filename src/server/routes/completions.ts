@@ -1,7 +1,7 @@
-// POST /v1/chat/completions and /v1/completions; the same under /v1/batch, at LOW priority.
+// POST /v1/chat/completions and /v1/completions; the same under /v1/batch, at LOW priority. And /infill, which editors call.
 
 import type { FastifyInstance } from 'fastify';
-import { chatProtocol, textProtocol } from '../completion-kind.ts';
+import { chatProtocol, infillProtocol, textProtocol } from '../completion-kind.ts';
 import type { ServerContext } from '../context.ts';
 import { serveCompletion } from '../serve-completion.ts';
 
@@ -17,4 +17,7 @@ export function completionRoutes(app: FastifyInstance, context: ServerContext): 
       serveCompletion(context, textProtocol, request, reply, { forceLow }),
     );
   }
+  app.post('/infill', (request, reply) =>
+    serveCompletion(context, infillProtocol, request, reply, { forceLow: false }),
+  );
 }

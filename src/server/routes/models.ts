@@ -4,15 +4,30 @@ import type { FastifyInstance } from 'fastify';
 import type { ModelEntry } from '../../pool/model-pool.ts';
 import type { ServerContext } from '../context.ts';
 import { findEntry } from '../models.ts';
+import { samplingDefaults, type WireDefaults } from '../sampling-defaults.ts';
 
-export function modelRoutes(app: FastifyInstance, { pool }: ServerContext): void {
-  app.get('/v1/models', async () => ({ object: 'list', data: pool.list().map(modelOf) }));
+export function modelRoutes(app: FastifyInstance, { pool, settings }: ServerContext): void {
+  const described = (entry: ModelEntry) => {
+    const model = pool.loaded().find(({ name }) => name === entry.name);
+    return modelOf(entry, model && samplingDefaults(settings, model));
+  };
+  app.get('/v1/models', async () => ({ object: 'list', data: pool.list().map(described) }));
   // Names may have slashes in them.
   app.get<{ Params: { '*': string } }>('/v1/models/*', async (request) =>
-    modelOf(findEntry(pool, request.params['*'])),
+    described(findEntry(pool, request.params['*'])),
   );
 }
 
-function modelOf({ name, aliases, state, createdSeconds }: ModelEntry): object {
-  return { id: name, object: 'model', created: createdSeconds, owned_by: 'chairlift', aliases, state };
+/** What its file says is known while it is loaded. */
+function modelOf(entry: ModelEntry, defaults: WireDefaults | undefined): object {
+  const { name, aliases, state, createdSeconds } = entry;
+  return {
+    id: name,
+    object: 'model',
+    created: createdSeconds,
+    owned_by: 'chairlift',
+    aliases,
+    state,
+    ...(defaults === undefined ? {} : { default_parameters: defaults }),
+  };
 }

@@ -1,13 +1,16 @@
-// POST /tokenize and /detokenize: limited like any request, and off the event loop where they are long.
+// POST /tokenize, /detokenize and /apply-template: limited like any request, and off the event loop where they are long.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import { type Conversation, chatPrompt } from '../../generation/chat-prompt.ts';
 import { type PromptInput, readPrompt, tokenIds } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { Caller } from '../auth.ts';
+import { chatKind } from '../completion-kind.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest } from '../errors.ts';
 import { findEntry } from '../models.ts';
+import { chatRules, templateOptions } from '../schemas/chat.ts';
 import { type BodyRules, parseBody, unknownWarning } from '../schemas/parse.ts';
 import { detokenizeRules, tokenizeRules, type tokenizeSchema } from '../schemas/text.ts';
 import { stay, withModel } from '../stay.ts';
@@ -50,6 +53,13 @@ export function tokenRoutes(app: FastifyInstance, context: ServerContext): void 
       return { prompt: await context.encoders.decode(model, ids, { special }, caller) };
     }),
   );
+  // A body for /v1/chat/completions makes here what it makes there.
+  app.post('/apply-template', (request, reply) =>
+    tokenCall(context, chatRules, request, reply, async ({ body, model }) => {
+      const [conversation] = chatKind.prompts(body, context.settings);
+      return { prompt: chatPrompt(model, conversation as Conversation, context.settings) };
+    }),
+  );
 }
 
 async function tokenCall<
@@ -72,17 +82,11 @@ async function tokenCall<
 }
 
 function inputOf(body: TokenizeBody): PromptInput {
-  const { prompt, messages, add_generation_prompt: addGenerationPrompt } = body;
+  const { prompt, messages } = body;
   if ((prompt === undefined) === (messages === undefined)) {
     throw badRequest('prompt', 'give either prompt or messages');
   }
   return messages === undefined
     ? { kind: 'text', text: prompt ?? '', bos: body.add_special_tokens }
-    : {
-        kind: 'chat',
-        messages,
-        tools: body.tools,
-        variables: body.chat_template_kwargs,
-        addGenerationPrompt,
-      };
+    : { kind: 'chat', messages, tools: body.tools, ...templateOptions(body) };
 }

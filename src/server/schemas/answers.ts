@@ -21,7 +21,13 @@ export const usageSchema = z.object({
 });
 
 const finishReason = z.enum(['stop', 'length']);
-const base = { id: z.string(), created: z.int(), model: z.string(), system_fingerprint: z.string() };
+const base = {
+  id: z.string(),
+  created: z.int(),
+  model: z.string(),
+  system_fingerprint: z.string(),
+  service_tier: z.literal('default').optional(),
+};
 const named = { token: z.string(), logprob: z.number(), bytes: z.array(z.int()) };
 const chatLogprobs = z
   .object({
@@ -112,6 +118,18 @@ export const rerankAnswerSchema = z.strictObject({
   usage: promptUsageSchema,
 });
 
+export const infillAnswerSchema = z.strictObject({
+  index: z.int(),
+  content: z.string(),
+  stop: z.boolean().meta({ description: 'Whether this is the end.' }),
+  stop_type: z.enum(['eos', 'limit']).optional(),
+  model: z.string().optional(),
+  truncated: z.literal(false).optional(),
+  tokens_evaluated: z.int().optional(),
+  tokens_cached: z.int().optional(),
+  tokens_predicted: z.int().optional(),
+});
+
 export const modelSchema = z.object({
   id: z.string(),
   object: z.literal('model'),
@@ -119,6 +137,10 @@ export const modelSchema = z.object({
   owned_by: z.string(),
   aliases: z.array(z.string()),
   state: z.enum(['unloaded', 'loading', 'loaded', 'failed']),
+  default_parameters: z
+    .record(z.string(), z.number())
+    .meta({ description: 'How answers are drawn where a request says nothing; while the model is loaded.' })
+    .optional(),
 });
 
 export const modelListSchema = z.object({ object: z.literal('list'), data: z.array(modelSchema) });

@@ -1,6 +1,7 @@
 // The body of /v1/chat/completions.
 
 import { z } from 'zod';
+import type { Conversation } from '../../generation/chat-prompt.ts';
 import { messageRoles } from '../../generation/message.ts';
 import { badRequest } from '../errors.ts';
 import type { BodyRules } from './parse.ts';
@@ -8,21 +9,68 @@ import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './samp
 import { structureFields } from './structure.ts';
 import { toolFields } from './tools.ts';
 
-const contentPart = z.looseObject({ type: z.string(), text: z.string().optional() });
+const contentPart = z.looseObject({
+  type: z.string(),
+  text: z.string().optional(),
+  refusal: z.string().optional(),
+});
 
 export const chatMessage = z.looseObject({
   role: z.enum(messageRoles),
   content: z
     .union([z.string(), z.array(contentPart)], 'must be a text or a list of content parts')
     .nullish()
-    .meta({ description: 'A text, or parts of type "text".' }),
+    .meta({ description: 'A text, or parts of type "text" or "refusal".' }),
+  refusal: z.string().nullish().meta({ description: 'What the assistant said in place of content.' }),
   name: z.string().optional(),
   tool_calls: z.array(z.looseObject({})).nullish().meta({ description: 'Calls of an earlier turn.' }),
   tool_call_id: z.string().optional(),
 });
 
+/** How a conversation becomes a prompt. */
+export const templateFields = {
+  add_generation_prompt: z
+    .boolean()
+    .meta({ description: 'End the prompt where the answer begins. Default true.' })
+    .optional(),
+  continue_final_message: z
+    .boolean()
+    .meta({ description: "Go on with the last message, which is the assistant's. Default false." })
+    .optional(),
+  chat_template_kwargs: z
+    .record(z.string(), z.unknown())
+    .meta({ description: "Further variables for the model's chat template, such as enable_thinking." })
+    .optional(),
+  reasoning_effort: z
+    .enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh'])
+    .meta({ description: 'How long the model reasons, where its template knows of it.' })
+    .optional(),
+};
+
+type TemplateBody = z.infer<z.ZodObject<typeof templateFields>>;
+
+export function templateOptions(body: TemplateBody): Omit<Conversation, 'messages' | 'tools'> {
+  return {
+    addGenerationPrompt: body.add_generation_prompt,
+    continueFinalMessage: body.continue_final_message,
+    variables: variablesOf(body),
+  };
+}
+
+/** Those that are named win. */
+function variablesOf({
+  reasoning_effort: effort,
+  chat_template_kwargs: named,
+}: TemplateBody): Conversation['variables'] {
+  if (effort === undefined) return named;
+  // Templates that only know a switch.
+  const off = effort === 'none' ? { enable_thinking: false, thinking: false } : {};
+  return { reasoning_effort: effort, ...off, ...named };
+}
+
 export const chatSchema = z.object({
   messages: z.array(chatMessage).min(1, 'at least one message is needed'),
+  ...templateFields,
   ...samplingFields,
   ...toolFields,
   ...structureFields,
@@ -34,14 +82,6 @@ export const chatSchema = z.object({
   top_logprobs: z
     .int()
     .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to tell for each token.' })
-    .optional(),
-  chat_template_kwargs: z
-    .record(z.string(), z.unknown())
-    .meta({ description: "Further variables for the model's chat template, such as enable_thinking." })
-    .optional(),
-  reasoning_effort: z
-    .enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh'])
-    .meta({ description: 'How long the model reasons, where its template knows of it.' })
     .optional(),
 });
 
@@ -56,7 +96,8 @@ const noFunctions = (value: unknown) =>
 
 export const chatRules: BodyRules<typeof chatSchema> = {
   schema: chatSchema,
-  noOps: sharedNoOps,
+  // A prediction makes answers come sooner elsewhere, and never other ones.
+  noOps: [...sharedNoOps, 'prediction'],
   refused: {
     ...sharedRefusals,
     functions: noFunctions,
@@ -64,8 +105,8 @@ export const chatRules: BodyRules<typeof chatSchema> = {
       value === 'none' || value === 'auto' ? undefined : 'functions are not supported; leave it out',
     modalities: onlyText,
     audio: () => 'the only modality is text',
-    prediction: () => 'predicted outputs are not supported',
-    verbosity: () => 'is not supported',
+    verbosity: (value) =>
+      value === 'medium' ? undefined : 'only medium is possible; say in a message how long answers should be',
     web_search_options: () => 'is not supported',
     echo: (value) => (value === false ? undefined : 'is only possible with /v1/completions'),
   },
@@ -86,15 +127,4 @@ export function chatLogprobs({ logprobs, top_logprobs: top }: ChatBody): number 
   if (logprobs === true) return top ?? 0;
   if (top !== undefined && top > 0) throw badRequest('top_logprobs', 'needs logprobs to be true');
   return undefined;
-}
-
-/** Further variables for the model's template; those that are named there win. */
-export function templateVariables({
-  reasoning_effort: effort,
-  chat_template_kwargs: variables,
-}: ChatBody): Readonly<Record<string, unknown>> {
-  if (effort === undefined) return variables ?? {};
-  // Templates that only know a switch.
-  const off = effort === 'none' ? { enable_thinking: false, thinking: false } : {};
-  return { reasoning_effort: effort, ...off, ...variables };
 }

@@ -36,6 +36,10 @@ describe('a request body', () => {
     [{ tool_choice: 'sometimes' }, 'tool_choice', 'invalid_value'],
     [{ response_format: { type: 'xml' } }, 'response_format.type', 'invalid_value'],
     [{ modalities: ['text', 'audio'] }, 'modalities', 'unsupported_parameter'],
+    [{ modalities: ['audio'] }, 'modalities', 'unsupported_parameter'],
+    [{ audio: { voice: 'ash', format: 'mp3' } }, 'audio', 'unsupported_parameter'],
+    [{ verbosity: 'low' }, 'verbosity', 'unsupported_parameter'],
+    [{ web_search_options: {} }, 'web_search_options', 'unsupported_parameter'],
     [{ functions: [{}] }, 'functions', 'unsupported_parameter'],
   ])('of a chat with %j is refused, naming %s', (body, param, code) => {
     expect(refusalOf(() => chat(body))).toMatchObject({ status: 400, param, code });
@@ -45,7 +49,7 @@ describe('a request body', () => {
     [{ prompt: [] }, 'prompt'],
     [{ prompt: [1.5] }, 'prompt'],
     [{ prompt: ['a', 1] }, 'prompt'],
-    [{ suffix: 'end' }, 'suffix'],
+    [{ suffix: 7 }, 'suffix'],
     [{ best_of: 3 }, 'best_of'],
     [{ n: 2, best_of: 4 }, 'best_of'],
   ])('of a text completion with %j is refused, naming %s', (body, param) => {
@@ -54,7 +58,15 @@ describe('a request body', () => {
 
   it('may hold what changes nothing', () => {
     const body = { tools: [], tool_choice: 'none', response_format: { type: 'text' }, modalities: ['text'] };
-    expect(chat({ ...body, user: 'me', metadata: {}, store: false }).unknown).toEqual([]);
+    const records = {
+      user: 'me',
+      metadata: { a: 'b' },
+      store: true,
+      service_tier: 'flex',
+      prompt_cache_key: 'k',
+    };
+    const prediction = { type: 'content', content: 'x' };
+    expect(chat({ ...body, ...records, prediction, verbosity: 'medium' }).unknown).toEqual([]);
     expect(text({ n: 2, best_of: 2, suffix: '' }).unknown).toEqual([]);
   });
 
@@ -141,7 +153,7 @@ describe('sampling parameters', () => {
 
   it.each([
     [{ temperature: -1 }, 'temperature'],
-    [{ top_p: 0 }, 'top_p'],
+    [{ top_p: -0.1 }, 'top_p'],
     [{ repetition_penalty: 1e-300 }, 'repetition_penalty'],
     [{ repetition_penalty: 1e300 }, 'repetition_penalty'],
     [{ logit_bias: { 100: 1 } }, 'logit_bias'],

@@ -47,7 +47,11 @@ export const samplingFields = {
     .meta({ description: `Up to ${MAX_STOPS} texts that end the answer and are not shown.` })
     .optional(),
   temperature: number(0, MAX_TEMPERATURE, '0 takes the likeliest token each time. Default 1.'),
-  top_p: number(0, 1, 'The likeliest tokens that together hold this share stay. Default 1, off.'),
+  top_p: number(
+    0,
+    1,
+    'The likeliest tokens that together hold this share stay; 0 leaves one. Default 1, off.',
+  ),
   top_k: z
     .int()
     .meta({
@@ -56,7 +60,14 @@ export const samplingFields = {
     })
     .optional(),
   min_p: number(0, 1, "Tokens below this share of the likeliest one's probability go. Default 0, off."),
-  typical_p: number(0, 1, 'Tokens of the most typical surprise that hold this share stay. Default 1, off.'),
+  typical_p: z
+    .number()
+    .meta({
+      exclusiveMinimum: 0,
+      maximum: 1,
+      description: 'Tokens of the most typical surprise that hold this share stay. Default 1, off.',
+    })
+    .optional(),
   repetition_penalty: number(
     MIN_REPETITION_PENALTY,
     MAX_REPETITION_PENALTY,
@@ -79,6 +90,10 @@ export const samplingFields = {
     .boolean()
     .meta({ description: "Go on past the model's own end tokens. Default false." })
     .optional(),
+  service_tier: z
+    .string()
+    .meta({ description: 'There is one tier, that of the key; it is told as "default".' })
+    .optional(),
   skip_special_tokens: z
     .boolean()
     .meta({ description: 'Leave control tokens out of the text. Default true.' })
@@ -89,7 +104,6 @@ export const sharedNoOps = [
   'user',
   'metadata',
   'store',
-  'service_tier',
   'safety_identifier',
   'prompt_cache_key',
   'prompt_cache_retention',

@@ -1,7 +1,7 @@
 // The bodies of /v1/completions, /tokenize and /detokenize.
 
 import { z } from 'zod';
-import { chatMessage } from './chat.ts';
+import { chatMessage, templateFields } from './chat.ts';
 import type { BodyRules } from './parse.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
 import { structureFields } from './structure.ts';
@@ -51,7 +51,8 @@ export const textSchema = z.object({
   ...samplingFields,
   ...structureFields,
   max_tokens: samplingFields.max_tokens.meta({
-    description: `The answer ends here at the latest. Default ${DEFAULT_MAX_TOKENS}.`,
+    minimum: 0,
+    description: `The answer ends here at the latest; 0 draws nothing. Default ${DEFAULT_MAX_TOKENS}.`,
   }),
   logprobs: z
     .int()
@@ -60,6 +61,10 @@ export const textSchema = z.object({
       maximum: maxLogprobs,
       description: 'Tell log-probabilities, with so many alternatives.',
     })
+    .optional(),
+  suffix: z
+    .string()
+    .meta({ description: 'What comes behind the answer; for models trained to fill in the middle.' })
     .optional(),
   echo: z.boolean().meta({ description: 'Begin with the prompt. Not together with logprobs.' }).optional(),
 });
@@ -72,7 +77,6 @@ export const textRules: BodyRules<typeof textSchema> = {
   tokenLists: ['prompt'],
   refused: {
     ...sharedRefusals,
-    suffix: (value) => (value === '' ? undefined : 'insertion is not supported'),
     best_of: (value, { n = 1 }) =>
       value === n ? undefined : 'must equal n: choosing the best of more is not supported',
   },
@@ -87,8 +91,7 @@ export const tokenizeSchema = z.object({
     .meta({ description: 'Put in front what the model wants before a text. Default true; not for messages.' })
     .optional(),
   tools: toolFields.tools,
-  add_generation_prompt: z.boolean().meta({ description: 'For messages. Default true.' }).optional(),
-  chat_template_kwargs: z.record(z.string(), z.unknown()).optional(),
+  ...templateFields,
   return_token_strs: z.boolean().meta({ description: 'Also tell how each token is spelled.' }).optional(),
 });
 

@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import type { ServedModel } from '../pool/served-model.ts';
+import { chatTemplate } from '../text/chat-template.ts';
+import { welcome } from './serve.ts';
+
+describe('what a started server says', () => {
+  const served = (template: ServedModel['template']) =>
+    welcome({
+      url: 'http://127.0.0.1:8000',
+      adminUrl: undefined,
+      model: {
+        name: 'm',
+        template,
+        spec: { contextLength: 64 },
+        blockCount: 2,
+        direct: false,
+      } as ServedModel,
+    });
+
+  it('is an example that works for its model, with a chat template or without one', () => {
+    expect(served(chatTemplate({ template: '', specialTokens: {} }))).toContain('/v1/chat/completions');
+    const plain = served(undefined);
+    expect(plain).not.toContain('/chat/');
+    expect(plain).toContain('curl http://127.0.0.1:8000/v1/completions');
+    expect(plain).toContain('--chat-template');
+  });
+});
