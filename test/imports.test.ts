@@ -66,6 +66,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'generation',
     'pool',
     'engine',
+    'grammar',
     'sampling',
     'compute',
     'model',

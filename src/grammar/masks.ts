@@ -5,7 +5,7 @@
 import { countAfter, countedRule } from './count.ts';
 import { denseRows } from './dense-rows.ts';
 import type { Frame, Place, Places } from './places.ts';
-import { noRests, type RestTree, restTree } from './rest-tree.ts';
+import { type RestTree, restTree } from './rest-tree.ts';
 import type { SharedMasks } from './shared-masks.ts';
 import type { GrammarTables } from './tables.ts';
 import type { VocabularyTables } from './vocabulary.ts';
@@ -13,9 +13,16 @@ import type { VocabularyTables } from './vocabulary.ts';
 /** What a state allows, whoever has called its rule. */
 export interface StateMask {
   readonly words: Uint32Array;
-  /** What tokens still spell where the rule may have ended. */
-  readonly rests: () => RestTree;
+  /** Where they are not zero, if that is in few places. */
+  readonly used: Int32Array | undefined;
+  /** Nodes of the vocabulary's tree where the rule may have ended, and tokens go on. */
+  readonly ended: readonly number[];
+  /** What tokens still spell behind those, all in one; undefined where it is more than it is worth. */
+  readonly rests: () => RestTree | undefined;
 }
+
+/** Rests of more nodes are walked where they stand: mostly little of them fits what follows. */
+const MAX_REST_NODES = 30_000;
 
 /** Masks of places that are kept: 16 KB each for 128,000 tokens. */
 const MAX_KEPT_BYTES = 32 * 2 ** 20;
@@ -64,9 +71,16 @@ export class Masks {
   }
 
   #addFrame(frame: Frame, mask: Uint32Array): void {
-    const { words, rests } = this.#stateMask(frame);
-    for (let at = 0; at < words.length; at++) mask[at] = (mask[at] as number) | (words[at] as number);
-    if (frame.parent !== undefined) this.#addRests(rests(), this.#places.returned(frame.parent), mask);
+    const { words, used, ended, rests } = this.#stateMask(frame);
+    if (used === undefined) {
+      for (let at = 0; at < words.length; at++) mask[at] = (mask[at] as number) | (words[at] as number);
+    } else for (const at of used) mask[at] = (mask[at] as number) | (words[at] as number);
+    if (frame.parent !== undefined && ended.length > 0) {
+      const returned = this.#places.returned(frame.parent);
+      const tree = rests();
+      if (tree !== undefined) this.#addRests(tree, returned, mask);
+      else for (const node of ended) this.#addBelow(node, returned, mask);
+    }
     this.#addTokens(frame.state, mask);
   }
 
@@ -94,6 +108,23 @@ export class Masks {
       for (let i = tokenStarts[node] as number; i < (tokenStarts[node + 1] as number); i++) {
         allow(mask, tokens[i] as number);
       }
+      node++;
+    }
+  }
+
+  #addBelow(top: number, from: Place, mask: Uint32Array): void {
+    const { nodeByte, nodeDepth, nodeEnd, nodeToken } = this.#vocabulary;
+    const base = (nodeDepth[top] as number) + 1;
+    const path: Place[] = [from];
+    for (let node = top + 1; node < (nodeEnd[top] as number); ) {
+      const depth = (nodeDepth[node] as number) - base;
+      const next = this.#places.next(path[depth] as Place, nodeByte[node] as number);
+      if (next === null) {
+        node = nodeEnd[node] as number;
+        continue;
+      }
+      path[depth + 1] = next;
+      this.#allowAll(mask, nodeToken[node] as number);
       node++;
     }
   }
@@ -201,12 +232,14 @@ export class Masks {
   }
 
   #stateMaskOf(words: Uint32Array, ended: readonly number[]): StateMask {
+    const { nodeEnd } = this.#vocabulary;
+    const size = ended.reduce((sum, node) => sum + (nodeEnd[node] as number) - node, 0);
     let tree: RestTree | undefined;
     const rests = () => {
-      tree ??= ended.length === 0 ? noRests : restTree(this.#vocabulary, ended);
+      if (size <= MAX_REST_NODES) tree ??= restTree(this.#vocabulary, ended);
       return tree;
     };
-    return { words, rests };
+    return { words, used: usedPlaces(words), ended, rests };
   }
 
   /** A token and all that are spelled like it. */
@@ -217,4 +250,14 @@ export class Masks {
 
 function allow(mask: Uint32Array, token: number): void {
   mask[token >>> 5] = (mask[token >>> 5] as number) | (1 << (token & 31));
+}
+
+function usedPlaces(words: Uint32Array): Int32Array | undefined {
+  const used: number[] = [];
+  for (let at = 0; at < words.length; at++) {
+    if (words[at] === 0) continue;
+    if (used.length * 8 > words.length) return undefined;
+    used.push(at);
+  }
+  return Int32Array.from(used);
 }

@@ -11,7 +11,7 @@ const SPACE = 0x20;
 
 export class Grammar {
   readonly vocabulary: VocabularyTables;
-  readonly #tables: GrammarTables;
+  readonly tables: GrammarTables;
   readonly #shared: SharedMasks;
   readonly #controls: ReadonlySet<number>;
   #places: Places;
@@ -21,7 +21,7 @@ export class Grammar {
 
   constructor(tables: GrammarTables, vocabulary: VocabularyTables, shared: SharedMasks) {
     this.vocabulary = vocabulary;
-    this.#tables = tables;
+    this.tables = tables;
     this.#shared = shared;
     this.#controls = new Set(vocabulary.controls);
     this.#places = new Places(tables);
@@ -70,8 +70,8 @@ export class Grammar {
   tidy(): void {
     if (!this.#places.full) return;
     this.#age++;
-    this.#places = new Places(this.#tables);
-    this.#masks = new Masks(this.#tables, this.vocabulary, this.#places, this.#shared);
+    this.#places = new Places(this.tables);
+    this.#masks = new Masks(this.tables, this.vocabulary, this.#places, this.#shared);
   }
 }
 

@@ -111,6 +111,14 @@ export class Places {
     place.next ??= new Array<Place | null | undefined>(256);
     const known = place.next[byte];
     if (known !== undefined) return known;
+    const result = place.frames.some(({ state }) => (this.#rowOf(state)[byte] as number) >= 0)
+      ? this.#reached(place, byte)
+      : null;
+    place.next[byte] = result;
+    return result;
+  }
+
+  #reached(place: Place, byte: number): Place | null {
     const reached = this.#closed((add) => {
       for (const frame of place.frames) {
         const to = this.#rowOf(frame.state)[byte] as number;
@@ -118,9 +126,7 @@ export class Places {
         if (count >= 0) add(to, count, frame.parent);
       }
     });
-    const result = isDead(reached) ? null : reached;
-    place.next[byte] = result;
-    return result;
+    return isDead(reached) ? null : reached;
   }
 
   /** Where a control token leads; null where it is not possible. */

@@ -12,14 +12,6 @@ export interface RestTree {
   readonly tokens: Int32Array;
 }
 
-export const noRests: RestTree = {
-  byte: new Uint8Array(0),
-  depth: new Uint16Array(0),
-  end: new Int32Array(0),
-  tokenStarts: new Int32Array(1),
-  tokens: new Int32Array(0),
-};
-
 interface Branch {
   readonly children: Map<number, Branch>;
   readonly tokens: number[];

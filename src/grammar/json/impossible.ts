@@ -20,13 +20,14 @@ export class Impossible {
     if (depth > MAX_DEPTH) return false;
     // Alternatives within are taken as they come: whether they exclude each other is judged where they stand.
     const alternatives = alternativesOf(conjunction, this.#document, () => true);
-    return alternatives.every((plain) => this.#isImpossible(plain, conjunction, depth));
+    return alternatives.every((plain) => this.#isImpossible(plain, depth));
   }
 
-  #isImpossible(plain: readonly SchemaObject[], conjunction: Conjunction, depth: number): boolean {
+  #isImpossible(plain: readonly SchemaObject[], depth: number): boolean {
     const values = listedValues(plain);
     if (values !== undefined) {
-      return !values.some((value) => conjunction.every((schema) => isValid(value, schema, this.#document)));
+      const own = plain.map(withoutCombinations);
+      return !values.some((value) => own.every((schema) => isValid(value, schema, this.#document)));
     }
     const types = typesOf(plain);
     if (types.has('null') || types.has('boolean')) return false;
@@ -70,4 +71,10 @@ export class Impossible {
       ),
     );
   }
+}
+
+/** What they combine has been multiplied out already. */
+function withoutCombinations(schema: SchemaObject): SchemaObject {
+  const { $ref: _ref, allOf: _allOf, anyOf: _anyOf, oneOf: _oneOf, ...own } = schema;
+  return own;
 }

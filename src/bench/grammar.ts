@@ -1,0 +1,253 @@
+// `npm run bench:grammar [-- TOKENIZER.gguf]`: what grammars cost 16 streams over a vocabulary of 128 K tokens, beside a
+// step of a model of 1.2 billion weights. Each stream has a schema of its own and writes a document of it. `first` is the
+// first answer of each schema, when nothing is known yet; `again` the second. Ends in one JSON line.
+
+import { availableParallelism } from 'node:os';
+import { buildBatch } from '../compute/batch.ts';
+import { createCpuBackend } from '../compute/cpu/backend.ts';
+import { loadAddon } from '../compute/cpu/binding.ts';
+import { rulesOf } from '../grammar/assemble.ts';
+import { compileRules } from '../grammar/compile.ts';
+import { Grammar, Matcher } from '../grammar/matcher.ts';
+import { SharedMasks } from '../grammar/shared-masks.ts';
+import { type TokenSource, type VocabularyTables, vocabularyTables } from '../grammar/vocabulary.ts';
+import { buildSpec } from '../model/build-spec.ts';
+import { embeddedModelPath } from '../pool/model-folder.ts';
+import { validateSampling } from '../sampling/parameters.ts';
+import { seedFrom } from '../sampling/random.ts';
+import { openText } from '../text/open-text.ts';
+import { openModelFiles } from '../weights/open-model.ts';
+import { dummyModel } from './dummy-model.ts';
+
+const STREAMS = 16;
+const VOCABULARY = 128_256;
+const HISTORY = 200;
+const BLOCKS = 8;
+const STEPS = 15;
+const GOAL = 0.02;
+
+const print = (line: string) => process.stdout.write(`${line}\n`);
+
+function tokenizerOf(path: string): TokenSource {
+  const files = openModelFiles(path);
+  files.weights.close();
+  return openText(files).tokenizer;
+}
+
+/** As many tokens as a large model has: those of the embedded one, then pairs of them. */
+function grown(small: TokenSource): TokenSource {
+  const parts: Uint8Array[] = [];
+  for (let id = 0; id < small.vocabSize; id++) if (!small.isSpecial(id)) parts.push(small.tokenBytes(id));
+  const bytesOf = (id: number): Uint8Array => {
+    if (id < parts.length) return parts[id] as Uint8Array;
+    const pair = (id - parts.length) * 7919;
+    return Buffer.concat([
+      parts[pair % parts.length] as Uint8Array,
+      parts[(pair >> 7) % parts.length] as Uint8Array,
+    ]);
+  };
+  const end = VOCABULARY - 1;
+  return {
+    vocabSize: VOCABULARY,
+    eosIds: new Set([end]),
+    stripsLeadingSpace: false,
+    tokenBytes: (id) => (id === end ? new Uint8Array(0) : bytesOf(id)),
+    isSpecial: (id) => id === end,
+  };
+}
+
+/** The longest token that fits, again and again. */
+function tokensOf(text: string, { nodeByte, nodeDepth, nodeEnd, nodeToken }: VocabularyTables): number[] {
+  const bytes = new TextEncoder().encode(text);
+  const tokens: number[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    let best = -1;
+    let length = 0;
+    for (let node = 0; node < nodeByte.length; ) {
+      const depth = nodeDepth[node] as number;
+      if (nodeByte[node] !== bytes[at + depth]) {
+        node = nodeEnd[node] as number;
+        continue;
+      }
+      if ((nodeToken[node] as number) >= 0 && depth + 1 > length) {
+        best = nodeToken[node] as number;
+        length = depth + 1;
+      }
+      node++;
+      if (node < nodeByte.length && (nodeDepth[node] as number) <= depth) break;
+    }
+    if (best < 0) throw new Error('the vocabulary lacks a byte');
+    tokens.push(best);
+    at += length;
+  }
+  return tokens;
+}
+
+/** A record such as people extract from texts, each stream's with names of its own. */
+function workOf(stream: number): { schema: unknown; text: string } {
+  const name = (field: string) => `${field}_${String.fromCharCode(97 + stream)}`;
+  const schema = {
+    type: 'object',
+    properties: {
+      [name('title')]: { type: 'string' },
+      [name('summary')]: { type: 'string', maxLength: 400 },
+      [name('year')]: { type: 'integer', minimum: 1900, maximum: 2100 },
+      [name('kind')]: { enum: ['book', 'film', 'song', 'play'] },
+      [name('tags')]: { type: 'array', items: { type: 'string', minLength: 1 }, maxItems: 8 },
+      [name('when')]: { type: 'string', format: 'date' },
+      [name('people')]: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { name: { type: 'string' }, born: { type: ['integer', 'null'] } },
+          required: ['name', 'born'],
+          additionalProperties: false,
+        },
+      },
+    },
+    required: ['title', 'summary', 'year', 'kind', 'tags', 'people'].map(name),
+    additionalProperties: false,
+  };
+  const document = {
+    [name('title')]: 'The lift at the end of the valley',
+    [name('summary')]:
+      'Two friends build a lift of wood and rope, and find out who in the village is afraid of heights.',
+    [name('year')]: 1950 + stream,
+    [name('kind')]: 'film',
+    [name('tags')]: ['mountains', 'friends', 'wood', 'snow'],
+    [name('when')]: '1987-02-14',
+    [name('people')]: [
+      { name: 'Anna Berg', born: 1931 },
+      { name: 'Jonas Lind', born: null },
+    ],
+  };
+  return { schema, text: JSON.stringify(document, null, stream % 2 === 0 ? 1 : 0) };
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
+}
+
+const load = loadAddon();
+if (!load.available) {
+  process.stderr.write(`${load.reason}\n`);
+  process.exit(1);
+}
+const own = process.argv[2];
+const vocabulary = vocabularyTables(
+  own === undefined ? grown(tokenizerOf(embeddedModelPath())) : tokenizerOf(own),
+);
+const shared = new SharedMasks(2000);
+const compileMs: number[] = [];
+const works = Array.from({ length: STREAMS }, (_, stream) => {
+  const { schema, text } = workOf(stream);
+  const started = performance.now();
+  const tables = compileRules(rulesOf({ kind: 'schema', schema }, () => undefined).rules);
+  compileMs.push(performance.now() - started);
+  return { grammar: new Grammar(tables, vocabulary, shared), tokens: tokensOf(text, vocabulary) };
+});
+print(
+  `${vocabulary.size} tokens, ${vocabulary.nodeByte.length} nodes; ${STREAMS} schemas compiled in ${median(compileMs).toFixed(0)} ms each (median)`,
+);
+
+/** Milliseconds for all streams together, step by step. */
+function walk(): { times: number[]; masks: Uint32Array[] } {
+  const matchers = works.map(({ grammar }) => new Matcher(grammar, true));
+  const times: number[] = [];
+  const masks: Uint32Array[] = [];
+  for (let at = 0; works.some(({ tokens }) => at < tokens.length); at++) {
+    const started = performance.now();
+    for (const [stream, { tokens }] of works.entries()) {
+      const token = tokens[at];
+      if (token === undefined) continue;
+      const mask = matchers[stream]?.mask() as Uint32Array;
+      masks[stream] = mask;
+      if (matchers[stream]?.accept(token) !== true)
+        throw new Error(`stream ${stream} left its schema at ${at}`);
+    }
+    times.push(performance.now() - started);
+  }
+  return { times, masks };
+}
+const first = walk();
+const again = walk();
+
+const threads = availableParallelism();
+const files = dummyModel('llama-3.2-1b', 'Q4_0');
+const spec = buildSpec(files);
+const backend = await createCpuBackend(load.addon, spec, files.weights, {
+  blockCount: BLOCKS * STREAMS,
+  threads,
+});
+const blocksOf = (stream: number) => Array.from({ length: BLOCKS }, (_, block) => stream * BLOCKS + block);
+for (let stream = 0; stream < STREAMS; stream++) {
+  const tokens = Array.from({ length: HISTORY }, (_, place) => (place * 7919 + stream) % spec.vocabSize);
+  await backend.step(buildBatch([{ tokens, start: 0, blocks: blocksOf(stream), wantLogits: 'none' }]));
+}
+const validation = validateSampling({ topP: 0.95 }, { vocabSize: spec.vocabSize, freshSeed: seedFrom(1n) });
+if (!validation.ok) throw new Error(validation.problem);
+const row = (choice: number, mask?: Uint32Array) => ({
+  parameters: validation.parameters,
+  position: HISTORY,
+  choice,
+  forbidden: [],
+  mask,
+});
+const words = Math.ceil(spec.vocabSize / 32);
+const fitted = again.masks.map((mask) => {
+  const sized = new Uint32Array(words).fill(0xffffffff);
+  sized.set(mask.subarray(0, words));
+  return sized;
+});
+const stepTimes: number[] = [];
+const drawTimes: { free: number[]; masked: number[] } = { free: [], masked: [] };
+for (let trial = 0; trial < STEPS; trial++) {
+  const batch = buildBatch(
+    Array.from({ length: STREAMS }, (_, stream) => ({
+      tokens: [100 + stream],
+      start: HISTORY,
+      blocks: blocksOf(stream),
+      wantLogits: 'last' as const,
+    })),
+  );
+  const started = performance.now();
+  const { logits } = await backend.step(batch);
+  stepTimes.push(performance.now() - started);
+  for (const kind of trial % 2 === 0 ? (['free', 'masked'] as const) : (['masked', 'free'] as const)) {
+    const rows = Array.from({ length: STREAMS }, (_, stream) =>
+      row(stream, kind === 'masked' ? fitted[stream] : undefined),
+    );
+    const drawing = performance.now();
+    backend.sampleRows(logits, spec.vocabSize, rows);
+    drawTimes[kind].push(performance.now() - drawing);
+  }
+}
+backend.close();
+
+const stepMs = median(stepTimes) + median(drawTimes.free);
+const mean = (times: readonly number[]) => times.reduce((sum, one) => sum + one, 0) / times.length;
+const maskedDrawMs = median(drawTimes.masked) - median(drawTimes.free);
+const result = {
+  benchmark: 'grammar',
+  streams: STREAMS,
+  vocabulary: vocabulary.size,
+  compileMs: median(compileMs),
+  stepMs,
+  firstMs: mean(first.times),
+  firstWorstMs: Math.max(...first.times),
+  againMs: mean(again.times),
+  againWorstMs: Math.max(...again.times),
+  maskedDrawMs,
+  firstShare: mean(first.times) / stepMs,
+  againShare: mean(again.times) / stepMs,
+  goal: GOAL,
+};
+print(`a step of ${files.path} with ${STREAMS} streams, drawn freely: ${stepMs.toFixed(1)} ms`);
+print(
+  `masks of ${STREAMS} streams, first answers: ${result.firstMs.toFixed(2)} ms a step, at worst ${result.firstWorstMs.toFixed(1)}; ${(100 * result.firstShare).toFixed(2)} % of a step`,
+);
+print(
+  `again: ${result.againMs.toFixed(3)} ms, at worst ${result.againWorstMs.toFixed(2)}; ${(100 * result.againShare).toFixed(2)} %`,
+);
+print(`drawing with masks takes ${maskedDrawMs.toFixed(2)} ms more than without`);
+print(JSON.stringify(result));

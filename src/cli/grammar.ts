@@ -1,0 +1,122 @@
+// `chairlift grammar (--schema FILE | --regex R | --grammar FILE) --model PATH TEXT-FILE…`: whether texts are what a
+// schema, a regular expression or a grammar allows, token by token as the model would write them.
+
+import { readFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import { messageOf } from '../failure/message-of.ts';
+import { rulesOf } from '../grammar/assemble.ts';
+import { checkText, type TextVerdict } from '../grammar/check-text.ts';
+import { compileRules } from '../grammar/compile.ts';
+import type { Expression } from '../grammar/expression.ts';
+import { GrammarError } from '../grammar/grammar-error.ts';
+import { Grammar } from '../grammar/matcher.ts';
+import { SharedMasks } from '../grammar/shared-masks.ts';
+import { vocabularyTables } from '../grammar/vocabulary.ts';
+import { openText } from '../text/open-text.ts';
+import type { Tokenizer } from '../text/tokenizer.ts';
+import { openModelFiles } from '../weights/open-model.ts';
+import { UsageError } from './usage-error.ts';
+
+interface GrammarFlags {
+  readonly schema?: string;
+  readonly regex?: string;
+  readonly grammar?: string;
+  readonly model: string;
+  readonly json?: true;
+}
+
+/** It says what cannot be enforced. */
+const NOT_ENFORCED = 2;
+const KEPT_MASKS = 1000;
+
+export function addGrammar(program: Command): void {
+  program
+    .command('grammar')
+    .description('tell whether texts are what a schema, a regular expression or a grammar allows')
+    .argument('<text-files...>')
+    .option('--schema <file>', 'a JSON schema')
+    .option('--regex <pattern>', 'a regular expression')
+    .option('--grammar <file>', 'a grammar in GBNF')
+    .requiredOption('--model <path>', 'a .gguf file or a model folder: whose tokens the texts are made of')
+    .option('--json', 'print one JSON object for each file')
+    .action((files: readonly string[], flags: GrammarFlags) => run(files, flags));
+}
+
+function run(files: readonly string[], flags: GrammarFlags): void {
+  const { tokenizer } = openTokenizer(flags.model);
+  const texts = files.map((file) => ({ file, text: readText(file) }));
+  const check = checkerOf(expressionOf(flags), tokenizer, flags.json === true);
+  if (check === undefined) return;
+  for (const { file, text } of texts) {
+    const verdict = check(text);
+    process.stdout.write(
+      `${flags.json ? JSON.stringify({ file, ...verdict }) : `${file}: ${inWords(verdict)}`}\n`,
+    );
+  }
+}
+
+function openTokenizer(path: string): { readonly tokenizer: Tokenizer } {
+  const files = openModelFiles(path);
+  files.weights.close();
+  return openText(files);
+}
+
+/** Undefined, with the reason told, where it cannot be enforced. */
+function checkerOf(
+  expression: Expression,
+  tokenizer: Tokenizer,
+  json: boolean,
+): ((text: string) => TextVerdict) | undefined {
+  try {
+    const tables = compileRules(rulesOf(expression, () => undefined).rules);
+    const grammar = new Grammar(tables, vocabularyTables(tokenizer), new SharedMasks(KEPT_MASKS));
+    return (text) => lenient(text, (one) => checkText(grammar, tokenizer, one));
+  } catch (error) {
+    if (!(error instanceof GrammarError)) throw error;
+    // Nothing at all is what it allows.
+    if (error.problem === 'empty') return () => ({ accepted: false, at: 0, problem: error.message });
+    const { message, keyword = null } = error;
+    if (json) process.stdout.write(`${JSON.stringify({ enforced: false, keyword, message })}\n`);
+    process.stderr.write(`chairlift: ${message}\n`);
+    process.exitCode = NOT_ENFORCED;
+    return undefined;
+  }
+}
+
+/** Files of text end with a line break that is none of the text's own. */
+function lenient(text: string, check: (text: string) => TextVerdict): TextVerdict {
+  const verdict = check(text);
+  const trimmed = text.replace(/\r?\n$/, '');
+  if (verdict.accepted || trimmed === text) return verdict;
+  const second = check(trimmed);
+  return second.accepted ? second : verdict;
+}
+
+function inWords(verdict: TextVerdict): string {
+  return verdict.accepted ? 'accepted' : `not accepted: byte ${verdict.at}, ${verdict.problem}`;
+}
+
+function expressionOf({ schema, regex, grammar }: GrammarFlags): Expression {
+  const given = [schema, regex, grammar].filter((flag) => flag !== undefined);
+  if (given.length !== 1) throw new UsageError('give one of --schema, --regex and --grammar');
+  if (schema !== undefined) return { kind: 'schema', schema: parseSchema(schema) };
+  if (grammar !== undefined) return { kind: 'grammar', text: readText(grammar) };
+  return { kind: 'regex', pattern: regex as string };
+}
+
+function parseSchema(file: string): unknown {
+  try {
+    return JSON.parse(readText(file));
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`${file} is no JSON: ${messageOf(error)}`);
+  }
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${file} cannot be read: ${messageOf(error)}`);
+  }
+}

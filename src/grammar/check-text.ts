@@ -1,0 +1,53 @@
+// Whether a grammar allows a text, and where not: byte by byte, or token by token as a model would write it.
+
+import { type Grammar, Matcher } from './matcher.ts';
+import { Places } from './places.ts';
+import type { GrammarTables } from './tables.ts';
+
+export type TextVerdict =
+  | { readonly accepted: true }
+  /** `at`: how many bytes fit. */
+  | { readonly accepted: false; readonly at: number; readonly problem: string };
+
+const encoder = new TextEncoder();
+
+/** Without a vocabulary. */
+export function checkBytes(tables: GrammarTables, text: string): TextVerdict {
+  const bytes = encoder.encode(text);
+  let places = new Places(tables);
+  let place = places.start;
+  for (const [at, byte] of bytes.entries()) {
+    const next = places.next(place, byte);
+    if (next === null) return { accepted: false, at, problem: unexpected(bytes, at) };
+    place = next;
+    if (!places.full) continue;
+    places = new Places(tables);
+    place = places.adopt(place);
+  }
+  return place.complete
+    ? { accepted: true }
+    : { accepted: false, at: bytes.length, problem: 'the text ends too early' };
+}
+
+export interface TextEncoding {
+  encode(text: string): Int32Array;
+  tokenBytes(id: number): Uint8Array;
+}
+
+/** By what may be drawn next: as it is for a model that would write this text. */
+export function checkText(grammar: Grammar, tokenizer: TextEncoding, text: string): TextVerdict {
+  // What the tokens spell: some tokenizers put a space in front that is not the text's.
+  const tokens = tokenizer.encode(text);
+  const matcher = new Matcher(grammar, false);
+  for (const token of tokens) {
+    const mask = matcher.mask();
+    const allowed = (((mask[token >>> 5] as number) >>> (token & 31)) & 1) === 1;
+    if (!allowed || !matcher.accept(token)) return checkBytes(grammar.tables, text);
+  }
+  return matcher.complete ? { accepted: true } : checkBytes(grammar.tables, text);
+}
+
+function unexpected(bytes: Uint8Array, at: number): string {
+  const found = Buffer.from(bytes.subarray(at, at + 20)).toString('utf8');
+  return `${JSON.stringify(found)} is not possible here`;
+}
