@@ -91,6 +91,18 @@ describe('with keys', () => {
     }
   });
 
+  it('their holders may send them in either header, but not two of them', async () => {
+    const { server, secrets } = await startWithKeys({ mine: {}, other: {} });
+    const ask = (headers: Record<string, string>) => server.app.inject({ url: '/v1/models', headers });
+    const bearer = `Bearer ${secrets.mine}`;
+    expect((await ask({ 'x-api-key': secrets.mine })).statusCode).toBe(200);
+    expect((await ask({ 'x-api-key': secrets.mine, authorization: bearer })).statusCode).toBe(200);
+    expect((await ask({ 'x-api-key': 'cl-wrong' })).json().error.code).toBe('invalid_api_key');
+    const both = await ask({ 'x-api-key': secrets.other, authorization: bearer });
+    expect(both.statusCode).toBe(401);
+    expect(both.json().error.code).toBe('conflicting_api_keys');
+  });
+
   it('priority is that of the tier, and LOW under /v1/batch', async () => {
     const { server, call, secrets } = await startWithKeys({ fast: { tier: 'high' }, slow: { tier: 'low' } });
     const seen: number[] = [];

@@ -36,9 +36,12 @@ export async function identify(
     if (allowAnonymous || (standing === 'none' && isLocal(request))) return anonymous;
     throw unauthorized('missing_api_key', standing === 'none' ? notLocal : everyKeyRevoked);
   }
-  const key = bearerOf(request);
+  const key = keyOf(request);
   if (key === undefined) {
-    throw unauthorized('missing_api_key', 'an API key is needed; send it as Authorization: Bearer KEY');
+    throw unauthorized(
+      'missing_api_key',
+      'an API key is needed; send it as Authorization: Bearer KEY, or as x-api-key: KEY',
+    );
   }
   const record = await keys.findByKey(key, nowMs);
   if (record === undefined) {
@@ -98,6 +101,12 @@ export function isLoopback(address: string | undefined): boolean {
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
 }
 
-function bearerOf(request: FastifyRequest): string | undefined {
-  return /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+/** Some clients know the one header, some the other. */
+function keyOf({ headers }: FastifyRequest): string | undefined {
+  const bearer = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
+  const plain = headers['x-api-key'];
+  const own = typeof plain === 'string' && plain !== '' ? plain : undefined;
+  if (bearer === undefined || own === undefined || bearer === own) return bearer ?? own;
+  const message = 'Authorization and x-api-key hold different keys; send one of them';
+  throw unauthorized('conflicting_api_keys', message);
 }

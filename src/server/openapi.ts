@@ -97,7 +97,12 @@ export function openApiDocument(version: string): object {
   return {
     openapi: '3.1.0',
     info: { title: 'Chairlift', version, description: 'A self-hosted server for language models.' },
-    components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
+    components: {
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer' },
+        header: { type: 'apiKey', in: 'header', name: 'x-api-key' },
+      },
+    },
     paths,
   };
 }
@@ -107,7 +112,7 @@ function describe(operation: Operation): object {
   return {
     summary,
     ...(description === undefined ? {} : { description }),
-    ...(open ? {} : { security: [{ key: [] }] }),
+    ...(open ? {} : { security: [{ key: [] }, { header: [] }] }),
     ...(pathParameter === undefined
       ? {}
       : { parameters: [{ name: pathParameter, in: 'path', required: true, schema: { type: 'string' } }] }),
