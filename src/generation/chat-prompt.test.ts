@@ -10,6 +10,12 @@ const template = chatTemplate({
     "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}({{ c.function.name }} {{ c.function.arguments.city }}){% endfor %}{% endfor %}{% if add_generation_prompt %}[answer{{ ' calmly' if calm else '' }}]{% endif %}",
   specialTokens: {},
 });
+/** Every message in tags of its role. */
+const turns = (content: string) =>
+  chatTemplate({
+    template: `{% for m in messages %}<{{ m.role }}>${content}</{{ m.role }}>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`,
+    specialTokens: {},
+  });
 const model = { name: 'm', template } as ServedModel;
 const limits = { maxMessages: 3, maxTextCharacters: 10 };
 
@@ -41,6 +47,39 @@ describe('messages', () => {
 
   it('carry variables to the template', () => {
     expect(prompt([{ role: 'user', content: 'x' }], { calm: true })).toBe('[user]x[answer calmly]');
+  });
+
+  it('end without the start of an answer where none is wanted', () => {
+    const messages = [{ role: 'user', content: 'x' }] as const;
+    expect(chatPrompt(model, { messages, addGenerationPrompt: false })).toBe('[user]x');
+  });
+
+  it('end within the last one where that is continued', () => {
+    const messages = [
+      { role: 'user', content: 'x' },
+      { role: 'assistant', content: 'It is ' },
+    ] as const;
+    const marked = { name: 'm', template: turns('{{ m.content }}') } as ServedModel;
+    expect(chatPrompt(marked, { messages })).toBe('<user>x</user><assistant>It is </assistant><assistant>');
+    expect(chatPrompt(marked, { messages, continueFinalMessage: true })).toBe(
+      '<user>x</user><assistant>It is ',
+    );
+    const trimming = { name: 'm', template: turns('{{ m.content | trim }}') } as ServedModel;
+    expect(chatPrompt(trimming, { messages, continueFinalMessage: true })).toBe(
+      '<user>x</user><assistant>It is',
+    );
+  });
+
+  it('are continued where the assistant spoke last, and an answer does not begin anew', () => {
+    const parameter = 'continue_final_message';
+    const asked = [{ role: 'user', content: 'x' }] as const;
+    const answered = [...asked, { role: 'assistant', content: 'y' }] as const;
+    const options = { continueFinalMessage: true };
+    expect(refusal(() => chatPrompt(model, { messages: asked, ...options }))).toMatchObject({ parameter });
+    const both = { messages: answered, ...options, addGenerationPrompt: true };
+    expect(refusal(() => chatPrompt(model, both))).toMatchObject({ parameter });
+    const silent = { name: 'm', template: turns('') } as ServedModel;
+    expect(refusal(() => chatPrompt(silent, { messages: answered, ...options })).parameter).toBe('messages');
   });
 
   it('with earlier tool calls hand arguments on as objects', () => {

@@ -15,22 +15,30 @@ export interface TextLimits {
 
 export interface Conversation {
   readonly messages: readonly ChatMessage[];
+  /** Functions that may be called, as OpenAI writes them. */
   readonly tools?: readonly WireTool[] | undefined;
+  /** Ends where the assistant's answer begins. Default true, and false where the last message is continued. */
   readonly addGenerationPrompt?: boolean | undefined;
+  /** Ends within the last message, the assistant's, so that the answer goes on with it. Default false. */
+  readonly continueFinalMessage?: boolean | undefined;
+  /** Further variables for the model's chat template. */
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export function chatPrompt(
   { name, template }: Pick<ServedModel, 'name' | 'template'>,
-  { messages, tools = [], addGenerationPrompt = true, variables }: Conversation,
+  conversation: Conversation,
   limits?: TextLimits,
 ): string {
+  const { messages, tools = [], continueFinalMessage = false, variables } = conversation;
+  const { addGenerationPrompt = !continueFinalMessage } = conversation;
   if (template === undefined) {
     throw new GenerationError('no_chat_template', `the model '${name}' has no chat template`, 'model');
   }
   if (limits !== undefined && messages.length > limits.maxMessages) {
     throw invalid('messages', `${messages.length} are too many; ${limits.maxMessages} are possible`);
   }
+  if (continueFinalMessage) checkContinuation(messages, addGenerationPrompt);
   const given = messages.map((message, at) => plainMessage(message, at, limits));
   const { rendersTools } = template.format;
   const written = template.rendersCalls ? given : given.map(withCallsAsText);
@@ -40,12 +48,22 @@ export function chatPrompt(
       messages: plain,
       tools: rendersTools ? tools : [],
       addGenerationPrompt,
+      continueFinalMessage,
       variables,
     });
   } catch (error) {
     if (error instanceof ChatTemplateError) throw invalid('messages', error.message);
     throw error;
   }
+}
+
+function checkContinuation(messages: readonly ChatMessage[], addGenerationPrompt: boolean): void {
+  const parameter = 'continue_final_message';
+  if (addGenerationPrompt) {
+    throw invalid(parameter, 'contradicts add_generation_prompt: an answer either goes on or begins anew');
+  }
+  if (messages.at(-1)?.role !== 'assistant')
+    throw invalid(parameter, "the last message is not the assistant's");
 }
 
 export function checkText(parameter: string, text: string, limits: TextLimits | undefined): void {

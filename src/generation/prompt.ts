@@ -2,23 +2,12 @@
 
 import type { ServedModel } from '../pool/served-model.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
-import { chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
+import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
 import { checkTextFits } from './context-room.ts';
 import { invalid } from './generation-error.ts';
-import type { ChatMessage } from './message.ts';
-import type { WireTool } from './tool-prompt.ts';
 
 export type PromptInput =
-  | {
-      readonly kind: 'chat';
-      readonly messages: readonly ChatMessage[];
-      /** Functions that may be called, as OpenAI writes them. */
-      readonly tools?: readonly WireTool[] | undefined;
-      /** Further variables for the model's chat template. */
-      readonly variables?: Readonly<Record<string, unknown>> | undefined;
-      /** Ends where the assistant's answer begins. Default true. */
-      readonly addGenerationPrompt?: boolean | undefined;
-    }
+  | ({ readonly kind: 'chat' } & Conversation)
   | {
       readonly kind: 'text';
       readonly text: string;
@@ -70,7 +59,8 @@ export async function readPrompt(
   // Templates write the tokens that a text begins with themselves.
   const bos = input.kind === 'text' && (input.bos ?? true);
   const ids = await encoder.encode(model, text, { special: true, bos }, { account, signal });
-  return { ids, text, continuation: input.kind === 'text' };
+  const continuation = input.kind === 'text' || input.continueFinalMessage === true;
+  return { ids, text, continuation };
 }
 
 function textOf(

@@ -11,7 +11,7 @@ import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { chatShape } from './chat-shape.ts';
 import type { ServerContext } from './context.ts';
 import { badRequest } from './errors.ts';
-import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules, templateVariables } from './schemas/chat.ts';
+import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules, templateOptions } from './schemas/chat.ts';
 import type { BodyRules } from './schemas/parse.ts';
 import { type SamplingBody, samplingOf } from './schemas/sampling.ts';
 import { structureOf } from './schemas/structure.ts';
@@ -64,12 +64,7 @@ export const chatKind: CompletionKind<ChatBody> = {
     return samplingOf(body, extras, vocabSize, this.names(body));
   },
   prompts: (body) => [
-    {
-      kind: 'chat',
-      messages: body.messages,
-      tools: toolOrder(body).shown,
-      variables: templateVariables(body),
-    },
+    { kind: 'chat', messages: body.messages, tools: toolOrder(body).shown, ...templateOptions(body) },
   ],
   wish(body) {
     const structure = structureOf(body);

@@ -11,6 +11,8 @@ export interface ChatInput {
   readonly tools?: readonly unknown[] | undefined;
   /** Ends the text where the assistant's answer begins. */
   readonly addGenerationPrompt: boolean;
+  /** Ends the text within the last message, without what ends a turn, so that the answer goes on with it. */
+  readonly continueFinalMessage?: boolean | undefined;
   /** Further variables that some templates know, such as `enable_thinking`. */
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
   /** What `strftime_now` tells; the present moment where absent. */
@@ -43,6 +45,9 @@ export class ChatTemplateError extends Error {
 
 type Program = ReturnType<typeof parse>;
 
+/** Marks where the last message ends in what a template makes of it. The space tells whether it trims messages. */
+const END_MARK = 'END_OF_THE_FINAL_MESSAGE ';
+
 export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
   const program = compile(source.template);
   const toolProgram = source.toolTemplate === undefined ? program : compile(source.toolTemplate);
@@ -61,9 +66,26 @@ export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
         tools: hasTools ? input.tools : null,
         add_generation_prompt: input.addGenerationPrompt,
       };
-      return run(hasTools ? toolProgram : program, variables);
+      const used = hasTools ? toolProgram : program;
+      if (input.continueFinalMessage !== true) return run(used, variables);
+      return upToMark(run(used, { ...variables, messages: withMark(input.messages) }));
     },
   };
+}
+
+function withMark(messages: ChatInput['messages']): ChatInput['messages'] {
+  const last = messages.at(-1);
+  return [...messages.slice(0, -1), { ...last, content: `${last?.content ?? ''}${END_MARK}` }];
+}
+
+function upToMark(rendered: string): string {
+  const end = rendered.lastIndexOf(END_MARK.trimEnd());
+  if (end === -1) {
+    const cause = 'it does not show the last message, so there is nothing to go on with';
+    throw new ChatTemplateError('the chat template cannot continue this conversation', cause);
+  }
+  const kept = rendered.slice(0, end);
+  return rendered.startsWith(END_MARK, end) ? kept : kept.trimEnd();
 }
 
 function compile(template: string): Program {

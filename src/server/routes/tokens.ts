@@ -8,6 +8,7 @@ import type { Caller } from '../auth.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest } from '../errors.ts';
 import { findEntry } from '../models.ts';
+import { templateOptions } from '../schemas/chat.ts';
 import { type BodyRules, parseBody, unknownWarning } from '../schemas/parse.ts';
 import { detokenizeRules, tokenizeRules, type tokenizeSchema } from '../schemas/text.ts';
 import { stay, withModel } from '../stay.ts';
@@ -72,17 +73,11 @@ async function tokenCall<
 }
 
 function inputOf(body: TokenizeBody): PromptInput {
-  const { prompt, messages, add_generation_prompt: addGenerationPrompt } = body;
+  const { prompt, messages } = body;
   if ((prompt === undefined) === (messages === undefined)) {
     throw badRequest('prompt', 'give either prompt or messages');
   }
   return messages === undefined
     ? { kind: 'text', text: prompt ?? '', bos: body.add_special_tokens }
-    : {
-        kind: 'chat',
-        messages,
-        tools: body.tools,
-        variables: body.chat_template_kwargs,
-        addGenerationPrompt,
-      };
+    : { kind: 'chat', messages, tools: body.tools, ...templateOptions(body) };
 }

@@ -1,6 +1,7 @@
 // The body of /v1/chat/completions.
 
 import { z } from 'zod';
+import type { Conversation } from '../../generation/chat-prompt.ts';
 import { messageRoles } from '../../generation/message.ts';
 import { badRequest } from '../errors.ts';
 import type { BodyRules } from './parse.ts';
@@ -21,8 +22,35 @@ export const chatMessage = z.looseObject({
   tool_call_id: z.string().optional(),
 });
 
+/** How a conversation becomes a prompt. */
+export const templateFields = {
+  add_generation_prompt: z
+    .boolean()
+    .meta({ description: 'End the prompt where the answer begins. Default true.' })
+    .optional(),
+  continue_final_message: z
+    .boolean()
+    .meta({ description: "Go on with the last message, which is the assistant's. Default false." })
+    .optional(),
+  chat_template_kwargs: z
+    .record(z.string(), z.unknown())
+    .meta({ description: "Further variables for the model's chat template, such as enable_thinking." })
+    .optional(),
+};
+
+type TemplateBody = z.infer<z.ZodObject<typeof templateFields>> & Pick<ChatBody, 'reasoning_effort'>;
+
+export function templateOptions(body: TemplateBody): Omit<Conversation, 'messages' | 'tools'> {
+  return {
+    addGenerationPrompt: body.add_generation_prompt,
+    continueFinalMessage: body.continue_final_message,
+    variables: templateVariables(body),
+  };
+}
+
 export const chatSchema = z.object({
   messages: z.array(chatMessage).min(1, 'at least one message is needed'),
+  ...templateFields,
   ...samplingFields,
   ...toolFields,
   ...structureFields,
@@ -34,10 +62,6 @@ export const chatSchema = z.object({
   top_logprobs: z
     .int()
     .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to tell for each token.' })
-    .optional(),
-  chat_template_kwargs: z
-    .record(z.string(), z.unknown())
-    .meta({ description: "Further variables for the model's chat template, such as enable_thinking." })
     .optional(),
   reasoning_effort: z
     .enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh'])
@@ -89,10 +113,10 @@ export function chatLogprobs({ logprobs, top_logprobs: top }: ChatBody): number 
 }
 
 /** Further variables for the model's template; those that are named there win. */
-export function templateVariables({
+function templateVariables({
   reasoning_effort: effort,
   chat_template_kwargs: variables,
-}: ChatBody): Readonly<Record<string, unknown>> {
+}: TemplateBody): Readonly<Record<string, unknown>> {
   if (effort === undefined) return variables ?? {};
   // Templates that only know a switch.
   const off = effort === 'none' ? { enable_thinking: false, thinking: false } : {};

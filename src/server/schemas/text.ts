@@ -1,7 +1,7 @@
 // The bodies of /v1/completions, /tokenize and /detokenize.
 
 import { z } from 'zod';
-import { chatMessage } from './chat.ts';
+import { chatMessage, templateFields } from './chat.ts';
 import type { BodyRules } from './parse.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
 import { structureFields } from './structure.ts';
@@ -78,8 +78,7 @@ export const tokenizeSchema = z.object({
     .meta({ description: 'Put in front what the model wants before a text. Default true; not for messages.' })
     .optional(),
   tools: toolFields.tools,
-  add_generation_prompt: z.boolean().meta({ description: 'For messages. Default true.' }).optional(),
-  chat_template_kwargs: z.record(z.string(), z.unknown()).optional(),
+  ...templateFields,
   return_token_strs: z.boolean().meta({ description: 'Also tell how each token is spelled.' }).optional(),
 });
 
