@@ -54,6 +54,8 @@ export type GenerationEvent =
       readonly reason: FinishReason;
       /** How many there are in the answer. */
       readonly calls: number;
+      /** The stop string that ended it, where one did. */
+      readonly stop: string | undefined;
     };
 
 /** Told of what happens, for measurements. */
@@ -172,7 +174,7 @@ export class Generation {
     if (!stopped) return;
     choice.complete = true;
     this.#request.model.engine.cancel(request.id);
-    yield { kind: 'finish', index, reason: 'stop', calls: choice.parts.calls };
+    yield finishOf(choice, 'stop');
   }
 
   *#finish(choice: Choice, event: FinishEvent): Generator<GenerationEvent> {
@@ -189,7 +191,7 @@ export class Generation {
     const { index } = choice;
     const { stopped, ...rest } = choice.parts.end();
     if (rest.parts.length > 0 || rest.details.length > 0) yield { kind: 'piece', index, ...rest };
-    yield { kind: 'finish', index, reason: stopped ? 'stop' : reason, calls: choice.parts.calls };
+    yield finishOf(choice, stopped ? 'stop' : reason);
   }
 
   /** Of a prompt's choices one computes what all share: the one that found least. */
@@ -199,4 +201,9 @@ export class Generation {
     );
     return known.length === 0 ? 0 : Math.min(...known);
   }
+}
+
+function finishOf({ index, parts }: Choice, reason: FinishReason): GenerationEvent {
+  const { calls, stop } = parts;
+  return { kind: 'finish', index, reason, calls, stop };
 }

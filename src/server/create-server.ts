@@ -156,7 +156,10 @@ function addHooks(app: FastifyInstance, { metrics }: ServerContext): void {
   app.decorateRequest('arrivedMs', 0);
   app.addHook('onRequest', async (request, reply) => {
     request.arrivedMs = performance.now();
-    reply.header('x-request-id', request.id);
+    const { idHeader } = request.routeOptions.config;
+    for (const name of ['x-request-id', ...(idHeader === undefined ? [] : [idHeader])]) {
+      reply.header(name, request.id);
+    }
   });
   app.addHook('onResponse', async (request, reply) => {
     metrics.responded(reply.raw.statusCode);
@@ -195,7 +198,7 @@ function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
       request.log.info({ status, code, reason, address: request.ip }, 'refused');
     }
     const bodyOf = request.routeOptions.config.errorBody ?? ((one: ApiError) => one.body());
-    return reply.code(failure.status).headers(failure.headers).send(bodyOf(failure));
+    return reply.code(failure.status).headers(failure.headers).send(bodyOf(failure, request));
   });
   app.setNotFoundHandler((request, reply) => {
     const message = `there is no ${request.method} ${request.url.split('?')[0]}; /docs lists what there is`;
