@@ -15,6 +15,7 @@ import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
 import { Activity } from './activity.ts';
 import { Admission } from './admission.ts';
+import { messageRoutes } from './anthropic/routes.ts';
 import { identify, requireAdmin } from './auth.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
 import { ApiError, ClientLeft, isServerFault, kindOf, shuttingDown, toApiError } from './errors.ts';
@@ -99,6 +100,7 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
   app.register(async (keyed) => {
     keyed.addHook('onRequest', async (request) => admit(request, context));
     completionRoutes(keyed, context);
+    messageRoutes(keyed, context);
     modelRoutes(keyed, context);
     tokenRoutes(keyed, context);
   });
