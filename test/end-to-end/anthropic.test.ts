@@ -8,6 +8,7 @@ import Anthropic, {
   NotFoundError,
   RateLimitError,
 } from '@anthropic-ai/sdk';
+import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { messageAnswerSchema } from '../../src/server/anthropic/answers.ts';
 import { type TestServer, testServer } from '../support/test-server.ts';
@@ -142,6 +143,31 @@ describe("Anthropic's client", () => {
       expect(answer.stop_reason).toBe('end_turn');
       expect(textOf(answer)).toContain('21');
     }
+  });
+
+  it('runs tools by itself', async () => {
+    const cities: unknown[] = [];
+    const runner = client.beta.messages.toolRunner({
+      ...params(user('What is the weather in Oslo?')),
+      tools: [
+        betaTool({
+          name: 'get_weather',
+          inputSchema: {
+            type: 'object',
+            properties: { city: { type: 'string' } },
+            required: ['city'],
+          },
+          description: 'Get the weather for a city',
+          run: ({ city }) => {
+            cities.push(city);
+            return '{"condition": "sunny", "temperature": 21}';
+          },
+        }),
+      ],
+    });
+    const { content } = await runner;
+    expect(cities).toEqual(['Oslo']);
+    expect(content).toMatchObject([{ type: 'text', text: expect.stringContaining('21') }]);
   });
 
   it('has a tool called, or none, as it chooses', async () => {

@@ -4,7 +4,11 @@ import { z } from 'zod';
 
 export const anthropicErrorSchema = z.strictObject({
   type: z.literal('error'),
-  error: z.strictObject({ type: z.string(), message: z.string() }),
+  error: z.strictObject({
+    type: z.string(),
+    message: z.string(),
+    details: z.strictObject({ error_code: z.string() }).optional(),
+  }),
   request_id: z.string(),
 });
 

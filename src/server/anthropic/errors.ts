@@ -6,7 +6,7 @@ import type { ApiError } from '../errors.ts';
 export function anthropicError(error: ApiError, { id }: Pick<FastifyRequest, 'id'>): object {
   return {
     type: 'error',
-    error: { type: typeOf(error.status), message: messageOf(error) },
+    error: { type: typeOf(error.status), message: messageOf(error), ...detailsOf(error) },
     request_id: id,
   };
 }
@@ -35,4 +35,10 @@ function typeOf(status: number): string {
 /** The first words are those by which clients know that they must shorten a conversation. */
 function messageOf({ code, message }: ApiError): string {
   return code === 'context_length_exceeded' ? `prompt is too long: ${message}` : message;
+}
+
+/** By this the tool runners of Anthropic's libraries know that they must send the whole conversation each time. */
+function detailsOf({ param, code }: ApiError): object {
+  const noThread = param === 'thread' && code === 'unsupported_parameter';
+  return noThread ? { details: { error_code: 'thread_unsupported_request' } } : {};
 }
