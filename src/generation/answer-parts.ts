@@ -43,6 +43,11 @@ export class AnswerParts {
     return this.#calls;
   }
 
+  /** The stop string that ended it. */
+  get stop(): string | undefined {
+    return this.#text.stop;
+  }
+
   push(token: number, logprobs: Logprobs | undefined): AnswerPiece & { readonly stopped: boolean } {
     if (this.#reader !== undefined && this.#tokenizer.isSpecial(token)) {
       return { parts: this.#control(token, this.#reader), details: [], stopped: false };

@@ -38,6 +38,11 @@ export class ChoiceText {
     this.#minTokens = minTokens;
   }
 
+  /** The stop string that ended it. */
+  get stop(): string | undefined {
+    return this.#stops.found;
+  }
+
   push(token: number, logprobs: Logprobs | undefined): TextPiece & { readonly stopped: boolean } {
     if (logprobs !== undefined) this.#details.push({ token, offset: this.#decoded, ...logprobs });
     this.#tokens++;

@@ -137,7 +137,7 @@ describe('a generation', () => {
     );
     const { text, events } = await read(generation);
     expect(text).toBe('a');
-    expect(events.at(-1)).toMatchObject({ kind: 'finish', reason: 'stop' });
+    expect(events.at(-1)).toMatchObject({ kind: 'finish', reason: 'stop', stop: 'bc' });
     expect(cancelled).toEqual(['r-0-0']);
     expect(generation.usage).toMatchObject({ completionTokens: 3, cachedTokens: 1 });
   });

@@ -54,6 +54,8 @@ export type GenerationEvent =
       readonly reason: FinishReason;
       /** How many there are in the answer. */
       readonly calls: number;
+      /** The stop string that ended it, where one did. */
+      readonly stop: string | undefined;
     };
 
 /** Told of what happens, for measurements. */
@@ -175,7 +177,7 @@ export class Generation {
     if (!stopped) return;
     choice.complete = true;
     this.#request.model.engine.cancel(request.id);
-    yield { kind: 'finish', index, reason: 'stop', calls: choice.parts.calls };
+    yield finishOf(choice, 'stop');
   }
 
   *#finish(choice: Choice, event: FinishEvent): Generator<GenerationEvent> {
@@ -192,7 +194,7 @@ export class Generation {
     const { index } = choice;
     const { stopped, ...rest } = choice.parts.end();
     if (rest.parts.length > 0 || rest.details.length > 0) yield { kind: 'piece', index, ...rest };
-    yield { kind: 'finish', index, reason: stopped ? 'stop' : reason, calls: choice.parts.calls };
+    yield finishOf(choice, stopped ? 'stop' : reason);
   }
 
   /** Of a prompt's choices one computes what all share: the one that found least. */
@@ -208,5 +210,10 @@ export class Generation {
 function emptyAnswer(choice: Choice): GenerationEvent {
   choice.complete = true;
   choice.released = true;
-  return { kind: 'finish', index: choice.index, reason: 'length', calls: 0 };
+  return finishOf(choice, 'length');
+}
+
+function finishOf({ index, parts }: Choice, reason: FinishReason): GenerationEvent {
+  const { calls, stop } = parts;
+  return { kind: 'finish', index, reason, calls, stop };
 }

@@ -16,6 +16,8 @@ export interface WholeChoice {
   readonly details: readonly TokenDetail[];
   /** Undefined until it ends. */
   readonly reason: FinishReason | undefined;
+  /** The stop string that ended it, where one did. */
+  readonly stop: string | undefined;
 }
 
 export interface WholeCall {
@@ -45,6 +47,7 @@ export class WholeAnswer {
       calls: [],
       details: [],
       reason: undefined,
+      stop: undefined,
     }));
   }
 
@@ -62,6 +65,7 @@ export class WholeAnswer {
     if (choice === undefined) throw new RangeError(`there is no choice ${event.index}`);
     if (event.kind === 'finish') {
       choice.reason = event.reason;
+      choice.stop = event.stop;
       return;
     }
     if (event.token !== undefined) choice.tokens.push(event.token);

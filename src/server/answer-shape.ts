@@ -27,6 +27,8 @@ export interface ChoiceEnd {
   readonly reason: FinishReason;
   /** How many there are in the answer. */
   readonly calls: number;
+  /** The stop string that ended it, where one did. */
+  readonly stop: string | undefined;
 }
 
 /** Made for one answer; what comes in a stream may depend on what came before. */
@@ -51,6 +53,7 @@ export interface ShapeOptions {
   readonly logprobs: boolean;
   /** Whether a stream ends with what was used. */
   readonly usageComes: boolean;
+  readonly promptTokens: number;
 }
 
 export function usageOf({ promptTokens, cachedTokens, completionTokens }: TokenUsage): object {

@@ -53,7 +53,9 @@ export interface ServerContext extends ServerDeps {
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** How errors look where it is not OpenAI's way. */
-    errorBody?: (error: ApiError) => object;
+    errorBody?: (error: ApiError, request: FastifyRequest) => object;
+    /** A header that tells the request's id, beside x-request-id. */
+    idHeader?: string;
   }
   interface FastifyRequest {
     /** Set before any handler of a route that needs one runs. */

@@ -15,6 +15,7 @@ import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
 import { Activity } from './activity.ts';
 import { Admission } from './admission.ts';
+import { messageRoutes } from './anthropic/routes.ts';
 import { identify, requireAdmin } from './auth.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
 import { allowOrigin } from './cross-origin.ts';
@@ -115,6 +116,7 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
     addUnprefixedRoutes(keyed);
     completionRoutes(keyed, context);
     embeddingRoutes(keyed, context);
+    messageRoutes(keyed, context);
     modelRoutes(keyed, context);
     tokenRoutes(keyed, context);
   });
@@ -172,7 +174,10 @@ function addHooks(app: FastifyInstance, { metrics, settings }: ServerContext): v
   app.decorateRequest('arrivedMs', 0);
   app.addHook('onRequest', async (request, reply) => {
     request.arrivedMs = performance.now();
-    reply.header('x-request-id', request.id);
+    const { idHeader } = request.routeOptions.config;
+    for (const name of ['x-request-id', ...(idHeader === undefined ? [] : [idHeader])]) {
+      reply.header(name, request.id);
+    }
     const asked = allowOrigin(request, reply, settings.corsOrigins);
     if (asked !== undefined) return asked;
     // Before anybody reads a body that is for nobody.
@@ -215,7 +220,7 @@ function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
       request.log.info({ status, code, reason, address: request.ip }, 'refused');
     }
     const bodyOf = request.routeOptions.config.errorBody ?? ((one: ApiError) => one.body());
-    return reply.code(failure.status).headers(failure.headers).send(bodyOf(failure));
+    return reply.code(failure.status).headers(failure.headers).send(bodyOf(failure, request));
   });
   app.setNotFoundHandler(unknownUrl);
 }

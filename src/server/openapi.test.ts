@@ -43,6 +43,16 @@ describe('the documentation', () => {
     }
   });
 
+  it("says what Anthropic's messages take", async () => {
+    const { paths } = (await server.app.inject({ url: '/openapi.json' })).json<Document>();
+    const schema = paths['/v1/messages']?.post?.requestBody?.content['application/json']?.schema;
+    expect(schema?.required).toEqual(['max_tokens', 'messages']);
+    for (const name of ['system', 'tools', 'tool_choice', 'thinking', 'stop_sequences', 'output_config']) {
+      expect(schema?.properties).toHaveProperty(name);
+    }
+    expect(schema?.properties.system).toMatchObject({ description: 'A text, or blocks of type text.' });
+  });
+
   it('has a page that needs nothing from elsewhere', async () => {
     const { body, headers } = await server.app.inject({ url: '/docs' });
     expect(headers['content-type']).toContain('text/html');

@@ -1,6 +1,13 @@
 // The OpenAPI document, made from the very schemas that requests are checked against.
 
 import { z } from 'zod';
+import {
+  anthropicErrorSchema,
+  messageAnswerSchema,
+  messageEventSchema,
+  tokenCountSchema,
+} from './anthropic/answers.ts';
+import { countSchema, messagesRules, messagesSchema } from './anthropic/schema.ts';
 import { modelNameSchema, newKeySchema } from './routes/admin.ts';
 import {
   chatAnswerSchema,
@@ -29,6 +36,8 @@ interface Operation {
   readonly answer?: z.ZodType;
   /** Of a streamed answer's events. */
   readonly chunk?: z.ZodType;
+  /** Default: OpenAI's. */
+  readonly error?: z.ZodType;
   readonly mediaType?: string;
   /** Whether a key is needed where there are any. */
   readonly open?: boolean;
@@ -88,7 +97,31 @@ const operations: readonly Operation[] = [
     answer: infillAnswerSchema,
     chunk: infillAnswerSchema,
   },
-  { method: 'get', path: '/v1/models', summary: 'List the models', answer: modelListSchema },
+  {
+    method: 'post',
+    path: '/v1/messages',
+    summary: "Answer a conversation, in Anthropic's words",
+    description: notesOf(messagesRules),
+    body: messagesSchema,
+    answer: messageAnswerSchema,
+    chunk: messageEventSchema,
+    error: anthropicErrorSchema,
+  },
+  {
+    method: 'post',
+    path: '/v1/messages/count_tokens',
+    summary: 'How many tokens such a conversation is',
+    body: countSchema,
+    answer: tokenCountSchema,
+    error: anthropicErrorSchema,
+  },
+  {
+    method: 'get',
+    path: '/v1/models',
+    summary: 'List the models',
+    description: 'Where the header anthropic-version is given, as Anthropic lists them.',
+    answer: modelListSchema,
+  },
   { method: 'get', path: '/v1/models/{id}', summary: 'One model', answer: modelSchema, pathParameter: 'id' },
   {
     method: 'post',
@@ -149,7 +182,7 @@ export function openApiDocument(version: string): object {
 }
 
 function describe(operation: Operation): object {
-  const { summary, description, body, open, pathParameter } = operation;
+  const { summary, description, body, error = errorSchema, open, pathParameter } = operation;
   return {
     summary,
     ...(description === undefined ? {} : { description }),
@@ -160,7 +193,7 @@ function describe(operation: Operation): object {
     ...(body === undefined ? {} : { requestBody: { required: true, content: json(body, 'input') } }),
     responses: {
       200: { description: 'The answer', ...answerContent(operation) },
-      default: { description: 'What is wrong', content: json(errorSchema, 'output') },
+      default: { description: 'What is wrong', content: json(error, 'output') },
     },
   };
 }

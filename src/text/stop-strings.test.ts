@@ -58,6 +58,13 @@ describe('stop strings', () => {
     expect(show(['b', 'ab'], ['xab'])).toEqual({ text: 'x', stopped: true });
   });
 
+  it('tell which of them it was', () => {
+    const matcher = new StopStrings(['b', 'ab', 'never']);
+    expect(matcher.found).toBeUndefined();
+    for (const piece of ['x', 'a', 'by']) matcher.push(piece);
+    expect(matcher.found).toBe('ab');
+  });
+
   it('give back what was held when the text ends', () => {
     expect(show(['stop'], ['do not st', 'o'])).toEqual({ text: 'do not sto', stopped: false });
   });

@@ -21,7 +21,7 @@ interface Pattern {
 export class StopStrings {
   readonly #patterns: readonly Pattern[];
   #held = '';
-  #stopped = false;
+  #found: string | undefined;
 
   /** Empty strings would stop at once, so there must be none. */
   constructor(stops: readonly string[]) {
@@ -29,14 +29,19 @@ export class StopStrings {
     this.#patterns = stops.map((text) => ({ text, borders: bordersOf(text), matched: 0 }));
   }
 
+  /** The one that ended the answer: of several, the longest. */
+  get found(): string | undefined {
+    return this.#found;
+  }
+
   push(piece: string): StopResult {
-    if (this.#stopped) return { text: '', stopped: true };
+    if (this.#found !== undefined) return { text: '', stopped: true };
     if (this.#patterns.length === 0) return { text: piece, stopped: false };
     const text = this.#held + piece;
     for (let at = this.#held.length; at < text.length; at++) {
       const complete = this.#advance(text.charCodeAt(at));
       if (complete === 0) continue;
-      this.#stopped = true;
+      this.#found = text.slice(at + 1 - complete, at + 1);
       this.#held = '';
       return { text: text.slice(0, at + 1 - complete), stopped: true };
     }

@@ -21,7 +21,7 @@ const number = (minimum: number, maximum: number, description: string) =>
   z.number().meta({ minimum, maximum, description }).optional();
 const count = (minimum: number, description: string) => z.int().meta({ minimum, description }).optional();
 
-const stopString = z
+export const stopString = z
   .string()
   .min(1)
   .max(MAX_STOP_CHARACTERS)

@@ -4,14 +4,16 @@ import { z } from 'zod';
 import type { Tool } from '../../text/formats/format.ts';
 import { badRequest } from '../errors.ts';
 
-const MAX_TOOLS = 512;
+export const MAX_TOOLS = 512;
 
-const name = z.string().regex(/^[\w.:-]{1,128}$/, 'must be 1 to 128 letters, digits, or any of _ . : -');
+export const toolName = z
+  .string()
+  .regex(/^[\w.:-]{1,128}$/, 'must be 1 to 128 letters, digits, or any of _ . : -');
 
 export const toolSchema = z.object({
   type: z.literal('function', 'the only type of tool is function'),
   function: z.looseObject({
-    name,
+    name: toolName,
     description: z.string().nullish(),
     parameters: z.record(z.string(), z.unknown()).nullish().meta({ description: 'A JSON schema.' }),
     strict: z.boolean().nullish(),

@@ -1,0 +1,77 @@
+// What /v1/messages answers, for the OpenAPI document; tests hold real answers to it.
+
+import { z } from 'zod';
+
+export const anthropicErrorSchema = z.strictObject({
+  type: z.literal('error'),
+  error: z.strictObject({
+    type: z.string(),
+    message: z.string(),
+    details: z.strictObject({ error_code: z.string() }).optional(),
+  }),
+  request_id: z.string(),
+});
+
+const usage = {
+  input_tokens: z.int().meta({ description: 'Without those that were found in the prefix cache.' }),
+  cache_creation_input_tokens: z.int(),
+  cache_read_input_tokens: z.int().meta({ description: 'Prompt tokens that needed no compute.' }),
+  output_tokens: z.int(),
+};
+
+const stop = {
+  stop_reason: z.enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use']).nullable(),
+  stop_sequence: z.string().nullable(),
+  stop_details: z.null(),
+  container: z.null(),
+};
+
+const block = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('thinking'), thinking: z.string(), signature: z.string() }),
+  z.strictObject({ type: z.literal('text'), text: z.string(), citations: z.null() }),
+  z.strictObject({
+    type: z.literal('tool_use'),
+    id: z.string(),
+    name: z.string(),
+    input: z.unknown(),
+    caller: z.strictObject({ type: z.literal('direct') }),
+  }),
+]);
+
+export const messageAnswerSchema = z.strictObject({
+  id: z.string(),
+  type: z.literal('message'),
+  role: z.literal('assistant'),
+  model: z.string(),
+  content: z.array(block),
+  ...stop,
+  usage: z.strictObject({ ...usage, service_tier: z.literal('standard') }),
+});
+
+const index = z.int();
+
+export const messageEventSchema = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('message_start'), message: messageAnswerSchema }),
+  z.strictObject({ type: z.literal('ping') }),
+  z.strictObject({ type: z.literal('content_block_start'), index, content_block: block }),
+  z.strictObject({
+    type: z.literal('content_block_delta'),
+    index,
+    delta: z.discriminatedUnion('type', [
+      z.strictObject({ type: z.literal('text_delta'), text: z.string() }),
+      z.strictObject({ type: z.literal('input_json_delta'), partial_json: z.string() }),
+      z.strictObject({ type: z.literal('thinking_delta'), thinking: z.string() }),
+      z.strictObject({ type: z.literal('signature_delta'), signature: z.string() }),
+    ]),
+  }),
+  z.strictObject({ type: z.literal('content_block_stop'), index }),
+  z.strictObject({
+    type: z.literal('message_delta'),
+    delta: z.strictObject(stop),
+    usage: z.strictObject(usage),
+  }),
+  z.strictObject({ type: z.literal('message_stop') }),
+  anthropicErrorSchema,
+]);
+
+export const tokenCountSchema = z.strictObject({ input_tokens: z.int() });

@@ -1,0 +1,44 @@
+// Errors in Anthropic's shape.
+
+import type { FastifyRequest } from 'fastify';
+import type { ApiError } from '../errors.ts';
+
+export function anthropicError(error: ApiError, { id }: Pick<FastifyRequest, 'id'>): object {
+  return {
+    type: 'error',
+    error: { type: typeOf(error.status), message: messageOf(error), ...detailsOf(error) },
+    request_id: id,
+  };
+}
+
+function typeOf(status: number): string {
+  switch (status) {
+    case 401:
+      return 'authentication_error';
+    case 403:
+      return 'permission_error';
+    case 404:
+      return 'not_found_error';
+    case 408:
+      return 'timeout_error';
+    case 413:
+      return 'request_too_large';
+    case 429:
+      return 'rate_limit_error';
+    case 503:
+      return 'overloaded_error';
+    default:
+      return status >= 500 ? 'api_error' : 'invalid_request_error';
+  }
+}
+
+/** The first words are those by which clients know that they must shorten a conversation. */
+function messageOf({ code, message }: ApiError): string {
+  return code === 'context_length_exceeded' ? `prompt is too long: ${message}` : message;
+}
+
+/** By this the tool runners of Anthropic's libraries know that they must send the whole conversation each time. */
+function detailsOf({ param, code }: ApiError): object {
+  const noThread = param === 'thread' && code === 'unsupported_parameter';
+  return noThread ? { details: { error_code: 'thread_unsupported_request' } } : {};
+}

@@ -1,0 +1,89 @@
+// A body of /v1/messages in the words of OpenAI's chat completions.
+
+import type { Visit } from '../completion-kind.ts';
+import { badRequest } from '../errors.ts';
+import type { ChatBody } from '../schemas/chat.ts';
+import { conversationOf } from './conversation.ts';
+import type { MessagesRequest } from './schema.ts';
+import { thinkingVariables } from './thinking.ts';
+
+export interface MessagesBody extends ChatBody {
+  /** The field that asks for a structure. */
+  readonly structureName: string;
+}
+
+type Format = NonNullable<MessagesRequest['output_format']>;
+
+export function readMessages(given: MessagesRequest, { context }: Visit): MessagesBody {
+  const { system, messages: told, tools, tool_choice: choice, stop_sequences: stop, ...others } = given;
+  const { thinking, output_config: config, output_format: olderFormat, ...drawing } = others;
+  const { messages, continues } = conversationOf({ system, messages: told }, context.settings);
+  const { format, structureName } = formatOf(config?.format ?? undefined, olderFormat);
+  if (continues) refuseBeginning(thinking, format && structureName);
+  return {
+    ...drawing,
+    messages,
+    structureName,
+    stop,
+    continue_final_message: continues,
+    tools: tools?.map(chatTool),
+    ...toolChoice(choice),
+    ...(format === undefined ? {} : { response_format: chatFormat(format) }),
+    reasoning_effort: config?.effort === 'max' ? 'xhigh' : (config?.effort ?? undefined),
+    chat_template_kwargs: { ...thinkingVariables(thinking), ...given.chat_template_kwargs },
+  };
+}
+
+/** An answer that goes on with a text begins with nothing else. */
+function refuseBeginning(thinking: MessagesRequest['thinking'], structureName: string | undefined): void {
+  const problem = "is not possible where the last message is the assistant's, with which the answer goes on";
+  if (structureName !== undefined) throw badRequest(structureName, problem);
+  if (thinking !== undefined && thinking.type !== 'disabled') throw badRequest('thinking', problem);
+}
+
+function formatOf(newer: Format | undefined, older: Format | undefined) {
+  if (newer !== undefined && older !== undefined) {
+    throw badRequest('output_format', 'is the older name of output_config.format; give one of them');
+  }
+  return {
+    format: newer ?? older,
+    structureName: newer === undefined && older !== undefined ? 'output_format' : 'output_config.format',
+  };
+}
+
+function chatFormat({ schema }: Format): NonNullable<ChatBody['response_format']> {
+  return { type: 'json_schema', json_schema: { schema } };
+}
+
+function chatTool({
+  name,
+  description,
+  input_schema: parameters,
+  strict,
+}: NonNullable<MessagesRequest['tools']>[number]) {
+  return {
+    type: 'function' as const,
+    function: {
+      name,
+      ...(description ? { description } : {}),
+      parameters,
+      ...(strict ? { strict } : {}),
+    },
+  };
+}
+
+function toolChoice(
+  choice: MessagesRequest['tool_choice'],
+): Pick<ChatBody, 'tool_choice' | 'parallel_tool_calls'> {
+  if (choice === undefined) return {};
+  if (choice.type === 'none') return { tool_choice: 'none' };
+  const parallel = { parallel_tool_calls: choice.disable_parallel_tool_use !== true };
+  switch (choice.type) {
+    case 'auto':
+      return { tool_choice: 'auto', ...parallel };
+    case 'any':
+      return { tool_choice: 'required', ...parallel };
+    case 'tool':
+      return { tool_choice: { type: 'function', function: { name: choice.name } }, ...parallel };
+  }
+}
