@@ -57,7 +57,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'weights',
   ],
   index: ['app', 'generation', 'engine', 'text'],
-  bench: ['pool', ...inner],
+  bench: ['pool', 'grammar', ...inner],
   cli: [
     'app',
     'config',
