@@ -17,6 +17,7 @@ import { type Database, openDatabase } from '../store/database.ts';
 import { defaultDatabasePath } from '../store/database-path.ts';
 import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore } from '../store/key-store.ts';
+import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { chooseGpu, type GpuChoice } from './gpu-choice.ts';
 import { poolModels, poolOptions } from './pool-settings.ts';
@@ -41,6 +42,8 @@ interface Store {
   readonly keyStore: KeyStore;
   readonly keys: KeyRing;
   readonly usage: UsageStore;
+  /** Undefined where none are kept. */
+  readonly responses: ResponseStore | undefined;
   readonly limiter: Limiter;
 }
 
@@ -53,7 +56,7 @@ export function packageVersion(): string {
 export async function startService(config: Config, logger: Logger = makeLogger(config)): Promise<Service> {
   checkAddresses(config);
   const tls = readTls(config);
-  const store = await openStore(config.database ?? defaultDatabasePath(), logger);
+  const store = await openStore(config, logger);
   let pool: ManagedPool | undefined;
   const apps: ChairliftServer[] = [];
   const closeAll = async (limitMs: number) => {
@@ -131,20 +134,25 @@ function makeLogger({ logLevel }: Config): Logger {
   return pino({ level: logLevel, base: null }, pino.destination({ dest: 2, sync: false }));
 }
 
-async function openStore(path: string, logger: Logger): Promise<Store> {
-  const database = await openDatabase(path);
+async function openStore(config: Config, logger: Logger): Promise<Store> {
+  const database = await openDatabase(config.database ?? defaultDatabasePath());
   const onProblem = (error: unknown) => logger.error({ err: error }, 'store');
   const keyStore = new KeyStore(database);
   const keys = await KeyRing.open(database, keyStore, onProblem);
   const usage = new UsageStore(database, onProblem);
   const limiter = new Limiter();
   limiter.restoreDailyTokens(await usage.tokensOfDay(Date.now()), Date.now());
-  return { database, keyStore, keys, usage, limiter };
+  const { keepResponses, responsesLimit: maxBytes } = config;
+  const responses =
+    keepResponses === 0
+      ? undefined
+      : new ResponseStore(database, { keepMs: keepResponses * 1000, maxBytes }, onProblem);
+  return { database, keyStore, keys, usage, responses, limiter };
 }
 
 /** Nothing that happens here may keep the server from ending. */
-async function closeStore({ usage, database }: Store, logger: Logger): Promise<void> {
-  for (const close of [() => usage.close(), () => database.close()]) {
+async function closeStore({ usage, responses, database }: Store, logger: Logger): Promise<void> {
+  for (const close of [() => usage.close(), () => responses?.close(), () => database.close()]) {
     try {
       await close();
     } catch (error) {
