@@ -12,6 +12,7 @@ import { bindRefusal, everyKeyRevoked } from '../server/auth.ts';
 import type { TlsPair } from '../server/context.ts';
 import { type ChairliftServer, createServer, createServerPair } from '../server/create-server.ts';
 import { Limiter } from '../server/limits/limiter.ts';
+import type { ConversationItem } from '../server/responses/items.ts';
 import { defaultSettings, type ServerSettings } from '../server/settings.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { defaultDatabasePath } from '../store/database-path.ts';
@@ -43,7 +44,7 @@ interface Store {
   readonly keys: KeyRing;
   readonly usage: UsageStore;
   /** Undefined where none are kept. */
-  readonly responses: ResponseStore | undefined;
+  readonly responses: ResponseStore<ConversationItem> | undefined;
   readonly limiter: Limiter;
 }
 
@@ -146,7 +147,7 @@ async function openStore(config: Config, logger: Logger): Promise<Store> {
   const responses =
     keepResponses === 0
       ? undefined
-      : new ResponseStore(database, { keepMs: keepResponses * 1000, maxBytes }, onProblem);
+      : new ResponseStore<ConversationItem>(database, { keepMs: keepResponses * 1000, maxBytes }, onProblem);
   return { database, keyStore, keys, usage, responses, limiter };
 }
 

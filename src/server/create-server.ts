@@ -23,6 +23,7 @@ import { TypicalAnswer } from './limits/typical-answer.ts';
 import { Metrics } from './metrics.ts';
 import { Readiness } from './readiness.ts';
 import { RequestFeed } from './request-feed.ts';
+import { responseRoutes } from './responses/routes.ts';
 import { adminRoutes } from './routes/admin.ts';
 import { completionRoutes } from './routes/completions.ts';
 import { documentationRoutes } from './routes/documentation.ts';
@@ -101,6 +102,7 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
     completionRoutes(keyed, context);
     modelRoutes(keyed, context);
     tokenRoutes(keyed, context);
+    responseRoutes(keyed, context);
   });
 }
 

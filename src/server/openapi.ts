@@ -1,6 +1,8 @@
 // The OpenAPI document, made from the very schemas that requests are checked against.
 
 import { z } from 'zod';
+import { deletedSchema, inputItemsSchema, responseEventSchema, responseSchema } from './responses/answers.ts';
+import { responsesRules, responsesSchema } from './responses/schema.ts';
 import { modelNameSchema, newKeySchema } from './routes/admin.ts';
 import {
   chatAnswerSchema,
@@ -39,6 +41,9 @@ const unknownNote =
 
 const chatNotes = [noOps(chatRules.noOps), refusedNames(chatRules.refused), unknownNote].join(' ');
 const textNotes = [noOps(textRules.noOps), refusedNames(textRules.refused), unknownNote].join(' ');
+const responseNotes = [noOps(responsesRules.noOps), refusedNames(responsesRules.refused), unknownNote].join(
+  ' ',
+);
 const low = 'The same at LOW priority, whatever the key.';
 
 const chat = { method: 'post', body: chatSchema, answer: chatAnswerSchema, chunk: chatChunkSchema } as const;
@@ -54,6 +59,43 @@ const operations: readonly Operation[] = [
     description: low,
   },
   { ...text, path: '/v1/batch/completions', summary: 'Continue a text, no hurry', description: low },
+  {
+    method: 'post',
+    path: '/v1/responses',
+    summary: 'Answer a conversation, and keep it to go on with',
+    description: responseNotes,
+    body: responsesSchema,
+    answer: responseSchema,
+    chunk: responseEventSchema,
+  },
+  {
+    method: 'get',
+    path: '/v1/responses/{id}',
+    summary: 'A response that is kept, or still comes',
+    answer: responseSchema,
+    pathParameter: 'id',
+  },
+  {
+    method: 'delete',
+    path: '/v1/responses/{id}',
+    summary: 'Delete a response',
+    answer: deletedSchema,
+    pathParameter: 'id',
+  },
+  {
+    method: 'post',
+    path: '/v1/responses/{id}/cancel',
+    summary: 'Call off a response that is being streamed',
+    answer: responseSchema,
+    pathParameter: 'id',
+  },
+  {
+    method: 'get',
+    path: '/v1/responses/{id}/input_items',
+    summary: 'What was given for a response, from the beginning of its conversation; after, limit, order',
+    answer: inputItemsSchema,
+    pathParameter: 'id',
+  },
   { method: 'get', path: '/v1/models', summary: 'List the models', answer: modelListSchema },
   { method: 'get', path: '/v1/models/{id}', summary: 'One model', answer: modelSchema, pathParameter: 'id' },
   {

@@ -256,6 +256,7 @@ async function respond(work: Work, generation: Generation, record: RequestRecord
     model,
     logprobs: work.parameters[0]?.logprobs !== undefined,
     usageComes: includeUsage,
+    abort: work.abort,
   });
   const answer = { generation, shape, echoes: await echoesOf(work) };
   if (body.stream !== true) return respondWhole(reply, answer);

@@ -42,6 +42,11 @@ async function ids(id: string, key = 'key_a'): Promise<readonly string[] | strin
   return history.ok ? history.items.map((item) => item.id) : history.problem;
 }
 
+async function found(itemId: string, key = 'key_a'): Promise<StoredItem | undefined> {
+  const result = await store.items(key, [itemId], ANY);
+  return result.ok ? result.items.get(itemId) : undefined;
+}
+
 describe('a stored response', () => {
   it('comes back as it was', async () => {
     await save('r1', { text: 'ü "quoted"' });
@@ -50,17 +55,27 @@ describe('a stored response', () => {
       output: [{ id: 'out_r1', text: 'ü "quoted"' }],
     });
     expect(await store.input('key_a', 'r1')).toEqual([{ id: 'in_r1', text: 'ü "quoted"' }]);
-    expect(await store.item('key_a', 'out_r1')).toMatchObject({ id: 'out_r1' });
+    expect(await found('out_r1')).toEqual({ id: 'out_r1', text: 'ü "quoted"' });
   });
 
   it('is nothing to another key', async () => {
     await save('r1');
     expect(await store.find('key_b', 'r1')).toBeUndefined();
     expect(await store.input('key_b', 'r1')).toEqual([]);
-    expect(await store.item('key_b', 'out_r1')).toBeUndefined();
+    expect(await found('out_r1', 'key_b')).toBeUndefined();
     expect(await ids('r1', 'key_b')).toBe('missing');
     expect(await store.remove('key_b', 'r1')).toBe(false);
     expect(await store.find('key_a', 'r1')).toBeDefined();
+  });
+
+  it('gives the latest of several items of one id, and none that are too large', async () => {
+    for (const [at, text] of ['first', 'last'].entries()) {
+      const input = [{ id: 'in', text } as StoredItem];
+      const response = { id: `r${at}`, previousId: undefined, body: {}, input, output: [] };
+      await store.save('key_a', response, NOW_MS + at);
+    }
+    expect(await found('in')).toEqual({ id: 'in', text: 'last' });
+    expect(await store.items('key_a', ['in', 'nowhere'], 10)).toMatchObject({ problem: 'too-large' });
   });
 
   it('may have thousands of items', async () => {
@@ -133,7 +148,7 @@ describe('pruning', () => {
     await store.prune(NOW_MS + 31 * DAY_MS);
     expect(await store.find('key_a', 'old')).toBeUndefined();
     expect(await ids('leaf')).toHaveLength(4);
-    expect(await store.item('key_a', 'in_old')).toBeUndefined();
+    expect(await found('in_old')).toBeUndefined();
   });
 
   it('takes from whoever keeps most, the oldest first', async () => {

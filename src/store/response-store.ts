@@ -32,6 +32,10 @@ export type History<Item extends StoredItem> =
   | { readonly ok: false; readonly problem: 'missing'; readonly id: string }
   | { readonly ok: false; readonly problem: 'too-large'; readonly bytes: number };
 
+export type FoundItems<Item extends StoredItem> =
+  | { readonly ok: true; readonly items: ReadonlyMap<string, Item> }
+  | { readonly ok: false; readonly problem: 'too-large'; readonly bytes: number };
+
 /** A response of a conversation, without its contents. */
 interface Link {
   readonly id: string;
@@ -150,19 +154,26 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
     return (await this.#items(id)).filter(({ produced }) => produced === 0).map(itemOf<Item>);
   }
 
-  /** The item of that id; of several, the one that came last. */
-  async item(keyId: string, itemId: string): Promise<Item | undefined> {
-    const row = await this.#database.tables
-      .selectFrom('response_item')
-      .innerJoin('response', 'response.id', 'response_item.response_id')
-      .innerJoin('conversation', 'conversation.id', 'response.conversation_id')
-      .select('response_item.body')
-      .where('response_item.id', '=', itemId)
-      .where('conversation.key_id', '=', keyId)
-      .orderBy('response.created_ms', 'desc')
-      .limit(1)
-      .executeTakeFirst();
-    return row && itemOf<Item>(row);
+  /** The items of these ids, by id; where several have one, that which came last. */
+  async items(keyId: string, itemIds: readonly string[], maxBytes: number): Promise<FoundItems<Item>> {
+    const items = new Map<string, Item>();
+    let bytes = 0;
+    for (let at = 0; at < itemIds.length; at += ROWS_PER_STATEMENT) {
+      const rows = await this.#itemRows(keyId, itemIds.slice(at, at + ROWS_PER_STATEMENT));
+      const positions = new Map(rows.map((row) => [row.id, row]));
+      bytes += [...positions.values()].reduce((sum, row) => sum + row.bytes, 0);
+      if (bytes > maxBytes) return { ok: false, problem: 'too-large', bytes };
+      for (const [id, { response_id, position }] of positions) {
+        const row = await this.#database.tables
+          .selectFrom('response_item')
+          .select('body')
+          .where('response_id', '=', response_id)
+          .where('position', '=', position)
+          .executeTakeFirst();
+        if (row !== undefined) items.set(id, itemOf<Item>(row));
+      }
+    }
+    return { ok: true, items };
   }
 
   /** Forgets what is too old or too much; it also does so by itself, now and then. */
@@ -206,6 +217,20 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
       next = link.previous_id;
     }
     return { ok: true, links: links.reverse() };
+  }
+
+  /** Where they lie, the oldest first. */
+  #itemRows(keyId: string, itemIds: readonly string[]) {
+    return this.#database.tables
+      .selectFrom('response_item')
+      .innerJoin('response', 'response.id', 'response_item.response_id')
+      .innerJoin('conversation', 'conversation.id', 'response.conversation_id')
+      .select(['response_item.id', 'response_item.response_id', 'response_item.position'])
+      .select(({ fn, cast }) => cast<number>(fn('length', ['response_item.body']), 'integer').as('bytes'))
+      .where('response_item.id', 'in', itemIds)
+      .where('conversation.key_id', '=', keyId)
+      .orderBy('response.created_ms')
+      .execute();
   }
 
   #items(responseId: string): Promise<Pick<ResponseItemTable, 'body' | 'produced'>[]> {
