@@ -7,8 +7,9 @@ import { type ConversationItem, type ReasoningItem, textOf } from './items.ts';
 
 type Message = ChatBody['messages'][number];
 
+/** Of the assistant, while it is gathered. */
 interface Turn {
-  reasoning: string[];
+  readonly reasoning: string[];
   text: string | undefined;
   readonly calls: Readonly<Record<string, unknown>>[];
 }
@@ -58,10 +59,14 @@ function toolMessage(
   return { role: 'tool', tool_call_id: call_id, name, content: textOf(output) };
 }
 
+function isTurn(message: Message | Turn): message is Turn {
+  return !('role' in message);
+}
+
 /** Reasoning that came to nothing is left out. */
 function assistantMessage(message: Message | Turn): Message[] {
-  if (!('calls' in message && 'reasoning' in message)) return [message as Message];
-  const { reasoning, text, calls } = message as Turn;
+  if (!isTurn(message)) return [message];
+  const { reasoning, text, calls } = message;
   if (text === undefined && calls.length === 0) return [];
   const thoughts = reasoning.filter((one) => one !== '').join('\n');
   return [
