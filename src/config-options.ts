@@ -132,7 +132,17 @@ export const configOptions = {
   },
   direct: { kind: onOff, default: false, meaning: 'no batching: one request at a time' },
 
-  database: { kind: text, meaning: 'keys and usage; `~/.chairlift/chairlift.db` where unset' },
+  database: { kind: text, meaning: 'keys, usage and responses; `~/.chairlift/chairlift.db` where unset' },
+  keepResponses: {
+    kind: seconds,
+    default: 30 * 86_400,
+    meaning: 'how long conversations of `/v1/responses` stay in the database; 0 keeps none',
+  },
+  responsesLimit: {
+    kind: bytes,
+    default: 1024 ** 3,
+    meaning: 'bytes of such conversations together; the oldest of whoever has most go first',
+  },
   allowAnonymous: {
     kind: onOff,
     default: false,

@@ -35,3 +35,40 @@ describe('a reload', () => {
     }
   });
 });
+
+describe('responses', () => {
+  const start = (folder: string, keepResponses?: string) => {
+    const given = { port: 0, database: join(folder, 'a.db'), modelsFolder: folder };
+    const config = configFrom(keepResponses === undefined ? given : { ...given, keepResponses });
+    return startService(config, pino({ level: 'silent' }));
+  };
+  const post = async (url: string, body: object) => {
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch(`${url}/v1/responses`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
+    return { status: answer.status, body: (await answer.json()) as { id: string; store: boolean } };
+  };
+
+  it('are gone on with after a restart, unless none are to be kept', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chairlift-service-'));
+    try {
+      const first = await start(folder);
+      const made = await post(first.url, { input: 'Hello', max_output_tokens: 3 });
+      await first.close();
+      expect(made.body.store).toBe(true);
+      const next = { input: 'And?', previous_response_id: made.body.id, max_output_tokens: 3 };
+      const second = await start(folder);
+      expect((await post(second.url, next)).status).toBe(200);
+      await second.close();
+      const third = await start(folder, '0');
+      expect((await post(third.url, next)).status).toBe(400);
+      expect((await post(third.url, { input: 'Hello', max_output_tokens: 3 })).body.store).toBe(false);
+      await third.close();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});

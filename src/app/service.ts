@@ -12,11 +12,13 @@ import { bindRefusal, everyKeyRevoked } from '../server/auth.ts';
 import type { TlsPair } from '../server/context.ts';
 import { type ChairliftServer, createServer, createServerPair } from '../server/create-server.ts';
 import { Limiter } from '../server/limits/limiter.ts';
+import type { ConversationItem } from '../server/responses/items.ts';
 import { defaultSettings, type ServerSettings } from '../server/settings.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { defaultDatabasePath } from '../store/database-path.ts';
 import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore } from '../store/key-store.ts';
+import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { chooseGpu, type GpuChoice } from './gpu-choice.ts';
 import { poolModels, poolOptions } from './pool-settings.ts';
@@ -42,6 +44,8 @@ interface Store {
   readonly keyStore: KeyStore;
   readonly keys: KeyRing;
   readonly usage: UsageStore;
+  /** Undefined where none are kept. */
+  readonly responses: ResponseStore<ConversationItem> | undefined;
   readonly limiter: Limiter;
 }
 
@@ -55,7 +59,7 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
   checkAddresses(config);
   const tls = readTls(config);
   const settings = serverSettings(config);
-  const store = await openStore(config.database ?? defaultDatabasePath(), logger);
+  const store = await openStore(config, logger);
   let pool: ManagedPool | undefined;
   const apps: ChairliftServer[] = [];
   const closeAll = async (limitMs: number) => {
@@ -133,20 +137,25 @@ function makeLogger({ logLevel }: Config): Logger {
   return pino({ level: logLevel, base: null }, pino.destination({ dest: 2, sync: false }));
 }
 
-async function openStore(path: string, logger: Logger): Promise<Store> {
-  const database = await openDatabase(path);
+async function openStore(config: Config, logger: Logger): Promise<Store> {
+  const database = await openDatabase(config.database ?? defaultDatabasePath());
   const onProblem = (error: unknown) => logger.error({ err: error }, 'store');
   const keyStore = new KeyStore(database);
   const keys = await KeyRing.open(database, keyStore, onProblem);
   const usage = new UsageStore(database, onProblem);
   const limiter = new Limiter();
   limiter.restoreDailyTokens(await usage.tokensOfDay(Date.now()), Date.now());
-  return { database, keyStore, keys, usage, limiter };
+  const { keepResponses, responsesLimit: maxBytes } = config;
+  const responses =
+    keepResponses === 0
+      ? undefined
+      : new ResponseStore<ConversationItem>(database, { keepMs: keepResponses * 1000, maxBytes }, onProblem);
+  return { database, keyStore, keys, usage, responses, limiter };
 }
 
 /** Nothing that happens here may keep the server from ending. */
-async function closeStore({ usage, database }: Store, logger: Logger): Promise<void> {
-  for (const close of [() => usage.close(), () => database.close()]) {
+async function closeStore({ usage, responses, database }: Store, logger: Logger): Promise<void> {
+  for (const close of [() => usage.close(), () => responses?.close(), () => database.close()]) {
     try {
       await close();
     } catch (error) {

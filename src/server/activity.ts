@@ -10,6 +10,7 @@ const TIMEOUT_HEADER = 'x-chairlift-timeout-ms';
 export interface Lifetime {
   /** Aborts with an ApiError, or with ClientLeft. */
   readonly signal: AbortSignal;
+  abort(reason: Error): void;
   end(): void;
 }
 
@@ -39,6 +40,7 @@ export class Activity {
     this.#running.add(controller);
     return {
       signal: controller.signal,
+      abort: (reason) => controller.abort(reason),
       end: () => {
         timer.cancel();
         reply.raw.off('close', leave);

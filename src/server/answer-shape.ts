@@ -1,6 +1,7 @@
 // How answers look on the wire: the contract of each protocol, and what several have in common.
 
 import type { AnswerPiece } from '../generation/answer-parts.ts';
+import type { GenerationEvent } from '../generation/generation.ts';
 import type { TokenUsage } from '../generation/token-usage.ts';
 import type { WholeChoice } from '../generation/whole-answer.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -44,6 +45,10 @@ export interface AnswerShape {
   whole(choices: readonly WholeChoice[], usage: TokenUsage): object;
   /** Told of the whole answer before its last word is sent, streamed or not. */
   settled?(choices: readonly WholeChoice[], usage: TokenUsage): Promise<void>;
+  /** Told of everything in an answer that is sent whole, as it comes. */
+  watch?(event: GenerationEvent): void;
+  /** Told of what ended a stream before its time, before `failure` is asked. */
+  broken?(error: unknown, usage: TokenUsage): Promise<void>;
 }
 
 export interface ShapeOptions {
@@ -54,6 +59,8 @@ export interface ShapeOptions {
   /** Whether a stream ends with what was used. */
   readonly usageComes: boolean;
   readonly promptTokens: number;
+  /** Ends the answer: with an ApiError, or with ClientLeft where its client wants no more of it. */
+  abort(reason: Error): void;
 }
 
 export function usageOf({ promptTokens, cachedTokens, completionTokens }: TokenUsage): object {

@@ -84,7 +84,8 @@ function deltaOf(part: GenerationPart): object {
   }
 }
 
-function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
+/** A token with its log-probability and its alternatives. */
+export function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
   const named = (id: number, value: number) => ({
     token: tokenString(model, id),
     logprob: finiteLogprob(value),

@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { KeyStore } from '../store/key-store.ts';
+import type { ResponseStore } from '../store/response-store.ts';
 import type { UsageStore } from '../store/usage-store.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
 import type { Activity } from './activity.ts';
@@ -16,6 +17,7 @@ import type { TypicalAnswer } from './limits/typical-answer.ts';
 import type { Metrics } from './metrics.ts';
 import type { Readiness } from './readiness.ts';
 import type { RequestFeed } from './request-feed.ts';
+import type { ConversationItem } from './responses/items.ts';
 import type { ServerSettings } from './settings.ts';
 
 export interface TlsPair {
@@ -31,6 +33,8 @@ export interface ServerDeps {
   readonly keyStore?: Pick<KeyStore, 'createKey' | 'list' | 'revoke'> | undefined;
   readonly limiter: Limiter;
   readonly usage?: Pick<UsageStore, 'record' | 'report'> | undefined;
+  /** Responses that clients may come back to; without it none are kept. */
+  readonly responses?: ResponseStore<ConversationItem> | undefined;
   readonly settings: ServerSettings;
   /** Certificate and private key in PEM; without them it speaks plain HTTP. */
   readonly tls?: TlsPair | undefined;

@@ -25,6 +25,7 @@ import { TypicalAnswer } from './limits/typical-answer.ts';
 import { Metrics } from './metrics.ts';
 import { Readiness } from './readiness.ts';
 import { RequestFeed } from './request-feed.ts';
+import { responseRoutes } from './responses/routes.ts';
 import { adminRoutes } from './routes/admin.ts';
 import { completionRoutes } from './routes/completions.ts';
 import { documentationRoutes } from './routes/documentation.ts';
@@ -119,6 +120,7 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
     messageRoutes(keyed, context);
     modelRoutes(keyed, context);
     tokenRoutes(keyed, context);
+    responseRoutes(keyed, context);
   });
 }
 

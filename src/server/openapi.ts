@@ -8,6 +8,8 @@ import {
   tokenCountSchema,
 } from './anthropic/answers.ts';
 import { countSchema, messagesRules, messagesSchema } from './anthropic/schema.ts';
+import { deletedSchema, inputItemsSchema, responseEventSchema, responseSchema } from './responses/answers.ts';
+import { responsesRules, responsesSchema } from './responses/schema.ts';
 import { modelNameSchema, newKeySchema } from './routes/admin.ts';
 import {
   chatAnswerSchema,
@@ -114,6 +116,43 @@ const operations: readonly Operation[] = [
     body: countSchema,
     answer: tokenCountSchema,
     error: anthropicErrorSchema,
+  },
+  {
+    method: 'post',
+    path: '/v1/responses',
+    summary: 'Answer a conversation, and keep it to go on with',
+    description: notesOf(responsesRules),
+    body: responsesSchema,
+    answer: responseSchema,
+    chunk: responseEventSchema,
+  },
+  {
+    method: 'get',
+    path: '/v1/responses/{id}',
+    summary: 'A response that is kept, or still comes',
+    answer: responseSchema,
+    pathParameter: 'id',
+  },
+  {
+    method: 'delete',
+    path: '/v1/responses/{id}',
+    summary: 'Delete a response',
+    answer: deletedSchema,
+    pathParameter: 'id',
+  },
+  {
+    method: 'post',
+    path: '/v1/responses/{id}/cancel',
+    summary: 'Call off a response that is being streamed',
+    answer: responseSchema,
+    pathParameter: 'id',
+  },
+  {
+    method: 'get',
+    path: '/v1/responses/{id}/input_items',
+    summary: 'What was given for a response, from the beginning of its conversation; after, limit, order',
+    answer: inputItemsSchema,
+    pathParameter: 'id',
   },
   {
     method: 'get',

@@ -24,7 +24,10 @@ export async function respondWhole(
   { generation, shape, echoes }: Answer,
 ): Promise<FinishReason[]> {
   const whole = new WholeAnswer(echoes.length);
-  for await (const event of generation.events()) whole.add(event);
+  for await (const event of generation.events()) {
+    whole.add(event);
+    shape.watch?.(event);
+  }
   const choices = whole.choices.map((choice, at) => ({ ...choice, text: `${echoes[at]}${choice.text}` }));
   await shape.settled?.(choices, generation.usage);
   reply.send(shape.whole(choices, generation.usage));
@@ -68,6 +71,7 @@ export async function respondStream(
     await stream.done();
   } catch (error) {
     onFailure(error);
+    await shape.broken?.(error, generation.usage);
     // The status is sent already: what went wrong can only be told in the stream, which then ends.
     stream.fail(...shape.failure(toApiError(error)));
   } finally {

@@ -227,6 +227,7 @@ async function respond(work: Work, generation: Generation, record: RequestRecord
     logprobs: work.parameters[0]?.logprobs !== undefined,
     usageComes: includeUsage,
     promptTokens: generation.usage.promptTokens,
+    abort: work.abort,
   });
   const answer = { generation, shape, echoes: await echoesOf(work) };
   if (body.stream !== true) return respondWhole(reply, answer);

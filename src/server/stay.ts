@@ -14,6 +14,8 @@ export interface Stay {
   readonly permit: Permit;
   /** Aborts with an ApiError, or with ClientLeft. */
   readonly signal: AbortSignal;
+  /** Ends it from within: with an ApiError, or with ClientLeft where its client wants no more of it. */
+  abort(reason: Error): void;
 }
 
 /**
@@ -35,7 +37,7 @@ export async function stay<Result>(
   try {
     const lifetime = activity.begin(request, reply, settings.requestTimeoutMs);
     try {
-      return await use({ permit, signal: lifetime.signal });
+      return await use({ permit, signal: lifetime.signal, abort: lifetime.abort });
     } finally {
       lifetime.end();
     }

@@ -32,4 +32,38 @@ export const MIGRATIONS: readonly string[] = [
     primary key (key_id, day)
   ) strict, without rowid;
   `,
+  `
+  -- Responses that build on each other are one conversation, which is kept or forgotten as a whole.
+  create table conversation (
+    id text primary key,
+    key_id text not null,
+    used_ms integer not null,
+    bytes integer not null
+  ) strict;
+
+  create index conversation_use on conversation (used_ms);
+  create index conversation_owner on conversation (key_id, used_ms, bytes);
+
+  create table response (
+    id text primary key,
+    conversation_id text not null,
+    previous_id text,
+    created_ms integer not null,
+    bytes integer not null,
+    body text not null
+  ) strict;
+
+  create index response_conversation on response (conversation_id);
+
+  create table response_item (
+    response_id text not null,
+    position integer not null,
+    id text not null,
+    produced integer not null,
+    body text not null,
+    primary key (response_id, position)
+  ) strict;
+
+  create index response_item_id on response_item (id);
+  `,
 ];

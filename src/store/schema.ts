@@ -27,7 +27,42 @@ export interface KeyUsageTable {
   readonly errors: number;
 }
 
+/** Responses that build on each other. */
+export interface ConversationTable {
+  readonly id: string;
+  readonly key_id: string;
+  /** When a response of it was last made. */
+  readonly used_ms: number;
+  /** Of all its responses. */
+  readonly bytes: number;
+}
+
+export interface ResponseTable {
+  readonly id: string;
+  readonly conversation_id: string;
+  /** The response it goes on from. */
+  readonly previous_id: string | null;
+  readonly created_ms: number;
+  /** Its items included. */
+  readonly bytes: number;
+  /** JSON, without the items. */
+  readonly body: string;
+}
+
+export interface ResponseItemTable {
+  readonly response_id: string;
+  /** What was given comes first, then what was produced. */
+  readonly position: number;
+  readonly id: string;
+  /** 1 where the model has made it, 0 where it was given. */
+  readonly produced: number;
+  readonly body: string;
+}
+
 export interface Schema {
   readonly api_key: ApiKeyTable;
   readonly key_usage: KeyUsageTable;
+  readonly conversation: ConversationTable;
+  readonly response: ResponseTable;
+  readonly response_item: ResponseItemTable;
 }

@@ -1,0 +1,76 @@
+// What the routes of responses answer, for the OpenAPI document; tests hold real answers to it.
+
+import { z } from 'zod';
+
+const statuses = ['in_progress', 'completed', 'incomplete'] as const;
+const status = z.enum(statuses);
+const textPart = z.looseObject({ type: z.string(), text: z.string().optional() });
+
+const messageSchema = z.strictObject({
+  id: z.string(),
+  type: z.literal('message'),
+  status,
+  role: z.string(),
+  content: z.array(textPart),
+});
+const callSchema = z.strictObject({
+  id: z.string(),
+  type: z.literal('function_call'),
+  status,
+  call_id: z.string(),
+  name: z.string(),
+  arguments: z.string().meta({ description: 'JSON text.' }),
+});
+const callOutputSchema = z.strictObject({
+  id: z.string(),
+  type: z.literal('function_call_output'),
+  status,
+  call_id: z.string(),
+  output: z.array(textPart),
+});
+const reasoningSchema = z.strictObject({
+  id: z.string(),
+  type: z.literal('reasoning'),
+  status,
+  summary: z.array(textPart),
+  content: z.array(textPart),
+});
+
+export const responseSchema = z.looseObject({
+  id: z.string(),
+  object: z.literal('response'),
+  created_at: z.int(),
+  completed_at: z.int().optional(),
+  status: z.enum([...statuses, 'failed', 'cancelled']),
+  error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+  incomplete_details: z.strictObject({ reason: z.literal('max_output_tokens') }).nullable(),
+  model: z.string(),
+  output: z.array(z.discriminatedUnion('type', [messageSchema, callSchema, reasoningSchema])),
+  previous_response_id: z.string().nullable(),
+  store: z.boolean().meta({ description: 'Whether it was kept.' }),
+  usage: z
+    .strictObject({
+      input_tokens: z.int(),
+      input_tokens_details: z.strictObject({ cached_tokens: z.int() }),
+      output_tokens: z.int(),
+      output_tokens_details: z.strictObject({ reasoning_tokens: z.int() }),
+      total_tokens: z.int(),
+    })
+    .nullable(),
+});
+
+export const responseEventSchema = z.looseObject({ type: z.string(), sequence_number: z.int() });
+
+export const inputItemsSchema = z.strictObject({
+  object: z.literal('list'),
+  data: z.array(z.discriminatedUnion('type', [messageSchema, callSchema, callOutputSchema, reasoningSchema])),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+  has_more: z.boolean(),
+});
+
+export const deletedSchema = z.strictObject({
+  id: z.string(),
+  object: z.literal('response'),
+  deleted: z.literal(true),
+});

@@ -1,0 +1,89 @@
+// What a response is asked with: the conversation it goes on from, and the items given now, each with an id.
+
+import type { Caller } from '../auth.ts';
+import type { Visit } from '../completion-kind.ts';
+import { ApiError, badRequest } from '../errors.ts';
+import { newItemId } from './item-ids.ts';
+import type { ConversationItem, GivenItem, ItemReference, TextPart } from './items.ts';
+import type { KeptResponses } from './kept-responses.ts';
+import type { ResponsesBody } from './schema.ts';
+
+export interface Conversation {
+  /** What was given and said before. */
+  readonly history: readonly ConversationItem[];
+  /** What is given now. */
+  readonly given: readonly ConversationItem[];
+}
+
+export async function readConversation(
+  { input = [], previous_response_id: previous }: ResponsesBody,
+  { request }: Visit,
+  kept: KeptResponses,
+): Promise<Conversation> {
+  const { keyId } = request.caller as Caller;
+  const history = previous === undefined ? [] : await kept.history(keyId, previous);
+  const ids = referencesIn(input);
+  const referenced = ids.length === 0 ? undefined : await kept.items(keyId, ids);
+  const given = input.map((item, at) => {
+    if (item.type !== 'item_reference') return keptItem(item, `input[${at}]`);
+    const found = referenced?.get(item.id);
+    if (found !== undefined) return found;
+    const message = `input[${at}]: there is no stored item '${item.id}'`;
+    throw new ApiError(404, message, { param: `input[${at}]`, code: 'item_not_found' });
+  });
+  if (history.length + given.length === 0)
+    throw badRequest('input', 'is missing', 'missing_required_parameter');
+  return { history, given };
+}
+
+/** An item that is named twice could make a small body a huge prompt. */
+function referencesIn(input: readonly GivenItem[]): string[] {
+  const ids = new Set<string>();
+  for (const [at, item] of input.entries()) {
+    if (item.type !== 'item_reference') continue;
+    if (ids.has(item.id)) throw badRequest(`input[${at}].id`, `the item '${item.id}' is there twice`);
+    ids.add(item.id);
+  }
+  return [...ids];
+}
+
+function keptItem(item: Exclude<GivenItem, ItemReference>, where: string): ConversationItem {
+  const common = { id: item.id ?? newItemId(item.type), status: item.status ?? 'completed' } as const;
+  switch (item.type) {
+    case 'message': {
+      const { type, role } = item;
+      const content = item.content.map((part) => keptPart(part, role === 'assistant'));
+      return { ...common, type, role, content };
+    }
+    case 'function_call': {
+      const { type, call_id, name, arguments: given } = item;
+      return { ...common, type, call_id, name, arguments: given };
+    }
+    case 'function_call_output': {
+      const { type, call_id, output } = item;
+      return { ...common, type, call_id, output: output.map((part) => keptPart(part, false)) };
+    }
+    case 'reasoning': {
+      const { type, encrypted_content: sealed } = item;
+      const summary = item.summary ?? [];
+      const content = item.content ?? [];
+      if (sealed && summary.length + content.length === 0) {
+        const problem = 'what another server has encrypted cannot be read here; leave the item out';
+        throw badRequest(`${where}.encrypted_content`, problem);
+      }
+      return { ...common, type, summary, content };
+    }
+  }
+}
+
+/** Whoever speaks, a text is one; it is shown as what its speaker's texts are called. */
+function keptPart(
+  part: { type: 'input_text' | 'output_text'; text: string } | { type: 'refusal'; refusal: string },
+  produced: boolean,
+): TextPart {
+  if (part.type === 'refusal') return { type: part.type, refusal: part.refusal };
+  const { text } = part;
+  return produced
+    ? { type: 'output_text', text, annotations: [], logprobs: [] }
+    : { type: 'input_text', text };
+}

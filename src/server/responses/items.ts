@@ -1,0 +1,153 @@
+// The items a conversation consists of: as clients give them, and as they are kept and shown.
+
+import { z } from 'zod';
+
+const MAX_ID_LETTERS = 128;
+
+const id = z.string().min(1).max(MAX_ID_LETTERS).nullish();
+const status = z.enum(['in_progress', 'completed', 'incomplete']).nullish();
+
+/** What a list of things told apart by their type says of one it does not know. */
+export function unknownType(things: string, hint: string) {
+  return ({ code, input }: { readonly code?: string; readonly input?: unknown }): string | undefined => {
+    const type = (input as { readonly type?: unknown } | undefined)?.type;
+    if (code !== 'invalid_union' || typeof type !== 'string') return undefined;
+    return `${things} of type '${type.slice(0, 40)}' are not supported; ${hint}`;
+  };
+}
+
+const textPart = z.discriminatedUnion(
+  'type',
+  [
+    z.object({ type: z.literal('input_text'), text: z.string() }),
+    z.object({ type: z.literal('output_text'), text: z.string() }),
+    z.object({ type: z.literal('refusal'), refusal: z.string() }),
+  ],
+  { error: unknownType('parts', 'only text is') },
+);
+
+/** A text stands for a list of one. */
+const content = z
+  .preprocess(
+    (given) => (typeof given === 'string' ? [{ type: 'input_text', text: given }] : given),
+    z.array(textPart),
+  )
+  .meta({ type: ['string', 'array'] });
+
+const message = z.object({
+  type: z.literal('message'),
+  role: z.enum(['user', 'assistant', 'system', 'developer']),
+  content,
+  id,
+  status,
+});
+const call = z.object({
+  type: z.literal('function_call'),
+  call_id: z.string().min(1).max(MAX_ID_LETTERS),
+  name: z.string().min(1),
+  arguments: z.string(),
+  id,
+  status,
+});
+const callOutput = z.object({
+  type: z.literal('function_call_output'),
+  call_id: z.string().min(1).max(MAX_ID_LETTERS),
+  output: content,
+  id,
+  status,
+});
+const reasoning = z.object({
+  type: z.literal('reasoning'),
+  summary: z.array(z.object({ type: z.literal('summary_text'), text: z.string() })).nullish(),
+  content: z.array(z.object({ type: z.literal('reasoning_text'), text: z.string() })).nullish(),
+  encrypted_content: z.string().nullish(),
+  id,
+  status,
+});
+const reference = z.object({
+  type: z.literal('item_reference'),
+  id: z.string().min(1).max(MAX_ID_LETTERS),
+});
+
+const item = z.preprocess(
+  withType,
+  z.discriminatedUnion('type', [message, call, callOutput, reasoning, reference], {
+    error: unknownType(
+      'items',
+      'these are: message, function_call, function_call_output, reasoning, item_reference',
+    ),
+  }),
+);
+
+/** A text stands for a message of the user. */
+export const inputSchema = z
+  .preprocess(
+    (given) => (typeof given === 'string' ? [{ type: 'message', role: 'user', content: given }] : given),
+    z.array(item),
+  )
+  .meta({ type: ['string', 'array'], description: 'A text, or the items of a conversation.' });
+
+/** The type may be left out where it is plain. */
+function withType(given: unknown): unknown {
+  if (typeof given !== 'object' || given === null) return given;
+  const { type } = given as { readonly type?: unknown };
+  if (type !== undefined && type !== null) return given;
+  if ('role' in given) return { ...given, type: 'message' };
+  return 'id' in given ? { ...given, type: 'item_reference' } : given;
+}
+
+export type GivenItem = z.infer<typeof item>;
+export type ItemReference = z.infer<typeof reference>;
+
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
+
+export type TextPart =
+  | { readonly type: 'input_text'; readonly text: string }
+  | {
+      readonly type: 'output_text';
+      readonly text: string;
+      readonly annotations: readonly never[];
+      readonly logprobs: readonly object[];
+    }
+  | { readonly type: 'refusal'; readonly refusal: string };
+
+interface Common {
+  readonly id: string;
+  readonly status: ItemStatus;
+}
+
+export interface MessageItem extends Common {
+  readonly type: 'message';
+  readonly role: 'user' | 'assistant' | 'system' | 'developer';
+  readonly content: readonly TextPart[];
+}
+
+export interface CallItem extends Common {
+  readonly type: 'function_call';
+  readonly call_id: string;
+  readonly name: string;
+  /** JSON text. */
+  readonly arguments: string;
+}
+
+export interface CallOutputItem extends Common {
+  readonly type: 'function_call_output';
+  readonly call_id: string;
+  readonly output: string | readonly TextPart[];
+}
+
+export interface ReasoningItem extends Common {
+  readonly type: 'reasoning';
+  readonly summary: readonly { readonly type: 'summary_text'; readonly text: string }[];
+  readonly content: readonly { readonly type: 'reasoning_text'; readonly text: string }[];
+}
+
+/** As it is kept and shown. */
+export type ConversationItem = MessageItem | CallItem | CallOutputItem | ReasoningItem;
+export type OutputItem = MessageItem | CallItem | ReasoningItem;
+
+/** Text of parts, one after the other. */
+export function textOf(parts: string | readonly TextPart[]): string {
+  if (typeof parts === 'string') return parts;
+  return parts.map((part) => (part.type === 'refusal' ? part.refusal : part.text)).join('');
+}

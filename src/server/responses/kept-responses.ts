@@ -1,0 +1,93 @@
+// Responses in the database, as the routes need them: failures become answers for clients, or lines in the log.
+
+import type { FastifyBaseLogger } from 'fastify';
+import type { NewResponse } from '../../store/response-store.ts';
+import { StoreError } from '../../store/store-error.ts';
+import type { ServerContext } from '../context.ts';
+import { ApiError, badRequest } from '../errors.ts';
+import type { ConversationItem } from './items.ts';
+
+export class KeptResponses {
+  readonly #store: ServerContext['responses'];
+  /** A conversation may be as large as a body. */
+  readonly #maxBytes: number;
+
+  constructor({ responses, settings }: Pick<ServerContext, 'responses' | 'settings'>) {
+    this.#store = responses;
+    this.#maxBytes = settings.bodyLimitBytes;
+  }
+
+  /** Whether any are. */
+  get keeps(): boolean {
+    return this.#store !== undefined;
+  }
+
+  /** Whether it could be kept: the answer is given in any case. */
+  async save(
+    keyId: string,
+    response: NewResponse<ConversationItem>,
+    log: Pick<FastifyBaseLogger, 'error'>,
+  ): Promise<boolean> {
+    try {
+      await this.#store?.save(keyId, response, Date.now());
+      return this.keeps;
+    } catch (error) {
+      log.error({ err: error }, 'a response could not be stored');
+      return false;
+    }
+  }
+
+  async find(keyId: string, id: string): Promise<object | undefined> {
+    const found = await explained(() => this.#store?.find(keyId, id));
+    return found && { ...found.body, output: found.output };
+  }
+
+  async remove(keyId: string, id: string): Promise<boolean> {
+    return (await explained(() => this.#store?.remove(keyId, id))) === true;
+  }
+
+  /** What was given for a response, its history included as far as there still is one. */
+  async givenFor(keyId: string, id: string, previousId: string | undefined): Promise<ConversationItem[]> {
+    return explained(async () => {
+      const history =
+        previousId === undefined ? undefined : await this.#store?.history(keyId, previousId, this.#maxBytes);
+      return [...(history?.ok ? history.items : []), ...((await this.#store?.input(keyId, id)) ?? [])];
+    });
+  }
+
+  /** All of a conversation up to this response. */
+  async history(keyId: string, id: string): Promise<readonly ConversationItem[]> {
+    const param = 'previous_response_id';
+    if (this.#store === undefined) throw badRequest(param, 'this server keeps no responses', 'not_stored');
+    const store = this.#store;
+    const history = await explained(() => store.history(keyId, id, this.#maxBytes));
+    if (history.ok) return history.items;
+    if (history.problem === 'too-large') throw badRequest(param, this.#tooLarge(history.bytes));
+    const message =
+      history.id === id
+        ? `there is no stored response '${id.slice(0, 128)}'`
+        : `the response '${history.id}', from which its conversation goes on, was deleted`;
+    throw badRequest(param, message, 'previous_response_not_found');
+  }
+
+  async items(keyId: string, ids: readonly string[]): Promise<ReadonlyMap<string, ConversationItem>> {
+    const found = await explained(() => this.#store?.items(keyId, ids, this.#maxBytes));
+    if (found === undefined) return new Map();
+    if (!found.ok) throw badRequest('input', this.#tooLarge(found.bytes));
+    return found.items;
+  }
+
+  #tooLarge(bytes: number): string {
+    return `${bytes} bytes of stored items are too many; ${this.#maxBytes} are possible`;
+  }
+}
+
+async function explained<Result>(action: () => Result | Promise<Result>): Promise<Result> {
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    const message = 'stored responses cannot be read or changed now; try again';
+    throw new ApiError(503, message, { code: 'store_unavailable', headers: { 'retry-after': '5' } });
+  }
+}

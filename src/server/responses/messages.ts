@@ -1,0 +1,97 @@
+// A conversation of items as messages of a chat. What the model said in one turn, reasoning, text and calls, is several
+// items here and one message there.
+
+import { badRequest } from '../errors.ts';
+import type { ChatBody } from '../schemas/chat.ts';
+import { type ConversationItem, type ReasoningItem, textOf } from './items.ts';
+
+type Message = ChatBody['messages'][number];
+
+/** Of the assistant, while it is gathered. */
+interface Turn {
+  readonly reasoning: string[];
+  text: string | undefined;
+  readonly calls: Readonly<Record<string, unknown>>[];
+}
+
+export function toMessages(items: readonly ConversationItem[], instructions: string | undefined): Message[] {
+  const messages: (Message | Turn)[] = [];
+  const names = new Map<string, string>();
+  let turn: Turn | undefined;
+  const begin = () => {
+    turn = { reasoning: [], text: undefined, calls: [] };
+    messages.push(turn);
+    return turn;
+  };
+  /** The turn under way, where nothing of it follows what comes now. */
+  const before = (followed: (turn: Turn) => boolean) =>
+    turn === undefined || followed(turn) ? begin() : turn;
+  const told = ({ text, calls }: Turn) => text !== undefined || calls.length > 0;
+  for (const item of items) {
+    if (item.type === 'reasoning') before(told).reasoning.push(reasoningText(item));
+    else if (item.type === 'function_call') {
+      names.set(item.call_id, item.name);
+      const { call_id, name, arguments: given } = item;
+      before(() => false).calls.push({ id: call_id, type: 'function', function: { name, arguments: given } });
+    } else if (item.type === 'message' && item.role === 'assistant') before(told).text = textOf(item.content);
+    else {
+      turn = undefined;
+      messages.push(
+        item.type === 'message' ? plainMessage(item.role, item.content) : toolMessage(item, names),
+      );
+    }
+  }
+  return withInstructions(messages.flatMap(assistantMessage), instructions);
+}
+
+function plainMessage(role: Message['role'], content: Parameters<typeof textOf>[0]): Message {
+  return { role, content: textOf(content) };
+}
+
+function toolMessage(
+  { call_id, output }: Extract<ConversationItem, { type: 'function_call_output' }>,
+  names: ReadonlyMap<string, string>,
+): Message {
+  const name = names.get(call_id);
+  if (name === undefined) {
+    throw badRequest('input', `there is no function_call before it with the call_id '${call_id}'`);
+  }
+  return { role: 'tool', tool_call_id: call_id, name, content: textOf(output) };
+}
+
+function isTurn(message: Message | Turn): message is Turn {
+  return !('role' in message);
+}
+
+/** Reasoning that came to nothing is left out. */
+function assistantMessage(message: Message | Turn): Message[] {
+  if (!isTurn(message)) return [message];
+  const { reasoning, text, calls } = message;
+  if (text === undefined && calls.length === 0) return [];
+  const thoughts = reasoning.filter((one) => one !== '').join('\n');
+  return [
+    {
+      role: 'assistant',
+      content: text ?? '',
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+      // Templates differ in what they call it; one of the second kind takes it only in place of a text.
+      ...(thoughts === '' ? {} : { reasoning_content: thoughts, ...(text ? {} : { thinking: thoughts }) }),
+    },
+  ];
+}
+
+function reasoningText({ content, summary }: ReasoningItem): string {
+  return (content.length > 0 ? content : summary).map(({ text }) => text).join('\n');
+}
+
+/** Many templates take one system message, at the beginning. */
+function withInstructions(messages: readonly Message[], instructions: string | undefined): Message[] {
+  const first = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer');
+  const leading = first < 0 ? messages : messages.slice(0, first);
+  const texts = [
+    ...(instructions === undefined ? [] : [instructions]),
+    ...leading.map(({ content }) => content as string),
+  ];
+  const rest = messages.slice(leading.length);
+  return texts.length === 0 ? rest : [{ role: 'system', content: texts.join('\n\n') }, ...rest];
+}

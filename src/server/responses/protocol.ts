@@ -1,0 +1,61 @@
+// OpenAI's Responses as a protocol. Made for one request: what is found when it is read is kept with its answer.
+
+import type { Caller } from '../auth.ts';
+import { type CompletionKind, chatKind, type Protocol } from '../completion-kind.ts';
+import { ApiError } from '../errors.ts';
+import type { ChatBody } from '../schemas/chat.ts';
+import { namedEvents } from '../sse.ts';
+import { type Conversation, readConversation } from './conversation.ts';
+import type { KeptResponses } from './kept-responses.ts';
+import { toChatBody } from './read.ts';
+import type { RunningResponses } from './running-responses.ts';
+import { responsesRules } from './schema.ts';
+import { ResponseShape } from './shape.ts';
+
+const responsesKind: CompletionKind<ChatBody> = {
+  ...chatKind,
+  names: (body) => ({ ...chatKind.names(body), prompt: 'input', maxTokens: 'max_output_tokens' }),
+  // That functions are strict is nothing for the model to read.
+  prompts: (body, settings) => chatKind.prompts({ ...body, tools: body.tools?.map(withoutStrict) }, settings),
+  wish(body) {
+    const wish = chatKind.wish(body);
+    return wish && { ...wish, names: { structure: 'text.format', tools: 'tools' } };
+  },
+};
+
+function withoutStrict({
+  type,
+  function: { strict: _, ...rest },
+}: NonNullable<ChatBody['tools']>[number]): NonNullable<ChatBody['tools']>[number] {
+  return { type, function: rest };
+}
+
+export function newResponse(
+  kept: KeptResponses,
+  running: RunningResponses,
+): Protocol<typeof responsesRules.schema, ChatBody> {
+  let conversation: Conversation = { history: [], given: [] };
+  return {
+    idMark: 'resp_',
+    rules: responsesRules,
+    kind: responsesKind,
+    async read(given, visit) {
+      conversation = await readConversation(given, visit, kept);
+      return toChatBody(given, conversation);
+    },
+    framing: namedEvents,
+    shape(options, given, { request }) {
+      const { keyId } = request.caller as Caller;
+      return new ResponseShape(options, given, { conversation, keyId, kept, running, log: request.log });
+    },
+  };
+}
+
+/** What is said of messages is said of the items they were made of. */
+export function responsesErrorBody(error: ApiError): object {
+  const { param } = error;
+  // Where a client itself calls it messages, that is what is wrong.
+  if (!param?.startsWith('messages') || error.code === 'unsupported_parameter') return error.body();
+  const message = error.message.replace(param, 'input');
+  return new ApiError(error.status, message, { param: 'input', code: error.code }).body();
+}

@@ -1,0 +1,77 @@
+// The body of a response in the words of chat completions.
+
+import type { ChatBody } from '../schemas/chat.ts';
+import type { Conversation } from './conversation.ts';
+import { toMessages } from './messages.ts';
+import type { ResponsesBody } from './schema.ts';
+
+const LOGPROBS = 'message.output_text.logprobs';
+
+export function toChatBody(given: ResponsesBody, { history, given: items }: Conversation): ChatBody {
+  const {
+    input: _input,
+    instructions,
+    previous_response_id: _previous,
+    store: _store,
+    max_output_tokens: maxTokens,
+    tools,
+    tool_choice: choice,
+    text,
+    reasoning,
+    include,
+    top_logprobs: top,
+    metadata: _metadata,
+    user: _user,
+    safety_identifier: _safety,
+    prompt_cache_key: _cacheKey,
+    max_tool_calls: _maxCalls,
+    ...shared
+  } = given;
+  const logprobs = include?.includes(LOGPROBS) === true || (top ?? 0) > 0;
+  return {
+    ...shared,
+    messages: toMessages([...history, ...items], instructions),
+    max_completion_tokens: maxTokens,
+    tools: tools?.map(toTool),
+    tool_choice: toChoice(choice),
+    response_format: toFormat(text?.format ?? undefined),
+    reasoning_effort: reasoning?.effort ?? undefined,
+    ...(logprobs ? { logprobs, top_logprobs: top ?? 0 } : {}),
+  };
+}
+
+type Tool = NonNullable<ResponsesBody['tools']>[number];
+
+/** Functions are strict here unless it is said that they are not. */
+export function isStrict({ strict }: Tool): boolean {
+  return strict ?? true;
+}
+
+function toTool(tool: Tool): NonNullable<ChatBody['tools']>[number] {
+  const { name, description, parameters } = tool;
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description == null ? {} : { description }),
+      ...(parameters == null ? {} : { parameters }),
+      strict: isStrict(tool),
+    },
+  };
+}
+
+function toChoice(choice: ResponsesBody['tool_choice']): ChatBody['tool_choice'] {
+  const named = ({ name }: { readonly name: string }) => ({ type: 'function' as const, function: { name } });
+  if (choice === undefined || typeof choice === 'string') return choice;
+  if (choice.type === 'function') return named(choice);
+  const { type, mode, tools } = choice;
+  return { type, allowed_tools: { mode, tools: tools.map(named) } };
+}
+
+type Format = NonNullable<NonNullable<ResponsesBody['text']>['format']>;
+
+function toFormat(format: Format | undefined): ChatBody['response_format'] {
+  if (format?.type !== 'json_schema') return format;
+  const { type, ...schema } = format;
+  return { type, json_schema: schema };
+}

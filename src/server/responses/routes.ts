@@ -1,0 +1,93 @@
+// /v1/responses: makes them, and gives, lists, calls off and deletes those that are kept.
+
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Caller } from '../auth.ts';
+import type { ServerContext } from '../context.ts';
+import { ApiError, unsupported } from '../errors.ts';
+import { type BodyRules, parseBody } from '../schemas/parse.ts';
+import { serveCompletion } from '../serve-completion.ts';
+import { KeptResponses } from './kept-responses.ts';
+import { newResponse, responsesErrorBody } from './protocol.ts';
+import { RunningResponses } from './running-responses.ts';
+
+const DEFAULT_PAGE = 20;
+const LARGEST_PAGE = 100;
+
+const pageSchema = z.object({
+  after: z.string().optional(),
+  limit: z.coerce.number().int().min(1).max(LARGEST_PAGE).optional(),
+  order: z.enum(['asc', 'desc']).optional(),
+});
+const pageRules: BodyRules<typeof pageSchema> = { schema: pageSchema, noOps: ['include'], refused: {} };
+
+type ById = { Params: { id: string } };
+
+export function responseRoutes(app: FastifyInstance, context: ServerContext): void {
+  const kept = new KeptResponses(context);
+  const running = new RunningResponses();
+  app.post('/v1/responses', { config: { errorBody: responsesErrorBody } }, (request, reply) =>
+    serveCompletion(context, newResponse(kept, running), request, reply, { forceLow: false }),
+  );
+  app.get<ById>('/v1/responses/:id', async (request) => {
+    const { stream } = request.query as Readonly<Record<string, unknown>>;
+    if (stream === 'true') throw unsupported('stream', 'a response is streamed where it is made');
+    return find(kept, running, request);
+  });
+  app.delete<ById>('/v1/responses/:id', async (request) => {
+    const { keyId, id } = asked(request);
+    if (running.find(keyId, id) !== undefined) {
+      throw new ApiError(409, `the response '${id}' is still running; cancel it first`, { code: 'running' });
+    }
+    if (!(await kept.remove(keyId, id))) throw notFound(id);
+    return { id, object: 'response', deleted: true };
+  });
+  app.post<ById>('/v1/responses/:id/cancel', async (request) => {
+    const { keyId, id } = asked(request);
+    const response = running.find(keyId, id);
+    if (response !== undefined) return response.cancel();
+    if ((await kept.find(keyId, id)) === undefined) throw notFound(id);
+    throw new ApiError(400, `the response '${id}' has ended already`, { code: 'not_running' });
+  });
+  app.get<ById>('/v1/responses/:id/input_items', async (request) => inputItems(kept, request));
+}
+
+function asked(request: FastifyRequest<ById>): { keyId: string; id: string } {
+  return { keyId: (request.caller as Caller).keyId, id: request.params.id };
+}
+
+async function find(
+  kept: KeptResponses,
+  running: RunningResponses,
+  request: FastifyRequest<ById>,
+): Promise<object> {
+  const { keyId, id } = asked(request);
+  const now = running.find(keyId, id);
+  const response = now?.kept ? now.now() : await kept.find(keyId, id);
+  if (response === undefined) throw notFound(id);
+  return response;
+}
+
+async function inputItems(kept: KeptResponses, request: FastifyRequest<ById>): Promise<object> {
+  const { keyId, id } = asked(request);
+  const { body: page } = parseBody(pageRules, request.query);
+  const response = (await kept.find(keyId, id)) as { previous_response_id?: string | null } | undefined;
+  if (response === undefined) throw notFound(id);
+  const all = await kept.givenFor(keyId, id, response.previous_response_id ?? undefined);
+  const ordered = page.order === 'asc' ? all : all.reverse();
+  const start = page.after === undefined ? 0 : ordered.findIndex((item) => item.id === page.after) + 1;
+  const end = start + (page.limit ?? DEFAULT_PAGE);
+  const data = ordered.slice(start, end);
+  return {
+    object: 'list',
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: end < ordered.length,
+  };
+}
+
+function notFound(id: string): ApiError {
+  const message = `there is no response '${id.slice(0, 128)}'`;
+  return new ApiError(404, message, { param: 'id', code: 'response_not_found' });
+}

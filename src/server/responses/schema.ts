@@ -1,0 +1,155 @@
+// The body of /v1/responses.
+
+import { z } from 'zod';
+import { chatSchema } from '../schemas/chat.ts';
+import type { BodyRules } from '../schemas/parse.ts';
+import { samplingFields, sharedRefusals } from '../schemas/sampling.ts';
+import { toolFields, toolSchema } from '../schemas/tools.ts';
+import { inputSchema, unknownType } from './items.ts';
+
+const MAX_TOOLS = 512;
+const MAX_METADATA = 16;
+
+const includable = [
+  'message.output_text.logprobs',
+  // Reasoning is given in the clear, so that it can be sent back as it is.
+  'reasoning.encrypted_content',
+  // Of tools and inputs that are refused: there is nothing to include.
+  'file_search_call.results',
+  'web_search_call.results',
+  'web_search_call.action.sources',
+  'message.input_image.image_url',
+  'computer_call_output.output.image_url',
+  'code_interpreter_call.outputs',
+] as const;
+
+const tool = z.discriminatedUnion(
+  'type',
+  [
+    z.object({
+      type: z.literal('function'),
+      name: toolSchema.shape.function.shape.name,
+      description: z.string().nullish(),
+      parameters: z.record(z.string(), z.unknown()).nullish().meta({ description: 'A JSON schema.' }),
+      strict: z
+        .boolean()
+        .nullish()
+        .meta({ description: 'Arguments must be what the schema says. Default true.' }),
+    }),
+  ],
+  { error: unknownType('tools', 'only functions are') },
+);
+
+const named = z.object({ type: z.literal('function'), name: z.string() });
+const toolChoice = z.union(
+  [
+    z.enum(['none', 'auto', 'required']),
+    named,
+    z.object({
+      type: z.literal('allowed_tools'),
+      mode: z.enum(['auto', 'required']),
+      tools: z.array(named),
+    }),
+  ],
+  'must be none, auto, required, a function by its name, or allowed_tools',
+);
+
+const format = z.discriminatedUnion(
+  'type',
+  [
+    z.object({ type: z.literal('text') }),
+    z.object({ type: z.literal('json_object') }),
+    z.object({
+      type: z.literal('json_schema'),
+      name: z.string().regex(/^[\w-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -'),
+      schema: z.record(z.string(), z.unknown()),
+      description: z.string().nullish(),
+      strict: z.boolean().nullish(),
+    }),
+  ],
+  { error: unknownType('formats', 'these are: text, json_object, json_schema') },
+);
+
+const text = z.strictObject({
+  format: format.nullish(),
+  verbosity: z.literal('medium', 'low and high are not supported: models here know nothing of it').nullish(),
+});
+
+const reasoning = z.strictObject({
+  effort: chatSchema.shape.reasoning_effort.nullable(),
+  summary: z
+    .literal('auto', 'summaries are not made: the reasoning itself is given; leave it out, or say auto')
+    .nullish(),
+});
+
+const metadata = z
+  .record(z.string().max(64), z.string().max(512))
+  .refine((pairs) => Object.keys(pairs).length <= MAX_METADATA, `has more than ${MAX_METADATA} entries`);
+
+// What they would mean has other names here, or none.
+const {
+  n: _n,
+  max_tokens,
+  stream_options: _options,
+  skip_special_tokens: _skip,
+  ...sampling
+} = samplingFields;
+
+export const responsesSchema = z.object({
+  input: inputSchema.optional(),
+  instructions: z
+    .string()
+    .meta({ description: 'Stands before the conversation; not carried over.' })
+    .optional(),
+  previous_response_id: z
+    .string()
+    .meta({ description: 'A stored response, whose conversation goes on.' })
+    .optional(),
+  store: z.boolean().meta({ description: 'Keep the response, to come back to it. Default true.' }).optional(),
+  ...sampling,
+  max_output_tokens: max_tokens,
+  tools: z.array(tool).max(MAX_TOOLS).meta({ description: 'Functions that the model may call.' }).optional(),
+  tool_choice: toolChoice.optional(),
+  parallel_tool_calls: toolFields.parallel_tool_calls,
+  text: text.optional(),
+  reasoning: reasoning.optional(),
+  include: z.array(z.enum(includable)).optional(),
+  top_logprobs: chatSchema.shape.top_logprobs,
+  metadata: metadata.optional(),
+  user: z.string().optional(),
+  safety_identifier: z.string().optional(),
+  prompt_cache_key: z.string().optional(),
+  max_tool_calls: z.int().optional(),
+  chat_template_kwargs: chatSchema.shape.chat_template_kwargs,
+});
+
+export type ResponsesBody = z.infer<typeof responsesSchema>;
+
+const elsewhere = (name: string) => () => `is called ${name} here`;
+const notSupported = () => 'is not supported';
+
+export const responsesRules: BodyRules<typeof responsesSchema> = {
+  schema: responsesSchema,
+  // Without built-in tools there is nothing for max_tool_calls to count; keys alone have tiers.
+  noOps: ['service_tier', 'prompt_cache_retention', 'prompt_cache_options', 'stream_options'],
+  refused: {
+    ...sharedRefusals,
+    background: (value) => (value === false ? undefined : 'is not supported; stream the response instead'),
+    truncation: (value) =>
+      value === 'disabled' ? undefined : 'only disabled is possible: nothing of a conversation is left out',
+    conversation: () => 'is not supported; give previous_response_id instead',
+    prompt: () => 'stored prompts are not supported; give instructions and input',
+    context_management: (value) =>
+      Array.isArray(value) && value.length === 0 ? undefined : 'is not supported',
+    moderation: notSupported,
+    n: (value) => (value === 1 ? undefined : 'a response is one answer'),
+    messages: elsewhere('input'),
+    max_tokens: elsewhere('max_output_tokens'),
+    max_completion_tokens: elsewhere('max_output_tokens'),
+    response_format: elsewhere('text.format'),
+    reasoning_effort: elsewhere('reasoning.effort'),
+    verbosity: elsewhere('text.verbosity'),
+    logprobs: () => 'give include with message.output_text.logprobs instead',
+    skip_special_tokens: (value) => (value === true ? undefined : 'is not supported'),
+  },
+};

@@ -1,0 +1,258 @@
+// Responses that clients may come back to: what was given, what was made of it, and which response it goes on from. They
+// belong to the key that asked. Those of one conversation are kept, and forgotten, together.
+
+import type { Database } from './database.ts';
+import { ResponsePruner, type ResponseRoom } from './response-pruner.ts';
+import type { ResponseItemTable } from './schema.ts';
+
+// SQLite takes 32,766 parameters a statement; a row has five.
+const ROWS_PER_STATEMENT = 1000;
+
+/** An item of a conversation, by its id; what else it holds is its writer's business. */
+export interface StoredItem {
+  readonly id: string;
+}
+
+export interface NewResponse<Item extends StoredItem> {
+  readonly id: string;
+  readonly previousId: string | undefined;
+  /** Without the items. */
+  readonly body: object;
+  readonly input: readonly Item[];
+  readonly output: readonly Item[];
+}
+
+export interface StoredResponse<Item extends StoredItem> {
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly output: readonly Item[];
+}
+
+export type History<Item extends StoredItem> =
+  | { readonly ok: true; readonly items: readonly Item[] }
+  | { readonly ok: false; readonly problem: 'missing'; readonly id: string }
+  | { readonly ok: false; readonly problem: 'too-large'; readonly bytes: number };
+
+export type FoundItems<Item extends StoredItem> =
+  | { readonly ok: true; readonly items: ReadonlyMap<string, Item> }
+  | { readonly ok: false; readonly problem: 'too-large'; readonly bytes: number };
+
+/** A response of a conversation, without its contents. */
+interface Link {
+  readonly id: string;
+  readonly previous_id: string | null;
+  readonly conversation_id: string;
+  readonly bytes: number;
+}
+
+export class ResponseStore<Item extends StoredItem = StoredItem> {
+  readonly #database: Database;
+  readonly #pruner: ResponsePruner;
+
+  /** `onProblem` hears of what could not be forgotten yet. */
+  constructor(database: Database, room: ResponseRoom, onProblem: (error: unknown) => void) {
+    this.#database = database;
+    this.#pruner = new ResponsePruner(database, room, onProblem);
+  }
+
+  /** Where what it goes on from is gone, it begins a conversation of its own. */
+  async save(keyId: string, response: NewResponse<Item>, nowMs: number): Promise<void> {
+    const { id, previousId } = response;
+    const body = JSON.stringify(response.body);
+    const items = rowsOf(response);
+    const bytes = [body, ...items.map((item) => item.body)].reduce(
+      (sum, text) => sum + Buffer.byteLength(text),
+      0,
+    );
+    await this.#database.change(async () => {
+      const { tables } = this.#database;
+      const previous = previousId === undefined ? undefined : await this.#link(keyId, previousId);
+      const conversationId = previous?.conversation_id ?? id;
+      await tables
+        .insertInto('conversation')
+        .values({ id: conversationId, key_id: keyId, used_ms: nowMs, bytes })
+        .onConflict((conflict) =>
+          conflict.column('id').doUpdateSet((column) => ({
+            used_ms: column.ref('excluded.used_ms'),
+            bytes: column('conversation.bytes', '+', column.ref('excluded.bytes')),
+          })),
+        )
+        .execute();
+      await tables
+        .insertInto('response')
+        .values({
+          id,
+          conversation_id: conversationId,
+          previous_id: previousId ?? null,
+          created_ms: nowMs,
+          bytes,
+          body,
+        })
+        .execute();
+      for (let at = 0; at < items.length; at += ROWS_PER_STATEMENT) {
+        const rows = items.slice(at, at + ROWS_PER_STATEMENT);
+        await tables.insertInto('response_item').values(rows).execute();
+      }
+    });
+    this.#pruner.wrote(bytes);
+  }
+
+  async find(keyId: string, id: string): Promise<StoredResponse<Item> | undefined> {
+    if ((await this.#link(keyId, id)) === undefined) return undefined;
+    const row = await this.#database.tables
+      .selectFrom('response')
+      .select('body')
+      .where('id', '=', id)
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    const items = await this.#items(id);
+    const output = items.filter(({ produced }) => produced === 1).map(itemOf<Item>);
+    return { body: JSON.parse(row.body) as Record<string, unknown>, output };
+  }
+
+  /** Whether there was one. Those that go on from it stay, and cannot be gone on from any more. */
+  async remove(keyId: string, id: string): Promise<boolean> {
+    return this.#database.change(async () => {
+      const link = await this.#link(keyId, id);
+      if (link === undefined) return false;
+      const { tables } = this.#database;
+      await tables.deleteFrom('response_item').where('response_id', '=', id).execute();
+      await tables.deleteFrom('response').where('id', '=', id).execute();
+      await tables
+        .updateTable('conversation')
+        .set((column) => ({ bytes: column('bytes', '-', link.bytes) }))
+        .where('id', '=', link.conversation_id)
+        .execute();
+      await tables
+        .deleteFrom('conversation')
+        .where('id', '=', link.conversation_id)
+        .where((where) =>
+          where.not(
+            where.exists(
+              where.selectFrom('response').select('id').where('conversation_id', '=', link.conversation_id),
+            ),
+          ),
+        )
+        .execute();
+      return true;
+    });
+  }
+
+  /** All that was given and made up to this response and with it, in order; of at most so many bytes. */
+  async history(keyId: string, id: string, maxBytes: number): Promise<History<Item>> {
+    const chain = await this.#chain(keyId, id);
+    if (!chain.ok) return chain;
+    const bytes = chain.links.reduce((sum, link) => sum + link.bytes, 0);
+    if (bytes > maxBytes) return { ok: false, problem: 'too-large', bytes };
+    const items: Item[] = [];
+    for (const link of chain.links) items.push(...(await this.#items(link.id)).map(itemOf<Item>));
+    return { ok: true, items };
+  }
+
+  /** What was given for this response itself. */
+  async input(keyId: string, id: string): Promise<Item[]> {
+    if ((await this.#link(keyId, id)) === undefined) return [];
+    return (await this.#items(id)).filter(({ produced }) => produced === 0).map(itemOf<Item>);
+  }
+
+  /** The items of these ids, by id; where several have one, that which came last. */
+  async items(keyId: string, itemIds: readonly string[], maxBytes: number): Promise<FoundItems<Item>> {
+    const items = new Map<string, Item>();
+    let bytes = 0;
+    for (let at = 0; at < itemIds.length; at += ROWS_PER_STATEMENT) {
+      const rows = await this.#itemRows(keyId, itemIds.slice(at, at + ROWS_PER_STATEMENT));
+      const positions = new Map(rows.map((row) => [row.id, row]));
+      bytes += [...positions.values()].reduce((sum, row) => sum + row.bytes, 0);
+      if (bytes > maxBytes) return { ok: false, problem: 'too-large', bytes };
+      for (const [id, { response_id, position }] of positions) {
+        const row = await this.#database.tables
+          .selectFrom('response_item')
+          .select('body')
+          .where('response_id', '=', response_id)
+          .where('position', '=', position)
+          .executeTakeFirst();
+        if (row !== undefined) items.set(id, itemOf<Item>(row));
+      }
+    }
+    return { ok: true, items };
+  }
+
+  /** Forgets what is too old or too much; it also does so by itself, now and then. */
+  prune(nowMs: number): Promise<void> {
+    return this.#pruner.prune(nowMs);
+  }
+
+  /** The database stays open. */
+  close(): Promise<void> {
+    return this.#pruner.close();
+  }
+
+  async #link(keyId: string, id: string): Promise<Link | undefined> {
+    return this.#database.tables
+      .selectFrom('response')
+      .innerJoin('conversation', 'conversation.id', 'response.conversation_id')
+      .select(['response.id', 'response.previous_id', 'response.conversation_id', 'response.bytes'])
+      .where('response.id', '=', id)
+      .where('conversation.key_id', '=', keyId)
+      .executeTakeFirst();
+  }
+
+  /** From the first response to this one. */
+  async #chain(
+    keyId: string,
+    id: string,
+  ): Promise<{ readonly ok: true; readonly links: readonly Link[] } | (History<Item> & { ok: false })> {
+    const last = await this.#link(keyId, id);
+    if (last === undefined) return { ok: false, problem: 'missing', id };
+    const all = await this.#database.tables
+      .selectFrom('response')
+      .select(['id', 'previous_id', 'conversation_id', 'bytes'])
+      .where('conversation_id', '=', last.conversation_id)
+      .execute();
+    const byId = new Map(all.map((link) => [link.id, link]));
+    const links: Link[] = [last];
+    for (let next = last.previous_id; next !== null; ) {
+      const link = byId.get(next);
+      if (link === undefined) return { ok: false, problem: 'missing', id: next };
+      links.push(link);
+      next = link.previous_id;
+    }
+    return { ok: true, links: links.reverse() };
+  }
+
+  /** Where they lie, the oldest first. */
+  #itemRows(keyId: string, itemIds: readonly string[]) {
+    return this.#database.tables
+      .selectFrom('response_item')
+      .innerJoin('response', 'response.id', 'response_item.response_id')
+      .innerJoin('conversation', 'conversation.id', 'response.conversation_id')
+      .select(['response_item.id', 'response_item.response_id', 'response_item.position'])
+      .select(({ fn, cast }) => cast<number>(fn('length', ['response_item.body']), 'integer').as('bytes'))
+      .where('response_item.id', 'in', itemIds)
+      .where('conversation.key_id', '=', keyId)
+      .orderBy('response.created_ms')
+      .execute();
+  }
+
+  #items(responseId: string): Promise<Pick<ResponseItemTable, 'body' | 'produced'>[]> {
+    return this.#database.tables
+      .selectFrom('response_item')
+      .select(['body', 'produced'])
+      .where('response_id', '=', responseId)
+      .orderBy('position')
+      .execute();
+  }
+}
+
+function rowsOf<Item extends StoredItem>({ id, input, output }: NewResponse<Item>): ResponseItemTable[] {
+  return [...input, ...output].map((item, position) => ({
+    response_id: id,
+    position,
+    id: item.id,
+    produced: position < input.length ? 0 : 1,
+    body: JSON.stringify(item),
+  }));
+}
+
+function itemOf<Item extends StoredItem>({ body }: Pick<ResponseItemTable, 'body'>): Item {
+  return JSON.parse(body) as Item;
+}
