@@ -23,9 +23,14 @@ export interface FoundModels extends PoolModels {
   readonly broken: readonly ModelOnDisk[];
 }
 
+/** Where models are pulled to and found. */
+export function modelsFolder(config: Config, home: string): string {
+  return config.modelsFolder ?? defaultModelFolder(home);
+}
+
 /** Models given by path, then those of the folder; the embedded one last, so that there always is one. */
 export function poolModels(config: Config, home: string): FoundModels {
-  const folder = config.modelsFolder ?? defaultModelFolder(home);
+  const folder = modelsFolder(config, home);
   const aliases = config.alias.map(parseAlias);
   const inspected: InspectedModels = new Map();
   const look = () => findModels({ folder, paths: config.model, lastPaths: [embeddedModelPath()] }, inspected);
