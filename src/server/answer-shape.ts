@@ -6,6 +6,7 @@ import type { WholeChoice } from '../generation/whole-answer.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { ApiError } from './errors.ts';
+import type { RequestTimes } from './request-record.ts';
 
 /** In every chunk and every whole answer. */
 export interface AnswerBase {
@@ -49,6 +50,8 @@ export interface ShapeOptions {
   readonly logprobs: boolean;
   /** Whether a stream ends with what was used. */
   readonly usageComes: boolean;
+  /** As far as it has come. */
+  readonly times: () => RequestTimes;
 }
 
 export function usageOf({ promptTokens, cachedTokens, completionTokens }: TokenUsage): object {

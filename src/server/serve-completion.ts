@@ -53,12 +53,15 @@ interface Order {
   readonly includeUsage: boolean;
   readonly idMark: string;
   readonly framing: Framing;
+  readonly check: (model: ServedModel) => readonly string[];
   readonly shape: (options: ShapeOptions) => AnswerShape;
 }
 
 /** An order whose model is there. */
 interface Work extends Order, Stay {
   readonly model: ServedModel;
+  /** How long it waited for the model. */
+  readonly loadMs: number;
   readonly ticket: QueueTicket;
   readonly prompts: readonly Prompt[];
   /** Of each prompt. */
@@ -96,12 +99,17 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     includeUsage: streamsUsage(body),
     idMark,
     framing,
+    check: (model) => protocol.check?.(given, model, visit) ?? [],
     shape: (options) => protocol.shape(options, given, visit),
   };
+  const idleMs = protocol.idleMs?.(given, visit);
   await stay(context, request, reply, leastTokens(order), async (place) => {
     const ticket = context.admission.enter(modelName, order.caller.keyId);
+    const askedMs = performance.now();
+    const use = (model: ServedModel) =>
+      serve(order, place, { ticket, model, loadMs: performance.now() - askedMs });
     try {
-      await withModel(context, modelName, place.signal, (model) => serve(order, place, ticket, model));
+      await withModel(context, modelName, place.signal, use, idleMs);
     } finally {
       ticket.leave();
     }
@@ -120,10 +128,16 @@ function leastTokens(order: Order): number {
   return inputs.length * (1 + choices * Math.min(usual, maxTokens ?? usual));
 }
 
-async function serve(order: Order, place: Stay, ticket: QueueTicket, model: ServedModel): Promise<void> {
+async function serve(
+  order: Order,
+  place: Stay,
+  entered: Pick<Work, 'ticket' | 'model' | 'loadMs'>,
+): Promise<void> {
   const { context, names, request, reply } = order;
+  const { model } = entered;
   // For the client's eyes: its answer is right, but slow, and others wait for it.
   if (model.direct) reply.header('x-chairlift-mode', 'direct');
+  warn(reply, order.check(model));
   const sampling = order.sampling(model.spec.vocabSize);
   const prompts = await encode(order, place.signal, model, names.prompt);
   if (context.settings.logPrompts) {
@@ -131,7 +145,7 @@ async function serve(order: Order, place: Stay, ticket: QueueTicket, model: Serv
   }
   const parameters = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
   const plans = await plan(order, place.signal, model, prompts);
-  const work: Work = { ...order, ...place, ticket, model, prompts, parameters, plans };
+  const work: Work = { ...order, ...place, ...entered, prompts, parameters, plans };
   weigh(work);
   await run(work);
 }
@@ -256,6 +270,7 @@ async function respond(work: Work, generation: Generation, record: RequestRecord
     model,
     logprobs: work.parameters[0]?.logprobs !== undefined,
     usageComes: includeUsage,
+    times: () => record.times,
   });
   const answer = { generation, shape, echoes: await echoesOf(work) };
   if (body.stream !== true) return respondWhole(reply, answer);

@@ -43,17 +43,19 @@ export async function stay<Result>(
   }
 }
 
+/** `idleMs`: how long the model stays afterwards when nobody uses it, where the request decides that. */
 export async function withModel<Result>(
   { pool }: ServerContext,
   name: string,
   signal: AbortSignal,
   use: (model: ServedModel) => Promise<Result>,
+  idleMs?: number,
 ): Promise<Result> {
   const lease = await acquireModel(pool, name, signal);
   try {
     return await use(lease.model);
   } finally {
-    lease.release();
+    lease.release(idleMs);
   }
 }
 
