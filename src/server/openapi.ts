@@ -1,6 +1,18 @@
 // The OpenAPI document, made from the very schemas that requests are checked against.
 
 import { z } from 'zod';
+import {
+  chatLineSchema,
+  generateLineSchema,
+  ollamaErrorSchema,
+  progressSchema,
+  runningSchema,
+  shownSchema,
+  tagsSchema,
+  versionSchema,
+} from './ollama/answers.ts';
+import { pullSchema, showSchema } from './ollama/routes.ts';
+import * as ollama from './ollama/schema.ts';
 import { modelNameSchema, newKeySchema } from './routes/admin.ts';
 import {
   chatAnswerSchema,
@@ -24,6 +36,10 @@ interface Operation {
   readonly answer?: z.ZodType;
   /** Of a streamed answer's events. */
   readonly chunk?: z.ZodType;
+  /** What they are streamed as. Default server-sent events. */
+  readonly chunkType?: string;
+  /** Where errors do not look as OpenAI's. */
+  readonly error?: z.ZodType;
   readonly mediaType?: string;
   /** Whether a key is needed where there are any. */
   readonly open?: boolean;
@@ -43,6 +59,57 @@ const low = 'The same at LOW priority, whatever the key.';
 
 const chat = { method: 'post', body: chatSchema, answer: chatAnswerSchema, chunk: chatChunkSchema } as const;
 const text = { method: 'post', body: textSchema, answer: textAnswerSchema, chunk: textAnswerSchema } as const;
+
+const asOllama = { chunkType: 'application/x-ndjson', error: ollamaErrorSchema } as const;
+const line = (schema: z.ZodType) => ({ ...asOllama, answer: schema, chunk: schema });
+
+const ollamaOperations: readonly Operation[] = [
+  {
+    ...line(chatLineSchema),
+    method: 'post',
+    path: '/api/chat',
+    summary: 'Answer a conversation, as Ollama',
+    body: ollama.chatSchema,
+  },
+  {
+    ...line(generateLineSchema),
+    method: 'post',
+    path: '/api/generate',
+    summary: 'Answer a prompt, as Ollama',
+    body: ollama.generateSchema,
+  },
+  { ...asOllama, method: 'get', path: '/api/tags', summary: 'List the models', answer: tagsSchema },
+  { ...asOllama, method: 'get', path: '/api/ps', summary: 'List the loaded models', answer: runningSchema },
+  {
+    ...asOllama,
+    method: 'post',
+    path: '/api/show',
+    summary: 'What a model is',
+    body: showSchema,
+    answer: shownSchema,
+  },
+  {
+    ...asOllama,
+    method: 'get',
+    path: '/api/version',
+    summary: 'Whose API this is',
+    answer: versionSchema,
+  },
+  {
+    ...line(progressSchema),
+    method: 'post',
+    path: '/api/pull',
+    summary: 'Bring a model from the hub; needs an admin key',
+    body: pullSchema,
+  },
+  {
+    ...asOllama,
+    method: 'delete',
+    path: '/api/delete',
+    summary: "Remove a model's files; needs an admin key",
+    body: showSchema,
+  },
+];
 
 const operations: readonly Operation[] = [
   { ...chat, path: '/v1/chat/completions', summary: 'Answer a conversation', description: chatNotes },
@@ -87,6 +154,7 @@ const operations: readonly Operation[] = [
     summary: 'Steps and finished requests as they happen',
     mediaType: 'text/event-stream',
   },
+  ...ollamaOperations,
 ];
 
 export function openApiDocument(version: string): object {
@@ -103,7 +171,7 @@ export function openApiDocument(version: string): object {
 }
 
 function describe(operation: Operation): object {
-  const { summary, description, body, open, pathParameter } = operation;
+  const { summary, description, body, open, pathParameter, error = errorSchema } = operation;
   return {
     summary,
     ...(description === undefined ? {} : { description }),
@@ -114,15 +182,15 @@ function describe(operation: Operation): object {
     ...(body === undefined ? {} : { requestBody: { required: true, content: json(body, 'input') } }),
     responses: {
       200: { description: 'The answer', ...answerContent(operation) },
-      default: { description: 'What is wrong', content: json(errorSchema, 'output') },
+      default: { description: 'What is wrong', content: json(error, 'output') },
     },
   };
 }
 
-function answerContent({ answer, chunk, mediaType }: Operation): object {
+function answerContent({ answer, chunk, mediaType, chunkType = 'text/event-stream' }: Operation): object {
   if (mediaType !== undefined) return { content: { [mediaType]: { schema: { type: 'string' } } } };
   if (answer === undefined) return {};
-  const events = chunk === undefined ? {} : { 'text/event-stream': { schema: schemaOf(chunk, 'output') } };
+  const events = chunk === undefined ? {} : { [chunkType]: { schema: schemaOf(chunk, 'output') } };
   return { content: { ...json(answer, 'output'), ...events } };
 }
 
