@@ -26,9 +26,14 @@ export interface FoundModels extends PoolModels {
   readonly broken: readonly ModelOnDisk[];
 }
 
+/** Where models are pulled to and found. */
+export function modelsFolder(config: Config, home: string): string {
+  return config.modelsFolder ?? defaultModelFolder(home);
+}
+
 /** Models given by path, then those of the folder; the embedded one only where there is no other. */
 export function poolModels(config: Config, home: string): FoundModels {
-  const folder = config.modelsFolder ?? defaultModelFolder(home);
+  const folder = modelsFolder(config, home);
   const aliases = config.alias.map(parseAlias);
   const templateOf = chosenTemplates(config);
   const inspected: InspectedModels = new Map();

@@ -4,12 +4,13 @@
 import { readFileSync } from 'node:fs';
 import type { Server as HttpsServer } from 'node:https';
 import { homedir } from 'node:os';
+import { resolve } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { bindRefusal, everyKeyRevoked } from '../server/auth.ts';
-import type { TlsPair } from '../server/context.ts';
+import type { ModelDownloads, TlsPair } from '../server/context.ts';
 import { type ChairliftServer, createServer, createServerPair } from '../server/create-server.ts';
 import { Limiter } from '../server/limits/limiter.ts';
 import type { ConversationItem } from '../server/responses/items.ts';
@@ -21,7 +22,8 @@ import { KeyStore } from '../store/key-store.ts';
 import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { chooseGpu, type GpuChoice } from './gpu-choice.ts';
-import { poolModels, poolOptions } from './pool-settings.ts';
+import { hubSettings } from './hub-settings.ts';
+import { modelsFolder, poolModels, poolOptions } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
 import { readTls } from './tls-files.ts';
 
@@ -73,7 +75,15 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
     if (gpu.notice !== undefined) logger[gpu.backend === 'webgpu' ? 'info' : 'warn'](gpu.notice);
     pool = openPool(config, gpu, logger);
     const model = await preload(pool, config);
-    const deps = { pool, ...store, tls, settings, logger, version: packageVersion() };
+    const deps = {
+      pool,
+      ...store,
+      downloads: downloadsOf(config, logger),
+      tls,
+      settings,
+      logger,
+      version: packageVersion(),
+    };
     const { main, admin } =
       config.adminPort === undefined
         ? { main: createServer(deps), admin: undefined }
@@ -172,6 +182,16 @@ function openPool(config: Config, gpu: GpuChoice, logger: Logger): ManagedPool {
     logger[level]({ model, detail: message }, `model ${kind}`);
   };
   return new ManagedPool({ ...poolOptions(config, models, gpu), onEvent });
+}
+
+/** An address in the environment that is none is no reason not to serve. */
+function downloadsOf(config: Config, logger: Logger): ModelDownloads | undefined {
+  try {
+    return { folder: resolve(modelsFolder(config, homedir())), hub: hubSettings() };
+  } catch (error) {
+    logger.warn({ err: error }, 'no models can be pulled');
+    return undefined;
+  }
 }
 
 /** Loads the default model and those the configuration names; one that fails ends the start. */

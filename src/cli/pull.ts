@@ -2,9 +2,9 @@
 // interrupted pull left is used by the next one.
 
 import type { Command } from 'commander';
-import { processInputs } from '../config.ts';
+import { hubSettings } from '../app/hub-settings.ts';
 import { HUB_URL, type PullProgress, pullModel } from '../pool/download.ts';
-import type { Hub, HubFile } from '../pool/hub.ts';
+import type { HubFile } from '../pool/hub.ts';
 import { parseReference } from '../pool/model-reference.ts';
 import { PullError } from '../pool/pull-error.ts';
 import { addFolderOptions, type FolderFlags, modelFolder, modelsOnDisk } from './models-on-disk.ts';
@@ -55,7 +55,7 @@ async function fetchModel(model: string, flags: PullFlags, signal: AbortSignal):
   try {
     const { path } = await pullModel(reference, {
       folder: modelFolder(flags),
-      hub: hubOf(flags),
+      hub: hubSettings({ url: flags.hub, token: flags.token }),
       signal,
       onProgress: showProgress(bar),
       onFile: (file, outcome) => {
@@ -67,16 +67,6 @@ async function fetchModel(model: string, flags: PullFlags, signal: AbortSignal):
   } finally {
     bar.end();
   }
-}
-
-function hubOf({ hub, token }: PullFlags): Hub {
-  const { environment } = processInputs({});
-  const url = hub ?? (environment.HF_ENDPOINT || HUB_URL);
-  if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {
-    throw new UsageError(`--hub: ${url} is no address; give one such as ${HUB_URL}`);
-  }
-  const secret = token ?? environment.HF_TOKEN;
-  return { url: url.replace(/\/+$/, ''), ...(secret ? { token: secret } : {}) };
 }
 
 const NOTE_MS = 250;

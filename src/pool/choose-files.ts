@@ -30,6 +30,16 @@ interface GgufModel {
   readonly partCount: number;
 }
 
+/** What lies at the top of a folder and is part of its model. */
+export function belongsToSafetensors(name: string): boolean {
+  return (
+    companions.has(name) ||
+    name === INDEX ||
+    name.startsWith('chat_template') ||
+    /\.safetensors(\.part)?$/.test(name)
+  );
+}
+
 /** Small files come first, so that what is wrong with them shows early. */
 export function chooseFiles(files: readonly HubFile[], wanted: string | undefined): readonly HubFile[] {
   for (const { path } of files) refuseUnsafePath(path);
@@ -66,6 +76,11 @@ function namedGguf(ggufs: readonly GgufModel[], wanted: string): GgufModel {
     );
   }
   throw new PullError(`the repository holds no GGUF '${wanted}'; name one of these`, choices(ggufs));
+}
+
+/** Whether a GGUF of this stem is meant: by its name, or the tag at its end. */
+export function namesGguf(stem: string, wanted: string): boolean {
+  return stem === nameOf(wanted) || hasTag(stem.toLowerCase(), wanted.toLowerCase());
 }
 
 /** An underscore also lies within tags, so that one starts there only if it looks like a whole one. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -72,6 +73,9 @@ describe('pulling a model', () => {
     expect(filesUnder(folder)).toEqual(['ann/one-GGUF/one-Q8_0.gguf']);
     expect(progress.at(-1)).toEqual({
       file: 'one-Q8_0.gguf',
+      fileBytes: ggufModel.length,
+      fileDoneBytes: ggufModel.length,
+      checksum: { kind: 'sha256', hex: createHash('sha256').update(ggufModel).digest('hex') },
       doneBytes: ggufModel.length,
       totalBytes: ggufModel.length,
       cameBytes: ggufModel.length,

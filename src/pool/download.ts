@@ -4,7 +4,7 @@
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { chooseFiles } from './choose-files.ts';
-import { fileUrl, type Hub, type HubFile, listHubFiles } from './hub.ts';
+import { type Checksum, fileUrl, type Hub, type HubFile, listHubFiles } from './hub.ts';
 import { PART } from './model-files.ts';
 import type { ModelReference } from './model-reference.ts';
 import { PullError } from './pull-error.ts';
@@ -15,6 +15,11 @@ export const HUB_URL = 'https://huggingface.co';
 export interface PullProgress {
   /** The file that is on its way, inside the repository. */
   readonly file: string;
+  /** Of this file. */
+  readonly fileBytes: number;
+  readonly fileDoneBytes: number;
+  readonly checksum: Checksum | undefined;
+  /** Of all files. */
   readonly doneBytes: number;
   readonly totalBytes: number;
   /** What came over the network so far; the rest was there. */
@@ -74,7 +79,15 @@ async function transferAll(
       signal,
       onProgress: (bytes, justCame) => {
         cameBytes += justCame;
-        onProgress({ file: file.path, doneBytes: earlierBytes + bytes, totalBytes, cameBytes });
+        onProgress({
+          file: file.path,
+          fileBytes: file.sizeBytes,
+          fileDoneBytes: bytes,
+          checksum: file.checksum,
+          doneBytes: earlierBytes + bytes,
+          totalBytes,
+          cameBytes,
+        });
       },
       patience,
     });

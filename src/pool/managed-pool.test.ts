@@ -146,6 +146,29 @@ describe('the model pool', () => {
     });
   });
 
+  it('keeps an idle model for as long as the last who said so wants, but a pinned one always', async () => {
+    const models = [model('one'), model('two', { pinned: true })];
+    await withPool({ models, keepAliveMs: 90 * 86_400_000 }, async (pool, events) => {
+      const expiry = () => (pool.list()[0]?.expiresMs ?? Number.POSITIVE_INFINITY) - Date.now();
+      (await lease(pool, 'one')).release(60_000);
+      expect(expiry()).toBeLessThanOrEqual(60_000);
+      (await lease(pool, 'one')).release();
+      expect(expiry()).toBeLessThanOrEqual(60_000);
+      (await lease(pool, 'one')).release(Number.POSITIVE_INFINITY);
+      expect(expiry()).toBe(Number.POSITIVE_INFINITY);
+      (await lease(pool, 'two')).release(0);
+      const held = await lease(pool, 'one');
+      (await lease(pool, 'one')).release(0);
+      expect(states(pool)).toEqual(['loaded', 'loaded']);
+      held.release();
+      await waitUntil(() => events.some(({ kind }) => kind === 'unloaded'));
+      expect(states(pool)).toEqual(['unloaded', 'loaded']);
+      // What was said is forgotten with it.
+      (await lease(pool, 'one')).release();
+      expect(expiry()).toBeGreaterThan(86_400_000);
+    });
+  });
+
   it('keeps an idle model for as long as it says, though that be months', async () => {
     await withPool({ keepAliveMs: 90 * 86_400_000 }, async (pool) => {
       (await lease(pool, 'one')).release();

@@ -65,14 +65,17 @@ export class ManagedPool implements ModelPool {
   }
 
   list(): readonly ModelEntry[] {
-    return this.#slots.all().map(({ model, state, busy, served, computedBy }) => {
+    return this.#slots.all().map((slot) => {
+      const { model, state, busy, served, computedBy } = slot;
       const memoryBytes = this.#memory.bytesOf(model.name);
+      const expiresMs = served && (slot.expiresMs ?? Date.now() + this.#idleMs(slot));
       return {
         ...model,
         state,
         busy,
         ...(memoryBytes > 0 ? { memoryBytes } : {}),
         ...(served === undefined || computedBy === undefined ? {} : { computedBy }),
+        ...(expiresMs === undefined || expiresMs === Number.POSITIVE_INFINITY ? {} : { expiresMs }),
       };
     });
   }
@@ -147,6 +150,7 @@ export class ManagedPool implements ModelPool {
     if (slot.busy === 1) this.#shareCores();
     slot.lastUsed = ++this.#uses;
     slot.idleTimer?.cancel();
+    slot.expiresMs = undefined;
   }
 
   #letGo(slot: Slot): void {
@@ -156,11 +160,18 @@ export class ManagedPool implements ModelPool {
     // Who waits for room may unload it now.
     this.#memory.share();
     this.#shareCores();
-    const { keepAliveMs } = this.#options;
-    if (slot.model.pinned || keepAliveMs === undefined || slot.served === undefined) return;
-    slot.idleTimer = runAfter(keepAliveMs, () => {
-      if (slot.busy === 0) void this.#unload(slot, `idle for ${keepAliveMs / 1000} s`);
+    const idleMs = this.#idleMs(slot);
+    if (idleMs === Number.POSITIVE_INFINITY || slot.served === undefined) return;
+    slot.expiresMs = Date.now() + idleMs;
+    slot.idleTimer = runAfter(idleMs, () => {
+      if (slot.busy === 0) void this.#unload(slot, `idle for ${idleMs / 1000} s`);
     });
+  }
+
+  /** How long it stays when nobody uses it. */
+  #idleMs({ model, idleMs }: Slot): number {
+    if (model.pinned) return Number.POSITIVE_INFINITY;
+    return idleMs ?? this.#options.keepAliveMs ?? Number.POSITIVE_INFINITY;
   }
 
   /** Engines at work compute on all cores together, not on all cores each. */
@@ -176,9 +187,10 @@ export class ManagedPool implements ModelPool {
     let released = false;
     return {
       model,
-      release: () => {
+      release: (idleMs) => {
         if (released) return;
         released = true;
+        if (idleMs !== undefined) slot.idleMs = idleMs;
         this.#letGo(slot);
       },
     };
@@ -290,6 +302,7 @@ export class ManagedPool implements ModelPool {
   /** Leaves nothing of a load that came to nothing. */
   #abandon(slot: Slot, refusal: AcquireRefusal): AcquireRefusal {
     slot.engine = undefined;
+    slot.idleMs = undefined;
     slot.state = 'unloaded';
     this.#occupied.delete(slot.model.name);
     this.#memory.release(slot.model.name);
@@ -304,6 +317,7 @@ export class ManagedPool implements ModelPool {
 
   async #leave(slot: Slot, served: ServedModel, why: string): Promise<void> {
     slot.idleTimer?.cancel();
+    slot.expiresMs = undefined;
     slot.served = undefined;
     slot.state = 'unloaded';
     try {

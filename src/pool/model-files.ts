@@ -44,11 +44,15 @@ export function modelFilesAt(path: string): ModelFiles {
     );
   }
   if (path.endsWith('.safetensors')) return measure(path, 'safetensors', [path]);
-  const parts = (visibleNames(dirname(path)) ?? []).filter(
-    (name) => wholeOf(name) === wholeOf(basename(path)),
-  );
-  const files = parts.map((name) => join(dirname(path), name));
-  return measure(path, 'gguf', files);
+  return measure(path, 'gguf', filesOfGguf(path));
+}
+
+/** The file, or all parts of a split one, and what is left of unfinished downloads. */
+export function filesOfGguf(path: string): string[] {
+  const names = visibleNames(dirname(path)) ?? [];
+  return names
+    .filter((name) => wholeOf(name) === wholeOf(basename(path)))
+    .map((name) => join(dirname(path), name));
 }
 
 /** A file's name without its ending and without the number of its part. */

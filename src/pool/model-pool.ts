@@ -18,12 +18,18 @@ export interface ModelEntry {
   readonly busy: number;
   /** What computes, where it is loaded: the backend, and the GPU if there is one. */
   readonly computedBy?: string;
+  /** Milliseconds since 1970 when it is unloaded if nobody asks for it; absent where it stays. */
+  readonly expiresMs?: number;
 }
 
 /** While a lease is held, its model is not unloaded. */
 export interface ModelLease {
   readonly model: ServedModel;
-  release(): void;
+  /**
+   * `idleMs`: how long the model stays without requests, until somebody says otherwise or it is unloaded; infinity keeps
+   * it as long as its memory is not needed. Where nobody says, the pool's own setting counts; a pinned model stays.
+   */
+  release(idleMs?: number): void;
 }
 
 /** `load-failed`: the model itself is to blame. `engine-died`: its engine did not survive the load; it may later. */

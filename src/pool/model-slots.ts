@@ -35,7 +35,11 @@ export interface Slot {
   busy: number;
   /** Larger is later. */
   lastUsed: number;
+  /** How long it may be idle, where a request said so. */
+  idleMs: number | undefined;
   idleTimer: LongTimer | undefined;
+  /** Milliseconds since 1970 when the timer ends. */
+  expiresMs: number | undefined;
 }
 
 /** Looking again reads folders and, of what is new, headers. */
@@ -132,6 +136,8 @@ function emptySlot(model: PoolModel): Slot {
     leaving: undefined,
     busy: 0,
     lastUsed: 0,
+    idleMs: undefined,
     idleTimer: undefined,
+    expiresMs: undefined,
   };
 }

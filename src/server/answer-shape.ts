@@ -7,6 +7,7 @@ import type { WholeChoice } from '../generation/whole-answer.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { ApiError } from './errors.ts';
+import type { RequestTimes } from './request-record.ts';
 
 /** In every chunk and every whole answer. */
 export interface AnswerBase {
@@ -61,6 +62,8 @@ export interface ShapeOptions {
   readonly promptTokens: number;
   /** Ends the answer: with an ApiError, or with ClientLeft where its client wants no more of it. */
   abort(reason: Error): void;
+  /** As far as it has come. */
+  readonly times: () => RequestTimes;
 }
 
 export function usageOf({ promptTokens, cachedTokens, completionTokens }: TokenUsage): object {

@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { AnswerWish } from '../generation/answer-plan.ts';
 import { type ParameterNames, wireNames } from '../generation/parameter-names.ts';
 import type { PromptInput } from '../generation/prompt.ts';
+import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { chatShape } from './chat-shape.ts';
@@ -48,6 +49,10 @@ export interface Protocol<Schema extends z.ZodObject, Body extends SamplingBody>
   readonly kind: CompletionKind<Body>;
   /** The body in the words of OpenAI's chat or text completions. */
   read(given: z.infer<Schema>, visit: Visit): Body | Promise<Body>;
+  /** Refuses what this model cannot do; gives what is to be said about the rest. */
+  check?(given: z.infer<Schema>, model: ServedModel, visit: Visit): readonly string[];
+  /** How long the model stays when nobody uses it after this; undefined leaves that as it is. */
+  idleMs?(given: z.infer<Schema>, visit: Visit): number | undefined;
   /** Of a stream. */
   readonly framing: Framing;
   shape(options: ShapeOptions, given: z.infer<Schema>, visit: Visit): AnswerShape;
@@ -89,7 +94,7 @@ export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
   shape: chatShape,
 };
 
-const textKind: CompletionKind<TextBody> = {
+export const textKind: CompletionKind<TextBody> = {
   names: () => ({ ...wireNames, prompt: 'prompt' }),
   maxTokens: ({ max_tokens, min_tokens = 0 }) => max_tokens ?? Math.max(DEFAULT_MAX_TOKENS, min_tokens),
   sampling(body, vocabSize) {

@@ -2,6 +2,7 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { AnswerGrammars } from '../generation/answer-grammars.ts';
+import type { Hub } from '../pool/hub.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { KeyStore } from '../store/key-store.ts';
 import type { ResponseStore } from '../store/response-store.ts';
@@ -25,6 +26,12 @@ export interface TlsPair {
   readonly key: Buffer;
 }
 
+export interface ModelDownloads {
+  /** The models folder, absolute. */
+  readonly folder: string;
+  readonly hub: Hub;
+}
+
 export interface ServerDeps {
   readonly pool: ModelPool;
   /** Without keys, requests from this machine are served. */
@@ -35,6 +42,8 @@ export interface ServerDeps {
   readonly usage?: Pick<UsageStore, 'record' | 'report'> | undefined;
   /** Responses that clients may come back to; without it none are kept. */
   readonly responses?: ResponseStore<ConversationItem> | undefined;
+  /** Where models are pulled from and to; without it none can be. */
+  readonly downloads?: ModelDownloads | undefined;
   readonly settings: ServerSettings;
   /** Certificate and private key in PEM; without them it speaks plain HTTP. */
   readonly tls?: TlsPair | undefined;

@@ -23,6 +23,7 @@ import { ApiError, ClientLeft, isServerFault, kindOf, shuttingDown, toApiError }
 import { HealthCheck } from './health.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
 import { Metrics } from './metrics.ts';
+import { ollamaAdminRoutes, ollamaRoutes } from './ollama/routes.ts';
 import { Readiness } from './readiness.ts';
 import { RequestFeed } from './request-feed.ts';
 import { responseRoutes } from './responses/routes.ts';
@@ -121,6 +122,7 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
     modelRoutes(keyed, context);
     tokenRoutes(keyed, context);
     responseRoutes(keyed, context);
+    ollamaRoutes(keyed, context);
   });
 }
 
@@ -134,16 +136,14 @@ function addAdminRoutes(app: FastifyInstance, context: ServerContext): void {
     }
     metricsRoute(scraped, context);
   });
-  app.register(
-    async (admin) => {
-      admin.addHook('onRequest', async (request) => {
-        await admit(request, context);
-        if (request.caller !== undefined) requireAdmin(request.caller);
-      });
-      adminRoutes(admin, context);
-    },
-    { prefix: '/admin' },
-  );
+  app.register(async (admin) => {
+    admin.addHook('onRequest', async (request) => {
+      await admit(request, context);
+      if (request.caller !== undefined) requireAdmin(request.caller);
+    });
+    ollamaAdminRoutes(admin, context);
+    admin.register(async (own) => adminRoutes(own, context), { prefix: '/admin' });
+  });
 }
 
 function makeContext(deps: ServerDeps): ServerContext {

@@ -24,6 +24,7 @@ export interface RequestLabels {
 interface Submitted {
   readonly atMs: number;
   readonly tier: Tier;
+  readonly onAdmitted: (atMs: number) => void;
 }
 
 const byRequest: readonly (keyof RequestLabels)[] = ['model', 'tier'];
@@ -107,8 +108,9 @@ export class Metrics {
     this.#fallbacks.inc({ model });
   }
 
-  submitted(id: string, { tier }: RequestLabels): void {
-    this.#submitted.set(id, { atMs: performance.now(), tier });
+  /** `onAdmitted` is told when the engine began with it, on the monotonic clock, if that is heard of. */
+  submitted(id: string, { tier }: RequestLabels, onAdmitted: (atMs: number) => void = () => {}): void {
+    this.#submitted.set(id, { atMs: performance.now(), tier, onAdmitted });
   }
 
   /** It ended, admitted or not. */
@@ -144,6 +146,7 @@ export class Metrics {
     const submitted = this.#submitted.get(id);
     if (submitted === undefined) return;
     this.#submitted.delete(id);
+    submitted.onAdmitted(atMs);
     this.#queued.observe({ model, tier: submitted.tier }, Math.max(0, atMs - submitted.atMs) / 1000);
   }
 

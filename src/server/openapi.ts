@@ -8,6 +8,18 @@ import {
   tokenCountSchema,
 } from './anthropic/answers.ts';
 import { countSchema, messagesRules, messagesSchema } from './anthropic/schema.ts';
+import {
+  chatLineSchema,
+  generateLineSchema,
+  ollamaErrorSchema,
+  progressSchema,
+  runningSchema,
+  shownSchema,
+  tagsSchema,
+  versionSchema,
+} from './ollama/answers.ts';
+import { pullSchema, showSchema } from './ollama/routes.ts';
+import * as ollama from './ollama/schema.ts';
 import { deletedSchema, inputItemsSchema, responseEventSchema, responseSchema } from './responses/answers.ts';
 import { responsesRules, responsesSchema } from './responses/schema.ts';
 import { modelNameSchema, newKeySchema } from './routes/admin.ts';
@@ -38,7 +50,9 @@ interface Operation {
   readonly answer?: z.ZodType;
   /** Of a streamed answer's events. */
   readonly chunk?: z.ZodType;
-  /** Default: OpenAI's. */
+  /** What they are streamed as. Default server-sent events. */
+  readonly chunkType?: string;
+  /** Where errors do not look as OpenAI's. */
   readonly error?: z.ZodType;
   readonly mediaType?: string;
   /** Whether a key is needed where there are any. */
@@ -60,6 +74,57 @@ const low = 'The same at LOW priority, whatever the key.';
 const chat = { method: 'post', body: chatSchema, answer: chatAnswerSchema, chunk: chatChunkSchema } as const;
 const embeddings = { method: 'post', body: embeddingSchema, answer: embeddingAnswerSchema } as const;
 const text = { method: 'post', body: textSchema, answer: textAnswerSchema, chunk: textAnswerSchema } as const;
+
+const asOllama = { chunkType: 'application/x-ndjson', error: ollamaErrorSchema } as const;
+const line = (schema: z.ZodType) => ({ ...asOllama, answer: schema, chunk: schema });
+
+const ollamaOperations: readonly Operation[] = [
+  {
+    ...line(chatLineSchema),
+    method: 'post',
+    path: '/api/chat',
+    summary: 'Answer a conversation, as Ollama',
+    body: ollama.chatSchema,
+  },
+  {
+    ...line(generateLineSchema),
+    method: 'post',
+    path: '/api/generate',
+    summary: 'Answer a prompt, as Ollama',
+    body: ollama.generateSchema,
+  },
+  { ...asOllama, method: 'get', path: '/api/tags', summary: 'List the models', answer: tagsSchema },
+  { ...asOllama, method: 'get', path: '/api/ps', summary: 'List the loaded models', answer: runningSchema },
+  {
+    ...asOllama,
+    method: 'post',
+    path: '/api/show',
+    summary: 'What a model is',
+    body: showSchema,
+    answer: shownSchema,
+  },
+  {
+    ...asOllama,
+    method: 'get',
+    path: '/api/version',
+    summary: 'Whose API this is',
+    answer: versionSchema,
+  },
+  {
+    ...line(progressSchema),
+    method: 'post',
+    path: '/api/pull',
+    summary: 'Bring a model from the hub; needs an admin key',
+    body: pullSchema,
+  },
+  {
+    ...asOllama,
+    method: 'delete',
+    path: '/api/delete',
+    summary: "Remove a model's files; needs an admin key",
+    body: showSchema,
+  },
+];
 
 const operations: readonly Operation[] = [
   {
@@ -200,6 +265,7 @@ const operations: readonly Operation[] = [
     summary: 'Steps and finished requests as they happen',
     mediaType: 'text/event-stream',
   },
+  ...ollamaOperations,
 ];
 
 export function openApiDocument(version: string): object {
@@ -237,10 +303,10 @@ function describe(operation: Operation): object {
   };
 }
 
-function answerContent({ answer, chunk, mediaType }: Operation): object {
+function answerContent({ answer, chunk, mediaType, chunkType = 'text/event-stream' }: Operation): object {
   if (mediaType !== undefined) return { content: { [mediaType]: { schema: { type: 'string' } } } };
   if (answer === undefined) return {};
-  const events = chunk === undefined ? {} : { 'text/event-stream': { schema: schemaOf(chunk, 'output') } };
+  const events = chunk === undefined ? {} : { [chunkType]: { schema: schemaOf(chunk, 'output') } };
   return { content: { ...json(answer, 'output'), ...events } };
 }
 

@@ -28,6 +28,19 @@ export interface RecordedRequest {
   /** What the ids of such answers begin with. */
   readonly idMark: string;
   readonly stream: boolean;
+  /** How long it waited for its model. */
+  readonly loadMs: number;
+}
+
+/** How long each part took so far, in milliseconds; 0 of what has not begun. */
+export interface RequestTimes {
+  /** Since the request came. */
+  readonly totalMs: number;
+  readonly loadMs: number;
+  /** From the engine's first work on the prompt to the first token: waiting in its queue is no part of it. */
+  readonly promptMs: number;
+  /** Since the first token. */
+  readonly answerMs: number;
 }
 
 /** What a request has used, as far as it has come. */
@@ -61,6 +74,8 @@ export class RequestRecord implements GenerationObserver {
   readonly arrivedMs: number;
   readonly #of: RecordedRequest;
   readonly #submitted: string[] = [];
+  #submittedMs: number | undefined;
+  #admittedMs: number | undefined;
   #firstTokenMs: number | undefined;
   #outcome = 'ok';
   #reasons: readonly FinishReason[] = [];
@@ -76,7 +91,22 @@ export class RequestRecord implements GenerationObserver {
 
   submitted(requestId: string): void {
     this.#submitted.push(requestId);
-    this.#of.context.metrics.submitted(requestId, this.#labels);
+    this.#submittedMs ??= this.#elapsedMs();
+    this.#of.context.metrics.submitted(requestId, this.#labels, (atMs) => {
+      this.#admittedMs ??= atMs - this.#of.request.arrivedMs;
+    });
+  }
+
+  get times(): RequestTimes {
+    const totalMs = this.#elapsedMs();
+    const answeredMs = this.#firstTokenMs ?? totalMs;
+    const begunMs = Math.max(this.#admittedMs ?? 0, this.#submittedMs ?? totalMs);
+    return {
+      totalMs,
+      loadMs: this.#of.loadMs,
+      promptMs: Math.max(0, answeredMs - begunMs),
+      answerMs: totalMs - answeredMs,
+    };
   }
 
   /** All its prompts are computed: it waits no longer. */

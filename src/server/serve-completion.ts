@@ -54,6 +54,7 @@ interface Order {
   readonly includeUsage: boolean;
   readonly idMark: string;
   readonly framing: Framing;
+  readonly check: (model: ServedModel) => readonly string[];
   readonly shape: (options: ShapeOptions) => AnswerShape;
 }
 
@@ -96,10 +97,11 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     includeUsage: streamsUsage(body),
     idMark,
     framing,
+    check: (model) => protocol.check?.(given, model, asked) ?? [],
     shape: (options) => protocol.shape(options, given, asked),
   };
-  const least = { modelName, leastTokens: leastTokens(order) };
-  await visit(context, request, reply, least, (place) => serve(order, place));
+  const terms = { modelName, leastTokens: leastTokens(order), idleMs: protocol.idleMs?.(given, asked) };
+  await visit(context, request, reply, terms, (place) => serve(order, place));
   return reply;
 }
 
@@ -115,8 +117,9 @@ function leastTokens(order: Order): number {
 }
 
 async function serve(order: Order, place: Visit): Promise<void> {
-  const { names, inputs } = order;
+  const { names, inputs, reply } = order;
   const { model } = place;
+  warn(reply, order.check(model));
   const sampling = endingWithGap(order.sampling(model), inputs, model);
   const prompts = await encodePrompts({ ...order, nameOf: () => names.prompt }, place);
   const parameters = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
@@ -228,6 +231,7 @@ async function respond(work: Work, generation: Generation, record: RequestRecord
     usageComes: includeUsage,
     promptTokens: generation.usage.promptTokens,
     abort: work.abort,
+    times: () => record.times,
   });
   const answer = { generation, shape, echoes: await echoesOf(work) };
   if (body.stream !== true) return respondWhole(reply, answer);

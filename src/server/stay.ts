@@ -46,41 +46,54 @@ export async function stay<Result>(
   }
 }
 
+/** `idleMs`: how long the model stays afterwards when nobody uses it, where the request decides that. */
 export async function withModel<Result>(
   { pool }: ServerContext,
   name: string,
   signal: AbortSignal,
   use: (model: ServedModel) => Promise<Result>,
+  idleMs?: number,
 ): Promise<Result> {
   const lease = await acquireModel(pool, name, signal);
   try {
     return await use(lease.model);
   } finally {
-    lease.release();
+    lease.release(idleMs);
   }
 }
 
 /** A stay that waits for an engine. */
 export interface Visit extends Stay {
   readonly model: ServedModel;
+  /** How long it waited for the model. */
+  readonly loadMs: number;
   readonly ticket: QueueTicket;
+}
+
+export interface VisitTerms {
+  readonly modelName: string;
+  readonly leastTokens: number;
+  /** How long the model stays afterwards when nobody uses it, where the request decides that. */
+  readonly idleMs?: number | undefined;
 }
 
 export async function visit<Result>(
   context: ServerContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  { modelName, leastTokens }: { readonly modelName: string; readonly leastTokens: number },
+  { modelName, leastTokens, idleMs }: VisitTerms,
   use: (visit: Visit) => Promise<Result>,
 ): Promise<Result> {
   return stay(context, request, reply, leastTokens, async (place) => {
     const ticket = context.admission.enter(modelName, (request.caller as Caller).keyId);
+    const askedMs = performance.now();
+    const enter = (model: ServedModel) => {
+      // For the client's eyes: its answer is right, but slow, and others wait for it.
+      if (model.direct) reply.header('x-chairlift-mode', 'direct');
+      return use({ ...place, model, ticket, loadMs: performance.now() - askedMs });
+    };
     try {
-      return await withModel(context, modelName, place.signal, (model) => {
-        // For the client's eyes: its answer is right, but slow, and others wait for it.
-        if (model.direct) reply.header('x-chairlift-mode', 'direct');
-        return use({ ...place, model, ticket });
-      });
+      return await withModel(context, modelName, place.signal, enter, idleMs);
     } finally {
       ticket.leave();
     }

@@ -33,6 +33,8 @@ export interface ChatTemplate {
   readonly format: DetectedFormat;
   /** Whether it writes down the calls of earlier turns. */
   readonly rendersCalls: boolean;
+  /** As the model's author wrote it. */
+  readonly source: string;
   render(input: ChatInput): string;
 }
 
@@ -54,6 +56,7 @@ export function chatTemplate(source: ChatTemplateSource): ChatTemplate {
   const toolProgram = source.toolTemplate === undefined ? program : compile(source.toolTemplate);
   return {
     format: detectFormat(source.toolTemplate ?? source.template),
+    source: source.template,
     rendersCalls: (source.toolTemplate ?? source.template).includes('tool_calls'),
     render(input) {
       const hasTools = input.tools !== undefined && input.tools.length > 0;

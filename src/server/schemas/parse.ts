@@ -15,6 +15,13 @@ export interface BodyRules<Schema extends z.ZodObject> {
   readonly refused: Readonly<Record<string, Refusal>>;
   /** Parameters that may be long lists of token ids; their schemas look at them fast. */
   readonly tokenLists?: readonly string[];
+  /** Of parameters that hold parameters of their own; what they are is in the schema. */
+  readonly inner?: Readonly<Record<string, Pick<BodyRules<Schema>, 'noOps' | 'refused'> & InnerNames>>;
+}
+
+interface InnerNames {
+  /** Those that the schema knows. */
+  readonly known: readonly string[];
 }
 
 /**
@@ -36,16 +43,43 @@ export function parseBody<Schema extends z.ZodObject>(
     throw new ApiError(400, 'the body must be a JSON object', { code: 'invalid_type' });
   }
   // Clients send null for what they leave out.
-  const given = Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== null));
+  const given = withoutNulls(raw);
+  const inner = Object.entries(rules.inner ?? {}).flatMap(([name, own]) => {
+    const value = given[name];
+    if (typeof value !== 'object' || Array.isArray(value)) return [];
+    const values = withoutNulls(value as object);
+    given[name] = values;
+    return [{ ...own, values, prefix: `${name}.` }];
+  });
+  const outer = { ...rules, known: Object.keys(rules.schema.shape), values: given, prefix: '' };
   checkSize(given, new Set(rules.tokenLists));
-  for (const [name, refusal] of Object.entries(rules.refused)) {
-    const problem = given[name] === undefined ? undefined : refusal(given[name], given);
-    if (problem !== undefined) throw unsupported(name, problem);
-  }
+  for (const level of [outer, ...inner]) checkRefused(level);
   const result = rules.schema.safeParse(given);
   if (!result.success) throw issueError(result.error, given);
-  const known = new Set([...Object.keys(rules.schema.shape), ...rules.noOps, ...Object.keys(rules.refused)]);
-  return { body: result.data, unknown: Object.keys(given).filter((name) => !known.has(name)) };
+  return { body: result.data, unknown: [outer, ...inner].flatMap(unknownNames) };
+}
+
+interface Level extends InnerNames {
+  readonly noOps: readonly string[];
+  readonly refused: Readonly<Record<string, Refusal>>;
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly prefix: string;
+}
+
+function withoutNulls(given: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+}
+
+function checkRefused({ refused, values, prefix }: Level): void {
+  for (const [name, refusal] of Object.entries(refused)) {
+    const problem = values[name] === undefined ? undefined : refusal(values[name], values);
+    if (problem !== undefined) throw unsupported(`${prefix}${name}`, problem);
+  }
+}
+
+function unknownNames({ known, noOps, refused, values, prefix }: Level): string[] {
+  const all = new Set([...known, ...noOps, ...Object.keys(refused)]);
+  return Object.keys(values).flatMap((name) => (all.has(name) ? [] : [`${prefix}${name}`]));
 }
 
 /** The value of the header that names unknown parameters. */

@@ -1,0 +1,115 @@
+// What a model is, from its headers alone: for those who list models or look at one. Read once for as long as its files
+// do not change.
+
+import { setImmediate } from 'node:timers/promises';
+import { buildSpec } from '../model/build-spec.ts';
+import type { ModelSpec } from '../model/spec.ts';
+import type { GgufValue } from '../weights/gguf-values.ts';
+import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
+import { columnsOf, rowsOf } from '../weights/weight-source.ts';
+import { modelFilesAt } from './model-files.ts';
+import type { ModelFormat } from './model-registry.ts';
+
+export interface ModelCard {
+  readonly format: ModelFormat;
+  readonly architecture: string;
+  readonly parameters: number;
+  /** As its author calls it, or else the encoding that most weights have. */
+  readonly quantization: string;
+  readonly sizeBytes: number;
+  readonly changedSeconds: number;
+  /** What its header says, by the keys of GGUF; null in place of lists. */
+  readonly metadata: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+export class ModelCards {
+  readonly #cards = new Map<string, { readonly state: string; readonly card: ModelCard }>();
+
+  /** One after the other, and in between it is others' turn: a header with a large vocabulary takes a while. */
+  async read(path: string): Promise<ModelCard> {
+    const { sizeBytes, changedSeconds } = modelFilesAt(path);
+    const state = JSON.stringify([sizeBytes, changedSeconds]);
+    const known = this.#cards.get(path);
+    if (known?.state === state) return known.card;
+    await setImmediate();
+    const card = { ...headerOf(path), sizeBytes, changedSeconds };
+    this.#cards.set(path, { state, card });
+    return card;
+  }
+}
+
+function headerOf(path: string): Omit<ModelCard, 'sizeBytes' | 'changedSeconds'> {
+  const files = openModelFiles(path);
+  try {
+    const spec = buildSpec(files);
+    const byType = parametersByType(files);
+    const parameters = [...byType.values()].reduce((sum, count) => sum + count, 0);
+    const [mostOf = 'unknown'] = [...byType].toSorted(([, a], [, b]) => b - a)[0] ?? [];
+    const { architecture } = spec;
+    const metadata = files.format === 'gguf' ? ggufMetadata(files.metadata) : specMetadata(spec);
+    return {
+      format: files.format,
+      architecture,
+      parameters,
+      quantization: fileTypes.get(Number(metadata['general.file_type'] ?? Number.NaN)) ?? mostOf,
+      metadata: { ...metadata, 'general.parameter_count': parameters },
+    };
+  } finally {
+    files.weights.close();
+  }
+}
+
+function parametersByType({ weights }: OpenedModel): Map<string, number> {
+  const byType = new Map<string, number>();
+  for (const tensor of weights.tensors.values()) {
+    const values = rowsOf(tensor) * columnsOf(tensor);
+    byType.set(tensor.type, (byType.get(tensor.type) ?? 0) + values);
+  }
+  return byType;
+}
+
+function ggufMetadata(metadata: ReadonlyMap<string, GgufValue>): ModelCard['metadata'] {
+  return Object.fromEntries(
+    [...metadata].map(([key, value]) => {
+      if (typeof value === 'bigint') return [key, Number(value)];
+      return [key, typeof value === 'object' ? null : value];
+    }),
+  );
+}
+
+function specMetadata(spec: ModelSpec): ModelCard['metadata'] {
+  const { architecture: name } = spec;
+  return {
+    'general.architecture': name,
+    [`${name}.context_length`]: spec.contextLength,
+    [`${name}.embedding_length`]: spec.hiddenSize,
+    [`${name}.block_count`]: spec.layers.length,
+    [`${name}.feed_forward_length`]: spec.ffnSize,
+    [`${name}.attention.head_count`]: spec.headCount,
+    [`${name}.attention.head_count_kv`]: spec.kvHeadCount,
+    [`${name}.vocab_size`]: spec.vocabSize,
+  };
+}
+
+/** The numbers of `general.file_type`. */
+const fileTypes: ReadonlyMap<number, string> = new Map([
+  [0, 'F32'],
+  [1, 'F16'],
+  [2, 'Q4_0'],
+  [3, 'Q4_1'],
+  [7, 'Q8_0'],
+  [8, 'Q5_0'],
+  [9, 'Q5_1'],
+  [10, 'Q2_K'],
+  [11, 'Q3_K_S'],
+  [12, 'Q3_K_M'],
+  [13, 'Q3_K_L'],
+  [14, 'Q4_K_S'],
+  [15, 'Q4_K_M'],
+  [16, 'Q5_K_S'],
+  [17, 'Q5_K_M'],
+  [18, 'Q6_K'],
+  [25, 'IQ4_NL'],
+  [30, 'IQ4_XS'],
+  [32, 'BF16'],
+]);

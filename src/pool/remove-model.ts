@@ -1,0 +1,30 @@
+// Removes a model's files from the models folder, and folders that are empty then. Touches nothing outside of it, nor
+// other models in the same folder.
+
+import { readdir, rm, rmdir } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, relative } from 'node:path';
+import { belongsToSafetensors } from './choose-files.ts';
+import { filesOfGguf } from './model-files.ts';
+
+/** Whether the model at this path lies in the folder. */
+export function liesIn(folder: string, path: string): boolean {
+  const inside = relative(folder, path);
+  return inside !== '' && !inside.startsWith('..') && !isAbsolute(inside);
+}
+
+/** `path` is what opens the model: a GGUF, of a split one the first part, or a folder. */
+export async function removeModel(folder: string, path: string): Promise<void> {
+  if (!liesIn(folder, path)) throw new Error(`${path} is not in ${folder}`);
+  const isGguf = path.endsWith('.gguf');
+  const home = isGguf || path.endsWith('.safetensors') ? dirname(path) : path;
+  const names = isGguf ? filesOfGguf(path).map((file) => basename(file)) : await filesOfFolder(home);
+  for (const name of names) await rm(join(home, name), { force: true });
+  for (let empty = home; liesIn(folder, empty); empty = dirname(empty)) {
+    if ((await readdir(empty)).length > 0) return;
+    await rmdir(empty);
+  }
+}
+
+async function filesOfFolder(home: string): Promise<string[]> {
+  return (await readdir(home)).filter((name) => belongsToSafetensors(name));
+}

@@ -1,0 +1,84 @@
+// Answers of /api/*, for the OpenAPI document.
+
+import { z } from 'zod';
+
+const moment = z.string().meta({ format: 'date-time' });
+const nanoseconds = z.int().optional();
+
+const line = {
+  model: z.string(),
+  created_at: moment,
+  done: z.boolean(),
+  done_reason: z.enum(['stop', 'length', 'load', 'unload']).optional(),
+  total_duration: nanoseconds.meta({ description: 'All durations are in nanoseconds.' }),
+  load_duration: nanoseconds,
+  prompt_eval_count: z.int().optional(),
+  prompt_eval_duration: nanoseconds,
+  eval_count: z.int().optional(),
+  eval_duration: nanoseconds,
+};
+
+export const chatLineSchema = z.object({
+  ...line,
+  message: z.object({
+    role: z.literal('assistant'),
+    content: z.string(),
+    thinking: z.string().optional(),
+    tool_calls: z
+      .array(
+        z.object({
+          id: z.string(),
+          function: z.object({
+            index: z.int(),
+            name: z.string(),
+            arguments: z.record(z.string(), z.unknown()),
+          }),
+        }),
+      )
+      .optional(),
+  }),
+});
+
+export const generateLineSchema = z.object({
+  ...line,
+  response: z.string(),
+  thinking: z.string().optional(),
+});
+
+const details = z.object({
+  format: z.string(),
+  family: z.string(),
+  parameter_size: z.string(),
+  quantization_level: z.string(),
+});
+
+const named = { name: z.string(), model: z.string(), digest: z.string(), size: z.int(), details };
+
+export const tagsSchema = z.object({ models: z.array(z.object({ ...named, modified_at: moment })) });
+
+export const runningSchema = z.object({
+  models: z.array(
+    z.object({ ...named, size_vram: z.int(), expires_at: moment, context_length: z.int().optional() }),
+  ),
+});
+
+export const shownSchema = z.object({
+  modelfile: z.string(),
+  parameters: z.string(),
+  template: z.string(),
+  details,
+  model_info: z.record(z.string(), z.unknown()),
+  capabilities: z.array(z.string()),
+  modified_at: moment,
+});
+
+export const progressSchema = z.object({
+  status: z.string(),
+  digest: z.string().optional(),
+  total: z.int().optional(),
+  completed: z.int().optional(),
+});
+
+export const versionSchema = z.object({ version: z.string(), chairlift: z.string() });
+
+export const ollamaErrorSchema = z.object({ error: z.string() });

@@ -1,0 +1,52 @@
+// A request without a prompt: it loads its model, or, where keep_alive is 0, unloads it.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller } from '../auth.ts';
+import type { ServerContext } from '../context.ts';
+import { ApiError } from '../errors.ts';
+import { stay, withModel } from '../stay.ts';
+import { decidesStay, durationMs, idleMsOf } from './keep-alive.ts';
+import { findModel } from './names.ts';
+import type { ChatGiven, GenerateGiven } from './schema.ts';
+import { emptyAnswer, type Place } from './shape.ts';
+
+export async function loadOrUnload(
+  context: ServerContext,
+  { model, keep_alive }: ChatGiven | GenerateGiven,
+  place: Place,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<object> {
+  const { name, state, pinned } = findModel(context, model);
+  const caller = request.caller as Caller;
+  if (keep_alive !== undefined && durationMs(keep_alive) === 0) {
+    refuseUnload(caller, model, pinned);
+    if (state === 'loaded') await unload(context, name);
+    return emptyAnswer(model, place, 'unload');
+  }
+  return stay(context, request, reply, 0, ({ signal }) =>
+    withModel(
+      context,
+      name,
+      signal,
+      async () => emptyAnswer(model, place, 'load'),
+      idleMsOf(keep_alive, caller),
+    ),
+  );
+}
+
+function refuseUnload(caller: Caller, model: string, pinned: boolean): void {
+  if (!decidesStay(caller)) {
+    throw new ApiError(403, 'unloading a model needs an admin key', { code: 'admin_key_needed' });
+  }
+  if (pinned) {
+    throw new ApiError(409, `model '${model}' is pinned by the server's settings`, { code: 'model_pinned' });
+  }
+}
+
+/** At once, or when the last request that uses it has ended. */
+async function unload({ pool }: ServerContext, name: string): Promise<void> {
+  if (await pool.unload(name)) return;
+  const held = await pool.acquire(name);
+  if (held.ok) held.lease.release(0);
+}

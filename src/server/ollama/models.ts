@@ -1,0 +1,109 @@
+// /api/tags, /api/ps and /api/show: what models there are, which are loaded, and what one is.
+
+import { createHash } from 'node:crypto';
+import { roomOf } from '../../generation/context-room.ts';
+import { openLocalModel } from '../../pool/local-model.ts';
+import type { ModelCard, ModelCards } from '../../pool/model-card.ts';
+import type { ModelEntry } from '../../pool/model-pool.ts';
+import type { ChatTemplate } from '../../text/chat-template.ts';
+import type { ServerContext } from '../context.ts';
+import { timeText } from './time-text.ts';
+
+/** What Ollama tells of a model that stays for ever is some year in the far future. */
+const FOR_EVER_MS = Date.UTC(2300, 0);
+
+export async function listModels({ pool }: ServerContext, cards: ModelCards): Promise<object> {
+  const models: object[] = [];
+  for (const entry of pool.list()) {
+    const card = await cardOrNothing(cards, entry);
+    if (card === undefined) continue;
+    models.push({
+      ...identity(entry, card),
+      modified_at: timeText(card.changedSeconds * 1000),
+      size: card.sizeBytes,
+      details: detailsOf(card),
+    });
+  }
+  return { models };
+}
+
+export async function runningModels({ pool }: ServerContext, cards: ModelCards): Promise<object> {
+  const models: object[] = [];
+  for (const entry of pool.list().filter(({ state }) => state === 'loaded')) {
+    const card = await cardOrNothing(cards, entry);
+    if (card === undefined) continue;
+    const size = entry.memoryBytes ?? card.sizeBytes;
+    const served = pool.loaded().find(({ name }) => name === entry.name);
+    models.push({
+      ...identity(entry, card),
+      size,
+      details: detailsOf(card),
+      expires_at: timeText(entry.expiresMs ?? FOR_EVER_MS),
+      size_vram: entry.computedBy?.startsWith('webgpu') ? size : 0,
+      ...(served === undefined ? {} : { context_length: roomOf(served) }),
+    });
+  }
+  return { models };
+}
+
+export async function showModel(
+  { pool }: ServerContext,
+  entry: ModelEntry,
+  cards: ModelCards,
+): Promise<object> {
+  const card = await cards.read(entry.path);
+  const served = pool.loaded().find(({ name }) => name === entry.name);
+  const template = served === undefined ? templateOf(entry.path) : served.template;
+  return {
+    modelfile: `# A model of this server; it has no Modelfile.\nFROM ${entry.name}\n`,
+    parameters: '',
+    template: template?.source ?? '',
+    details: detailsOf(card),
+    model_info: card.metadata,
+    capabilities: capabilitiesOf(template),
+    modified_at: timeText(card.changedSeconds * 1000),
+  };
+}
+
+/** Files may be gone since the pool last looked. */
+async function cardOrNothing(cards: ModelCards, { path }: ModelEntry): Promise<ModelCard | undefined> {
+  try {
+    return await cards.read(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function templateOf(path: string): ChatTemplate | undefined {
+  const local = openLocalModel(path);
+  local.close();
+  return local.template;
+}
+
+/** Tools can be described to any model; the capability says that this one's own template does. */
+function capabilitiesOf(template: ChatTemplate | undefined): string[] {
+  const { rendersTools, format } = template?.format ?? {};
+  return ['completion', ...(rendersTools ? ['tools'] : []), ...(format?.reasons ? ['thinking'] : [])];
+}
+
+/** Contents are not hashed, which would take minutes; the digest changes when files do. */
+function identity({ name }: ModelEntry, { sizeBytes, changedSeconds }: ModelCard): object {
+  const text = JSON.stringify([name, sizeBytes, changedSeconds]);
+  return { name, model: name, digest: createHash('sha256').update(text).digest('hex') };
+}
+
+function detailsOf({ format, architecture, parameters, quantization }: ModelCard): object {
+  return {
+    parent_model: '',
+    format,
+    family: architecture,
+    families: [architecture],
+    parameter_size: countText(parameters),
+    quantization_level: quantization,
+  };
+}
+
+export function countText(count: number): string {
+  const [unit, sign] = count >= 1e9 ? [1e9, 'B'] : count >= 1e6 ? [1e6, 'M'] : [1e3, 'K'];
+  return `${(count / unit).toFixed(1)}${sign}`;
+}

@@ -1,0 +1,57 @@
+// Models by the names that clients of Ollama use: `name:tag`, where `latest` is the tag of whatever has none, and
+// `hf.co/owner/repo:file` for what was pulled from there.
+
+import { basename, join } from 'node:path';
+import { namesGguf } from '../../pool/choose-files.ts';
+import { modelStem } from '../../pool/model-files.ts';
+import type { ModelEntry } from '../../pool/model-pool.ts';
+import { type ModelReference, parseReference } from '../../pool/model-reference.ts';
+import { PullError } from '../../pool/pull-error.ts';
+import { liesIn } from '../../pool/remove-model.ts';
+import type { ServerContext } from '../context.ts';
+import { ApiError } from '../errors.ts';
+
+const LATEST = ':latest';
+const hubPrefix = /^(?:https?:\/\/)?(?:hf\.co|huggingface\.co)\//;
+
+export function findModel({ pool, downloads }: ServerContext, given: string): ModelEntry {
+  const models = pool.list();
+  const bare = given.endsWith(LATEST) ? given.slice(0, -LATEST.length) : given;
+  const byName = (name: string) => models.find((one) => one.name === name || one.aliases.includes(name));
+  const found =
+    byName(given) ?? byName(bare) ?? byName(bare + LATEST) ?? pulledModel(models, bare, downloads?.folder);
+  if (found !== undefined) return found;
+  throw new ApiError(404, `model '${given}' not found`, { param: 'model', code: 'model_not_found' });
+}
+
+/** The name of a model on the hub; PullError where it is none. */
+export function hubReference(given: string): ModelReference {
+  const text = given.replace(/^hf:/, '').replace(hubPrefix, '');
+  return parseReference(`hf:${text.endsWith(LATEST) ? text.slice(0, -LATEST.length) : text}`);
+}
+
+function pulledModel(
+  models: readonly ModelEntry[],
+  given: string,
+  folder: string | undefined,
+): ModelEntry | undefined {
+  if (folder === undefined || !(given.startsWith('hf:') || hubPrefix.test(given))) return undefined;
+  const { owner, repo, file } = referenceOrNothing(given) ?? {};
+  if (owner === undefined || repo === undefined) return undefined;
+  const home = join(folder, owner, repo);
+  const there = models.filter(({ path }) => path === home || liesIn(home, path));
+  const wanted =
+    file === undefined
+      ? there
+      : there.filter(({ path }) => namesGguf(modelStem(basename(path)), file.replace(/\.gguf$/, '')));
+  return wanted.length === 1 ? wanted[0] : undefined;
+}
+
+function referenceOrNothing(given: string): ModelReference | undefined {
+  try {
+    return hubReference(given);
+  } catch (error) {
+    if (error instanceof PullError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,110 @@
+// `options` of a request: how its answer is drawn, and what Ollama's runner would be told. What cannot change an answer
+// here is taken without effect; what would, and is not there, is refused by its name.
+
+import { z } from 'zod';
+import type { ParameterNames } from '../../generation/parameter-names.ts';
+import type { Refusal } from '../schemas/parse.ts';
+import { type SamplingBody, samplingFields } from '../schemas/sampling.ts';
+
+const { temperature, top_k, top_p, min_p, typical_p, repetition_penalty } = samplingFields;
+const { presence_penalty, frequency_penalty, stop } = samplingFields;
+
+export const optionFields = {
+  temperature,
+  top_k,
+  top_p,
+  min_p,
+  typical_p,
+  repeat_penalty: repetition_penalty,
+  presence_penalty,
+  frequency_penalty,
+  stop,
+  seed: z
+    .number()
+    .meta({ type: 'integer', description: 'The same seed draws the same answer; -1 is none.' })
+    .optional(),
+  num_predict: z
+    .int()
+    .meta({ description: 'The answer ends here at the latest; -1 and -2 leave it to the context.' })
+    .optional(),
+  num_ctx: z
+    .int()
+    .min(1)
+    .meta({ description: 'Room that the client counts on. The model has its own; a larger wish is told of.' })
+    .optional(),
+};
+
+export const optionsSchema = z.object(optionFields);
+
+export type Options = z.infer<typeof optionsSchema>;
+
+const ALL_TOKENS = -1;
+
+const only = (neutral: unknown, problem: string) => (value: unknown) =>
+  value === neutral ? undefined : problem;
+
+function isPenalized({ repeat_penalty: repeat = 1, presence_penalty, frequency_penalty }: Options): boolean {
+  return repeat !== 1 || (presence_penalty ?? 0) !== 0 || (frequency_penalty ?? 0) !== 0;
+}
+
+/** Penalties count all tokens here. */
+const lastTokens: Refusal = (value, options) =>
+  value === ALL_TOKENS || !isPenalized(options as Options)
+    ? undefined
+    : 'penalties count all tokens; give -1 or leave it out';
+
+const newlines: Refusal = (value, options) =>
+  value === true || !isPenalized(options as Options)
+    ? undefined
+    : 'penalties count every token, newlines too';
+
+export const optionRules = {
+  known: Object.keys(optionFields),
+  noOps: [
+    // Of what is loaded, and where: the server's own settings.
+    ...['num_keep', 'num_batch', 'num_gpu', 'main_gpu', 'num_thread', 'numa', 'low_vram', 'f16_kv'],
+    ...['use_mmap', 'use_mlock', 'logits_all'],
+    // Of what is refused.
+    ...['mirostat_tau', 'mirostat_eta'],
+  ],
+  refused: {
+    repeat_last_n: lastTokens,
+    penalize_newline: newlines,
+    mirostat: only(0, 'is not supported; top_p and min_p are'),
+    tfs_z: only(1, 'is not supported; typical_p is'),
+    vocab_only: only(false, 'is not supported'),
+    embedding_only: only(false, 'is not supported'),
+  } satisfies Record<string, Refusal>,
+};
+
+/** As completions of OpenAI call them. */
+export function samplingFrom({
+  repeat_penalty,
+  num_predict,
+  num_ctx: _,
+  seed,
+  ...same
+}: Options = {}): Omit<SamplingBody, 'model' | 'stream'> {
+  const isEndless = num_predict === -1 || num_predict === -2;
+  return {
+    ...same,
+    ...(repeat_penalty === undefined ? {} : { repetition_penalty: repeat_penalty }),
+    ...(seed === undefined || seed === -1 ? {} : { seed }),
+    ...(num_predict === undefined || isEndless ? {} : { max_tokens: num_predict }),
+  };
+}
+
+/** What refusals of a value call it. */
+export const optionNames: Partial<ParameterNames> = {
+  temperature: 'options.temperature',
+  topK: 'options.top_k',
+  topP: 'options.top_p',
+  minP: 'options.min_p',
+  typicalP: 'options.typical_p',
+  repetitionPenalty: 'options.repeat_penalty',
+  presencePenalty: 'options.presence_penalty',
+  frequencyPenalty: 'options.frequency_penalty',
+  seed: 'options.seed',
+  maxTokens: 'options.num_predict',
+  logprobs: 'top_logprobs',
+};

@@ -1,0 +1,118 @@
+// POST /api/pull: a model from the hub, with its progress as lines of JSON. Whoever leaves ends it; what came is kept.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type PullProgress, pullModel } from '../../pool/download.ts';
+import type { ModelPool } from '../../pool/model-pool.ts';
+import type { ModelReference } from '../../pool/model-reference.ts';
+import { findModels } from '../../pool/model-registry.ts';
+import { PullError } from '../../pool/pull-error.ts';
+import type { ModelDownloads, ServerContext } from '../context.ts';
+import { ApiError, ClientLeft, toApiError } from '../errors.ts';
+import { jsonLines, SseStream } from '../sse.ts';
+import { hubReference } from './names.ts';
+import { untilListed } from './until-listed.ts';
+
+const LINE_MS = 100;
+
+interface Pull {
+  readonly reference: ModelReference;
+  readonly downloads: ModelDownloads;
+  readonly pool: ModelPool;
+  readonly signal: AbortSignal;
+  readonly tell: (line: object) => void;
+}
+
+/** What is on its way; two pulls of a repository would write the same files. */
+export type RunningPulls = Set<string>;
+
+export async function pull(
+  context: ServerContext,
+  { model, stream }: { readonly model: string; readonly stream: boolean },
+  running: RunningPulls,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { activity, downloads, pool, settings } = context;
+  const reference = referenceOf(model);
+  const repository = `${reference.owner}/${reference.repo}`;
+  if (downloads === undefined)
+    throw new ApiError(501, 'this server pulls no models', { code: 'no_downloads' });
+  if (running.has(repository)) {
+    throw new ApiError(409, `${repository} is being pulled already`, { code: 'pull_running' });
+  }
+  running.add(repository);
+  // It takes as long as it takes.
+  const lifetime = activity.begin(request, reply, Number.POSITIVE_INFINITY);
+  const { signal } = lifetime;
+  try {
+    const work = { reference, downloads, pool, signal };
+    if (!stream) {
+      await fetchModel({ ...work, tell: () => {} });
+      return reply.send({ status: 'success' });
+    }
+    reply.hijack();
+    const lines = new SseStream(reply.raw, reply.getHeaders(), settings.keepAliveMs, signal, jsonLines);
+    try {
+      await fetchModel({ ...work, tell: (line) => void lines.send(line) });
+      lines.end();
+    } catch (error) {
+      if (!(error instanceof ClientLeft)) request.log.warn({ err: error, model }, 'pull failed');
+      lines.fail({ data: { error: toApiError(explained(error)).message } });
+    }
+    return reply;
+  } catch (error) {
+    throw explained(error);
+  } finally {
+    running.delete(repository);
+    lifetime.end();
+  }
+}
+
+function referenceOf(model: string): ModelReference {
+  try {
+    return hubReference(model);
+  } catch (error) {
+    if (!(error instanceof PullError)) throw error;
+    const hint =
+      'models come from the Hugging Face hub: name one as hf.co/owner/repo or hf.co/owner/repo:Q4_K_M';
+    throw new ApiError(400, `'${model}' cannot be pulled; ${hint}`, {
+      param: 'model',
+      code: 'invalid_value',
+    });
+  }
+}
+
+async function fetchModel({ reference, downloads, pool, signal, tell }: Pull): Promise<void> {
+  tell({ status: 'pulling manifest' });
+  const { path } = await pullModel(reference, { ...downloads, signal, onProgress: progressLines(tell) });
+  const problem = findModels({ paths: [path] })[0]?.problem;
+  if (problem !== undefined) throw new PullError(`it is here, but cannot be served: ${problem}`);
+  await untilListed(pool, path, true, signal);
+  tell({ status: 'success' });
+}
+
+/** Of each file its first and its last bytes, and some between. */
+function progressLines(tell: (line: object) => void): (progress: PullProgress) => void {
+  let toldMs = Number.NEGATIVE_INFINITY;
+  let toldFile: string | undefined;
+  return ({ file, fileBytes, fileDoneBytes, checksum }) => {
+    const nowMs = performance.now();
+    if (file === toldFile && fileDoneBytes < fileBytes && nowMs - toldMs < LINE_MS) return;
+    toldMs = nowMs;
+    toldFile = file;
+    const digest = checksum && `${checksum.kind === 'git' ? 'sha1' : checksum.kind}:${checksum.hex}`;
+    tell({
+      status: `pulling ${file}`,
+      ...(digest === undefined ? {} : { digest }),
+      total: fileBytes,
+      completed: fileDoneBytes,
+    });
+  };
+}
+
+function explained(error: unknown): unknown {
+  if (!(error instanceof PullError)) return error;
+  const choices = error.choices.map(({ path }) => path).join(', ');
+  const message = choices === '' ? error.message : `${error.message}: ${choices}`;
+  return new ApiError(502, message, { code: 'pull_failed' });
+}

@@ -1,0 +1,104 @@
+// Bodies of Ollama in the words of OpenAI's completions.
+
+import { badRequest } from '../errors.ts';
+import type { ChatBody } from '../schemas/chat.ts';
+import type { TextBody } from '../schemas/text.ts';
+import { samplingFrom } from './options.ts';
+import type { ChatGiven, GenerateGiven, Message } from './schema.ts';
+
+type ChatMessage = ChatBody['messages'][number];
+type Shared = Omit<ChatBody, 'messages'>;
+
+/** `model` is the name that the pool knows. */
+export function readChat(given: ChatGiven, model: string): ChatBody {
+  return { ...readShared(given, model), messages: readMessages(given.messages ?? []), tools: given.tools };
+}
+
+export function readGenerate(given: GenerateGiven, model: string): ChatBody {
+  const { system, prompt = '' } = given;
+  const messages: ChatMessage[] = [
+    ...(system ? [{ role: 'system' as const, content: system }] : []),
+    { role: 'user', content: prompt },
+  ];
+  return { ...readShared(given, model), messages };
+}
+
+/** The prompt is all that the model sees. */
+export function readRaw(given: GenerateGiven, model: string): TextBody {
+  if (given.system) throw badRequest('system', 'is not possible together with raw');
+  if (given.think !== undefined && given.think !== false) {
+    throw badRequest('think', 'is not possible together with raw: it is a matter of the template');
+  }
+  const { logprobs, top_logprobs: top = 0, prompt = '' } = given;
+  return { ...readCommon(given, model), prompt, logprobs: logprobs === true ? top : undefined };
+}
+
+function readShared(given: ChatGiven | GenerateGiven, model: string): Shared {
+  const { logprobs, top_logprobs } = given;
+  return {
+    ...readCommon(given, model),
+    logprobs,
+    top_logprobs,
+    chat_template_kwargs: thinkingVariables(given.think),
+  };
+}
+
+function readCommon({ stream = true, format, options }: ChatGiven | GenerateGiven, model: string) {
+  return { ...samplingFrom(options), model, stream, response_format: structureFrom(format) };
+}
+
+function structureFrom(format: ChatGiven['format']): ChatBody['response_format'] {
+  if (format === undefined || format === '') return undefined;
+  return format === 'json'
+    ? { type: 'json_object' }
+    : { type: 'json_schema', json_schema: { schema: format as Record<string, unknown> } };
+}
+
+/** By every name that templates have for it. */
+export function thinkingVariables(think: ChatGiven['think']): Record<string, unknown> | undefined {
+  if (think === undefined) return undefined;
+  const thinks = think !== false;
+  return {
+    enable_thinking: thinks,
+    thinking: thinks,
+    ...(typeof think === 'string' ? { reasoning_effort: think } : {}),
+  };
+}
+
+interface OpenCall {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Calls get ids, which some templates ask for; a result belongs to the first call of its name that has none yet. */
+export function readMessages(messages: readonly Message[]): ChatMessage[] {
+  let count = 0;
+  let open: OpenCall[] = [];
+  return messages.map((message, at) => {
+    const { role, content, thinking, images, tool_calls: calls, tool_name, tool_call_id, ...rest } = message;
+    if (images && images.length > 0) {
+      throw badRequest(`messages[${at}].images`, 'images are not supported', 'unsupported_parameter');
+    }
+    const named = (calls ?? []).map((call) => ({
+      id: call.id ?? `call${String(++count).padStart(5, '0')}`,
+      type: 'function',
+      function: { name: call.function.name, arguments: call.function.arguments ?? {} },
+    }));
+    open = [...open, ...named.map(({ id, function: { name } }) => ({ id, name }))];
+    const common = { ...rest, role, content: content ?? '' };
+    if (role === 'tool') {
+      const answered = open.find(({ id, name }) => (tool_call_id ? id === tool_call_id : name === tool_name));
+      const call = answered ?? (tool_call_id || tool_name ? undefined : open[0]);
+      open = open.filter((one) => one !== call);
+      const id = tool_call_id ?? call?.id;
+      const name = tool_name ?? call?.name;
+      return { ...common, ...(name ? { name } : {}), ...(id ? { tool_call_id: id } : {}) };
+    }
+    return {
+      ...common,
+      // Two names that templates have for it.
+      ...(thinking ? { reasoning_content: thinking, thinking } : {}),
+      ...(named.length > 0 ? { tool_calls: named } : {}),
+    };
+  });
+}

@@ -1,0 +1,99 @@
+// The bodies of /api/chat and /api/generate.
+
+import { z } from 'zod';
+import type { BodyRules, Refusal } from '../schemas/parse.ts';
+import { maxLogprobs } from '../schemas/sampling.ts';
+import { toolFields } from '../schemas/tools.ts';
+import { optionRules, optionsSchema } from './options.ts';
+
+const images = z.array(z.unknown()).nullish();
+
+const toolCall = z.looseObject({
+  id: z.string().optional(),
+  function: z.looseObject({
+    name: z.string(),
+    arguments: z.record(z.string(), z.unknown(), 'must be an object').nullish(),
+  }),
+});
+
+const message = z.looseObject({
+  role: z.enum(['system', 'user', 'assistant', 'tool']),
+  content: z.string().nullish(),
+  thinking: z.string().nullish(),
+  images,
+  tool_calls: z.array(toolCall).nullish(),
+  tool_name: z.string().nullish().meta({ description: 'Of a result: the function that gave it.' }),
+  tool_call_id: z.string().nullish(),
+});
+
+const shared = {
+  model: z.string().meta({ description: 'A name; the tag :latest may be left out or given.' }),
+  stream: z.boolean().meta({ description: 'Lines of JSON while the answer comes. Default true.' }).optional(),
+  format: z
+    .union([z.enum(['', 'json']), z.record(z.string(), z.unknown())], 'must be "json" or a JSON schema')
+    .meta({ description: '"json" for any object, or a JSON schema.' })
+    .optional(),
+  options: optionsSchema.optional(),
+  think: z
+    .union([z.boolean(), z.enum(['low', 'medium', 'high'])], 'must be true, false, low, medium or high')
+    .meta({ description: 'Whether the model thinks first, and how long; its own way where absent.' })
+    .optional(),
+  keep_alive: z
+    .union([z.number(), z.string()], 'must be seconds, or a duration such as "5m"')
+    .meta({
+      description:
+        'How long the model stays loaded afterwards: seconds or a duration; -1 keeps it, 0 unloads it.',
+    })
+    .optional(),
+  logprobs: z.boolean().meta({ description: 'Tell log-probabilities. Default false.' }).optional(),
+  top_logprobs: z
+    .int()
+    .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to tell for each token.' })
+    .optional(),
+};
+
+export const chatSchema = z.object({
+  ...shared,
+  messages: z
+    .array(message)
+    .meta({ description: 'Without any, the model is loaded, or unloaded where keep_alive is 0.' })
+    .optional(),
+  tools: toolFields.tools,
+});
+
+export const generateSchema = z.object({
+  ...shared,
+  prompt: z
+    .string()
+    .meta({ description: 'Without one, the model is loaded, or unloaded where keep_alive is 0.' })
+    .optional(),
+  system: z.string().optional(),
+  raw: z.boolean().meta({ description: 'The prompt is taken as it is, without a template.' }).optional(),
+});
+
+export type ChatGiven = z.infer<typeof chatSchema>;
+export type GenerateGiven = z.infer<typeof generateSchema>;
+export type Message = z.infer<typeof message>;
+
+/** Prompts are never cut, nor does a full context move on: that is an error, or the end of the answer. */
+const noOps = ['truncate', 'shift'];
+const inner = { options: optionRules };
+
+const unlessEmpty =
+  (problem: string): Refusal =>
+  (value) =>
+    value === '' || (Array.isArray(value) && value.length === 0) ? undefined : problem;
+
+export const chatRules: BodyRules<typeof chatSchema> = { schema: chatSchema, noOps, refused: {}, inner };
+
+export const generateRules: BodyRules<typeof generateSchema> = {
+  schema: generateSchema,
+  noOps,
+  refused: {
+    suffix: unlessEmpty('filling in the middle is not supported'),
+    template: unlessEmpty("is not supported: the model's own template is used; give raw and a whole prompt"),
+    context: unlessEmpty('is not supported; give the conversation to /api/chat'),
+    images: unlessEmpty('images are not supported'),
+  },
+  inner,
+};

@@ -1,0 +1,172 @@
+// Answers as lines of JSON: pieces with `done: false`, then one with `done: true` that tells why it ended, what was used
+// and how long everything took.
+
+import type { AnswerPiece, GenerationPart } from '../../generation/answer-parts.ts';
+import type { TokenDetail } from '../../generation/choice-text.ts';
+import type { TokenUsage } from '../../generation/token-usage.ts';
+import type { WholeChoice } from '../../generation/whole-answer.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from '../answer-shape.ts';
+import type { RequestTimes } from '../request-record.ts';
+import { nanoseconds, nowText } from './time-text.ts';
+
+/** What one line says of the answer. */
+export interface Words {
+  readonly content?: string;
+  readonly thinking?: string;
+  readonly calls?: readonly object[];
+}
+
+/** Where a line has its words: as a message, or as a response. */
+export type Place = (words: Words) => object;
+
+export const inMessage: Place = ({ content = '', thinking, calls }) => ({
+  message: {
+    role: 'assistant',
+    content,
+    ...(thinking ? { thinking } : {}),
+    ...(calls && calls.length > 0 ? { tool_calls: calls } : {}),
+  },
+});
+
+export const inResponse: Place = ({ content = '', thinking }) => ({
+  response: content,
+  ...(thinking ? { thinking } : {}),
+});
+
+interface Call {
+  readonly id: string;
+  readonly name: string;
+  arguments: string;
+}
+
+/** `model` is the name that the client gave. */
+export function ollamaShape(
+  { model: served, logprobs, times }: Pick<ShapeOptions, 'model' | 'logprobs' | 'times'>,
+  model: string,
+  place: Place,
+): AnswerShape {
+  const line = (words: Words, more: object) => ({
+    data: { model, created_at: nowText(), ...place(words), ...more },
+  });
+  const entries = (details: readonly TokenDetail[]) =>
+    logprobs && details.length > 0 ? { logprobs: details.map((detail) => entryOf(served, detail)) } : {};
+  const calls = new OpenCalls();
+  let reason = 'stop';
+  const callLines = (complete: readonly object[]) =>
+    complete.length === 0 ? [] : [line({ calls: complete }, { done: false })];
+  const last = (usage: TokenUsage) => ({ done: true, done_reason: reason, ...measured(usage, times()) });
+  return {
+    opening: () => [],
+    piece: (_index, piece) =>
+      wordsOf(piece, calls).map(({ words, details }) => line(words, { done: false, ...entries(details) })),
+    finish: (_index, end) => {
+      reason = end.reason;
+      return callLines(calls.end());
+    },
+    closing: (usage) => [line({}, last(usage))],
+    failure: ({ message }) => [{ data: { error: message } }],
+    whole: ([choice], usage) => {
+      reason = choice?.reason ?? reason;
+      const words = choice === undefined ? {} : wholeWords(choice);
+      return line(words, { ...last(usage), ...entries(choice?.details ?? []) }).data;
+    },
+  };
+}
+
+/** What a model that was loaded or unloaded, and asked nothing, is told with. */
+export function emptyAnswer(model: string, place: Place, reason: 'load' | 'unload'): object {
+  return { model, created_at: nowText(), ...place({}), done: true, done_reason: reason };
+}
+
+function measured({ promptTokens, completionTokens }: TokenUsage, times: RequestTimes): object {
+  return {
+    total_duration: nanoseconds(times.totalMs),
+    load_duration: nanoseconds(times.loadMs),
+    prompt_eval_count: promptTokens,
+    prompt_eval_duration: nanoseconds(times.promptMs),
+    eval_count: completionTokens,
+    eval_duration: nanoseconds(times.answerMs),
+  };
+}
+
+/** Calls are told whole: one is complete when something else follows. */
+class OpenCalls {
+  #open: Call | undefined;
+  #count = 0;
+
+  begin(id: string, name: string): object[] {
+    const complete = this.end();
+    this.#open = { id, name, arguments: '' };
+    return complete;
+  }
+
+  extend(text: string): void {
+    if (this.#open !== undefined) this.#open.arguments += text;
+  }
+
+  end(): object[] {
+    const call = this.#open;
+    this.#open = undefined;
+    const written = call && callOf(call, this.#count);
+    if (written === undefined) return [];
+    this.#count++;
+    return [written];
+  }
+}
+
+/** Undefined where the answer was cut off within its arguments. */
+function callOf({ id, name, arguments: text }: Call, index: number): object | undefined {
+  const given = text.trim() === '' ? {} : parsedObject(text);
+  return given && { id, function: { index, name, arguments: given } };
+}
+
+function parsedObject(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface Line {
+  readonly words: Words;
+  readonly details: readonly TokenDetail[];
+}
+
+/** What is known of tokens goes with the first line; where tokens gave no words yet, with an empty one. */
+function wordsOf({ parts, details }: AnswerPiece, calls: OpenCalls): Line[] {
+  const lines = parts.flatMap((part) => partWords(part, calls));
+  if (lines.length === 0) return details.length === 0 ? [] : [{ words: {}, details }];
+  return lines.map((words, at) => ({ words, details: at === 0 ? details : [] }));
+}
+
+function partWords(part: GenerationPart, calls: OpenCalls): Words[] {
+  const called = (complete: readonly object[]) => (complete.length === 0 ? [] : [{ calls: complete }]);
+  switch (part.kind) {
+    case 'content':
+      return [...called(calls.end()), ...(part.text === '' ? [] : [{ content: part.text }])];
+    case 'reasoning':
+      return [...called(calls.end()), ...(part.text === '' ? [] : [{ thinking: part.text }])];
+    case 'call':
+      return called(calls.begin(part.id, part.name));
+    case 'arguments':
+      calls.extend(part.text);
+      return [];
+  }
+}
+
+function wholeWords({ text, reasoning, calls }: WholeChoice): Words {
+  const whole = calls.map((call, index) => callOf(call, index)).filter((call) => call !== undefined);
+  return { content: text, thinking: reasoning, calls: whole };
+}
+
+function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
+  const named = (id: number, value: number) => ({
+    token: tokenString(model, id),
+    logprob: finiteLogprob(value),
+    bytes: [...model.tokenizer.tokenBytes(id)],
+  });
+  return { ...named(token, logprob), top_logprobs: top.map((one) => named(one.token, one.logprob)) };
+}
