@@ -5,12 +5,15 @@ import { chooseBackend } from '../../src/compute/choose-backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
+import { vocabularyTables } from '../../src/grammar/vocabulary.ts';
 import { openLocalModel } from '../../src/pool/local-model.ts';
 import { embeddedModelPath } from './embedded-model.ts';
 
 const model = openLocalModel(embeddedModelPath);
 
 export const embeddedSpec = model.spec;
+export const embeddedTokenizer = model.tokenizer;
+export const embeddedVocabulary = vocabularyTables(model.tokenizer);
 export const embeddedEndIds = [...model.tokenizer.eosIds];
 
 export function chatIds(text: string): Int32Array {

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import type { EmbedRequest, EngineRequest, FinishEvent, RequestEvent } from '../../src/engine/request.ts';
 import type { Priority } from '../../src/engine/sequence.ts';
+import type { GrammarTables } from '../../src/grammar/tables.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
 import { type SamplingRequest, validateSampling } from '../../src/sampling/parameters.ts';
 
@@ -15,6 +16,7 @@ export interface TestRequest {
   readonly salt?: string;
   readonly account?: string;
   readonly mask?: Uint32Array;
+  readonly grammar?: GrammarTables;
   readonly enqueuedMs?: number;
 }
 
@@ -35,6 +37,7 @@ export function engineRequest(options: TestRequest, vocabSize = 4096): EngineReq
     account: options.account ?? '',
     enqueuedMs: options.enqueuedMs ?? Date.now(),
     ...(options.mask === undefined ? {} : { mask: options.mask }),
+    ...(options.grammar === undefined ? {} : { grammar: { tables: options.grammar, continues: false } }),
   };
 }
 
