@@ -45,7 +45,7 @@ const isType: Check = (value) => {
 };
 
 /** Every keyword that is enforced, and what it must be. */
-const enforced: Readonly<Record<string, Check>> = {
+export const enforcedKeywords: Readonly<Record<string, Check>> = {
   $ref: isText,
   type: isType,
   enum: isList,
@@ -145,7 +145,7 @@ export class SchemaDocument {
 function checkKeyword(keyword: string, value: unknown, schema: SchemaObject): void {
   // A keyword without effect is no promise that is broken.
   if (value === undefined || isIdle(keyword, value, schema)) return;
-  const check = Object.hasOwn(enforced, keyword) ? enforced[keyword] : undefined;
+  const check = Object.hasOwn(enforcedKeywords, keyword) ? enforcedKeywords[keyword] : undefined;
   if (check === undefined) {
     if (annotations.has(keyword) || keyword.startsWith('x-')) return;
     throw new GrammarError('unsupported', `'${keyword}' cannot be enforced`, keyword);

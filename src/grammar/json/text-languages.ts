@@ -17,7 +17,9 @@ const time = String.raw`(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[zZ]|[+-](
 const octet = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`;
 const ipv4 = String.raw`${octet}(?:\.${octet}){3}`;
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
-const hostname = String.raw`${label}(?:\.${label}){0,3}`;
+/** 253 characters at most: few labels of any length, or more that are short. */
+const shortLabel = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?';
+const hostname = String.raw`${label}(?:\.${label}){0,3}|${shortLabel}(?:\.${shortLabel}){4,7}`;
 const hextet = '[0-9A-Fa-f]{1,4}';
 /** All eight groups, or some with one gap. */
 const ipv6 = [
@@ -29,9 +31,11 @@ const ipv6 = [
 ].join('|');
 const hex = '[0-9A-Fa-f]';
 const atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
+const hostCharacter = String.raw`(?:[A-Za-z0-9._~!$&'()*+,;=-]|%${hex}${hex})`;
+const userCharacter = String.raw`(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%${hex}${hex})`;
 const uriCharacter = String.raw`(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%${hex}${hex})`;
 
-const formats: Readonly<Record<string, string>> = {
+export const formats: Readonly<Record<string, string>> = {
   date,
   time,
   'date-time': `(?:${date})[tT]${time}`,
@@ -41,7 +45,7 @@ const formats: Readonly<Record<string, string>> = {
   hostname,
   ipv4,
   ipv6,
-  uri: `[A-Za-z][A-Za-z0-9+.-]*://(?:${label}(?:[.]${label}){0,7})(?::[0-9]{1,5})?(?:/${uriCharacter}*)*(?:[?](?:${uriCharacter}|[/?])*)?(?:#(?:${uriCharacter}|[/?])*)?`,
+  uri: String.raw`[A-Za-z][A-Za-z0-9+.-]*:(?://(?:${userCharacter}*@)?(?:\[(?:${ipv6})\]|${hostCharacter}*)(?::\d*)?(?:/${uriCharacter}*)*|/?(?:${uriCharacter}+(?:/${uriCharacter}*)*)?)(?:[?](?:${uriCharacter}|[/?])*)?(?:#(?:${uriCharacter}|[/?])*)?`,
 };
 
 const MAX_KNOWN = 256;
