@@ -3,17 +3,20 @@
 // first answer of each schema, when nothing is known yet; `again` the second. Ends in one JSON line.
 
 import { availableParallelism } from 'node:os';
+import type { Backend } from '../compute/backend.ts';
 import { buildBatch } from '../compute/batch.ts';
 import { createCpuBackend } from '../compute/cpu/backend.ts';
 import { loadAddon } from '../compute/cpu/binding.ts';
+import { LocalEngine } from '../engine/local-engine.ts';
 import { rulesOf } from '../grammar/assemble.ts';
 import { compileRules } from '../grammar/compile.ts';
 import { Grammar, Matcher } from '../grammar/matcher.ts';
 import { SharedMasks } from '../grammar/shared-masks.ts';
+import type { GrammarTables } from '../grammar/tables.ts';
 import { type TokenSource, type VocabularyTables, vocabularyTables } from '../grammar/vocabulary.ts';
 import { buildSpec } from '../model/build-spec.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
-import { validateSampling } from '../sampling/parameters.ts';
+import { type SamplingParameters, validateSampling } from '../sampling/parameters.ts';
 import { seedFrom } from '../sampling/random.ts';
 import { openText } from '../text/open-text.ts';
 import { openModelFiles } from '../weights/open-model.ts';
@@ -25,6 +28,9 @@ const HISTORY = 200;
 const BLOCKS = 8;
 const STEPS = 15;
 const GOAL = 0.02;
+/** Of the comparison with free neighbours. */
+const ROUNDS = 4;
+const TOKENS = 24;
 
 const print = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -128,6 +134,65 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
 }
 
+/** Tokens a second of 16 free streams: beside 16 others that are free, and beside 16 that are constrained. */
+async function besideFree(): Promise<{ free: number; constrained: number }> {
+  const speeds: Record<'free' | 'constrained', number[]> = { free: [], constrained: [] };
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const kind of round % 2 === 0
+      ? (['free', 'constrained'] as const)
+      : (['constrained', 'free'] as const)) {
+      speeds[kind].push(await freeSpeed(kind === 'constrained'));
+    }
+  }
+  return { free: median(speeds.free), constrained: median(speeds.constrained) };
+}
+
+async function freeSpeed(withGrammars: boolean): Promise<number> {
+  const engine = new LocalEngine(lent, {
+    blockCount: backend.blockCount,
+    budget: { kind: 'fixed', maxStepTokens: 512 },
+    vocabSize: spec.vocabSize,
+    contextLength: spec.contextLength,
+    endIds: [],
+  });
+  engine.learn(vocabulary);
+  const started = performance.now();
+  const run = async (stream: number, tables?: GrammarTables) => {
+    const request = {
+      id: `${stream}`,
+      prompt: Int32Array.from({ length: 8 }, (_, place) => 100 + place + 16 * stream),
+      parameters: { ...parametersOf(stream), maxTokens: TOKENS },
+      priority: 1 as const,
+      salt: '',
+      account: '',
+      enqueuedMs: 0,
+      ...(tables === undefined ? {} : { grammar: { tables, continues: true } }),
+    };
+    for await (const event of engine.submit(request)) {
+      if (event.kind !== 'finish') continue;
+      if (event.error !== undefined) throw new Error(event.error.message);
+      return performance.now() - started;
+    }
+    throw new Error('an answer did not end');
+  };
+  const neighbours = works.map(({ grammar }, n) =>
+    run(STREAMS + n, withGrammars ? grammar.tables : undefined),
+  );
+  const times = await Promise.all(Array.from({ length: STREAMS }, (_, n) => run(n)));
+  await Promise.all(neighbours);
+  await engine.close();
+  return (STREAMS * TOKENS * 1000) / Math.max(...times);
+}
+
+function parametersOf(seed: number): SamplingParameters {
+  const validated = validateSampling(
+    { topP: 0.95, ignoreEos: true },
+    { vocabSize: spec.vocabSize, freshSeed: seedFrom(BigInt(seed)) },
+  );
+  if (!validated.ok) throw new Error(validated.problem);
+  return validated.parameters;
+}
+
 const load = loadAddon();
 if (!load.available) {
   process.stderr.write(`${load.reason}\n`);
@@ -179,15 +244,23 @@ const backend = await createCpuBackend(load.addon, spec, files.weights, {
   blockCount: BLOCKS * STREAMS,
   threads,
 });
+/** An engine closes its backend; this one is needed again. */
+const lent: Backend = {
+  name: backend.name,
+  blockCount: backend.blockCount,
+  step: (batch, rows) => backend.step(batch, rows),
+  sampleRows: (logits, vocabSize, rows) => backend.sampleRows(logits, vocabSize, rows),
+  releaseBlocks: (blocks) => backend.releaseBlocks(blocks),
+  close: () => {},
+};
+
 const blocksOf = (stream: number) => Array.from({ length: BLOCKS }, (_, block) => stream * BLOCKS + block);
 for (let stream = 0; stream < STREAMS; stream++) {
   const tokens = Array.from({ length: HISTORY }, (_, place) => (place * 7919 + stream) % spec.vocabSize);
   await backend.step(buildBatch([{ tokens, start: 0, blocks: blocksOf(stream), wantLogits: 'none' }]));
 }
-const validation = validateSampling({ topP: 0.95 }, { vocabSize: spec.vocabSize, freshSeed: seedFrom(1n) });
-if (!validation.ok) throw new Error(validation.problem);
 const row = (choice: number, mask?: Uint32Array) => ({
-  parameters: validation.parameters,
+  parameters: parametersOf(1),
   position: HISTORY,
   choice,
   forbidden: [],
@@ -222,6 +295,7 @@ for (let trial = 0; trial < STEPS; trial++) {
     drawTimes[kind].push(performance.now() - drawing);
   }
 }
+const beside = await besideFree();
 backend.close();
 
 const stepMs = median(stepTimes) + median(drawTimes.free);
@@ -238,6 +312,7 @@ const result = {
   againMs: mean(again.times),
   againWorstMs: Math.max(...again.times),
   maskedDrawMs,
+  besideFree: beside,
   firstShare: mean(first.times) / stepMs,
   againShare: mean(again.times) / stepMs,
   goal: GOAL,
@@ -250,4 +325,7 @@ print(
   `again: ${result.againMs.toFixed(3)} ms, at worst ${result.againWorstMs.toFixed(2)}; ${(100 * result.againShare).toFixed(2)} %`,
 );
 print(`drawing with masks takes ${maskedDrawMs.toFixed(2)} ms more than without`);
+print(
+  `16 free streams: ${beside.free.toFixed(1)} tokens/s beside 16 free ones, ${beside.constrained.toFixed(1)} beside 16 constrained ones`,
+);
 print(JSON.stringify(result));
