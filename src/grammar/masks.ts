@@ -12,14 +12,15 @@ import type { VocabularyTables } from './vocabulary.ts';
 
 /** What a state allows, whoever has called its rule. */
 export interface StateMask {
-  readonly words: Uint32Array;
-  /** Where they are not zero, if that is in few places. */
-  readonly used: Int32Array | undefined;
+  /** As a list where they are few, else as a mask. */
+  readonly tokens: Int32Array | Uint32Array;
   /** Nodes of the vocabulary's tree where the rule may have ended, and tokens go on. */
   readonly ended: readonly number[];
   /** What tokens still spell behind those, all in one; undefined where it is more than it is worth. */
   readonly rests: () => RestTree | undefined;
 }
+
+const MAX_LISTED = 2048;
 
 /** Rests of more nodes are walked where they stand: mostly little of them fits what follows. */
 const MAX_REST_NODES = 30_000;
@@ -71,10 +72,9 @@ export class Masks {
   }
 
   #addFrame(frame: Frame, mask: Uint32Array): void {
-    const { words, used, ended, rests } = this.#stateMask(frame);
-    if (used === undefined) {
-      for (let at = 0; at < words.length; at++) mask[at] = (mask[at] as number) | (words[at] as number);
-    } else for (const at of used) mask[at] = (mask[at] as number) | (words[at] as number);
+    const { tokens, ended, rests } = this.#stateMask(frame);
+    if (tokens instanceof Int32Array) for (const token of tokens) allow(mask, token);
+    else for (let at = 0; at < tokens.length; at++) mask[at] = (mask[at] as number) | (tokens[at] as number);
     if (frame.parent !== undefined && ended.length > 0) {
       const returned = this.#places.returned(frame.parent);
       const tree = rests();
@@ -159,7 +159,7 @@ export class Masks {
   #leaf(state: number, counted: { body: number; least: number; most: number } | undefined): StateMask {
     const { nodeByte, nodeDepth, nodeEnd, nodeToken, longestToken } = this.#vocabulary;
     const { accepts } = this.#tables;
-    const words = this.#empty();
+    const tokens: number[] = [];
     const ended: number[] = [];
     const states = new Int32Array(longestToken + 1);
     const counts = new Int32Array(longestToken + 1);
@@ -179,17 +179,17 @@ export class Masks {
       states[depth + 1] = to;
       counts[depth + 1] = count;
       rows[depth + 1] = this.#rowOf(to);
-      this.#allowAll(words, nodeToken[node] as number);
+      this.#addAll(tokens, nodeToken[node] as number);
       if (accepts[to] === 1 && nodeEnd[node] !== node + 1) ended.push(node);
       node++;
     }
-    return this.#stateMaskOf(words, ended);
+    return this.#stateMaskOf(tokens, ended);
   }
 
   /** Within a rule that calls others. What they read belongs to frames of their own. */
   #structure(state: number): StateMask {
     const { nodeByte, nodeDepth, nodeEnd, nodeToken } = this.#vocabulary;
-    const words = this.#empty();
+    const tokens: number[] = [];
     const ended: number[] = [];
     const row = this.#rowOf(state);
     const path: Place[] = [];
@@ -203,11 +203,11 @@ export class Masks {
         continue;
       }
       path[depth + 1] = next;
-      this.#allowAll(words, nodeToken[node] as number);
+      this.#addAll(tokens, nodeToken[node] as number);
       if (next.complete && nodeEnd[node] !== node + 1) ended.push(node);
       node++;
     }
-    return this.#stateMaskOf(words, ended);
+    return this.#stateMaskOf(tokens, ended);
   }
 
   #inside(state: number): Place | null {
@@ -231,7 +231,7 @@ export class Masks {
     for (const { state } of place.frames) this.#addTokens(state, mask);
   }
 
-  #stateMaskOf(words: Uint32Array, ended: readonly number[]): StateMask {
+  #stateMaskOf(tokens: readonly number[], ended: readonly number[]): StateMask {
     const { nodeEnd } = this.#vocabulary;
     const size = ended.reduce((sum, node) => sum + (nodeEnd[node] as number) - node, 0);
     let tree: RestTree | undefined;
@@ -239,7 +239,18 @@ export class Masks {
       if (size <= MAX_REST_NODES) tree ??= restTree(this.#vocabulary, ended);
       return tree;
     };
-    return { words, used: usedPlaces(words), ended, rests };
+    return { tokens: this.#packed(tokens), ended, rests };
+  }
+
+  #packed(tokens: readonly number[]): Int32Array | Uint32Array {
+    if (tokens.length <= MAX_LISTED) return Int32Array.from(tokens);
+    const mask = this.#empty();
+    for (const token of tokens) allow(mask, token);
+    return mask;
+  }
+
+  #addAll(tokens: number[], token: number): void {
+    for (let one = token; one >= 0; one = this.#vocabulary.twin[one] as number) tokens.push(one);
   }
 
   /** A token and all that are spelled like it. */
@@ -250,14 +261,4 @@ export class Masks {
 
 function allow(mask: Uint32Array, token: number): void {
   mask[token >>> 5] = (mask[token >>> 5] as number) | (1 << (token & 31));
-}
-
-function usedPlaces(words: Uint32Array): Int32Array | undefined {
-  const used: number[] = [];
-  for (let at = 0; at < words.length; at++) {
-    if (words[at] === 0) continue;
-    if (used.length * 8 > words.length) return undefined;
-    used.push(at);
-  }
-  return Int32Array.from(used);
 }
