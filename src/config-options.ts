@@ -66,6 +66,12 @@ export const configOptions = {
     meaning:
       'chat template for models without one: a file, or `chatml`, `gemma`, `llama2`, `llama3`, `mistral`, `phi3`, `vicuna`, `zephyr`; `name=template` replaces that of one model',
   },
+  toolFormat: {
+    kind: list,
+    default: [],
+    meaning:
+      'how models write calls of functions, where their template does not tell: a name such as `hermes`, or `name=format` for one model; [all of them](structured-output.md#tools)',
+  },
   samplingDefaults: {
     kind: list,
     default: [],

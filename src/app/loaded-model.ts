@@ -24,7 +24,7 @@ import {
   type TokenPiece,
   type TokensResult,
 } from './model-calls.ts';
-import { chosenTemplates, poolOptions } from './pool-settings.ts';
+import { chosenFormats, chosenTemplates, poolOptions } from './pool-settings.ts';
 
 const settings = [
   'backend',
@@ -42,6 +42,7 @@ const settings = [
   'stepTimeout',
   'direct',
   'chatTemplate',
+  'toolFormat',
   'config',
 ] as const satisfies readonly (keyof GivenConfig)[];
 
@@ -94,7 +95,8 @@ async function start(path: string, given: GivenConfig, onNotice: (message: strin
     if (kind === 'fallback' || kind === 'incident') onNotice(message);
   };
   const chatTemplate = chosenTemplates(config)(name);
-  const model = { name, path, aliases: [], pinned: true, createdSeconds, chatTemplate };
+  const toolFormat = chosenFormats(config)(name);
+  const model = { name, path, aliases: [], pinned: true, createdSeconds, chatTemplate, toolFormat };
   const gpu = await chooseGpu(config);
   if (gpu.backend !== 'webgpu' && gpu.notice !== undefined) onNotice(gpu.notice);
   const pool = new ManagedPool({ ...poolOptions(config, { models: [model] }, gpu), onEvent });

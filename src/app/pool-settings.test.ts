@@ -116,6 +116,18 @@ describe('the models of a server', () => {
     expect(() => models([file])).toThrow(/--chat-template: the chat template cannot be read/);
   });
 
+  it('write calls as the setting says, all or one of them', () => {
+    const path = join(home, 'a.gguf');
+    copyFileSync(embeddedModelPath, path);
+    const formatOf = (toolFormat: string[]) =>
+      poolModels(configOf({ modelsFolder: join(home, 'none'), model: [`a=${path}`], toolFormat }), home)
+        .models[0]?.toolFormat;
+    expect(formatOf([])).toBeUndefined();
+    expect(formatOf(['mistral'])).toBe('mistral');
+    expect(formatOf(['mistral', 'a=glm'])).toBe('glm');
+    expect(() => formatOf(['morse'])).toThrow(/--tool-format: 'morse' is none of harmony, /);
+  });
+
   it('are refused where none of those given can be served, and no other takes their place', () => {
     const config = configOf({ modelsFolder: join(home, 'none'), model: [join(home, 'nothing.gguf')] });
     expect(() => poolModels(config, home)).toThrow(/--model: .*nothing\.gguf/);

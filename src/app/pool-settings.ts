@@ -12,6 +12,8 @@ import { parseModelPath } from '../pool/model-names.ts';
 import { findModels, type InspectedModels, type ModelOnDisk } from '../pool/model-registry.ts';
 import type { PoolModel } from '../pool/model-slots.ts';
 import { type ChosenTemplate, readChosenTemplate } from '../text/chosen-template.ts';
+import { formatNames } from '../text/formats/detect.ts';
+import type { FormatName } from '../text/formats/format.ts';
 import type { GpuChoice } from './gpu-choice.ts';
 
 const MEMORY_SHARE = 0.7;
@@ -36,6 +38,7 @@ export function poolModels(config: Config, home: string): FoundModels {
   const folder = modelsFolder(config, home);
   const aliases = config.alias.map(parseAlias);
   const templateOf = chosenTemplates(config);
+  const formatOf = chosenFormats(config);
   const inspected: InspectedModels = new Map();
   let lastPaths: readonly string[] = [];
   const look = () => {
@@ -53,6 +56,7 @@ export function poolModels(config: Config, home: string): FoundModels {
       aliases: aliases.filter((one) => one.name === name).map(({ alias }) => alias),
       pinned: config.pin.includes(name),
       chatTemplate: templateOf(name),
+      toolFormat: formatOf(name),
     }));
   const found = look();
   const models = servable(found);
@@ -82,6 +86,19 @@ export function chosenTemplates({ chatTemplate }: Pick<Config, 'chatTemplate'>) 
   }
   const find = (name: string) => chosen.get(name) ?? chosen.get(undefined);
   return Object.assign(find, { names: [...chosen.keys()].filter((name) => name !== undefined) });
+}
+
+/** Which format of calls was chosen for a model of this name. */
+export function chosenFormats({ toolFormat }: Pick<Config, 'toolFormat'>) {
+  const chosen = new Map<string | undefined, FormatName>();
+  for (const text of toolFormat) {
+    const { name, path: given } = parseModelPath(text);
+    const format = formatNames.find((one) => one === given);
+    if (format === undefined)
+      throw new ConfigError(`--tool-format: '${given}' is none of ${formatNames.join(', ')}`);
+    chosen.set(name, format);
+  }
+  return (name: string) => chosen.get(name) ?? chosen.get(undefined);
 }
 
 function isSound({ problem }: ModelOnDisk): boolean {

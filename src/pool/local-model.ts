@@ -7,6 +7,8 @@ import type { SamplingDefaults } from '../sampling/parameters.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { ChosenTemplate } from '../text/chosen-template.ts';
 import type { FillInMiddle } from '../text/fill-in-middle.ts';
+import { chosenFormat } from '../text/formats/detect.ts';
+import type { FormatName } from '../text/formats/format.ts';
 import { openText } from '../text/open-text.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
@@ -27,16 +29,19 @@ export interface LocalModel {
 export interface LocalModelOptions extends BuildSpecOptions {
   /** For a model that has no template, or in place of its own. */
   readonly chatTemplate?: ChosenTemplate | undefined;
+  /** How it writes calls, where that is not what its template tells. */
+  readonly toolFormat?: FormatName | undefined;
 }
 
 export function openLocalModel(
   path: string,
-  { chatTemplate, ...options }: LocalModelOptions = {},
+  { chatTemplate, toolFormat, ...options }: LocalModelOptions = {},
 ): LocalModel {
   const files = openModelFiles(path);
   try {
     const spec = buildSpec(files, options);
-    const { tokenizer, template, fillInMiddle } = openText(files, chatTemplate);
+    const { tokenizer, template: own, fillInMiddle } = openText(files, chatTemplate);
+    const template = own && withFormat(own, toolFormat);
     const pooling = modelPooling(files);
     const sampling = modelSampling(files);
     const close = () => files.weights.close();
@@ -45,4 +50,8 @@ export function openLocalModel(
     files.weights.close();
     throw error;
   }
+}
+
+function withFormat(template: ChatTemplate, name: FormatName | undefined): ChatTemplate {
+  return name === undefined ? template : { ...template, format: chosenFormat(name, template.source) };
 }

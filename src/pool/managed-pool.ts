@@ -213,7 +213,7 @@ export class ManagedPool implements ModelPool {
   /** Undefined where it went well. */
   async #load(slot: Slot): Promise<AcquireRefusal | undefined> {
     if (this.#closed !== undefined) return closing;
-    const { name, path, chatTemplate } = slot.model;
+    const { name, path, chatTemplate, toolFormat } = slot.model;
     slot.state = 'loading';
     this.#tell('loading', name, path);
     try {
@@ -222,6 +222,7 @@ export class ManagedPool implements ModelPool {
       const local = openLocalModel(path, {
         ...(contextLength === undefined ? {} : { contextLength }),
         chatTemplate,
+        toolFormat,
       });
       local.close();
       // Pinned models never leave: what their weights take is out of reach for good.

@@ -2,6 +2,7 @@
 // came into its folder is served, and one that was removed is not, without a restart.
 
 import type { ChosenTemplate } from '../text/chosen-template.ts';
+import type { FormatName } from '../text/formats/format.ts';
 import type { LongTimer } from '../time/long-timer.ts';
 import type { AcquireResult, ModelState } from './model-pool.ts';
 import type { ServedModel } from './served-model.ts';
@@ -15,6 +16,7 @@ export interface PoolModel {
   readonly createdSeconds: number;
   /** Where somebody chose one. */
   readonly chatTemplate?: ChosenTemplate | undefined;
+  readonly toolFormat?: FormatName | undefined;
 }
 
 export type AcquireRefusal = Extract<AcquireResult, { ok: false }>;

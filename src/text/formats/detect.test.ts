@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { detectFormat } from './detect.ts';
+import { chosenFormat, detectFormat, formatNames } from './detect.ts';
 
 const tools = '{%- for tool in tools %}{{ tool | tojson }}{% endfor %}';
 
@@ -87,5 +87,13 @@ describe('the reasoning of a template', () => {
 
   it('is none where nothing speaks of it', () => {
     expect(detectFormat('{{ messages }}').format.reasons).toBe(false);
+  });
+
+  it('can be chosen by name, whatever the template tells, and reasoning stays', () => {
+    const template = '{{ tools }}<tool_call></tool_call><think></think>';
+    const { format, rendersTools } = chosenFormat('mistral', template);
+    expect(format).toMatchObject({ name: 'mistral', reasons: true });
+    expect(rendersTools).toBe(true);
+    for (const name of formatNames) expect(chosenFormat(name, template).format.name).toBe(name);
   });
 });

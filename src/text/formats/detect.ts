@@ -1,7 +1,7 @@
 // Which format a model speaks, by the marks that its chat template mentions: a template spells out the calls of
 // earlier turns, or tells the model how to write them.
 
-import type { AnswerFormat } from './format.ts';
+import type { AnswerFormat, FormatName } from './format.ts';
 import { functiongemma, gemma } from './gemma.ts';
 import { glm } from './glm.ts';
 import { harmony } from './harmony.ts';
@@ -83,6 +83,21 @@ export function detectFormat(template: string | undefined): DetectedFormat {
   const calls = firstMentioned(source, toolFormats);
   const format = markedAnswer(calls ?? hermes, firstMentioned(source, reasoningFormats));
   return { format, rendersTools, mentionsCalls: calls !== undefined };
+}
+
+/** Every format by its name, for whoever knows better than the template tells. */
+export const formatNames: readonly FormatName[] = [
+  harmony.name,
+  ...new Set(toolFormats.map(([{ name }]) => name)),
+];
+
+/** The format of this name; reasoning stays as the template tells. */
+export function chosenFormat(name: FormatName, template: string | undefined): DetectedFormat {
+  const { rendersTools } = detectFormat(template);
+  const calls = toolFormats.find(([one]) => one.name === name)?.[0];
+  const format =
+    calls === undefined ? harmony : markedAnswer(calls, firstMentioned(template ?? '', reasoningFormats));
+  return { format, rendersTools, mentionsCalls: true };
 }
 
 /** Whether the template's code, not its text, speaks of the variable `tools`. */
