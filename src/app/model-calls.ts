@@ -5,7 +5,6 @@ import { randomUUID } from 'node:crypto';
 import type { Logprobs } from '../engine/request.ts';
 import type { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { contentOf } from '../generation/answer-parts.ts';
-import type { AnswerWish } from '../generation/answer-plan.ts';
 import type { TokenDetail } from '../generation/choice-text.ts';
 import { checkFits, roomOf } from '../generation/context-room.ts';
 import { checkDimensions, Embedding } from '../generation/embedding.ts';
@@ -14,6 +13,7 @@ import { type ChatMessage, checkMessages } from '../generation/message.ts';
 import { ownNames } from '../generation/parameter-names.ts';
 import { prepare, type Question } from '../generation/prepare.ts';
 import { type Prompt, type PromptInput, readPrompt } from '../generation/prompt.ts';
+import { wishFor } from '../generation/structure.ts';
 import type { TokenUsage } from '../generation/token-usage.ts';
 import { noTools, type ToolOrder } from '../generation/tool-order.ts';
 import { WholeAnswer, type WholeCall, type WholeChoice } from '../generation/whole-answer.ts';
@@ -145,12 +145,7 @@ export class ModelCalls {
     signal: AbortSignal,
   ): AsyncGenerator<string, TextResult, void> {
     const structure = structureOf({ schema, regex, choices, grammar });
-    const wish: AnswerWish = {
-      ...order,
-      structure: structure?.expression,
-      reads: input.kind === 'chat' && special !== true,
-      names: { structure: structure?.name ?? '', tools: 'tools' },
-    };
+    const wish = wishFor(structure, input.kind === 'chat' && special !== true, order);
     const asked = { stops: stopsOf(stop), special, asks: { wish, grammars: this.#grammars } };
     const { choice, ...whole } = yield* this.#answer(input, options, asked, signal, textOf);
     const { text, reasoning, calls, details } = choice;

@@ -149,7 +149,7 @@ describe('tools', () => {
         message: expect.stringMatching(message),
       });
     }
-    const tools = { tools: [weather] };
+    const tools: ChatOptions = { ...greedy, tools: [weather] };
     await expect(model.complete('a', tools).result()).rejects.toMatchObject({ code: 'invalid_value' });
   });
 });
@@ -165,7 +165,11 @@ describe('reasoning', () => {
       '{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}' +
         '<|im_start|>assistant\n<think>\n',
     );
-    await using reasoner = await load({ kvBlocks: 64, threads: 1, chatTemplate: [`${model.name}=${chatTemplate}`] });
+    await using reasoner = await load({
+      kvBlocks: 64,
+      threads: 1,
+      chatTemplate: [`${model.name}=${chatTemplate}`],
+    });
     const how = { ...greedy, maxTokens: 12 };
     const { text, reasoning } = await reasoner.chat(question, how).result();
     expect(text).toBe('');

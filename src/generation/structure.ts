@@ -1,12 +1,28 @@
 // What the text of an answer shall be: one of four ways to say it, under whatever name the asker has for it.
 
 import type { Expression } from '../grammar/expression.ts';
+import type { AnswerWish } from './answer-plan.ts';
 import { invalid } from './generation-error.ts';
+import { noTools, type ToolOrder } from './tool-order.ts';
 
 export interface Structure {
   readonly expression: Expression;
   /** What asks for it. */
   readonly name: string;
+}
+
+/** `reads`: reasoning and calls are told from text. */
+export function wishFor(
+  structure: Structure | undefined,
+  reads: boolean,
+  order: ToolOrder = noTools,
+): AnswerWish {
+  return {
+    ...order,
+    structure: structure?.expression,
+    reads,
+    names: { structure: structure?.name ?? '', tools: 'tools' },
+  };
 }
 
 /** The one that is asked for; several contradict each other. */
