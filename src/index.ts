@@ -2,6 +2,7 @@
 
 // biome-ignore-all lint/performance/noBarrelFile: a package has one entry, and this is it.
 export type { Answer } from './app/answer.ts';
+export type { StructureOptions, ToolDescription, ToolOptions } from './app/answer-options.ts';
 export { type BenchmarkOptions, type BenchmarkReport, benchmark } from './app/benchmark.ts';
 export type { ChatOptions, EmbedOptions, TextOptions, TokenOptions } from './app/call-options.ts';
 export { ChairliftError, type ChairliftErrorCode } from './app/chairlift-error.ts';
@@ -10,4 +11,5 @@ export type { EmbedResult, TextResult, TokenPiece, TokensResult } from './app/mo
 export { type RunningServer, type ServeOptions, serve } from './app/serve.ts';
 export type { EngineStats } from './engine/engine.ts';
 export type { ChatMessage } from './generation/message.ts';
+export type { WholeCall as ToolCall } from './generation/whole-answer.ts';
 export type { Tokenizer } from './text/tokenizer.ts';

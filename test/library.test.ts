@@ -34,10 +34,22 @@ async function run(name: string, code: string): Promise<string> {
 }
 
 describe('docs/library.md', () => {
-  it('has five examples', () => expect(examples).toHaveLength(5));
+  it('has seven examples', () => expect(examples).toHaveLength(7));
+
+  it('holds answers to structures', async () => {
+    const lines = (await run('structure.js', examples[1] ?? '')).trimEnd().split('\n');
+    expect(lines[0]).toBe('name and age');
+    expect(lines[1]).toMatch(/^when: \d{1,2} (am|pm), who: (a fox|an owl)$/);
+  });
+
+  it('calls tools', async () => {
+    const lines = (await run('tools.js', examples[2] ?? '')).trimEnd().split('\n');
+    expect(lines[0]).toMatch(/^get_weather \{"city": ?"Oslo"\}$/);
+    expect(lines.at(-1)).not.toMatch(/^get_weather/);
+  });
 
   it('embeds', async () => {
-    const lines = (await run('embed.js', examples[4] ?? '')).trimEnd().split('\n');
+    const lines = (await run('embed.js', examples[6] ?? '')).trimEnd().split('\n');
     expect(lines).toHaveLength(3);
     expect(lines[0]).toMatch(/^384 values, the first of them -?0\.\d{3}$/);
     expect(lines[2]).toMatch(/^\d+ tokens$/);
@@ -50,7 +62,7 @@ describe('docs/library.md', () => {
   });
 
   it('runs many at once and cuts one short', async () => {
-    const lines = (await run('many.js', examples[1] ?? '')).trimEnd().split('\n');
+    const lines = (await run('many.js', examples[3] ?? '')).trimEnd().split('\n');
     for (const hero of ['a fox', 'an owl', 'a bear']) {
       expect(lines.filter((line) => line.startsWith(`${hero}:`))).toHaveLength(1);
     }
@@ -61,13 +73,13 @@ describe('docs/library.md', () => {
   });
 
   it('serves from within', async () => {
-    const output = await run('serve.js', examples[2] ?? '');
+    const output = await run('serve.js', examples[4] ?? '');
     expect(output).toContain("object: 'chat.completion'");
     expect(output).toMatch(/content: '.*Chairlift/);
   });
 
   it.skipIf(!hasAddon)('measures what batching is worth (needs the addon)', async () => {
-    const lines = (await run('benchmark.js', examples[3] ?? '')).trimEnd().split('\n');
+    const lines = (await run('benchmark.js', examples[5] ?? '')).trimEnd().split('\n');
     expect(lines).toHaveLength(2);
     for (const line of lines) {
       expect(line).toMatch(

@@ -5,6 +5,7 @@ import type { Priority } from '../engine/sequence.ts';
 import type { ParameterNames } from '../generation/parameter-names.ts';
 import { samplingSettings } from '../generation/sampling-settings.ts';
 import type { SamplingParameters, SamplingRequest } from '../sampling/parameters.ts';
+import type { StructureOptions, ToolOptions } from './answer-options.ts';
 import { invalidValue } from './chairlift-error.ts';
 
 const priorities = { high: 0, normal: 1, low: 2 } as const satisfies Record<string, Priority>;
@@ -16,17 +17,19 @@ export type TokenOptions = SamplingRequest & {
   readonly priority?: keyof typeof priorities | undefined;
 };
 
-export type TextOptions = TokenOptions & {
-  /** Texts that end the answer and are not shown. */
-  readonly stop?: readonly string[] | undefined;
-  /** Control tokens appear in the text as they are spelled. Default false: they are left out. */
-  readonly special?: boolean | undefined;
-};
+export type TextOptions = TokenOptions &
+  StructureOptions & {
+    /** Texts that end the answer and are not shown. */
+    readonly stop?: readonly string[] | undefined;
+    /** Control tokens appear in the text as they are spelled. Default false: they are left out. */
+    readonly special?: boolean | undefined;
+  };
 
-export type ChatOptions = TextOptions & {
-  /** Further variables for the model's chat template, such as `enable_thinking`. */
-  readonly variables?: Readonly<Record<string, unknown>> | undefined;
-};
+export type ChatOptions = TextOptions &
+  ToolOptions & {
+    /** Further variables for the model's chat template, such as `enable_thinking`. */
+    readonly variables?: Readonly<Record<string, unknown>> | undefined;
+  };
 
 export interface EmbedOptions extends Pick<TokenOptions, 'signal' | 'priority'> {
   /** So many leading values of each vector, again of length 1. Default all. */

@@ -3,6 +3,7 @@
 
 import { resolve } from 'node:path';
 import type { EngineStats } from '../engine/engine.ts';
+import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { ChatMessage } from '../generation/message.ts';
 import { orAbort } from '../generation/or-abort.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
@@ -62,7 +63,7 @@ export interface Model {
   /** Whether it runs without batching now. */
   readonly direct: boolean;
   readonly tokenizer: Tokenizer;
-  /** The assistant's answer to a conversation, in pieces of text. */
+  /** The assistant's answer to a conversation, in pieces of text. What it reasons and calls is in the result. */
   chat(messages: readonly ChatMessage[], options?: ChatOptions): Answer<string, TextResult>;
   /** What follows a text, in pieces of text. Control tokens spelled in the prompt are read as such. */
   complete(prompt: string, options?: TextOptions): Answer<string, TextResult>;
@@ -117,6 +118,7 @@ class LoadedModel implements Model {
   readonly #model: ServedModel;
   readonly #pool: ManagedPool;
   readonly #encoders = new EncodeWorkers();
+  readonly #grammars = new AnswerGrammars();
   readonly #calls: ModelCalls;
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
@@ -128,7 +130,7 @@ class LoadedModel implements Model {
     this.tokenizer = model.tokenizer;
     this.#model = model;
     this.#pool = pool;
-    this.#calls = new ModelCalls(model, this.#encoders);
+    this.#calls = new ModelCalls(model, this.#encoders, this.#grammars);
   }
 
   get direct(): boolean {
@@ -181,7 +183,7 @@ class LoadedModel implements Model {
 
   async #close(): Promise<void> {
     this.#closing.abort(new ChairliftError('model_closed', `the model '${this.name}' is closed`));
-    await this.#encoders.close();
+    await Promise.all([this.#encoders.close(), this.#grammars.close()]);
     await this.#pool.close(0);
   }
 }

@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Logprobs } from '../engine/request.ts';
+import type { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { contentOf } from '../generation/answer-parts.ts';
 import type { TokenDetail } from '../generation/choice-text.ts';
 import { checkFits, roomOf } from '../generation/context-room.ts';
@@ -12,11 +13,14 @@ import { type ChatMessage, checkMessages } from '../generation/message.ts';
 import { ownNames } from '../generation/parameter-names.ts';
 import { prepare, type Question } from '../generation/prepare.ts';
 import { type Prompt, type PromptInput, readPrompt } from '../generation/prompt.ts';
+import { wishFor } from '../generation/structure.ts';
 import type { TokenUsage } from '../generation/token-usage.ts';
-import { WholeAnswer, type WholeChoice } from '../generation/whole-answer.ts';
+import { noTools, type ToolOrder } from '../generation/tool-order.ts';
+import { WholeAnswer, type WholeCall, type WholeChoice } from '../generation/whole-answer.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
+import { orderOf, structureOf } from './answer-options.ts';
 import {
   type ChatOptions,
   type EmbedOptions,
@@ -34,8 +38,17 @@ interface Whole {
   readonly usage: TokenUsage;
 }
 
-export interface TextResult extends Whole {
+export interface TextResult extends Omit<Whole, 'finishReason'> {
+  /** As above; `tool_calls` where it stopped in order to call something. */
+  readonly finishReason: FinishReason | 'tool_calls';
+  /** Without reasoning and calls. */
   readonly text: string;
+  /** What a model that reasons wrote before its text; otherwise empty. */
+  readonly reasoning: string;
+  /** What it calls, with arguments as JSON text. */
+  readonly calls: readonly WholeCall[];
+  /** What of the tools' schemas is not enforced. */
+  readonly notes: readonly string[];
   /** Of each token whose text is shown, where `logprobs` asks for them; otherwise empty. */
   readonly logprobs: readonly TokenDetail[];
 }
@@ -58,6 +71,7 @@ export interface EmbedResult {
 
 interface Finished extends Whole {
   readonly choice: WholeChoice;
+  readonly notes: readonly string[];
 }
 
 /** What refusals call the prompt of each kind. */
@@ -66,18 +80,22 @@ const promptNames = { chat: 'messages', text: 'prompt', gap: 'prompt', ids: 'ids
 export class ModelCalls {
   readonly #model: ServedModel;
   readonly #encoders: EncodeWorkers;
+  readonly #grammars: AnswerGrammars;
 
-  constructor(model: ServedModel, encoders: EncodeWorkers) {
+  constructor(model: ServedModel, encoders: EncodeWorkers, grammars: AnswerGrammars) {
     this.#model = model;
     this.#encoders = encoders;
+    this.#grammars = grammars;
   }
 
   chat(
     given: readonly ChatMessage[],
-    { variables, ...options }: ChatOptions,
+    { variables, tools, toolChoice, parallelToolCalls, ...options }: ChatOptions,
     signal: AbortSignal,
   ): AsyncGenerator<string, TextResult, void> {
-    return this.#text(() => ({ kind: 'chat', messages: checkMessages(given), variables }), options, signal);
+    const order = orderOf({ tools, toolChoice, parallelToolCalls });
+    const input = { kind: 'chat', messages: checkMessages(given), tools: order.shown, variables } as const;
+    return this.#text(input, order, options, signal);
   }
 
   complete(
@@ -85,11 +103,8 @@ export class ModelCalls {
     options: TextOptions,
     signal: AbortSignal,
   ): AsyncGenerator<string, TextResult, void> {
-    const input = (): PromptInput => {
-      if (typeof prompt !== 'string') throw invalidValue('prompt', 'give a text');
-      return { kind: 'text', text: prompt };
-    };
-    return this.#text(input, options, signal);
+    if (typeof prompt !== 'string') throw invalidValue('prompt', 'give a text');
+    return this.#text({ kind: 'text', text: prompt }, noTools, options, signal);
   }
 
   async *tokens(
@@ -97,8 +112,9 @@ export class ModelCalls {
     options: TokenOptions,
     signal: AbortSignal,
   ): AsyncGenerator<TokenPiece, TokensResult, void> {
-    const { choice, ...whole } = yield* this.#answer({ kind: 'ids', ids }, options, {}, signal, tokenOf);
-    return { tokens: choice.tokens, ...whole };
+    const asked = this.#answer({ kind: 'ids', ids }, options, {}, signal, tokenOf);
+    const { choice, finishReason, usage } = yield* asked;
+    return { tokens: choice.tokens, finishReason, usage };
   }
 
   async embed(
@@ -123,20 +139,32 @@ export class ModelCalls {
   }
 
   async *#text(
-    input: () => PromptInput,
-    { stop, special, ...options }: TextOptions,
+    input: PromptInput,
+    order: ToolOrder,
+    { stop, special, schema, regex, choices, grammar, ...options }: TextOptions,
     signal: AbortSignal,
   ): AsyncGenerator<string, TextResult, void> {
-    const showing = { stops: stopsOf(stop), special };
-    const { choice, ...whole } = yield* this.#answer(input(), options, showing, signal, textOf);
-    return { text: choice.text, ...whole, logprobs: choice.details };
+    const structure = structureOf({ schema, regex, choices, grammar });
+    const wish = wishFor(structure, input.kind === 'chat' && special !== true, order);
+    const asked = { stops: stopsOf(stop), special, asks: { wish, grammars: this.#grammars } };
+    const { choice, ...whole } = yield* this.#answer(input, options, asked, signal, textOf);
+    const { text, reasoning, calls, details } = choice;
+    const isCall = whole.finishReason === 'stop' && calls.length > 0;
+    return {
+      ...whole,
+      finishReason: isCall ? 'tool_calls' : whole.finishReason,
+      text,
+      reasoning,
+      calls,
+      logprobs: details,
+    };
   }
 
   /** Every call's way from its prompt to its end. */
   async *#answer<Piece>(
     input: PromptInput,
     { signal: _, priority, ...sampling }: TokenOptions,
-    showing: Pick<Question, 'stops' | 'special'>,
+    asked: Pick<Question, 'stops' | 'special' | 'asks'>,
     signal: AbortSignal,
     pieceOf: (event: GenerationEvent) => Piece | undefined,
   ): AsyncGenerator<Piece, Finished, void> {
@@ -150,7 +178,7 @@ export class ModelCalls {
         names,
         encoder: this.#encoders,
         priority: priorityOf(priority),
-        ...showing,
+        ...asked,
       },
       signal,
     );
@@ -164,7 +192,8 @@ export class ModelCalls {
     if (choice?.reason === undefined) {
       throw new ChairliftError('engine_failed', 'the engine gave the answer no end');
     }
-    return { choice, finishReason: choice.reason, usage: generation.usage };
+    const { usage, notes } = generation;
+    return { choice, finishReason: choice.reason, usage, notes };
   }
 }
 

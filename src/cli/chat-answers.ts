@@ -13,6 +13,8 @@ export interface AnswerUsage {
 }
 
 export type AnswerEvent =
+  /** What the model thinks before it answers. */
+  | { readonly kind: 'reasoning'; readonly text: string }
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'end'; readonly reason: string; readonly usage: AnswerUsage | undefined };
 

@@ -5,7 +5,7 @@ import { ChatSession } from './chat-session.ts';
 import { UsageError } from './usage-error.ts';
 
 interface Script {
-  /** Pieces of each answer; an error in place of one is thrown; 'wait' waits until it is stopped. */
+  /** Pieces of each answer; an error in place of one is thrown; 'wait' waits until it is stopped; (thoughts) are so. */
   readonly answers: readonly (readonly (string | Error)[])[];
   readonly terminal?: boolean;
   readonly system?: string;
@@ -26,7 +26,7 @@ function start({ answers, terminal = false, system }: Script) {
           await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
           return;
         }
-        yield { kind: 'text', text: piece };
+        yield { kind: piece.startsWith('(') ? 'reasoning' : 'text', text: piece };
       }
       yield { kind: 'end', reason: 'stop', usage };
     },
@@ -74,6 +74,12 @@ describe('a chat with a script on standard input', () => {
     expect(roles(asked[1])).toEqual(['user: Hi', 'assistant: Hello', 'user: Go']);
   });
 
+  it('keeps thoughts out of the answer and of the conversation', async () => {
+    const { asked, shown } = await piped({ answers: [['(so', '(and so', 'Yes'], ['No']] }, 'Hi\nHo\n');
+    expect(shown).toBe('Yes\nNo\n');
+    expect(roles(asked[1])).toEqual(['user: Hi', 'assistant: Yes', 'user: Ho']);
+  });
+
   it('answers a last line without an end', async () => {
     expect((await piped({ answers: [['Hello']] }, 'Hi')).shown).toBe('Hello\n');
   });
@@ -117,6 +123,15 @@ describe('a chat with a script on standard input', () => {
 });
 
 describe('a chat at a terminal', () => {
+  it('shows thoughts dimmed, above the answer', async () => {
+    const chat = start({ answers: [['(so', '(and so', 'Yes', '!']], terminal: true });
+    chat.input.write('Hi\r');
+    await until(() => chat.shown().includes('Yes!\n'));
+    expect(chat.shown()).toContain('\x1b[2m(so\x1b[22m\x1b[2m(and so\x1b[22m\n\nYes!\n');
+    chat.input.write('/exit\r');
+    await chat.ended;
+  });
+
   it('stops the answer alone at Ctrl-C, keeping what was said', async () => {
     const chat = start({ answers: [['Half', 'wait'], ['Whole']], terminal: true });
     chat.input.write('Hi\r');

@@ -1,7 +1,7 @@
 // A chat in the terminal: the conversation so far, what a line means, and what Ctrl-C stops. Knows neither
 // where answers come from nor whether a person or a script asks.
 
-import type { AnswerUsage, ChatAnswers, ChatMessage } from './chat-answers.ts';
+import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage } from './chat-answers.ts';
 import { type LineInput, type LineOutput, LineReader } from './line-reader.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -24,6 +24,8 @@ interface Measured {
 }
 
 const PROMPT = '> ';
+const DIM = '\x1b[2m';
+const NOT_DIM = '\x1b[22m';
 const HELP = '/stats, /clear, /system TEXT, /exit; Ctrl-C stops an answer';
 
 export class ChatSession {
@@ -104,6 +106,7 @@ export class ChatSession {
     const startedMs = nowMs();
     let firstMs: number | undefined;
     let answer = '';
+    let thinks = false;
     try {
       for await (const event of answers.answer([...system, ...asked], signal)) {
         if (event.kind === 'end') {
@@ -112,19 +115,30 @@ export class ChatSession {
           this.#measured.push({ reason, usage, startedMs, firstMs: firstMs ?? endedMs, endedMs });
         } else if (event.text !== '') {
           firstMs ??= nowMs();
-          answer += event.text;
-          output.write(printable(event.text));
+          if (event.kind === 'text') answer += event.text;
+          thinks = this.#show(event, thinks);
         }
       }
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       this.#failed = true;
-      if (answer !== '') output.write('\n');
+      if (answer !== '' || thinks) output.write('\n');
       this.#notice(error.message);
       return answer;
     }
-    if (answer !== '') output.write('\n');
+    if (answer !== '' || thinks) output.write('\n');
     return answer;
+  }
+
+  /** Thoughts are for people, dimmed and above the answer. Returns whether the last thing shown was one. */
+  #show({ kind, text }: Extract<AnswerEvent, { text: string }>, thinks: boolean): boolean {
+    const { output } = this.#options;
+    if (kind === 'text') {
+      output.write(`${thinks ? '\n\n' : ''}${printable(text)}`);
+      return false;
+    }
+    if (this.#lines.isTerminal) output.write(DIM + printable(text) + NOT_DIM);
+    return this.#lines.isTerminal;
   }
 
   #stats(): string {

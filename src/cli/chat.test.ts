@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../../test/support/embedded-model.ts';
-import type { ChatAnswers } from './chat-answers.ts';
+import { regexStructure } from '../generation/structure.ts';
+import type { AnswerEvent, ChatAnswers } from './chat-answers.ts';
 import { ChatSession } from './chat-session.ts';
 import { readEvents } from './event-stream.ts';
 import { localAnswers } from './local-answers.ts';
@@ -113,6 +114,29 @@ describe('a chat with a server', () => {
     });
   });
 
+  it('asks for a structure, and tells thoughts from the answer', async () => {
+    const asked: Asked[] = [];
+    const listener = completions(asked, (response) => {
+      response.write(event({ choices: [{ delta: { reasoning_content: 'Hm.' } }] }));
+      response.end(`${piece('Yes')}data: [DONE]\n\n`);
+    });
+    const answers = serverAnswers(
+      { url: await serve(listener) },
+      undefined,
+      {},
+      regexStructure('--regex', 'Y'),
+    );
+    const events: AnswerEvent[] = [];
+    const unstopped = new AbortController().signal;
+    for await (const one of answers.answer([{ role: 'user', content: 'Hi' }], unstopped)) events.push(one);
+    expect(events.map((one) => (one.kind === 'end' ? one.reason : [one.kind, one.text]))).toEqual([
+      ['reasoning', 'Hm.'],
+      ['text', 'Yes'],
+      'stop',
+    ]);
+    expect(asked[0]?.body.structured_outputs).toEqual({ regex: 'Y' });
+  });
+
   it('hangs up when the answer is stopped', async () => {
     let left = false;
     const listener = completions([], (response) => {
@@ -181,6 +205,15 @@ describe('a chat with a model in this process', () => {
     await answers.close();
     expect({ ok, shown }).toEqual({ ok: true, shown: '347 + 586 = 933.\n933 + 1 = 934.\n' });
     expect(noted).toMatch(/\(32 cached\).*ended by stop/);
+  });
+
+  it('answers in a structure', async () => {
+    const structure = regexStructure('--regex', '[0-9]+ apples');
+    const answers = await localAnswers(embeddedModelPath, { ...options, structure });
+    const { ok, shown } = await chat(answers, 'What is 1 + 1?\n');
+    await answers.close();
+    expect(ok).toBe(true);
+    expect(shown).toMatch(/^\d+ apples\n$/);
   });
 
   it('stops in the middle of an answer, and answers again', async () => {

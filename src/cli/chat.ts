@@ -10,9 +10,10 @@ import { localAnswers } from './local-answers.ts';
 import { addFolderOptions, type FolderFlags, modelsOnDisk } from './models-on-disk.ts';
 import { serverAnswers } from './server-answers.ts';
 import { DEFAULT_URL } from './server-client.ts';
+import { addStructureOptions, type StructureFlags, structureFrom } from './structure-flags.ts';
 import { UsageError } from './usage-error.ts';
 
-interface ChatOptions extends ChatSampling, FolderFlags {
+interface ChatOptions extends ChatSampling, FolderFlags, StructureFlags {
   readonly model?: string;
   readonly url?: string;
   readonly key?: string;
@@ -37,7 +38,7 @@ export function addChat(program: Command): void {
     .option('--seed <n>', 'the same seed draws the same answers', parseInteger)
     .option('--context <n>', 'tokens of a conversation with a model loaded here', parseCount, 8192)
     .addOption(new Option('--backend <name>', 'what computes a model loaded here').choices(backendNames));
-  addFolderOptions(command).action(chat);
+  addFolderOptions(addStructureOptions(command)).action(chat);
 }
 
 async function chat(options: ChatOptions): Promise<void> {
@@ -67,10 +68,12 @@ function answersFor(options: ChatOptions): ChatAnswers | Promise<ChatAnswers> {
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(seed === undefined ? {} : { seed }),
   };
+  const structure = structureFrom(options);
   if (model !== undefined && url === undefined) {
-    return localAnswers(pathOf(model, options), { sampling, contextTokens: context, backend });
+    return localAnswers(pathOf(model, options), { sampling, contextTokens: context, backend, structure });
   }
-  return serverAnswers({ url: url ?? DEFAULT_URL, ...(key === undefined ? {} : { key }) }, model, sampling);
+  const server = { url: url ?? DEFAULT_URL, ...(key === undefined ? {} : { key }) };
+  return serverAnswers(server, model, sampling, structure);
 }
 
 function pathOf(model: string, flags: FolderFlags): string {

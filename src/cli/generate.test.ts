@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../../test/support/embedded-model.ts';
 import { runCommand } from '../../test/support/run-command.ts';
 import { addGenerate } from './generate.ts';
@@ -6,6 +9,14 @@ import { UsageError } from './usage-error.ts';
 
 const generate = (...words: string[]) =>
   runCommand(addGenerate, ['generate', '--model', embeddedModelPath, ...words]);
+
+const folder = mkdtempSync(join(tmpdir(), 'chairlift-generate-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function file(name: string, text: string): string {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+}
 
 describe('chairlift generate', () => {
   it('continues a text as it comes, or as JSON, and both are the same', async () => {
@@ -33,7 +44,19 @@ describe('chairlift generate', () => {
     expect(again.finish_reason).toBe('length');
   });
 
+  it('writes what a schema, a regular expression or a grammar allows', async () => {
+    const continued = async (...words: string[]) =>
+      JSON.parse((await generate('--prompt', 'Once there was', '--json', ...words)).output).text;
+    const schema = file('schema.json', '{ "type": "array", "items": { "type": "integer" }, "maxItems": 3 }');
+    expect(Array.isArray(JSON.parse(await continued('--schema', schema)))).toBe(true);
+    expect(await continued('--regex', ' (a fox|an owl)')).toMatch(/^ (a fox|an owl)$/);
+    expect(await continued('--grammar', file('g.gbnf', 'root ::= " " [0-9]+ "!"'))).toMatch(/^ \d+!$/);
+  });
+
   it.each([
+    [['--prompt', 'a', '--regex', '('], /^--regex: /],
+    [['--prompt', 'a', '--regex', 'a', '--schema', 'b'], /^give one of --schema, --regex and --grammar/],
+    [['--prompt', 'a', '--schema', 'nowhere.json'], /nowhere\.json cannot be read/],
     [['--prompt', ''], /^--prompt: is empty/],
     [['--ids', '99999999'], /^--ids: 99999999 is no token id/],
     [

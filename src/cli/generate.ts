@@ -2,21 +2,25 @@
 
 import { type Command, Option } from 'commander';
 import { type BackendName, BLOCK_TOKENS, backendNames } from '../compute/backend.ts';
+import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { contentOf } from '../generation/answer-parts.ts';
+import { planAnswer } from '../generation/answer-plan.ts';
 import { fitToContext } from '../generation/context-room.ts';
 import { Generation } from '../generation/generation.ts';
 import { flagNames } from '../generation/parameter-names.ts';
 import { directEncoder, type PromptInput, readPrompt } from '../generation/prompt.ts';
 import { samplingSettings } from '../generation/sampling-settings.ts';
+import { wishFor } from '../generation/structure.ts';
 import { WholeAnswer } from '../generation/whole-answer.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { parseCount, parseIds, parseInteger, parseTemperature } from './arguments.ts';
 import { asUsageError } from './generation-refusal.ts';
 import { loadHere } from './loaded-here.ts';
+import { addStructureOptions, type StructureFlags, structureFrom } from './structure-flags.ts';
 import { UsageError } from './usage-error.ts';
 
-interface GenerateOptions {
+interface GenerateOptions extends StructureFlags {
   readonly model: string;
   readonly prompt?: string;
   readonly ids?: readonly number[];
@@ -31,12 +35,13 @@ interface GenerateOptions {
 const nobodyStops = new AbortController().signal;
 
 export function addGenerate(program: Command): void {
-  program
+  const command = program
     .command('generate')
     .description('continue a prompt')
     .requiredOption('--model <path>', 'a .gguf file, a .safetensors file or a model folder')
     .option('--prompt <text>', 'the text to continue; special tokens in it are parsed')
-    .option('--ids <list>', 'the token ids to continue, separated by commas', parseIds)
+    .option('--ids <list>', 'the token ids to continue, separated by commas', parseIds);
+  addStructureOptions(command)
     .option('--max-tokens <n>', 'how many tokens at most', parseCount, 256)
     .option('--temperature <t>', '0 takes the likeliest token each time', parseTemperature, 0)
     .option('--seed <n>', 'the same seed draws the same text', parseInteger)
@@ -52,6 +57,8 @@ async function run(options: GenerateOptions): Promise<void> {
   const input = inputOf(options);
   const names = { ...flagNames, prompt: input.kind === 'ids' ? '--ids' : '--prompt' };
   const { temperature, seed, maxTokens, ignoreEos = false } = options;
+  const structure = structureFrom(options);
+  const grammars = new AnswerGrammars();
   let model: ServedModel | undefined;
   try {
     const sampling = samplingSettings({ temperature, seed, maxTokens, ignoreEos }, spec.vocabSize, names);
@@ -65,15 +72,16 @@ async function run(options: GenerateOptions): Promise<void> {
     const length = prompt.ids.length + (parameters.maxTokens ?? maxTokens);
     const blockCount = Math.ceil(length / BLOCK_TOKENS);
     model = await loadHere(options.model, local, { blockCount, backend: options.backend });
+    const plan = await planAnswer(model, prompt, wishFor(structure, false), grammars, {});
     const generation = new Generation(
-      { id: 'generate', model, prompts: [prompt], parameters: [parameters], names },
+      { id: 'generate', model, prompts: [prompt], parameters: [parameters], plans: [plan], names },
       nobodyStops,
     );
     await generate(generation, options.json === true);
   } catch (error) {
     throw asUsageError(error);
   } finally {
-    await model?.engine.close();
+    await Promise.all([grammars.close(), model?.engine.close()]);
   }
 }
 

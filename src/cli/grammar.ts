@@ -1,9 +1,7 @@
 // `chairlift grammar (--schema FILE | --regex R | --grammar FILE) --model PATH TEXT-FILE…`: whether texts are what a
 // schema, a regular expression or a grammar allows, token by token as the model would write them.
 
-import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { messageOf } from '../failure/message-of.ts';
 import { rulesOf } from '../grammar/assemble.ts';
 import { checkText, type TextVerdict } from '../grammar/check-text.ts';
 import { compileRules } from '../grammar/compile.ts';
@@ -15,12 +13,16 @@ import { vocabularyTables } from '../grammar/vocabulary.ts';
 import { openText } from '../text/open-text.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { openModelFiles } from '../weights/open-model.ts';
+import {
+  addStructureOptions,
+  ONE_OF,
+  readText,
+  type StructureFlags,
+  structureFrom,
+} from './structure-flags.ts';
 import { UsageError } from './usage-error.ts';
 
-interface GrammarFlags {
-  readonly schema?: string;
-  readonly regex?: string;
-  readonly grammar?: string;
+interface GrammarFlags extends StructureFlags {
   readonly model: string;
   readonly json?: true;
 }
@@ -30,13 +32,11 @@ const NOT_ENFORCED = 2;
 const KEPT_MASKS = 1000;
 
 export function addGrammar(program: Command): void {
-  program
+  const command = program
     .command('grammar')
     .description('tell whether texts are what a schema, a regular expression or a grammar allows')
-    .argument('<text-files...>')
-    .option('--schema <file>', 'a JSON schema')
-    .option('--regex <pattern>', 'a regular expression')
-    .option('--grammar <file>', 'a grammar in GBNF')
+    .argument('<text-files...>');
+  addStructureOptions(command)
     .requiredOption('--model <path>', 'a .gguf file or a model folder: whose tokens the texts are made of')
     .option('--json', 'print one JSON object for each file')
     .action((files: readonly string[], flags: GrammarFlags) => run(files, flags));
@@ -96,27 +96,8 @@ function inWords(verdict: TextVerdict): string {
   return verdict.accepted ? 'accepted' : `not accepted: byte ${verdict.at}, ${verdict.problem}`;
 }
 
-function expressionOf({ schema, regex, grammar }: GrammarFlags): Expression {
-  const given = [schema, regex, grammar].filter((flag) => flag !== undefined);
-  if (given.length !== 1) throw new UsageError('give one of --schema, --regex and --grammar');
-  if (schema !== undefined) return { kind: 'schema', schema: parseSchema(schema) };
-  if (grammar !== undefined) return { kind: 'grammar', text: readText(grammar) };
-  return { kind: 'regex', pattern: regex as string };
-}
-
-function parseSchema(file: string): unknown {
-  try {
-    return JSON.parse(readText(file));
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(`${file} is no JSON: ${messageOf(error)}`);
-  }
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new UsageError(`${file} cannot be read: ${messageOf(error)}`);
-  }
+function expressionOf(flags: GrammarFlags): Expression {
+  const structure = structureFrom(flags);
+  if (structure === undefined) throw new UsageError(ONE_OF);
+  return structure.expression;
 }

@@ -3,12 +3,14 @@
 
 import type { BackendName } from '../compute/backend.ts';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
-import { contentOf } from '../generation/answer-parts.ts';
+import { AnswerGrammars } from '../generation/answer-grammars.ts';
+import type { GenerationPart } from '../generation/answer-parts.ts';
 import { GenerationError } from '../generation/generation-error.ts';
 import { flagNames } from '../generation/parameter-names.ts';
 import { prepare } from '../generation/prepare.ts';
 import { directEncoder } from '../generation/prompt.ts';
 import { samplingSettings } from '../generation/sampling-settings.ts';
+import { type Structure, wishFor } from '../generation/structure.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { AnswerEvent, ChatAnswers, ChatMessage, ChatSampling } from './chat-answers.ts';
@@ -21,6 +23,14 @@ export interface LocalAnswersOptions {
   /** Tokens of the whole conversation at most; never above the model's own limit. */
   readonly contextTokens: number;
   readonly backend: BackendName | undefined;
+  /** What answers shall be. */
+  readonly structure?: Structure | undefined;
+}
+
+/** What answers a chat, and how. */
+interface Answering extends Pick<LocalAnswersOptions, 'sampling' | 'structure'> {
+  readonly model: ServedModel;
+  readonly grammars: AnswerGrammars;
 }
 
 const names = { ...flagNames, prompt: 'messages' };
@@ -33,17 +43,17 @@ export async function localAnswers(path: string, options: LocalAnswersOptions): 
   }
   const blockCount = Math.ceil(local.spec.contextLength / BLOCK_TOKENS);
   const model = await loadHere(path, local, { blockCount, backend: options.backend });
+  const grammars = new AnswerGrammars();
   return {
     name: path,
-    answer: (messages, signal) => answerOf(model, messages, options.sampling, signal),
-    close: () => model.engine.close(),
+    answer: (messages, signal) => answerOf({ model, grammars, ...options }, messages, signal),
+    close: async () => void (await Promise.all([grammars.close(), model.engine.close()])),
   };
 }
 
 async function* answerOf(
-  model: ServedModel,
+  { model, grammars, sampling, structure }: Answering,
   messages: readonly ChatMessage[],
-  sampling: ChatSampling,
   signal: AbortSignal,
 ): AsyncGenerator<AnswerEvent, void, void> {
   try {
@@ -54,12 +64,13 @@ async function* answerOf(
         sampling: samplingSettings(sampling, model.spec.vocabSize, names),
         names,
         encoder: directEncoder,
+        asks: { wish: wishFor(structure, true), grammars },
       },
       signal,
     );
     for await (const event of generation.events()) {
       if (event.kind === 'piece') {
-        yield { kind: 'text', text: contentOf(event.parts) };
+        yield* event.parts.flatMap(wordsOf);
         continue;
       }
       const { completionTokens: answerTokens, ...usage } = generation.usage;
@@ -68,6 +79,12 @@ async function* answerOf(
   } catch (error) {
     if (!signal.aborted) throw refusalOf(error);
   }
+}
+
+/** Nothing is called where no tools are given. */
+function wordsOf(part: GenerationPart): AnswerEvent[] {
+  if (part.kind === 'content') return [{ kind: 'text', text: part.text }];
+  return part.kind === 'reasoning' ? [{ kind: 'reasoning', text: part.text }] : [];
 }
 
 function refusalOf(error: unknown): unknown {

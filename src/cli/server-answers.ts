@@ -1,6 +1,7 @@
 // Answers from a running server, streamed from its /v1/chat/completions.
 
 import { messageOf } from '../failure/message-of.ts';
+import type { Structure } from '../generation/structure.ts';
 import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage, ChatSampling } from './chat-answers.ts';
 import { readEvents } from './event-stream.ts';
 import { callServer, messageIn, refusalOf, type ServerFlags } from './server-client.ts';
@@ -8,7 +9,7 @@ import { UsageError } from './usage-error.ts';
 
 interface Chunk {
   readonly choices?: readonly {
-    readonly delta?: { readonly content?: string | null };
+    readonly delta?: { readonly content?: string | null; readonly reasoning_content?: string | null };
     readonly finish_reason?: string | null;
   }[];
   readonly usage?: {
@@ -24,11 +25,12 @@ export function serverAnswers(
   server: ServerFlags,
   model: string | undefined,
   sampling: ChatSampling,
+  structure?: Structure,
 ): ChatAnswers {
   return {
     name: `${model ?? 'the default model'} at ${server.url}`,
     async *answer(messages, signal) {
-      const body = requestOf(messages, model, sampling);
+      const body = { ...requestOf(messages, model, sampling), ...structureField(structure) };
       try {
         const response = await callServer(server, '/v1/chat/completions', { body, signal });
         if (!response.ok) throw await refusalOf(response);
@@ -57,6 +59,20 @@ function requestOf(
   };
 }
 
+function structureField(structure: Structure | undefined): object {
+  const { expression } = structure ?? {};
+  switch (expression?.kind) {
+    case 'schema':
+      return { structured_outputs: { json: expression.schema } };
+    case 'regex':
+      return { structured_outputs: { regex: expression.pattern } };
+    case 'grammar':
+      return { structured_outputs: { grammar: expression.text } };
+    default:
+      return {};
+  }
+}
+
 async function* answerIn(body: ReadableStream<Uint8Array>): AsyncGenerator<AnswerEvent, void, void> {
   let reason = 'stop';
   let usage: AnswerUsage | undefined;
@@ -69,6 +85,8 @@ async function* answerIn(body: ReadableStream<Uint8Array>): AsyncGenerator<Answe
     if (chunk.error !== undefined) throw new UsageError(`the server gave up: ${messageIn(data)}`);
     if (chunk.usage) usage = usageOf(chunk.usage);
     const [choice] = chunk.choices ?? [];
+    const { reasoning_content: reasoning } = choice?.delta ?? {};
+    if (reasoning) yield { kind: 'reasoning', text: reasoning };
     if (choice?.delta?.content) yield { kind: 'text', text: choice.delta.content };
     reason = choice?.finish_reason ?? reason;
   }

@@ -135,6 +135,11 @@ export class Generation {
     };
   }
 
+  /** What is not enforced, though it was asked for where that is allowed. */
+  get notes(): readonly string[] {
+    return [...new Set((this.#request.plans ?? []).flatMap(({ notes }) => notes))];
+  }
+
   /** Tokens of the longest answer. */
   get longestAnswer(): number {
     return Math.max(0, ...this.#choices.map(({ tokens }) => tokens));

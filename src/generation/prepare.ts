@@ -4,8 +4,11 @@
 import { randomUUID } from 'node:crypto';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
+import type { AnswerGrammars } from './answer-grammars.ts';
+import { type AnswerWish, planAnswer } from './answer-plan.ts';
 import { fitToContext, roomOf } from './context-room.ts';
 import { Generation, type GenerationRequest } from './generation.ts';
+import { orAbort } from './or-abort.ts';
 import type { ParameterNames } from './parameter-names.ts';
 import { type PromptEncoder, type PromptInput, readPrompt } from './prompt.ts';
 
@@ -15,15 +18,27 @@ export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 
   readonly sampling: SamplingParameters;
   readonly names: ParameterNames;
   readonly encoder: PromptEncoder;
+  /** What else is asked of the answer, and what compiles it. Default: it is just text. */
+  readonly asks?: { readonly wish: AnswerWish; readonly grammars: AnswerGrammars } | undefined;
 }
 
 /** Nothing runs before its events are read. */
 export async function prepare(question: Question, signal: AbortSignal): Promise<Generation> {
-  const { model, input, sampling, names, encoder, ...rest } = question;
+  const { model, input, sampling, names, encoder, asks, ...rest } = question;
   const prompt = await readPrompt(input, model, { encoder, signal, parameter: names.prompt });
   const parameters = fitToContext(sampling, prompt.ids.length, roomOf(model), names);
+  const plan =
+    asks && (await orAbort(planAnswer(model, prompt, asks.wish, asks.grammars, { signal }), signal));
   return new Generation(
-    { id: randomUUID(), model, prompts: [prompt], parameters: [parameters], names, ...rest },
+    {
+      id: randomUUID(),
+      model,
+      prompts: [prompt],
+      parameters: [parameters],
+      plans: plan && [plan],
+      names,
+      ...rest,
+    },
     signal,
   );
 }

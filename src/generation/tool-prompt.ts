@@ -4,7 +4,14 @@
 /** A function as OpenAI writes it. */
 export interface WireTool {
   readonly type: 'function';
-  readonly function: { readonly name: string; readonly [field: string]: unknown };
+  readonly function: {
+    readonly name: string;
+    readonly description?: string | null | undefined;
+    /** JSON schema of the arguments, which are an object. */
+    readonly parameters?: Readonly<Record<string, unknown>> | null | undefined;
+    /** Arguments are held to their schema, or refused where that cannot be. */
+    readonly strict?: boolean | null | undefined;
+  };
 }
 
 type PlainMessage = Readonly<Record<string, unknown>>;

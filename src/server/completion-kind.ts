@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { AnswerWish } from '../generation/answer-plan.ts';
 import { type ParameterNames, wireNames } from '../generation/parameter-names.ts';
 import type { PromptInput } from '../generation/prompt.ts';
+import { wishFor } from '../generation/structure.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
@@ -73,15 +74,7 @@ export const chatKind: CompletionKind<ChatBody> = {
   prompts: (body) => [
     { kind: 'chat', messages: body.messages, tools: toolOrder(body).shown, ...templateOptions(body) },
   ],
-  wish(body) {
-    const structure = structureOf(body);
-    return {
-      ...toolOrder(body),
-      structure: structure?.expression,
-      reads: body.skip_special_tokens !== false,
-      names: { structure: structure?.name ?? '', tools: 'tools' },
-    };
-  },
+  wish: (body) => wishFor(structureOf(body), body.skip_special_tokens !== false, toolOrder(body)),
   echoes: () => false,
 };
 
@@ -122,15 +115,7 @@ export const textKind: CompletionKind<TextBody> = {
   },
   wish(body) {
     const structure = structureOf(body);
-    if (structure === undefined) return undefined;
-    return {
-      tools: [],
-      mustCall: false,
-      parallel: true,
-      structure: structure.expression,
-      reads: false,
-      names: { structure: structure.name, tools: '' },
-    };
+    return structure && wishFor(structure, false);
   },
   echoes: ({ echo }) => echo === true,
 };

@@ -3,16 +3,19 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { checkFits, roomOf } from '../generation/context-room.ts';
+import { cutPrompt, cutText } from '../generation/cut-text.ts';
 import { Embedding, poolingOf } from '../generation/embedding.ts';
-import type { PromptInput } from '../generation/prompt.ts';
+import type { Prompt, PromptInput } from '../generation/prompt.ts';
 import type { TokenUsage } from '../generation/token-usage.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { type Caller, priorityOf } from './auth.ts';
 import type { ServerContext } from './context.ts';
 import { encodePrompts, tokensOf } from './encode-prompts.ts';
+import { badRequest } from './errors.ts';
 import { findEntry } from './models.ts';
-import { RequestRecord, recorded } from './request-record.ts';
+import { RequestRecord, type RequestTimes, recorded } from './request-record.ts';
 import { type Visit, visit, weigh } from './stay.ts';
+import { warn } from './warn.ts';
 
 export interface EmbedOrder {
   readonly context: ServerContext;
@@ -24,6 +27,10 @@ export interface EmbedOrder {
   /** What the client calls each of them. */
   readonly nameOf: (at: number) => string;
   readonly dimensions?: number | undefined;
+  /** What is too long loses its end. Default false: it is refused. */
+  readonly cuts?: boolean;
+  /** How long the model stays afterwards when nobody uses it, where the request decides that. */
+  readonly idleMs?: number | undefined;
   /** Whatever the key's tier. */
   readonly forceLow: boolean;
   /** Throws where the model cannot do what is asked of it. */
@@ -35,6 +42,22 @@ export interface EmbeddedInputs {
   /** One for each input, of length 1. */
   readonly vectors: readonly Float32Array[];
   readonly usage: TokenUsage;
+  readonly times: RequestTimes;
+}
+
+export function embedPrompts(
+  several: readonly (string | readonly number[])[],
+  nameOf: EmbedOrder['nameOf'],
+  most: number,
+): readonly PromptInput[] {
+  if (several.length > most) {
+    throw badRequest('input', `${several.length} texts are too many; ${most} are possible`);
+  }
+  const empty = several.findIndex(({ length }) => length === 0);
+  if (empty >= 0) throw badRequest(nameOf(empty), 'is empty, and there is nothing to embed');
+  return several.map((one) =>
+    typeof one === 'string' ? { kind: 'text', text: one, eos: true } : { kind: 'ids', ids: one },
+  );
 }
 
 /** `answer` sends the vectors, while the request still counts as one that runs. */
@@ -42,10 +65,10 @@ export async function embedInputs(
   order: EmbedOrder,
   answer: (embedded: EmbeddedInputs) => Promise<void>,
 ): Promise<void> {
-  const { context, request, reply, inputs } = order;
+  const { context, request, reply, inputs, idleMs } = order;
   const modelName = findEntry(context.pool, order.modelName).name;
-  const least = { modelName, leastTokens: inputs.length };
-  await visit(context, request, reply, least, (place) => embed(order, place, answer));
+  const terms = { modelName, leastTokens: inputs.length, idleMs };
+  await visit(context, request, reply, terms, (place) => embed(order, place, answer));
 }
 
 async function embed(
@@ -58,7 +81,9 @@ async function embed(
   const caller = request.caller as Caller;
   poolingOf(model);
   order.check?.(model);
-  const prompts = await encodePrompts({ ...order, caller }, place);
+  const prompts = order.cuts
+    ? await cutPrompts({ ...order, caller }, place)
+    : await encodePrompts({ ...order, caller }, place);
   for (const [at, { ids }] of prompts.entries()) checkFits(ids.length, roomOf(model), nameOf(at));
   const tokens = tokensOf(prompts);
   weigh(context, { ...place, caller, reply }, tokens, tokens);
@@ -88,7 +113,22 @@ async function embed(
   await recorded(record, embedding, permit, async () => {
     const vectors = await embedding.vectors();
     record.prompted();
-    await answer({ model, vectors, usage: embedding.usage });
+    await answer({ model, vectors, usage: embedding.usage, times: record.times });
+  });
+}
+
+/** Whose texts were cut is told. */
+async function cutPrompts(order: EmbedOrder & { readonly caller: Caller }, place: Visit): Promise<Prompt[]> {
+  const { model } = place;
+  const inputs = order.inputs.map((input) =>
+    input.kind === 'text' ? { ...input, text: cutText(input.text, model) } : input,
+  );
+  const prompts = await encodePrompts({ ...order, inputs }, place);
+  return prompts.map((prompt, at) => {
+    const cut = cutPrompt(prompt, model);
+    if (cut === undefined) return prompt;
+    warn(order.reply, [`${order.nameOf(at)}: cut to ${cut.ids.length} tokens`]);
+    return cut;
   });
 }
 

@@ -10,7 +10,9 @@ import {
 import { countSchema, messagesRules, messagesSchema } from './anthropic/schema.ts';
 import {
   chatLineSchema,
+  embeddedSchema,
   generateLineSchema,
+  embeddingSchema as ollamaEmbeddingSchema,
   ollamaErrorSchema,
   progressSchema,
   runningSchema,
@@ -92,6 +94,22 @@ const ollamaOperations: readonly Operation[] = [
     path: '/api/generate',
     summary: 'Answer a prompt, as Ollama',
     body: ollama.generateSchema,
+  },
+  {
+    ...asOllama,
+    method: 'post',
+    path: '/api/embed',
+    summary: 'Texts to vectors, as Ollama',
+    body: ollama.embedSchema,
+    answer: embeddedSchema,
+  },
+  {
+    ...asOllama,
+    method: 'post',
+    path: '/api/embeddings',
+    summary: 'A text to a vector, as Ollama did before',
+    body: ollama.embeddingsSchema,
+    answer: ollamaEmbeddingSchema,
   },
   { ...asOllama, method: 'get', path: '/api/tags', summary: 'List the models', answer: tagsSchema },
   { ...asOllama, method: 'get', path: '/api/ps', summary: 'List the loaded models', answer: runningSchema },

@@ -26,6 +26,7 @@ import { parseBody, unknownWarning } from './schemas/parse.ts';
 import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from './schemas/sampling.ts';
 import type { Framing } from './sse.ts';
 import { type Visit, visit, weigh } from './stay.ts';
+import { warn } from './warn.ts';
 
 export interface ServeOptions {
   /** Whatever the key's tier. */
@@ -156,13 +157,6 @@ async function plan(
     notes.map((note) => `not enforced: ${note}`),
   );
   return plans;
-}
-
-function warn(reply: FastifyReply, warnings: readonly string[]): void {
-  if (warnings.length === 0) return;
-  const before = reply.getHeader('x-chairlift-warning');
-  const all = [...(before === undefined ? [] : [String(before)]), ...warnings].join('; ');
-  reply.header('x-chairlift-warning', all.slice(0, 2000).replace(/[^\x20-\x7e]/g, '?'));
 }
 
 /** When all is done. Of an answer without a limit, what those of the key usually take. */

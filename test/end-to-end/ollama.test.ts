@@ -1,6 +1,7 @@
 // The server as Ollama's own client meets it, over a socket of this machine.
 
 import { type ChatRequest, type ChatResponse, type Message, Ollama, type Tool } from 'ollama';
+import type { ChatCompletion, CreateEmbeddingResponse } from 'openai/resources';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createServerPair } from '../../src/server/create-server.ts';
@@ -42,6 +43,13 @@ async function streamed(request: Omit<ChatRequest, 'stream'>): Promise<ChatRespo
   const parts: ChatResponse[] = [];
   for await (const part of await client.chat({ ...request, stream: true })) parts.push(part);
   return parts;
+}
+
+/** What the server says elsewhere of the same. */
+async function post<Answer>(path: string, body: object): Promise<Answer> {
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  return response.json() as Promise<Answer>;
 }
 
 const textOf = (parts: readonly ChatResponse[]) => parts.map(({ message }) => message.content).join('');
@@ -151,6 +159,21 @@ describe("Ollama's client", () => {
     expect(continued.response).not.toBe('');
   });
 
+  it('goes on with what the assistant has begun', async () => {
+    const content = 'Once there was a fox';
+    const begun: Message[] = [...story, { role: 'assistant', content }];
+    const options = { ...exact, num_predict: 12 };
+    const { message } = await client.chat({ model: 'demo', messages: begun, options });
+    const { choices } = await post<ChatCompletion>('/v1/chat/completions', {
+      messages: begun,
+      continue_final_message: true,
+      temperature: 0,
+      max_tokens: 12,
+    });
+    expect(message.content).toBe(choices[0]?.message.content);
+    expect(message.content).not.toContain(content);
+  });
+
   it('stops where it is told to, and draws the same by a seed', async () => {
     const options = { seed: 7, num_predict: 40 };
     const ask = async (more: object) =>
@@ -232,7 +255,7 @@ describe("Ollama's client", () => {
       [{ keep_alive: 'soon' }, /^keep_alive: must be/],
       [{ messages: [{ role: 'user', content: 'x', images: ['aGk='] }] }, /^messages\[0\]\.images: /],
       [{ messages: [{ role: 'wizard', content: 'x' }] }, /^messages\[0\]\.role: /],
-      [{ messages: user('fox '.repeat(5000)) }, /this model takes \d+ tokens/],
+      [{ messages: user('fox '.repeat(5000)) }, /^This model's maximum context length is \d+ tokens/],
     ];
     for (const [request, error] of refusals) {
       const refused = bad(request);
@@ -242,17 +265,16 @@ describe("Ollama's client", () => {
       });
     }
     const generate = (request: object) => client.generate({ model: 'demo', prompt: 'x', ...request });
-    await expect(generate({ suffix: 'y' })).rejects.toMatchObject({ status_code: 400 });
+    await expect(generate({ suffix: 'y' })).rejects.toMatchObject({
+      status_code: 400,
+      error: expect.stringMatching(/^suffix: the model 'demo' has no tokens for filling in the middle/),
+    });
     await expect(generate({ template: '{{ .Prompt }}' })).rejects.toMatchObject({ status_code: 400 });
     await expect(generate({ context: [1, 2] })).rejects.toMatchObject({ status_code: 400 });
     await expect(generate({ raw: true, system: 'y' })).rejects.toMatchObject({ status_code: 400 });
   });
 
   it('hears of what is not there', async () => {
-    await expect(client.embed({ model: 'demo', input: 'x' })).rejects.toMatchObject({ status_code: 404 });
-    await expect(client.embeddings({ model: 'demo', prompt: 'x' })).rejects.toMatchObject({
-      status_code: 404,
-    });
     await expect(client.create({ model: 'x', from: 'demo' })).rejects.toMatchObject({ status_code: 501 });
     await expect(client.push({ model: 'demo' })).rejects.toMatchObject({ status_code: 501 });
     await expect(client.copy({ source: 'demo', destination: 'x' })).rejects.toMatchObject({
@@ -303,6 +325,105 @@ describe("Ollama's client", () => {
       expect((await server.pool.engine.stats()).requests.cancelled).toBe(before + 1);
     });
     await vi.waitFor(async () => expect(await running()).toEqual([]));
+  });
+});
+
+describe("Ollama's client with texts to embed", () => {
+  const texts = ['The fox is quick.', 'The owl is awake.'];
+
+  it('gets the vectors of /v1/embeddings, one for each, with what they took', async () => {
+    const expected = await post<CreateEmbeddingResponse>('/v1/embeddings', { input: texts });
+    const vectors = expected.data.map(({ embedding }) => embedding);
+    const several = await client.embed({ model: 'demo', input: texts });
+    expect(several.embeddings).toEqual(vectors);
+    expect(several).toMatchObject({ model: 'demo', prompt_eval_count: expected.usage.prompt_tokens });
+    expect(several.total_duration).toBeGreaterThan(0);
+    expect(several.load_duration).toBeLessThan(several.total_duration);
+    const one = await client.embed({ model: 'demo:latest', input: texts[0] ?? '' });
+    expect(one).toMatchObject({ model: 'demo:latest', embeddings: [vectors[0]] });
+    const { embedding } = await client.embeddings({ model: 'demo', prompt: texts[1] ?? '' });
+    expect(embedding).toEqual(vectors[1]);
+  });
+
+  it('gets shorter vectors of length 1, and whole ones by 0', async () => {
+    const { embeddings } = await client.embed({ model: 'demo', input: texts, dimensions: 8 });
+    for (const vector of embeddings) {
+      expect(vector).toHaveLength(8);
+      expect(vector.reduce((sum, value) => sum + value * value, 0)).toBeCloseTo(1, 5);
+    }
+    const whole = await client.embed({ model: 'demo', input: 'x', dimensions: 0 });
+    expect(whole.embeddings[0]).toHaveLength(server.pool.model.spec.hiddenSize);
+  });
+
+  it('has what is too long cut, and is told so, or refused where it wants neither', async () => {
+    const small = await testServer({ pool: { blockCount: 8 } });
+    const own = new Ollama({ host: await small.listen() });
+    const { tokenizer, spec } = small.pool.model;
+    const room = 8 * 32;
+    const long = 'fox '.repeat(spec.contextLength * tokenizer.longestToken);
+    const cut = await small.app.inject({
+      method: 'POST',
+      url: '/api/embed',
+      payload: { model: 'demo', input: ['short', long] },
+    });
+    const short = tokenizer.encode('short', { bos: true, eos: true }).length;
+    expect(cut.json().prompt_eval_count).toBe(short + room);
+    expect(cut.headers['x-chairlift-warning']).toBe(`input[1]: cut to ${room} tokens`);
+    const again = await own.embed({ model: 'demo', input: 'fox '.repeat(room + 9) });
+    expect(again.embeddings[0]).toEqual(cut.json().embeddings[1]);
+    const refused = {
+      status_code: 400,
+      error: expect.stringContaining("This model's maximum context length is"),
+    };
+    await expect(own.embed({ model: 'demo', input: long, truncate: false })).rejects.toMatchObject(refused);
+    await expect(own.embeddings({ model: 'demo', prompt: long })).rejects.toMatchObject(refused);
+    await small.close();
+  });
+
+  it('loads a model where there is no text', async () => {
+    expect(await client.embed({ model: 'demo', input: [] })).toEqual({ model: 'demo', embeddings: [] });
+    expect(await client.embed({ model: 'demo', input: '', keep_alive: '5m' })).toMatchObject({
+      embeddings: [],
+    });
+    expect(await client.embeddings({ model: 'demo', prompt: '' })).toEqual({ embedding: [] });
+  });
+
+  it('hears what is wrong', async () => {
+    const refusals: [object, number, RegExp][] = [
+      [{ model: 'nope' }, 404, /^model 'nope' not found/],
+      [{ input: 7 }, 400, /^input: must be a text or a list/],
+      [{ input: ['a', ''] }, 400, /^input\[1\]: is empty/],
+      [{ dimensions: 100_000 }, 400, /^dimensions: must be/],
+      [{ keep_alive: 'soon' }, 400, /^keep_alive: must be/],
+      [{ input: Array(5000).fill('a') }, 400, /^input: 5000 texts are too many/],
+    ];
+    for (const [request, status_code, error] of refusals) {
+      const refused = client.embed({ model: 'demo', input: 'x', ...request });
+      await expect(refused, JSON.stringify(request).slice(0, 80)).rejects.toMatchObject({
+        status_code,
+        error: expect.stringMatching(error),
+      });
+    }
+    expect(server.pool.leases).toBe(0);
+  });
+});
+
+describe("Ollama's client with a model that fills gaps", () => {
+  it('sees that it does, and has it do so', async () => {
+    const marks = { prefix: 260, suffix: 261, middle: 262, repository: undefined, file: undefined };
+    const filler = await testServer({ pool: { fillInMiddle: { ...marks, endIds: [] } } });
+    const own = new Ollama({ host: await filler.listen() });
+    const { capabilities } = await own.show({ model: 'demo' });
+    expect(capabilities).toContain('insert');
+    const gap = { prompt: 'Once upon', suffix: 'the end.' };
+    const answer = await own.generate({ model: 'demo', ...gap, options: { ...exact, num_predict: 6 } });
+    const payload = { ...gap, temperature: 0, max_tokens: 6 };
+    const text = await filler.app.inject({ method: 'POST', url: '/v1/completions', payload });
+    expect(answer.response).toBe(text.json().choices[0].text);
+    expect(answer.prompt_eval_count).toBe(text.json().usage.prompt_tokens);
+    const atTheStart = { model: 'demo', prompt: '', suffix: 'end', options: { num_predict: 1 } };
+    expect((await own.generate(atTheStart)).eval_count).toBe(1);
+    await filler.close();
   });
 });
 

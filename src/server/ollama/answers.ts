@@ -45,6 +45,16 @@ export const generateLineSchema = z.object({
   thinking: z.string().optional(),
 });
 
+export const embeddedSchema = z.object({
+  model: z.string(),
+  embeddings: z.array(z.array(z.number())),
+  total_duration: nanoseconds,
+  load_duration: nanoseconds,
+  prompt_eval_count: z.int().optional(),
+});
+
+export const embeddingSchema = z.object({ embedding: z.array(z.number()) });
+
 const details = z.object({
   format: z.string(),
   family: z.string(),

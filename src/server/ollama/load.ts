@@ -7,13 +7,11 @@ import { ApiError } from '../errors.ts';
 import { stay, withModel } from '../stay.ts';
 import { decidesStay, durationMs, idleMsOf } from './keep-alive.ts';
 import { findModel } from './names.ts';
-import type { ChatGiven, GenerateGiven } from './schema.ts';
-import { emptyAnswer, type Place } from './shape.ts';
 
 export async function loadOrUnload(
   context: ServerContext,
-  { model, keep_alive }: ChatGiven | GenerateGiven,
-  place: Place,
+  { model, keep_alive }: { readonly model: string; readonly keep_alive?: number | string | undefined },
+  answer: (reason: 'load' | 'unload') => object,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<object> {
@@ -22,16 +20,10 @@ export async function loadOrUnload(
   if (keep_alive !== undefined && durationMs(keep_alive) === 0) {
     refuseUnload(caller, model, pinned);
     if (state === 'loaded') await unload(context, name);
-    return emptyAnswer(model, place, 'unload');
+    return answer('unload');
   }
   return stay(context, request, reply, 0, ({ signal }) =>
-    withModel(
-      context,
-      name,
-      signal,
-      async () => emptyAnswer(model, place, 'load'),
-      idleMsOf(keep_alive, caller),
-    ),
+    withModel(context, name, signal, async () => answer('load'), idleMsOf(keep_alive, caller)),
   );
 }
 

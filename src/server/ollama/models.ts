@@ -2,10 +2,10 @@
 
 import { createHash } from 'node:crypto';
 import { roomOf } from '../../generation/context-room.ts';
-import { openLocalModel } from '../../pool/local-model.ts';
+import { type LocalModel, openLocalModel } from '../../pool/local-model.ts';
 import type { ModelCard, ModelCards } from '../../pool/model-card.ts';
 import type { ModelEntry } from '../../pool/model-pool.ts';
-import type { ChatTemplate } from '../../text/chat-template.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { timeText } from './time-text.ts';
 
@@ -53,14 +53,14 @@ export async function showModel(
 ): Promise<object> {
   const card = await cards.read(entry.path);
   const served = pool.loaded().find(({ name }) => name === entry.name);
-  const template = served === undefined ? templateOf(entry.path) : served.template;
+  const model = served ?? opened(entry.path);
   return {
     modelfile: `# A model of this server; it has no Modelfile.\nFROM ${entry.name}\n`,
     parameters: '',
-    template: template?.source ?? '',
+    template: model.template?.source ?? '',
     details: detailsOf(card),
     model_info: card.metadata,
-    capabilities: capabilitiesOf(template),
+    capabilities: capabilitiesOf(model),
     modified_at: timeText(card.changedSeconds * 1000),
   };
 }
@@ -74,16 +74,29 @@ async function cardOrNothing(cards: ModelCards, { path }: ModelEntry): Promise<M
   }
 }
 
-function templateOf(path: string): ChatTemplate | undefined {
+function opened(path: string): LocalModel {
   const local = openLocalModel(path);
   local.close();
-  return local.template;
+  return local;
 }
 
-/** Tools can be described to any model; the capability says that this one's own template does. */
-function capabilitiesOf(template: ChatTemplate | undefined): string[] {
+type Capable = Pick<ServedModel, 'spec' | 'template' | 'pooling' | 'fillInMiddle'>;
+
+/**
+ * What the model was made for, though more is possible: tools can be described to any, and any causal one has vectors. One
+ * without a head has nothing but vectors.
+ */
+export function capabilitiesOf({ spec, template, pooling, fillInMiddle }: Capable): string[] {
+  const embeds = pooling.possible && pooling.declared;
+  if (spec.headless === true) return pooling.possible ? ['embedding'] : [];
   const { rendersTools, format } = template?.format ?? {};
-  return ['completion', ...(rendersTools ? ['tools'] : []), ...(format?.reasons ? ['thinking'] : [])];
+  return [
+    'completion',
+    ...(embeds ? ['embedding'] : []),
+    ...(rendersTools ? ['tools'] : []),
+    ...(fillInMiddle === undefined ? [] : ['insert']),
+    ...(format?.reasons ? ['thinking'] : []),
+  ];
 }
 
 /** Contents are not hashed, which would take minutes; the digest changes when files do. */

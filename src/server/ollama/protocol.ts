@@ -92,13 +92,16 @@ function thinkingNotes({ think, model: name }: Given, { template }: ServedModel)
 }
 
 /** A prompt that does not fit is refused in any case: what is larger than the model promises nothing false. */
-function roomNotes({ options }: Given, model: ServedModel): string[] {
+export function roomNotes({ options }: Pick<Given, 'options'>, model: ServedModel): string[] {
   const room = roomOf(model);
   const wanted = options?.num_ctx ?? 0;
   return wanted > room ? [`options.num_ctx: this model takes ${room} tokens, not ${wanted}`] : [];
 }
 
-function stayNotes({ keep_alive }: Given, { request }: Visit): string[] {
+export function stayNotes(
+  { keep_alive }: Pick<Given, 'keep_alive'>,
+  { request }: Pick<Visit, 'request'>,
+): string[] {
   if (keep_alive === undefined || decidesStay(request.caller as Caller)) return [];
   return ['keep_alive: only admin keys decide how long a model stays'];
 }

@@ -85,9 +85,28 @@ describe('a body of Ollama, in the words of OpenAI', () => {
     expect(() => readRaw(generate({ prompt: 'Hi', raw: true, think: true }), 'm')).toThrow(/^think: /);
   });
 
-  it.each(['suffix', 'template'])('refuses %s of a prompt unless it is empty', (name) => {
-    expect(() => generate({ prompt: 'Hi', [name]: 'x' })).toThrow(expect.objectContaining({ param: name }));
-    expect(generate({ prompt: 'Hi', [name]: '' }).prompt).toBe('Hi');
+  it('refuses a template of a prompt unless it is empty', () => {
+    expect(() => generate({ prompt: 'Hi', template: 'x' })).toThrow(
+      expect.objectContaining({ param: 'template' }),
+    );
+    expect(generate({ prompt: 'Hi', template: '' }).prompt).toBe('Hi');
+  });
+
+  it('fills a gap where there is a suffix, without a template', () => {
+    expect(readRaw(generate({ prompt: 'a', suffix: 'c' }), 'm')).toMatchObject({ prompt: 'a', suffix: 'c' });
+    const together = (more: object) => () => readRaw(generate({ prompt: 'a', suffix: 'c', ...more }), 'm');
+    expect(together({ system: 'x' })).toThrow(/^system: .* with suffix/);
+    expect(together({ think: true })).toThrow(/^think: .* with suffix/);
+  });
+
+  it('goes on with what the assistant has begun, and not with its calls', () => {
+    const begun = (last: object) =>
+      readChat(chat({ messages: [...messages, { role: 'assistant', ...last }] }), 'm').continue_final_message;
+    expect(begun({ content: 'Once' })).toBe(true);
+    expect(begun({ content: '' })).toBeUndefined();
+    const tool_calls = [{ function: { name: 'a', arguments: {} } }];
+    expect(begun({ content: 'Once', tool_calls })).toBeUndefined();
+    expect(readChat(chat({ messages }), 'm').continue_final_message).toBeUndefined();
   });
 });
 

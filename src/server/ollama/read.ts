@@ -11,7 +11,18 @@ type Shared = Omit<ChatBody, 'messages'>;
 
 /** `model` is the name that the pool knows. */
 export function readChat(given: ChatGiven, model: string): ChatBody {
-  return { ...readShared(given, model), messages: readMessages(given.messages ?? []), tools: given.tools };
+  const { messages = [], tools } = given;
+  return {
+    ...readShared(given, model),
+    messages: readMessages(messages),
+    tools,
+    continue_final_message: isBegun(messages.at(-1)) || undefined,
+  };
+}
+
+/** What the assistant has said last is the beginning of its answer. */
+function isBegun({ role, content, tool_calls: calls }: Partial<Message> = {}): boolean {
+  return role === 'assistant' && (content ?? '') !== '' && (calls ?? []).length === 0;
 }
 
 export function readGenerate(given: GenerateGiven, model: string): ChatBody {
@@ -23,14 +34,15 @@ export function readGenerate(given: GenerateGiven, model: string): ChatBody {
   return { ...readShared(given, model), messages };
 }
 
-/** The prompt is all that the model sees. */
+/** The prompt is all that the model sees, or what stands before a gap. */
 export function readRaw(given: GenerateGiven, model: string): TextBody {
-  if (given.system) throw badRequest('system', 'is not possible together with raw');
-  if (given.think !== undefined && given.think !== false) {
-    throw badRequest('think', 'is not possible together with raw: it is a matter of the template');
+  const { logprobs, top_logprobs: top = 0, prompt = '', suffix = '', system, think = false } = given;
+  const untemplated = suffix === '' ? 'raw' : 'suffix';
+  if (system) throw badRequest('system', `is not possible together with ${untemplated}`);
+  if (think !== false) {
+    throw badRequest('think', `is not possible together with ${untemplated}: it is a matter of the template`);
   }
-  const { logprobs, top_logprobs: top = 0, prompt = '' } = given;
-  return { ...readCommon(given, model), prompt, logprobs: logprobs === true ? top : undefined };
+  return { ...readCommon(given, model), prompt, suffix, logprobs: logprobs === true ? top : undefined };
 }
 
 function readShared(given: ChatGiven | GenerateGiven, model: string): Shared {

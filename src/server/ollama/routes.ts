@@ -10,13 +10,14 @@ import { ApiError, badRequest } from '../errors.ts';
 import { type BodyRules, parseBody, unknownWarning } from '../schemas/parse.ts';
 import type { SamplingBody } from '../schemas/sampling.ts';
 import { serveCompletion } from '../serve-completion.ts';
+import { embedRoutes } from './embed.ts';
 import { loadOrUnload } from './load.ts';
 import { listModels, runningModels, showModel } from './models.ts';
 import { findModel } from './names.ts';
 import { chatProtocol, generateProtocol, rawProtocol } from './protocol.ts';
 import { pull, type RunningPulls } from './pull.ts';
 import { chatRules, generateRules } from './schema.ts';
-import { inMessage, inResponse, type Place } from './shape.ts';
+import { emptyAnswer, inMessage, inResponse, type Place } from './shape.ts';
 import { untilListed } from './until-listed.ts';
 
 /** Clients ask for it to know what they may send: the version of Ollama whose API this is. */
@@ -55,9 +56,11 @@ export function ollamaRoutes(app: FastifyInstance, context: ServerContext): void
     (given.messages ?? []).length === 0 ? undefined : answer(chatProtocol),
   );
   answerRoute(app, context, { url: '/api/generate', rules: generateRules, place: inResponse }, (given) => {
-    if ((given.prompt ?? '') === '') return undefined;
-    return given.raw === true ? answer(rawProtocol) : answer(generateProtocol);
+    const { prompt = '', suffix = '', raw = false } = given;
+    if (prompt === '' && suffix === '') return undefined;
+    return raw || suffix !== '' ? answer(rawProtocol) : answer(generateProtocol);
   });
+  embedRoutes(app, context, config);
   app.get('/api/tags', { config }, () => listModels(context, cards));
   app.get('/api/ps', { config }, () => runningModels(context, cards));
   app.get('/api/version', { config }, async () => ({ version: API_VERSION, chairlift: context.version }));
@@ -111,7 +114,7 @@ function answerRoute<Schema extends typeof chatRules.schema | typeof generateRul
     const serve = serveOf(body);
     if (serve !== undefined) return serve(request, reply);
     if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
-    return loadOrUnload(context, body, place, request, reply);
+    return loadOrUnload(context, body, (reason) => emptyAnswer(body.model, place, reason), request, reply);
   });
 }
 
@@ -136,15 +139,12 @@ function nameOf({ model, name }: z.infer<typeof showSchema>): string {
   throw badRequest('model', 'is missing', 'missing_required_parameter');
 }
 
-const noEmbeddings = { status: 404, message: 'embeddings are not served here' };
 const notMade = {
   status: 501,
   message: 'models are not made here; put a GGUF or safetensors into the models folder, or pull one',
 };
 
 const absent = [
-  { method: 'POST', url: '/api/embed', ...noEmbeddings },
-  { method: 'POST', url: '/api/embeddings', ...noEmbeddings },
   { method: 'POST', url: '/api/create', ...notMade },
   { method: 'POST', url: '/api/blobs/:digest', ...notMade },
   { method: 'HEAD', url: '/api/blobs/:digest', ...notMade },

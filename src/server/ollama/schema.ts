@@ -1,4 +1,4 @@
-// The bodies of /api/chat and /api/generate.
+// The bodies of /api/chat, /api/generate and /api/embed.
 
 import { z } from 'zod';
 import type { BodyRules, Refusal } from '../schemas/parse.ts';
@@ -67,10 +67,43 @@ export const generateSchema = z.object({
     .string()
     .meta({ description: 'Without one, the model is loaded, or unloaded where keep_alive is 0.' })
     .optional(),
+  suffix: z
+    .string()
+    .meta({ description: 'What comes behind the answer; for models trained to fill in the middle.' })
+    .optional(),
   system: z.string().optional(),
   raw: z.boolean().meta({ description: 'The prompt is taken as it is, without a template.' }).optional(),
 });
 
+const { model, keep_alive, options } = shared;
+
+export const embedSchema = z.object({
+  model,
+  input: z
+    .union([z.string(), z.array(z.string())], 'must be a text or a list of texts')
+    .meta({ description: 'Each text becomes one vector of length 1. Without any, the model is loaded.' })
+    .optional(),
+  truncate: z
+    .boolean()
+    .meta({ description: 'What is too long loses its end; else it is refused. Default true.' })
+    .optional(),
+  dimensions: z
+    .int()
+    .min(0)
+    .meta({ description: 'So many leading values of each vector, again of length 1; 0 is all.' })
+    .optional(),
+  keep_alive,
+  options,
+});
+
+export const embeddingsSchema = z.object({
+  model,
+  prompt: z.string().meta({ description: 'Without one, the model is loaded.' }).optional(),
+  keep_alive,
+  options,
+});
+
+export type EmbedGiven = z.infer<typeof embedSchema>;
 export type ChatGiven = z.infer<typeof chatSchema>;
 export type GenerateGiven = z.infer<typeof generateSchema>;
 export type Message = z.infer<typeof message>;
@@ -86,11 +119,24 @@ const unlessEmpty =
 
 export const chatRules: BodyRules<typeof chatSchema> = { schema: chatSchema, noOps, refused: {}, inner };
 
+export const embedRules: BodyRules<typeof embedSchema> = {
+  schema: embedSchema,
+  noOps: [],
+  refused: {},
+  inner,
+};
+
+export const embeddingsRules: BodyRules<typeof embeddingsSchema> = {
+  schema: embeddingsSchema,
+  noOps: [],
+  refused: {},
+  inner,
+};
+
 export const generateRules: BodyRules<typeof generateSchema> = {
   schema: generateSchema,
   noOps,
   refused: {
-    suffix: unlessEmpty('filling in the middle is not supported'),
     template: unlessEmpty("is not supported: the model's own template is used; give raw and a whole prompt"),
     context: unlessEmpty('is not supported; give the conversation to /api/chat'),
     images: unlessEmpty('images are not supported'),

@@ -2,7 +2,14 @@
 // the plain fields of llama.cpp.
 
 import { z } from 'zod';
-import type { Expression } from '../../grammar/expression.ts';
+import {
+  choiceStructure,
+  grammarStructure,
+  onlyStructure,
+  regexStructure,
+  type Structure,
+  schemaStructure,
+} from '../../generation/structure.ts';
 import { badRequest } from '../errors.ts';
 
 const jsonSchema = z.union([z.record(z.string(), z.unknown()), z.boolean(), z.string()]);
@@ -38,20 +45,8 @@ export const structureFields = {
 
 export type StructureBody = z.infer<z.ZodObject<typeof structureFields>>;
 
-export interface Structure {
-  readonly expression: Expression;
-  /** The field that asks for it. */
-  readonly name: string;
-}
-
 export function structureOf(body: StructureBody): Structure | undefined {
-  const asked = [formatOf(body.response_format), ...outputsOf(body), ...plainFields(body)].filter(
-    (one) => one !== undefined,
-  );
-  const [first, second] = asked;
-  if (second !== undefined)
-    throw badRequest(second.name, `contradicts ${first?.name}: an answer has one structure`);
-  return first;
+  return onlyStructure([formatOf(body.response_format), ...outputsOf(body), ...plainFields(body)]);
 }
 
 function formatOf(format: StructureBody['response_format']): Structure | undefined {
@@ -88,32 +83,4 @@ function plainFields(body: StructureBody): (Structure | undefined)[] {
     regex === undefined ? undefined : regexStructure('regex', regex),
     grammar === undefined ? undefined : grammarStructure('grammar', grammar),
   ];
-}
-
-/** Given as an object, or as the text of one. */
-export function schemaStructure(name: string, given: unknown): Structure {
-  return {
-    name,
-    expression: { kind: 'schema', schema: typeof given === 'string' ? parsed(name, given) : given },
-  };
-}
-
-function parsed(name: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw badRequest(name, 'is neither a schema nor the JSON text of one');
-  }
-}
-
-function regexStructure(name: string, pattern: string): Structure {
-  return { name, expression: { kind: 'regex', pattern } };
-}
-
-function choiceStructure(name: string, options: readonly string[]): Structure {
-  return { name, expression: { kind: 'choice', options: options.map((text) => ({ kind: 'text', text })) } };
-}
-
-function grammarStructure(name: string, text: string): Structure {
-  return { name, expression: { kind: 'grammar', text } };
 }

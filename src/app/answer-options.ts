@@ -1,0 +1,132 @@
+// What a call of a loaded model may ask of its answer beside how it is drawn: a structure for its text, and tools that it
+// may call. A wrong value is refused by the option's name.
+
+import {
+  choiceStructure,
+  grammarStructure,
+  onlyStructure,
+  regexStructure,
+  type Structure,
+  schemaStructure,
+} from '../generation/structure.ts';
+import {
+  noTools,
+  type ToolChoice,
+  type ToolOrder,
+  toolNamePattern,
+  toolNameProblem,
+  toolOrder,
+} from '../generation/tool-order.ts';
+import type { WireTool } from '../generation/tool-prompt.ts';
+import { invalidValue } from './chairlift-error.ts';
+
+/** What the text of an answer shall be; one of them at most. */
+export interface StructureOptions {
+  /** A JSON schema: the text is JSON that it describes. */
+  readonly schema?: Readonly<Record<string, unknown>> | boolean | undefined;
+  /** A regular expression: the text matches it as a whole. */
+  readonly regex?: string | undefined;
+  /** The text is one of these. */
+  readonly choices?: readonly string[] | undefined;
+  /** A grammar in GBNF: the text is what it allows. */
+  readonly grammar?: string | undefined;
+}
+
+export interface ToolDescription {
+  readonly name: string;
+  readonly description?: string | undefined;
+  /** JSON schema of the arguments, which are an object. Default: there are none. */
+  readonly parameters?: Readonly<Record<string, unknown>> | undefined;
+  /** Refuses a schema that cannot be enforced in all it says. Default false. */
+  readonly strict?: boolean | undefined;
+}
+
+export interface ToolOptions {
+  /** What the model may call; also in the shape of OpenAI. */
+  readonly tools?:
+    | readonly (ToolDescription | { readonly type: 'function'; readonly function: ToolDescription })[]
+    | undefined;
+  /** Whether it calls something: as it likes (the default), not at all, for certain, or the one of this name. */
+  readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string } | undefined;
+  /** Whether there may be several calls in one answer. Default true. */
+  readonly parallelToolCalls?: boolean | undefined;
+}
+
+export function structureOf({ schema, regex, choices, grammar }: StructureOptions): Structure | undefined {
+  return onlyStructure([
+    schema === undefined ? undefined : schemaStructure('schema', checkSchema(schema)),
+    regex === undefined ? undefined : regexStructure('regex', checkText('regex', regex)),
+    choices === undefined ? undefined : choiceStructure('choices', checkChoices(choices)),
+    grammar === undefined ? undefined : grammarStructure('grammar', checkText('grammar', grammar)),
+  ]);
+}
+
+export function orderOf({ tools = [], toolChoice = 'auto', parallelToolCalls }: ToolOptions): ToolOrder {
+  if (!Array.isArray(tools)) throw invalidValue('tools', 'give a list of tools');
+  const choice = choiceOf(toolChoice);
+  const parallel = checkSwitch('parallelToolCalls', parallelToolCalls) ?? noTools.parallel;
+  return toolOrder({
+    tools: tools.map((tool, at) => toolOf(tool, `tools[${at}]`)),
+    choice,
+    parallel: parallel && typeof toolChoice === 'string',
+    names: { tools: 'tools', choice: 'toolChoice' },
+  });
+}
+
+function checkSchema(schema: unknown): unknown {
+  if (isObject(schema) || typeof schema === 'boolean') return schema;
+  throw invalidValue('schema', 'give a JSON schema as an object');
+}
+
+function checkText(name: string, text: unknown): string {
+  if (typeof text === 'string') return text;
+  throw invalidValue(name, 'give a text');
+}
+
+function checkChoices(choices: unknown): readonly string[] {
+  const isList = Array.isArray(choices) && choices.length > 0;
+  if (isList && choices.every((text) => typeof text === 'string')) return choices;
+  throw invalidValue('choices', 'give a list of texts, at least one');
+}
+
+function choiceOf(given: unknown): ToolChoice {
+  if (given === 'auto' || given === 'none' || given === 'required') return given;
+  if (isObject(given) && typeof given.name === 'string') return { allowed: [given.name], mustCall: true };
+  throw invalidValue('toolChoice', "give 'auto', 'none', 'required' or { name }");
+}
+
+const toolFields = ['name', 'description', 'parameters', 'strict'];
+
+function toolOf(given: unknown, where: string): WireTool {
+  const isWire = isObject(given) && given.type === 'function' && 'function' in given;
+  const tool = isWire ? given.function : given;
+  if (!isObject(tool)) throw invalidValue(where, 'give an object with a name');
+  const { name, description, parameters, strict } = tool;
+  if (typeof name !== 'string' || !toolNamePattern.test(name)) {
+    throw invalidValue(`${where}.name`, toolNameProblem);
+  }
+  const stranger = Object.keys(tool).find((field) => !toolFields.includes(field));
+  if (stranger !== undefined) throw invalidValue(`${where}.${stranger}`, 'a tool has no such field');
+  if (parameters !== undefined && !isObject(parameters)) {
+    throw invalidValue(`${where}.parameters`, 'give a JSON schema as an object');
+  }
+  const held = checkSwitch(`${where}.strict`, strict);
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(description === undefined ? {} : { description: checkText(`${where}.description`, description) }),
+      ...(parameters === undefined ? {} : { parameters }),
+      ...(held === undefined ? {} : { strict: held }),
+    },
+  };
+}
+
+function checkSwitch(name: string, value: unknown): boolean | undefined {
+  if (value === undefined || typeof value === 'boolean') return value;
+  throw invalidValue(name, 'give true or false');
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

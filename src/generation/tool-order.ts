@@ -1,0 +1,67 @@
+// Which tools may be called, whether one must be, and what the model is shown of them.
+
+import type { Tool } from '../text/formats/format.ts';
+import { invalid } from './generation-error.ts';
+import type { WireTool } from './tool-prompt.ts';
+
+export const toolNamePattern = /^[\w.:-]{1,128}$/;
+export const toolNameProblem = 'must be 1 to 128 letters, digits, or any of _ . : -';
+
+export interface ToolOrder {
+  /** That may be called. */
+  readonly tools: readonly Tool[];
+  /** As the template is shown them. */
+  readonly shown: readonly WireTool[];
+  readonly mustCall: boolean;
+  readonly parallel: boolean;
+}
+
+/** Whether something is called: as the model likes, not at all, something for certain, or of some by their names. */
+export type ToolChoice =
+  | 'auto'
+  | 'none'
+  | 'required'
+  | { readonly allowed: readonly string[]; readonly mustCall: boolean };
+
+export interface ToolRequest {
+  readonly tools: readonly WireTool[];
+  readonly choice: ToolChoice;
+  /** Whether there may be more than one call. */
+  readonly parallel: boolean;
+  /** What the asker calls them. */
+  readonly names: { readonly tools: string; readonly choice: string };
+}
+
+export const noTools: ToolOrder = { tools: [], shown: [], mustCall: false, parallel: true };
+
+export function toolOrder({ tools: shown, choice, parallel, names }: ToolRequest): ToolOrder {
+  checkNames(shown, names.tools);
+  if (choice === 'none') return { ...noTools, parallel };
+  const tools = shown.map(toTool);
+  if (choice === 'auto') return { tools, shown, mustCall: false, parallel };
+  if (tools.length === 0) throw invalid(names.choice, 'needs tools');
+  if (choice === 'required') return { tools, shown, mustCall: true, parallel };
+  const allowed = choice.allowed.map((name) => named(tools, name, names.choice));
+  return { tools: allowed, shown, mustCall: choice.mustCall, parallel };
+}
+
+function checkNames(tools: readonly WireTool[], parameter: string): void {
+  const names = tools.map(({ function: { name } }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) throw invalid(parameter, `there are two functions named '${twice}'`);
+}
+
+function named(tools: readonly Tool[], wanted: string, parameter: string): Tool {
+  const found = tools.find(({ name }) => name === wanted);
+  if (found !== undefined) return found;
+  throw invalid(parameter, `there is no function '${wanted.slice(0, 128)}' among the tools`);
+}
+
+function toTool({ function: { name, description, parameters, strict } }: WireTool): Tool {
+  return {
+    name,
+    description: description ?? undefined,
+    parameters: parameters ?? { type: 'object', properties: {} },
+    strict: strict === true,
+  };
+}

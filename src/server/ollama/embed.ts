@@ -1,0 +1,90 @@
+// /api/embed and the older /api/embeddings: texts to vectors. Without a text the model is loaded, or unloaded.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { checkDimensions } from '../../generation/embedding.ts';
+import type { Caller } from '../auth.ts';
+import type { ServerContext } from '../context.ts';
+import { type EmbeddedInputs, type EmbedOrder, embedInputs, embedPrompts } from '../embed-inputs.ts';
+import type { ApiError } from '../errors.ts';
+import { parseBody, unknownWarning } from '../schemas/parse.ts';
+import { vectorList } from '../vector-text.ts';
+import { warn } from '../warn.ts';
+import { idleMsOf } from './keep-alive.ts';
+import { loadOrUnload } from './load.ts';
+import { findModel } from './names.ts';
+import { roomNotes, stayNotes } from './protocol.ts';
+import { type EmbedGiven, embeddingsRules, embedRules } from './schema.ts';
+import { nanoseconds } from './time-text.ts';
+
+export function embedRoutes(
+  app: FastifyInstance,
+  context: ServerContext,
+  config: { readonly errorBody: (error: ApiError) => object },
+): void {
+  app.post('/api/embed', { config }, async (request, reply) => {
+    const { body, unknown } = parseBody(embedRules, request.body);
+    warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
+    const { input = [] } = body;
+    const texts = Array.isArray(input) ? input : [input].filter((text) => text !== '');
+    const nothing = { model: body.model, embeddings: [] };
+    if (texts.length === 0) return loadOrUnload(context, body, () => nothing, request, reply);
+    const nameOf = (at: number) => (Array.isArray(input) ? `input[${at}]` : 'input');
+    return embed({ context, request, reply, body, texts, nameOf }, (done) => embedText(body.model, done));
+  });
+  app.post('/api/embeddings', { config }, async (request, reply) => {
+    const { body, unknown } = parseBody(embeddingsRules, request.body);
+    warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
+    const { prompt = '', ...rest } = body;
+    if (prompt === '') return loadOrUnload(context, body, () => ({ embedding: [] }), request, reply);
+    const order = { context, request, reply, body: { ...rest, truncate: false } };
+    return embed({ ...order, texts: [prompt], nameOf: () => 'prompt' }, async ({ vectors: [vector] }) =>
+      JSON.stringify({ embedding: Array.from(vector ?? []) }),
+    );
+  });
+}
+
+interface Order {
+  readonly context: ServerContext;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly body: EmbedGiven;
+  readonly texts: readonly string[];
+  /** What the client calls each of them. */
+  readonly nameOf: (at: number) => string;
+}
+
+async function embed(
+  { body, texts, ...rest }: Order,
+  textOf: (embedded: EmbeddedInputs) => Promise<string>,
+): Promise<FastifyReply> {
+  const { context, request, reply, nameOf } = rest;
+  const { model: given, truncate = true, dimensions: wanted = 0, keep_alive } = body;
+  const dimensions = wanted === 0 ? undefined : wanted;
+  const order: EmbedOrder = {
+    ...rest,
+    modelName: findModel(context, given).name,
+    inputs: embedPrompts(texts, nameOf, context.settings.maxEmbeddingInputs),
+    dimensions,
+    cuts: truncate,
+    forceLow: false,
+    idleMs: idleMsOf(keep_alive, request.caller as Caller),
+    check(model) {
+      checkDimensions(dimensions, model, 'dimensions');
+      warn(reply, [...roomNotes(body, model), ...stayNotes(body, rest)]);
+    },
+  };
+  await embedInputs(order, async (embedded) => {
+    reply.type('application/json; charset=utf-8').send(await textOf(embedded));
+  });
+  return reply;
+}
+
+async function embedText(model: string, { vectors, usage, times }: EmbeddedInputs): Promise<string> {
+  const embeddings = await vectorList(vectors, (vector) => JSON.stringify(Array.from(vector)));
+  const rest = JSON.stringify({
+    total_duration: nanoseconds(times.totalMs),
+    load_duration: nanoseconds(times.loadMs),
+    prompt_eval_count: usage.promptTokens,
+  });
+  return `{"model":${JSON.stringify(model)},"embeddings":${embeddings},${rest.slice(1)}`;
+}
