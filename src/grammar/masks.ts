@@ -20,6 +20,13 @@ export interface StateMask {
   readonly rests: () => RestTree | undefined;
 }
 
+/** Nodes of the vocabulary's tree; `base` is the depth of the topmost. */
+interface NodeRange {
+  readonly first: number;
+  readonly end: number;
+  readonly base: number;
+}
+
 const MAX_LISTED = 2048;
 
 /** Rests of more nodes are walked where they stand: mostly little of them fits what follows. */
@@ -113,20 +120,36 @@ export class Masks {
   }
 
   #addBelow(top: number, from: Place, mask: Uint32Array): void {
-    const { nodeByte, nodeDepth, nodeEnd, nodeToken } = this.#vocabulary;
-    const base = (nodeDepth[top] as number) + 1;
-    const path: Place[] = [from];
-    for (let node = top + 1; node < (nodeEnd[top] as number); ) {
+    const { nodeDepth, nodeEnd, nodeToken } = this.#vocabulary;
+    const below = { first: top + 1, end: nodeEnd[top] as number, base: (nodeDepth[top] as number) + 1 };
+    const start = (byte: number) => this.#places.next(from, byte);
+    this.#along(below, start, (node) => this.#allowAll(mask, nodeToken[node] as number));
+  }
+
+  /** Visits those of some nodes that places lead to; `start` is where the first byte leads. */
+  #along(
+    { first, end, base }: NodeRange,
+    start: (byte: number) => Place | null,
+    visit: (node: number, place: Place) => void,
+  ): void {
+    const { nodeByte, nodeDepth, nodeEnd } = this.#vocabulary;
+    const path: Place[] = [];
+    for (let node = first; node < end; ) {
       const depth = (nodeDepth[node] as number) - base;
-      const next = this.#places.next(path[depth] as Place, nodeByte[node] as number);
+      const byte = nodeByte[node] as number;
+      const next = depth === 0 ? start(byte) : this.#places.next(path[depth] as Place, byte);
       if (next === null) {
         node = nodeEnd[node] as number;
         continue;
       }
       path[depth + 1] = next;
-      this.#allowAll(mask, nodeToken[node] as number);
+      visit(node, next);
       node++;
     }
+  }
+
+  get #allNodes(): NodeRange {
+    return { first: 0, end: this.#vocabulary.nodeByte.length, base: 0 };
   }
 
   #stateMask({ state, count }: Frame): StateMask {
@@ -188,46 +211,26 @@ export class Masks {
 
   /** Within a rule that calls others. What they read belongs to frames of their own. */
   #structure(state: number): StateMask {
-    const { nodeByte, nodeDepth, nodeEnd, nodeToken } = this.#vocabulary;
+    const { nodeEnd, nodeToken } = this.#vocabulary;
     const tokens: number[] = [];
     const ended: number[] = [];
     const row = this.#rowOf(state);
-    const path: Place[] = [];
-    for (let node = 0; node < nodeByte.length; ) {
-      const depth = nodeDepth[node] as number;
-      const byte = nodeByte[node] as number;
-      const next =
-        depth === 0 ? this.#inside(row[byte] as number) : this.#places.next(path[depth] as Place, byte);
-      if (next === null) {
-        node = nodeEnd[node] as number;
-        continue;
-      }
-      path[depth + 1] = next;
+    const start = (byte: number) => {
+      const to = row[byte] as number;
+      return to < 0 ? null : this.#places.at(to);
+    };
+    this.#along(this.#allNodes, start, (node, { complete }) => {
       this.#addAll(tokens, nodeToken[node] as number);
-      if (next.complete && nodeEnd[node] !== node + 1) ended.push(node);
-      node++;
-    }
+      if (complete && nodeEnd[node] !== node + 1) ended.push(node);
+    });
     return this.#stateMaskOf(tokens, ended);
   }
 
-  #inside(state: number): Place | null {
-    return state < 0 ? null : this.#places.at(state);
-  }
-
   #walk(place: Place, mask: Uint32Array): void {
-    const { nodeByte, nodeDepth, nodeEnd, nodeToken } = this.#vocabulary;
-    const path: Place[] = [place];
-    for (let node = 0; node < nodeByte.length; ) {
-      const depth = nodeDepth[node] as number;
-      const next = this.#places.next(path[depth] as Place, nodeByte[node] as number);
-      if (next === null) {
-        node = nodeEnd[node] as number;
-        continue;
-      }
-      path[depth + 1] = next;
-      this.#allowAll(mask, nodeToken[node] as number);
-      node++;
-    }
+    const start = (byte: number) => this.#places.next(place, byte);
+    this.#along(this.#allNodes, start, (node) =>
+      this.#allowAll(mask, this.#vocabulary.nodeToken[node] as number),
+    );
     for (const { state } of place.frames) this.#addTokens(state, mask);
   }
 
