@@ -58,7 +58,7 @@ describe('npm run typecheck', () => {
 
   it.each([
     ['tsconfig.json', ['src', 'test'], '.ts'],
-    ['tsconfig.scripts.json', ['bin', 'scripts', 'bench-compare'], '.js'],
+    ['tsconfig.scripts.json', ['bin', 'scripts', 'bench-compare', 'examples'], '.js'],
   ])('looks at everything that %s stands for', (project, folders, ending) => {
     const checked = checkedFiles(project);
     const files = folders.flatMap((name) =>

@@ -89,6 +89,20 @@ describe('messages', () => {
     );
   });
 
+  it('show a template no field that a client left null or empty', () => {
+    const template = chatTemplate({ template: '{{ messages[0] | tojson }}', specialTokens: {} });
+    const shown = { name: 'm', template } as ServedModel;
+    const message = {
+      role: 'assistant',
+      content: 'Yes.',
+      name: null,
+      refusal: null,
+      tool_calls: [],
+    } as const;
+    const messages = [{ ...message, tool_call_id: null, reasoning_content: null }];
+    expect(JSON.parse(chatPrompt(shown, { messages }))).toEqual({ role: 'assistant', content: 'Yes.' });
+  });
+
   it('of an assistant that refused hold what it said', () => {
     const part = { type: 'refusal', refusal: 'I would rather not.' };
     const said = '[assistant]I would rather not.[answer]';

@@ -86,12 +86,17 @@ function plainMessage(
   }
   checkText(parameter, text ?? '', limits);
   return {
-    ...rest,
+    ...withoutNulls(rest),
     // Open models know no developer; its messages are what a system message is to them.
     role: role === 'developer' ? 'system' : role,
     content: text ?? '',
-    ...(calls ? { tool_calls: calls.map(withParsedArguments) } : {}),
+    ...(calls?.length ? { tool_calls: calls.map(withParsedArguments) } : {}),
   };
+}
+
+/** Clients write null for what they leave out; templates ask whether a field is there. */
+function withoutNulls(fields: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
 function contentText(content: ChatMessage['content'], parameter: string): string | undefined {

@@ -7,7 +7,7 @@ describe('messages of unknown making', () => {
     const messages = [
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: [{ type: 'text', text: 'Hello' }], name: 'ada' },
-      { role: 'assistant', content: null, tool_calls: [{ id: 'c' }] },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'c' }], name: null, tool_call_id: null },
       { role: 'tool', content: '5', tool_call_id: 'c' },
     ];
     expect(checkMessages(messages)).toBe(messages);

@@ -17,10 +17,10 @@ export interface ChatMessage {
   readonly content?: string | readonly ContentPart[] | null | undefined;
   /** What the assistant said in place of content. */
   readonly refusal?: string | null | undefined;
-  readonly name?: string | undefined;
+  readonly name?: string | null | undefined;
   /** Of an earlier turn. */
   readonly tool_calls?: readonly Readonly<Record<string, unknown>>[] | null | undefined;
-  readonly tool_call_id?: string | undefined;
+  readonly tool_call_id?: string | null | undefined;
 }
 
 /** Whatever a program or a file gives as messages. What a content part may hold is the prompt's to judge. */
@@ -43,9 +43,8 @@ function checkMessage(message: unknown, where: string): void {
   if (!isAbsent(calls) && !isListOf(calls, isObject)) {
     throw wrongType(`${where}.tool_calls`, 'must be a list of objects');
   }
-  const texts = { refusal: refusal ?? undefined, name, tool_call_id: callId };
-  for (const [field, given] of Object.entries(texts)) {
-    if (given !== undefined && typeof given !== 'string') {
+  for (const [field, given] of Object.entries({ refusal, name, tool_call_id: callId })) {
+    if (!isAbsent(given) && typeof given !== 'string') {
       throw wrongType(`${where}.${field}`, 'must be a text');
     }
   }

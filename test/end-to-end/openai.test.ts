@@ -1,9 +1,7 @@
-// The server as clients meet it: OpenAI's own library, Vercel's, and curl, over a socket of this machine.
+// The server as clients meet it: OpenAI's own library, and curl, over a socket of this machine.
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { APICallError, generateText, streamText } from 'ai';
 import OpenAI, {
   APIUserAbortError,
   AuthenticationError,
@@ -212,30 +210,6 @@ describe("OpenAI's client", () => {
     const together = await Promise.all(asked.map(({ messages, extra }) => streamed(messages, extra)));
     for (const [n, { messages, extra }] of asked.entries())
       expect(await whole(messages, extra)).toBe(together[n]);
-  });
-});
-
-describe("Vercel's client", () => {
-  const provider = () =>
-    createOpenAICompatible({ name: 'chairlift', baseURL: `${url}/v1`, includeUsage: true });
-
-  it('generates and streams text', async () => {
-    const model = provider()('demo');
-    const { text, finishReason, usage } = await generateText({ model, messages: greeting, temperature: 0 });
-    expect(text).toContain('demo model');
-    expect(finishReason).toBe('stop');
-    expect(usage.outputTokens).toBeGreaterThan(0);
-    const stream = streamText({ model, messages: greeting, temperature: 0 });
-    let streamedText = '';
-    for await (const piece of stream.textStream) streamedText += piece;
-    expect(streamedText).toBe(text);
-    expect((await stream.usage).outputTokens).toBe(usage.outputTokens);
-  });
-
-  it('reads errors', async () => {
-    const asked = generateText({ model: provider()('nope'), prompt: 'x', maxRetries: 0 });
-    await expect(asked).rejects.toBeInstanceOf(APICallError);
-    await expect(asked).rejects.toThrow(/nope/);
   });
 });
 

@@ -27,6 +27,8 @@ const MAX_DIVISOR = 10_000;
 /** Digits before the point, where there is no exponent. Programs write twenty at most, but for whole numbers of any size. */
 const MAX_DIGITS = 100;
 const MAX_FRACTION = 60;
+/** Digits behind the point, where an exponent follows. Programs write sixteen at most. */
+const MAX_MANTISSA = 20;
 /** From here on programs write whole numbers with an exponent. */
 const WHOLE_EXPONENT = 21;
 const MIN_EXPONENT = -400;
@@ -162,7 +164,11 @@ function atMost(high: number): Pattern {
   );
 }
 
-const anyMantissa = sequenceOf(nonzero, anyFraction);
+// A model that is led here by a digit too large for a bound must come to the exponent, and not write digits for ever.
+const anyMantissa = sequenceOf(
+  nonzero,
+  repeatOf(sequenceOf(spelled('.'), repeatOf(digit, 1, MAX_MANTISSA)), 0, 1),
+);
 
 function scientific(mantissa: Pattern, first: number, last: number): Pattern {
   if (first > last) return choiceOf();

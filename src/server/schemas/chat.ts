@@ -22,9 +22,9 @@ export const chatMessage = z.looseObject({
     .nullish()
     .meta({ description: 'A text, or parts of type "text" or "refusal".' }),
   refusal: z.string().nullish().meta({ description: 'What the assistant said in place of content.' }),
-  name: z.string().optional(),
+  name: z.string().nullish(),
   tool_calls: z.array(z.looseObject({})).nullish().meta({ description: 'Calls of an earlier turn.' }),
-  tool_call_id: z.string().optional(),
+  tool_call_id: z.string().nullish(),
 });
 
 /** How a conversation becomes a prompt. */

@@ -72,6 +72,7 @@ describe('a request body', () => {
 
   it('may give null for whatever it leaves out', () => {
     expect(chat({ temperature: null, tools: null, stop: null }).body).toEqual({ messages });
+    expect(chat({ stream: true, stream_options: { include_usage: null } }).unknown).toEqual([]);
   });
 
   it('is told which parameters nobody knows', () => {

@@ -36,7 +36,7 @@ export const samplingFields = {
     .optional(),
   stream_options: z
     .object({
-      include_usage: z.boolean().meta({ description: 'End with a chunk that tells the usage.' }).optional(),
+      include_usage: z.boolean().meta({ description: 'End with a chunk that tells the usage.' }).nullish(),
     })
     .optional(),
   stop: z
