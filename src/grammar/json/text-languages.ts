@@ -45,7 +45,7 @@ export const formats: Readonly<Record<string, string>> = {
   hostname,
   ipv4,
   ipv6,
-  uri: String.raw`[A-Za-z][A-Za-z0-9+.-]*:(?://(?:${userCharacter}*@)?(?:\[(?:${ipv6})\]|${hostCharacter}*)(?::\d*)?(?:/${uriCharacter}*)*|/?(?:${uriCharacter}+(?:/${uriCharacter}*)*)?)(?:[?](?:${uriCharacter}|[/?])*)?(?:#(?:${uriCharacter}|[/?])*)?`,
+  uri: String.raw`[A-Za-z][A-Za-z0-9+.-]*:(?://(?:${userCharacter}*@)?(?:\[(?:${ipv6})\]|${hostCharacter}*)(?::\d*)?(?:/${uriCharacter}*)*|/(?:${uriCharacter}+(?:/${uriCharacter}*)*)?|${uriCharacter}+(?:/${uriCharacter}*)*)(?:[?](?:${uriCharacter}|[/?])*)?(?:#(?:${uriCharacter}|[/?])*)?`,
 };
 
 const MAX_KNOWN = 256;
