@@ -4,6 +4,7 @@
 
 import { countAfter, countedRule } from './count.ts';
 import { denseRows } from './dense-rows.ts';
+import type { Effort } from './effort.ts';
 import type { Frame, Place, Places } from './places.ts';
 import { type RestTree, restTree } from './rest-tree.ts';
 import type { SharedMasks } from './shared-masks.ts';
@@ -24,6 +25,9 @@ export interface StateMask {
 /** Rests of more nodes are walked where they stand: mostly little of them fits what follows. */
 const MAX_REST_NODES = 30_000;
 
+/** What adding one to a mask costs, beside its words: see effort.ts. */
+const STEPS_PER_FRAME = 10;
+
 /** Masks of places that are kept: 16 KB each for 128,000 tokens. */
 const MAX_KEPT_BYTES = 32 * 2 ** 20;
 
@@ -33,10 +37,18 @@ export class Masks {
   readonly #places: Places;
   readonly #shared: SharedMasks;
   readonly #rowOf: (state: number) => Int32Array;
+  readonly #effort: Effort;
   readonly #byState = new Map<number, StateMask>();
   readonly #kept: Place[] = [];
 
-  constructor(tables: GrammarTables, vocabulary: VocabularyTables, places: Places, shared: SharedMasks) {
+  constructor(
+    tables: GrammarTables,
+    vocabulary: VocabularyTables,
+    places: Places,
+    shared: SharedMasks,
+    effort: Effort,
+  ) {
+    this.#effort = effort;
     this.#tables = tables;
     this.#vocabulary = vocabulary;
     this.#places = places;
@@ -72,6 +84,7 @@ export class Masks {
 
   #addFrame(frame: Frame, mask: Uint32Array): void {
     const { words, used, ended, rests } = this.#stateMask(frame);
+    this.#effort.spend(STEPS_PER_FRAME + (used ?? words).length / 16);
     if (used === undefined) {
       for (let at = 0; at < words.length; at++) mask[at] = (mask[at] as number) | (words[at] as number);
     } else for (const at of used) mask[at] = (mask[at] as number) | (words[at] as number);
@@ -98,6 +111,7 @@ export class Masks {
   #addRests({ byte, depth, end, tokenStarts, tokens }: RestTree, from: Place, mask: Uint32Array): void {
     const path: Place[] = [from];
     for (let node = 0; node < byte.length; ) {
+      this.#effort.spend(1);
       const at = depth[node] as number;
       const next = this.#places.next(path[at] as Place, byte[node] as number);
       if (next === null) {
@@ -117,6 +131,7 @@ export class Masks {
     const base = (nodeDepth[top] as number) + 1;
     const path: Place[] = [from];
     for (let node = top + 1; node < (nodeEnd[top] as number); ) {
+      this.#effort.spend(1);
       const depth = (nodeDepth[node] as number) - base;
       const next = this.#places.next(path[depth] as Place, nodeByte[node] as number);
       if (next === null) {
@@ -166,6 +181,7 @@ export class Masks {
     states[0] = state;
     const rows: Int32Array[] = [this.#rowOf(state)];
     for (let node = 0; node < nodeByte.length; ) {
+      this.#effort.spend(1);
       const depth = nodeDepth[node] as number;
       const to = (rows[depth] as Int32Array)[nodeByte[node] as number] as number;
       const count =
@@ -194,6 +210,7 @@ export class Masks {
     const row = this.#rowOf(state);
     const path: Place[] = [];
     for (let node = 0; node < nodeByte.length; ) {
+      this.#effort.spend(1);
       const depth = nodeDepth[node] as number;
       const byte = nodeByte[node] as number;
       const next =
@@ -218,6 +235,7 @@ export class Masks {
     const { nodeByte, nodeDepth, nodeEnd, nodeToken } = this.#vocabulary;
     const path: Place[] = [place];
     for (let node = 0; node < nodeByte.length; ) {
+      this.#effort.spend(1);
       const depth = nodeDepth[node] as number;
       const next = this.#places.next(path[depth] as Place, nodeByte[node] as number);
       if (next === null) {
