@@ -3,7 +3,7 @@
 
 import { ebnfNode } from './ebnf.ts';
 import type { Expression, StringMarks } from './expression.ts';
-import { GrammarError, tooLarge } from './grammar-error.ts';
+import { GrammarError, malformed, tooLarge } from './grammar-error.ts';
 import { isObject } from './json/schema-document.ts';
 import { schemaNode } from './json/schema-rules.ts';
 import { jsonStrings, type StringSpelling, stringsWithout } from './json/string-spelling.ts';
@@ -11,6 +11,7 @@ import { toDfa } from './regular/character-dfa.ts';
 import { codePoints } from './regular/code-points.ts';
 import { readRegex } from './regular/regex.ts';
 import { type Node, RuleBook, type Rules } from './rules.ts';
+import { hasHalves } from './utf8.ts';
 
 /** The id of the control token of a spelling, where the vocabulary has one. */
 export type FindControl = (spelling: string) => number | undefined;
@@ -50,6 +51,7 @@ class Assembly {
     const inner = (part: Expression) => this.node(part, depth + 1);
     switch (expression.kind) {
       case 'text':
+        if (hasHalves(expression.text)) throw malformed('half a surrogate pair is no character');
         return expression;
       case 'characters':
         return { kind: 'characters', set: codePoints(expression.ranges) };

@@ -44,7 +44,7 @@ const names = [
   'n2',
   '',
   'constructor',
-  'toString',
+  'isPrototypeOf',
   '\\\n',
   '1',
 ];
@@ -327,7 +327,7 @@ export class SchemaMaker {
     }
     for (const name of required) if (!Object.hasOwn(properties, name)) result[name] = this.value(0);
     if (this.#random(3) === 0) {
-      const name = this.#one(['extra', 'nx', 'bb', '\u00e9x', 'zz zz', '', 'valueOf', '"', 'o']);
+      const name = this.#one(['extra', 'nx', 'bb', '\u00e9x', 'zz zz', '', 'hasOwnProperty', '"', 'o']);
       if (!Object.hasOwn(result, name))
         result[name] = this.document(additionalProperties ?? true, depth - 1, root);
     }
