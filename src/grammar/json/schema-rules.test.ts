@@ -91,6 +91,13 @@ describe('a schema', () => {
       expect(accepts(schema, `{"é\\"": 1, "${name}": "x"}`), name).toBe(false);
   });
 
+  it('allows no host with a longer name than hosts can have', () => {
+    const label = 'a'.repeat(63);
+    const host = (length: number) => `"${`${label}.${label}.${label}.${label}`.slice(0, length)}"`;
+    expect(accepts({ type: 'string', format: 'hostname' }, host(191))).toBe(true);
+    expect(accepts({ type: 'string', format: 'hostname' }, host(255))).toBe(false);
+  });
+
   it('may say what tells its alternatives apart', () => {
     const kind = (name: string) => ({
       type: 'object',
