@@ -1,7 +1,7 @@
 // A request on its way through the engine: its sequence, and what sampling must know of it.
 
+import { TooAmbiguous } from '../grammar/effort.ts';
 import type { Matcher } from '../grammar/matcher.ts';
-import { TooAmbiguous } from '../grammar/places.ts';
 import type { SampleRow } from '../sampling/sample-row.ts';
 import { type FinishReason, finishReason, forbiddenIds } from '../sampling/stop-condition.ts';
 import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
@@ -96,9 +96,17 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   #forbidden(): readonly number[] {
     const { parameters } = this.request;
     const early = forbiddenIds(parameters, this.#endIds, this.generated);
-    if (this.#matcher === undefined || this.#matcher.complete) return early;
-    return [...early, ...parameters.stopIds];
+    if (this.#matcher === undefined) return early;
+    if (!this.#matcher.complete) return [...early, ...parameters.stopIds];
+    // Where nothing may follow, the grammar ends the answer, however short it is.
+    return early.length === 0 || isAnyLeft(this.#matcher.mask(), early) ? early : [];
   }
+}
+
+function isAnyLeft(mask: Uint32Array, forbidden: readonly number[]): boolean {
+  const taken = new Map<number, number>();
+  for (const token of forbidden) taken.set(token >>> 5, (taken.get(token >>> 5) ?? 0) | (1 << (token & 31)));
+  return mask.some((word, at) => (word & ~(taken.get(at) ?? 0)) !== 0);
 }
 
 export class OpenEmbedding extends OpenRequest<EmbedRequest> {

@@ -46,8 +46,7 @@ export async function planAnswer(
 ): Promise<AnswerPlan> {
   const { format } = model.template?.format ?? detectFormat(undefined);
   const promptEnd = (prompt.text ?? '').slice(-200);
-  const expression = expressionOf(format, wish, promptEnd);
-  const compiled = expression && (await compiledAnswer(expression, model, wish, grammars, caller));
+  const compiled = await compiledAnswer(format, promptEnd, model, wish, grammars, caller);
   return {
     grammar: compiled && { tables: compiled.tables, continues: prompt.continuation },
     newReader: readerOf(format, model, wish, promptEnd),
@@ -60,26 +59,27 @@ function expressionOf(format: AnswerFormat, wish: AnswerWish, promptEnd: string)
   const opened = format.opened(promptEnd);
   const body = structure && (reads ? format.wrapped(structure, opened) : structure);
   if (tools.length === 0) return body;
-  const calls = (mode: 'auto' | 'required') => format.grammar({ tools, mode, parallel, opened });
-  if (mustCall) return calls('required');
-  if (body !== undefined) return { kind: 'choice', options: [calls('required'), body] };
-  return lenient(
-    calls('auto'),
-    new Set(tools.filter(({ strict }) => strict).flatMap(({ parameters }) => objectsIn(parameters))),
-  );
+  // Where a call is the model's own idea, arguments are held to their schema as far as that can be enforced.
+  if (!mustCall && body === undefined) return format.grammar({ tools, mode: 'auto', parallel, opened });
+  const strict = tools.map((tool) => ({ ...tool, strict: true }));
+  const calls = format.grammar({ tools: strict, mode: 'required', parallel, opened });
+  return mustCall || body === undefined ? calls : { kind: 'choice', options: [calls, body] };
 }
 
 async function compiledAnswer(
-  expression: Expression,
+  format: AnswerFormat,
+  promptEnd: string,
   model: Pick<ServedModel, 'path' | 'tokenizer' | 'engine'>,
-  { names, structure }: AnswerWish,
+  wish: AnswerWish,
   grammars: AnswerGrammars,
   caller: JobCaller,
 ) {
   try {
-    return await grammars.compile(model, expression, caller);
+    const expression = expressionOf(format, wish, promptEnd);
+    return expression && (await grammars.compile(model, expression, caller));
   } catch (error) {
     if (!(error instanceof GrammarError)) throw error;
+    const { names, structure } = wish;
     throw invalid(structure === undefined ? names.tools : names.structure, error.message, 'invalid_grammar');
   }
 }
@@ -99,26 +99,4 @@ function readerOf(
   );
   const options = { tools, promptEnd, isControl: (mark: string) => controls.has(mark), thinks: true };
   return () => format.reader(options);
-}
-
-/** Where a call is the model's own idea, arguments are held to their schema as far as that can be enforced. */
-function lenient(expression: Expression, strict: ReadonlySet<unknown>): Expression {
-  const inner = (part: Expression) => lenient(part, strict);
-  switch (expression.kind) {
-    case 'schema':
-      return strict.has(expression.schema) ? expression : { ...expression, lenient: true };
-    case 'sequence':
-      return { ...expression, parts: expression.parts.map(inner) };
-    case 'choice':
-      return { ...expression, options: expression.options.map(inner) };
-    case 'repeat':
-      return { ...expression, part: inner(expression.part) };
-    default:
-      return expression;
-  }
-}
-
-function objectsIn(value: unknown): unknown[] {
-  if (typeof value !== 'object' || value === null) return [];
-  return [value, ...Object.values(value).flatMap(objectsIn)];
 }

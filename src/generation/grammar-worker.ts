@@ -43,7 +43,10 @@ function readVocabulary(path: string): GrammarResult {
     const { tokenizer } = openText(files);
     const tables = vocabularyTables(tokenizer);
     const controls = new Map<string, number>();
-    for (const id of tables.controls) controls.set(tokenizer.tokenText(id) ?? '', id);
+    for (const id of tables.controls) {
+      const spelling = tokenizer.tokenText(id) ?? '';
+      if (spelling !== '') controls.set(spelling, id);
+    }
     return { kind: 'vocabulary', tables, controls };
   } finally {
     files.weights.close();

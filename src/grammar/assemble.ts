@@ -2,17 +2,21 @@
 // tokens where the vocabulary has them.
 
 import { ebnfNode } from './ebnf.ts';
-import type { Expression } from './expression.ts';
-import { GrammarError, tooLarge } from './grammar-error.ts';
+import type { Expression, StringMarks } from './expression.ts';
+import { GrammarError, malformed, tooLarge } from './grammar-error.ts';
 import { isObject } from './json/schema-document.ts';
 import { schemaNode } from './json/schema-rules.ts';
+import { jsonStrings, type StringSpelling, stringsWithout } from './json/string-spelling.ts';
 import { toDfa } from './regular/character-dfa.ts';
 import { codePoints } from './regular/code-points.ts';
 import { readRegex } from './regular/regex.ts';
 import { type Node, RuleBook, type Rules } from './rules.ts';
+import { hasHalves } from './utf8.ts';
 
 /** The id of the control token of a spelling, where the vocabulary has one. */
 export type FindControl = (spelling: string) => number | undefined;
+
+type SchemaExpression = Extract<Expression, { kind: 'schema' }>;
 
 const MAX_DEPTH = 200;
 const MAX_REPEAT = 20_000;
@@ -47,6 +51,7 @@ class Assembly {
     const inner = (part: Expression) => this.node(part, depth + 1);
     switch (expression.kind) {
       case 'text':
+        if (hasHalves(expression.text)) throw malformed('half a surrogate pair is no character');
         return expression;
       case 'characters':
         return { kind: 'characters', set: codePoints(expression.ranges) };
@@ -67,9 +72,7 @@ class Assembly {
       case 'free':
         return this.#free(expression.without);
       case 'schema':
-        return expression.lenient === true
-          ? this.#lenient(expression.schema)
-          : this.#schema(expression.schema);
+        return expression.lenient === true ? this.#lenient(expression) : this.#schema(expression);
       case 'regex':
         return this.#regex(expression.pattern);
       case 'grammar':
@@ -78,21 +81,31 @@ class Assembly {
   }
 
   /** Each has rules of its own. */
-  #schema(schema: unknown): Node {
-    return schemaNode(schema, this.#book, `schema ${this.#scopes++}`);
+  #schema({ schema, strings }: SchemaExpression): Node {
+    return schemaNode(schema, this.#book, `schema ${this.#scopes++}`, this.#spelling(strings));
   }
 
-  #lenient(schema: unknown): Node {
+  #spelling(marks: StringMarks | undefined): StringSpelling {
+    if (marks === undefined) return jsonStrings;
+    const { quote, without } = marks;
+    // No text is a control token.
+    const held = this.#findControl(without) === undefined ? without : undefined;
+    if (quote === undefined && held === undefined) return jsonStrings;
+    return stringsWithout(JSON.stringify(marks), held, quote === undefined ? undefined : this.#mark(quote));
+  }
+
+  #lenient(expression: SchemaExpression): Node {
+    const { schema } = expression;
     // Tried in a book of its own, so that nothing is left of what fails.
     try {
-      schemaNode(schema, new RuleBook(), '');
-      return this.#schema(schema);
+      schemaNode(schema, new RuleBook(), '', this.#spelling(expression.strings));
+      return this.#schema(expression);
     } catch (error) {
       if (!(error instanceof GrammarError)) throw error;
       this.notes.push(error.message);
       const known = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
       const type = isObject(schema) ? known.find((name) => name === schema.type) : undefined;
-      return this.#schema(type === undefined ? true : { type });
+      return this.#schema({ ...expression, schema: type === undefined ? true : { type } });
     }
   }
 

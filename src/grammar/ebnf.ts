@@ -4,6 +4,7 @@
 import { type GrammarError, malformed, tooLarge } from './grammar-error.ts';
 import { type CodePoints, codePoints, complement, single, union } from './regular/code-points.ts';
 import type { Node, RuleBook } from './rules.ts';
+import { hasHalves } from './utf8.ts';
 
 const MAX_CHARACTERS = 200_000;
 const MAX_DEPTH = 200;
@@ -165,6 +166,7 @@ class Parser {
     let text = '';
     while (this.#peek() !== quote) text += String.fromCodePoint(this.#character());
     this.#at++;
+    if (hasHalves(text)) throw malformed('half a surrogate pair in the grammar is no character');
     return { kind: 'text', text };
   }
 

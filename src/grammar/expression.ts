@@ -4,6 +4,13 @@
 /** First and last code point, both included. */
 export type CharacterRange = readonly [first: number, last: number];
 
+/** Strings that hold no mark which would end them, or what they stand in. */
+export interface StringMarks {
+  /** Before and behind a string, which then has no escapes; empty where it stands alone. Default: as in JSON. */
+  readonly quote?: string;
+  readonly without: string;
+}
+
 export type Expression =
   | { readonly kind: 'text'; readonly text: string }
   /** One character of any of the ranges. */
@@ -27,9 +34,14 @@ export type Expression =
   | { readonly kind: 'free'; readonly without: readonly string[] }
   /**
    * JSON text that is valid against the schema; any JSON text where the schema is true. `lenient`: where the schema cannot
-   * be enforced, any value of its type will do, and a note says so.
+   * be enforced, any value of its type will do, and a note says so. `strings`: how they are written, if not as in JSON.
    */
-  | { readonly kind: 'schema'; readonly schema: unknown; readonly lenient?: boolean }
+  | {
+      readonly kind: 'schema';
+      readonly schema: unknown;
+      readonly lenient?: boolean;
+      readonly strings?: StringMarks;
+    }
   /** Text that a regular expression matches as a whole. */
   | { readonly kind: 'regex'; readonly pattern: string }
   /** Text of a grammar in GBNF or EBNF, from its rule `root`. */

@@ -4,6 +4,7 @@
 
 import { countAfter, countedRule } from './count.ts';
 import { denseRows } from './dense-rows.ts';
+import type { Effort } from './effort.ts';
 import type { Frame, Place, Places } from './places.ts';
 import { type RestTree, restTree } from './rest-tree.ts';
 import type { SharedMasks } from './shared-masks.ts';
@@ -32,6 +33,9 @@ const MAX_LISTED = 2048;
 /** Rests of more nodes are walked where they stand: mostly little of them fits what follows. */
 const MAX_REST_NODES = 30_000;
 
+/** What adding one to a mask costs, beside its words: see effort.ts. */
+const STEPS_PER_FRAME = 10;
+
 /** Masks of places that are kept: 16 KB each for 128,000 tokens. */
 const MAX_KEPT_BYTES = 32 * 2 ** 20;
 
@@ -41,10 +45,18 @@ export class Masks {
   readonly #places: Places;
   readonly #shared: SharedMasks;
   readonly #rowOf: (state: number) => Int32Array;
+  readonly #effort: Effort;
   readonly #byState = new Map<number, StateMask>();
   readonly #kept: Place[] = [];
 
-  constructor(tables: GrammarTables, vocabulary: VocabularyTables, places: Places, shared: SharedMasks) {
+  constructor(
+    tables: GrammarTables,
+    vocabulary: VocabularyTables,
+    places: Places,
+    shared: SharedMasks,
+    effort: Effort,
+  ) {
+    this.#effort = effort;
     this.#tables = tables;
     this.#vocabulary = vocabulary;
     this.#places = places;
@@ -80,6 +92,7 @@ export class Masks {
 
   #addFrame(frame: Frame, mask: Uint32Array): void {
     const { tokens, ended, rests } = this.#stateMask(frame);
+    this.#effort.spend(STEPS_PER_FRAME + tokens.length / 16);
     if (tokens instanceof Int32Array) for (const token of tokens) allow(mask, token);
     else for (let at = 0; at < tokens.length; at++) mask[at] = (mask[at] as number) | (tokens[at] as number);
     if (frame.parent !== undefined && ended.length > 0) {
@@ -105,6 +118,7 @@ export class Masks {
   #addRests({ byte, depth, end, tokenStarts, tokens }: RestTree, from: Place, mask: Uint32Array): void {
     const path: Place[] = [from];
     for (let node = 0; node < byte.length; ) {
+      this.#effort.spend(1);
       const at = depth[node] as number;
       const next = this.#places.next(path[at] as Place, byte[node] as number);
       if (next === null) {
@@ -135,6 +149,7 @@ export class Masks {
     const { nodeByte, nodeDepth, nodeEnd } = this.#vocabulary;
     const path: Place[] = [];
     for (let node = first; node < end; ) {
+      this.#effort.spend(1);
       const depth = (nodeDepth[node] as number) - base;
       const byte = nodeByte[node] as number;
       const next = depth === 0 ? start(byte) : this.#places.next(path[depth] as Place, byte);
@@ -189,6 +204,7 @@ export class Masks {
     states[0] = state;
     const rows: Int32Array[] = [this.#rowOf(state)];
     for (let node = 0; node < nodeByte.length; ) {
+      this.#effort.spend(1);
       const depth = nodeDepth[node] as number;
       const to = (rows[depth] as Int32Array)[nodeByte[node] as number] as number;
       const count =

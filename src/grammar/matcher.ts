@@ -1,8 +1,9 @@
 // An answer on its way through a grammar: which tokens may come next, and where it stands after one has come. All answers
 // of one grammar share what was found out about its places.
 
+import { Allowance, Effort, TooAmbiguous } from './effort.ts';
 import { Masks } from './masks.ts';
-import { type Place, Places, TooAmbiguous } from './places.ts';
+import { type Place, Places } from './places.ts';
 import type { SharedMasks } from './shared-masks.ts';
 import type { GrammarTables } from './tables.ts';
 import type { VocabularyTables } from './vocabulary.ts';
@@ -12,6 +13,8 @@ const SPACE = 0x20;
 export class Grammar {
   readonly vocabulary: VocabularyTables;
   readonly tables: GrammarTables;
+  /** Of whoever looks now. */
+  readonly effort = new Effort();
   readonly #shared: SharedMasks;
   readonly #controls: ReadonlySet<number>;
   #places: Places;
@@ -24,8 +27,8 @@ export class Grammar {
     this.tables = tables;
     this.#shared = shared;
     this.#controls = new Set(vocabulary.controls);
-    this.#places = new Places(tables);
-    this.#masks = new Masks(tables, vocabulary, this.#places, shared);
+    this.#places = new Places(tables, this.effort);
+    this.#masks = new Masks(tables, vocabulary, this.#places, shared, this.effort);
   }
 
   get age(): number {
@@ -70,8 +73,8 @@ export class Grammar {
   tidy(): void {
     if (!this.#places.full) return;
     this.#age++;
-    this.#places = new Places(this.tables);
-    this.#masks = new Masks(this.tables, this.vocabulary, this.#places, this.#shared);
+    this.#places = new Places(this.tables, this.effort);
+    this.#masks = new Masks(this.tables, this.vocabulary, this.#places, this.#shared, this.effort);
   }
 }
 
@@ -79,6 +82,7 @@ export class Matcher {
   readonly #grammar: Grammar;
   #place: Place;
   #age: number;
+  readonly #allowance = new Allowance();
   #failure: TooAmbiguous | undefined;
 
   constructor(grammar: Grammar, continues: boolean) {
@@ -103,7 +107,7 @@ export class Matcher {
    */
   mask(): Uint32Array {
     if (this.#failure !== undefined) throw this.#failure;
-    return this.#grammar.mask(this.#current());
+    return this.#allowance.within(this.#grammar.effort, () => this.#grammar.mask(this.#current()));
   }
 
   /** False, and nothing changes, where the token is not possible. */
@@ -111,13 +115,14 @@ export class Matcher {
     const next = this.#next(token);
     if (next === null) return false;
     this.#place = next;
+    this.#allowance.renew();
     this.#grammar.tidy();
     return true;
   }
 
   #next(token: number): Place | null {
     try {
-      return this.#grammar.next(this.#current(), token);
+      return this.#allowance.within(this.#grammar.effort, () => this.#grammar.next(this.#current(), token));
     } catch (error) {
       if (!(error instanceof TooAmbiguous)) throw error;
       this.#failure = error;

@@ -4,6 +4,7 @@
 
 import { countAfter } from './count.ts';
 import { denseRows } from './dense-rows.ts';
+import { Effort, TooAmbiguous } from './effort.ts';
 import type { ControlTable, GrammarTables } from './tables.ts';
 
 /** A state and where to go on when its rule ends. */
@@ -34,28 +35,24 @@ export interface Place {
 
 /** What keeps the work for one byte bounded. */
 const MAX_FRAMES = 4096;
+/** What they cost to make: see effort.ts. */
+const STEPS_PER_PLACE = 20;
+const STEPS_PER_FRAME = 10;
 /** So much is kept at most. */
 const MAX_KEPT = 4000;
 
-/** The text can be read in too many ways. */
-export class TooAmbiguous extends Error {
-  override readonly name = 'TooAmbiguous';
-
-  constructor() {
-    super('the grammar is too ambiguous: the text so far can be read in thousands of ways');
-  }
-}
-
 export class Places {
   readonly #tables: GrammarTables;
+  readonly #effort: Effort;
   readonly #rowOf: (state: number) => Int32Array;
   readonly #controls: ReadonlyMap<number, readonly ControlTable[]>;
   readonly #bottom = new Map<number, Frame>();
   readonly #places = new Map<string, Place>();
   #frames = 0;
 
-  constructor(tables: GrammarTables) {
+  constructor(tables: GrammarTables, effort = new Effort()) {
     this.#tables = tables;
+    this.#effort = effort;
     this.#rowOf = denseRows(tables);
     const controls = new Map<number, ControlTable[]>();
     for (const control of tables.controls) {
@@ -173,6 +170,7 @@ export class Places {
         add(starts[callRule[edge] as number] as number, 0, back);
       }
     }
+    this.#effort.spend(STEPS_PER_PLACE + seen.size * STEPS_PER_FRAME);
     const frames = [...seen].filter(({ state }) => this.#reads(state)).sort((a, b) => a.number - b.number);
     return this.#place(frames, ends);
   }

@@ -5,6 +5,11 @@ type ByteRange = readonly [first: number, last: number];
 /** Last code points of one, two, three and four bytes. */
 const lengths = [0x7f, 0x7ff, 0xffff, 0x10ffff] as const;
 
+/** Whether it holds half a surrogate pair, which has no bytes. */
+export function hasHalves(text: string): boolean {
+  return /\p{Surrogate}/u.test(text);
+}
+
 /** Each sequence stands for all characters whose bytes lie in its ranges; together they are the range. */
 export function utf8Sequences(first: number, last: number): ByteRange[][] {
   const result: ByteRange[][] = [];

@@ -19,10 +19,19 @@ import { messageRoutes } from './anthropic/routes.ts';
 import { identify, requireAdmin } from './auth.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
 import { allowOrigin } from './cross-origin.ts';
-import { ApiError, ClientLeft, isServerFault, kindOf, shuttingDown, toApiError } from './errors.ts';
+import {
+  ApiError,
+  badRequest,
+  ClientLeft,
+  isServerFault,
+  kindOf,
+  shuttingDown,
+  toApiError,
+} from './errors.ts';
 import { HealthCheck } from './health.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
 import { Metrics } from './metrics.ts';
+import { isTooDeep } from './nesting.ts';
 import { ollamaAdminRoutes, ollamaRoutes } from './ollama/routes.ts';
 import { Readiness } from './readiness.ts';
 import { RequestFeed } from './request-feed.ts';
@@ -92,19 +101,23 @@ function makeApp(context: ServerContext): ChairliftServer {
   const app = fastify({ ...options, https: tls ?? null }) as unknown as ChairliftServer;
   // Without it a web page could have a browser post here unasked; JSON makes the browser ask first.
   app.removeContentTypeParser('text/plain');
-  readEmptyBodies(app);
+  readBodies(app);
   addErrors(app, context);
   addHooks(app, context);
   return app;
 }
 
 /** Clients name JSON where they send nothing, too: what needs a body says so itself. */
-function readEmptyBodies(app: FastifyInstance): void {
+function readBodies(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser('application/json');
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') done(null, undefined);
-    else parseJson(request, body, done);
+    else
+      parseJson(request, body, (error, value) => {
+        if (error === null && isTooDeep(value)) done(badRequest('body', 'is nested too deep'));
+        else done(error, value);
+      });
   });
 }
 

@@ -18,6 +18,7 @@ import { type Random, SchemaMaker, seededRandom } from '../support/random-schema
 
 /** `CHAIRLIFT_SCHEMAS=10000 npx vitest run test/property/schemas.test.ts` takes a quarter of an hour. */
 const SCHEMAS = Number(process.env.CHAIRLIFT_SCHEMAS ?? 120);
+const FIRST_SEED = Number(process.env.CHAIRLIFT_FIRST_SEED ?? 1);
 const DOCUMENTS = 8;
 const MAX_DRAWN = 1500;
 
@@ -95,11 +96,11 @@ describe('a random schema', () => {
   it(`allows what is valid and nothing else (${SCHEMAS} schemas)`, { timeout: 3_600_000 }, () => {
     const count = { refused: 0, drawn: 0, valid: 0, invalid: 0 };
     const refusals = new Map<string, number>();
-    for (let seed = 1; seed <= SCHEMAS; seed++) {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + SCHEMAS; seed++) {
       const random = seededRandom(seed);
       const maker = new SchemaMaker(random);
       const schema = maker.schema(3);
-      const ajv = new Ajv2020({ strict: false, unicodeRegExp: true });
+      const ajv = new Ajv2020({ strict: false, unicodeRegExp: true, ownProperties: true });
       addFormats.default(ajv);
       const validate = ajv.compile(schema as object);
       const tables = compiled(schema);

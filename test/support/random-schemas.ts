@@ -25,9 +25,29 @@ const patterns = [
   '^.{2,4}$',
   '^x?$',
   '\\s',
+  '^(?:[ab]|ab)*$',
+  'a$|^b',
+  '^[^a-z"\\\\]{1,3}$',
+  '\\p{Lu}',
 ];
 const formats = ['date', 'time', 'date-time', 'uuid', 'ipv4', 'ipv6', 'email', 'hostname', 'duration', 'uri'];
-const names = ['a', 'b', 'name', 'id', 'x y', 'été', 'q"t', 'n1', 'n2'];
+/** Also such as every object of JavaScript has, and such as must be escaped. */
+const names = [
+  'a',
+  'b',
+  'name',
+  'id',
+  'x y',
+  'été',
+  'q"t',
+  'n1',
+  'n2',
+  '',
+  'constructor',
+  'isPrototypeOf',
+  '\\\n',
+  '1',
+];
 const words = [
   '',
   'a',
@@ -81,6 +101,9 @@ export class SchemaMaker {
     if (kind === 1) schema.format = this.#one(formats);
     if (kind === 2 || this.#random(5) === 0) schema.minLength = this.#random(4);
     if (kind === 2 || this.#random(5) === 0) schema.maxLength = 2 + this.#random(7);
+    // Says nothing about texts.
+    if (this.#random(12) === 0)
+      Object.assign(schema, this.#one([{ minimum: 3 }, { maxItems: 0 }, { required: ['a'] }]));
     return schema;
   }
 
@@ -88,7 +111,10 @@ export class SchemaMaker {
     const type = this.#one(['integer', 'number', 'integer']);
     const schema: Record<string, unknown> = { type };
     const bound = () =>
-      this.#one([0, 1, -1, 5, 10, 99, 100, -7, 255, 0.5, -2.25, 1e21, 1e-7, 12345.678, -1e9]);
+      this.#one([
+        ...[0, 1, -1, 5, 10, 99, 100, -7, 255, 0.5, -2.25, 1e21, 1e-7, 12345.678, -1e9],
+        ...[-0, 1e308, -1e308, 5e-324, Number.MAX_VALUE, 2 ** 53, 123456789.123, 0.1 + 0.2, 1e100, -1e-300],
+      ]);
     if (this.#random(2) === 0) schema[this.#one(['minimum', 'exclusiveMinimum'])] = bound();
     if (this.#random(2) === 0) schema[this.#one(['maximum', 'exclusiveMaximum'])] = bound();
     if (this.#random(6) === 0) schema.multipleOf = this.#one([1, 2, 3, 5, 7, 10]);
@@ -96,9 +122,13 @@ export class SchemaMaker {
   }
 
   #listed(): Record<string, unknown> {
-    const values = Array.from({ length: 1 + this.#random(4) }, () => this.value(1));
+    const values = Array.from({ length: 1 + this.#random(4) }, () => this.value(2));
     const schema: Record<string, unknown> = this.#random(3) === 0 ? { const: values[0] } : { enum: values };
     if (this.#random(5) === 0) schema.type = this.#one(['string', 'integer', 'object', 'number']);
+    if (this.#random(5) === 0)
+      Object.assign(schema, this.#one([{ minLength: 2 }, { maximum: 7 }, { minItems: 1 }]));
+    if (this.#random(8) === 0)
+      Object.assign(schema, { properties: { a: { type: 'null' } }, items: { type: 'string' } });
     return schema;
   }
 
@@ -108,15 +138,29 @@ export class SchemaMaker {
     if (this.#random(8) !== 0) schema.type = 'object';
     if (own.length > 0)
       schema.properties = Object.fromEntries(own.map((name) => [name, this.schema(depth - 1)]));
-    schema.required = own.filter(() => this.#random(2) === 0);
+    // The judge overlooks a missing name that is empty.
+    schema.required = own.filter((name) => name !== '' && this.#random(2) === 0);
     if (this.#random(12) === 0) (schema.required as string[]).push('other');
     const rest = this.#random(5);
     if (rest <= 1) schema.additionalProperties = false;
     if (rest === 2) schema.additionalProperties = this.schema(depth - 1);
     if (this.#random(6) === 0)
-      schema.patternProperties = { [this.#one(['^n', 'x', '^[a-c]'])]: this.schema(depth - 1) };
+      schema.patternProperties = Object.fromEntries(
+        ['^n', 'x', '^[a-c]', '^$', '["\\\\]', 'o$'].flatMap((pattern) =>
+          this.#random(3) === 0 ? [[pattern, this.schema(depth - 1)]] : [],
+        ),
+      );
     if (this.#random(10) === 0)
-      schema.propertyNames = this.#one([{ maxLength: 4 }, { pattern: '^[a-zé]' }, { enum: names }]);
+      schema.propertyNames = this.#one([
+        { maxLength: 4 },
+        { pattern: '^[a-zé]' },
+        { enum: names },
+        { const: 'a' },
+        { allOf: [{ minLength: 1 }, { not: false, pattern: '^[^z]*$' }] },
+        { type: 'string' },
+        true,
+        false,
+      ]);
     if (this.#random(8) === 0) schema.maxProperties = this.#random(4);
     if (this.#random(8) === 0) schema.minProperties = this.#random(3);
     return schema;
@@ -147,7 +191,9 @@ export class SchemaMaker {
     const properties = (node.properties ?? {}) as Record<string, unknown>;
     node.properties = { ...properties, next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } };
     // Only the root's definitions are found, so that a reference further down stands for itself.
-    return depth === 3 ? { $ref: '#/$defs/node', $defs: { node } } : { ...node, properties };
+    if (depth < 3) return { ...node, properties };
+    const beside = this.#random(3) === 0 ? this.#object(1) : {};
+    return { ...beside, $ref: '#/$defs/node', $defs: { node } };
   }
 
   /** A document for the schema, mostly valid, with properties in its order. */
@@ -281,7 +327,7 @@ export class SchemaMaker {
     }
     for (const name of required) if (!Object.hasOwn(properties, name)) result[name] = this.value(0);
     if (this.#random(3) === 0) {
-      const name = this.#one(['extra', 'nx', 'bb', '\u00e9x', 'zz zz']);
+      const name = this.#one(['extra', 'nx', 'bb', '\u00e9x', 'zz zz', '', 'hasOwnProperty', '"', 'o']);
       if (!Object.hasOwn(result, name))
         result[name] = this.document(additionalProperties ?? true, depth - 1, root);
     }

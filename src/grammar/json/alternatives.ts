@@ -1,7 +1,7 @@
 // What several schemas together come to: one of some alternatives, each a list of schemas that all hold and that refer to
 // no others. References are followed, `allOf` joined, `anyOf` and `oneOf` multiplied out.
 
-import { GrammarError } from '../grammar-error.ts';
+import { GrammarError, malformed } from '../grammar-error.ts';
 import type { Schema, SchemaDocument, SchemaObject } from './schema-document.ts';
 
 /** Schemas that all hold for the same value. */
@@ -16,13 +16,9 @@ export function alternativesOf(
   isImpossible: (conjunction: Conjunction) => boolean,
 ): SchemaObject[][] {
   const found: SchemaObject[][] = [];
-  const expand = (
-    open: readonly Schema[],
-    plain: readonly SchemaObject[],
-    seen: ReadonlySet<Schema>,
-  ): void => {
-    const [schema, ...rest] = open;
-    if (schema === undefined) {
+  const expand = (open: readonly Open[], plain: readonly SchemaObject[], seen: ReadonlySet<Schema>): void => {
+    const [next, ...rest] = open;
+    if (next === undefined) {
       if (found.length >= MAX_ALTERNATIVES) {
         throw new GrammarError(
           'too-large',
@@ -32,7 +28,9 @@ export function alternativesOf(
       found.push([...plain]);
       return;
     }
+    const { schema, above } = next;
     if (schema === false) return;
+    if (above.includes(schema)) throw endless();
     if (schema === true || seen.has(schema)) {
       expand(rest, plain, seen);
       return;
@@ -48,16 +46,32 @@ export function alternativesOf(
       anyOf?: Schema[];
       oneOf?: Schema[];
     };
-    if (oneOf !== undefined) checkDisjoint(oneOf, [...open, ...plain], isImpossible);
+    if (oneOf !== undefined) checkDisjoint(oneOf, [...open.map((one) => one.schema), ...plain], isImpossible);
     const joined = [...($ref === undefined ? [] : [document.resolve($ref)]), ...allOf];
     for (const one of anyOf ?? [true]) {
       for (const other of oneOf ?? [true]) {
-        expand([...joined, one, other, ...rest], [...plain, schema], new Set([...seen, schema]));
+        const inner = [...joined, one, other].map((part) => ({ schema: part, above: [...above, schema] }));
+        expand([...inner, ...rest], [...plain, schema], new Set([...seen, schema]));
       }
     }
   };
-  expand(conjunction, [], new Set());
+  expand(
+    conjunction.map((schema) => ({ schema, above: [] })),
+    [],
+    new Set(),
+  );
   return found;
+}
+
+interface Open {
+  readonly schema: Schema;
+  /** Those that say that it holds for the same value. */
+  readonly above: readonly Schema[];
+}
+
+/** Nobody could say what such a schema means. */
+export function endless(): GrammarError {
+  return malformed("'$ref' leads back to its own schema without a property or an item between");
 }
 
 /** "Just one of these" is "any of these" where no value is two of them; otherwise it cannot be enforced. */

@@ -26,6 +26,8 @@ const annotations: ReadonlySet<string> = new Set([
   'contentEncoding',
   'contentMediaType',
   'contentSchema',
+  // Of OpenAPI, where it changes nothing about what is valid.
+  'discriminator',
 ]);
 
 type Check = (value: unknown) => boolean;
@@ -33,11 +35,16 @@ type Check = (value: unknown) => boolean;
 const isCount: Check = (value) => Number.isInteger(value) && (value as number) >= 0;
 const isNumber: Check = (value) => typeof value === 'number' && Number.isFinite(value);
 const isText: Check = (value) => typeof value === 'string';
-const isList: Check = Array.isArray;
 const isTexts: Check = (value) => Array.isArray(value) && value.every(isText);
 export const isSchema: Check = (value) => typeof value === 'boolean' || isObject(value);
 const isSchemas: Check = (value) => Array.isArray(value) && value.length > 0 && value.every(isSchema);
 const isSchemaMap: Check = (value) => isObject(value) && Object.values(value).every(isSchema);
+/** A number that is too large for a double has been read as infinity, which JSON cannot write. */
+function isWritable(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  return typeof value !== 'object' || value === null || Object.values(value).every(isWritable);
+}
+
 const typeNames = ['null', 'boolean', 'number', 'integer', 'string', 'array', 'object'];
 const isType: Check = (value) => {
   const names = Array.isArray(value) ? value : [value];
@@ -48,8 +55,8 @@ const isType: Check = (value) => {
 export const enforcedKeywords: Readonly<Record<string, Check>> = {
   $ref: isText,
   type: isType,
-  enum: isList,
-  const: () => true,
+  enum: (value) => Array.isArray(value) && value.every(isWritable),
+  const: isWritable,
   allOf: isSchemas,
   anyOf: isSchemas,
   oneOf: isSchemas,
@@ -127,7 +134,7 @@ export class SchemaDocument {
   }
 
   /** The whole document at once, so that what is wrong in a corner is refused wherever the corner is. */
-  #check(schema: Schema, depth: number): void {
+  #check(schema: Schema, depth: number, hasOwnBase = false): void {
     if (typeof schema === 'boolean' || this.#numbers.has(schema)) return;
     if (depth > MAX_DEPTH)
       throw new GrammarError('too-large', `the schema is more than ${MAX_DEPTH} levels deep`);
@@ -135,9 +142,14 @@ export class SchemaDocument {
       throw new GrammarError('too-large', `the schema consists of more than ${MAX_SCHEMAS} schemas`);
     }
     if (typeof schema.$anchor === 'string') this.#anchors.set(schema.$anchor, schema);
+    // References within lead from there, and not from the root.
+    const ownBase = hasOwnBase || (schema !== this.root && isBase(schema.$id));
+    if (ownBase && schema.$ref !== undefined) {
+      throw new GrammarError('unsupported', "'$ref' cannot be followed below an '$id' of its own", '$ref');
+    }
     for (const [keyword, value] of Object.entries(schema)) {
       checkKeyword(keyword, value, schema);
-      for (const inner of innerSchemas(keyword, value)) this.#check(inner, depth + 1);
+      for (const inner of innerSchemas(keyword, value)) this.#check(inner, depth + 1, ownBase);
     }
   }
 }
@@ -159,6 +171,11 @@ function checkKeyword(keyword: string, value: unknown, schema: SchemaObject): vo
       keyword,
     );
   }
+}
+
+/** In older drafts a mere fragment is a name. */
+function isBase(id: unknown): boolean {
+  return typeof id === 'string' && !id.startsWith('#');
 }
 
 function isIdle(keyword: string, value: unknown, schema: SchemaObject): boolean {

@@ -9,17 +9,15 @@ import {
   intersection,
   lengthDfa,
   textsDfa,
-  toDfa,
 } from '../regular/character-dfa.ts';
-import { repeatOf } from '../regular/pattern.ts';
-import { anyCharacter } from '../regular/regex.ts';
 import type { Node, RuleBook } from '../rules.ts';
 import { alternativesOf, type Conjunction } from './alternatives.ts';
 import { Impossible } from './impossible.ts';
 import { numberNode } from './number.ts';
 import { listedValues, numberRules, smallest, textLanguage, typesOf } from './plain-schemas.ts';
 import { isObject, type Schema, SchemaDocument, type SchemaObject } from './schema-document.ts';
-import { arrayNode, objectNode, type Property, quoted, stringNode } from './shapes.ts';
+import { arrayNode, objectNode, type Property } from './shapes.ts';
+import { anyText, jsonStrings, type StringSpelling } from './string-spelling.ts';
 import { patternDfa } from './text-languages.ts';
 import { isValid, propertySchemas } from './validate.ts';
 
@@ -27,9 +25,14 @@ const MAX_RULES = 20_000;
 const MAX_KEY_CLASSES = 64;
 
 /** JSON text that is valid against the schema. */
-export function schemaNode(schema: unknown, book: RuleBook, scope: string): Node {
+export function schemaNode(
+  schema: unknown,
+  book: RuleBook,
+  scope: string,
+  strings: StringSpelling = jsonStrings,
+): Node {
   const document = new SchemaDocument(schema);
-  return new SchemaRules(document, book, scope).node([document.root]);
+  return new SchemaRules(document, book, scope, strings).node([document.root]);
 }
 
 class SchemaRules {
@@ -37,13 +40,15 @@ class SchemaRules {
   readonly #book: RuleBook;
   /** Rules of one schema are not those of another. */
   readonly #scope: string;
+  readonly #strings: StringSpelling;
   readonly #impossible: Impossible;
   #rules = 0;
 
-  constructor(document: SchemaDocument, book: RuleBook, scope: string) {
+  constructor(document: SchemaDocument, book: RuleBook, scope: string, strings: StringSpelling) {
     this.#document = document;
     this.#book = book;
     this.#scope = scope;
+    this.#strings = strings;
     this.#impossible = new Impossible(document);
   }
 
@@ -60,7 +65,7 @@ class SchemaRules {
 
   /** The same for every schema. */
   #anyValue(): Node {
-    return this.#book.named('value', () => this.#choices([]));
+    return this.#book.named(`value ${this.#strings.name}`, () => this.#choices([]));
   }
 
   #choices(schemas: Conjunction): Node {
@@ -94,12 +99,12 @@ class SchemaRules {
     const texts = values.filter((value) => typeof value === 'string');
     const others = values.filter((value) => typeof value !== 'string');
     const options = others.map((value) => this.#literal(value));
-    if (texts.length > 0) options.push(quoted(textsDfa(texts)));
+    if (texts.length > 0) options.push(this.#strings.of(textsDfa(texts)));
     return { kind: 'choice', options };
   }
 
   #literal(value: unknown): Node {
-    if (typeof value === 'string') return quoted(textsDfa([value]));
+    if (typeof value === 'string') return this.#strings.of(textsDfa([value]));
     if (Array.isArray(value)) {
       const items = value.map((one) => this.#literal(one));
       return arrayNode(this.#book, {
@@ -111,7 +116,7 @@ class SchemaRules {
     }
     if (!isObject(value)) return { kind: 'text', text: JSON.stringify(value) };
     const properties = Object.entries(value).map(([name, one]) => ({
-      key: quoted(textsDfa([name])),
+      key: this.#strings.key(name),
       value: this.#literal(one),
       required: true,
     }));
@@ -127,11 +132,11 @@ class SchemaRules {
   #string(plain: readonly SchemaObject[]): Node {
     const { least, most, dfa } = textLanguage(plain);
     if (dfa !== undefined) return this.#language(dfa);
-    return stringNode(this.#book, least, most);
+    return this.#strings.any(this.#book, least, most);
   }
 
   #language(dfa: CharacterDfa): Node {
-    return this.#book.named(`text ${JSON.stringify(dfa)}`, () => quoted(dfa));
+    return this.#book.named(`text ${this.#strings.name} ${JSON.stringify(dfa)}`, () => this.#strings.of(dfa));
   }
 
   #array(plain: readonly SchemaObject[]): Node {
@@ -163,7 +168,7 @@ class SchemaRules {
     const properties: Property[] = names.map((name) => {
       const isName = nameRules.every((rule) => isValid(name, rule, this.#document));
       const schemas = isName ? plain.flatMap((schema) => propertySchemas(name, schema)) : [false];
-      return { key: quoted(textsDfa([name])), value: this.node(schemas), required: required.has(name) };
+      return { key: this.#strings.key(name), value: this.node(schemas), required: required.has(name) };
     });
     const others = this.#otherProperties(plain, names, nameRules);
     const least = Math.max(
@@ -191,7 +196,7 @@ class SchemaRules {
     const isClosed = plain.some(({ additionalProperties }) => additionalProperties === false);
     if (isClosed && patterns.length === 0) return [];
     if (patterns.length === 0 && names.length === 0 && nameRules.length === 0) {
-      return [{ key: stringNode(this.#book, 0, undefined), value: this.node(othersOf(plain, [])) }];
+      return [{ key: this.#strings.any(this.#book, 0, undefined), value: this.node(othersOf(plain, [])) }];
     }
     let classes: { dfa: CharacterDfa; matched: string[] }[] = [
       { dfa: difference(this.#allowedNames(nameRules), textsDfa(names)), matched: [] },
@@ -231,8 +236,6 @@ class SchemaRules {
     return values === undefined ? long : textsDfa(values.filter((value) => accepts(long, value)));
   }
 }
-
-const anyText = toDfa(repeatOf(anyCharacter, 0));
 
 /** Holds nothing but references, or nothing at all, and says nothing itself. */
 function isBare(schema: Schema): boolean {

@@ -1,7 +1,6 @@
 // The shapes of JSON as rules: strings, lists and objects, with white space between their parts.
 
 import { tooLarge } from '../grammar-error.ts';
-import type { CharacterDfa } from '../regular/character-dfa.ts';
 import { codePoints } from '../regular/code-points.ts';
 import type { NetworkEdge, Node, RuleBook } from '../rules.ts';
 
@@ -10,7 +9,6 @@ const MAX_BLANKS = 2;
 const MAX_LINES = 2;
 const MAX_INDENT = 64;
 const MAX_STATES = 20_000;
-const MAX_LENGTH = 2 ** 24 - 1;
 
 const blank: Node = {
   kind: 'characters',
@@ -41,26 +39,6 @@ export function space(book: RuleBook): Node {
       },
     ],
   }));
-}
-
-export function quoted(dfa: CharacterDfa): Node {
-  const quote: Node = { kind: 'text', text: '"' };
-  return { kind: 'sequence', parts: [quote, { kind: 'language', dfa, encoding: 'json' }, quote] };
-}
-
-/** Any text of so many characters. */
-export function stringNode(book: RuleBook, least: number, most: number | undefined): Node {
-  if (least === 0 && most === undefined) {
-    return book.named('string', () => {
-      const quote: Node = { kind: 'text', text: '"' };
-      const body: Node = { kind: 'repeat', part: { kind: 'string-character' }, least: 0 };
-      return { kind: 'sequence', parts: [quote, body, quote] };
-    });
-  }
-  if (least > MAX_LENGTH) throw tooLarge("'minLength'");
-  const limit = Math.min(most ?? MAX_LENGTH, MAX_LENGTH);
-  if (least > limit) return { kind: 'choice', options: [] };
-  return book.named(`string ${least} ${limit}`, () => ({ kind: 'counted-string', least, most: limit }));
 }
 
 export interface ArrayShape {

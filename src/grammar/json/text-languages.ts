@@ -17,9 +17,10 @@ const time = String.raw`(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[zZ]|[+-](
 const octet = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`;
 const ipv4 = String.raw`${octet}(?:\.${octet}){3}`;
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
-/** 253 characters at most: few labels of any length, or more that are short. */
-const shortLabel = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?';
-const hostname = String.raw`${label}(?:\.${label}){0,3}|${shortLabel}(?:\.${shortLabel}){4,7}`;
+/** No more than 253 characters in all: few labels of nearly any length, or more that are short. */
+const shortLabel = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,59}[A-Za-z0-9])?';
+const shorterLabel = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?';
+const hostname = String.raw`(?:${label}(?:\.${label}){0,2}|${shortLabel}(?:\.${label}){3}|${shorterLabel}(?:\.${shorterLabel}){4,7})`;
 const hextet = '[0-9A-Fa-f]{1,4}';
 /** All eight groups, or some with one gap. */
 const ipv6 = [

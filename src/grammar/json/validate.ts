@@ -1,6 +1,7 @@
 // Whether a value is valid against a schema: for the values that an `enum` lists beside other keywords.
 
 import { accepts } from '../regular/character-dfa.ts';
+import { endless } from './alternatives.ts';
 import { isObject, type Schema, type SchemaDocument, type SchemaObject } from './schema-document.ts';
 import { formatDfa, patternDfa } from './text-languages.ts';
 
@@ -10,7 +11,7 @@ export function isValid(value: unknown, schema: Schema, document: SchemaDocument
 
 class Validator {
   readonly #document: SchemaDocument;
-  /** References that are being followed for a value: one that comes back to itself says nothing more. */
+  /** References that are being followed for a value: none may come back to itself. */
   readonly #open: [value: unknown, schema: Schema][] = [];
 
   constructor(document: SchemaDocument) {
@@ -19,7 +20,7 @@ class Validator {
 
   valid(value: unknown, schema: Schema): boolean {
     if (typeof schema === 'boolean') return schema;
-    if (this.#open.some(([one, other]) => one === value && other === schema)) return true;
+    if (this.#open.some(([one, other]) => one === value && other === schema)) throw endless();
     this.#open.push([value, schema]);
     const result =
       this.#combined(value, schema) &&

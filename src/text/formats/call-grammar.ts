@@ -1,6 +1,13 @@
 // Pieces that the grammars of several formats are made of.
 
-import { choice, type Expression, optional, sequence, text } from '../../grammar/expression.ts';
+import {
+  choice,
+  type Expression,
+  optional,
+  type StringMarks,
+  sequence,
+  text,
+} from '../../grammar/expression.ts';
 import type { CallMode, Tool } from './format.ts';
 
 export function mark(spelled: string): Expression {
@@ -11,8 +18,21 @@ export function free(...without: readonly string[]): Expression {
   return { kind: 'free', without };
 }
 
-export function schema(of: unknown): Expression {
-  return { kind: 'schema', schema: of };
+/** A value of a tool's. Where the tool is not strict, it is held to its schema as far as that can be enforced. */
+export function schema(of: unknown, { strict }: Tool, strings?: StringMarks): Expression {
+  return {
+    kind: 'schema',
+    schema: of,
+    ...(strict ? {} : { lenient: true }),
+    ...(strings === undefined ? {} : { strings }),
+  };
+}
+
+/** All arguments of a call as one object, whatever else the schema would allow. */
+export function objectSchema(tool: Tool, strings?: StringMarks): Expression {
+  const given = tool.parameters as Readonly<Record<string, unknown>>;
+  const types = [given.type ?? 'object'].flat();
+  return schema(types.includes('object') ? { ...given, type: 'object' } : false, tool, strings);
 }
 
 export function anyNumber(part: Expression): Expression {
@@ -88,7 +108,7 @@ export function leading(
 export function jsonCallGrammar(tool: Tool, argumentsKey: 'arguments' | 'parameters'): Expression {
   return sequence(
     text(`{"name": ${JSON.stringify(tool.name)}, "${argumentsKey}": `),
-    schema(tool.parameters),
+    objectSchema(tool),
     text('}'),
   );
 }

@@ -4,7 +4,14 @@
 import { type Expression, optional, sequence, text } from '../../grammar/expression.ts';
 import { mark, oneOf, triggered } from './call-grammar.ts';
 import type { Tool } from './format.ts';
-import { asJson, bareValue, objectText, parameterRow, parametersByName } from './parameters.ts';
+import {
+  asJson,
+  bareValue,
+  objectText,
+  parameterName,
+  parameterRow,
+  parametersByName,
+} from './parameters.ts';
 import type { Reading, Tape } from './tape.ts';
 import type { ToolFormat } from './tool-format.ts';
 
@@ -23,7 +30,7 @@ function* glmValues(tape: Tape, tool: Tool): Reading<ReadonlyMap<string, string>
     yield* tape.skipSpace();
     if (yield* tape.took(glmMarks.close)) return values;
     if (!(yield* tape.took(glmMarks.key[0]))) return undefined;
-    const name = yield* tape.until(glmMarks.key[1]);
+    const name = yield* parameterName(tape, parameters, glmMarks.key[1]);
     yield* tape.skipSpace();
     if (name === undefined || !(yield* tape.took(glmMarks.value[0]))) return undefined;
     const value = yield* tape.until(glmMarks.value[1]);
@@ -46,7 +53,7 @@ function glmCall(tool: Tool): Expression {
         mark(glmMarks.key[1]),
         line,
         mark(glmMarks.value[0]),
-        bareValue(parameter, glmMarks.value[1]),
+        bareValue(parameter, tool, glmMarks.value[1]),
         mark(glmMarks.value[1]),
         line,
       ),

@@ -2,7 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readPieces, tools } from '../../../test/support/answer-formats.ts';
 import { allows, derive } from '../../../test/support/expression-answers.ts';
+import { rulesOf } from '../../grammar/assemble.ts';
+import { checkBytes } from '../../grammar/check-text.ts';
+import { compileRules } from '../../grammar/compile.ts';
 import type { Expression } from '../../grammar/expression.ts';
+import { GrammarError } from '../../grammar/grammar-error.ts';
 import type { AnswerFormat, CallMode } from './format.ts';
 import { functiongemma, gemma } from './gemma.ts';
 import { glm } from './glm.ts';
@@ -113,11 +117,11 @@ describe('what a call looks like', () => {
     [toolCode, '```tool_code\nget_weather(city=$string)\n```'],
     [
       qwenXml,
-      '<tool_call>\n<function=get_weather>\n<parameter=city>\n~\n</parameter>\n<parameter=days>\n$integer\n</parameter>\n</function>\n</tool_call>',
+      '<tool_call>\n<function=get_weather>\n<parameter=city>\n$string\n</parameter>\n<parameter=days>\n$integer\n</parameter>\n</function>\n</tool_call>',
     ],
-    [glm, '<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>~</arg_value>\n</tool_call>'],
-    [gemma, '<|tool_call>call:get_weather{city:<|"|>~<|"|>,hours:[$integer,$integer]}<tool_call|>'],
-    [functiongemma, '<start_function_call>call:get{}<end_function_call>'],
+    [glm, '<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>$string</arg_value>\n</tool_call>'],
+    [gemma, '<|tool_call>call:get_weather$object<tool_call|>'],
+    [functiongemma, '<start_function_call>call:get$object<end_function_call>'],
   ] as const)('is as the template writes it', (format, call) => {
     const options = { tools, parallel: false, opened: false };
     expect(allows(plain(format).grammar({ ...options, mode: 'required' }), call)).toBe(true);
@@ -155,10 +159,33 @@ describe('what a call looks like', () => {
     const unit = { type: 'string', enum: ['C', 'F'] };
     const given = [{ name: 'f', strict: true, parameters: { properties: { unit } } }];
     const options = { tools: given, mode: 'required', parallel: false, opened: false } as const;
+    const { rules } = rulesOf(plain(gemma).grammar(options), () => undefined);
     const gemmaCall = (of: string) => `<|tool_call>call:f{unit:<|"|>${of}<|"|>}<tool_call|>`;
-    expect(allows(plain(gemma).grammar(options), gemmaCall('C'))).toBe(true);
-    expect(allows(plain(gemma).grammar(options), gemmaCall('K'))).toBe(false);
+    expect(checkBytes(compileRules(rules), gemmaCall('C')).accepted).toBe(true);
+    expect(checkBytes(compileRules(rules), gemmaCall('K')).accepted).toBe(false);
   });
+
+  it.each([
+    ['anyOf', { anyOf: [{ required: ['a'] }, { required: ['b'] }] }],
+    ['minProperties', { minProperties: 1 }],
+    ['required', { required: ['other'] }],
+    ['$ref', { $ref: '#/$defs/none' }],
+  ])(
+    'is refused where %s of all arguments together cannot be kept, if that was promised',
+    (keyword, more) => {
+      const parameters = { type: 'object', properties: { a: {}, b: {} }, ...more };
+      const grammar = (strict: boolean) =>
+        plain(qwenXml).grammar({
+          tools: [{ name: 'f', strict, parameters }],
+          mode: 'auto',
+          parallel: false,
+          opened: false,
+        });
+      expect(() => grammar(true)).toThrow(GrammarError);
+      expect(() => grammar(true)).toThrow(`'${keyword}'`);
+      expect(() => grammar(false)).not.toThrow();
+    },
+  );
 
   it.each([
     [false, '[TOOL_CALLS]get[ARGS]$object', true],

@@ -3,7 +3,7 @@
 
 import { choice, type Expression, optional, sequence, text } from '../../grammar/expression.ts';
 import { AnswerWriter, answerReader } from './answer-writer.ts';
-import { anyNumber, free, mark, oneOf, schema } from './call-grammar.ts';
+import { anyNumber, free, mark, objectSchema, oneOf } from './call-grammar.ts';
 import type { AnswerFormat, Tool } from './format.ts';
 import { jsonArguments } from './json-call.ts';
 import { type Reading, Tape } from './tape.ts';
@@ -21,10 +21,11 @@ function header(channel: string): Expression {
   return sequence(mark('<|channel|>'), text(channel), mark(message));
 }
 
-const analysis = sequence(header('analysis'), free('<|end|>'), toNext);
-const preamble = sequence(header('commentary'), free('<|end|>'), toNext);
-// None but the message itself: a further one would have to be told from it.
-const final = sequence(header('final'), free('<|start|>', '<|channel|>', '<|end|>'));
+/** A mark within would end it for a reader. */
+const body = free(...begins, ...ends);
+const analysis = sequence(header('analysis'), body, toNext);
+const preamble = sequence(header('commentary'), body, toNext);
+const final = sequence(header('final'), body);
 
 /** The mark behind the arguments ends the answer: so there is one call at most. */
 function call(tools: readonly Tool[]): Expression {
@@ -35,13 +36,13 @@ function call(tools: readonly Tool[]): Expression {
       mark('<|constrain|>'),
       text('json'),
       mark(message),
-      schema(tool.parameters),
+      objectSchema(tool),
     ),
   );
 }
 
-function afterReasoning(body: Expression, opened: boolean): Expression {
-  return sequence(...(opened ? [free('<|end|>'), toNext] : []), body);
+function afterReasoning(last: Expression, opened: boolean): Expression {
+  return sequence(...(opened ? [body, toNext] : []), last);
 }
 
 export const harmony: AnswerFormat = {
@@ -54,9 +55,9 @@ export const harmony: AnswerFormat = {
     const last = mode === 'auto' ? choice(final, call(tools)) : call(tools);
     return afterReasoning(sequence(anyNumber(before), last), opened);
   },
-  wrapped(body, opened) {
+  wrapped(answer, opened) {
     const constrained = optional(sequence(text(' '), mark('<|constrain|>'), text('json')));
-    const last = sequence(mark('<|channel|>'), text('final'), constrained, mark(message), body);
+    const last = sequence(mark('<|channel|>'), text('final'), constrained, mark(message), answer);
     return afterReasoning(sequence(anyNumber(analysis), last), opened);
   },
   reader({ tools, promptEnd, isControl, thinks }) {

@@ -3,7 +3,7 @@
 
 import { sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
-import { gap, jsonListGrammar, mark, oneOf, schema, triggered } from './call-grammar.ts';
+import { gap, jsonListGrammar, mark, objectSchema, oneOf, triggered } from './call-grammar.ts';
 import { jsonArguments, jsonCalls } from './json-call.ts';
 import type { Reading, Tape } from './tape.ts';
 import type { ToolFormat } from './tool-format.ts';
@@ -32,7 +32,7 @@ export const mistral: ToolFormat = {
       triggers: [begin],
       separator: sequence(),
       block: oneOf(tools, (tool) =>
-        sequence(mark(begin), text(tool.name), mark(argumentsMark), schema(tool.parameters)),
+        sequence(mark(begin), text(tool.name), mark(argumentsMark), objectSchema(tool)),
       ),
     }),
   read,

@@ -2,8 +2,10 @@
 // means there.
 
 import { choice, type Expression, optional, sequence } from '../../grammar/expression.ts';
+import { GrammarError, tooLarge } from '../../grammar/grammar-error.ts';
 import { schema as valid } from './call-grammar.ts';
 import type { Tool } from './format.ts';
+import type { Reading, Tape } from './tape.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -18,12 +20,38 @@ export interface Parameter {
 
 /** In the order of the schema. */
 export function parametersOf({ parameters }: Tool): Parameter[] {
-  const root = schemaOf(parameters);
-  const required = Array.isArray(root.required) ? root.required : [];
+  const root = resolved(schemaOf(parameters));
+  const required = new Set<unknown>(Array.isArray(root.required) ? root.required : []);
   return Object.entries(schemaOf(root.properties)).map(([name, given]) => {
     const schema = within(root, given);
-    return { name, schema, required: required.includes(name), isString: isString(schema, 0) };
+    return { name, schema, required: required.has(name), isString: isString(schema, 0) };
   });
+}
+
+/** What holds for all arguments together, and not for each by itself. */
+const joint = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'const', 'enum', 'minProperties', 'maxProperties'];
+const jointNames = [
+  'patternProperties',
+  'propertyNames',
+  'dependentRequired',
+  'dependentSchemas',
+  'dependencies',
+];
+const MAX_PARAMETERS = 200;
+
+/** Those that can be written one by one; throws GrammarError where that would not be all that a strict tool says. */
+function separateParameters(tool: Tool): Parameter[] {
+  const all = parametersOf(tool);
+  if (all.length > MAX_PARAMETERS) throw tooLarge(`more than ${MAX_PARAMETERS} parameters`);
+  if (!tool.strict) return all;
+  const root = resolved(schemaOf(tool.parameters));
+  const required = Array.isArray(root.required) ? (root.required as unknown[]) : [];
+  const keyword = [...joint, ...jointNames, '$ref'].find((one) => Object.hasOwn(root, one));
+  const unnamed = required.find((name) => !all.some((parameter) => parameter.name === name));
+  if (keyword === undefined && unnamed === undefined) return all;
+  const what = keyword ?? 'required';
+  const message = `'${what}' of the parameters of '${tool.name}' cannot be enforced in this model's format of calls`;
+  throw new GrammarError('unsupported', message, what);
 }
 
 export function schemaOf(value: unknown): Schema {
@@ -32,8 +60,11 @@ export function schemaOf(value: unknown): Schema {
 
 /** A part of a schema with the definitions it may refer to. */
 export function within(root: Schema, part: unknown): Schema {
-  const held = ['$defs', 'definitions'].filter((key) => key in root).map((key) => [key, root[key]]);
-  return { ...Object.fromEntries(held), ...schemaOf(part) };
+  const held = ['$defs', 'definitions']
+    .filter((key) => Object.hasOwn(root, key))
+    .map((key) => [key, root[key]]);
+  // No value is valid against false.
+  return { ...Object.fromEntries(held), ...(part === false ? { enum: [] } : schemaOf(part)) };
 }
 
 function isString(schema: Schema, depth: number): boolean {
@@ -50,17 +81,21 @@ export function resolved(schema: Schema): Schema {
   const { $ref: reference, ...rest } = schema;
   if (typeof reference !== 'string') return schema;
   const [, holder = '', name = ''] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(reference) ?? [];
-  return { ...rest, ...schemaOf(schemaOf(schema[holder])[name]) };
-}
-
-/** The strings that are valid, where only some are. */
-export function stringsOf(schema: Schema): readonly string[] | undefined {
-  const values = 'const' in schema ? [schema.const] : schema.enum;
-  return Array.isArray(values) && values.every((value) => typeof value === 'string') ? values : undefined;
+  const definitions = schemaOf(schema[holder]);
+  if (!Object.hasOwn(definitions, name)) return schema;
+  return { ...rest, ...schemaOf(definitions[name]) };
 }
 
 /** Python's words, which models slip into. */
-export const pythonWords: Readonly<Record<string, string>> = { True: 'true', False: 'false', None: 'null' };
+const pythonWords: ReadonlyMap<string, string> = new Map([
+  ['True', 'true'],
+  ['False', 'false'],
+  ['None', 'null'],
+]);
+
+export function pythonWord(spelled: string): string | undefined {
+  return pythonWords.get(spelled);
+}
 
 /** JSON text of a value that was written without quotes: a string where one is wanted or nothing else fits. */
 export function asJson(raw: string, parameter: Parameter | undefined): string {
@@ -70,7 +105,7 @@ export function asJson(raw: string, parameter: Parameter | undefined): string {
     JSON.parse(trimmed);
     return trimmed;
   } catch {
-    return pythonWords[trimmed] ?? JSON.stringify(raw);
+    return pythonWord(trimmed) ?? JSON.stringify(raw);
   }
 }
 
@@ -82,7 +117,7 @@ export function objectText(values: ReadonlyMap<string, string>): string {
 /** Each parameter in turn, those that are not required optionally. */
 export function parameterRow(tool: Tool, spell: (parameter: Parameter) => Expression): Expression {
   return sequence(
-    ...parametersOf(tool).map((parameter) =>
+    ...separateParameters(tool).map((parameter) =>
       parameter.required ? spell(parameter) : optional(spell(parameter)),
     ),
   );
@@ -94,7 +129,7 @@ export function parameterList(
   separator: Expression,
   spell: (parameter: Parameter) => Expression,
 ): Expression {
-  const parameters = parametersOf(tool);
+  const parameters = separateParameters(tool);
   const rest = (from: number): Expression[] =>
     parameters.slice(from).map((parameter) => {
       const part = sequence(separator, spell(parameter));
@@ -112,9 +147,17 @@ export function parametersByName(tool: Tool): ReadonlyMap<string, Parameter> {
 }
 
 /** Text without quotes up to a mark, or JSON. */
-export function bareValue(parameter: Parameter, close: string): Expression {
-  if (!parameter.isString) return valid(parameter.schema);
-  const strings = stringsOf(parameter.schema);
-  if (strings === undefined) return { kind: 'free', without: [close] };
-  return choice(...strings.map((value): Expression => ({ kind: 'text', text: value })));
+export function bareValue({ schema, isString: bare }: Parameter, tool: Tool, close: string): Expression {
+  return valid(schema, tool, bare ? { quote: '', without: close } : { without: close });
+}
+
+/** The name of a parameter and the mark behind it. Names may hold anything, even that mark. */
+export function* parameterName(
+  tape: Tape,
+  parameters: ReadonlyMap<string, Parameter>,
+  close: string,
+): Reading<string | undefined> {
+  const known = [...parameters.keys()].sort((a, b) => b.length - a.length);
+  for (const name of known) if (yield* tape.took(...(name === '' ? [] : [name]), close)) return name;
+  return yield* tape.until(close);
 }

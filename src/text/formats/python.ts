@@ -1,7 +1,7 @@
 // How Python spells values.
 
 import { type LiteralStyle, plainWord } from './literal.ts';
-import { pythonWords } from './parameters.ts';
+import { pythonWord } from './parameters.ts';
 import type { Reading, Tape } from './tape.ts';
 
 const escapes: Readonly<Record<string, string>> = {
@@ -24,7 +24,7 @@ const digits: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 export const python: LiteralStyle = {
   key: undefined,
   string: pythonString,
-  word: (spelled) => pythonWords[spelled] ?? plainWord(spelled),
+  word: (spelled) => pythonWord(spelled) ?? plainWord(spelled),
 };
 
 function* pythonString(tape: Tape): Reading<string | undefined> {

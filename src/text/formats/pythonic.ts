@@ -7,7 +7,7 @@ import { leading, mark, oneOf, schema, several, triggered } from './call-grammar
 import type { Tool } from './format.ts';
 import { jsonCalls } from './json-call.ts';
 import { listed, literal } from './literal.ts';
-import { objectText, type Parameter, parameterList } from './parameters.ts';
+import { objectText, type Parameter, parameterList, parametersOf } from './parameters.ts';
 import { python } from './python.ts';
 import type { Reading, Tape } from './tape.ts';
 import type { ToolFormat } from './tool-format.ts';
@@ -17,13 +17,17 @@ interface PythonCall {
   readonly json: string;
 }
 
-function value({ schema: of }: Parameter): Expression {
-  return of.type === 'boolean' ? choice(text('True'), text('False')) : schema(of);
+function value({ schema: of }: Parameter, tool: Tool): Expression {
+  const isBoolean = of.type === 'boolean' && Object.keys(of).every((key) => plainKeys.includes(key));
+  return isBoolean ? choice(text('True'), text('False')) : schema(of, tool);
 }
+
+/** Beside them a boolean may be true or false. */
+const plainKeys = ['type', 'title', 'description', 'default', '$defs', 'definitions'];
 
 function spell(tool: Tool): Expression {
   const values = parameterList(tool, text(', '), (parameter) =>
-    sequence(text(`${parameter.name}=`), value(parameter)),
+    sequence(text(`${parameter.name}=`), value(parameter, tool)),
   );
   return sequence(text(`${tool.name}(`), values, text(')'));
 }
@@ -35,16 +39,26 @@ function listGrammar(tools: readonly Tool[], parallel: boolean): Expression {
 function* readCall(tape: Tape, writer: AnswerWriter): Reading<PythonCall | undefined> {
   const tool = yield* writer.named(tape);
   if (tool === undefined || !(yield* tape.took('('))) return undefined;
-  const given = yield* listed(tape, ')', () => readArgument(tape));
+  const given = yield* listed(tape, ')', () => readArgument(tape, tool));
   return given === undefined ? undefined : { tool, json: objectText(new Map(given)) };
 }
 
-function* readArgument(tape: Tape): Reading<[string, string] | undefined> {
-  let name = '';
-  while (/^\w$/.test((yield* tape.peek()) ?? '')) name += tape.take();
-  if (name === '' || !(yield* tape.tookBehindSpace('='))) return undefined;
+function* readArgument(tape: Tape, tool: Tool): Reading<[string, string] | undefined> {
+  const name = yield* argumentName(tape, tool);
+  if (name === undefined) return undefined;
   const json = yield* literal(tape, python);
   return json === undefined ? undefined : [name, json];
+}
+
+/** With the sign behind it. A schema may name what is no name in Python. */
+function* argumentName(tape: Tape, tool: Tool): Reading<string | undefined> {
+  const known = parametersOf(tool)
+    .map(({ name }) => name)
+    .sort((a, b) => b.length - a.length);
+  for (const name of known) if (yield* tape.took(...(name === '' ? [] : [name]), '=')) return name;
+  let name = '';
+  while (/^\w$/.test((yield* tape.peek()) ?? '')) name += tape.take();
+  return name !== '' && (yield* tape.tookBehindSpace('=')) ? name : undefined;
 }
 
 function* readList(tape: Tape, writer: AnswerWriter): Reading<PythonCall[] | undefined> {
@@ -109,7 +123,12 @@ export const toolCode: ToolFormat = {
   grammar: (tools, mode, parallel) =>
     triggered(mode, parallel, {
       triggers: [fence],
-      block: sequence(text(`${fence}\n`), several(oneOf(tools, spell), text('\n'), parallel), text('\n```')),
+      block: sequence(
+        mark(fence),
+        text('\n'),
+        several(oneOf(tools, spell), text('\n'), parallel),
+        text('\n```'),
+      ),
     }),
   *read(tape, writer) {
     if (!(yield* tape.took(fence))) return false;

@@ -3,7 +3,7 @@
 
 import { type Expression, sequence, text } from '../../grammar/expression.ts';
 import type { AnswerWriter } from './answer-writer.ts';
-import { mark, oneOf, schema, several, triggered } from './call-grammar.ts';
+import { mark, objectSchema, oneOf, several, triggered } from './call-grammar.ts';
 import type { FormatName, Tool } from './format.ts';
 import { jsonArguments } from './json-call.ts';
 import type { Reading, Tape } from './tape.ts';
@@ -82,7 +82,7 @@ export const deepseekV3 = sectioned({
       text('function'),
       mark(deepseekMarks.separator),
       text(`${tool.name}\n\`\`\`json\n`),
-      schema(tool.parameters),
+      objectSchema(tool),
       text('\n```'),
     ),
 });
@@ -91,7 +91,7 @@ export const deepseekV31 = sectioned({
   ...deepseekMarks,
   name: 'deepseek-v3.1',
   between: '',
-  spell: (tool) => sequence(text(tool.name), mark(deepseekMarks.separator), schema(tool.parameters)),
+  spell: (tool) => sequence(text(tool.name), mark(deepseekMarks.separator), objectSchema(tool)),
 });
 
 const kimiSeparator = '<|tool_call_argument_begin|>';
@@ -108,13 +108,13 @@ export const kimiK2 = sectioned({
       text(`functions.${tool.name}:`),
       { kind: 'repeat', part: { kind: 'characters', ranges: [[0x30, 0x39]] }, least: 1, most: 3 },
       mark(kimiSeparator),
-      schema(tool.parameters),
+      objectSchema(tool),
     ),
   *head(tape, writer) {
     yield* tape.skipSpace();
-    yield* tape.took('functions.');
-    const tool = yield* writer.named(tape);
-    const rest = yield* tape.until(kimiSeparator);
-    return rest !== undefined && /^:\d+\s*$/.test(rest) ? tool : undefined;
+    const id = yield* tape.until(kimiSeparator);
+    // A name may itself end as an index does.
+    const [, name] = /^(?:functions\.)?(.+):\d+\s*$/.exec(id ?? '') ?? [];
+    return name === undefined ? undefined : writer.find(name);
   },
 });

@@ -4,7 +4,14 @@
 import { type Expression, sequence, text } from '../../grammar/expression.ts';
 import { mark, oneOf, triggered } from './call-grammar.ts';
 import type { FormatName, Tool } from './format.ts';
-import { asJson, bareValue, objectText, parameterRow, parametersByName } from './parameters.ts';
+import {
+  asJson,
+  bareValue,
+  objectText,
+  parameterName,
+  parameterRow,
+  parametersByName,
+} from './parameters.ts';
 import type { Reading, Tape } from './tape.ts';
 import type { ToolFormat } from './tool-format.ts';
 
@@ -15,7 +22,7 @@ function functionTags(name: FormatName, open: string, close: string): ToolFormat
       parameterRow(tool, (parameter) =>
         sequence(
           text(`<parameter=${parameter.name}>\n`),
-          bareValue(parameter, '</parameter>'),
+          bareValue(parameter, tool, '</parameter>'),
           text('\n</parameter>\n'),
         ),
       ),
@@ -53,7 +60,7 @@ function* taggedValues(tape: Tape, tool: Tool): Reading<ReadonlyMap<string, stri
     yield* tape.skipSpace();
     if (yield* tape.took('</function>')) return values;
     if (!(yield* tape.took('<parameter='))) return undefined;
-    const name = yield* tape.until('>');
+    const name = yield* parameterName(tape, parameters, '>');
     const value = yield* tape.until('</parameter>');
     if (name === undefined || value === undefined) return undefined;
     // Templates put each value on lines of its own.

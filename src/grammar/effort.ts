@@ -1,0 +1,46 @@
+// What looking for the next tokens may cost, so that no grammar holds up the answers of others. Counted in small steps of
+// equal size, tens of nanoseconds each, since a clock would make answers differ from machine to machine.
+
+/** At once, for an answer's first tokens, when nothing is known of its grammar yet. */
+const AT_FIRST = 8_000_000;
+/** Further steps for each token. */
+const PER_TOKEN = 500_000;
+
+/** The text can be read in too many ways. */
+export class TooAmbiguous extends Error {
+  override readonly name = 'TooAmbiguous';
+
+  constructor() {
+    super('the grammar is too ambiguous: what may follow the text so far takes too long to find out');
+  }
+}
+
+/** Steps that are left to whoever looks now. */
+export class Effort {
+  left = Number.POSITIVE_INFINITY;
+
+  spend(steps: number): void {
+    this.left -= steps;
+    if (this.left < 0) throw new TooAmbiguous();
+  }
+}
+
+/** What one answer may still spend. */
+export class Allowance {
+  #left = AT_FIRST;
+
+  /** For a token that has come. */
+  renew(): void {
+    this.#left = Math.min(this.#left + PER_TOKEN, AT_FIRST);
+  }
+
+  within<Result>(effort: Effort, look: () => Result): Result {
+    effort.left = this.#left;
+    try {
+      return look();
+    } finally {
+      this.#left = Math.max(0, effort.left);
+      effort.left = Number.POSITIVE_INFINITY;
+    }
+  }
+}
