@@ -98,8 +98,10 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     const early = forbiddenIds(parameters, this.#endIds, this.generated);
     if (this.#matcher === undefined) return early;
     if (!this.#matcher.complete) return [...early, ...parameters.stopIds];
+    // An end token that ends nothing is no part of what the grammar allows.
+    const forbidden = parameters.ignoreEos ? [...early, ...this.#endIds] : early;
     // Where nothing may follow, the grammar ends the answer, however short it is.
-    return early.length === 0 || isAnyLeft(this.#matcher.mask(), early) ? early : [];
+    return forbidden.length === 0 || isAnyLeft(this.#matcher.mask(), forbidden) ? forbidden : [];
   }
 }
 

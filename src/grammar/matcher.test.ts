@@ -11,13 +11,62 @@ import { compileRules } from './compile.ts';
 import type { Expression } from './expression.ts';
 import { Grammar } from './matcher.ts';
 import { SharedMasks } from './shared-masks.ts';
-import { vocabularyTables } from './vocabulary.ts';
+import { type TokenSource, vocabularyTables } from './vocabulary.ts';
 
 const files = openModelFiles(embeddedModelPath);
 const byteLevel = openText(files).tokenizer;
 files.weights.close();
 const sentencePiece = ggufTokenizer(ggufMetadata(sentencePieceGguf()));
-const tokenizers = { 'byte level': byteLevel, 'with a space in front': sentencePiece };
+/** Halves of characters, twins, tokens of nothing, and such as span several parts of JSON. */
+function oddTokens(): TokenSource {
+  const texts = [
+    '',
+    '',
+    '"',
+    '"',
+    '{"name": "',
+    '", "tags": [',
+    '"], "amount": -',
+    '}',
+    ' ',
+    '  ',
+    ' "',
+    '\\u00',
+    'e9',
+    '<call>{"x":',
+    '</call><',
+    '<ca',
+    'll>',
+    '12',
+    '1',
+    '.5',
+    '(((',
+    '))',
+    'ab',
+    ' ab 12',
+    'é',
+  ];
+  const halves = [[0xc3], [0xa9], [0xc3, 0xa9, 0xc3], [0xf0, 0x9f], [0x98, 0x80], [0x80, 0x22], [0xff]];
+  const bytes = Array.from({ length: 0x60 }, (_, at) => [at + 0x20]);
+  const tokens = [
+    ...texts.map((text) => Buffer.from(text)),
+    ...[...halves, ...bytes].map((all) => Buffer.from(all)),
+  ];
+  const end = tokens.length;
+  return {
+    vocabSize: end + 1,
+    eosIds: new Set([end]),
+    stripsLeadingSpace: true,
+    tokenBytes: (id) => tokens[id] ?? new Uint8Array(0),
+    isSpecial: (id) => id === end,
+  };
+}
+
+const tokenizers: Readonly<Record<string, TokenSource>> = {
+  'byte level': byteLevel,
+  'with a space in front': sentencePiece,
+  'of odd tokens': oddTokens(),
+};
 
 const grammars: Readonly<Record<string, Expression>> = {
   'any JSON': { kind: 'schema', schema: true },
@@ -37,6 +86,14 @@ const grammars: Readonly<Record<string, Expression>> = {
   },
   'a regular expression': { kind: 'regex', pattern: '([a-z]+ ){1,3}\\d{2,4}(é|ü)?' },
   'a grammar that is nested': { kind: 'grammar', text: 'root ::= "(" root* ")" | [a-c]+ ' },
+  'free text with marks that overlap': {
+    kind: 'sequence',
+    parts: [
+      { kind: 'free', without: ['<call>', 'all>{', '<<', '"a'] },
+      { kind: 'choice', options: ['<call>', '<', '<<a'].map((text) => ({ kind: 'text', text })) },
+      { kind: 'free', without: ['</call'] },
+    ],
+  },
   'a call within free text': {
     kind: 'repeat',
     least: 0,

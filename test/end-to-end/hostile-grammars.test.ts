@@ -176,4 +176,24 @@ describe.skipIf(!hasAddon)('a server whose clients ask for hostile grammars', ()
     if (threadsBefore !== undefined && threadsAfter !== undefined)
       expect(threadsAfter).toBeLessThanOrEqual(threadsBefore + 8);
   });
+
+  it.each([
+    ['', { guided_choice: [''], min_tokens: 3 }],
+    ['', { guided_choice: [''], ignore_eos: true }],
+    ['x', { guided_choice: ['x'], min_tokens: 3, ignore_eos: true }],
+    ['[ab]{0,3}', { guided_regex: '[ab]{0,3}', ignore_eos: true }],
+    ['[ab]{2}', { guided_regex: '[ab]{2}', logit_bias: { 1: -100, 2: -100 }, stop: ['c'] }],
+  ])('ends an answer where its grammar does (%s), whatever else is asked', async (pattern, fields) => {
+    const messages = [{ role: 'user', content: 'Tell me a story.' }];
+    const body = JSON.stringify({ messages, max_tokens: 12, n: 2, logprobs: true, seed: 7, ...fields });
+    const { status, text } = await ask({ kind: 'short', body });
+    expect(status, text).toBe(200);
+    const { choices } = JSON.parse(text) as {
+      choices: { finish_reason: string; message: { content: string | null } }[];
+    };
+    for (const { finish_reason: reason, message } of choices) {
+      expect(reason).toBe('stop');
+      expect(message.content ?? '').toMatch(new RegExp(`^(?:${pattern})$`));
+    }
+  });
 });
