@@ -3,8 +3,9 @@
 // never written, since it would be read as infinity.
 
 import { GrammarError, tooLarge } from '../grammar-error.ts';
-import { type CharacterDfa, intersection, toDfa } from '../regular/character-dfa.ts';
+import { type CharacterDfa, intersection } from '../regular/character-dfa.ts';
 import { choiceOf, nothing, type Pattern, range, repeatOf, sequenceOf, spelled } from '../regular/pattern.ts';
+import { toDfa } from '../regular/pattern-dfa.ts';
 import type { Node } from '../rules.ts';
 
 export interface NumberRules {

@@ -1,8 +1,9 @@
 // How strings and keys are written: as JSON does, or without escapes between marks of a model's own format.
 
 import { tooLarge } from '../grammar-error.ts';
-import { type CharacterDfa, difference, lengthDfa, textsDfa, toDfa } from '../regular/character-dfa.ts';
+import { type CharacterDfa, difference, lengthDfa, textsDfa } from '../regular/character-dfa.ts';
 import { repeatOf, spelled } from '../regular/pattern.ts';
+import { toDfa } from '../regular/pattern-dfa.ts';
 import { anyCharacter, searching } from '../regular/regex.ts';
 import type { Node, RuleBook } from '../rules.ts';
 

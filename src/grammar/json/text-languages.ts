@@ -2,7 +2,8 @@
 // the whole of it.
 
 import { GrammarError } from '../grammar-error.ts';
-import { type CharacterDfa, toDfa } from '../regular/character-dfa.ts';
+import type { CharacterDfa } from '../regular/character-dfa.ts';
+import { toDfa } from '../regular/pattern-dfa.ts';
 import { readRegex, searching } from '../regular/regex.ts';
 
 /** Real dates: no 30th of February, and a 29th only in leap years. */
