@@ -13,7 +13,7 @@ import { ServerHome, type ServerProcess, waitUntil } from '../support/server-pro
 import { StreamClient } from '../support/stream-client.ts';
 
 /** `CHAIRLIFT_HOSTILE_REQUESTS=1000` takes some minutes. */
-const REQUESTS = Number(process.env.CHAIRLIFT_HOSTILE_REQUESTS ?? 60);
+const REQUESTS = Number(process.env.CHAIRLIFT_HOSTILE_REQUESTS ?? 30);
 const AT_ONCE = 4;
 /** Compiling may take three seconds, and each waits for three others. */
 const PATIENCE_MS = 60_000;

@@ -17,7 +17,7 @@ import { embeddedModelPath } from '../support/embedded-model.ts';
 import { type Random, SchemaMaker, seededRandom } from '../support/random-schemas.ts';
 
 /** `CHAIRLIFT_SCHEMAS=10000 npx vitest run test/property/schemas.test.ts` takes a quarter of an hour. */
-const SCHEMAS = Number(process.env.CHAIRLIFT_SCHEMAS ?? 120);
+const SCHEMAS = Number(process.env.CHAIRLIFT_SCHEMAS ?? 100);
 const FIRST_SEED = Number(process.env.CHAIRLIFT_FIRST_SEED ?? 1);
 const DOCUMENTS = 8;
 const MAX_DRAWN = 1500;

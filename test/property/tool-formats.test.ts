@@ -25,7 +25,7 @@ import { type Piece, readPieces } from '../support/answer-formats.ts';
 import { type Random, seededRandom } from '../support/random-schemas.ts';
 
 /** Of each format, mode and kind of marks. */
-const ANSWERS = Number(process.env.CHAIRLIFT_TOOL_ANSWERS ?? 2);
+const ANSWERS = Number(process.env.CHAIRLIFT_TOOL_ANSWERS ?? 1);
 const MAX_TOKENS = 1500;
 const END = 0;
 
