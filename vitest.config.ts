@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { SlowFirst } from './test/support/slow-first.ts';
 import { softwareGpus } from './test/support/software-gpus.ts';
 
 const onGpus = 'test/gpu/**/*.test.ts';
@@ -12,6 +13,7 @@ export default defineConfig({
     hookTimeout: 180_000,
     // Tests wait for processes and timers as much as they compute: on two cores two files at a time take half as long.
     maxWorkers: Math.max(2, availableParallelism() - 1),
+    sequence: { sequencer: SlowFirst },
     reporters: ['default', './test/support/count-reporter.ts'],
     projects: [
       {
