@@ -81,6 +81,10 @@ function magnitudes({ integer, multiplesOf }: NumberRules, low: number, high: nu
   const whole = integer || multiplesOf.length > 0;
   let dfa = intersection(toDfa(atLeast(low)), toDfa(atMost(high)));
   if (whole) dfa = intersection(dfa, toDfa(wholeNumber));
+  if (multiplesOf.length > 0 && low >= 10 ** EXACT_DIGITS) {
+    const message = `'multipleOf' cannot be enforced for numbers of more than ${EXACT_DIGITS} digits`;
+    throw new GrammarError('unsupported', message, 'multipleOf');
+  }
   for (const divisor of multiplesOf) dfa = intersection(intersection(dfa, exact), multiples(divisor));
   // Loosely written ones, such as 12E3, only where every value will do.
   if (!whole && low === 0 && high === Number.MAX_VALUE) dfa = toDfa(choiceOf(loose, atMost(high)));
@@ -280,7 +284,8 @@ function fractionFrom(part: string, beyond: DigitRange): Pattern {
 }
 
 /** Beyond that, a double is not what is written: it may be divisible, or not, where the digits are otherwise. */
-const exact = toDfa(repeatOf(digit, 1, 15));
+const EXACT_DIGITS = 15;
+const exact = toDfa(repeatOf(digit, 1, EXACT_DIGITS));
 
 /** Plain digits of whole numbers that a number divides. */
 function multiples(divisor: number): CharacterDfa {
