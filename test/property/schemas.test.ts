@@ -60,6 +60,11 @@ function drawn(tables: GrammarTables, random: Random): string | undefined {
     : undefined;
 }
 
+/** Beyond 2^53 the judge divides with rounding errors, and takes 1e+21 for 1. */
+function isBeyondJudging(schema: unknown, text: string): boolean {
+  return /e\+|\d{16}/.test(text) && JSON.stringify(schema).includes('multipleOf');
+}
+
 /** Whether the same document is accepted with its properties in another order. */
 function isOnlyOutOfOrder(tables: GrammarTables, document: unknown): boolean {
   return orders(document)
@@ -116,15 +121,14 @@ describe('a random schema', () => {
         continue;
       }
       const answer = drawn(tables, random);
-      if (answer !== undefined) {
+      if (answer !== undefined && !isBeyondJudging(schema, answer)) {
         count.drawn++;
         expect(validate(JSON.parse(answer)), `${where()}\ndrawn ${answer}`).toBe(true);
       }
       for (let at = 0; at < DOCUMENTS; at++) {
         const document = maker.document(schema, 3);
         const text = JSON.stringify(document, null, at % 3 === 0 ? 2 : 0);
-        // Beyond 2^53 the judge divides with rounding errors.
-        if (/e\+|\d{16}/.test(text) && JSON.stringify(schema).includes('multipleOf')) continue;
+        if (isBeyondJudging(schema, text)) continue;
         const isValid = validate(JSON.parse(text));
         count[isValid ? 'valid' : 'invalid']++;
         const accepted =
