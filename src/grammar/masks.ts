@@ -3,7 +3,6 @@
 // walked once for each state, and only the ends of those tokens are walked for each caller.
 
 import { countAfter, countedRule } from './count.ts';
-import { denseRows } from './dense-rows.ts';
 import type { Effort } from './effort.ts';
 import type { Frame, Place, Places } from './places.ts';
 import { type RestTree, restTree } from './rest-tree.ts';
@@ -61,7 +60,7 @@ export class Masks {
     this.#vocabulary = vocabulary;
     this.#places = places;
     this.#shared = shared;
-    this.#rowOf = denseRows(tables);
+    this.#rowOf = places.rowOf;
   }
 
   /** Must not be changed: it is kept. */

@@ -10,6 +10,9 @@ import type { VocabularyTables } from './vocabulary.ts';
 
 const SPACE = 0x20;
 
+/** Where an answer stands whose beginning cannot be found. */
+const NOWHERE: Place = { frames: [], complete: false, next: undefined, mask: undefined };
+
 export class Grammar {
   readonly vocabulary: VocabularyTables;
   readonly tables: GrammarTables;
@@ -19,7 +22,7 @@ export class Grammar {
   readonly #controls: ReadonlySet<number>;
   #places: Places;
   #masks: Masks;
-  /** Of all places held by matchers that were made since everything was forgotten. */
+  /** How often everything was forgotten. */
   #age = 0;
 
   constructor(tables: GrammarTables, vocabulary: VocabularyTables, shared: SharedMasks) {
@@ -65,10 +68,6 @@ export class Grammar {
     return at;
   }
 
-  nextByte(place: Place, byte: number): Place | null {
-    return this.#places.next(place, byte);
-  }
-
   /** Keeps memory bounded, whatever grammars and answers do. */
   tidy(): void {
     if (!this.#places.full) return;
@@ -80,15 +79,15 @@ export class Grammar {
 
 export class Matcher {
   readonly #grammar: Grammar;
-  #place: Place;
+  #place = NOWHERE;
   #age: number;
   readonly #allowance = new Allowance();
   #failure: TooAmbiguous | undefined;
 
   constructor(grammar: Grammar, continues: boolean) {
     this.#grammar = grammar;
-    this.#place = grammar.start(continues);
     this.#age = grammar.age;
+    this.#place = this.#found(() => grammar.start(continues)) ?? NOWHERE;
   }
 
   /** The answer may end here. */
@@ -112,7 +111,7 @@ export class Matcher {
 
   /** False, and nothing changes, where the token is not possible. */
   accept(token: number): boolean {
-    const next = this.#next(token);
+    const next = this.#found(() => this.#grammar.next(this.#current(), token));
     if (next === null) return false;
     this.#place = next;
     this.#allowance.renew();
@@ -120,9 +119,11 @@ export class Matcher {
     return true;
   }
 
-  #next(token: number): Place | null {
+  /** The place that `look` finds; where that is too much, the failure is kept until a mask is asked for. */
+  #found(look: () => Place | null): Place | null {
+    if (this.#failure !== undefined) return this.#place;
     try {
-      return this.#allowance.within(this.#grammar.effort, () => this.#grammar.next(this.#current(), token));
+      return this.#allowance.within(this.#grammar.effort, look);
     } catch (error) {
       if (!(error instanceof TooAmbiguous)) throw error;
       this.#failure = error;

@@ -44,7 +44,8 @@ const MAX_KEPT = 4000;
 export class Places {
   readonly #tables: GrammarTables;
   readonly #effort: Effort;
-  readonly #rowOf: (state: number) => Int32Array;
+  /** By byte: the state that it leads to, or -1. */
+  readonly rowOf: (state: number) => Int32Array;
   readonly #controls: ReadonlyMap<number, readonly ControlTable[]>;
   readonly #bottom = new Map<number, Frame>();
   readonly #places = new Map<string, Place>();
@@ -53,7 +54,7 @@ export class Places {
   constructor(tables: GrammarTables, effort = new Effort()) {
     this.#tables = tables;
     this.#effort = effort;
-    this.#rowOf = denseRows(tables);
+    this.rowOf = denseRows(tables);
     const controls = new Map<number, ControlTable[]>();
     for (const control of tables.controls) {
       controls.set(control.state, [...(controls.get(control.state) ?? []), control]);
@@ -77,8 +78,8 @@ export class Places {
   }
 
   /** In a state of its own, with nothing known of who called. */
-  at(state: number, count = 0): Place {
-    return this.#closed((add) => add(state, count, undefined));
+  at(state: number): Place {
+    return this.#closed((add) => add(state, 0, undefined));
   }
 
   /** Where the caller goes on. */
@@ -108,7 +109,7 @@ export class Places {
     place.next ??= new Array<Place | null | undefined>(256);
     const known = place.next[byte];
     if (known !== undefined) return known;
-    const result = place.frames.some(({ state }) => (this.#rowOf(state)[byte] as number) >= 0)
+    const result = place.frames.some(({ state }) => (this.rowOf(state)[byte] as number) >= 0)
       ? this.#reached(place, byte)
       : null;
     place.next[byte] = result;
@@ -118,7 +119,7 @@ export class Places {
   #reached(place: Place, byte: number): Place | null {
     const reached = this.#closed((add) => {
       for (const frame of place.frames) {
-        const to = this.#rowOf(frame.state)[byte] as number;
+        const to = this.rowOf(frame.state)[byte] as number;
         const count = to < 0 ? -1 : countAfter(this.#tables, frame.state, to, frame.count);
         if (count >= 0) add(to, count, frame.parent);
       }

@@ -187,4 +187,20 @@ describe('an answer with a grammar', () => {
     expect(answer?.finish).toMatchObject({ reason: 'error', error: { code: 'grammar-failed' } });
     expect(other?.finish.reason).not.toBe('error');
   });
+
+  it('that has too many ways to begin ends with an error, and so does what goes on with it', async () => {
+    const names = Array.from({ length: 5000 }, (_, n) => `r${n}`);
+    const rules = [`root ::= ${names.join(' | ')}`, ...names.map((name, n) => `${name} ::= "a${n}"`)];
+    const wide = tablesOf({ kind: 'grammar', text: rules.join('\n') });
+    const begun = [...embeddedTokenizer.encode('a')];
+    const [answer, resumed, other] = await answers([
+      { ...constrained(0), grammar: wide },
+      { ...constrained(0), grammar: wide, answer: begun },
+      free(1),
+    ]);
+    for (const one of [answer, resumed]) {
+      expect(one?.finish).toMatchObject({ reason: 'error', error: { code: 'grammar-failed' } });
+    }
+    expect(other?.finish.reason).not.toBe('error');
+  });
 });

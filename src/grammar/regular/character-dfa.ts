@@ -59,7 +59,7 @@ export function trimmed(
 }
 
 /** Which states can reach an accepting one. */
-export function productive(targets: readonly (readonly number[])[], accepts: readonly boolean[]): boolean[] {
+function productive(targets: readonly (readonly number[])[], accepts: readonly boolean[]): boolean[] {
   const sources: number[][] = targets.map(() => []);
   for (const [from, row] of targets.entries()) for (const to of row) (sources[to] as number[]).push(from);
   const alive = [...accepts];
