@@ -17,14 +17,9 @@ import {
 } from 'ai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { greeting, meeting, nora, Person, weatherQuestion } from '../support/demo-dialogues.ts';
 import { type TestServer, testServer } from '../support/test-server.ts';
 
-const Person = z.object({ name: z.string(), age: z.int(), city: z.string() });
-const nora = { name: 'Nora', age: 34, city: 'Bergen' };
-const meeting =
-  'Extract name, age and city as JSON from this text: Meet Nora. Nora is 34 years old and lives in Bergen.';
-const greeting = 'Hello, who are you?';
-const weatherQuestion = 'What is the weather in Oslo?';
 const weatherAnswer = 'The temperature is 7 and the condition is rainy.';
 
 const tools = {

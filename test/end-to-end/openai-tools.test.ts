@@ -10,16 +10,15 @@ import type {
 } from 'openai/resources/chat/completions';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { meeting, nora, Person, weatherQuestion } from '../support/demo-dialogues.ts';
 import { type TestServer, testServer } from '../support/test-server.ts';
 
 type Params = ChatCompletionCreateParamsNonStreaming;
 
 const user = (content: string): ChatCompletionMessageParam[] => [{ role: 'user', content }];
-const weatherQuestion = user('What is the weather in Oslo?');
-const twoWishes = user('What is the weather in Oslo? Also set an alarm for 7:30.');
-const meeting = user(
-  'Extract name, age and city as JSON from this text: Meet Nora. Nora is 34 years old and lives in Bergen.',
-);
+const askWeather = user(weatherQuestion);
+const twoWishes = user(`${weatherQuestion} Also set an alarm for 7:30.`);
+const askPerson = user(meeting);
 
 const tool = (name: string, description: string, parameter: string): ChatCompletionTool => ({
   type: 'function',
@@ -33,9 +32,6 @@ const weather = tool('get_weather', 'Get the weather for a city', 'city');
 const alarm = tool('set_alarm', 'Set an alarm at a given time', 'time');
 const tools = [weather, alarm];
 const alarmByName = { type: 'function', function: { name: 'set_alarm' } } as const;
-
-const Person = z.object({ name: z.string(), age: z.int(), city: z.string() });
-const nora = { name: 'Nora', age: 34, city: 'Bergen' };
 
 let server: TestServer;
 let client: OpenAI;
@@ -85,7 +81,7 @@ async function ask(messages: ChatCompletionMessageParam[], extra: Partial<Params
 
 describe('tools', () => {
   it('are called where the model sees fit, and left alone where it does not', async () => {
-    expect(await ask(weatherQuestion, { tools })).toEqual({
+    expect(await ask(askWeather, { tools })).toEqual({
       content: null,
       calls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }],
       reason: 'tool_calls',
@@ -103,18 +99,18 @@ describe('tools', () => {
   });
 
   it('are called by name, and then once', async () => {
-    const { calls } = await ask(weatherQuestion, { tools, tool_choice: alarmByName });
+    const { calls } = await ask(askWeather, { tools, tool_choice: alarmByName });
     expect(calls).toEqual([{ name: 'set_alarm', arguments: { time: expect.any(String) } }]);
   });
 
   it('are not called where they must not be', async () => {
-    const { content, calls } = await ask(weatherQuestion, { tools, tool_choice: 'none' });
+    const { content, calls } = await ask(askWeather, { tools, tool_choice: 'none' });
     expect(content).not.toBeNull();
     expect(calls).toEqual([]);
   });
 
   it('are held to those that are allowed', async () => {
-    const { calls } = await ask(weatherQuestion, {
+    const { calls } = await ask(askWeather, {
       tools,
       tool_choice: {
         type: 'allowed_tools',
@@ -151,7 +147,7 @@ describe('tools', () => {
   it('come back in the chunks of a stream, the name first and once', async () => {
     const names: string[] = [];
     let text = '';
-    const { stream: _, ...rest } = params(weatherQuestion, { tools });
+    const { stream: _, ...rest } = params(askWeather, { tools });
     for await (const { choices } of await client.chat.completions.create({ ...rest, stream: true })) {
       for (const call of choices[0]?.delta.tool_calls ?? []) {
         if (call.function?.name !== undefined) names.push(call.function.name);
@@ -165,10 +161,10 @@ describe('tools', () => {
 
   it('are named in refusals of what cannot be', async () => {
     const unknown = { type: 'function', function: { name: 'nope' } } as const;
-    const wrong = ask(weatherQuestion, { tools, tool_choice: unknown });
+    const wrong = ask(askWeather, { tools, tool_choice: unknown });
     await expect(wrong).rejects.toBeInstanceOf(BadRequestError);
     await expect(wrong).rejects.toMatchObject({ param: 'tool_choice' });
-    await expect(ask(weatherQuestion, { tools: [weather, weather] })).rejects.toMatchObject({
+    await expect(ask(askWeather, { tools: [weather, weather] })).rejects.toMatchObject({
       param: 'tools',
     });
   });
@@ -188,7 +184,7 @@ describe('runTools', () => {
 
   it.each([false, true])('goes on until there is an answer; streamed: %s', async (stream) => {
     asked.length = 0;
-    const body = { model: 'demo', messages: weatherQuestion, temperature: 0, tools: [runnable] };
+    const body = { model: 'demo', messages: askWeather, temperature: 0, tools: [runnable] };
     const runner = stream
       ? client.chat.completions.runTools({ ...body, stream })
       : client.chat.completions.runTools(body);
@@ -202,13 +198,13 @@ describe('structured answers', () => {
   const response_format = zodResponseFormat(Person, 'person');
 
   it('are parsed, and nothing is refused', async () => {
-    const { choices } = await client.chat.completions.parse(params(meeting, { response_format }));
+    const { choices } = await client.chat.completions.parse(params(askPerson, { response_format }));
     expect(choices[0]?.message.parsed).toEqual(nora);
     expect(choices[0]?.message.refusal).toBeNull();
   });
 
   it('are parsed out of a stream', async () => {
-    const { stream: _, ...rest } = params(meeting);
+    const { stream: _, ...rest } = params(askPerson);
     const stream = client.chat.completions.stream({ ...rest, response_format });
     const states: unknown[] = [];
     stream.on('content.delta', ({ parsed }) => states.push(parsed));
@@ -218,7 +214,7 @@ describe('structured answers', () => {
   });
 
   it('are any object where that is all that is asked', async () => {
-    const { content } = await ask(meeting, { response_format: { type: 'json_object' } });
+    const { content } = await ask(askPerson, { response_format: { type: 'json_object' } });
     expect(JSON.parse(content ?? '')).toEqual(nora);
   });
 
@@ -238,8 +234,8 @@ describe('structured answers', () => {
         parameters: z.object({ city: z.string() }),
       }),
     ];
-    const whole = await client.chat.completions.parse({ ...params(weatherQuestion), tools: functions });
-    const { stream: _, ...rest } = params(weatherQuestion);
+    const whole = await client.chat.completions.parse({ ...params(askWeather), tools: functions });
+    const { stream: _, ...rest } = params(askWeather);
     const joined = await client.chat.completions.stream({ ...rest, tools: functions }).finalChatCompletion();
     for (const { message } of [whole.choices[0], joined.choices[0]].flatMap((one) => one ?? [])) {
       expect(message.tool_calls?.map((call) => call.function.parsed_arguments)).toEqual([{ city: 'Oslo' }]);
@@ -248,11 +244,11 @@ describe('structured answers', () => {
 
   it('and tools are possible in one request: a call, or an answer of that shape', async () => {
     const both = { tools, response_format };
-    const called = await client.chat.completions.create(params(weatherQuestion, both));
+    const called = await client.chat.completions.create(params(askWeather, both));
     expect(told(called.choices[0] as Choice).calls).toEqual([
       { name: 'get_weather', arguments: { city: 'Oslo' } },
     ]);
-    const answered = await client.chat.completions.create(params(meeting, both));
+    const answered = await client.chat.completions.create(params(askPerson, both));
     expect(JSON.parse(answered.choices[0]?.message.content ?? '')).toEqual(nora);
   });
 });
@@ -264,7 +260,7 @@ describe('what clients send back', () => {
       { id: 'a', type: 'function', function: { name: 'get_weather', arguments: '{"city": "Oslo"}' } },
     ];
     const messages = [
-      { ...weatherQuestion[0], name: null, tool_calls: null, tool_call_id: null },
+      { ...askWeather[0], name: null, tool_calls: null, tool_call_id: null },
       { ...message, function_call: null, name: null, tool_calls: calls },
       { role: 'tool', tool_call_id: 'a', name: null, content: [{ type: 'text', text: 'sunny' }] },
     ] as unknown as ChatCompletionMessageParam[];

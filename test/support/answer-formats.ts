@@ -1,6 +1,9 @@
 // Answers as a model would write them, for the tests of formats.
 
+import { expect, it } from 'vitest';
 import type { AnswerFormat, AnswerPart, ReaderOptions, Tool } from '../../src/text/formats/format.ts';
+import { markedAnswer } from '../../src/text/formats/marked-answer.ts';
+import type { ToolFormat } from '../../src/text/formats/tool-format.ts';
 
 export const weather: Tool = {
   name: 'get_weather',
@@ -83,5 +86,21 @@ export function shown(parts: readonly AnswerPart[]): string[] {
     if (part.kind === 'content') return part.text;
     if (part.kind === 'reasoning') return `(${part.text})`;
     return part.kind === 'call' ? `${part.call}:${part.name}` : part.text;
+  });
+}
+
+/** What an answer is read as; a single line that equals the answer is text. */
+type Transcript = readonly [answer: string, ...parts: string[]];
+
+export function itReads(format: ToolFormat, calls: readonly Transcript[], texts: readonly string[]): void {
+  const answers = markedAnswer(format, undefined);
+  it.each(calls)('finds the calls in %j', (answer, ...parts) => {
+    expect(readText(answers, answer)).toEqual(parts);
+  });
+  it.each(texts)('leaves %j as it is', (answer) => {
+    expect(readText(answers, answer)).toEqual([answer]);
+  });
+  it.each(calls)('calls nothing without tools: %j', (answer) => {
+    expect(readText(answers, answer, { tools: [] })).toEqual([answer]);
   });
 }

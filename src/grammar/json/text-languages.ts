@@ -33,9 +33,9 @@ const ipv6 = [
 ].join('|');
 const hex = '[0-9A-Fa-f]';
 const atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
-const hostCharacter = String.raw`(?:[A-Za-z0-9._~!$&'()*+,;=-]|%${hex}${hex})`;
-const userCharacter = String.raw`(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%${hex}${hex})`;
-const uriCharacter = String.raw`(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%${hex}${hex})`;
+const hostCharacter = `(?:[A-Za-z0-9._~!$&'()*+,;=-]|%${hex}${hex})`;
+const userCharacter = `(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%${hex}${hex})`;
+const uriCharacter = `(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%${hex}${hex})`;
 
 export const formats: Readonly<Record<string, string>> = {
   date,

@@ -1,31 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { readPieces, readText, shown, tools } from '../../../test/support/answer-formats.ts';
+import { itReads, readPieces, readText, shown, tools } from '../../../test/support/answer-formats.ts';
 import { granite, hermes, phi } from './hermes.ts';
 import { llamaJson } from './llama-json.ts';
 import { markedAnswer } from './marked-answer.ts';
 import { mistral, mistralList } from './mistral.ts';
 import { deepseekV3, deepseekV31, kimiK2 } from './sectioned.ts';
-import type { ToolFormat } from './tool-format.ts';
 
 const paris = '{"city": "Paris", "days": 2}';
 const call = `{"name": "get_weather", "arguments": ${paris}}`;
 const read = ['0:get_weather', paris];
-
-/** What an answer is read as; a single line that equals the answer is text. */
-type Transcript = readonly [answer: string, ...parts: string[]];
-
-function itReads(format: ToolFormat, calls: readonly Transcript[], texts: readonly string[]): void {
-  const answers = markedAnswer(format, undefined);
-  it.each(calls)('finds the calls in %j', (answer, ...parts) => {
-    expect(readText(answers, answer)).toEqual(parts);
-  });
-  it.each(texts)('leaves %j as it is', (answer) => {
-    expect(readText(answers, answer)).toEqual([answer]);
-  });
-  it.each(calls)('calls nothing without tools: %j', (answer) => {
-    expect(readText(answers, answer, { tools: [] })).toEqual([answer]);
-  });
-}
 
 describe('Hermes', () => {
   itReads(

@@ -1,26 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { readText, tools, weather } from '../../../test/support/answer-formats.ts';
+import { itReads, readText, tools, weather } from '../../../test/support/answer-formats.ts';
 import { functiongemma, gemma } from './gemma.ts';
 import { glm } from './glm.ts';
 import { markedAnswer } from './marked-answer.ts';
 import { lfm2, pythonic, toolCode } from './pythonic.ts';
-import type { ToolFormat } from './tool-format.ts';
 import { qwenXml, seedXml } from './xml.ts';
-
-type Transcript = readonly [answer: string, ...parts: string[]];
-
-function itReads(format: ToolFormat, calls: readonly Transcript[], texts: readonly string[]): void {
-  const answers = markedAnswer(format, undefined);
-  it.each(calls)('finds the calls in %j', (answer, ...parts) => {
-    expect(readText(answers, answer)).toEqual(parts);
-  });
-  it.each(texts)('leaves %j as it is', (answer) => {
-    expect(readText(answers, answer)).toEqual([answer]);
-  });
-  it.each(calls)('calls nothing without tools: %j', (answer) => {
-    expect(readText(answers, answer, { tools: [] })).toEqual([answer]);
-  });
-}
 
 const paris = ['0:get_weather', '{"city":"Paris","days":2}'];
 
