@@ -3,6 +3,13 @@
 import type { Command } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
 import { sizesOf, weightBytes } from '../compute/memory.ts';
+import {
+  activeParameters,
+  attentionsOf,
+  bodiesOf,
+  feedForwardSizes,
+  isHeadTied,
+} from '../model/spec-walk.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
 import { formatBytes, formatCount, formatTable } from './table.ts';
@@ -29,23 +36,33 @@ function describe({ files, spec, tokenizer, template }: LocalModel) {
     const values = rowsOf(tensor) * columnsOf(tensor);
     parametersByType[tensor.type] = (parametersByType[tensor.type] ?? 0) + values;
   }
+  const attentions = attentionsOf(spec);
+  const [attention] = attentions;
+  const windows = attentions.map(({ window }) => window).filter((window) => window !== undefined);
+  const mixture = bodiesOf(spec).find((body) => body.kind === 'experts');
+  const sizes = feedForwardSizes(spec);
   return {
     path: files.path,
     format: files.format,
     architecture: spec.architecture,
     parameters: Object.values(parametersByType).reduce((sum, count) => sum + count, 0),
+    activeParameters: Math.round(activeParameters(spec)),
     parametersByType,
     layers: spec.layers.length,
     hiddenSize: spec.hiddenSize,
-    heads: spec.headCount,
-    kvHeads: spec.kvHeadCount,
-    headSize: spec.headSize,
-    ffnSize: spec.ffnSize,
+    heads: attention?.headCount ?? 0,
+    kvHeads: spec.caches[attention?.cache ?? 0]?.headCount ?? 0,
+    headSize: attention?.headSize ?? 0,
+    ffnSize: sizes.dense ?? null,
+    experts: mixture?.experts.length ?? 0,
+    expertsUsed: mixture?.router.used ?? 0,
+    expertSize: sizes.expert ?? null,
+    expertLayers: bodiesOf(spec).filter((body) => body.kind === 'experts').length,
     vocabSize: spec.vocabSize,
     contextLength: spec.contextLength,
-    slidingWindow: spec.layers.find(({ window }) => window !== undefined)?.window ?? null,
-    slidingLayers: spec.layers.filter(({ window }) => window !== undefined).length,
-    tiedHead: spec.head.weight.tensor === spec.embedding.tensor,
+    slidingWindow: windows[0] ?? null,
+    slidingLayers: windows.length,
+    tiedHead: isHeadTied(spec),
     tokenizer: tokenizer.kind,
     bosId: tokenizer.bosId ?? null,
     eosIds: [...tokenizer.eosIds],
@@ -64,12 +81,28 @@ function layOut(report: ReturnType<typeof describe>): string {
     report.slidingWindow === null
       ? 'none'
       : `${formatCount(report.slidingWindow)} tokens in ${report.slidingLayers} layers`;
+  const dense = report.ffnSize === null ? '' : `, feed-forward ${report.ffnSize}`;
+  const parameters =
+    report.experts === 0
+      ? formatCount(report.parameters)
+      : `${formatCount(report.parameters)}, ${formatCount(report.activeParameters)} of them for each token`;
+  const { experts: count, expertsUsed, expertSize, expertLayers } = report;
+  const experts =
+    count === 0
+      ? []
+      : [
+          [
+            'experts',
+            `${expertsUsed} of ${count}, feed-forward ${expertSize}, in ${expertLayers} layers`,
+          ] as const,
+        ];
   return formatTable([
     ['file', `${report.path} (${report.format})`],
     ['architecture', report.architecture],
-    ['parameters', formatCount(report.parameters)],
+    ['parameters', parameters],
     ['quantization', types.join(', ')],
-    ['layers', `${report.layers}, hidden ${report.hiddenSize}, feed-forward ${report.ffnSize}`],
+    ['layers', `${report.layers}, hidden ${report.hiddenSize}${dense}`],
+    ...experts,
     ['attention', `${report.heads} heads of ${report.headSize}, ${report.kvHeads} for K/V`],
     ['sliding window', window],
     ['context', `${formatCount(report.contextLength)} tokens`],

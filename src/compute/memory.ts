@@ -1,6 +1,7 @@
 // What a model takes in memory: its weights as a backend keeps them, and its K/V.
 
 import type { LinearSpec, ModelSpec } from '../model/spec.ts';
+import { isHeadTied, layerLinears } from '../model/spec-walk.ts';
 import { rowBytes, type TensorType } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import type { BackendName, KvType } from './backend.ts';
@@ -28,8 +29,11 @@ const referenceSizes: BackendSizes = {
 
 const gpuSizes: BackendSizes = {
   matrixBytes: gpuMatrixBytes,
-  kvBlockBytes: ({ headSize, kvHeadCount, layers }, kvType) =>
-    4 * layers.length * kvLayout(kvType, headSize, kvHeadCount).blockWords,
+  kvBlockBytes: ({ caches }, kvType) =>
+    caches.reduce(
+      (sum, { headSize, headCount }) => sum + 4 * kvLayout(kvType, headSize, headCount).blockWords,
+      0,
+    ),
 };
 
 /** Of the processor's backend that serves by itself, where none is named. */
@@ -40,25 +44,24 @@ export function sizesOf(backend?: BackendName): BackendSizes {
   const { addon } = load;
   return {
     matrixBytes: addon.matrixBytes,
-    kvBlockBytes: ({ headSize, kvHeadCount, layers }, kvType) =>
-      addon.kvBlockBytes(kvType, headSize, kvHeadCount, layers.length),
+    kvBlockBytes: ({ caches }, kvType) => addon.kvBlockBytes(kvType, caches),
   };
 }
 
 export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes: MatrixBytes): number {
   const embedding: LinearSpec = { weight: spec.embedding, columns: spec.hiddenSize };
-  const linears = spec.layers.flatMap(({ query, key, value, output, gate, up, down }) => [
-    query,
-    key,
-    value,
-    output,
-    gate,
-    up,
-    down,
-  ]);
-  const tied = spec.head.weight.tensor === spec.embedding.tensor;
-  return [embedding, ...linears, ...(tied ? [] : [spec.head])].reduce((sum, { weight, columns }) => {
-    const type = weights.tensors.get(weight.tensor)?.type ?? 'F32';
-    return sum + matrixBytes(type, weight.rows, columns);
-  }, 0);
+  const linears = layerLinears(spec).map(({ linear }) => linear);
+  return [embedding, ...linears, ...(isHeadTied(spec) ? [] : [spec.head])].reduce(
+    (sum, linear) => sum + linearBytes(linear, weights, matrixBytes),
+    0,
+  );
+}
+
+export function linearBytes(
+  { weight, columns }: LinearSpec,
+  weights: WeightSource,
+  matrixBytes: MatrixBytes,
+): number {
+  const type = weights.tensors.get(weight.tensor)?.type ?? 'F32';
+  return matrixBytes(type, weight.rows, columns);
 }

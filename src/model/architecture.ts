@@ -2,13 +2,15 @@
 
 import { type Config, configError, fieldOf, optionalSize, optionalText } from './config.ts';
 import type { ModelSizes } from './sizes.ts';
-import type { Activation, RopeSpec } from './spec.ts';
-import type { Naming } from './tensor-names.ts';
+import type { Activation, AttentionSpec, NormSpec, RopeSpec, RouterSpec } from './spec.ts';
+import type { Naming, RoleNames } from './tensor-names.ts';
 
 export interface LayerTraits {
-  /** Index into `Traits.ropes`. */
-  readonly rope: number;
+  /** Index into `Traits.ropes`; absent: positions are not told. */
+  readonly rope?: number | undefined;
   readonly window?: number | undefined;
+  /** Experts in place of one feed-forward. */
+  readonly experts?: boolean;
 }
 
 /** Everything left out is off: no biases, no further norms, separate projections, scale 1. */
@@ -19,17 +21,49 @@ export interface Traits {
   readonly attentionScale: number;
   readonly attentionSoftcap?: number | undefined;
   readonly logitSoftcap?: number | undefined;
-  readonly embeddingScale?: number;
+  readonly logitScale?: number | undefined;
+  readonly embeddingScale?: number | undefined;
+  /** Factor on what branches add to the residual stream. */
+  readonly residualScale?: number | undefined;
+  readonly norm?: NormSpec['kind'];
+  readonly normBias?: boolean;
   readonly normOffset?: number;
-  readonly queryKeyNorm?: boolean;
-  readonly postNorms?: boolean;
-  /** q, k and v in one tensor, gate and up in another. */
-  readonly fusedProjections?: boolean;
+  /** Where norms stand: before each branch, unless it is said. */
+  readonly norms?: 'before' | 'around' | 'after';
+  /** Attention and feed-forward read the same rows, behind one norm. */
+  readonly parallel?: boolean;
+  readonly queryKeyNorm?: 'head' | 'all';
+  readonly normsAfterRope?: boolean;
+  readonly sinks?: boolean;
+  readonly growth?: AttentionSpec['growth'] | undefined;
+  /** q, k and v in one tensor; gate and up in one. */
+  readonly fusedQueryKeyValue?: boolean;
+  readonly fusedGateUp?: boolean;
   readonly queryKeyValueBias?: boolean;
   readonly outputBias?: boolean;
   readonly ffnBias?: boolean;
+  /** The feed-forward has no gate. */
+  readonly ungated?: boolean;
   /** q and k rows stored for rotary pairs (2i, 2i + 1). */
   readonly interleavedPairs?: boolean;
+  readonly experts?: ExpertTraits;
+  /** Names of tensors that differ from what is usual. */
+  readonly names?: { readonly [scheme in Naming]?: RoleNames };
+}
+
+export interface ExpertTraits {
+  readonly count: number;
+  readonly size: number;
+  readonly router: Omit<RouterSpec, 'linear' | 'choiceBias'>;
+  readonly routerBias?: boolean;
+  readonly choiceBias?: boolean;
+  readonly biases?: boolean;
+  /** Where gates and ups share a tensor: rows by turns, not all gates of an expert first. */
+  readonly alternatingGateUp?: boolean;
+  /** Tensors of all experts hold each matrix with its inputs as rows. */
+  readonly transposed?: boolean;
+  /** A feed-forward for every row beside them; it may have a share of its own for each row. */
+  readonly shared?: { readonly size: number; readonly hasShare: boolean } | undefined;
 }
 
 /** Where a model comes from, as an architecture sees it. */
@@ -53,6 +87,7 @@ export interface Architecture {
 const activations: Readonly<Record<string, Activation>> = {
   silu: 'silu',
   swish: 'silu',
+  gelu: 'gelu',
   gelu_pytorch_tanh: 'gelu-tanh',
   gelu_new: 'gelu-tanh',
 };

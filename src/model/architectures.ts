@@ -5,12 +5,23 @@ import { type Config, configError } from './config.ts';
 import { gemma3 } from './gemma3.ts';
 import { llama } from './llama.ts';
 import { mistral } from './mistral.ts';
+import { mixtral } from './mixtral.ts';
 import { phi3 } from './phi3.ts';
 import { qwen2 } from './qwen2.ts';
 import { qwen3 } from './qwen3.ts';
+import { qwen3Moe } from './qwen3-moe.ts';
 import type { Naming } from './tensor-names.ts';
 
-export const architectures: readonly Architecture[] = [llama, mistral, qwen2, qwen3, gemma3, phi3];
+export const architectures: readonly Architecture[] = [
+  llama,
+  mistral,
+  mixtral,
+  qwen2,
+  qwen3,
+  qwen3Moe,
+  gemma3,
+  phi3,
+];
 
 /** The architecture a file names in its field `model_type`. */
 export function architectureOf(config: Config, naming: Naming): Architecture {

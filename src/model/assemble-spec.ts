@@ -1,119 +1,73 @@
 // Puts sizes, traits and tensor names together into a ModelSpec.
 
-import type { Architecture, LayerTraits, Traits } from './architecture.ts';
-import type { ModelSizes } from './sizes.ts';
-import type { LayerSpec, LinearSpec, ModelSpec, RowSlice } from './spec.ts';
-import type { LayerRole, TensorNames } from './tensor-names.ts';
-
-export interface SpecParts {
-  readonly architecture: Architecture;
-  readonly sizes: ModelSizes;
-  readonly traits: Traits;
-  readonly names: TensorNames;
-  readonly tiedHead: boolean;
-  readonly headless: boolean;
-}
+import type { LayerTraits, Traits } from './architecture.ts';
+import { attentionSpec } from './assemble-attention.ts';
+import { expertsSpec, feedForwardSpec, sharedExpertSpec } from './assemble-feed-forward.ts';
+import type { BranchSpec, LayerSpec, ModelSpec, NormSpec, PartSpec, RowSlice } from './spec.ts';
+import { normNamed, normOf, type SpecParts } from './spec-parts.ts';
+import type { LayerRole } from './tensor-names.ts';
 
 export function assembleSpec(parts: SpecParts): ModelSpec {
   const { sizes, traits, names } = parts;
-  const { layerCount: _, ...sharedSizes } = sizes;
+  const { hiddenSize, vocabSize, contextLength, normEpsilon, kvHeadCount, headSize } = sizes;
   const borrowsHead = parts.tiedHead || parts.headless;
-  const embedding: RowSlice = { tensor: names.embedding, firstRow: 0, rows: sizes.vocabSize };
+  const embedding: RowSlice = { tensor: names.embedding, firstRow: 0, rows: vocabSize };
   return {
     architecture: parts.architecture.name,
-    ...sharedSizes,
-    normOffset: traits.normOffset ?? 0,
-    activation: traits.activation,
+    hiddenSize,
+    vocabSize,
+    contextLength,
+    normEpsilon,
     embeddingScale: traits.embeddingScale ?? 1,
-    attentionScale: traits.attentionScale,
-    ...(traits.attentionSoftcap === undefined ? {} : { attentionSoftcap: traits.attentionSoftcap }),
-    ...(traits.logitSoftcap === undefined ? {} : { logitSoftcap: traits.logitSoftcap }),
-    ...(parts.headless ? { headless: true } : {}),
     ropes: traits.ropes,
+    caches: traits.layers.map(() => ({ headCount: kvHeadCount, headSize })),
     embedding,
     layers: traits.layers.map((layer, index) => layerSpec(parts, layer, index)),
-    finalNorm: names.finalNorm,
+    finalNorm: normNamed(traits, names.finalNorm),
     head: {
-      weight: borrowsHead ? embedding : { tensor: names.head, firstRow: 0, rows: sizes.vocabSize },
-      columns: sizes.hiddenSize,
+      weight: borrowsHead ? embedding : { tensor: names.head, firstRow: 0, rows: vocabSize },
+      columns: hiddenSize,
     },
+    ...(traits.logitScale === undefined ? {} : { logitScale: traits.logitScale }),
+    ...(traits.logitSoftcap === undefined ? {} : { logitSoftcap: traits.logitSoftcap }),
+    ...(parts.headless ? { headless: true } : {}),
   };
 }
 
 function layerSpec(parts: SpecParts, layer: LayerTraits, index: number): LayerSpec {
-  const { traits, names } = parts;
-  const norm = (role: LayerRole): string => `${names.layer(index, role)}.weight`;
+  const { traits } = parts;
+  const { norms = 'before' } = traits;
+  const norm = (role: LayerRole, place: 'before' | 'after'): NormSpec | undefined =>
+    norms === 'around' || norms === place ? normOf(parts, index, role) : undefined;
+  const attention = { body: attentionSpec(parts, layer, index) };
+  const bodies = layer.experts
+    ? [expertsSpec(parts, index), ...sharedExpertSpec(parts, index)]
+    : [feedForwardSpec(parts, index)];
+  const attentionNorm = norm('attentionNorm', 'before');
+  const ffnNorm = traits.parallel ? attentionNorm : norm('ffnNorm', 'before');
+  const attending = [withInput(attention, attentionNorm)];
+  const feeding = bodies.map((body) => withInput({ body }, ffnNorm));
+  if (traits.parallel) return { branches: [branch(traits, [...attending, ...feeding], undefined)] };
   return {
-    attentionNorm: norm('attentionNorm'),
-    ...projections(parts, index),
-    ...(traits.queryKeyNorm ? { queryNorm: norm('queryNorm'), keyNorm: norm('keyNorm') } : {}),
-    ffnNorm: norm('ffnNorm'),
-    ...(traits.postNorms
-      ? { attentionPostNorm: norm('attentionPostNorm'), ffnPostNorm: norm('ffnPostNorm') }
-      : {}),
-    rope: layer.rope,
-    ...(layer.window === undefined ? {} : { window: layer.window }),
+    branches: [
+      branch(traits, attending, norm('attentionPostNorm', 'after')),
+      branch(traits, feeding, norm('ffnPostNorm', 'after')),
+    ],
   };
 }
 
-type Projection = 'query' | 'key' | 'value' | 'output' | 'gate' | 'up' | 'down';
-
-interface LinearShape {
-  readonly role: LayerRole;
-  readonly rows: number;
-  readonly columns: number;
-  readonly firstRow?: number;
-  readonly bias?: boolean | undefined;
-  readonly interleavedHeads?: number | undefined;
+function withInput(part: PartSpec, input: NormSpec | undefined): PartSpec {
+  return input === undefined ? part : { input, ...part };
 }
 
-function projections(parts: SpecParts, index: number): Readonly<Record<Projection, LinearSpec>> {
-  const { sizes, traits, names } = parts;
-  const linear = (shape: LinearShape): LinearSpec => linearSpec(names.layer(index, shape.role), shape);
-  const queryRows = sizes.headCount * sizes.headSize;
-  const kvRows = sizes.kvHeadCount * sizes.headSize;
-  const { hiddenSize: columns, ffnSize } = sizes;
-  const fused = traits.fusedProjections === true;
-  const qkv = { columns, bias: traits.queryKeyValueBias };
-  const gateUp = { columns, rows: ffnSize, bias: traits.ffnBias };
-  const heads = (count: number) => (traits.interleavedPairs ? { interleavedHeads: count } : {});
+function branch(
+  { residualScale }: Traits,
+  parts: readonly PartSpec[],
+  output: NormSpec | undefined,
+): BranchSpec {
   return {
-    query: linear({
-      ...qkv,
-      role: fused ? 'queryKeyValue' : 'query',
-      rows: queryRows,
-      ...heads(sizes.headCount),
-    }),
-    key: linear({
-      ...qkv,
-      role: fused ? 'queryKeyValue' : 'key',
-      rows: kvRows,
-      firstRow: fused ? queryRows : 0,
-      ...heads(sizes.kvHeadCount),
-    }),
-    value: linear({
-      ...qkv,
-      role: fused ? 'queryKeyValue' : 'value',
-      rows: kvRows,
-      firstRow: fused ? queryRows + kvRows : 0,
-    }),
-    output: linear({ role: 'output', rows: columns, columns: queryRows, bias: traits.outputBias }),
-    gate: linear({ ...gateUp, role: fused ? 'gateUp' : 'gate' }),
-    up: linear({ ...gateUp, role: fused ? 'gateUp' : 'up', firstRow: fused ? ffnSize : 0 }),
-    down: linear({ role: 'down', rows: columns, columns: ffnSize, bias: traits.ffnBias }),
-  };
-}
-
-function linearSpec(name: string, shape: LinearShape): LinearSpec {
-  const slice = (ending: string): RowSlice => ({
-    tensor: `${name}.${ending}`,
-    firstRow: shape.firstRow ?? 0,
-    rows: shape.rows,
-    ...(shape.interleavedHeads === undefined ? {} : { interleavedHeads: shape.interleavedHeads }),
-  });
-  return {
-    weight: slice('weight'),
-    columns: shape.columns,
-    ...(shape.bias ? { bias: slice('bias') } : {}),
+    parts,
+    ...(output === undefined ? {} : { output }),
+    ...(residualScale === undefined ? {} : { scale: residualScale }),
   };
 }

@@ -4,6 +4,7 @@ import { floatTensor, type MemoryTensor, memoryWeights } from '../../test/suppor
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { buildSpec } from './build-spec.ts';
+import { attentionsOf } from './spec-walk.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -30,7 +31,7 @@ describe('buildSpec on a bad configuration', () => {
     const fault = llamaFault({ model_type: 'mamba' });
     expect(fault).toMatchObject({ file: 'made/config.json', field: 'model_type' });
     expect(fault.problem).toContain('"mamba" is not supported');
-    expect(fault.remedy).toContain('llama, mistral, qwen2, qwen3, gemma3, phi3');
+    expect(fault.remedy).toContain('llama, mistral, mixtral');
   });
 
   it.each([
@@ -151,12 +152,18 @@ describe('buildSpec on features', () => {
   });
 
   it('gives windows to the layers that have one', () => {
-    expect(specOf('qwen2 with upper windows').layers.map(({ window }) => window)).toEqual([undefined, 7, 7]);
+    expect(attentionsOf(specOf('qwen2 with upper windows')).map(({ window }) => window)).toEqual([
+      undefined,
+      7,
+      7,
+    ]);
     expect(
-      specOf('qwen2 with upper windows', { use_sliding_window: false }).layers.map(({ window }) => window),
+      attentionsOf(specOf('qwen2 with upper windows', { use_sliding_window: false })).map(
+        ({ window }) => window,
+      ),
     ).toEqual([undefined, undefined, undefined]);
     const gemma = specOf('gemma3 with old rope fields');
-    expect(gemma.layers.map(({ rope, window }) => [rope, window])).toEqual([
+    expect(attentionsOf(gemma).map(({ rope, window }) => [rope, window])).toEqual([
       [1, 11],
       [0, undefined],
       [1, 11],
@@ -240,7 +247,7 @@ describe('buildSpec on a bad GGUF file', () => {
   });
 
   it('refuses what it cannot run', () => {
-    expect(fault({ 'llama.expert_count': 8 })).toMatchObject({ field: 'llama.expert_count' });
+    expect(fault({ 'llama.expert_count': 8 })).toMatchObject({ field: 'llama.expert_used_count' });
     expect(fault({ 'llama.attention.key_length': 4, 'llama.attention.value_length': 8 })).toMatchObject({
       field: 'llama.attention.value_length',
     });

@@ -30,7 +30,7 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   const sizes = modelSizes(config, modelContext(config), options.contextLength);
   refuseMissingLayers(config, sizes, opened);
   const traits = architecture.traits({ config, sizes, naming });
-  const names = tensorNames(naming, traits.postNorms === true, opened.weights);
+  const names = tensorNames(naming, opened.weights, traits.names);
   const tiedHead = isHeadTied(config, names, opened);
   const headless = names.bodyAlone && !tiedHead && !opened.weights.tensors.has(names.head);
   const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless });

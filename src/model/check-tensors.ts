@@ -1,11 +1,18 @@
-// Checks that a file holds every tensor a ModelSpec names, with exactly the shape the spec expects.
+// Checks that a file holds every tensor a ModelSpec names, with exactly the size the spec expects.
 
 import { ModelFileError } from '../weights/model-file-error.ts';
-import type { WeightSource } from '../weights/weight-source.ts';
-import type { LayerSpec, LinearSpec, ModelSpec, RowSlice } from './spec.ts';
+import { columnsOf, rowsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
+import type { LinearSpec, ModelSpec, RowSlice } from './spec.ts';
+import { layerLinears, vectorsOf } from './spec-walk.ts';
+
+/** Of a vector there are columns alone. */
+interface Size {
+  readonly rows?: number;
+  readonly columns: number;
+}
 
 export function checkTensors(spec: ModelSpec, weights: WeightSource, file: string): void {
-  for (const [name, shape] of expectedShapes(spec)) {
+  for (const [name, size] of expectedSizes(spec)) {
     const tensor = weights.tensors.get(name);
     if (tensor === undefined) {
       throw new ModelFileError({
@@ -15,47 +22,49 @@ export function checkTensors(spec: ModelSpec, weights: WeightSource, file: strin
         remedy: 'The file is incomplete, or its configuration is not its own; download it again.',
       });
     }
-    if (tensor.shape.join() !== shape.join()) {
+    if (!hasSize(tensor, size)) {
+      const wanted = size.rows === undefined ? `${size.columns}` : `${size.rows}, ${size.columns}`;
       throw new ModelFileError({
         file,
         field: name,
-        problem: `has the shape [${tensor.shape.join(', ')}] where the configuration asks for [${shape.join(', ')}]`,
+        problem: `has the shape [${tensor.shape.join(', ')}] where the configuration asks for [${wanted}]`,
         remedy: 'The configuration and the weights do not belong together; download both again.',
       });
     }
   }
 }
 
-type Shapes = Map<string, readonly number[]>;
-
-function expectedShapes(spec: ModelSpec): Shapes {
-  const shapes: Shapes = new Map();
-  addSlice(shapes, spec.embedding, spec.hiddenSize);
-  for (const layer of spec.layers) addLayer(shapes, spec, layer);
-  shapes.set(spec.finalNorm, [spec.hiddenSize]);
-  addLinear(shapes, spec.head);
-  return shapes;
+/** Stacked matrices count as one of all their rows, stacked vectors as one of all their values. */
+function hasSize(tensor: TensorInfo, { rows, columns }: Size): boolean {
+  if (rows === undefined) return rowsOf(tensor) * columnsOf(tensor) === columns;
+  return rowsOf(tensor) === rows && columnsOf(tensor) === columns;
 }
 
-function addLayer(shapes: Shapes, spec: ModelSpec, layer: LayerSpec): void {
-  const { query, key, value, output, gate, up, down } = layer;
-  for (const linear of [query, key, value, output, gate, up, down]) addLinear(shapes, linear);
-  const { attentionNorm, attentionPostNorm, ffnNorm, ffnPostNorm, queryNorm, keyNorm } = layer;
-  for (const norm of [attentionNorm, attentionPostNorm, ffnNorm, ffnPostNorm]) {
-    if (norm !== undefined) shapes.set(norm, [spec.hiddenSize]);
-  }
-  for (const norm of [queryNorm, keyNorm]) {
-    if (norm !== undefined) shapes.set(norm, [spec.headSize]);
-  }
+function expectedSizes(spec: ModelSpec): ReadonlyMap<string, Size> {
+  const sizes = new Map<string, Size>();
+  addSlice(sizes, spec.embedding, spec.hiddenSize);
+  for (const { linear } of layerLinears(spec)) addLinear(sizes, linear);
+  for (const { tensor, size } of vectorsOf(spec)) sizes.set(tensor, { columns: size });
+  addLinear(sizes, spec.head);
+  return sizes;
 }
 
-function addLinear(shapes: Shapes, linear: LinearSpec): void {
-  addSlice(shapes, linear.weight, linear.columns);
-  if (linear.bias !== undefined) addSlice(shapes, linear.bias);
+function addLinear(sizes: Map<string, Size>, linear: LinearSpec): void {
+  addSlice(sizes, linear.weight, linear.columns);
+  const { bias } = linear;
+  if (bias === undefined) return;
+  const columns = Math.max(endOf(bias), sizes.get(bias.tensor)?.columns ?? 0);
+  sizes.set(bias.tensor, { columns });
 }
 
 /** Slices of one tensor follow each other, so the last one ends where the tensor does. */
-function addSlice(shapes: Shapes, slice: RowSlice, columns?: number): void {
-  const rows = Math.max(slice.firstRow + slice.rows, shapes.get(slice.tensor)?.[0] ?? 0);
-  shapes.set(slice.tensor, columns === undefined ? [rows] : [rows, columns]);
+function addSlice(sizes: Map<string, Size>, slice: RowSlice, columns: number): void {
+  const { tensor, transposed } = slice;
+  const turned = transposed === undefined ? undefined : columns / transposed.rows;
+  const rows = Math.max(endOf(slice) * (turned ?? 1), sizes.get(tensor)?.rows ?? 0);
+  sizes.set(tensor, { rows, columns: transposed?.rows ?? columns });
+}
+
+function endOf({ firstRow, rows, runs }: RowSlice): number {
+  return firstRow + (runs === undefined ? rows : (rows / runs.rows - 1) * runs.every + runs.rows);
 }

@@ -11,6 +11,7 @@ import {
 import { fieldOf, isRecord, optionalPositive, optionalSize } from './config.ts';
 import { ropeOf } from './rope-parameters.ts';
 import type { RopeSpec } from './spec.ts';
+import { sandwichNorms } from './tensor-names.ts';
 
 const GLOBAL = 0;
 const LOCAL = 1;
@@ -48,8 +49,9 @@ export const gemma3: Architecture = {
       embeddingScale: Math.sqrt(sizes.hiddenSize),
       // GGUF files store norm weights with 1 already added.
       normOffset: naming === 'gguf' ? 0 : 1,
-      queryKeyNorm: true,
-      postNorms: true,
+      queryKeyNorm: 'head',
+      norms: 'around',
+      names: { 'hugging-face': sandwichNorms },
     };
   },
 };

@@ -26,6 +26,12 @@ const keys = {
   final_logit_softcapping: 'final_logit_softcapping',
   rope_theta: 'rope.freq_base',
   rope_local_base_freq: 'rope.freq_base_swa',
+  num_experts: 'expert_count',
+  num_experts_per_tok: 'expert_used_count',
+  moe_intermediate_size: 'expert_feed_forward_length',
+  norm_topk_prob: 'expert_weights_norm',
+  routed_scaling_factor: 'expert_weights_scale',
+  first_k_dense_replace: 'leading_dense_block_count',
 } as const;
 
 const ropeKeys = {
@@ -43,7 +49,6 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
   const spellings = Object.fromEntries(
     Object.entries({ ...keys, ...ropeKeys }).map(([field, key]) => [field, `${architecture}.${key}`]),
   );
-  refuseExperts(file, `${architecture}.expert_count`, metadata);
   refuseUnequalHeads(file, architecture, metadata);
   const value = (field: string): unknown => metadata.get(spellings[field] ?? field);
   const fields: Record<string, unknown> = {
@@ -56,8 +61,10 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     rope_scaling: ropeScaling(value, metadata.get(`${architecture}.rope.scale_linear`), weights),
   };
   for (const field of Object.keys(keys)) fields[field] = value(field);
-  // A window of 0 stands for none.
-  if (fields.sliding_window === 0) fields.sliding_window = undefined;
+  // A window of 0 stands for none, and so do experts.
+  for (const field of ['sliding_window', 'num_experts', 'num_experts_per_tok']) {
+    if (fields[field] === 0) fields[field] = undefined;
+  }
   // The pattern is a period, or a list of ones and zeros, one a layer.
   if (ArrayBuffer.isView(fields.sliding_window_pattern)) {
     const slides = Array.from(fields.sliding_window_pattern as Uint8Array);
@@ -95,16 +102,6 @@ function ropeScaling(
     fields.attention_factor = relative * yarnMagnitude(factor);
   }
   return fields;
-}
-
-function refuseExperts(file: string, field: string, metadata: Metadata): void {
-  if ((metadata.get(field) ?? 0) === 0) return;
-  throw new ModelFileError({
-    file,
-    field,
-    problem: 'mixtures of experts are not supported',
-    remedy: 'Use a dense model.',
-  });
 }
 
 function refuseUnequalHeads(file: string, architecture: string, metadata: Metadata): void {

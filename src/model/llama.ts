@@ -1,7 +1,8 @@
-// Llama and what shares its shape: SmolLM, TinyLlama, and Mistral in GGUF files.
+// Llama and what shares its shape: SmolLM, TinyLlama, and Mistral and Mixtral in GGUF files.
 
 import { type Architecture, activationOf, alikeLayers, windowOf } from './architecture.ts';
 import { configError, optionalFlag } from './config.ts';
+import { expertTraits, hasExperts, withExperts } from './expert-traits.ts';
 import { ropeOf } from './rope-parameters.ts';
 
 export const llama: Architecture = {
@@ -9,7 +10,8 @@ export const llama: Architecture = {
   modelTypes: ['llama'],
   ggufNames: ['llama'],
   defaults: { rms_norm_eps: 1e-6, max_position_embeddings: 2048 },
-  traits({ config, sizes, naming }) {
+  traits(source) {
+    const { config, sizes, naming } = source;
     const rope = ropeOf(config, sizes);
     const interleavedPairs = naming === 'gguf';
     if (interleavedPairs && 2 * rope.inverseFrequencies.length !== sizes.headSize) {
@@ -21,10 +23,14 @@ export const llama: Architecture = {
       );
     }
     const attentionBias = optionalFlag(config, 'attention_bias') ?? false;
+    // Only GGUF files call models with a window or experts "llama".
+    const isGguf = naming === 'gguf';
+    const layers = alikeLayers(sizes, isGguf ? windowOf(config) : undefined);
+    const mixes = isGguf && hasExperts(config);
     return {
       ropes: [rope],
-      // Only a GGUF file calls a model with a window "llama".
-      layers: alikeLayers(sizes, naming === 'gguf' ? windowOf(config) : undefined),
+      layers: mixes ? withExperts(source, layers) : layers,
+      ...(mixes ? { experts: expertTraits(source, { score: 'softmax', normalized: true }) } : {}),
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
       queryKeyValueBias: attentionBias,

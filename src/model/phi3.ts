@@ -14,7 +14,8 @@ export const phi3: Architecture = {
       layers: alikeLayers(sizes, windowOf(config)),
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
-      fusedProjections: true,
+      fusedQueryKeyValue: true,
+      fusedGateUp: true,
     };
   },
 };

@@ -18,7 +18,7 @@ export const qwen3: Architecture = {
       layers: upperWindowLayers(source),
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
-      queryKeyNorm: true,
+      queryKeyNorm: 'head',
       queryKeyValueBias: attentionBias,
       outputBias: optionalFlag(config, 'attention_output_bias') ?? attentionBias,
     };

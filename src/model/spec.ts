@@ -1,15 +1,25 @@
 // ModelSpec: everything a backend needs to know of a model, as data. Kernels never see a model's name.
 
-/** Consecutive rows of a tensor; fused projections are several slices of one tensor. */
+/** Rows of a tensor; fused projections are several slices of one tensor. The tensor's outer dimensions count as rows. */
 export interface RowSlice {
   readonly tensor: string;
   readonly firstRow: number;
   readonly rows: number;
+  /** The slice is made of runs of so many rows, one every so many rows of the tensor; absent: all in one run. */
+  readonly runs?: { readonly rows: number; readonly every: number };
+  /** The tensor stores matrices of so many rows with their inputs as rows: readers turn them. Floats alone. */
+  readonly transposed?: { readonly rows: number };
   /**
    * Set where the rows of each head are stored for rotary pairs (2i, 2i+1). Readers hand them on in the
-   * order of pairs (i, i + half), the only one that backends know. The value is the number of heads.
+   * order of pairs (i, i + half), the only one that backends know.
    */
-  readonly interleavedHeads?: number;
+  readonly interleaved?: InterleavedHeads;
+}
+
+export interface InterleavedHeads {
+  readonly heads: number;
+  /** Values of a head that are rotated, the first ones; the others stay where they are. */
+  readonly rotated: number;
 }
 
 /** A linear map: `rows` outputs from `columns` inputs. */
@@ -19,6 +29,16 @@ export interface LinearSpec {
   readonly bias?: RowSlice;
 }
 
+/** Of the mean square, or of the variance around the mean: `value * weight + bias`. */
+export interface NormSpec {
+  readonly kind: 'rms' | 'layer';
+  /** Absent: not scaled. */
+  readonly weight?: string;
+  readonly bias?: string;
+  /** Added to every weight on reading: 1 where a file stores them around zero. */
+  readonly offset?: number;
+}
+
 /** Rotary embedding over the first `2 * inverseFrequencies.length` values of a head, in pairs (i, i + half). */
 export interface RopeSpec {
   readonly inverseFrequencies: readonly number[];
@@ -26,56 +46,146 @@ export interface RopeSpec {
   readonly magnitude: number;
 }
 
-export interface LayerSpec {
-  readonly attentionNorm: string;
-  readonly query: LinearSpec;
-  readonly key: LinearSpec;
-  readonly value: LinearSpec;
-  readonly output: LinearSpec;
-  /** RMS norm over each head of q and k, before the rotary embedding. */
-  readonly queryNorm?: string;
-  readonly keyNorm?: string;
-  /** RMS norm of a branch's output before it joins the residual stream. */
-  readonly attentionPostNorm?: string;
-  readonly ffnNorm: string;
-  readonly gate: LinearSpec;
-  readonly up: LinearSpec;
-  readonly down: LinearSpec;
-  readonly ffnPostNorm?: string;
-  /** Index into `ModelSpec.ropes`. */
-  readonly rope: number;
-  /** A token sees itself and at most `window - 1` tokens before it; absent: all of them. */
-  readonly window?: number;
+/** What one block of the K/V cache holds of each token for one attention; several may read it. */
+export interface CacheSpec {
+  readonly headCount: number;
+  readonly headSize: number;
 }
 
-export type Activation = 'silu' | 'gelu-tanh';
+/** A norm over each head of queries or keys, or over all of them together. */
+export interface HeadNormSpec {
+  readonly norm: NormSpec;
+  readonly over: 'head' | 'all';
+}
+
+export interface AttentionSpec {
+  readonly kind: 'attention';
+  readonly headCount: number;
+  readonly headSize: number;
+  /** Index into `ModelSpec.caches`: where its keys and values lie. */
+  readonly cache: number;
+  readonly query: LinearSpec;
+  /** Absent where they are those of an attention before, which shares the cache. */
+  readonly stored?: StoredSpec;
+  readonly output: LinearSpec;
+  readonly queryNorm?: HeadNormSpec;
+  /** Norms of queries and keys come after the rotary embedding, not before. */
+  readonly normsAfterRope?: true;
+  /** Index into `ModelSpec.ropes`; absent: positions are not told. */
+  readonly rope?: number;
+  /** A token sees itself and at most `window - 1` tokens before it; absent: all of them. */
+  readonly window?: number;
+  /** Factor on q·k before the softmax. */
+  readonly scale: number;
+  /** `cap * tanh(score / cap)`, where set. */
+  readonly softcap?: number;
+  /** A score for each head that takes part in the softmax and stands for no token. */
+  readonly sinks?: string;
+  /** What is attended to is multiplied by the sigmoid of this. */
+  readonly gate?: LinearSpec;
+  /** Queries grow with their position: `1 + weight * log(1 + floor((position + shift) / length))`. */
+  readonly growth?: { readonly weight: number; readonly length: number; readonly shift: number };
+}
+
+/** Keys and values that an attention makes of its input and stores. */
+export interface StoredSpec {
+  readonly key: LinearSpec;
+  /** Absent: the keys, before their norm and rotation. */
+  readonly value?: LinearSpec;
+  readonly keyNorm?: HeadNormSpec;
+  readonly valueNorm?: HeadNormSpec;
+}
+
+/** `x * sigmoid(slope * x) * (up + 1)`, with x held below the limit and up within it. */
+export interface ClampedActivation {
+  readonly limit: number;
+  readonly slope: number;
+}
+
+export type Activation = 'silu' | 'gelu-tanh' | 'gelu' | ClampedActivation;
+
+export interface FeedForwardSpec {
+  readonly kind: 'feed-forward';
+  readonly size: number;
+  readonly activation: Activation;
+  /** Absent: `down(activation(up))` instead of `down(activation(gate) * up)`. */
+  readonly gate?: LinearSpec;
+  readonly up: LinearSpec;
+  readonly down: LinearSpec;
+  /** One value a row, whose sigmoid is a factor on the output. */
+  readonly share?: LinearSpec;
+}
+
+/** How rows choose their experts, and how much each counts. */
+export interface RouterSpec {
+  readonly linear: LinearSpec;
+  readonly score: 'softmax' | 'sigmoid';
+  /** Experts of each row. */
+  readonly used: number;
+  /** Added to scores for the choice alone. */
+  readonly choiceBias?: string;
+  /** Only the best groups of experts take part: by their best score, or the sum of their best two. */
+  readonly groups?: { readonly count: number; readonly used: number; readonly by: 'best' | 'best-two' };
+  /** The scores of chosen experts are divided by their sum. */
+  readonly normalized: boolean;
+  /** Factor on what experts give. */
+  readonly scale: number;
+  /** A factor for each expert. */
+  readonly expertScales?: string;
+  /** Rows as the router sees them, where that is not what experts see; always of the residual stream. */
+  readonly norm?: NormSpec;
+}
+
+export interface ExpertsSpec {
+  readonly kind: 'experts';
+  readonly router: RouterSpec;
+  /** Alike but for their weights. */
+  readonly experts: readonly FeedForwardSpec[];
+  /** Scores are factors on what experts read, not on what they give. */
+  readonly scalesInput?: true;
+}
+
+export type BodySpec = AttentionSpec | FeedForwardSpec | ExpertsSpec;
+
+/** Reads the residual stream, behind a norm. */
+export interface PartSpec {
+  readonly input?: NormSpec;
+  readonly body: BodySpec;
+  readonly output?: NormSpec;
+}
+
+/** Adds to the residual stream what its parts give together. */
+export interface BranchSpec {
+  readonly parts: readonly PartSpec[];
+  readonly output?: NormSpec;
+  /** Factor on what is added; 1 where absent. */
+  readonly scale?: number;
+}
+
+export interface LayerSpec {
+  /** One after the other. */
+  readonly branches: readonly BranchSpec[];
+}
 
 export interface ModelSpec {
   readonly architecture: string;
   readonly hiddenSize: number;
-  readonly headCount: number;
-  readonly kvHeadCount: number;
-  readonly headSize: number;
-  readonly ffnSize: number;
   readonly vocabSize: number;
   /** Positions the model was made for. */
   readonly contextLength: number;
   readonly normEpsilon: number;
-  /** Added to every norm weight on reading: 1 where a file stores weights around zero. */
-  readonly normOffset: number;
-  readonly activation: Activation;
   readonly embeddingScale: number;
-  /** Factor on q·k before the softmax. */
-  readonly attentionScale: number;
-  /** `cap * tanh(score / cap)` on attention scores and on logits, where set. */
-  readonly attentionSoftcap?: number;
-  readonly logitSoftcap?: number;
   readonly ropes: readonly RopeSpec[];
+  readonly caches: readonly CacheSpec[];
   readonly embedding: RowSlice;
   readonly layers: readonly LayerSpec[];
-  readonly finalNorm: string;
+  readonly finalNorm: NormSpec;
   /** The output head; a tied head names the embedding's tensor. */
   readonly head: LinearSpec;
+  /** Factor on logits; 1 where absent. */
+  readonly logitScale?: number;
+  /** `cap * tanh(logit / cap)`, where set. */
+  readonly logitSoftcap?: number;
   /** The file holds no head, and the one above is never used: texts are embedded, not continued. */
   readonly headless?: true;
 }

@@ -13,14 +13,32 @@ export type LayerRole =
   | 'queryNorm'
   | 'keyNorm'
   | 'attentionPostNorm'
+  | 'sinks'
   | 'ffnNorm'
   | 'gate'
   | 'up'
   | 'gateUp'
   | 'down'
-  | 'ffnPostNorm';
+  | 'ffnPostNorm'
+  | 'router'
+  | 'choiceBias'
+  | 'sharedGate'
+  | 'sharedUp'
+  | 'sharedDown'
+  | 'sharedShare'
+  | StackedRole
+  | ExpertRole;
+
+/** All experts in one tensor. */
+type StackedRole = 'expertGates' | 'expertUps' | 'expertGateUps' | 'expertDowns';
+/** One tensor an expert: `*` in its name stands for the expert's number. */
+type ExpertRole = 'expertGate' | 'expertUp' | 'expertDown';
 
 export type Naming = 'gguf' | 'hugging-face';
+
+/** Without its ending `.weight` or `.bias`; or both, where they end otherwise. */
+export type RoleName = string | { readonly weight: string; readonly bias: string };
+export type RoleNames = Readonly<Partial<Record<LayerRole, RoleName>>>;
 
 export interface TensorNames {
   readonly embedding: string;
@@ -28,11 +46,13 @@ export interface TensorNames {
   readonly head: string;
   /** Names are those of a model saved without what continues texts. */
   readonly bodyAlone: boolean;
-  /** A layer's tensor without its ending `.weight` or `.bias`. */
-  layer(index: number, role: LayerRole): string;
+  weight(layer: number, role: LayerRole, expert?: number): string;
+  bias(layer: number, role: LayerRole, expert?: number): string;
+  /** Whether the file has the tensor. */
+  has(layer: number, role: LayerRole, expert?: number): boolean;
 }
 
-const ggufRoles: Readonly<Record<LayerRole, string>> = {
+const ggufRoles: RoleNames = {
   attentionNorm: 'attn_norm',
   query: 'attn_q',
   key: 'attn_k',
@@ -42,24 +62,30 @@ const ggufRoles: Readonly<Record<LayerRole, string>> = {
   queryNorm: 'attn_q_norm',
   keyNorm: 'attn_k_norm',
   attentionPostNorm: 'post_attention_norm',
+  sinks: 'attn_sinks',
   ffnNorm: 'ffn_norm',
   gate: 'ffn_gate',
   up: 'ffn_up',
   gateUp: 'ffn_up',
   down: 'ffn_down',
   ffnPostNorm: 'post_ffw_norm',
-};
-
-const ggufNames: TensorNames = {
-  embedding: 'token_embd.weight',
-  finalNorm: 'output_norm.weight',
-  head: 'output.weight',
-  bodyAlone: false,
-  layer: (index, role) => `blk.${index}.${ggufRoles[role]}`,
+  router: 'ffn_gate_inp',
+  choiceBias: 'exp_probs_b',
+  expertGates: 'ffn_gate_exps',
+  expertUps: 'ffn_up_exps',
+  expertGateUps: 'ffn_gate_up_exps',
+  expertDowns: 'ffn_down_exps',
+  expertGate: 'ffn_gate.*',
+  expertUp: 'ffn_up.*',
+  expertDown: 'ffn_down.*',
+  sharedGate: 'ffn_gate_shexp',
+  sharedUp: 'ffn_up_shexp',
+  sharedDown: 'ffn_down_shexp',
+  sharedShare: 'ffn_gate_inp_shexp',
 };
 
 /** The names of models with a norm before each branch only. */
-const huggingFaceRoles = {
+const huggingFaceRoles: RoleNames = {
   attentionNorm: 'input_layernorm',
   query: 'self_attn.q_proj',
   key: 'self_attn.k_proj',
@@ -68,19 +94,33 @@ const huggingFaceRoles = {
   output: 'self_attn.o_proj',
   queryNorm: 'self_attn.q_norm',
   keyNorm: 'self_attn.k_norm',
+  sinks: { weight: 'self_attn.sinks', bias: '' },
   ffnNorm: 'post_attention_layernorm',
   gate: 'mlp.gate_proj',
   up: 'mlp.up_proj',
   gateUp: 'mlp.gate_up_proj',
   down: 'mlp.down_proj',
-} as const;
+  router: 'mlp.gate',
+  choiceBias: { weight: '', bias: 'mlp.gate.e_score_correction_bias' },
+  expertGates: { weight: 'mlp.experts.gate_proj', bias: 'mlp.experts.gate_proj_bias' },
+  expertUps: { weight: 'mlp.experts.up_proj', bias: 'mlp.experts.up_proj_bias' },
+  expertGateUps: { weight: 'mlp.experts.gate_up_proj', bias: 'mlp.experts.gate_up_proj_bias' },
+  expertDowns: { weight: 'mlp.experts.down_proj', bias: 'mlp.experts.down_proj_bias' },
+  expertGate: 'mlp.experts.*.gate_proj',
+  expertUp: 'mlp.experts.*.up_proj',
+  expertDown: 'mlp.experts.*.down_proj',
+  sharedGate: 'mlp.shared_expert.gate_proj',
+  sharedUp: 'mlp.shared_expert.up_proj',
+  sharedDown: 'mlp.shared_expert.down_proj',
+  sharedShare: 'mlp.shared_expert_gate',
+};
 
 /** The names of models with norms before and after each branch, where they differ. */
-const huggingFacePostNormRoles = {
+export const sandwichNorms: RoleNames = {
   attentionPostNorm: 'post_attention_layernorm',
   ffnNorm: 'pre_feedforward_layernorm',
   ffnPostNorm: 'post_feedforward_layernorm',
-} as const;
+};
 
 // A text model may lie inside a multimodal checkpoint, whose age decides which prefix it has. An embedding model is often
 // saved as the body alone.
@@ -91,19 +131,48 @@ const huggingFacePrefixes = [
   { body: '', head: '' },
 ] as const;
 
-export function tensorNames(naming: Naming, postNorms: boolean, weights: WeightSource): TensorNames {
-  if (naming === 'gguf') return ggufNames;
+/** `own` are names that differ from what is usual, for each naming. */
+export function tensorNames(
+  naming: Naming,
+  weights: WeightSource,
+  own: { readonly [scheme in Naming]?: RoleNames } = {},
+): TensorNames {
+  return naming === 'gguf' ? ggufNames(weights, own.gguf) : huggingFaceNames(weights, own['hugging-face']);
+}
+
+function ggufNames(weights: WeightSource, own: RoleNames | undefined): TensorNames {
+  return {
+    embedding: 'token_embd.weight',
+    finalNorm: 'output_norm.weight',
+    head: 'output.weight',
+    bodyAlone: false,
+    ...layerNames('blk.', { ...ggufRoles, ...own }, weights),
+  };
+}
+
+function huggingFaceNames(weights: WeightSource, own: RoleNames | undefined): TensorNames {
   const prefix =
     huggingFacePrefixes.find(({ body }) => weights.tensors.has(`${body}embed_tokens.weight`)) ??
     huggingFacePrefixes[0];
-  const roles: Readonly<Partial<Record<LayerRole, string>>> = postNorms
-    ? { ...huggingFaceRoles, ...huggingFacePostNormRoles }
-    : huggingFaceRoles;
   return {
     embedding: `${prefix.body}embed_tokens.weight`,
     finalNorm: `${prefix.body}norm.weight`,
     head: `${prefix.head}lm_head.weight`,
     bodyAlone: prefix.body === '',
-    layer: (index, role) => `${prefix.body}layers.${index}.${roles[role] ?? role}`,
+    ...layerNames(`${prefix.body}layers.`, { ...huggingFaceRoles, ...own }, weights),
   };
+}
+
+function layerNames(
+  prefix: string,
+  roles: RoleNames,
+  { tensors }: WeightSource,
+): Pick<TensorNames, 'weight' | 'bias' | 'has'> {
+  const named = (ending: 'weight' | 'bias') => (layer: number, role: LayerRole, expert?: number) => {
+    const name = roles[role] ?? role;
+    const whole = typeof name === 'string' ? `${name}.${ending}` : name[ending];
+    return `${prefix}${layer}.${whole.replace('*', String(expert))}`;
+  };
+  const weight = named('weight');
+  return { weight, bias: named('bias'), has: (...place) => tensors.has(weight(...place)) };
 }

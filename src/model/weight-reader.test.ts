@@ -29,7 +29,12 @@ describe('readLinearRows', () => {
   });
 
   // Two heads of 6 rows, stored as pairs (0, 1), (2, 3), (4, 5).
-  const interleaved: RowSlice = { tensor: 'matrix', firstRow: 12, rows: 12, interleavedHeads: 2 };
+  const interleaved: RowSlice = {
+    tensor: 'matrix',
+    firstRow: 12,
+    rows: 12,
+    interleaved: { heads: 2, rotated: 6 },
+  };
   const halves = [12, 14, 16, 13, 15, 17, 18, 20, 22, 19, 21, 23];
 
   it('hands rotary rows on as halves', () => {
@@ -44,6 +49,22 @@ describe('readLinearRows', () => {
     }
   });
 
+  it('leaves values of a head that are not rotated where they are', () => {
+    const partly: RowSlice = {
+      tensor: 'matrix',
+      firstRow: 12,
+      rows: 12,
+      interleaved: { heads: 2, rotated: 4 },
+    };
+    expect(rowsRead(partly, 0, 12)).toEqual([12, 14, 13, 15, 16, 17, 18, 20, 19, 21, 22, 23]);
+  });
+
+  it('gathers runs of rows', () => {
+    const runs: RowSlice = { tensor: 'matrix', firstRow: 2, rows: 6, runs: { rows: 2, every: 5 } };
+    expect(rowsRead(runs, 0, 6)).toEqual([2, 3, 7, 8, 12, 13]);
+    expect(rowsRead(runs, 1, 3)).toEqual([3, 7, 8]);
+  });
+
   it('refuses rows outside the slice, though the tensor has them', () => {
     expect(() => rowsRead({ tensor: 'matrix', firstRow: 0, rows: 4 }, 2, 3)).toThrow('outside');
   });
@@ -53,10 +74,11 @@ describe('vectors', () => {
   it('orders a bias as its rows', () => {
     const slice = { tensor: 'vector', firstRow: 4, rows: 4 };
     expect([...readBias(weights, slice)]).toEqual([4, 5, 6, 7]);
-    expect([...readBias(weights, { ...slice, interleavedHeads: 1 })]).toEqual([4, 6, 5, 7]);
+    expect([...readBias(weights, { ...slice, interleaved: { heads: 1, rotated: 4 } })]).toEqual([4, 6, 5, 7]);
   });
 
   it('adds the offset to a norm', () => {
-    expect([...readNorm(weights, 'vector', 1).slice(0, 3)]).toEqual([1, 2, 3]);
+    const { weight } = readNorm(weights, { kind: 'rms', weight: 'vector', offset: 1 });
+    expect([...(weight ?? []).slice(0, 3)]).toEqual([1, 2, 3]);
   });
 });

@@ -3,7 +3,7 @@
 import { readFloats, requireTensor } from '../weights/read-tensor.ts';
 import { rowBytes } from '../weights/tensor-type.ts';
 import { columnsOf, type WeightSource } from '../weights/weight-source.ts';
-import type { RowSlice } from './spec.ts';
+import type { NormSpec, RowSlice } from './spec.ts';
 
 /**
  * Copies rows `first … first + count - 1` of a slice, encoded as in the file, in backend order, into `into`,
@@ -21,20 +21,21 @@ export function readLinearRows(
       `rows ${first} to ${first + count} of ${slice.tensor} lie outside its ${slice.rows} rows`,
     );
   }
-  if (slice.interleavedHeads === undefined) {
+  if (slice.interleaved === undefined && slice.runs === undefined) {
     weights.readRows(slice.tensor, slice.firstRow + first, count, into);
     return;
   }
+  if (count === 0) return;
   const tensor = requireTensor(weights, slice.tensor);
   const bytesPerRow = rowBytes(tensor.type, columnsOf(tensor));
-  // Whole heads are read, since a row's place in the file is anywhere within its head.
-  const headRows = slice.rows / slice.interleavedHeads;
-  const fileFirst = Math.floor(first / headRows) * headRows;
-  const fileEnd = Math.ceil((first + count) / headRows) * headRows;
-  const stored = new Uint8Array((fileEnd - fileFirst) * bytesPerRow);
-  weights.readRows(slice.tensor, slice.firstRow + fileFirst, fileEnd - fileFirst, stored);
-  for (let index = 0; index < count; index++) {
-    const at = (storedRow(slice, first + index) - fileFirst) * bytesPerRow;
+  const places = Array.from({ length: count }, (_, index) => storedRow(slice, first + index));
+  const begin = places.reduce((least, place) => Math.min(least, place));
+  const end = places.reduce((most, place) => Math.max(most, place)) + 1;
+  // All that lies between is read at once: rows of one slice are close together.
+  const stored = new Uint8Array((end - begin) * bytesPerRow);
+  weights.readRows(slice.tensor, begin, end - begin, stored);
+  for (const [index, place] of places.entries()) {
+    const at = (place - begin) * bytesPerRow;
     into.set(stored.subarray(at, at + bytesPerRow), index * bytesPerRow);
   }
 }
@@ -42,22 +43,39 @@ export function readLinearRows(
 /** A bias in backend order. */
 export function readBias(weights: WeightSource, slice: RowSlice): Float32Array<ArrayBuffer> {
   const stored = readFloats(weights, slice.tensor);
-  return Float32Array.from(
-    { length: slice.rows },
-    (_, row) => stored[slice.firstRow + storedRow(slice, row)] as number,
-  );
+  return Float32Array.from({ length: slice.rows }, (_, row) => stored[storedRow(slice, row)] as number);
 }
 
-/** A norm's weights with the model's offset added. */
-export function readNorm(weights: WeightSource, tensor: string, offset: number): Float32Array<ArrayBuffer> {
-  return readFloats(weights, tensor).map((value) => value + offset);
+/** A norm as backends apply it. */
+export interface NormWeights {
+  readonly kind: NormSpec['kind'];
+  /** Absent: not scaled. */
+  readonly weight?: Float32Array<ArrayBuffer>;
+  readonly bias?: Float32Array<ArrayBuffer>;
 }
 
-/** Where the slice stores the row that backends call `row`: halves (i, i + half) from pairs (2i, 2i + 1). */
+export function readNorm(weights: WeightSource, norm: NormSpec): NormWeights {
+  const { kind, weight, bias, offset = 0 } = norm;
+  return {
+    kind,
+    ...(weight === undefined ? {} : { weight: readFloats(weights, weight).map((value) => value + offset) }),
+    ...(bias === undefined ? {} : { bias: readFloats(weights, bias) }),
+  };
+}
+
+/** Where the tensor stores the row that backends call `row`. */
 function storedRow(slice: RowSlice, row: number): number {
-  if (slice.interleavedHeads === undefined) return row;
-  const headRows = slice.rows / slice.interleavedHeads;
-  const half = headRows / 2;
-  const inHead = row % headRows;
+  const at = pairedRow(slice, row);
+  const { runs } = slice;
+  if (runs === undefined) return slice.firstRow + at;
+  return slice.firstRow + Math.floor(at / runs.rows) * runs.every + (at % runs.rows);
+}
+
+/** Halves (i, i + half) from pairs (2i, 2i + 1). */
+function pairedRow({ rows, interleaved }: RowSlice, row: number): number {
+  if (interleaved === undefined) return row;
+  const inHead = row % (rows / interleaved.heads);
+  const half = interleaved.rotated / 2;
+  if (inHead >= interleaved.rotated) return row;
   return row - inHead + (inHead < half ? 2 * inHead : 2 * (inHead - half) + 1);
 }

@@ -4,6 +4,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { buildSpec } from '../model/build-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
+import { attentionsOf, feedForwardSizes } from '../model/spec-walk.ts';
 import type { GgufValue } from '../weights/gguf-values.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
@@ -79,14 +80,15 @@ function ggufMetadata(metadata: ReadonlyMap<string, GgufValue>): ModelCard['meta
 
 function specMetadata(spec: ModelSpec): ModelCard['metadata'] {
   const { architecture: name } = spec;
+  const [attention] = attentionsOf(spec);
   return {
     'general.architecture': name,
     [`${name}.context_length`]: spec.contextLength,
     [`${name}.embedding_length`]: spec.hiddenSize,
     [`${name}.block_count`]: spec.layers.length,
-    [`${name}.feed_forward_length`]: spec.ffnSize,
-    [`${name}.attention.head_count`]: spec.headCount,
-    [`${name}.attention.head_count_kv`]: spec.kvHeadCount,
+    [`${name}.feed_forward_length`]: feedForwardSizes(spec).dense ?? null,
+    [`${name}.attention.head_count`]: attention?.headCount ?? null,
+    [`${name}.attention.head_count_kv`]: spec.caches[attention?.cache ?? 0]?.headCount ?? null,
     [`${name}.vocab_size`]: spec.vocabSize,
   };
 }

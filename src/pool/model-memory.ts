@@ -55,7 +55,7 @@ export function planMemory(
   if (backend !== 'webgpu') return { ...known, blockCount, firstBlocks, fixed: false };
   // A GPU's memory is taken when it is asked for, not when it is used: half of what is left stays for other models.
   const most = Math.floor(
-    ((kv.layerBytes ?? Number.POSITIVE_INFINITY) * spec.layers.length) / known.blockBytes,
+    ((kv.layerBytes ?? Number.POSITIVE_INFINITY) * spec.caches.length) / known.blockBytes,
   );
   const taken = Math.min(most, Math.max(firstBlocks, Math.floor(Math.min(blockCount, affordable / 2))));
   return { ...known, blockCount: taken, firstBlocks: taken, fixed: true };

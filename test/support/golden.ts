@@ -47,7 +47,7 @@ interface StoredCase {
 }
 
 export function goldenModels(): GoldenModel[] {
-  return [...trainedModels(), ...architectureModels(), ...quantizedModels()];
+  return [...trainedModels(), ...architectureModels(), ...familyModels(), ...quantizedModels()];
 }
 
 /** The model that ships with the project, and what PyTorch computes with it. */
@@ -87,6 +87,19 @@ function architectureModels(): GoldenModel[] {
     ...names.map((name) => model(`arch/${name}`, casesOf(`arch/${name}`))),
     ...ggufs.map((name) => model(`arch/${name}/model-bf16.gguf`, casesOf(`arch/${name}`))),
   ];
+}
+
+/** Folders of the shared families that this project runs, and those of them that are there as GGUF, too. */
+const families = ['mixtral', 'qwen3_moe'];
+const ggufFamilies = new Set(['mixtral', 'qwen3_moe']);
+
+function familyModels(): GoldenModel[] {
+  return families.flatMap((family) => {
+    const folder = `families/${family}`;
+    const cases = casesOf(folder);
+    const gguf = ggufFamilies.has(family) ? [model(`${folder}/model-bf16.gguf`, cases)] : [];
+    return [model(folder, cases), ...gguf];
+  });
 }
 
 function quantizedModels(): GoldenModel[] {

@@ -1,7 +1,22 @@
 // Small random models wholly in memory, with any feature a ModelSpec can have switched on or off.
 
 import { ropeTable } from '../../src/model/rope.ts';
-import type { Activation, LayerSpec, LinearSpec, ModelSpec, RowSlice } from '../../src/model/spec.ts';
+import type {
+  Activation,
+  AttentionSpec,
+  BranchSpec,
+  ExpertsSpec,
+  FeedForwardSpec,
+  HeadNormSpec,
+  LayerSpec,
+  LinearSpec,
+  ModelSpec,
+  NormSpec,
+  PartSpec,
+  RouterSpec,
+  RowSlice,
+} from '../../src/model/spec.ts';
+import { layerLinears, vectorsOf } from '../../src/model/spec-walk.ts';
 import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts';
 import type { WeightSource } from '../../src/weights/weight-source.ts';
 import { type MemoryTensor, memoryWeights } from './memory-weights.ts';
@@ -24,8 +39,27 @@ export interface TinyModelOptions {
   readonly rotatedValues?: number;
   /** A window over every second layer, from the first on, and a rotary base of its own there. */
   readonly window?: number;
-  readonly queryKeyNorm?: boolean;
+  /** Over each head of q and k; or over all heads together. */
+  readonly queryKeyNorm?: boolean | 'all';
+  readonly normsAfterRope?: boolean;
+  /** Norms around the mean, with biases. */
+  readonly layerNorms?: boolean;
+  readonly preNorms?: boolean;
   readonly postNorms?: boolean;
+  /** Attention and feed-forward in one branch. */
+  readonly parallel?: boolean;
+  readonly residualScale?: number;
+  readonly logitScale?: number;
+  /** Without rotation in every second layer, from the second on. */
+  readonly someUnrotated?: boolean;
+  readonly sinks?: boolean;
+  readonly attentionGate?: boolean;
+  /** Values are keys before their norm, and normalized by themselves. */
+  readonly valuesAreKeys?: boolean;
+  readonly growth?: AttentionSpec['growth'];
+  readonly ungated?: boolean;
+  /** In every layer but the first of several. */
+  readonly experts?: TinyExperts;
   readonly biases?: boolean;
   /** q, k and v as slices of one tensor, gate and up of another. */
   readonly fused?: boolean;
@@ -36,6 +70,19 @@ export interface TinyModelOptions {
   readonly embeddingScale?: number;
   readonly attentionSoftcap?: number;
   readonly logitSoftcap?: number;
+}
+
+export interface TinyExperts {
+  readonly count: number;
+  readonly size: number;
+  readonly router: Omit<RouterSpec, 'linear' | 'choiceBias' | 'expertScales' | 'norm'>;
+  readonly choiceBias?: boolean;
+  readonly expertScales?: boolean;
+  /** The router looks at the residual stream behind a norm of its own. */
+  readonly routerNorm?: boolean;
+  readonly scalesInput?: boolean;
+  /** A feed-forward of the same size beside them, with a share for each row. */
+  readonly shared?: boolean;
 }
 
 export interface TinyModel {
@@ -59,7 +106,7 @@ const defaults = {
   embeddingScale: 1,
 } as const satisfies TinyModelOptions;
 
-type Settings = typeof defaults & TinyModelOptions;
+type Settings = TinyModelOptions & Required<Pick<TinyModelOptions, keyof typeof defaults>>;
 
 export function tinyModel(options: TinyModelOptions = {}): TinyModel {
   const settings = { ...defaults, ...options } as Settings;
@@ -68,102 +115,217 @@ export function tinyModel(options: TinyModelOptions = {}): TinyModel {
 }
 
 function tinySpec(settings: Settings): ModelSpec {
-  const { hiddenSize, headSize, vocabSize, attentionSoftcap, logitSoftcap } = settings;
+  const { hiddenSize, headSize, vocabSize, logitScale, logitSoftcap } = settings;
   const dimensions = settings.rotatedValues ?? headSize;
   const embedding = { tensor: 'embedding', firstRow: 0, rows: vocabSize };
   const head = settings.tiedHead ? embedding : { tensor: 'head', firstRow: 0, rows: vocabSize };
   return {
     architecture: 'tiny',
     hiddenSize,
-    headCount: settings.headCount,
-    kvHeadCount: settings.kvHeadCount,
-    headSize,
-    ffnSize: settings.ffnSize,
     vocabSize,
     contextLength: settings.contextLength,
     normEpsilon: 1e-5,
-    normOffset: settings.normOffset,
-    activation: settings.activation,
     embeddingScale: settings.embeddingScale,
-    attentionScale: headSize ** -0.5,
-    ...(attentionSoftcap === undefined ? {} : { attentionSoftcap }),
+    ...(logitScale === undefined ? {} : { logitScale }),
     ...(logitSoftcap === undefined ? {} : { logitSoftcap }),
     ropes: [10_000, 500].map((base) => ropeTable({ base, dimensions }, { type: 'default' })),
+    caches: Array.from({ length: settings.layerCount }, () => ({
+      headCount: settings.kvHeadCount,
+      headSize,
+    })),
     embedding,
-    layers: Array.from({ length: settings.layerCount }, (_, index) => tinyLayer(settings, index)),
-    finalNorm: 'final.norm',
+    layers: Array.from({ length: settings.layerCount }, (_, index) => new TinyLayer(settings, index).spec()),
+    finalNorm: normSpec(settings, 'final.norm'),
     head: { weight: head, columns: hiddenSize },
   };
 }
 
-function tinyLayer(settings: Settings, index: number): LayerSpec {
-  const { hiddenSize, headCount, kvHeadCount, headSize, ffnSize } = settings;
-  const at = (part: string): string => `layers.${index}.${part}`;
-  const queryRows = headCount * headSize;
-  const kvRows = kvHeadCount * headSize;
-  const linear = (part: string, rows: number, columns: number, firstRow = 0, heads?: number): LinearSpec => {
-    const order = settings.interleaved && heads !== undefined ? { interleavedHeads: heads } : {};
+function normSpec({ layerNorms, normOffset: offset }: Settings, weight: string): NormSpec {
+  const common = { weight, ...(offset === 0 ? {} : { offset }) };
+  return layerNorms ? { kind: 'layer', ...common, bias: `${weight}.bias` } : { kind: 'rms', ...common };
+}
+
+class TinyLayer {
+  readonly #settings: Settings;
+  readonly #index: number;
+
+  constructor(settings: Settings, index: number) {
+    this.#settings = settings;
+    this.#index = index;
+  }
+
+  spec(): LayerSpec {
+    const { experts, parallel, layerCount } = this.#settings;
+    const mixes = experts !== undefined && (this.#index > 0 || layerCount === 1);
+    const attending = this.#part(this.#attention(), 'attention.norm');
+    const bodies = mixes ? this.#experts(experts) : [this.#feedForward('', this.#settings.ffnSize)];
+    const feeding = bodies.map((body) => this.#part(body, parallel ? 'attention.norm' : 'ffn.norm'));
+    if (parallel) return { branches: [this.#branch([attending, ...feeding], 'attention-post.norm')] };
+    return {
+      branches: [this.#branch([attending], 'attention-post.norm'), this.#branch(feeding, 'ffn-post.norm')],
+    };
+  }
+
+  #part(body: PartSpec['body'], norm: string): PartSpec {
+    return this.#settings.preNorms === false ? { body } : { input: this.#norm(norm), body };
+  }
+
+  #branch(parts: readonly PartSpec[], norm: string): BranchSpec {
+    const { postNorms, residualScale: scale } = this.#settings;
+    return {
+      parts,
+      ...(postNorms ? { output: this.#norm(norm) } : {}),
+      ...(scale === undefined ? {} : { scale }),
+    };
+  }
+
+  #attention(): AttentionSpec {
+    const { headCount, kvHeadCount, headSize, hiddenSize, fused, window, ...rest } = this.#settings;
+    const { attentionSoftcap, valuesAreKeys, growth } = rest;
+    const queryRows = headCount * headSize;
+    const kvRows = kvHeadCount * headSize;
+    const fusedAt = (row: number): number => (fused ? row : 0);
+    const name = (separate: string): string => (fused ? 'qkv' : separate);
+    const windowed = window !== undefined && this.#index % 2 === 0;
+    const queryNorm = this.#headNorm('query.norm');
+    const keyNorm = this.#headNorm('key.norm');
+    return {
+      kind: 'attention',
+      headCount,
+      headSize,
+      cache: this.#index,
+      query: this.#linear(name('query'), queryRows, hiddenSize, 0, headCount),
+      stored: {
+        key: this.#linear(name('key'), kvRows, hiddenSize, fusedAt(queryRows), kvHeadCount),
+        ...(valuesAreKeys
+          ? { valueNorm: { norm: { kind: 'rms' }, over: 'head' } }
+          : { value: this.#linear(name('value'), kvRows, hiddenSize, fusedAt(queryRows + kvRows)) }),
+        ...(keyNorm === undefined ? {} : { keyNorm }),
+      },
+      output: this.#linear('output', hiddenSize, queryRows),
+      ...(queryNorm === undefined ? {} : { queryNorm }),
+      ...(rest.normsAfterRope ? { normsAfterRope: true } : {}),
+      ...(rest.someUnrotated && this.#index % 2 === 1 ? {} : { rope: windowed ? 1 : 0 }),
+      ...(windowed ? { window } : {}),
+      scale: headSize ** -0.5,
+      ...(attentionSoftcap === undefined ? {} : { softcap: attentionSoftcap }),
+      ...(rest.sinks ? { sinks: this.#at('sinks') } : {}),
+      ...(rest.attentionGate ? { gate: this.#linear('attention-gate', queryRows, hiddenSize) } : {}),
+      ...(growth === undefined ? {} : { growth }),
+    };
+  }
+
+  #feedForward(prefix: string, size: number): FeedForwardSpec {
+    const { hiddenSize, activation, ungated } = this.#settings;
+    const fused = this.#settings.fused && !ungated;
+    const name = (separate: string): string => `${prefix}${fused ? 'gate-up' : separate}`;
+    return {
+      kind: 'feed-forward',
+      size,
+      activation,
+      ...(ungated ? {} : { gate: this.#linear(name('gate'), size, hiddenSize) }),
+      up: this.#linear(name('up'), size, hiddenSize, fused ? size : 0),
+      down: this.#linear(`${prefix}down`, hiddenSize, size),
+    };
+  }
+
+  #experts(experts: TinyExperts): (ExpertsSpec | FeedForwardSpec)[] {
+    const { hiddenSize } = this.#settings;
+    const { count, size, router } = experts;
+    const mixture: ExpertsSpec = {
+      kind: 'experts',
+      router: {
+        ...router,
+        linear: this.#linear('router', count, hiddenSize),
+        ...(experts.choiceBias ? { choiceBias: this.#at('choice-bias') } : {}),
+        ...(experts.expertScales ? { expertScales: this.#at('expert-scales.norm') } : {}),
+        ...(experts.routerNorm ? { norm: this.#norm('router.norm') } : {}),
+      },
+      experts: Array.from({ length: count }, (_, expert) => this.#expert(experts, expert)),
+      ...(experts.scalesInput ? { scalesInput: true } : {}),
+    };
+    if (!experts.shared) return [mixture];
+    const share = this.#linear('shared.share', 1, hiddenSize);
+    return [mixture, { ...this.#feedForward('shared.', size), share }];
+  }
+
+  /** Rows of one tensor that all experts share. */
+  #expert({ size }: TinyExperts, expert: number): FeedForwardSpec {
+    const { hiddenSize, activation, ungated } = this.#settings;
+    const inner = (part: string) => this.#linear(`experts.${part}`, size, hiddenSize, expert * size);
+    return {
+      kind: 'feed-forward',
+      size,
+      activation,
+      ...(ungated ? {} : { gate: inner('gate') }),
+      up: inner('up'),
+      down: this.#linear('experts.down', hiddenSize, size, expert * hiddenSize),
+    };
+  }
+
+  #linear(part: string, rows: number, columns: number, firstRow = 0, heads?: number): LinearSpec {
+    const { interleaved, biases, rotatedValues, headSize } = this.#settings;
+    const order =
+      interleaved && heads !== undefined
+        ? { interleaved: { heads, rotated: rotatedValues ?? headSize } }
+        : {};
     const slice = (tensor: string): RowSlice => ({ tensor, firstRow, rows, ...order });
     return {
-      weight: slice(at(part)),
+      weight: slice(this.#at(part)),
       columns,
-      ...(settings.biases ? { bias: slice(at(`${part}.bias`)) } : {}),
+      ...(biases ? { bias: slice(this.#at(`${part}.bias`)) } : {}),
     };
-  };
-  const fusedAt = (row: number): number => (settings.fused ? row : 0);
-  const name = (separate: string, fused: string): string => (settings.fused ? fused : separate);
-  const windowed = settings.window !== undefined && index % 2 === 0;
-  return {
-    attentionNorm: at('attention.norm'),
-    query: linear(name('query', 'qkv'), queryRows, hiddenSize, 0, headCount),
-    key: linear(name('key', 'qkv'), kvRows, hiddenSize, fusedAt(queryRows), kvHeadCount),
-    value: linear(name('value', 'qkv'), kvRows, hiddenSize, fusedAt(queryRows + kvRows)),
-    output: linear('output', hiddenSize, queryRows),
-    ...(settings.queryKeyNorm ? { queryNorm: at('query.norm'), keyNorm: at('key.norm') } : {}),
-    ffnNorm: at('ffn.norm'),
-    gate: linear(name('gate', 'gate-up'), ffnSize, hiddenSize),
-    up: linear(name('up', 'gate-up'), ffnSize, hiddenSize, fusedAt(ffnSize)),
-    down: linear('down', hiddenSize, ffnSize),
-    ...(settings.postNorms
-      ? { attentionPostNorm: at('attention-post.norm'), ffnPostNorm: at('ffn-post.norm') }
-      : {}),
-    rope: windowed ? 1 : 0,
-    ...(windowed ? { window: settings.window as number } : {}),
-  };
+  }
+
+  #headNorm(part: string): HeadNormSpec | undefined {
+    const { queryKeyNorm, normOffset: offset } = this.#settings;
+    if (!queryKeyNorm) return undefined;
+    const norm: NormSpec = { kind: 'rms', weight: this.#at(part), ...(offset === 0 ? {} : { offset }) };
+    return { norm, over: queryKeyNorm === 'all' ? 'all' : 'head' };
+  }
+
+  #norm(part: string): NormSpec {
+    return normSpec(this.#settings, this.#at(part));
+  }
+
+  #at(part: string): string {
+    return `layers.${this.#index}.${part}`;
+  }
 }
 
 function tensorsOf(spec: ModelSpec, settings: Settings): MemoryTensor[] {
   const random = seededRandom(settings.seed);
   const tensors = new Map<string, MemoryTensor>();
-  const matrix = (slice: RowSlice, columns: number): void => {
-    // Slices of a fused tensor come in order, so the last one sees its full length.
-    const rows = slice.firstRow + slice.rows;
+  const sizes = new Map<string, { readonly rows: number; readonly columns: number }>();
+  const addMatrix = (slice: RowSlice, columns: number): void => {
+    const rows = Math.max(slice.firstRow + slice.rows, sizes.get(slice.tensor)?.rows ?? 0);
+    sizes.set(slice.tensor, { rows, columns });
+  };
+  const linears = [
+    ...layerLinears(spec).map(({ linear }) => linear),
+    ...(settings.tiedHead ? [] : [spec.head]),
+  ];
+  addMatrix(spec.embedding, spec.hiddenSize);
+  for (const { weight, columns } of linears) addMatrix(weight, columns);
+  for (const [name, { rows, columns }] of sizes) {
     const { blockSize } = tensorLayouts[settings.type];
     if (columns % blockSize !== 0) {
       throw new Error(`${settings.type} rows hold whole blocks of ${blockSize}, not ${columns} values`);
     }
     const bytes = randomBlocks(settings.type, (rows * columns) / blockSize, random, columns ** -0.5);
-    tensors.set(slice.tensor, { name: slice.tensor, type: settings.type, shape: [rows, columns], bytes });
-  };
-  const linear = ({ weight, columns, bias }: LinearSpec): void => {
-    matrix(weight, columns);
-    if (bias !== undefined)
-      tensors.set(bias.tensor, vector(bias.tensor, bias.firstRow + bias.rows, 0, 0.2, random));
-  };
-  const norm = (name: string | undefined, size: number): void => {
-    if (name !== undefined) tensors.set(name, vector(name, size, 1 - settings.normOffset, 0.2, random));
-  };
-  matrix(spec.embedding, spec.hiddenSize);
-  for (const layer of spec.layers) {
-    const { query, key, value, output, gate, up, down } = layer;
-    for (const map of [query, key, value, output, gate, up, down]) linear(map);
-    const { attentionNorm, attentionPostNorm, ffnNorm, ffnPostNorm } = layer;
-    for (const name of [attentionNorm, attentionPostNorm, ffnNorm, ffnPostNorm]) norm(name, spec.hiddenSize);
-    norm(layer.queryNorm, spec.headSize);
-    norm(layer.keyNorm, spec.headSize);
+    tensors.set(name, { name, type: settings.type, shape: [rows, columns], bytes });
   }
-  norm(spec.finalNorm, spec.hiddenSize);
-  if (!settings.tiedHead) linear(spec.head);
+  const addBias = (name: string, size: number) => tensors.set(name, vector(name, size, 0, 0.2, random));
+  const biasSizes = new Map<string, number>();
+  for (const { bias } of linears) {
+    if (bias === undefined) continue;
+    biasSizes.set(bias.tensor, Math.max(bias.firstRow + bias.rows, biasSizes.get(bias.tensor) ?? 0));
+  }
+  for (const [name, size] of biasSizes) addBias(name, size);
+  for (const { tensor, size } of vectorsOf(spec)) {
+    if (!tensor.endsWith('.norm')) addBias(tensor, size);
+    else tensors.set(tensor, vector(tensor, size, 1 - settings.normOffset, 0.2, random));
+  }
   return [...tensors.values()];
 }
 

@@ -1,9 +1,10 @@
-// What one decode step must read from memory: every weight once, and the K/V of everything each stream has behind it.
+// What one decode step must read from memory: every weight that is used once, and the K/V of everything each stream has behind it.
 // Norms, biases and activations are left out: they are thousands of times smaller.
 
 import { BLOCK_TOKENS, type KvType } from '../../compute/backend.ts';
-import { type BackendSizes, type MatrixBytes, weightBytes } from '../../compute/memory.ts';
-import type { ModelSpec } from '../../model/spec.ts';
+import { type BackendSizes, linearBytes, type MatrixBytes } from '../../compute/memory.ts';
+import type { CacheSpec, ModelSpec } from '../../model/spec.ts';
+import { attentionsOf, isHeadTied, layerLinears } from '../../model/spec-walk.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 
 export interface StepBytes {
@@ -24,26 +25,35 @@ export function decodeStepBytes(
   };
 }
 
-/** All matrices; of an embedding that is not also the head, one row a stream. */
+/**
+ * All matrices; of an embedding that is not also the head, one row a stream; of experts as many as streams choose where
+ * all are as likely.
+ */
 function readWeightBytes(
   spec: ModelSpec,
   weights: WeightSource,
   matrixBytes: MatrixBytes,
   streams: number,
 ): number {
-  const kept = weightBytes(spec, weights, matrixBytes);
-  if (spec.head.weight.tensor === spec.embedding.tensor) return kept;
-  const type = weights.tensors.get(spec.embedding.tensor)?.type ?? 'F32';
-  const embedding = matrixBytes(type, spec.embedding.rows, spec.hiddenSize);
-  return kept - embedding + (streams * embedding) / spec.embedding.rows;
-}
-
-/** Layers with a window read no further back than it reaches. */
-function kvBytes(spec: ModelSpec, blockBytes: number, contextTokens: number): number {
-  const bytesPerTokenAndLayer = blockBytes / BLOCK_TOKENS / spec.layers.length;
-  const tokens = spec.layers.reduce(
-    (sum, { window }) => sum + Math.min(contextTokens, window ?? contextTokens),
+  const layers = layerLinears(spec).reduce(
+    (sum, { linear, share }) =>
+      sum + (1 - (1 - share) ** streams) * linearBytes(linear, weights, matrixBytes),
     0,
   );
-  return tokens * bytesPerTokenAndLayer;
+  const head = linearBytes(spec.head, weights, matrixBytes);
+  if (isHeadTied(spec)) return layers + head;
+  const embedding = linearBytes({ weight: spec.embedding, columns: spec.hiddenSize }, weights, matrixBytes);
+  return layers + head + (streams * embedding) / spec.embedding.rows;
+}
+
+/** Attentions with a window read no further back than it reaches. */
+function kvBytes(spec: ModelSpec, blockBytes: number, contextTokens: number): number {
+  const sizeOf = ({ headCount, headSize }: CacheSpec): number => headCount * headSize;
+  const allSizes = spec.caches.reduce((sum, cache) => sum + sizeOf(cache), 0);
+  const read = attentionsOf(spec).reduce(
+    (sum, { cache, window }) =>
+      sum + Math.min(contextTokens, window ?? contextTokens) * sizeOf(spec.caches[cache] as CacheSpec),
+    0,
+  );
+  return (blockBytes / BLOCK_TOKENS / allSizes) * read;
 }

@@ -1,28 +1,114 @@
-// Causal attention through block tables, with grouped key/value heads, windows and soft caps.
+// Causal attention through block tables, with grouped key/value heads, windows, soft caps and sinks.
 
-import type { LayerSpec, ModelSpec } from '../../model/spec.ts';
+import type { AttentionSpec, CacheSpec, ModelSpec } from '../../model/spec.ts';
 import { BLOCK_TOKENS } from '../backend.ts';
+import { sigmoid } from './activation.ts';
 import { type BatchRows, slotAt } from './batch-rows.ts';
-import type { KvLayer } from './kv-cache.ts';
-import { addScaled, dot, softcap } from './vector.ts';
+import type { KvCache, KvStore } from './kv-cache.ts';
+import { applyLinear } from './linear.ts';
+import { normalize } from './norm.ts';
+import { type Rotations, rotate } from './rope.ts';
+import { addScaled, dot, softcap, softmax } from './vector.ts';
+import type { Attention, HeadNorm } from './weights.ts';
+
+/** What every attention of a step looks at. */
+export interface AttentionContext {
+  readonly spec: ModelSpec;
+  readonly cache: KvCache;
+  readonly rows: BatchRows;
+  /** One for each rope of the model. */
+  readonly rotations: readonly Rotations[];
+}
+
+export function runAttention(
+  context: AttentionContext,
+  attention: Attention,
+  input: Float32Array,
+): Float32Array {
+  const { spec } = attention;
+  const { headCount } = context.spec.caches[spec.cache] as CacheSpec;
+  const store = context.cache.store(spec.cache);
+  const queries = place(
+    context,
+    spec,
+    applyLinear(attention.query, input),
+    spec.headCount,
+    attention.queryNorm,
+  );
+  if (spec.growth !== undefined) grow(queries, spec.growth, context.rows.positions);
+  if (attention.key !== undefined) {
+    const keys = applyLinear(attention.key, input);
+    const values = attention.value === undefined ? keys.slice() : applyLinear(attention.value, input);
+    if (attention.valueNorm !== undefined)
+      normalizeHeads(context, spec, values, headCount, attention.valueNorm);
+    // Every new row is stored before any is read: rows of one sequence see each other.
+    store.write(context.rows.slots, place(context, spec, keys, headCount, attention.keyNorm), values);
+  }
+  const attended = attend(attention, queries, store, context.rows);
+  if (attention.gate === undefined) return applyLinear(attention.output, attended);
+  const gate = applyLinear(attention.gate, input);
+  return applyLinear(
+    attention.output,
+    attended.map((value, index) => value * sigmoid(gate[index] as number)),
+  );
+}
+
+/** Heads of queries or keys, normalized and turned, in place. */
+function place(
+  context: AttentionContext,
+  spec: AttentionSpec,
+  heads: Float32Array,
+  headCount: number,
+  norm: HeadNorm | undefined,
+): Float32Array {
+  const late = spec.normsAfterRope === true;
+  if (norm !== undefined && !late) normalizeHeads(context, spec, heads, headCount, norm);
+  if (spec.rope !== undefined) {
+    rotate(heads, headCount, spec.headSize, context.rotations[spec.rope] as Rotations);
+  }
+  if (norm !== undefined && late) normalizeHeads(context, spec, heads, headCount, norm);
+  return heads;
+}
+
+function normalizeHeads(
+  { spec: { normEpsilon } }: AttentionContext,
+  { headSize }: AttentionSpec,
+  heads: Float32Array,
+  headCount: number,
+  { norm, over }: HeadNorm,
+): void {
+  normalize(heads, over === 'head' ? headSize : headCount * headSize, norm, normEpsilon);
+}
+
+function grow(
+  queries: Float32Array,
+  { weight, length, shift }: NonNullable<AttentionSpec['growth']>,
+  positions: Int32Array,
+): void {
+  const size = queries.length / positions.length;
+  for (const [row, position] of positions.entries()) {
+    const factor = 1 + weight * Math.log1p(Math.floor((position + shift) / length));
+    for (let i = row * size; i < (row + 1) * size; i++) queries[i] = (queries[i] as number) * factor;
+  }
+}
 
 /** One row of heads a batch row: what each query head gathers from the values it may see. */
-export function attend(
-  spec: ModelSpec,
-  layer: Pick<LayerSpec, 'window'>,
+function attend(
+  { spec, sinks }: Attention,
   queries: Float32Array,
-  cache: KvLayer,
+  store: KvStore,
   rows: BatchRows,
 ): Float32Array {
   const { headCount, headSize } = spec;
   const output = new Float32Array(queries.length);
   const gathered = new Float64Array(headSize);
   for (const [row, position] of rows.positions.entries()) {
-    const slots = visibleSlots(rows.tables[row] as Int32Array, position, layer.window);
+    const slots = visibleSlots(rows.tables[row] as Int32Array, position, spec.window);
     for (let head = 0; head < headCount; head++) {
       const at = (row * headCount + head) * headSize;
-      const weights = attentionWeights(spec, queries, at, cache, slots, head);
-      gatherValues(spec, weights, cache, slots, head, gathered);
+      const kvHead = Math.floor((head * store.headCount) / headCount);
+      const weights = attentionWeights(spec, queries, at, store, slots, kvHead, sinks?.[head]);
+      gatherValues(weights, store, slots, kvHead, gathered);
       output.set(gathered, at);
     }
   }
@@ -35,57 +121,41 @@ function visibleSlots(table: Int32Array, position: number, window: number | unde
   return Int32Array.from({ length: position - first + 1 }, (_, index) => slotAt(table, first + index));
 }
 
-/** Where the head that query head `head` shares with its group starts in a slot's block. */
-function kvOffset({ headCount, kvHeadCount, headSize }: ModelSpec, slot: number, head: number): number {
-  const kvHead = Math.floor((head * kvHeadCount) / headCount);
-  return ((slot % BLOCK_TOKENS) * kvHeadCount + kvHead) * headSize;
+/** Where a head starts in a slot's block. */
+function headOffset({ headCount, headSize }: KvStore, slot: number, head: number): number {
+  return ((slot % BLOCK_TOKENS) * headCount + head) * headSize;
 }
 
 function attentionWeights(
-  spec: ModelSpec,
+  spec: AttentionSpec,
   queries: Float32Array,
   queryAt: number,
-  cache: KvLayer,
+  store: KvStore,
   slots: Int32Array,
-  head: number,
+  kvHead: number,
+  sink: number | undefined,
 ): Float64Array {
   const scores = new Float64Array(slots.length);
   for (let index = 0; index < slots.length; index++) {
     const slot = slots[index] as number;
-    const { keys } = cache.blockOf(slot);
-    const score =
-      dot(queries, queryAt, keys, kvOffset(spec, slot, head), spec.headSize) * spec.attentionScale;
-    scores[index] = spec.attentionSoftcap === undefined ? score : softcap(score, spec.attentionSoftcap);
+    const { keys } = store.blockOf(slot);
+    const score = dot(queries, queryAt, keys, headOffset(store, slot, kvHead), spec.headSize) * spec.scale;
+    scores[index] = spec.softcap === undefined ? score : softcap(score, spec.softcap);
   }
-  return softmax(scores);
-}
-
-/** In place; the largest score is subtracted first so that no exponential overflows. */
-function softmax(scores: Float64Array): Float64Array {
-  let largest = Number.NEGATIVE_INFINITY;
-  for (const score of scores) largest = Math.max(largest, score);
-  let sum = 0;
-  for (let index = 0; index < scores.length; index++) {
-    const weight = Math.exp((scores[index] as number) - largest);
-    scores[index] = weight;
-    sum += weight;
-  }
-  for (let index = 0; index < scores.length; index++) scores[index] = (scores[index] as number) / sum;
-  return scores;
+  return softmax(scores, sink);
 }
 
 function gatherValues(
-  spec: ModelSpec,
   weights: Float64Array,
-  cache: KvLayer,
+  store: KvStore,
   slots: Int32Array,
-  head: number,
+  kvHead: number,
   into: Float64Array,
 ): void {
   into.fill(0);
   for (let index = 0; index < slots.length; index++) {
     const slot = slots[index] as number;
-    const { values } = cache.blockOf(slot);
-    addScaled(into, values, kvOffset(spec, slot, head), weights[index] as number);
+    const { values } = store.blockOf(slot);
+    addScaled(into, values, headOffset(store, slot, kvHead), weights[index] as number);
   }
 }

@@ -1,26 +1,28 @@
 // One forward pass over all rows of a batch, from token ids to final states and logits.
 
-import type { Activation, ModelSpec } from '../../model/spec.ts';
+import type { ModelSpec } from '../../model/spec.ts';
 import type { Batch, StepResult } from '../backend.ts';
-import { attend } from './attention.ts';
-import { type BatchRows, batchRows } from './batch-rows.ts';
-import type { KvCache, KvLayer } from './kv-cache.ts';
+import { type AttentionContext, runAttention } from './attention.ts';
+import { batchRows } from './batch-rows.ts';
+import { feedForward, mixExperts } from './feed-forward.ts';
+import type { KvCache } from './kv-cache.ts';
 import { applyLinear, decodeRow } from './linear.ts';
-import { rmsNorm } from './norm.ts';
-import { type Rotations, rotate, rotationsAt } from './rope.ts';
+import { normalize } from './norm.ts';
+import { rotationsAt } from './rope.ts';
 import { addInto, softcap } from './vector.ts';
-import type { LayerWeights, ModelWeights } from './weights.ts';
+import type { Branch, ModelWeights, Part } from './weights.ts';
 
 export function forward(spec: ModelSpec, weights: ModelWeights, cache: KvCache, batch: Batch): StepResult {
   const rows = batchRows(batch);
-  const rotations = spec.ropes.map((rope) => rotationsAt(rope, rows.positions));
-  const hidden = embed(spec, weights, batch.tokens);
-  for (const [index, layer] of weights.layers.entries()) {
-    const turns = rotations[layer.spec.rope] as Rotations;
-    addInto(hidden, attentionBranch(spec, layer, hidden, cache.layer(index), rows, turns));
-    addInto(hidden, ffnBranch(spec, layer, hidden));
-  }
-  const statesOf = (wanted: Int32Array) => finalStates(spec, weights, hidden, wanted);
+  const context: AttentionContext = {
+    spec,
+    cache,
+    rows,
+    rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions)),
+  };
+  const stream = embed(spec, weights, batch.tokens);
+  for (const branch of weights.branches) addInto(stream, runBranch(context, branch, stream));
+  const statesOf = (wanted: Int32Array) => finalStates(spec, weights, stream, wanted);
   return {
     logits: logits(spec, weights, statesOf(batch.logitRows)),
     states: statesOf(batch.stateRows),
@@ -36,59 +38,55 @@ function embed(spec: ModelSpec, { embedding }: ModelWeights, tokens: Int32Array)
   return embeddingScale === 1 ? hidden : hidden.map((value) => value * embeddingScale);
 }
 
-function attentionBranch(
-  spec: ModelSpec,
-  layer: LayerWeights,
-  hidden: Float32Array,
-  cache: KvLayer,
-  rows: BatchRows,
-  rotations: Rotations,
+function runBranch(context: AttentionContext, branch: Branch, stream: Float32Array): Float32Array {
+  const { hiddenSize, normEpsilon } = context.spec;
+  const [first, ...others] = branch.parts.map((part) => runPart(context, part, stream));
+  const sum = first as Float32Array;
+  for (const other of others) addInto(sum, other);
+  if (branch.output !== undefined) normalize(sum, hiddenSize, branch.output, normEpsilon);
+  const { scale } = branch.spec;
+  return scale === undefined ? sum : sum.map((value) => value * scale);
+}
+
+function runPart(context: AttentionContext, part: Part, stream: Float32Array): Float32Array {
+  const { hiddenSize, normEpsilon } = context.spec;
+  const input =
+    part.input === undefined ? stream : normalize(stream.slice(), hiddenSize, part.input, normEpsilon);
+  const output = runBody(context, part, input, stream);
+  return part.output === undefined ? output : normalize(output, hiddenSize, part.output, normEpsilon);
+}
+
+function runBody(
+  context: AttentionContext,
+  { body }: Part,
+  input: Float32Array,
+  stream: Float32Array,
 ): Float32Array {
-  const { normEpsilon, headCount, kvHeadCount, headSize } = spec;
-  const input = rmsNorm(hidden.slice(), layer.attentionNorm, normEpsilon);
-  const queries = applyLinear(layer.query, input);
-  const keys = applyLinear(layer.key, input);
-  if (layer.queryNorm !== undefined) rmsNorm(queries, layer.queryNorm, normEpsilon);
-  if (layer.keyNorm !== undefined) rmsNorm(keys, layer.keyNorm, normEpsilon);
-  rotate(queries, headCount, headSize, rotations);
-  rotate(keys, kvHeadCount, headSize, rotations);
-  // Every new row is stored before any is read: rows of one sequence see each other.
-  cache.store(rows.slots, keys, applyLinear(layer.value, input));
-  const output = applyLinear(layer.output, attend(spec, layer.spec, queries, cache, rows));
-  return layer.attentionPostNorm === undefined
-    ? output
-    : rmsNorm(output, layer.attentionPostNorm, normEpsilon);
+  switch (body.kind) {
+    case 'attention':
+      return runAttention(context, body, input);
+    case 'feed-forward':
+      return feedForward(body, input);
+    case 'experts':
+      return mixExperts(body, input, stream, context.spec.normEpsilon);
+  }
 }
-
-function ffnBranch(spec: ModelSpec, layer: LayerWeights, hidden: Float32Array): Float32Array {
-  const input = rmsNorm(hidden.slice(), layer.ffnNorm, spec.normEpsilon);
-  const activate = activations[spec.activation];
-  const up = applyLinear(layer.up, input);
-  const gated = applyLinear(layer.gate, input).map((value, index) => activate(value) * (up[index] as number));
-  const output = applyLinear(layer.down, gated);
-  return layer.ffnPostNorm === undefined ? output : rmsNorm(output, layer.ffnPostNorm, spec.normEpsilon);
-}
-
-const activations: Readonly<Record<Activation, (value: number) => number>> = {
-  silu: (value) => value / (1 + Math.exp(-value)),
-  'gelu-tanh': (value) =>
-    0.5 * value * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (value + 0.044715 * value ** 3))),
-};
 
 function finalStates(
   { hiddenSize, normEpsilon }: ModelSpec,
   { finalNorm }: ModelWeights,
-  hidden: Float32Array,
+  stream: Float32Array,
   wanted: Int32Array,
 ): Float32Array {
   const states = new Float32Array(wanted.length * hiddenSize);
   for (const [index, row] of wanted.entries()) {
-    states.set(hidden.subarray(row * hiddenSize, (row + 1) * hiddenSize), index * hiddenSize);
+    states.set(stream.subarray(row * hiddenSize, (row + 1) * hiddenSize), index * hiddenSize);
   }
-  return rmsNorm(states, finalNorm, normEpsilon);
+  return normalize(states, hiddenSize, finalNorm, normEpsilon);
 }
 
-function logits({ logitSoftcap }: ModelSpec, { head }: ModelWeights, states: Float32Array): Float32Array {
-  const result = applyLinear(head, states);
+function logits(spec: ModelSpec, { head }: ModelWeights, states: Float32Array): Float32Array {
+  const { logitScale = 1, logitSoftcap } = spec;
+  const result = applyLinear(head, states).map((value) => value * logitScale);
   return logitSoftcap === undefined ? result : result.map((value) => softcap(value, logitSoftcap));
 }

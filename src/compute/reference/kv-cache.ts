@@ -1,51 +1,52 @@
 // Keys and values of past tokens in physical blocks, kept in float32. A block has memory from its first use until it is
 // released.
 
-import type { ModelSpec } from '../../model/spec.ts';
+import type { CacheSpec, ModelSpec } from '../../model/spec.ts';
 import { BLOCK_TOKENS } from '../backend.ts';
 
-/** Keys and values of one block in one layer. A token's row holds all its heads: [token in block][head][value]. */
-interface LayerBlock {
+/** Keys and values of one block in one store. A token's row holds all its heads: [token in block][head][value]. */
+interface StoreBlock {
   readonly keys: Float32Array;
   readonly values: Float32Array;
 }
 
-/** The keys and values of one layer. Slots number the places of tokens among all blocks. */
-export interface KvLayer {
+/** The keys and values that one attention makes. Slots number the places of tokens among all blocks. */
+export interface KvStore extends CacheSpec {
   /** The block of a slot that was written before. */
-  blockOf(slot: number): LayerBlock;
+  blockOf(slot: number): StoreBlock;
   /** Stores each batch row's keys and values in its slot. */
-  store(slots: Int32Array, keys: Float32Array, values: Float32Array): void;
+  write(slots: Int32Array, keys: Float32Array, values: Float32Array): void;
 }
 
-type KvSizes = Pick<ModelSpec, 'kvHeadCount' | 'headSize' | 'layers'>;
-
-const rowSizeOf = ({ kvHeadCount, headSize }: KvSizes): number => kvHeadCount * headSize;
+const rowSizeOf = ({ headCount, headSize }: CacheSpec): number => headCount * headSize;
 
 /** What one block takes in all layers. */
-export function blockBytes(spec: KvSizes): number {
-  return spec.layers.length * 2 * BLOCK_TOKENS * rowSizeOf(spec) * Float32Array.BYTES_PER_ELEMENT;
+export function blockBytes({ caches }: Pick<ModelSpec, 'caches'>): number {
+  const values = caches.reduce((sum, cache) => sum + rowSizeOf(cache), 0);
+  return 2 * BLOCK_TOKENS * values * Float32Array.BYTES_PER_ELEMENT;
 }
 
 export class KvCache {
-  readonly #blocks: (LayerBlock[] | undefined)[];
-  readonly #spec: KvSizes;
+  readonly #blocks: (StoreBlock[] | undefined)[];
+  readonly #caches: readonly CacheSpec[];
 
-  constructor(spec: KvSizes, blockCount: number) {
-    this.#spec = spec;
+  constructor({ caches }: Pick<ModelSpec, 'caches'>, blockCount: number) {
+    this.#caches = caches;
     this.#blocks = Array.from({ length: blockCount });
   }
 
-  layer(index: number): KvLayer {
-    const blockOf = (slot: number): LayerBlock => {
+  store(index: number): KvStore {
+    const cache = this.#caches[index] as CacheSpec;
+    const blockOf = (slot: number): StoreBlock => {
       const block = this.#blocks[Math.floor(slot / BLOCK_TOKENS)]?.[index];
       if (block === undefined) throw new Error(`slot ${slot} is in a block that holds nothing`);
       return block;
     };
     return {
+      ...cache,
       blockOf,
-      store: (slots, keys, values) => {
-        const rowSize = rowSizeOf(this.#spec);
+      write: (slots, keys, values) => {
+        const rowSize = rowSizeOf(cache);
         for (const [row, slot] of slots.entries()) {
           this.#commit(Math.floor(slot / BLOCK_TOKENS));
           const block = blockOf(slot);
@@ -62,10 +63,9 @@ export class KvCache {
   }
 
   #commit(block: number): void {
-    const length = BLOCK_TOKENS * rowSizeOf(this.#spec);
-    this.#blocks[block] ??= this.#spec.layers.map(() => ({
-      keys: new Float32Array(length),
-      values: new Float32Array(length),
+    this.#blocks[block] ??= this.#caches.map((cache) => ({
+      keys: new Float32Array(BLOCK_TOKENS * rowSizeOf(cache)),
+      values: new Float32Array(BLOCK_TOKENS * rowSizeOf(cache)),
     }));
   }
 }

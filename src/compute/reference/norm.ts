@@ -1,14 +1,27 @@
-// Root-mean-square normalization.
+// Normalization of runs of values: by their mean square, or by the variance around their mean.
 
-/** Scales each run of `weight.length` values to a mean square of 1, then by the weights; in place. */
-export function rmsNorm(values: Float32Array, weight: Float32Array, epsilon: number): Float32Array {
-  const size = weight.length;
+import type { NormWeights } from '../../model/weight-reader.ts';
+
+/** Each run of `size` values, in place. */
+export function normalize(
+  values: Float32Array,
+  size: number,
+  { kind, weight, bias }: NormWeights,
+  epsilon: number,
+): Float32Array {
   for (let at = 0; at < values.length; at += size) {
-    let sum = 0;
-    for (let i = 0; i < size; i++) sum += (values[at + i] as number) ** 2;
-    const scale = 1 / Math.sqrt(sum / size + epsilon);
-    for (let i = 0; i < size; i++)
-      values[at + i] = (values[at + i] as number) * scale * (weight[i] as number);
+    const mean = kind === 'layer' ? sumOf(values, at, size, (value) => value) / size : 0;
+    const square = sumOf(values, at, size, (value) => (value - mean) ** 2) / size;
+    const scale = 1 / Math.sqrt(square + epsilon);
+    for (let i = 0; i < size; i++) {
+      values[at + i] = ((values[at + i] as number) - mean) * scale * (weight?.[i] ?? 1) + (bias?.[i] ?? 0);
+    }
   }
   return values;
+}
+
+function sumOf(values: Float32Array, at: number, size: number, term: (value: number) => number): number {
+  let sum = 0;
+  for (let i = 0; i < size; i++) sum += term(values[at + i] as number);
+  return sum;
 }

@@ -34,3 +34,17 @@ export function addInto(target: Float32Array, source: Float32Array): void {
 export function softcap(value: number, cap: number): number {
   return cap * Math.tanh(value / cap);
 }
+
+/** In place; the largest score is subtracted first so that no exponential overflows. A sink takes a share for nothing. */
+export function softmax(scores: Float64Array, sink = Number.NEGATIVE_INFINITY): Float64Array {
+  let largest = sink;
+  for (const score of scores) largest = Math.max(largest, score);
+  let sum = Math.exp(sink - largest);
+  for (let index = 0; index < scores.length; index++) {
+    const weight = Math.exp((scores[index] as number) - largest);
+    scores[index] = weight;
+    sum += weight;
+  }
+  for (let index = 0; index < scores.length; index++) scores[index] = (scores[index] as number) / sum;
+  return scores;
+}

@@ -1,31 +1,80 @@
-// A model's weights as the forward pass uses them.
+// A model's weights as the forward pass uses them: its spec, with what it names read from the file.
 
-import type { LayerSpec, ModelSpec } from '../../model/spec.ts';
-import { readNorm } from '../../model/weight-reader.ts';
+import type {
+  AttentionSpec,
+  BodySpec,
+  BranchSpec,
+  ExpertsSpec,
+  FeedForwardSpec,
+  HeadNormSpec,
+  LinearSpec,
+  ModelSpec,
+  NormSpec,
+  PartSpec,
+} from '../../model/spec.ts';
+import { isHeadTied } from '../../model/spec-walk.ts';
+import { type NormWeights, readNorm } from '../../model/weight-reader.ts';
+import { readFloats } from '../../weights/read-tensor.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import { type Linear, loadLinear, loadMatrix, type Matrix } from './linear.ts';
 
-export interface LayerWeights {
-  readonly spec: LayerSpec;
-  readonly attentionNorm: Float32Array;
+export interface HeadNorm {
+  readonly norm: NormWeights;
+  readonly over: HeadNormSpec['over'];
+}
+
+export interface Attention {
+  readonly kind: 'attention';
+  readonly spec: AttentionSpec;
   readonly query: Linear;
-  readonly key: Linear;
-  readonly value: Linear;
+  readonly key: Linear | undefined;
+  readonly value: Linear | undefined;
   readonly output: Linear;
-  readonly queryNorm: Float32Array | undefined;
-  readonly keyNorm: Float32Array | undefined;
-  readonly attentionPostNorm: Float32Array | undefined;
-  readonly ffnNorm: Float32Array;
-  readonly gate: Linear;
+  readonly gate: Linear | undefined;
+  readonly queryNorm: HeadNorm | undefined;
+  readonly keyNorm: HeadNorm | undefined;
+  readonly valueNorm: HeadNorm | undefined;
+  readonly sinks: Float32Array | undefined;
+}
+
+export interface FeedForward {
+  readonly kind: 'feed-forward';
+  readonly spec: FeedForwardSpec;
+  readonly gate: Linear | undefined;
   readonly up: Linear;
   readonly down: Linear;
-  readonly ffnPostNorm: Float32Array | undefined;
+  readonly share: Linear | undefined;
+}
+
+export interface Experts {
+  readonly kind: 'experts';
+  readonly spec: ExpertsSpec;
+  readonly router: Linear;
+  readonly routerNorm: NormWeights | undefined;
+  readonly choiceBias: Float32Array | undefined;
+  readonly expertScales: Float32Array | undefined;
+  readonly experts: readonly FeedForward[];
+}
+
+export type Body = Attention | FeedForward | Experts;
+
+export interface Part {
+  readonly input: NormWeights | undefined;
+  readonly body: Body;
+  readonly output: NormWeights | undefined;
+}
+
+export interface Branch {
+  readonly spec: BranchSpec;
+  readonly parts: readonly Part[];
+  readonly output: NormWeights | undefined;
 }
 
 export interface ModelWeights {
   readonly embedding: Matrix;
-  readonly layers: readonly LayerWeights[];
-  readonly finalNorm: Float32Array;
+  /** In layer after layer. */
+  readonly branches: readonly Branch[];
+  readonly finalNorm: NormWeights;
   readonly head: Linear;
 }
 
@@ -34,37 +83,100 @@ export function loadModelWeights(
   weights: WeightSource,
   onProgress: (share: number) => void,
 ): ModelWeights {
+  const load = new Loader(weights);
   const embedding = loadMatrix(weights, spec.embedding);
-  const layers = spec.layers.map((layer, index) => {
-    const loaded = loadLayer(spec, layer, weights);
+  const branches = spec.layers.flatMap((layer, index) => {
+    const loaded = layer.branches.map((branch) => load.branch(branch));
     onProgress((index + 1) / (spec.layers.length + 1));
     return loaded;
   });
   // A tied head shares the embedding's memory.
-  const tied = spec.head.weight.tensor === spec.embedding.tensor && spec.head.bias === undefined;
+  const tied = isHeadTied(spec) && spec.head.bias === undefined;
   const head = tied ? { matrix: embedding, bias: undefined } : loadLinear(weights, spec.head);
-  const finalNorm = readNorm(weights, spec.finalNorm, spec.normOffset);
+  const finalNorm = readNorm(weights, spec.finalNorm);
   onProgress(1);
-  return { embedding, layers, finalNorm, head };
+  return { embedding, branches, finalNorm, head };
 }
 
-function loadLayer(model: ModelSpec, spec: LayerSpec, weights: WeightSource): LayerWeights {
-  const norm = (tensor: string) => readNorm(weights, tensor, model.normOffset);
-  const optionalNorm = (tensor: string | undefined) => (tensor === undefined ? undefined : norm(tensor));
-  return {
-    spec,
-    attentionNorm: norm(spec.attentionNorm),
-    query: loadLinear(weights, spec.query),
-    key: loadLinear(weights, spec.key),
-    value: loadLinear(weights, spec.value),
-    output: loadLinear(weights, spec.output),
-    queryNorm: optionalNorm(spec.queryNorm),
-    keyNorm: optionalNorm(spec.keyNorm),
-    attentionPostNorm: optionalNorm(spec.attentionPostNorm),
-    ffnNorm: norm(spec.ffnNorm),
-    gate: loadLinear(weights, spec.gate),
-    up: loadLinear(weights, spec.up),
-    down: loadLinear(weights, spec.down),
-    ffnPostNorm: optionalNorm(spec.ffnPostNorm),
-  };
+class Loader {
+  readonly #weights: WeightSource;
+
+  constructor(weights: WeightSource) {
+    this.#weights = weights;
+  }
+
+  branch(spec: BranchSpec): Branch {
+    return { spec, parts: spec.parts.map((part) => this.#part(part)), output: this.#norm(spec.output) };
+  }
+
+  #part({ input, body, output }: PartSpec): Part {
+    return { input: this.#norm(input), body: this.#body(body), output: this.#norm(output) };
+  }
+
+  #body(spec: BodySpec): Body {
+    switch (spec.kind) {
+      case 'attention':
+        return this.#attention(spec);
+      case 'feed-forward':
+        return this.#feedForward(spec);
+      case 'experts':
+        return this.#experts(spec);
+    }
+  }
+
+  #attention(spec: AttentionSpec): Attention {
+    const { stored } = spec;
+    return {
+      kind: 'attention',
+      spec,
+      query: loadLinear(this.#weights, spec.query),
+      key: this.#linear(stored?.key),
+      value: this.#linear(stored?.value),
+      output: loadLinear(this.#weights, spec.output),
+      gate: this.#linear(spec.gate),
+      queryNorm: this.#headNorm(spec.queryNorm),
+      keyNorm: this.#headNorm(stored?.keyNorm),
+      valueNorm: this.#headNorm(stored?.valueNorm),
+      sinks: this.#vector(spec.sinks),
+    };
+  }
+
+  #feedForward(spec: FeedForwardSpec): FeedForward {
+    return {
+      kind: 'feed-forward',
+      spec,
+      gate: this.#linear(spec.gate),
+      up: loadLinear(this.#weights, spec.up),
+      down: loadLinear(this.#weights, spec.down),
+      share: this.#linear(spec.share),
+    };
+  }
+
+  #experts(spec: ExpertsSpec): Experts {
+    return {
+      kind: 'experts',
+      spec,
+      router: loadLinear(this.#weights, spec.router.linear),
+      routerNorm: this.#norm(spec.router.norm),
+      choiceBias: this.#vector(spec.router.choiceBias),
+      expertScales: this.#vector(spec.router.expertScales),
+      experts: spec.experts.map((expert) => this.#feedForward(expert)),
+    };
+  }
+
+  #linear(spec: LinearSpec | undefined): Linear | undefined {
+    return spec === undefined ? undefined : loadLinear(this.#weights, spec);
+  }
+
+  #norm(spec: NormSpec | undefined): NormWeights | undefined {
+    return spec === undefined ? undefined : readNorm(this.#weights, spec);
+  }
+
+  #headNorm(spec: HeadNormSpec | undefined): HeadNorm | undefined {
+    return spec === undefined ? undefined : { norm: readNorm(this.#weights, spec.norm), over: spec.over };
+  }
+
+  #vector(tensor: string | undefined): Float32Array | undefined {
+    return tensor === undefined ? undefined : readFloats(this.#weights, tensor);
+  }
 }

@@ -1,0 +1,60 @@
+// Which experts a row goes to, and how much each counts.
+
+import type { RouterSpec } from '../../model/spec.ts';
+import { sigmoid } from './activation.ts';
+import { applyLinear } from './linear.ts';
+import { normalize } from './norm.ts';
+import { softmax } from './vector.ts';
+import type { Experts } from './weights.ts';
+
+export interface Choice {
+  readonly expert: number;
+  readonly weight: number;
+}
+
+/** The choices of each row, the best first. */
+export function route(
+  mixture: Experts,
+  input: Float32Array,
+  stream: Float32Array,
+  epsilon: number,
+): Choice[][] {
+  const { router, routerNorm, spec } = mixture;
+  const { columns, rows: count } = router.matrix;
+  const seen = routerNorm === undefined ? input : normalize(stream.slice(), columns, routerNorm, epsilon);
+  const logits = applyLinear(router, seen);
+  return Array.from({ length: logits.length / count }, (_, row) =>
+    choose(mixture, spec.router, Float64Array.from(logits.subarray(row * count, (row + 1) * count))),
+  );
+}
+
+function choose({ choiceBias, expertScales }: Experts, router: RouterSpec, logits: Float64Array): Choice[] {
+  const scores = router.score === 'softmax' ? softmax(logits) : logits.map(sigmoid);
+  const wanted = scores.map((score, expert) => score + (choiceBias?.[expert] ?? 0));
+  const allowed = router.groups === undefined ? wanted : bestGroups(router.groups, wanted);
+  const chosen = best([...allowed.keys()], (expert) => allowed[expert] as number, router.used);
+  const sum = chosen.reduce((total, expert) => total + (scores[expert] as number), 0);
+  const scale = router.scale / (router.normalized ? sum : 1);
+  return chosen.map((expert) => ({
+    expert,
+    weight: (scores[expert] as number) * scale * (expertScales?.[expert] ?? 1),
+  }));
+}
+
+/** Experts of other groups cannot be chosen. */
+function bestGroups(groups: NonNullable<RouterSpec['groups']>, wanted: Float64Array): Float64Array {
+  const size = wanted.length / groups.count;
+  const scores = Array.from({ length: groups.count }, (_, group) => {
+    const sorted = [...wanted.subarray(group * size, (group + 1) * size)].sort((a, b) => b - a);
+    return sorted.slice(0, groups.by === 'best' ? 1 : 2).reduce((sum, score) => sum + score, 0);
+  });
+  const kept = new Set(best([...scores.keys()], (group) => scores[group] as number, groups.used));
+  return wanted.map((score, expert) =>
+    kept.has(Math.floor(expert / size)) ? score : Number.NEGATIVE_INFINITY,
+  );
+}
+
+/** Those with the highest score, the best first; of equals the first. */
+function best(candidates: readonly number[], score: (candidate: number) => number, count: number): number[] {
+  return candidates.toSorted((a, b) => score(b) - score(a) || a - b).slice(0, count);
+}

@@ -1,0 +1,72 @@
+// The attention of one layer.
+
+import type { LayerTraits } from './architecture.ts';
+import { linearSpec } from './linear-spec.ts';
+import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec } from './spec.ts';
+import { normOf, type SpecParts } from './spec-parts.ts';
+
+export function attentionSpec(parts: SpecParts, layer: LayerTraits, index: number): AttentionSpec {
+  const { sizes, traits, names } = parts;
+  const { headCount, headSize } = sizes;
+  const headNorm = (role: 'queryNorm' | 'keyNorm'): HeadNormSpec | undefined =>
+    traits.queryKeyNorm && { norm: normOf(parts, index, role), over: traits.queryKeyNorm };
+  const queryNorm = headNorm('queryNorm');
+  const keyNorm = headNorm('keyNorm');
+  const { query, key, value } = projections(parts, layer, index);
+  return {
+    kind: 'attention',
+    headCount,
+    headSize,
+    cache: index,
+    query,
+    stored: { key, value, ...(keyNorm === undefined ? {} : { keyNorm }) },
+    output: linearSpec(names, index, {
+      role: 'output',
+      rows: sizes.hiddenSize,
+      columns: headCount * headSize,
+      bias: traits.outputBias,
+    }),
+    ...(queryNorm === undefined ? {} : { queryNorm }),
+    ...(traits.normsAfterRope ? { normsAfterRope: true } : {}),
+    ...(layer.rope === undefined ? {} : { rope: layer.rope }),
+    ...(layer.window === undefined ? {} : { window: layer.window }),
+    scale: traits.attentionScale,
+    ...(traits.attentionSoftcap === undefined ? {} : { softcap: traits.attentionSoftcap }),
+    ...(traits.sinks ? { sinks: names.weight(index, 'sinks') } : {}),
+    ...(traits.growth === undefined ? {} : { growth: traits.growth }),
+  };
+}
+
+function projections({ sizes, traits, names }: SpecParts, layer: LayerTraits, index: number) {
+  const { headCount, kvHeadCount, headSize } = sizes;
+  const fused = traits.fusedQueryKeyValue === true;
+  const common = { columns: sizes.hiddenSize, bias: traits.queryKeyValueBias };
+  const queryRows = headCount * headSize;
+  const kvRows = kvHeadCount * headSize;
+  const pairs = (heads: number): { interleaved?: InterleavedHeads } => {
+    if (!traits.interleavedPairs || layer.rope === undefined) return {};
+    const { inverseFrequencies } = traits.ropes[layer.rope] as RopeSpec;
+    return { interleaved: { heads, rotated: 2 * inverseFrequencies.length } };
+  };
+  return {
+    query: linearSpec(names, index, {
+      ...common,
+      role: fused ? 'queryKeyValue' : 'query',
+      rows: queryRows,
+      ...pairs(headCount),
+    }),
+    key: linearSpec(names, index, {
+      ...common,
+      role: fused ? 'queryKeyValue' : 'key',
+      rows: kvRows,
+      firstRow: fused ? queryRows : 0,
+      ...pairs(kvHeadCount),
+    }),
+    value: linearSpec(names, index, {
+      ...common,
+      role: fused ? 'queryKeyValue' : 'value',
+      rows: kvRows,
+      firstRow: fused ? queryRows + kvRows : 0,
+    }),
+  };
+}

@@ -1,0 +1,117 @@
+// The feed-forward of one layer: one, or a mixture of experts.
+
+import type { ExpertTraits } from './architecture.ts';
+import { linearSpec } from './linear-spec.ts';
+import type { ExpertsSpec, FeedForwardSpec, LinearSpec } from './spec.ts';
+import type { SpecParts } from './spec-parts.ts';
+
+export function feedForwardSpec({ sizes, traits, names }: SpecParts, index: number): FeedForwardSpec {
+  const { hiddenSize: columns, ffnSize: size } = sizes;
+  const fused = traits.fusedGateUp === true;
+  const common = { columns, rows: size, bias: traits.ffnBias };
+  const gate = linearSpec(names, index, { ...common, role: fused ? 'gateUp' : 'gate' });
+  return {
+    kind: 'feed-forward',
+    size,
+    activation: traits.activation,
+    ...(traits.ungated ? {} : { gate }),
+    up: linearSpec(names, index, {
+      ...common,
+      role: fused ? 'gateUp' : 'up',
+      firstRow: fused ? size : 0,
+    }),
+    down: linearSpec(names, index, { role: 'down', rows: columns, columns: size, bias: traits.ffnBias }),
+  };
+}
+
+/** The one that every row goes through, where there is one. */
+export function sharedExpertSpec({ sizes, traits, names }: SpecParts, index: number): FeedForwardSpec[] {
+  const shared = traits.experts?.shared;
+  if (shared === undefined) return [];
+  const { hiddenSize: columns } = sizes;
+  const { size } = shared;
+  const share = linearSpec(names, index, { role: 'sharedShare', rows: 1, columns });
+  return [
+    {
+      kind: 'feed-forward',
+      size,
+      activation: traits.activation,
+      gate: linearSpec(names, index, { role: 'sharedGate', rows: size, columns }),
+      up: linearSpec(names, index, { role: 'sharedUp', rows: size, columns }),
+      down: linearSpec(names, index, { role: 'sharedDown', rows: columns, columns: size }),
+      ...(shared.hasShare ? { share } : {}),
+    },
+  ];
+}
+
+export function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
+  const { sizes, traits, names } = parts;
+  const experts = traits.experts as ExpertTraits;
+  const linear = linearSpec(names, index, {
+    role: 'router',
+    rows: experts.count,
+    columns: sizes.hiddenSize,
+    bias: experts.routerBias,
+  });
+  const choiceBias = experts.choiceBias ? { choiceBias: names.bias(index, 'choiceBias') } : {};
+  return {
+    kind: 'experts',
+    router: { linear, ...choiceBias, ...experts.router },
+    experts: Array.from({ length: experts.count }, (_, expert) => ({
+      kind: 'feed-forward',
+      size: experts.size,
+      activation: traits.activation,
+      ...expertLinears(parts, experts, index, expert),
+    })),
+  };
+}
+
+type ExpertLinears = Readonly<Record<'gate' | 'up' | 'down', LinearSpec>>;
+
+/** Experts have tensors of their own, or share one, and in it may share one of gates and ups. */
+function expertLinears(
+  parts: SpecParts,
+  experts: ExpertTraits,
+  index: number,
+  expert: number,
+): ExpertLinears {
+  const { sizes, names } = parts;
+  const { hiddenSize } = sizes;
+  const { size, biases: bias } = experts;
+  const inner = { rows: size, columns: hiddenSize, bias };
+  const outer = { rows: hiddenSize, columns: size, bias };
+  if (names.has(index, 'expertDown', 0)) {
+    return {
+      gate: linearSpec(names, index, { ...inner, role: 'expertGate', expert }),
+      up: linearSpec(names, index, { ...inner, role: 'expertUp', expert }),
+      down: linearSpec(names, index, { ...outer, role: 'expertDown', expert }),
+    };
+  }
+  const turned = (rows: number) => (experts.transposed ? { transposed: { rows } } : {});
+  const down = linearSpec(names, index, {
+    ...outer,
+    role: 'expertDowns',
+    firstRow: expert * hiddenSize,
+    ...turned(hiddenSize),
+  });
+  if (!names.has(index, 'expertGateUps')) {
+    const firstRow = expert * size;
+    return {
+      gate: linearSpec(names, index, { ...inner, role: 'expertGates', firstRow, ...turned(size) }),
+      up: linearSpec(names, index, { ...inner, role: 'expertUps', firstRow, ...turned(size) }),
+      down,
+    };
+  }
+  const both = { ...inner, role: 'expertGateUps', ...turned(2 * size) } as const;
+  const firstRow = expert * 2 * size;
+  const runs = experts.alternatingGateUp ? { runs: { rows: 1, every: 2 } } : {};
+  return {
+    gate: linearSpec(names, index, { ...both, firstRow, ...runs }),
+    up: linearSpec(names, index, {
+      ...both,
+      firstRow: firstRow + (experts.alternatingGateUp ? 1 : size),
+      ...runs,
+    }),
+    down,
+  };
+}

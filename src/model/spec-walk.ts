@@ -1,0 +1,122 @@
+// What a ModelSpec is made of, whatever its layers look like: for whoever counts, checks or loads it all.
+
+import type { AttentionSpec, BodySpec, LinearSpec, ModelSpec, NormSpec } from './spec.ts';
+
+/** A vector of so many values. */
+export interface VectorUse {
+  readonly tensor: string;
+  readonly size: number;
+}
+
+export interface LinearUse {
+  readonly linear: LinearSpec;
+  /** How much of it one row reads: all of it, or as many experts as it uses. */
+  readonly share: number;
+}
+
+export function bodiesOf({ layers }: ModelSpec): BodySpec[] {
+  return layers.flatMap(({ branches }) => branches.flatMap(({ parts }) => parts.map(({ body }) => body)));
+}
+
+export function attentionsOf(spec: ModelSpec): AttentionSpec[] {
+  return bodiesOf(spec).filter((body) => body.kind === 'attention');
+}
+
+export function isHeadTied({ head, embedding }: ModelSpec): boolean {
+  return head.weight.tensor === embedding.tensor;
+}
+
+/** What one row takes of the weights, in parameters: all but the embedding's other rows and experts it does not use. */
+export function activeParameters(spec: ModelSpec): number {
+  const layers = layerLinears(spec).reduce(
+    (sum, { linear, share }) => sum + share * linear.weight.rows * linear.columns,
+    0,
+  );
+  return layers + spec.head.weight.rows * spec.head.columns;
+}
+
+/** Of the first layer that has one: the size of a feed-forward, and of an expert. */
+export function feedForwardSizes(spec: ModelSpec): { readonly dense?: number; readonly expert?: number } {
+  const bodies = bodiesOf(spec);
+  const dense = bodies.find((body) => body.kind === 'feed-forward')?.size;
+  const expert = bodies.find((body) => body.kind === 'experts')?.experts[0]?.size;
+  return { ...(dense === undefined ? {} : { dense }), ...(expert === undefined ? {} : { expert }) };
+}
+
+/** Every linear map of the layers. */
+export function layerLinears(spec: ModelSpec): LinearUse[] {
+  return bodiesOf(spec).flatMap(bodyLinears);
+}
+
+function bodyLinears(body: BodySpec): LinearUse[] {
+  switch (body.kind) {
+    case 'attention':
+      return whole([body.query, body.stored?.key, body.stored?.value, body.gate, body.output]);
+    case 'feed-forward':
+      return whole([body.gate, body.up, body.down, body.share]);
+    case 'experts': {
+      const share = body.router.used / body.experts.length;
+      const experts = body.experts.flatMap(bodyLinears).map(({ linear }) => ({ linear, share }));
+      return [...whole([body.router.linear]), ...experts];
+    }
+  }
+}
+
+function whole(linears: readonly (LinearSpec | undefined)[]): LinearUse[] {
+  return linears.filter((linear) => linear !== undefined).map((linear) => ({ linear, share: 1 }));
+}
+
+/** Every norm, sink and scale: all vectors but biases of linear maps. */
+export function vectorsOf(spec: ModelSpec): VectorUse[] {
+  const { hiddenSize } = spec;
+  const stream = (norm: NormSpec | undefined) => normVectors(norm, hiddenSize);
+  return [
+    ...spec.layers.flatMap(({ branches }) =>
+      branches.flatMap(({ parts, output }) => [
+        ...parts.flatMap((part) => [
+          ...stream(part.input),
+          ...bodyVectors(spec, part.body),
+          ...stream(part.output),
+        ]),
+        ...stream(output),
+      ]),
+    ),
+    ...stream(spec.finalNorm),
+  ];
+}
+
+function bodyVectors(spec: ModelSpec, body: BodySpec): VectorUse[] {
+  switch (body.kind) {
+    case 'attention':
+      return attentionVectors(spec, body);
+    case 'feed-forward':
+      return [];
+    case 'experts': {
+      const { norm, choiceBias, expertScales } = body.router;
+      const each = [choiceBias, expertScales].filter((tensor) => tensor !== undefined);
+      return [
+        ...normVectors(norm, spec.hiddenSize),
+        ...each.map((tensor) => ({ tensor, size: body.experts.length })),
+      ];
+    }
+  }
+}
+
+function attentionVectors(spec: ModelSpec, attention: AttentionSpec): VectorUse[] {
+  const { headCount, headSize, queryNorm, stored, sinks } = attention;
+  const kvHeads = spec.caches[attention.cache]?.headCount ?? 0;
+  const over = (norm: typeof queryNorm, heads: number): VectorUse[] =>
+    normVectors(norm?.norm, headSize * (norm?.over === 'all' ? heads : 1));
+  return [
+    ...over(queryNorm, headCount),
+    ...over(stored?.keyNorm, kvHeads),
+    ...over(stored?.valueNorm, kvHeads),
+    ...(sinks === undefined ? [] : [{ tensor: sinks, size: headCount }]),
+  ];
+}
+
+function normVectors(norm: NormSpec | undefined, size: number): VectorUse[] {
+  return [norm?.weight, norm?.bias]
+    .filter((tensor) => tensor !== undefined)
+    .map((tensor) => ({ tensor, size }));
+}
