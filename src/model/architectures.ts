@@ -3,6 +3,7 @@
 import type { Architecture } from './architecture.ts';
 import { type Config, configError } from './config.ts';
 import { gemma3 } from './gemma3.ts';
+import { gptOss } from './gpt-oss.ts';
 import { llama } from './llama.ts';
 import { mistral } from './mistral.ts';
 import { mixtral } from './mixtral.ts';
@@ -21,6 +22,7 @@ export const architectures: readonly Architecture[] = [
   qwen3Moe,
   gemma3,
   phi3,
+  gptOss,
 ];
 
 /** The architecture a file names in its field `model_type`. */

@@ -21,6 +21,10 @@ export function readLinearRows(
       `rows ${first} to ${first + count} of ${slice.tensor} lie outside its ${slice.rows} rows`,
     );
   }
+  if (slice.transposed !== undefined) {
+    readTransposed(weights, slice, slice.transposed.rows, first, count, into);
+    return;
+  }
   if (slice.interleaved === undefined && slice.runs === undefined) {
     weights.readRows(slice.tensor, slice.firstRow + first, count, into);
     return;
@@ -37,6 +41,32 @@ export function readLinearRows(
   for (const [index, place] of places.entries()) {
     const at = (place - begin) * bytesPerRow;
     into.set(stored.subarray(at, at + bytesPerRow), index * bytesPerRow);
+  }
+}
+
+/** Of matrices one behind the other, each with its inputs as rows and `rows` values in a row. */
+function readTransposed(
+  weights: WeightSource,
+  slice: RowSlice,
+  rows: number,
+  first: number,
+  count: number,
+  into: Uint8Array,
+): void {
+  if (count === 0) return;
+  const { type } = requireTensor(weights, slice.tensor);
+  const valueBytes = rowBytes(type, 1);
+  const inputs = into.length / valueBytes / count;
+  const places = Array.from({ length: count }, (_, index) => storedRow(slice, first + index));
+  const matrix = Math.floor((places[0] as number) / rows);
+  const stored = new Uint8Array(inputs * rows * valueBytes);
+  weights.readRows(slice.tensor, matrix * inputs, inputs, stored);
+  for (const [index, place] of places.entries()) {
+    for (let input = 0; input < inputs; input++) {
+      const at = (input * rows + (place % rows)) * valueBytes;
+      const to = (index * inputs + input) * valueBytes;
+      for (let byte = 0; byte < valueBytes; byte++) into[to + byte] = stored[at + byte] as number;
+    }
   }
 }
 

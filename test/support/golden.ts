@@ -90,16 +90,21 @@ function architectureModels(): GoldenModel[] {
 }
 
 /** Folders of the shared families that this project runs, and those of them that are there as GGUF, too. */
-const families = ['mixtral', 'qwen3_moe'];
+const families = ['mixtral', 'qwen3_moe', 'gpt_oss'];
 const ggufFamilies = new Set(['mixtral', 'qwen3_moe']);
 
 function familyModels(): GoldenModel[] {
-  return families.flatMap((family) => {
-    const folder = `families/${family}`;
-    const cases = casesOf(folder);
-    const gguf = ggufFamilies.has(family) ? [model(`${folder}/model-bf16.gguf`, cases)] : [];
-    return [model(folder, cases), ...gguf];
-  });
+  return families
+    .flatMap((family) => {
+      const folder = `families/${family}`;
+      const cases = casesOf(folder);
+      const gguf = ggufFamilies.has(family) ? [model(`${folder}/model-bf16.gguf`, cases)] : [];
+      return [model(folder, cases), ...gguf];
+    })
+    .concat(
+      // A GGUF file cannot say that yarn's ramp is not rounded.
+      model('families/gpt_oss/model-bf16.gguf', casesOf('families/gpt_oss', 'golden-yarn-truncated.json')),
+    );
 }
 
 function quantizedModels(): GoldenModel[] {
@@ -113,12 +118,12 @@ function model(name: string, cases: readonly GoldenCase[]): GoldenModel {
   return { name, path: testdata(name), cases };
 }
 
-function stored<Content>(folder: string): Content {
-  return JSON.parse(readFileSync(testdata(folder, 'golden.json'), 'utf8'));
+function stored<Content>(folder: string, file = 'golden.json'): Content {
+  return JSON.parse(readFileSync(testdata(folder, file), 'utf8'));
 }
 
-function casesOf(folder: string): GoldenCase[] {
-  return stored<{ cases: StoredCase[] }>(folder).cases.map(goldenCase);
+function casesOf(folder: string, file?: string): GoldenCase[] {
+  return stored<{ cases: StoredCase[] }>(folder, file).cases.map(goldenCase);
 }
 
 function goldenCase(one: StoredCase): GoldenCase {

@@ -6,7 +6,7 @@ import { readBias, readLinearRows } from '../../model/weight-reader.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
 import { requireTensor } from '../../weights/read-tensor.ts';
 import { rowBytes, type TensorType } from '../../weights/tensor-type.ts';
-import { columnsOf, type WeightSource } from '../../weights/weight-source.ts';
+import type { WeightSource } from '../../weights/weight-source.ts';
 import { dot } from './vector.ts';
 
 export interface Matrix {
@@ -24,9 +24,8 @@ export interface Linear {
 
 const READ_BYTES = 2 ** 24;
 
-export function loadMatrix(weights: WeightSource, slice: RowSlice): Matrix {
+export function loadMatrix(weights: WeightSource, slice: RowSlice, columns: number): Matrix {
   const tensor = requireTensor(weights, slice.tensor);
-  const columns = columnsOf(tensor);
   const bytesPerRow = rowBytes(tensor.type, columns);
   const bytes = new Uint8Array(slice.rows * bytesPerRow);
   const rowsAtOnce = Math.max(1, Math.floor(READ_BYTES / bytesPerRow));
@@ -40,7 +39,7 @@ export function loadMatrix(weights: WeightSource, slice: RowSlice): Matrix {
 
 export function loadLinear(weights: WeightSource, spec: LinearSpec): Linear {
   return {
-    matrix: loadMatrix(weights, spec.weight),
+    matrix: loadMatrix(weights, spec.weight, spec.columns),
     bias: spec.bias === undefined ? undefined : readBias(weights, spec.bias),
   };
 }

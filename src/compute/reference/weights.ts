@@ -84,7 +84,7 @@ export function loadModelWeights(
   onProgress: (share: number) => void,
 ): ModelWeights {
   const load = new Loader(weights);
-  const embedding = loadMatrix(weights, spec.embedding);
+  const embedding = loadMatrix(weights, spec.embedding, spec.hiddenSize);
   const branches = spec.layers.flatMap((layer, index) => {
     const loaded = layer.branches.map((branch) => load.branch(branch));
     onProgress((index + 1) / (spec.layers.length + 1));
