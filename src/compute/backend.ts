@@ -22,6 +22,20 @@ export interface Batch {
   readonly logitRows: Int32Array;
   /** Rows of `tokens`, ascending, whose final states are wanted: after the last norm, before the head. */
   readonly stateRows: Int32Array;
+  /** Empty where the model has no memories. */
+  readonly memories: BatchMemories;
+}
+
+/**
+ * For layers whose memory of a sequence has a fixed size. Sequence i goes on from the memory in slot `from[i]`, or from an
+ * empty one where that is negative, and leaves what it remembers after row `rows[k]` in slot `slots[k]`, for k from
+ * `starts[i]` to `starts[i + 1] - 1`; the last of these rows is the sequence's last.
+ */
+export interface BatchMemories {
+  readonly from: Int32Array;
+  readonly starts: Int32Array;
+  readonly rows: Int32Array;
+  readonly slots: Int32Array;
 }
 
 export const backendNames = ['cpu', 'reference', 'webgpu'] as const;
@@ -62,6 +76,8 @@ export type KvType = 'f16' | 'q8';
 
 export interface BackendOptions {
   readonly blockCount: number;
+  /** Slots for memories; none where the model has none. */
+  readonly memorySlots?: number;
   /** Called with the share of weights loaded, 0 to 1. */
   readonly onProgress?: (share: number) => void;
 }

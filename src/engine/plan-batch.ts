@@ -1,7 +1,14 @@
 // A StepPlan in the flat form that backends take.
 
-import type { Batch } from '../compute/backend.ts';
+import type { Batch, BatchMemories } from '../compute/backend.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
+
+const noMemories: BatchMemories = {
+  from: new Int32Array(0),
+  starts: new Int32Array(0),
+  rows: new Int32Array(0),
+  slots: new Int32Array(0),
+};
 
 export function planBatch({ items, load }: StepPlan): Batch {
   const batch: Batch = {
@@ -12,6 +19,7 @@ export function planBatch({ items, load }: StepPlan): Batch {
     blockStarts: new Int32Array(items.length + 1),
     logitRows: new Int32Array(items.reduce((sum, { samples }) => sum + Number(samples), 0)),
     stateRows: new Int32Array(items.reduce((sum, { states: [from, to] }) => sum + to - from, 0)),
+    memories: noMemories,
   };
   let row = 0;
   let block = 0;

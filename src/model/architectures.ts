@@ -11,6 +11,7 @@ import { phi3 } from './phi3.ts';
 import { qwen2 } from './qwen2.ts';
 import { qwen3 } from './qwen3.ts';
 import { qwen3Moe } from './qwen3-moe.ts';
+import { qwen3Next, qwen35, qwen35Moe } from './qwen3-next.ts';
 import type { Naming } from './tensor-names.ts';
 
 export const architectures: readonly Architecture[] = [
@@ -20,6 +21,9 @@ export const architectures: readonly Architecture[] = [
   qwen2,
   qwen3,
   qwen3Moe,
+  qwen3Next,
+  qwen35,
+  qwen35Moe,
   gemma3,
   phi3,
   gptOss,

@@ -5,19 +5,24 @@ import { linearSpec } from './linear-spec.ts';
 import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec } from './spec.ts';
 import { normOf, type SpecParts } from './spec-parts.ts';
 
-export function attentionSpec(parts: SpecParts, layer: LayerTraits, index: number): AttentionSpec {
+export function attentionSpec(
+  parts: SpecParts,
+  layer: LayerTraits,
+  index: number,
+  cache: number,
+): AttentionSpec {
   const { sizes, traits, names } = parts;
   const { headCount, headSize } = sizes;
   const headNorm = (role: 'queryNorm' | 'keyNorm'): HeadNormSpec | undefined =>
     traits.queryKeyNorm && { norm: normOf(parts, index, role), over: traits.queryKeyNorm };
   const queryNorm = headNorm('queryNorm');
   const keyNorm = headNorm('keyNorm');
-  const { query, key, value } = projections(parts, layer, index);
+  const { query, gate, key, value } = projections(parts, layer, index);
   return {
     kind: 'attention',
     headCount,
     headSize,
-    cache: index,
+    cache,
     query,
     stored: { key, value, ...(keyNorm === undefined ? {} : { keyNorm }) },
     output: linearSpec(names, index, {
@@ -33,6 +38,7 @@ export function attentionSpec(parts: SpecParts, layer: LayerTraits, index: numbe
     scale: traits.attentionScale,
     ...(traits.attentionSoftcap === undefined ? {} : { softcap: traits.attentionSoftcap }),
     ...(traits.sinks ? { sinks: names.weight(index, 'sinks') } : {}),
+    ...(gate === undefined ? {} : { gate }),
     ...(traits.growth === undefined ? {} : { growth: traits.growth }),
   };
 }
@@ -48,13 +54,13 @@ function projections({ sizes, traits, names }: SpecParts, layer: LayerTraits, in
     const { inverseFrequencies } = traits.ropes[layer.rope] as RopeSpec;
     return { interleaved: { heads, rotated: 2 * inverseFrequencies.length } };
   };
+  const queries = { ...common, role: fused ? 'queryKeyValue' : 'query', rows: queryRows } as const;
+  const turns = traits.attentionGate ? { runs: { rows: headSize, every: 2 * headSize } } : {};
   return {
-    query: linearSpec(names, index, {
-      ...common,
-      role: fused ? 'queryKeyValue' : 'query',
-      rows: queryRows,
-      ...pairs(headCount),
-    }),
+    query: linearSpec(names, index, { ...queries, ...turns, ...pairs(headCount) }),
+    gate: traits.attentionGate
+      ? linearSpec(names, index, { ...queries, ...turns, firstRow: headSize })
+      : undefined,
     key: linearSpec(names, index, {
       ...common,
       role: fused ? 'queryKeyValue' : 'key',

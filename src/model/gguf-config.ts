@@ -32,6 +32,13 @@ const keys = {
   norm_topk_prob: 'expert_weights_norm',
   routed_scaling_factor: 'expert_weights_scale',
   first_k_dense_replace: 'leading_dense_block_count',
+  shared_expert_intermediate_size: 'expert_shared_feed_forward_length',
+  linear_conv_kernel_dim: 'ssm.conv_kernel',
+  linear_key_head_dim: 'ssm.state_size',
+  linear_num_key_heads: 'ssm.group_count',
+  linear_num_value_heads: 'ssm.time_step_rank',
+  linear_inner_size: 'ssm.inner_size',
+  full_attention_interval: 'full_attention_interval',
 } as const;
 
 const ropeKeys = {

@@ -1,6 +1,14 @@
 // What a ModelSpec is made of, whatever its layers look like: for whoever counts, checks or loads it all.
 
-import type { AttentionSpec, BodySpec, LinearSpec, ModelSpec, NormSpec } from './spec.ts';
+import type {
+  AttentionSpec,
+  BodySpec,
+  DeltaNetSpec,
+  LinearSpec,
+  MemorySpec,
+  ModelSpec,
+  NormSpec,
+} from './spec.ts';
 
 /** A vector of so many values. */
 export interface VectorUse {
@@ -59,6 +67,8 @@ function bodyLinears(body: BodySpec): LinearUse[] {
       const experts = body.experts.flatMap(bodyLinears).map(({ linear }) => ({ linear, share }));
       return [...whole([body.router.linear]), ...experts];
     }
+    case 'delta-net':
+      return whole([body.query, body.key, body.value, body.share, body.decay, body.gate, body.output]);
   }
 }
 
@@ -99,7 +109,26 @@ function bodyVectors(spec: ModelSpec, body: BodySpec): VectorUse[] {
         ...each.map((tensor) => ({ tensor, size: body.experts.length })),
       ];
     }
+    case 'delta-net':
+      return [
+        { tensor: body.convolution.weight, size: deltaNetChannels(body) * body.convolution.length },
+        { tensor: body.decayBias, size: body.valueHeads },
+        { tensor: body.decayRate.tensor, size: body.valueHeads },
+        ...normVectors(body.norm, body.valueSize),
+      ];
   }
+}
+
+/** Values of queries, keys and values of one token. */
+export function deltaNetChannels({ keyHeads, keySize, valueHeads, valueSize }: DeltaNetSpec): number {
+  return 2 * keyHeads * keySize + valueHeads * valueSize;
+}
+
+/** First the last tokens' channels, the oldest first, then a matrix for each value head: [key value][value]. */
+export function deltaNetMemory(spec: Omit<DeltaNetSpec, 'memory'>): MemorySpec {
+  const { valueHeads, keySize, valueSize, convolution } = spec;
+  const waiting = (convolution.length - 1) * deltaNetChannels({ ...spec, memory: 0 });
+  return { size: waiting + valueHeads * keySize * valueSize };
 }
 
 function attentionVectors(spec: ModelSpec, attention: AttentionSpec): VectorUse[] {

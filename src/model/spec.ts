@@ -145,7 +145,55 @@ export interface ExpertsSpec {
   readonly scalesInput?: true;
 }
 
-export type BodySpec = AttentionSpec | FeedForwardSpec | ExpertsSpec;
+/** A causal convolution of each channel with its own past: `length` weights a channel, the newest last. */
+export interface ConvolutionSpec {
+  readonly weight: string;
+  readonly length: number;
+}
+
+/** Values that a body without K/V keeps of all tokens before: what is convolved next, and what it has learnt. */
+export interface MemorySpec {
+  readonly size: number;
+}
+
+/**
+ * Gated delta net: each value head keeps a matrix that maps keys to values. For every token it forgets by `exp(decay)`,
+ * then corrects what the key maps to by a share of the difference to the value, then is asked with the query.
+ */
+export interface DeltaNetSpec {
+  readonly kind: 'delta-net';
+  /** Index into `ModelSpec.memories`. */
+  readonly memory: number;
+  readonly keyHeads: number;
+  readonly keySize: number;
+  readonly valueHeads: number;
+  readonly valueSize: number;
+  /** Which value heads share a key head: as many in a row, or those so many apart. */
+  readonly sharing: 'neighbours' | 'strided';
+  readonly query: LinearSpec;
+  readonly key: LinearSpec;
+  readonly value: LinearSpec;
+  /** Over the channels of queries, keys and values, in this order. */
+  readonly convolution: ConvolutionSpec;
+  /** One value a head: the sigmoid of it is the share of a correction. */
+  readonly share: LinearSpec;
+  /** One value a head: `decay = rate * softplus(value + bias)`. */
+  readonly decay: LinearSpec;
+  readonly decayBias: string;
+  readonly decayRate: RateSpec;
+  /** Of each head's output, which is then multiplied by `silu(gate)`. */
+  readonly norm: NormSpec;
+  readonly gate: LinearSpec;
+  readonly output: LinearSpec;
+}
+
+/** Negative numbers: as they are, or by the logarithm of their size. */
+export interface RateSpec {
+  readonly tensor: string;
+  readonly logarithm: boolean;
+}
+
+export type BodySpec = AttentionSpec | FeedForwardSpec | ExpertsSpec | DeltaNetSpec;
 
 /** Reads the residual stream, behind a norm. */
 export interface PartSpec {
@@ -177,6 +225,7 @@ export interface ModelSpec {
   readonly embeddingScale: number;
   readonly ropes: readonly RopeSpec[];
   readonly caches: readonly CacheSpec[];
+  readonly memories: readonly MemorySpec[];
   readonly embedding: RowSlice;
   readonly layers: readonly LayerSpec[];
   readonly finalNorm: NormSpec;

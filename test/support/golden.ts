@@ -90,8 +90,8 @@ function architectureModels(): GoldenModel[] {
 }
 
 /** Folders of the shared families that this project runs, and those of them that are there as GGUF, too. */
-const families = ['mixtral', 'qwen3_moe', 'gpt_oss'];
-const ggufFamilies = new Set(['mixtral', 'qwen3_moe']);
+const families = ['mixtral', 'qwen3_moe', 'gpt_oss', 'qwen3_next', 'qwen3_5', 'qwen3_5_moe'];
+const ggufFamilies = new Set(['mixtral', 'qwen3_moe', 'qwen3_next', 'qwen3_5', 'qwen3_5_moe']);
 
 function familyModels(): GoldenModel[] {
   return families
@@ -186,6 +186,13 @@ export function lastLogits(
   });
 }
 
+/** Each case remembers in the slot that has the number of its first block. */
+function withMemory(sequence: BatchSequence): BatchSequence {
+  const slot = sequence.blocks[0] as number;
+  const from = sequence.start === 0 ? undefined : slot;
+  return { ...sequence, memory: { from, kept: [{ after: sequence.tokens.length, slot }] } };
+}
+
 async function withModel<Result>(
   create: CreateBackend,
   golden: GoldenModel,
@@ -195,10 +202,12 @@ async function withModel<Result>(
   const opened = openModelFiles(golden.path);
   try {
     const spec = buildSpec(opened);
-    const backend = await create(spec, opened.weights, { blockCount: tables.flat().length });
+    const blockCount = tables.flat().length;
+    const backend = await create(spec, opened.weights, { blockCount, memorySlots: blockCount });
+    const remembers = spec.memories.length > 0;
     try {
       return await use(async (sequences) => {
-        const { logits } = await backend.step(buildBatch(sequences));
+        const { logits } = await backend.step(buildBatch(remembers ? sequences.map(withMemory) : sequences));
         return Array.from({ length: logits.length / spec.vocabSize }, (_, row) =>
           logits.slice(row * spec.vocabSize, (row + 1) * spec.vocabSize),
         );

@@ -4,6 +4,7 @@ import type {
   AttentionSpec,
   BodySpec,
   BranchSpec,
+  DeltaNetSpec,
   ExpertsSpec,
   FeedForwardSpec,
   HeadNormSpec,
@@ -13,7 +14,7 @@ import type {
   PartSpec,
 } from '../../model/spec.ts';
 import { isHeadTied } from '../../model/spec-walk.ts';
-import { type NormWeights, readNorm } from '../../model/weight-reader.ts';
+import { type NormWeights, readNorm, readRates } from '../../model/weight-reader.ts';
 import { readFloats } from '../../weights/read-tensor.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import { type Linear, loadLinear, loadMatrix, type Matrix } from './linear.ts';
@@ -56,7 +57,23 @@ export interface Experts {
   readonly experts: readonly FeedForward[];
 }
 
-export type Body = Attention | FeedForward | Experts;
+export interface DeltaNet {
+  readonly kind: 'delta-net';
+  readonly spec: DeltaNetSpec;
+  readonly query: Linear;
+  readonly key: Linear;
+  readonly value: Linear;
+  readonly convolution: Float32Array;
+  readonly share: Linear;
+  readonly decay: Linear;
+  readonly decayBias: Float32Array;
+  readonly rates: Float32Array;
+  readonly norm: NormWeights;
+  readonly gate: Linear;
+  readonly output: Linear;
+}
+
+export type Body = Attention | FeedForward | Experts | DeltaNet;
 
 export interface Part {
   readonly input: NormWeights | undefined;
@@ -121,6 +138,8 @@ class Loader {
         return this.#feedForward(spec);
       case 'experts':
         return this.#experts(spec);
+      case 'delta-net':
+        return this.#deltaNet(spec);
     }
   }
 
@@ -161,6 +180,25 @@ class Loader {
       choiceBias: this.#vector(spec.router.choiceBias),
       expertScales: this.#vector(spec.router.expertScales),
       experts: spec.experts.map((expert) => this.#feedForward(expert)),
+    };
+  }
+
+  #deltaNet(spec: DeltaNetSpec): DeltaNet {
+    const linear = (one: LinearSpec) => loadLinear(this.#weights, one);
+    return {
+      kind: 'delta-net',
+      spec,
+      query: linear(spec.query),
+      key: linear(spec.key),
+      value: linear(spec.value),
+      convolution: readFloats(this.#weights, spec.convolution.weight),
+      share: linear(spec.share),
+      decay: linear(spec.decay),
+      decayBias: readFloats(this.#weights, spec.decayBias),
+      rates: readRates(this.#weights, spec.decayRate),
+      norm: readNorm(this.#weights, spec.norm),
+      gate: linear(spec.gate),
+      output: linear(spec.output),
     };
   }
 
