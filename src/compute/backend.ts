@@ -55,6 +55,8 @@ export interface Backend {
   /** The GPU, where one computes. */
   readonly device?: string;
   readonly blockCount: number;
+  /** Absent where the model has no memories. */
+  readonly memorySlots?: number | undefined;
   /**
    * Runs one forward pass. Steps never overlap: await one before the next. Told how tokens will be drawn, a backend whose
    * logits are far away may draw them itself.
@@ -76,10 +78,17 @@ export type KvType = 'f16' | 'q8';
 
 export interface BackendOptions {
   readonly blockCount: number;
-  /** Slots for memories; none where the model has none. */
+  /** Slots for memories, where the model has any. */
   readonly memorySlots?: number;
   /** Called with the share of weights loaded, 0 to 1. */
   readonly onProgress?: (share: number) => void;
+}
+
+/** Slots where nobody says how many. */
+const USUAL_MEMORY_SLOTS = 16;
+
+export function memorySlotsOf({ memories }: ModelSpec, { memorySlots }: BackendOptions): number | undefined {
+  return memories.length === 0 ? undefined : (memorySlots ?? USUAL_MEMORY_SLOTS);
 }
 
 export type CreateBackend = (

@@ -1,13 +1,13 @@
 // Making batches and checking them before a backend runs: shapes, ranges, and that no step writes into a
 // block which another table of the batch can see.
 
-import { type Batch, type BatchMemories, BLOCK_TOKENS } from './backend.ts';
-import { checkMemories } from './check-memories.ts';
+import { type Batch, BLOCK_TOKENS } from './backend.ts';
+import { batchMemories, checkMemories, type SequenceMemory } from './batch-memories.ts';
 
 export interface BatchLimits {
   readonly blockCount: number;
   /** Where the model has memories. */
-  readonly memorySlots?: number;
+  readonly memorySlots?: number | undefined;
   readonly vocabSize: number;
   readonly contextLength: number;
 }
@@ -22,13 +22,6 @@ export interface BatchSequence {
   readonly wantStates?: WantedRows;
   /** Where the model has memories: see BatchMemories. */
   readonly memory?: SequenceMemory;
-}
-
-export interface SequenceMemory {
-  /** Undefined at the beginning of a sequence. */
-  readonly from: number | undefined;
-  /** Where it is kept after so many of the new tokens; the last entry is for all of them. */
-  readonly kept: readonly { readonly after: number; readonly slot: number }[];
 }
 
 type WantedRows = 'last' | 'all' | 'none';
@@ -51,25 +44,10 @@ export function buildBatch(sequences: readonly BatchSequence[]): Batch {
     blockStarts: offsets(sequences.map(({ blocks }) => blocks.length)),
     logitRows: wantedRows(({ wantLogits }) => wantLogits),
     stateRows: wantedRows(({ wantStates = 'none' }) => wantStates),
-    memories: buildMemories(sequences, rowStarts),
-  };
-}
-
-function buildMemories(sequences: readonly BatchSequence[], rowStarts: Int32Array): BatchMemories {
-  const remembered = sequences.flatMap(({ memory }, index) =>
-    memory === undefined ? [] : [{ memory, first: rowStarts[index] as number }],
-  );
-  const kept = remembered.flatMap(({ memory, first }) =>
-    memory.kept.map(({ after, slot }) => ({ row: first + after - 1, slot })),
-  );
-  return {
-    from: Int32Array.from(remembered, ({ memory }) => memory.from ?? -1),
-    starts:
-      remembered.length === 0
-        ? new Int32Array(0)
-        : offsets(remembered.map(({ memory }) => memory.kept.length)),
-    rows: Int32Array.from(kept, ({ row }) => row),
-    slots: Int32Array.from(kept, ({ slot }) => slot),
+    memories: batchMemories(
+      sequences.map(({ memory }) => memory),
+      rowStarts,
+    ),
   };
 }
 
@@ -87,7 +65,7 @@ export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUs
   checkRange('block', batch.blocks, limits.blockCount);
   checkWantedRows('logit row', batch.logitRows, batch.tokens.length);
   checkWantedRows('state row', batch.stateRows, batch.tokens.length);
-  if (limits.memorySlots) checkMemories(batch, limits.memorySlots);
+  if (limits.memorySlots !== undefined) checkMemories(batch, limits.memorySlots);
   uses.count(batch.blocks);
   for (let sequence = 0; sequence < batch.starts.length; sequence++) {
     checkSequence(batch, sequence, limits, uses);

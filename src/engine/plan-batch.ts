@@ -1,17 +1,11 @@
 // A StepPlan in the flat form that backends take.
 
-import type { Batch, BatchMemories } from '../compute/backend.ts';
+import type { Batch } from '../compute/backend.ts';
+import { batchMemories } from '../compute/batch-memories.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
 
-const noMemories: BatchMemories = {
-  from: new Int32Array(0),
-  starts: new Int32Array(0),
-  rows: new Int32Array(0),
-  slots: new Int32Array(0),
-};
-
 export function planBatch({ items, load }: StepPlan): Batch {
-  const batch: Batch = {
+  const batch = {
     tokens: new Int32Array(load.tokens),
     rowStarts: new Int32Array(items.length + 1),
     starts: new Int32Array(items.length),
@@ -19,7 +13,6 @@ export function planBatch({ items, load }: StepPlan): Batch {
     blockStarts: new Int32Array(items.length + 1),
     logitRows: new Int32Array(items.reduce((sum, { samples }) => sum + Number(samples), 0)),
     stateRows: new Int32Array(items.reduce((sum, { states: [from, to] }) => sum + to - from, 0)),
-    memories: noMemories,
   };
   let row = 0;
   let block = 0;
@@ -36,5 +29,9 @@ export function planBatch({ items, load }: StepPlan): Batch {
     batch.blockStarts[index + 1] = block;
     if (samples) batch.logitRows[wanted++] = row - 1;
   }
-  return batch;
+  const memories = batchMemories(
+    items.map(({ memory }) => memory),
+    batch.rowStarts,
+  );
+  return { ...batch, memories };
 }

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
+import { ownSlot } from '../../src/compute/batch-memories.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import { openModelFiles } from '../../src/weights/open-model.ts';
 import { embeddedModelPath } from './embedded-model.ts';
@@ -188,9 +189,7 @@ export function lastLogits(
 
 /** Each case remembers in the slot that has the number of its first block. */
 function withMemory(sequence: BatchSequence): BatchSequence {
-  const slot = sequence.blocks[0] as number;
-  const from = sequence.start === 0 ? undefined : slot;
-  return { ...sequence, memory: { from, kept: [{ after: sequence.tokens.length, slot }] } };
+  return { ...sequence, memory: ownSlot(sequence, sequence.blocks[0] as number) };
 }
 
 async function withModel<Result>(

@@ -2,7 +2,7 @@
 // exists. It favours being read over being fast. Keys and values are kept in float32.
 
 import { sampleRows } from '../../sampling/sampler.ts';
-import type { Backend, CreateBackend } from '../backend.ts';
+import { type Backend, type CreateBackend, memorySlotsOf } from '../backend.ts';
 import { checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { forward } from './forward.ts';
@@ -19,12 +19,12 @@ interface OpenModel {
 
 export const createReferenceBackend: CreateBackend = async (spec, source, options) => {
   const { blockCount } = options;
-  const memorySlots = spec.memories.length === 0 ? 0 : (options.memorySlots ?? 0);
+  const memorySlots = memorySlotsOf(spec, options);
   const { vocabSize, contextLength } = spec;
   let open: OpenModel | undefined = {
     weights: loadModelWeights(spec, source, options.onProgress ?? (() => {})),
     cache: new KvCache(spec, blockCount),
-    memories: new Memories(spec.memories, memorySlots),
+    memories: new Memories(spec.memories, memorySlots ?? 0),
     held: new HeldBlocks(blockCount),
   };
   const opened = (): OpenModel => {
@@ -34,6 +34,7 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
   return {
     name: 'reference',
     blockCount,
+    memorySlots,
     async step(batch) {
       // Whoever awaits steps in a row must still hear signals and messages between them.
       await new Promise<void>((resolve) => setImmediate(resolve));

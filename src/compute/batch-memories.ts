@@ -1,6 +1,45 @@
-// Checks where a batch reads and leaves memories before a backend runs.
+// Where the sequences of a batch take up and leave what layers without K/V remember of them.
 
-import type { Batch } from './backend.ts';
+import type { Batch, BatchMemories } from './backend.ts';
+
+export interface SequenceMemory {
+  /** Undefined at the beginning of a sequence. */
+  readonly from: number | undefined;
+  /** Where it is kept after so many of the new tokens; the last entry is for all of them. */
+  readonly kept: readonly { readonly after: number; readonly slot: number }[];
+}
+
+/** The memory of a sequence that has a slot to itself. */
+export function ownSlot(
+  sequence: { readonly start: number; readonly tokens: ArrayLike<number> },
+  slot: number,
+): SequenceMemory {
+  return {
+    from: sequence.start === 0 ? undefined : slot,
+    kept: [{ after: sequence.tokens.length, slot }],
+  };
+}
+
+/** All sequences have one, or none has. */
+export function batchMemories(
+  memories: readonly (SequenceMemory | undefined)[],
+  rowStarts: Int32Array,
+): BatchMemories {
+  const told = memories.filter((memory) => memory !== undefined);
+  const kept = memories.flatMap((memory, index) =>
+    (memory?.kept ?? []).map(({ after, slot }) => ({ row: (rowStarts[index] as number) + after - 1, slot })),
+  );
+  const starts = new Int32Array(told.length === 0 ? 0 : told.length + 1);
+  for (const [index, memory] of told.entries()) {
+    starts[index + 1] = (starts[index] as number) + memory.kept.length;
+  }
+  return {
+    from: Int32Array.from(told, ({ from }) => from ?? -1),
+    starts,
+    rows: Int32Array.from(kept, ({ row }) => row),
+    slots: Int32Array.from(kept, ({ slot }) => slot),
+  };
+}
 
 /** Throws where a slot is out of range, or written by one sequence and used by another. */
 export function checkMemories({ memories, rowStarts, starts: positions }: Batch, slotCount: number): void {
