@@ -4,9 +4,9 @@ import type { DeltaNetTraits, LayerTraits, Traits } from './architecture.ts';
 import { attentionSpec } from './assemble-attention.ts';
 import { deltaNetSpec } from './assemble-delta-net.ts';
 import { expertsSpec, feedForwardSpec, sharedExpertSpec } from './assemble-feed-forward.ts';
+import { memoryOf } from './memory-sizes.ts';
 import type { BodySpec, BranchSpec, LayerSpec, ModelSpec, NormSpec, PartSpec, RowSlice } from './spec.ts';
 import { normNamed, normOf, type SpecParts } from './spec-parts.ts';
-import { deltaNetMemory } from './spec-walk.ts';
 import type { LayerRole } from './tensor-names.ts';
 
 export function assembleSpec(parts: SpecParts): ModelSpec {
@@ -25,9 +25,7 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
     ropes: traits.ropes,
     caches: traits.layers.filter(isAttending).map(() => ({ headCount: kvHeadCount, headSize })),
     memories: layers.flatMap(({ branches }) =>
-      branches.flatMap((one) =>
-        one.parts.flatMap(({ body }) => (body.kind === 'delta-net' ? [deltaNetMemory(body)] : [])),
-      ),
+      branches.flatMap((one) => one.parts.flatMap(({ body }) => ('memory' in body ? [memoryOf(body)] : []))),
     ),
     embedding,
     layers,

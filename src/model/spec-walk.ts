@@ -1,14 +1,7 @@
 // What a ModelSpec is made of, whatever its layers look like: for whoever counts, checks or loads it all.
 
-import type {
-  AttentionSpec,
-  BodySpec,
-  DeltaNetSpec,
-  LinearSpec,
-  MemorySpec,
-  ModelSpec,
-  NormSpec,
-} from './spec.ts';
+import { channelsOf, type RememberingSpec } from './memory-sizes.ts';
+import type { AttentionSpec, BodySpec, LinearSpec, ModelSpec, NormSpec } from './spec.ts';
 
 /** A vector of so many values. */
 export interface VectorUse {
@@ -69,6 +62,10 @@ function bodyLinears(body: BodySpec): LinearUse[] {
     }
     case 'delta-net':
       return whole([body.query, body.key, body.value, body.share, body.decay, body.gate, body.output]);
+    case 'short-convolution':
+      return whole([body.before, body.after, body.value, body.output]);
+    case 'state-space':
+      return whole([body.value, body.write, body.read, body.step, body.gate, body.output]);
   }
 }
 
@@ -111,24 +108,29 @@ function bodyVectors(spec: ModelSpec, body: BodySpec): VectorUse[] {
     }
     case 'delta-net':
       return [
-        { tensor: body.convolution.weight, size: deltaNetChannels(body) * body.convolution.length },
+        ...convolutionVectors(body),
         { tensor: body.decayBias, size: body.valueHeads },
         { tensor: body.decayRate.tensor, size: body.valueHeads },
         ...normVectors(body.norm, body.valueSize),
       ];
+    case 'short-convolution':
+      return convolutionVectors(body);
+    case 'state-space':
+      return [
+        ...convolutionVectors(body),
+        ...[body.stepBias, body.rate.tensor, body.skip].map((tensor) => ({ tensor, size: body.heads })),
+        ...normVectors(body.norm, body.heads * body.headSize),
+      ];
   }
 }
 
-/** Values of queries, keys and values of one token. */
-export function deltaNetChannels({ keyHeads, keySize, valueHeads, valueSize }: DeltaNetSpec): number {
-  return 2 * keyHeads * keySize + valueHeads * valueSize;
-}
-
-/** First the last tokens' channels, the oldest first, then a matrix for each value head: [key value][value]. */
-export function deltaNetMemory(spec: Omit<DeltaNetSpec, 'memory'>): MemorySpec {
-  const { valueHeads, keySize, valueSize, convolution } = spec;
-  const waiting = (convolution.length - 1) * deltaNetChannels({ ...spec, memory: 0 });
-  return { size: waiting + valueHeads * keySize * valueSize };
+function convolutionVectors(body: RememberingSpec): VectorUse[] {
+  const { weight, bias, length } = body.convolution;
+  const channels = channelsOf(body);
+  return [
+    { tensor: weight, size: channels * length },
+    ...(bias === undefined ? [] : [{ tensor: bias, size: channels }]),
+  ];
 }
 
 function attentionVectors(spec: ModelSpec, attention: AttentionSpec): VectorUse[] {

@@ -148,6 +148,7 @@ export interface ExpertsSpec {
 /** A causal convolution of each channel with its own past: `length` weights a channel, the newest last. */
 export interface ConvolutionSpec {
   readonly weight: string;
+  readonly bias?: string;
   readonly length: number;
 }
 
@@ -187,13 +188,62 @@ export interface DeltaNetSpec {
   readonly output: LinearSpec;
 }
 
+/** A convolution between two gates: `output(after * convolution(before * value))`. */
+export interface ShortConvolutionSpec {
+  readonly kind: 'short-convolution';
+  /** Index into `ModelSpec.memories`. */
+  readonly memory: number;
+  readonly size: number;
+  readonly before: LinearSpec;
+  readonly after: LinearSpec;
+  readonly value: LinearSpec;
+  readonly convolution: ConvolutionSpec;
+  readonly output: LinearSpec;
+}
+
+/**
+ * State space (Mamba 2): each head keeps a matrix of its values by the values of a state. For every token it forgets by
+ * `exp(rate * step)`, adds `step * value * write`, and is read with `read`; a share of the value is added.
+ */
+export interface StateSpaceSpec {
+  readonly kind: 'state-space';
+  /** Index into `ModelSpec.memories`. */
+  readonly memory: number;
+  readonly heads: number;
+  readonly headSize: number;
+  readonly stateSize: number;
+  /** Heads of a group, as many in a row, write and read alike. */
+  readonly groups: number;
+  readonly value: LinearSpec;
+  readonly write: LinearSpec;
+  readonly read: LinearSpec;
+  /** Over the channels of values, writes and reads, in this order; then silu. */
+  readonly convolution: ConvolutionSpec;
+  /** One value a head: `step = softplus(value + bias)`. */
+  readonly step: LinearSpec;
+  readonly stepBias: string;
+  readonly rate: RateSpec;
+  /** One factor a head: the share of the value that is added. */
+  readonly skip: string;
+  /** What is read is multiplied by `silu(gate)`, then normalized: all heads together. */
+  readonly gate: LinearSpec;
+  readonly norm: NormSpec;
+  readonly output: LinearSpec;
+}
+
 /** Negative numbers: as they are, or by the logarithm of their size. */
 export interface RateSpec {
   readonly tensor: string;
   readonly logarithm: boolean;
 }
 
-export type BodySpec = AttentionSpec | FeedForwardSpec | ExpertsSpec | DeltaNetSpec;
+export type BodySpec =
+  | AttentionSpec
+  | FeedForwardSpec
+  | ExpertsSpec
+  | DeltaNetSpec
+  | ShortConvolutionSpec
+  | StateSpaceSpec;
 
 /** Reads the residual stream, behind a norm. */
 export interface PartSpec {

@@ -1,10 +1,10 @@
 // The gated delta net, token by token: see DeltaNetSpec.
 
+import { channelsOf } from '../../model/memory-sizes.ts';
 import type { DeltaNetSpec } from '../../model/spec.ts';
-import { deltaNetChannels } from '../../model/spec-walk.ts';
-import { sigmoid } from './activation.ts';
+import { sigmoid, silu, softplus } from './activation.ts';
 import { convolve } from './convolution.ts';
-import { applyLinear } from './linear.ts';
+import { applyLinear, applySideBySide } from './linear.ts';
 import type { Memories, Recollection } from './memories.ts';
 import { normalize } from './norm.ts';
 import type { DeltaNet } from './weights.ts';
@@ -29,33 +29,17 @@ export function runDeltaNet(
 ): Float32Array {
   const { spec } = net;
   const inputs: Inputs = {
-    channels: sideBySide(
-      [net.query, net.key, net.value].map((linear) => applyLinear(linear, input)),
-      input.length / net.query.matrix.columns,
-    ),
+    channels: applySideBySide([net.query, net.key, net.value], input),
     shares: applyLinear(net.share, input),
     decays: applyLinear(net.decay, input),
   };
-  const output = new Float32Array(
-    (inputs.shares.length / spec.valueHeads) * spec.valueHeads * spec.valueSize,
-  );
-  for (const sequence of sequences) {
-    const memory = memories.recall(spec.memory, sequence.from);
-    for (let row = sequence.firstRow; row < sequence.endRow; row++) {
-      learn(net, inputs, row, memory, output);
-      for (const { row: last, slot } of sequence.kept) {
-        if (last === row) memories.keep(spec.memory, slot, memory);
-      }
-    }
-  }
+  const output = new Float32Array(inputs.shares.length * spec.valueSize);
+  memories.through(spec.memory, sequences, (row, memory) => learn(net, inputs, row, memory, output));
   normalize(output, spec.valueSize, net.norm, epsilon);
   const gate = applyLinear(net.gate, input);
   return applyLinear(
     net.output,
-    output.map((value, index) => {
-      const open = gate[index] as number;
-      return value * open * sigmoid(open);
-    }),
+    output.map((value, index) => value * silu(gate[index] as number)),
   );
 }
 
@@ -63,11 +47,11 @@ export function runDeltaNet(
 function learn(net: DeltaNet, inputs: Inputs, row: number, memory: Float32Array, output: Float32Array): void {
   const { spec } = net;
   const { keyHeads, keySize, valueHeads, valueSize, convolution } = spec;
-  const channels = deltaNetChannels(spec);
+  const channels = channelsOf(spec);
   const waiting = memory.subarray(0, (convolution.length - 1) * channels);
   const matrices = memory.subarray(waiting.length);
   const fresh = inputs.channels.subarray(row * channels, (row + 1) * channels);
-  const mixed = convolve(waiting, fresh, net.convolution).map((value) => value * sigmoid(value));
+  const mixed = convolve(waiting, fresh, net.convolution).map(silu);
   const keysAt = keyHeads * keySize;
   for (let head = 0; head < keyHeads; head++) {
     toLength(mixed.subarray(head * keySize, (head + 1) * keySize), keySize ** -0.5);
@@ -129,23 +113,4 @@ function toLength(values: Float32Array, length: number): void {
   for (const value of values) squares += value * value;
   const factor = length / Math.sqrt(squares);
   for (const [index, value] of values.entries()) values[index] = value * factor;
-}
-
-function softplus(value: number): number {
-  return value > 20 ? value : Math.log1p(Math.exp(value));
-}
-
-/** Rows of several matrices as the rows of one. */
-function sideBySide(parts: readonly Float32Array[], rows: number): Float32Array {
-  const width = parts.reduce((sum, part) => sum + part.length / rows, 0);
-  const joined = new Float32Array(rows * width);
-  for (let row = 0; row < rows; row++) {
-    let at = row * width;
-    for (const part of parts) {
-      const size = part.length / rows;
-      joined.set(part.subarray(row * size, (row + 1) * size), at);
-      at += size;
-    }
-  }
-  return joined;
 }

@@ -11,6 +11,8 @@ import { applyLinear, decodeRow } from './linear.ts';
 import { type Memories, type Recollection, recollections } from './memories.ts';
 import { normalize } from './norm.ts';
 import { rotationsAt } from './rope.ts';
+import { runShortConvolution } from './short-convolution.ts';
+import { runStateSpace } from './state-space.ts';
 import { addInto, softcap } from './vector.ts';
 import type { Branch, ModelWeights, Part } from './weights.ts';
 
@@ -78,15 +80,21 @@ function runBody(
   input: Float32Array,
   stream: Float32Array,
 ): Float32Array {
+  const { memories, sequences } = context;
+  const { normEpsilon } = context.spec;
   switch (body.kind) {
     case 'attention':
       return runAttention(context, body, input);
     case 'feed-forward':
       return feedForward(body, input);
     case 'experts':
-      return mixExperts(body, input, stream, context.spec.normEpsilon);
+      return mixExperts(body, input, stream, normEpsilon);
     case 'delta-net':
-      return runDeltaNet(body, input, context.memories, context.sequences, context.spec.normEpsilon);
+      return runDeltaNet(body, input, memories, sequences, normEpsilon);
+    case 'short-convolution':
+      return runShortConvolution(body, input, memories, sequences);
+    case 'state-space':
+      return runStateSpace(body, input, memories, sequences, normEpsilon);
   }
 }
 

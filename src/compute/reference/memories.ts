@@ -35,6 +35,21 @@ export class Memories {
     this.#slots[slot][memory]?.set(values);
   }
 
+  /** Goes through the rows of all sequences in order; `take` changes what is remembered before each. */
+  through(
+    memory: number,
+    sequences: readonly Recollection[],
+    take: (row: number, remembered: Float32Array) => void,
+  ): void {
+    for (const { firstRow, endRow, from, kept } of sequences) {
+      const remembered = this.recall(memory, from);
+      for (let row = firstRow; row < endRow; row++) {
+        take(row, remembered);
+        for (const { row: last, slot } of kept) if (last === row) this.keep(memory, slot, remembered);
+      }
+    }
+  }
+
   release(slots: Int32Array): void {
     for (const slot of slots) this.#slots[slot] = undefined;
   }
