@@ -81,6 +81,8 @@ export interface Architecture {
   readonly ggufNames: readonly string[];
   /** Values of config.json fields that files of this architecture leave out. */
   readonly defaults: Readonly<Record<string, unknown>>;
+  /** The same of GGUF files, under the names of config.json. */
+  readonly ggufDefaults?: Readonly<Record<string, unknown>>;
   traits(source: ModelSource): Traits;
 }
 
@@ -127,6 +129,15 @@ export function slidingLayers(
     );
   }
   return types.map((type) => type === 'sliding_attention');
+}
+
+/** Layers of two kinds, by the file's own list or the architecture's rule. */
+export function mixedLayers(
+  source: ModelSource,
+  rule: (index: number) => boolean,
+  { sliding, full }: { readonly sliding: LayerTraits; readonly full: LayerTraits },
+): LayerTraits[] {
+  return slidingLayers(source, rule).map((slides) => (slides ? sliding : full));
 }
 
 /** The sliding window's length, where the file gives one. */

@@ -2,6 +2,7 @@
 
 import type { Architecture } from './architecture.ts';
 import { type Config, configError } from './config.ts';
+import { gemma2 } from './gemma2.ts';
 import { gemma3 } from './gemma3.ts';
 import { gptOss } from './gpt-oss.ts';
 import { llama } from './llama.ts';
@@ -20,6 +21,7 @@ export const architectures: readonly Architecture[] = [
   qwen2,
   qwen3,
   qwen3Moe,
+  gemma2,
   gemma3,
   phi3,
   gptOss,

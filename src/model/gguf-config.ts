@@ -20,10 +20,16 @@ const keys = {
   head_dim: 'attention.key_length',
   max_position_embeddings: 'context_length',
   rms_norm_eps: 'attention.layer_norm_rms_epsilon',
+  layer_norm_eps: 'attention.layer_norm_epsilon',
   sliding_window: 'attention.sliding_window',
   sliding_window_pattern: 'attention.sliding_window_pattern',
   attn_logit_softcapping: 'attn_logit_softcapping',
   final_logit_softcapping: 'final_logit_softcapping',
+  attention_multiplier: 'attention.scale',
+  embedding_multiplier: 'embedding_scale',
+  residual_multiplier: 'residual_scale',
+  logits_scaling: 'logit_scale',
+  logit_scale: 'logit_scale',
   rope_theta: 'rope.freq_base',
   rope_local_base_freq: 'rope.freq_base_swa',
   num_experts: 'expert_count',
@@ -61,9 +67,9 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     rope_scaling: ropeScaling(value, metadata.get(`${architecture}.rope.scale_linear`), weights),
   };
   for (const field of Object.keys(keys)) fields[field] = value(field);
-  // A window of 0 stands for none, and so do experts.
+  // A window of 0 stands for none, and so do experts; an absent one is what the architecture says.
   for (const field of ['sliding_window', 'num_experts', 'num_experts_per_tok']) {
-    if (fields[field] === 0) fields[field] = undefined;
+    if (fields[field] === 0) fields[field] = null;
   }
   // The pattern is a period, or a list of ones and zeros, one a layer.
   if (ArrayBuffer.isView(fields.sliding_window_pattern)) {

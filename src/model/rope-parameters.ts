@@ -37,6 +37,14 @@ export function ropeOf(config: Config, sizes: ModelSizes, layerType?: string): R
   return ropeTable(geometry, scalingOf(parameters, sizes, dimensions / 2));
 }
 
+/** Of layers with a window: never stretched, unless the file describes them apart. */
+export function localRopeOf(config: Config, sizes: ModelSizes, base: unknown): RopeSpec {
+  const apart = fieldOf(config, 'rope_parameters');
+  if (isRecord(apart) && isRecord(apart.sliding_attention)) return ropeOf(config, sizes, 'sliding_attention');
+  const local = fieldOf(config, 'rope_local_base_freq') ?? base;
+  return ropeOf({ ...config, fields: { rope_theta: local } }, sizes);
+}
+
 /** GGUF files count the rotated values, config.json gives their share of a head. */
 function rotatedDimensions(parameters: Config, headSize: number): number {
   const share = optionalPositive(parameters, 'partial_rotary_factor') ?? 1;
