@@ -2,7 +2,7 @@
 
 import { type Config, configError, fieldOf, optionalSize, optionalText } from './config.ts';
 import type { ModelSizes } from './sizes.ts';
-import type { Activation, AttentionSpec, NormSpec, RopeSpec, RouterSpec } from './spec.ts';
+import type { Activation, AttentionSpec, HeadNormSpec, NormSpec, RopeSpec, RouterSpec } from './spec.ts';
 import type { Naming, RoleNames } from './tensor-names.ts';
 
 export interface LayerTraits {
@@ -32,7 +32,7 @@ export interface Traits {
   readonly norms?: 'before' | 'around' | 'after';
   /** Attention and feed-forward read the same rows, behind one norm. */
   readonly parallel?: boolean;
-  readonly queryKeyNorm?: 'head' | 'all';
+  readonly queryKeyNorm?: HeadNormSpec['over'];
   readonly normsAfterRope?: boolean;
   readonly sinks?: boolean;
   readonly growth?: AttentionSpec['growth'] | undefined;
@@ -131,13 +131,39 @@ export function slidingLayers(
   return types.map((type) => type === 'sliding_attention');
 }
 
-/** Layers of two kinds, by the file's own list or the architecture's rule. */
+/** Layers of two kinds, by the file's own list, or with every so many layers one that sees all tokens. */
 export function mixedLayers(
   source: ModelSource,
-  rule: (index: number) => boolean,
+  period: number,
   { sliding, full }: { readonly sliding: LayerTraits; readonly full: LayerTraits },
 ): LayerTraits[] {
-  return slidingLayers(source, rule).map((slides) => (slides ? sliding : full));
+  const { config } = source;
+  const given =
+    optionalSize(config, 'sliding_window_pattern') ?? optionalSize(config, '_sliding_window_pattern');
+  const slides = slidingLayers(source, (index) => (index + 1) % (given ?? period) !== 0);
+  return slides.map((one) => (one ? sliding : full));
+}
+
+/** Which layers are told positions: by the file's own list of ones and zeros, or all but every so many layers. */
+export function rotatedLayers({ config, sizes }: ModelSource, period: number): readonly boolean[] {
+  const interval = optionalSize(config, 'no_rope_layer_interval') ?? period;
+  const given = fieldOf(config, 'no_rope_layers');
+  if (given === undefined || (Array.isArray(given) && given.length === 0)) {
+    return Array.from({ length: sizes.layerCount }, (_, index) => (index + 1) % interval !== 0);
+  }
+  if (
+    Array.isArray(given) &&
+    given.length >= sizes.layerCount &&
+    given.every((one) => one === 0 || one === 1)
+  ) {
+    return given.slice(0, sizes.layerCount).map((one) => one === 1);
+  }
+  throw configError(
+    config,
+    'no_rope_layers',
+    `must hold 1 or 0 for each of the ${sizes.layerCount} layers`,
+    'Correct the field.',
+  );
 }
 
 /** The sliding window's length, where the file gives one. */

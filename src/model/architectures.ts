@@ -1,17 +1,22 @@
 // The architectures this project can run.
 
 import type { Architecture } from './architecture.ts';
+import { cohere, cohere2 } from './cohere.ts';
 import { type Config, configError } from './config.ts';
 import { gemma2 } from './gemma2.ts';
 import { gemma3 } from './gemma3.ts';
+import { glm4 } from './glm4.ts';
 import { gptOss } from './gpt-oss.ts';
+import { granite, graniteMoe } from './granite.ts';
 import { llama } from './llama.ts';
 import { mistral } from './mistral.ts';
 import { mixtral } from './mixtral.ts';
+import { olmo2 } from './olmo2.ts';
 import { phi3 } from './phi3.ts';
 import { qwen2 } from './qwen2.ts';
 import { qwen3 } from './qwen3.ts';
 import { qwen3Moe } from './qwen3-moe.ts';
+import { smollm3 } from './smollm3.ts';
 import type { Naming } from './tensor-names.ts';
 
 export const architectures: readonly Architecture[] = [
@@ -25,6 +30,13 @@ export const architectures: readonly Architecture[] = [
   gemma3,
   phi3,
   gptOss,
+  olmo2,
+  granite,
+  graniteMoe,
+  smollm3,
+  glm4,
+  cohere,
+  cohere2,
 ];
 
 /** The architecture a file names in its field `model_type`. */

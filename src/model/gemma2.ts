@@ -25,7 +25,7 @@ export const gemma2: Architecture = {
     return {
       ...gemmaTraits(source),
       ropes: [ropeOf(config, sizes)],
-      layers: mixedLayers(source, (index) => index % 2 === 0, { sliding, full: { rope: 0 } }),
+      layers: mixedLayers(source, 2, { sliding, full: { rope: 0 } }),
       attentionScale: gemmaAttentionScale(source, 46),
     };
   },

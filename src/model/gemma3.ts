@@ -2,7 +2,6 @@
 // window and their own rotary base between the global ones.
 
 import { type Architecture, mixedLayers, windowOf } from './architecture.ts';
-import { optionalSize } from './config.ts';
 import { gemmaAttentionScale, gemmaTraits } from './gemma-traits.ts';
 import { localRopeOf, ropeOf } from './rope-parameters.ts';
 
@@ -27,14 +26,11 @@ export const gemma3: Architecture = {
   },
   traits(source) {
     const { config, sizes } = source;
-    // Every sixth layer sees all tokens, unless the file says otherwise.
-    const period =
-      optionalSize(config, 'sliding_window_pattern') ?? optionalSize(config, '_sliding_window_pattern') ?? 6;
     const sliding = { rope: LOCAL, window: windowOf(config) };
     return {
       ...gemmaTraits(source),
       ropes: [ropeOf(config, sizes, 'full_attention'), localRopeOf(config, sizes, 10_000)],
-      layers: mixedLayers(source, (index) => (index + 1) % period !== 0, { sliding, full: { rope: GLOBAL } }),
+      layers: mixedLayers(source, 6, { sliding, full: { rope: GLOBAL } }),
       attentionScale: gemmaAttentionScale(source, 62),
       queryKeyNorm: 'head',
     };

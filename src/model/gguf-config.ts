@@ -63,6 +63,7 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     attention_bias: weights.tensors.has('blk.0.attn_q.bias'),
     attention_output_bias: weights.tensors.has('blk.0.attn_output.bias'),
     mlp_bias: weights.tensors.has('blk.0.ffn_down.bias'),
+    use_qk_norm: weights.tensors.has('blk.0.attn_q_norm.weight'),
     tie_word_embeddings: !weights.tensors.has('output.weight'),
     rope_scaling: ropeScaling(value, metadata.get(`${architecture}.rope.scale_linear`), weights),
   };

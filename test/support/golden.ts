@@ -90,7 +90,20 @@ function architectureModels(): GoldenModel[] {
 }
 
 /** Folders of the shared families that this project runs. */
-const families = ['mixtral', 'qwen3_moe', 'gpt_oss', 'gemma2', 'gemma3'];
+const families = [
+  'mixtral',
+  'qwen3_moe',
+  'gpt_oss',
+  'gemma2',
+  'gemma3',
+  'olmo2',
+  'olmo3',
+  'granite',
+  'granitemoe',
+  'smollm3',
+  'glm4',
+  'cohere2',
+];
 
 /** As folders, and as the GGUF files that some are there as, too. */
 function familyModels(): GoldenModel[] {
