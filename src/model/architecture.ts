@@ -1,6 +1,6 @@
 // What one architecture file provides: the names it goes by, and the traits that set it apart, as data.
 
-import { type Config, configError, fieldOf, optionalSize, optionalText } from './config.ts';
+import { type Config, configError, fieldOf, optionalFlag, optionalSize, optionalText } from './config.ts';
 import type { ModelSizes } from './sizes.ts';
 import type { Activation, AttentionSpec, HeadNormSpec, NormSpec, RopeSpec, RouterSpec } from './spec.ts';
 import type { Naming, RoleNames } from './tensor-names.ts';
@@ -105,6 +105,20 @@ export function activationOf(config: Config, field: string, absent: Activation):
     `activation "${name}" is not supported`,
     `Use a model with one of: ${Object.keys(activations).join(', ')}.`,
   );
+}
+
+/** Biases as files tell of them: of q, k and v, of the output, which is like those unless it is said, of the feed-forward. */
+export function biasesOf(
+  config: Config,
+): Required<Pick<Traits, 'queryKeyValueBias' | 'outputBias' | 'ffnBias'>> {
+  const flag = (...fields: readonly string[]): boolean | undefined =>
+    fields.map((field) => optionalFlag(config, field)).find((value) => value !== undefined);
+  const queryKeyValueBias = flag('use_bias', 'attention_bias') ?? false;
+  return {
+    queryKeyValueBias,
+    outputBias: flag('use_bias', 'attention_output_bias', 'attention_out_bias') ?? queryKeyValueBias,
+    ffnBias: flag('use_bias', 'mlp_bias') ?? false,
+  };
 }
 
 /** Layers that are all alike. */

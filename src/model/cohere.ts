@@ -5,6 +5,7 @@ import {
   type Architecture,
   activationOf,
   alikeLayers,
+  biasesOf,
   type ModelSource,
   mixedLayers,
   type Traits,
@@ -51,7 +52,6 @@ export const cohere2: Architecture = {
 };
 
 function cohereTraits({ config, sizes }: ModelSource): Omit<Traits, 'layers'> {
-  const bias = optionalFlag(config, 'attention_bias') ?? false;
   return {
     ropes: [ropeOf(config, sizes)],
     activation: activationOf(config, 'hidden_act', 'silu'),
@@ -59,8 +59,7 @@ function cohereTraits({ config, sizes }: ModelSource): Omit<Traits, 'layers'> {
     logitScale: optionalPositive(config, 'logit_scale'),
     norm: 'layer',
     parallel: true,
-    queryKeyValueBias: bias,
-    outputBias: bias,
+    ...biasesOf(config),
     interleavedPairs: true,
   };
 }

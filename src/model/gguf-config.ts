@@ -30,6 +30,7 @@ const keys = {
   residual_multiplier: 'residual_scale',
   logits_scaling: 'logit_scale',
   logit_scale: 'logit_scale',
+  use_parallel_residual: 'use_parallel_residual',
   rope_theta: 'rope.freq_base',
   rope_local_base_freq: 'rope.freq_base_swa',
   num_experts: 'expert_count',
@@ -48,6 +49,8 @@ const ropeKeys = {
   beta_fast: 'rope.scaling.yarn_beta_fast',
   beta_slow: 'rope.scaling.yarn_beta_slow',
   rotary_dimensions: 'rope.dimension_count',
+  mscale_all_dim: 'rope.scaling.yarn_log_multiplier',
+  llama_4_scaling_beta: 'attention.temperature_scale',
 } as const;
 
 export function ggufConfig(file: string, metadata: Metadata, weights: WeightSource): Config {
@@ -103,12 +106,15 @@ function ropeScaling(
   if (weights.tensors.has('rope_freqs.weight')) {
     return { ...fields, rope_type: 'per-pair', factors: [...readFloats(weights, 'rope_freqs.weight')] };
   }
-  // These files store yarn's factor relative to the suggested magnitude, config.json the whole of it.
-  const { factor, attention_factor: relative } = fields;
-  if (fields.rope_type === 'yarn' && typeof relative === 'number' && typeof factor === 'number') {
-    fields.attention_factor = relative * yarnMagnitude(factor);
-  }
-  return fields;
+  return fields.rope_type === 'yarn' ? yarnFields(fields) : fields;
+}
+
+/** These files store yarn's factor relative to the suggested magnitude, config.json the whole of it. */
+function yarnFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { factor, attention_factor: relative, mscale_all_dim: weight } = fields;
+  const weights = typeof weight === 'number' && weight > 0 ? { mscale: 1, mscale_all_dim: weight } : {};
+  if (typeof relative !== 'number' || typeof factor !== 'number') return { ...fields, ...weights };
+  return { ...fields, ...weights, attention_factor: relative * yarnMagnitude(factor) };
 }
 
 function refuseUnequalHeads(file: string, architecture: string, metadata: Metadata): void {

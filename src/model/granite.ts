@@ -4,10 +4,11 @@ import {
   type Architecture,
   activationOf,
   alikeLayers,
+  biasesOf,
   type ModelSource,
   type Traits,
 } from './architecture.ts';
-import { optionalFlag, optionalPositive } from './config.ts';
+import { optionalPositive } from './config.ts';
 import { expertTraits, withExperts } from './expert-traits.ts';
 import { ropeOf } from './rope-parameters.ts';
 import type { RoleNames } from './tensor-names.ts';
@@ -45,7 +46,6 @@ export const graniteMoe: Architecture = {
 };
 
 function graniteTraits({ config, sizes, naming }: ModelSource): Traits {
-  const bias = optionalFlag(config, 'attention_bias') ?? false;
   return {
     ropes: [ropeOf(config, sizes)],
     layers: alikeLayers(sizes),
@@ -54,9 +54,7 @@ function graniteTraits({ config, sizes, naming }: ModelSource): Traits {
     embeddingScale: optionalPositive(config, 'embedding_multiplier'),
     residualScale: optionalPositive(config, 'residual_multiplier'),
     logitScale: 1 / (optionalPositive(config, 'logits_scaling') ?? 1),
-    queryKeyValueBias: bias,
-    outputBias: optionalFlag(config, 'attention_output_bias') ?? bias,
-    ffnBias: optionalFlag(config, 'mlp_bias') ?? false,
+    ...biasesOf(config),
     interleavedPairs: naming === 'gguf',
   };
 }

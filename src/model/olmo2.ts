@@ -1,8 +1,15 @@
 // OLMo 2 and 3: norms after each branch instead of before it, and over all heads of q and k together; OLMo 3 has windows
 // over most layers, and its GGUF files say "olmo2".
 
-import { type Architecture, activationOf, alikeLayers, mixedLayers, windowOf } from './architecture.ts';
-import { fieldOf, optionalFlag } from './config.ts';
+import {
+  type Architecture,
+  activationOf,
+  alikeLayers,
+  biasesOf,
+  mixedLayers,
+  windowOf,
+} from './architecture.ts';
+import { fieldOf } from './config.ts';
 import { localRopeOf, ropeOf } from './rope-parameters.ts';
 import { sandwichNorms } from './tensor-names.ts';
 
@@ -17,7 +24,6 @@ export const olmo2: Architecture = {
   traits(source) {
     const { config, sizes } = source;
     const window = windowOf(config);
-    const bias = optionalFlag(config, 'attention_bias') ?? false;
     return {
       // Only layers that see all tokens are stretched.
       ropes: [
@@ -32,8 +38,7 @@ export const olmo2: Architecture = {
       attentionScale: sizes.headSize ** -0.5,
       queryKeyNorm: 'all',
       norms: 'after',
-      queryKeyValueBias: bias,
-      outputBias: bias,
+      ...biasesOf(config),
       names: { 'hugging-face': sandwichNorms },
     };
   },

@@ -1,6 +1,13 @@
 // SmolLM 3: Llama's shape with some layers that are not told positions.
 
-import { type Architecture, activationOf, rotatedLayers, slidingLayers, windowOf } from './architecture.ts';
+import {
+  type Architecture,
+  activationOf,
+  biasesOf,
+  rotatedLayers,
+  slidingLayers,
+  windowOf,
+} from './architecture.ts';
 import { optionalFlag } from './config.ts';
 import { ropeOf } from './rope-parameters.ts';
 
@@ -17,7 +24,6 @@ export const smollm3: Architecture = {
   },
   traits(source) {
     const { config, sizes, naming } = source;
-    const bias = optionalFlag(config, 'attention_bias') ?? false;
     const window = optionalFlag(config, 'use_sliding_window') === true ? windowOf(config) : undefined;
     const rotated = rotatedLayers(source, 4);
     const sliding = slidingLayers(source, (index) => rotated[index] === false);
@@ -29,9 +35,7 @@ export const smollm3: Architecture = {
       })),
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
-      queryKeyValueBias: bias,
-      outputBias: optionalFlag(config, 'attention_output_bias') ?? bias,
-      ffnBias: optionalFlag(config, 'mlp_bias') ?? false,
+      ...biasesOf(config),
       interleavedPairs: naming === 'gguf',
     };
   },
