@@ -1,8 +1,16 @@
 // What one architecture file provides: the names it goes by, and the traits that set it apart, as data.
 
-import { type Config, configError, fieldOf, optionalSize, optionalText } from './config.ts';
+import { type Config, configError, fieldOf, optionalFlag, optionalSize, optionalText } from './config.ts';
 import type { ModelSizes } from './sizes.ts';
-import type { Activation, AttentionSpec, DeltaNetSpec, NormSpec, RopeSpec, RouterSpec } from './spec.ts';
+import type {
+  Activation,
+  AttentionSpec,
+  DeltaNetSpec,
+  HeadNormSpec,
+  NormSpec,
+  RopeSpec,
+  RouterSpec,
+} from './spec.ts';
 import type { Naming, RoleNames } from './tensor-names.ts';
 
 export interface LayerTraits {
@@ -34,7 +42,7 @@ export interface Traits {
   readonly norms?: 'before' | 'around' | 'after';
   /** Attention and feed-forward read the same rows, behind one norm. */
   readonly parallel?: boolean;
-  readonly queryKeyNorm?: 'head' | 'all';
+  readonly queryKeyNorm?: HeadNormSpec['over'];
   readonly normsAfterRope?: boolean;
   readonly sinks?: boolean;
   /** Each head of q is followed by the gate of its output. */
@@ -100,6 +108,8 @@ export interface Architecture {
   readonly ggufNames: readonly string[];
   /** Values of config.json fields that files of this architecture leave out. */
   readonly defaults: Readonly<Record<string, unknown>>;
+  /** The same of GGUF files, under the names of config.json. */
+  readonly ggufDefaults?: Readonly<Record<string, unknown>>;
   traits(source: ModelSource): Traits;
 }
 
@@ -124,6 +134,20 @@ export function activationOf(config: Config, field: string, absent: Activation):
   );
 }
 
+/** Biases as files tell of them: of q, k and v, of the output, which is like those unless it is said, of the feed-forward. */
+export function biasesOf(
+  config: Config,
+): Required<Pick<Traits, 'queryKeyValueBias' | 'outputBias' | 'ffnBias'>> {
+  const flag = (...fields: readonly string[]): boolean | undefined =>
+    fields.map((field) => optionalFlag(config, field)).find((value) => value !== undefined);
+  const queryKeyValueBias = flag('use_bias', 'attention_bias') ?? false;
+  return {
+    queryKeyValueBias,
+    outputBias: flag('use_bias', 'attention_output_bias', 'attention_out_bias') ?? queryKeyValueBias,
+    ffnBias: flag('use_bias', 'mlp_bias') ?? false,
+  };
+}
+
 /** Layers that are all alike. */
 export function alikeLayers(sizes: ModelSizes, window?: number): LayerTraits[] {
   return Array.from({ length: sizes.layerCount }, () => ({ rope: 0, window }));
@@ -146,6 +170,41 @@ export function slidingLayers(
     );
   }
   return types.map((type) => type === 'sliding_attention');
+}
+
+/** Layers of two kinds, by the file's own list, or with every so many layers one that sees all tokens. */
+export function mixedLayers(
+  source: ModelSource,
+  period: number,
+  { sliding, full }: { readonly sliding: LayerTraits; readonly full: LayerTraits },
+): LayerTraits[] {
+  const { config } = source;
+  const given =
+    optionalSize(config, 'sliding_window_pattern') ?? optionalSize(config, '_sliding_window_pattern');
+  const slides = slidingLayers(source, (index) => (index + 1) % (given ?? period) !== 0);
+  return slides.map((one) => (one ? sliding : full));
+}
+
+/** Which layers are told positions: by the file's own list of ones and zeros, or all but every so many layers. */
+export function rotatedLayers({ config, sizes }: ModelSource, period: number): readonly boolean[] {
+  const interval = optionalSize(config, 'no_rope_layer_interval') ?? period;
+  const given = fieldOf(config, 'no_rope_layers');
+  if (given === undefined || (Array.isArray(given) && given.length === 0)) {
+    return Array.from({ length: sizes.layerCount }, (_, index) => (index + 1) % interval !== 0);
+  }
+  if (
+    Array.isArray(given) &&
+    given.length >= sizes.layerCount &&
+    given.every((one) => one === 0 || one === 1)
+  ) {
+    return given.slice(0, sizes.layerCount).map((one) => one === 1);
+  }
+  throw configError(
+    config,
+    'no_rope_layers',
+    `must hold 1 or 0 for each of the ${sizes.layerCount} layers`,
+    'Correct the field.',
+  );
 }
 
 /** The sliding window's length, where the file gives one. */

@@ -1,17 +1,29 @@
 // The architectures this project can run.
 
 import type { Architecture } from './architecture.ts';
+import { cohere, cohere2 } from './cohere.ts';
 import { type Config, configError } from './config.ts';
+import { ernie45 } from './ernie4-5.ts';
+import { exaone4 } from './exaone4.ts';
+import { gemma2 } from './gemma2.ts';
 import { gemma3 } from './gemma3.ts';
+import { glm4 } from './glm4.ts';
 import { gptOss } from './gpt-oss.ts';
+import { granite, graniteMoe } from './granite.ts';
+import { hunyuan } from './hunyuan.ts';
 import { llama } from './llama.ts';
 import { mistral } from './mistral.ts';
 import { mixtral } from './mixtral.ts';
+import { olmo2 } from './olmo2.ts';
 import { phi3 } from './phi3.ts';
 import { qwen2 } from './qwen2.ts';
 import { qwen3 } from './qwen3.ts';
 import { qwen3Moe } from './qwen3-moe.ts';
 import { qwen3Next, qwen35, qwen35Moe } from './qwen3-next.ts';
+import { seedOss } from './seed-oss.ts';
+import { smollm3 } from './smollm3.ts';
+import { stablelm } from './stablelm.ts';
+import { starcoder2 } from './starcoder2.ts';
 import type { Naming } from './tensor-names.ts';
 
 export const architectures: readonly Architecture[] = [
@@ -24,9 +36,23 @@ export const architectures: readonly Architecture[] = [
   qwen3Next,
   qwen35,
   qwen35Moe,
+  gemma2,
   gemma3,
   phi3,
   gptOss,
+  olmo2,
+  granite,
+  graniteMoe,
+  smollm3,
+  glm4,
+  cohere,
+  cohere2,
+  starcoder2,
+  stablelm,
+  seedOss,
+  ernie45,
+  hunyuan,
+  exaone4,
 ];
 
 /** The architecture a file names in its field `model_type`. */

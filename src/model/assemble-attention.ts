@@ -1,6 +1,6 @@
 // The attention of one layer.
 
-import type { LayerTraits } from './architecture.ts';
+import type { LayerTraits, Traits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
 import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec } from './spec.ts';
 import { normOf, type SpecParts } from './spec-parts.ts';
@@ -13,10 +13,8 @@ export function attentionSpec(
 ): AttentionSpec {
   const { sizes, traits, names } = parts;
   const { headCount, headSize } = sizes;
-  const headNorm = (role: 'queryNorm' | 'keyNorm'): HeadNormSpec | undefined =>
-    traits.queryKeyNorm && { norm: normOf(parts, index, role), over: traits.queryKeyNorm };
-  const queryNorm = headNorm('queryNorm');
-  const keyNorm = headNorm('keyNorm');
+  const queryNorm = headNorm(parts, layer, index, { role: 'queryNorm', heads: headCount });
+  const keyNorm = headNorm(parts, layer, index, { role: 'keyNorm', heads: sizes.kvHeadCount });
   const { query, gate, key, value } = projections(parts, layer, index);
   return {
     kind: 'attention',
@@ -49,15 +47,10 @@ function projections({ sizes, traits, names }: SpecParts, layer: LayerTraits, in
   const common = { columns: sizes.hiddenSize, bias: traits.queryKeyValueBias };
   const queryRows = headCount * headSize;
   const kvRows = kvHeadCount * headSize;
-  const pairs = (heads: number): { interleaved?: InterleavedHeads } => {
-    if (!traits.interleavedPairs || layer.rope === undefined) return {};
-    const { inverseFrequencies } = traits.ropes[layer.rope] as RopeSpec;
-    return { interleaved: { heads, rotated: 2 * inverseFrequencies.length } };
-  };
   const queries = { ...common, role: fused ? 'queryKeyValue' : 'query', rows: queryRows } as const;
   const turns = traits.attentionGate ? { runs: { rows: headSize, every: 2 * headSize } } : {};
   return {
-    query: linearSpec(names, index, { ...queries, ...turns, ...pairs(headCount) }),
+    query: linearSpec(names, index, { ...queries, ...turns, ...pairs(traits, layer, headCount) }),
     gate: traits.attentionGate
       ? linearSpec(names, index, { ...queries, ...turns, firstRow: headSize })
       : undefined,
@@ -66,7 +59,7 @@ function projections({ sizes, traits, names }: SpecParts, layer: LayerTraits, in
       role: fused ? 'queryKeyValue' : 'key',
       rows: kvRows,
       firstRow: fused ? queryRows : 0,
-      ...pairs(kvHeadCount),
+      ...pairs(traits, layer, kvHeadCount),
     }),
     value: linearSpec(names, index, {
       ...common,
@@ -75,4 +68,33 @@ function projections({ sizes, traits, names }: SpecParts, layer: LayerTraits, in
       firstRow: fused ? queryRows + kvRows : 0,
     }),
   };
+}
+
+function headNorm(
+  parts: SpecParts,
+  layer: LayerTraits,
+  index: number,
+  { role, heads }: { readonly role: 'queryNorm' | 'keyNorm'; readonly heads: number },
+): HeadNormSpec | undefined {
+  const { traits, names } = parts;
+  const { queryKeyNorm: over } = traits;
+  if (over === undefined) return undefined;
+  const { bias: _, ...norm } = normOf(parts, index, role);
+  // Some files have a tensor for each head.
+  const tensors = Array.from({ length: over === 'each' ? heads : 1 }, (_, head) =>
+    names.weight(index, role, head),
+  );
+  const weight = new Set(tensors).size > 1 ? { weight: tensors } : {};
+  return { norm: { ...norm, ...weight, ...pairs(traits, layer, over === 'head' ? 1 : heads) }, over };
+}
+
+/** How rows or weights of heads are stored. */
+function pairs(
+  traits: Traits,
+  layer: LayerTraits,
+  heads: number,
+): { readonly interleaved?: InterleavedHeads } {
+  if (!traits.interleavedPairs || layer.rope === undefined) return {};
+  const { inverseFrequencies } = traits.ropes[layer.rope] as RopeSpec;
+  return { interleaved: { heads, rotated: 2 * inverseFrequencies.length } };
 }

@@ -26,7 +26,8 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
       ? ggufConfig(opened.path, opened.metadata, opened.weights)
       : huggingFaceConfig(join(opened.directory, 'config.json'), opened.config);
   const architecture = architectureOf(written, naming);
-  const config = naming === 'gguf' ? written : withDefaults(written, architecture.defaults);
+  const defaults = naming === 'gguf' ? architecture.ggufDefaults : architecture.defaults;
+  const config = withDefaults(written, defaults ?? {});
   const sizes = modelSizes(config, modelContext(config), options.contextLength);
   refuseMissingLayers(config, sizes, opened);
   const traits = architecture.traits({ config, sizes, naming });

@@ -20,10 +20,17 @@ const keys = {
   head_dim: 'attention.key_length',
   max_position_embeddings: 'context_length',
   rms_norm_eps: 'attention.layer_norm_rms_epsilon',
+  layer_norm_eps: 'attention.layer_norm_epsilon',
   sliding_window: 'attention.sliding_window',
   sliding_window_pattern: 'attention.sliding_window_pattern',
   attn_logit_softcapping: 'attn_logit_softcapping',
   final_logit_softcapping: 'final_logit_softcapping',
+  attention_multiplier: 'attention.scale',
+  embedding_multiplier: 'embedding_scale',
+  residual_multiplier: 'residual_scale',
+  logits_scaling: 'logit_scale',
+  logit_scale: 'logit_scale',
+  use_parallel_residual: 'use_parallel_residual',
   rope_theta: 'rope.freq_base',
   rope_local_base_freq: 'rope.freq_base_swa',
   num_experts: 'expert_count',
@@ -49,6 +56,8 @@ const ropeKeys = {
   beta_fast: 'rope.scaling.yarn_beta_fast',
   beta_slow: 'rope.scaling.yarn_beta_slow',
   rotary_dimensions: 'rope.dimension_count',
+  mscale_all_dim: 'rope.scaling.yarn_log_multiplier',
+  llama_4_scaling_beta: 'attention.temperature_scale',
 } as const;
 
 export function ggufConfig(file: string, metadata: Metadata, weights: WeightSource): Config {
@@ -64,13 +73,14 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     attention_bias: weights.tensors.has('blk.0.attn_q.bias'),
     attention_output_bias: weights.tensors.has('blk.0.attn_output.bias'),
     mlp_bias: weights.tensors.has('blk.0.ffn_down.bias'),
+    use_qk_norm: weights.tensors.has('blk.0.attn_q_norm.weight'),
     tie_word_embeddings: !weights.tensors.has('output.weight'),
     rope_scaling: ropeScaling(value, metadata.get(`${architecture}.rope.scale_linear`), weights),
   };
   for (const field of Object.keys(keys)) fields[field] = value(field);
-  // A window of 0 stands for none, and so do experts.
+  // A window of 0 stands for none, and so do experts; an absent one is what the architecture says.
   for (const field of ['sliding_window', 'num_experts', 'num_experts_per_tok']) {
-    if (fields[field] === 0) fields[field] = undefined;
+    if (fields[field] === 0) fields[field] = null;
   }
   // The pattern is a period, or a list of ones and zeros, one a layer.
   if (ArrayBuffer.isView(fields.sliding_window_pattern)) {
@@ -103,12 +113,15 @@ function ropeScaling(
   if (weights.tensors.has('rope_freqs.weight')) {
     return { ...fields, rope_type: 'per-pair', factors: [...readFloats(weights, 'rope_freqs.weight')] };
   }
-  // These files store yarn's factor relative to the suggested magnitude, config.json the whole of it.
-  const { factor, attention_factor: relative } = fields;
-  if (fields.rope_type === 'yarn' && typeof relative === 'number' && typeof factor === 'number') {
-    fields.attention_factor = relative * yarnMagnitude(factor);
-  }
-  return fields;
+  return fields.rope_type === 'yarn' ? yarnFields(fields) : fields;
+}
+
+/** These files store yarn's factor relative to the suggested magnitude, config.json the whole of it. */
+function yarnFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { factor, attention_factor: relative, mscale_all_dim: weight } = fields;
+  const weights = typeof weight === 'number' && weight > 0 ? { mscale: 1, mscale_all_dim: weight } : {};
+  if (typeof relative !== 'number' || typeof factor !== 'number') return { ...fields, ...weights };
+  return { ...fields, ...weights, attention_factor: relative * yarnMagnitude(factor) };
 }
 
 function refuseUnequalHeads(file: string, architecture: string, metadata: Metadata): void {

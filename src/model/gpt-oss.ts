@@ -1,6 +1,6 @@
 // gpt-oss: experts with biases and a clamped activation, a sink in every attention head, every other layer with a window.
 
-import { type Architecture, type ModelSource, slidingLayers, windowOf } from './architecture.ts';
+import { type Architecture, type ModelSource, mixedLayers, windowOf } from './architecture.ts';
 import { fieldOf, isRecord, optionalFlag, optionalPositive } from './config.ts';
 import { expertTraits, withExperts } from './expert-traits.ts';
 import { ropeOf } from './rope-parameters.ts';
@@ -12,15 +12,11 @@ export const gptOss: Architecture = {
   defaults: { head_dim: 64, rms_norm_eps: 1e-5, num_local_experts: 128, num_experts_per_tok: 4 },
   traits(source) {
     const { config, sizes } = source;
-    const window = windowOf(config);
-    const sliding = slidingLayers(source, (index) => index % 2 === 0);
+    const sliding = { rope: 0, window: windowOf(config) };
     const bias = optionalFlag(config, 'attention_bias') ?? true;
     return {
       ropes: [ropeOf(config, sizes)],
-      layers: withExperts(
-        source,
-        sliding.map((slides) => ({ rope: 0, window: slides ? window : undefined })),
-      ),
+      layers: withExperts(source, mixedLayers(source, 2, { sliding, full: { rope: 0 } })),
       activation: {
         limit: optionalPositive(config, 'swiglu_limit') ?? 7,
         slope: optionalPositive(config, 'swiglu_alpha') ?? 1.702,

@@ -16,5 +16,6 @@ export function huggingFaceConfig(file: string, fields: Fields): Config {
 
 export function withDefaults(config: Config, defaults: Fields): Config {
   // Fields that a file sets to null stay null: a null window means none.
-  return { ...config, fields: { ...defaults, ...config.fields } };
+  const given = Object.entries(config.fields).filter(([, value]) => value !== undefined);
+  return { ...config, fields: { ...defaults, ...Object.fromEntries(given) } };
 }

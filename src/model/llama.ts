@@ -1,7 +1,7 @@
 // Llama and what shares its shape: SmolLM, TinyLlama, and Mistral and Mixtral in GGUF files.
 
-import { type Architecture, activationOf, alikeLayers, windowOf } from './architecture.ts';
-import { configError, optionalFlag } from './config.ts';
+import { type Architecture, activationOf, alikeLayers, biasesOf, windowOf } from './architecture.ts';
+import { configError } from './config.ts';
 import { expertTraits, hasExperts, withExperts } from './expert-traits.ts';
 import { ropeOf } from './rope-parameters.ts';
 
@@ -22,7 +22,6 @@ export const llama: Architecture = {
         'Use a file whose heads are rotated whole.',
       );
     }
-    const attentionBias = optionalFlag(config, 'attention_bias') ?? false;
     // Only GGUF files call models with a window or experts "llama".
     const isGguf = naming === 'gguf';
     const layers = alikeLayers(sizes, isGguf ? windowOf(config) : undefined);
@@ -33,9 +32,7 @@ export const llama: Architecture = {
       ...(mixes ? { experts: expertTraits(source, { score: 'softmax', normalized: true }) } : {}),
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
-      queryKeyValueBias: attentionBias,
-      outputBias: optionalFlag(config, 'attention_output_bias') ?? attentionBias,
-      ffnBias: optionalFlag(config, 'mlp_bias') ?? false,
+      ...biasesOf(config),
       interleavedPairs,
     };
   },

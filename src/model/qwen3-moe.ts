@@ -1,7 +1,6 @@
 // Qwen 3 with experts: Qwen 3's attention, and a choice of small feed-forwards in place of one.
 
-import { type Architecture, activationOf } from './architecture.ts';
-import { optionalFlag } from './config.ts';
+import { type Architecture, activationOf, biasesOf } from './architecture.ts';
 import { expertTraits, withExperts } from './expert-traits.ts';
 import { upperWindowLayers } from './qwen2.ts';
 import { ropeOf } from './rope-parameters.ts';
@@ -13,15 +12,13 @@ export const qwen3Moe: Architecture = {
   defaults: { head_dim: 128, rms_norm_eps: 1e-6, max_window_layers: 28, norm_topk_prob: false },
   traits(source) {
     const { config, sizes } = source;
-    const attentionBias = optionalFlag(config, 'attention_bias') ?? false;
     return {
       ropes: [ropeOf(config, sizes)],
       layers: withExperts(source, upperWindowLayers(source)),
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
       queryKeyNorm: 'head',
-      queryKeyValueBias: attentionBias,
-      outputBias: optionalFlag(config, 'attention_output_bias') ?? attentionBias,
+      ...biasesOf(config),
       // GGUF files do not say that the weights of chosen experts sum to one.
       experts: expertTraits(source, { score: 'softmax', normalized: true }),
     };

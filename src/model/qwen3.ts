@@ -1,7 +1,6 @@
 // Qwen 3: a norm over each head of q and k, heads of their own size, no biases unless the file says so.
 
-import { type Architecture, activationOf } from './architecture.ts';
-import { optionalFlag } from './config.ts';
+import { type Architecture, activationOf, biasesOf } from './architecture.ts';
 import { upperWindowLayers } from './qwen2.ts';
 import { ropeOf } from './rope-parameters.ts';
 
@@ -12,15 +11,13 @@ export const qwen3: Architecture = {
   defaults: { head_dim: 128, rms_norm_eps: 1e-6, max_window_layers: 28 },
   traits(source) {
     const { config, sizes } = source;
-    const attentionBias = optionalFlag(config, 'attention_bias') ?? false;
     return {
       ropes: [ropeOf(config, sizes)],
       layers: upperWindowLayers(source),
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
       queryKeyNorm: 'head',
-      queryKeyValueBias: attentionBias,
-      outputBias: optionalFlag(config, 'attention_output_bias') ?? attentionBias,
+      ...biasesOf(config),
     };
   },
 };

@@ -33,8 +33,28 @@ export function ropeOf(config: Config, sizes: ModelSizes, layerType?: string): R
       'Correct the rotary factor or the head size.',
     );
   }
-  const geometry = { base: optionalPositive(parameters, 'rope_theta') ?? 10_000, dimensions };
+  const geometry = { base: baseOf(parameters, dimensions), dimensions };
   return ropeTable(geometry, scalingOf(parameters, sizes, dimensions / 2));
+}
+
+/** Some models are made for long contexts by a factor on the base alone, whatever the length; they call it dynamic. */
+function baseOf(parameters: Config, dimensions: number): number {
+  const base = optionalPositive(parameters, 'rope_theta') ?? 10_000;
+  return growsBase(parameters)
+    ? base * positive(parameters, 'alpha') ** (dimensions / (dimensions - 2))
+    : base;
+}
+
+function growsBase(parameters: Config): boolean {
+  return scalingType(parameters) === 'dynamic' && fieldOf(parameters, 'alpha') !== undefined;
+}
+
+/** Of layers with a window: never stretched, unless the file describes them apart. */
+export function localRopeOf(config: Config, sizes: ModelSizes, base: unknown): RopeSpec {
+  const apart = fieldOf(config, 'rope_parameters');
+  if (isRecord(apart) && isRecord(apart.sliding_attention)) return ropeOf(config, sizes, 'sliding_attention');
+  const local = fieldOf(config, 'rope_local_base_freq') ?? base;
+  return ropeOf({ ...config, fields: { rope_theta: local } }, sizes);
 }
 
 /** GGUF files count the rotated values, config.json gives their share of a head. */
@@ -84,7 +104,7 @@ function scalingType(parameters: Config): string {
 }
 
 function scalingOf(parameters: Config, sizes: ModelSizes, pairs: number): RopeScaling {
-  const type = scalingType(parameters);
+  const type = growsBase(parameters) ? 'default' : scalingType(parameters);
   switch (type) {
     case 'default':
       return { type };
@@ -108,7 +128,8 @@ function scalingOf(parameters: Config, sizes: ModelSizes, pairs: number): RopeSc
   }
 }
 
-function originalContext(parameters: Config): number {
+/** Positions before any stretch. */
+export function originalContext(parameters: Config): number {
   const given = fieldOf(parameters, 'original_max_position_embeddings') !== undefined;
   return size(parameters, given ? 'original_max_position_embeddings' : 'max_position_embeddings');
 }

@@ -1,6 +1,6 @@
 // The sizes every architecture shares, read once and checked against each other.
 
-import { type Config, configError, optionalSize, positive, size } from './config.ts';
+import { type Config, configError, fieldOf, optionalSize, positive, size } from './config.ts';
 
 export interface ModelSizes {
   readonly hiddenSize: number;
@@ -27,13 +27,24 @@ export function modelSizes(config: Config, modelContext: number, contextLimit?: 
     ffnSize: optionalSize(config, 'intermediate_size') ?? expertSize(config),
     vocabSize: size(config, 'vocab_size'),
     contextLength: Math.min(modelContext, contextLimit ?? modelContext),
-    normEpsilon: positive(config, 'rms_norm_eps'),
+    normEpsilon: normEpsilon(config),
   };
 }
 
 /** Where no layer is without experts, files may give their size alone. */
 function expertSize(config: Config): number {
   return optionalSize(config, 'moe_intermediate_size') ?? size(config, 'intermediate_size');
+}
+
+/** Families of layer norms spell it differently. */
+function normEpsilon(config: Config): number {
+  const spelled = ['layer_norm_eps', 'norm_epsilon', 'norm_eps'].find(
+    (field) => fieldOf(config, field) !== undefined,
+  );
+  return positive(
+    config,
+    fieldOf(config, 'rms_norm_eps') === undefined ? (spelled ?? 'rms_norm_eps') : 'rms_norm_eps',
+  );
 }
 
 function kvHeads(config: Config, headCount: number): number {

@@ -137,7 +137,7 @@ function attentionVectors(spec: ModelSpec, attention: AttentionSpec): VectorUse[
   const { headCount, headSize, queryNorm, stored, sinks } = attention;
   const kvHeads = spec.caches[attention.cache]?.headCount ?? 0;
   const over = (norm: typeof queryNorm, heads: number): VectorUse[] =>
-    normVectors(norm?.norm, headSize * (norm?.over === 'all' ? heads : 1));
+    normVectors(norm?.norm, headSize * (norm?.over === 'head' ? 1 : heads));
   return [
     ...over(queryNorm, headCount),
     ...over(stored?.keyNorm, kvHeads),
@@ -147,7 +147,10 @@ function attentionVectors(spec: ModelSpec, attention: AttentionSpec): VectorUse[
 }
 
 function normVectors(norm: NormSpec | undefined, size: number): VectorUse[] {
-  return [norm?.weight, norm?.bias]
-    .filter((tensor) => tensor !== undefined)
-    .map((tensor) => ({ tensor, size }));
+  const weights = [norm?.weight ?? []].flat();
+  const biases = norm?.bias === undefined ? [] : [norm.bias];
+  return [
+    ...weights.map((tensor) => ({ tensor, size: size / weights.length })),
+    ...biases.map((tensor) => ({ tensor, size })),
+  ];
 }

@@ -32,11 +32,13 @@ export interface LinearSpec {
 /** Of the mean square, or of the variance around the mean: `value * weight + bias`. */
 export interface NormSpec {
   readonly kind: 'rms' | 'layer';
-  /** Absent: not scaled. */
-  readonly weight?: string;
+  /** Absent: not scaled. Several tensors stand one behind the other. */
+  readonly weight?: string | readonly string[];
   readonly bias?: string;
   /** Added to every weight on reading: 1 where a file stores them around zero. */
   readonly offset?: number;
+  /** As of rows that they are the weights of. */
+  readonly interleaved?: InterleavedHeads;
 }
 
 /** Rotary embedding over the first `2 * inverseFrequencies.length` values of a head, in pairs (i, i + half). */
@@ -52,10 +54,13 @@ export interface CacheSpec {
   readonly headSize: number;
 }
 
-/** A norm over each head of queries or keys, or over all of them together. */
+/**
+ * A norm over each head of queries or keys, with the same weights for all or weights of its own for each; or over all of
+ * them together.
+ */
 export interface HeadNormSpec {
   readonly norm: NormSpec;
-  readonly over: 'head' | 'all';
+  readonly over: 'head' | 'each' | 'all';
 }
 
 export interface AttentionSpec {

@@ -3,7 +3,7 @@
 import { readFloats, requireTensor } from '../weights/read-tensor.ts';
 import { rowBytes } from '../weights/tensor-type.ts';
 import { columnsOf, type WeightSource } from '../weights/weight-source.ts';
-import type { NormSpec, RateSpec, RowSlice } from './spec.ts';
+import type { InterleavedHeads, NormSpec, RateSpec, RowSlice } from './spec.ts';
 
 /**
  * Copies rows `first … first + count - 1` of a slice, encoded as in the file, in backend order, into `into`,
@@ -85,10 +85,10 @@ export interface NormWeights {
 }
 
 export function readNorm(weights: WeightSource, norm: NormSpec): NormWeights {
-  const { kind, weight, bias, offset = 0 } = norm;
+  const { kind, weight, bias } = norm;
   return {
     kind,
-    ...(weight === undefined ? {} : { weight: readFloats(weights, weight).map((value) => value + offset) }),
+    ...(weight === undefined ? {} : { weight: normWeights(weights, norm, [weight].flat()) }),
     ...(bias === undefined ? {} : { bias: readFloats(weights, bias) }),
   };
 }
@@ -99,19 +99,30 @@ export function readRates(weights: WeightSource, { tensor, logarithm }: RateSpec
   return logarithm ? stored.map((value) => -Math.exp(value)) : stored;
 }
 
+function normWeights(
+  weights: WeightSource,
+  { offset = 0, interleaved }: NormSpec,
+  tensors: readonly string[],
+): Float32Array<ArrayBuffer> {
+  const stored = tensors.flatMap((tensor) => [...readFloats(weights, tensor)]);
+  return Float32Array.from(stored, (_, index) => {
+    const at = interleaved === undefined ? index : pairedRow(stored.length, interleaved, index);
+    return (stored[at] as number) + offset;
+  });
+}
+
 /** Where the tensor stores the row that backends call `row`. */
 function storedRow(slice: RowSlice, row: number): number {
-  const at = pairedRow(slice, row);
-  const { runs } = slice;
+  const { runs, interleaved } = slice;
+  const at = interleaved === undefined ? row : pairedRow(slice.rows, interleaved, row);
   if (runs === undefined) return slice.firstRow + at;
   return slice.firstRow + Math.floor(at / runs.rows) * runs.every + (at % runs.rows);
 }
 
 /** Halves (i, i + half) from pairs (2i, 2i + 1). */
-function pairedRow({ rows, interleaved }: RowSlice, row: number): number {
-  if (interleaved === undefined) return row;
-  const inHead = row % (rows / interleaved.heads);
-  const half = interleaved.rotated / 2;
-  if (inHead >= interleaved.rotated) return row;
+function pairedRow(rows: number, { heads, rotated }: InterleavedHeads, row: number): number {
+  const inHead = row % (rows / heads);
+  const half = rotated / 2;
+  if (inHead >= rotated) return row;
   return row - inHead + (inHead < half ? 2 * inHead : 2 * (inHead - half) + 1);
 }

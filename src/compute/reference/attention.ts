@@ -77,7 +77,7 @@ function normalizeHeads(
   headCount: number,
   { norm, over }: HeadNorm,
 ): void {
-  normalize(heads, over === 'head' ? headSize : headCount * headSize, norm, normEpsilon);
+  normalize(heads, over === 'all' ? headCount * headSize : headSize, norm, normEpsilon);
 }
 
 function grow(

@@ -2,7 +2,7 @@
 
 import type { NormWeights } from '../../model/weight-reader.ts';
 
-/** Each run of `size` values, in place. */
+/** Each run of `size` values, in place. Weights of several runs take turns. */
 export function normalize(
   values: Float32Array,
   size: number,
@@ -13,8 +13,10 @@ export function normalize(
     const mean = kind === 'layer' ? sumOf(values, at, size, (value) => value) / size : 0;
     const square = sumOf(values, at, size, (value) => (value - mean) ** 2) / size;
     const scale = 1 / Math.sqrt(square + epsilon);
+    const first = weight === undefined ? 0 : at % weight.length;
     for (let i = 0; i < size; i++) {
-      values[at + i] = ((values[at + i] as number) - mean) * scale * (weight?.[i] ?? 1) + (bias?.[i] ?? 0);
+      const scaled = ((values[at + i] as number) - mean) * scale * (weight?.[first + i] ?? 1);
+      values[at + i] = scaled + (bias?.[i] ?? 0);
     }
   }
   return values;
