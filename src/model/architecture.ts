@@ -19,8 +19,8 @@ export interface LayerTraits {
   readonly window?: number | undefined;
   /** Experts in place of one feed-forward. */
   readonly experts?: boolean;
-  /** A gated delta net in place of attention. */
-  readonly deltaNet?: boolean;
+  /** In place of attention. */
+  readonly mixer?: 'delta-net' | 'short-convolution' | 'state-space';
 }
 
 /** Everything left out is off: no biases, no further norms, separate projections, scale 1. */
@@ -60,6 +60,10 @@ export interface Traits {
   readonly interleavedPairs?: boolean;
   readonly experts?: ExpertTraits;
   readonly deltaNet?: DeltaNetTraits;
+  readonly shortConvolution?: ShortConvolutionTraits;
+  readonly stateSpace?: StateSpaceTraits;
+  /** Where it is not the one that the file gives. */
+  readonly ffnSize?: number;
   /** Names of tensors that differ from what is usual. */
   readonly names?: { readonly [scheme in Naming]?: RoleNames };
 }
@@ -76,7 +80,9 @@ export interface ExpertTraits {
   /** Tensors of all experts hold each matrix with its inputs as rows. */
   readonly transposed?: boolean;
   /** A feed-forward for every row beside them; it may have a share of its own for each row. */
-  readonly shared?: { readonly size: number; readonly hasShare: boolean } | undefined;
+  readonly shared?:
+    | { readonly size: number; readonly hasShare: boolean; readonly fused?: boolean }
+    | undefined;
 }
 
 export interface DeltaNetTraits {
@@ -90,6 +96,23 @@ export interface DeltaNetTraits {
   /** Large projections, and small ones, lie in one tensor, key head by key head. */
   readonly largeByKeyHead: boolean;
   readonly smallByKeyHead: boolean;
+  readonly logarithmicRates: boolean;
+}
+
+export interface ShortConvolutionTraits {
+  readonly length: number;
+  readonly bias: boolean;
+}
+
+export interface StateSpaceTraits {
+  readonly heads: number;
+  readonly headSize: number;
+  readonly stateSize: number;
+  readonly groups: number;
+  /** Of the convolution. */
+  readonly length: number;
+  readonly convolutionBias: boolean;
+  readonly projectionBias: boolean;
   readonly logarithmicRates: boolean;
 }
 

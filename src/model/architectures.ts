@@ -9,8 +9,9 @@ import { gemma2 } from './gemma2.ts';
 import { gemma3 } from './gemma3.ts';
 import { glm4 } from './glm4.ts';
 import { gptOss } from './gpt-oss.ts';
-import { granite, graniteMoe } from './granite.ts';
+import { granite, graniteHybrid, graniteMoe } from './granite.ts';
 import { hunyuan } from './hunyuan.ts';
+import { lfm2, lfm2Moe } from './lfm2.ts';
 import { llama } from './llama.ts';
 import { mistral } from './mistral.ts';
 import { mixtral } from './mixtral.ts';
@@ -36,6 +37,9 @@ export const architectures: readonly Architecture[] = [
   qwen3Next,
   qwen35,
   qwen35Moe,
+  lfm2,
+  lfm2Moe,
+  graniteHybrid,
   gemma2,
   gemma3,
   phi3,

@@ -6,7 +6,8 @@ import type { ExpertsSpec, FeedForwardSpec, LinearSpec } from './spec.ts';
 import type { SpecParts } from './spec-parts.ts';
 
 export function feedForwardSpec({ sizes, traits, names }: SpecParts, index: number): FeedForwardSpec {
-  const { hiddenSize: columns, ffnSize: size } = sizes;
+  const { hiddenSize: columns } = sizes;
+  const size = traits.ffnSize ?? sizes.ffnSize;
   const fused = traits.fusedGateUp === true;
   const common = { columns, rows: size, bias: traits.ffnBias };
   const gate = linearSpec(names, index, { ...common, role: fused ? 'gateUp' : 'gate' });
@@ -29,15 +30,20 @@ export function sharedExpertSpec({ sizes, traits, names }: SpecParts, index: num
   const shared = traits.experts?.shared;
   if (shared === undefined) return [];
   const { hiddenSize: columns } = sizes;
-  const { size } = shared;
+  const { size, fused } = shared;
   const share = linearSpec(names, index, { role: 'sharedShare', rows: 1, columns });
   return [
     {
       kind: 'feed-forward',
       size,
       activation: traits.activation,
-      gate: linearSpec(names, index, { role: 'sharedGate', rows: size, columns }),
-      up: linearSpec(names, index, { role: 'sharedUp', rows: size, columns }),
+      gate: linearSpec(names, index, { role: fused ? 'sharedGateUp' : 'sharedGate', rows: size, columns }),
+      up: linearSpec(names, index, {
+        role: fused ? 'sharedGateUp' : 'sharedUp',
+        rows: size,
+        columns,
+        firstRow: fused ? size : 0,
+      }),
       down: linearSpec(names, index, { role: 'sharedDown', rows: columns, columns: size }),
       ...(shared.hasShare ? { share } : {}),
     },

@@ -1,9 +1,16 @@
 // Puts sizes, traits and tensor names together into a ModelSpec.
 
-import type { DeltaNetTraits, LayerTraits, Traits } from './architecture.ts';
+import type {
+  DeltaNetTraits,
+  LayerTraits,
+  ShortConvolutionTraits,
+  StateSpaceTraits,
+  Traits,
+} from './architecture.ts';
 import { attentionSpec } from './assemble-attention.ts';
 import { deltaNetSpec } from './assemble-delta-net.ts';
 import { expertsSpec, feedForwardSpec, sharedExpertSpec } from './assemble-feed-forward.ts';
+import { shortConvolutionSpec, stateSpaceSpec } from './assemble-state-space.ts';
 import { memoryOf } from './memory-sizes.ts';
 import type { BodySpec, BranchSpec, LayerSpec, ModelSpec, NormSpec, PartSpec, RowSlice } from './spec.ts';
 import { normNamed, normOf, type SpecParts } from './spec-parts.ts';
@@ -62,13 +69,23 @@ function layerSpec(parts: SpecParts, layer: LayerTraits, index: number): LayerSp
   };
 }
 
-const isAttending = ({ deltaNet }: LayerTraits): boolean => deltaNet !== true;
+const isAttending = ({ mixer }: LayerTraits): boolean => mixer === undefined;
 
 /** What makes tokens know of each other. Caches and memories are numbered in the order of their layers. */
 function mixerSpec(parts: SpecParts, layer: LayerTraits, index: number): BodySpec {
   const attending = parts.traits.layers.slice(0, index).filter(isAttending).length;
-  if (isAttending(layer)) return attentionSpec(parts, layer, index, attending);
-  return deltaNetSpec(parts, parts.traits.deltaNet as DeltaNetTraits, index, index - attending);
+  const memory = index - attending;
+  const { deltaNet, shortConvolution, stateSpace } = parts.traits;
+  switch (layer.mixer) {
+    case 'delta-net':
+      return deltaNetSpec(parts, deltaNet as DeltaNetTraits, index, memory);
+    case 'short-convolution':
+      return shortConvolutionSpec(parts, shortConvolution as ShortConvolutionTraits, index, memory);
+    case 'state-space':
+      return stateSpaceSpec(parts, stateSpace as StateSpaceTraits, index, memory);
+    default:
+      return attentionSpec(parts, layer, index, attending);
+  }
 }
 
 function withInput(part: PartSpec, input: NormSpec | undefined): PartSpec {

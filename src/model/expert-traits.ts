@@ -52,7 +52,7 @@ export function withExperts({ config }: ModelSource, layers: readonly LayerTrait
   const step = optionalSize(config, 'decoder_sparse_step') ?? 1;
   const dense = config.fields.mlp_only_layers;
   const isDense = (index: number) => Array.isArray(dense) && dense.includes(index);
-  const first = config.fields.first_k_dense_replace;
+  const first = config.fields.first_k_dense_replace ?? config.fields.num_dense_layers;
   const firstSparse = typeof first === 'number' ? first : 0;
   return layers.map((layer, index) => ({
     ...layer,

@@ -24,11 +24,26 @@ export type LayerRole =
   | 'choiceBias'
   | 'sharedGate'
   | 'sharedUp'
+  | 'sharedGateUp'
   | 'sharedDown'
   | 'sharedShare'
   | DeltaRole
+  | SpaceRole
   | StackedRole
   | ExpertRole;
+
+/** Of a short convolution and a state space. */
+type SpaceRole =
+  | 'convolutionInput'
+  | 'convolution'
+  | 'convolutionOutput'
+  | 'spaceInput'
+  | 'spaceConvolution'
+  | 'spaceStep'
+  | 'spaceRate'
+  | 'spaceSkip'
+  | 'spaceNorm'
+  | 'spaceOutput';
 
 /** Of a gated delta net. */
 type DeltaRole =
@@ -53,7 +68,10 @@ export type Naming = 'gguf' | 'hugging-face';
 
 /** Without its ending `.weight` or `.bias`; or both, where they end otherwise. */
 export type RoleName = string | { readonly weight: string; readonly bias: string };
-export type RoleNames = Readonly<Partial<Record<LayerRole, RoleName>>>;
+export type RoleNames = Readonly<Partial<Record<LayerRole, RoleName>>> & {
+  /** Behind all layers, without its ending. */
+  readonly finalNorm?: string;
+};
 
 export interface TensorNames {
   readonly embedding: string;
@@ -107,6 +125,16 @@ const ggufRoles: RoleNames = {
   deltaRate: { weight: 'ssm_a', bias: '' },
   deltaNorm: 'ssm_norm',
   deltaOutput: 'ssm_out',
+  convolutionInput: 'shortconv.in_proj',
+  convolution: 'shortconv.conv',
+  convolutionOutput: 'shortconv.out_proj',
+  spaceInput: 'ssm_in',
+  spaceConvolution: 'ssm_conv1d',
+  spaceStep: 'ssm_dt',
+  spaceRate: { weight: 'ssm_a', bias: '' },
+  spaceSkip: { weight: 'ssm_d', bias: '' },
+  spaceNorm: 'ssm_norm',
+  spaceOutput: 'ssm_out',
 };
 
 /** The names of models with a norm before each branch only. */
@@ -149,6 +177,16 @@ const huggingFaceRoles: RoleNames = {
   deltaRate: { weight: 'linear_attn.A_log', bias: '' },
   deltaNorm: 'linear_attn.norm',
   deltaOutput: 'linear_attn.out_proj',
+  convolutionInput: 'conv.in_proj',
+  convolution: 'conv.conv',
+  convolutionOutput: 'conv.out_proj',
+  spaceInput: 'mamba.in_proj',
+  spaceConvolution: 'mamba.conv1d',
+  spaceStep: { weight: '', bias: 'mamba.dt_bias' },
+  spaceRate: { weight: 'mamba.A_log', bias: '' },
+  spaceSkip: { weight: 'mamba.D', bias: '' },
+  spaceNorm: 'mamba.norm',
+  spaceOutput: 'mamba.out_proj',
 };
 
 /** The names of models with norms before and after each branch, where they differ. */
@@ -179,7 +217,7 @@ export function tensorNames(
 function ggufNames(weights: WeightSource, own: RoleNames | undefined): TensorNames {
   return {
     embedding: 'token_embd.weight',
-    finalNorm: 'output_norm.weight',
+    finalNorm: `${own?.finalNorm ?? 'output_norm'}.weight`,
     head: 'output.weight',
     bodyAlone: false,
     ...layerNames('blk.', { ...ggufRoles, ...own }, weights),
@@ -192,7 +230,7 @@ function huggingFaceNames(weights: WeightSource, own: RoleNames | undefined): Te
     huggingFacePrefixes[0];
   return {
     embedding: `${prefix.body}embed_tokens.weight`,
-    finalNorm: `${prefix.body}norm.weight`,
+    finalNorm: `${prefix.body}${own?.finalNorm ?? 'norm'}.weight`,
     head: `${prefix.head}lm_head.weight`,
     bodyAlone: prefix.body === '',
     ...layerNames(`${prefix.body}layers.`, { ...huggingFaceRoles, ...own }, weights),
