@@ -7,7 +7,7 @@ import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
 import { BlockUses, checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
-import type { Addon, ModelHandle, NativeShape } from './binding.ts';
+import type { Addon, ModelHandle } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
 
@@ -25,9 +25,10 @@ export async function createCpuBackend(
   options: CpuOptions,
 ): Promise<Backend> {
   const threads = options.threads ?? machineLimits().cores;
-  const handle = addon.create(nativeShape(spec, options), threads, options.isa ?? '');
+  const handle = addon.create(threads, options.isa ?? '');
   try {
-    await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
+    const model = await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
+    addon.assemble(handle, model, options.kvType ?? 'f16', options.blockCount);
   } catch (error) {
     addon.destroy(handle);
     throw error;
@@ -123,24 +124,4 @@ class CpuBackend implements Backend {
 
 function withRoom(values: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {
   return values.length < length ? new Float32Array(length) : values;
-}
-
-function nativeShape(spec: ModelSpec, options: CpuOptions): NativeShape {
-  return {
-    hiddenSize: spec.hiddenSize,
-    headCount: spec.headCount,
-    kvHeadCount: spec.kvHeadCount,
-    headSize: spec.headSize,
-    ffnSize: spec.ffnSize,
-    vocabSize: spec.vocabSize,
-    layerCount: spec.layers.length,
-    blockCount: options.blockCount,
-    normEpsilon: spec.normEpsilon,
-    embeddingScale: spec.embeddingScale,
-    attentionScale: spec.attentionScale,
-    attentionSoftcap: spec.attentionSoftcap ?? 0,
-    logitSoftcap: spec.logitSoftcap ?? 0,
-    activation: spec.activation,
-    kvType: options.kvType ?? 'f16',
-  };
 }
