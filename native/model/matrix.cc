@@ -3,7 +3,9 @@
 #include "model/matrix.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <stdexcept>
 
 #include "kernels/codebook.h"
 #include "kernels/float-bits.h"
@@ -42,10 +44,17 @@ PackedMatrix layOut(const SourceFormat& format, int outputs, int inputs) {
 
 }  // namespace
 
-Matrix::Matrix(const SourceFormat& format, int outputs, int inputs)
-    : format_(format), packed_(layOut(format, outputs, inputs)) {
-  memory_ = PageBuffer(packed_.panelBytes * size_t(panels()));
+Matrix::Matrix(const SourceFormat& format, int outputs, int inputs, int members)
+    : format_(format),
+      packed_(layOut(format, outputs, inputs)),
+      members_(members),
+      memory_(bytesOf(format, outputs, inputs, members)) {
   packed_.panels = memory_.data();
+}
+
+size_t Matrix::bytesOf(const SourceFormat& format, int outputs, int inputs, int members) {
+  const size_t panels = size_t(outputs + panelColumns - 1) / panelColumns;
+  return layOut(format, outputs, inputs).panelBytes * panels * size_t(members);
 }
 
 bool Matrix::packPanel(int panel, const uint8_t* rows, int count) {
@@ -194,6 +203,22 @@ void Matrix::unpackGroup(const uint8_t* chunk, int groups, int group, int column
     const int end = (part + 1) * packed_.scaleInputs;
     for (int i = part * packed_.scaleInputs; i < end; i++) to[i] = scale * float(values[i]) + minimum;
   }
+}
+
+void packRows(ThreadPool& pool, Matrix& matrix, int member, int firstRow, const uint8_t* rows, int count) {
+  const int firstPanel = member * matrix.panels() + firstRow / panelColumns;
+  const int panels = (count + panelColumns - 1) / panelColumns;
+  std::atomic<bool> finite{true};
+  pool.forEach(panels, 4, [&](int begin, int end, int) {
+    for (int panel = begin; panel < end; panel++) {
+      const int row = panel * panelColumns;
+      if (!matrix.packPanel(firstPanel + panel, rows + size_t(row) * matrix.rowBytes(),
+                            std::min(panelColumns, count - row))) {
+        finite = false;
+      }
+    }
+  });
+  if (!finite) throw std::runtime_error(notFinite);
 }
 
 }  // namespace chairlift

@@ -26,11 +26,6 @@ struct MemoryLayout {
   size_t size() const { return matrixAt(heads); }
 };
 
-/** Rows of one sequence, and the slots of what it remembers before them, -1 for nothing, and after. */
-struct MemoryRun {
-  int firstRow, rows, from, to;
-};
-
 class Memories {
  public:
   Memories(const std::vector<MemoryLayout>& layouts, int slots);

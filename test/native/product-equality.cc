@@ -179,27 +179,31 @@ void holdMakeInput(Equality& equality, Random& random) {
   task.rows = 1 + random.below(tileRows);
   task.endGroup = 1 + random.below(9);
   task.firstGroup = random.below(task.endGroup);
-  const int inputs = task.endGroup * groupInputs;
-  task.stride = size_t(inputs) + 5;
-  task.valueStride = size_t(inputs) + 2;
-  std::vector<float> x = random.values(size_t(task.rows) * task.stride, random.below(2) == 0);
-  const std::vector<float> up = random.values(x.size(), random.below(4) == 0), weight = random.values(size_t(inputs));
-  const std::vector<float> factors = random.values(size_t(task.rows));
-  task.x = x.data();
-  task.activation = random.oneOf({Activation::Silu, Activation::GeluTanh});
-  switch (random.below(4)) {
-    case 0: task.up = up.data(); break;
-    case 1:
-      task.weight = weight.data();
-      task.factors = factors.data();
-      break;
-    case 2:
-      // A scale of 1, and half of the values halfway between two codes.
-      for (size_t i = 0; i < x.size(); i++) {
-        x[i] = i % task.stride % groupInputs == 0 ? 127.0f : float(random.below(509) - 254) / 2;
-      }
-      break;
-    default: break;
+  const size_t inputs = size_t(task.endGroup) * groupInputs, stride = inputs + 5;
+  task.valueStride = inputs + 2;
+  std::vector<float> x = random.values(size_t(task.rows) * stride, random.below(2) == 0);
+  const std::vector<float> up = random.values(x.size(), random.below(4) == 0), weight = random.values(inputs);
+  const std::vector<float> bias = random.values(inputs), factors = random.values(size_t(task.rows));
+  task.form = random.oneOf({InputForm::Plain, InputForm::Normalized, InputForm::Activated, InputForm::Gated});
+  task.activation = random.oneOf(
+      {Activation::Silu, Activation::GeluTanh, Activation::Gelu, Activation::Sigmoid, Activation::Clamped});
+  task.limit = 7;
+  task.slope = 1.702f;
+  task.weight = weight.data();
+  if (random.below(2) == 0) task.bias = bias.data();
+  if (random.below(4) == 0) task.factors = factors.data();
+  for (int row = 0; row < task.rows; row++) {
+    // Rows of a task may lie anywhere.
+    const size_t at = size_t(random.below(task.rows)) * stride;
+    task.x[row] = &x[at];
+    task.up[row] = &up[at];
+    task.scales[row] = {random.oneOf({0.0f, 0.25f}), random.value()};
+  }
+  if (task.form == InputForm::Plain && random.below(2) == 0) {
+    // A scale of 1, and half of the values halfway between two codes.
+    for (size_t i = 0; i < x.size(); i++) {
+      x[i] = i % stride % groupInputs == 0 ? 127.0f : float(random.below(509) - 254) / 2;
+    }
   }
   equality.hold("makeInput", [&](const KernelTable& kernels) { return madeInput(kernels, task); });
 }
@@ -207,7 +211,7 @@ void holdMakeInput(Equality& equality, Random& random) {
 }  // namespace
 
 void holdProducts(Equality& equality, Random& random) {
-  for (int i = 0; i < 300; i++) holdMakeInput(equality, random);
+  for (int i = 0; i < 600; i++) holdMakeInput(equality, random);
   for (const PackedMatrix& kind : allKinds()) {
     for (int rows = 1; rows <= 40; rows++) holdProduct(equality, random, kind, rows);
   }
