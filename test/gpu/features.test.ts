@@ -1,6 +1,6 @@
 // Layers of every make on a GPU, few models with much in each: against the reference backend, and alone against batches.
 
-import { expect, it } from 'vitest';
+import { it } from 'vitest';
 import type { AttentionSpec, ModelSpec, PartSpec } from '../../src/model/spec.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
 import { expectPromises } from '../support/gpu-promises.ts';
@@ -92,7 +92,7 @@ describeOnFastestGpu('a model on a GPU', () => {
       ...normed,
       caches: caches.map((cache, index) => (index === 1 ? { headCount: 4, headSize: 4 } : cache)),
     };
-    await expectPromises(backends, { ...model, spec }, 'q8');
+    await expectPromises(backends, { ...model, spec }, 'f16');
   });
 
   it('may read in one layer what another has stored, with norms over all heads', async () => {
@@ -112,7 +112,6 @@ describeOnFastestGpu('a model on a GPU', () => {
       const { stored: _, ...rest } = attention;
       return { ...rest, cache: 0 };
     });
-    expect(spec.layers.length).toBe(2);
-    await expectPromises(backends, { ...model, spec }, 'f16');
+    await expectPromises(backends, { ...model, spec }, 'q8');
   });
 });
