@@ -22,9 +22,16 @@ constexpr int tileRows = 16;
 
 /**
  * What a code stands for. Byte: -128 … 127. UnsignedByte: 0 … 255. Nibble: 0 … 15 for -8 … 7. UnsignedNibble: 0 … 15.
- * Codebook: 0 … 15 for an entry of the table in codebook.h. A weight is `scale * value + minimum`.
+ * Codebook: 0 … 15 for an entry of the matrix's codebook. A weight is `scale * value + minimum`.
  */
 enum class Encoding : uint8_t { F32, F16, BF16, Byte, UnsignedByte, Nibble, UnsignedNibble, Codebook };
+
+/** What sixteen codes stand for: `values[code] * unit`. */
+struct Codebook {
+  int8_t values[16];
+  // A power of two, so that scales take it exactly.
+  float unit;
+};
 
 /** F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. All are finite. */
 enum class ScaleType : uint8_t { F16, F32, Super };
@@ -46,6 +53,8 @@ struct PackedMatrix {
   Encoding encoding;
   ScaleType scaleType;
   bool hasMinimum;
+  // Of Encoding::Codebook; null for others.
+  const Codebook* codebook;
   // Inputs per scale: 32, or 16 for formats with finer groups; 0 for float matrices.
   int32_t scaleInputs;
   int32_t inputs;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/codebook.h"
 #include "kernels/float-bits.h"
 
 namespace chairlift {
@@ -29,6 +28,7 @@ PackedMatrix layOut(const SourceFormat& format, int outputs, int inputs) {
   m.encoding = format.encoding;
   m.scaleType = format.scaleType;
   m.hasMinimum = format.hasMinimum;
+  m.codebook = format.codebook;
   m.scaleInputs = format.scaleInputs;
   m.inputs = inputs;
   m.outputs = outputs;
@@ -179,15 +179,16 @@ void Matrix::unpackGroup(const uint8_t* chunk, int groups, int group, int column
       case Encoding::Byte: values[i] = int8_t(bytes[i]); break;
       case Encoding::UnsignedByte: values[i] = bytes[i]; break;
       case Encoding::Nibble: values[i] = nibble - 8; break;
-      case Encoding::Codebook: values[i] = codebook[nibble]; break;
+      case Encoding::Codebook: values[i] = packed_.codebook->values[nibble]; break;
       default: values[i] = nibble;
     }
   }
   const int parts = groupInputs / packed_.scaleInputs;
   const uint8_t* supers = chunk + packed_.supersAt(groups);
+  const float unit = packed_.codebook ? packed_.codebook->unit : 1.0f;
   for (int part = 0; part < parts; part++) {
     const int index = group * parts + part;
-    const float scale = loadScale(chunk + packed_.scalesAt(groups), index, column, supers);
+    const float scale = unit * loadScale(chunk + packed_.scalesAt(groups), index, column, supers);
     const float minimum = packed_.hasMinimum ? loadScale(chunk + packed_.minimumsAt(groups), index, column,
                                                          supers + panelColumns * 2)
                                              : 0.0f;

@@ -29,6 +29,8 @@ struct SourceFormat {
   int scaleInputs;
   ScaleType scaleType;
   bool hasMinimum;
+  /** Of Encoding::Codebook; null for others. */
+  const Codebook* codebook;
   /** Reads a chunk of `count` groups. Null for float types. */
   void (*read)(const uint8_t* row, int chunk, int count, ChunkCodes& to);
 

@@ -17,6 +17,9 @@ Lines linesFor(size_t bytes) { return Lines((bytes + sizeof(Line) - 1) / sizeof(
 
 bool isFloat(Encoding encoding) { return encoding <= Encoding::BF16; }
 
+/** Values of both signs, the largest ones that a kernel may be asked to add up, and a unit other than 1. */
+constexpr Codebook someCodebook = {{-128, -127, -43, -25, -8, -3, -1, 0, 1, 2, 6, 12, 53, 89, 126, 127}, 0.125f};
+
 /** All kinds of matrices, still without a size. */
 std::vector<PackedMatrix> allKinds() {
   std::vector<PackedMatrix> kinds;
@@ -25,6 +28,7 @@ std::vector<PackedMatrix> allKinds() {
     kind.encoding = encoding;
     kind.scaleType = scaleType;
     kind.hasMinimum = hasMinimum;
+    kind.codebook = encoding == Encoding::Codebook ? &someCodebook : nullptr;
     kind.scaleInputs = scaleInputs;
     kinds.push_back(kind);
   };
@@ -33,13 +37,13 @@ std::vector<PackedMatrix> allKinds() {
   }
   for (const ScaleType scaleType : {ScaleType::F16, ScaleType::F32, ScaleType::Super}) {
     for (const bool hasMinimum : {false, true}) {
-      for (const Encoding encoding : {Encoding::Byte, Encoding::Nibble, Encoding::UnsignedNibble}) {
+      for (const Encoding encoding :
+           {Encoding::Byte, Encoding::Nibble, Encoding::UnsignedNibble, Encoding::Codebook}) {
         add(encoding, scaleType, hasMinimum, 16);
         add(encoding, scaleType, hasMinimum, 32);
       }
       // No format has these with finer scales, and no kernel takes them.
       add(Encoding::UnsignedByte, scaleType, hasMinimum, 32);
-      add(Encoding::Codebook, scaleType, hasMinimum, 32);
     }
   }
   return kinds;
