@@ -33,8 +33,14 @@ struct Codebook {
   float unit;
 };
 
-/** F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. All are finite. */
-enum class ScaleType : uint8_t { F16, F32, Super };
+/**
+ * F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. Power: a byte n for
+ * 2^(n - 127), as MXFP4 has it. All are finite, and powers at most `largestPower`.
+ */
+enum class ScaleType : uint8_t { F16, F32, Super, Power };
+
+// 2^100. Beyond it, what kernels add to whole numbers before they scale them would become infinite.
+constexpr uint8_t largestPower = 227;
 
 /**
  * A weight matrix repacked into panels of 16 output columns. A panel of a quantized matrix is a row of chunks, read

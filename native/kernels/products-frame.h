@@ -149,6 +149,7 @@ struct ChunkScales {
     const size_t at = size_t(scaleGroup) * panelColumns;
     if (type == ScaleType::F16) return Vec::loadF16((const uint16_t*)from + at);
     if (type == ScaleType::F32) return Vec::load((const float*)from + at);
+    if (type == ScaleType::Power) return Vec::loadPowers(from + at);
     return Vec::loadI8((const int8_t*)from + at) * Vec::loadF16(supers + super);
   }
 };

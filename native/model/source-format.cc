@@ -93,6 +93,11 @@ void readQ8_0(const uint8_t* block, GroupCodes& to) {
 
 // Four-bit blocks pair inputs as panels do.
 
+void readMXFP4(const uint8_t* block, GroupCodes& to) {
+  to.scales[0] = block[0];
+  memcpy(to.codes, block + 1, 16);
+}
+
 void readQ4_0(const uint8_t* block, GroupCodes& to) {
   to.scales[0] = halfAt(block);
   memcpy(to.codes, block + 2, 16);
@@ -229,6 +234,9 @@ void readMlx(const uint8_t* row, int chunk, int count, ChunkCodes& to) {
 
 constexpr Codebook iq4 = {{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, 1};
 
+// Floats of four bits, doubled.
+constexpr Codebook fp4 = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, 0.5f};
+
 const SourceFormat formats[] = {
     // name, block, bytes, encoding, inputs per scale, scales, minimum, codebook, reader
     {"F32", 1, 4, Encoding::F32, 0, ScaleType::F32, false, nullptr, nullptr},
@@ -246,6 +254,7 @@ const SourceFormat formats[] = {
     {"Q6_K", 256, 210, Encoding::Byte, 16, ScaleType::Super, false, nullptr, readSuperBlock<210, readQ6_K>},
     {"IQ4_NL", 32, 18, Encoding::Codebook, 32, ScaleType::F16, false, &iq4, readBlocks<18, readQ4_0>},
     {"IQ4_XS", 256, 136, Encoding::Codebook, 32, ScaleType::Super, false, &iq4, readSuperBlock<136, readIQ4_XS>},
+    {"MXFP4", 32, 17, Encoding::Codebook, 32, ScaleType::Power, false, &fp4, readBlocks<17, readMXFP4>},
     {"MLX4_G32", 32, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 32>},
     {"MLX4_G64", 64, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 64>},
     {"MLX4_G128", 128, 72, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 128>},

@@ -35,7 +35,7 @@ std::vector<PackedMatrix> allKinds() {
   for (const Encoding encoding : {Encoding::F32, Encoding::F16, Encoding::BF16}) {
     add(encoding, ScaleType::F16, false, 0);
   }
-  for (const ScaleType scaleType : {ScaleType::F16, ScaleType::F32, ScaleType::Super}) {
+  for (const ScaleType scaleType : {ScaleType::F16, ScaleType::F32, ScaleType::Super, ScaleType::Power}) {
     for (const bool hasMinimum : {false, true}) {
       for (const Encoding encoding :
            {Encoding::Byte, Encoding::Nibble, Encoding::UnsignedNibble, Encoding::Codebook}) {
@@ -82,6 +82,12 @@ void fillBytes(uint8_t* from, const uint8_t* end, Random& random) {
   fill(from, end, [&] { return uint8_t(extreme ? random.oneOf({0, 127, 128, 255}) : random.below(256)); });
 }
 
+/** Any that are allowed, mostly small ones: sums with the large ones are infinite. */
+void fillPowers(uint8_t* from, const uint8_t* end, Random& random) {
+  const int most = random.below(4) == 0 ? largestPower : 140;
+  fill(from, end, [&] { return uint8_t(random.below(most + 1)); });
+}
+
 /** A matrix of random weights and the memory of its panels. */
 struct RandomMatrix {
   RandomMatrix(PackedMatrix kind, int outputs, int inputs, Random& random) : packed(kind) {
@@ -122,6 +128,7 @@ struct RandomMatrix {
       for (uint8_t* at = chunk; at < scales; at += packed.codeBytes()) fillBytes(at, at + packed.codeBytes(), random);
       if (packed.scaleType == ScaleType::F32) fillFloats(scales, supers, random);
       else if (packed.scaleType == ScaleType::F16) fillHalves(scales, supers, random);
+      else if (packed.scaleType == ScaleType::Power) fillPowers(scales, supers, random);
       else fillBytes(scales, supers, random);
       chunk += packed.chunkBytes(groups);
       fillHalves(supers, chunk, random);
