@@ -24,12 +24,25 @@ constexpr int tileRows = 16;
 
 /**
  * What a code stands for. Byte: -128 … 127. UnsignedByte: 0 … 255. Nibble: 0 … 15 for -8 … 7. UnsignedNibble: 0 … 15.
- * Codebook: 0 … 15 for an entry of the table in codebook.h. A weight is `scale * value + minimum`.
+ * Codebook: 0 … 15 for an entry of the matrix's codebook. A weight is `scale * value + minimum`.
  */
 enum class Encoding : uint8_t { F32, F16, BF16, Byte, UnsignedByte, Nibble, UnsignedNibble, Codebook };
 
-/** F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. All are finite. */
-enum class ScaleType : uint8_t { F16, F32, Super };
+/** What sixteen codes stand for: `values[code] * unit`. */
+struct Codebook {
+  int8_t values[16];
+  // A power of two, so that scales take it exactly.
+  float unit;
+};
+
+/**
+ * F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. Power: a byte n for
+ * 2^(n - 127), as MXFP4 has it. All are finite, and powers at most `largestPower`.
+ */
+enum class ScaleType : uint8_t { F16, F32, Super, Power };
+
+// 2^100. Beyond it, what kernels add to whole numbers before they scale them would become infinite.
+constexpr uint8_t largestPower = 227;
 
 /**
  * A weight matrix repacked into panels of 16 output columns. A panel of a quantized matrix is a row of chunks, read
@@ -48,6 +61,8 @@ struct PackedMatrix {
   Encoding encoding;
   ScaleType scaleType;
   bool hasMinimum;
+  // Of Encoding::Codebook; null for others.
+  const Codebook* codebook;
   // Inputs per scale: 32, or 16 for formats with finer groups; 0 for float matrices.
   int32_t scaleInputs;
   int32_t inputs;

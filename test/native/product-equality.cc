@@ -17,6 +17,9 @@ Lines linesFor(size_t bytes) { return Lines((bytes + sizeof(Line) - 1) / sizeof(
 
 bool isFloat(Encoding encoding) { return encoding <= Encoding::BF16; }
 
+/** Values of both signs, the largest ones that a kernel may be asked to add up, and a unit other than 1. */
+constexpr Codebook someCodebook = {{-128, -127, -43, -25, -8, -3, -1, 0, 1, 2, 6, 12, 53, 89, 126, 127}, 0.125f};
+
 /** All kinds of matrices, still without a size. */
 std::vector<PackedMatrix> allKinds() {
   std::vector<PackedMatrix> kinds;
@@ -25,21 +28,22 @@ std::vector<PackedMatrix> allKinds() {
     kind.encoding = encoding;
     kind.scaleType = scaleType;
     kind.hasMinimum = hasMinimum;
+    kind.codebook = encoding == Encoding::Codebook ? &someCodebook : nullptr;
     kind.scaleInputs = scaleInputs;
     kinds.push_back(kind);
   };
   for (const Encoding encoding : {Encoding::F32, Encoding::F16, Encoding::BF16}) {
     add(encoding, ScaleType::F16, false, 0);
   }
-  for (const ScaleType scaleType : {ScaleType::F16, ScaleType::F32, ScaleType::Super}) {
+  for (const ScaleType scaleType : {ScaleType::F16, ScaleType::F32, ScaleType::Super, ScaleType::Power}) {
     for (const bool hasMinimum : {false, true}) {
-      for (const Encoding encoding : {Encoding::Byte, Encoding::Nibble, Encoding::UnsignedNibble}) {
+      for (const Encoding encoding :
+           {Encoding::Byte, Encoding::Nibble, Encoding::UnsignedNibble, Encoding::Codebook}) {
         add(encoding, scaleType, hasMinimum, 16);
         add(encoding, scaleType, hasMinimum, 32);
       }
       // No format has these with finer scales, and no kernel takes them.
       add(Encoding::UnsignedByte, scaleType, hasMinimum, 32);
-      add(Encoding::Codebook, scaleType, hasMinimum, 32);
     }
   }
   return kinds;
@@ -76,6 +80,12 @@ void fillBrains(uint8_t* from, const uint8_t* end, Random& random) {
 void fillBytes(uint8_t* from, const uint8_t* end, Random& random) {
   const bool extreme = random.below(2) == 0;
   fill(from, end, [&] { return uint8_t(extreme ? random.oneOf({0, 127, 128, 255}) : random.below(256)); });
+}
+
+/** Any that are allowed, mostly small ones: sums with the large ones are infinite. */
+void fillPowers(uint8_t* from, const uint8_t* end, Random& random) {
+  const int most = random.below(4) == 0 ? largestPower : 140;
+  fill(from, end, [&] { return uint8_t(random.below(most + 1)); });
 }
 
 /** A matrix of random weights and the memory of its panels. */
@@ -118,6 +128,7 @@ struct RandomMatrix {
       for (uint8_t* at = chunk; at < scales; at += packed.codeBytes()) fillBytes(at, at + packed.codeBytes(), random);
       if (packed.scaleType == ScaleType::F32) fillFloats(scales, supers, random);
       else if (packed.scaleType == ScaleType::F16) fillHalves(scales, supers, random);
+      else if (packed.scaleType == ScaleType::Power) fillPowers(scales, supers, random);
       else fillBytes(scales, supers, random);
       chunk += packed.chunkBytes(groups);
       fillHalves(supers, chunk, random);
