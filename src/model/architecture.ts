@@ -9,8 +9,14 @@ export interface LayerTraits {
   /** Index into `Traits.ropes`; absent: positions are not told. */
   readonly rope?: number | undefined;
   readonly window?: number | undefined;
+  readonly chunk?: number | undefined;
   /** Experts in place of one feed-forward. */
   readonly experts?: boolean;
+  /** Of the feed-forward, where it is not the size of all. */
+  readonly ffnSize?: number | undefined;
+  /** Where not all layers are alike. */
+  readonly queryKeyNorm?: Traits['queryKeyNorm'];
+  readonly growth?: AttentionSpec['growth'] | undefined;
 }
 
 /** Everything left out is off: no biases, no further norms, separate projections, scale 1. */
@@ -32,7 +38,8 @@ export interface Traits {
   readonly norms?: 'before' | 'around' | 'after';
   /** Attention and feed-forward read the same rows, behind one norm. */
   readonly parallel?: boolean;
-  readonly queryKeyNorm?: HeadNormSpec['over'];
+  /** Over what; or over each head without weights. */
+  readonly queryKeyNorm?: HeadNormSpec['over'] | 'unscaled' | undefined;
   readonly normsAfterRope?: boolean;
   readonly sinks?: boolean;
   readonly growth?: AttentionSpec['growth'] | undefined;
@@ -62,6 +69,7 @@ export interface ExpertTraits {
   readonly alternatingGateUp?: boolean;
   /** Tensors of all experts hold each matrix with its inputs as rows. */
   readonly transposed?: boolean;
+  readonly scalesInput?: boolean;
   /** A feed-forward for every row beside them; it may have a share of its own for each row. */
   readonly shared?: { readonly size: number; readonly hasShare: boolean } | undefined;
 }
@@ -130,10 +138,11 @@ export function alikeLayers(sizes: ModelSizes, window?: number): LayerTraits[] {
 export function slidingLayers(
   { config, sizes }: ModelSource,
   rule: (index: number) => boolean,
+  sliding = 'sliding_attention',
 ): readonly boolean[] {
   const types = fieldOf(config, 'layer_types');
   if (types === undefined) return Array.from({ length: sizes.layerCount }, (_, index) => rule(index));
-  const known = ['full_attention', 'sliding_attention'];
+  const known = ['full_attention', sliding];
   if (!Array.isArray(types) || types.length !== sizes.layerCount || !types.every((t) => known.includes(t))) {
     throw configError(
       config,
@@ -142,7 +151,7 @@ export function slidingLayers(
       'Use a model of a supported kind, or correct the field.',
     );
   }
-  return types.map((type) => type === 'sliding_attention');
+  return types.map((type) => type === sliding);
 }
 
 /** Layers of two kinds, by the file's own list, or with every so many layers one that sees all tokens. */

@@ -8,6 +8,7 @@ import { normOf, type SpecParts } from './spec-parts.ts';
 export function attentionSpec(parts: SpecParts, layer: LayerTraits, index: number): AttentionSpec {
   const { sizes, traits, names } = parts;
   const { headCount, headSize } = sizes;
+  const growth = layer.growth ?? traits.growth;
   const queryNorm = headNorm(parts, layer, index, { role: 'queryNorm', heads: headCount });
   const keyNorm = headNorm(parts, layer, index, { role: 'keyNorm', heads: sizes.kvHeadCount });
   const { query, key, value } = projections(parts, layer, index);
@@ -28,10 +29,11 @@ export function attentionSpec(parts: SpecParts, layer: LayerTraits, index: numbe
     ...(traits.normsAfterRope ? { normsAfterRope: true } : {}),
     ...(layer.rope === undefined ? {} : { rope: layer.rope }),
     ...(layer.window === undefined ? {} : { window: layer.window }),
+    ...(layer.chunk === undefined ? {} : { chunk: layer.chunk }),
     scale: traits.attentionScale,
     ...(traits.attentionSoftcap === undefined ? {} : { softcap: traits.attentionSoftcap }),
     ...(traits.sinks ? { sinks: names.weight(index, 'sinks') } : {}),
-    ...(traits.growth === undefined ? {} : { growth: traits.growth }),
+    ...(growth === undefined ? {} : { growth }),
   };
 }
 
@@ -71,8 +73,9 @@ function headNorm(
   { role, heads }: { readonly role: 'queryNorm' | 'keyNorm'; readonly heads: number },
 ): HeadNormSpec | undefined {
   const { traits, names } = parts;
-  const { queryKeyNorm: over } = traits;
+  const over = layer.queryKeyNorm ?? traits.queryKeyNorm;
   if (over === undefined) return undefined;
+  if (over === 'unscaled') return { norm: { kind: traits.norm ?? 'rms' }, over: 'head' };
   const { bias: _, ...norm } = normOf(parts, index, role);
   // Some files have a tensor for each head.
   const tensors = Array.from({ length: over === 'each' ? heads : 1 }, (_, head) =>

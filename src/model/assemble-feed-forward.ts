@@ -1,12 +1,17 @@
 // The feed-forward of one layer: one, or a mixture of experts.
 
-import type { ExpertTraits } from './architecture.ts';
+import type { ExpertTraits, LayerTraits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
 import type { ExpertsSpec, FeedForwardSpec, LinearSpec } from './spec.ts';
 import type { SpecParts } from './spec-parts.ts';
 
-export function feedForwardSpec({ sizes, traits, names }: SpecParts, index: number): FeedForwardSpec {
-  const { hiddenSize: columns, ffnSize: size } = sizes;
+export function feedForwardSpec(
+  { sizes, traits, names }: SpecParts,
+  layer: LayerTraits,
+  index: number,
+): FeedForwardSpec {
+  const { hiddenSize: columns } = sizes;
+  const size = layer.ffnSize ?? sizes.ffnSize;
   const fused = traits.fusedGateUp === true;
   const common = { columns, rows: size, bias: traits.ffnBias };
   const gate = linearSpec(names, index, { ...common, role: fused ? 'gateUp' : 'gate' });
@@ -63,6 +68,7 @@ export function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
       activation: traits.activation,
       ...expertLinears(parts, experts, index, expert),
     })),
+    ...(experts.scalesInput ? { scalesInput: true } : {}),
   };
 }
 

@@ -42,7 +42,7 @@ function layerSpec(parts: SpecParts, layer: LayerTraits, index: number): LayerSp
   const attention = { body: attentionSpec(parts, layer, index) };
   const bodies = layer.experts
     ? [expertsSpec(parts, index), ...sharedExpertSpec(parts, index)]
-    : [feedForwardSpec(parts, index)];
+    : [feedForwardSpec(parts, layer, index)];
   const attentionNorm = norm('attentionNorm', 'before');
   const ffnNorm = traits.parallel ? attentionNorm : norm('ffnNorm', 'before');
   const attending = [withInput(attention, attentionNorm)];

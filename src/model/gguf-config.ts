@@ -39,6 +39,12 @@ const keys = {
   norm_topk_prob: 'expert_weights_norm',
   routed_scaling_factor: 'expert_weights_scale',
   first_k_dense_replace: 'leading_dense_block_count',
+  interleave_moe_layer_step: 'interleave_moe_layer_step',
+  n_shared_experts: 'expert_shared_count',
+  shared_expert_intermediate_size: 'expert_shared_feed_forward_length',
+  scoring_func: 'expert_gating_func',
+  n_group: 'expert_group_count',
+  topk_group: 'expert_group_used_count',
 } as const;
 
 const ropeKeys = {
@@ -71,10 +77,20 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     rope_scaling: ropeScaling(value, metadata.get(`${architecture}.rope.scale_linear`), weights),
   };
   for (const field of Object.keys(keys)) fields[field] = value(field);
-  // A window of 0 stands for none, and so do experts; an absent one is what the architecture says.
-  for (const field of ['sliding_window', 'num_experts', 'num_experts_per_tok']) {
+  // A 0 stands for none; an absent one is what the architecture says.
+  for (const field of [
+    'sliding_window',
+    'num_experts',
+    'num_experts_per_tok',
+    'routed_scaling_factor',
+    'scoring_func',
+  ]) {
     if (fields[field] === 0) fields[field] = null;
   }
+  // What predicts further tokens ahead lies behind the layers, and is counted with them.
+  const ahead = metadata.get(`${architecture}.nextn_predict_layers`);
+  const { num_hidden_layers: blocks } = fields;
+  if (typeof ahead === 'number' && typeof blocks === 'number') fields.num_hidden_layers = blocks - ahead;
   // The pattern is a period, or a list of ones and zeros, one a layer.
   if (ArrayBuffer.isView(fields.sliding_window_pattern)) {
     const slides = Array.from(fields.sliding_window_pattern as Uint8Array);

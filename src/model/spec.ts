@@ -80,6 +80,8 @@ export interface AttentionSpec {
   readonly rope?: number;
   /** A token sees itself and at most `window - 1` tokens before it; absent: all of them. */
   readonly window?: number;
+  /** A token sees tokens of its own chunk of so many alone, none after itself; absent: of all chunks. */
+  readonly chunk?: number;
   /** Factor on q·k before the softmax. */
   readonly scale: number;
   /** `cap * tanh(score / cap)`, where set. */

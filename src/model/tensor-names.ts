@@ -122,6 +122,13 @@ export const sandwichNorms: RoleNames = {
   ffnPostNorm: 'post_feedforward_layernorm',
 };
 
+/** The names of several experts for all rows, stored as one. */
+export const sharedExpertsNames: RoleNames = {
+  sharedGate: 'mlp.shared_experts.gate_proj',
+  sharedUp: 'mlp.shared_experts.up_proj',
+  sharedDown: 'mlp.shared_experts.down_proj',
+};
+
 // A text model may lie inside a multimodal checkpoint, whose age decides which prefix it has. An embedding model is often
 // saved as the body alone.
 const huggingFacePrefixes = [

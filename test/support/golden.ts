@@ -114,6 +114,11 @@ const families = [
   'ministral',
   'ministral3',
   'phi3',
+  'qwen2_moe',
+  'olmoe',
+  'glm4_moe',
+  'ernie4_5_moe',
+  'llama4',
 ];
 
 /** As folders, and as the GGUF files that some are there as, too. */
