@@ -8,6 +8,7 @@
 #include "kernels/attention.h"
 #include "kernels/products.h"
 #include "kernels/rows.h"
+#include "kernels/recurrence.h"
 //
 #include "kernels/products-amx.h"
 
@@ -15,6 +16,7 @@ namespace chairlift {
 
 const KernelTable amxKernels = {
     "amx", true, multiplyAmx, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+    {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 
 }  // namespace chairlift

@@ -8,11 +8,13 @@
 #include "kernels/attention.h"
 #include "kernels/products.h"
 #include "kernels/rows.h"
+#include "kernels/recurrence.h"
 
 namespace chairlift {
 
 const KernelTable scalarKernels = {
     "scalar", false, multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+    {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 
 }  // namespace chairlift

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/recurrence-tasks.h"
+
 namespace chairlift {
 
 // Output columns that a panel holds side by side: one per lane.
@@ -210,6 +212,7 @@ struct KernelTable {
   /** Writes one token's K and V of one head into its block at `token`. */
   void (*storeKv)(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block);
   void (*attend)(KvType type, const AttentionTask& task);
+  RecurrenceKernels recurrence;
 };
 
 extern const KernelTable scalarKernels;

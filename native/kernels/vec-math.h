@@ -35,6 +35,28 @@ inline Vec geluTanh(Vec x) {
   return x * sigmoid(cubic * Vec::set(1.5957691216f));
 }
 
+/** log(1 + x) for x within 0 and 1: 2 artanh(x / (2 + x)), by its series. */
+inline Vec logarithmOfMore(Vec x) {
+  const Vec z = x / (x + Vec::set(2.0f));
+  const Vec squared = z * z;
+  Vec p = Vec::set(2.0f / 13);
+  p = fma(p, squared, Vec::set(2.0f / 11));
+  p = fma(p, squared, Vec::set(2.0f / 9));
+  p = fma(p, squared, Vec::set(2.0f / 7));
+  p = fma(p, squared, Vec::set(2.0f / 5));
+  p = fma(p, squared, Vec::set(2.0f / 3));
+  p = fma(p, squared, Vec::set(2.0f));
+  return p * z;
+}
+
+/** log(1 + e^x). */
+inline Vec softplus(Vec x) {
+  const Vec none = Vec::zero();
+  const Vec size = max(x, none - x);
+  // The operand order matters: NaN stays NaN.
+  return max(none, x) + logarithmOfMore(exponential(none - size));
+}
+
 inline Vec hyperbolicTangent(Vec x) {
   const Vec one = Vec::set(1.0f);
   return one - Vec::set(2.0f) / (exponential(x + x) + one);

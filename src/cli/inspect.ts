@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
-import { sizesOf, weightBytes } from '../compute/memory.ts';
+import { memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
 import {
   activeParameters,
   attentionsOf,
@@ -58,6 +58,8 @@ function describe({ files, spec, tokenizer, template }: LocalModel) {
     expertsUsed: mixture?.router.used ?? 0,
     expertSize: sizes.expert ?? null,
     expertLayers: bodiesOf(spec).filter((body) => body.kind === 'experts').length,
+    rememberingLayers: spec.memories.length,
+    memoryBytesPerSequence: memoryBytes(spec),
     vocabSize: spec.vocabSize,
     contextLength: spec.contextLength,
     slidingWindow: windows[0] ?? null,
@@ -96,6 +98,16 @@ function layOut(report: ReturnType<typeof describe>): string {
             `${expertsUsed} of ${count}, feed-forward ${expertSize}, in ${expertLayers} layers`,
           ] as const,
         ];
+  const { rememberingLayers, memoryBytesPerSequence } = report;
+  const remembered =
+    rememberingLayers === 0
+      ? []
+      : [
+          [
+            'memory, a sequence',
+            `${formatBytes(memoryBytesPerSequence)} of any length, in ${rememberingLayers} layers without K/V`,
+          ] as const,
+        ];
   return formatTable([
     ['file', `${report.path} (${report.format})`],
     ['architecture', report.architecture],
@@ -118,5 +130,6 @@ function layOut(report: ReturnType<typeof describe>): string {
       'memory, 1,000 tokens',
       `${formatBytes(report.kvBytesPer1000Tokens)} (${formatBytes(report.kvBytesPer1000TokensQ8)} with 8-bit K/V)`,
     ],
+    ...remembered,
   ]);
 }

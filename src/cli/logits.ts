@@ -4,6 +4,7 @@
 import { type Command, Option } from 'commander';
 import { type Backend, type BackendName, BLOCK_TOKENS, backendNames } from '../compute/backend.ts';
 import { buildBatch } from '../compute/batch.ts';
+import { ownSlot } from '../compute/batch-memories.ts';
 import { chooseBackend } from '../compute/choose-backend.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { openLocalModel } from '../pool/local-model.ts';
@@ -88,7 +89,9 @@ async function predict(
   let last = new Float32Array(0);
   for (let start = 0; start < ids.length; start += PIECE_TOKENS) {
     const tokens = ids.slice(start, start + PIECE_TOKENS);
-    const { logits } = await backend.step(buildBatch([{ tokens, start, blocks, wantLogits: 'all' }]));
+    const sequence = { tokens, start, blocks, wantLogits: 'all' } as const;
+    const memory = backend.memorySlots === undefined ? {} : { memory: ownSlot(sequence, 0) };
+    const { logits } = await backend.step(buildBatch([{ ...sequence, ...memory }]));
     for (let row = 0; row < tokens.length; row++) {
       last = logits.slice(row * vocabSize, (row + 1) * vocabSize);
       argmax.push(largest(last, 1)[0]?.[0] ?? 0);

@@ -22,6 +22,20 @@ export interface Batch {
   readonly logitRows: Int32Array;
   /** Rows of `tokens`, ascending, whose final states are wanted: after the last norm, before the head. */
   readonly stateRows: Int32Array;
+  /** Empty where the model has no memories. */
+  readonly memories: BatchMemories;
+}
+
+/**
+ * For layers whose memory of a sequence has a fixed size. Sequence i goes on from the memory in slot `from[i]`, or from an
+ * empty one where that is negative, and leaves what it remembers after row `rows[k]` in slot `slots[k]`, for k from
+ * `starts[i]` to `starts[i + 1] - 1`; the last of these rows is the sequence's last.
+ */
+export interface BatchMemories {
+  readonly from: Int32Array;
+  readonly starts: Int32Array;
+  readonly rows: Int32Array;
+  readonly slots: Int32Array;
 }
 
 export const backendNames = ['cpu', 'reference', 'webgpu'] as const;
@@ -41,6 +55,8 @@ export interface Backend {
   /** The GPU, where one computes. */
   readonly device?: string;
   readonly blockCount: number;
+  /** Absent where the model has no memories. */
+  readonly memorySlots?: number | undefined;
   /**
    * Runs one forward pass. Steps never overlap: await one before the next. Told how tokens will be drawn, a backend whose
    * logits are far away may draw them itself.
@@ -62,8 +78,17 @@ export type KvType = 'f16' | 'q8';
 
 export interface BackendOptions {
   readonly blockCount: number;
+  /** Slots for memories, where the model has any. */
+  readonly memorySlots?: number;
   /** Called with the share of weights loaded, 0 to 1. */
   readonly onProgress?: (share: number) => void;
+}
+
+/** Slots where nobody says how many. */
+const USUAL_MEMORY_SLOTS = 16;
+
+export function memorySlotsOf({ memories }: ModelSpec, { memorySlots }: BackendOptions): number | undefined {
+  return memories.length === 0 ? undefined : (memorySlots ?? USUAL_MEMORY_SLOTS);
 }
 
 export type CreateBackend = (

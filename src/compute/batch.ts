@@ -2,9 +2,12 @@
 // block which another table of the batch can see.
 
 import { type Batch, BLOCK_TOKENS } from './backend.ts';
+import { batchMemories, checkMemories, type SequenceMemory } from './batch-memories.ts';
 
 export interface BatchLimits {
   readonly blockCount: number;
+  /** Where the model has memories. */
+  readonly memorySlots?: number | undefined;
   readonly vocabSize: number;
   readonly contextLength: number;
 }
@@ -17,6 +20,8 @@ export interface BatchSequence {
   readonly wantLogits: WantedRows;
   /** Default none. */
   readonly wantStates?: WantedRows;
+  /** Where the model has memories: see BatchMemories. */
+  readonly memory?: SequenceMemory;
 }
 
 type WantedRows = 'last' | 'all' | 'none';
@@ -39,6 +44,10 @@ export function buildBatch(sequences: readonly BatchSequence[]): Batch {
     blockStarts: offsets(sequences.map(({ blocks }) => blocks.length)),
     logitRows: wantedRows(({ wantLogits }) => wantLogits),
     stateRows: wantedRows(({ wantStates = 'none' }) => wantStates),
+    memories: batchMemories(
+      sequences.map(({ memory }) => memory),
+      rowStarts,
+    ),
   };
 }
 
@@ -56,6 +65,7 @@ export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUs
   checkRange('block', batch.blocks, limits.blockCount);
   checkWantedRows('logit row', batch.logitRows, batch.tokens.length);
   checkWantedRows('state row', batch.stateRows, batch.tokens.length);
+  if (limits.memorySlots !== undefined) checkMemories(batch, limits.memorySlots);
   uses.count(batch.blocks);
   for (let sequence = 0; sequence < batch.starts.length; sequence++) {
     checkSequence(batch, sequence, limits, uses);

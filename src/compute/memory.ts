@@ -57,6 +57,11 @@ export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes:
   );
 }
 
+/** What layers without K/V remember of one sequence. */
+export function memoryBytes({ memories }: ModelSpec): number {
+  return memories.reduce((sum, { size }) => sum + size * Float32Array.BYTES_PER_ELEMENT, 0);
+}
+
 export function linearBytes(
   { weight, columns }: LinearSpec,
   weights: WeightSource,

@@ -2,6 +2,7 @@
 
 import type { Backend } from '../compute/backend.ts';
 import { buildBatch } from '../compute/batch.ts';
+import { ownSlot } from '../compute/batch-memories.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
 
 const TRIALS = 5;
@@ -13,12 +14,14 @@ const LEAST_MS = 25;
 const LONE_MS = 100;
 const MOST_STEP_TOKENS = 2048;
 
-/** Measures single-token steps and tells of each; what they leave in block 0 is never read. */
+/** Measures single-token steps and tells of each; what they leave in block 0 and memory 0 is never read. */
 export async function calibratedBudget(
   backend: Backend,
   onTrial: () => void = () => {},
 ): Promise<BudgetOptions> {
-  const batch = buildBatch([{ tokens: [0], start: 0, blocks: [0], wantLogits: 'last' }]);
+  const sequence = { tokens: [0], start: 0, blocks: [0], wantLogits: 'last' } as const;
+  const memory = backend.memorySlots === undefined ? {} : { memory: ownSlot(sequence, 0) };
+  const batch = buildBatch([{ ...sequence, ...memory }]);
   const times: number[] = [];
   for (let trial = 0; trial < TRIALS; trial++) {
     const started = performance.now();

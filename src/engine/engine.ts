@@ -82,7 +82,11 @@ export class Engine {
     this.#backend = backend;
     this.#options = options;
     this.#tell = report;
-    this.#scheduler = new Scheduler(options.direct ? { ...options, maxBatchSize: 1 } : options);
+    this.#scheduler = new Scheduler({
+      ...options,
+      memorySlots: backend.memorySlots,
+      ...(options.direct ? { maxBatchSize: 1 } : {}),
+    });
     this.#recorder = new StepRecorder(nowMs);
   }
 

@@ -40,7 +40,13 @@ export async function loadEngine(
   try {
     const { contextLength } = engine;
     const spec = buildSpec(files, contextLength === undefined ? {} : { contextLength });
-    const backend = await choice.create(spec, files.weights, { blockCount: engine.blockCount, onProgress });
+    const { blockCount } = engine;
+    const { memorySlots } = settings;
+    const backend = await choice.create(spec, files.weights, {
+      blockCount,
+      ...(memorySlots === undefined ? {} : { memorySlots }),
+      onProgress,
+    });
     const budget = engine.budget ?? (await calibratedBudget(backend, () => onProgress(1)));
     const options = { ...engine, budget, vocabSize: spec.vocabSize, contextLength: spec.contextLength };
     return { backend, options, choice };

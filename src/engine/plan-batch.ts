@@ -1,10 +1,11 @@
 // A StepPlan in the flat form that backends take.
 
 import type { Batch } from '../compute/backend.ts';
+import { batchMemories } from '../compute/batch-memories.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
 
 export function planBatch({ items, load }: StepPlan): Batch {
-  const batch: Batch = {
+  const batch = {
     tokens: new Int32Array(load.tokens),
     rowStarts: new Int32Array(items.length + 1),
     starts: new Int32Array(items.length),
@@ -28,5 +29,9 @@ export function planBatch({ items, load }: StepPlan): Batch {
     batch.blockStarts[index + 1] = block;
     if (samples) batch.logitRows[wanted++] = row - 1;
   }
-  return batch;
+  const memories = batchMemories(
+    items.map(({ memory }) => memory),
+    batch.rowStarts,
+  );
+  return { ...batch, memories };
 }

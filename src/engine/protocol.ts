@@ -15,6 +15,8 @@ export interface EngineSettings {
   readonly gpu?: string;
   readonly threads?: number;
   readonly kvType?: KvType;
+  /** Slots for what layers without K/V remember, where the model has such. */
+  readonly memorySlots?: number;
   readonly engine: Omit<EngineOptions, 'vocabSize' | 'contextLength' | 'budget'> & {
     /** The model's own limit where absent. */
     readonly contextLength?: number;

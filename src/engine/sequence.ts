@@ -3,6 +3,7 @@
 // and the cache change it; everyone else reads.
 
 import type { BlockHolder } from './cache/block-holder.ts';
+import type { WrittenMemory } from './cache/memory-slots.ts';
 import type { PooledStates } from './pooled-states.ts';
 
 /** HIGH, NORMAL, LOW. */
@@ -51,6 +52,10 @@ export class Sequence implements BlockHolder {
   state: SequenceState = 'new';
   /** Tokens whose K/V lie in the blocks. */
   computed = 0;
+  memory: number | undefined;
+  readonly written: WrittenMemory[] = [];
+  readonly keptAt = new Set<number>();
+  lastKept: BlockHolder['lastKept'];
   /** Prompt tokens that needed no compute when it first ran. */
   cachedTokens = 0;
   preemptions = 0;

@@ -2,7 +2,15 @@
 
 import { type Config, configError, fieldOf, optionalFlag, optionalSize, optionalText } from './config.ts';
 import type { ModelSizes } from './sizes.ts';
-import type { Activation, AttentionSpec, HeadNormSpec, NormSpec, RopeSpec, RouterSpec } from './spec.ts';
+import type {
+  Activation,
+  AttentionSpec,
+  DeltaNetSpec,
+  HeadNormSpec,
+  NormSpec,
+  RopeSpec,
+  RouterSpec,
+} from './spec.ts';
 import type { Naming, RoleNames } from './tensor-names.ts';
 
 export interface LayerTraits {
@@ -17,6 +25,8 @@ export interface LayerTraits {
   /** Where not all layers are alike. */
   readonly queryKeyNorm?: Traits['queryKeyNorm'];
   readonly growth?: AttentionSpec['growth'] | undefined;
+  /** A gated delta net in place of attention. */
+  readonly deltaNet?: boolean;
 }
 
 /** Everything left out is off: no biases, no further norms, separate projections, scale 1. */
@@ -42,6 +52,8 @@ export interface Traits {
   readonly queryKeyNorm?: HeadNormSpec['over'] | 'unscaled' | undefined;
   readonly normsAfterRope?: boolean;
   readonly sinks?: boolean;
+  /** Each head of q is followed by the gate of its output. */
+  readonly attentionGate?: boolean;
   readonly growth?: AttentionSpec['growth'] | undefined;
   /** q, k and v in one tensor; gate and up in one. */
   readonly fusedQueryKeyValue?: boolean;
@@ -54,6 +66,7 @@ export interface Traits {
   /** q and k rows stored for rotary pairs (2i, 2i + 1). */
   readonly interleavedPairs?: boolean;
   readonly experts?: ExpertTraits;
+  readonly deltaNet?: DeltaNetTraits;
   /** Names of tensors that differ from what is usual. */
   readonly names?: { readonly [scheme in Naming]?: RoleNames };
 }
@@ -72,6 +85,20 @@ export interface ExpertTraits {
   readonly scalesInput?: boolean;
   /** A feed-forward for every row beside them; it may have a share of its own for each row. */
   readonly shared?: { readonly size: number; readonly hasShare: boolean } | undefined;
+}
+
+export interface DeltaNetTraits {
+  readonly keyHeads: number;
+  readonly keySize: number;
+  readonly valueHeads: number;
+  readonly valueSize: number;
+  /** Of the convolution. */
+  readonly length: number;
+  readonly sharing: DeltaNetSpec['sharing'];
+  /** Large projections, and small ones, lie in one tensor, key head by key head. */
+  readonly largeByKeyHead: boolean;
+  readonly smallByKeyHead: boolean;
+  readonly logarithmicRates: boolean;
 }
 
 /** Where a model comes from, as an architecture sees it. */

@@ -23,6 +23,7 @@ import { qwen2 } from './qwen2.ts';
 import { qwen2Moe } from './qwen2-moe.ts';
 import { qwen3 } from './qwen3.ts';
 import { qwen3Moe } from './qwen3-moe.ts';
+import { qwen3Next, qwen35, qwen35Moe } from './qwen3-next.ts';
 import { seedOss } from './seed-oss.ts';
 import { smollm3 } from './smollm3.ts';
 import { stablelm } from './stablelm.ts';
@@ -36,6 +37,9 @@ export const architectures: readonly Architecture[] = [
   qwen2,
   qwen3,
   qwen3Moe,
+  qwen3Next,
+  qwen35,
+  qwen35Moe,
   gemma2,
   gemma3,
   phi3,

@@ -5,18 +5,23 @@ import { linearSpec } from './linear-spec.ts';
 import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec } from './spec.ts';
 import { normOf, type SpecParts } from './spec-parts.ts';
 
-export function attentionSpec(parts: SpecParts, layer: LayerTraits, index: number): AttentionSpec {
+export function attentionSpec(
+  parts: SpecParts,
+  layer: LayerTraits,
+  index: number,
+  cache: number,
+): AttentionSpec {
   const { sizes, traits, names } = parts;
   const { headCount, headSize } = sizes;
   const growth = layer.growth ?? traits.growth;
   const queryNorm = headNorm(parts, layer, index, { role: 'queryNorm', heads: headCount });
   const keyNorm = headNorm(parts, layer, index, { role: 'keyNorm', heads: sizes.kvHeadCount });
-  const { query, key, value } = projections(parts, layer, index);
+  const { query, gate, key, value } = projections(parts, layer, index);
   return {
     kind: 'attention',
     headCount,
     headSize,
-    cache: index,
+    cache,
     query,
     stored: { key, value, ...(keyNorm === undefined ? {} : { keyNorm }) },
     output: linearSpec(names, index, {
@@ -33,6 +38,7 @@ export function attentionSpec(parts: SpecParts, layer: LayerTraits, index: numbe
     scale: traits.attentionScale,
     ...(traits.attentionSoftcap === undefined ? {} : { softcap: traits.attentionSoftcap }),
     ...(traits.sinks ? { sinks: names.weight(index, 'sinks') } : {}),
+    ...(gate === undefined ? {} : { gate }),
     ...(growth === undefined ? {} : { growth }),
   };
 }
@@ -43,13 +49,13 @@ function projections({ sizes, traits, names }: SpecParts, layer: LayerTraits, in
   const common = { columns: sizes.hiddenSize, bias: traits.queryKeyValueBias };
   const queryRows = headCount * headSize;
   const kvRows = kvHeadCount * headSize;
+  const queries = { ...common, role: fused ? 'queryKeyValue' : 'query', rows: queryRows } as const;
+  const turns = traits.attentionGate ? { runs: { rows: headSize, every: 2 * headSize } } : {};
   return {
-    query: linearSpec(names, index, {
-      ...common,
-      role: fused ? 'queryKeyValue' : 'query',
-      rows: queryRows,
-      ...pairs(traits, layer, headCount),
-    }),
+    query: linearSpec(names, index, { ...queries, ...turns, ...pairs(traits, layer, headCount) }),
+    gate: traits.attentionGate
+      ? linearSpec(names, index, { ...queries, ...turns, firstRow: headSize })
+      : undefined,
     key: linearSpec(names, index, {
       ...common,
       role: fused ? 'queryKeyValue' : 'key',

@@ -1,9 +1,11 @@
 // Puts sizes, traits and tensor names together into a ModelSpec.
 
-import type { LayerTraits, Traits } from './architecture.ts';
+import type { DeltaNetTraits, LayerTraits, Traits } from './architecture.ts';
 import { attentionSpec } from './assemble-attention.ts';
+import { deltaNetSpec } from './assemble-delta-net.ts';
 import { expertsSpec, feedForwardSpec, sharedExpertSpec } from './assemble-feed-forward.ts';
-import type { BranchSpec, LayerSpec, ModelSpec, NormSpec, PartSpec, RowSlice } from './spec.ts';
+import { memoryOf } from './memory-sizes.ts';
+import type { BodySpec, BranchSpec, LayerSpec, ModelSpec, NormSpec, PartSpec, RowSlice } from './spec.ts';
 import { normNamed, normOf, type SpecParts } from './spec-parts.ts';
 import type { LayerRole } from './tensor-names.ts';
 
@@ -12,6 +14,7 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
   const { hiddenSize, vocabSize, contextLength, normEpsilon, kvHeadCount, headSize } = sizes;
   const borrowsHead = parts.tiedHead || parts.headless;
   const embedding: RowSlice = { tensor: names.embedding, firstRow: 0, rows: vocabSize };
+  const layers = traits.layers.map((layer, index) => layerSpec(parts, layer, index));
   return {
     architecture: parts.architecture.name,
     hiddenSize,
@@ -20,9 +23,12 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
     normEpsilon,
     embeddingScale: traits.embeddingScale ?? 1,
     ropes: traits.ropes,
-    caches: traits.layers.map(() => ({ headCount: kvHeadCount, headSize })),
+    caches: traits.layers.filter(isAttending).map(() => ({ headCount: kvHeadCount, headSize })),
+    memories: layers.flatMap(({ branches }) =>
+      branches.flatMap((one) => one.parts.flatMap(({ body }) => ('memory' in body ? [memoryOf(body)] : []))),
+    ),
     embedding,
-    layers: traits.layers.map((layer, index) => layerSpec(parts, layer, index)),
+    layers,
     finalNorm: normNamed(traits, names.finalNorm),
     head: {
       weight: borrowsHead ? embedding : { tensor: names.head, firstRow: 0, rows: vocabSize },
@@ -39,13 +45,13 @@ function layerSpec(parts: SpecParts, layer: LayerTraits, index: number): LayerSp
   const { norms = 'before' } = traits;
   const norm = (role: LayerRole, place: 'before' | 'after'): NormSpec | undefined =>
     norms === 'around' || norms === place ? normOf(parts, index, role) : undefined;
-  const attention = { body: attentionSpec(parts, layer, index) };
+  const mixing = { body: mixerSpec(parts, layer, index) };
   const bodies = layer.experts
     ? [expertsSpec(parts, index), ...sharedExpertSpec(parts, index)]
     : [feedForwardSpec(parts, layer, index)];
   const attentionNorm = norm('attentionNorm', 'before');
   const ffnNorm = traits.parallel ? attentionNorm : norm('ffnNorm', 'before');
-  const attending = [withInput(attention, attentionNorm)];
+  const attending = [withInput(mixing, attentionNorm)];
   const feeding = bodies.map((body) => withInput({ body }, ffnNorm));
   if (traits.parallel) return { branches: [branch(traits, [...attending, ...feeding], undefined)] };
   return {
@@ -54,6 +60,15 @@ function layerSpec(parts: SpecParts, layer: LayerTraits, index: number): LayerSp
       branch(traits, feeding, norm('ffnPostNorm', 'after')),
     ],
   };
+}
+
+const isAttending = ({ deltaNet }: LayerTraits): boolean => deltaNet !== true;
+
+/** What makes tokens know of each other. Caches and memories are numbered in the order of their layers. */
+function mixerSpec(parts: SpecParts, layer: LayerTraits, index: number): BodySpec {
+  const attending = parts.traits.layers.slice(0, index).filter(isAttending).length;
+  if (isAttending(layer)) return attentionSpec(parts, layer, index, attending);
+  return deltaNetSpec(parts, parts.traits.deltaNet as DeltaNetTraits, index, index - attending);
 }
 
 function withInput(part: PartSpec, input: NormSpec | undefined): PartSpec {

@@ -45,6 +45,12 @@ const keys = {
   scoring_func: 'expert_gating_func',
   n_group: 'expert_group_count',
   topk_group: 'expert_group_used_count',
+  linear_conv_kernel_dim: 'ssm.conv_kernel',
+  linear_key_head_dim: 'ssm.state_size',
+  linear_num_key_heads: 'ssm.group_count',
+  linear_num_value_heads: 'ssm.time_step_rank',
+  linear_inner_size: 'ssm.inner_size',
+  full_attention_interval: 'full_attention_interval',
 } as const;
 
 const ropeKeys = {

@@ -24,7 +24,7 @@ export function modelSizes(config: Config, modelContext: number, contextLimit?: 
     headCount,
     kvHeadCount: kvHeads(config, headCount),
     headSize: headSize(config, hiddenSize, headCount),
-    ffnSize: size(config, 'intermediate_size'),
+    ffnSize: optionalSize(config, 'intermediate_size') ?? expertSize(config),
     vocabSize: size(config, 'vocab_size'),
     contextLength: Math.min(modelContext, contextLimit ?? modelContext),
     normEpsilon: normEpsilon(config),
@@ -40,6 +40,11 @@ function normEpsilon(config: Config): number {
     config,
     fieldOf(config, 'rms_norm_eps') === undefined ? (spelled ?? 'rms_norm_eps') : 'rms_norm_eps',
   );
+}
+
+/** Where no layer is without experts, files may give their size alone. */
+function expertSize(config: Config): number {
+  return optionalSize(config, 'moe_intermediate_size') ?? size(config, 'intermediate_size');
 }
 
 function kvHeads(config: Config, headCount: number): number {

@@ -1,5 +1,6 @@
 // What a ModelSpec is made of, whatever its layers look like: for whoever counts, checks or loads it all.
 
+import { channelsOf, type RememberingSpec } from './memory-sizes.ts';
 import type { AttentionSpec, BodySpec, LinearSpec, ModelSpec, NormSpec } from './spec.ts';
 
 /** A vector of so many values. */
@@ -59,6 +60,12 @@ function bodyLinears(body: BodySpec): LinearUse[] {
       const experts = body.experts.flatMap(bodyLinears).map(({ linear }) => ({ linear, share }));
       return [...whole([body.router.linear]), ...experts];
     }
+    case 'delta-net':
+      return whole([body.query, body.key, body.value, body.share, body.decay, body.gate, body.output]);
+    case 'short-convolution':
+      return whole([body.before, body.after, body.value, body.output]);
+    case 'state-space':
+      return whole([body.value, body.write, body.read, body.step, body.gate, body.output]);
   }
 }
 
@@ -99,7 +106,31 @@ function bodyVectors(spec: ModelSpec, body: BodySpec): VectorUse[] {
         ...each.map((tensor) => ({ tensor, size: body.experts.length })),
       ];
     }
+    case 'delta-net':
+      return [
+        ...convolutionVectors(body),
+        { tensor: body.decayBias, size: body.valueHeads },
+        { tensor: body.decayRate.tensor, size: body.valueHeads },
+        ...normVectors(body.norm, body.valueSize),
+      ];
+    case 'short-convolution':
+      return convolutionVectors(body);
+    case 'state-space':
+      return [
+        ...convolutionVectors(body),
+        ...[body.stepBias, body.rate.tensor, body.skip].map((tensor) => ({ tensor, size: body.heads })),
+        ...normVectors(body.norm, body.heads * body.headSize),
+      ];
   }
+}
+
+function convolutionVectors(body: RememberingSpec): VectorUse[] {
+  const { weight, bias, length } = body.convolution;
+  const channels = channelsOf(body);
+  return [
+    { tensor: weight, size: channels * length },
+    ...(bias === undefined ? [] : [{ tensor: bias, size: channels }]),
+  ];
 }
 
 function attentionVectors(spec: ModelSpec, attention: AttentionSpec): VectorUse[] {

@@ -152,7 +152,105 @@ export interface ExpertsSpec {
   readonly scalesInput?: true;
 }
 
-export type BodySpec = AttentionSpec | FeedForwardSpec | ExpertsSpec;
+/** A causal convolution of each channel with its own past: `length` weights a channel, the newest last. */
+export interface ConvolutionSpec {
+  readonly weight: string;
+  readonly bias?: string;
+  readonly length: number;
+}
+
+/** Values that a body without K/V keeps of all tokens before: what is convolved next, and what it has learnt. */
+export interface MemorySpec {
+  readonly size: number;
+}
+
+/**
+ * Gated delta net: each value head keeps a matrix that maps keys to values. For every token it forgets by `exp(decay)`,
+ * then corrects what the key maps to by a share of the difference to the value, then is asked with the query.
+ */
+export interface DeltaNetSpec {
+  readonly kind: 'delta-net';
+  /** Index into `ModelSpec.memories`. */
+  readonly memory: number;
+  readonly keyHeads: number;
+  readonly keySize: number;
+  readonly valueHeads: number;
+  readonly valueSize: number;
+  /** Which value heads share a key head: as many in a row, or those so many apart. */
+  readonly sharing: 'neighbours' | 'strided';
+  readonly query: LinearSpec;
+  readonly key: LinearSpec;
+  readonly value: LinearSpec;
+  /** Over the channels of queries, keys and values, in this order. */
+  readonly convolution: ConvolutionSpec;
+  /** One value a head: the sigmoid of it is the share of a correction. */
+  readonly share: LinearSpec;
+  /** One value a head: `decay = rate * softplus(value + bias)`. */
+  readonly decay: LinearSpec;
+  readonly decayBias: string;
+  readonly decayRate: RateSpec;
+  /** Of each head's output, which is then multiplied by `silu(gate)`. */
+  readonly norm: NormSpec;
+  readonly gate: LinearSpec;
+  readonly output: LinearSpec;
+}
+
+/** A convolution between two gates: `output(after * convolution(before * value))`. */
+export interface ShortConvolutionSpec {
+  readonly kind: 'short-convolution';
+  /** Index into `ModelSpec.memories`. */
+  readonly memory: number;
+  readonly size: number;
+  readonly before: LinearSpec;
+  readonly after: LinearSpec;
+  readonly value: LinearSpec;
+  readonly convolution: ConvolutionSpec;
+  readonly output: LinearSpec;
+}
+
+/**
+ * State space (Mamba 2): each head keeps a matrix of its values by the values of a state. For every token it forgets by
+ * `exp(rate * step)`, adds `step * value * write`, and is read with `read`; a share of the value is added.
+ */
+export interface StateSpaceSpec {
+  readonly kind: 'state-space';
+  /** Index into `ModelSpec.memories`. */
+  readonly memory: number;
+  readonly heads: number;
+  readonly headSize: number;
+  readonly stateSize: number;
+  /** Heads of a group, as many in a row, write and read alike. */
+  readonly groups: number;
+  readonly value: LinearSpec;
+  readonly write: LinearSpec;
+  readonly read: LinearSpec;
+  /** Over the channels of values, writes and reads, in this order; then silu. */
+  readonly convolution: ConvolutionSpec;
+  /** One value a head: `step = softplus(value + bias)`. */
+  readonly step: LinearSpec;
+  readonly stepBias: string;
+  readonly rate: RateSpec;
+  /** One factor a head: the share of the value that is added. */
+  readonly skip: string;
+  /** What is read is multiplied by `silu(gate)`, then normalized: all heads together. */
+  readonly gate: LinearSpec;
+  readonly norm: NormSpec;
+  readonly output: LinearSpec;
+}
+
+/** Negative numbers: as they are, or by the logarithm of their size. */
+export interface RateSpec {
+  readonly tensor: string;
+  readonly logarithm: boolean;
+}
+
+export type BodySpec =
+  | AttentionSpec
+  | FeedForwardSpec
+  | ExpertsSpec
+  | DeltaNetSpec
+  | ShortConvolutionSpec
+  | StateSpaceSpec;
 
 /** Reads the residual stream, behind a norm. */
 export interface PartSpec {
@@ -184,6 +282,7 @@ export interface ModelSpec {
   readonly embeddingScale: number;
   readonly ropes: readonly RopeSpec[];
   readonly caches: readonly CacheSpec[];
+  readonly memories: readonly MemorySpec[];
   readonly embedding: RowSlice;
   readonly layers: readonly LayerSpec[];
   readonly finalNorm: NormSpec;

@@ -26,8 +26,23 @@ export type LayerRole =
   | 'sharedUp'
   | 'sharedDown'
   | 'sharedShare'
+  | DeltaRole
   | StackedRole
   | ExpertRole;
+
+/** Of a gated delta net. */
+type DeltaRole =
+  | 'deltaQueryKeyValue'
+  | 'deltaQueryKeyValueGate'
+  | 'deltaGate'
+  | 'deltaShare'
+  | 'deltaDecay'
+  | 'deltaShareDecay'
+  | 'deltaConvolution'
+  | 'deltaDecayBias'
+  | 'deltaRate'
+  | 'deltaNorm'
+  | 'deltaOutput';
 
 /** All experts in one tensor. */
 type StackedRole = 'expertGates' | 'expertUps' | 'expertGateUps' | 'expertDowns';
@@ -82,6 +97,16 @@ const ggufRoles: RoleNames = {
   sharedUp: 'ffn_up_shexp',
   sharedDown: 'ffn_down_shexp',
   sharedShare: 'ffn_gate_inp_shexp',
+  deltaQueryKeyValue: 'attn_qkv',
+  deltaGate: 'attn_gate',
+  deltaShare: 'ssm_beta',
+  deltaDecay: 'ssm_alpha',
+  deltaShareDecay: 'ssm_ba',
+  deltaConvolution: 'ssm_conv1d',
+  deltaDecayBias: 'ssm_dt',
+  deltaRate: { weight: 'ssm_a', bias: '' },
+  deltaNorm: 'ssm_norm',
+  deltaOutput: 'ssm_out',
 };
 
 /** The names of models with a norm before each branch only. */
@@ -113,6 +138,17 @@ const huggingFaceRoles: RoleNames = {
   sharedUp: 'mlp.shared_expert.up_proj',
   sharedDown: 'mlp.shared_expert.down_proj',
   sharedShare: 'mlp.shared_expert_gate',
+  deltaQueryKeyValue: 'linear_attn.in_proj_qkv',
+  deltaQueryKeyValueGate: 'linear_attn.in_proj_qkvz',
+  deltaGate: 'linear_attn.in_proj_z',
+  deltaShare: 'linear_attn.in_proj_b',
+  deltaDecay: 'linear_attn.in_proj_a',
+  deltaShareDecay: 'linear_attn.in_proj_ba',
+  deltaConvolution: 'linear_attn.conv1d',
+  deltaDecayBias: { weight: '', bias: 'linear_attn.dt_bias' },
+  deltaRate: { weight: 'linear_attn.A_log', bias: '' },
+  deltaNorm: 'linear_attn.norm',
+  deltaOutput: 'linear_attn.out_proj',
 };
 
 /** The names of models with norms before and after each branch, where they differ. */

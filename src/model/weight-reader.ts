@@ -3,7 +3,7 @@
 import { readFloats, requireTensor } from '../weights/read-tensor.ts';
 import { rowBytes } from '../weights/tensor-type.ts';
 import { columnsOf, type WeightSource } from '../weights/weight-source.ts';
-import type { InterleavedHeads, NormSpec, RowSlice } from './spec.ts';
+import type { InterleavedHeads, NormSpec, RateSpec, RowSlice } from './spec.ts';
 
 /**
  * Copies rows `first … first + count - 1` of a slice, encoded as in the file, in backend order, into `into`,
@@ -103,6 +103,12 @@ function normWeights(
     const at = interleaved === undefined ? index : pairedRow(stored.length, interleaved, index);
     return (stored[at] as number) + offset;
   });
+}
+
+/** Negative numbers, however they are stored. */
+export function readRates(weights: WeightSource, { tensor, logarithm }: RateSpec): Float32Array<ArrayBuffer> {
+  const stored = readFloats(weights, tensor);
+  return logarithm ? stored.map((value) => -Math.exp(value)) : stored;
 }
 
 /** Where the tensor stores the row that backends call `row`. */

@@ -5,19 +5,21 @@ import type { LocalModel } from './local-model.ts';
 import type { ModelMemory } from './model-memory.ts';
 
 /** The settings of an engine, less what its model and its memory bring. */
-export interface EngineChoice extends Omit<EngineSettings, 'modelPath' | 'kvType' | 'engine'> {
+export interface EngineChoice
+  extends Omit<EngineSettings, 'modelPath' | 'kvType' | 'memorySlots' | 'engine'> {
   readonly engine?: Omit<EngineSettings['engine'], 'blockCount' | 'blockLimit' | 'endIds'>;
 }
 
 export function engineSettings(
   { files, tokenizer }: LocalModel,
-  { kvType, blockCount, firstBlocks }: ModelMemory,
+  { kvType, memorySlots, blockCount, firstBlocks }: ModelMemory,
   choice: EngineChoice,
 ): EngineSettings {
   return {
     ...choice,
     modelPath: files.path,
     kvType,
+    ...(memorySlots === undefined ? {} : { memorySlots }),
     engine: {
       ...choice.engine,
       blockCount,

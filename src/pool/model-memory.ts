@@ -1,7 +1,7 @@
 // How much memory a model takes: its weights, the K/V blocks it starts with, and how many it may ever have.
 
 import { type BackendName, BLOCK_TOKENS, type KvType } from '../compute/backend.ts';
-import { sizesOf, weightBytes } from '../compute/memory.ts';
+import { memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
 import { poolBlockCount } from '../engine/cache/pool-size.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
@@ -11,9 +11,18 @@ const MOST_CONTEXTS = 32;
 /** and the first ones are for a sequence of so many tokens. */
 const FIRST_TOKENS = 2048;
 
+/** Of memory that weights leave, so much is for what layers without K/V remember, */
+const MEMORY_SHARE = 0.25;
+/** at least for one sequence that runs and one that may come, at most for so many. */
+const LEAST_SLOTS = 3;
+const MOST_SLOTS = 96;
+
 export interface ModelMemory {
   readonly kvType: KvType;
+  /** Weights, and what layers without K/V remember. */
   readonly weightBytes: number;
+  /** Slots for that, where the model has such layers. */
+  readonly memorySlots?: number;
   readonly blockBytes: number;
   /** K/V blocks there can ever be: address space alone. */
   readonly blockCount: number;
@@ -41,9 +50,12 @@ export function planMemory(
   backend?: BackendName,
 ): ModelMemory {
   const sizes = sizesOf(backend);
+  const bytes = weightBytes(spec, weights, sizes.matrixBytes);
+  const memorySlots = memorySlotCount(spec, budgetBytes - bytes);
   const known = {
     kvType: kv.kvType,
-    weightBytes: weightBytes(spec, weights, sizes.matrixBytes),
+    weightBytes: bytes + memorySlots * memoryBytes(spec),
+    ...(memorySlots === 0 ? {} : { memorySlots }),
     blockBytes: sizes.kvBlockBytes(spec, kv.kvType),
   };
   const chosen = chosenBlocks(kv, known.blockBytes);
@@ -59,6 +71,14 @@ export function planMemory(
   );
   const taken = Math.min(most, Math.max(firstBlocks, Math.floor(Math.min(blockCount, affordable / 2))));
   return { ...known, blockCount: taken, firstBlocks: taken, fixed: true };
+}
+
+/** A share of what weights leave, for as many sequences as are likely to be remembered. */
+function memorySlotCount(spec: ModelSpec, leftBytes: number): number {
+  const each = memoryBytes(spec);
+  if (each === 0) return 0;
+  const affordable = Math.floor((MEMORY_SHARE * leftBytes) / each);
+  return Math.max(LEAST_SLOTS, Math.min(MOST_SLOTS, affordable));
 }
 
 function chosenBlocks({ blocks, bytes }: KvChoice, bytesPerBlock: number): number | undefined {

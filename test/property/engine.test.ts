@@ -102,13 +102,22 @@ const scenario = fc.record({
   budget,
   watermark: fc.constantFrom(0.85, 1),
   maxBatchSize: fc.oneof(fc.constant(64), fc.integer({ min: 1, max: 6 })),
+  memorySlots: fc.constantFrom(undefined, undefined, 2, 3, 5, 12),
   commands: fc.array(command, { minLength: 1, maxLength: 30, size: 'max' }),
 });
 
 type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
 
 /** What the runs have met, over all of them. */
-const seen = { preemptions: 0, hits: 0, deferrals: 0, released: 0, failures: 0, resumedVectors: 0 };
+const seen = {
+  preemptions: 0,
+  hits: 0,
+  rememberedHits: 0,
+  deferrals: 0,
+  released: 0,
+  failures: 0,
+  resumedVectors: 0,
+};
 
 function promptOf({ family, shared, own }: Submit, unique: number): number[] {
   const common = Array.from({ length: shared }, (_, i) => 1 + ((i * family + family) % 37));
@@ -230,6 +239,7 @@ async function run(setting: Scenario): Promise<void> {
   expect(blocks.used).toBe(0);
   seen.preemptions += counters.preemptions;
   seen.hits += counters.prefixHitTokens;
+  if (setting.memorySlots !== undefined) seen.rememberedHits += counters.prefixHitTokens;
   seen.released += engine.backend.released;
   seen.failures += engine.engine.stats(0).requests.error;
   seen.resumedVectors += engine.sequences.filter(

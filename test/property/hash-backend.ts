@@ -18,24 +18,34 @@ const NEVER_WRITTEN = -1;
 export class HashBackend implements Backend {
   readonly name = 'reference';
   readonly blockCount: number;
+  readonly memorySlots: number | undefined;
   /** Called while a step computes. */
   during: (batch: Batch) => void = () => {};
   released = 0;
   readonly #rows: Int32Array;
   readonly #uses: BlockUses;
+  /** The last row that a sequence remembers. */
+  readonly #memories: Int32Array;
   #logits = new Float32Array(0);
 
-  constructor(blockCount: number) {
+  constructor(blockCount: number, memorySlots?: number) {
     this.blockCount = blockCount;
+    this.memorySlots = memorySlots;
+    this.#memories = new Int32Array(memorySlots ?? 0).fill(NEVER_WRITTEN);
     this.#rows = new Int32Array(blockCount * BLOCK_TOKENS).fill(NEVER_WRITTEN);
     this.#uses = new BlockUses(blockCount);
   }
 
   async step(batch: Batch): Promise<StepResult> {
-    const limits = { blockCount: this.blockCount, vocabSize: VOCABULARY, contextLength: 1 << 20 };
+    const { blockCount, memorySlots } = this;
+    const limits = { blockCount, memorySlots, vocabSize: VOCABULARY, contextLength: 1 << 20 };
     checkBatch(batch, limits, this.#uses);
     const last = new Int32Array(batch.tokens.length);
-    for (let i = 0; i < batch.starts.length; i++) this.#compute(batch, i, last);
+    const recalled = batch.memories.from.map((slot) => (slot < 0 ? 1 : (this.#memories[slot] as number)));
+    for (let i = 0; i < batch.starts.length; i++) this.#compute(batch, i, last, recalled[i]);
+    for (const [k, row] of batch.memories.rows.entries()) {
+      this.#memories[batch.memories.slots[k] as number] = last[row] as number;
+    }
     this.during(batch);
     const wanted = batch.logitRows.length * VOCABULARY;
     if (this.#logits.length < wanted) this.#logits = new Float32Array(wanted);
@@ -58,7 +68,12 @@ export class HashBackend implements Backend {
 
   close(): void {}
 
-  #compute({ tokens, rowStarts, starts, blocks, blockStarts }: Batch, i: number, last: Int32Array): void {
+  #compute(
+    { tokens, rowStarts, starts, blocks, blockStarts }: Batch,
+    i: number,
+    last: Int32Array,
+    recalled: number | undefined,
+  ): void {
     const [first, end, start] = [rowStarts[i] as number, rowStarts[i + 1] as number, starts[i] as number];
     const rowOf = (position: number) => {
       const block = blocks[(blockStarts[i] as number) + Math.floor(position / BLOCK_TOKENS)] as number;
@@ -69,6 +84,8 @@ export class HashBackend implements Backend {
       const before = position === 0 ? 1 : (this.#rows[rowOf(position - 1)] as number);
       if (before === NEVER_WRITTEN)
         throw new Error(`item ${i} reads position ${position - 1}, never written`);
+      if (row === first && recalled !== undefined && recalled !== before)
+        throw new Error(`item ${i} does not remember position ${position - 1}`);
       last[row] = chain(before, tokens[row] as number);
       this.#rows[rowOf(position)] = last[row] as number;
     }

@@ -54,7 +54,7 @@ export class SteppedEngine {
   #ids = 0;
 
   constructor(options: SchedulerOptions) {
-    this.backend = new HashBackend(options.blockCount);
+    this.backend = new HashBackend(options.blockCount, options.memorySlots);
     this.engine = new Engine(
       this.backend,
       { ...options, vocabSize: VOCABULARY, contextLength: 1 << 20, endIds: [END_TOKEN] },

@@ -4,6 +4,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
+import { ownSlot } from '../../src/compute/batch-memories.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import { openModelFiles } from '../../src/weights/open-model.ts';
 import { embeddedModelPath } from './embedded-model.ts';
@@ -119,6 +120,9 @@ const families = [
   'glm4_moe',
   'ernie4_5_moe',
   'llama4',
+  'qwen3_next',
+  'qwen3_5',
+  'qwen3_5_moe',
 ];
 
 /** As folders, and as the GGUF files that some are there as, too. */
@@ -214,6 +218,11 @@ export function lastLogits(
   });
 }
 
+/** Each case remembers in the slot that has the number of its first block. */
+function withMemory(sequence: BatchSequence): BatchSequence {
+  return { ...sequence, memory: ownSlot(sequence, sequence.blocks[0] as number) };
+}
+
 async function withModel<Result>(
   create: CreateBackend,
   golden: GoldenModel,
@@ -224,10 +233,12 @@ async function withModel<Result>(
   try {
     const { contextLength } = golden;
     const spec = buildSpec(opened, contextLength === undefined ? {} : { contextLength });
-    const backend = await create(spec, opened.weights, { blockCount: tables.flat().length });
+    const blockCount = tables.flat().length;
+    const backend = await create(spec, opened.weights, { blockCount, memorySlots: blockCount });
+    const remembers = spec.memories.length > 0;
     try {
       return await use(async (sequences) => {
-        const { logits } = await backend.step(buildBatch(sequences));
+        const { logits } = await backend.step(buildBatch(remembers ? sequences.map(withMemory) : sequences));
         return Array.from({ length: logits.length / spec.vocabSize }, (_, row) =>
           logits.slice(row * spec.vocabSize, (row + 1) * spec.vocabSize),
         );

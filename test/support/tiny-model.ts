@@ -133,6 +133,7 @@ function tinySpec(settings: Settings): ModelSpec {
       headCount: settings.kvHeadCount,
       headSize,
     })),
+    memories: [],
     embedding,
     layers: Array.from({ length: settings.layerCount }, (_, index) => new TinyLayer(settings, index).spec()),
     finalNorm: normSpec(settings, 'final.norm'),

@@ -24,8 +24,16 @@ export function sigmoid(value: number): number {
   return 1 / (1 + Math.exp(-value));
 }
 
+export function silu(value: number): number {
+  return value * sigmoid(value);
+}
+
+export function softplus(value: number): number {
+  return value > 20 ? value : Math.log1p(Math.exp(value));
+}
+
 const curves: Readonly<Record<Extract<Activation, string>, (value: number) => number>> = {
-  silu: (value) => value * sigmoid(value),
+  silu,
   'gelu-tanh': (value) =>
     0.5 * value * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (value + 0.044715 * value ** 3))),
   gelu: (value) => 0.5 * value * (1 + errorFunction(value / Math.SQRT2)),

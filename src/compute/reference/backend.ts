@@ -2,25 +2,29 @@
 // exists. It favours being read over being fast. Keys and values are kept in float32.
 
 import { sampleRows } from '../../sampling/sampler.ts';
-import type { Backend, CreateBackend } from '../backend.ts';
+import { type Backend, type CreateBackend, memorySlotsOf } from '../backend.ts';
 import { checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { forward } from './forward.ts';
 import { KvCache } from './kv-cache.ts';
+import { Memories } from './memories.ts';
 import { loadModelWeights, type ModelWeights } from './weights.ts';
 
 interface OpenModel {
   readonly weights: ModelWeights;
   readonly cache: KvCache;
+  readonly memories: Memories;
   readonly held: HeldBlocks;
 }
 
 export const createReferenceBackend: CreateBackend = async (spec, source, options) => {
   const { blockCount } = options;
+  const memorySlots = memorySlotsOf(spec, options);
   const { vocabSize, contextLength } = spec;
   let open: OpenModel | undefined = {
     weights: loadModelWeights(spec, source, options.onProgress ?? (() => {})),
     cache: new KvCache(spec, blockCount),
+    memories: new Memories(spec.memories, memorySlots ?? 0),
     held: new HeldBlocks(blockCount),
   };
   const opened = (): OpenModel => {
@@ -30,13 +34,14 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
   return {
     name: 'reference',
     blockCount,
+    memorySlots,
     async step(batch) {
       // Whoever awaits steps in a row must still hear signals and messages between them.
       await new Promise<void>((resolve) => setImmediate(resolve));
-      const { weights, cache, held } = opened();
-      checkBatch(batch, { blockCount, vocabSize, contextLength });
+      const { weights, cache, memories, held } = opened();
+      checkBatch(batch, { blockCount, memorySlots, vocabSize, contextLength });
       held.take(batch);
-      return forward(spec, weights, cache, batch);
+      return forward(spec, weights, cache, memories, batch);
     },
     sampleRows,
     releaseBlocks(blocks) {

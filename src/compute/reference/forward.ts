@@ -4,21 +4,39 @@ import type { ModelSpec } from '../../model/spec.ts';
 import type { Batch, StepResult } from '../backend.ts';
 import { type AttentionContext, runAttention } from './attention.ts';
 import { batchRows } from './batch-rows.ts';
+import { runDeltaNet } from './delta-net.ts';
 import { feedForward, mixExperts } from './feed-forward.ts';
 import type { KvCache } from './kv-cache.ts';
 import { applyLinear, decodeRow } from './linear.ts';
+import { type Memories, type Recollection, recollections } from './memories.ts';
 import { normalize } from './norm.ts';
 import { rotationsAt } from './rope.ts';
+import { runShortConvolution } from './short-convolution.ts';
+import { runStateSpace } from './state-space.ts';
 import { addInto, softcap } from './vector.ts';
 import type { Branch, ModelWeights, Part } from './weights.ts';
 
-export function forward(spec: ModelSpec, weights: ModelWeights, cache: KvCache, batch: Batch): StepResult {
+/** What the parts of a step look at and change. */
+interface StepContext extends AttentionContext {
+  readonly memories: Memories;
+  readonly sequences: readonly Recollection[];
+}
+
+export function forward(
+  spec: ModelSpec,
+  weights: ModelWeights,
+  cache: KvCache,
+  memories: Memories,
+  batch: Batch,
+): StepResult {
   const rows = batchRows(batch);
-  const context: AttentionContext = {
+  const context: StepContext = {
     spec,
     cache,
     rows,
     rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions)),
+    memories,
+    sequences: recollections(batch.rowStarts, batch.memories),
   };
   const stream = embed(spec, weights, batch.tokens);
   for (const branch of weights.branches) addInto(stream, runBranch(context, branch, stream));
@@ -38,7 +56,7 @@ function embed(spec: ModelSpec, { embedding }: ModelWeights, tokens: Int32Array)
   return embeddingScale === 1 ? hidden : hidden.map((value) => value * embeddingScale);
 }
 
-function runBranch(context: AttentionContext, branch: Branch, stream: Float32Array): Float32Array {
+function runBranch(context: StepContext, branch: Branch, stream: Float32Array): Float32Array {
   const { hiddenSize, normEpsilon } = context.spec;
   const [first, ...others] = branch.parts.map((part) => runPart(context, part, stream));
   const sum = first as Float32Array;
@@ -48,7 +66,7 @@ function runBranch(context: AttentionContext, branch: Branch, stream: Float32Arr
   return scale === undefined ? sum : sum.map((value) => value * scale);
 }
 
-function runPart(context: AttentionContext, part: Part, stream: Float32Array): Float32Array {
+function runPart(context: StepContext, part: Part, stream: Float32Array): Float32Array {
   const { hiddenSize, normEpsilon } = context.spec;
   const input =
     part.input === undefined ? stream : normalize(stream.slice(), hiddenSize, part.input, normEpsilon);
@@ -57,18 +75,26 @@ function runPart(context: AttentionContext, part: Part, stream: Float32Array): F
 }
 
 function runBody(
-  context: AttentionContext,
+  context: StepContext,
   { body }: Part,
   input: Float32Array,
   stream: Float32Array,
 ): Float32Array {
+  const { memories, sequences } = context;
+  const { normEpsilon } = context.spec;
   switch (body.kind) {
     case 'attention':
       return runAttention(context, body, input);
     case 'feed-forward':
       return feedForward(body, input);
     case 'experts':
-      return mixExperts(body, input, stream, context.spec.normEpsilon);
+      return mixExperts(body, input, stream, normEpsilon);
+    case 'delta-net':
+      return runDeltaNet(body, input, memories, sequences, normEpsilon);
+    case 'short-convolution':
+      return runShortConvolution(body, input, memories, sequences);
+    case 'state-space':
+      return runStateSpace(body, input, memories, sequences, normEpsilon);
   }
 }
 

@@ -65,3 +65,20 @@ export function applyLinear({ matrix, bias }: Linear, input: Float32Array): Floa
   }
   return output;
 }
+
+/** Several maps of the same rows; the results of each row lie side by side. */
+export function applySideBySide(linears: readonly Linear[], input: Float32Array): Float32Array {
+  const parts = linears.map((linear) => applyLinear(linear, input));
+  const width = linears.reduce((sum, { matrix }) => sum + matrix.rows, 0);
+  const rows = input.length / (linears[0]?.matrix.columns ?? 1);
+  const joined = new Float32Array(rows * width);
+  for (let row = 0; row < rows; row++) {
+    let at = row * width;
+    for (const [index, part] of parts.entries()) {
+      const size = linears[index]?.matrix.rows ?? 0;
+      joined.set(part.subarray(row * size, (row + 1) * size), at);
+      at += size;
+    }
+  }
+  return joined;
+}

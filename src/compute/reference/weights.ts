@@ -4,6 +4,8 @@ import type {
   AttentionSpec,
   BodySpec,
   BranchSpec,
+  ConvolutionSpec,
+  DeltaNetSpec,
   ExpertsSpec,
   FeedForwardSpec,
   HeadNormSpec,
@@ -11,11 +13,14 @@ import type {
   ModelSpec,
   NormSpec,
   PartSpec,
+  ShortConvolutionSpec,
+  StateSpaceSpec,
 } from '../../model/spec.ts';
 import { isHeadTied } from '../../model/spec-walk.ts';
-import { type NormWeights, readNorm } from '../../model/weight-reader.ts';
+import { type NormWeights, readNorm, readRates } from '../../model/weight-reader.ts';
 import { readFloats } from '../../weights/read-tensor.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
+import type { Convolution } from './convolution.ts';
 import { type Linear, loadLinear, loadMatrix, type Matrix } from './linear.ts';
 
 export interface HeadNorm {
@@ -56,7 +61,49 @@ export interface Experts {
   readonly experts: readonly FeedForward[];
 }
 
-export type Body = Attention | FeedForward | Experts;
+export interface DeltaNet {
+  readonly kind: 'delta-net';
+  readonly spec: DeltaNetSpec;
+  readonly query: Linear;
+  readonly key: Linear;
+  readonly value: Linear;
+  readonly convolution: Convolution;
+  readonly share: Linear;
+  readonly decay: Linear;
+  readonly decayBias: Float32Array;
+  readonly rates: Float32Array;
+  readonly norm: NormWeights;
+  readonly gate: Linear;
+  readonly output: Linear;
+}
+
+export interface ShortConvolution {
+  readonly kind: 'short-convolution';
+  readonly spec: ShortConvolutionSpec;
+  readonly before: Linear;
+  readonly after: Linear;
+  readonly value: Linear;
+  readonly convolution: Convolution;
+  readonly output: Linear;
+}
+
+export interface StateSpace {
+  readonly kind: 'state-space';
+  readonly spec: StateSpaceSpec;
+  readonly value: Linear;
+  readonly write: Linear;
+  readonly read: Linear;
+  readonly convolution: Convolution;
+  readonly step: Linear;
+  readonly stepBias: Float32Array;
+  readonly rates: Float32Array;
+  readonly skip: Float32Array;
+  readonly gate: Linear;
+  readonly norm: NormWeights;
+  readonly output: Linear;
+}
+
+export type Body = Attention | FeedForward | Experts | DeltaNet | ShortConvolution | StateSpace;
 
 export interface Part {
   readonly input: NormWeights | undefined;
@@ -121,6 +168,12 @@ class Loader {
         return this.#feedForward(spec);
       case 'experts':
         return this.#experts(spec);
+      case 'delta-net':
+        return this.#deltaNet(spec);
+      case 'short-convolution':
+        return this.#shortConvolution(spec);
+      case 'state-space':
+        return this.#stateSpace(spec);
     }
   }
 
@@ -162,6 +215,60 @@ class Loader {
       expertScales: this.#vector(spec.router.expertScales),
       experts: spec.experts.map((expert) => this.#feedForward(expert)),
     };
+  }
+
+  #deltaNet(spec: DeltaNetSpec): DeltaNet {
+    const linear = (one: LinearSpec) => loadLinear(this.#weights, one);
+    return {
+      kind: 'delta-net',
+      spec,
+      query: linear(spec.query),
+      key: linear(spec.key),
+      value: linear(spec.value),
+      convolution: this.#convolution(spec.convolution),
+      share: linear(spec.share),
+      decay: linear(spec.decay),
+      decayBias: readFloats(this.#weights, spec.decayBias),
+      rates: readRates(this.#weights, spec.decayRate),
+      norm: readNorm(this.#weights, spec.norm),
+      gate: linear(spec.gate),
+      output: linear(spec.output),
+    };
+  }
+
+  #shortConvolution(spec: ShortConvolutionSpec): ShortConvolution {
+    return {
+      kind: 'short-convolution',
+      spec,
+      before: loadLinear(this.#weights, spec.before),
+      after: loadLinear(this.#weights, spec.after),
+      value: loadLinear(this.#weights, spec.value),
+      convolution: this.#convolution(spec.convolution),
+      output: loadLinear(this.#weights, spec.output),
+    };
+  }
+
+  #stateSpace(spec: StateSpaceSpec): StateSpace {
+    const linear = (one: LinearSpec) => loadLinear(this.#weights, one);
+    return {
+      kind: 'state-space',
+      spec,
+      value: linear(spec.value),
+      write: linear(spec.write),
+      read: linear(spec.read),
+      convolution: this.#convolution(spec.convolution),
+      step: linear(spec.step),
+      stepBias: readFloats(this.#weights, spec.stepBias),
+      rates: readRates(this.#weights, spec.rate),
+      skip: readFloats(this.#weights, spec.skip),
+      gate: linear(spec.gate),
+      norm: readNorm(this.#weights, spec.norm),
+      output: linear(spec.output),
+    };
+  }
+
+  #convolution({ weight, bias }: ConvolutionSpec): Convolution {
+    return { weights: readFloats(this.#weights, weight), bias: this.#vector(bias) };
   }
 
   #linear(spec: LinearSpec | undefined): Linear | undefined {

@@ -1,5 +1,7 @@
 // What the cache needs to know of a sequence.
 
+import type { WrittenMemory } from './memory-slots.ts';
+
 export interface BlockHolder {
   readonly id: string;
   /** Number of tokens; `storage` may be longer. */
@@ -15,4 +17,12 @@ export interface BlockHolder {
   readonly blocks: number[];
   /** Tokens whose K/V lie in the blocks. */
   computed: number;
+  /** Where the model has memories: the slot with what it remembers after `computed` tokens, if there are any. */
+  memory: number | undefined;
+  /** Slots that the step under way writes, the last for its end. */
+  readonly written: WrittenMemory[];
+  /** Ends of blocks, as positions, after which others may want to go on. */
+  readonly keptAt: Set<number>;
+  /** What is kept behind its last full block. */
+  lastKept: { readonly block: number; readonly slot: number } | undefined;
 }

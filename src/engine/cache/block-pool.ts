@@ -158,6 +158,16 @@ export class BlockPool {
     this.#flags[block] = (this.#flags[block] as number) | CACHED;
   }
 
+  /** The block's content is worth nothing any more. */
+  uncache(block: number): void {
+    if (!this.isCached(block)) return;
+    this.#flags[block] = (this.#flags[block] as number) & ~CACHED;
+    if (this.#references[block] !== 0) return;
+    this.#unlink(block);
+    this.#cachedFreeCount -= 1;
+    this.#insertAfter(this.#head('empty'), block);
+  }
+
   /** The blocks of a list in the order in which they would be taken. O(list): for checks and tests. */
   *blocksOf(list: BlockList): Generator<number> {
     const head = this.#head(list);

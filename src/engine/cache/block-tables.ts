@@ -11,6 +11,7 @@
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
 import { BlockPool } from './block-pool.ts';
+import { MemorySlots } from './memory-slots.ts';
 import { PrefixCache, type PrefixNode } from './prefix-cache.ts';
 
 export function blocksFor(tokens: number): number {
@@ -30,10 +31,16 @@ export function reusableBlocks(holder: BlockHolder): number {
 export class BlockTables {
   readonly pool: BlockPool;
   readonly prefixes: PrefixCache;
+  /** Where the model has memories. */
+  readonly memories: MemorySlots | undefined;
 
-  constructor(blockCount: number) {
+  constructor(blockCount: number, memorySlots?: number) {
     this.prefixes = new PrefixCache(blockCount);
-    this.pool = new BlockPool(blockCount, (block) => this.prefixes.forget(block));
+    this.memories = memorySlots === undefined ? undefined : new MemorySlots(memorySlots, blockCount);
+    this.pool = new BlockPool(blockCount, (block) => {
+      this.prefixes.forget(block);
+      this.memories?.forget(block);
+    });
   }
 
   /** The cached blocks of the longest known prefix. Changes nothing. */
@@ -48,6 +55,11 @@ export class BlockTables {
       parent = block;
     }
     return matched;
+  }
+
+  /** Those of the matched blocks, from the first on, behind which a sequence can go on. */
+  resumable(matched: number[]): number[] {
+    return this.memories === undefined ? matched : matched.slice(0, this.memories.reach(matched));
   }
 
   /** Blocks in use that a waiting sequence would add: new ones, and matched ones that nobody holds. */
@@ -69,6 +81,7 @@ export class BlockTables {
       holder.blocks.push(block);
     }
     holder.computed = matched.length * BLOCK_TOKENS;
+    this.memories?.adopt(holder);
   }
 
   /** Whether the next position can be written without taking a block. */
@@ -106,6 +119,7 @@ export class BlockTables {
     holder.computed += count;
     let parent = first > 0 ? (holder.blocks[first - 1] as number) : this.prefixes.root(holder.salt);
     for (let i = first; i < publishedBlocks(holder); i++) parent = this.#publish(holder, i, parent);
+    this.memories?.commit(holder);
   }
 
   /** Gives all blocks back, the last first; cached ones can be found until they are taken. */
@@ -113,6 +127,7 @@ export class BlockTables {
     for (let i = holder.blocks.length - 1; i >= 0; i--) this.pool.release(holder.blocks[i] as number);
     holder.blocks.length = 0;
     holder.computed = 0;
+    this.memories?.release(holder);
   }
 
   #publish(holder: BlockHolder, index: number, parent: PrefixNode): number {

@@ -5,6 +5,7 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
 import type { BlockList, BlockPool } from './block-pool.ts';
 import { type BlockTables, blocksFor, publishedBlocks } from './block-tables.ts';
+import type { MemorySlots } from './memory-slots.ts';
 
 /** `holders`: all that hold blocks. */
 export function checkCacheIntegrity(tables: BlockTables, holders: readonly BlockHolder[]): void {
@@ -12,6 +13,35 @@ export function checkCacheIntegrity(tables: BlockTables, holders: readonly Block
   checkReferences(tables, holders, order);
   checkPrefixes(tables, order);
   for (const holder of holders) checkHolder(tables, holder);
+  if (tables.memories !== undefined) checkMemories(tables, tables.memories, holders);
+}
+
+function checkMemories({ pool }: BlockTables, memories: MemorySlots, holders: readonly BlockHolder[]): void {
+  const held = new Int32Array(memories.pool.blockCount);
+  const count = (slot: number | undefined) => {
+    if (slot !== undefined) held[slot] = (held[slot] as number) + 1;
+  };
+  for (const { id, memory, written, computed } of holders) {
+    count(memory);
+    for (const { slot } of written) if (slot !== memory) count(slot);
+    invariant(
+      written.length > 0 || (memory === undefined) === (computed === 0),
+      `${id} remembers what it has`,
+    );
+  }
+  const kept = new Map<number, number>();
+  for (let block = 0; block < pool.blockCount; block++) {
+    const slot = memories.after(block);
+    if (slot === undefined) continue;
+    invariant(pool.isCached(block), `block ${block}, whose memory is kept, is in the cache`);
+    invariant(!kept.has(slot), `memory ${slot} is kept for one block`);
+    kept.set(slot, block);
+  }
+  for (let slot = 0; slot < held.length; slot++) {
+    const references = memories.pool.references(slot);
+    invariant(references === held[slot], `memory ${slot}: ${references} references, ${held[slot]} holders`);
+    invariant(memories.pool.isCached(slot) === kept.has(slot), `memory ${slot} is kept for a block, or not`);
+  }
 }
 
 export function invariant(holds: boolean, name: string): asserts holds {

@@ -5,7 +5,7 @@
 // other end, who is preempted. The most urgent sequence therefore always advances, so every one ends.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import { BlockTables, blocksFor } from '../cache/block-tables.ts';
+import { BlockTables, blocksFor, reusableBlocks } from '../cache/block-tables.ts';
 import type { Sequence } from '../sequence.ts';
 import { chunk, furtherShare, leadingShare } from './chunk.ts';
 import { type Deferral, Deferrals } from './deferrals.ts';
@@ -29,6 +29,8 @@ export interface SchedulerOptions {
   readonly maxBatchSize?: number;
   /** Default 0.85. */
   readonly watermark?: number;
+  /** Slots for what layers without K/V remember, where the model has such. */
+  readonly memorySlots?: number | undefined;
 }
 
 export type AddResult = { readonly accepted: true } | { readonly accepted: false; readonly reason: string };
@@ -56,9 +58,13 @@ export class Scheduler {
   #planned: StepPlan | undefined;
 
   constructor(options: SchedulerOptions) {
-    this.tables = new BlockTables(options.blockCount);
+    this.tables = new BlockTables(options.blockCount, options.memorySlots);
     this.budget = new TokenBudget(options.budget);
-    this.#limit = Math.min(options.maxBatchSize ?? Number.POSITIVE_INFINITY, this.budget.maxStepTokens);
+    this.#limit = Math.min(
+      options.maxBatchSize ?? Number.POSITIVE_INFINITY,
+      this.budget.maxStepTokens,
+      this.tables.memories?.mostRunning ?? Number.POSITIVE_INFINITY,
+    );
     this.#watermark = options.watermark ?? WATERMARK;
     if (!(this.#limit >= 1)) {
       throw new RangeError(`maxBatchSize must be at least 1, not ${options.maxBatchSize}`);
@@ -167,7 +173,7 @@ export class Scheduler {
     this.#spendRest(draft);
     this.#short = draft.short || draft.preempted.length > 0;
     this.#pressed = this.#short || this.tables.pool.evictions > evictions;
-    this.#planned = finishedPlan(draft);
+    this.#planned = finishedPlan(draft, this.tables.memories);
     return this.#planned;
   }
 
@@ -287,13 +293,15 @@ export class Scheduler {
     while (draft.left > 0 && this.#running.length < this.#limit) {
       const sequence = this.#queue.peek();
       if (sequence === undefined) return;
-      const matched = this.tables.match(sequence);
-      const pending = pendingPrefix(sequence, matched, this.#running);
+      const found = this.tables.match(sequence);
+      const pending = pendingPrefix(sequence, found, this.#running);
       if (pending !== undefined) {
         this.#queue.remove(sequence);
         this.#deferrals.add({ sequence, ...pending });
+        pending.owner.keptAt.add(pending.blocks * BLOCK_TOKENS);
         continue;
       }
+      const matched = this.tables.resumable(found);
       const share = this.#admissionShare(draft, sequence.length - matched.length * BLOCK_TOKENS);
       promised += this.tables.addedBlocks(sequence, matched);
       if (share === 0) return;
@@ -303,6 +311,8 @@ export class Scheduler {
         return;
       }
       this.#queue.remove(sequence);
+      // Where it parts from others, and where one like it would, what it remembers is kept.
+      sequence.keptAt.add(found.length * BLOCK_TOKENS).add(reusableBlocks(sequence) * BLOCK_TOKENS);
       this.#start(sequence, matched);
       draft.admitted.push(sequence);
       this.#placeChunk(draft, sequence, share);

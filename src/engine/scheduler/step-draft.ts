@@ -1,5 +1,7 @@
 // A step plan while it is being made.
 
+import type { SequenceMemory } from '../../compute/batch-memories.ts';
+import type { MemorySlots } from '../cache/memory-slots.ts';
 import type { Sequence } from '../sequence.ts';
 import { attendedTokens, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
 
@@ -44,20 +46,30 @@ export function longestPrefill(running: readonly Sequence[]): number {
   );
 }
 
-function stepItem(sequence: Sequence, start: number, count: number): StepItem {
+function stepItem(
+  sequence: Sequence,
+  start: number,
+  count: number,
+  memory: SequenceMemory | undefined,
+): StepItem {
   const { pooled, length } = sequence;
   const samples = pooled === undefined && start + count === length;
-  return { sequence, start, count, samples, states: pooled?.wantedOf(start, count) ?? [0, 0] };
+  const states = pooled?.wantedOf(start, count) ?? [0, 0];
+  return { sequence, start, count, samples, states, ...(memory === undefined ? {} : { memory }) };
 }
 
-export function finishedPlan({ items, admitted, preempted }: StepDraft): StepPlan {
+export function finishedPlan(
+  { items, admitted, preempted }: StepDraft,
+  slots: MemorySlots | undefined,
+): StepPlan {
+  const memories = slots?.plan(items.map(({ sequence, count }) => ({ holder: sequence, count })));
   let tokens = 0;
   let attended = 0;
-  const steps: StepItem[] = items.map(({ sequence, count }) => {
+  const steps: StepItem[] = items.map(({ sequence, count }, index) => {
     const start = sequence.computed;
     tokens += count;
     attended += attendedTokens(start, count);
-    return stepItem(sequence, start, count);
+    return stepItem(sequence, start, count, memories?.[index]);
   });
   return { items: steps, admitted, preempted, load: { tokens, sequences: items.length, attended } };
 }

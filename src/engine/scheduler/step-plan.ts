@@ -1,5 +1,6 @@
 // StepPlan: what one forward pass computes, as plain data.
 
+import type { SequenceMemory } from '../../compute/batch-memories.ts';
 import type { Stretch } from '../pooled-states.ts';
 import type { Sequence } from '../sequence.ts';
 
@@ -12,6 +13,8 @@ export interface StepItem {
   readonly samples: boolean;
   /** States of the item's rows that are pooled, by position: from the first to before the second. */
   readonly states: Stretch;
+  /** Where the model has memories. */
+  readonly memory?: SequenceMemory;
 }
 
 /** What a step's duration depends on. */

@@ -1,0 +1,84 @@
+// Where the sequences of a batch take up and leave what layers without K/V remember of them.
+
+import type { Batch, BatchMemories } from './backend.ts';
+
+export interface SequenceMemory {
+  /** Undefined at the beginning of a sequence. */
+  readonly from: number | undefined;
+  /** Where it is kept after so many of the new tokens; the last entry is for all of them. */
+  readonly kept: readonly { readonly after: number; readonly slot: number }[];
+}
+
+/** The memory of a sequence that has a slot to itself. */
+export function ownSlot(
+  sequence: { readonly start: number; readonly tokens: ArrayLike<number> },
+  slot: number,
+): SequenceMemory {
+  return {
+    from: sequence.start === 0 ? undefined : slot,
+    kept: [{ after: sequence.tokens.length, slot }],
+  };
+}
+
+/** All sequences have one, or none has. */
+export function batchMemories(
+  memories: readonly (SequenceMemory | undefined)[],
+  rowStarts: Int32Array,
+): BatchMemories {
+  const told = memories.filter((memory) => memory !== undefined);
+  const kept = memories.flatMap((memory, index) =>
+    (memory?.kept ?? []).map(({ after, slot }) => ({ row: (rowStarts[index] as number) + after - 1, slot })),
+  );
+  const starts = new Int32Array(told.length === 0 ? 0 : told.length + 1);
+  for (const [index, memory] of told.entries()) {
+    starts[index + 1] = (starts[index] as number) + memory.kept.length;
+  }
+  return {
+    from: Int32Array.from(told, ({ from }) => from ?? -1),
+    starts,
+    rows: Int32Array.from(kept, ({ row }) => row),
+    slots: Int32Array.from(kept, ({ slot }) => slot),
+  };
+}
+
+/** Throws where a slot is out of range, or written by one sequence and used by another. */
+export function checkMemories({ memories, rowStarts, starts: positions }: Batch, slotCount: number): void {
+  const { from, starts, rows, slots } = memories;
+  const sequences = positions.length;
+  if (from.length !== sequences || starts.length !== sequences + 1 || starts[0] !== 0) {
+    throw new Error(`batch: memories must be told for each of ${sequences} sequences`);
+  }
+  if (starts[sequences] !== rows.length || rows.length !== slots.length) {
+    throw new Error('batch: each memory that is kept has a row and a slot');
+  }
+  const writers = new Map<number, number>();
+  for (let sequence = 0; sequence < sequences; sequence++) {
+    if ((from[sequence] as number) < 0 !== (positions[sequence] === 0)) {
+      throw new Error(
+        `batch: sequence ${sequence} goes on from a memory where something came before it, only`,
+      );
+    }
+    const begin = starts[sequence] as number;
+    const end = starts[sequence + 1] as number;
+    if (!(end > begin) || rows[end - 1] !== (rowStarts[sequence + 1] as number) - 1) {
+      throw new Error(`batch: sequence ${sequence} must keep its memory after its last row`);
+    }
+    let row = (rowStarts[sequence] as number) - 1;
+    for (let index = begin; index < end; index++) {
+      if (!((rows[index] as number) > row)) throw new Error('batch: memories are kept in the order of rows');
+      row = rows[index] as number;
+      const slot = slots[index] as number;
+      if (!(slot >= 0 && slot < slotCount)) {
+        throw new Error(`batch: memory slot ${slot} is not within 0 to ${slotCount - 1}`);
+      }
+      if (writers.has(slot)) throw new Error(`batch: memory slot ${slot} is written twice`);
+      writers.set(slot, sequence);
+    }
+  }
+  for (const [sequence, slot] of from.entries()) {
+    if (slot >= slotCount) throw new Error(`batch: memory slot ${slot} is not within 0 to ${slotCount - 1}`);
+    const writer = writers.get(slot);
+    if (writer === undefined || writer === sequence) continue;
+    throw new Error(`batch: sequence ${sequence} goes on from memory slot ${slot}, which ${writer} writes`);
+  }
+}

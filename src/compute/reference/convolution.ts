@@ -1,0 +1,32 @@
+// Causal convolutions over the channels of past tokens.
+
+export interface Convolution {
+  /** [channel][tokens, the newest last]. */
+  readonly weights: Float32Array;
+  readonly bias: Float32Array | undefined;
+}
+
+/**
+ * One token's channels mixed with those before it, which wait in `waiting`, the oldest first; the token then waits there
+ * in place of the oldest.
+ */
+export function convolve(
+  waiting: Float32Array,
+  fresh: Float32Array,
+  { weights, bias }: Convolution,
+): Float32Array {
+  const channels = fresh.length;
+  const before = waiting.length / channels;
+  const mixed = new Float32Array(channels);
+  for (let channel = 0; channel < channels; channel++) {
+    const at = channel * (before + 1);
+    let sum = (weights[at + before] as number) * (fresh[channel] as number) + (bias?.[channel] ?? 0);
+    for (let age = 0; age < before; age++) {
+      sum += (weights[at + age] as number) * (waiting[age * channels + channel] as number);
+    }
+    mixed[channel] = sum;
+  }
+  waiting.copyWithin(0, channels);
+  waiting.set(fresh, waiting.length - channels);
+  return mixed;
+}

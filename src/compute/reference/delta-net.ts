@@ -1,0 +1,116 @@
+// The gated delta net, token by token: see DeltaNetSpec.
+
+import { channelsOf } from '../../model/memory-sizes.ts';
+import type { DeltaNetSpec } from '../../model/spec.ts';
+import { sigmoid, silu, softplus } from './activation.ts';
+import { convolve } from './convolution.ts';
+import { applyLinear, applySideBySide } from './linear.ts';
+import type { Memories, Recollection } from './memories.ts';
+import { normalize } from './norm.ts';
+import type { DeltaNet } from './weights.ts';
+
+/** Keys and queries are made this much longer than nothing. */
+const LENGTH_EPSILON = 1e-6;
+
+/** What one row brings. */
+interface Inputs {
+  /** Queries, keys and values, one row behind the other. */
+  readonly channels: Float32Array;
+  readonly shares: Float32Array;
+  readonly decays: Float32Array;
+}
+
+export function runDeltaNet(
+  net: DeltaNet,
+  input: Float32Array,
+  memories: Memories,
+  sequences: readonly Recollection[],
+  epsilon: number,
+): Float32Array {
+  const { spec } = net;
+  const inputs: Inputs = {
+    channels: applySideBySide([net.query, net.key, net.value], input),
+    shares: applyLinear(net.share, input),
+    decays: applyLinear(net.decay, input),
+  };
+  const output = new Float32Array(inputs.shares.length * spec.valueSize);
+  memories.through(spec.memory, sequences, (row, memory) => learn(net, inputs, row, memory, output));
+  normalize(output, spec.valueSize, net.norm, epsilon);
+  const gate = applyLinear(net.gate, input);
+  return applyLinear(
+    net.output,
+    output.map((value, index) => value * silu(gate[index] as number)),
+  );
+}
+
+/** One row's part of the sequence: what is remembered changes, and answers. */
+function learn(net: DeltaNet, inputs: Inputs, row: number, memory: Float32Array, output: Float32Array): void {
+  const { spec } = net;
+  const { keyHeads, keySize, valueHeads, valueSize, convolution } = spec;
+  const channels = channelsOf(spec);
+  const waiting = memory.subarray(0, (convolution.length - 1) * channels);
+  const matrices = memory.subarray(waiting.length);
+  const fresh = inputs.channels.subarray(row * channels, (row + 1) * channels);
+  const mixed = convolve(waiting, fresh, net.convolution).map(silu);
+  const keysAt = keyHeads * keySize;
+  for (let head = 0; head < keyHeads; head++) {
+    toLength(mixed.subarray(head * keySize, (head + 1) * keySize), keySize ** -0.5);
+    toLength(mixed.subarray(keysAt + head * keySize, keysAt + (head + 1) * keySize), 1);
+  }
+  for (let head = 0; head < valueHeads; head++) {
+    const keyHead = keyHeadOf(spec, head);
+    const at = row * valueHeads + head;
+    const decay =
+      (net.rates[head] as number) * softplus((inputs.decays[at] as number) + (net.decayBias[head] as number));
+    answer({
+      matrix: matrices.subarray(head * keySize * valueSize, (head + 1) * keySize * valueSize),
+      query: mixed.subarray(keyHead * keySize, (keyHead + 1) * keySize),
+      key: mixed.subarray(keysAt + keyHead * keySize, keysAt + (keyHead + 1) * keySize),
+      value: mixed.subarray(2 * keysAt + head * valueSize, 2 * keysAt + (head + 1) * valueSize),
+      kept: Math.exp(decay),
+      share: sigmoid(inputs.shares[at] as number),
+      into: output.subarray(at * valueSize, (at + 1) * valueSize),
+    });
+  }
+}
+
+function keyHeadOf({ sharing, keyHeads, valueHeads }: DeltaNetSpec, head: number): number {
+  return sharing === 'strided' ? head % keyHeads : Math.floor((head * keyHeads) / valueHeads);
+}
+
+interface HeadStep {
+  readonly matrix: Float32Array;
+  readonly query: Float32Array;
+  readonly key: Float32Array;
+  readonly value: Float32Array;
+  readonly kept: number;
+  readonly share: number;
+  readonly into: Float32Array;
+}
+
+function answer({ matrix, query, key, value, kept, share, into }: HeadStep): void {
+  const size = value.length;
+  for (let column = 0; column < size; column++) {
+    let known = 0;
+    for (let k = 0; k < key.length; k++) {
+      const faded = Math.fround((matrix[k * size + column] as number) * kept);
+      matrix[k * size + column] = faded;
+      known += faded * (key[k] as number);
+    }
+    const correction = share * ((value[column] as number) - known);
+    let asked = 0;
+    for (let k = 0; k < key.length; k++) {
+      const learnt = Math.fround((matrix[k * size + column] as number) + (key[k] as number) * correction);
+      matrix[k * size + column] = learnt;
+      asked += learnt * (query[k] as number);
+    }
+    into[column] = asked;
+  }
+}
+
+function toLength(values: Float32Array, length: number): void {
+  let squares = LENGTH_EPSILON;
+  for (const value of values) squares += value * value;
+  const factor = length / Math.sqrt(squares);
+  for (const [index, value] of values.entries()) values[index] = value * factor;
+}

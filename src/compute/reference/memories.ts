@@ -1,0 +1,72 @@
+// What layers without K/V remember of sequences, in slots. A slot has memory from its first use until it is released.
+
+import type { MemorySpec } from '../../model/spec.ts';
+import type { BatchMemories } from '../backend.ts';
+
+/** A sequence's rows in a step, and where its memory comes from and goes. */
+export interface Recollection {
+  readonly firstRow: number;
+  readonly endRow: number;
+  /** Undefined where nothing came before. */
+  readonly from: number | undefined;
+  /** After which rows it is kept, and where. */
+  readonly kept: readonly { readonly row: number; readonly slot: number }[];
+}
+
+export class Memories {
+  readonly #specs: readonly MemorySpec[];
+  readonly #slots: (Float32Array[] | undefined)[];
+
+  constructor(specs: readonly MemorySpec[], slotCount: number) {
+    this.#specs = specs;
+    this.#slots = Array.from({ length: slotCount });
+  }
+
+  /** A copy of what a slot holds for one of the model's memories; zeros where nothing came before. */
+  recall(memory: number, slot: number | undefined): Float32Array {
+    if (slot === undefined) return new Float32Array((this.#specs[memory] as MemorySpec).size);
+    const held = this.#slots[slot]?.[memory];
+    if (held === undefined) throw new Error(`memory slot ${slot} holds nothing`);
+    return held.slice();
+  }
+
+  keep(memory: number, slot: number, values: Float32Array): void {
+    this.#slots[slot] ??= this.#specs.map(({ size }) => new Float32Array(size));
+    this.#slots[slot][memory]?.set(values);
+  }
+
+  /** Goes through the rows of all sequences in order; `take` changes what is remembered before each. */
+  through(
+    memory: number,
+    sequences: readonly Recollection[],
+    take: (row: number, remembered: Float32Array) => void,
+  ): void {
+    for (const { firstRow, endRow, from, kept } of sequences) {
+      const remembered = this.recall(memory, from);
+      for (let row = firstRow; row < endRow; row++) {
+        take(row, remembered);
+        for (const { row: last, slot } of kept) if (last === row) this.keep(memory, slot, remembered);
+      }
+    }
+  }
+
+  release(slots: Int32Array): void {
+    for (const slot of slots) this.#slots[slot] = undefined;
+  }
+}
+
+export function recollections(rowStarts: Int32Array, memories: BatchMemories): Recollection[] {
+  return Array.from(memories.from, (slot, sequence) => {
+    const begin = memories.starts[sequence] as number;
+    const end = memories.starts[sequence + 1] as number;
+    return {
+      firstRow: rowStarts[sequence] as number,
+      endRow: rowStarts[sequence + 1] as number,
+      from: slot < 0 ? undefined : slot,
+      kept: Array.from({ length: end - begin }, (_, index) => ({
+        row: memories.rows[begin + index] as number,
+        slot: memories.slots[begin + index] as number,
+      })),
+    };
+  });
+}

@@ -1,0 +1,70 @@
+// A state space, token by token: see StateSpaceSpec.
+
+import { channelsOf } from '../../model/memory-sizes.ts';
+import { silu, softplus } from './activation.ts';
+import { convolve } from './convolution.ts';
+import { applyLinear, applySideBySide } from './linear.ts';
+import type { Memories, Recollection } from './memories.ts';
+import { normalize } from './norm.ts';
+import type { StateSpace } from './weights.ts';
+
+export function runStateSpace(
+  space: StateSpace,
+  input: Float32Array,
+  memories: Memories,
+  sequences: readonly Recollection[],
+  epsilon: number,
+): Float32Array {
+  const { spec } = space;
+  const channels = applySideBySide([space.value, space.write, space.read], input);
+  const steps = applyLinear(space.step, input);
+  const output = new Float32Array(steps.length * spec.headSize);
+  memories.through(spec.memory, sequences, (row, memory) =>
+    advance(space, channels, steps, row, memory, output),
+  );
+  const gate = applyLinear(space.gate, input);
+  const gated = output.map((value, index) => value * silu(gate[index] as number));
+  return applyLinear(space.output, normalize(gated, spec.heads * spec.headSize, space.norm, epsilon));
+}
+
+/** One row's part of the sequence. */
+function advance(
+  space: StateSpace,
+  channels: Float32Array,
+  steps: Float32Array,
+  row: number,
+  memory: Float32Array,
+  output: Float32Array,
+): void {
+  const { heads, headSize, stateSize, groups, convolution } = space.spec;
+  const width = channelsOf(space.spec);
+  const waiting = memory.subarray(0, (convolution.length - 1) * width);
+  const mixed = convolve(waiting, channels.subarray(row * width, (row + 1) * width), space.convolution).map(
+    silu,
+  );
+  const writesAt = heads * headSize;
+  const readsAt = writesAt + groups * stateSize;
+  for (let head = 0; head < heads; head++) {
+    const group = Math.floor((head * groups) / heads);
+    const at = row * heads + head;
+    const step = softplus((steps[at] as number) + (space.stepBias[head] as number));
+    const kept = Math.exp(step * (space.rates[head] as number));
+    const state = memory.subarray(
+      waiting.length + head * headSize * stateSize,
+      waiting.length + (head + 1) * headSize * stateSize,
+    );
+    const writes = mixed.subarray(writesAt + group * stateSize, writesAt + (group + 1) * stateSize);
+    const reads = mixed.subarray(readsAt + group * stateSize, readsAt + (group + 1) * stateSize);
+    for (let i = 0; i < headSize; i++) {
+      const value = mixed[head * headSize + i] as number;
+      let sum = (space.skip[head] as number) * value;
+      for (let n = 0; n < stateSize; n++) {
+        const place = i * stateSize + n;
+        const next = Math.fround((state[place] as number) * kept + step * value * (writes[n] as number));
+        state[place] = next;
+        sum += next * (reads[n] as number);
+      }
+      output[at * headSize + i] = sum;
+    }
+  }
+}
