@@ -20,8 +20,14 @@ export interface LayerTraits {
   readonly chunk?: number | undefined;
   /** Experts in place of one feed-forward. */
   readonly experts?: boolean;
-  /** Of the feed-forward, where it is not the size of all. */
+  /** Sizes that are not those of all layers. */
+  readonly headSize?: number | undefined;
+  readonly kvHeadCount?: number | undefined;
   readonly ffnSize?: number | undefined;
+  /** Keys and values are those of an earlier layer. */
+  readonly cacheOf?: number | undefined;
+  /** Values are keys before their norm; or where the file stores no values. */
+  readonly valuesAreKeys?: boolean | 'unless-stored';
   /** Where not all layers are alike. */
   readonly queryKeyNorm?: Traits['queryKeyNorm'];
   readonly growth?: AttentionSpec['growth'] | undefined;
@@ -51,6 +57,8 @@ export interface Traits {
   /** Over what; or over each head without weights. */
   readonly queryKeyNorm?: HeadNormSpec['over'] | 'unscaled' | undefined;
   readonly normsAfterRope?: boolean;
+  /** Heads of values are normalized, without weights. */
+  readonly valueNorm?: boolean;
   readonly sinks?: boolean;
   /** Each head of q is followed by the gate of its output. */
   readonly attentionGate?: boolean;
@@ -66,6 +74,12 @@ export interface Traits {
   /** q and k rows stored for rotary pairs (2i, 2i + 1). */
   readonly interleavedPairs?: boolean;
   readonly experts?: ExpertTraits;
+  /** Values of a token's input to each layer. */
+  readonly layerInputSize?: number | undefined;
+  /** Tokens that have one of their own; all, unless it is said. */
+  readonly layerInputRows?: number | undefined;
+  /** Files may hold a factor on the residual stream behind each layer. */
+  readonly layerScales?: boolean;
   readonly deltaNet?: DeltaNetTraits;
   /** Names of tensors that differ from what is usual. */
   readonly names?: { readonly [scheme in Naming]?: RoleNames };
@@ -74,7 +88,12 @@ export interface Traits {
 export interface ExpertTraits {
   readonly count: number;
   readonly size: number;
-  readonly router: Omit<RouterSpec, 'linear' | 'choiceBias'>;
+  readonly router: Omit<RouterSpec, 'linear' | 'choiceBias' | 'expertScales' | 'norm'>;
+  /** The router looks at the residual stream behind a norm of its own, with a factor on its weights. */
+  readonly routerNorm?: { readonly factor: number };
+  readonly expertScales?: boolean;
+  /** The layer's feed-forward stands beside them, each behind norms of its own. */
+  readonly beside?: boolean;
   readonly routerBias?: boolean;
   readonly choiceBias?: boolean;
   readonly biases?: boolean;

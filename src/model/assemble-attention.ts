@@ -2,7 +2,7 @@
 
 import type { LayerTraits, Traits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
-import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec } from './spec.ts';
+import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec, StoredSpec } from './spec.ts';
 import { normOf, type SpecParts } from './spec-parts.ts';
 
 export function attentionSpec(
@@ -17,13 +17,20 @@ export function attentionSpec(
   const queryNorm = headNorm(parts, layer, index, { role: 'queryNorm', heads: headCount });
   const keyNorm = headNorm(parts, layer, index, { role: 'keyNorm', heads: sizes.kvHeadCount });
   const { query, gate, key, value } = projections(parts, layer, index);
+  const isKey = layer.valuesAreKeys === 'unless-stored' ? !names.has(index, 'value') : layer.valuesAreKeys;
+  const stored: StoredSpec = {
+    key,
+    ...(isKey ? {} : { value }),
+    ...(keyNorm === undefined ? {} : { keyNorm }),
+    ...(traits.valueNorm ? { valueNorm: { norm: { kind: 'rms' }, over: 'head' } } : {}),
+  };
   return {
     kind: 'attention',
     headCount,
     headSize,
     cache,
     query,
-    stored: { key, value, ...(keyNorm === undefined ? {} : { keyNorm }) },
+    ...(layer.cacheOf === undefined ? { stored } : {}),
     output: linearSpec(names, index, {
       role: 'output',
       rows: sizes.hiddenSize,

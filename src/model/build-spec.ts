@@ -34,7 +34,7 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   const names = tensorNames(naming, opened.weights, traits.names);
   const tiedHead = isHeadTied(config, names, opened);
   const headless = names.bodyAlone && !tiedHead && !opened.weights.tensors.has(names.head);
-  const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless });
+  const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless, opened });
   checkTensors(spec, opened.weights, opened.path);
   return spec;
 }

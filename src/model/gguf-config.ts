@@ -6,6 +6,7 @@ import { ModelFileError } from '../weights/model-file-error.ts';
 import { readFloats } from '../weights/read-tensor.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import type { Config } from './config.ts';
+import { withLayerLists } from './layer-lists.ts';
 import { yarnMagnitude } from './rope.ts';
 
 type Metadata = ReadonlyMap<string, GgufValue>;
@@ -18,6 +19,9 @@ const keys = {
   num_attention_heads: 'attention.head_count',
   num_key_value_heads: 'attention.head_count_kv',
   head_dim: 'attention.key_length',
+  local_head_dim: 'attention.key_length_swa',
+  num_kv_shared_layers: 'attention.shared_kv_layers',
+  hidden_size_per_layer_input: 'embedding_length_per_layer_input',
   max_position_embeddings: 'context_length',
   rms_norm_eps: 'attention.layer_norm_rms_epsilon',
   layer_norm_eps: 'attention.layer_norm_epsilon',
@@ -103,7 +107,11 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     fields.layer_types = slides.map((one) => (one === 0 ? 'full_attention' : 'sliding_attention'));
     fields.sliding_window_pattern = undefined;
   }
-  return { file, fields, spellings: { ...spellings, model_type: 'general.architecture' } };
+  return {
+    file,
+    fields: withLayerLists(fields),
+    spellings: { ...spellings, model_type: 'general.architecture' },
+  };
 }
 
 function ropeScaling(

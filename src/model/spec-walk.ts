@@ -44,9 +44,9 @@ export function feedForwardSizes(spec: ModelSpec): { readonly dense?: number; re
   return { ...(dense === undefined ? {} : { dense }), ...(expert === undefined ? {} : { expert }) };
 }
 
-/** Every linear map of the layers. */
+/** Every linear map of the layers, and of what is made for them alone. */
 export function layerLinears(spec: ModelSpec): LinearUse[] {
-  return bodiesOf(spec).flatMap(bodyLinears);
+  return [...bodiesOf(spec).flatMap(bodyLinears), ...whole([spec.layerInputs?.projection])];
 }
 
 function bodyLinears(body: BodySpec): LinearUse[] {
@@ -60,6 +60,8 @@ function bodyLinears(body: BodySpec): LinearUse[] {
       const experts = body.experts.flatMap(bodyLinears).map(({ linear }) => ({ linear, share }));
       return [...whole([body.router.linear]), ...experts];
     }
+    case 'layer-input':
+      return whole([body.gate, body.output]);
     case 'delta-net':
       return whole([body.query, body.key, body.value, body.share, body.decay, body.gate, body.output]);
     case 'short-convolution':
@@ -89,6 +91,7 @@ export function vectorsOf(spec: ModelSpec): VectorUse[] {
       ]),
     ),
     ...stream(spec.finalNorm),
+    ...normVectors(spec.layerInputs?.norm, spec.layerInputs?.size ?? 0),
   ];
 }
 
@@ -97,6 +100,7 @@ function bodyVectors(spec: ModelSpec, body: BodySpec): VectorUse[] {
     case 'attention':
       return attentionVectors(spec, body);
     case 'feed-forward':
+    case 'layer-input':
       return [];
     case 'experts': {
       const { norm, choiceBias, expertScales } = body.router;

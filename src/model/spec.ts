@@ -37,6 +37,8 @@ export interface NormSpec {
   readonly bias?: string;
   /** Added to every weight on reading: 1 where a file stores them around zero. */
   readonly offset?: number;
+  /** On every weight, behind the offset, on reading. */
+  readonly factor?: number;
   /** As of rows that they are the weights of. */
   readonly interleaved?: InterleavedHeads;
 }
@@ -244,10 +246,21 @@ export interface RateSpec {
   readonly logarithm: boolean;
 }
 
+/** `output(activation(gate(x)) * input)`, with the token's own input to this layer. */
+export interface LayerInputSpec {
+  readonly kind: 'layer-input';
+  /** Which of `ModelSpec.layerInputs` it is. */
+  readonly index: number;
+  readonly activation: Activation;
+  readonly gate: LinearSpec;
+  readonly output: LinearSpec;
+}
+
 export type BodySpec =
   | AttentionSpec
   | FeedForwardSpec
   | ExpertsSpec
+  | LayerInputSpec
   | DeltaNetSpec
   | ShortConvolutionSpec
   | StateSpaceSpec;
@@ -265,11 +278,29 @@ export interface BranchSpec {
   readonly output?: NormSpec;
   /** Factor on what is added; 1 where absent. */
   readonly scale?: number;
+  /** Factor on the residual stream once it is added; 1 where absent. */
+  readonly streamScale?: number;
 }
 
 export interface LayerSpec {
   /** One after the other. */
   readonly branches: readonly BranchSpec[];
+}
+
+/**
+ * Inputs of single layers, `count` runs of `size` values a token: the token's row of a table, and behind a norm over each
+ * run a linear map of its embedding as it enters the first layer.
+ */
+export interface LayerInputsSpec {
+  readonly count: number;
+  readonly size: number;
+  /** Tokens beyond its rows have the first one. */
+  readonly table: RowSlice;
+  readonly tableScale: number;
+  readonly projection: LinearSpec;
+  /** Factor before the norm. */
+  readonly projectionScale: number;
+  readonly norm: NormSpec;
 }
 
 export interface ModelSpec {
@@ -284,6 +315,7 @@ export interface ModelSpec {
   readonly caches: readonly CacheSpec[];
   readonly memories: readonly MemorySpec[];
   readonly embedding: RowSlice;
+  readonly layerInputs?: LayerInputsSpec;
   readonly layers: readonly LayerSpec[];
   readonly finalNorm: NormSpec;
   /** The output head; a tied head names the embedding's tensor. */

@@ -26,6 +26,15 @@ export type LayerRole =
   | 'sharedUp'
   | 'sharedDown'
   | 'sharedShare'
+  | 'routerNorm'
+  | 'expertScales'
+  | 'ffnOwnPostNorm'
+  | 'expertsNorm'
+  | 'expertsPostNorm'
+  | 'layerInputGate'
+  | 'layerInputOutput'
+  | 'layerInputPostNorm'
+  | 'layerScale'
   | DeltaRole
   | StackedRole
   | ExpertRole;
@@ -49,6 +58,9 @@ type StackedRole = 'expertGates' | 'expertUps' | 'expertGateUps' | 'expertDowns'
 /** One tensor an expert: `*` in its name stands for the expert's number. */
 type ExpertRole = 'expertGate' | 'expertUp' | 'expertDown';
 
+/** What is there once for all layers, beside embedding, last norm and head. */
+export type ModelRole = 'layerInputTable' | 'layerInputProjection' | 'layerInputNorm';
+
 export type Naming = 'gguf' | 'hugging-face';
 
 /** Without its ending `.weight` or `.bias`; or both, where they end otherwise. */
@@ -59,6 +71,7 @@ export interface TensorNames {
   readonly embedding: string;
   readonly finalNorm: string;
   readonly head: string;
+  model(role: ModelRole): string;
   /** Names are those of a model saved without what continues texts. */
   readonly bodyAlone: boolean;
   weight(layer: number, role: LayerRole, expert?: number): string;
@@ -97,6 +110,15 @@ const ggufRoles: RoleNames = {
   sharedUp: 'ffn_up_shexp',
   sharedDown: 'ffn_down_shexp',
   sharedShare: 'ffn_gate_inp_shexp',
+  routerNorm: { weight: 'ffn_gate_inp.scale', bias: '' },
+  expertScales: { weight: 'ffn_down_exps.scale', bias: '' },
+  ffnOwnPostNorm: 'post_ffw_norm_1',
+  expertsNorm: 'pre_ffw_norm_2',
+  expertsPostNorm: 'post_ffw_norm_2',
+  layerInputGate: 'inp_gate',
+  layerInputOutput: 'proj',
+  layerInputPostNorm: 'post_norm',
+  layerScale: 'layer_output_scale',
   deltaQueryKeyValue: 'attn_qkv',
   deltaGate: 'attn_gate',
   deltaShare: 'ssm_beta',
@@ -138,6 +160,15 @@ const huggingFaceRoles: RoleNames = {
   sharedUp: 'mlp.shared_expert.up_proj',
   sharedDown: 'mlp.shared_expert.down_proj',
   sharedShare: 'mlp.shared_expert_gate',
+  routerNorm: { weight: 'router.scale', bias: '' },
+  expertScales: { weight: 'router.per_expert_scale', bias: '' },
+  ffnOwnPostNorm: 'post_feedforward_layernorm_1',
+  expertsNorm: 'pre_feedforward_layernorm_2',
+  expertsPostNorm: 'post_feedforward_layernorm_2',
+  layerInputGate: 'per_layer_input_gate',
+  layerInputOutput: 'per_layer_projection',
+  layerInputPostNorm: 'post_per_layer_input_norm',
+  layerScale: { weight: 'layer_scalar', bias: '' },
   deltaQueryKeyValue: 'linear_attn.in_proj_qkv',
   deltaQueryKeyValueGate: 'linear_attn.in_proj_qkvz',
   deltaGate: 'linear_attn.in_proj_z',
@@ -149,6 +180,18 @@ const huggingFaceRoles: RoleNames = {
   deltaRate: { weight: 'linear_attn.A_log', bias: '' },
   deltaNorm: 'linear_attn.norm',
   deltaOutput: 'linear_attn.out_proj',
+};
+
+const ggufModelRoles: Readonly<Record<ModelRole, string>> = {
+  layerInputTable: 'per_layer_token_embd',
+  layerInputProjection: 'per_layer_model_proj',
+  layerInputNorm: 'per_layer_proj_norm',
+};
+
+const huggingFaceModelRoles: Readonly<Record<ModelRole, string>> = {
+  layerInputTable: 'embed_tokens_per_layer',
+  layerInputProjection: 'per_layer_model_projection',
+  layerInputNorm: 'per_layer_projection_norm',
 };
 
 /** The names of models with norms before and after each branch, where they differ. */
@@ -188,6 +231,7 @@ function ggufNames(weights: WeightSource, own: RoleNames | undefined): TensorNam
     embedding: 'token_embd.weight',
     finalNorm: 'output_norm.weight',
     head: 'output.weight',
+    model: (role) => `${ggufModelRoles[role]}.weight`,
     bodyAlone: false,
     ...layerNames('blk.', { ...ggufRoles, ...own }, weights),
   };
@@ -201,6 +245,7 @@ function huggingFaceNames(weights: WeightSource, own: RoleNames | undefined): Te
     embedding: `${prefix.body}embed_tokens.weight`,
     finalNorm: `${prefix.body}norm.weight`,
     head: `${prefix.head}lm_head.weight`,
+    model: (role) => `${prefix.body}${huggingFaceModelRoles[role]}.weight`,
     bodyAlone: prefix.body === '',
     ...layerNames(`${prefix.body}layers.`, { ...huggingFaceRoles, ...own }, weights),
   };

@@ -120,6 +120,7 @@ const families = [
   'glm4_moe',
   'ernie4_5_moe',
   'llama4',
+  'gemma4',
   'qwen3_next',
   'qwen3_5',
   'qwen3_5_moe',

@@ -7,19 +7,22 @@ import { batchRows } from './batch-rows.ts';
 import { runDeltaNet } from './delta-net.ts';
 import { feedForward, mixExperts } from './feed-forward.ts';
 import type { KvCache } from './kv-cache.ts';
+import { layerInputsOf, runLayerInput } from './layer-inputs.ts';
 import { applyLinear, decodeRow } from './linear.ts';
 import { type Memories, type Recollection, recollections } from './memories.ts';
 import { normalize } from './norm.ts';
 import { rotationsAt } from './rope.ts';
 import { runShortConvolution } from './short-convolution.ts';
 import { runStateSpace } from './state-space.ts';
-import { addInto, softcap } from './vector.ts';
+import { addInto, scaleBy, softcap } from './vector.ts';
 import type { Branch, ModelWeights, Part } from './weights.ts';
 
 /** What the parts of a step look at and change. */
 interface StepContext extends AttentionContext {
   readonly memories: Memories;
   readonly sequences: readonly Recollection[];
+  /** Of every row, one input after the other. */
+  readonly layerInputs: Float32Array;
 }
 
 export function forward(
@@ -30,6 +33,7 @@ export function forward(
   batch: Batch,
 ): StepResult {
   const rows = batchRows(batch);
+  const stream = embed(spec, weights, batch.tokens);
   const context: StepContext = {
     spec,
     cache,
@@ -37,9 +41,13 @@ export function forward(
     rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions)),
     memories,
     sequences: recollections(batch.rowStarts, batch.memories),
+    layerInputs: layerInputsOf(weights.layerInputs, batch.tokens, stream, spec.normEpsilon),
   };
-  const stream = embed(spec, weights, batch.tokens);
-  for (const branch of weights.branches) addInto(stream, runBranch(context, branch, stream));
+  for (const branch of weights.branches) {
+    addInto(stream, runBranch(context, branch, stream));
+    const { streamScale } = branch.spec;
+    if (streamScale !== undefined) scaleBy(stream, streamScale);
+  }
   const statesOf = (wanted: Int32Array) => finalStates(spec, weights, stream, wanted);
   return {
     logits: logits(spec, weights, statesOf(batch.logitRows)),
@@ -89,6 +97,8 @@ function runBody(
       return feedForward(body, input);
     case 'experts':
       return mixExperts(body, input, stream, normEpsilon);
+    case 'layer-input':
+      return runLayerInput(body, input, context.layerInputs);
     case 'delta-net':
       return runDeltaNet(body, input, memories, sequences, normEpsilon);
     case 'short-convolution':

@@ -9,6 +9,8 @@ import type {
   ExpertsSpec,
   FeedForwardSpec,
   HeadNormSpec,
+  LayerInputSpec,
+  LayerInputsSpec,
   LinearSpec,
   ModelSpec,
   NormSpec,
@@ -61,6 +63,13 @@ export interface Experts {
   readonly experts: readonly FeedForward[];
 }
 
+export interface LayerInput {
+  readonly kind: 'layer-input';
+  readonly spec: LayerInputSpec;
+  readonly gate: Linear;
+  readonly output: Linear;
+}
+
 export interface DeltaNet {
   readonly kind: 'delta-net';
   readonly spec: DeltaNetSpec;
@@ -103,7 +112,7 @@ export interface StateSpace {
   readonly output: Linear;
 }
 
-export type Body = Attention | FeedForward | Experts | DeltaNet | ShortConvolution | StateSpace;
+export type Body = Attention | FeedForward | Experts | LayerInput | DeltaNet | ShortConvolution | StateSpace;
 
 export interface Part {
   readonly input: NormWeights | undefined;
@@ -117,8 +126,16 @@ export interface Branch {
   readonly output: NormWeights | undefined;
 }
 
+export interface LayerInputs {
+  readonly spec: LayerInputsSpec;
+  readonly table: Matrix;
+  readonly projection: Linear;
+  readonly norm: NormWeights;
+}
+
 export interface ModelWeights {
   readonly embedding: Matrix;
+  readonly layerInputs: LayerInputs | undefined;
   /** In layer after layer. */
   readonly branches: readonly Branch[];
   readonly finalNorm: NormWeights;
@@ -132,6 +149,7 @@ export function loadModelWeights(
 ): ModelWeights {
   const load = new Loader(weights);
   const embedding = loadMatrix(weights, spec.embedding, spec.hiddenSize);
+  const layerInputs = spec.layerInputs && load.layerInputs(spec.layerInputs);
   const branches = spec.layers.flatMap((layer, index) => {
     const loaded = layer.branches.map((branch) => load.branch(branch));
     onProgress((index + 1) / (spec.layers.length + 1));
@@ -142,7 +160,7 @@ export function loadModelWeights(
   const head = tied ? { matrix: embedding, bias: undefined } : loadLinear(weights, spec.head);
   const finalNorm = readNorm(weights, spec.finalNorm);
   onProgress(1);
-  return { embedding, branches, finalNorm, head };
+  return { embedding, layerInputs, branches, finalNorm, head };
 }
 
 class Loader {
@@ -150,6 +168,15 @@ class Loader {
 
   constructor(weights: WeightSource) {
     this.#weights = weights;
+  }
+
+  layerInputs(spec: LayerInputsSpec): LayerInputs {
+    return {
+      spec,
+      table: loadMatrix(this.#weights, spec.table, spec.count * spec.size),
+      projection: loadLinear(this.#weights, spec.projection),
+      norm: readNorm(this.#weights, spec.norm),
+    };
   }
 
   branch(spec: BranchSpec): Branch {
@@ -168,6 +195,8 @@ class Loader {
         return this.#feedForward(spec);
       case 'experts':
         return this.#experts(spec);
+      case 'layer-input':
+        return this.#layerInput(spec);
       case 'delta-net':
         return this.#deltaNet(spec);
       case 'short-convolution':
@@ -202,6 +231,16 @@ class Loader {
       up: loadLinear(this.#weights, spec.up),
       down: loadLinear(this.#weights, spec.down),
       share: this.#linear(spec.share),
+    };
+  }
+
+  #layerInput(spec: LayerInputSpec): LayerInput {
+    const { gate, output } = spec;
+    return {
+      kind: 'layer-input',
+      spec,
+      gate: loadLinear(this.#weights, gate),
+      output: loadLinear(this.#weights, output),
     };
   }
 
