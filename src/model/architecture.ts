@@ -1,6 +1,7 @@
 // What one architecture file provides: the names it goes by, and the traits that set it apart, as data.
 
 import { type Config, configError, fieldOf, optionalFlag, optionalSize, optionalText } from './config.ts';
+import type { ListField } from './layer-lists.ts';
 import type { ModelSizes } from './sizes.ts';
 import type {
   Activation,
@@ -137,6 +138,8 @@ export interface Architecture {
   readonly defaults: Readonly<Record<string, unknown>>;
   /** The same of GGUF files, under the names of config.json. */
   readonly ggufDefaults?: Readonly<Record<string, unknown>>;
+  /** Fields that files may give for each layer. */
+  readonly layerLists?: readonly ListField[];
   traits(source: ModelSource): Traits;
 }
 

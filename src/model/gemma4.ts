@@ -46,6 +46,7 @@ export const gemma4: Architecture = {
     },
     tie_word_embeddings: true,
   },
+  layerLists: ['intermediate_size', 'num_key_value_heads'],
   traits(source) {
     const { config, sizes } = source;
     const { local, global } = headSizes(source);

@@ -6,7 +6,6 @@ import { ModelFileError } from '../weights/model-file-error.ts';
 import { readFloats } from '../weights/read-tensor.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import type { Config } from './config.ts';
-import { withLayerLists } from './layer-lists.ts';
 import { yarnMagnitude } from './rope.ts';
 
 type Metadata = ReadonlyMap<string, GgufValue>;
@@ -107,11 +106,7 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     fields.layer_types = slides.map((one) => (one === 0 ? 'full_attention' : 'sliding_attention'));
     fields.sliding_window_pattern = undefined;
   }
-  return {
-    file,
-    fields: withLayerLists(fields),
-    spellings: { ...spellings, model_type: 'general.architecture' },
-  };
+  return { file, fields, spellings: { ...spellings, model_type: 'general.architecture' } };
 }
 
 function ropeScaling(

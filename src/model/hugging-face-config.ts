@@ -1,7 +1,6 @@
 // A config.json as it lies beside safetensors files, completed with its architecture's defaults.
 
 import { type Config, isRecord } from './config.ts';
-import { withLayerLists } from './layer-lists.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -10,11 +9,9 @@ const textInside: readonly unknown[] = ['gemma3'];
 
 export function huggingFaceConfig(file: string, fields: Fields): Config {
   const text = fields.text_config;
-  if (!textInside.includes(fields.model_type) || !isRecord(text)) {
-    return { file, fields: withLayerLists(fields), spellings: {} };
-  }
+  if (!textInside.includes(fields.model_type) || !isRecord(text)) return { file, fields, spellings: {} };
   const spellings = Object.fromEntries(Object.keys(text).map((field) => [field, `text_config.${field}`]));
-  return { file, fields: withLayerLists({ ...text, model_type: fields.model_type }), spellings };
+  return { file, fields: { ...text, model_type: fields.model_type }, spellings };
 }
 
 export function withDefaults(config: Config, defaults: Fields): Config {

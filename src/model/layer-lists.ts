@@ -1,29 +1,29 @@
 // Sizes that some files give as a list, one for each layer.
 
 import type { ModelSource } from './architecture.ts';
-import { configError, fieldOf } from './config.ts';
+import { type Config, configError, fieldOf } from './config.ts';
 
-type Fields = Readonly<Record<string, unknown>>;
+/** Fields that may be lists, in architectures that say so. */
+export type ListField = 'intermediate_size' | 'num_key_value_heads';
 
-const fields = ['intermediate_size', 'num_key_value_heads'] as const;
-type ListField = (typeof fields)[number];
+const listName = (field: ListField): string => `${field} of layers`;
 
 /** The largest in place of a list, which is kept under a name of its own. */
-export function withLayerLists(given: Fields): Record<string, unknown> {
-  const result: Record<string, unknown> = { ...given };
+export function withLayerLists(config: Config, fields: readonly ListField[]): Config {
+  const lists: Record<string, unknown> = {};
   for (const field of fields) {
-    const value = given[field];
+    const value = config.fields[field];
     const list: unknown = ArrayBuffer.isView(value) ? Array.from(value as Uint32Array) : value;
-    if (!Array.isArray(list)) continue;
-    result[`${field} of layers`] = list;
-    result[field] = list.every((size) => typeof size === 'number') ? Math.max(...list) : list;
+    if (!Array.isArray(list) || !list.every((size) => typeof size === 'number')) continue;
+    lists[listName(field)] = list;
+    lists[field] = Math.max(...list);
   }
-  return result;
+  return { ...config, fields: { ...config.fields, ...lists } };
 }
 
 /** The size of each layer; undefined where the file gives one for all. */
 export function layerList({ config, sizes }: ModelSource, field: ListField): readonly number[] | undefined {
-  const list = fieldOf(config, `${field} of layers`);
+  const list = fieldOf(config, listName(field));
   if (list === undefined) return undefined;
   const isSize = (size: unknown) => typeof size === 'number' && Number.isInteger(size) && size > 0;
   if (Array.isArray(list) && list.length === sizes.layerCount && list.every(isSize)) return list;
