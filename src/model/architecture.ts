@@ -25,6 +25,7 @@ export interface LayerTraits {
   readonly headSize?: number | undefined;
   readonly kvHeadCount?: number | undefined;
   readonly ffnSize?: number | undefined;
+  readonly gateCutoff?: number | undefined;
   /** Keys and values are those of an earlier layer. */
   readonly cacheOf?: number | undefined;
   /** Values are keys before their norm; or where the file stores no values. */
@@ -79,6 +80,12 @@ export interface Traits {
   readonly layerInputSize?: number | undefined;
   /** Tokens that have one of their own; all, unless it is said. */
   readonly layerInputRows?: number | undefined;
+  /** Of a low-rank map beside attention; the residual stream is then halved in its square. */
+  readonly lowRank?: number | undefined;
+  /** Residual streams, where there are several. */
+  readonly streamCount?: number | undefined;
+  /** What further streams are told has factors. */
+  readonly streamToldScales?: boolean;
   /** Files may hold a factor on the residual stream behind each layer. */
   readonly layerScales?: boolean;
   readonly deltaNet?: DeltaNetTraits;

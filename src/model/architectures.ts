@@ -7,6 +7,7 @@ import { ernie45, ernie45Moe } from './ernie4-5.ts';
 import { exaone4 } from './exaone4.ts';
 import { gemma2 } from './gemma2.ts';
 import { gemma3 } from './gemma3.ts';
+import { gemma3n } from './gemma3n.ts';
 import { gemma4 } from './gemma4.ts';
 import { glm4 } from './glm4.ts';
 import { glm4Moe } from './glm4-moe.ts';
@@ -43,6 +44,7 @@ export const architectures: readonly Architecture[] = [
   qwen35Moe,
   gemma2,
   gemma3,
+  gemma3n,
   gemma4,
   phi3,
   gptOss,

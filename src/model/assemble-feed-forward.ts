@@ -13,13 +13,13 @@ export function feedingParts(
   input: NormSpec | undefined,
 ): PartSpec[] {
   const behind = input === undefined ? {} : { input };
-  if (!layer.experts) return [{ ...behind, body: feedForwardSpec(parts, index) }];
+  if (!layer.experts) return [{ ...behind, body: feedForwardSpec(parts, layer, index) }];
   if (!parts.traits.experts?.beside) {
     const bodies = [expertsSpec(parts, index), ...sharedExpertSpec(parts, index)];
     return bodies.map((body) => ({ ...behind, body }));
   }
   return [
-    { ...behind, body: feedForwardSpec(parts, index), output: normOf(parts, index, 'ffnOwnPostNorm') },
+    { ...behind, body: feedForwardSpec(parts, layer, index), output: normOf(parts, index, 'ffnOwnPostNorm') },
     {
       input: normOf(parts, index, 'expertsNorm'),
       body: expertsSpec(parts, index),
@@ -28,7 +28,11 @@ export function feedingParts(
   ];
 }
 
-function feedForwardSpec({ sizes, traits, names }: SpecParts, index: number): FeedForwardSpec {
+function feedForwardSpec(
+  { sizes, traits, names }: SpecParts,
+  { gateCutoff }: LayerTraits,
+  index: number,
+): FeedForwardSpec {
   const { hiddenSize: columns, ffnSize: size } = sizes;
   const fused = traits.fusedGateUp === true;
   const common = { columns, rows: size, bias: traits.ffnBias };
@@ -44,6 +48,7 @@ function feedForwardSpec({ sizes, traits, names }: SpecParts, index: number): Fe
       firstRow: fused ? size : 0,
     }),
     down: linearSpec(names, index, { role: 'down', rows: columns, columns: size, bias: traits.ffnBias }),
+    ...(gateCutoff === undefined ? {} : { gateCutoff }),
   };
 }
 

@@ -1,7 +1,7 @@
-// Inputs of single layers: what makes them for all, and the branch of one layer that takes its own.
+// Inputs of single layers: what makes them for all, and the part of one layer that takes its own.
 
 import { linearSpec } from './linear-spec.ts';
-import type { BranchSpec, LayerInputsSpec, LinearSpec } from './spec.ts';
+import type { LayerInputsSpec, LinearSpec, PartSpec } from './spec.ts';
 import { normNamed, normOf, type SpecParts } from './spec-parts.ts';
 
 export function layerInputsSpec({ sizes, traits, names }: SpecParts): LayerInputsSpec | undefined {
@@ -29,25 +29,19 @@ export function layerInputsSpec({ sizes, traits, names }: SpecParts): LayerInput
   };
 }
 
-export function layerInputBranch(parts: SpecParts, index: number): BranchSpec {
+/** Where a layer takes its own. */
+export function layerInputPart(parts: SpecParts, index: number): PartSpec {
   const { sizes, traits, names } = parts;
+  const { hiddenSize } = sizes;
   const size = traits.layerInputSize as number;
   return {
-    parts: [
-      {
-        body: {
-          kind: 'layer-input',
-          index,
-          activation: traits.activation,
-          gate: linearSpec(names, index, { role: 'layerInputGate', rows: size, columns: sizes.hiddenSize }),
-          output: linearSpec(names, index, {
-            role: 'layerInputOutput',
-            rows: sizes.hiddenSize,
-            columns: size,
-          }),
-        },
-        output: normOf(parts, index, 'layerInputPostNorm'),
-      },
-    ],
+    body: {
+      kind: 'layer-input',
+      index,
+      activation: traits.activation,
+      gate: linearSpec(names, index, { role: 'layerInputGate', rows: size, columns: hiddenSize }),
+      output: linearSpec(names, index, { role: 'layerInputOutput', rows: hiddenSize, columns: size }),
+    },
+    output: normOf(parts, index, 'layerInputPostNorm'),
   };
 }

@@ -4,7 +4,8 @@ import type { DeltaNetTraits, LayerTraits, Traits } from './architecture.ts';
 import { attentionSpec } from './assemble-attention.ts';
 import { deltaNetSpec } from './assemble-delta-net.ts';
 import { feedingParts } from './assemble-feed-forward.ts';
-import { layerInputBranch, layerInputsSpec } from './assemble-layer-inputs.ts';
+import { layerInputPart, layerInputsSpec } from './assemble-layer-inputs.ts';
+import { layerStreamsSpec, lowRankBranch, streamsSpec } from './assemble-streams.ts';
 import { memoryOf } from './memory-sizes.ts';
 import type {
   BodySpec,
@@ -26,6 +27,7 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
   const embedding: RowSlice = { tensor: names.embedding, firstRow: 0, rows: vocabSize };
   const layers = traits.layers.map((layer, index) => layerSpec(withSizesOf(parts, layer), layer, index));
   const layerInputs = layerInputsSpec(parts);
+  const streams = streamsSpec(parts);
   return {
     architecture: parts.architecture.name,
     hiddenSize,
@@ -40,6 +42,7 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
     ),
     embedding,
     ...(layerInputs === undefined ? {} : { layerInputs }),
+    ...(streams === undefined ? {} : { streams }),
     layers,
     finalNorm: normNamed(traits, names.finalNorm),
     head: {
@@ -59,14 +62,18 @@ function layerSpec(parts: SpecParts, layer: LayerTraits, index: number): LayerSp
     norms === 'around' || norms === place ? normOf(parts, index, role) : undefined;
   const attentionNorm = norm('attentionNorm', 'before');
   const ffnNorm = traits.parallel ? attentionNorm : norm('ffnNorm', 'before');
-  const attending = [withInput({ body: mixerSpec(parts, layer, index) }, attentionNorm)];
+  const attending = withInput({ body: mixerSpec(parts, layer, index) }, attentionNorm);
   const feeding = feedingParts(parts, layer, index, ffnNorm);
-  if (traits.parallel) return { branches: [branch(traits, [...attending, ...feeding], undefined)] };
+  if (traits.parallel) return { branches: [branch(traits, [attending, ...feeding], undefined)] };
+  const attentionPostNorm = norm('attentionPostNorm', 'after');
   const branches = [
-    branch(traits, attending, norm('attentionPostNorm', 'after')),
+    traits.lowRank === undefined
+      ? branch(traits, [attending], attentionPostNorm)
+      : lowRankBranch(parts, index, attending, attentionPostNorm),
     branch(traits, feeding, norm('ffnPostNorm', 'after')),
-    ...(traits.layerInputSize === undefined ? [] : [layerInputBranch(parts, index)]),
   ];
+  if (traits.streamCount !== undefined) return { branches, streams: layerStreamsSpec(parts, index) };
+  if (traits.layerInputSize !== undefined) branches.push({ parts: [layerInputPart(parts, index)] });
   const streamScale = traits.layerScales ? layerScale(parts, index) : 1;
   if (streamScale === 1) return { branches };
   return { branches: [...branches.slice(0, -1), { ...(branches.at(-1) as BranchSpec), streamScale }] };

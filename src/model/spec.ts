@@ -121,6 +121,8 @@ export interface FeedForwardSpec {
   readonly gate?: LinearSpec;
   readonly up: LinearSpec;
   readonly down: LinearSpec;
+  /** Gates are lowered by their mean and so many of their standard deviations, and are 0 where that is below 0. */
+  readonly gateCutoff?: number;
   /** One value a row, whose sigmoid is a factor on the output. */
   readonly share?: LinearSpec;
 }
@@ -256,11 +258,20 @@ export interface LayerInputSpec {
   readonly output: LinearSpec;
 }
 
+/** `x + norm(up(down(x)))`. */
+export interface LowRankSpec {
+  readonly kind: 'low-rank';
+  readonly down: LinearSpec;
+  readonly up: LinearSpec;
+  readonly norm: NormSpec;
+}
+
 export type BodySpec =
   | AttentionSpec
   | FeedForwardSpec
   | ExpertsSpec
   | LayerInputSpec
+  | LowRankSpec
   | DeltaNetSpec
   | ShortConvolutionSpec
   | StateSpaceSpec;
@@ -285,6 +296,35 @@ export interface BranchSpec {
 export interface LayerSpec {
   /** One after the other. */
   readonly branches: readonly BranchSpec[];
+  /** In models of several residual streams. */
+  readonly streams?: LayerStreamsSpec;
+}
+
+/**
+ * Before its branches, which change the first stream alone, a layer predicts every stream of all; behind them, it corrects
+ * all by what the first one has become. Coefficients are made of `features = tanh(linear(norm(first stream)))`, one value
+ * for each of `count` streams: for predictions of the stream as it comes, for corrections as branches left it.
+ */
+export interface LayerStreamsSpec {
+  readonly norm: NormSpec;
+  readonly features: LinearSpec;
+  /** `count * count` of them: stream i is predicted as `stream[i] + Σ coefficient[i * count + j] * stream[j]`. */
+  readonly prediction: LinearSpec;
+  /** One for each stream: it becomes `prediction + (1 + coefficient) * (first stream - its prediction)`. */
+  readonly correction: LinearSpec;
+  /** What all streams but the first have added in the end, of the first one. */
+  readonly told: PartSpec;
+  /** On the first stream as that sees it: a factor for each value. */
+  readonly toldScale?: string;
+}
+
+/** Further residual streams beside the first. */
+export interface StreamsSpec {
+  readonly count: number;
+  /** Make the others of the embedding, which is the first; then they are scaled to its root mean square. */
+  readonly spread: readonly LinearSpec[];
+  /** Bring them back behind the last layer, and scale them so again: the mean of all goes on. */
+  readonly gather: readonly LinearSpec[];
 }
 
 /**
@@ -316,6 +356,7 @@ export interface ModelSpec {
   readonly memories: readonly MemorySpec[];
   readonly embedding: RowSlice;
   readonly layerInputs?: LayerInputsSpec;
+  readonly streams?: StreamsSpec;
   readonly layers: readonly LayerSpec[];
   readonly finalNorm: NormSpec;
   /** The output head; a tied head names the embedding's tensor. */

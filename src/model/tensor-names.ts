@@ -35,6 +35,14 @@ export type LayerRole =
   | 'layerInputOutput'
   | 'layerInputPostNorm'
   | 'layerScale'
+  | 'lowRankDown'
+  | 'lowRankUp'
+  | 'lowRankNorm'
+  | 'streamNorm'
+  | 'streamFeatures'
+  | 'streamPrediction'
+  | 'streamCorrection'
+  | 'streamToldScale'
   | DeltaRole
   | StackedRole
   | ExpertRole;
@@ -59,7 +67,12 @@ type StackedRole = 'expertGates' | 'expertUps' | 'expertGateUps' | 'expertDowns'
 type ExpertRole = 'expertGate' | 'expertUp' | 'expertDown';
 
 /** What is there once for all layers, beside embedding, last norm and head. */
-export type ModelRole = 'layerInputTable' | 'layerInputProjection' | 'layerInputNorm';
+export type ModelRole =
+  | 'layerInputTable'
+  | 'layerInputProjection'
+  | 'layerInputNorm'
+  | 'streamSpread'
+  | 'streamGather';
 
 export type Naming = 'gguf' | 'hugging-face';
 
@@ -71,7 +84,8 @@ export interface TensorNames {
   readonly embedding: string;
   readonly finalNorm: string;
   readonly head: string;
-  model(role: ModelRole): string;
+  /** `*` in a name stands for a number. */
+  model(role: ModelRole, number?: number): string;
   /** Names are those of a model saved without what continues texts. */
   readonly bodyAlone: boolean;
   weight(layer: number, role: LayerRole, expert?: number): string;
@@ -119,6 +133,14 @@ const ggufRoles: RoleNames = {
   layerInputOutput: 'proj',
   layerInputPostNorm: 'post_norm',
   layerScale: 'layer_output_scale',
+  lowRankDown: 'laurel_l',
+  lowRankUp: 'laurel_r',
+  lowRankNorm: 'laurel_post_norm',
+  streamNorm: 'altup_router_norm',
+  streamFeatures: 'altup_router',
+  streamPrediction: 'altup_predict_coef',
+  streamCorrection: 'altup_correct_coef',
+  streamToldScale: 'altup_correct_scale',
   deltaQueryKeyValue: 'attn_qkv',
   deltaGate: 'attn_gate',
   deltaShare: 'ssm_beta',
@@ -169,6 +191,14 @@ const huggingFaceRoles: RoleNames = {
   layerInputOutput: 'per_layer_projection',
   layerInputPostNorm: 'post_per_layer_input_norm',
   layerScale: { weight: 'layer_scalar', bias: '' },
+  lowRankDown: 'laurel.linear_left',
+  lowRankUp: 'laurel.linear_right',
+  lowRankNorm: 'laurel.post_laurel_norm',
+  streamNorm: 'altup.router_norm',
+  streamFeatures: 'altup.modality_router',
+  streamPrediction: 'altup.prediction_coefs',
+  streamCorrection: 'altup.correction_coefs',
+  streamToldScale: { weight: 'altup.correct_output_scale', bias: '' },
   deltaQueryKeyValue: 'linear_attn.in_proj_qkv',
   deltaQueryKeyValueGate: 'linear_attn.in_proj_qkvz',
   deltaGate: 'linear_attn.in_proj_z',
@@ -186,12 +216,16 @@ const ggufModelRoles: Readonly<Record<ModelRole, string>> = {
   layerInputTable: 'per_layer_token_embd',
   layerInputProjection: 'per_layer_model_proj',
   layerInputNorm: 'per_layer_proj_norm',
+  streamSpread: 'altup_proj',
+  streamGather: 'altup_unembd_proj',
 };
 
 const huggingFaceModelRoles: Readonly<Record<ModelRole, string>> = {
   layerInputTable: 'embed_tokens_per_layer',
   layerInputProjection: 'per_layer_model_projection',
   layerInputNorm: 'per_layer_projection_norm',
+  streamSpread: 'altup_projections.*',
+  streamGather: 'altup_unembed_projections.*',
 };
 
 /** The names of models with norms before and after each branch, where they differ. */
@@ -245,7 +279,8 @@ function huggingFaceNames(weights: WeightSource, own: RoleNames | undefined): Te
     embedding: `${prefix.body}embed_tokens.weight`,
     finalNorm: `${prefix.body}norm.weight`,
     head: `${prefix.head}lm_head.weight`,
-    model: (role) => `${prefix.body}${huggingFaceModelRoles[role]}.weight`,
+    model: (role, number) =>
+      `${prefix.body}${huggingFaceModelRoles[role].replace('*', String(number))}.weight`,
     bodyAlone: prefix.body === '',
     ...layerNames(`${prefix.body}layers.`, { ...huggingFaceRoles, ...own }, weights),
   };

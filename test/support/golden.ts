@@ -121,6 +121,7 @@ const families = [
   'ernie4_5_moe',
   'llama4',
   'gemma4',
+  'gemma3n',
   'qwen3_next',
   'qwen3_5',
   'qwen3_5_moe',
