@@ -51,7 +51,12 @@ export function sizesOf(backend?: BackendName): BackendSizes {
 export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes: MatrixBytes): number {
   const embedding: LinearSpec = { weight: spec.embedding, columns: spec.hiddenSize };
   const linears = layerLinears(spec).map(({ linear }) => linear);
-  return [embedding, ...linears, ...(isHeadTied(spec) ? [] : [spec.head])].reduce(
+  const { layerInputs } = spec;
+  const tables =
+    layerInputs === undefined
+      ? []
+      : [{ weight: layerInputs.table, columns: layerInputs.count * layerInputs.size }];
+  return [embedding, ...tables, ...linears, ...(isHeadTied(spec) ? [] : [spec.head])].reduce(
     (sum, linear) => sum + linearBytes(linear, weights, matrixBytes),
     0,
   );

@@ -1,6 +1,7 @@
 // What one architecture file provides: the names it goes by, and the traits that set it apart, as data.
 
 import { type Config, configError, fieldOf, optionalFlag, optionalSize, optionalText } from './config.ts';
+import type { ListField } from './layer-lists.ts';
 import type { ModelSizes } from './sizes.ts';
 import type {
   Activation,
@@ -17,10 +18,23 @@ export interface LayerTraits {
   /** Index into `Traits.ropes`; absent: positions are not told. */
   readonly rope?: number | undefined;
   readonly window?: number | undefined;
+  readonly chunk?: number | undefined;
   /** Experts in place of one feed-forward. */
   readonly experts?: boolean;
   /** In place of attention. */
   readonly mixer?: 'delta-net' | 'short-convolution' | 'state-space';
+  /** Sizes that are not those of all layers. */
+  readonly headSize?: number | undefined;
+  readonly kvHeadCount?: number | undefined;
+  readonly ffnSize?: number | undefined;
+  readonly gateCutoff?: number | undefined;
+  /** Keys and values are those of an earlier layer. */
+  readonly cacheOf?: number | undefined;
+  /** Values are keys before their norm; or where the file stores no values. */
+  readonly valuesAreKeys?: boolean | 'unless-stored';
+  /** Where not all layers are alike. */
+  readonly queryKeyNorm?: Traits['queryKeyNorm'];
+  readonly growth?: AttentionSpec['growth'] | undefined;
 }
 
 /** Everything left out is off: no biases, no further norms, separate projections, scale 1. */
@@ -42,8 +56,11 @@ export interface Traits {
   readonly norms?: 'before' | 'around' | 'after';
   /** Attention and feed-forward read the same rows, behind one norm. */
   readonly parallel?: boolean;
-  readonly queryKeyNorm?: HeadNormSpec['over'];
+  /** Over what; or over each head without weights. */
+  readonly queryKeyNorm?: HeadNormSpec['over'] | 'unscaled' | undefined;
   readonly normsAfterRope?: boolean;
+  /** Heads of values are normalized, without weights. */
+  readonly valueNorm?: boolean;
   readonly sinks?: boolean;
   /** Each head of q is followed by the gate of its output. */
   readonly attentionGate?: boolean;
@@ -59,6 +76,18 @@ export interface Traits {
   /** q and k rows stored for rotary pairs (2i, 2i + 1). */
   readonly interleavedPairs?: boolean;
   readonly experts?: ExpertTraits;
+  /** Values of a token's input to each layer. */
+  readonly layerInputSize?: number | undefined;
+  /** Tokens that have one of their own; all, unless it is said. */
+  readonly layerInputRows?: number | undefined;
+  /** Of a low-rank map beside attention; the residual stream is then halved in its square. */
+  readonly lowRank?: number | undefined;
+  /** Residual streams, where there are several. */
+  readonly streamCount?: number | undefined;
+  /** What further streams are told has factors. */
+  readonly streamToldScales?: boolean;
+  /** Files may hold a factor on the residual stream behind each layer. */
+  readonly layerScales?: boolean;
   readonly deltaNet?: DeltaNetTraits;
   readonly shortConvolution?: ShortConvolutionTraits;
   readonly stateSpace?: StateSpaceTraits;
@@ -71,7 +100,12 @@ export interface Traits {
 export interface ExpertTraits {
   readonly count: number;
   readonly size: number;
-  readonly router: Omit<RouterSpec, 'linear' | 'choiceBias'>;
+  readonly router: Omit<RouterSpec, 'linear' | 'choiceBias' | 'expertScales' | 'norm'>;
+  /** The router looks at the residual stream behind a norm of its own, with a factor on its weights. */
+  readonly routerNorm?: { readonly factor: number };
+  readonly expertScales?: boolean;
+  /** The layer's feed-forward stands beside them, each behind norms of its own. */
+  readonly beside?: boolean;
   readonly routerBias?: boolean;
   readonly choiceBias?: boolean;
   readonly biases?: boolean;
@@ -79,6 +113,7 @@ export interface ExpertTraits {
   readonly alternatingGateUp?: boolean;
   /** Tensors of all experts hold each matrix with its inputs as rows. */
   readonly transposed?: boolean;
+  readonly scalesInput?: boolean;
   /** A feed-forward for every row beside them; it may have a share of its own for each row. */
   readonly shared?:
     | { readonly size: number; readonly hasShare: boolean; readonly fused?: boolean }
@@ -133,6 +168,8 @@ export interface Architecture {
   readonly defaults: Readonly<Record<string, unknown>>;
   /** The same of GGUF files, under the names of config.json. */
   readonly ggufDefaults?: Readonly<Record<string, unknown>>;
+  /** Fields that files may give for each layer. */
+  readonly layerLists?: readonly ListField[];
   traits(source: ModelSource): Traits;
 }
 
@@ -180,10 +217,11 @@ export function alikeLayers(sizes: ModelSizes, window?: number): LayerTraits[] {
 export function slidingLayers(
   { config, sizes }: ModelSource,
   rule: (index: number) => boolean,
+  sliding = 'sliding_attention',
 ): readonly boolean[] {
   const types = fieldOf(config, 'layer_types');
   if (types === undefined) return Array.from({ length: sizes.layerCount }, (_, index) => rule(index));
-  const known = ['full_attention', 'sliding_attention'];
+  const known = ['full_attention', sliding];
   if (!Array.isArray(types) || types.length !== sizes.layerCount || !types.every((t) => known.includes(t))) {
     throw configError(
       config,
@@ -192,7 +230,7 @@ export function slidingLayers(
       'Use a model of a supported kind, or correct the field.',
     );
   }
-  return types.map((type) => type === 'sliding_attention');
+  return types.map((type) => type === sliding);
 }
 
 /** Layers of two kinds, by the file's own list, or with every so many layers one that sees all tokens. */

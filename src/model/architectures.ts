@@ -3,21 +3,27 @@
 import type { Architecture } from './architecture.ts';
 import { cohere, cohere2 } from './cohere.ts';
 import { type Config, configError } from './config.ts';
-import { ernie45 } from './ernie4-5.ts';
+import { ernie45, ernie45Moe } from './ernie4-5.ts';
 import { exaone4 } from './exaone4.ts';
 import { gemma2 } from './gemma2.ts';
 import { gemma3 } from './gemma3.ts';
+import { gemma3n } from './gemma3n.ts';
+import { gemma4 } from './gemma4.ts';
 import { glm4 } from './glm4.ts';
+import { glm4Moe } from './glm4-moe.ts';
 import { gptOss } from './gpt-oss.ts';
 import { granite, graniteHybrid, graniteMoe } from './granite.ts';
 import { hunyuan } from './hunyuan.ts';
 import { lfm2, lfm2Moe } from './lfm2.ts';
 import { llama } from './llama.ts';
+import { llama4 } from './llama4.ts';
 import { mistral } from './mistral.ts';
 import { mixtral } from './mixtral.ts';
 import { olmo2 } from './olmo2.ts';
+import { olmoe } from './olmoe.ts';
 import { phi3 } from './phi3.ts';
 import { qwen2 } from './qwen2.ts';
+import { qwen2Moe } from './qwen2-moe.ts';
 import { qwen3 } from './qwen3.ts';
 import { qwen3Moe } from './qwen3-moe.ts';
 import { qwen3Next, qwen35, qwen35Moe } from './qwen3-next.ts';
@@ -42,6 +48,8 @@ export const architectures: readonly Architecture[] = [
   graniteHybrid,
   gemma2,
   gemma3,
+  gemma3n,
+  gemma4,
   phi3,
   gptOss,
   olmo2,
@@ -57,6 +65,11 @@ export const architectures: readonly Architecture[] = [
   ernie45,
   hunyuan,
   exaone4,
+  qwen2Moe,
+  olmoe,
+  glm4Moe,
+  ernie45Moe,
+  llama4,
 ];
 
 /** The architecture a file names in its field `model_type`. */

@@ -2,7 +2,7 @@
 
 import type { LayerTraits, Traits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
-import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec } from './spec.ts';
+import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec, StoredSpec } from './spec.ts';
 import { normOf, type SpecParts } from './spec-parts.ts';
 
 export function attentionSpec(
@@ -13,16 +13,24 @@ export function attentionSpec(
 ): AttentionSpec {
   const { sizes, traits, names } = parts;
   const { headCount, headSize } = sizes;
+  const growth = layer.growth ?? traits.growth;
   const queryNorm = headNorm(parts, layer, index, { role: 'queryNorm', heads: headCount });
   const keyNorm = headNorm(parts, layer, index, { role: 'keyNorm', heads: sizes.kvHeadCount });
   const { query, gate, key, value } = projections(parts, layer, index);
+  const isKey = layer.valuesAreKeys === 'unless-stored' ? !names.has(index, 'value') : layer.valuesAreKeys;
+  const stored: StoredSpec = {
+    key,
+    ...(isKey ? {} : { value }),
+    ...(keyNorm === undefined ? {} : { keyNorm }),
+    ...(traits.valueNorm ? { valueNorm: { norm: { kind: 'rms' }, over: 'head' } } : {}),
+  };
   return {
     kind: 'attention',
     headCount,
     headSize,
     cache,
     query,
-    stored: { key, value, ...(keyNorm === undefined ? {} : { keyNorm }) },
+    ...(layer.cacheOf === undefined ? { stored } : {}),
     output: linearSpec(names, index, {
       role: 'output',
       rows: sizes.hiddenSize,
@@ -33,11 +41,12 @@ export function attentionSpec(
     ...(traits.normsAfterRope ? { normsAfterRope: true } : {}),
     ...(layer.rope === undefined ? {} : { rope: layer.rope }),
     ...(layer.window === undefined ? {} : { window: layer.window }),
+    ...(layer.chunk === undefined ? {} : { chunk: layer.chunk }),
     scale: traits.attentionScale,
     ...(traits.attentionSoftcap === undefined ? {} : { softcap: traits.attentionSoftcap }),
     ...(traits.sinks ? { sinks: names.weight(index, 'sinks') } : {}),
     ...(gate === undefined ? {} : { gate }),
-    ...(traits.growth === undefined ? {} : { growth: traits.growth }),
+    ...(growth === undefined ? {} : { growth }),
   };
 }
 
@@ -77,8 +86,9 @@ function headNorm(
   { role, heads }: { readonly role: 'queryNorm' | 'keyNorm'; readonly heads: number },
 ): HeadNormSpec | undefined {
   const { traits, names } = parts;
-  const { queryKeyNorm: over } = traits;
+  const over = layer.queryKeyNorm ?? traits.queryKeyNorm;
   if (over === undefined) return undefined;
+  if (over === 'unscaled') return { norm: { kind: traits.norm ?? 'rms' }, over: 'head' };
   const { bias: _, ...norm } = normOf(parts, index, role);
   // Some files have a tensor for each head.
   const tensors = Array.from({ length: over === 'each' ? heads : 1 }, (_, head) =>

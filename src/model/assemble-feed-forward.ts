@@ -1,11 +1,38 @@
 // The feed-forward of one layer: one, or a mixture of experts.
 
-import type { ExpertTraits } from './architecture.ts';
+import type { ExpertTraits, LayerTraits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
-import type { ExpertsSpec, FeedForwardSpec, LinearSpec } from './spec.ts';
-import type { SpecParts } from './spec-parts.ts';
+import type { ExpertsSpec, FeedForwardSpec, LinearSpec, NormSpec, PartSpec, RouterSpec } from './spec.ts';
+import { normOf, type SpecParts } from './spec-parts.ts';
 
-export function feedForwardSpec({ sizes, traits, names }: SpecParts, index: number): FeedForwardSpec {
+/** Parts of the branch behind attention: `input` is the norm before them. */
+export function feedingParts(
+  parts: SpecParts,
+  layer: LayerTraits,
+  index: number,
+  input: NormSpec | undefined,
+): PartSpec[] {
+  const behind = input === undefined ? {} : { input };
+  if (!layer.experts) return [{ ...behind, body: feedForwardSpec(parts, layer, index) }];
+  if (!parts.traits.experts?.beside) {
+    const bodies = [expertsSpec(parts, index), ...sharedExpertSpec(parts, index)];
+    return bodies.map((body) => ({ ...behind, body }));
+  }
+  return [
+    { ...behind, body: feedForwardSpec(parts, layer, index), output: normOf(parts, index, 'ffnOwnPostNorm') },
+    {
+      input: normOf(parts, index, 'expertsNorm'),
+      body: expertsSpec(parts, index),
+      output: normOf(parts, index, 'expertsPostNorm'),
+    },
+  ];
+}
+
+function feedForwardSpec(
+  { sizes, traits, names }: SpecParts,
+  { gateCutoff }: LayerTraits,
+  index: number,
+): FeedForwardSpec {
   const { hiddenSize: columns } = sizes;
   const size = traits.ffnSize ?? sizes.ffnSize;
   const fused = traits.fusedGateUp === true;
@@ -22,11 +49,12 @@ export function feedForwardSpec({ sizes, traits, names }: SpecParts, index: numb
       firstRow: fused ? size : 0,
     }),
     down: linearSpec(names, index, { role: 'down', rows: columns, columns: size, bias: traits.ffnBias }),
+    ...(gateCutoff === undefined ? {} : { gateCutoff }),
   };
 }
 
 /** The one that every row goes through, where there is one. */
-export function sharedExpertSpec({ sizes, traits, names }: SpecParts, index: number): FeedForwardSpec[] {
+function sharedExpertSpec({ sizes, traits, names }: SpecParts, index: number): FeedForwardSpec[] {
   const shared = traits.experts?.shared;
   if (shared === undefined) return [];
   const { hiddenSize: columns } = sizes;
@@ -50,7 +78,7 @@ export function sharedExpertSpec({ sizes, traits, names }: SpecParts, index: num
   ];
 }
 
-export function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
+function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
   const { sizes, traits, names } = parts;
   const experts = traits.experts as ExpertTraits;
   const linear = linearSpec(names, index, {
@@ -62,13 +90,28 @@ export function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
   const choiceBias = experts.choiceBias ? { choiceBias: names.bias(index, 'choiceBias') } : {};
   return {
     kind: 'experts',
-    router: { linear, ...choiceBias, ...experts.router },
+    router: { linear, ...choiceBias, ...routerExtras(parts, experts, index), ...experts.router },
     experts: Array.from({ length: experts.count }, (_, expert) => ({
       kind: 'feed-forward',
       size: experts.size,
       activation: traits.activation,
       ...expertLinears(parts, experts, index, expert),
     })),
+    ...(experts.scalesInput ? { scalesInput: true } : {}),
+  };
+}
+
+function routerExtras(
+  parts: SpecParts,
+  { expertScales, routerNorm }: ExpertTraits,
+  index: number,
+): Pick<RouterSpec, 'expertScales' | 'norm'> {
+  const { names } = parts;
+  return {
+    ...(expertScales ? { expertScales: names.weight(index, 'expertScales') } : {}),
+    ...(routerNorm
+      ? { norm: { kind: 'rms', weight: names.weight(index, 'routerNorm'), ...routerNorm } }
+      : {}),
   };
 }
 

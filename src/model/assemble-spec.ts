@@ -9,19 +9,32 @@ import type {
 } from './architecture.ts';
 import { attentionSpec } from './assemble-attention.ts';
 import { deltaNetSpec } from './assemble-delta-net.ts';
-import { expertsSpec, feedForwardSpec, sharedExpertSpec } from './assemble-feed-forward.ts';
+import { feedingParts } from './assemble-feed-forward.ts';
+import { layerInputPart, layerInputsSpec } from './assemble-layer-inputs.ts';
 import { shortConvolutionSpec, stateSpaceSpec } from './assemble-state-space.ts';
+import { layerStreamsSpec, lowRankBranch, streamsSpec } from './assemble-streams.ts';
 import { memoryOf } from './memory-sizes.ts';
-import type { BodySpec, BranchSpec, LayerSpec, ModelSpec, NormSpec, PartSpec, RowSlice } from './spec.ts';
-import { normNamed, normOf, type SpecParts } from './spec-parts.ts';
+import type {
+  BodySpec,
+  BranchSpec,
+  CacheSpec,
+  LayerSpec,
+  ModelSpec,
+  NormSpec,
+  PartSpec,
+  RowSlice,
+} from './spec.ts';
+import { layerScale, normNamed, normOf, type SpecParts } from './spec-parts.ts';
 import type { LayerRole } from './tensor-names.ts';
 
 export function assembleSpec(parts: SpecParts): ModelSpec {
   const { sizes, traits, names } = parts;
-  const { hiddenSize, vocabSize, contextLength, normEpsilon, kvHeadCount, headSize } = sizes;
+  const { hiddenSize, vocabSize, contextLength, normEpsilon } = sizes;
   const borrowsHead = parts.tiedHead || parts.headless;
   const embedding: RowSlice = { tensor: names.embedding, firstRow: 0, rows: vocabSize };
-  const layers = traits.layers.map((layer, index) => layerSpec(parts, layer, index));
+  const layers = traits.layers.map((layer, index) => layerSpec(withSizesOf(parts, layer), layer, index));
+  const layerInputs = layerInputsSpec(parts);
+  const streams = streamsSpec(parts);
   return {
     architecture: parts.architecture.name,
     hiddenSize,
@@ -30,11 +43,13 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
     normEpsilon,
     embeddingScale: traits.embeddingScale ?? 1,
     ropes: traits.ropes,
-    caches: traits.layers.filter(isAttending).map(() => ({ headCount: kvHeadCount, headSize })),
+    caches: traits.layers.filter(isStoring).map((layer) => cacheSpec(withSizesOf(parts, layer))),
     memories: layers.flatMap(({ branches }) =>
       branches.flatMap((one) => one.parts.flatMap(({ body }) => ('memory' in body ? [memoryOf(body)] : []))),
     ),
     embedding,
+    ...(layerInputs === undefined ? {} : { layerInputs }),
+    ...(streams === undefined ? {} : { streams }),
     layers,
     finalNorm: normNamed(traits, names.finalNorm),
     head: {
@@ -52,30 +67,45 @@ function layerSpec(parts: SpecParts, layer: LayerTraits, index: number): LayerSp
   const { norms = 'before' } = traits;
   const norm = (role: LayerRole, place: 'before' | 'after'): NormSpec | undefined =>
     norms === 'around' || norms === place ? normOf(parts, index, role) : undefined;
-  const mixing = { body: mixerSpec(parts, layer, index) };
-  const bodies = layer.experts
-    ? [expertsSpec(parts, index), ...sharedExpertSpec(parts, index)]
-    : [feedForwardSpec(parts, index)];
   const attentionNorm = norm('attentionNorm', 'before');
   const ffnNorm = traits.parallel ? attentionNorm : norm('ffnNorm', 'before');
-  const attending = [withInput(mixing, attentionNorm)];
-  const feeding = bodies.map((body) => withInput({ body }, ffnNorm));
-  if (traits.parallel) return { branches: [branch(traits, [...attending, ...feeding], undefined)] };
-  return {
-    branches: [
-      branch(traits, attending, norm('attentionPostNorm', 'after')),
-      branch(traits, feeding, norm('ffnPostNorm', 'after')),
-    ],
-  };
+  const attending = withInput({ body: mixerSpec(parts, layer, index) }, attentionNorm);
+  const feeding = feedingParts(parts, layer, index, ffnNorm);
+  if (traits.parallel) return { branches: [branch(traits, [attending, ...feeding], undefined)] };
+  const attentionPostNorm = norm('attentionPostNorm', 'after');
+  const branches = [
+    traits.lowRank === undefined
+      ? branch(traits, [attending], attentionPostNorm)
+      : lowRankBranch(parts, index, attending, attentionPostNorm),
+    branch(traits, feeding, norm('ffnPostNorm', 'after')),
+  ];
+  if (traits.streamCount !== undefined) return { branches, streams: layerStreamsSpec(parts, index) };
+  if (traits.layerInputSize !== undefined) branches.push({ parts: [layerInputPart(parts, index)] });
+  const streamScale = traits.layerScales ? layerScale(parts, index) : 1;
+  if (streamScale === 1) return { branches };
+  return { branches: [...branches.slice(0, -1), { ...(branches.at(-1) as BranchSpec), streamScale }] };
+}
+
+/** Sizes of one layer in place of those of all. */
+function withSizesOf(parts: SpecParts, layer: LayerTraits): SpecParts {
+  const { headSize, kvHeadCount, ffnSize } = layer;
+  const own = Object.entries({ headSize, kvHeadCount, ffnSize }).filter(([, size]) => size !== undefined);
+  return { ...parts, sizes: { ...parts.sizes, ...Object.fromEntries(own) } };
 }
 
 const isAttending = ({ mixer }: LayerTraits): boolean => mixer === undefined;
+const isStoring = (layer: LayerTraits): boolean => isAttending(layer) && layer.cacheOf === undefined;
+
+function cacheSpec({ sizes }: SpecParts): CacheSpec {
+  return { headCount: sizes.kvHeadCount, headSize: sizes.headSize };
+}
 
 /** What makes tokens know of each other. Caches and memories are numbered in the order of their layers. */
 function mixerSpec(parts: SpecParts, layer: LayerTraits, index: number): BodySpec {
-  const attending = parts.traits.layers.slice(0, index).filter(isAttending).length;
-  const memory = index - attending;
-  const { deltaNet, shortConvolution, stateSpace } = parts.traits;
+  const { layers, deltaNet, shortConvolution, stateSpace } = parts.traits;
+  const before = (kind: (layer: LayerTraits) => boolean, end = index) =>
+    layers.slice(0, end).filter(kind).length;
+  const memory = index - before(isAttending);
   switch (layer.mixer) {
     case 'delta-net':
       return deltaNetSpec(parts, deltaNet as DeltaNetTraits, index, memory);
@@ -84,7 +114,7 @@ function mixerSpec(parts: SpecParts, layer: LayerTraits, index: number): BodySpe
     case 'state-space':
       return stateSpaceSpec(parts, stateSpace as StateSpaceTraits, index, memory);
     default:
-      return attentionSpec(parts, layer, index, attending);
+      return attentionSpec(parts, layer, index, before(isStoring, layer.cacheOf));
   }
 }
 

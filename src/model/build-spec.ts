@@ -9,6 +9,7 @@ import { checkTensors } from './check-tensors.ts';
 import { type Config, configError, optionalFlag } from './config.ts';
 import { ggufConfig } from './gguf-config.ts';
 import { huggingFaceConfig, withDefaults } from './hugging-face-config.ts';
+import { withLayerLists } from './layer-lists.ts';
 import { modelContext } from './rope-parameters.ts';
 import { type ModelSizes, modelSizes } from './sizes.ts';
 import type { ModelSpec } from './spec.ts';
@@ -27,14 +28,14 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
       : huggingFaceConfig(join(opened.directory, 'config.json'), opened.config);
   const architecture = architectureOf(written, naming);
   const defaults = naming === 'gguf' ? architecture.ggufDefaults : architecture.defaults;
-  const config = withDefaults(written, defaults ?? {});
+  const config = withLayerLists(withDefaults(written, defaults ?? {}), architecture.layerLists ?? []);
   const sizes = modelSizes(config, modelContext(config), options.contextLength);
   refuseMissingLayers(config, sizes, opened);
   const traits = architecture.traits({ config, sizes, naming });
   const names = tensorNames(naming, opened.weights, traits.names);
   const tiedHead = isHeadTied(config, names, opened);
   const headless = names.bodyAlone && !tiedHead && !opened.weights.tensors.has(names.head);
-  const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless });
+  const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless, opened });
   checkTensors(spec, opened.weights, opened.path);
   return spec;
 }

@@ -43,6 +43,8 @@ function hasSize(tensor: TensorInfo, { rows, columns }: Size): boolean {
 function expectedSizes(spec: ModelSpec): ReadonlyMap<string, Size> {
   const sizes = new Map<string, Size>();
   addSlice(sizes, spec.embedding, spec.hiddenSize);
+  const { layerInputs } = spec;
+  if (layerInputs !== undefined) addSlice(sizes, layerInputs.table, layerInputs.count * layerInputs.size);
   for (const { linear } of layerLinears(spec)) addLinear(sizes, linear);
   for (const { tensor, size } of vectorsOf(spec)) sizes.set(tensor, { columns: size });
   addLinear(sizes, spec.head);

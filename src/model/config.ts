@@ -40,6 +40,11 @@ export function optionalSize(config: Config, field: string): number | undefined 
   return value;
 }
 
+/** A whole number that may be 0. */
+export function optionalCount(config: Config, field: string): number | undefined {
+  return fieldOf(config, field) === 0 ? 0 : optionalSize(config, field);
+}
+
 export function size(config: Config, field: string): number {
   return required(config, field, optionalSize(config, field));
 }

@@ -1,15 +1,29 @@
 // Mixtures of experts as configurations describe them.
 
 import type { ExpertTraits, LayerTraits, ModelSource } from './architecture.ts';
-import { type Config, configError, optionalFlag, optionalPositive, optionalSize, size } from './config.ts';
+import {
+  type Config,
+  configError,
+  fieldOf,
+  optionalCount,
+  optionalFlag,
+  optionalPositive,
+  optionalSize,
+  size,
+} from './config.ts';
 import type { RouterSpec } from './spec.ts';
 
-/** How many experts there are; families spell it differently. */
+// Families spell the same things differently.
 const countFields = ['num_experts', 'num_local_experts', 'n_routed_experts', 'moe_num_experts'] as const;
-const usedFields = ['num_experts_per_tok', 'moe_k'] as const;
+const usedFields = ['num_experts_per_tok', 'moe_k', 'top_k_experts'] as const;
+const sharedFields = ['n_shared_experts', 'moe_num_shared_experts'] as const;
+const stepFields = ['decoder_sparse_step', 'moe_layer_interval', 'interleave_moe_layer_step'] as const;
+const firstFields = ['first_k_dense_replace', 'moe_layer_start_index', 'num_dense_layers'] as const;
 
-const firstOf = (config: Config, fields: readonly string[]): string =>
-  fields.find((field) => optionalSize(config, field) !== undefined) ?? (fields[0] as string);
+const spelled = (config: Config, fields: readonly string[]): string =>
+  fields.find((field) => fieldOf(config, field) !== undefined) ?? (fields[0] as string);
+
+const REMEDY = 'The file is damaged or was converted wrongly; download or convert it again.';
 
 /** Whether the file has experts at all. */
 export function hasExperts(config: Config): boolean {
@@ -20,42 +34,90 @@ export function hasExperts(config: Config): boolean {
 export interface RouterDefaults {
   readonly score: RouterSpec['score'];
   readonly normalized: boolean;
+  /** How groups of experts are compared, in families that have them. */
+  readonly groups?: 'best' | 'best-two' | undefined;
 }
 
 export function expertTraits({ config, sizes }: ModelSource, defaults: RouterDefaults): ExpertTraits {
-  const countField = firstOf(config, countFields);
-  const usedField = firstOf(config, usedFields);
-  const count = size(config, countField);
+  const usedField = spelled(config, usedFields);
+  const count = size(config, spelled(config, countFields));
   const used = size(config, usedField);
-  if (used > count) {
-    throw configError(
-      config,
-      usedField,
-      `asks for ${used} of ${count} experts`,
-      'The file is damaged or was converted wrongly; download or convert it again.',
-    );
-  }
+  if (used > count) throw configError(config, usedField, `asks for ${used} of ${count} experts`, REMEDY);
+  const expertSize = optionalSize(config, 'moe_intermediate_size') ?? sizes.ffnSize;
+  const groups = defaults.groups && groupsOf(config, count, used, defaults.groups);
   return {
     count,
-    size: optionalSize(config, 'moe_intermediate_size') ?? sizes.ffnSize,
+    size: expertSize,
     router: {
-      score: defaults.score,
+      score: scoreOf(config) ?? defaults.score,
       used,
+      ...(groups === undefined ? {} : { groups }),
       normalized: optionalFlag(config, 'norm_topk_prob') ?? defaults.normalized,
       scale: optionalPositive(config, 'routed_scaling_factor') ?? 1,
     },
+    shared: sharedOf(config, expertSize),
   };
+}
+
+// GGUF files count the ways. The third is a softmax over those that are chosen, which comes to the first, normalized.
+const scores: Readonly<Record<string, RouterSpec['score']>> = {
+  softmax: 'softmax',
+  sigmoid: 'sigmoid',
+  1: 'softmax',
+  2: 'sigmoid',
+  3: 'softmax',
+};
+
+function scoreOf(config: Config): RouterSpec['score'] | undefined {
+  const given = fieldOf(config, 'scoring_func');
+  if (given === undefined) return undefined;
+  const score = scores[String(given)];
+  if (score !== undefined) return score;
+  const problem = `experts scored by ${JSON.stringify(given)} are not supported`;
+  throw configError(
+    config,
+    'scoring_func',
+    problem,
+    'Use a model whose experts are scored by softmax or sigmoid.',
+  );
+}
+
+function groupsOf(
+  config: Config,
+  count: number,
+  used: number,
+  by: 'best' | 'best-two',
+): RouterSpec['groups'] {
+  const groups = optionalSize(config, 'n_group') ?? 1;
+  if (groups === 1) return undefined;
+  const usedGroups = size(config, 'topk_group');
+  const groupSize = count / groups;
+  const refuse = (field: string, problem: string) => configError(config, field, problem, REMEDY);
+  if (!Number.isInteger(groupSize))
+    throw refuse('n_group', `${count} experts cannot form ${groups} groups evenly`);
+  if (usedGroups > groups) throw refuse('topk_group', `asks for ${usedGroups} of ${groups} groups`);
+  if (used > usedGroups * groupSize)
+    throw refuse('topk_group', `${usedGroups} groups of ${groupSize} do not hold ${used} experts`);
+  return { count: groups, used: usedGroups, by };
+}
+
+/** Experts that every row goes through are stored as one. */
+function sharedOf(config: Config, expertSize: number): ExpertTraits['shared'] {
+  const count = optionalCount(config, spelled(config, sharedFields)) ?? 0;
+  return count === 0 ? undefined : { size: count * expertSize, hasShare: false };
 }
 
 /** Which layers have experts: by a list of those that have none, every so many layers, after so many dense ones. */
 export function withExperts({ config }: ModelSource, layers: readonly LayerTraits[]): LayerTraits[] {
-  const step = optionalSize(config, 'decoder_sparse_step') ?? 1;
-  const dense = config.fields.mlp_only_layers;
+  const step = optionalSize(config, spelled(config, stepFields)) ?? 1;
+  const dense = fieldOf(config, 'mlp_only_layers');
   const isDense = (index: number) => Array.isArray(dense) && dense.includes(index);
-  const first = config.fields.first_k_dense_replace ?? config.fields.num_dense_layers;
-  const firstSparse = typeof first === 'number' ? first : 0;
+  const first = optionalCount(config, spelled(config, firstFields)) ?? 0;
+  // -1 stands for the last layer.
+  const end =
+    fieldOf(config, 'moe_layer_end_index') === -1 ? undefined : optionalCount(config, 'moe_layer_end_index');
   return layers.map((layer, index) => ({
     ...layer,
-    experts: index >= firstSparse && (index + 1) % step === 0 && !isDense(index),
+    experts: index >= first && index <= (end ?? index) && (index + 1) % step === 0 && !isDense(index),
   }));
 }

@@ -18,6 +18,12 @@ const keys = {
   num_attention_heads: 'attention.head_count',
   num_key_value_heads: 'attention.head_count_kv',
   head_dim: 'attention.key_length',
+  local_head_dim: 'attention.key_length_swa',
+  num_kv_shared_layers: 'attention.shared_kv_layers',
+  hidden_size_per_layer_input: 'embedding_length_per_layer_input',
+  altup_num_inputs: 'altup.num_inputs',
+  altup_active_idx: 'altup.active_idx',
+  activation_cutoffs: 'activation_sparsity_scale',
   max_position_embeddings: 'context_length',
   rms_norm_eps: 'attention.layer_norm_rms_epsilon',
   layer_norm_eps: 'attention.layer_norm_epsilon',
@@ -39,7 +45,12 @@ const keys = {
   norm_topk_prob: 'expert_weights_norm',
   routed_scaling_factor: 'expert_weights_scale',
   first_k_dense_replace: 'leading_dense_block_count',
+  interleave_moe_layer_step: 'interleave_moe_layer_step',
+  n_shared_experts: 'expert_shared_count',
   shared_expert_intermediate_size: 'expert_shared_feed_forward_length',
+  scoring_func: 'expert_gating_func',
+  n_group: 'expert_group_count',
+  topk_group: 'expert_group_used_count',
   linear_conv_kernel_dim: 'ssm.conv_kernel',
   linear_key_head_dim: 'ssm.state_size',
   linear_num_key_heads: 'ssm.group_count',
@@ -75,15 +86,27 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     attention_bias: weights.tensors.has('blk.0.attn_q.bias'),
     attention_output_bias: weights.tensors.has('blk.0.attn_output.bias'),
     mlp_bias: weights.tensors.has('blk.0.ffn_down.bias'),
+    laurel_rank: weights.tensors.get('blk.0.laurel_l.weight')?.shape[0],
+    vocab_size_per_layer_input: weights.tensors.get('per_layer_token_embd.weight')?.shape[0],
     use_qk_norm: weights.tensors.has('blk.0.attn_q_norm.weight'),
     tie_word_embeddings: !weights.tensors.has('output.weight'),
     rope_scaling: ropeScaling(value, metadata.get(`${architecture}.rope.scale_linear`), weights),
   };
   for (const field of Object.keys(keys)) fields[field] = value(field);
-  // A window of 0 stands for none, and so do experts; an absent one is what the architecture says.
-  for (const field of ['sliding_window', 'num_experts', 'num_experts_per_tok']) {
+  // A 0 stands for none; an absent one is what the architecture says.
+  for (const field of [
+    'sliding_window',
+    'num_experts',
+    'num_experts_per_tok',
+    'routed_scaling_factor',
+    'scoring_func',
+  ]) {
     if (fields[field] === 0) fields[field] = null;
   }
+  // What predicts further tokens ahead lies behind the layers, and is counted with them.
+  const ahead = metadata.get(`${architecture}.nextn_predict_layers`);
+  const { num_hidden_layers: blocks } = fields;
+  if (typeof ahead === 'number' && typeof blocks === 'number') fields.num_hidden_layers = blocks - ahead;
   // The pattern is a period, or a list of ones and zeros, one a layer.
   if (ArrayBuffer.isView(fields.sliding_window_pattern)) {
     const slides = Array.from(fields.sliding_window_pattern as Uint8Array);

@@ -60,6 +60,7 @@ export function localRopeOf(config: Config, sizes: ModelSizes, base: unknown): R
 /** GGUF files count the rotated values, config.json gives their share of a head. */
 function rotatedDimensions(parameters: Config, headSize: number): number {
   const share = optionalPositive(parameters, 'partial_rotary_factor') ?? 1;
+  if (scalingType(parameters) === 'proportional') return headSize;
   return optionalSize(parameters, 'rotary_dimensions') ?? Math.trunc(headSize * share);
 }
 
@@ -116,6 +117,10 @@ function scalingOf(parameters: Config, sizes: ModelSizes, pairs: number): RopeSc
       return yarnScaling(parameters);
     case 'longrope':
       return longropeScaling(parameters, sizes, pairs);
+    case 'proportional': {
+      const share = optionalPositive(parameters, 'partial_rotary_factor') ?? 1;
+      return { type, factor: optionalPositive(parameters, 'factor') ?? 1, pairs: Math.trunc(share * pairs) };
+    }
     case 'per-pair':
       return { type, factors: pairFactors(parameters, 'factors', pairs), magnitude: 1 };
     default:

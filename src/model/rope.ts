@@ -29,6 +29,8 @@ export type RopeScaling =
       readonly truncate: boolean;
       readonly magnitude: number;
     }
+  /** Only the first pairs of a whole head turn. */
+  | { readonly type: 'proportional'; readonly factor: number; readonly pairs: number }
   /** Each pair slowed by its own factor: longrope, and the factors stored in GGUF files. */
   | { readonly type: 'per-pair'; readonly factors: readonly number[]; readonly magnitude: number };
 
@@ -43,6 +45,13 @@ export function ropeTable(geometry: RopeGeometry, scaling: RopeScaling): RopeSpe
       return { inverseFrequencies: plain.map((frequency) => llama3(frequency, scaling)), magnitude: 1 };
     case 'yarn':
       return { inverseFrequencies: yarn(plain, geometry, scaling), magnitude: scaling.magnitude };
+    case 'proportional':
+      return {
+        inverseFrequencies: plain.map((frequency, pair) =>
+          pair < scaling.pairs ? frequency / scaling.factor : 0,
+        ),
+        magnitude: 1,
+      };
     case 'per-pair':
       return {
         inverseFrequencies: plain.map((frequency, pair) => frequency / (scaling.factors[pair] ?? 1)),

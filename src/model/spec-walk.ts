@@ -1,7 +1,15 @@
 // What a ModelSpec is made of, whatever its layers look like: for whoever counts, checks or loads it all.
 
 import { channelsOf, type RememberingSpec } from './memory-sizes.ts';
-import type { AttentionSpec, BodySpec, LinearSpec, ModelSpec, NormSpec } from './spec.ts';
+import type {
+  AttentionSpec,
+  BodySpec,
+  LayerSpec,
+  LinearSpec,
+  ModelSpec,
+  NormSpec,
+  PartSpec,
+} from './spec.ts';
 
 /** A vector of so many values. */
 export interface VectorUse {
@@ -15,8 +23,12 @@ export interface LinearUse {
   readonly share: number;
 }
 
+function partsOf({ branches, streams }: LayerSpec): PartSpec[] {
+  return [...branches.flatMap(({ parts }) => parts), ...(streams === undefined ? [] : [streams.told])];
+}
+
 export function bodiesOf({ layers }: ModelSpec): BodySpec[] {
-  return layers.flatMap(({ branches }) => branches.flatMap(({ parts }) => parts.map(({ body }) => body)));
+  return layers.flatMap((layer) => partsOf(layer).map(({ body }) => body));
 }
 
 export function attentionsOf(spec: ModelSpec): AttentionSpec[] {
@@ -44,9 +56,14 @@ export function feedForwardSizes(spec: ModelSpec): { readonly dense?: number; re
   return { ...(dense === undefined ? {} : { dense }), ...(expert === undefined ? {} : { expert }) };
 }
 
-/** Every linear map of the layers. */
+/** Every linear map of the layers, and of what is made for them alone. */
 export function layerLinears(spec: ModelSpec): LinearUse[] {
-  return bodiesOf(spec).flatMap(bodyLinears);
+  const { layerInputs, streams } = spec;
+  return [
+    ...bodiesOf(spec).flatMap(bodyLinears),
+    ...spec.layers.flatMap(({ streams: own }) => whole([own?.features, own?.prediction, own?.correction])),
+    ...whole([layerInputs?.projection, ...(streams?.spread ?? []), ...(streams?.gather ?? [])]),
+  ];
 }
 
 function bodyLinears(body: BodySpec): LinearUse[] {
@@ -60,6 +77,10 @@ function bodyLinears(body: BodySpec): LinearUse[] {
       const experts = body.experts.flatMap(bodyLinears).map(({ linear }) => ({ linear, share }));
       return [...whole([body.router.linear]), ...experts];
     }
+    case 'layer-input':
+      return whole([body.gate, body.output]);
+    case 'low-rank':
+      return whole([body.down, body.up]);
     case 'delta-net':
       return whole([body.query, body.key, body.value, body.share, body.decay, body.gate, body.output]);
     case 'short-convolution':
@@ -78,17 +99,18 @@ export function vectorsOf(spec: ModelSpec): VectorUse[] {
   const { hiddenSize } = spec;
   const stream = (norm: NormSpec | undefined) => normVectors(norm, hiddenSize);
   return [
-    ...spec.layers.flatMap(({ branches }) =>
-      branches.flatMap(({ parts, output }) => [
-        ...parts.flatMap((part) => [
-          ...stream(part.input),
-          ...bodyVectors(spec, part.body),
-          ...stream(part.output),
-        ]),
-        ...stream(output),
+    ...spec.layers.flatMap((layer) => [
+      ...partsOf(layer).flatMap((part) => [
+        ...stream(part.input),
+        ...bodyVectors(spec, part.body),
+        ...stream(part.output),
       ]),
-    ),
+      ...layer.branches.flatMap(({ output }) => stream(output)),
+      ...stream(layer.streams?.norm),
+      ...[layer.streams?.toldScale ?? []].flat().map((tensor) => ({ tensor, size: hiddenSize })),
+    ]),
     ...stream(spec.finalNorm),
+    ...normVectors(spec.layerInputs?.norm, spec.layerInputs?.size ?? 0),
   ];
 }
 
@@ -97,7 +119,10 @@ function bodyVectors(spec: ModelSpec, body: BodySpec): VectorUse[] {
     case 'attention':
       return attentionVectors(spec, body);
     case 'feed-forward':
+    case 'layer-input':
       return [];
+    case 'low-rank':
+      return normVectors(body.norm, spec.hiddenSize);
     case 'experts': {
       const { norm, choiceBias, expertScales } = body.router;
       const each = [choiceBias, expertScales].filter((tensor) => tensor !== undefined);

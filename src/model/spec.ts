@@ -37,6 +37,8 @@ export interface NormSpec {
   readonly bias?: string;
   /** Added to every weight on reading: 1 where a file stores them around zero. */
   readonly offset?: number;
+  /** On every weight, behind the offset, on reading. */
+  readonly factor?: number;
   /** As of rows that they are the weights of. */
   readonly interleaved?: InterleavedHeads;
 }
@@ -80,6 +82,8 @@ export interface AttentionSpec {
   readonly rope?: number;
   /** A token sees itself and at most `window - 1` tokens before it; absent: all of them. */
   readonly window?: number;
+  /** A token sees tokens of its own chunk of so many alone, none after itself; absent: of all chunks. */
+  readonly chunk?: number;
   /** Factor on q·k before the softmax. */
   readonly scale: number;
   /** `cap * tanh(score / cap)`, where set. */
@@ -117,6 +121,8 @@ export interface FeedForwardSpec {
   readonly gate?: LinearSpec;
   readonly up: LinearSpec;
   readonly down: LinearSpec;
+  /** Gates are lowered by their mean and so many of their standard deviations, and are 0 where that is below 0. */
+  readonly gateCutoff?: number;
   /** One value a row, whose sigmoid is a factor on the output. */
   readonly share?: LinearSpec;
 }
@@ -242,10 +248,30 @@ export interface RateSpec {
   readonly logarithm: boolean;
 }
 
+/** `output(activation(gate(x)) * input)`, with the token's own input to this layer. */
+export interface LayerInputSpec {
+  readonly kind: 'layer-input';
+  /** Which of `ModelSpec.layerInputs` it is. */
+  readonly index: number;
+  readonly activation: Activation;
+  readonly gate: LinearSpec;
+  readonly output: LinearSpec;
+}
+
+/** `x + norm(up(down(x)))`. */
+export interface LowRankSpec {
+  readonly kind: 'low-rank';
+  readonly down: LinearSpec;
+  readonly up: LinearSpec;
+  readonly norm: NormSpec;
+}
+
 export type BodySpec =
   | AttentionSpec
   | FeedForwardSpec
   | ExpertsSpec
+  | LayerInputSpec
+  | LowRankSpec
   | DeltaNetSpec
   | ShortConvolutionSpec
   | StateSpaceSpec;
@@ -263,11 +289,58 @@ export interface BranchSpec {
   readonly output?: NormSpec;
   /** Factor on what is added; 1 where absent. */
   readonly scale?: number;
+  /** Factor on the residual stream once it is added; 1 where absent. */
+  readonly streamScale?: number;
 }
 
 export interface LayerSpec {
   /** One after the other. */
   readonly branches: readonly BranchSpec[];
+  /** In models of several residual streams. */
+  readonly streams?: LayerStreamsSpec;
+}
+
+/**
+ * Before its branches, which change the first stream alone, a layer predicts every stream of all; behind them, it corrects
+ * all by what the first one has become. Coefficients are made of `features = tanh(linear(norm(first stream)))`, one value
+ * for each of `count` streams: for predictions of the stream as it comes, for corrections as branches left it.
+ */
+export interface LayerStreamsSpec {
+  readonly norm: NormSpec;
+  readonly features: LinearSpec;
+  /** `count * count` of them: stream i is predicted as `stream[i] + Σ coefficient[i * count + j] * stream[j]`. */
+  readonly prediction: LinearSpec;
+  /** One for each stream: it becomes `prediction + (1 + coefficient) * (first stream - its prediction)`. */
+  readonly correction: LinearSpec;
+  /** What all streams but the first have added in the end, of the first one. */
+  readonly told: PartSpec;
+  /** On the first stream as that sees it: a factor for each value. */
+  readonly toldScale?: string;
+}
+
+/** Further residual streams beside the first. */
+export interface StreamsSpec {
+  readonly count: number;
+  /** Make the others of the embedding, which is the first; then they are scaled to its root mean square. */
+  readonly spread: readonly LinearSpec[];
+  /** Bring them back behind the last layer, and scale them so again: the mean of all goes on. */
+  readonly gather: readonly LinearSpec[];
+}
+
+/**
+ * Inputs of single layers, `count` runs of `size` values a token: the token's row of a table, and behind a norm over each
+ * run a linear map of its embedding as it enters the first layer.
+ */
+export interface LayerInputsSpec {
+  readonly count: number;
+  readonly size: number;
+  /** Tokens beyond its rows have the first one. */
+  readonly table: RowSlice;
+  readonly tableScale: number;
+  readonly projection: LinearSpec;
+  /** Factor before the norm. */
+  readonly projectionScale: number;
+  readonly norm: NormSpec;
 }
 
 export interface ModelSpec {
@@ -282,6 +355,8 @@ export interface ModelSpec {
   readonly caches: readonly CacheSpec[];
   readonly memories: readonly MemorySpec[];
   readonly embedding: RowSlice;
+  readonly layerInputs?: LayerInputsSpec;
+  readonly streams?: StreamsSpec;
   readonly layers: readonly LayerSpec[];
   readonly finalNorm: NormSpec;
   /** The output head; a tied head names the embedding's tensor. */

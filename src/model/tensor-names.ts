@@ -27,6 +27,23 @@ export type LayerRole =
   | 'sharedGateUp'
   | 'sharedDown'
   | 'sharedShare'
+  | 'routerNorm'
+  | 'expertScales'
+  | 'ffnOwnPostNorm'
+  | 'expertsNorm'
+  | 'expertsPostNorm'
+  | 'layerInputGate'
+  | 'layerInputOutput'
+  | 'layerInputPostNorm'
+  | 'layerScale'
+  | 'lowRankDown'
+  | 'lowRankUp'
+  | 'lowRankNorm'
+  | 'streamNorm'
+  | 'streamFeatures'
+  | 'streamPrediction'
+  | 'streamCorrection'
+  | 'streamToldScale'
   | DeltaRole
   | SpaceRole
   | StackedRole
@@ -64,6 +81,14 @@ type StackedRole = 'expertGates' | 'expertUps' | 'expertGateUps' | 'expertDowns'
 /** One tensor an expert: `*` in its name stands for the expert's number. */
 type ExpertRole = 'expertGate' | 'expertUp' | 'expertDown';
 
+/** What is there once for all layers, beside embedding, last norm and head. */
+export type ModelRole =
+  | 'layerInputTable'
+  | 'layerInputProjection'
+  | 'layerInputNorm'
+  | 'streamSpread'
+  | 'streamGather';
+
 export type Naming = 'gguf' | 'hugging-face';
 
 /** Without its ending `.weight` or `.bias`; or both, where they end otherwise. */
@@ -77,6 +102,8 @@ export interface TensorNames {
   readonly embedding: string;
   readonly finalNorm: string;
   readonly head: string;
+  /** `*` in a name stands for a number. */
+  model(role: ModelRole, number?: number): string;
   /** Names are those of a model saved without what continues texts. */
   readonly bodyAlone: boolean;
   weight(layer: number, role: LayerRole, expert?: number): string;
@@ -115,6 +142,23 @@ const ggufRoles: RoleNames = {
   sharedUp: 'ffn_up_shexp',
   sharedDown: 'ffn_down_shexp',
   sharedShare: 'ffn_gate_inp_shexp',
+  routerNorm: { weight: 'ffn_gate_inp.scale', bias: '' },
+  expertScales: { weight: 'ffn_down_exps.scale', bias: '' },
+  ffnOwnPostNorm: 'post_ffw_norm_1',
+  expertsNorm: 'pre_ffw_norm_2',
+  expertsPostNorm: 'post_ffw_norm_2',
+  layerInputGate: 'inp_gate',
+  layerInputOutput: 'proj',
+  layerInputPostNorm: 'post_norm',
+  layerScale: 'layer_output_scale',
+  lowRankDown: 'laurel_l',
+  lowRankUp: 'laurel_r',
+  lowRankNorm: 'laurel_post_norm',
+  streamNorm: 'altup_router_norm',
+  streamFeatures: 'altup_router',
+  streamPrediction: 'altup_predict_coef',
+  streamCorrection: 'altup_correct_coef',
+  streamToldScale: 'altup_correct_scale',
   deltaQueryKeyValue: 'attn_qkv',
   deltaGate: 'attn_gate',
   deltaShare: 'ssm_beta',
@@ -166,6 +210,23 @@ const huggingFaceRoles: RoleNames = {
   sharedUp: 'mlp.shared_expert.up_proj',
   sharedDown: 'mlp.shared_expert.down_proj',
   sharedShare: 'mlp.shared_expert_gate',
+  routerNorm: { weight: 'router.scale', bias: '' },
+  expertScales: { weight: 'router.per_expert_scale', bias: '' },
+  ffnOwnPostNorm: 'post_feedforward_layernorm_1',
+  expertsNorm: 'pre_feedforward_layernorm_2',
+  expertsPostNorm: 'post_feedforward_layernorm_2',
+  layerInputGate: 'per_layer_input_gate',
+  layerInputOutput: 'per_layer_projection',
+  layerInputPostNorm: 'post_per_layer_input_norm',
+  layerScale: { weight: 'layer_scalar', bias: '' },
+  lowRankDown: 'laurel.linear_left',
+  lowRankUp: 'laurel.linear_right',
+  lowRankNorm: 'laurel.post_laurel_norm',
+  streamNorm: 'altup.router_norm',
+  streamFeatures: 'altup.modality_router',
+  streamPrediction: 'altup.prediction_coefs',
+  streamCorrection: 'altup.correction_coefs',
+  streamToldScale: { weight: 'altup.correct_output_scale', bias: '' },
   deltaQueryKeyValue: 'linear_attn.in_proj_qkv',
   deltaQueryKeyValueGate: 'linear_attn.in_proj_qkvz',
   deltaGate: 'linear_attn.in_proj_z',
@@ -189,11 +250,34 @@ const huggingFaceRoles: RoleNames = {
   spaceOutput: 'mamba.out_proj',
 };
 
+const ggufModelRoles: Readonly<Record<ModelRole, string>> = {
+  layerInputTable: 'per_layer_token_embd',
+  layerInputProjection: 'per_layer_model_proj',
+  layerInputNorm: 'per_layer_proj_norm',
+  streamSpread: 'altup_proj',
+  streamGather: 'altup_unembd_proj',
+};
+
+const huggingFaceModelRoles: Readonly<Record<ModelRole, string>> = {
+  layerInputTable: 'embed_tokens_per_layer',
+  layerInputProjection: 'per_layer_model_projection',
+  layerInputNorm: 'per_layer_projection_norm',
+  streamSpread: 'altup_projections.*',
+  streamGather: 'altup_unembed_projections.*',
+};
+
 /** The names of models with norms before and after each branch, where they differ. */
 export const sandwichNorms: RoleNames = {
   attentionPostNorm: 'post_attention_layernorm',
   ffnNorm: 'pre_feedforward_layernorm',
   ffnPostNorm: 'post_feedforward_layernorm',
+};
+
+/** The names of several experts for all rows, stored as one. */
+export const sharedExpertsNames: RoleNames = {
+  sharedGate: 'mlp.shared_experts.gate_proj',
+  sharedUp: 'mlp.shared_experts.up_proj',
+  sharedDown: 'mlp.shared_experts.down_proj',
 };
 
 // A text model may lie inside a multimodal checkpoint, whose age decides which prefix it has. An embedding model is often
@@ -219,6 +303,7 @@ function ggufNames(weights: WeightSource, own: RoleNames | undefined): TensorNam
     embedding: 'token_embd.weight',
     finalNorm: `${own?.finalNorm ?? 'output_norm'}.weight`,
     head: 'output.weight',
+    model: (role) => `${ggufModelRoles[role]}.weight`,
     bodyAlone: false,
     ...layerNames('blk.', { ...ggufRoles, ...own }, weights),
   };
@@ -232,6 +317,8 @@ function huggingFaceNames(weights: WeightSource, own: RoleNames | undefined): Te
     embedding: `${prefix.body}embed_tokens.weight`,
     finalNorm: `${prefix.body}${own?.finalNorm ?? 'norm'}.weight`,
     head: `${prefix.head}lm_head.weight`,
+    model: (role, number) =>
+      `${prefix.body}${huggingFaceModelRoles[role].replace('*', String(number))}.weight`,
     bodyAlone: prefix.body === '',
     ...layerNames(`${prefix.body}layers.`, { ...huggingFaceRoles, ...own }, weights),
   };

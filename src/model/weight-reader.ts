@@ -101,13 +101,13 @@ export function readRates(weights: WeightSource, { tensor, logarithm }: RateSpec
 
 function normWeights(
   weights: WeightSource,
-  { offset = 0, interleaved }: NormSpec,
+  { offset = 0, factor = 1, interleaved }: NormSpec,
   tensors: readonly string[],
 ): Float32Array<ArrayBuffer> {
   const stored = tensors.flatMap((tensor) => [...readFloats(weights, tensor)]);
   return Float32Array.from(stored, (_, index) => {
     const at = interleaved === undefined ? index : pairedRow(stored.length, interleaved, index);
-    return (stored[at] as number) + offset;
+    return ((stored[at] as number) + offset) * factor;
   });
 }
 

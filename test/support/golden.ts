@@ -121,6 +121,16 @@ const families = [
   'ministral',
   'ministral3',
   'phi3',
+  'qwen2_moe',
+  'olmoe',
+  'glm4_moe',
+  'ernie4_5_moe',
+  'llama4',
+  'gemma4',
+  'gemma3n',
+  'qwen3_next',
+  'qwen3_5',
+  'qwen3_5_moe',
 ];
 
 /** As folders, and as the GGUF files that some are there as, too. */

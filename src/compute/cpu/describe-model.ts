@@ -120,6 +120,8 @@ class Describer {
         return this.#shortConvolution(spec);
       case 'state-space':
         return this.#stateSpace(spec);
+      default:
+        throw new Error(`the cpu backend has no ${spec.kind}`);
     }
   }
 

@@ -103,7 +103,7 @@ function attend(
   const output = new Float32Array(queries.length);
   const gathered = new Float64Array(headSize);
   for (const [row, position] of rows.positions.entries()) {
-    const slots = visibleSlots(rows.tables[row] as Int32Array, position, spec.window);
+    const slots = visibleSlots(rows.tables[row] as Int32Array, position, spec);
     for (let head = 0; head < headCount; head++) {
       const at = (row * headCount + head) * headSize;
       const kvHead = Math.floor((head * store.headCount) / headCount);
@@ -116,8 +116,9 @@ function attend(
 }
 
 /** Slots of the tokens that a token at `position` sees, oldest first, itself last. */
-function visibleSlots(table: Int32Array, position: number, window: number | undefined): Int32Array {
-  const first = window === undefined ? 0 : Math.max(0, position - window + 1);
+function visibleSlots(table: Int32Array, position: number, { window, chunk }: AttentionSpec): Int32Array {
+  const inWindow = window === undefined ? 0 : Math.max(0, position - window + 1);
+  const first = chunk === undefined ? inWindow : Math.max(inWindow, position - (position % chunk));
   return Int32Array.from({ length: position - first + 1 }, (_, index) => slotAt(table, first + index));
 }
 

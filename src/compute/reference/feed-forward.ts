@@ -2,16 +2,37 @@
 
 import { activate, sigmoid } from './activation.ts';
 import { applyLinear } from './linear.ts';
+import { normalize } from './norm.ts';
 import { route } from './router.ts';
-import type { Experts, FeedForward } from './weights.ts';
+import { addInto } from './vector.ts';
+import type { Experts, FeedForward, LowRank } from './weights.ts';
 
 export function feedForward({ spec, gate, up, down, share }: FeedForward, input: Float32Array): Float32Array {
   const gates = gate === undefined ? undefined : applyLinear(gate, input);
+  if (gates !== undefined && spec.gateCutoff !== undefined) cutGates(gates, spec.size, spec.gateCutoff);
   const output = applyLinear(down, activate(spec.activation, gates, applyLinear(up, input)));
   if (share === undefined) return output;
   const shares = applyLinear(share, input);
   const size = output.length / shares.length;
   return output.map((value, index) => value * sigmoid(shares[Math.floor(index / size)] as number));
+}
+
+/** Each run of gates lowered by its mean and so many deviations, and never below 0, in place. */
+function cutGates(gates: Float32Array, size: number, cutoff: number): void {
+  for (let at = 0; at < gates.length; at += size) {
+    const run = gates.subarray(at, at + size);
+    const mean = run.reduce((sum, value) => sum + value, 0) / size;
+    const variance = run.reduce((sum, value) => sum + (value - mean) ** 2, 0) / size;
+    const limit = mean + cutoff * Math.sqrt(variance);
+    for (const [index, value] of run.entries()) run[index] = Math.max(0, value - limit);
+  }
+}
+
+/** `x + norm(up(down(x)))`. */
+export function runLowRank({ down, up, norm }: LowRank, input: Float32Array, epsilon: number): Float32Array {
+  const output = normalize(applyLinear(up, applyLinear(down, input)), up.matrix.rows, norm, epsilon);
+  addInto(output, input);
+  return output;
 }
 
 /** `stream` is the residual stream itself, which some routers look at. */

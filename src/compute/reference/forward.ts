@@ -5,21 +5,25 @@ import type { Batch, StepResult } from '../backend.ts';
 import { type AttentionContext, runAttention } from './attention.ts';
 import { batchRows } from './batch-rows.ts';
 import { runDeltaNet } from './delta-net.ts';
-import { feedForward, mixExperts } from './feed-forward.ts';
+import { feedForward, mixExperts, runLowRank } from './feed-forward.ts';
 import type { KvCache } from './kv-cache.ts';
+import { layerInputsOf, runLayerInput } from './layer-inputs.ts';
 import { applyLinear, decodeRow } from './linear.ts';
 import { type Memories, type Recollection, recollections } from './memories.ts';
 import { normalize } from './norm.ts';
 import { rotationsAt } from './rope.ts';
 import { runShortConvolution } from './short-convolution.ts';
 import { runStateSpace } from './state-space.ts';
-import { addInto, softcap } from './vector.ts';
-import type { Branch, ModelWeights, Part } from './weights.ts';
+import { correctStreams, gatherStreams, predictStreams, type Streams, spreadStreams } from './streams.ts';
+import { addInto, scaleBy, softcap } from './vector.ts';
+import type { Branch, Layer, ModelWeights, Part } from './weights.ts';
 
 /** What the parts of a step look at and change. */
 interface StepContext extends AttentionContext {
   readonly memories: Memories;
   readonly sequences: readonly Recollection[];
+  /** Of every row, one input after the other. */
+  readonly layerInputs: Float32Array;
 }
 
 export function forward(
@@ -30,6 +34,7 @@ export function forward(
   batch: Batch,
 ): StepResult {
   const rows = batchRows(batch);
+  const embedded = embed(spec, weights, batch.tokens);
   const context: StepContext = {
     spec,
     cache,
@@ -37,9 +42,11 @@ export function forward(
     rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions)),
     memories,
     sequences: recollections(batch.rowStarts, batch.memories),
+    layerInputs: layerInputsOf(weights.layerInputs, batch.tokens, embedded, spec.normEpsilon),
   };
-  const stream = embed(spec, weights, batch.tokens);
-  for (const branch of weights.branches) addInto(stream, runBranch(context, branch, stream));
+  let streams = spreadStreams(embedded, weights.spread);
+  for (const layer of weights.layers) streams = runLayer(context, layer, streams);
+  const stream = gatherStreams(streams, weights.gather);
   const statesOf = (wanted: Int32Array) => finalStates(spec, weights, stream, wanted);
   return {
     logits: logits(spec, weights, statesOf(batch.logitRows)),
@@ -54,6 +61,36 @@ function embed(spec: ModelSpec, { embedding }: ModelWeights, tokens: Int32Array)
     decodeRow(embedding, token, hidden.subarray(row * hiddenSize, (row + 1) * hiddenSize));
   }
   return embeddingScale === 1 ? hidden : hidden.map((value) => value * embeddingScale);
+}
+
+/** What the streams become; the first is changed in place. */
+function runLayer(context: StepContext, layer: Layer, streams: Streams): Streams {
+  if (layer.streams === undefined) {
+    runBranches(context, layer, streams[0] as Float32Array);
+    return streams;
+  }
+  const { normEpsilon } = context.spec;
+  const predictions = predictStreams(layer.streams, streams, normEpsilon);
+  const first = (predictions[0] as Float32Array).slice();
+  runBranches(context, layer, first);
+  const [corrected, ...others] = correctStreams(layer.streams, predictions, first, normEpsilon);
+  const active = corrected as Float32Array;
+  const { told, toldScale } = layer.streams;
+  const seen =
+    toldScale === undefined
+      ? active
+      : active.map((value, at) => value * (toldScale[at % toldScale.length] as number));
+  const news = runPart(context, told, seen);
+  for (const other of others) addInto(other, news);
+  return [active, ...others];
+}
+
+function runBranches(context: StepContext, { branches }: Layer, stream: Float32Array): void {
+  for (const branch of branches) {
+    addInto(stream, runBranch(context, branch, stream));
+    const { streamScale } = branch.spec;
+    if (streamScale !== undefined) scaleBy(stream, streamScale);
+  }
 }
 
 function runBranch(context: StepContext, branch: Branch, stream: Float32Array): Float32Array {
@@ -89,6 +126,10 @@ function runBody(
       return feedForward(body, input);
     case 'experts':
       return mixExperts(body, input, stream, normEpsilon);
+    case 'layer-input':
+      return runLayerInput(body, input, context.layerInputs);
+    case 'low-rank':
+      return runLowRank(body, input, normEpsilon);
     case 'delta-net':
       return runDeltaNet(body, input, memories, sequences, normEpsilon);
     case 'short-convolution':

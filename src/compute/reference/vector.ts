@@ -30,6 +30,11 @@ export function addInto(target: Float32Array, source: Float32Array): void {
   for (let i = 0; i < target.length; i++) target[i] = (target[i] as number) + (source[i] as number);
 }
 
+/** `values *= factor`. */
+export function scaleBy(values: Float32Array, factor: number): void {
+  for (let i = 0; i < values.length; i++) values[i] = (values[i] as number) * factor;
+}
+
 /** `cap * tanh(value / cap)`: close to the value while small, never beyond the cap. */
 export function softcap(value: number, cap: number): number {
   return cap * Math.tanh(value / cap);

@@ -9,7 +9,12 @@ import type {
   ExpertsSpec,
   FeedForwardSpec,
   HeadNormSpec,
+  LayerInputSpec,
+  LayerInputsSpec,
+  LayerSpec,
+  LayerStreamsSpec,
   LinearSpec,
+  LowRankSpec,
   ModelSpec,
   NormSpec,
   PartSpec,
@@ -61,6 +66,21 @@ export interface Experts {
   readonly experts: readonly FeedForward[];
 }
 
+export interface LayerInput {
+  readonly kind: 'layer-input';
+  readonly spec: LayerInputSpec;
+  readonly gate: Linear;
+  readonly output: Linear;
+}
+
+export interface LowRank {
+  readonly kind: 'low-rank';
+  readonly spec: LowRankSpec;
+  readonly down: Linear;
+  readonly up: Linear;
+  readonly norm: NormWeights;
+}
+
 export interface DeltaNet {
   readonly kind: 'delta-net';
   readonly spec: DeltaNetSpec;
@@ -103,7 +123,15 @@ export interface StateSpace {
   readonly output: Linear;
 }
 
-export type Body = Attention | FeedForward | Experts | DeltaNet | ShortConvolution | StateSpace;
+export type Body =
+  | Attention
+  | FeedForward
+  | Experts
+  | LayerInput
+  | LowRank
+  | DeltaNet
+  | ShortConvolution
+  | StateSpace;
 
 export interface Part {
   readonly input: NormWeights | undefined;
@@ -117,10 +145,34 @@ export interface Branch {
   readonly output: NormWeights | undefined;
 }
 
+export interface LayerStreams {
+  readonly norm: NormWeights;
+  readonly features: Linear;
+  readonly prediction: Linear;
+  readonly correction: Linear;
+  readonly told: Part;
+  readonly toldScale: Float32Array | undefined;
+}
+
+export interface Layer {
+  readonly branches: readonly Branch[];
+  readonly streams: LayerStreams | undefined;
+}
+
+export interface LayerInputs {
+  readonly spec: LayerInputsSpec;
+  readonly table: Matrix;
+  readonly projection: Linear;
+  readonly norm: NormWeights;
+}
+
 export interface ModelWeights {
   readonly embedding: Matrix;
-  /** In layer after layer. */
-  readonly branches: readonly Branch[];
+  readonly layerInputs: LayerInputs | undefined;
+  readonly layers: readonly Layer[];
+  /** Of further residual streams. */
+  readonly spread: readonly Linear[];
+  readonly gather: readonly Linear[];
   readonly finalNorm: NormWeights;
   readonly head: Linear;
 }
@@ -132,17 +184,21 @@ export function loadModelWeights(
 ): ModelWeights {
   const load = new Loader(weights);
   const embedding = loadMatrix(weights, spec.embedding, spec.hiddenSize);
-  const branches = spec.layers.flatMap((layer, index) => {
-    const loaded = layer.branches.map((branch) => load.branch(branch));
+  const layerInputs = spec.layerInputs && load.layerInputs(spec.layerInputs);
+  const layers = spec.layers.map((layer, index) => {
+    const loaded = load.layer(layer);
     onProgress((index + 1) / (spec.layers.length + 1));
     return loaded;
   });
+  const linears = (specs: readonly LinearSpec[] = []) => specs.map((linear) => loadLinear(weights, linear));
+  const spread = linears(spec.streams?.spread);
+  const gather = linears(spec.streams?.gather);
   // A tied head shares the embedding's memory.
   const tied = isHeadTied(spec) && spec.head.bias === undefined;
   const head = tied ? { matrix: embedding, bias: undefined } : loadLinear(weights, spec.head);
   const finalNorm = readNorm(weights, spec.finalNorm);
   onProgress(1);
-  return { embedding, branches, finalNorm, head };
+  return { embedding, layerInputs, layers, spread, gather, finalNorm, head };
 }
 
 class Loader {
@@ -152,7 +208,34 @@ class Loader {
     this.#weights = weights;
   }
 
-  branch(spec: BranchSpec): Branch {
+  layerInputs(spec: LayerInputsSpec): LayerInputs {
+    return {
+      spec,
+      table: loadMatrix(this.#weights, spec.table, spec.count * spec.size),
+      projection: loadLinear(this.#weights, spec.projection),
+      norm: readNorm(this.#weights, spec.norm),
+    };
+  }
+
+  layer({ branches, streams }: LayerSpec): Layer {
+    return {
+      branches: branches.map((branch) => this.#branch(branch)),
+      streams: streams && this.#layerStreams(streams),
+    };
+  }
+
+  #layerStreams(spec: LayerStreamsSpec): LayerStreams {
+    return {
+      norm: readNorm(this.#weights, spec.norm),
+      features: loadLinear(this.#weights, spec.features),
+      prediction: loadLinear(this.#weights, spec.prediction),
+      correction: loadLinear(this.#weights, spec.correction),
+      told: this.#part(spec.told),
+      toldScale: this.#vector(spec.toldScale),
+    };
+  }
+
+  #branch(spec: BranchSpec): Branch {
     return { spec, parts: spec.parts.map((part) => this.#part(part)), output: this.#norm(spec.output) };
   }
 
@@ -168,6 +251,10 @@ class Loader {
         return this.#feedForward(spec);
       case 'experts':
         return this.#experts(spec);
+      case 'layer-input':
+        return this.#layerInput(spec);
+      case 'low-rank':
+        return this.#lowRank(spec);
       case 'delta-net':
         return this.#deltaNet(spec);
       case 'short-convolution':
@@ -202,6 +289,26 @@ class Loader {
       up: loadLinear(this.#weights, spec.up),
       down: loadLinear(this.#weights, spec.down),
       share: this.#linear(spec.share),
+    };
+  }
+
+  #layerInput(spec: LayerInputSpec): LayerInput {
+    const { gate, output } = spec;
+    return {
+      kind: 'layer-input',
+      spec,
+      gate: loadLinear(this.#weights, gate),
+      output: loadLinear(this.#weights, output),
+    };
+  }
+
+  #lowRank(spec: LowRankSpec): LowRank {
+    return {
+      kind: 'low-rank',
+      spec,
+      down: loadLinear(this.#weights, spec.down),
+      up: loadLinear(this.#weights, spec.up),
+      norm: readNorm(this.#weights, spec.norm),
     };
   }
 

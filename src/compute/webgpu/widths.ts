@@ -88,5 +88,7 @@ function inputsOf(body: BodySpec, hiddenSize: number): InputWidth[] {
       const scaled = body.scalesInput ? [{ copies, size: hiddenSize }] : [];
       return [...scaled, { copies, size: anyExpert(body).size }];
     }
+    default:
+      return [];
   }
 }

@@ -1,0 +1,47 @@
+// Inputs of single layers, made of tokens and their embeddings before the first layer.
+
+import { activate } from './activation.ts';
+import { applyLinear, decodeRow } from './linear.ts';
+import { normalize } from './norm.ts';
+import { scaleBy } from './vector.ts';
+import type { LayerInput, LayerInputs } from './weights.ts';
+
+/** Of every row, one input after the other; nothing where the model has none. */
+export function layerInputsOf(
+  inputs: LayerInputs | undefined,
+  tokens: Int32Array,
+  embedded: Float32Array,
+  epsilon: number,
+): Float32Array {
+  if (inputs === undefined) return new Float32Array();
+  const { table, projection, norm, spec } = inputs;
+  const made = applyLinear(projection, embedded);
+  scaleBy(made, spec.projectionScale);
+  normalize(made, spec.size, norm, epsilon);
+  const stored = new Float32Array(table.columns);
+  for (const [row, token] of tokens.entries()) {
+    decodeRow(table, token < table.rows ? token : 0, stored);
+    for (const [index, value] of stored.entries()) {
+      const at = row * table.columns + index;
+      made[at] = (made[at] as number) + value * spec.tableScale;
+    }
+  }
+  return made;
+}
+
+export function runLayerInput(
+  { spec, gate, output }: LayerInput,
+  input: Float32Array,
+  inputs: Float32Array,
+): Float32Array {
+  const gates = applyLinear(gate, input);
+  const { rows: size, columns } = gate.matrix;
+  const rows = input.length / columns;
+  const all = inputs.length / rows;
+  const own = new Float32Array(gates.length);
+  for (let row = 0; row < rows; row++) {
+    const at = row * all + spec.index * size;
+    own.set(inputs.subarray(at, at + size), row * size);
+  }
+  return applyLinear(output, activate(spec.activation, gates, own));
+}

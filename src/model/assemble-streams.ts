@@ -1,0 +1,67 @@
+// Several residual streams, and the low-rank map beside attention that goes with them.
+
+import { layerInputPart } from './assemble-layer-inputs.ts';
+import { linearSpec } from './linear-spec.ts';
+import type { BranchSpec, LayerStreamsSpec, LinearSpec, NormSpec, PartSpec, StreamsSpec } from './spec.ts';
+import { normOf, type SpecParts } from './spec-parts.ts';
+import type { ModelRole } from './tensor-names.ts';
+
+export function streamsSpec({ sizes, traits, names }: SpecParts): StreamsSpec | undefined {
+  const { streamCount: count } = traits;
+  if (count === undefined) return undefined;
+  const { hiddenSize } = sizes;
+  // A tensor each, or one of all.
+  const linears = (role: ModelRole): LinearSpec[] =>
+    Array.from({ length: count - 1 }, (_, index) => {
+      const own = names.model(role, 0) !== names.model(role, 1);
+      const weight = {
+        tensor: names.model(role, index),
+        firstRow: own ? 0 : index * hiddenSize,
+        rows: hiddenSize,
+      };
+      return { weight, columns: hiddenSize };
+    });
+  return { count, spread: linears('streamSpread'), gather: linears('streamGather') };
+}
+
+export function layerStreamsSpec(parts: SpecParts, index: number): LayerStreamsSpec {
+  const { sizes, traits, names } = parts;
+  const count = traits.streamCount as number;
+  const { hiddenSize } = sizes;
+  return {
+    norm: { ...normOf(parts, index, 'streamNorm'), factor: 1 / hiddenSize },
+    features: linearSpec(names, index, { role: 'streamFeatures', rows: count, columns: hiddenSize }),
+    prediction: linearSpec(names, index, { role: 'streamPrediction', rows: count * count, columns: count }),
+    correction: linearSpec(names, index, { role: 'streamCorrection', rows: count, columns: count }),
+    told: layerInputPart(parts, index),
+    ...(traits.streamToldScales ? { toldScale: names.weight(index, 'streamToldScale') } : {}),
+  };
+}
+
+/** Attention and a low-rank map read the same rows; only attention has a norm behind it. */
+export function lowRankBranch(
+  parts: SpecParts,
+  index: number,
+  attending: PartSpec,
+  output: NormSpec | undefined,
+): BranchSpec {
+  const { sizes, traits, names } = parts;
+  const { hiddenSize } = sizes;
+  const rank = traits.lowRank as number;
+  const { input } = attending;
+  return {
+    parts: [
+      { ...attending, ...(output === undefined ? {} : { output }) },
+      {
+        ...(input === undefined ? {} : { input }),
+        body: {
+          kind: 'low-rank',
+          down: linearSpec(names, index, { role: 'lowRankDown', rows: rank, columns: hiddenSize }),
+          up: linearSpec(names, index, { role: 'lowRankUp', rows: hiddenSize, columns: rank }),
+          norm: normOf(parts, index, 'lowRankNorm'),
+        },
+      },
+    ],
+    streamScale: Math.SQRT1_2,
+  };
+}
