@@ -41,8 +41,11 @@ std::optional<Norm> maybeNorm(const ScriptObject& from, const char* name, int si
 std::optional<HeadNorm> maybeHeadNorm(const ScriptObject& from, const char* name, int headSize, int heads) {
   if (!from.has(name)) return std::nullopt;
   const ScriptObject norm = from.object(name);
-  const bool overAll = norm.text("over") == "all";
-  return HeadNorm{readNorm(norm.object("norm"), overAll ? headSize * heads : headSize), overAll};
+  const std::string text = norm.text("over");
+  const HeadNorm::Over over = text == "all"    ? HeadNorm::Over::All
+                              : text == "each" ? HeadNorm::Over::Each
+                                                : HeadNorm::Over::Head;
+  return HeadNorm{readNorm(norm.object("norm"), over == HeadNorm::Over::Head ? headSize : headSize * heads), over};
 }
 
 Curve readCurve(const ScriptObject& curve) {
@@ -69,6 +72,7 @@ class ModelReader {
     for (const ScriptObject& rope : model_.list("ropes")) parts_.ropes.push_back(readRope(rope));
     for (const ScriptObject& cache : model_.list("caches")) parts_.kv.caches.push_back(readCache(cache));
     parts_.embedding = matrixAt(model_.integer("embedding"), parts_.vocabSize, parts_.hiddenSize, 1);
+    if (const auto inputs = model_.maybe("layerInputs")) parts_.layerInputs = readLayerInputs(*inputs);
     for (const ScriptObject& branch : model_.list("branches")) parts_.branches.push_back(readBranch(branch));
     parts_.finalNorm = readNorm(model_.object("finalNorm"), parts_.hiddenSize);
     join(parts_.head, model_.object("head"), 0, parts_.vocabSize, parts_.hiddenSize);
@@ -109,6 +113,7 @@ class ModelReader {
     require(!read.parts.empty(), "a branch without parts");
     read.output = maybeNorm(branch, "output", parts_.hiddenSize);
     read.scale = float(branch.number("scale", 1));
+    read.streamScale = float(branch.number("streamScale", 1));
     return read;
   }
 
@@ -119,8 +124,35 @@ class ModelReader {
     if (kind == "experts") return readExperts(body);
     if (kind == "delta-net") return readDeltaNet(body);
     if (kind == "short-convolution") return readShortConvolution(body);
-    require(kind == "state-space", "an unknown body");
-    return readStateSpace(body);
+    if (kind == "state-space") return readStateSpace(body);
+    require(kind == "layer-input", "an unknown body");
+    return readLayerInput(body);
+  }
+
+  LayerInput readLayerInput(const ScriptObject& from) const {
+    require(parts_.layerInputs.has_value(), "a layer's input without any");
+    LayerInput read;
+    read.index = from.integer("index");
+    read.size = parts_.layerInputs->size;
+    require(read.index >= 0 && read.index < parts_.layerInputs->count, "no such layer's input");
+    read.curve = readCurve(from.object("activation"));
+    require(read.curve.kind != Activation::Clamped, "a clamped activation of a layer's input");
+    join(read.gate, from.object("gate"), 0, read.size, parts_.hiddenSize);
+    join(read.output, from.object("output"), 0, parts_.hiddenSize, read.size);
+    return read;
+  }
+
+  LayerInputs readLayerInputs(const ScriptObject& from) const {
+    LayerInputs read;
+    read.count = from.integer("count");
+    read.size = from.integer("size");
+    require(read.count > 0 && read.size > 0, "inputs of no layer");
+    read.table = matrixAt(from.integer("table"), from.integer("tableRows"), read.width(), 1);
+    read.tableScale = float(from.number("tableScale"));
+    join(read.projection, from.object("projection"), 0, read.width(), parts_.hiddenSize);
+    read.projectionScale = float(from.number("projectionScale"));
+    read.norm = readNorm(from.object("norm"), read.size);
+    return read;
   }
 
   /** Bodies take their memories in order. */
@@ -259,6 +291,7 @@ class ModelReader {
       read.rope = rope;
     }
     read.window = from.integer("window", 0);
+    read.chunk = from.integer("chunk", 0);
     read.scale = float(from.number("scale"));
     read.softcap = float(from.number("softcap", 0));
     read.sinks = from.floats("sinks");

@@ -207,7 +207,9 @@ inline void attendAs(KvType type, const AttentionTask& task) {
       const int row = (from + q) / task.queryHeads, head = (from + q) % task.queryHeads;
       const size_t headOffset = size_t(head) * size_t(task.headSize);
       const int last = task.position + row;
-      const int first = task.window > 0 && last >= task.window ? last - task.window + 1 : 0;
+      const int inWindow = task.window > 0 && last >= task.window ? last - task.window + 1 : 0;
+      const int inChunk = task.chunk > 0 ? last - last % task.chunk : 0;
+      const int first = inWindow > inChunk ? inWindow : inChunk;
       float* accumulator = task.scratch + size_t(q) * size_t(paddedSize + blockTokens);
       // A sink counts as a token whose value is zero, seen before all others.
       states[q] = {task.queries + size_t(row) * task.queryStride + headOffset,

@@ -183,6 +183,8 @@ struct AttentionTask {
   int32_t headSize;
   // 0: every earlier token is seen.
   int32_t window;
+  // 0: none; tokens see their own chunk of so many alone.
+  int32_t chunk;
   float scale;
   // 0: none.
   float softcap;

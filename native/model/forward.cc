@@ -10,6 +10,7 @@ void Model::step(const StepInput& input, float* logits, float* states) {
     embed(input.tokens[size_t(row)], row);
     measure(row);
   });
+  if (parts_.layerInputs) makeLayerInputs(*parts_.layerInputs, input.tokens, work_);
   for (const Branch& branch : parts_.branches) runBranch(branch);
   takeStates(input, states);
   runHead(input, logits);
@@ -50,6 +51,9 @@ void Model::runBranch(const Branch& branch) {
       if (!isLast) return;
       if (branch.output) branch.output->apply(kernels, all, size, parts_.normEpsilon);
       kernels.addScaled(work_.stream.row(row), all, branch.scale, size);
+      if (branch.streamScale != 1.0f) {
+        for (int at = 0; at < size; at++) work_.stream.row(row)[at] *= branch.streamScale;
+      }
       measure(row);
     });
   }
@@ -67,8 +71,10 @@ void Model::runBody(const Part& part, float* out) {
     runDeltaNet(*net, input, work_, out);
   } else if (const auto* convolution = std::get_if<ShortConvolution>(&part.body)) {
     runShortConvolution(*convolution, input, work_, out);
+  } else if (const auto* space = std::get_if<StateSpace>(&part.body)) {
+    runStateSpace(*space, input, work_, out);
   } else {
-    runStateSpace(std::get<StateSpace>(part.body), input, work_, out);
+    runLayerInput(std::get<LayerInput>(part.body), input, work_, out);
   }
 }
 

@@ -11,13 +11,14 @@
 #include "model/delta-net.h"
 #include "model/experts.h"
 #include "model/feed-forward.h"
+#include "model/layer-inputs.h"
 #include "model/short-convolution.h"
 #include "model/state-space.h"
 #include "model/workspace.h"
 
 namespace chairlift {
 
-using Body = std::variant<Attention, FeedForward, Experts, DeltaNet, ShortConvolution, StateSpace>;
+using Body = std::variant<Attention, FeedForward, Experts, DeltaNet, ShortConvolution, StateSpace, LayerInput>;
 
 /** Reads the residual stream, behind a norm. */
 struct Part {
@@ -31,6 +32,8 @@ struct Branch {
   std::vector<Part> parts;
   std::optional<Norm> output;
   float scale = 1;
+  // Factor on the residual stream once it is added.
+  float streamScale = 1;
 };
 
 struct ModelParts {
@@ -46,6 +49,7 @@ struct ModelParts {
   // Of bodies without K/V, in the order of their numbers.
   std::vector<MemoryLayout> memories;
   std::shared_ptr<Matrix> embedding;
+  std::optional<LayerInputs> layerInputs;
   // Of all layers, one after the other.
   std::vector<Branch> branches;
   Norm finalNorm;

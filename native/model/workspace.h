@@ -53,6 +53,9 @@ struct Workspace {
 
   // Whatever a body makes on its way; each overwrites what the last one left.
   RowBuffer projected, attended, inner, scores, gathered;
+  // Inputs of single layers, for all of the step.
+  RowBuffer layerInputs;
+  size_t layerInputStride = 0;
   // A worker's own.
   std::vector<std::vector<float>> attentionScratch;
 };

@@ -61,6 +61,7 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
   task.position = position;
   task.headSize = headSize;
   task.window = random.oneOf({0, 0, 5, 33});
+  task.chunk = random.oneOf({0, 0, 0, 40});
   task.scale = random.oneOf({0.125f, 0.01f});
   task.softcap = random.oneOf({0.0f, 20.0f});
   task.sinks = random.below(3) == 0 ? sinks.data() : nullptr;

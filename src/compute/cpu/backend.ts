@@ -32,15 +32,7 @@ export async function createCpuBackend(
   weights: WeightSource,
   options: CpuOptions,
 ): Promise<Backend> {
-  requireFeatures(spec, 'cpu', [
-    'streams',
-    'chunks',
-    'cutoff',
-    'each-norm',
-    'stream-scale',
-    'layer-input',
-    'low-rank',
-  ]);
+  requireFeatures(spec, 'cpu', ['streams', 'cutoff', 'low-rank']);
   const threads = options.threads ?? machineLimits().cores;
   const memorySlots = memorySlotsOf(spec, options);
   const handle = addon.create(threads, options.isa ?? '');

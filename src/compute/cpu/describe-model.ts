@@ -10,6 +10,8 @@ import type {
   ExpertsSpec,
   FeedForwardSpec,
   HeadNormSpec,
+  LayerInputSpec,
+  LayerInputsSpec,
   LinearSpec,
   ModelSpec,
   NormSpec,
@@ -36,6 +38,8 @@ import type {
   NativeExperts,
   NativeFeedForward,
   NativeHeadNorm,
+  NativeLayerInput,
+  NativeLayerInputs,
   NativeLinear,
   NativeModel,
   NativePart,
@@ -92,14 +96,20 @@ class Describer {
         magnitude,
       })),
       embedding,
+      layerInputs: spec.layerInputs && this.#layerInputs(spec.layerInputs),
       branches,
       finalNorm: readNorm(this.#weights, spec.finalNorm),
       head,
     };
   }
 
-  #branch({ parts, output, scale }: BranchSpec): NativeBranch {
-    return { parts: parts.map((part) => this.#part(part)), output: this.#norm(output), scale };
+  #branch({ parts, output, scale, streamScale }: BranchSpec): NativeBranch {
+    return {
+      parts: parts.map((part) => this.#part(part)),
+      output: this.#norm(output),
+      scale,
+      streamScale,
+    };
   }
 
   #part({ input, body, output }: PartSpec): NativePart {
@@ -120,9 +130,35 @@ class Describer {
         return this.#shortConvolution(spec);
       case 'state-space':
         return this.#stateSpace(spec);
+      case 'layer-input':
+        return this.#layerInput(spec);
       default:
         throw new Error(`the cpu backend has no ${spec.kind}`);
     }
+  }
+
+  #layerInput({ kind, index, activation, gate, output }: LayerInputSpec): NativeLayerInput {
+    return {
+      kind,
+      index,
+      activation: nativeActivation(activation),
+      gate: this.#linear(gate),
+      output: this.#linear(output),
+    };
+  }
+
+  #layerInputs(spec: LayerInputsSpec): NativeLayerInputs {
+    const { count, size, table, tableScale, projection, projectionScale, norm } = spec;
+    return {
+      count,
+      size,
+      table: this.#matrix([{ weight: table, columns: count * size }]),
+      tableRows: table.rows,
+      tableScale,
+      projection: this.#linear(projection),
+      projectionScale,
+      norm: readNorm(this.#weights, norm),
+    };
   }
 
   #deltaNet(spec: DeltaNetSpec): NativeDeltaNet {

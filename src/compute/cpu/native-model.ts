@@ -8,6 +8,8 @@ import type {
   DeltaNetSpec,
   ExpertsSpec,
   HeadNormSpec,
+  LayerInputSpec,
+  LayerInputsSpec,
   ModelSpec,
   RouterSpec,
   ShortConvolutionSpec,
@@ -42,6 +44,7 @@ export interface NativeAttention
     | 'normsAfterRope'
     | 'rope'
     | 'window'
+    | 'chunk'
     | 'scale'
     | 'softcap'
     | 'growth'
@@ -136,13 +139,29 @@ export interface NativeStateSpace
   readonly output: NativeLinear;
 }
 
+export interface NativeLayerInput extends Pick<LayerInputSpec, 'kind' | 'index'> {
+  readonly activation: NativeActivation;
+  readonly gate: NativeLinear;
+  readonly output: NativeLinear;
+}
+
+export interface NativeLayerInputs
+  extends Pick<LayerInputsSpec, 'count' | 'size' | 'tableScale' | 'projectionScale'> {
+  /** What `addMatrix` gave. */
+  readonly table: number;
+  readonly tableRows: number;
+  readonly projection: NativeLinear;
+  readonly norm: NormWeights;
+}
+
 export type NativeBody =
   | NativeAttention
   | NativeFeedForward
   | NativeExperts
   | NativeDeltaNet
   | NativeShortConvolution
-  | NativeStateSpace;
+  | NativeStateSpace
+  | NativeLayerInput;
 
 export interface NativePart {
   readonly input: NormWeights | undefined;
@@ -154,6 +173,7 @@ export interface NativeBranch {
   readonly parts: readonly NativePart[];
   readonly output: NormWeights | undefined;
   readonly scale: number | undefined;
+  readonly streamScale: number | undefined;
 }
 
 export interface NativeModel
@@ -164,6 +184,7 @@ export interface NativeModel
   readonly ropes: readonly NativeRope[];
   readonly caches: readonly CacheSpec[];
   readonly embedding: number;
+  readonly layerInputs: NativeLayerInputs | undefined;
   /** Of all layers, one after the other. */
   readonly branches: readonly NativeBranch[];
   readonly finalNorm: NormWeights;
