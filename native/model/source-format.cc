@@ -242,6 +242,8 @@ const SourceFormat formats[] = {
     {"F32", 1, 4, Encoding::F32, 0, ScaleType::F32, false, nullptr, nullptr},
     {"F16", 1, 2, Encoding::F16, 0, ScaleType::F32, false, nullptr, nullptr},
     {"BF16", 1, 2, Encoding::BF16, 0, ScaleType::F32, false, nullptr, nullptr},
+    {"F8_G32", 32, 36, Encoding::F8, 0, ScaleType::F32, false, nullptr, nullptr},
+    {"F8_G128", 128, 132, Encoding::F8, 0, ScaleType::F32, false, nullptr, nullptr},
     {"Q8_0", 32, 34, Encoding::Byte, 32, ScaleType::F16, false, nullptr, readBlocks<34, readQ8_0>},
     {"Q4_0", 32, 18, Encoding::Nibble, 32, ScaleType::F16, false, nullptr, readBlocks<18, readQ4_0>},
     {"Q4_1", 32, 20, Encoding::UnsignedNibble, 32, ScaleType::F16, true, nullptr, readBlocks<20, readQ4_1>},

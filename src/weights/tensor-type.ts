@@ -12,10 +12,13 @@ const mlxGroup = (bits: number, group: number): TensorLayout => ({
   blockBytes: 8 + (group * bits) / 8,
 });
 
+// F8_G… are floats of eight bits in groups with a float32 scale: see fp8.ts.
 export const tensorLayouts = {
   F32: { blockSize: 1, blockBytes: 4 },
   F16: { blockSize: 1, blockBytes: 2 },
   BF16: { blockSize: 1, blockBytes: 2 },
+  F8_G32: { blockSize: 32, blockBytes: 36 },
+  F8_G128: { blockSize: 128, blockBytes: 132 },
   Q8_0: { blockSize: 32, blockBytes: 34 },
   Q4_0: { blockSize: 32, blockBytes: 18 },
   Q4_1: { blockSize: 32, blockBytes: 20 },

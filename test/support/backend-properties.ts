@@ -19,6 +19,7 @@ export const groupTypes: readonly TensorType[] = [
   'Q5_1',
   'IQ4_NL',
   'MXFP4',
+  'F8_G32',
   'MLX4_G32',
   'MLX8_G64',
 ];

@@ -34,8 +34,12 @@ export type BlockType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>;
 const mlx4 = [single(0, 1 / 4.6), single(4, -7.5 / 4.6)];
 const mlx8 = [single(0, 1 / 74), single(4, -127.5 / 74)];
 
+const f8 = [single(0, 1 / 60)];
+
 /** Where a block's own floats are. */
 export const scaleFields: Readonly<Record<BlockType, readonly ScaleField[]>> = {
+  F8_G32: f8,
+  F8_G128: f8,
   Q8_0: [half(0, 1 / 74)],
   Q4_0: [half(0, 1 / 4.6)],
   Q4_1: [half(0, 1 / 4.6), half(2, -7.5 / 4.6)],
@@ -68,7 +72,12 @@ export function randomBlocks(type: TensorType, count: number, random: Random, si
     }
     return bytes;
   }
-  for (let at = 0; at < bytes.length; at++) bytes[at] = Math.floor(random() * 256);
+  // Two floats of eight bits are no numbers.
+  const isF8 = type === 'F8_G32' || type === 'F8_G128';
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = Math.floor(random() * 256);
+    bytes[at] = isF8 && (byte & 127) === 127 ? 0 : byte;
+  }
   for (let block = 0; block < bytes.length; block += blockBytes) {
     const blockSize = size * (0.5 + random());
     for (const field of scaleFields[type])

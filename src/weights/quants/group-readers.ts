@@ -8,7 +8,7 @@ import { readQ4_0, readQ4_1, readQ5_0, readQ5_1, readQ8_0 } from './legacy-block
 import { mlxReader } from './mlx-groups.ts';
 import { readMXFP4 } from './mxfp4.ts';
 
-export type QuantType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>;
+export type QuantType = Exclude<TensorType, 'F32' | 'F16' | 'BF16' | 'F8_G32' | 'F8_G128'>;
 
 const mlx4 = mlxReader(4);
 const mlx8 = mlxReader(8);
