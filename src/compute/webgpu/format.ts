@@ -12,6 +12,9 @@
 //              power, one number  a quarter of a word a lane: the exponent of a float32
 //   floats   per panel and pair of inputs a word a lane (halves, or float32 as two planes)
 
+import { iq1Codebook } from '../../weights/quants/iq1.ts';
+import { iq2Codebook } from '../../weights/quants/iq2.ts';
+import { iq3sCodebook, iq3xxsCodebook } from '../../weights/quants/iq3.ts';
 import { iq4Steps } from '../../weights/quants/iq4.ts';
 import { fp4Steps } from '../../weights/quants/mxfp4.ts';
 import type { TensorType } from '../../weights/tensor-type.ts';
@@ -77,6 +80,13 @@ export const formats: Readonly<Record<TensorType, Format>> = {
   Q4_K: { ...nibble, hasMinimum: true },
   Q5_K: { ...byte, hasMinimum: true },
   Q6_K: { ...byte, halves: true },
+  IQ1_S: codebook(iq1Codebook),
+  IQ1_M: { ...codebook(iq1Codebook), halves: true },
+  IQ2_XXS: codebook(iq2Codebook),
+  IQ2_XS: { ...codebook(iq2Codebook), halves: true },
+  IQ2_S: { ...codebook(iq2Codebook), halves: true },
+  IQ3_XXS: codebook(iq3xxsCodebook),
+  IQ3_S: codebook(iq3sCodebook),
   IQ4_NL: codebook(iq4Steps),
   IQ4_XS: codebook(iq4Steps),
   MXFP4: { ...codebook(fp4Steps), scale: 'power' },
