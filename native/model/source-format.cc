@@ -130,6 +130,43 @@ void readIQ4_XS(const uint8_t* block, ChunkCodes& to) {
   }
 }
 
+// Of three values 0 … 2 for -1 … 1, with one scale for the block; a nibble's zero is 8.
+constexpr uint64_t ternaryZero = 7;
+
+void setOneScale(uint16_t scale, ChunkCodes& to) {
+  to.superScale = scale;
+  for (GroupCodes& group : to.groups) group.scales[0] = 1;
+}
+
+void readTQ1_0(const uint8_t* block, ChunkCodes& to) {
+  setOneScale(halfAt(block + 52), to);
+  uint8_t codes[chunkGroups * groupInputs];
+  uint8_t* end = codes;
+  // Digit by digit of `count` bytes: what overflows of three times a fraction of 256.
+  const auto read = [&](const uint8_t* from, int count, int digits) {
+    uint8_t rest[32];
+    memcpy(rest, from, size_t(count));
+    for (int digit = 0; digit < digits; digit++) {
+      for (int i = 0; i < count; i++) {
+        *end++ = uint8_t((rest[i] * 3 >> 8) + int(ternaryZero));
+        rest[i] = uint8_t(rest[i] * 3);
+      }
+    }
+  };
+  read(block, 32, 5);
+  read(block + 32, 16, 5);
+  read(block + 48, 4, 4);
+  for (int g = 0; g < 8; g++) storeNibbles({bytesAt(codes + 32 * g), bytesAt(codes + 32 * g + 16)}, to.groups[g]);
+}
+
+void readTQ2_0(const uint8_t* block, ChunkCodes& to) {
+  setOneScale(halfAt(block + 64), to);
+  for (int g = 0; g < 8; g++) {
+    const Codes codes = fields(block + (g / 4) * 32, 2 * (g % 4), 3);
+    storeNibbles({codes.first + everyByte(ternaryZero), codes.second + everyByte(ternaryZero)}, to.groups[g]);
+  }
+}
+
 template <int blockBytes, void (*readBlock)(const uint8_t* block, ChunkCodes& to)>
 void readSuperBlock(const uint8_t* row, int chunk, int, ChunkCodes& to) {
   readBlock(row + size_t(chunk) * blockBytes, to);
@@ -196,6 +233,8 @@ const SourceFormat formats[] = {
     {"IQ3_S", 256, 110, Encoding::Codebook, 32, ScaleType::Super, false, &iq3s, readSuperBlock<110, readIQ3_S>},
     {"IQ4_NL", 32, 18, Encoding::Codebook, 32, ScaleType::F16, false, &iq4, readBlocks<18, readQ4_0>},
     {"IQ4_XS", 256, 136, Encoding::Codebook, 32, ScaleType::Super, false, &iq4, readSuperBlock<136, readIQ4_XS>},
+    {"TQ1_0", 256, 54, Encoding::Nibble, 32, ScaleType::Super, false, nullptr, readSuperBlock<54, readTQ1_0>},
+    {"TQ2_0", 256, 66, Encoding::Nibble, 32, ScaleType::Super, false, nullptr, readSuperBlock<66, readTQ2_0>},
     {"MXFP4", 32, 17, Encoding::Codebook, 32, ScaleType::Power, false, &fp4, readBlocks<17, readMXFP4>},
     {"MLX4_G32", 32, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 32>},
     {"MLX4_G64", 64, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 64>},

@@ -125,5 +125,7 @@ const fileTypes: ReadonlyMap<number, string> = new Map([
   [30, 'IQ4_XS'],
   [31, 'IQ1_M'],
   [32, 'BF16'],
+  [36, 'TQ1_0'],
+  [37, 'TQ2_0'],
   [38, 'MXFP4'],
 ]);

@@ -35,6 +35,8 @@ export const supportedTypes: ReadonlyMap<number, TensorType> = new Map([
   [23, 'IQ4_XS'],
   [29, 'IQ1_M'],
   [30, 'BF16'],
+  [34, 'TQ1_0'],
+  [35, 'TQ2_0'],
   [39, 'MXFP4'],
 ]);
 
@@ -48,8 +50,6 @@ const unsupportedNames: ReadonlyMap<number, string> = new Map([
   [26, 'I32'],
   [27, 'I64'],
   [28, 'F64'],
-  [34, 'TQ1_0'],
-  [35, 'TQ2_0'],
   [40, 'NVFP4'],
   [41, 'Q1_0'],
 ]);

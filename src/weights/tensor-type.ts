@@ -38,6 +38,8 @@ export const tensorLayouts = {
   IQ3_S: { blockSize: 256, blockBytes: 110 },
   IQ4_NL: { blockSize: 32, blockBytes: 18 },
   IQ4_XS: { blockSize: 256, blockBytes: 136 },
+  TQ1_0: { blockSize: 256, blockBytes: 54 },
+  TQ2_0: { blockSize: 256, blockBytes: 66 },
   MXFP4: { blockSize: 32, blockBytes: 17 },
   MLX4_G32: mlxGroup(4, 32),
   MLX4_G64: mlxGroup(4, 64),

@@ -34,6 +34,7 @@ export const superTypes: readonly TensorType[] = [
   'IQ2_S',
   'IQ3_S',
   'IQ4_XS',
+  'TQ1_0',
 ];
 
 /** Sizes that a type's blocks divide; float types take odd ones too. */

@@ -64,6 +64,8 @@ const tensorTypeIds: Partial<Record<TensorType, number>> = {
   IQ4_XS: 23,
   IQ1_M: 29,
   BF16: 30,
+  TQ1_0: 34,
+  TQ2_0: 35,
   MXFP4: 39,
 };
 

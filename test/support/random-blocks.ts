@@ -60,6 +60,8 @@ export const scaleFields: Readonly<Record<BlockType, readonly ScaleField[]>> = {
   IQ3_S: [half(0, 1 / 130)],
   IQ4_NL: [half(0, 1 / 65)],
   IQ4_XS: [half(0, 1 / 1200)],
+  TQ1_0: [half(52, 1 / 0.8)],
+  TQ2_0: [half(64, 1 / 1.2)],
   MXFP4: [power(0, 1 / 2.5)],
   MLX4_G32: mlx4,
   MLX4_G64: mlx4,

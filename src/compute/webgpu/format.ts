@@ -89,6 +89,8 @@ export const formats: Readonly<Record<TensorType, Format>> = {
   IQ3_S: codebook(iq3sCodebook),
   IQ4_NL: codebook(iq4Steps),
   IQ4_XS: codebook(iq4Steps),
+  TQ1_0: signed,
+  TQ2_0: signed,
   MXFP4: { ...codebook(fp4Steps), scale: 'power' },
   MLX4_G32: mlx4,
   MLX4_G64: mlx4,

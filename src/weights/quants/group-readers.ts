@@ -10,6 +10,7 @@ import { readQ2_K, readQ3_K, readQ4_K, readQ5_K, readQ6_K } from './k-quants.ts'
 import { readQ4_0, readQ4_1, readQ5_0, readQ5_1, readQ8_0 } from './legacy-blocks.ts';
 import { mlxReader } from './mlx-groups.ts';
 import { readMXFP4 } from './mxfp4.ts';
+import { readTQ1_0, readTQ2_0 } from './ternary.ts';
 
 export type QuantType = Exclude<TensorType, 'F32' | 'F16' | 'BF16' | 'F8_G32' | 'F8_G128'>;
 
@@ -36,6 +37,8 @@ export const groupReaders: Readonly<Record<QuantType, GroupReader>> = {
   IQ3_S: readIQ3_S,
   IQ4_NL: readIQ4_NL,
   IQ4_XS: readIQ4_XS,
+  TQ1_0: readTQ1_0,
+  TQ2_0: readTQ2_0,
   MXFP4: readMXFP4,
   MLX4_G32: mlx4,
   MLX4_G64: mlx4,
