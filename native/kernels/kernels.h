@@ -23,10 +23,10 @@ constexpr int chunkGroups = 8;
 constexpr int tileRows = 16;
 
 /**
- * What a code stands for. Byte: -128 … 127. UnsignedByte: 0 … 255. Nibble: 0 … 15 for -8 … 7. UnsignedNibble: 0 … 15.
+ * What a code stands for. F8: a float of eight bits, 1 sign, 4 exponent and 3 mantissa, times a scale. Byte: -128 … 127. UnsignedByte: 0 … 255. Nibble: 0 … 15 for -8 … 7. UnsignedNibble: 0 … 15.
  * Codebook: 0 … 15 for an entry of the matrix's codebook. A weight is `scale * value + minimum`.
  */
-enum class Encoding : uint8_t { F32, F16, BF16, Byte, UnsignedByte, Nibble, UnsignedNibble, Codebook };
+enum class Encoding : uint8_t { F32, F16, BF16, F8, Byte, UnsignedByte, Nibble, UnsignedNibble, Codebook };
 
 /** What sixteen codes stand for: `values[code] * unit`. */
 struct Codebook {
@@ -55,7 +55,8 @@ constexpr uint8_t largestPower = 227;
  *   minimums  as many, where `hasMinimum`
  *   supers    ScaleType::Super alone: 16 halves for the scales and, where `hasMinimum`, 16 for the minimums
  *
- * A float panel holds 16 values per input, input by input.
+ * A float panel holds 16 values per input, input by input. Those of F8 come in blocks of `blockInputs` inputs, with 16 float32
+ * scales before each. The scales are 256 times the file's, because kernels read an F8 as the half that is a 256th of it.
  */
 struct PackedMatrix {
   Encoding encoding;
@@ -65,6 +66,8 @@ struct PackedMatrix {
   const Codebook* codebook;
   // Inputs per scale: 32, or 16 for formats with finer groups; 0 for float matrices.
   int32_t scaleInputs;
+  // Inputs per scale of F8; 0 for others.
+  int32_t blockInputs;
   int32_t inputs;
   int32_t outputs;
   size_t panelBytes;
@@ -91,6 +94,8 @@ struct PackedMatrix {
     const size_t supers = scaleType == ScaleType::Super ? (hasMinimum ? 2 : 1) * panelColumns * 2 : 0;
     return (supersAt(n) + supers + 63) / 64 * 64;
   }
+  // Of a block of F8.
+  size_t blockBytes() const { return panelColumns * (sizeof(float) + size_t(blockInputs)); }
   // What a group takes of a panel, its share of the scales included.
   size_t groupBytes() const { return panelBytes / size_t(groups()); }
 };

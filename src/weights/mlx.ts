@@ -9,17 +9,17 @@ import {
   type DerivedTensor,
   derivedWeights,
   partFault,
+  readFloatPart,
   readPart,
   requireDtype,
+  requireFloats,
   requirePart,
   requireShape,
 } from './derived-weights.ts';
 import type { JsonObject } from './json-file.ts';
 import { type MlxGrouping, mlxGrouping } from './mlx-config.ts';
-import { printable } from './model-file-error.ts';
-import { dequantize } from './quants/dequantize.ts';
-import { floatType, type Safetensors, type SafetensorsEntry } from './safetensors.ts';
-import { rowBytes, type TensorType, tensorLayouts } from './tensor-type.ts';
+import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
+import { type TensorType, tensorLayouts } from './tensor-type.ts';
 import type { WeightSource } from './weight-source.ts';
 
 interface Parts {
@@ -49,10 +49,7 @@ function quantizedTensor(
   const packed = requirePart(model, `${module}.weight`, scales);
   const biases = requirePart(model, `${module}.biases`, scales);
   requireDtype(packed, 'U32');
-  for (const part of [scales, biases]) {
-    if (floatType(part.dtype) === undefined)
-      throw partFault(part, `has the dtype ${printable(part.dtype)}, not a float`);
-  }
+  for (const part of [scales, biases]) requireFloats(part);
   const leading = packed.shape.slice(0, -1);
   const columns = ((packed.shape.at(-1) ?? 0) * 32) / bits;
   if (leading.length === 0 || packed.bytes === 0) throw partFault(packed, 'has no rows of packed values');
@@ -94,11 +91,4 @@ function fillGroups(
     for (let i = 0; i < packedWords; i++) words[at + 2 + i] = codeWords[group * packedWords + i] as number;
   }
   into.set(new Uint8Array(words.buffer));
-}
-
-function readFloatPart(part: SafetensorsEntry, first: number, count: number): Float32Array {
-  const type = floatType(part.dtype) as TensorType;
-  const values = new Float32Array(count);
-  dequantize(type, readPart(part, rowBytes(type, 1), first, count), values);
-  return values;
 }

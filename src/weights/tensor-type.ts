@@ -12,10 +12,13 @@ const mlxGroup = (bits: number, group: number): TensorLayout => ({
   blockBytes: 8 + (group * bits) / 8,
 });
 
+// F8_G… are floats of eight bits in groups with a float32 scale: see fp8.ts.
 export const tensorLayouts = {
   F32: { blockSize: 1, blockBytes: 4 },
   F16: { blockSize: 1, blockBytes: 2 },
   BF16: { blockSize: 1, blockBytes: 2 },
+  F8_G32: { blockSize: 32, blockBytes: 36 },
+  F8_G128: { blockSize: 128, blockBytes: 132 },
   Q8_0: { blockSize: 32, blockBytes: 34 },
   Q4_0: { blockSize: 32, blockBytes: 18 },
   Q4_1: { blockSize: 32, blockBytes: 20 },
@@ -26,8 +29,17 @@ export const tensorLayouts = {
   Q4_K: { blockSize: 256, blockBytes: 144 },
   Q5_K: { blockSize: 256, blockBytes: 176 },
   Q6_K: { blockSize: 256, blockBytes: 210 },
+  IQ1_S: { blockSize: 256, blockBytes: 50 },
+  IQ1_M: { blockSize: 256, blockBytes: 56 },
+  IQ2_XXS: { blockSize: 256, blockBytes: 66 },
+  IQ2_XS: { blockSize: 256, blockBytes: 74 },
+  IQ2_S: { blockSize: 256, blockBytes: 82 },
+  IQ3_XXS: { blockSize: 256, blockBytes: 98 },
+  IQ3_S: { blockSize: 256, blockBytes: 110 },
   IQ4_NL: { blockSize: 32, blockBytes: 18 },
   IQ4_XS: { blockSize: 256, blockBytes: 136 },
+  TQ1_0: { blockSize: 256, blockBytes: 54 },
+  TQ2_0: { blockSize: 256, blockBytes: 66 },
   MXFP4: { blockSize: 32, blockBytes: 17 },
   MLX4_G32: mlxGroup(4, 32),
   MLX4_G64: mlxGroup(4, 64),
