@@ -8,8 +8,13 @@ import type { TensorInfo } from '../weights/weight-source.ts';
 import { type DummyShape, type DummyShapeName, dummyShapes } from './dummy-shapes.ts';
 import { type DummyType, dummyTypes, dummyWeights } from './dummy-weights.ts';
 
+export interface Dummy {
+  readonly shape: DummyShapeName;
+  readonly type: DummyType;
+}
+
 /** `llama-3.2-1b:q4_0`; undefined where either half is unknown. */
-export function parseDummy(text: string): { shape: DummyShapeName; type: DummyType } | undefined {
+export function parseDummy(text: string): Dummy | undefined {
   const [shape = '', type = '', ...rest] = text.split(':');
   const known = dummyTypes.find((name) => name.toLowerCase() === type.toLowerCase());
   return Object.hasOwn(dummyShapes, shape) && known !== undefined && rest.length === 0
@@ -23,8 +28,10 @@ const chatTemplate =
   "{% for message in messages %}{{ message.role + ': ' + message.content + '\n' }}{% endfor %}" +
   "{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}";
 
-export function dummyModel(name: DummyShapeName, type: DummyType): GgufFile {
-  const shape: DummyShape = dummyShapes[name];
+/** With all its layers, or the first so many. */
+export function dummyModel(name: DummyShapeName, type: DummyType, layers?: number): GgufFile {
+  const whole: DummyShape = dummyShapes[name];
+  const shape = { ...whole, layers: layers ?? whole.layers };
   return {
     format: 'gguf',
     path: `${name}:${type}`,
@@ -68,14 +75,21 @@ function architectureMetadata(name: string, shape: DummyShape): [string, GgufVal
     'attention.head_count_kv': shape.kvHeads,
     'attention.layer_norm_rms_epsilon': 1e-5,
     'rope.freq_base': shape.ropeBase,
+    'attention.key_length': shape.headSize,
+    'attention.value_length': shape.headSize,
     'rope.dimension_count': shape.headSize,
     vocab_size: shape.vocab,
+    ...(shape.experts === undefined ? {} : expertMetadata(shape.experts)),
   };
   return [
     ['general.architecture', architecture],
     ['general.name', `random weights in the shape of ${name}`],
     ...Object.entries(own).map(([key, value]): [string, GgufValue] => [`${architecture}.${key}`, value]),
   ];
+}
+
+function expertMetadata({ count, used, size }: NonNullable<DummyShape['experts']>): Record<string, number> {
+  return { expert_count: count, expert_used_count: used, expert_feed_forward_length: size };
 }
 
 /** The smallest vocabulary that tools accept: every byte, then numbered tokens that no text holds, no merges of use. */
@@ -103,40 +117,67 @@ function tokenizerMetadata({ vocab }: DummyShape): [string, GgufValue][] {
 }
 
 function dummyTensors(shape: DummyShape, type: DummyType): TensorInfo[] {
-  const { hidden, ffn, heads, kvHeads, headSize, vocab } = shape;
-  const matrix = (name: string, rows: number, columns: number): TensorInfo => ({
-    name,
-    // Rows that are no whole super-blocks fall back, as converters do.
-    type: columns % tensorLayouts[type].blockSize === 0 ? type : 'Q8_0',
-    shape: [rows, columns],
-  });
-  const vector = (name: string, size: number): TensorInfo => ({ name, type: 'F32', shape: [size] });
-  const layers = Array.from({ length: shape.layers }, (_, layer) => {
-    const at = (part: string) => `blk.${layer}.${part}`;
-    const biases = shape.architecture === 'qwen2';
-    return [
-      vector(at('attn_norm.weight'), hidden),
-      matrix(at('attn_q.weight'), heads * headSize, hidden),
-      matrix(at('attn_k.weight'), kvHeads * headSize, hidden),
-      matrix(at('attn_v.weight'), kvHeads * headSize, hidden),
-      ...(biases
-        ? [
-            vector(at('attn_q.bias'), heads * headSize),
-            vector(at('attn_k.bias'), kvHeads * headSize),
-            vector(at('attn_v.bias'), kvHeads * headSize),
-          ]
-        : []),
-      matrix(at('attn_output.weight'), hidden, heads * headSize),
-      vector(at('ffn_norm.weight'), hidden),
-      matrix(at('ffn_gate.weight'), ffn, hidden),
-      matrix(at('ffn_up.weight'), ffn, hidden),
-      matrix(at('ffn_down.weight'), hidden, ffn),
-    ];
-  });
+  const { hidden, vocab } = shape;
   return [
-    matrix('token_embd.weight', vocab, hidden),
-    ...layers.flat(),
+    matrix('token_embd.weight', vocab, hidden, type),
+    ...Array.from({ length: shape.layers }, (_, layer) => layerTensors(shape, type, layer)).flat(),
     vector('output_norm.weight', hidden),
-    ...(shape.tied ? [] : [matrix('output.weight', vocab, hidden)]),
+    ...(shape.tied ? [] : [matrix('output.weight', vocab, hidden, type)]),
   ];
+}
+
+function layerTensors(shape: DummyShape, type: DummyType, layer: number): TensorInfo[] {
+  const { architecture, hidden, ffn, heads, kvHeads, headSize, experts } = shape;
+  const at = (part: string) => `blk.${layer}.${part}`;
+  const biases = [
+    vector(at('attn_q.bias'), heads * headSize),
+    vector(at('attn_k.bias'), kvHeads * headSize),
+    vector(at('attn_v.bias'), kvHeads * headSize),
+  ];
+  const headNorms = [vector(at('attn_q_norm.weight'), headSize), vector(at('attn_k_norm.weight'), headSize)];
+  const feedForward = [
+    matrix(at('ffn_gate.weight'), ffn, hidden, type),
+    matrix(at('ffn_up.weight'), ffn, hidden, type),
+    matrix(at('ffn_down.weight'), hidden, ffn, type),
+  ];
+  return [
+    vector(at('attn_norm.weight'), hidden),
+    matrix(at('attn_q.weight'), heads * headSize, hidden, type),
+    matrix(at('attn_k.weight'), kvHeads * headSize, hidden, type),
+    matrix(at('attn_v.weight'), kvHeads * headSize, hidden, type),
+    ...(architecture === 'qwen2' ? biases : []),
+    ...(architecture === 'qwen3moe' ? headNorms : []),
+    matrix(at('attn_output.weight'), hidden, heads * headSize, type),
+    vector(at('ffn_norm.weight'), hidden),
+    ...(experts === undefined ? feedForward : expertTensors(shape, experts, type, at)),
+  ];
+}
+
+function expertTensors(
+  { hidden }: DummyShape,
+  { count, size }: NonNullable<DummyShape['experts']>,
+  type: DummyType,
+  at: (part: string) => string,
+): TensorInfo[] {
+  const stack = (part: string, rows: number, columns: number): TensorInfo => {
+    const one = matrix(at(part), rows, columns, type);
+    return { ...one, shape: [count, ...one.shape] };
+  };
+  return [
+    // As converters leave it.
+    matrix(at('ffn_gate_inp.weight'), count, hidden, 'F32'),
+    stack('ffn_gate_exps.weight', size, hidden),
+    stack('ffn_up_exps.weight', size, hidden),
+    stack('ffn_down_exps.weight', hidden, size),
+  ];
+}
+
+function matrix(name: string, rows: number, columns: number, type: DummyType): TensorInfo {
+  // Rows that are no whole super-blocks fall back, as converters do.
+  const fits = columns % tensorLayouts[type].blockSize === 0;
+  return { name, type: fits ? type : 'Q8_0', shape: [rows, columns] };
+}
+
+function vector(name: string, size: number): TensorInfo {
+  return { name, type: 'F32', shape: [size] };
 }

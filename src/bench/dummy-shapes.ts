@@ -1,10 +1,12 @@
 // Sizes of well-known models, for benchmarks without their weights.
 
 export interface DummyShape {
-  readonly architecture: 'llama' | 'qwen2';
+  readonly architecture: 'llama' | 'qwen2' | 'qwen3moe';
   readonly layers: number;
   readonly hidden: number;
   readonly ffn: number;
+  /** In place of one feed-forward in every layer. */
+  readonly experts?: { readonly count: number; readonly used: number; readonly size: number };
   readonly heads: number;
   readonly kvHeads: number;
   readonly headSize: number;
@@ -66,6 +68,20 @@ export const dummyShapes = {
     context: 8192,
     ropeBase: 100000,
     tied: true,
+  },
+  'qwen3-30b-a3b': {
+    architecture: 'qwen3moe',
+    layers: 48,
+    hidden: 2048,
+    ffn: 6144,
+    experts: { count: 128, used: 8, size: 768 },
+    heads: 32,
+    kvHeads: 4,
+    headSize: 128,
+    vocab: 151936,
+    context: 40960,
+    ropeBase: 1000000,
+    tied: false,
   },
 } as const satisfies Record<string, DummyShape>;
 
