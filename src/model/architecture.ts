@@ -89,6 +89,8 @@ export interface Traits {
   /** Files may hold a factor on the residual stream behind each layer. */
   readonly layerScales?: boolean;
   readonly deltaNet?: DeltaNetTraits;
+  /** Attention is through a latent, in every layer. */
+  readonly latent?: LatentTraits;
   /** Names of tensors that differ from what is usual. */
   readonly names?: { readonly [scheme in Naming]?: RoleNames };
 }
@@ -112,6 +114,17 @@ export interface ExpertTraits {
   readonly scalesInput?: boolean;
   /** A feed-forward for every row beside them; it may have a share of its own for each row. */
   readonly shared?: { readonly size: number; readonly hasShare: boolean } | undefined;
+}
+
+export interface LatentTraits {
+  /** Of what queries are made of, where it is not the input. */
+  readonly queryRank?: number | undefined;
+  readonly rank: number;
+  readonly contentSize: number;
+  readonly rotatedSize: number;
+  readonly valueSize: number;
+  /** Maps from the latent to keys and to values share a tensor, and are stored as they would make keys. */
+  readonly fusedUp: boolean;
 }
 
 export interface DeltaNetTraits {

@@ -4,6 +4,7 @@ import type { DeltaNetTraits, LayerTraits, Traits } from './architecture.ts';
 import { attentionSpec } from './assemble-attention.ts';
 import { deltaNetSpec } from './assemble-delta-net.ts';
 import { feedingParts } from './assemble-feed-forward.ts';
+import { latentAttentionSpec } from './assemble-latent-attention.ts';
 import { layerInputPart, layerInputsSpec } from './assemble-layer-inputs.ts';
 import { layerStreamsSpec, lowRankBranch, streamsSpec } from './assemble-streams.ts';
 import { memoryOf } from './memory-sizes.ts';
@@ -89,15 +90,19 @@ function withSizesOf(parts: SpecParts, layer: LayerTraits): SpecParts {
 const isAttending = ({ deltaNet }: LayerTraits): boolean => deltaNet !== true;
 const isStoring = (layer: LayerTraits): boolean => isAttending(layer) && layer.cacheOf === undefined;
 
-function cacheSpec({ sizes }: SpecParts): CacheSpec {
+function cacheSpec({ sizes, traits: { latent } }: SpecParts): CacheSpec {
+  if (latent !== undefined) {
+    return { headCount: 1, headSize: latent.rank + latent.rotatedSize, valuesInKeys: latent.rank };
+  }
   return { headCount: sizes.kvHeadCount, headSize: sizes.headSize };
 }
 
 /** What makes tokens know of each other. Caches and memories are numbered in the order of their layers. */
 function mixerSpec(parts: SpecParts, layer: LayerTraits, index: number): BodySpec {
-  const { layers, deltaNet } = parts.traits;
+  const { layers, deltaNet, latent } = parts.traits;
   const before = (kind: (layer: LayerTraits) => boolean, end = index) =>
     layers.slice(0, end).filter(kind).length;
+  if (latent !== undefined) return latentAttentionSpec(parts, latent, index);
   if (isAttending(layer)) return attentionSpec(parts, layer, index, before(isStoring, layer.cacheOf));
   return deltaNetSpec(parts, deltaNet as DeltaNetTraits, index, index - before(isAttending));
 }
