@@ -93,6 +93,8 @@ export interface Traits {
   readonly stateSpace?: StateSpaceTraits;
   /** Where it is not the one that the file gives. */
   readonly ffnSize?: number;
+  /** Attention is through a latent, in every layer. */
+  readonly latent?: LatentTraits;
   /** Names of tensors that differ from what is usual. */
   readonly names?: { readonly [scheme in Naming]?: RoleNames };
 }
@@ -118,6 +120,17 @@ export interface ExpertTraits {
   readonly shared?:
     | { readonly size: number; readonly hasShare: boolean; readonly fused?: boolean }
     | undefined;
+}
+
+export interface LatentTraits {
+  /** Of what queries are made of, where it is not the input. */
+  readonly queryRank?: number | undefined;
+  readonly rank: number;
+  readonly contentSize: number;
+  readonly rotatedSize: number;
+  readonly valueSize: number;
+  /** Maps from the latent to keys and to values share a tensor, and are stored as they would make keys. */
+  readonly fusedUp: boolean;
 }
 
 export interface DeltaNetTraits {

@@ -3,6 +3,7 @@
 import type { Architecture } from './architecture.ts';
 import { cohere, cohere2 } from './cohere.ts';
 import { type Config, configError } from './config.ts';
+import { deepseek2, deepseek3 } from './deepseek.ts';
 import { ernie45, ernie45Moe } from './ernie4-5.ts';
 import { exaone4 } from './exaone4.ts';
 import { gemma2 } from './gemma2.ts';
@@ -70,6 +71,8 @@ export const architectures: readonly Architecture[] = [
   glm4Moe,
   ernie45Moe,
   llama4,
+  deepseek2,
+  deepseek3,
 ];
 
 /** The architecture a file names in its field `model_type`. */

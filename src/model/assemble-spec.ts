@@ -10,6 +10,7 @@ import type {
 import { attentionSpec } from './assemble-attention.ts';
 import { deltaNetSpec } from './assemble-delta-net.ts';
 import { feedingParts } from './assemble-feed-forward.ts';
+import { latentAttentionSpec } from './assemble-latent-attention.ts';
 import { layerInputPart, layerInputsSpec } from './assemble-layer-inputs.ts';
 import { shortConvolutionSpec, stateSpaceSpec } from './assemble-state-space.ts';
 import { layerStreamsSpec, lowRankBranch, streamsSpec } from './assemble-streams.ts';
@@ -96,15 +97,19 @@ function withSizesOf(parts: SpecParts, layer: LayerTraits): SpecParts {
 const isAttending = ({ mixer }: LayerTraits): boolean => mixer === undefined;
 const isStoring = (layer: LayerTraits): boolean => isAttending(layer) && layer.cacheOf === undefined;
 
-function cacheSpec({ sizes }: SpecParts): CacheSpec {
+function cacheSpec({ sizes, traits: { latent } }: SpecParts): CacheSpec {
+  if (latent !== undefined) {
+    return { headCount: 1, headSize: latent.rank + latent.rotatedSize, valuesInKeys: latent.rank };
+  }
   return { headCount: sizes.kvHeadCount, headSize: sizes.headSize };
 }
 
 /** What makes tokens know of each other. Caches and memories are numbered in the order of their layers. */
 function mixerSpec(parts: SpecParts, layer: LayerTraits, index: number): BodySpec {
-  const { layers, deltaNet, shortConvolution, stateSpace } = parts.traits;
+  const { layers, deltaNet, shortConvolution, stateSpace, latent } = parts.traits;
   const before = (kind: (layer: LayerTraits) => boolean, end = index) =>
     layers.slice(0, end).filter(kind).length;
+  if (latent !== undefined) return latentAttentionSpec(parts, latent, index);
   const memory = index - before(isAttending);
   switch (layer.mixer) {
     case 'delta-net':

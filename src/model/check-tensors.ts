@@ -1,6 +1,7 @@
 // Checks that a file holds every tensor a ModelSpec names, with exactly the size the spec expects.
 
 import { ModelFileError } from '../weights/model-file-error.ts';
+import { tensorLayouts } from '../weights/tensor-type.ts';
 import { columnsOf, rowsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
 import type { LinearSpec, ModelSpec, RowSlice } from './spec.ts';
 import { layerLinears, vectorsOf } from './spec-walk.ts';
@@ -9,6 +10,8 @@ import { layerLinears, vectorsOf } from './spec-walk.ts';
 interface Size {
   readonly rows?: number;
   readonly columns: number;
+  /** Values must stand by themselves, not in blocks. */
+  readonly floats?: boolean;
 }
 
 export function checkTensors(spec: ModelSpec, weights: WeightSource, file: string): void {
@@ -20,6 +23,14 @@ export function checkTensors(spec: ModelSpec, weights: WeightSource, file: strin
         field: name,
         problem: `the tensor is missing; a ${spec.architecture} model of ${spec.layers.length} layers needs it`,
         remedy: 'The file is incomplete, or its configuration is not its own; download it again.',
+      });
+    }
+    if (size.floats && tensorLayouts[tensor.type].blockSize > 1) {
+      throw new ModelFileError({
+        file,
+        field: name,
+        problem: `is quantized (${tensor.type}), but its columns are needed as rows`,
+        remedy: 'Use a file in which this tensor has floats, or that was converted with a current tool.',
       });
     }
     if (!hasSize(tensor, size)) {
@@ -62,9 +73,20 @@ function addLinear(sizes: Map<string, Size>, linear: LinearSpec): void {
 /** Slices of one tensor follow each other, so the last one ends where the tensor does. */
 function addSlice(sizes: Map<string, Size>, slice: RowSlice, columns: number): void {
   const { tensor, transposed } = slice;
-  const turned = transposed === undefined ? undefined : columns / transposed.rows;
-  const rows = Math.max(endOf(slice) * (turned ?? 1), sizes.get(tensor)?.rows ?? 0);
-  sizes.set(tensor, { rows, columns: transposed?.rows ?? columns });
+  const end = transposed === undefined ? endOf(slice) : turnedEnd(slice, transposed, columns);
+  const rows = Math.max(end, sizes.get(tensor)?.rows ?? 0);
+  const floats = transposed !== undefined || sizes.get(tensor)?.floats === true;
+  sizes.set(tensor, { rows, columns: transposed?.rows ?? columns, floats });
+}
+
+/** Where the tensor's last matrix ends whose inputs are rows. */
+function turnedEnd(
+  slice: RowSlice,
+  { rows, every }: NonNullable<RowSlice['transposed']>,
+  inputs: number,
+): number {
+  const matrices = endOf(slice) / rows;
+  return every === undefined ? matrices * inputs : (matrices - 1) * every + inputs;
 }
 
 function endOf({ firstRow, rows, runs }: RowSlice): number {

@@ -8,7 +8,6 @@ import {
   type ModelSource,
   type Traits,
 } from './architecture.ts';
-import { optionalSize } from './config.ts';
 import { expertTraits, withExperts } from './expert-traits.ts';
 import { ropeOf } from './rope-parameters.ts';
 import { sharedExpertsNames } from './tensor-names.ts';
@@ -43,16 +42,12 @@ export const ernie45Moe: Architecture = {
   },
   traits(source) {
     const traits = ernieTraits(source);
-    const experts = expertTraits(source, { score: 'softmax', normalized: true });
-    // GGUF files give the size of shared experts alone.
-    const shared = optionalSize(source.config, 'shared_expert_intermediate_size');
     return {
       ...traits,
       layers: withExperts(source, traits.layers),
       experts: {
-        ...experts,
+        ...expertTraits(source, { score: 'softmax', normalized: true }),
         choiceBias: true,
-        ...(shared === undefined ? {} : { shared: { size: shared, hasShare: false } }),
       },
       names: {
         'hugging-face': {

@@ -111,7 +111,9 @@ function sharedOf(config: Config, expertSize: number): ExpertTraits['shared'] {
 export function withExperts({ config }: ModelSource, layers: readonly LayerTraits[]): LayerTraits[] {
   const step = optionalSize(config, spelled(config, stepFields)) ?? 1;
   const dense = fieldOf(config, 'mlp_only_layers');
-  const isDense = (index: number) => Array.isArray(dense) && dense.includes(index);
+  const kinds = fieldOf(config, 'mlp_layer_types');
+  const isDense = (index: number) =>
+    (Array.isArray(dense) && dense.includes(index)) || (Array.isArray(kinds) && kinds[index] === 'dense');
   const first = optionalCount(config, spelled(config, firstFields)) ?? 0;
   // -1 stands for the last layer.
   const end =

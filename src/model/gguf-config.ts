@@ -19,6 +19,11 @@ const keys = {
   num_key_value_heads: 'attention.head_count_kv',
   head_dim: 'attention.key_length',
   local_head_dim: 'attention.key_length_swa',
+  q_lora_rank: 'attention.q_lora_rank',
+  kv_lora_rank: 'attention.kv_lora_rank',
+  qk_head_dim: 'attention.key_length_mla',
+  v_head_dim: 'attention.value_length_mla',
+  qk_rope_head_dim: 'rope.dimension_count',
   num_kv_shared_layers: 'attention.shared_kv_layers',
   hidden_size_per_layer_input: 'embedding_length_per_layer_input',
   altup_num_inputs: 'altup.num_inputs',
@@ -78,7 +83,8 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
   const spellings = Object.fromEntries(
     Object.entries({ ...keys, ...ropeKeys }).map(([field, key]) => [field, `${architecture}.${key}`]),
   );
-  refuseUnequalHeads(file, architecture, metadata);
+  // Where attention is through a latent, the lengths are those of what is stored.
+  if (!metadata.has(spellings.kv_lora_rank ?? '')) refuseUnequalHeads(file, architecture, metadata);
   const value = (field: string): unknown => metadata.get(spellings[field] ?? field);
   const fields: Record<string, unknown> = {
     model_type: metadata.get('general.architecture'),
@@ -90,7 +96,7 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     vocab_size_per_layer_input: weights.tensors.get('per_layer_token_embd.weight')?.shape[0],
     use_qk_norm: weights.tensors.has('blk.0.attn_q_norm.weight'),
     tie_word_embeddings: !weights.tensors.has('output.weight'),
-    rope_scaling: ropeScaling(value, metadata.get(`${architecture}.rope.scale_linear`), weights),
+    rope_scaling: ropeScaling(value, architecture, metadata, weights),
   };
   for (const field of Object.keys(keys)) fields[field] = value(field);
   // A 0 stands for none; an absent one is what the architecture says.
@@ -124,9 +130,11 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
 
 function ropeScaling(
   value: (field: string) => unknown,
-  linearFactor: unknown,
+  architecture: string,
+  metadata: Metadata,
   weights: WeightSource,
 ): Record<string, unknown> {
+  const linearFactor = metadata.get(`${architecture}.rope.scale_linear`);
   const fields: Record<string, unknown> = {};
   for (const field of Object.keys(ropeKeys)) fields[field] = value(field) ?? null;
   if (fields.rope_type === 'none' || fields.rope_type === null) fields.rope_type = 'default';
@@ -144,13 +152,19 @@ function ropeScaling(
   if (weights.tensors.has('rope_freqs.weight')) {
     return { ...fields, rope_type: 'per-pair', factors: [...readFloats(weights, 'rope_freqs.weight')] };
   }
-  return fields.rope_type === 'yarn' ? yarnFields(fields) : fields;
+  return fields.rope_type === 'yarn' ? yarnFields(fields, architecture) : fields;
 }
 
 /** These files store yarn's factor relative to the suggested magnitude, config.json the whole of it. */
-function yarnFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const { factor, attention_factor: relative, mscale_all_dim: weight } = fields;
-  const weights = typeof weight === 'number' && weight > 0 ? { mscale: 1, mscale_all_dim: weight } : {};
+function yarnFields(
+  fields: Readonly<Record<string, unknown>>,
+  architecture: string,
+): Record<string, unknown> {
+  const { factor, attention_factor: relative, mscale_all_dim: stored } = fields;
+  // Files of DeepSeek hold a tenth of it, and stand for two weights that are equal.
+  const isTenth = architecture === 'deepseek2';
+  const weight = typeof stored === 'number' ? stored * (isTenth ? 10 : 1) : 0;
+  const weights = weight > 0 ? { mscale: isTenth ? weight : 1, mscale_all_dim: weight } : {};
   if (typeof relative !== 'number' || typeof factor !== 'number') return { ...fields, ...weights };
   return { ...fields, ...weights, attention_factor: relative * yarnMagnitude(factor) };
 }

@@ -164,6 +164,14 @@ function contextFactor(parameters: Config, original: number): number {
   return optionalPositive(parameters, 'factor') ?? size(parameters, 'max_position_embeddings') / original;
 }
 
+/** What yarn makes of attention's scale, in models that weigh it. */
+export function yarnAttentionScale(config: Config): number {
+  const parameters = ropeParameters(config);
+  const weight = optionalPositive(parameters, 'mscale_all_dim');
+  if (weight === undefined || scalingType(parameters) !== 'yarn') return 1;
+  return yarnMagnitude(contextFactor(parameters, originalContext(parameters)), weight) ** 2;
+}
+
 function yarnScaling(parameters: Config): RopeScaling {
   const original = originalContext(parameters);
   const factor = contextFactor(parameters, original);

@@ -59,7 +59,10 @@ function kvHeads(config: Config, headCount: number): number {
 }
 
 function headSize(config: Config, hiddenSize: number, headCount: number): number {
-  const given = optionalSize(config, 'head_dim');
+  // Where attention is through a latent, only the part of a head that is rotated counts.
+  const latent = fieldOf(config, 'kv_lora_rank') !== undefined;
+  const rotated = latent ? optionalSize(config, 'qk_rope_head_dim') : undefined;
+  const given = optionalSize(config, 'head_dim') ?? rotated;
   const result = given ?? hiddenSize / headCount;
   if (Number.isInteger(result) && result % 2 === 0) return result;
   throw configError(

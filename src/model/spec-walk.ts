@@ -70,6 +70,19 @@ function bodyLinears(body: BodySpec): LinearUse[] {
   switch (body.kind) {
     case 'attention':
       return whole([body.query, body.stored?.key, body.stored?.value, body.gate, body.output]);
+    case 'latent-attention': {
+      const { query, queryRotated, latent, keyRotated, toLatent, toValues, output } = body;
+      return whole([
+        body.queryInput?.down,
+        query,
+        queryRotated,
+        latent,
+        keyRotated,
+        toLatent,
+        toValues,
+        output,
+      ]);
+    }
     case 'feed-forward':
       return whole([body.gate, body.up, body.down, body.share]);
     case 'experts': {
@@ -121,6 +134,11 @@ function bodyVectors(spec: ModelSpec, body: BodySpec): VectorUse[] {
     case 'feed-forward':
     case 'layer-input':
       return [];
+    case 'latent-attention':
+      return [
+        ...normVectors(body.queryInput?.norm, body.query.columns),
+        ...normVectors(body.latentNorm, body.rank),
+      ];
     case 'low-rank':
       return normVectors(body.norm, spec.hiddenSize);
     case 'experts': {

@@ -7,8 +7,11 @@ export interface RowSlice {
   readonly rows: number;
   /** The slice is made of runs of so many rows, one every so many rows of the tensor; absent: all in one run. */
   readonly runs?: { readonly rows: number; readonly every: number };
-  /** The tensor stores matrices of so many rows with their inputs as rows: readers turn them. Floats alone. */
-  readonly transposed?: { readonly rows: number };
+  /**
+   * The tensor stores matrices of so many rows with their inputs as rows: readers turn them. Floats alone. Matrices stand
+   * one behind the other, or one every so many of the tensor's rows.
+   */
+  readonly transposed?: { readonly rows: number; readonly every?: number };
   /**
    * Set where the rows of each head are stored for rotary pairs (2i, 2i+1). Readers hand them on in the
    * order of pairs (i, i + half), the only one that backends know.
@@ -54,6 +57,8 @@ export interface RopeSpec {
 export interface CacheSpec {
   readonly headCount: number;
   readonly headSize: number;
+  /** Values are the first so many of each key, and keys are all that is stored; absent: they are as large as keys. */
+  readonly valuesInKeys?: number;
 }
 
 /**
@@ -94,6 +99,41 @@ export interface AttentionSpec {
   readonly gate?: LinearSpec;
   /** Queries grow with their position: `1 + weight * log(1 + floor((position + shift) / length))`. */
   readonly growth?: { readonly weight: number; readonly length: number; readonly shift: number };
+}
+
+/**
+ * Attention through a latent: of each token `rank` values are stored, of which keys and values of all heads could be made,
+ * and behind them `rotatedSize` values of a key that heads share. Keys are never made: queries are brought to the latent
+ * instead, what they gather there is brought to values. Prompts and single tokens are computed alike.
+ */
+export interface LatentAttentionSpec {
+  readonly kind: 'latent-attention';
+  readonly headCount: number;
+  /** Of one head with `rank + rotatedSize` values, the first `rank` of which are the values. */
+  readonly cache: number;
+  readonly rank: number;
+  /** Values of a query that positions do not turn, and values that they do. */
+  readonly contentSize: number;
+  readonly rotatedSize: number;
+  readonly valueSize: number;
+  /** What queries are made of, where that is not the input itself: `norm(down(x))`. */
+  readonly queryInput?: { readonly down: LinearSpec; readonly norm: NormSpec };
+  /** `contentSize` rows a head. */
+  readonly query: LinearSpec;
+  /** `rotatedSize` rows a head. */
+  readonly queryRotated: LinearSpec;
+  readonly latent: LinearSpec;
+  readonly latentNorm: NormSpec;
+  readonly keyRotated: LinearSpec;
+  /** For each head `rank` rows, over the `contentSize` values of its own query. */
+  readonly toLatent: LinearSpec;
+  /** For each head `valueSize` rows, over the `rank` values that it gathered. */
+  readonly toValues: LinearSpec;
+  readonly output: LinearSpec;
+  /** Index into `ModelSpec.ropes`. */
+  readonly rope: number;
+  /** Factor on q·k before the softmax. */
+  readonly scale: number;
 }
 
 /** Keys and values that an attention makes of its input and stores. */
@@ -268,6 +308,7 @@ export interface LowRankSpec {
 
 export type BodySpec =
   | AttentionSpec
+  | LatentAttentionSpec
   | FeedForwardSpec
   | ExpertsSpec
   | LayerInputSpec

@@ -44,6 +44,7 @@ export type LayerRole =
   | 'streamPrediction'
   | 'streamCorrection'
   | 'streamToldScale'
+  | LatentRole
   | DeltaRole
   | SpaceRole
   | StackedRole
@@ -61,6 +62,17 @@ type SpaceRole =
   | 'spaceSkip'
   | 'spaceNorm'
   | 'spaceOutput';
+
+/** Of attention through a latent. */
+type LatentRole =
+  | 'latentQueryDown'
+  | 'latentQueryNorm'
+  | 'latentQuery'
+  | 'latent'
+  | 'latentNorm'
+  | 'latentUp'
+  | 'latentKeyUp'
+  | 'latentValueUp';
 
 /** Of a gated delta net. */
 type DeltaRole =
@@ -159,6 +171,14 @@ const ggufRoles: RoleNames = {
   streamPrediction: 'altup_predict_coef',
   streamCorrection: 'altup_correct_coef',
   streamToldScale: 'altup_correct_scale',
+  latentQueryDown: 'attn_q_a',
+  latentQueryNorm: 'attn_q_a_norm',
+  latentQuery: 'attn_q_b',
+  latent: 'attn_kv_a_mqa',
+  latentNorm: 'attn_kv_a_norm',
+  latentUp: 'attn_kv_b',
+  latentKeyUp: 'attn_k_b',
+  latentValueUp: 'attn_v_b',
   deltaQueryKeyValue: 'attn_qkv',
   deltaGate: 'attn_gate',
   deltaShare: 'ssm_beta',
@@ -227,6 +247,14 @@ const huggingFaceRoles: RoleNames = {
   streamPrediction: 'altup.prediction_coefs',
   streamCorrection: 'altup.correction_coefs',
   streamToldScale: { weight: 'altup.correct_output_scale', bias: '' },
+  latentQueryDown: 'self_attn.q_a_proj',
+  latentQueryNorm: 'self_attn.q_a_layernorm',
+  latentQuery: 'self_attn.q_b_proj',
+  latent: 'self_attn.kv_a_proj_with_mqa',
+  latentNorm: 'self_attn.kv_a_layernorm',
+  latentUp: 'self_attn.kv_b_proj',
+  latentKeyUp: 'self_attn.k_b_proj',
+  latentValueUp: 'self_attn.v_b_proj',
   deltaQueryKeyValue: 'linear_attn.in_proj_qkv',
   deltaQueryKeyValueGate: 'linear_attn.in_proj_qkvz',
   deltaGate: 'linear_attn.in_proj_z',

@@ -22,7 +22,7 @@ export function readLinearRows(
     );
   }
   if (slice.transposed !== undefined) {
-    readTransposed(weights, slice, slice.transposed.rows, first, count, into);
+    readTransposed(weights, slice, slice.transposed, first, count, into);
     return;
   }
   if (slice.interleaved === undefined && slice.runs === undefined) {
@@ -44,11 +44,11 @@ export function readLinearRows(
   }
 }
 
-/** Of matrices one behind the other, each with its inputs as rows and `rows` values in a row. */
+/** Of matrices each of which has its inputs as rows, and `transposed.rows` values in a row. */
 function readTransposed(
   weights: WeightSource,
   slice: RowSlice,
-  rows: number,
+  { rows, every }: NonNullable<RowSlice['transposed']>,
   first: number,
   count: number,
   into: Uint8Array,
@@ -57,11 +57,13 @@ function readTransposed(
   const { type } = requireTensor(weights, slice.tensor);
   const valueBytes = rowBytes(type, 1);
   const inputs = into.length / valueBytes / count;
-  const places = Array.from({ length: count }, (_, index) => storedRow(slice, first + index));
-  const matrix = Math.floor((places[0] as number) / rows);
   const stored = new Uint8Array(inputs * rows * valueBytes);
-  weights.readRows(slice.tensor, matrix * inputs, inputs, stored);
-  for (const [index, place] of places.entries()) {
+  let inMemory = -1;
+  for (let index = 0; index < count; index++) {
+    const place = storedRow(slice, first + index);
+    const matrix = Math.floor(place / rows);
+    if (matrix !== inMemory) weights.readRows(slice.tensor, matrix * (every ?? inputs), inputs, stored);
+    inMemory = matrix;
     for (let input = 0; input < inputs; input++) {
       const at = (input * rows + (place % rows)) * valueBytes;
       const to = (index * inputs + input) * valueBytes;

@@ -128,6 +128,8 @@ const families = [
   'llama4',
   'gemma4',
   'gemma3n',
+  'deepseek_v2',
+  'deepseek_v3',
   'qwen3_next',
   'qwen3_5',
   'qwen3_5_moe',

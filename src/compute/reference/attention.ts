@@ -44,7 +44,7 @@ export function runAttention(
     // Every new row is stored before any is read: rows of one sequence see each other.
     store.write(context.rows.slots, place(context, spec, keys, headCount, attention.keyNorm), values);
   }
-  const attended = attend(attention, queries, store, context.rows);
+  const attended = attend(spec, queries, store, context.rows, attention.sinks);
   if (attention.gate === undefined) return applyLinear(attention.output, attended);
   const gate = applyLinear(attention.gate, input);
   return applyLinear(
@@ -92,31 +92,36 @@ function grow(
   }
 }
 
+/** How heads look at what is stored. */
+export type Sight = Pick<AttentionSpec, 'headCount' | 'headSize' | 'window' | 'chunk' | 'scale' | 'softcap'>;
+
 /** One row of heads a batch row: what each query head gathers from the values it may see. */
-function attend(
-  { spec, sinks }: Attention,
+export function attend(
+  sight: Sight,
   queries: Float32Array,
   store: KvStore,
   rows: BatchRows,
+  sinks?: Float32Array,
 ): Float32Array {
-  const { headCount, headSize } = spec;
-  const output = new Float32Array(queries.length);
-  const gathered = new Float64Array(headSize);
+  const { headCount, headSize } = sight;
+  const valueSize = store.valuesInKeys ?? headSize;
+  const output = new Float32Array(rows.positions.length * headCount * valueSize);
+  const gathered = new Float64Array(valueSize);
   for (const [row, position] of rows.positions.entries()) {
-    const slots = visibleSlots(rows.tables[row] as Int32Array, position, spec);
+    const slots = visibleSlots(rows.tables[row] as Int32Array, position, sight);
     for (let head = 0; head < headCount; head++) {
-      const at = (row * headCount + head) * headSize;
+      const place = row * headCount + head;
       const kvHead = Math.floor((head * store.headCount) / headCount);
-      const weights = attentionWeights(spec, queries, at, store, slots, kvHead, sinks?.[head]);
+      const weights = attentionWeights(sight, queries, place * headSize, store, slots, kvHead, sinks?.[head]);
       gatherValues(weights, store, slots, kvHead, gathered);
-      output.set(gathered, at);
+      output.set(gathered, place * valueSize);
     }
   }
   return output;
 }
 
 /** Slots of the tokens that a token at `position` sees, oldest first, itself last. */
-function visibleSlots(table: Int32Array, position: number, { window, chunk }: AttentionSpec): Int32Array {
+function visibleSlots(table: Int32Array, position: number, { window, chunk }: Sight): Int32Array {
   const inWindow = window === undefined ? 0 : Math.max(0, position - window + 1);
   const first = chunk === undefined ? inWindow : Math.max(inWindow, position - (position % chunk));
   return Int32Array.from({ length: position - first + 1 }, (_, index) => slotAt(table, first + index));
@@ -128,7 +133,7 @@ function headOffset({ headCount, headSize }: KvStore, slot: number, head: number
 }
 
 function attentionWeights(
-  spec: AttentionSpec,
+  spec: Sight,
   queries: Float32Array,
   queryAt: number,
   store: KvStore,

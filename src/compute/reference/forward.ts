@@ -7,6 +7,7 @@ import { batchRows } from './batch-rows.ts';
 import { runDeltaNet } from './delta-net.ts';
 import { feedForward, mixExperts, runLowRank } from './feed-forward.ts';
 import type { KvCache } from './kv-cache.ts';
+import { runLatentAttention } from './latent-attention.ts';
 import { layerInputsOf, runLayerInput } from './layer-inputs.ts';
 import { applyLinear, decodeRow } from './linear.ts';
 import { type Memories, type Recollection, recollections } from './memories.ts';
@@ -122,6 +123,8 @@ function runBody(
   switch (body.kind) {
     case 'attention':
       return runAttention(context, body, input);
+    case 'latent-attention':
+      return runLatentAttention(context, body, input);
     case 'feed-forward':
       return feedForward(body, input);
     case 'experts':

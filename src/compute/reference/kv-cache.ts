@@ -4,7 +4,10 @@
 import type { CacheSpec, ModelSpec } from '../../model/spec.ts';
 import { BLOCK_TOKENS } from '../backend.ts';
 
-/** Keys and values of one block in one store. A token's row holds all its heads: [token in block][head][value]. */
+/**
+ * Keys and values of one block in one store. A token's row holds all its heads: [token in block][head][value]. Values that
+ * lie in keys are the same memory.
+ */
 interface StoreBlock {
   readonly keys: Float32Array;
   readonly values: Float32Array;
@@ -14,16 +17,18 @@ interface StoreBlock {
 export interface KvStore extends CacheSpec {
   /** The block of a slot that was written before. */
   blockOf(slot: number): StoreBlock;
-  /** Stores each batch row's keys and values in its slot. */
-  write(slots: Int32Array, keys: Float32Array, values: Float32Array): void;
+  /** Stores each batch row's keys and values in its slot; keys alone where values lie in them. */
+  write(slots: Int32Array, keys: Float32Array, values?: Float32Array): void;
 }
 
 const rowSizeOf = ({ headCount, headSize }: CacheSpec): number => headCount * headSize;
 
+const hasValues = ({ valuesInKeys }: CacheSpec): boolean => valuesInKeys === undefined;
+
 /** What one block takes in all layers. */
 export function blockBytes({ caches }: Pick<ModelSpec, 'caches'>): number {
-  const values = caches.reduce((sum, cache) => sum + rowSizeOf(cache), 0);
-  return 2 * BLOCK_TOKENS * values * Float32Array.BYTES_PER_ELEMENT;
+  const values = caches.reduce((sum, cache) => sum + (hasValues(cache) ? 2 : 1) * rowSizeOf(cache), 0);
+  return BLOCK_TOKENS * values * Float32Array.BYTES_PER_ELEMENT;
 }
 
 export class KvCache {
@@ -52,7 +57,7 @@ export class KvCache {
           const block = blockOf(slot);
           const at = (slot % BLOCK_TOKENS) * rowSize;
           block.keys.set(keys.subarray(row * rowSize, (row + 1) * rowSize), at);
-          block.values.set(values.subarray(row * rowSize, (row + 1) * rowSize), at);
+          if (values !== undefined) block.values.set(values.subarray(row * rowSize, (row + 1) * rowSize), at);
         }
       },
     };
@@ -63,9 +68,9 @@ export class KvCache {
   }
 
   #commit(block: number): void {
-    this.#blocks[block] ??= this.#caches.map((cache) => ({
-      keys: new Float32Array(BLOCK_TOKENS * rowSizeOf(cache)),
-      values: new Float32Array(BLOCK_TOKENS * rowSizeOf(cache)),
-    }));
+    this.#blocks[block] ??= this.#caches.map((cache) => {
+      const keys = new Float32Array(BLOCK_TOKENS * rowSizeOf(cache));
+      return { keys, values: hasValues(cache) ? new Float32Array(keys.length) : keys };
+    });
   }
 }

@@ -82,3 +82,20 @@ export function applySideBySide(linears: readonly Linear[], input: Float32Array)
   }
   return joined;
 }
+
+/** Maps the values of each head by rows of its own. */
+export function applyByHead({ matrix }: Linear, input: Float32Array, heads: number): Float32Array {
+  const { columns } = matrix;
+  const size = matrix.rows / heads;
+  const count = input.length / (heads * columns);
+  const output = new Float32Array(count * matrix.rows);
+  const weights = new Float32Array(columns);
+  for (let row = 0; row < matrix.rows; row++) {
+    decodeRow(matrix, row, weights);
+    const head = Math.floor(row / size);
+    for (let index = 0; index < count; index++) {
+      output[index * matrix.rows + row] = dot(weights, 0, input, (index * heads + head) * columns, columns);
+    }
+  }
+  return output;
+}

@@ -9,6 +9,7 @@ import type {
   ExpertsSpec,
   FeedForwardSpec,
   HeadNormSpec,
+  LatentAttentionSpec,
   LayerInputSpec,
   LayerInputsSpec,
   LayerSpec,
@@ -45,6 +46,20 @@ export interface Attention {
   readonly keyNorm: HeadNorm | undefined;
   readonly valueNorm: HeadNorm | undefined;
   readonly sinks: Float32Array | undefined;
+}
+
+export interface LatentAttention {
+  readonly kind: 'latent-attention';
+  readonly spec: LatentAttentionSpec;
+  readonly queryInput: { readonly down: Linear; readonly norm: NormWeights } | undefined;
+  readonly query: Linear;
+  readonly queryRotated: Linear;
+  readonly latent: Linear;
+  readonly latentNorm: NormWeights;
+  readonly keyRotated: Linear;
+  readonly toLatent: Linear;
+  readonly toValues: Linear;
+  readonly output: Linear;
 }
 
 export interface FeedForward {
@@ -125,6 +140,7 @@ export interface StateSpace {
 
 export type Body =
   | Attention
+  | LatentAttention
   | FeedForward
   | Experts
   | LayerInput
@@ -247,6 +263,8 @@ class Loader {
     switch (spec.kind) {
       case 'attention':
         return this.#attention(spec);
+      case 'latent-attention':
+        return this.#latentAttention(spec);
       case 'feed-forward':
         return this.#feedForward(spec);
       case 'experts':
@@ -278,6 +296,27 @@ class Loader {
       keyNorm: this.#headNorm(stored?.keyNorm),
       valueNorm: this.#headNorm(stored?.valueNorm),
       sinks: this.#vector(spec.sinks),
+    };
+  }
+
+  #latentAttention(spec: LatentAttentionSpec): LatentAttention {
+    const { queryInput } = spec;
+    const linear = (one: LinearSpec) => loadLinear(this.#weights, one);
+    return {
+      kind: 'latent-attention',
+      spec,
+      queryInput: queryInput && {
+        down: linear(queryInput.down),
+        norm: readNorm(this.#weights, queryInput.norm),
+      },
+      query: linear(spec.query),
+      queryRotated: linear(spec.queryRotated),
+      latent: linear(spec.latent),
+      latentNorm: readNorm(this.#weights, spec.latentNorm),
+      keyRotated: linear(spec.keyRotated),
+      toLatent: linear(spec.toLatent),
+      toValues: linear(spec.toValues),
+      output: linear(spec.output),
     };
   }
 
