@@ -1,10 +1,14 @@
 // The forward pass as a list of operations, made once for a model: from token ids to the states and logits of the wanted
 // rows. What a body does, bodies/ says.
 
+import type { RememberingSpec } from '../../model/memory-sizes.ts';
 import type { BodySpec, BranchSpec, LinearSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
 import { type AttentionStores, buildAttention } from './bodies/attention.ts';
+import { buildDeltaNet } from './bodies/delta-net.ts';
 import { buildExperts } from './bodies/experts.ts';
 import { buildFeedForward } from './bodies/feed-forward.ts';
+import { buildShortConvolution } from './bodies/short-convolution.ts';
+import { buildStateSpace } from './bodies/state-space.ts';
 import { type BodyOutput, Builder, type GpuNorm, type InputSource } from './builder.ts';
 import type { GpuInfo } from './gpu.ts';
 import { embedKernel } from './kernels/embed.ts';
@@ -14,12 +18,17 @@ import type { Operation } from './operation.ts';
 import { ropeTurns } from './rope-turns.ts';
 import type { Scratch } from './scratch.ts';
 
-/** `kv` has a buffer for each cache of the model. */
+/** What steps leave for those after them: a buffer for each cache of the model, and for each of its memories. */
+export interface Stores {
+  readonly kv: readonly GPUBuffer[];
+  readonly memories: readonly GPUBuffer[];
+}
+
 export async function buildForward(
   spec: ModelSpec,
   loader: MatrixLoader,
   scratch: Scratch,
-  kv: readonly GPUBuffer[],
+  { kv, memories }: Stores,
   limits: GpuInfo['limits'],
 ): Promise<Operation[]> {
   const builder = new Builder(spec, loader, scratch, limits);
@@ -27,7 +36,7 @@ export async function buildForward(
   for (const rope of spec.ropes) {
     turns.push(await loader.memory.filled('turns', ropeTurns(rope, spec.contextLength)));
   }
-  await new ForwardBuilder(builder, { kv, turns }).build();
+  await new ForwardBuilder(builder, { kv, turns }, memories).build();
   return builder.operations;
 }
 
@@ -35,11 +44,13 @@ class ForwardBuilder {
   readonly #builder: Builder;
   readonly #linears: Linears;
   readonly #stores: AttentionStores;
+  readonly #memories: readonly GPUBuffer[];
 
-  constructor(builder: Builder, stores: AttentionStores) {
+  constructor(builder: Builder, stores: AttentionStores, memories: readonly GPUBuffer[]) {
     this.#builder = builder;
     this.#linears = new Linears(builder);
     this.#stores = stores;
+    this.#memories = memories;
   }
 
   async build(): Promise<void> {
@@ -101,7 +112,17 @@ class ForwardBuilder {
         return buildFeedForward(this.#builder, this.#linears, body, input, output);
       case 'experts':
         return buildExperts(this.#builder, this.#linears, body, input, output);
+      case 'delta-net':
+        return buildDeltaNet(this.#builder, this.#linears, this.#memory(body), body, input, output);
+      case 'short-convolution':
+        return buildShortConvolution(this.#builder, this.#linears, this.#memory(body), body, input, output);
+      case 'state-space':
+        return buildStateSpace(this.#builder, this.#linears, this.#memory(body), body, input, output);
     }
+  }
+
+  #memory({ memory }: RememberingSpec): GPUBuffer {
+    return this.#memories[memory] as GPUBuffer;
   }
 
   async #head(embedding: GpuMatrix, finalNorm: GpuNorm): Promise<void> {

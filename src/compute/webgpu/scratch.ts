@@ -30,10 +30,12 @@ export interface Scratch {
   readonly codes: GPUBuffer;
   readonly sides: GPUBuffer;
   readonly values: GPUBuffer;
-  /** What an attention makes of its input: queries, keys, values and gates. */
+  /** What an attention makes of its input: queries, keys, values and gates; or a body with a memory. */
   readonly heads: GPUBuffer;
   readonly queries: GPUBuffer;
   readonly attended: GPUBuffer;
+  /** Channels behind a convolution. */
+  readonly mixed: GPUBuffer;
   readonly attentionParts: GPUBuffer;
   /** Gates and factors of a feed-forward, or of the experts that each row has chosen. */
   readonly gateUp: GPUBuffer;
@@ -95,6 +97,7 @@ export async function allocateScratch(
     heads: await floats('queries, keys and values', rows * widths.heads),
     queries: await floats('queries', rows * widths.queries),
     attended: await floats('attention', rows * widths.queries),
+    mixed: await floats('convolved channels', rows * widths.channels),
     attentionParts: await memory.storage(
       'attention parts',
       Math.max(0, ...shapes.map(({ partBytes }) => partBytes)),

@@ -1,5 +1,6 @@
 // How wide the rows are that a model's operations work on, whatever its layers look like.
 
+import { channelsOf, type RememberingSpec } from '../../model/memory-sizes.ts';
 import type { AttentionSpec, BodySpec, ExpertsSpec, FeedForwardSpec, ModelSpec } from '../../model/spec.ts';
 import { bodiesOf } from '../../model/spec-walk.ts';
 
@@ -11,9 +12,12 @@ export interface InputWidth {
 
 export interface Widths {
   readonly inputs: readonly InputWidth[];
-  /** Queries, keys, values and gates of an attention, and its queries alone. */
+  /** Queries, keys, values and gates of an attention, or all that a body with a memory makes of a row. */
   readonly heads: number;
+  /** The queries of an attention, or what a body with a memory gives. */
   readonly queries: number;
+  /** Channels that are convolved. */
+  readonly channels: number;
   readonly gateUp: number;
   readonly experts: number;
   /** Experts that a row chooses. */
@@ -32,6 +36,30 @@ export function headValues({ query, stored, gate }: AttentionSpec): number {
   );
 }
 
+/** Values that a body with a memory makes of a row: what is convolved comes first. */
+export function rememberedValues(body: RememberingSpec): number {
+  switch (body.kind) {
+    case 'delta-net':
+      return channelsOf(body) + 2 * body.valueHeads + givenValues(body);
+    case 'short-convolution':
+      return 3 * body.size;
+    case 'state-space':
+      return channelsOf(body) + body.heads + givenValues(body);
+  }
+}
+
+/** Values that it gives to its last map. */
+export function givenValues(body: RememberingSpec): number {
+  switch (body.kind) {
+    case 'delta-net':
+      return body.valueHeads * body.valueSize;
+    case 'short-convolution':
+      return body.size;
+    case 'state-space':
+      return body.heads * body.headSize;
+  }
+}
+
 /** Values that a feed-forward makes of a row: gates, factors, and the row's share. */
 export function feedForwardValues({ size, gate, share }: FeedForwardSpec): number {
   return (gate === undefined ? size : 2 * size) + (share === undefined ? 0 : 1);
@@ -42,13 +70,20 @@ export function widthsOf(spec: ModelSpec): Widths {
   const bodies = bodiesOf(spec);
   const attentions = bodies.filter((body) => body.kind === 'attention');
   const feedForwards = bodies.filter((body) => body.kind === 'feed-forward');
+  const remembering = bodies.filter(
+    (body) => body.kind === 'delta-net' || body.kind === 'short-convolution' || body.kind === 'state-space',
+  );
   const mixtures = bodies.filter((body) => body.kind === 'experts');
   const most = (values: readonly number[]): number => Math.max(0, ...values);
   const inputs = [{ copies: 1, size: hiddenSize }, ...bodies.flatMap((body) => inputsOf(body, hiddenSize))];
   const widths = {
     inputs,
-    heads: most(attentions.map(headValues)),
-    queries: most(attentions.map(({ headCount, headSize }) => headCount * headSize)),
+    heads: most([...attentions.map(headValues), ...remembering.map(rememberedValues)]),
+    queries: most([
+      ...attentions.map(({ headCount, headSize }) => headCount * headSize),
+      ...remembering.map(givenValues),
+    ]),
+    channels: most(remembering.map(channelsOf)),
     gateUp: most([
       ...feedForwards.map(feedForwardValues),
       ...mixtures.map((body) => body.router.used * feedForwardValues(anyExpert(body))),
@@ -64,6 +99,7 @@ export function widthsOf(spec: ModelSpec): Widths {
     ...inputs.map(({ copies, size }) => copies * size),
     widths.heads,
     widths.queries,
+    widths.channels,
     widths.gateUp,
     widths.experts,
     widths.choices * hiddenSize,
@@ -88,6 +124,10 @@ function inputsOf(body: BodySpec, hiddenSize: number): InputWidth[] {
       const scaled = body.scalesInput ? [{ copies, size: hiddenSize }] : [];
       return [...scaled, { copies, size: anyExpert(body).size }];
     }
+    case 'delta-net':
+    case 'short-convolution':
+    case 'state-space':
+      return [{ copies: 1, size: givenValues(body) }];
     default:
       return [];
   }
