@@ -12,14 +12,16 @@ describe.each(names)('a dummy of %s', (name) => {
   const shape: DummyShape = dummyShapes[name];
 
   it('is a complete model of that shape', () => {
-    const { hidden, heads, kvHeads, headSize, ffn, experts, layers } = shape;
+    const { hidden, heads, kvHeads, headSize, ffn, experts, deltaNet, layers } = shape;
+    const attending = layers / (deltaNet?.interval ?? 1);
     const spec = buildSpec(model);
     expect(spec).toMatchObject({
       hiddenSize: hidden,
       vocabSize: shape.vocab,
       contextLength: shape.context,
-      caches: Array.from({ length: layers }, () => ({ headCount: kvHeads, headSize })),
+      caches: Array.from({ length: attending }, () => ({ headCount: kvHeads, headSize })),
     });
+    expect(spec.memories).toHaveLength(layers - attending);
     expect(attentionsOf(spec)[0]).toMatchObject({ headCount: heads, headSize });
     expect(feedForwardSizes(spec)).toEqual(experts === undefined ? { dense: ffn } : { expert: experts.size });
   });

@@ -22,6 +22,8 @@ export function parseDummy(text: string): Dummy | undefined {
     : undefined;
 }
 
+/** Tokens that a gated delta net convolves. */
+const CONVOLUTION = 4;
 const NORMAL = 1;
 const CONTROL = 3;
 const chatTemplate =
@@ -77,9 +79,11 @@ function architectureMetadata(name: string, shape: DummyShape): [string, GgufVal
     'rope.freq_base': shape.ropeBase,
     'attention.key_length': shape.headSize,
     'attention.value_length': shape.headSize,
-    'rope.dimension_count': shape.headSize,
+    'rope.dimension_count': shape.rotated ?? shape.headSize,
     vocab_size: shape.vocab,
     ...(shape.experts === undefined ? {} : expertMetadata(shape.experts)),
+    ...(shape.deltaNet === undefined ? {} : deltaMetadata(shape.deltaNet)),
+    ...(shape.window === undefined ? {} : { 'attention.sliding_window': shape.window }),
   };
   return [
     ['general.architecture', architecture],
@@ -90,6 +94,22 @@ function architectureMetadata(name: string, shape: DummyShape): [string, GgufVal
 
 function expertMetadata({ count, used, size }: NonNullable<DummyShape['experts']>): Record<string, number> {
   return { expert_count: count, expert_used_count: used, expert_feed_forward_length: size };
+}
+
+function deltaMetadata({
+  keyHeads,
+  valueHeads,
+  size,
+  interval,
+}: NonNullable<DummyShape['deltaNet']>): Record<string, number> {
+  return {
+    'ssm.conv_kernel': CONVOLUTION,
+    'ssm.state_size': size,
+    'ssm.group_count': keyHeads,
+    'ssm.time_step_rank': valueHeads,
+    'ssm.inner_size': valueHeads * size,
+    full_attention_interval: interval,
+  };
 }
 
 /** The smallest vocabulary that tools accept: every byte, then numbered tokens that no text holds, no merges of use. */
@@ -126,49 +146,92 @@ function dummyTensors(shape: DummyShape, type: DummyType): TensorInfo[] {
   ];
 }
 
+type Naming = (part: string) => string;
+
 function layerTensors(shape: DummyShape, type: DummyType, layer: number): TensorInfo[] {
-  const { architecture, hidden, ffn, heads, kvHeads, headSize, experts } = shape;
+  const { architecture, hidden, ffn, experts, deltaNet } = shape;
   const at = (part: string) => `blk.${layer}.${part}`;
-  const biases = [
-    vector(at('attn_q.bias'), heads * headSize),
-    vector(at('attn_k.bias'), kvHeads * headSize),
-    vector(at('attn_v.bias'), kvHeads * headSize),
-  ];
-  const headNorms = [vector(at('attn_q_norm.weight'), headSize), vector(at('attn_k_norm.weight'), headSize)];
   const feedForward = [
     matrix(at('ffn_gate.weight'), ffn, hidden, type),
     matrix(at('ffn_up.weight'), ffn, hidden, type),
     matrix(at('ffn_down.weight'), hidden, ffn, type),
   ];
+  const attends = deltaNet === undefined || (layer + 1) % deltaNet.interval === 0;
+  const named = architecture === 'qwen35' || architecture === 'gpt-oss';
   return [
     vector(at('attn_norm.weight'), hidden),
-    matrix(at('attn_q.weight'), heads * headSize, hidden, type),
-    matrix(at('attn_k.weight'), kvHeads * headSize, hidden, type),
-    matrix(at('attn_v.weight'), kvHeads * headSize, hidden, type),
-    ...(architecture === 'qwen2' ? biases : []),
-    ...(architecture === 'qwen3moe' ? headNorms : []),
-    matrix(at('attn_output.weight'), hidden, heads * headSize, type),
-    vector(at('ffn_norm.weight'), hidden),
+    ...(attends ? attentionTensors(shape, type, at) : deltaTensors(shape, deltaNet, type, at)),
+    vector(at(named ? 'post_attention_norm.weight' : 'ffn_norm.weight'), hidden),
     ...(experts === undefined ? feedForward : expertTensors(shape, experts, type, at)),
   ];
 }
 
-function expertTensors(
+function attentionTensors(shape: DummyShape, type: DummyType, at: Naming): TensorInfo[] {
+  const { architecture, hidden, heads, kvHeads, headSize, deltaNet } = shape;
+  const rows = { q: heads * headSize, k: kvHeads * headSize, v: kvHeads * headSize };
+  const biases = Object.entries(rows).map(([part, count]) => vector(at(`attn_${part}.bias`), count));
+  const headNorms = [vector(at('attn_q_norm.weight'), headSize), vector(at('attn_k_norm.weight'), headSize)];
+  const sinks = [vector(at('attn_output.bias'), hidden), vector(at('attn_sinks.weight'), heads)];
+  return [
+    // Hybrids keep the gate of each head beside its query.
+    matrix(at('attn_q.weight'), (deltaNet === undefined ? 1 : 2) * rows.q, hidden, type),
+    matrix(at('attn_k.weight'), rows.k, hidden, type),
+    matrix(at('attn_v.weight'), rows.v, hidden, type),
+    ...(architecture === 'qwen2' || architecture === 'gpt-oss' ? biases : []),
+    ...(architecture === 'qwen3moe' || architecture === 'qwen35' ? headNorms : []),
+    matrix(at('attn_output.weight'), hidden, rows.q, type),
+    ...(architecture === 'gpt-oss' ? sinks : []),
+  ];
+}
+
+function deltaTensors(
   { hidden }: DummyShape,
+  { keyHeads, valueHeads, size }: NonNullable<DummyShape['deltaNet']>,
+  type: DummyType,
+  at: Naming,
+): TensorInfo[] {
+  const values = valueHeads * size;
+  const channels = 2 * keyHeads * size + values;
+  return [
+    matrix(at('attn_qkv.weight'), channels, hidden, type),
+    matrix(at('attn_gate.weight'), values, hidden, type),
+    matrix(at('ssm_alpha.weight'), valueHeads, hidden, type),
+    matrix(at('ssm_beta.weight'), valueHeads, hidden, type),
+    matrix(at('ssm_conv1d.weight'), channels, CONVOLUTION, 'F32'),
+    vector(at('ssm_a'), valueHeads),
+    vector(at('ssm_dt.bias'), valueHeads),
+    vector(at('ssm_norm.weight'), size),
+    matrix(at('ssm_out.weight'), hidden, values, type),
+  ];
+}
+
+function expertTensors(
+  { architecture, hidden }: DummyShape,
   { count, size }: NonNullable<DummyShape['experts']>,
   type: DummyType,
-  at: (part: string) => string,
+  at: Naming,
 ): TensorInfo[] {
   const stack = (part: string, rows: number, columns: number): TensorInfo => {
     const one = matrix(at(part), rows, columns, type);
     return { ...one, shape: [count, ...one.shape] };
   };
+  const stackedVector = (part: string, rows: number): TensorInfo => ({
+    ...vector(at(part), rows),
+    shape: [count, rows],
+  });
+  const biases = [
+    vector(at('ffn_gate_inp.bias'), count),
+    stackedVector('ffn_gate_exps.bias', size),
+    stackedVector('ffn_up_exps.bias', size),
+    stackedVector('ffn_down_exps.bias', hidden),
+  ];
   return [
     // As converters leave it.
     matrix(at('ffn_gate_inp.weight'), count, hidden, 'F32'),
     stack('ffn_gate_exps.weight', size, hidden),
     stack('ffn_up_exps.weight', size, hidden),
     stack('ffn_down_exps.weight', hidden, size),
+    ...(architecture === 'gpt-oss' ? biases : []),
   ];
 }
 
