@@ -13,9 +13,11 @@ void require(bool holds, const char* what) {
 }
 
 KvCache readCache(const ScriptObject& cache) {
-  const KvCache read{cache.integer("headCount"), cache.integer("headSize")};
+  const int headSize = cache.integer("headSize");
+  const KvCache read{cache.integer("headCount"), headSize, cache.integer("valuesInKeys", headSize)};
   require(read.headCount > 0 && read.headSize > 0, "a cache without heads");
   require(read.headSize <= maxHeadSize, "heads of more than 1,024 values");
+  require(read.valueSize > 0 && read.valueSize <= read.headSize, "values beyond their keys");
   return read;
 }
 
@@ -73,7 +75,8 @@ class ModelReader {
     for (const ScriptObject& cache : model_.list("caches")) parts_.kv.caches.push_back(readCache(cache));
     parts_.embedding = matrixAt(model_.integer("embedding"), parts_.vocabSize, parts_.hiddenSize, 1);
     if (const auto inputs = model_.maybe("layerInputs")) parts_.layerInputs = readLayerInputs(*inputs);
-    for (const ScriptObject& branch : model_.list("branches")) parts_.branches.push_back(readBranch(branch));
+    if (const auto streams = model_.maybe("streams")) parts_.streams = readStreamMaps(*streams);
+    for (const ScriptObject& layer : model_.list("layers")) parts_.layers.push_back(readLayer(layer));
     parts_.finalNorm = readNorm(model_.object("finalNorm"), parts_.hiddenSize);
     join(parts_.head, model_.object("head"), 0, parts_.vocabSize, parts_.hiddenSize);
     return std::move(parts_);
@@ -104,12 +107,49 @@ class ModelReader {
     linear.parts.push_back(std::move(part));
   }
 
+  StreamMaps readStreamMaps(const ScriptObject& from) const {
+    const auto readAll = [&](const char* name) {
+      std::vector<Linear> all;
+      for (const ScriptObject& linear : from.list(name)) {
+        all.emplace_back();
+        join(all.back(), linear, 0, parts_.hiddenSize, parts_.hiddenSize);
+      }
+      return all;
+    };
+    StreamMaps read{readAll("spread"), readAll("gather")};
+    require(read.spread.size() == read.gather.size(), "streams that are not brought back");
+    return read;
+  }
+
+  Layer readLayer(const ScriptObject& layer) {
+    Layer read;
+    for (const ScriptObject& branch : layer.list("branches")) read.branches.push_back(readBranch(branch));
+    if (const auto streams = layer.maybe("streams")) read.streams = readLayerStreams(*streams);
+    return read;
+  }
+
+  LayerStreams readLayerStreams(const ScriptObject& from) {
+    require(parts_.streams.has_value(), "a layer of streams that are not there");
+    const int hidden = parts_.hiddenSize, count = int(parts_.streams->spread.size()) + 1;
+    LayerStreams read;
+    read.mixing.norm = readNorm(from.object("norm"), hidden);
+    join(read.mixing.features, from.object("features"), 0, count, hidden);
+    join(read.mixing.prediction, from.object("prediction"), 0, count * count, count);
+    join(read.mixing.correction, from.object("correction"), 0, count, count);
+    read.told = readPart(from.object("told"));
+    read.toldScale = from.floats("toldScale");
+    require(read.toldScale.empty() || read.toldScale.size() == size_t(hidden), "factors for another stream");
+    return read;
+  }
+
+  Part readPart(const ScriptObject& part) {
+    return {maybeNorm(part, "input", parts_.hiddenSize), readBody(part.object("body")),
+            maybeNorm(part, "output", parts_.hiddenSize)};
+  }
+
   Branch readBranch(const ScriptObject& branch) {
     Branch read;
-    for (const ScriptObject& part : branch.list("parts")) {
-      read.parts.push_back({maybeNorm(part, "input", parts_.hiddenSize), readBody(part.object("body")),
-                            maybeNorm(part, "output", parts_.hiddenSize)});
-    }
+    for (const ScriptObject& part : branch.list("parts")) read.parts.push_back(readPart(part));
     require(!read.parts.empty(), "a branch without parts");
     read.output = maybeNorm(branch, "output", parts_.hiddenSize);
     read.scale = float(branch.number("scale", 1));
@@ -120,13 +160,25 @@ class ModelReader {
   Body readBody(const ScriptObject& body) {
     const std::string kind = body.text("kind");
     if (kind == "attention") return readAttention(body);
+    if (kind == "latent-attention") return readLatentAttention(body);
     if (kind == "feed-forward") return readFeedForward(body, 1);
     if (kind == "experts") return readExperts(body);
     if (kind == "delta-net") return readDeltaNet(body);
     if (kind == "short-convolution") return readShortConvolution(body);
     if (kind == "state-space") return readStateSpace(body);
-    require(kind == "layer-input", "an unknown body");
-    return readLayerInput(body);
+    if (kind == "layer-input") return readLayerInput(body);
+    require(kind == "low-rank", "an unknown body");
+    return readLowRank(body);
+  }
+
+  LowRank readLowRank(const ScriptObject& from) const {
+    LowRank read;
+    read.rank = from.integer("rank");
+    require(read.rank > 0, "a rank of nothing");
+    join(read.down, from.object("down"), 0, read.rank, parts_.hiddenSize);
+    join(read.up, from.object("up"), 0, parts_.hiddenSize, read.rank);
+    read.norm = readNorm(from.object("norm"), parts_.hiddenSize);
+    return read;
   }
 
   LayerInput readLayerInput(const ScriptObject& from) const {
@@ -267,7 +319,7 @@ class ModelReader {
     require(read.cache >= 0 && size_t(read.cache) < parts_.kv.caches.size(), "no such cache");
     const KvCache& cache = parts_.kv.caches[size_t(read.cache)];
     read.kvHeadCount = cache.headCount;
-    require(read.headSize == cache.headSize && read.headCount > 0 && read.headCount % cache.headCount == 0,
+    require(read.headSize == cache.headSize && read.headSize == cache.valueSize && read.headCount > 0 && read.headCount % cache.headCount == 0,
             "heads that do not fit those of their cache");
     const auto stored = from.maybe("stored");
     read.stores = stored.has_value();
@@ -302,6 +354,43 @@ class ModelReader {
     return read;
   }
 
+  LatentAttention readLatentAttention(const ScriptObject& from) const {
+    const int hidden = parts_.hiddenSize;
+    LatentAttention read;
+    read.headCount = from.integer("headCount");
+    read.cache = from.integer("cache");
+    read.rank = from.integer("rank");
+    read.contentSize = from.integer("contentSize");
+    read.rotatedSize = from.integer("rotatedSize");
+    read.valueSize = from.integer("valueSize");
+    const int heads = read.headCount;
+    require(heads > 0 && read.rank > 0 && read.contentSize > 0 && read.rotatedSize > 0 && read.valueSize > 0,
+            "a latent of nothing");
+    require(read.cache >= 0 && size_t(read.cache) < parts_.kv.caches.size(), "no such cache");
+    const KvCache& cache = parts_.kv.caches[size_t(read.cache)];
+    require(cache.headCount == 1 && cache.headSize == read.keySize() && cache.valueSize == read.rank,
+            "a latent that does not fit its cache");
+    join(read.projection, from.object("latent"), 0, read.rank, hidden);
+    join(read.projection, from.object("keyRotated"), size_t(read.rank), read.rotatedSize, hidden);
+    read.latentNorm = readNorm(from.object("latentNorm"), read.rank);
+    if (const auto queryInput = from.maybe("queryInput")) {
+      read.queryInputSize = queryInput->integer("size");
+      join(read.projection, queryInput->object("down"), read.queryInputAt(), read.queryInputSize, hidden);
+      read.queryInputNorm = readNorm(queryInput->object("norm"), read.queryInputSize);
+    }
+    const int seen = read.queryInputNorm ? read.queryInputSize : hidden;
+    join(read.query, from.object("query"), 0, heads * read.contentSize, seen);
+    join(read.query, from.object("queryRotated"), read.queryRotatedAt(), heads * read.rotatedSize, seen);
+    join(read.toLatent, from.object("toLatent"), 0, read.rank, read.contentSize, heads);
+    join(read.toValues, from.object("toValues"), 0, read.valueSize, read.rank, heads);
+    join(read.output, from.object("output"), 0, hidden, heads * read.valueSize);
+    read.rope = from.integer("rope");
+    require(read.rope >= 0 && size_t(read.rope) < parts_.ropes.size(), "no such rope");
+    require(2 * parts_.ropes[size_t(read.rope)].pairs() <= size_t(read.rotatedSize), "a rope wider than its heads");
+    read.scale = float(from.number("scale"));
+    return read;
+  }
+
   FeedForward readFeedForward(const ScriptObject& from, int members) const {
     const int hidden = parts_.hiddenSize;
     FeedForward read;
@@ -310,6 +399,7 @@ class ModelReader {
     read.hasGate = from.has("gate");
     read.hasShare = from.has("share");
     require(read.hasGate || read.curve.kind != Activation::Clamped, "a clamped activation without a gate");
+    if (read.hasGate && from.has("gateCutoff")) read.gateCutoff = float(from.number("gateCutoff"));
     if (read.hasGate) join(read.projection, from.object("gate"), 0, read.size, hidden, members);
     join(read.projection, from.object("up"), read.upAt(), read.size, hidden, members);
     if (read.hasShare) join(read.projection, from.object("share"), read.shareAt(), 1, hidden, members);

@@ -30,12 +30,12 @@ struct KvBlock {
   const float* keyScales;
   const float* valueScales;
 
-  KvBlock(KvType type, const uint8_t* block, int headSize) {
+  KvBlock(KvType type, const uint8_t* block, int headSize, int valueSize) {
     const uint8_t* valuePart = block + keyBytes(type, headSize);
     keys = (const Element*)block;
     values = (const Element*)valuePart;
     keyScales = (const float*)(block + size_t(headSize) * blockTokens * sizeof(Element));
-    valueScales = (const float*)(valuePart + roundUp16(headSize) * blockTokens * sizeof(Element));
+    valueScales = (const float*)(valuePart + roundUp16(valueSize) * blockTokens * sizeof(Element));
   }
 };
 
@@ -152,7 +152,7 @@ inline void scaleWeights(const KvBlock<Kv>& block, QueryState& state) {
 template <class Kv, int count>
 inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries,
                         const AttentionTask& task, int blockStart) {
-  const int paddedSize = int(roundUp16(size_t(task.headSize)));
+  const int paddedSize = int(roundUp16(size_t(task.valueSize)));
   scoreBlock<Kv, count>(block, next, queries, task.headSize, task.scale, task.softcap);
   int begin[count], end[count];
   bool alike = true;
@@ -180,7 +180,8 @@ inline void attendTile(KvType type, const AttentionTask& task, QueryState* state
   for (int b = firstBlock; b <= lastBlock; b++) {
     const int start = b * blockTokens;
     const auto at = [&](int index) {
-      return KvBlock<Kv>(type, task.base + size_t(task.blocks[index]) * task.blockStride, task.headSize);
+      const uint8_t* own = task.base + size_t(task.blocks[index]) * task.blockStride;
+      return KvBlock<Kv>(type, own, task.headSize, task.valueSize);
     };
     // The next block is asked for while this one is read; the last asks for itself.
     const KvBlock<Kv> block = at(b), next = at(b < lastBlock ? b + 1 : b);
@@ -198,22 +199,21 @@ inline void attendTile(KvType type, const AttentionTask& task, QueryState* state
 
 template <class Kv>
 inline void attendAs(KvType type, const AttentionTask& task) {
-  const int paddedSize = int(roundUp16(size_t(task.headSize)));
+  const int paddedSize = int(roundUp16(size_t(task.valueSize)));
   const int total = task.rows * task.queryHeads;
   for (int from = 0; from < total; from += attentionTile) {
     const int count = total - from < attentionTile ? total - from : attentionTile;
     QueryState states[attentionTile];
     for (int q = 0; q < count; q++) {
       const int row = (from + q) / task.queryHeads, head = (from + q) % task.queryHeads;
-      const size_t headOffset = size_t(head) * size_t(task.headSize);
       const int last = task.position + row;
       const int inWindow = task.window > 0 && last >= task.window ? last - task.window + 1 : 0;
       const int inChunk = task.chunk > 0 ? last - last % task.chunk : 0;
       const int first = inWindow > inChunk ? inWindow : inChunk;
       float* accumulator = task.scratch + size_t(q) * size_t(paddedSize + blockTokens);
       // A sink counts as a token whose value is zero, seen before all others.
-      states[q] = {task.queries + size_t(row) * task.queryStride + headOffset,
-                   task.outputs + size_t(row) * task.outputStride + headOffset,
+      states[q] = {task.queries + size_t(row) * task.queryStride + size_t(head) * size_t(task.headSize),
+                   task.outputs + size_t(row) * task.outputStride + size_t(head) * size_t(task.valueSize),
                    accumulator + paddedSize,
                    accumulator,
                    task.sinks ? task.sinks[head] : -3.4e38f,
@@ -225,7 +225,7 @@ inline void attendAs(KvType type, const AttentionTask& task) {
     attendTile<Kv>(type, task, states, count);
     for (int q = 0; q < count; q++) {
       const float inverse = 1.0f / states[q].total;
-      for (int d = 0; d < task.headSize; d++) states[q].output[d] = states[q].accumulator[d] * inverse;
+      for (int d = 0; d < task.valueSize; d++) states[q].output[d] = states[q].accumulator[d] * inverse;
     }
   }
 }
@@ -247,12 +247,12 @@ inline void toHalves(const float* from, int count, uint16_t* to) {
   }
 }
 
-inline void storeHalves(const float* key, const float* value, int headSize, int token, uint8_t* block) {
+inline void storeHalves(const float* key, const float* value, int headSize, int valueSize, int token, uint8_t* block) {
   uint16_t halves[maxHeadSize];
   toHalves(key, headSize, halves);
   uint16_t* keys = (uint16_t*)block + token;
   for (int d = 0; d < headSize; d++) keys[d * blockTokens] = halves[d];
-  toHalves(value, headSize, (uint16_t*)(block + keyBytes(KvType::F16, headSize)) + token * roundUp16(headSize));
+  toHalves(value, valueSize, (uint16_t*)(block + keyBytes(KvType::F16, headSize)) + token * roundUp16(valueSize));
 }
 
 /** One scale per token and head; returns it. */
@@ -273,14 +273,15 @@ inline float storeBytes(const float* from, int count, int8_t* to, size_t stride)
   return scale + poison;
 }
 
-void storeKv(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block) {
-  if (type == KvType::F16) return storeHalves(key, value, headSize, token, block);
+void storeKv(KvType type, const float* key, const float* value, int headSize, int valueSize, int token,
+             uint8_t* block) {
+  if (type == KvType::F16) return storeHalves(key, value, headSize, valueSize, token, block);
   uint8_t* valuePart = block + keyBytes(type, headSize);
-  const size_t padded = roundUp16(headSize);
+  const size_t padded = roundUp16(valueSize);
   float* keyScales = (float*)(block + size_t(headSize) * blockTokens);
   float* valueScales = (float*)(valuePart + padded * blockTokens);
   keyScales[token] = storeBytes(key, headSize, (int8_t*)block + token, blockTokens);
-  valueScales[token] = storeBytes(value, headSize, (int8_t*)valuePart + size_t(token) * padded, 1);
+  valueScales[token] = storeBytes(value, valueSize, (int8_t*)valuePart + size_t(token) * padded, 1);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@ namespace chairlift {
 struct KvCache {
   int headCount = 0;
   int headSize = 0;
+  // As large as keys, or what of each key is the value: that is stored again, in the order in which values are read.
+  int valueSize = 0;
 };
 
 /**
@@ -24,7 +26,9 @@ struct KvLayout {
   KvType type = KvType::F16;
   std::vector<KvCache> caches;
 
-  size_t headBytes(size_t cache) const { return headBlockBytes(type, caches[cache].headSize); }
+  size_t headBytes(size_t cache) const {
+    return headBlockBytes(type, caches[cache].headSize, caches[cache].valueSize);
+  }
   /** Where a cache begins in a block; that behind the last is where all end. */
   size_t cacheAt(size_t cache) const;
   /** What a block takes, and how far it is to the next. */

@@ -11,14 +11,18 @@
 #include "model/delta-net.h"
 #include "model/experts.h"
 #include "model/feed-forward.h"
+#include "model/latent-attention.h"
 #include "model/layer-inputs.h"
+#include "model/low-rank.h"
 #include "model/short-convolution.h"
 #include "model/state-space.h"
+#include "model/streams.h"
 #include "model/workspace.h"
 
 namespace chairlift {
 
-using Body = std::variant<Attention, FeedForward, Experts, DeltaNet, ShortConvolution, StateSpace, LayerInput>;
+using Body = std::variant<Attention, LatentAttention, FeedForward, Experts, DeltaNet, ShortConvolution, StateSpace,
+                          LayerInput, LowRank>;
 
 /** Reads the residual stream, behind a norm. */
 struct Part {
@@ -36,6 +40,20 @@ struct Branch {
   float streamScale = 1;
 };
 
+/** Of a layer in a model of several residual streams. */
+struct LayerStreams {
+  StreamMixing mixing;
+  // What all streams but the first have added in the end, of the first one.
+  Part told;
+  // On the first stream as that sees it: a factor for each value, or empty.
+  std::vector<float> toldScale;
+};
+
+struct Layer {
+  std::vector<Branch> branches;
+  std::optional<LayerStreams> streams;
+};
+
 struct ModelParts {
   int hiddenSize = 0;
   int vocabSize = 0;
@@ -50,8 +68,9 @@ struct ModelParts {
   std::vector<MemoryLayout> memories;
   std::shared_ptr<Matrix> embedding;
   std::optional<LayerInputs> layerInputs;
-  // Of all layers, one after the other.
-  std::vector<Branch> branches;
+  // Of further residual streams.
+  std::optional<StreamMaps> streams;
+  std::vector<Layer> layers;
   Norm finalNorm;
   Linear head;
 };
@@ -75,10 +94,11 @@ class Model {
 
  private:
   void noteStreamNorm(const Norm& norm) { readsStream_[size_t(norm.kind)] = true; }
+  void noteStreamNorms(const Part& part);
   void prepare(const StepInput& input);
   void embed(int token, int row);
-  /** Works out how a row of the residual stream is normalized, now that it is complete. */
-  void measure(int row);
+  void runLayer(const Layer& layer);
+  void tell(const LayerStreams& layer);
   void runBranch(const Branch& branch);
   void runBody(const Part& part, float* out);
   void takeStates(const StepInput& input, float* states);
@@ -92,6 +112,10 @@ class Model {
   RowBuffer stream_;
   // What the parts of a branch give together, and what one of them gives.
   RowBuffer branchRows_, partRows_;
+  // Beside the first.
+  std::optional<Streams> streams_;
+  // The first as other streams are told of it.
+  RowBuffer toldRows_;
 };
 
 }  // namespace chairlift

@@ -11,10 +11,10 @@ namespace {
 const char* nameOf(KvType type) { return type == KvType::F16 ? "f16" : "q8"; }
 
 /** A block of one head as numbers: codes byte by byte, scales as what they are. */
-std::vector<float> numbersOf(KvType type, int headSize, const std::vector<uint8_t>& block) {
+std::vector<float> numbersOf(KvType type, int headSize, int valueSize, const std::vector<uint8_t>& block) {
   std::vector<float> numbers;
   size_t at = 0;
-  for (const size_t part : {keyBytes(type, headSize), valueBytes(type, headSize)}) {
+  for (const size_t part : {keyBytes(type, headSize), valueBytes(type, valueSize)}) {
     const size_t scaleBytes = type == KvType::F16 ? 0 : blockTokens * sizeof(float);
     for (size_t i = 0; i < part - scaleBytes; i++) numbers.push_back(float(block[at + i]));
     std::vector<float> scales(scaleBytes / sizeof(float));
@@ -25,30 +25,30 @@ std::vector<float> numbersOf(KvType type, int headSize, const std::vector<uint8_
   return numbers;
 }
 
-void holdStore(Equality& equality, Random& random, KvType type, int headSize) {
+void holdStore(Equality& equality, Random& random, KvType type, int headSize, int valueSize) {
   const std::vector<float> key = random.values(size_t(headSize), true);
-  const std::vector<float> value = random.values(size_t(headSize), random.below(2) == 0);
+  const std::vector<float> value = random.values(size_t(valueSize), random.below(2) == 0);
   const int token = random.below(blockTokens);
   equality.hold(std::string("storeKv as ") + nameOf(type), [&](const KernelTable& kernels) {
-    std::vector<uint8_t> block(headBlockBytes(type, headSize));
-    kernels.storeKv(type, key.data(), value.data(), headSize, token, block.data());
-    return numbersOf(type, headSize, block);
+    std::vector<uint8_t> block(headBlockBytes(type, headSize, valueSize));
+    kernels.storeKv(type, key.data(), value.data(), headSize, valueSize, token, block.data());
+    return numbersOf(type, headSize, valueSize, block);
   });
 }
 
-void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
+void holdAttend(Equality& equality, Random& random, KvType type, int headSize, int valueSize) {
   const int rows = 1 + random.below(9), heads = 1 + random.below(5), position = random.below(100);
   const int tokens = position + rows, tableBlocks = (tokens + blockTokens - 1) / blockTokens;
-  const size_t blockBytes = headBlockBytes(type, headSize);
+  const size_t blockBytes = headBlockBytes(type, headSize, valueSize);
   std::vector<int32_t> table;
   for (int block = 0; block < tableBlocks; block++) table.insert(table.begin() + random.below(block + 1), block);
 
   // Where no token was stored lies NaN, which nobody may see.
   std::vector<uint8_t> memory(blockBytes * size_t(tableBlocks), 0xff);
   for (int token = 0; token < tokens; token++) {
-    const std::vector<float> key = random.values(size_t(headSize)), value = random.values(size_t(headSize));
+    const std::vector<float> key = random.values(size_t(headSize)), value = random.values(size_t(valueSize));
     uint8_t* block = &memory[size_t(table[size_t(token / blockTokens)]) * blockBytes];
-    scalarKernels.storeKv(type, key.data(), value.data(), headSize, token % blockTokens, block);
+    scalarKernels.storeKv(type, key.data(), value.data(), headSize, valueSize, token % blockTokens, block);
   }
   const size_t stride = size_t(heads * headSize) + 3;
   const std::vector<float> queries = random.values(stride * size_t(rows), random.below(8) == 0);
@@ -60,6 +60,7 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
   task.queryStride = task.outputStride = stride;
   task.position = position;
   task.headSize = headSize;
+  task.valueSize = valueSize;
   task.window = random.oneOf({0, 0, 5, 33});
   task.chunk = random.oneOf({0, 0, 0, 40});
   task.scale = random.oneOf({0.125f, 0.01f});
@@ -69,7 +70,7 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
   task.base = memory.data();
   task.blockStride = blockBytes;
   equality.hold(std::string("attend over ") + nameOf(type), [&](const KernelTable& kernels) {
-    std::vector<float> out(stride * size_t(rows)), scratch(attentionScratchFloats(headSize));
+    std::vector<float> out(stride * size_t(rows)), scratch(attentionScratchFloats(valueSize));
     AttentionTask own = task;
     own.outputs = out.data();
     own.scratch = scratch.data();
@@ -83,8 +84,8 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
 void holdAttention(Equality& equality, Random& random) {
   for (const KvType type : {KvType::F16, KvType::Q8}) {
     for (const int headSize : {8, 16, 24, 64, 80, 128}) {
-      for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize);
-      for (int i = 0; i < 25; i++) holdAttend(equality, random, type, headSize);
+      for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize, random.oneOf({headSize, headSize - 7}));
+      for (int i = 0; i < 25; i++) holdAttend(equality, random, type, headSize, random.oneOf({headSize, headSize - 7}));
     }
   }
 }

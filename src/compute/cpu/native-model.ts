@@ -7,9 +7,12 @@ import type {
   ConvolutionSpec,
   DeltaNetSpec,
   ExpertsSpec,
+  FeedForwardSpec,
   HeadNormSpec,
+  LatentAttentionSpec,
   LayerInputSpec,
   LayerInputsSpec,
+  LowRankSpec,
   ModelSpec,
   RouterSpec,
   ShortConvolutionSpec,
@@ -64,13 +67,30 @@ export interface NativeStored {
   readonly valueNorm: NativeHeadNorm | undefined;
 }
 
+export interface NativeLatentAttention
+  extends Pick<
+    LatentAttentionSpec,
+    'kind' | 'headCount' | 'cache' | 'rank' | 'contentSize' | 'rotatedSize' | 'valueSize' | 'rope' | 'scale'
+  > {
+  readonly queryInput:
+    | { readonly size: number; readonly down: NativeLinear; readonly norm: NormWeights }
+    | undefined;
+  readonly query: NativeLinear;
+  readonly queryRotated: NativeLinear;
+  readonly latent: NativeLinear;
+  readonly latentNorm: NormWeights;
+  readonly keyRotated: NativeLinear;
+  /** Both have a member for each head. */
+  readonly toLatent: NativeLinear;
+  readonly toValues: NativeLinear;
+  readonly output: NativeLinear;
+}
+
 export type NativeActivation =
   | { readonly kind: 'silu' | 'gelu-tanh' | 'gelu' }
   | ({ readonly kind: 'clamped' } & ClampedActivation);
 
-export interface NativeFeedForward {
-  readonly kind: 'feed-forward';
-  readonly size: number;
+export interface NativeFeedForward extends Pick<FeedForwardSpec, 'kind' | 'size' | 'gateCutoff'> {
   readonly activation: NativeActivation;
   readonly gate: NativeLinear | undefined;
   readonly up: NativeLinear;
@@ -154,14 +174,23 @@ export interface NativeLayerInputs
   readonly norm: NormWeights;
 }
 
+export interface NativeLowRank extends Pick<LowRankSpec, 'kind'> {
+  readonly rank: number;
+  readonly down: NativeLinear;
+  readonly up: NativeLinear;
+  readonly norm: NormWeights;
+}
+
 export type NativeBody =
   | NativeAttention
+  | NativeLatentAttention
   | NativeFeedForward
   | NativeExperts
   | NativeDeltaNet
   | NativeShortConvolution
   | NativeStateSpace
-  | NativeLayerInput;
+  | NativeLayerInput
+  | NativeLowRank;
 
 export interface NativePart {
   readonly input: NormWeights | undefined;
@@ -176,6 +205,25 @@ export interface NativeBranch {
   readonly streamScale: number | undefined;
 }
 
+export interface NativeLayerStreams {
+  readonly norm: NormWeights;
+  readonly features: NativeLinear;
+  readonly prediction: NativeLinear;
+  readonly correction: NativeLinear;
+  readonly told: NativePart;
+  readonly toldScale: Float32Array | undefined;
+}
+
+export interface NativeLayer {
+  readonly branches: readonly NativeBranch[];
+  readonly streams: NativeLayerStreams | undefined;
+}
+
+export interface NativeStreams {
+  readonly spread: readonly NativeLinear[];
+  readonly gather: readonly NativeLinear[];
+}
+
 export interface NativeModel
   extends Pick<
     ModelSpec,
@@ -185,8 +233,8 @@ export interface NativeModel
   readonly caches: readonly CacheSpec[];
   readonly embedding: number;
   readonly layerInputs: NativeLayerInputs | undefined;
-  /** Of all layers, one after the other. */
-  readonly branches: readonly NativeBranch[];
+  readonly streams: NativeStreams | undefined;
+  readonly layers: readonly NativeLayer[];
   readonly finalNorm: NormWeights;
   readonly head: NativeLinear;
 }
