@@ -114,4 +114,46 @@ describeOnFastestGpu('a model on a GPU', () => {
     });
     await expectPromises(backends, { ...model, spec }, 'q8');
   });
+
+  it('may see chunks alone, scale the stream, have a norm for each head and inputs of single layers', async () => {
+    const model = tinyModel({ ...sizes, ffnSize: 16, queryKeyNorm: 'all', window: 9 });
+    const attending = eachAttention(model.spec, (attention) => {
+      const { queryNorm, stored } = attention;
+      if (queryNorm === undefined || stored?.keyNorm === undefined) return attention;
+      return {
+        ...attention,
+        chunk: 11,
+        queryNorm: { ...queryNorm, over: 'each' },
+        stored: { ...stored, keyNorm: { ...stored.keyNorm, over: 'each' } },
+      };
+    });
+    const slice = (tensor: string, rows: number) => ({ tensor, firstRow: 0, rows });
+    const reading = (index: number): PartSpec => ({
+      input: { kind: 'rms' },
+      body: {
+        kind: 'layer-input',
+        index,
+        activation: 'gelu-tanh',
+        gate: { weight: slice('layers.0.query', 16), columns: 32 },
+        output: { weight: slice('layers.0.down', 32), columns: 16 },
+      },
+    });
+    const spec: ModelSpec = {
+      ...attending,
+      layers: attending.layers.map(({ branches }, index) => ({
+        branches: [...branches, { parts: [reading(index)], streamScale: 0.6 }],
+      })),
+      layerInputs: {
+        count: 2,
+        size: 16,
+        // Fewer than there are tokens.
+        table: slice('embedding', 40),
+        tableScale: 0.5,
+        projection: { weight: slice('layers.1.query', 32), columns: 32 },
+        projectionScale: 0.7,
+        norm: { kind: 'rms' },
+      },
+    };
+    await expectPromises(backends, { ...model, spec }, 'f16');
+  });
 });

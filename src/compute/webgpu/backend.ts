@@ -47,16 +47,7 @@ export async function createWebGpuBackend(
   weights: WeightSource,
   options: WebGpuOptions,
 ): Promise<Backend> {
-  requireFeatures(spec, 'webgpu', [
-    'streams',
-    'chunks',
-    'cutoff',
-    'each-norm',
-    'stream-scale',
-    'layer-input',
-    'low-rank',
-    'latent-attention',
-  ]);
+  requireFeatures(spec, 'webgpu', ['streams', 'cutoff', 'low-rank', 'latent-attention']);
   const given = typeof options.gpu === 'object' ? { ...options.gpu, close: () => {} } : undefined;
   const gpu = given ?? (await openGpu(options.gpu as string | undefined));
   try {

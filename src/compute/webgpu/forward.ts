@@ -7,12 +7,13 @@ import { type AttentionStores, buildAttention } from './bodies/attention.ts';
 import { buildDeltaNet } from './bodies/delta-net.ts';
 import { buildExperts } from './bodies/experts.ts';
 import { buildFeedForward } from './bodies/feed-forward.ts';
+import { buildLayerInput, makeLayerInputs } from './bodies/layer-input.ts';
 import { buildShortConvolution } from './bodies/short-convolution.ts';
 import { buildStateSpace } from './bodies/state-space.ts';
 import { type BodyOutput, Builder, type GpuNorm, type InputSource } from './builder.ts';
+import { embed } from './embed.ts';
 import type { GpuInfo } from './gpu.ts';
-import { embedKernel } from './kernels/embed.ts';
-import { type Linear, Linears, panelBuffers } from './linears.ts';
+import { type Linear, Linears } from './linears.ts';
 import { type GpuMatrix, loadMatrix, type MatrixLoader } from './matrix.ts';
 import type { Operation } from './operation.ts';
 import { ropeTurns } from './rope-turns.ts';
@@ -57,40 +58,28 @@ class ForwardBuilder {
     const { spec, loader } = this.#builder;
     const rows = { inputs: spec.hiddenSize, slices: [spec.embedding] };
     const embedding = await loadMatrix(loader, 'embedding', rows);
-    this.#embed(embedding);
+    embed(this.#builder, embedding, this.#builder.scratch.residual, { scale: spec.embeddingScale });
+    if (spec.layerInputs !== undefined) {
+      await makeLayerInputs(this.#builder, this.#linears, spec.layerInputs);
+    }
     for (const { branches } of spec.layers) for (const branch of branches) await this.#branch(branch);
     await this.#head(embedding, await this.#builder.norm(spec.finalNorm));
   }
 
-  #embed(matrix: GpuMatrix): void {
-    const { hiddenSize, embeddingScale } = this.#builder.spec;
-    const { step, residual } = this.#builder.scratch;
-    for (const part of matrix.parts) {
-      const text = embedKernel({
-        format: matrix.format,
-        size: hiddenSize,
-        scale: embeddingScale,
-        firstToken: part.firstOutput,
-        tokens: part.outputs,
-      });
-      const buffers = [...panelBuffers(part), residual, step];
-      this.#builder.add('embed', text, buffers, ({ rows }) => [rows, 1]);
-    }
-  }
-
   /** One part without more adds to the residual stream itself; others are gathered first, for all read it as it was. */
-  async #branch({ parts, output, scale = 1 }: BranchSpec): Promise<void> {
+  async #branch({ parts, output, scale = 1, streamScale }: BranchSpec): Promise<void> {
     const { residual, branch } = this.#builder.scratch;
     const stream = { buffer: residual, adds: true, scale };
     const [only, ...others] = parts;
-    if (only !== undefined && others.length === 0 && output === undefined) {
+    if (only !== undefined && others.length === 0 && output === undefined && streamScale === undefined) {
       await this.#part(only, stream);
       return;
     }
     for (const [index, part] of parts.entries()) {
       await this.#part(part, { buffer: branch, adds: index > 0, scale: 1 });
     }
-    this.#builder.join({ from: branch, norm: await this.#builder.optionalNorm(output) }, stream);
+    const norm = await this.#builder.optionalNorm(output);
+    this.#builder.join({ from: branch, norm, sumScale: streamScale }, stream);
   }
 
   async #part({ input, body, output }: PartSpec, to: BodyOutput): Promise<void> {
@@ -112,6 +101,8 @@ class ForwardBuilder {
         return buildFeedForward(this.#builder, this.#linears, body, input, output);
       case 'experts':
         return buildExperts(this.#builder, this.#linears, body, input, output);
+      case 'layer-input':
+        return buildLayerInput(this.#builder, this.#linears, body, input, output);
       case 'delta-net':
         return buildDeltaNet(this.#builder, this.#linears, this.#memory(body), body, input, output);
       case 'short-convolution':

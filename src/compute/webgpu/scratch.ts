@@ -39,6 +39,8 @@ export interface Scratch {
   readonly attentionParts: GPUBuffer;
   /** Gates and factors of a feed-forward, or of the experts that each row has chosen. */
   readonly gateUp: GPUBuffer;
+  /** Inputs of single layers, one after the other. */
+  readonly layerInputs: GPUBuffer;
   /** Scores of experts, those that each row has chosen, and whose rows lie together. */
   readonly routes: GPUBuffer;
   readonly choices: GPUBuffer;
@@ -103,6 +105,7 @@ export async function allocateScratch(
       Math.max(0, ...shapes.map(({ partBytes }) => partBytes)),
     ),
     gateUp: await floats('gate and up', rows * widths.gateUp),
+    layerInputs: await floats('inputs of layers', rows * widths.layerInputs),
     routes: await floats('scores of experts', rows * widths.experts),
     choices: await floats('chosen experts', 2 * rows * widths.choices),
     groups: await floats('rows of experts', tableWords(rows * widths.choices)),

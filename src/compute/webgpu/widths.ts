@@ -19,6 +19,8 @@ export interface Widths {
   /** Channels that are convolved. */
   readonly channels: number;
   readonly gateUp: number;
+  /** Inputs of single layers, all of them. */
+  readonly layerInputs: number;
   readonly experts: number;
   /** Experts that a row chooses. */
   readonly choices: number;
@@ -86,8 +88,10 @@ export function widthsOf(spec: ModelSpec): Widths {
     channels: most(remembering.map(channelsOf)),
     gateUp: most([
       ...feedForwards.map(feedForwardValues),
+      ...bodies.map((body) => (body.kind === 'layer-input' ? body.gate.weight.rows : 0)),
       ...mixtures.map((body) => body.router.used * feedForwardValues(anyExpert(body))),
     ]),
+    layerInputs: (spec.layerInputs?.count ?? 0) * (spec.layerInputs?.size ?? 0),
     experts: most(mixtures.map(({ experts }) => experts.length)),
     choices: most(mixtures.map(({ router }) => router.used)),
     hasShare: feedForwards.some(({ share }) => share !== undefined),
@@ -101,6 +105,7 @@ export function widthsOf(spec: ModelSpec): Widths {
     widths.queries,
     widths.channels,
     widths.gateUp,
+    widths.layerInputs,
     widths.experts,
     widths.choices * hiddenSize,
   ]);
@@ -124,6 +129,8 @@ function inputsOf(body: BodySpec, hiddenSize: number): InputWidth[] {
       const scaled = body.scalesInput ? [{ copies, size: hiddenSize }] : [];
       return [...scaled, { copies, size: anyExpert(body).size }];
     }
+    case 'layer-input':
+      return [{ copies: 1, size: body.output.columns }];
     case 'delta-net':
     case 'short-convolution':
     case 'state-space':

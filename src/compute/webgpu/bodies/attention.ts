@@ -101,6 +101,7 @@ async function attend(builder: Builder, stores: AttentionStores, attention: Atte
     kvHeadCount,
     layout,
     window: attention.window,
+    chunk: attention.chunk,
     scale: attention.scale,
     softcap: attention.softcap,
     hasSinks: sinks.length > 0,

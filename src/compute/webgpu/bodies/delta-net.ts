@@ -35,7 +35,7 @@ export async function buildDeltaNet(
     recurrenceGroups(valueHeads, valueSize),
     sequences,
   ]);
-  const run = { runs: valueHeads, size: valueSize, gated: 'behind' } as const;
-  await normAndGate(builder, body.norm, { ...run, stride: places.stride, gatesAt });
+  const gates = { apply: 'behind', stride: places.stride, offset: gatesAt } as const;
+  await normAndGate(builder, body.norm, { runs: valueHeads, size: valueSize, gates });
   await giveBack(builder, linears, body, attended, output);
 }

@@ -34,7 +34,7 @@ export async function buildStateSpace(
     recurrenceGroups(headCount, headSize),
     sequences,
   ]);
-  const run = { runs: 1, size, gated: 'before' } as const;
-  await normAndGate(builder, body.norm, { ...run, stride: places.stride, gatesAt });
+  const gates = { apply: 'before', stride: places.stride, offset: gatesAt } as const;
+  await normAndGate(builder, body.norm, { runs: 1, size, gates });
   await giveBack(builder, linears, body, attended, output);
 }

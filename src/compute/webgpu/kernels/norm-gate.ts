@@ -1,4 +1,4 @@
-// Runs of values normalized in place, and multiplied by the silu of gates: before the norm, or behind it. One workgroup a run.
+// Runs of values normalized in place, and multiplied by the silu of gates where there are any: before the norm, or behind it. One workgroup a run.
 
 import { activationText } from './activation.ts';
 import { type NormShape, normed, normStats } from './norm.ts';
@@ -11,35 +11,37 @@ export interface NormGateShape {
   readonly size: number;
   readonly norm: NormShape;
   readonly epsilon: number;
-  readonly gated: 'before' | 'behind';
-  /** Values of a row that has the gates, and where they start. */
-  readonly stride: number;
-  readonly gatesAt: number;
+  readonly gates?: {
+    readonly apply: 'before' | 'behind';
+    /** Values of a row that has them, and where they start. */
+    readonly stride: number;
+    readonly offset: number;
+  };
 }
 
-/** Bindings: step, values, gates, norm (where it has weights). */
-export function normGateKernel({ runs, size, norm, epsilon, gated, stride, gatesAt }: NormGateShape): string {
+/** Bindings: step, values, gates (where there are any), norm (where it has weights). */
+export function normGateKernel({ runs, size, norm, epsilon, gates }: NormGateShape): string {
   const threads = size > 256 ? 256 : 64;
   const gate = 'activate(gates[gate + i])';
-  const value = gated === 'before' ? `values[base + i] * ${gate}` : 'values[base + i]';
+  const value = gates?.apply === 'before' ? `values[base + i] * ${gate}` : 'values[base + i]';
   const made = normed(norm, `(${value})`, 'i', `${norm.weight ? size : 0}u + i`);
   const stats = { name: 'runStats', parameters: 'base: u32, gate: u32', kind: norm.kind, value };
   return /* wgsl */ `
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read_write> values: array<f32>;
-@group(0) @binding(2) var<storage, read> gates: array<f32>;
+${gates === undefined ? '' : '@group(0) @binding(2) var<storage, read> gates: array<f32>;'}
 ${norm.weight || norm.bias ? '@group(0) @binding(3) var<storage, read> norm: array<f32>;' : ''}
-${activationText('silu')}
+${gates === undefined ? '' : activationText('silu')}
 ${rowSum(threads)}${normStats({ ...stats, size, epsilon, threads })}
 @compute @workgroup_size(${threads})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = workgroup.y;
   if (row >= rowCount()) { return; }
   let base = (row * ${runs}u + workgroup.x) * ${size}u;
-  let gate = row * ${stride}u + ${gatesAt}u + workgroup.x * ${size}u;
+  let gate = row * ${gates?.stride ?? 0}u + ${gates?.offset ?? 0}u + workgroup.x * ${size}u;
   let stats = runStats(base, gate, thread);
   for (var i = thread; i < ${size}u; i += ${threads}u) {
-    values[base + i] = ${gated === 'before' ? made : `(${made}) * ${gate}`};
+    values[base + i] = ${gates?.apply === 'behind' ? `(${made}) * ${gate}` : made};
   }
 }
 `;

@@ -152,12 +152,13 @@ function normalizing(
     threads: THREADS,
     value: isAll ? whole : 'head[i]',
   });
-  const at = (start: number) => `${start}u + ${isAll ? `index * ${headSize}u + ` : ''}i`;
+  const at = (start: number, isOwn: boolean) => `${start}u + ${isOwn ? `index * ${headSize}u + ` : ''}i`;
+  const weightAt = at(norm.weightAt, norm.over !== 'head');
   return /* wgsl */ `${stats}
 fn normalize${name}(base: u32, position: u32, index: u32, thread: u32) {
   let stats = stats${name}(base, position, thread);
   for (var i = thread; i < ${headSize}u; i += ${THREADS}u) {
-    head[i] = ${normed(norm.norm, 'head[i]', at(norm.weightAt), at(norm.biasAt))};
+    head[i] = ${normed(norm.norm, 'head[i]', weightAt, at(norm.biasAt, isAll))};
   }
   workgroupBarrier();
 }`;
