@@ -172,7 +172,29 @@ void readSuperBlock(const uint8_t* row, int chunk, int, ChunkCodes& to) {
   readBlock(row + size_t(chunk) * blockBytes, to);
 }
 
-/** MLX: { float32 scale, float32 bias, packed codes } per block of `size` weights; at four bits neighbours share a byte. */
+/** Codes in a row of bits, the first in the lowest. */
+template <int bits>
+Codes bitCodes(const uint8_t* packed) {
+  uint8_t codes[groupInputs];
+  for (int eight = 0; eight < groupInputs; eight += 8, packed += bits) {
+    uint64_t row = 0;
+    memcpy(&row, packed, bits);
+    for (int i = 0; i < 8; i++) codes[eight + i] = uint8_t(row >> (bits * i) & ((1u << bits) - 1));
+  }
+  return {bytesAt(codes), bytesAt(codes + 16)};
+}
+
+/** Four bits each: input i + 16 above input i. */
+void storePairs(const uint8_t* packed, GroupCodes& to) {
+  uint16_t pairs[8];
+  for (int j = 0; j < 8; j++) {
+    const unsigned low = packed[j], high = packed[j + 8];
+    pairs[j] = uint16_t((low & 15) | (high & 15) << 4 | (low >> 4) << 8 | (high >> 4) << 12);
+  }
+  memcpy(to.codes, pairs, sizeof pairs);
+}
+
+/** MLX: { float32 scale, float32 bias, codes in a row of bits } per block of `size` weights. */
 template <int bits, int size>
 void readMlx(const uint8_t* row, int chunk, int count, ChunkCodes& to) {
   constexpr int groupBytes = groupInputs * bits / 8, perBlock = size / groupInputs;
@@ -182,17 +204,10 @@ void readMlx(const uint8_t* row, int chunk, int count, ChunkCodes& to) {
     const uint8_t* packed = block + 8 + (group % perBlock) * groupBytes;
     to.groups[i].scales[0] = wordAt(block);
     to.groups[i].minimums[0] = wordAt(block + 4);
-    if constexpr (bits == 8) {
-      memcpy(to.groups[i].codes, packed, groupInputs);
-    } else {
-      // Inputs 2j and 2j + 1, each with the one 16 inputs on above it.
-      uint16_t pairs[8];
-      for (int j = 0; j < 8; j++) {
-        const unsigned low = packed[j], high = packed[j + 8];
-        pairs[j] = uint16_t((low & 15) | (high & 15) << 4 | (low >> 4) << 8 | (high >> 4) << 12);
-      }
-      memcpy(to.groups[i].codes, pairs, sizeof pairs);
-    }
+    if constexpr (bits == 8) memcpy(to.groups[i].codes, packed, groupInputs);
+    else if constexpr (bits == 4) storePairs(packed, to.groups[i]);
+    else if constexpr (bits < 4) storeNibbles(bitCodes<bits>(packed), to.groups[i]);
+    else storeBytes(bitCodes<bits>(packed), to.groups[i]);
   }
 }
 
@@ -236,9 +251,21 @@ const SourceFormat formats[] = {
     {"TQ1_0", 256, 54, Encoding::Nibble, 32, ScaleType::Super, false, nullptr, readSuperBlock<54, readTQ1_0>},
     {"TQ2_0", 256, 66, Encoding::Nibble, 32, ScaleType::Super, false, nullptr, readSuperBlock<66, readTQ2_0>},
     {"MXFP4", 32, 17, Encoding::Codebook, 32, ScaleType::Power, false, &fp4, readBlocks<17, readMXFP4>},
+    {"MLX2_G32", 32, 16, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 32>},
+    {"MLX2_G64", 64, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 64>},
+    {"MLX2_G128", 128, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 128>},
+    {"MLX3_G32", 32, 20, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<3, 32>},
+    {"MLX3_G64", 64, 32, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<3, 64>},
+    {"MLX3_G128", 128, 56, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<3, 128>},
     {"MLX4_G32", 32, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 32>},
     {"MLX4_G64", 64, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 64>},
     {"MLX4_G128", 128, 72, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 128>},
+    {"MLX5_G32", 32, 28, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<5, 32>},
+    {"MLX5_G64", 64, 48, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<5, 64>},
+    {"MLX5_G128", 128, 88, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<5, 128>},
+    {"MLX6_G32", 32, 32, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<6, 32>},
+    {"MLX6_G64", 64, 56, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<6, 64>},
+    {"MLX6_G128", 128, 104, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<6, 128>},
     {"MLX8_G32", 32, 40, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 32>},
     {"MLX8_G64", 64, 72, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 64>},
     {"MLX8_G128", 128, 136, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 128>},

@@ -4,6 +4,8 @@
 //   X.weight uint32 [rows, columns * bits / 32]  ┐
 //   X.scales float  [rows, columns / group]      ├─> per group { float32 scale, float32 bias, packed bytes }
 //   X.biases float  [rows, columns / group]      ┘
+//
+// In the mode mxfp4 there are no biases, and scales are powers of two: see mxfp4.ts.
 
 import {
   type DerivedTensor,
@@ -18,6 +20,7 @@ import {
 } from './derived-weights.ts';
 import type { JsonObject } from './json-file.ts';
 import { type MlxGrouping, mlxGrouping } from './mlx-config.ts';
+import { mxfp4Tensor } from './mxfp4.ts';
 import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
 import { type TensorType, tensorLayouts } from './tensor-type.ts';
 import type { WeightSource } from './weight-source.ts';
@@ -47,18 +50,21 @@ function quantizedTensor(
   { bits, groupSize, type }: MlxGrouping,
 ): DerivedTensor {
   const packed = requirePart(model, `${module}.weight`, scales);
-  const biases = requirePart(model, `${module}.biases`, scales);
   requireDtype(packed, 'U32');
-  for (const part of [scales, biases]) requireFloats(part);
   const leading = packed.shape.slice(0, -1);
   const columns = ((packed.shape.at(-1) ?? 0) * 32) / bits;
   if (leading.length === 0 || packed.bytes === 0) throw partFault(packed, 'has no rows of packed values');
-  for (const part of [scales, biases]) {
-    const needs = `a weight of ${bits} bits in groups of ${groupSize}`;
-    requireShape(part, [...leading, columns / groupSize], needs);
-  }
-  const parts = { packed, scales, biases };
   const groupsPerRow = columns / groupSize;
+  const needs = `a weight of ${bits} bits in groups of ${groupSize}`;
+  requireShape(scales, [...leading, groupsPerRow], needs);
+  if (type === 'MXFP4') {
+    requireDtype(scales, 'U8');
+    return mxfp4Tensor(packed.name, packed, scales, leading, groupsPerRow);
+  }
+  const biases = requirePart(model, `${module}.biases`, scales);
+  requireShape(biases, [...leading, groupsPerRow], needs);
+  for (const part of [scales, biases]) requireFloats(part);
+  const parts = { packed, scales, biases };
   return {
     name: packed.name,
     type,

@@ -20,6 +20,7 @@ export const groupTypes: readonly TensorType[] = [
   'IQ4_NL',
   'MXFP4',
   'F8_G32',
+  'MLX3_G64',
   'MLX4_G32',
   'MLX8_G64',
 ];

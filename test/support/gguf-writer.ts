@@ -129,6 +129,10 @@ function writeEntry(header: HeaderWriter, key: string, entry: GgufWriterValue): 
       header.uint32(valueTypeIds.string, `${key} type`);
       header.string(entry.value, `${key} length`);
       return;
+    case 'u32':
+      header.uint32(valueTypeIds.u32, `${key} type`);
+      header.uint32(entry.value, `${key} value`);
+      return;
     default:
       header.uint32(valueTypeIds[entry.type], `${key} type`);
       header.raw(scalarBytes(entry));

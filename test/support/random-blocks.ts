@@ -32,9 +32,10 @@ const single = (at: number, unit: number): ScaleField => ({ at, type: 'F32', uni
 export type BlockType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>;
 
 // The second field of a block, where there is one, brings its values' mean near zero.
-const mlx4 = [single(0, 1 / 4.6), single(4, -7.5 / 4.6)];
-const mlx8 = [single(0, 1 / 74), single(4, -127.5 / 74)];
-
+const mlx = (bits: number): readonly ScaleField[] => {
+  const [most, unit] = [2 ** bits - 1, 12 ** 0.5 / 2 ** bits];
+  return [single(0, unit), single(4, (-most / 2) * unit)];
+};
 const f8 = [single(0, 1 / 60)];
 
 /** Where a block's own floats are. */
@@ -63,12 +64,24 @@ export const scaleFields: Readonly<Record<BlockType, readonly ScaleField[]>> = {
   TQ1_0: [half(52, 1 / 0.8)],
   TQ2_0: [half(64, 1 / 1.2)],
   MXFP4: [power(0, 1 / 2.5)],
-  MLX4_G32: mlx4,
-  MLX4_G64: mlx4,
-  MLX4_G128: mlx4,
-  MLX8_G32: mlx8,
-  MLX8_G64: mlx8,
-  MLX8_G128: mlx8,
+  MLX2_G32: mlx(2),
+  MLX2_G64: mlx(2),
+  MLX2_G128: mlx(2),
+  MLX3_G32: mlx(3),
+  MLX3_G64: mlx(3),
+  MLX3_G128: mlx(3),
+  MLX4_G32: mlx(4),
+  MLX4_G64: mlx(4),
+  MLX4_G128: mlx(4),
+  MLX5_G32: mlx(5),
+  MLX5_G64: mlx(5),
+  MLX5_G128: mlx(5),
+  MLX6_G32: mlx(6),
+  MLX6_G64: mlx(6),
+  MLX6_G128: mlx(6),
+  MLX8_G32: mlx(8),
+  MLX8_G64: mlx(8),
+  MLX8_G128: mlx(8),
 };
 
 /** `count` blocks of `type` whose values are of about the given size. */

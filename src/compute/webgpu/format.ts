@@ -57,6 +57,7 @@ function codebook(steps: Int8Array<ArrayBuffer>) {
   return { ...plain, encoding: 'codebook', codebook: { steps, places } } as const;
 }
 
+// Of up to so many bits.
 const mlx4: CodedFormat = { ...nibble, hasMinimum: true, scale: 'f32' };
 const mlx8: CodedFormat = { ...byte, hasMinimum: true, scale: 'f32' };
 
@@ -92,9 +93,21 @@ export const formats: Readonly<Record<TensorType, Format>> = {
   TQ1_0: signed,
   TQ2_0: signed,
   MXFP4: { ...codebook(fp4Steps), scale: 'power' },
+  MLX2_G32: mlx4,
+  MLX2_G64: mlx4,
+  MLX2_G128: mlx4,
+  MLX3_G32: mlx4,
+  MLX3_G64: mlx4,
+  MLX3_G128: mlx4,
   MLX4_G32: mlx4,
   MLX4_G64: mlx4,
   MLX4_G128: mlx4,
+  MLX5_G32: mlx8,
+  MLX5_G64: mlx8,
+  MLX5_G128: mlx8,
+  MLX6_G32: mlx8,
+  MLX6_G64: mlx8,
+  MLX6_G128: mlx8,
   MLX8_G32: mlx8,
   MLX8_G64: mlx8,
   MLX8_G128: mlx8,
