@@ -5,20 +5,23 @@
 #include <memory>
 
 #include "addon/addon-sampler.h"
-#include "kernels/dispatch.h"
-#include "model/model.h"
 #include "addon/napi-values.h"
 #include "addon/probe.h"
+#include "addon/read-model.h"
+#include "addon/script-object.h"
+#include "kernels/dispatch.h"
+#include "model/model.h"
 
 namespace chairlift {
 
 namespace {
 
-/** What JavaScript holds: matrices being filled are addressed by number. */
+/** What JavaScript holds: matrices are filled first, addressed by number, then the model is made of them. */
 struct Handle {
   std::shared_ptr<ThreadPool> pool;
-  std::shared_ptr<Model> model;
+  const KernelTable* kernels = nullptr;
   std::vector<std::shared_ptr<Matrix>> matrices;
+  std::shared_ptr<Model> model;
   // Off the JavaScript thread: nothing else may touch the model until that is done.
   bool busy = false;
 };
@@ -27,41 +30,18 @@ Handle& toHandle(napi_env env, napi_value value) {
   void* data;
   check(napi_get_value_external(env, value, &data), "expected a model handle");
   Handle& handle = *static_cast<Handle*>(data);
-  if (!handle.model) throw ScriptError("native addon: the model is closed");
+  if (!handle.pool) throw ScriptError("native addon: the model is closed");
   if (handle.busy) throw ScriptError("native addon: the model is busy; await the last call");
   return handle;
 }
 
-std::vector<float> padded(const TypedArray<float>& values) {
-  std::vector<float> copy((values.length + groupInputs - 1) / groupInputs * groupInputs, 0.0f);
-  std::copy(values.data, values.data + values.length, copy.begin());
-  return copy;
+Model& toModel(napi_env env, napi_value value) {
+  const Handle& handle = toHandle(env, value);
+  if (!handle.model) throw ScriptError("native addon: the model is not assembled yet");
+  return *handle.model;
 }
 
 KvType toKvType(napi_env env, napi_value value) { return toString(env, value) == "q8" ? KvType::Q8 : KvType::F16; }
-
-ModelShape readShape(napi_env env, napi_value object) {
-  const auto number = [&](const char* name) { return toNumber(env, property(env, object, name)); };
-  const auto text = [&](const char* name) { return toString(env, property(env, object, name)); };
-  ModelShape shape;
-  shape.hiddenSize = int(number("hiddenSize"));
-  shape.headCount = int(number("headCount"));
-  shape.kvHeadCount = int(number("kvHeadCount"));
-  shape.headSize = int(number("headSize"));
-  shape.ffnSize = int(number("ffnSize"));
-  shape.vocabSize = int(number("vocabSize"));
-  shape.layerCount = int(number("layerCount"));
-  shape.blockCount = int(number("blockCount"));
-  shape.normEpsilon = float(number("normEpsilon"));
-  shape.embeddingScale = float(number("embeddingScale"));
-  shape.attentionScale = float(number("attentionScale"));
-  shape.attentionSoftcap = float(number("attentionSoftcap"));
-  shape.logitSoftcap = float(number("logitSoftcap"));
-  shape.activation = text("activation") == "silu" ? Activation::Silu : Activation::GeluTanh;
-  shape.kvType = toKvType(env, property(env, object, "kvType"));
-  if (shape.headSize > maxHeadSize) throw ScriptError("native addon: heads of more than 1,024 values");
-  return shape;
-}
 
 const KernelTable& chooseKernels(const std::string& name) {
   if (name.empty()) return *bestKernels();
@@ -134,14 +114,13 @@ napi_value runOffThread(napi_env env, Handle& handle, const char* name, const st
   return promise;
 }
 
-/** create(shape, threads, isa): handle */
+/** create(threads, isa): handle */
 napi_value create(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
-    const auto args = arguments(env, info, 3);
+    const auto args = arguments(env, info, 2);
     auto handle = std::make_unique<Handle>();
-    handle->pool = std::make_shared<ThreadPool>(toInt(env, args[1]));
-    handle->model =
-        std::make_shared<Model>(readShape(env, args[0]), chooseKernels(toString(env, args[2])), handle->pool);
+    handle->kernels = &chooseKernels(toString(env, args[1]));
+    handle->pool = std::make_shared<ThreadPool>(toInt(env, args[0]));
     napi_value external;
     check(napi_create_external(
               env, handle.get(), [](napi_env, void* data, void*) { delete static_cast<Handle*>(data); }, nullptr,
@@ -163,128 +142,83 @@ napi_value createSampler(napi_env env, napi_callback_info info) {
   });
 }
 
-/** addRope(handle, inverseFrequencies: Float64Array, magnitude) */
-napi_value addRope(napi_env env, napi_callback_info info) {
-  return guarded(env, [&] {
-    const auto args = arguments(env, info, 3);
-    const auto values = toTypedArray<double>(env, args[1], napi_float64_array, "inverseFrequencies");
-    toHandle(env, args[0]).model->ropes.push_back({values.copy(), float(toNumber(env, args[2]))});
-    return undefinedValue(env);
-  });
-}
-
-/** setLayer(handle, layer, rope, window) */
-napi_value setLayer(napi_env env, napi_callback_info info) {
-  return guarded(env, [&] {
-    const auto args = arguments(env, info, 4);
-    Layer& layer = toHandle(env, args[0]).model->layers.at(size_t(toInt(env, args[1])));
-    layer.rope = toInt(env, args[2]);
-    layer.window = toInt(env, args[3]);
-    return undefinedValue(env);
-  });
-}
-
-std::vector<float>& findNorm(Model& model, int layer, const std::string& role) {
-  if (role == "finalNorm") return model.finalNorm;
-  Layer& at = model.layers.at(size_t(layer));
-  if (role == "attentionNorm") return at.attentionNorm;
-  if (role == "queryNorm") return at.queryNorm;
-  if (role == "keyNorm") return at.keyNorm;
-  if (role == "attentionPostNorm") return at.attentionPostNorm;
-  if (role == "ffnNorm") return at.ffnNorm;
-  if (role == "ffnPostNorm") return at.ffnPostNorm;
-  throw ScriptError("native addon: no norm named " + role);
-}
-
-/** setNorm(handle, layer, role, weights: Float32Array) */
-napi_value setNorm(napi_env env, napi_callback_info info) {
-  return guarded(env, [&] {
-    const auto args = arguments(env, info, 4);
-    Model& model = *toHandle(env, args[0]).model;
-    findNorm(model, toInt(env, args[1]), toString(env, args[2])) = padded(toFloatArray(env, args[3], "weights"));
-    return undefinedValue(env);
-  });
-}
-
-/** addMatrix(handle, type, outputs, inputs): number */
+/** addMatrix(handle, type, outputs, inputs, members): number */
 napi_value addMatrix(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
-    const auto args = arguments(env, info, 4);
+    const auto args = arguments(env, info, 5);
     Handle& handle = toHandle(env, args[0]);
     const SourceFormat& format = toFormat(env, args[1]);
     const int inputs = toInt(env, args[3]);
     if (inputs % format.blockSize != 0) throw ScriptError("native addon: rows of broken blocks");
-    handle.matrices.push_back(std::make_shared<Matrix>(format, toInt(env, args[2]), inputs));
+    handle.matrices.push_back(std::make_shared<Matrix>(format, toInt(env, args[2]), inputs, toInt(env, args[4])));
     return fromNumber(env, double(handle.matrices.size() - 1));
   });
 }
 
-/** packRows(handle, matrix, firstRow, count, bytes: Uint8Array): Promise<void> */
+/** packRows(handle, matrix, member, firstRow, count, bytes: Uint8Array): Promise<void> */
 napi_value packRows(napi_env env, napi_callback_info info) {
-  return guarded(env, [&] {
-    const auto args = arguments(env, info, 5);
-    Handle& handle = toHandle(env, args[0]);
-    const auto matrix = handle.matrices.at(size_t(toInt(env, args[1])));
-    const int firstRow = toInt(env, args[2]), count = toInt(env, args[3]);
-    const auto bytes = toByteArray(env, args[4], "bytes");
-    if (firstRow < 0 || count < 0 || firstRow % panelColumns != 0 || count > matrix->packed().outputs - firstRow ||
-        bytes.length < size_t(count) * matrix->rowBytes()) {
-      throw ScriptError("native addon: rows outside the matrix");
-    }
-    return runOffThread(env, handle, "chairlift.packRows", {args[0], args[4]},
-                        [model = handle.model, matrix, firstRow, rows = bytes.data, count] {
-                          model->pack(*matrix, firstRow, rows, count);
-                        });
-  });
-}
-
-Linear& findLinear(Model& model, int layer, const std::string& role) {
-  if (role == "head") return model.head;
-  Layer& at = model.layers.at(size_t(layer));
-  if (role == "qkv") return at.qkv;
-  if (role == "output") return at.output;
-  if (role == "gateUp") return at.gateUp;
-  if (role == "down") return at.down;
-  throw ScriptError("native addon: no linear named " + role);
-}
-
-/** attach(handle, matrix, layer, role, offset, bias: Float32Array): the matrix joins a linear, or is the embedding. */
-napi_value attach(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 6);
     Handle& handle = toHandle(env, args[0]);
     const auto matrix = handle.matrices.at(size_t(toInt(env, args[1])));
-    const std::string role = toString(env, args[3]);
-    if (role == "embedding") {
-      handle.model->embedding = matrix;
-    } else {
-      Linear& linear = findLinear(*handle.model, toInt(env, args[2]), role);
-      linear.parts.push_back({matrix, padded(toFloatArray(env, args[5], "bias")), toInt(env, args[4])});
+    const int member = toInt(env, args[2]), firstRow = toInt(env, args[3]), count = toInt(env, args[4]);
+    const auto bytes = toByteArray(env, args[5], "bytes");
+    if (member < 0 || member >= matrix->members() || firstRow < 0 || count < 0 || firstRow % panelColumns != 0 ||
+        count > matrix->outputs() - firstRow || bytes.length < size_t(count) * matrix->rowBytes()) {
+      throw ScriptError("native addon: rows outside the matrix");
     }
+    return runOffThread(env, handle, "chairlift.packRows", {args[0], args[5]},
+                        [pool = handle.pool, matrix, member, firstRow, rows = bytes.data, count] {
+                          chairlift::packRows(*pool, *matrix, member, firstRow, rows, count);
+                        });
+  });
+}
+
+/** assemble(handle, model, kvType, blockCount, memorySlots): makes the model of its matrices; see read-model.h */
+napi_value assemble(napi_env env, napi_callback_info info) {
+  return guarded(env, [&] {
+    const auto args = arguments(env, info, 5);
+    Handle& handle = toHandle(env, args[0]);
+    ModelParts parts = readModel(env, args[1], handle.matrices);
+    parts.kv.type = toKvType(env, args[2]);
+    handle.model = std::make_shared<Model>(std::move(parts), toInt(env, args[3]), toInt(env, args[4]),
+                                           *handle.kernels, handle.pool);
+    handle.matrices.clear();
     return undefinedValue(env);
   });
 }
 
-/**
- * step(handle, tokens, rowStarts, starts, blocks, blockStarts, logitRows, stateRows, logits: Float32Array,
- * states: Float32Array): Promise<void>
- */
+StepInput readBatch(const ScriptObject& batch, bool remembers) {
+  StepInput input;
+  input.tokens = batch.integers("tokens");
+  input.rowStarts = batch.integers("rowStarts");
+  input.starts = batch.integers("starts");
+  input.blocks = batch.integers("blocks");
+  input.blockStarts = batch.integers("blockStarts");
+  input.logitRows = batch.integers("logitRows");
+  input.stateRows = batch.integers("stateRows");
+  if (!remembers) return input;
+  const ScriptObject memories = batch.object("memories");
+  input.memoryFrom = memories.integers("from");
+  input.memoryStarts = memories.integers("starts");
+  input.memoryRows = memories.integers("rows");
+  input.memorySlots = memories.integers("slots");
+  return input;
+}
+
+/** step(handle, batch, logits: Float32Array, states: Float32Array): Promise<void> */
 napi_value step(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
-    const auto args = arguments(env, info, 10);
+    const auto args = arguments(env, info, 4);
+    const Model& model = toModel(env, args[0]);
     Handle& handle = toHandle(env, args[0]);
-    StepInput input = {
-        toInt32Array(env, args[1], "tokens").copy(),      toInt32Array(env, args[2], "rowStarts").copy(),
-        toInt32Array(env, args[3], "starts").copy(),      toInt32Array(env, args[4], "blocks").copy(),
-        toInt32Array(env, args[5], "blockStarts").copy(), toInt32Array(env, args[6], "logitRows").copy(),
-        toInt32Array(env, args[7], "stateRows").copy()};
-    const auto logits = toFloatArray(env, args[8], "logits"), states = toFloatArray(env, args[9], "states");
-    const ModelShape& shape = handle.model->shape;
-    if (logits.length < input.logitRows.size() * size_t(shape.vocabSize) ||
-        states.length < input.stateRows.size() * size_t(shape.hiddenSize)) {
+    StepInput input = readBatch({env, args[1]}, model.remembers());
+    const auto logits = toFloatArray(env, args[2], "logits"), states = toFloatArray(env, args[3], "states");
+    if (logits.length < input.logitRows.size() * size_t(model.vocabSize()) ||
+        states.length < input.stateRows.size() * size_t(model.hiddenSize())) {
       throw ScriptError("native addon: too little room for the results");
     }
-    return runOffThread(env, handle, "chairlift.step", {args[0], args[8], args[9]},
+    return runOffThread(env, handle, "chairlift.step", {args[0], args[2], args[3]},
                         [model = handle.model, input = std::move(input), to = logits.data, into = states.data] {
                           model->step(input, to, into);
                         });
@@ -295,7 +229,7 @@ napi_value step(napi_env env, napi_callback_info info) {
 napi_value useThreads(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 2);
-    toHandle(env, args[0]).model->useThreads(toInt(env, args[1]));
+    toModel(env, args[0]).useThreads(toInt(env, args[1]));
     return undefinedValue(env);
   });
 }
@@ -304,10 +238,10 @@ napi_value useThreads(napi_env env, napi_callback_info info) {
 napi_value releaseBlocks(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 2);
-    Model& model = *toHandle(env, args[0]).model;
+    Model& model = toModel(env, args[0]);
     const auto blocks = toInt32Array(env, args[1], "blocks").copy();
     for (int32_t block : blocks) {
-      if (block < 0 || block >= model.shape.blockCount) throw ScriptError("native addon: no such block");
+      if (block < 0 || block >= model.blockCount()) throw ScriptError("native addon: no such block");
     }
     model.releaseBlocks(blocks);
     return undefinedValue(env);
@@ -341,11 +275,11 @@ napi_value kernels(napi_env env, napi_callback_info) {
   });
 }
 
-/** kvBlockBytes(kvType, headSize, kvHeadCount, layerCount): what one block of K/V takes */
+/** kvBlockBytes(kvType, caches): what one block of K/V takes */
 napi_value kvBlockBytes(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
-    const auto args = arguments(env, info, 4);
-    const KvLayout layout{toKvType(env, args[0]), toInt(env, args[1]), toInt(env, args[2]), toInt(env, args[3])};
+    const auto args = arguments(env, info, 2);
+    const KvLayout layout{toKvType(env, args[0]), readCaches(env, args[1])};
     return fromNumber(env, double(layout.blockBytes()));
   });
 }
@@ -354,8 +288,7 @@ napi_value kvBlockBytes(napi_env env, napi_callback_info info) {
 napi_value matrixBytes(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 3);
-    const SourceFormat& format = toFormat(env, args[0]);
-    return fromNumber(env, double(Matrix(format, toInt(env, args[1]), toInt(env, args[2])).bytes()));
+    return fromNumber(env, double(Matrix::bytesOf(toFormat(env, args[0]), toInt(env, args[1]), toInt(env, args[2]))));
   });
 }
 
@@ -416,9 +349,8 @@ NAPI_MODULE_INIT() {
     const char* name;
     napi_callback call;
   } functions[] = {
-      {"create", create},         {"addRope", addRope},         {"setLayer", setLayer},
-      {"setNorm", setNorm},       {"addMatrix", addMatrix},     {"packRows", packRows},
-      {"attach", attach},         {"step", step},               {"releaseBlocks", releaseBlocks},
+      {"create", create},         {"addMatrix", addMatrix},     {"packRows", packRows},
+      {"assemble", assemble},     {"step", step},               {"releaseBlocks", releaseBlocks},
       {"destroy", destroy},       {"kernels", kernels},         {"matrixBytes", matrixBytes},
       {"kvBlockBytes", kvBlockBytes}, {"useThreads", useThreads},
       {"unpack", unpack},         {"multiply", multiply},

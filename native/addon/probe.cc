@@ -20,7 +20,7 @@ void packAll(Matrix& matrix, const uint8_t* weights) {
   for (int panel = 0; panel < matrix.panels(); panel++) {
     const int row = panel * panelColumns;
     if (!matrix.packPanel(panel, weights + size_t(row) * matrix.rowBytes(),
-                          std::min(panelColumns, matrix.packed().outputs - row))) {
+                          std::min(panelColumns, matrix.outputs() - row))) {
       throw std::runtime_error(notFinite);
     }
   }
@@ -43,7 +43,7 @@ void probeMultiply(const KernelTable& kernels, const SourceFormat& format, const
   Matrix matrix(format, outputs, inputs);
   packAll(matrix, weights);
   const TiledRows input(kernels, x, int(xLength / size_t(inputs)), inputs);
-  kernels.multiply(matrix.packed(), input.view, 0, matrix.panels(), nullptr, out, size_t(outputs));
+  kernels.multiply(matrix.member(), input.view, 0, matrix.panels(), nullptr, out, size_t(outputs));
 }
 
 ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, int outputs, int inputs, int rows,
@@ -63,7 +63,7 @@ ProductTiming probeTime(const KernelTable& kernels, const SourceFormat& format, 
   for (int i = 0; i < repeats; i++) {
     const double start = now();
     pool.forEachInRuns(matrix.panels(), 2, [&](int begin, int end, int) {
-      kernels.multiply(matrix.packed(), input.view, begin, end, nullptr, out.data(), size_t(outputs));
+      kernels.multiply(matrix.member(), input.view, begin, end, nullptr, out.data(), size_t(outputs));
     });
     times.push_back(now() - start);
   }

@@ -209,9 +209,15 @@ inline void attendAs(KvType type, const AttentionTask& task) {
       const int last = task.position + row;
       const int first = task.window > 0 && last >= task.window ? last - task.window + 1 : 0;
       float* accumulator = task.scratch + size_t(q) * size_t(paddedSize + blockTokens);
+      // A sink counts as a token whose value is zero, seen before all others.
       states[q] = {task.queries + size_t(row) * task.queryStride + headOffset,
                    task.outputs + size_t(row) * task.outputStride + headOffset,
-                   accumulator + paddedSize, accumulator, -3.4e38f, 0.0f, first, last};
+                   accumulator + paddedSize,
+                   accumulator,
+                   task.sinks ? task.sinks[head] : -3.4e38f,
+                   task.sinks ? 1.0f : 0.0f,
+                   first,
+                   last};
       for (int d = 0; d < paddedSize; d += 16) Vec::zero().store(accumulator + d);
     }
     attendTile<Kv>(type, task, states, count);

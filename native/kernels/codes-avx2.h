@@ -3,11 +3,11 @@
 
 #include <immintrin.h>
 
-#include "kernels/codebook.h"
 #include "kernels/kernels.h"
 
 namespace {
 
+using chairlift::Codebook;
 using chairlift::Encoding;
 
 constexpr int rowTile = 4;
@@ -29,21 +29,21 @@ inline Codes loadBytes(const uint8_t* from) {
   return {_mm256_xor_si256(bytes.low, toSigned), _mm256_xor_si256(bytes.high, toSigned)};
 }
 
-inline Codes lookUp(Codes c) {
-  const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)codebook));
+inline Codes lookUp(const Codebook* codebook, Codes c) {
+  const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)codebook->values));
   return {_mm256_shuffle_epi8(table, c.low), _mm256_shuffle_epi8(table, c.high)};
 }
 
 template <Encoding encoding>
-inline void loadNibbles(const uint8_t* from, Codes& low, Codes& high) {
+inline void loadNibbles(const Codebook* codebook, const uint8_t* from, Codes& low, Codes& high) {
   const __m256i mask = _mm256_set1_epi8(15);
   const __m256i a = _mm256_loadu_si256((const __m256i*)from);
   const __m256i b = _mm256_loadu_si256((const __m256i*)(from + 32));
   low = {_mm256_and_si256(a, mask), _mm256_and_si256(b, mask)};
   high = {_mm256_and_si256(_mm256_srli_epi16(a, 4), mask), _mm256_and_si256(_mm256_srli_epi16(b, 4), mask)};
   if constexpr (encoding == Encoding::Codebook) {
-    low = lookUp(low);
-    high = lookUp(high);
+    low = lookUp(codebook, low);
+    high = lookUp(codebook, high);
   }
 }
 

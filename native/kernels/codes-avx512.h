@@ -4,11 +4,11 @@
 
 #include <immintrin.h>
 
-#include "kernels/codebook.h"
 #include "kernels/kernels.h"
 
 namespace {
 
+using chairlift::Codebook;
 using chairlift::Encoding;
 
 constexpr int rowTile = 8;
@@ -32,13 +32,13 @@ inline Codes loadBytes(const uint8_t* from) {
   else return {_mm512_xor_si512(bytes, _mm512_set1_epi8(char(0x80)))};
 }
 
-inline __m512i lookUp(__m512i nibbles) {
-  const __m128i table = _mm_xor_si128(_mm_loadu_si128((const __m128i*)codebook), _mm_set1_epi8(char(0x80)));
+inline __m512i lookUp(const Codebook* codebook, __m512i nibbles) {
+  const __m128i table = _mm_xor_si128(_mm_loadu_si128((const __m128i*)codebook->values), _mm_set1_epi8(char(0x80)));
   return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), nibbles);
 }
 
 template <Encoding encoding>
-inline void loadNibbles(const uint8_t* from, Codes& low, Codes& high) {
+inline void loadNibbles(const Codebook* codebook, const uint8_t* from, Codes& low, Codes& high) {
   const __m512i packed = _mm512_loadu_si512(from);
   if constexpr (encoding == Encoding::Nibble) {
     const __m512i mask = _mm512_set1_epi8(char(0xf0));
@@ -49,8 +49,8 @@ inline void loadNibbles(const uint8_t* from, Codes& low, Codes& high) {
     low = {_mm512_and_si512(packed, mask)};
     high = {_mm512_and_si512(_mm512_srli_epi16(packed, 4), mask)};
     if constexpr (encoding == Encoding::Codebook) {
-      low = {lookUp(low.bytes)};
-      high = {lookUp(high.bytes)};
+      low = {lookUp(codebook, low.bytes)};
+      high = {lookUp(codebook, high.bytes)};
     }
   }
 }

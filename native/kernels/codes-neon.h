@@ -4,11 +4,11 @@
 
 #include <arm_neon.h>
 
-#include "kernels/codebook.h"
 #include "kernels/kernels.h"
 
 namespace {
 
+using chairlift::Codebook;
 using chairlift::Encoding;
 
 constexpr int rowTile = 4;
@@ -31,18 +31,18 @@ inline int8x16_t signedBytes(uint8x16_t bytes) {
 }
 
 template <Encoding encoding>
-inline int8x16_t lowNibbles(uint8x16_t packed) {
+inline int8x16_t lowNibbles(const Codebook* codebook, uint8x16_t packed) {
   // Sixteenfold, which makes 0 … 15 for -8 … 7 a signed byte.
   if constexpr (encoding == Encoding::Nibble) return lessHalf(vshlq_n_u8(packed, 4));
   const uint8x16_t nibbles = vandq_u8(packed, vdupq_n_u8(15));
-  return encoding == Encoding::Codebook ? vqtbl1q_s8(vld1q_s8(codebook), nibbles) : vreinterpretq_s8_u8(nibbles);
+  return encoding == Encoding::Codebook ? vqtbl1q_s8(vld1q_s8(codebook->values), nibbles) : vreinterpretq_s8_u8(nibbles);
 }
 
 template <Encoding encoding>
-inline int8x16_t highNibbles(uint8x16_t packed) {
+inline int8x16_t highNibbles(const Codebook* codebook, uint8x16_t packed) {
   if constexpr (encoding == Encoding::Nibble) return lessHalf(vandq_u8(packed, vdupq_n_u8(0xf0)));
   const uint8x16_t nibbles = vshrq_n_u8(packed, 4);
-  return encoding == Encoding::Codebook ? vqtbl1q_s8(vld1q_s8(codebook), nibbles) : vreinterpretq_s8_u8(nibbles);
+  return encoding == Encoding::Codebook ? vqtbl1q_s8(vld1q_s8(codebook->values), nibbles) : vreinterpretq_s8_u8(nibbles);
 }
 
 template <Encoding encoding>
@@ -52,10 +52,12 @@ inline Codes loadBytes(const uint8_t* from) {
 }
 
 template <Encoding encoding>
-inline void loadNibbles(const uint8_t* from, Codes& low, Codes& high) {
+inline void loadNibbles(const Codebook* codebook, const uint8_t* from, Codes& low, Codes& high) {
   const uint8x16_t a = vld1q_u8(from), b = vld1q_u8(from + 16), c = vld1q_u8(from + 32), d = vld1q_u8(from + 48);
-  low = {{lowNibbles<encoding>(a), lowNibbles<encoding>(b), lowNibbles<encoding>(c), lowNibbles<encoding>(d)}};
-  high = {{highNibbles<encoding>(a), highNibbles<encoding>(b), highNibbles<encoding>(c), highNibbles<encoding>(d)}};
+  const auto lows = [&](uint8x16_t bytes) { return lowNibbles<encoding>(codebook, bytes); };
+  const auto highs = [&](uint8x16_t bytes) { return highNibbles<encoding>(codebook, bytes); };
+  low = {{lows(a), lows(b), lows(c), lows(d)}};
+  high = {{highs(a), highs(b), highs(c), highs(d)}};
 }
 
 // Unsigned bytes were moved down by 128, which the offset takes back.

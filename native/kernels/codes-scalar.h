@@ -1,11 +1,11 @@
 // Integer codes in plain C++: 16 columns x 4 inputs a piece, summed exactly.
 #pragma once
 
-#include "kernels/codebook.h"
 #include "kernels/kernels.h"
 
 namespace {
 
+using chairlift::Codebook;
 using chairlift::Encoding;
 
 constexpr int rowTile = 1;
@@ -27,17 +27,17 @@ inline Codes loadBytes(const uint8_t* from) {
 }
 
 template <Encoding encoding>
-inline int16_t nibbleValue(int nibble) {
-  if (encoding == Encoding::Codebook) return codebook[nibble];
+inline int16_t nibbleValue(const Codebook* codebook, int nibble) {
+  if (encoding == Encoding::Codebook) return codebook->values[nibble];
   return int16_t(encoding == Encoding::Nibble ? (nibble - 8) * 16 : nibble);
 }
 
 /** The values of the low and the high halves of 64 bytes; those of Encoding::Nibble sixteenfold. */
 template <Encoding encoding>
-inline void loadNibbles(const uint8_t* from, Codes& low, Codes& high) {
+inline void loadNibbles(const Codebook* codebook, const uint8_t* from, Codes& low, Codes& high) {
   for (int i = 0; i < 64; i++) {
-    low.value[i] = nibbleValue<encoding>(from[i] & 15);
-    high.value[i] = nibbleValue<encoding>(from[i] >> 4);
+    low.value[i] = nibbleValue<encoding>(codebook, from[i] & 15);
+    high.value[i] = nibbleValue<encoding>(codebook, from[i] >> 4);
   }
 }
 

@@ -22,6 +22,9 @@ inline uint32_t floatToBits(float value) {
 
 inline float bf16ToFloat(uint16_t bits) { return bitsToFloat(uint32_t(bits) << 16); }
 
+/** 2^(power - 127) for powers up to 254; the one of 0 is subnormal. */
+inline float powerToFloat(uint8_t power) { return bitsToFloat(power == 0 ? 0x00400000u : uint32_t(power) << 23); }
+
 inline float f16ToFloat(uint16_t half) {
   const uint32_t sign = uint32_t(half & 0x8000) << 16;
   const uint32_t exponent = (half >> 10) & 0x1f;

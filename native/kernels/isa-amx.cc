@@ -15,7 +15,7 @@
 namespace chairlift {
 
 const KernelTable amxKernels = {
-    "amx", true, multiplyAmx, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+    "amx", true, multiplyAmx, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
     {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 

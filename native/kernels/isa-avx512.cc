@@ -13,7 +13,7 @@
 namespace chairlift {
 
 const KernelTable avx512Kernels = {
-    "avx512", false, multiply, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+    "avx512", false, multiply, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
     {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 

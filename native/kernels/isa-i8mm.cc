@@ -15,7 +15,7 @@
 namespace chairlift {
 
 const KernelTable i8mmKernels = {
-    "i8mm", false, multiplyInPairs, rmsFactor, scaleRow, makeInput, rotate, addTo, softcapInPlace, storeKv, attend,
+    "i8mm", false, multiplyInPairs, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
     {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 

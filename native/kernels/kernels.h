@@ -24,12 +24,25 @@ constexpr int tileRows = 16;
 
 /**
  * What a code stands for. Byte: -128 … 127. UnsignedByte: 0 … 255. Nibble: 0 … 15 for -8 … 7. UnsignedNibble: 0 … 15.
- * Codebook: 0 … 15 for an entry of the table in codebook.h. A weight is `scale * value + minimum`.
+ * Codebook: 0 … 15 for an entry of the matrix's codebook. A weight is `scale * value + minimum`.
  */
 enum class Encoding : uint8_t { F32, F16, BF16, Byte, UnsignedByte, Nibble, UnsignedNibble, Codebook };
 
-/** F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. All are finite. */
-enum class ScaleType : uint8_t { F16, F32, Super };
+/** What sixteen codes stand for: `values[code] * unit`. */
+struct Codebook {
+  int8_t values[16];
+  // A power of two, so that scales take it exactly.
+  float unit;
+};
+
+/**
+ * F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. Power: a byte n for
+ * 2^(n - 127), as MXFP4 has it. All are finite, and powers at most `largestPower`.
+ */
+enum class ScaleType : uint8_t { F16, F32, Super, Power };
+
+// 2^100. Beyond it, what kernels add to whole numbers before they scale them would become infinite.
+constexpr uint8_t largestPower = 227;
 
 /**
  * A weight matrix repacked into panels of 16 output columns. A panel of a quantized matrix is a row of chunks, read
@@ -48,6 +61,8 @@ struct PackedMatrix {
   Encoding encoding;
   ScaleType scaleType;
   bool hasMinimum;
+  // Of Encoding::Codebook; null for others.
+  const Codebook* codebook;
   // Inputs per scale: 32, or 16 for formats with finer groups; 0 for float matrices.
   int32_t scaleInputs;
   int32_t inputs;
@@ -116,22 +131,36 @@ inline bool isPaired(int rows, int groups) {
   return rows >= fewestPairedRows && rows <= pairedRows && groups % 2 == 0;
 }
 
-enum class Activation : uint8_t { Silu, GeluTanh };
+enum class NormKind : uint8_t { Rms, Layer };
 
-/** Rows to be made input of a linear: as they are, normalized, or gated. */
+/** How a row is normalized: (x - mean) * factor. */
+struct RowScale {
+  float mean, factor;
+};
+
+/** Clamped: `x * sigmoid(slope * x) * (up + 1)`, with x held below the limit and up within it. */
+enum class Activation : uint8_t { Silu, GeluTanh, Gelu, Sigmoid, Clamped };
+
+/** Normalized: see `weight`. Activated: activation(x). Gated: activation(x) * up. */
+enum class InputForm : uint8_t { Plain, Normalized, Activated, Gated };
+
+/** Rows to be made input of a linear. */
 struct InputTask {
-  int32_t rows;
-  // Groups of 32 values, of the first tile's worth of rows.
-  int32_t firstGroup, endGroup;
-  const float* x;
-  size_t stride;
-  // Where not null: x * factors[row] * weight.
-  const float* weight;
-  const float* factors;
-  // Where not null: activation(x) * up, in rows as far apart as x's.
-  const float* up;
+  InputForm form;
   Activation activation;
-  // Float32 result where not null, rows `stride` apart.
+  float limit, slope;
+  // At most a tile's worth, and which groups of 32 values of them.
+  int32_t rows;
+  int32_t firstGroup, endGroup;
+  const float* x[tileRows];
+  const float* up[tileRows];
+  // Normalized alone: scaled, times the weight, plus the bias where not null.
+  RowScale scales[tileRows];
+  const float* weight;
+  const float* bias;
+  // Where not null: a factor for each row of the result.
+  const float* factors;
+  // Float32 result where not null, rows `valueStride` apart.
   float* values;
   size_t valueStride;
   // Int8 result where not null: one tile.
@@ -155,7 +184,10 @@ struct AttentionTask {
   // 0: every earlier token is seen.
   int32_t window;
   float scale;
+  // 0: none.
   float softcap;
+  // A score of each query head that stands for no token; null: none.
+  const float* sinks;
   // Block table of the sequence; K/V of a block for this head start at base + block * blockStride.
   const int32_t* blocks;
   const uint8_t* base;
@@ -199,15 +231,15 @@ struct KernelTable {
    */
   void (*multiply)(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
                    const float* bias, float* out, size_t outStride);
-  /** 1 / rms(x); `count` values, padded with zeros to 16. */
-  float (*rmsFactor)(const float* x, int count, float epsilon);
-  /** to = weight * factor * x; buffers padded with zeros to 16. */
-  void (*scaleRow)(const float* x, const float* weight, float factor, float* to, int count);
+  RowScale (*rowScale)(NormKind kind, const float* x, int count, float epsilon);
+  /** to = (x - mean) * factor * weight + bias; weight and bias are padded to 16, the bias may be null. */
+  void (*normalize)(const float* x, RowScale scale, const float* weight, const float* bias, float* to, int count);
   /** Rows of at most one tile, some of their groups. */
   void (*makeInput)(const InputTask& task);
   /** Rotates pairs (i, i + half) of one head in place. */
   void (*rotate)(float* head, const float* cosines, const float* sines, int half);
-  void (*addTo)(float* x, const float* delta, int count);
+  /** x += factor * delta, each product rounded with its sum; rows padded to 16 with anything. */
+  void (*addScaled)(float* x, const float* delta, float factor, int count);
   void (*softcapInPlace)(float* x, int count, float cap);
   /** Writes one token's K and V of one head into its block at `token`. */
   void (*storeKv)(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block);

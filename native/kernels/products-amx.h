@@ -64,13 +64,16 @@ CHAIRLIFT_INLINE void makeProduct() {
 
 /** Nibbles as the bytes they stand for, each from one bit matrix. */
 template <Encoding encoding>
-CHAIRLIFT_INLINE void unpackNibbles(const uint8_t* from, uint8_t* to) {
+CHAIRLIFT_INLINE void unpackNibbles(const Codebook* codebook, const uint8_t* from, uint8_t* to) {
   // For Nibble, x - 8 is x with its top bit turned over and spread over all bits above.
   constexpr bool centred = encoding == Encoding::Nibble;
   constexpr int turnedOver = centred ? 0xf8 : 0;
   const __m512i lower = _mm512_set1_epi64(centred ? 0x0102040808080808 : 0x0102040800000000);
   const __m512i upper = _mm512_set1_epi64(centred ? 0x1020408080808080 : 0x1020408000000000);
-  const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)codebook));
+  __m512i table;
+  if constexpr (encoding == Encoding::Codebook) {
+    table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)codebook->values));
+  }
   repeat<4>([&](int q) CHAIRLIFT_LAMBDA {
     const __m512i packed = _mm512_loadu_si512(from + q * 64);
     __m512i low = _mm512_gf2p8affine_epi64_epi8(packed, lower, turnedOver);
@@ -136,7 +139,7 @@ struct TileCursor {
     if constexpr (!Kind::isBytes) {
       if (first >= matrix.groups()) return;
       repeat<span>([&](int i) CHAIRLIFT_LAMBDA {
-        unpackNibbles<encoding>(packedCodes(first + i), unpackedCodes(first + i));
+        unpackNibbles<encoding>(matrix.codebook, packedCodes(first + i), unpackedCodes(first + i));
       });
     }
   }
@@ -163,7 +166,7 @@ struct TileCursor {
     repeat<span>([&](int i) CHAIRLIFT_LAMBDA {
       const int inChunk = number % chunkNumbers * span + i;
       const GroupSide& side = sides[(number * span + i) / parts];
-      const Vec scale = scales.scale(inChunk), liftedScale = scale * Vec::set(-liftValue);
+      const Vec scale = scales.template scale<encoding>(inChunk), liftedScale = scale * Vec::set(-liftValue);
       const int32_t* dots = product + i * rows * panelColumns;
       const uint8_t* ahead = panel + size_t(number * span + i) * shareBytes + prefetchBytes;
       repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {

@@ -40,7 +40,7 @@ void forKind(const PackedMatrix& matrix, const Run& run) {
     case Encoding::Nibble: return fine ? run(Kind<Encoding::Nibble, 16>()) : run(Kind<Encoding::Nibble, 32>());
     case Encoding::UnsignedNibble:
       return fine ? run(Kind<Encoding::UnsignedNibble, 16>()) : run(Kind<Encoding::UnsignedNibble, 32>());
-    case Encoding::Codebook: return run(Kind<Encoding::Codebook, 32>());
+    case Encoding::Codebook: return fine ? run(Kind<Encoding::Codebook, 16>()) : run(Kind<Encoding::Codebook, 32>());
   }
 }
 
@@ -106,12 +106,14 @@ CHAIRLIFT_INLINE void prefetchGroup(const uint8_t* from) {
 }
 
 template <class Kind>
-CHAIRLIFT_INLINE void loadGroup(const uint8_t* from, Codes (&codes)[codesPerGroup]) {
+CHAIRLIFT_INLINE void loadGroup(const PackedMatrix& matrix, const uint8_t* from, Codes (&codes)[codesPerGroup]) {
   constexpr Encoding encoding = Kind::encoding;
   if constexpr (Kind::isBytes) {
     repeat<8>([&](int q) CHAIRLIFT_LAMBDA { codes[q] = loadBytes<encoding>(from + q * 64); });
   } else {
-    repeat<4>([&](int q) CHAIRLIFT_LAMBDA { loadNibbles<encoding>(from + q * 64, codes[q], codes[q + 4]); });
+    repeat<4>([&](int q) CHAIRLIFT_LAMBDA {
+      loadNibbles<encoding>(matrix.codebook, from + q * 64, codes[q], codes[q + 4]);
+    });
   }
 }
 
@@ -121,18 +123,24 @@ struct ChunkScales {
   const uint8_t* scales;
   const uint8_t* minimums;
   const uint16_t* supers;
+  const Codebook* codebook;
 
   ChunkScales(const PackedMatrix& matrix, const uint8_t* chunk, int groups)
       : type(matrix.scaleType),
         scales(chunk + matrix.scalesAt(groups)),
         minimums(chunk + matrix.minimumsAt(groups)),
-        supers((const uint16_t*)(chunk + matrix.supersAt(groups))) {}
+        supers((const uint16_t*)(chunk + matrix.supersAt(groups))),
+        codebook(matrix.codebook) {}
 
-  Vec scale(int scaleGroup) const { return load(scales, 0, scaleGroup); }
+  template <Encoding encoding>
+  Vec scale(int scaleGroup) const {
+    const Vec scale = load(scales, 0, scaleGroup);
+    return encoding == Encoding::Codebook ? scale * Vec::set(codebook->unit) : scale;
+  }
   // The vector kernels multiply nibbles sixteenfold; their scale takes it back, which is exact.
   template <Encoding encoding>
   Vec codeScale(int scaleGroup) const {
-    return encoding == Encoding::Nibble ? scale(scaleGroup) * Vec::set(1.0f / 16) : scale(scaleGroup);
+    return encoding == Encoding::Nibble ? scale<encoding>(scaleGroup) * Vec::set(1.0f / 16) : scale<encoding>(scaleGroup);
   }
   Vec minimum(int scaleGroup) const { return load(minimums, panelColumns, scaleGroup); }
 
@@ -141,6 +149,7 @@ struct ChunkScales {
     const size_t at = size_t(scaleGroup) * panelColumns;
     if (type == ScaleType::F16) return Vec::loadF16((const uint16_t*)from + at);
     if (type == ScaleType::F32) return Vec::load((const float*)from + at);
+    if (type == ScaleType::Power) return Vec::loadPowers(from + at);
     return Vec::loadI8((const int8_t*)from + at) * Vec::loadF16(supers + super);
   }
 };
@@ -161,8 +170,8 @@ CHAIRLIFT_INLINE void addMinimums(const ChunkScales& scales, int scaleGroup, con
 
 /**
  * Accumulates `rows` rows of a tile, from `firstRow` on, against one panel of a quantized matrix: for each scale group
- * total += dot * scale * input scale, then what its minimums add. `Dots` makes the dot products: it is made of a group's
- * codes and inputs, and adds up those of each part.
+ * total += dot * scale * input scale, then what its minimums add. `Dots` makes the dot products: it is made of a matrix,
+ * a group's codes and inputs, and adds up those of each part.
  */
 template <class Kind, template <class, int> class Dots, int rows>
 CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel, const int8_t* tileCodes,
@@ -177,7 +186,7 @@ CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel
     const ChunkScales scales(matrix, chunk, groups);
     for (int i = 0; i < groups; i++) {
       prefetchGroup<Kind>(chunk + size_t(i) * groupBytes);
-      const Dots<Kind, rows> dots(chunk + i * Kind::codeBytes, inputs);
+      const Dots<Kind, rows> dots(matrix, chunk + i * Kind::codeBytes, inputs);
       repeat<parts>([&](int part) CHAIRLIFT_LAMBDA {
         const int32_t* offsets = sides->offset[Kind::sumIndex(part)] + firstRow;
         Sums sums[rows];

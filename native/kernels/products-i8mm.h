@@ -65,8 +65,8 @@ struct PairDots {
   Codes codes[codesPerGroup];
   Pair rowPairs[rows / 2];
 
-  CHAIRLIFT_INLINE PairDots(const uint8_t* from, const int8_t* inputs) {
-    loadGroup<Kind>(from, codes);
+  CHAIRLIFT_INLINE PairDots(const PackedMatrix& matrix, const uint8_t* from, const int8_t* inputs) {
+    loadGroup<Kind>(matrix, from, codes);
     repeat<rows / 2>([&](int p) CHAIRLIFT_LAMBDA { rowPairs[p] = pairRows(inputs + p * 2 * groupInputs); });
   }
 

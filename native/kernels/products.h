@@ -13,8 +13,9 @@ struct VectorDots {
   const int8_t* inputs;
   Codes codes[codesPerGroup];
 
-  CHAIRLIFT_INLINE VectorDots(const uint8_t* from, const int8_t* itsInputs) : inputs(itsInputs) {
-    loadGroup<Kind>(from, codes);
+  CHAIRLIFT_INLINE VectorDots(const PackedMatrix& matrix, const uint8_t* from, const int8_t* itsInputs)
+      : inputs(itsInputs) {
+    loadGroup<Kind>(matrix, from, codes);
   }
 
   CHAIRLIFT_INLINE void addPart(int part, Sums (&sums)[rows]) const {

@@ -10,21 +10,6 @@ namespace {
 
 using namespace chairlift;
 
-/** Reads up to 16 values, zeros behind them. */
-inline Vec loadTail(const float* from, int count) {
-  if (count >= 16) return Vec::load(from);
-  float lanes[16] = {};
-  memcpy(lanes, from, size_t(count) * sizeof(float));
-  return Vec::load(lanes);
-}
-
-inline void storeTail(Vec value, float* to, int count) {
-  if (count >= 16) return value.store(to);
-  float lanes[16];
-  value.store(lanes);
-  memcpy(to, lanes, size_t(count) * sizeof(float));
-}
-
 void convolve(const ConvolutionTask& task) {
   const int before = task.taps - 1;
   for (int row = 0; row < task.rows; row++) {
@@ -64,7 +49,7 @@ inline void learnColumns(const DeltaTask& task, int column) {
     const Vec share = Vec::set(task.shares[size_t(row) * task.headStride]);
     const float* value = task.values + size_t(row) * task.stride + column;
     repeat<slices>([&](int i) CHAIRLIFT_LAMBDA {
-      correction[i] = share * (loadTail(value + i * 16, task.valueSize - column - i * 16) - kept * correction[i]);
+      correction[i] = share * (loadFirst(value + i * 16, task.valueSize - column - i * 16) - kept * correction[i]);
     });
     for (int k = 0; k < task.keySize; k++) {
       const Vec weight = Vec::set(key[k]), ask = Vec::set(query[k]);
@@ -77,7 +62,7 @@ inline void learnColumns(const DeltaTask& task, int column) {
       });
     }
     float* to = task.outputs + size_t(row) * task.outputStride + column;
-    repeat<slices>([&](int i) CHAIRLIFT_LAMBDA { storeTail(asked[i], to + i * 16, task.valueSize - column - i * 16); });
+    repeat<slices>([&](int i) CHAIRLIFT_LAMBDA { storeFirst(asked[i], to + i * 16, task.valueSize - column - i * 16); });
     from = state;
   }
 }
@@ -101,7 +86,7 @@ inline void scanColumns(const ScanTask& task, int column) {
     const Vec step = Vec::set(task.steps[size_t(row) * task.headStride]);
     Vec values[slices], added[slices], sums[slices];
     repeat<slices>([&](int i) CHAIRLIFT_LAMBDA {
-      values[i] = loadTail(value + i * 16, task.headSize - column - i * 16);
+      values[i] = loadFirst(value + i * 16, task.headSize - column - i * 16);
       added[i] = values[i] * step;
       sums[i] = Vec::zero();
     });
@@ -117,7 +102,7 @@ inline void scanColumns(const ScanTask& task, int column) {
     }
     float* to = task.outputs + size_t(row) * task.outputStride + column;
     repeat<slices>([&](int i) CHAIRLIFT_LAMBDA {
-      storeTail(fma(values[i], Vec::set(task.skip), sums[i]), to + i * 16, task.headSize - column - i * 16);
+      storeFirst(fma(values[i], Vec::set(task.skip), sums[i]), to + i * 16, task.headSize - column - i * 16);
     });
     from = state;
   }
@@ -132,30 +117,30 @@ void scan(const ScanTask& task) {
 void stepsAndDecays(const float* x, const float* bias, const float* rates, float* steps, float* kept, int count) {
   for (int i = 0; i < count; i += 16) {
     const int left = count - i;
-    const Vec step = softplus(loadTail(x + i, left) + loadTail(bias + i, left));
-    if (steps) storeTail(step, steps + i, left);
-    storeTail(exponential(loadTail(rates + i, left) * step), kept + i, left);
+    const Vec step = softplus(loadFirst(x + i, left) + loadFirst(bias + i, left));
+    if (steps) storeFirst(step, steps + i, left);
+    storeFirst(exponential(loadFirst(rates + i, left) * step), kept + i, left);
   }
 }
 
 void sigmoids(const float* x, float* to, int count) {
-  for (int i = 0; i < count; i += 16) storeTail(sigmoid(loadTail(x + i, count - i)), to + i, count - i);
+  for (int i = 0; i < count; i += 16) storeFirst(sigmoid(loadFirst(x + i, count - i)), to + i, count - i);
 }
 
 void toLength(float* x, int count, float length) {
   Vec squares = Vec::zero();
   for (int i = 0; i < count; i += 16) {
-    const Vec v = loadTail(x + i, count - i);
+    const Vec v = loadFirst(x + i, count - i);
     squares = fma(v, v, squares);
   }
   const Vec factor = Vec::set(length / __builtin_sqrtf(sum(squares) + 1e-6f));
-  for (int i = 0; i < count; i += 16) storeTail(loadTail(x + i, count - i) * factor, x + i, count - i);
+  for (int i = 0; i < count; i += 16) storeFirst(loadFirst(x + i, count - i) * factor, x + i, count - i);
 }
 
 void multiplyRow(const float* x, const float* by, bool activates, float* to, int count) {
   for (int i = 0; i < count; i += 16) {
-    const Vec factor = loadTail(by + i, count - i);
-    storeTail(loadTail(x + i, count - i) * (activates ? silu(factor) : factor), to + i, count - i);
+    const Vec factor = loadFirst(by + i, count - i);
+    storeFirst(loadFirst(x + i, count - i) * (activates ? silu(factor) : factor), to + i, count - i);
   }
 }
 

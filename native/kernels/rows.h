@@ -1,28 +1,54 @@
-// Kernels over single rows of activations: norm, quantization, gating, rotation.
+// Kernels over single rows of activations: norms, activation, quantization, rotation.
 // Include after the ISA's vec-*.h and vec-math.h.
 #pragma once
 
 #include "kernels/kernels.h"
+#include "kernels/repeat.h"
 
 namespace {
 
 using namespace chairlift;
 
-inline int paddedCount(int count) { return (count + 15) & ~15; }
-
-float rmsFactor(const float* x, int count, float epsilon) {
-  Vec squares = Vec::zero();
-  for (int i = 0; i < paddedCount(count); i += 16) {
-    const Vec v = Vec::load(x + i);
-    squares = fma(v, v, squares);
-  }
-  return 1.0f / __builtin_sqrtf(sum(squares) / float(count) + epsilon);
+/** The first `count` lanes; the others are zero. */
+inline Vec loadFirst(const float* from, int count) {
+  if (count >= 16) return Vec::load(from);
+  float lanes[16] = {};
+  memcpy(lanes, from, size_t(count) * sizeof(float));
+  return Vec::load(lanes);
 }
 
-void scaleRow(const float* x, const float* weight, float factor, float* to, int count) {
-  const Vec factors = Vec::set(factor);
-  for (int i = 0; i < paddedCount(count); i += 16) {
-    (Vec::load(x + i) * factors * Vec::load(weight + i)).store(to + i);
+inline void storeFirst(Vec v, float* to, int count) {
+  if (count >= 16) return v.store(to);
+  float lanes[16];
+  v.store(lanes);
+  memcpy(to, lanes, size_t(count) * sizeof(float));
+}
+
+RowScale rowScale(NormKind kind, const float* x, int count, float epsilon) {
+  float mean = 0;
+  if (kind == NormKind::Layer) {
+    Vec values = Vec::zero();
+    for (int i = 0; i < count; i += 16) values = values + loadFirst(x + i, count - i);
+    mean = sum(values) / float(count);
+  }
+  const Vec means = Vec::set(mean);
+  Vec squares = Vec::zero();
+  for (int i = 0; i < count; i += 16) {
+    // Lanes past the end are as far from a mean as zero is.
+    const Vec v = select(0, count - i, loadFirst(x + i, count - i) - means, Vec::zero());
+    squares = fma(v, v, squares);
+  }
+  return {mean, 1.0f / __builtin_sqrtf(sum(squares) / float(count) + epsilon)};
+}
+
+inline Vec normalized(Vec x, RowScale scale, const float* weight, const float* bias, int i) {
+  const Vec v = (x - Vec::set(scale.mean)) * Vec::set(scale.factor) * Vec::load(weight + i);
+  return bias ? v + Vec::load(bias + i) : v;
+}
+
+void normalize(const float* x, RowScale scale, const float* weight, const float* bias, float* to, int count) {
+  for (int i = 0; i < count; i += 16) {
+    storeFirst(normalized(loadFirst(x + i, count - i), scale, weight, bias, i), to + i, count - i);
   }
 }
 
@@ -52,26 +78,55 @@ inline int8_t* placeCodes(const InputTask& task, int row, int group) {
   return line + group % 2 * groupInputs;
 }
 
-inline Vec inputAt(const InputTask& task, int row, int i) {
-  const float* from = task.x + size_t(row) * task.stride + i;
-  const Vec x = Vec::load(from);
-  if (task.weight) return x * Vec::set(task.factors[row]) * Vec::load(task.weight + i);
-  if (!task.up) return x;
-  const Vec active = task.activation == Activation::Silu ? silu(x) : geluTanh(x);
-  return active * Vec::load(task.up + size_t(row) * task.stride + i);
-}
-
-void makeInput(const InputTask& task) {
+/** Rows whose values valueAt(row, i) gives, 16 at a time. */
+template <class ValueAt>
+CHAIRLIFT_INLINE void makeRows(const InputTask& task, const ValueAt& valueAt) {
   for (int row = 0; row < task.rows; row++) {
     for (int group = task.firstGroup; group < task.endGroup; group++) {
       const int i = group * groupInputs;
-      const Vec low = inputAt(task, row, i), high = inputAt(task, row, i + 16);
+      Vec low = valueAt(row, i), high = valueAt(row, i + 16);
+      if (task.factors) {
+        low = low * Vec::set(task.factors[row]);
+        high = high * Vec::set(task.factors[row]);
+      }
       if (task.values) {
         low.store(task.values + size_t(row) * task.valueStride + i);
         high.store(task.values + size_t(row) * task.valueStride + i + 16);
       }
       if (task.codes) quantizeGroup(low, high, placeCodes(task, row, group), task.sides[group], row);
     }
+  }
+}
+
+template <class Curve>
+CHAIRLIFT_INLINE void makeCurved(const InputTask& task, const Curve& curve) {
+  if (task.form == InputForm::Activated) {
+    makeRows(task, [&](int row, int i) CHAIRLIFT_LAMBDA { return curve(Vec::load(task.x[row] + i)); });
+  } else {
+    makeRows(task, [&](int row, int i) CHAIRLIFT_LAMBDA {
+      return curve(Vec::load(task.x[row] + i)) * Vec::load(task.up[row] + i);
+    });
+  }
+}
+
+void makeInput(const InputTask& task) {
+  if (task.form == InputForm::Plain) {
+    return makeRows(task, [&](int row, int i) CHAIRLIFT_LAMBDA { return Vec::load(task.x[row] + i); });
+  }
+  if (task.form == InputForm::Normalized) {
+    return makeRows(task, [&](int row, int i) CHAIRLIFT_LAMBDA {
+      return normalized(Vec::load(task.x[row] + i), task.scales[row], task.weight, task.bias, i);
+    });
+  }
+  switch (task.activation) {
+    case Activation::Silu: return makeCurved(task, [](Vec x) CHAIRLIFT_LAMBDA { return silu(x); });
+    case Activation::GeluTanh: return makeCurved(task, [](Vec x) CHAIRLIFT_LAMBDA { return geluTanh(x); });
+    case Activation::Gelu: return makeCurved(task, [](Vec x) CHAIRLIFT_LAMBDA { return gelu(x); });
+    case Activation::Sigmoid: return makeCurved(task, [](Vec x) CHAIRLIFT_LAMBDA { return sigmoid(x); });
+    case Activation::Clamped:
+      return makeRows(task, [&](int row, int i) CHAIRLIFT_LAMBDA {
+        return clamped(Vec::load(task.x[row] + i), Vec::load(task.up[row] + i), task.limit, task.slope);
+      });
   }
 }
 
@@ -83,18 +138,13 @@ void rotate(float* head, const float* cosines, const float* sines, int half) {
   }
 }
 
-void addTo(float* x, const float* delta, int count) {
-  for (int i = 0; i < paddedCount(count); i += 16) (Vec::load(x + i) + Vec::load(delta + i)).store(x + i);
+void addScaled(float* x, const float* delta, float factor, int count) {
+  const Vec factors = Vec::set(factor);
+  for (int i = 0; i < count; i += 16) fma(Vec::load(delta + i), factors, Vec::load(x + i)).store(x + i);
 }
 
 void softcapInPlace(float* x, int count, float cap) {
-  int i = 0;
-  for (; i + 16 <= count; i += 16) softcap(Vec::load(x + i), cap).store(x + i);
-  if (i == count) return;
-  float tail[16] = {};
-  memcpy(tail, x + i, size_t(count - i) * sizeof(float));
-  softcap(Vec::load(tail), cap).store(tail);
-  memcpy(x + i, tail, size_t(count - i) * sizeof(float));
+  for (int i = 0; i < count; i += 16) storeFirst(softcap(loadFirst(x + i, count - i), cap), x + i, count - i);
 }
 
 }  // namespace

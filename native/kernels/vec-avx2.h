@@ -26,6 +26,10 @@ struct Vec {
     return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
             _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
   }
+  static Vec loadPowers(const uint8_t* from) {
+    const __m128i bytes = _mm_loadu_si128((const __m128i*)from);
+    return {widenPowers(bytes), widenPowers(_mm_srli_si128(bytes, 8))};
+  }
   void store(float* to) const {
     _mm256_storeu_ps(to, low);
     _mm256_storeu_ps(to + 8, high);
@@ -51,6 +55,10 @@ struct Vec {
   }
 
  private:
+  static __m256 widenPowers(__m128i bytes) {
+    const __m256i exponents = _mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes), 23);
+    return _mm256_castsi256_ps(_mm256_max_epi32(exponents, _mm256_set1_epi32(0x00400000)));
+  }
   static __m256 widenBf16(const uint16_t* from) {
     const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)from));
     return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));

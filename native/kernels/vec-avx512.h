@@ -27,6 +27,10 @@ struct Vec {
   static Vec loadI8(const int8_t* from) {
     return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)from)))};
   }
+  static Vec loadPowers(const uint8_t* from) {
+    const __m512i exponents = _mm512_slli_epi32(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)from)), 23);
+    return {_mm512_castsi512_ps(_mm512_max_epi32(exponents, _mm512_set1_epi32(0x00400000)))};
+  }
   void store(float* to) const { _mm512_storeu_ps(to, lanes); }
   void storeI8(int8_t* to) const {
     _mm_storeu_si128((__m128i*)to, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(lanes)));

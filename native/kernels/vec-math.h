@@ -57,6 +57,34 @@ inline Vec softplus(Vec x) {
   return max(none, x) + logarithmOfMore(exponential(none - size));
 }
 
+/**
+ * x Φ(x), to a few units in the last place of max(x, 1): max(x, 0) - |x| Φ(-|x|). A polynomial in 1 / (1 + 0.3 |x|), fitted for
+ * the least relative error, gives what is left of Φ(-|x|) without e^(-x²/2).
+ */
+inline Vec gelu(Vec x) {
+  const Vec one = Vec::set(1.0f), none = Vec::zero();
+  // Further out nothing is left of it.
+  const Vec size = min(Vec::set(14.0f), max(none - x, x));
+  const Vec t = one / fma(size, Vec::set(0.3f), one);
+  Vec p = Vec::set(0.0356747694f);
+  p = fma(p, t, Vec::set(-0.157203019f));
+  p = fma(p, t, Vec::set(0.206353337f));
+  p = fma(p, t, Vec::set(-0.0536834188f));
+  p = fma(p, t, Vec::set(0.128561467f));
+  p = fma(p, t, Vec::set(0.0999135524f));
+  p = fma(p, t, Vec::set(0.120753944f));
+  p = fma(p, t, Vec::set(0.119629301f));
+  const Vec beyond = p * t * exponential(size * size * Vec::set(-0.5f));
+  return max(none, x) - size * beyond;
+}
+
+inline Vec clamped(Vec x, Vec up, float limit, float slope) {
+  // The operand order matters: NaN stays NaN.
+  const Vec most = Vec::set(limit), least = Vec::set(-limit);
+  const Vec held = min(most, x), factor = max(least, min(most, up)) + Vec::set(1.0f);
+  return held * sigmoid(held * Vec::set(slope)) * factor;
+}
+
 inline Vec hyperbolicTangent(Vec x) {
   const Vec one = Vec::set(1.0f);
   return one - Vec::set(2.0f) / (exponential(x + x) + one);

@@ -38,6 +38,12 @@ struct Vec {
     return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
              vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))}};
   }
+  static Vec loadPowers(const uint8_t* from) {
+    const uint8x16_t bytes = vld1q_u8(from);
+    const uint16x8_t low = vmovl_u8(vget_low_u8(bytes)), high = vmovl_high_u8(bytes);
+    return {{widenPowers(vget_low_u16(low)), widenPowers(vget_high_u16(low)), widenPowers(vget_low_u16(high)),
+             widenPowers(vget_high_u16(high))}};
+  }
   void store(float* to) const {
     vst1q_f32(to, quarter[0]);
     vst1q_f32(to + 4, quarter[1]);
@@ -56,6 +62,10 @@ struct Vec {
   static int32_t sumI8(const int8_t* from) { return vaddlvq_s8(vld1q_s8(from)); }
 
  private:
+  static float32x4_t widenPowers(uint16x4_t powers) {
+    const uint32x4_t exponents = vshlq_n_u32(vmovl_u16(powers), 23);
+    return vreinterpretq_f32_u32(vmaxq_u32(exponents, vdupq_n_u32(0x00400000)));
+  }
   static float32x4_t widenBf16(uint16x4_t words) { return vreinterpretq_f32_u32(vshll_n_u16(words, 16)); }
   static int16x4_t roundToWords(float32x4_t x) { return vqmovn_s32(vcvtnq_s32_f32(x)); }
 };

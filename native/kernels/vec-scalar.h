@@ -39,6 +39,11 @@ struct Vec {
     for (int i = 0; i < 16; i++) v.lane[i] = float(from[i]);
     return v;
   }
+  static Vec loadPowers(const uint8_t* from) {
+    Vec v;
+    for (int i = 0; i < 16; i++) v.lane[i] = powerToFloat(from[i]);
+    return v;
+  }
   void store(float* to) const { memcpy(to, lane, sizeof lane); }
   /** Rounds to nearest even; lanes must fit into a signed byte. */
   void storeI8(int8_t* to) const {

@@ -13,18 +13,25 @@
 
 namespace chairlift {
 
+size_t KvLayout::cacheAt(size_t cache) const {
+  size_t at = 0;
+  for (size_t i = 0; i < cache; i++) at += headBytes(i) * size_t(caches[i].headCount);
+  return at;
+}
+
 size_t KvLayout::blockBytes() const {
   const size_t page = pageBytes();
-  return (layerBytes() * size_t(layerCount) + page - 1) / page * page;
+  return (cacheAt(caches.size()) + page - 1) / page * page;
 }
 
 KvBlocks::KvBlocks(const KvLayout& layout, int count)
     : layout_(layout), count_(count), stride_(layout.blockBytes()), memory_(stride_ * size_t(count)) {
+  for (size_t i = 0; i < layout.caches.size(); i++) places_.push_back({layout.cacheAt(i), layout.headBytes(i)});
   ASAN_POISON_MEMORY_REGION(memory_.data(), stride_ * size_t(count));
 }
 
 void KvBlocks::hold([[maybe_unused]] int block) {
-  ASAN_UNPOISON_MEMORY_REGION(at(block, 0, 0), layout_.layerBytes() * size_t(layout_.layerCount));
+  ASAN_UNPOISON_MEMORY_REGION(memory_.data() + size_t(block) * stride_, layout_.cacheAt(layout_.caches.size()));
 }
 
 void KvBlocks::release(std::vector<int32_t> blocks) {

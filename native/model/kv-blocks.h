@@ -1,4 +1,4 @@
-// The memory of K/V blocks: one block's keys and values of all layers and heads lie together, on pages of their own, so
+// The memory of K/V blocks: one block's keys and values of all caches and heads lie together, on pages of their own, so
 // that a block which nobody uses takes no memory.
 #pragma once
 
@@ -9,19 +9,24 @@
 
 namespace chairlift {
 
+/** What a block holds of each token for one attention. */
+struct KvCache {
+  int headCount = 0;
+  int headSize = 0;
+};
+
 /**
  *   block    one behind the other, each from a new page on
- *     layer
+ *     cache
  *       head   see headBlockBytes
  */
 struct KvLayout {
   KvType type = KvType::F16;
-  int headSize = 0;
-  int headCount = 0;
-  int layerCount = 0;
+  std::vector<KvCache> caches;
 
-  size_t headBytes() const { return headBlockBytes(type, headSize); }
-  size_t layerBytes() const { return headBytes() * size_t(headCount); }
+  size_t headBytes(size_t cache) const { return headBlockBytes(type, caches[cache].headSize); }
+  /** Where a cache begins in a block; that behind the last is where all end. */
+  size_t cacheAt(size_t cache) const;
   /** What a block takes, and how far it is to the next. */
   size_t blockBytes() const;
 };
@@ -31,11 +36,13 @@ class KvBlocks {
   KvBlocks(const KvLayout& layout, int count);
 
   int count() const { return count_; }
-  /** From one block to the next, for the same layer and head. */
+  KvType type() const { return layout_.type; }
+  const std::vector<KvCache>& caches() const { return layout_.caches; }
+  /** From one block to the next, for the same cache and head. */
   size_t stride() const { return stride_; }
-  uint8_t* at(int block, int layer, int head) const {
-    return memory_.data() + size_t(block) * stride_ + size_t(layer) * layout_.layerBytes() +
-           size_t(head) * layout_.headBytes();
+  uint8_t* at(int block, int cache, int head) const {
+    const Place& place = places_[size_t(cache)];
+    return memory_.data() + size_t(block) * stride_ + place.at + size_t(head) * place.headBytes;
   }
 
   /** To be called before a block is written: a sanitized build lets no kernel touch any other. */
@@ -44,7 +51,13 @@ class KvBlocks {
   void release(std::vector<int32_t> blocks);
 
  private:
+  /** Of a cache in its block. */
+  struct Place {
+    size_t at, headBytes;
+  };
+
   const KvLayout layout_;
+  std::vector<Place> places_;
   const int count_;
   const size_t stride_;
   ReservedMemory memory_;

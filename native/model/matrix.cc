@@ -3,9 +3,10 @@
 #include "model/matrix.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <stdexcept>
 
-#include "kernels/codebook.h"
 #include "kernels/float-bits.h"
 
 namespace chairlift {
@@ -17,10 +18,14 @@ size_t roundUp64(size_t n) { return (n + 63) / 64 * 64; }
 // A group's codes: four bytes of each of the 16 columns in a row.
 constexpr size_t codeRowBytes = 4 * panelColumns;
 
-// Of scales by their bits: halves, floats, and the bytes beside a super-block's half.
+// Not a plain byte, which is a scale beside a super-block's half.
+enum class Power : uint8_t {};
+
+// Of scales by their bits.
 bool isFinite(uint16_t bits) { return (bits & 0x7c00u) != 0x7c00u; }
 bool isFinite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
 bool isFinite(uint8_t) { return true; }
+bool isFinite(Power power) { return uint8_t(power) <= largestPower; }
 
 size_t floatBytes(Encoding encoding) { return encoding == Encoding::F32 ? 4 : 2; }
 
@@ -29,6 +34,7 @@ PackedMatrix layOut(const SourceFormat& format, int outputs, int inputs) {
   m.encoding = format.encoding;
   m.scaleType = format.scaleType;
   m.hasMinimum = format.hasMinimum;
+  m.codebook = format.codebook;
   m.scaleInputs = format.scaleInputs;
   m.inputs = inputs;
   m.outputs = outputs;
@@ -42,10 +48,17 @@ PackedMatrix layOut(const SourceFormat& format, int outputs, int inputs) {
 
 }  // namespace
 
-Matrix::Matrix(const SourceFormat& format, int outputs, int inputs)
-    : format_(format), packed_(layOut(format, outputs, inputs)) {
-  memory_ = PageBuffer(packed_.panelBytes * size_t(panels()));
+Matrix::Matrix(const SourceFormat& format, int outputs, int inputs, int members)
+    : format_(format),
+      packed_(layOut(format, outputs, inputs)),
+      members_(members),
+      memory_(bytesOf(format, outputs, inputs, members)) {
   packed_.panels = memory_.data();
+}
+
+size_t Matrix::bytesOf(const SourceFormat& format, int outputs, int inputs, int members) {
+  const size_t panels = size_t(outputs + panelColumns - 1) / panelColumns;
+  return layOut(format, outputs, inputs).panelBytes * panels * size_t(members);
 }
 
 bool Matrix::packPanel(int panel, const uint8_t* rows, int count) {
@@ -83,6 +96,7 @@ bool Matrix::packCodes(uint8_t* panel, const uint8_t* rows, int count) const {
       else storeCodes<4>(panel, groups, column, read);
       if (packed_.scaleType == ScaleType::F16) finite &= storeScales<uint16_t>(panel, groups, column, read);
       else if (packed_.scaleType == ScaleType::F32) finite &= storeScales<uint32_t>(panel, groups, column, read);
+      else if (packed_.scaleType == ScaleType::Power) finite &= storeScales<Power>(panel, groups, column, read);
       else finite &= storeSupers(panel, groups, column, read);
     }
     panel += packed_.chunkBytes(groups);
@@ -137,6 +151,7 @@ float Matrix::loadScale(const uint8_t* from, int scaleGroup, int column, const u
     case ScaleType::F16:
       memcpy(&half, from + at * 2, 2);
       return f16ToFloat(half);
+    case ScaleType::Power: return powerToFloat(from[at]);
     default:
       memcpy(&half, supers + column * 2, 2);
       return float(int8_t(from[at])) * f16ToFloat(half);
@@ -179,21 +194,38 @@ void Matrix::unpackGroup(const uint8_t* chunk, int groups, int group, int column
       case Encoding::Byte: values[i] = int8_t(bytes[i]); break;
       case Encoding::UnsignedByte: values[i] = bytes[i]; break;
       case Encoding::Nibble: values[i] = nibble - 8; break;
-      case Encoding::Codebook: values[i] = codebook[nibble]; break;
+      case Encoding::Codebook: values[i] = packed_.codebook->values[nibble]; break;
       default: values[i] = nibble;
     }
   }
   const int parts = groupInputs / packed_.scaleInputs;
   const uint8_t* supers = chunk + packed_.supersAt(groups);
+  const float unit = packed_.codebook ? packed_.codebook->unit : 1.0f;
   for (int part = 0; part < parts; part++) {
     const int index = group * parts + part;
-    const float scale = loadScale(chunk + packed_.scalesAt(groups), index, column, supers);
+    const float scale = unit * loadScale(chunk + packed_.scalesAt(groups), index, column, supers);
     const float minimum = packed_.hasMinimum ? loadScale(chunk + packed_.minimumsAt(groups), index, column,
                                                          supers + panelColumns * 2)
                                              : 0.0f;
     const int end = (part + 1) * packed_.scaleInputs;
     for (int i = part * packed_.scaleInputs; i < end; i++) to[i] = scale * float(values[i]) + minimum;
   }
+}
+
+void packRows(ThreadPool& pool, Matrix& matrix, int member, int firstRow, const uint8_t* rows, int count) {
+  const int firstPanel = member * matrix.panels() + firstRow / panelColumns;
+  const int panels = (count + panelColumns - 1) / panelColumns;
+  std::atomic<bool> finite{true};
+  pool.forEach(panels, 4, [&](int begin, int end, int) {
+    for (int panel = begin; panel < end; panel++) {
+      const int row = panel * panelColumns;
+      if (!matrix.packPanel(firstPanel + panel, rows + size_t(row) * matrix.rowBytes(),
+                            std::min(panelColumns, count - row))) {
+        finite = false;
+      }
+    }
+  });
+  if (!finite) throw std::runtime_error(notFinite);
 }
 
 }  // namespace chairlift

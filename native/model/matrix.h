@@ -1,9 +1,11 @@
-// A weight matrix in memory: owns the packed panels and fills them row by row from a file's encoding.
+// A weight matrix in memory, or several that are alike: owns the packed panels and fills them row by row from a file's
+// encoding.
 #pragma once
 
 #include "kernels/kernels.h"
-#include "system/page-buffer.h"
 #include "model/source-format.h"
+#include "system/page-buffer.h"
+#include "system/thread-pool.h"
 
 namespace chairlift {
 
@@ -12,19 +14,34 @@ constexpr const char* notFinite = "a scale or minimum is not finite";
 
 class Matrix {
  public:
-  Matrix(const SourceFormat& format, int outputs, int inputs);
+  Matrix(const SourceFormat& format, int outputs, int inputs, int members = 1);
 
-  const PackedMatrix& packed() const { return packed_; }
+  /** What so many members take. */
+  static size_t bytesOf(const SourceFormat& format, int outputs, int inputs, int members = 1);
+
+  // Of each member.
+  int outputs() const { return packed_.outputs; }
+  int inputs() const { return packed_.inputs; }
   int panels() const { return (packed_.outputs + panelColumns - 1) / panelColumns; }
+  int members() const { return members_; }
   size_t rowBytes() const { return format_.rowBytes(packed_.inputs); }
   size_t bytes() const { return memory_.bytes(); }
+  /** Whether it is multiplied by int8 activations. */
+  bool readsCodes() const { return packed_.scaleInputs > 0; }
+
+  /** Members lie one behind the other, each from a panel of its own on. */
+  PackedMatrix member(int index = 0) const {
+    PackedMatrix one = packed_;
+    one.panels += size_t(index) * size_t(panels()) * packed_.panelBytes;
+    return one;
+  }
 
   /**
-   * Packs one panel from its rows, the first of which starts at `rows`; `count` is 16 but for the last panel. Returns
-   * whether all scales and minimums are finite.
+   * Packs one panel of all members' from its rows, the first of which starts at `rows`; `count` is 16 but for a member's
+   * last panel. Returns whether all scales and minimums are finite.
    */
   [[nodiscard]] bool packPanel(int panel, const uint8_t* rows, int count);
-  /** The weights of one output as floats. */
+  /** The weights of one output as floats, of the first member. */
   void unpackRow(int output, float* to) const;
 
  private:
@@ -43,8 +60,16 @@ class Matrix {
   void unpackGroup(const uint8_t* chunk, int groups, int group, int column, float* to) const;
 
   const SourceFormat& format_;
+  // Of the first member.
   PackedMatrix packed_;
+  const int members_;
   PageBuffer memory_;
 };
+
+/**
+ * Packs consecutive rows of a member, from a multiple of 16 on, on all threads of a pool; throws where a scale is not
+ * finite.
+ */
+void packRows(ThreadPool& pool, Matrix& matrix, int member, int firstRow, const uint8_t* rows, int count);
 
 }  // namespace chairlift

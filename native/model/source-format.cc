@@ -93,6 +93,11 @@ void readQ8_0(const uint8_t* block, GroupCodes& to) {
 
 // Four-bit blocks pair inputs as panels do.
 
+void readMXFP4(const uint8_t* block, GroupCodes& to) {
+  to.scales[0] = block[0];
+  memcpy(to.codes, block + 1, 16);
+}
+
 void readQ4_0(const uint8_t* block, GroupCodes& to) {
   to.scales[0] = halfAt(block);
   memcpy(to.codes, block + 2, 16);
@@ -227,29 +232,35 @@ void readMlx(const uint8_t* row, int chunk, int count, ChunkCodes& to) {
   }
 }
 
+constexpr Codebook iq4 = {{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, 1};
+
+// Floats of four bits, doubled.
+constexpr Codebook fp4 = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, 0.5f};
+
 const SourceFormat formats[] = {
-    // name, block, bytes, encoding, inputs per scale, scales, minimum, reader
-    {"F32", 1, 4, Encoding::F32, 0, ScaleType::F32, false, nullptr},
-    {"F16", 1, 2, Encoding::F16, 0, ScaleType::F32, false, nullptr},
-    {"BF16", 1, 2, Encoding::BF16, 0, ScaleType::F32, false, nullptr},
-    {"Q8_0", 32, 34, Encoding::Byte, 32, ScaleType::F16, false, readBlocks<34, readQ8_0>},
-    {"Q4_0", 32, 18, Encoding::Nibble, 32, ScaleType::F16, false, readBlocks<18, readQ4_0>},
-    {"Q4_1", 32, 20, Encoding::UnsignedNibble, 32, ScaleType::F16, true, readBlocks<20, readQ4_1>},
-    {"Q5_0", 32, 22, Encoding::Byte, 32, ScaleType::F16, false, readBlocks<22, readQ5_0>},
-    {"Q5_1", 32, 24, Encoding::Byte, 32, ScaleType::F16, true, readBlocks<24, readQ5_1>},
-    {"Q2_K", 256, 84, Encoding::UnsignedNibble, 16, ScaleType::Super, true, readSuperBlock<84, readQ2_K>},
-    {"Q3_K", 256, 110, Encoding::Nibble, 16, ScaleType::Super, false, readSuperBlock<110, readQ3_K>},
-    {"Q4_K", 256, 144, Encoding::UnsignedNibble, 32, ScaleType::Super, true, readSuperBlock<144, readQ4_K>},
-    {"Q5_K", 256, 176, Encoding::Byte, 32, ScaleType::Super, true, readSuperBlock<176, readQ5_K>},
-    {"Q6_K", 256, 210, Encoding::Byte, 16, ScaleType::Super, false, readSuperBlock<210, readQ6_K>},
-    {"IQ4_NL", 32, 18, Encoding::Codebook, 32, ScaleType::F16, false, readBlocks<18, readQ4_0>},
-    {"IQ4_XS", 256, 136, Encoding::Codebook, 32, ScaleType::Super, false, readSuperBlock<136, readIQ4_XS>},
-    {"MLX4_G32", 32, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, readMlx<4, 32>},
-    {"MLX4_G64", 64, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, readMlx<4, 64>},
-    {"MLX4_G128", 128, 72, Encoding::UnsignedNibble, 32, ScaleType::F32, true, readMlx<4, 128>},
-    {"MLX8_G32", 32, 40, Encoding::UnsignedByte, 32, ScaleType::F32, true, readMlx<8, 32>},
-    {"MLX8_G64", 64, 72, Encoding::UnsignedByte, 32, ScaleType::F32, true, readMlx<8, 64>},
-    {"MLX8_G128", 128, 136, Encoding::UnsignedByte, 32, ScaleType::F32, true, readMlx<8, 128>},
+    // name, block, bytes, encoding, inputs per scale, scales, minimum, codebook, reader
+    {"F32", 1, 4, Encoding::F32, 0, ScaleType::F32, false, nullptr, nullptr},
+    {"F16", 1, 2, Encoding::F16, 0, ScaleType::F32, false, nullptr, nullptr},
+    {"BF16", 1, 2, Encoding::BF16, 0, ScaleType::F32, false, nullptr, nullptr},
+    {"Q8_0", 32, 34, Encoding::Byte, 32, ScaleType::F16, false, nullptr, readBlocks<34, readQ8_0>},
+    {"Q4_0", 32, 18, Encoding::Nibble, 32, ScaleType::F16, false, nullptr, readBlocks<18, readQ4_0>},
+    {"Q4_1", 32, 20, Encoding::UnsignedNibble, 32, ScaleType::F16, true, nullptr, readBlocks<20, readQ4_1>},
+    {"Q5_0", 32, 22, Encoding::Byte, 32, ScaleType::F16, false, nullptr, readBlocks<22, readQ5_0>},
+    {"Q5_1", 32, 24, Encoding::Byte, 32, ScaleType::F16, true, nullptr, readBlocks<24, readQ5_1>},
+    {"Q2_K", 256, 84, Encoding::UnsignedNibble, 16, ScaleType::Super, true, nullptr, readSuperBlock<84, readQ2_K>},
+    {"Q3_K", 256, 110, Encoding::Nibble, 16, ScaleType::Super, false, nullptr, readSuperBlock<110, readQ3_K>},
+    {"Q4_K", 256, 144, Encoding::UnsignedNibble, 32, ScaleType::Super, true, nullptr, readSuperBlock<144, readQ4_K>},
+    {"Q5_K", 256, 176, Encoding::Byte, 32, ScaleType::Super, true, nullptr, readSuperBlock<176, readQ5_K>},
+    {"Q6_K", 256, 210, Encoding::Byte, 16, ScaleType::Super, false, nullptr, readSuperBlock<210, readQ6_K>},
+    {"IQ4_NL", 32, 18, Encoding::Codebook, 32, ScaleType::F16, false, &iq4, readBlocks<18, readQ4_0>},
+    {"IQ4_XS", 256, 136, Encoding::Codebook, 32, ScaleType::Super, false, &iq4, readSuperBlock<136, readIQ4_XS>},
+    {"MXFP4", 32, 17, Encoding::Codebook, 32, ScaleType::Power, false, &fp4, readBlocks<17, readMXFP4>},
+    {"MLX4_G32", 32, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 32>},
+    {"MLX4_G64", 64, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 64>},
+    {"MLX4_G128", 128, 72, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 128>},
+    {"MLX8_G32", 32, 40, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 32>},
+    {"MLX8_G64", 64, 72, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 64>},
+    {"MLX8_G128", 128, 136, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 128>},
 };
 
 }  // namespace

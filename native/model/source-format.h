@@ -9,7 +9,7 @@ namespace chairlift {
 struct GroupCodes {
   // As a panel keeps them: one byte per input, or inputs i and i + 16 in the halves of byte i.
   uint8_t codes[groupInputs];
-  // Bits of a float32, of a half, or of a signed byte, as the format's `scaleType` has it.
+  // Bits of a float32, of a half, of a signed byte or of a power, as the format's `scaleType` has it.
   uint32_t scales[2];
   uint32_t minimums[2];
 };
@@ -29,6 +29,8 @@ struct SourceFormat {
   int scaleInputs;
   ScaleType scaleType;
   bool hasMinimum;
+  /** Of Encoding::Codebook; null for others. */
+  const Codebook* codebook;
   /** Reads a chunk of `count` groups. Null for float types. */
   void (*read)(const uint8_t* row, int chunk, int count, ChunkCodes& to);
 

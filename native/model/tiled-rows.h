@@ -22,8 +22,7 @@ struct TiledRows {
       InputTask task{};
       task.rows = std::min(tileRows, rows - int(tile) * tileRows);
       task.endGroup = int(groups);
-      task.x = &values[tile * tileRows * size_t(inputs)];
-      task.stride = size_t(inputs);
+      for (int row = 0; row < task.rows; row++) task.x[row] = &values[(tile * tileRows + size_t(row)) * size_t(inputs)];
       task.codes = codes.as<int8_t>() + tile * groups * groupCodes;
       task.sides = sides.as<GroupSide>() + tile * groups;
       task.paired = kernels.pairs(task.rows, int(groups));

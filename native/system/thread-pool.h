@@ -29,8 +29,16 @@ class ThreadPool {
     share(count, piece, count, run);
   }
 
+  /** Calls run(index) for each, one at a time. */
+  template <class Run>
+  void forEachOne(int count, const Run& run) {
+    forEach(count, 1, [&](int begin, int end, int) {
+      for (int index = begin; index < end; index++) run(index);
+    });
+  }
+
   /**
-   * The same for indexes that all take as long and are better taken in a row: pieces are large at first and get smaller
+   * The same as forEach for indexes that all take as long and are better taken in a row: pieces are large at first and get smaller
    * as less is left, down to `smallest`.
    */
   template <class Run>

@@ -15,6 +15,7 @@ const types: readonly TensorType[] = [
   'Q4_K',
   'Q6_K',
   'IQ4_NL',
+  'MXFP4',
   'MLX4_G64',
   'BF16',
   'F16',

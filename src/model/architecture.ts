@@ -21,6 +21,8 @@ export interface LayerTraits {
   readonly chunk?: number | undefined;
   /** Experts in place of one feed-forward. */
   readonly experts?: boolean;
+  /** In place of attention. */
+  readonly mixer?: 'delta-net' | 'short-convolution' | 'state-space';
   /** Sizes that are not those of all layers. */
   readonly headSize?: number | undefined;
   readonly kvHeadCount?: number | undefined;
@@ -33,8 +35,6 @@ export interface LayerTraits {
   /** Where not all layers are alike. */
   readonly queryKeyNorm?: Traits['queryKeyNorm'];
   readonly growth?: AttentionSpec['growth'] | undefined;
-  /** A gated delta net in place of attention. */
-  readonly deltaNet?: boolean;
 }
 
 /** Everything left out is off: no biases, no further norms, separate projections, scale 1. */
@@ -89,8 +89,12 @@ export interface Traits {
   /** Files may hold a factor on the residual stream behind each layer. */
   readonly layerScales?: boolean;
   readonly deltaNet?: DeltaNetTraits;
-  /** Attention is through a latent, in every layer. */
+  /** Attention is through a latent. */
   readonly latent?: LatentTraits;
+  readonly shortConvolution?: ShortConvolutionTraits;
+  readonly stateSpace?: StateSpaceTraits;
+  /** Where it is not the one that the file gives. */
+  readonly ffnSize?: number;
   /** Names of tensors that differ from what is usual. */
   readonly names?: { readonly [scheme in Naming]?: RoleNames };
 }
@@ -113,7 +117,9 @@ export interface ExpertTraits {
   readonly transposed?: boolean;
   readonly scalesInput?: boolean;
   /** A feed-forward for every row beside them; it may have a share of its own for each row. */
-  readonly shared?: { readonly size: number; readonly hasShare: boolean } | undefined;
+  readonly shared?:
+    | { readonly size: number; readonly hasShare: boolean; readonly fused?: boolean }
+    | undefined;
 }
 
 export interface LatentTraits {
@@ -138,6 +144,23 @@ export interface DeltaNetTraits {
   /** Large projections, and small ones, lie in one tensor, key head by key head. */
   readonly largeByKeyHead: boolean;
   readonly smallByKeyHead: boolean;
+  readonly logarithmicRates: boolean;
+}
+
+export interface ShortConvolutionTraits {
+  readonly length: number;
+  readonly bias: boolean;
+}
+
+export interface StateSpaceTraits {
+  readonly heads: number;
+  readonly headSize: number;
+  readonly stateSize: number;
+  readonly groups: number;
+  /** Of the convolution. */
+  readonly length: number;
+  readonly convolutionBias: boolean;
+  readonly projectionBias: boolean;
   readonly logarithmicRates: boolean;
 }
 

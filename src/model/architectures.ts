@@ -13,8 +13,9 @@ import { gemma4 } from './gemma4.ts';
 import { glm4 } from './glm4.ts';
 import { glm4Moe } from './glm4-moe.ts';
 import { gptOss } from './gpt-oss.ts';
-import { granite, graniteMoe } from './granite.ts';
+import { granite, graniteHybrid, graniteMoe } from './granite.ts';
 import { hunyuan } from './hunyuan.ts';
+import { lfm2, lfm2Moe } from './lfm2.ts';
 import { llama } from './llama.ts';
 import { llama4 } from './llama4.ts';
 import { mistral } from './mistral.ts';
@@ -43,6 +44,9 @@ export const architectures: readonly Architecture[] = [
   qwen3Next,
   qwen35,
   qwen35Moe,
+  lfm2,
+  lfm2Moe,
+  graniteHybrid,
   gemma2,
   gemma3,
   gemma3n,

@@ -33,7 +33,8 @@ function feedForwardSpec(
   { gateCutoff }: LayerTraits,
   index: number,
 ): FeedForwardSpec {
-  const { hiddenSize: columns, ffnSize: size } = sizes;
+  const { hiddenSize: columns } = sizes;
+  const size = traits.ffnSize ?? sizes.ffnSize;
   const fused = traits.fusedGateUp === true;
   const common = { columns, rows: size, bias: traits.ffnBias };
   const gate = linearSpec(names, index, { ...common, role: fused ? 'gateUp' : 'gate' });
@@ -57,15 +58,20 @@ function sharedExpertSpec({ sizes, traits, names }: SpecParts, index: number): F
   const shared = traits.experts?.shared;
   if (shared === undefined) return [];
   const { hiddenSize: columns } = sizes;
-  const { size } = shared;
+  const { size, fused } = shared;
   const share = linearSpec(names, index, { role: 'sharedShare', rows: 1, columns });
   return [
     {
       kind: 'feed-forward',
       size,
       activation: traits.activation,
-      gate: linearSpec(names, index, { role: 'sharedGate', rows: size, columns }),
-      up: linearSpec(names, index, { role: 'sharedUp', rows: size, columns }),
+      gate: linearSpec(names, index, { role: fused ? 'sharedGateUp' : 'sharedGate', rows: size, columns }),
+      up: linearSpec(names, index, {
+        role: fused ? 'sharedGateUp' : 'sharedUp',
+        rows: size,
+        columns,
+        firstRow: fused ? size : 0,
+      }),
       down: linearSpec(names, index, { role: 'sharedDown', rows: columns, columns: size }),
       ...(shared.hasShare ? { share } : {}),
     },

@@ -1,11 +1,18 @@
 // Puts sizes, traits and tensor names together into a ModelSpec.
 
-import type { DeltaNetTraits, LayerTraits, Traits } from './architecture.ts';
+import type {
+  DeltaNetTraits,
+  LayerTraits,
+  ShortConvolutionTraits,
+  StateSpaceTraits,
+  Traits,
+} from './architecture.ts';
 import { attentionSpec } from './assemble-attention.ts';
 import { deltaNetSpec } from './assemble-delta-net.ts';
 import { feedingParts } from './assemble-feed-forward.ts';
 import { latentAttentionSpec } from './assemble-latent-attention.ts';
 import { layerInputPart, layerInputsSpec } from './assemble-layer-inputs.ts';
+import { shortConvolutionSpec, stateSpaceSpec } from './assemble-state-space.ts';
 import { layerStreamsSpec, lowRankBranch, streamsSpec } from './assemble-streams.ts';
 import { memoryOf } from './memory-sizes.ts';
 import type {
@@ -87,7 +94,7 @@ function withSizesOf(parts: SpecParts, layer: LayerTraits): SpecParts {
   return { ...parts, sizes: { ...parts.sizes, ...Object.fromEntries(own) } };
 }
 
-const isAttending = ({ deltaNet }: LayerTraits): boolean => deltaNet !== true;
+const isAttending = ({ mixer }: LayerTraits): boolean => mixer === undefined;
 const isStoring = (layer: LayerTraits): boolean => isAttending(layer) && layer.cacheOf === undefined;
 
 function cacheSpec({ sizes, traits: { latent } }: SpecParts): CacheSpec {
@@ -99,12 +106,21 @@ function cacheSpec({ sizes, traits: { latent } }: SpecParts): CacheSpec {
 
 /** What makes tokens know of each other. Caches and memories are numbered in the order of their layers. */
 function mixerSpec(parts: SpecParts, layer: LayerTraits, index: number): BodySpec {
-  const { layers, deltaNet, latent } = parts.traits;
+  const { layers, latent, deltaNet, shortConvolution, stateSpace } = parts.traits;
   const before = (kind: (layer: LayerTraits) => boolean, end = index) =>
     layers.slice(0, end).filter(kind).length;
-  if (latent !== undefined) return latentAttentionSpec(parts, latent, index);
-  if (isAttending(layer)) return attentionSpec(parts, layer, index, before(isStoring, layer.cacheOf));
-  return deltaNetSpec(parts, deltaNet as DeltaNetTraits, index, index - before(isAttending));
+  const memory = index - before(isAttending);
+  switch (layer.mixer) {
+    case 'delta-net':
+      return deltaNetSpec(parts, deltaNet as DeltaNetTraits, index, memory);
+    case 'short-convolution':
+      return shortConvolutionSpec(parts, shortConvolution as ShortConvolutionTraits, index, memory);
+    case 'state-space':
+      return stateSpaceSpec(parts, stateSpace as StateSpaceTraits, index, memory);
+  }
+  const cache = before(isStoring, layer.cacheOf);
+  if (latent !== undefined) return latentAttentionSpec(parts, latent, index, cache);
+  return attentionSpec(parts, layer, index, cache);
 }
 
 function withInput(part: PartSpec, input: NormSpec | undefined): PartSpec {

@@ -18,7 +18,7 @@ const countFields = ['num_experts', 'num_local_experts', 'n_routed_experts', 'mo
 const usedFields = ['num_experts_per_tok', 'moe_k', 'top_k_experts'] as const;
 const sharedFields = ['n_shared_experts', 'moe_num_shared_experts'] as const;
 const stepFields = ['decoder_sparse_step', 'moe_layer_interval', 'interleave_moe_layer_step'] as const;
-const firstFields = ['first_k_dense_replace', 'moe_layer_start_index'] as const;
+const firstFields = ['first_k_dense_replace', 'moe_layer_start_index', 'num_dense_layers'] as const;
 
 const spelled = (config: Config, fields: readonly string[]): string =>
   fields.find((field) => fieldOf(config, field) !== undefined) ?? (fields[0] as string);

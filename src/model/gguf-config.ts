@@ -62,6 +62,8 @@ const keys = {
   linear_num_value_heads: 'ssm.time_step_rank',
   linear_inner_size: 'ssm.inner_size',
   full_attention_interval: 'full_attention_interval',
+  conv_L_cache: 'shortconv.l_cache',
+  rope_is_used: 'rope.scaling.finetuned',
 } as const;
 
 const ropeKeys = {
@@ -116,6 +118,12 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     const slides = Array.from(fields.sliding_window_pattern as Uint8Array);
     fields.layer_types = slides.map((one) => (one === 0 ? 'full_attention' : 'sliding_attention'));
     fields.sliding_window_pattern = undefined;
+  }
+  // Layers that are not attention have no heads for K/V.
+  if (ArrayBuffer.isView(fields.num_key_value_heads)) {
+    const heads = Array.from(fields.num_key_value_heads as Int32Array);
+    fields.layer_types = heads.map((count) => (count === 0 ? 'other' : 'full_attention'));
+    fields.num_key_value_heads = heads.find((count) => count > 0);
   }
   return { file, fields, spellings: { ...spellings, model_type: 'general.architecture' } };
 }

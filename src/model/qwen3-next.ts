@@ -5,12 +5,12 @@ import {
   type Architecture,
   activationOf,
   type DeltaNetTraits,
-  type LayerTraits,
   type ModelSource,
   type Traits,
 } from './architecture.ts';
-import { configError, fieldOf, optionalFlag, optionalSize, size } from './config.ts';
+import { configError, optionalFlag, optionalSize, size } from './config.ts';
 import { expertTraits, withExperts } from './expert-traits.ts';
+import { hybridLayers } from './hybrid-layers.ts';
 import { ropeOf } from './rope-parameters.ts';
 
 const defaults = {
@@ -50,9 +50,14 @@ export const qwen35Moe: Architecture = {
 function hybridTraits(source: ModelSource): Traits {
   const { config, sizes, naming } = source;
   const bias = optionalFlag(config, 'attention_bias') ?? false;
+  const interval = optionalSize(config, 'full_attention_interval') ?? 4;
   return {
     ropes: [ropeOf(config, sizes)],
-    layers: hybridLayers(source),
+    layers: hybridLayers(
+      source,
+      { attention: { rope: 0 }, other: { mixer: 'delta-net' } },
+      (index) => (index + 1) % interval === 0,
+    ),
     activation: activationOf(config, 'hidden_act', 'silu'),
     attentionScale: sizes.headSize ** -0.5,
     attentionGate: true,
@@ -96,17 +101,6 @@ function deltaTraits(
       logarithmicRates: !isGguf,
     },
   };
-}
-
-/** By the file's own list, or every so many layers. */
-function hybridLayers({ config, sizes }: ModelSource): LayerTraits[] {
-  const types = fieldOf(config, 'layer_types');
-  const interval = optionalSize(config, 'full_attention_interval') ?? 4;
-  const isAttention = (index: number): boolean =>
-    Array.isArray(types) ? types[index] === 'full_attention' : (index + 1) % interval === 0;
-  return Array.from({ length: sizes.layerCount }, (_, index) =>
-    isAttention(index) ? { rope: 0 } : { deltaNet: true },
-  );
 }
 
 /** One more expert, which all rows use, has a share of its own for each. */

@@ -31,6 +31,11 @@ export function modelSizes(config: Config, modelContext: number, contextLimit?: 
   };
 }
 
+/** Where no layer is without experts, files may give their size alone. */
+function expertSize(config: Config): number {
+  return optionalSize(config, 'moe_intermediate_size') ?? size(config, 'intermediate_size');
+}
+
 /** Families of layer norms spell it differently. */
 function normEpsilon(config: Config): number {
   const spelled = ['layer_norm_eps', 'norm_epsilon', 'norm_eps'].find(
@@ -40,11 +45,6 @@ function normEpsilon(config: Config): number {
     config,
     fieldOf(config, 'rms_norm_eps') === undefined ? (spelled ?? 'rms_norm_eps') : 'rms_norm_eps',
   );
-}
-
-/** Where no layer is without experts, files may give their size alone. */
-function expertSize(config: Config): number {
-  return optionalSize(config, 'moe_intermediate_size') ?? size(config, 'intermediate_size');
 }
 
 function kvHeads(config: Config, headCount: number): number {

@@ -24,6 +24,7 @@ export type LayerRole =
   | 'choiceBias'
   | 'sharedGate'
   | 'sharedUp'
+  | 'sharedGateUp'
   | 'sharedDown'
   | 'sharedShare'
   | 'routerNorm'
@@ -45,6 +46,7 @@ export type LayerRole =
   | 'streamToldScale'
   | LatentRole
   | DeltaRole
+  | SpaceRole
   | StackedRole
   | ExpertRole;
 
@@ -58,6 +60,19 @@ type LatentRole =
   | 'latentUp'
   | 'latentKeyUp'
   | 'latentValueUp';
+
+/** Of a short convolution and a state space. */
+type SpaceRole =
+  | 'convolutionInput'
+  | 'convolution'
+  | 'convolutionOutput'
+  | 'spaceInput'
+  | 'spaceConvolution'
+  | 'spaceStep'
+  | 'spaceRate'
+  | 'spaceSkip'
+  | 'spaceNorm'
+  | 'spaceOutput';
 
 /** Of a gated delta net. */
 type DeltaRole =
@@ -90,7 +105,10 @@ export type Naming = 'gguf' | 'hugging-face';
 
 /** Without its ending `.weight` or `.bias`; or both, where they end otherwise. */
 export type RoleName = string | { readonly weight: string; readonly bias: string };
-export type RoleNames = Readonly<Partial<Record<LayerRole, RoleName>>>;
+export type RoleNames = Readonly<Partial<Record<LayerRole, RoleName>>> & {
+  /** Behind all layers, without its ending. */
+  readonly finalNorm?: string;
+};
 
 export interface TensorNames {
   readonly embedding: string;
@@ -171,6 +189,16 @@ const ggufRoles: RoleNames = {
   deltaRate: { weight: 'ssm_a', bias: '' },
   deltaNorm: 'ssm_norm',
   deltaOutput: 'ssm_out',
+  convolutionInput: 'shortconv.in_proj',
+  convolution: 'shortconv.conv',
+  convolutionOutput: 'shortconv.out_proj',
+  spaceInput: 'ssm_in',
+  spaceConvolution: 'ssm_conv1d',
+  spaceStep: 'ssm_dt',
+  spaceRate: { weight: 'ssm_a', bias: '' },
+  spaceSkip: { weight: 'ssm_d', bias: '' },
+  spaceNorm: 'ssm_norm',
+  spaceOutput: 'ssm_out',
 };
 
 /** The names of models with a norm before each branch only. */
@@ -238,6 +266,16 @@ const huggingFaceRoles: RoleNames = {
   deltaRate: { weight: 'linear_attn.A_log', bias: '' },
   deltaNorm: 'linear_attn.norm',
   deltaOutput: 'linear_attn.out_proj',
+  convolutionInput: 'conv.in_proj',
+  convolution: 'conv.conv',
+  convolutionOutput: 'conv.out_proj',
+  spaceInput: 'mamba.in_proj',
+  spaceConvolution: 'mamba.conv1d',
+  spaceStep: { weight: '', bias: 'mamba.dt_bias' },
+  spaceRate: { weight: 'mamba.A_log', bias: '' },
+  spaceSkip: { weight: 'mamba.D', bias: '' },
+  spaceNorm: 'mamba.norm',
+  spaceOutput: 'mamba.out_proj',
 };
 
 const ggufModelRoles: Readonly<Record<ModelRole, string>> = {
@@ -291,7 +329,7 @@ export function tensorNames(
 function ggufNames(weights: WeightSource, own: RoleNames | undefined): TensorNames {
   return {
     embedding: 'token_embd.weight',
-    finalNorm: 'output_norm.weight',
+    finalNorm: `${own?.finalNorm ?? 'output_norm'}.weight`,
     head: 'output.weight',
     model: (role) => `${ggufModelRoles[role]}.weight`,
     bodyAlone: false,
@@ -305,7 +343,7 @@ function huggingFaceNames(weights: WeightSource, own: RoleNames | undefined): Te
     huggingFacePrefixes[0];
   return {
     embedding: `${prefix.body}embed_tokens.weight`,
-    finalNorm: `${prefix.body}norm.weight`,
+    finalNorm: `${prefix.body}${own?.finalNorm ?? 'norm'}.weight`,
     head: `${prefix.head}lm_head.weight`,
     model: (role, number) =>
       `${prefix.body}${huggingFaceModelRoles[role].replace('*', String(number))}.weight`,

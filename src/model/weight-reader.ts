@@ -95,6 +95,12 @@ export function readNorm(weights: WeightSource, norm: NormSpec): NormWeights {
   };
 }
 
+/** Negative numbers, however they are stored. */
+export function readRates(weights: WeightSource, { tensor, logarithm }: RateSpec): Float32Array<ArrayBuffer> {
+  const stored = readFloats(weights, tensor);
+  return logarithm ? stored.map((value) => -Math.exp(value)) : stored;
+}
+
 function normWeights(
   weights: WeightSource,
   { offset = 0, factor = 1, interleaved }: NormSpec,
@@ -105,12 +111,6 @@ function normWeights(
     const at = interleaved === undefined ? index : pairedRow(stored.length, interleaved, index);
     return ((stored[at] as number) + offset) * factor;
   });
-}
-
-/** Negative numbers, however they are stored. */
-export function readRates(weights: WeightSource, { tensor, logarithm }: RateSpec): Float32Array<ArrayBuffer> {
-  const stored = readFloats(weights, tensor);
-  return logarithm ? stored.map((value) => -Math.exp(value)) : stored;
 }
 
 /** Where the tensor stores the row that backends call `row`. */

@@ -114,4 +114,5 @@ const fileTypes: ReadonlyMap<number, string> = new Map([
   [25, 'IQ4_NL'],
   [30, 'IQ4_XS'],
   [32, 'BF16'],
+  [38, 'MXFP4'],
 ]);

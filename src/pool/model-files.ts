@@ -55,6 +55,12 @@ export function filesOfGguf(path: string): string[] {
     .map((name) => join(dirname(path), name));
 }
 
+/** Of a split GGUF the first part, where it is there; any other path as it is. */
+export function openingPath(path: string): string {
+  const first = path.replace(/-\d{5}(-of-\d{5}\.gguf)$/, '-00001$1');
+  return statOf(first) === undefined ? path : first;
+}
+
 /** A file's name without its ending and without the number of its part. */
 export function modelStem(name: string): string {
   return basename(name, PART)

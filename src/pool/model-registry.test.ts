@@ -84,6 +84,12 @@ describe('findModels in a folder', () => {
     });
     expect(namesIn(folder)).toEqual({ 'big-00001-of-00002.gguf': 'big', 'big.gguf': 'big-2' });
     expect(findModels({ folder })[0]?.sizeBytes).toBe(first.length + second.length);
+    // Whichever part is given, it is the same model.
+    const given = findModels({ folder, paths: [join(folder, 'big-00002-of-00002.gguf')] });
+    expect(given.map(({ name, path }) => [name, path])).toEqual([
+      ['big', join(folder, 'big-00001-of-00002.gguf')],
+      ['big-2', join(folder, 'big.gguf')],
+    ]);
   });
 
   it('calls what was pulled by its repository, and by its file where there are several', () => {

@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { buildSpec } from '../model/build-spec.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { openModelFiles } from '../weights/open-model.ts';
-import { type ModelFiles, modelFilesAt, modelFilesUnder } from './model-files.ts';
+import { type ModelFiles, modelFilesAt, modelFilesUnder, openingPath } from './model-files.ts';
 import {
   chooseNames,
   type ModelPath,
@@ -92,7 +92,7 @@ function inFolder(folder: string): FoundFiles[] {
 }
 
 function pathsOnce(paths: readonly string[]): ModelPath[] {
-  const given = paths.map(parseModelPath).map((one) => ({ ...one, path: resolve(one.path) }));
+  const given = paths.map(parseModelPath).map((one) => ({ ...one, path: openingPath(resolve(one.path)) }));
   return given.filter(
     ({ name, path }, at) => given.findIndex((other) => other.name === name && other.path === path) === at,
   );

@@ -28,6 +28,7 @@ export const supportedTypes: ReadonlyMap<number, TensorType> = new Map([
   [20, 'IQ4_NL'],
   [23, 'IQ4_XS'],
   [30, 'BF16'],
+  [39, 'MXFP4'],
 ]);
 
 const unsupportedNames: ReadonlyMap<number, string> = new Map([
@@ -49,7 +50,6 @@ const unsupportedNames: ReadonlyMap<number, string> = new Map([
   [29, 'IQ1_M'],
   [34, 'TQ1_0'],
   [35, 'TQ2_0'],
-  [39, 'MXFP4'],
   [40, 'NVFP4'],
   [41, 'Q1_0'],
 ]);

@@ -113,28 +113,61 @@ describe('openGguf', () => {
     weights.close();
   });
 
-  it('merges the parts of a split file', () => {
-    const part = (index: number, tensor: GgufWriterTensor) =>
+  describe('of a split file', () => {
+    const part = (index: number, tensor: GgufWriterTensor, { count = 2, tensors = 2 } = {}) =>
       writeGguf({
         metadata: {
+          ...(index === 0 ? { 'general.name': { type: 'string', value: 'the first' } as const } : {}),
           'split.no': { type: 'u16', value: index },
-          'split.count': { type: 'u16', value: 2 },
-          'split.tensors.count': { type: 'i32', value: 2 },
+          'split.count': { type: 'u16', value: count },
+          'split.tensors.count': { type: 'i32', value: tensors },
         },
         tensors: [tensor],
       }).bytes;
-    const first = save(part(0, matrix), 'split-00001-of-00002.gguf');
-    expect(() => openGguf(first)).toThrow(/split-00002-of-00002\.gguf: path: does not exist/);
+    const saveBoth = (): readonly string[] => [
+      save(part(0, matrix), 'split-00001-of-00002.gguf'),
+      save(part(1, vector), 'split-00002-of-00002.gguf'),
+    ];
 
-    const second = save(part(1, vector), 'split-00002-of-00002.gguf');
-    const { weights } = openGguf(first);
-    expect(readFloats(weights, 'matrix')).toHaveLength(6);
-    expect(readFloats(weights, 'vector')).toHaveLength(2);
-    weights.close();
+    it('opens all parts, whichever is given', () => {
+      const [first = '', second = ''] = saveBoth();
+      for (const given of [first, second]) {
+        const { path, metadata, weights } = openGguf(given);
+        expect(path).toBe(first);
+        expect(metadata.get('general.name')).toBe('the first');
+        expect(readFloats(weights, 'matrix')).toHaveLength(6);
+        expect(readFloats(weights, 'vector')).toHaveLength(2);
+        weights.close();
+      }
+    });
 
-    expect(() => openGguf(second)).toThrow(/not the first part/);
-    save(part(1, matrix), 'split-00002-of-00002.gguf');
-    expect(() => openGguf(first)).toThrow(/another part has a tensor of this name/);
+    it.each([
+      [0, /split-00001-of-00002\.gguf: path: does not exist: part 1 of 2 is missing\. Download all parts/],
+      [1, /split-00002-of-00002\.gguf: path: does not exist: part 2 of 2 is missing\. Download all parts/],
+    ])('names the part that is missing', (missing, message) => {
+      const paths = saveBoth();
+      rmSync(paths[missing] as string);
+      expect(() => openGguf(paths[1 - missing] as string)).toThrow(message);
+    });
+
+    it.each<[string, Buffer, RegExp]>([
+      ['a tensor twice', part(1, matrix), /another part has a tensor of this name/],
+      ['another number', part(0, vector), /split\.no: is not that of part 2 of this model/],
+      ['another count', part(1, vector, { count: 3 }), /split\.count: is not that of part 2/],
+      ['another total', part(1, vector, { tensors: 3 }), /split\.tensors\.count: is not that of part 2/],
+    ])('refuses parts with %s', (_, other, message) => {
+      const [first = ''] = saveBoth();
+      save(other, 'split-00002-of-00002.gguf');
+      expect(() => openGguf(first)).toThrow(message);
+    });
+
+    it('refuses parts that lack a tensor, and names that lie', () => {
+      const first = save(part(0, matrix, { tensors: 3 }), 'split-00001-of-00002.gguf');
+      save(part(1, vector, { tensors: 3 }), 'split-00002-of-00002.gguf');
+      expect(() => openGguf(first)).toThrow(/announces 3 tensors, but the parts hold 2/);
+      const renamed = save(part(0, matrix), 'renamed.gguf');
+      expect(() => openGguf(renamed)).toThrow(/split\.count: is 2, which the file’s name does not say/);
+    });
   });
 });
 

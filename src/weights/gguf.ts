@@ -1,13 +1,12 @@
 // Opens GGUF files, versions 2 and 3: one file, or all parts of a split one. It reads the header alone;
 // tensors stay in the file until their rows are asked for.
 
-import { basename } from 'node:path';
 import { type FileReader, openFile } from './file-reader.ts';
 import { GgufCursor } from './gguf-cursor.ts';
+import { checkPart, checkTensorCount, partPaths, sharedTensor } from './gguf-split.ts';
 import { readTensors, TENSOR_MIN_BYTES } from './gguf-tensors.ts';
 import { ENTRY_MIN_BYTES, type GgufValue, readMetadata } from './gguf-values.ts';
 import { refuseLfsPointer } from './lfs-pointer.ts';
-import { ModelFileError } from './model-file-error.ts';
 import { type StoredTensor, storedWeights } from './stored-weights.ts';
 import type { WeightSource } from './weight-source.ts';
 
@@ -29,9 +28,8 @@ const MAGIC = 'GGUF';
 // Far above any real model, low enough that a table of them cannot exhaust the heap.
 const MAX_METADATA_KEYS = 2 ** 16;
 const MAX_TENSORS = 2 ** 18;
-const SPLIT_NAME = /^(?<stem>.*)-(?<part>\d{5})-of-(?<parts>\d{5})\.gguf$/;
 
-/** Opens a GGUF file; of a split one, give the first part. */
+/** Opens a GGUF file; of a split one any part opens all. */
 export function openGguf(path: string): GgufFile {
   const files: FileReader[] = [];
   const open = (partPath: string): GgufPart => {
@@ -40,14 +38,22 @@ export function openGguf(path: string): GgufFile {
     return readPart(file);
   };
   try {
-    const first = open(path);
-    const tensors = new Map(first.tensors);
-    for (const [index, partPath] of otherParts(path, first.metadata).entries()) {
-      addPart(tensors, open(partPath), partPath, index + 1, first.metadata);
+    const given = open(path);
+    const paths = partPaths(path, given.metadata) ?? [path];
+    const parts = paths.map((partPath) => (partPath === path ? given : open(partPath)));
+    const [firstPath, first] = [paths[0] as string, parts[0] as GgufPart];
+    const tensors = new Map<string, StoredTensor>();
+    for (const [index, part] of parts.entries()) {
+      const partPath = paths[index] as string;
+      if (parts.length > 1) checkPart(partPath, part.metadata, index, first.metadata);
+      for (const [name, tensor] of part.tensors) {
+        if (tensors.has(name)) throw sharedTensor(partPath, name);
+        tensors.set(name, tensor);
+      }
     }
-    checkSplitTotal(path, first.metadata, tensors.size);
-    const weights = storedWeights(path, tensors, files);
-    return { format: 'gguf', path, version: first.version, metadata: first.metadata, weights };
+    checkTensorCount(firstPath, first.metadata, tensors.size);
+    const weights = storedWeights(firstPath, tensors, files);
+    return { format: 'gguf', path: firstPath, version: first.version, metadata: first.metadata, weights };
   } catch (error) {
     for (const file of files) file.close();
     throw error;
@@ -94,67 +100,4 @@ function readCount(cursor: GgufCursor, itemBytes: number, limit: number, field: 
   const count = cursor.count(itemBytes, field);
   if (count <= limit) return count;
   throw cursor.fault(field, `is ${count}, above the limit of ${limit}`);
-}
-
-/** Paths of the parts after the first; none where the file is whole. */
-function otherParts(path: string, metadata: ReadonlyMap<string, GgufValue>): readonly string[] {
-  const count = metadata.get('split.count');
-  if (count === undefined || count === 0 || count === 1) return [];
-  const name = SPLIT_NAME.exec(basename(path))?.groups;
-  if (name === undefined || Number(name.parts) !== count) {
-    throw splitFault(
-      path,
-      'split.count',
-      `is ${count}, which the file’s name does not say`,
-      'Keep the names as downloaded: name-00001-of-0000N.gguf.',
-    );
-  }
-  if (metadata.get('split.no') !== 0 || Number(name.part) !== 1) {
-    throw splitFault(
-      path,
-      'split.no',
-      'is not the first part',
-      'Give the path that ends in -00001-of-….gguf.',
-    );
-  }
-  const stem = path.slice(0, path.length - `-00001-of-${name.parts}.gguf`.length);
-  return Array.from(
-    { length: count - 1 },
-    (_, index) => `${stem}-${String(index + 2).padStart(5, '0')}-of-${name.parts}.gguf`,
-  );
-}
-
-function addPart(
-  tensors: Map<string, StoredTensor>,
-  part: GgufPart,
-  path: string,
-  index: number,
-  first: ReadonlyMap<string, GgufValue>,
-): void {
-  const remedy = 'Download all parts of the same model again.';
-  if (
-    part.metadata.get('split.no') !== index ||
-    part.metadata.get('split.count') !== first.get('split.count')
-  ) {
-    throw splitFault(path, 'split.no', `is not part ${index + 1} of this model`, remedy);
-  }
-  for (const [name, tensor] of part.tensors) {
-    if (tensors.has(name)) throw splitFault(path, name, 'another part has a tensor of this name', remedy);
-    tensors.set(name, tensor);
-  }
-}
-
-function checkSplitTotal(path: string, metadata: ReadonlyMap<string, GgufValue>, found: number): void {
-  const announced = metadata.get('split.tensors.count');
-  if (announced === undefined || announced === found) return;
-  throw splitFault(
-    path,
-    'split.tensors.count',
-    `announces ${announced} tensors, but the parts hold ${found}`,
-    'Download all parts of the same model again.',
-  );
-}
-
-function splitFault(file: string, field: string, problem: string, remedy: string): ModelFileError {
-  return new ModelFileError({ file, field, problem, remedy });
 }

@@ -4,11 +4,11 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { unreadableFile } from './file-reader.ts';
 import { type GgufFile, openGguf } from './gguf.ts';
-import { isJsonObject, type JsonObject, readJsonFile } from './json-file.ts';
-import { mlxWeights } from './mlx.ts';
+import { type JsonObject, readJsonFile } from './json-file.ts';
 import { isMlxConfig } from './mlx-config.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
-import { floatWeights, openSafetensors, type Safetensors } from './safetensors.ts';
+import { weightsOpener } from './quantized-weights.ts';
+import { openSafetensors, type Safetensors } from './safetensors.ts';
 import { openSafetensorsIndex } from './safetensors-index.ts';
 import type { WeightSource } from './weight-source.ts';
 
@@ -94,27 +94,15 @@ function openSafetensorsFile(path: string): SafetensorsModel {
 function withConfig(directory: string, path: string, open: () => Safetensors): SafetensorsModel {
   const configPath = join(directory, CONFIG);
   const config = readJsonFile(configPath);
-  refuseForeignQuantization(config, configPath);
+  const openWeights = weightsOpener(config, configPath);
   const model = open();
   try {
-    const mlx = isMlxConfig(config);
-    const weights = mlx ? mlxWeights(model, config, configPath) : floatWeights(model);
-    return { format: mlx ? 'mlx' : 'safetensors', path, directory, config, weights };
+    const format = isMlxConfig(config) ? 'mlx' : 'safetensors';
+    return { format, path, directory, config, weights: openWeights(model) };
   } catch (error) {
     for (const file of model.files) file.close();
     throw error;
   }
-}
-
-function refuseForeignQuantization(config: JsonObject, configPath: string): void {
-  const settings = config.quantization_config;
-  if (!isJsonObject(settings) || settings.quant_method === undefined || isMlxConfig(config)) return;
-  throw new ModelFileError({
-    file: configPath,
-    field: 'quantization_config.quant_method',
-    problem: `${printable(JSON.stringify(settings.quant_method))} is not supported`,
-    remedy: 'Use the unquantized model, an MLX-quantized one (4 or 8 bit), or a GGUF.',
-  });
 }
 
 function folderFault(file: string, problem: string, { remedy }: { readonly remedy: string }): ModelFileError {

@@ -28,6 +28,7 @@ export const tensorLayouts = {
   Q6_K: { blockSize: 256, blockBytes: 210 },
   IQ4_NL: { blockSize: 32, blockBytes: 18 },
   IQ4_XS: { blockSize: 256, blockBytes: 136 },
+  MXFP4: { blockSize: 32, blockBytes: 17 },
   MLX4_G32: mlxGroup(4, 32),
   MLX4_G64: mlxGroup(4, 64),
   MLX4_G128: mlxGroup(4, 128),

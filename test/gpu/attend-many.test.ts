@@ -9,7 +9,7 @@ import { type AttendShape, attendKernel } from '../../src/compute/webgpu/kernels
 import { attendManyKernel, manyQueries } from '../../src/compute/webgpu/kernels/attend-many.ts';
 import { type KvLayout, kvLayout } from '../../src/compute/webgpu/kernels/kv-layout.ts';
 import { GpuMemory } from '../../src/compute/webgpu/memory.ts';
-import { planStep } from '../../src/compute/webgpu/plan-step.ts';
+import { type AttentionCounts, planStep } from '../../src/compute/webgpu/plan-step.ts';
 import { Programs } from '../../src/compute/webgpu/programs.ts';
 import { toHalf } from '../../src/weights/quants/half.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
@@ -23,6 +23,7 @@ interface Trial {
   readonly rows: number;
   readonly window?: number;
   readonly softcap?: number;
+  readonly hasSinks?: boolean;
 }
 
 const KV_HEADS = 2;
@@ -68,18 +69,21 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
   const headCount = group * KV_HEADS;
   const layout = kvLayout(kvType, headSize, KV_HEADS);
   const shape: AttendShape = {
+    plan: 0,
     headCount,
     kvHeadCount: KV_HEADS,
     layout,
     window: trial.window,
     scale: 1 / Math.sqrt(headSize),
     softcap: trial.softcap,
+    hasSinks: trial.hasSinks,
   };
   const random = seededRandom(41);
   const memory = new GpuMemory(gpu.device);
   try {
     const floats = (count: number) => Float32Array.from({ length: count }, () => 4 * random() - 2);
-    const heads = await memory.filled('heads', floats(rows * (headCount + 2 * KV_HEADS) * headSize));
+    const heads = await memory.filled('heads', floats(rows * headCount * headSize));
+    const sinks = trial.hasSinks ? [await memory.filled('sinks', floats(headCount))] : [];
     const content = randomKv(kvType, BLOCKS * layout.blockWords, random);
     spoilUnseen(content, layout, start + rows);
     const kv = await memory.filled('K/V', content);
@@ -91,15 +95,18 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
         wantLogits: 'none',
       },
     ]);
-    const { words, counts } = planStep(batch, {
-      headCount,
-      kvHeadCount: KV_HEADS,
-      mostParts: 0,
-      busyWorkgroups: 1,
-      manyQueries: queries,
-      manyWorkgroups: 1,
-    });
-    expect(counts.many > 0).toBe(queries > 0);
+    const { words, counts } = planStep(batch, [
+      {
+        headCount,
+        kvHeadCount: KV_HEADS,
+        mostParts: 0,
+        busyWorkgroups: 1,
+        manyQueries: queries,
+        manyWorkgroups: 1,
+      },
+    ]);
+    const [{ items, many }] = counts.attention as readonly [AttentionCounts];
+    expect(many > 0).toBe(queries > 0);
     const step = await memory.filled('step', words);
     const bytes = 4 * rows * headCount * headSize;
     const output = await memory.storage('output', bytes);
@@ -108,14 +115,16 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
     const programs = Programs.of(gpu.device);
     const encoder = gpu.device.createCommandEncoder();
     const pass = encoder.beginComputePass();
-    const run = (text: string, buffers: readonly GPUBuffer[], items: number) => {
-      if (items === 0) return;
+    const run = (text: string, buffers: readonly GPUBuffer[], count: number) => {
+      if (count === 0) return;
       pass.setPipeline(programs.pipeline('attention', text));
       pass.setBindGroup(0, programs.bind(text, buffers));
-      pass.dispatchWorkgroups(items, KV_HEADS);
+      pass.dispatchWorkgroups(count, KV_HEADS);
     };
-    run(attendKernel(shape), [step, heads, kv, output, parts, kv], counts.items);
-    if (queries > 0) run(attendManyKernel({ ...shape, queries }), [step, heads, kv, output, kv], counts.many);
+    run(attendKernel(shape), [step, heads, kv, output, parts, kv, ...sinks], items);
+    if (queries > 0) {
+      run(attendManyKernel({ ...shape, queries }), [step, heads, kv, output, kv, ...sinks], many);
+    }
     pass.end();
     encoder.copyBufferToBuffer(output, 0, readback, 0, bytes);
     gpu.device.queue.submit([encoder.finish()]);
@@ -129,7 +138,7 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
 const trials: readonly Trial[] = [
   { kvType: 'f16', headSize: 24, group: 4, start: 90, rows: 41, window: 70 },
   { kvType: 'q8', headSize: 80, group: 3, start: 0, rows: 45, softcap: 20 },
-  { kvType: 'f16', headSize: 72, group: 2, start: 20, rows: 30 },
+  { kvType: 'f16', headSize: 72, group: 2, start: 20, rows: 30, hasSinks: true },
 ];
 
 describeOnFastestGpu('attention of many queries', () => {

@@ -52,6 +52,7 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
   }
   const size_t stride = size_t(heads * headSize) + 3;
   const std::vector<float> queries = random.values(stride * size_t(rows), random.below(8) == 0);
+  const std::vector<float> sinks = random.values(size_t(heads));
   AttentionTask task{};
   task.queries = queries.data();
   task.rows = rows;
@@ -62,6 +63,7 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
   task.window = random.oneOf({0, 0, 5, 33});
   task.scale = random.oneOf({0.125f, 0.01f});
   task.softcap = random.oneOf({0.0f, 20.0f});
+  task.sinks = random.below(3) == 0 ? sinks.data() : nullptr;
   task.blocks = table.data();
   task.base = memory.data();
   task.blockStride = blockBytes;

@@ -17,6 +17,9 @@ Lines linesFor(size_t bytes) { return Lines((bytes + sizeof(Line) - 1) / sizeof(
 
 bool isFloat(Encoding encoding) { return encoding <= Encoding::BF16; }
 
+/** Values of both signs, the largest ones that a kernel may be asked to add up, and a unit other than 1. */
+constexpr Codebook someCodebook = {{-128, -127, -43, -25, -8, -3, -1, 0, 1, 2, 6, 12, 53, 89, 126, 127}, 0.125f};
+
 /** All kinds of matrices, still without a size. */
 std::vector<PackedMatrix> allKinds() {
   std::vector<PackedMatrix> kinds;
@@ -25,21 +28,22 @@ std::vector<PackedMatrix> allKinds() {
     kind.encoding = encoding;
     kind.scaleType = scaleType;
     kind.hasMinimum = hasMinimum;
+    kind.codebook = encoding == Encoding::Codebook ? &someCodebook : nullptr;
     kind.scaleInputs = scaleInputs;
     kinds.push_back(kind);
   };
   for (const Encoding encoding : {Encoding::F32, Encoding::F16, Encoding::BF16}) {
     add(encoding, ScaleType::F16, false, 0);
   }
-  for (const ScaleType scaleType : {ScaleType::F16, ScaleType::F32, ScaleType::Super}) {
+  for (const ScaleType scaleType : {ScaleType::F16, ScaleType::F32, ScaleType::Super, ScaleType::Power}) {
     for (const bool hasMinimum : {false, true}) {
-      for (const Encoding encoding : {Encoding::Byte, Encoding::Nibble, Encoding::UnsignedNibble}) {
+      for (const Encoding encoding :
+           {Encoding::Byte, Encoding::Nibble, Encoding::UnsignedNibble, Encoding::Codebook}) {
         add(encoding, scaleType, hasMinimum, 16);
         add(encoding, scaleType, hasMinimum, 32);
       }
       // No format has these with finer scales, and no kernel takes them.
       add(Encoding::UnsignedByte, scaleType, hasMinimum, 32);
-      add(Encoding::Codebook, scaleType, hasMinimum, 32);
     }
   }
   return kinds;
@@ -76,6 +80,12 @@ void fillBrains(uint8_t* from, const uint8_t* end, Random& random) {
 void fillBytes(uint8_t* from, const uint8_t* end, Random& random) {
   const bool extreme = random.below(2) == 0;
   fill(from, end, [&] { return uint8_t(extreme ? random.oneOf({0, 127, 128, 255}) : random.below(256)); });
+}
+
+/** Any that are allowed, mostly small ones: sums with the large ones are infinite. */
+void fillPowers(uint8_t* from, const uint8_t* end, Random& random) {
+  const int most = random.below(4) == 0 ? largestPower : 140;
+  fill(from, end, [&] { return uint8_t(random.below(most + 1)); });
 }
 
 /** A matrix of random weights and the memory of its panels. */
@@ -118,6 +128,7 @@ struct RandomMatrix {
       for (uint8_t* at = chunk; at < scales; at += packed.codeBytes()) fillBytes(at, at + packed.codeBytes(), random);
       if (packed.scaleType == ScaleType::F32) fillFloats(scales, supers, random);
       else if (packed.scaleType == ScaleType::F16) fillHalves(scales, supers, random);
+      else if (packed.scaleType == ScaleType::Power) fillPowers(scales, supers, random);
       else fillBytes(scales, supers, random);
       chunk += packed.chunkBytes(groups);
       fillHalves(supers, chunk, random);
@@ -179,27 +190,31 @@ void holdMakeInput(Equality& equality, Random& random) {
   task.rows = 1 + random.below(tileRows);
   task.endGroup = 1 + random.below(9);
   task.firstGroup = random.below(task.endGroup);
-  const int inputs = task.endGroup * groupInputs;
-  task.stride = size_t(inputs) + 5;
-  task.valueStride = size_t(inputs) + 2;
-  std::vector<float> x = random.values(size_t(task.rows) * task.stride, random.below(2) == 0);
-  const std::vector<float> up = random.values(x.size(), random.below(4) == 0), weight = random.values(size_t(inputs));
-  const std::vector<float> factors = random.values(size_t(task.rows));
-  task.x = x.data();
-  task.activation = random.oneOf({Activation::Silu, Activation::GeluTanh});
-  switch (random.below(4)) {
-    case 0: task.up = up.data(); break;
-    case 1:
-      task.weight = weight.data();
-      task.factors = factors.data();
-      break;
-    case 2:
-      // A scale of 1, and half of the values halfway between two codes.
-      for (size_t i = 0; i < x.size(); i++) {
-        x[i] = i % task.stride % groupInputs == 0 ? 127.0f : float(random.below(509) - 254) / 2;
-      }
-      break;
-    default: break;
+  const size_t inputs = size_t(task.endGroup) * groupInputs, stride = inputs + 5;
+  task.valueStride = inputs + 2;
+  std::vector<float> x = random.values(size_t(task.rows) * stride, random.below(2) == 0);
+  const std::vector<float> up = random.values(x.size(), random.below(4) == 0), weight = random.values(inputs);
+  const std::vector<float> bias = random.values(inputs), factors = random.values(size_t(task.rows));
+  task.form = random.oneOf({InputForm::Plain, InputForm::Normalized, InputForm::Activated, InputForm::Gated});
+  task.activation = random.oneOf(
+      {Activation::Silu, Activation::GeluTanh, Activation::Gelu, Activation::Sigmoid, Activation::Clamped});
+  task.limit = 7;
+  task.slope = 1.702f;
+  task.weight = weight.data();
+  if (random.below(2) == 0) task.bias = bias.data();
+  if (random.below(4) == 0) task.factors = factors.data();
+  for (int row = 0; row < task.rows; row++) {
+    // Rows of a task may lie anywhere.
+    const size_t at = size_t(random.below(task.rows)) * stride;
+    task.x[row] = &x[at];
+    task.up[row] = &up[at];
+    task.scales[row] = {random.oneOf({0.0f, 0.25f}), random.value()};
+  }
+  if (task.form == InputForm::Plain && random.below(2) == 0) {
+    // A scale of 1, and half of the values halfway between two codes.
+    for (size_t i = 0; i < x.size(); i++) {
+      x[i] = i % stride % groupInputs == 0 ? 127.0f : float(random.below(509) - 254) / 2;
+    }
   }
   equality.hold("makeInput", [&](const KernelTable& kernels) { return madeInput(kernels, task); });
 }
@@ -207,7 +222,7 @@ void holdMakeInput(Equality& equality, Random& random) {
 }  // namespace
 
 void holdProducts(Equality& equality, Random& random) {
-  for (int i = 0; i < 300; i++) holdMakeInput(equality, random);
+  for (int i = 0; i < 600; i++) holdMakeInput(equality, random);
   for (const PackedMatrix& kind : allKinds()) {
     for (int rows = 1; rows <= 40; rows++) holdProduct(equality, random, kind, rows);
   }

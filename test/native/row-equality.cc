@@ -1,4 +1,4 @@
-// Kernels over single rows: norm, rotation, addition, softcap.
+// Kernels over single rows: norms, rotation, addition, softcap.
 
 #include "equality.h"
 
@@ -12,13 +12,17 @@ std::vector<float> padded(std::vector<float> values) {
 }
 
 void holdNorm(Equality& equality, Random& random, int count, bool wild) {
-  const std::vector<float> x = padded(random.values(size_t(count), wild));
-  const std::vector<float> weight = padded(random.values(size_t(count)));
+  // Beside the row lies what is none of its business.
+  const std::vector<float> x = random.values(size_t(count) + 20, wild);
+  const std::vector<float> weight = padded(random.values(size_t(count))), bias = padded(random.values(size_t(count)));
+  const NormKind kind = random.oneOf({NormKind::Rms, NormKind::Layer});
+  const bool biased = random.below(2) == 0;
   equality.hold("norm of " + std::to_string(count), [&](const KernelTable& kernels) {
-    std::vector<float> out(x.size());
-    const float factor = kernels.rmsFactor(x.data(), count, 1e-6f);
-    kernels.scaleRow(x.data(), weight.data(), factor, out.data(), count);
-    out.push_back(factor);
+    std::vector<float> out(x.size(), 0.5f);
+    const RowScale scale = kernels.rowScale(kind, x.data(), count, 1e-6f);
+    kernels.normalize(x.data(), scale, weight.data(), biased ? bias.data() : nullptr, out.data(), count);
+    out.push_back(scale.mean);
+    out.push_back(scale.factor);
     return out;
   });
 }
@@ -26,9 +30,10 @@ void holdNorm(Equality& equality, Random& random, int count, bool wild) {
 void holdInPlace(Equality& equality, Random& random, int count, bool wild) {
   const std::vector<float> x = padded(random.values(size_t(count), wild));
   const std::vector<float> delta = padded(random.values(size_t(count), wild));
-  equality.hold("addTo of " + std::to_string(count), [&](const KernelTable& kernels) {
+  const float factor = random.oneOf({1.0f, random.value()});
+  equality.hold("addScaled of " + std::to_string(count), [&](const KernelTable& kernels) {
     std::vector<float> out = x;
-    kernels.addTo(out.data(), delta.data(), count);
+    kernels.addScaled(out.data(), delta.data(), factor, count);
     return out;
   });
   equality.hold("softcap of " + std::to_string(count), [&](const KernelTable& kernels) {

@@ -18,6 +18,7 @@ export const groupTypes: readonly TensorType[] = [
   'Q5_0',
   'Q5_1',
   'IQ4_NL',
+  'MXFP4',
   'MLX4_G32',
   'MLX8_G64',
 ];

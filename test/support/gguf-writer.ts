@@ -57,6 +57,7 @@ const tensorTypeIds: Partial<Record<TensorType, number>> = {
   IQ4_NL: 20,
   IQ4_XS: 23,
   BF16: 30,
+  MXFP4: 39,
 };
 
 const valueTypeIds = {

@@ -13,6 +13,8 @@ export interface GpuBackends {
   readonly create: CreateBackend;
   /** A backend of any model, closed in the end. */
   with<Result>(model: TinyModel, kvType: KvType, use: (backend: Backend) => Promise<Result>): Promise<Result>;
+  /** The same on a GPU whose kernels bind no more than so many bytes at once. */
+  binding(bytes: number): GpuBackends;
 }
 
 /** To be called where tests are described; the GPU is open while they run. */
@@ -22,15 +24,28 @@ export function gpuBackends(): GpuBackends {
     gpu = await openGpu();
   });
   afterAll(() => gpu.close());
+  return backendsOn(() => gpu);
+}
+
+function backendsOn(open: () => Gpu): GpuBackends {
   return {
-    create: (spec, weights, options) => createWebGpuBackend(spec, weights, { ...options, gpu }),
+    create: (spec, weights, options) => createWebGpuBackend(spec, weights, { ...options, gpu: open() }),
     async with({ spec, weights }, kvType, use) {
-      const backend = await createWebGpuBackend(spec, weights, { blockCount: BLOCKS, kvType, gpu });
+      const backend = await createWebGpuBackend(spec, weights, { blockCount: BLOCKS, kvType, gpu: open() });
       try {
         return await use(backend);
       } finally {
         backend.close();
       }
+    },
+    binding(bytes) {
+      return backendsOn(() => {
+        const gpu = open();
+        return {
+          ...gpu,
+          info: { ...gpu.info, limits: { ...gpu.info.limits, bindingBytes: bytes } },
+        };
+      });
     },
   };
 }

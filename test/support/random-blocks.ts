@@ -18,12 +18,14 @@ export function seededRandom(seed: number): Random {
 
 interface ScaleField {
   readonly at: number;
-  readonly type: 'F16' | 'F32';
+  /** E8M0: a byte n for 2^(n - 127). */
+  readonly type: 'F16' | 'F32' | 'E8M0';
   /** Value of the field for a block whose values shall have a mean size of about 1. */
   readonly unit: number;
 }
 
 const half = (at: number, unit: number): ScaleField => ({ at, type: 'F16', unit });
+const power = (at: number, unit: number): ScaleField => ({ at, type: 'E8M0', unit });
 const single = (at: number, unit: number): ScaleField => ({ at, type: 'F32', unit });
 
 export type BlockType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>;
@@ -46,6 +48,7 @@ export const scaleFields: Readonly<Record<BlockType, readonly ScaleField[]>> = {
   Q6_K: [half(208, 1 / 1370)],
   IQ4_NL: [half(0, 1 / 65)],
   IQ4_XS: [half(0, 1 / 1200)],
+  MXFP4: [power(0, 1 / 2.5)],
   MLX4_G32: mlx4,
   MLX4_G64: mlx4,
   MLX4_G128: mlx4,
@@ -74,8 +77,12 @@ export function randomBlocks(type: TensorType, count: number, random: Random, si
   return bytes;
 }
 
-function writeFloat(view: DataView, at: number, type: 'F32' | 'F16' | 'BF16', value: number): void {
-  if (type === 'F32') {
+type FloatType = 'F32' | 'F16' | 'BF16' | 'E8M0';
+
+function writeFloat(view: DataView, at: number, type: FloatType, value: number): void {
+  if (type === 'E8M0') {
+    view.setUint8(at, Math.round(Math.log2(value)) + 127);
+  } else if (type === 'F32') {
     view.setFloat32(at, value, true);
   } else if (type === 'F16') {
     view.setUint16(at, halfBits(value), true);

@@ -4,10 +4,18 @@ import { machineLimits } from '../../machine/limits.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
-import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
+import {
+  type Backend,
+  type BackendOptions,
+  type Batch,
+  type KvType,
+  memorySlotsOf,
+  type StepResult,
+} from '../backend.ts';
 import { BlockUses, checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
-import type { Addon, ModelHandle, NativeShape } from './binding.ts';
+import { requireFeatures } from '../unsupported.ts';
+import type { Addon, ModelHandle } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
 
@@ -24,20 +32,33 @@ export async function createCpuBackend(
   weights: WeightSource,
   options: CpuOptions,
 ): Promise<Backend> {
+  requireFeatures(spec, 'cpu', [
+    'streams',
+    'chunks',
+    'cutoff',
+    'each-norm',
+    'stream-scale',
+    'layer-input',
+    'low-rank',
+  ]);
   const threads = options.threads ?? machineLimits().cores;
-  const handle = addon.create(nativeShape(spec, options), threads, options.isa ?? '');
+  const memorySlots = memorySlotsOf(spec, options);
+  const handle = addon.create(threads, options.isa ?? '');
   try {
-    await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
+    const model = await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
+    addon.assemble(handle, model, options.kvType ?? 'f16', options.blockCount, memorySlots ?? 0);
   } catch (error) {
     addon.destroy(handle);
     throw error;
   }
-  return new CpuBackend(addon, handle, spec, options.blockCount, createNativeSampler(addon, handle));
+  const { blockCount } = options;
+  return new CpuBackend(addon, handle, spec, { blockCount, memorySlots }, createNativeSampler(addon, handle));
 }
 
 class CpuBackend implements Backend {
   readonly name = 'cpu';
   readonly blockCount: number;
+  readonly memorySlots: number | undefined;
   readonly sampleRows: SampleRows;
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
@@ -54,9 +75,10 @@ class CpuBackend implements Backend {
     addon: Addon,
     handle: ModelHandle,
     spec: ModelSpec,
-    blockCount: number,
+    { blockCount, memorySlots }: Pick<Backend, 'blockCount' | 'memorySlots'>,
     sampleRows: SampleRows,
   ) {
+    this.memorySlots = memorySlots;
     this.sampleRows = sampleRows;
     this.#addon = addon;
     this.#handle = handle;
@@ -69,23 +91,13 @@ class CpuBackend implements Backend {
   async step(batch: Batch): Promise<StepResult> {
     if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
     const { vocabSize, hiddenSize, contextLength } = this.#spec;
-    checkBatch(batch, { blockCount: this.blockCount, vocabSize, contextLength }, this.#uses);
+    const { blockCount, memorySlots } = this;
+    checkBatch(batch, { blockCount, memorySlots, vocabSize, contextLength }, this.#uses);
     this.#held.take(batch);
     this.#logits = withRoom(this.#logits, batch.logitRows.length * vocabSize);
     this.#states = withRoom(this.#states, batch.stateRows.length * hiddenSize);
     this.#applyThreads();
-    this.#running = this.#addon.step(
-      this.#handle,
-      batch.tokens,
-      batch.rowStarts,
-      batch.starts,
-      batch.blocks,
-      batch.blockStarts,
-      batch.logitRows,
-      batch.stateRows,
-      this.#logits,
-      this.#states,
-    );
+    this.#running = this.#addon.step(this.#handle, batch, this.#logits, this.#states);
     try {
       await this.#running;
     } finally {
@@ -123,24 +135,4 @@ class CpuBackend implements Backend {
 
 function withRoom(values: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {
   return values.length < length ? new Float32Array(length) : values;
-}
-
-function nativeShape(spec: ModelSpec, options: CpuOptions): NativeShape {
-  return {
-    hiddenSize: spec.hiddenSize,
-    headCount: spec.headCount,
-    kvHeadCount: spec.kvHeadCount,
-    headSize: spec.headSize,
-    ffnSize: spec.ffnSize,
-    vocabSize: spec.vocabSize,
-    layerCount: spec.layers.length,
-    blockCount: options.blockCount,
-    normEpsilon: spec.normEpsilon,
-    embeddingScale: spec.embeddingScale,
-    attentionScale: spec.attentionScale,
-    attentionSoftcap: spec.attentionSoftcap ?? 0,
-    logitSoftcap: spec.logitSoftcap ?? 0,
-    activation: spec.activation,
-    kvType: options.kvType ?? 'f16',
-  };
 }

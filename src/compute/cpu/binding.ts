@@ -4,9 +4,10 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../failure/message-of.ts';
-import type { Activation } from '../../model/spec.ts';
+import type { CacheSpec } from '../../model/spec.ts';
 import type { TensorType } from '../../weights/tensor-type.ts';
-import type { KvType } from '../backend.ts';
+import type { Batch, KvType } from '../backend.ts';
+import type { NativeModel } from './native-model.ts';
 
 declare const handleBrand: unique symbol;
 export interface ModelHandle {
@@ -47,46 +48,13 @@ export interface SampleOutput {
   readonly topLogprobs: Float32Array;
 }
 
-export interface NativeShape {
-  readonly hiddenSize: number;
-  readonly headCount: number;
-  readonly kvHeadCount: number;
-  readonly headSize: number;
-  readonly ffnSize: number;
-  readonly vocabSize: number;
-  readonly layerCount: number;
-  readonly blockCount: number;
-  readonly normEpsilon: number;
-  readonly embeddingScale: number;
-  readonly attentionScale: number;
-  /** 0: none. */
-  readonly attentionSoftcap: number;
-  readonly logitSoftcap: number;
-  readonly activation: Activation;
-  readonly kvType: KvType;
-}
-
-export type NormRole =
-  | 'attentionNorm'
-  | 'queryNorm'
-  | 'keyNorm'
-  | 'attentionPostNorm'
-  | 'ffnNorm'
-  | 'ffnPostNorm'
-  | 'finalNorm';
-
-export type LinearRole = 'embedding' | 'qkv' | 'output' | 'gateUp' | 'down' | 'head';
-
 export interface Addon {
   /** Names of the kernel tables this machine runs, slowest first. */
   kernels(): string[];
   /** An empty `isa` takes the fastest kernels. */
-  create(shape: NativeShape, threads: number, isa: string): ModelHandle;
-  addRope(model: ModelHandle, inverseFrequencies: Float64Array, magnitude: number): void;
-  /** A window of 0 sees everything. */
-  setLayer(model: ModelHandle, layer: number, rope: number, window: number): void;
-  setNorm(model: ModelHandle, layer: number, role: NormRole, weights: Float32Array): void;
-  addMatrix(model: ModelHandle, type: TensorType, outputs: number, inputs: number): number;
+  create(threads: number, isa: string): ModelHandle;
+  /** Room for so many matrices that are alike; gives their number. */
+  addMatrix(model: ModelHandle, type: TensorType, outputs: number, inputs: number, members: number): number;
   /**
    * `firstRow` is a multiple of 16. `bytes` must stay as they are until the promise settles; it rejects where a scale or
    * minimum is not finite.
@@ -94,36 +62,26 @@ export interface Addon {
   packRows(
     model: ModelHandle,
     matrix: number,
+    member: number,
     firstRow: number,
     count: number,
     bytes: Uint8Array,
   ): Promise<void>;
-  attach(
+  /** Makes the model of its matrices; what follows needs it. */
+  assemble(
     model: ModelHandle,
-    matrix: number,
-    layer: number,
-    role: LinearRole,
-    offset: number,
-    bias: Float32Array,
+    description: NativeModel,
+    kvType: KvType,
+    blockCount: number,
+    memorySlots: number,
   ): void;
-  step(
-    model: ModelHandle,
-    tokens: Int32Array,
-    rowStarts: Int32Array,
-    starts: Int32Array,
-    blocks: Int32Array,
-    blockStarts: Int32Array,
-    logitRows: Int32Array,
-    stateRows: Int32Array,
-    logits: Float32Array,
-    states: Float32Array,
-  ): Promise<void>;
+  step(model: ModelHandle, batch: Batch, logits: Float32Array, states: Float32Array): Promise<void>;
   releaseBlocks(model: ModelHandle, blocks: Int32Array): void;
   /** Shares each step among so many threads; at most as many as the model was made with. */
   useThreads(model: ModelHandle, threads: number): void;
   destroy(model: ModelHandle): void;
-  /** Memory one block of K/V takes, in all layers. */
-  kvBlockBytes(kvType: KvType, headSize: number, kvHeadCount: number, layerCount: number): number;
+  /** Memory one block of K/V takes, in all caches. */
+  kvBlockBytes(kvType: KvType, caches: readonly CacheSpec[]): number;
   /** Memory a packed matrix takes. */
   matrixBytes(type: TensorType, outputs: number, inputs: number): number;
   /** Weights packed and read back, for tests: `out` is outputs x inputs. */

@@ -11,10 +11,13 @@ import { loadAddon } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
+import { requireFeatures } from '../unsupported.ts';
+import { attentionShapes } from './attention-shapes.ts';
 import { finishDraws } from './finish-draws.ts';
 import { buildForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
 import { drawThreads, firstCandidatesKernel } from './kernels/first-candidates.ts';
+import { kvLayout } from './kernels/kv-layout.ts';
 import { paddedValues } from './kernels/make-input.ts';
 import { GpuMemory, GpuMemoryError } from './memory.ts';
 import { Operation } from './operation.ts';
@@ -37,6 +40,18 @@ export async function createWebGpuBackend(
   weights: WeightSource,
   options: WebGpuOptions,
 ): Promise<Backend> {
+  requireFeatures(spec, 'webgpu', [
+    'streams',
+    'chunks',
+    'cutoff',
+    'each-norm',
+    'stream-scale',
+    'layer-input',
+    'low-rank',
+    'delta-net',
+    'short-convolution',
+    'state-space',
+  ]);
   const given = typeof options.gpu === 'object' ? { ...options.gpu, close: () => {} } : undefined;
   const gpu = given ?? (await openGpu(options.gpu as string | undefined));
   try {
@@ -55,18 +70,10 @@ async function loadBackend(
 ): Promise<Backend> {
   const memory = new GpuMemory(gpu.device);
   const { bindingBytes } = gpu.info.limits;
-  const scratch = await allocateScratch(memory, spec, options.kvType ?? 'f16', bindingBytes);
-  const layerBytes = 4 * scratch.kv.blockWords * options.blockCount;
-  if (layerBytes > bindingBytes) {
-    const most = Math.floor(bindingBytes / (4 * scratch.kv.blockWords));
-    throw new GpuMemoryError(
-      `${options.blockCount} K/V blocks of this model are more than the GPU can bind; choose at most ${most}`,
-    );
-  }
-  const kv: GPUBuffer[] = [];
-  for (let layer = 0; layer < spec.layers.length; layer++) {
-    kv.push(await memory.storage('K/V', layerBytes));
-  }
+  const kvType = options.kvType ?? 'f16';
+  const shapes = attentionShapes(spec, kvType, gpu.info.limits);
+  const scratch = await allocateScratch(memory, spec, shapes, bindingBytes);
+  const kv = await allocateCaches(memory, spec, kvType, options.blockCount, bindingBytes);
   const totalBytes = weightBytes(spec, weights, fileMatrixBytes);
   let loaded = 0;
   const onBytes = (bytes: number) => {
@@ -90,6 +97,28 @@ async function loadBackend(
     { operations, draw, programs },
     options.blockCount,
   );
+}
+
+/** A buffer for each cache. */
+async function allocateCaches(
+  memory: GpuMemory,
+  { caches }: ModelSpec,
+  kvType: KvType,
+  blockCount: number,
+  bindingBytes: number,
+): Promise<GPUBuffer[]> {
+  const blockBytes = caches.map(
+    ({ headSize, headCount }) => 4 * kvLayout(kvType, headSize, headCount).blockWords,
+  );
+  const most = Math.floor(bindingBytes / Math.max(...blockBytes));
+  if (blockCount > most) {
+    throw new GpuMemoryError(
+      `${blockCount} K/V blocks of this model are more than the GPU can bind; choose at most ${most}`,
+    );
+  }
+  const buffers: GPUBuffer[] = [];
+  for (const bytes of blockBytes) buffers.push(await memory.storage('K/V', bytes * blockCount));
+  return buffers;
 }
 
 function drawOperation(scratch: Scratch, { info }: Gpu): Operation {
@@ -134,7 +163,7 @@ class WebGpuBackend implements Backend {
     this.#memory = memory;
     this.#spec = spec;
     this.#scratch = scratch;
-    this.#passes = new Passes(gpu, spec, scratch, forward);
+    this.#passes = new Passes(gpu, scratch, forward);
     this.blockCount = blockCount;
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);

@@ -41,3 +41,24 @@ export function chooseTile(tiles: readonly Tile[], wanted: number, panels: numbe
   // Not enough in any case: no row is computed twice.
   return tiles.findIndex((tile) => tile.panels === 1 && tile.rows <= Math.min(2, rows));
 }
+
+/** Rows of tiles for choices of experts: about as many as an expert has. */
+export function expertRows(tiles: readonly Tile[], choices: number, experts: number): number {
+  const each = Math.max(1, choices / experts);
+  return Math.max(...tiles.map(({ rows }) => rows).filter((rows) => rows < 2 * each));
+}
+
+/** Of the tiles of that many rows the first that leaves enough workgroups, else the smallest; its index. */
+export function chooseExpertTile(
+  tiles: readonly Tile[],
+  choices: number,
+  experts: number,
+  panels: number,
+): number {
+  const rows = expertRows(tiles, choices, experts);
+  const rowTiles = Math.max(1, choices / rows);
+  const fitting = tiles.findIndex(
+    (tile) => tile.rows === rows && rowTiles * Math.ceil(panels / tile.panels) >= ENOUGH_WORKGROUPS,
+  );
+  return fitting !== -1 ? fitting : tiles.findLastIndex((tile) => tile.rows === rows);
+}

@@ -9,8 +9,11 @@
 //              f16, one number    half a word a lane
 //              f16, two or four   one or two words a lane, all lanes' first word first
 //              f32                a word a lane and number, all lanes' first number first
+//              power, one number  a quarter of a word a lane: the exponent of a float32
 //   floats   per panel and pair of inputs a word a lane (halves, or float32 as two planes)
 
+import { iq4Steps } from '../../weights/quants/iq4.ts';
+import { fp4Steps } from '../../weights/quants/mxfp4.ts';
 import type { TensorType } from '../../weights/tensor-type.ts';
 
 export const PANEL_COLUMNS = 32;
@@ -19,10 +22,12 @@ export const GROUP_INPUTS = 32;
 export interface CodedFormat {
   readonly kind: 'coded';
   readonly encoding: 'nibble' | 'signed' | 'byte' | 'codebook';
+  /** What the places of a codebook stand for; the scale makes weights of it. */
+  readonly steps?: Int8Array<ArrayBuffer>;
   /** Whether each half of a group has a scale of its own. */
   readonly halves: boolean;
   readonly hasMinimum: boolean;
-  readonly scale: 'f16' | 'f32';
+  readonly scale: 'f16' | 'f32' | 'power';
 }
 
 export interface FloatFormat {
@@ -36,7 +41,7 @@ const plain = { kind: 'coded', halves: false, hasMinimum: false, scale: 'f16' } 
 const nibble = { ...plain, encoding: 'nibble' } as const;
 const signed = { ...plain, encoding: 'signed' } as const;
 const byte = { ...plain, encoding: 'byte' } as const;
-const codebook = { ...plain, encoding: 'codebook' } as const;
+const codebook = (steps: Int8Array<ArrayBuffer>) => ({ ...plain, encoding: 'codebook', steps }) as const;
 const mlx4: CodedFormat = { ...nibble, hasMinimum: true, scale: 'f32' };
 const mlx8: CodedFormat = { ...byte, hasMinimum: true, scale: 'f32' };
 
@@ -55,8 +60,9 @@ export const formats: Readonly<Record<TensorType, Format>> = {
   Q4_K: { ...nibble, hasMinimum: true },
   Q5_K: { ...byte, hasMinimum: true },
   Q6_K: { ...byte, halves: true },
-  IQ4_NL: codebook,
-  IQ4_XS: codebook,
+  IQ4_NL: codebook(iq4Steps),
+  IQ4_XS: codebook(iq4Steps),
+  MXFP4: { ...codebook(fp4Steps), scale: 'power' },
   MLX4_G32: mlx4,
   MLX4_G64: mlx4,
   MLX4_G128: mlx4,
@@ -72,8 +78,8 @@ export function scaleNumbers({ halves, hasMinimum }: CodedFormat): number {
 
 /** Words of scales that a panel has for each group. */
 export function scaleWords(format: CodedFormat): number {
-  const numbers = scaleNumbers(format);
-  return PANEL_COLUMNS * (format.scale === 'f32' ? numbers : numbers / 2);
+  const bytes = { f16: 2, f32: 4, power: 1 }[format.scale];
+  return (PANEL_COLUMNS * bytes * scaleNumbers(format)) / 4;
 }
 
 /** Words of codes that a panel has for each group. */

@@ -1,5 +1,6 @@
 // Weight matrices in GPU memory. A matrix may be made of several slices of the file, one below the other, and is cut
-// into parts where it is larger than a kernel can bind.
+// into parts where it is larger than a kernel can bind. Matrices of experts are stacked, each in panels of its own, and
+// cut between experts.
 
 import { messageOf } from '../../failure/message-of.ts';
 import type { LinearSpec, RowSlice } from '../../model/spec.ts';
@@ -7,18 +8,22 @@ import { readLinearRows } from '../../model/weight-reader.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
 import { requireTensor } from '../../weights/read-tensor.ts';
 import { rowBytes, type TensorType } from '../../weights/tensor-type.ts';
-import { columnsOf, type WeightSource } from '../../weights/weight-source.ts';
-import { type Format, formats, PANEL_COLUMNS, panelWords } from './format.ts';
-import type { GpuMemory } from './memory.ts';
+import type { WeightSource } from '../../weights/weight-source.ts';
+import { type Format, formats, PANEL_COLUMNS, type PanelWords, panelWords } from './format.ts';
+import { type GpuMemory, GpuMemoryError } from './memory.ts';
 import type { Panels } from './pack-panels.ts';
 import type { Packing } from './pack-workers.ts';
 
-export interface MatrixPart {
-  readonly firstOutput: number;
-  readonly outputs: number;
+/** Panels that one kernel binds. */
+export interface PanelBuffers {
   readonly codes: GPUBuffer;
   /** Absent for floats. */
   readonly scales: GPUBuffer | undefined;
+}
+
+export interface MatrixPart extends PanelBuffers {
+  readonly firstOutput: number;
+  readonly outputs: number;
 }
 
 export interface GpuMatrix {
@@ -26,6 +31,19 @@ export interface GpuMatrix {
   readonly inputs: number;
   readonly outputs: number;
   readonly parts: readonly MatrixPart[];
+}
+
+export interface ExpertPart extends PanelBuffers {
+  readonly firstExpert: number;
+  readonly experts: number;
+}
+
+export interface ExpertMatrix {
+  readonly format: Format;
+  readonly inputs: number;
+  /** Of each expert. */
+  readonly outputs: number;
+  readonly parts: readonly ExpertPart[];
 }
 
 export interface MatrixLoader {
@@ -37,105 +55,179 @@ export interface MatrixLoader {
   readonly onBytes: (bytes: number) => void;
 }
 
-const PIECE_BYTES = 4 << 20;
-
-function sliceType(weights: WeightSource, slice: RowSlice): TensorType {
-  return requireTensor(weights, slice.tensor).type;
+/** Rows of the file, and how long they are. */
+export interface MatrixRows {
+  readonly inputs: number;
+  readonly slices: readonly RowSlice[];
 }
 
-/** Whether slices can be one matrix: of one type, and each ending with a whole panel. */
-export function canJoin(weights: WeightSource, linears: readonly LinearSpec[]): boolean {
-  const [first] = linears;
-  if (first === undefined) return false;
-  return linears.every(
-    ({ weight }, index) =>
-      sliceType(weights, weight) === sliceType(weights, first.weight) &&
-      (index === linears.length - 1 || weight.rows % PANEL_COLUMNS === 0),
-  );
+const PIECE_BYTES = 4 << 20;
+
+const typeOf = (weights: WeightSource, slice: RowSlice): TensorType =>
+  requireTensor(weights, slice.tensor).type;
+
+const panelsOf = (outputs: number): number => Math.ceil(outputs / PANEL_COLUMNS);
+
+const outputsOf = (slices: readonly RowSlice[]): number => slices.reduce((sum, { rows }) => sum + rows, 0);
+
+/** Linears in their order, those together that can be one matrix: of one type, and each ending with a whole panel. */
+export function joinedLinears(weights: WeightSource, linears: readonly LinearSpec[]): LinearSpec[][] {
+  const sets: LinearSpec[][] = [];
+  for (const linear of linears) {
+    const set = sets.at(-1);
+    const last = set?.at(-1);
+    const joins =
+      last !== undefined &&
+      last.weight.rows % PANEL_COLUMNS === 0 &&
+      typeOf(weights, last.weight) === typeOf(weights, linear.weight);
+    if (joins) set?.push(linear);
+    else sets.push([linear]);
+  }
+  return sets;
 }
 
 export async function loadMatrix(
   loader: MatrixLoader,
   label: string,
-  slices: readonly RowSlice[],
+  { inputs, slices }: MatrixRows,
 ): Promise<GpuMatrix> {
-  const [first] = slices as readonly [RowSlice];
-  const tensor = requireTensor(loader.weights, first.tensor);
-  const shape = { type: tensor.type, format: formats[tensor.type], inputs: columnsOf(tensor) };
-  const outputs = slices.reduce((sum, { rows }) => sum + rows, 0);
-  const words = panelWords(shape.format, shape.inputs);
-  const panelsPerPart = Math.max(
-    1,
-    Math.floor(loader.bindingBytes / (4 * Math.max(words.codes, words.scales))),
-  );
+  const type = typeOf(loader.weights, slices[0] as RowSlice);
+  const format = formats[type];
+  const outputs = outputsOf(slices);
+  const perPart = PANEL_COLUMNS * mostPanels(loader, panelWords(format, inputs));
   const parts: MatrixPart[] = [];
-  for (let firstOutput = 0; firstOutput < outputs; firstOutput += panelsPerPart * PANEL_COLUMNS) {
-    const count = Math.min(panelsPerPart * PANEL_COLUMNS, outputs - firstOutput);
-    const panels = Math.ceil(count / PANEL_COLUMNS);
-    parts.push({
-      firstOutput,
-      outputs: count,
-      codes: await loader.memory.storage(label, 4 * panels * words.codes),
-      scales:
-        words.scales === 0
-          ? undefined
-          : await loader.memory.storage(`${label} scales`, 4 * panels * words.scales),
-    });
+  for (let firstOutput = 0; firstOutput < outputs; firstOutput += perPart) {
+    const count = Math.min(perPart, outputs - firstOutput);
+    const buffers = await allocate(loader, label, panelWords(format, inputs), panelsOf(count));
+    parts.push({ firstOutput, outputs: count, ...buffers });
   }
-  const matrix = { format: shape.format, inputs: shape.inputs, outputs, parts };
+  const filler = new Filler(loader, type, inputs);
   let at = 0;
   for (const slice of slices) {
-    await fill(loader, matrix, shape.type, slice, at);
+    for (const part of parts) {
+      const begin = Math.max(at, part.firstOutput);
+      const end = Math.min(at + slice.rows, part.firstOutput + part.outputs);
+      if (begin >= end) continue;
+      await filler.fill(part, (begin - part.firstOutput) / PANEL_COLUMNS, slice, begin - at, end - at);
+    }
     at += slice.rows;
   }
-  return matrix;
+  await filler.done();
+  return { format, inputs, outputs, parts };
 }
 
-/** Packs and sends the rows of a slice, whose first is output `at`, a few megabytes at a time. */
-async function fill(
+/** The slices of each expert, all alike; but for the last of an expert, they end with whole panels. */
+export async function loadExperts(
   loader: MatrixLoader,
-  matrix: GpuMatrix,
-  type: TensorType,
-  slice: RowSlice,
-  at: number,
-): Promise<void> {
-  const bytesPerRow = rowBytes(type, matrix.inputs);
-  const words = panelWords(matrix.format, matrix.inputs);
-  const step = PANEL_COLUMNS * Math.max(1, Math.floor(PIECE_BYTES / (PANEL_COLUMNS * bytesPerRow)));
-  const send = async (part: MatrixPart, output: number, count: number): Promise<void> => {
-    const rows = new Uint8Array(count * bytesPerRow);
-    readLinearRows(loader.weights, slice, output - at, count, rows);
-    const panels = await pack(loader, type, matrix.inputs, rows, count, slice.tensor);
-    const panel = (output - part.firstOutput) / PANEL_COLUMNS;
-    await loader.memory.upload(part.codes, 4 * panel * words.codes, panels.codes);
-    if (part.scales) await loader.memory.upload(part.scales, 4 * panel * words.scales, panels.scales);
-    loader.onBytes(count * bytesPerRow);
-  };
-  const sending = new Set<Promise<void>>();
-  for (const part of matrix.parts) {
-    const begin = Math.max(at, part.firstOutput);
-    const end = Math.min(at + slice.rows, part.firstOutput + part.outputs);
-    for (let output = begin; output < end; output += step) {
-      while (sending.size >= loader.packing.atOnce) await Promise.race(sending);
-      const sent = send(part, output, Math.min(step, end - output)).finally(() => sending.delete(sent));
-      sending.add(sent);
+  label: string,
+  inputs: number,
+  experts: readonly (readonly RowSlice[])[],
+): Promise<ExpertMatrix> {
+  const [first] = experts as readonly [readonly RowSlice[]];
+  const type = typeOf(loader.weights, first[0] as RowSlice);
+  const other = experts.flat().find((slice) => typeOf(loader.weights, slice) !== type);
+  if (other !== undefined) throw otherType(other.tensor, type);
+  const format = formats[type];
+  const words = panelWords(format, inputs);
+  const outputs = outputsOf(first);
+  const panels = panelsOf(outputs);
+  const perPart = Math.floor(mostPanels(loader, words) / panels);
+  if (perPart === 0) throw new GpuMemoryError(`${label}: an expert is more than the GPU can bind`);
+  const filler = new Filler(loader, type, inputs);
+  const parts: ExpertPart[] = [];
+  for (let firstExpert = 0; firstExpert < experts.length; firstExpert += perPart) {
+    const own = experts.slice(firstExpert, firstExpert + perPart);
+    const buffers = await allocate(loader, label, words, own.length * panels);
+    parts.push({ firstExpert, experts: own.length, ...buffers });
+    for (const [index, slices] of own.entries()) {
+      let panel = index * panels;
+      for (const slice of slices) {
+        await filler.fill(buffers, panel, slice, 0, slice.rows);
+        panel += panelsOf(slice.rows);
+      }
     }
   }
-  await Promise.all(sending);
+  await filler.done();
+  return { format, inputs, outputs, parts };
 }
 
-async function pack(
-  { packing }: MatrixLoader,
-  type: TensorType,
-  inputs: number,
-  rows: Uint8Array<ArrayBuffer>,
-  count: number,
-  tensor: string,
-): Promise<Panels> {
-  try {
-    return await packing.pack(type, inputs, rows, count);
-  } catch (error) {
-    const remedy = 'The weights are damaged or were converted wrongly; get the model again';
-    throw new ModelFileError({ file: 'weights', field: tensor, problem: messageOf(error), remedy });
+function otherType(tensor: string, type: TensorType): ModelFileError {
+  return new ModelFileError({
+    file: 'weights',
+    field: tensor,
+    problem: `experts of a layer are of one type, here ${type}, but this one is not`,
+    remedy: 'Convert the model again with one type for all of its experts',
+  });
+}
+
+/** Panels that one part can have. */
+function mostPanels({ bindingBytes }: MatrixLoader, { codes, scales }: PanelWords): number {
+  return Math.max(1, Math.floor(bindingBytes / (4 * Math.max(codes, scales))));
+}
+
+async function allocate(
+  { memory }: MatrixLoader,
+  label: string,
+  words: PanelWords,
+  panels: number,
+): Promise<PanelBuffers> {
+  const codes = await memory.storage(label, 4 * panels * words.codes);
+  if (words.scales === 0) return { codes, scales: undefined };
+  return { codes, scales: await memory.storage(`${label} scales`, 4 * panels * words.scales) };
+}
+
+/** Packs and sends rows of one type, a few megabytes at a time, several pieces at once. */
+class Filler {
+  readonly #loader: MatrixLoader;
+  readonly #type: TensorType;
+  readonly #inputs: number;
+  readonly #sending = new Set<Promise<unknown>>();
+  readonly #failures: unknown[] = [];
+
+  constructor(loader: MatrixLoader, type: TensorType, inputs: number) {
+    this.#loader = loader;
+    this.#type = type;
+    this.#inputs = inputs;
+  }
+
+  /** Rows of a slice into panels from one on; they may still be on their way when it returns. */
+  async fill(to: PanelBuffers, panel: number, slice: RowSlice, begin: number, end: number): Promise<void> {
+    const panelBytes = PANEL_COLUMNS * rowBytes(this.#type, this.#inputs);
+    const step = PANEL_COLUMNS * Math.max(1, Math.floor(PIECE_BYTES / panelBytes));
+    for (let row = begin; row < end; row += step) {
+      while (this.#sending.size >= this.#loader.packing.atOnce) await Promise.race(this.#sending);
+      const at = panel + (row - begin) / PANEL_COLUMNS;
+      const sent = this.#send(to, at, slice, row, Math.min(step, end - row))
+        .catch((error: unknown) => this.#failures.push(error))
+        .finally(() => this.#sending.delete(sent));
+      this.#sending.add(sent);
+    }
+    if (this.#failures.length > 0) throw this.#failures[0];
+  }
+
+  async done(): Promise<void> {
+    await Promise.all(this.#sending);
+    if (this.#failures.length > 0) throw this.#failures[0];
+  }
+
+  async #send(to: PanelBuffers, panel: number, slice: RowSlice, row: number, count: number): Promise<void> {
+    const { weights, memory, onBytes } = this.#loader;
+    const words = panelWords(formats[this.#type], this.#inputs);
+    const rows = new Uint8Array(count * rowBytes(this.#type, this.#inputs));
+    const { byteLength } = rows;
+    readLinearRows(weights, slice, row, count, rows);
+    const panels = await this.#pack(rows, count, slice.tensor);
+    await memory.upload(to.codes, 4 * panel * words.codes, panels.codes);
+    if (to.scales) await memory.upload(to.scales, 4 * panel * words.scales, panels.scales);
+    onBytes(byteLength);
+  }
+
+  async #pack(rows: Uint8Array<ArrayBuffer>, count: number, tensor: string): Promise<Panels> {
+    try {
+      return await this.#loader.packing.pack(this.#type, this.#inputs, rows, count);
+    } catch (error) {
+      const remedy = 'The weights are damaged or were converted wrongly; get the model again';
+      throw new ModelFileError({ file: 'weights', field: tensor, problem: messageOf(error), remedy });
+    }
   }
 }

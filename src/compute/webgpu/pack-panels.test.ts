@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { randomBlocks, seededRandom } from '../../../test/support/random-blocks.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
 import { halfToNumber, toHalf } from '../../weights/quants/half.ts';
-import { iq4Steps } from '../../weights/quants/iq4.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 import {
   type CodedFormat,
@@ -44,7 +43,7 @@ function codeAt(format: CodedFormat, codes: Uint32Array, group: number, lane: nu
   }
   const word = words[4 * lane + ((input & 15) >> 2)] as number;
   const code = (word >>> (8 * (input & 3) + (input < 16 ? 0 : 4))) & 15;
-  if (format.encoding === 'codebook') return iq4Steps[code] as number;
+  if (format.encoding === 'codebook') return format.steps?.[code] as number;
   return format.encoding === 'signed' ? (code << 28) >> 28 : code;
 }
 
@@ -57,6 +56,8 @@ function scaleAt(
 ): number {
   const words = scales.subarray(group * scaleWords(format), (group + 1) * scaleWords(format));
   if (format.scale === 'f32') return asFloat(words[32 * index + lane] as number);
+  if (format.scale === 'power')
+    return 2 ** ((((words[lane >> 2] as number) >>> (8 * (lane & 3))) & 255) - 127);
   const alone = !format.halves && !format.hasMinimum;
   const word = words[alone ? lane >> 1 : 32 * (index >> 1) + lane] as number;
   return halfToNumber((word >>> (16 * ((alone ? lane : index) & 1))) & 0xffff);
@@ -87,6 +88,9 @@ describe('panels', () => {
     const block = new Uint8Array(18);
     block[1] = 0x7c;
     expect(() => packPanels('Q4_0', 32, block, 1)).toThrow('not finite');
+    for (const power of [228, 255]) {
+      expect(() => packPanels('MXFP4', 32, new Uint8Array(17).fill(power), 1)).toThrow('not finite');
+    }
   });
 });
 

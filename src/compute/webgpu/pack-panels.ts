@@ -3,7 +3,6 @@
 import { emptyGroup, GROUP_SIZE, type Group } from '../../weights/quants/group.ts';
 import { groupReaders, type QuantType } from '../../weights/quants/group-readers.ts';
 import { toHalf } from '../../weights/quants/half.ts';
-import { iq4Steps } from '../../weights/quants/iq4.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 import {
   type CodedFormat,
@@ -18,6 +17,8 @@ import {
 } from './format.ts';
 
 const NOT_FINITE = 'a scale or minimum is not finite';
+/** As on the processor, where kernels need room above. */
+const LARGEST_POWER = 2 ** 99;
 
 export interface Panels {
   readonly codes: Uint32Array<ArrayBuffer>;
@@ -141,14 +142,15 @@ function centre({ values, scales, minimums }: Group): void {
 }
 
 function storeNibbles(
-  { encoding }: CodedFormat,
+  { steps }: CodedFormat,
   values: Int16Array,
   words: Uint32Array,
   at: number,
   lane: number,
 ): void {
-  if (encoding === 'codebook') {
-    for (let i = 0; i < GROUP_SIZE; i++) values[i] = stepCodes[(values[i] as number) + 128] as number;
+  if (steps !== undefined) {
+    const places = placesOf(steps);
+    for (let i = 0; i < GROUP_SIZE; i++) values[i] = places[(values[i] as number) + 128] as number;
   }
   // Written out, because millions of groups go through here.
   const code = (index: number) => (values[index] as number) & 15;
@@ -173,9 +175,17 @@ function storeBytes(
   }
 }
 
-/** The nibble of each step of the codebook, by its value + 128. */
-const stepCodes = new Uint8Array(256);
-for (const [code, step] of iq4Steps.entries()) stepCodes[step + 128] = code;
+const knownPlaces = new Map<Int8Array, Uint8Array>();
+
+/** The nibble of each step of a codebook, by its value + 128. */
+function placesOf(steps: Int8Array): Uint8Array {
+  const known = knownPlaces.get(steps);
+  if (known !== undefined) return known;
+  const places = new Uint8Array(256);
+  for (const [code, step] of steps.entries()) places[step + 128] = code;
+  knownPlaces.set(steps, places);
+  return places;
+}
 
 const floatBits = new Float32Array(1);
 const floatWord = new Uint32Array(floatBits.buffer);
@@ -192,6 +202,10 @@ function storeScales(
   for (let number = 0; number < numbers; number++) {
     const value = (number < perKind ? scales[number] : minimums[number - perKind]) as number;
     if (!Number.isFinite(value)) throw new Error(NOT_FINITE);
+    if (format.scale === 'power') {
+      storePower(value, words, at, lane);
+      continue;
+    }
     if (format.scale === 'f32') {
       floatBits[0] = value;
       words[at + number * PANEL_COLUMNS + lane] = floatWord[0] as number;
@@ -202,4 +216,11 @@ function storeScales(
     const shift = 16 * ((numbers === 1 ? lane : number) & 1);
     words[at + word] = (words[at + word] as number) | (toHalf(value) << shift);
   }
+}
+
+/** Powers of two below the smallest float32 that is not subnormal become zero, as GPUs may make them anyway. */
+function storePower(value: number, words: Uint32Array, at: number, lane: number): void {
+  if (value > LARGEST_POWER) throw new Error(NOT_FINITE);
+  const exponent = Math.max(0, Math.log2(value) + 127);
+  words[at + (lane >> 2)] = (words[at + (lane >> 2)] as number) | (exponent << (8 * (lane & 3)));
 }

@@ -2,22 +2,16 @@
 // the result is read back.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ModelSpec } from '../../model/spec.ts';
 import type { Batch } from '../backend.ts';
 import type { Gpu } from './gpu.ts';
-import { manyQueries } from './kernels/attend-many.ts';
 import type { Operation } from './operation.ts';
 import { Patience } from './patience.ts';
-import { type AttentionShape, planStep, type StepCounts } from './plan-step.ts';
+import { type AttentionCounts, planStep, type StepCounts } from './plan-step.ts';
 import type { Programs } from './programs.ts';
 import { RANGE_BYTES, type Scratch } from './scratch.ts';
 
 /** Operations of one command buffer. */
 const OPERATIONS_AT_ONCE = 48;
-/** Workgroups of attention that keep a large GPU busy. */
-const BUSY_WORKGROUPS = 1024;
-/** Workgroups of many queries each that do so well enough. */
-const MANY_WORKGROUPS = 64;
 
 /** What comes so soon was there already. */
 const AT_ONCE_MS = 0.5;
@@ -50,18 +44,16 @@ export class Passes {
   readonly #gpu: Gpu;
   readonly #scratch: Scratch;
   readonly #forward: Forward;
-  readonly #attention: AttentionShape;
   readonly #patience = new Patience();
   /** What was read back last is still being read. */
   #mapped = false;
   #failure: Error | undefined;
   #ready: { readonly commands: Commands; readonly buffers: GPUCommandBuffer[] } | undefined;
 
-  constructor(gpu: Gpu, spec: ModelSpec, scratch: Scratch, forward: Forward) {
+  constructor(gpu: Gpu, scratch: Scratch, forward: Forward) {
     this.#gpu = gpu;
     this.#scratch = scratch;
     this.#forward = forward;
-    this.#attention = attentionShape(spec, scratch, gpu);
     gpu.device.onuncapturederror = ({ error }) => {
       this.#failure ??= new Error(`the GPU refused a command: ${error.message}`);
     };
@@ -73,9 +65,9 @@ export class Passes {
   /** One pass; what was wanted of it, each reading by itself, valid until the next. */
   async run(batch: Batch, wanted: Wanted): Promise<ArrayBuffer[]> {
     this.#unmap();
-    const { step, stepWords } = this.#scratch;
+    const { step, stepWords, shapes } = this.#scratch;
     const { queue } = this.#gpu.device;
-    const { counts, words } = planStep(batch, this.#attention);
+    const { counts, words } = planStep(batch, shapes);
     if (words.length > stepWords) {
       throw new Error(`a step of ${words.length} words is larger than its buffer of ${stepWords}`);
     }
@@ -172,21 +164,6 @@ export class Passes {
   }
 }
 
-function attentionShape(
-  { headCount, kvHeadCount }: ModelSpec,
-  { parts, kv }: Scratch,
-  { info }: Gpu,
-): AttentionShape {
-  return {
-    headCount,
-    kvHeadCount,
-    mostParts: parts,
-    busyWorkgroups: BUSY_WORKGROUPS,
-    manyQueries: manyQueries(kv, info.limits),
-    manyWorkgroups: MANY_WORKGROUPS,
-  };
-}
-
 /** Where readings lie side by side, and where they end. */
 function placesOf(lengths: readonly number[]): number[] {
   const places = [0];
@@ -207,8 +184,9 @@ function isSame(a: Commands, b: Commands): boolean {
     a.counts.rows === b.counts.rows &&
     a.counts.wanted === b.counts.wanted &&
     a.counts.states === b.counts.states &&
-    a.counts.items === b.counts.items &&
-    a.counts.merges === b.counts.merges &&
-    a.counts.many === b.counts.many
+    a.counts.attention.every(({ items, merges, many }, plan) => {
+      const other = b.counts.attention[plan] as AttentionCounts;
+      return items === other.items && merges === other.merges && many === other.many;
+    })
   );
 }

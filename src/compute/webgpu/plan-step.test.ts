@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { buildBatch } from '../batch.ts';
-import { HEADER_WORDS, ROW_WORDS } from './kernels/step-layout.ts';
+import { HEADER_WORDS, PLAN_WORDS, ROW_WORDS } from './kernels/step-layout.ts';
 import { planStep } from './plan-step.ts';
 
 const shape = {
@@ -15,13 +15,15 @@ const decoding = (start: number, blocks: number[]) =>
   ({ tokens: [7], start, blocks, wantLogits: 'last' }) as const;
 
 type Plan = ReturnType<typeof planStep>;
-const itemsOf = (plan: Plan) => readItems(plan, plan.counts.items, 5);
-const manyOf = (plan: Plan) => readItems(plan, plan.counts.many, 9);
+const countsOf = ({ counts }: Plan, plan = 0) => counts.attention[plan];
+const itemsOf = (plan: Plan, index = 0) => readItems(plan, PLAN_WORDS * index);
+const manyOf = (plan: Plan) => readItems(plan, 4);
 
-/** Items as { firstRow, queries, segments, whole }; a word of the header says where they start. */
-function readItems({ words }: Plan, count: number, header: number) {
+/** Items as { firstRow, queries, segments, whole }; two words of a plan say how many there are and where they start. */
+function readItems({ words }: Plan, word: number) {
+  const [count = 0, start = 0] = words.subarray((words[5] as number) + word);
   return Array.from({ length: count }, (_, index) => {
-    const at = (words[header] as number) + 8 * index;
+    const at = start + 8 * index;
     const [firstRow, firstQuery, endQuery, first, end, whole, table, position] = words.subarray(at, at + 8);
     return { firstRow, queries: [firstQuery, endQuery], segments: [first, end], whole, table, position };
   });
@@ -30,16 +32,16 @@ function readItems({ words }: Plan, count: number, header: number) {
 describe('a step as kernels read it', () => {
   it('names each row’s token, position, table and place', () => {
     const blocks = [5, 9, 2];
-    const { words, counts } = planStep(buildBatch([decoding(3, [4]), decoding(70, blocks)]), shape);
+    const { words, counts } = planStep(buildBatch([decoding(3, [4]), decoding(70, blocks)]), [shape]);
     expect(counts).toMatchObject({ rows: 2, wanted: 2 });
     const second = HEADER_WORDS + ROW_WORDS;
     expect([...words.subarray(second, second + ROW_WORDS)]).toEqual([7, 70, 1, 2 * 32 + 6]);
-    const tables = words[7] as number;
+    const tables = words[6] as number;
     expect([...words.subarray(tables, tables + 4)]).toEqual([4, ...blocks]);
   });
 
   it('shares a long history out, a segment each, and merges it', () => {
-    const plan = planStep(buildBatch([decoding(200, [0, 1, 2, 3, 4, 5, 6])]), shape);
+    const plan = planStep(buildBatch([decoding(200, [0, 1, 2, 3, 4, 5, 6])]), [shape]);
     const items = itemsOf(plan);
     expect(items.map(({ segments }) => segments)).toEqual([
       [0, 1],
@@ -48,20 +50,20 @@ describe('a step as kernels read it', () => {
       [3, 4],
     ]);
     expect(items.every(({ whole, position }) => whole === 0 && position === 200)).toBe(true);
-    expect(plan.counts.merges).toBe(1);
+    expect(countsOf(plan)?.merges).toBe(1);
   });
 
   it('leaves histories whole where the GPU is busy anyway, or parts would not fit', () => {
     const many = Array.from({ length: 200 }, (_, index) => decoding(200, [0, 1, 2, 3, 4, 5, 6 + index]));
-    const busy = planStep(buildBatch(many), shape);
-    expect(busy.counts).toMatchObject({ items: 200, merges: 0 });
-    const crowded = planStep(buildBatch(many.slice(0, 2)), { ...shape, mostParts: 4 });
-    expect(crowded.counts).toMatchObject({ items: 5, merges: 1 });
+    const busy = planStep(buildBatch(many), [shape]);
+    expect(countsOf(busy)).toMatchObject({ items: 200, merges: 0 });
+    const crowded = planStep(buildBatch(many.slice(0, 2)), [{ ...shape, mostParts: 4 }]);
+    expect(countsOf(crowded)).toMatchObject({ items: 5, merges: 1 });
   });
 
   it('takes all heads of a row that share a K/V head together', () => {
     const prompt = { tokens: [1, 2, 3], start: 0, blocks: [0], wantLogits: 'none' } as const;
-    const items = itemsOf(planStep(buildBatch([prompt]), shape));
+    const items = itemsOf(planStep(buildBatch([prompt]), [shape]));
     expect(items.map(({ queries }) => queries)).toEqual([
       [0, 4],
       [4, 8],
@@ -76,7 +78,7 @@ describe('a step as kernels read it', () => {
       blocks: [0, 1, 2, 3, 4],
       wantLogits: 'none',
     } as const;
-    const plan = planStep(buildBatch([decoding(3, [5]), prompt]), shape);
+    const plan = planStep(buildBatch([decoding(3, [5]), prompt]), [shape]);
     expect(itemsOf(plan)).toMatchObject([{ firstRow: 0, queries: [0, 4] }]);
     const many = manyOf(plan);
     expect(many).toHaveLength(Math.ceil((70 * 4) / 32));
@@ -88,11 +90,26 @@ describe('a step as kernels read it', () => {
       position: 64,
     });
     expect(many.at(-1)).toMatchObject({ queries: [256, 280], segments: [0, 3] });
-    expect(many[0]?.table).toBe((plan.words[7] as number) + 1);
+    expect(many[0]?.table).toBe((plan.words[6] as number) + 1);
   });
 
   it('shares a short prompt out where a few large items would leave the GPU idle', () => {
     const prompt = { tokens: Array(20).fill(1), start: 0, blocks: [0], wantLogits: 'none' } as const;
-    expect(planStep(buildBatch([prompt]), shape).counts).toMatchObject({ items: 20, many: 0 });
+    expect(countsOf(planStep(buildBatch([prompt]), [shape]))).toMatchObject({ items: 20, many: 0 });
+  });
+
+  it('has a plan for each shape of attention, over the same tables', () => {
+    const wide = { ...shape, headCount: 64 };
+    const plan = planStep(buildBatch([decoding(200, [0, 1, 2, 3, 4, 5, 6]), decoding(3, [9])]), [
+      shape,
+      wide,
+    ]);
+    expect(countsOf(plan)).toEqual(countsOf(plan, 1));
+    const [first, second] = [itemsOf(plan), itemsOf(plan, 1)];
+    expect(first.at(-1)).toMatchObject({ firstRow: 1, queries: [0, 4], position: 3 });
+    expect(second.at(-1)).toMatchObject({ firstRow: 1, queries: [0, 8], position: 3 });
+    const table = (plan.words[6] as number) + 7;
+    expect([first.at(-1)?.table, second.at(-1)?.table]).toEqual([table, table]);
+    expect(plan.words[table]).toBe(9);
   });
 });

@@ -2,15 +2,20 @@
 
 import { type Batch, BLOCK_TOKENS } from '../backend.ts';
 import { queryLanes, SEGMENT_BLOCKS } from './kernels/attend.ts';
-import { HEADER_WORDS, ITEM_WORDS, ROW_WORDS } from './kernels/step-layout.ts';
+import { HEADER_WORDS, ITEM_WORDS, PLAN_WORDS, ROW_WORDS } from './kernels/step-layout.ts';
 
 export interface StepCounts {
   readonly rows: number;
   readonly wanted: number;
   readonly states: number;
+  /** Of each shape of attention. */
+  readonly attention: readonly AttentionCounts[];
+}
+
+export interface AttentionCounts {
   readonly items: number;
   readonly merges: number;
-  /** Attention items of many queries each. */
+  /** Items of many queries each. */
   readonly many: number;
 }
 
@@ -54,52 +59,61 @@ interface Tile {
 const TABLE_WORD = 6;
 const SEGMENT_TOKENS = SEGMENT_BLOCKS * BLOCK_TOKENS;
 
-export function planStep(batch: Batch, shape: AttentionShape): StepWords {
+/** How attentions of one shape are shared out: words of items, of merges, and of items of many queries. */
+interface Plan {
+  readonly items: readonly number[];
+  readonly merges: readonly number[];
+  readonly many: readonly number[];
+}
+
+/** With a plan for each shape of attention. */
+export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepWords {
   const rows = batch.tokens.length;
   const stretches = cutStretches(batch);
-  const isMany = hasMany(stretches, shape);
-  const lanes = queryLanes(shape.headCount, shape.kvHeadCount);
-  const { items, merges } = shareOut(
-    cutTiles(
-      stretches.filter((stretch) => !isMany(stretch)),
-      lanes,
-      shape,
-    ),
-    shape,
-  );
-  const many = cutTiles(stretches.filter(isMany), shape.manyQueries, shape).flatMap(wholeItem);
+  const plans = shapes.map((shape) => planAttention(stretches, shape));
   const wantedAt = HEADER_WORDS + rows * ROW_WORDS;
   const statesAt = wantedAt + batch.logitRows.length;
-  const itemsAt = statesAt + batch.stateRows.length;
-  const mergesAt = itemsAt + items.length;
-  const manyAt = mergesAt + merges.length;
-  const tablesAt = manyAt + many.length;
+  const plansAt = statesAt + batch.stateRows.length;
+  const listsAt = plansAt + plans.length * PLAN_WORDS;
+  const lists = plans.flatMap(({ items, merges, many }) => [items, merges, many]);
+  const tablesAt = lists.reduce((at, { length }) => at + length, listsAt);
   const words = new Uint32Array(tablesAt + batch.blocks.length);
   const counts = {
     rows,
     wanted: batch.logitRows.length,
     states: batch.stateRows.length,
-    items: items.length / ITEM_WORDS,
-    merges: merges.length / ITEM_WORDS,
-    many: many.length / ITEM_WORDS,
+    attention: plans.map(({ items, merges, many }) => ({
+      items: items.length / ITEM_WORDS,
+      merges: merges.length / ITEM_WORDS,
+      many: many.length / ITEM_WORDS,
+    })),
   };
-  words.set([counts.rows, counts.wanted, counts.items, counts.merges, wantedAt, itemsAt, mergesAt, tablesAt]);
-  words.set([counts.many, manyAt, counts.states, statesAt], 8);
+  words.set([counts.rows, counts.wanted, counts.states, wantedAt, statesAt, plansAt, tablesAt]);
   writeRows(batch, words);
   words.set(batch.logitRows, wantedAt);
   words.set(batch.stateRows, statesAt);
-  words.set(items, itemsAt);
-  words.set(merges, mergesAt);
-  words.set(many, manyAt);
-  // Tables are told by their place in the buffer.
-  for (const [from, to] of [
-    [itemsAt, mergesAt],
-    [manyAt, tablesAt],
-  ] as const) {
-    for (let at = from + TABLE_WORD; at < to; at += ITEM_WORDS) words[at] = (words[at] as number) + tablesAt;
+  let at = listsAt;
+  for (const [index, list] of lists.entries()) {
+    words.set([list.length / ITEM_WORDS, at], plansAt + 2 * index);
+    words.set(list, at);
+    at += list.length;
+  }
+  // Tables are told by their place in the buffer; a merge has a word there that nobody reads.
+  for (let word = listsAt + TABLE_WORD; word < tablesAt; word += ITEM_WORDS) {
+    words[word] = (words[word] as number) + tablesAt;
   }
   words.set(batch.blocks, tablesAt);
   return { counts, words };
+}
+
+function planAttention(stretches: readonly Stretch[], shape: AttentionShape): Plan {
+  const isMany = hasMany(stretches, shape);
+  const lanes = queryLanes(shape.headCount, shape.kvHeadCount);
+  const few = stretches.filter((stretch) => !isMany(stretch));
+  return {
+    ...shareOut(cutTiles(few, lanes, shape), shape),
+    many: cutTiles(stretches.filter(isMany), shape.manyQueries, shape).flatMap(wholeItem),
+  };
 }
 
 function writeRows(batch: Batch, words: Uint32Array): void {

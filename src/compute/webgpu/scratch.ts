@@ -1,12 +1,12 @@
 // The buffers that a forward pass works in, for so many rows at a time.
 
 import type { ModelSpec } from '../../model/spec.ts';
-import type { KvType } from '../backend.ts';
-import { partFloats, queryLanes } from './kernels/attend.ts';
+import type { PlannedShape } from './attention-shapes.ts';
 import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from './kernels/draw-layout.ts';
-import { type KvLayout, kvLayout } from './kernels/kv-layout.ts';
+import { tableWords } from './kernels/group-choices.ts';
 import { INPUT_ROWS, paddedValues } from './kernels/make-input.ts';
 import type { GpuMemory } from './memory.ts';
+import { type InputWidth, widthsOf } from './widths.ts';
 
 /** Rows of one pass at most; a larger batch takes several passes. */
 const MOST_ROWS = 512;
@@ -14,7 +14,6 @@ const MOST_ROWS = 512;
 const MOST_WANTED = 64;
 /** Tables of a few hundred sequences of a hundred thousand tokens each. */
 const STEP_BYTES = 8 << 20;
-const PART_BYTES = 64 << 20;
 /** What is read back begins at multiples of so many bytes. */
 export const RANGE_BYTES = 8;
 /** Penalties of 64 sequences of thousands of different tokens each, or as many masks. */
@@ -23,19 +22,31 @@ const DRAW_BYTES = 4 << 20;
 export interface Scratch {
   readonly rows: number;
   readonly wanted: number;
-  readonly parts: number;
   readonly stepWords: number;
-  readonly kv: KvLayout;
+  /** What the step's plans are made for. */
+  readonly shapes: readonly PlannedShape[];
   readonly step: GPUBuffer;
   readonly residual: GPUBuffer;
   readonly codes: GPUBuffer;
   readonly sides: GPUBuffer;
   readonly values: GPUBuffer;
+  /** What an attention makes of its input: queries, keys, values and gates. */
   readonly heads: GPUBuffer;
+  readonly queries: GPUBuffer;
   readonly attended: GPUBuffer;
   readonly attentionParts: GPUBuffer;
-  readonly branch: GPUBuffer;
+  /** Gates and factors of a feed-forward, or of the experts that each row has chosen. */
   readonly gateUp: GPUBuffer;
+  /** Scores of experts, those that each row has chosen, and whose rows lie together. */
+  readonly routes: GPUBuffer;
+  readonly choices: GPUBuffer;
+  readonly groups: GPUBuffer;
+  /** What the chosen experts give. */
+  readonly opinions: GPUBuffer;
+  /** What a feed-forward gives before each row takes its share, what a part gives before its norm, what a branch does. */
+  readonly unshared: GPUBuffer;
+  readonly part: GPUBuffer;
+  readonly branch: GPUBuffer;
   readonly logits: GPUBuffer;
   /** Final states of rows, padded to pairs. */
   readonly states: GPUBuffer;
@@ -52,40 +63,50 @@ export interface Scratch {
 export async function allocateScratch(
   memory: GpuMemory,
   spec: ModelSpec,
-  kvType: KvType,
+  shapes: readonly PlannedShape[],
   bindingBytes: number,
 ): Promise<Scratch> {
-  const { hiddenSize, headCount, kvHeadCount, headSize, ffnSize, vocabSize } = spec;
-  const headValues = (headCount + 2 * kvHeadCount) * headSize;
-  const widest = Math.max(hiddenSize, headCount * headSize, ffnSize);
+  const { hiddenSize, vocabSize } = spec;
+  const widths = widthsOf(spec);
   const room = (bytesPerRow: number, most: number) =>
     Math.max(1, Math.min(most, Math.floor(bindingBytes / bytesPerRow)));
-  const rows = room(4 * Math.max(2 * ffnSize, headValues, widest), MOST_ROWS);
+  const rows = room(4 * widths.widest, MOST_ROWS);
   const wanted = room(4 * vocabSize, MOST_WANTED);
-  const kv = kvLayout(kvType, headSize, kvHeadCount);
-  const partBytes = 4 * kvHeadCount * queryLanes(headCount, kvHeadCount) * partFloats(kv);
-  const parts = room(partBytes, Math.max(1, Math.floor(PART_BYTES / partBytes)));
-  const groups = Math.ceil(widest / 32);
-  const paddedRows = INPUT_ROWS * Math.ceil(rows / INPUT_ROWS);
+  const most = (floats: (input: InputWidth) => number) => Math.max(...widths.inputs.map(floats));
+  const groups = most(
+    ({ copies, size }) => INPUT_ROWS * Math.ceil((rows * copies) / INPUT_ROWS) * Math.ceil(size / 32),
+  );
   const stateBytes = 4 * rows * paddedValues(hiddenSize);
   const foundBytes = 4 * wanted * JOBS_PER_ROW * (HEAD_WORDS + LIST_WORDS);
   const floats = (label: string, count: number) => memory.storage(label, 4 * count);
   return {
     rows,
     wanted,
-    parts,
     stepWords: STEP_BYTES / 4,
-    kv,
+    shapes,
     step: await memory.storage('step', STEP_BYTES),
     residual: await floats('residual', rows * hiddenSize),
-    codes: await floats('input codes', paddedRows * groups * 8),
-    sides: await floats('input sides', paddedRows * groups * 2),
-    values: await floats('input values', rows * paddedValues(widest)),
-    heads: await floats('queries, keys and values', rows * headValues),
-    attended: await floats('attention', rows * headCount * headSize),
-    attentionParts: await memory.storage('attention parts', parts * partBytes),
+    codes: await floats('input codes', groups * 8),
+    sides: await floats('input sides', groups * 2),
+    values: await floats(
+      'input values',
+      most(({ copies, size }) => rows * copies * paddedValues(size)),
+    ),
+    heads: await floats('queries, keys and values', rows * widths.heads),
+    queries: await floats('queries', rows * widths.queries),
+    attended: await floats('attention', rows * widths.queries),
+    attentionParts: await memory.storage(
+      'attention parts',
+      Math.max(0, ...shapes.map(({ partBytes }) => partBytes)),
+    ),
+    gateUp: await floats('gate and up', rows * widths.gateUp),
+    routes: await floats('scores of experts', rows * widths.experts),
+    choices: await floats('chosen experts', 2 * rows * widths.choices),
+    groups: await floats('rows of experts', tableWords(rows * widths.choices)),
+    opinions: await floats('what experts give', rows * widths.choices * hiddenSize),
+    unshared: await floats('shared feed-forward', widths.hasShare ? rows * hiddenSize : 0),
+    part: await floats('part', widths.hasPartNorm ? rows * hiddenSize : 0),
     branch: await floats('branch', rows * hiddenSize),
-    gateUp: await floats('gate and up', rows * 2 * ffnSize),
     logits: await floats('logits', wanted * vocabSize),
     states: await memory.storage('states', stateBytes),
     // Logits or what was drawn of them, then states.

@@ -1,13 +1,23 @@
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { TensorType } from '../tensor-type.ts';
+import { type TensorType, tensorLayouts } from '../tensor-type.ts';
 import { dequantize } from './dequantize.ts';
 
 // Blocks of random bytes and their values by the Python packages gguf 0.19 (GGUF types) and mlx 0.32
 // (quantize and dequantize with float32 scales), all in base64. Scales are large, negative and subnormal.
 interface Vectors {
   readonly gguf: Readonly<Record<string, { readonly blocks: string; readonly values: string }>>;
+  readonly ggufDigests: Readonly<Record<string, DigestVector>>;
   readonly mlx: Readonly<Record<string, MlxVector>>;
+}
+
+/** Many blocks, which reach every entry of a type's tables, and a digest of their values. */
+interface DigestVector {
+  readonly blocks: number;
+  /** The byte of a block that holds the top bits of its scale. */
+  readonly top: number;
+  readonly sha256: string;
 }
 
 interface MlxVector {
@@ -37,10 +47,29 @@ function dequantized(type: string, bytes: Uint8Array, count: number): Float32Arr
   return out.map((value) => value + 0);
 }
 
+/** The top bytes of a linear congruential generator, as the vectors were made of. */
+function countedBytes(count: number): Uint8Array {
+  let state = 11;
+  return Uint8Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state >>> 24;
+  });
+}
+
 describe('dequantize', () => {
   it.each(Object.entries(vectors.gguf))('%s blocks give the values of the gguf package', (type, vector) => {
     const expected = floatsOf(vector.values).map((value) => value + 0);
     expect(dequantized(type, bytesOf(vector.blocks), expected.length)).toEqual(expected);
+  });
+
+  it.each(Object.entries(vectors.ggufDigests))('%s gives them for every code that it has', (type, vector) => {
+    const { blockSize, blockBytes } = tensorLayouts[type as TensorType];
+    const blocks = countedBytes(vector.blocks * blockBytes);
+    // No scale is infinite or NaN.
+    for (let at = vector.top; at < blocks.length; at += blockBytes)
+      blocks[at] = (blocks[at] as number) & 0xbf;
+    const values = dequantized(type, blocks, vector.blocks * blockSize);
+    expect(createHash('sha256').update(new Uint8Array(values.buffer)).digest('hex')).toBe(vector.sha256);
   });
 
   it.each(Object.entries(vectors.mlx).filter(([, { dtype }]) => dtype === 'F32'))(

@@ -10,8 +10,8 @@
 import { type AttendShape, SEGMENT_BLOCKS } from './attend.ts';
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { repeat } from './repeat.ts';
-import { firstSeen, joinParts, NOTHING, scoreMaker } from './softmax.ts';
-import { stepReader } from './step-layout.ts';
+import { firstSeen, joinParts, joinSink, NOTHING, scoreMaker, sinkBuffer } from './softmax.ts';
+import { planReader } from './step-layout.ts';
 
 export interface AttendManyKernel extends AttendShape {
   /** Queries of a workgroup. */
@@ -49,7 +49,7 @@ export function manyQueries(layout: KvLayout, limits: { readonly workgroupBytes:
 
 const lanes = ['x', 'y', 'z', 'w'] as const;
 
-/** Bindings: step, rows of queries, K/V as words, output, K/V as fours of words. */
+/** Bindings: step, rows of queries, K/V as words, output, K/V as fours of words, sinks (where there are any). */
 export function attendManyKernel(shape: AttendManyKernel): string {
   const { headCount, kvHeadCount, layout, queries } = shape;
   const { headSize, headWords, perWord } = layout;
@@ -75,11 +75,12 @@ export function attendManyKernel(shape: AttendManyKernel): string {
     repeat(places, (place) => repeat(4, (query) => text(place, query)));
   const fours = (text: (query: number) => string) => repeat(4, text);
   return /* wgsl */ `
-${stepReader(0)}
+${planReader(0, shape.plan)}
 @group(0) @binding(1) var<storage, read> heads: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> kv: array<u32>;
 @group(0) @binding(3) var<storage, read_write> output: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> fours: array<vec4<u32>>;
+${sinkBuffer(shape, 5)}
 ${kvReader(layout)}
 ${scoreMaker(shape)}
 var<workgroup> asked: array<vec4<f32>, ${queries * stride}>;
@@ -110,7 +111,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let head = workgroup.y * ${group}u + query % ${group}u;
     let vector = at % ${vectors}u;
     asked[at / ${vectors}u * ${stride}u + vector] = select(vec4<f32>(0.0),
-      heads[(row * ${headCount + 2 * kvHeadCount}u + head) * ${valueVectors}u + min(vector, ${valueVectors - 1}u)], vector < ${valueVectors}u);
+      heads[(row * ${headCount}u + head) * ${valueVectors}u + min(vector, ${valueVectors - 1}u)], vector < ${valueVectors}u);
   }
   // For scores: four queries and four tokens.
   let askedQuad = index / ${TOKEN_FOURS}u * 4u;
@@ -273,14 +274,17 @@ ${each((place, q) => `          acc${place}_${q} = fma(scaled${q}, value${place}
         }`;
   }
 
+  function valuesOf(query: number, name: string): string[] {
+    return Array.from({ length: places }, (_, place) => `${name}${place}_${query}`);
+  }
+
+  function wholeOf(query: number, prefix: string) {
+    return { m: `${prefix}M${query}`, l: `${prefix}L${query}`, values: valuesOf(query, `${prefix}ACC`) };
+  }
+
   /** Joins a part of a query's values to the whole. */
   function join(query: number, whole: string, m: string, l: string, acc: string): string {
-    const values = (name: string) => Array.from({ length: places }, (_, place) => `${name}${place}_${query}`);
-    return joinParts(
-      { m: `${whole}M${query}`, l: `${whole}L${query}`, values: values(`${whole}ACC`) },
-      { m, l, values: values(acc) },
-      'vec4<f32>',
-    );
+    return joinParts(wholeOf(query, whole), { m, l, values: valuesOf(query, acc) }, 'vec4<f32>');
   }
 
   /** Which four values: past the last one the last again. */
@@ -294,6 +298,7 @@ ${each((place, q) => `          acc${place}_${q} = fma(scaled${q}, value${place}
     let query = firstQuery + quad + ${q}u;
     let row = firstRow + query / ${group}u;
     let head = workgroup.y * ${group}u + query % ${group}u;
+    ${joinSink(shape, wholeOf(q, ''), 'vec4<f32>')}
     let inverse = 1.0 / L${q};
     let into = (row * ${headCount}u + head) * ${valueVectors}u;
 ${repeat(places, (place) => `    output[into + ${valueAt(place)}] = ACC${place}_${q} * inverse;`)}

@@ -9,14 +9,26 @@
 
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { repeat } from './repeat.ts';
-import { firstSeen, joinParts, NOTHING, partOf, type ScoreShape, scoreMaker, wholeOf } from './softmax.ts';
-import { stepReader } from './step-layout.ts';
+import {
+  firstSeen,
+  joinParts,
+  joinSink,
+  NOTHING,
+  partOf,
+  type ScoreShape,
+  scoreMaker,
+  sinkBuffer,
+  wholeOf,
+} from './softmax.ts';
+import { planReader } from './step-layout.ts';
 
 const TEAMS = 8;
 /** Blocks of a segment. */
 export const SEGMENT_BLOCKS = 2;
 
 export interface AttendShape extends ScoreShape {
+  /** Which of the step's plans it follows. */
+  readonly plan: number;
   readonly headCount: number;
   readonly kvHeadCount: number;
   readonly layout: KvLayout;
@@ -32,24 +44,24 @@ export const laneWords = ({ wordsPerToken }: KvLayout): number => Math.ceil(word
 /** Floats of one query's part: gathered values lane by lane, largest score, sum of weights. */
 export const partFloats = (layout: KvLayout): number => 32 * laneWords(layout) * layout.perWord + 2;
 
-/** Bindings: step, rows of queries, K/V as words, output, parts, K/V as fours of words. */
+/** Bindings: step, rows of queries, K/V as words, output, parts, K/V as fours of words, sinks (where there are any). */
 export function attendKernel(shape: AttendShape): string {
   const { headCount, kvHeadCount, layout } = shape;
   const { headSize, perWord, keyFours, headWords } = layout;
   const group = headCount / kvHeadCount;
   const lanes = queryLanes(headCount, kvHeadCount);
   const sideBySide = TEAMS / lanes;
-  const stride = (headCount + 2 * kvHeadCount) * headSize;
   const padded = 4 * keyFours * perWord;
   const values = laneWords(layout) * perWord;
   const each = (line: (index: number) => string) => repeat(values, line);
   return /* wgsl */ `
-${stepReader(0)}
+${planReader(0, shape.plan)}
 @group(0) @binding(1) var<storage, read> heads: array<f32>;
 @group(0) @binding(2) var<storage, read> kv: array<u32>;
 @group(0) @binding(3) var<storage, read_write> output: array<f32>;
 @group(0) @binding(4) var<storage, read_write> parts: array<f32>;
 @group(0) @binding(5) var<storage, read> fours: array<vec4<u32>>;
+${sinkBuffer(shape, 6)}
 ${kvReader(layout)}
 ${scoreMaker(shape)}
 var<workgroup> queries: array<vec4<f32>, ${(lanes * padded) / 4}>;
@@ -71,7 +83,7 @@ ${addKeys(layout, 1)}
 
 @compute @workgroup_size(${TEAMS * 32})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) index: u32) {
-  if (workgroup.x >= step[2]) { return; }
+  if (workgroup.x >= itemCount()) { return; }
   let item = itemAt(workgroup.x);
   let firstRow = step[item];
   let firstQuery = step[item + 1u];
@@ -95,7 +107,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
       var value = vec4<f32>(0.0);
       for (var i = 0u; i < 4u; i++) {
         let at = four * 4u + i;
-        if (at < ${headSize}u) { value[i] = heads[row * ${stride}u + head * ${headSize}u + at]; }
+        if (at < ${headSize}u) { value[i] = heads[(row * ${headCount}u + head) * ${headSize}u + at]; }
       }
       queries[slot * ${padded / 4}u + four] = value;
     }
@@ -132,7 +144,7 @@ ${each((i) => `    let acc${i} = segmentACC${i};`)}
   }
   if (team >= ${lanes}u || firstQuery + slot >= endQuery) { return; }
   if (step[item + 5u] == 1u) {
-${writeOutput(layout, headCount)}
+${writeOutput(shape)}
     return;
   }
   let to = ((workgroup.x * ${kvHeadCount}u + workgroup.y) * ${lanes}u + slot) * ${partFloats(layout)}u;
@@ -224,13 +236,15 @@ function gather(layout: KvLayout): string {
 }
 
 /** Writes `ACC… / L` to the query's head. */
-export function writeOutput(layout: KvLayout, headCount: number): string {
+export function writeOutput(shape: AttendShape): string {
+  const { headCount, layout } = shape;
   const { headSize, perWord } = layout;
   const lines = Array.from({ length: laneWords(layout) * perWord }, (_, i) => {
     const value = `(lane + ${32 * Math.floor(i / perWord)}u) * ${perWord}u + ${i % perWord}u`;
     return `    if (${value} < ${headSize}u) { output[into + ${value}] = ACC${i} * inverse; }`;
   });
-  return `    let inverse = 1.0 / L;
+  return `    ${joinSink(shape, wholeOf(laneWords(layout) * perWord))}
+    let inverse = 1.0 / L;
     let into = (row * ${headCount}u + head) * ${headSize}u;
 ${lines.join('\n')}`;
 }

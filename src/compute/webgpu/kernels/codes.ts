@@ -1,6 +1,5 @@
 // Reading a column of a panel (see format.ts): one group's codes as signed bytes, and its scales.
 
-import { iq4Steps } from '../../../weights/quants/iq4.ts';
 import { type CodedFormat, type FloatFormat, scaleWords } from '../format.ts';
 
 /**
@@ -10,7 +9,7 @@ import { type CodedFormat, type FloatFormat, scaleWords } from '../format.ts';
 export function codeReader(format: CodedFormat): string {
   return /* wgsl */ `
 struct Codes { low: vec4<u32>, high: vec4<u32> }
-${format.encoding === 'codebook' ? lookup() : ''}
+${format.steps === undefined ? '' : lookup(format.steps)}
 ${wordReader(format)}
 // Scales of both halves, then minimums.
 fn loadScales(at: u32, lane: u32) -> vec4<f32> {
@@ -42,8 +41,8 @@ fn codesOf(words: Words) -> Codes { return ${codes}; }`;
 }
 
 /** Four nibbles a word to four steps a word. */
-function lookup(): string {
-  const words = new Uint32Array(iq4Steps.buffer);
+function lookup(steps: Int8Array<ArrayBuffer>): string {
+  const words = new Uint32Array(steps.buffer);
   return /* wgsl */ `
 const steps = array<u32, 4>(${[...words].map((word) => `${word}u`).join(', ')});
 fn stepOf(nibble: u32) -> u32 { return (steps[nibble >> 2u] >> (8u * (nibble & 3u))) & 255u; }
@@ -58,6 +57,11 @@ fn stepsOf(words: vec4<u32>) -> vec4<u32> {
 
 function scaleBody({ encoding, scale, halves, hasMinimum }: CodedFormat): string {
   const unit = encoding === 'signed' ? ' * 0.0625' : '';
+  if (scale === 'power') {
+    return `  let powers = scales[words + (lane >> 2u)];
+  let one = bitcast<f32>(((powers >> (8u * (lane & 3u))) & 255u) << 23u);
+  return vec4<f32>(one, one, 0.0, 0.0);`;
+  }
   const word = (index: number) => `scales[words + ${index * 32}u + lane]`;
   if (scale === 'f32') {
     const number = (index: number) => `bitcast<f32>(${word(index)})`;

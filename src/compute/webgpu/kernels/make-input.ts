@@ -1,32 +1,60 @@
-// Rows made input of a linear: as they are, normalized, or gated; as codes of one byte with a scale for each group of
-// 32, and as floats where a matrix of floats reads them. A workgroup takes 1024 values of a row, four a thread; where
-// the row's norm is needed, each finds it for itself. Codes lie as matrix units read them: the same group of 32 rows
-// side by side.
+// Rows made input of a linear: as they are, behind a norm, activated, or behind a gate; as codes of one byte with a scale
+// for each group of 32, and as floats where a matrix of floats reads them. A workgroup takes 1024 values of a row, four a
+// thread; where the row's norm is needed, each finds it for itself. Codes lie as matrix units read them: the same group
+// of 32 rows side by side.
 
 import type { Activation } from '../../../model/spec.ts';
+import { activationText, sigmoid } from './activation.ts';
+import { type NormShape, normed, normStats } from './norm.ts';
 import { rowSum } from './row-sum.ts';
+import { spoiled } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
 
+/** What is done to a row on its way. */
+export type InputMaking =
+  | { readonly kind: 'plain' }
+  | { readonly kind: 'norm'; readonly norm: NormShape; readonly epsilon: number }
+  /** With what the activated part lets through behind it, where it is a gate. */
+  | { readonly kind: 'activated'; readonly activation: Activation; readonly upOffset: number | undefined }
+  /** By the sigmoid of values of another buffer, in rows of so many. */
+  | { readonly kind: 'gated'; readonly stride: number; readonly offset: number };
+
+/** Which rows are taken, side by side. */
+export type InputRows =
+  /** All, those whose logits are wanted, or those whose states are. */
+  | 'all'
+  | 'wanted'
+  | 'states'
+  /** One for each of so many experts that each row has chosen. */
+  | { readonly choices: number }
+  /** The row itself for each of them, by the factor of the choice. */
+  | { readonly scaledChoices: number };
+
 export interface InputShape {
-  readonly source: 'plain' | 'norm' | 'gated';
+  readonly making: InputMaking;
   readonly size: number;
   /** From one row of the source to the next. */
   readonly stride: number;
-  /** Gated: where the second factor starts in a row. */
-  readonly upOffset: number;
-  readonly activation: Activation;
-  readonly epsilon: number;
-  /** Which rows it takes, side by side: all, those whose logits are wanted, or those whose states are. */
-  readonly rows: keyof typeof rowReaders;
+  readonly rows: InputRows;
   readonly codes: boolean;
   readonly values: boolean;
 }
 
-const rowReaders = {
-  all: { count: 'rowCount()', row: 'row' },
-  wanted: { count: 'wantedCount()', row: 'wantedRow(row)' },
-  states: { count: 'stateCount()', row: 'stateRow(row)' },
-} as const;
+/** How many rows there are, and where the source has one. */
+function rowReader(rows: InputRows): { readonly count: string; readonly row: string } {
+  if (typeof rows === 'object') {
+    return 'choices' in rows
+      ? { count: `rowCount() * ${rows.choices}u`, row: 'row' }
+      : { count: `rowCount() * ${rows.scaledChoices}u`, row: `(row / ${rows.scaledChoices}u)` };
+  }
+  return {
+    all: { count: 'rowCount()', row: 'row' },
+    wanted: { count: 'wantedCount()', row: 'wantedRow(row)' },
+    states: { count: 'stateCount()', row: 'stateRow(row)' },
+  }[rows];
+}
+
+const isScaled = (rows: InputRows): boolean => typeof rows === 'object' && 'scaledChoices' in rows;
 
 const THREADS = 256;
 /** Rows whose groups lie side by side: block of rows, then group, then row. */
@@ -34,48 +62,86 @@ export const INPUT_ROWS = 32;
 /** Values of a row that a workgroup takes. */
 export const INPUT_VALUES = 4 * THREADS;
 
-/** Bindings: step, source, norm weights (norm alone), codes and sides (where made), values (where made). */
+/**
+ * Bindings: step, source, norm (where it has weights) or gates, choices (where they scale), codes and sides (where made),
+ * values (where made).
+ */
 export function makeInputKernel(shape: InputShape): string {
+  const { making } = shape;
   let binding = 1;
   const declare = (access: 'read' | 'read_write', name: string, type: string): string =>
     `@group(0) @binding(${binding++}) var<storage, ${access}> ${name}: ${type};\n`;
+  const hasNorm = making.kind === 'norm' && (making.norm.weight || making.norm.bias);
   const buffers = [
     declare('read', 'source', 'array<f32>'),
-    ...(shape.source === 'norm' ? [declare('read', 'weight', 'array<f32>')] : []),
+    ...(hasNorm ? [declare('read', 'norm', 'array<f32>')] : []),
+    ...(making.kind === 'gated' ? [declare('read', 'gates', 'array<f32>')] : []),
+    ...(isScaled(shape.rows) ? [declare('read', 'choices', 'array<vec2<u32>>')] : []),
     ...(shape.codes ? [declare('read_write', 'codes', 'array<u32>')] : []),
     ...(shape.codes ? [declare('read_write', 'sides', 'array<vec2<u32>>')] : []),
     ...(shape.values ? [declare('read_write', 'values', 'array<f32>')] : []),
   ];
-  const reader = rowReaders[shape.rows];
+  const reader = rowReader(shape.rows);
   return /* wgsl */ `
 ${stepReader(0)}
 ${buffers.join('')}
-${shape.source === 'gated' ? activate(shape.activation) : ''}
-${shape.source === 'norm' ? normFactor(shape) : ''}
-fn valueAt(base: u32, input: u32, factor: f32) -> f32 {
+${helpers(shape)}
+fn valueAt(row: u32, input: u32, stats: vec2<f32>) -> f32 {
   if (input >= ${shape.size}u) { return 0.0; }
-  return ${valueText(shape)};
+  let base = ${reader.row} * ${shape.stride}u;
+  return ${isScaled(shape.rows) ? `(${valueText(shape)}) * bitcast<f32>(choices[row].y)` : valueText(shape)};
 }
 ${shape.codes ? quantize(Math.ceil(shape.size / 32)) : ''}
 @compute @workgroup_size(${THREADS})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = workgroup.y;
   if (row >= ${reader.count}) { return; }
-  let base = ${reader.row} * ${shape.stride}u;
-  let factor = ${shape.source === 'norm' ? 'normFactor(base, thread)' : '1.0'};
+  let stats = ${making.kind === 'norm' ? `rowStats(${reader.row} * ${shape.stride}u, thread)` : 'vec2<f32>(0.0)'};
   let input = workgroup.x * ${INPUT_VALUES}u + thread * 4u;
-  let x = vec4<f32>(valueAt(base, input, factor), valueAt(base, input + 1u, factor),
-    valueAt(base, input + 2u, factor), valueAt(base, input + 3u, factor));
+  let x = vec4<f32>(valueAt(row, input, stats), valueAt(row, input + 1u, stats),
+    valueAt(row, input + 2u, stats), valueAt(row, input + 3u, stats));
   ${shape.values ? storeValues(shape.size) : ''}
   ${shape.codes ? 'storeCodes(row, input, x, thread);' : ''}
 }
 `;
 }
 
-function valueText({ source, upOffset }: InputShape): string {
-  if (source === 'plain') return 'source[base + input]';
-  if (source === 'norm') return 'source[base + input] * factor * weight[input]';
-  return `activate(source[base + input]) * source[base + ${upOffset}u + input]`;
+function helpers({ making, size }: InputShape): string {
+  switch (making.kind) {
+    case 'plain':
+      return '';
+    case 'norm': {
+      const { norm, epsilon } = making;
+      const shape = {
+        name: 'rowStats',
+        parameters: 'base: u32',
+        value: 'source[base + i]',
+        threads: THREADS,
+      };
+      return rowSum(THREADS) + normStats({ ...shape, kind: norm.kind, size, epsilon });
+    }
+    case 'activated':
+      return activationText(making.activation);
+    case 'gated':
+      return spoiled + sigmoid;
+  }
+}
+
+function valueText({ making, size }: InputShape): string {
+  const own = 'source[base + input]';
+  switch (making.kind) {
+    case 'plain':
+      return own;
+    case 'norm':
+      return normed(making.norm, own, 'input', `${making.norm.weight ? size : 0}u + input`);
+    case 'activated': {
+      if (making.upOffset === undefined) return `activate(${own})`;
+      const up = `source[base + ${making.upOffset}u + input]`;
+      return typeof making.activation === 'string' ? `activate(${own}) * ${up}` : `activate(${own}, ${up})`;
+    }
+    case 'gated':
+      return `${own} * sigmoid(gates[row * ${making.stride}u + ${making.offset}u + input])`;
+  }
 }
 
 /** Rows of values are padded to pairs, as matrices of floats are. */
@@ -86,28 +152,6 @@ function storeValues(size: number): string {
   return `for (var i = 0u; i < 4u; i++) {
     if (input + i < ${padded}u) { values[row * ${padded}u + input + i] = x[i]; }
   }`;
-}
-
-/** Exponentials and tangents are kept from overflowing: what some adapters make of infinities is no number. */
-function activate(activation: Activation): string {
-  return activation === 'silu'
-    ? 'fn activate(x: f32) -> f32 { return x / (1.0 + exp(min(-x, 80.0))); }'
-    : `fn activate(x: f32) -> f32 {
-  return 0.5 * x * (1.0 + tanh(clamp(0.7978845608 * (x + 0.044715 * x * x * x), -15.0, 15.0)));
-}`;
-}
-
-function normFactor({ size, epsilon }: InputShape): string {
-  return /* wgsl */ `
-${rowSum(THREADS)}
-fn normFactor(base: u32, thread: u32) -> f32 {
-  var sum = 0.0;
-  for (var input = thread; input < ${size}u; input += ${THREADS}u) {
-    let x = source[base + input];
-    sum = fma(x, x, sum);
-  }
-  return 1.0 / sqrt(rowSum(sum, thread) / ${size}.0 + ${epsilon});
-}`;
 }
 
 /**

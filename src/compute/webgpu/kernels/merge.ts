@@ -4,23 +4,25 @@
 
 import { type AttendShape, laneWords, partFloats, queryLanes, writeOutput } from './attend.ts';
 import { repeat } from './repeat.ts';
-import { joinParts, NOTHING, partOf, wholeOf } from './softmax.ts';
-import { stepReader } from './step-layout.ts';
+import { joinParts, NOTHING, partOf, sinkBuffer, wholeOf } from './softmax.ts';
+import { planReader } from './step-layout.ts';
 
-/** Bindings: step, parts, output. */
-export function mergeKernel({ headCount, kvHeadCount, layout }: AttendShape): string {
+/** Bindings: step, parts, output, sinks (where there are any). */
+export function mergeKernel(shape: AttendShape): string {
+  const { headCount, kvHeadCount, layout } = shape;
   const group = headCount / kvHeadCount;
   const values = laneWords(layout) * layout.perWord;
   const floats = partFloats(layout);
   const lanes = queryLanes(headCount, kvHeadCount);
   const each = (line: (index: number) => string) => repeat(values, line);
   return /* wgsl */ `
-${stepReader(0)}
+${planReader(0, shape.plan)}
 @group(0) @binding(1) var<storage, read> parts: array<f32>;
 @group(0) @binding(2) var<storage, read_write> output: array<f32>;
+${sinkBuffer(shape, 3)}
 @compute @workgroup_size(${lanes * 32})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) index: u32) {
-  if (workgroup.x >= step[3]) { return; }
+  if (workgroup.x >= mergeCount()) { return; }
   let merge = mergeAt(workgroup.x);
   let query = step[merge + 1u] + index / 32u;
   if (query >= step[merge + 2u]) { return; }
@@ -37,7 +39,7 @@ ${each((i) => `  var ACC${i} = 0.0;`)}
 ${each((i) => `    let acc${i} = parts[base + ${i}u * 32u + lane];`)}
     ${joinParts(wholeOf(values), partOf(values))}
   }
-${writeOutput(layout, headCount)}
+${writeOutput(shape)}
 }
 `;
 }

@@ -1,9 +1,12 @@
 // Rows of activations times a matrix. A workgroup makes 32 columns of a few rows: one column a lane, the inputs shared
 // out among sixteen segments. A sum has one order, whatever the number of rows: group after group within a segment,
 // then four segments in turn, then the four quarters two by two. Products within a group are whole numbers and exact in any order.
+//
+// Where the matrix is one of several experts, stacked, a tile has rows of one expert (see group-choices.ts).
 
 import { type CodedFormat, type FloatFormat, type Format, floatWords, GROUP_INPUTS } from '../format.ts';
 import { codeReader, pairReader } from './codes.ts';
+import { tableReader } from './group-choices.ts';
 import { addGroup, groupSums, prepareInput } from './group-sum.ts';
 import { INPUT_ROWS } from './make-input.ts';
 import { repeat } from './repeat.ts';
@@ -41,6 +44,8 @@ export interface MultiplyKernel {
   /** Reads as many again while these are multiplied: for products that wait for memory. */
   readonly prefetches?: boolean | undefined;
   readonly threads: number;
+  /** Whether rows go to experts, each to those that it has chosen. */
+  readonly experts?: boolean | undefined;
 }
 
 /** What it is told of the matrix at hand, as words of a uniform buffer: see `shapeWords`. */
@@ -50,32 +55,47 @@ export interface MultiplyShape {
   readonly outputs: number;
   readonly outputStride: number;
   readonly outputOffset: number;
-  /** Of the step's rows, or of those whose logits are wanted. */
-  readonly input: 'rows' | 'wanted';
+  /** Of the step's rows, of those whose logits are wanted, or of those of some experts. */
+  readonly input: 'rows' | 'wanted' | ExpertInput;
   /** Adds to what is there instead of replacing it. */
   readonly adds: boolean;
   readonly hasBias: boolean;
+  /** Factor on products and bias; 1 where absent. */
+  readonly scale?: number | undefined;
   readonly softcap?: number | undefined;
+}
+
+export interface ExpertInput {
+  /** Experts whose matrices these are. */
+  readonly first: number;
+  readonly count: number;
+  /** Choices that share a row of the input: all of a row's, or one. */
+  readonly choices: number;
 }
 
 /** Words of the uniform buffer, in the order of `Shape` in the kernel. */
 export function shapeWords(format: Format, shape: MultiplyShape): Uint32Array<ArrayBuffer> {
-  const words = new Uint32Array(8);
+  const words = new Uint32Array(12);
   const count = format.kind === 'coded' ? shape.inputs / GROUP_INPUTS : Math.ceil(shape.inputs / 2);
+  const experts = typeof shape.input === 'object' ? shape.input : { first: 0, count: 0, choices: 0 };
   words.set([
     count,
     shape.outputs,
     shape.outputStride,
     shape.outputOffset,
-    shape.input === 'rows' ? 0 : 1,
+    shape.input === 'wanted' ? 1 : 0,
     Number(shape.adds),
     Number(shape.hasBias),
   ]);
-  new Float32Array(words.buffer)[7] = shape.softcap ?? 0;
+  new Float32Array(words.buffer).set([shape.softcap ?? 0, shape.scale ?? 1], 7);
+  words.set([experts.first, experts.count, experts.choices], 9);
   return words;
 }
 
-/** Bindings: codes, scales (coded alone), inputs as codes and sides (or values), output, step, bias, shape. */
+/**
+ * Bindings: codes, scales (coded alone), inputs as codes and sides (or values), output, step (or rows of experts), bias,
+ * shape.
+ */
 export function multiplyKernel(kernel: MultiplyKernel): string {
   const { format, rows, panels, threads } = kernel;
   const places = rows * panels;
@@ -83,16 +103,18 @@ export function multiplyKernel(kernel: MultiplyKernel): string {
   return /* wgsl */ `
 ${format.kind === 'coded' ? codedInputs(format) : floatInputs(format)}
 ${common(format.kind === 'coded' ? 4 : 2)}
+${kernel.experts ? expertTiles(format.kind === 'coded' ? 5 : 3) : stepTiles(format.kind === 'coded' ? 5 : 3, rows)}
 var<workgroup> partial: array<f32, ${Math.min(places, PLACES_AT_ONCE) * SEGMENTS * 32}>;
 ${storeColumn}
 @compute @workgroup_size(${threads})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32) {
   let panel = group.x * ${panels}u;
-  let firstRow = group.y * ${rows}u;
+  let tile = tileAt(group.y);
   let lane = index % 32u;
-  if (firstRow >= step[shape.counter]) { return; }
-${repeat(rows, (row) => `  let row${row} = ${rowStart(format, `inputRow(firstRow + ${row}u)`)};`)}
-${repeat(panels, (index) => `  let panel${index} = min(panel + ${index}u, (shape.outputs - 1u) / 32u) * shape.count;`)}
+  if (tile.first >= tile.end) { return; }
+  // Rows past the last compute the last one's sums again, for nobody.
+${repeat(rows, (row) => `  let row${row} = ${rowStart(format, `inputRow(min(tile.first + ${row}u, tile.end - 1u))`)};`)}
+${repeat(panels, (index) => `  let panel${index} = (firstPanel(tile) + min(panel + ${index}u, (shape.outputs - 1u) / 32u)) * shape.count;`)}
   ${rounds > 1 ? 'let segment = index / 32u;' : `for (var segment = index / 32u; segment < ${SEGMENTS}u; segment += ${threads / 32}u) {`}
 ${segmentSums(kernel)}
 ${repeat(rounds, (round) => mergeText(kernel, round, rounds))}
@@ -148,7 +170,7 @@ function storeText({ rows, panels, threads }: MultiplyKernel, round: number): st
   const count = Math.min(PLACES_AT_ONCE, rows * panels - first);
   return /* wgsl */ `  for (var place = index / 32u; place < ${count}u; place += ${threads / 32}u) {
     let whole = place + ${first}u;
-    store(panel + whole / ${rows}u, lane, firstRow + whole % ${rows}u, place);
+    store(tile, panel + whole / ${rows}u, lane, tile.first + whole % ${rows}u, place);
   }`;
 }
 
@@ -204,40 +226,66 @@ const floatInputs = (format: FloatFormat): string => /* wgsl */ `
 @group(0) @binding(1) var<storage, read> inputValues: array<vec2<f32>>;
 ${pairReader(format)}`;
 
-/** Bindings from `binding` on: output, step, bias, shape. */
+/** Bindings from `binding` on: output, then what tells of tiles, then bias and shape. */
 function common(binding: number): string {
   return /* wgsl */ `
 struct Shape {
   // Groups of a column, or pairs.
-  count: u32, outputs: u32, outputStride: u32, outputOffset: u32, counter: u32, adds: u32, hasBias: u32, softcap: f32,
+  count: u32, outputs: u32, outputStride: u32, outputOffset: u32, counter: u32, adds: u32, hasBias: u32, softcap: f32, scale: f32,
+  firstExpert: u32, experts: u32, choices: u32,
 }
+// Rows of one workgroup, and the matrix that is theirs.
+struct Tile { first: u32, end: u32, expert: u32 }
 @group(0) @binding(${binding}) var<storage, read_write> output: array<f32>;
-${stepReader(binding + 1)}
 @group(0) @binding(${binding + 2}) var<storage, read> bias: array<f32>;
 @group(0) @binding(${binding + 3}) var<uniform> shape: Shape;
-// Rows past the last compute the last one's sums again, for nobody.
-fn inputRow(row: u32) -> u32 { return min(row, step[shape.counter] - 1u); }
 fn segmentStart(segment: u32) -> u32 { return segment * ((shape.count + ${SEGMENTS - 1}u) / ${SEGMENTS}u); }
 fn segmentEnd(segment: u32) -> u32 { return min(segmentStart(segment + 1u), shape.count); }
 `;
 }
 
+/** Rows of the step, one after the other. */
+const stepTiles = (binding: number, rows: number): string => /* wgsl */ `
+${stepReader(binding)}
+fn tileAt(index: u32) -> Tile { return Tile(index * ${rows}u, step[shape.counter], 0u); }
+fn firstPanel(tile: Tile) -> u32 { return 0u; }
+fn firstBias(tile: Tile) -> u32 { return 0u; }
+fn inputRow(row: u32) -> u32 { return row; }
+fn outputRow(row: u32) -> u32 { return row; }
+`;
+
+/** Choices of one expert. Tiles of experts that these matrices are not of are nobody's. */
+const expertTiles = (binding: number): string => /* wgsl */ `
+${tableReader(binding)}
+fn tileAt(index: u32) -> Tile {
+  if (index >= tileCount()) { return Tile(0u, 0u, 0u); }
+  let expert = tileExpert(index) - shape.firstExpert;
+  if (expert >= shape.experts) { return Tile(0u, 0u, 0u); }
+  return Tile(tileFirst(index), tileEnd(index), expert);
+}
+fn firstPanel(tile: Tile) -> u32 { return tile.expert * ((shape.outputs + 31u) / 32u); }
+fn firstBias(tile: Tile) -> u32 { return tile.expert * shape.outputs; }
+fn inputRow(place: u32) -> u32 { return choiceAt(place) / shape.choices; }
+fn outputRow(place: u32) -> u32 { return choiceAt(place); }
+`;
+
 /** Adds up the segments of a column of a row, and writes what becomes of the sum. */
 const storeColumn = /* wgsl */ `${softCap}
-fn writeColumn(row: u32, column: u32, product: f32) {
-  if (column >= shape.outputs || row >= step[shape.counter]) { return; }
+fn writeColumn(tile: Tile, row: u32, column: u32, product: f32) {
+  if (column >= shape.outputs || row >= tile.end) { return; }
   var sum = product;
-  if (shape.hasBias == 1u) { sum += bias[column]; }
+  if (shape.hasBias == 1u) { sum += bias[firstBias(tile) + column]; }
+  sum *= shape.scale;
   if (shape.softcap > 0.0) { sum = capped(sum, shape.softcap); }
-  let at = row * shape.outputStride + shape.outputOffset + column;
+  let at = outputRow(row) * shape.outputStride + shape.outputOffset + column;
   if (shape.adds == 1u) { sum += output[at]; }
   output[at] = sum;
 }
 fn quarter(first: u32) -> f32 {
   return ((partial[first] + partial[first + 32u]) + partial[first + 64u]) + partial[first + 96u];
 }
-fn store(panel: u32, lane: u32, row: u32, place: u32) {
+fn store(tile: Tile, panel: u32, lane: u32, row: u32, place: u32) {
   let sums = place * ${SEGMENTS * 32}u + lane;
-  writeColumn(row, panel * 32u + lane,
+  writeColumn(tile, row, panel * 32u + lane,
     (quarter(sums) + quarter(sums + ${SEGMENTS * 8}u)) + (quarter(sums + ${SEGMENTS * 16}u) + quarter(sums + ${SEGMENTS * 24}u)));
 }`;

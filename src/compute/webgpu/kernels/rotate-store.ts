@@ -1,20 +1,43 @@
 // Queries and keys: normalized where the model does so, and turned; keys and values go into their block. One workgroup
 // takes one head of one row; the heads of a row are its queries, its keys, its values.
 
+import type { AttentionSpec, HeadNormSpec } from '../../../model/spec.ts';
 import type { KvLayout } from './kv-layout.ts';
+import { type NormShape, normed, normStats } from './norm.ts';
 import { rowSum } from './row-sum.ts';
 import { spoiled } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
 
+export interface HeadNorm {
+  readonly norm: NormShape;
+  readonly over: HeadNormSpec['over'];
+  /** Where its weights start in the buffer of all norms, and its biases. */
+  readonly weightAt: number;
+  readonly biasAt: number;
+}
+
 export interface RotateShape {
   readonly headCount: number;
-  readonly kvHeadCount: number;
   readonly headSize: number;
-  /** Pairs (i, i + half) that are turned. */
+  /** Values of a row that is read; its queries come first. */
+  readonly stride: number;
+  /** Absent where nothing is stored. */
+  readonly stored: StoredHeads | undefined;
+  /** Pairs (i, i + half) that are turned; none where positions are not told. */
   readonly half: number;
-  readonly queryNorm: boolean;
-  readonly keyNorm: boolean;
+  readonly queryNorm: HeadNorm | undefined;
+  readonly normsAfterRope: boolean;
+  readonly growth: AttentionSpec['growth'];
   readonly epsilon: number;
+}
+
+export interface StoredHeads {
+  readonly headCount: number;
+  /** Where keys and values start in a row: the same where they are the same. */
+  readonly keysAt: number;
+  readonly valuesAt: number;
+  readonly keyNorm: HeadNorm | undefined;
+  readonly valueNorm: HeadNorm | undefined;
   readonly layout: KvLayout;
 }
 
@@ -23,20 +46,126 @@ export const FINE_POSITIONS = 256;
 
 const THREADS = 64;
 
-/** Bindings: step, rows of queries, keys and values, K/V, turns, norm weights of queries and of keys. */
+/** Workgroups of a row. */
+export const rotatedHeads = ({ headCount, stored }: RotateShape): number =>
+  headCount + 2 * (stored?.headCount ?? 0);
+
+/** Bindings: step, rows as they were made, queries, K/V (where stored), turns (where turned), norms (where weighted). */
 export function rotateStoreKernel(shape: RotateShape): string {
-  const { headCount, kvHeadCount, headSize, half, layout } = shape;
-  const stride = (headCount + 2 * kvHeadCount) * headSize;
+  const { headCount, headSize, stride, stored, half } = shape;
+  const norms = [shape.queryNorm, stored?.keyNorm, stored?.valueNorm].filter((norm) => norm !== undefined);
+  const isWeighted = norms.some(({ norm }) => norm.weight || norm.bias);
   return /* wgsl */ `
 ${stepReader(0)}
-@group(0) @binding(1) var<storage, read_write> heads: array<f32>;
-@group(0) @binding(2) var<storage, read_write> kv: array<u32>;
-@group(0) @binding(3) var<storage, read> turns: array<vec2<f32>>;
-${shape.queryNorm ? '@group(0) @binding(4) var<storage, read> queryWeight: array<f32>;' : ''}
-${shape.keyNorm ? '@group(0) @binding(5) var<storage, read> keyWeight: array<f32>;' : ''}
+@group(0) @binding(1) var<storage, read> made: array<f32>;
+@group(0) @binding(2) var<storage, read_write> queries: array<f32>;
+${stored === undefined ? '' : '@group(0) @binding(3) var<storage, read_write> kv: array<u32>;'}
+${half === 0 ? '' : '@group(0) @binding(4) var<storage, read> turns: array<vec2<f32>>;'}
+${isWeighted ? '@group(0) @binding(5) var<storage, read> norm: array<f32>;' : ''}
 var<workgroup> head: array<f32, ${4 * Math.ceil(headSize / 4)}>;
-${layout.type === 'q8' ? `var<workgroup> largest: array<f32, ${THREADS}>;` : ''}
-${shape.queryNorm || shape.keyNorm ? normFactor(headSize, shape.epsilon) : ''}
+${norms.length > 0 ? rowSum(THREADS) : ''}
+${half === 0 ? '' : turning(shape)}
+${stored === undefined ? '' : storeHeads(stored.layout)}
+${normalizing(shape, 'Query', shape.queryNorm, headCount, shape.normsAfterRope)}
+${stored === undefined ? '' : normalizing(shape, 'Key', stored.keyNorm, stored.headCount, shape.normsAfterRope)}
+${stored === undefined ? '' : normalizing(shape, 'Value', stored.valueNorm, stored.headCount, false)}
+fn load(at: u32, thread: u32) {
+  for (var i = thread; i < ${headSize}u; i += ${THREADS}u) { head[i] = made[at + i]; }
+  workgroupBarrier();
+}
+@compute @workgroup_size(${THREADS})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let row = group.y;
+  if (row >= rowCount()) { return; }
+  let position = rowPosition(row);
+  if (group.x < ${headCount}u) {
+    let base = row * ${stride}u;
+    load(base + group.x * ${headSize}u, thread);
+${place(shape, 'Query', shape.queryNorm, 'group.x')}
+    let into = (row * ${headCount}u + group.x) * ${headSize}u;
+    for (var i = thread; i < ${headSize}u; i += ${THREADS}u) { queries[into + i] = head[i]${growthText(shape)}; }
+    return;
+  }
+${stored === undefined ? '' : storeText(shape, stored)}
+}
+`;
+}
+
+function growthText({ growth }: RotateShape): string {
+  if (growth === undefined) return '';
+  const { weight, length, shift } = growth;
+  return ` * (1.0 + ${weight} * log(1.0 + f32((position + ${shift}u) / ${length}u)))`;
+}
+
+function storeText(shape: RotateShape, stored: StoredHeads): string {
+  const { headCount, keysAt, valuesAt, layout } = stored;
+  const { headSize, stride } = shape;
+  return /* wgsl */ `
+  let slot = rowSlot(row);
+  let token = slot % 32u;
+  let block = (slot / 32u) * ${layout.blockWords}u;
+  if (group.x < ${shape.headCount + headCount}u) {
+    let index = group.x - ${shape.headCount}u;
+    let base = row * ${stride}u + ${keysAt}u;
+    load(base + index * ${headSize}u, thread);
+${place(shape, 'Key', stored.keyNorm, 'index')}
+    storeKey(block + index * ${layout.headWords}u, token, thread);
+  } else {
+    let index = group.x - ${shape.headCount + headCount}u;
+    let base = row * ${stride}u + ${valuesAt}u;
+    load(base + index * ${headSize}u, thread);
+    ${stored.valueNorm === undefined ? '' : 'normalizeValue(base, position, index, thread);'}
+    storeValue(block + index * ${layout.headWords}u, token, thread);
+  }`;
+}
+
+/** A head of queries or keys, normalized and turned. */
+function place(
+  { half, normsAfterRope }: RotateShape,
+  name: 'Query' | 'Key',
+  norm: HeadNorm | undefined,
+  index: string,
+): string {
+  const normalize = norm === undefined ? [] : [`normalize${name}(base, position, ${index}, thread);`];
+  const turn = half === 0 ? [] : ['turn(position, thread);'];
+  const lines = normsAfterRope ? [...turn, ...normalize] : [...normalize, ...turn];
+  return lines.map((line) => `    ${line}`).join('\n');
+}
+
+/** Declares `normalizeQuery` and so on. Where all heads count, each workgroup looks at all of them. */
+function normalizing(
+  { headSize, epsilon, half }: RotateShape,
+  name: 'Query' | 'Key' | 'Value',
+  norm: HeadNorm | undefined,
+  headCount: number,
+  turned: boolean,
+): string {
+  if (norm === undefined) return '';
+  const isAll = norm.over === 'all';
+  const whole = turned && half > 0 ? 'turnedAt(base, i, position)' : 'made[base + i]';
+  const stats = normStats({
+    name: `stats${name}`,
+    parameters: 'base: u32, position: u32',
+    kind: norm.norm.kind,
+    size: isAll ? headCount * headSize : headSize,
+    epsilon,
+    threads: THREADS,
+    value: isAll ? whole : 'head[i]',
+  });
+  const at = (start: number) => `${start}u + ${isAll ? `index * ${headSize}u + ` : ''}i`;
+  return /* wgsl */ `${stats}
+fn normalize${name}(base: u32, position: u32, index: u32, thread: u32) {
+  let stats = stats${name}(base, position, thread);
+  for (var i = thread; i < ${headSize}u; i += ${THREADS}u) {
+    head[i] = ${normed(norm.norm, 'head[i]', at(norm.weightAt), at(norm.biasAt))};
+  }
+  workgroupBarrier();
+}`;
+}
+
+/** Declares `turn`, which turns the head, and `turnedAt`, one value of all heads as it will be. */
+function turning({ half, headSize }: RotateShape): string {
+  return /* wgsl */ `
 // A turn by position p is one by p / ${FINE_POSITIONS} coarse steps and one by the rest.
 fn turnAt(position: u32, pair: u32) -> vec2<f32> {
   let coarse = turns[(${FINE_POSITIONS}u + position / ${FINE_POSITIONS}u) * ${half}u + pair];
@@ -53,52 +182,18 @@ fn turn(position: u32, thread: u32) {
   }
   workgroupBarrier();
 }
-${layout.type === 'f16' ? storeHalves(layout) : storeBytes(layout)}
-@compute @workgroup_size(${THREADS})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  let row = group.y;
-  if (row >= rowCount()) { return; }
-  let index = group.x;
-  let base = row * ${stride}u + index * ${headSize}u;
-  for (var i = thread; i < ${headSize}u; i += ${THREADS}u) { head[i] = heads[base + i]; }
-  workgroupBarrier();
-  if (index < ${headCount}u) {
-    ${shape.queryNorm ? scale('queryWeight') : ''}
-    turn(rowPosition(row), thread);
-    for (var i = thread; i < ${headSize}u; i += ${THREADS}u) { heads[base + i] = head[i]; }
-    return;
-  }
-  let slot = rowSlot(row);
-  let token = slot % 32u;
-  let block = (slot / 32u) * ${layout.blockWords}u;
-  if (index < ${headCount + kvHeadCount}u) {
-    ${shape.keyNorm ? scale('keyWeight') : ''}
-    turn(rowPosition(row), thread);
-    storeKey(block + (index - ${headCount}u) * ${layout.headWords}u, token, thread);
-  } else {
-    storeValue(block + (index - ${headCount + kvHeadCount}u) * ${layout.headWords}u, token, thread);
-  }
-}
-`;
-
-  function scale(weight: string): string {
-    return `{
-      let factor = normFactor(thread);
-      for (var i = thread; i < ${headSize}u; i += ${THREADS}u) { head[i] = head[i] * factor * ${weight}[i]; }
-      workgroupBarrier();
-    }`;
-  }
-}
-
-function normFactor(size: number, epsilon: number): string {
-  return /* wgsl */ `
-${rowSum(THREADS)}
-fn normFactor(thread: u32) -> f32 {
-  var sum = 0.0;
-  for (var i = thread; i < ${size}u; i += ${THREADS}u) { sum = fma(head[i], head[i], sum); }
-  return 1.0 / sqrt(rowSum(sum, thread) / ${size}.0 + ${epsilon});
+fn turnedAt(base: u32, i: u32, position: u32) -> f32 {
+  let x = made[base + i];
+  let place = i % ${headSize}u;
+  if (place >= ${2 * half}u) { return x; }
+  let by = turnAt(position, place % ${half}u);
+  if (place < ${half}u) { return fma(x, by.x, -(made[base + i + ${half}u] * by.y)); }
+  return fma(x, by.x, made[base + i - ${half}u] * by.y);
 }`;
 }
+
+const storeHeads = (layout: KvLayout): string =>
+  layout.type === 'f16' ? storeHalves(layout) : storeBytes(layout);
 
 /** A key's word lies with three others of its token, a value's with that of three other tokens. */
 function storing({ keyWords, wordsPerToken }: KvLayout): string {
@@ -141,6 +236,7 @@ fn store${what === 'key' ? 'Key' : 'Value'}(start: u32, token: u32, thread: u32)
   if (thread == 0u) { kv[start + ${scaleAt}u + token] = select(bitcast<u32>(scale), 0x7fc00000u, most >= 3.0e38); }
 }`;
   return /* wgsl */ `${spoiled}
+var<workgroup> largest: array<f32, ${THREADS}>;
 ${storing(layout)}
 fn largestOf(thread: u32) -> f32 {
   var most = 0.0;

@@ -11,6 +11,8 @@ export interface ScoreShape {
   readonly window?: number | undefined;
   readonly scale: number;
   readonly softcap?: number | undefined;
+  /** Whether each head has a score that stands for no token. */
+  readonly hasSinks?: boolean | undefined;
 }
 
 /** Declares `scoreOf` a query's product with a key; `keyScale` is declared before. */
@@ -47,6 +49,20 @@ export function joinParts(whole: Part, part: Part, type: 'f32' | 'vec4<f32>' = '
       ${lines.join('\n      ')}
       ${whole.m} = larger;
     }`;
+}
+
+/** Declares the heads' sinks, where there are any. */
+export const sinkBuffer = ({ hasSinks }: ScoreShape, binding: number): string =>
+  hasSinks ? `@group(0) @binding(${binding}) var<storage, read> sinks: array<f32>;` : '';
+
+/** Adds the sink of `head`, which takes its share for nothing, to a whole. */
+export function joinSink({ hasSinks }: ScoreShape, whole: Part, type: 'f32' | 'vec4<f32>' = 'f32'): string {
+  if (!hasSinks) return '';
+  return joinParts(
+    whole,
+    { m: 'sinks[head]', l: '1.0', values: whole.values.map(() => `${type}(0.0)`) },
+    type,
+  );
 }
 
 const names = (prefix: string, count: number): string[] =>

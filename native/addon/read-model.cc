@@ -1,0 +1,338 @@
+// See read-model.h.
+
+#include "addon/read-model.h"
+
+#include "addon/script-object.h"
+
+namespace chairlift {
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw ScriptError(std::string("native addon: a model's description: ") + what);
+}
+
+KvCache readCache(const ScriptObject& cache) {
+  const KvCache read{cache.integer("headCount"), cache.integer("headSize")};
+  require(read.headCount > 0 && read.headSize > 0, "a cache without heads");
+  require(read.headSize <= maxHeadSize, "heads of more than 1,024 values");
+  return read;
+}
+
+Rope readRope(const ScriptObject& rope) { return {rope.doubles("inverseFrequencies"), float(rope.number("magnitude"))}; }
+
+Norm readNorm(const ScriptObject& norm, int size) {
+  Norm read;
+  read.kind = norm.text("kind") == "layer" ? NormKind::Layer : NormKind::Rms;
+  read.weight = norm.has("weight") ? norm.floats("weight") : std::vector<float>(size_t(size), 1.0f);
+  read.bias = norm.floats("bias");
+  require(read.weight.size() == size_t(size), "a norm of another size");
+  require(read.bias.empty() || read.bias.size() == size_t(size), "a norm's bias of another size");
+  read.weight.resize(paddedLength(size));
+  if (!read.bias.empty()) read.bias.resize(paddedLength(size));
+  return read;
+}
+
+std::optional<Norm> maybeNorm(const ScriptObject& from, const char* name, int size) {
+  if (!from.has(name)) return std::nullopt;
+  return readNorm(from.object(name), size);
+}
+
+std::optional<HeadNorm> maybeHeadNorm(const ScriptObject& from, const char* name, int headSize, int heads) {
+  if (!from.has(name)) return std::nullopt;
+  const ScriptObject norm = from.object(name);
+  const bool overAll = norm.text("over") == "all";
+  return HeadNorm{readNorm(norm.object("norm"), overAll ? headSize * heads : headSize), overAll};
+}
+
+Curve readCurve(const ScriptObject& curve) {
+  const std::string kind = curve.text("kind");
+  if (kind == "silu") return {Activation::Silu};
+  if (kind == "gelu-tanh") return {Activation::GeluTanh};
+  if (kind == "gelu") return {Activation::Gelu};
+  require(kind == "clamped", "an unknown activation");
+  return {Activation::Clamped, float(curve.number("limit")), float(curve.number("slope"))};
+}
+
+class ModelReader {
+ public:
+  ModelReader(const ScriptObject& model, const std::vector<std::shared_ptr<Matrix>>& matrices)
+      : model_(model), matrices_(matrices) {}
+
+  ModelParts read() {
+    parts_.hiddenSize = model_.integer("hiddenSize");
+    parts_.vocabSize = model_.integer("vocabSize");
+    parts_.normEpsilon = float(model_.number("normEpsilon"));
+    parts_.embeddingScale = float(model_.number("embeddingScale"));
+    parts_.logitScale = float(model_.number("logitScale", 1));
+    parts_.logitSoftcap = float(model_.number("logitSoftcap", 0));
+    for (const ScriptObject& rope : model_.list("ropes")) parts_.ropes.push_back(readRope(rope));
+    for (const ScriptObject& cache : model_.list("caches")) parts_.kv.caches.push_back(readCache(cache));
+    parts_.embedding = matrixAt(model_.integer("embedding"), parts_.vocabSize, parts_.hiddenSize, 1);
+    for (const ScriptObject& branch : model_.list("branches")) parts_.branches.push_back(readBranch(branch));
+    parts_.finalNorm = readNorm(model_.object("finalNorm"), parts_.hiddenSize);
+    join(parts_.head, model_.object("head"), 0, parts_.vocabSize, parts_.hiddenSize);
+    return std::move(parts_);
+  }
+
+ private:
+  std::shared_ptr<Matrix> matrixAt(int number, int outputs, int inputs, int members) const {
+    require(number >= 0 && size_t(number) < matrices_.size(), "no such matrix");
+    const auto& matrix = matrices_[size_t(number)];
+    require(matrix->outputs() == outputs && matrix->inputs() == inputs && matrix->members() == members,
+            "a matrix of another shape");
+    return matrix;
+  }
+
+  /** Adds a linear map that writes from `offset` on. */
+  void join(Linear& linear, const ScriptObject& from, size_t offset, int outputs, int inputs, int members = 1) const {
+    Linear::Part part{matrixAt(from.integer("matrix"), outputs, inputs, members), {}, offset};
+    const std::vector<float> bias = from.floats("bias");
+    if (!bias.empty()) {
+      require(bias.size() == size_t(outputs) * size_t(members), "a bias of another size");
+      const size_t padded = size_t(part.matrix->panels()) * panelColumns;
+      part.bias.resize(padded * size_t(members));
+      for (size_t member = 0; member < size_t(members); member++) {
+        const float* own = &bias[member * size_t(outputs)];
+        std::copy(own, own + outputs, &part.bias[member * padded]);
+      }
+    }
+    linear.parts.push_back(std::move(part));
+  }
+
+  Branch readBranch(const ScriptObject& branch) {
+    Branch read;
+    for (const ScriptObject& part : branch.list("parts")) {
+      read.parts.push_back({maybeNorm(part, "input", parts_.hiddenSize), readBody(part.object("body")),
+                            maybeNorm(part, "output", parts_.hiddenSize)});
+    }
+    require(!read.parts.empty(), "a branch without parts");
+    read.output = maybeNorm(branch, "output", parts_.hiddenSize);
+    read.scale = float(branch.number("scale", 1));
+    return read;
+  }
+
+  Body readBody(const ScriptObject& body) {
+    const std::string kind = body.text("kind");
+    if (kind == "attention") return readAttention(body);
+    if (kind == "feed-forward") return readFeedForward(body, 1);
+    if (kind == "experts") return readExperts(body);
+    if (kind == "delta-net") return readDeltaNet(body);
+    if (kind == "short-convolution") return readShortConvolution(body);
+    require(kind == "state-space", "an unknown body");
+    return readStateSpace(body);
+  }
+
+  /** Bodies take their memories in order. */
+  int takeMemory(const ScriptObject& from, const MemoryLayout& layout) {
+    require(from.integer("memory") == int(parts_.memories.size()), "memories out of order");
+    parts_.memories.push_back(layout);
+    return from.integer("memory");
+  }
+
+  /** Weights come channel by channel; kernels want them tap by tap. */
+  static Convolution readConvolution(const ScriptObject& from, const MemoryLayout& layout, bool activates) {
+    const std::vector<float> weights = from.floats("weights"), bias = from.floats("bias");
+    const size_t channels = size_t(layout.channels), taps = size_t(layout.taps), stride = layout.channelStride();
+    require(weights.size() == channels * taps, "a convolution of another size");
+    require(bias.empty() || bias.size() == channels, "a convolution's bias of another size");
+    Convolution read;
+    read.activates = activates;
+    read.weights.resize(taps * stride);
+    for (size_t channel = 0; channel < channels; channel++) {
+      for (size_t tap = 0; tap < taps; tap++) read.weights[tap * stride + channel] = weights[channel * taps + tap];
+    }
+    read.bias = bias;
+    if (!bias.empty()) read.bias.resize(stride);
+    return read;
+  }
+
+  static std::vector<float> readPerHead(const ScriptObject& from, const char* name, int heads) {
+    std::vector<float> values = from.floats(name);
+    require(values.size() == size_t(heads), "values for other heads");
+    return values;
+  }
+
+  DeltaNet readDeltaNet(const ScriptObject& from) {
+    const int hidden = parts_.hiddenSize;
+    DeltaNet read;
+    read.keyHeads = from.integer("keyHeads");
+    read.keySize = from.integer("keySize");
+    read.valueHeads = from.integer("valueHeads");
+    read.valueSize = from.integer("valueSize");
+    require(read.keyHeads > 0 && read.keySize > 0 && read.valueSize > 0 && read.valueHeads > 0 &&
+                read.valueHeads % read.keyHeads == 0,
+            "heads that do not fit each other");
+    read.strided = from.text("sharing") == "strided";
+    read.taps = from.object("convolution").integer("length");
+    require(read.taps > 0, "a convolution of nothing");
+    const MemoryLayout layout = read.layout();
+    read.memory = takeMemory(from, layout);
+    const size_t keyRows = size_t(read.keyRows());
+    join(read.projection, from.object("query"), 0, read.keyRows(), hidden);
+    join(read.projection, from.object("key"), keyRows, read.keyRows(), hidden);
+    join(read.projection, from.object("value"), 2 * keyRows, read.valueRows(), hidden);
+    join(read.projection, from.object("gate"), read.gateAt(), read.valueRows(), hidden);
+    join(read.projection, from.object("share"), read.sharesAt(), read.valueHeads, hidden);
+    join(read.projection, from.object("decay"), read.decaysAt(), read.valueHeads, hidden);
+    join(read.output, from.object("output"), 0, hidden, read.valueRows());
+    read.convolution = readConvolution(from.object("convolution"), layout, true);
+    read.decayBias = readPerHead(from, "decayBias", read.valueHeads);
+    read.rates = readPerHead(from, "rates", read.valueHeads);
+    read.norm = readNorm(from.object("norm"), read.valueSize);
+    return read;
+  }
+
+  ShortConvolution readShortConvolution(const ScriptObject& from) {
+    const int hidden = parts_.hiddenSize;
+    ShortConvolution read;
+    read.size = from.integer("size");
+    read.taps = from.object("convolution").integer("length");
+    require(read.size > 0 && read.taps > 0, "a convolution of nothing");
+    read.memory = takeMemory(from, read.layout());
+    join(read.projection, from.object("before"), 0, read.size, hidden);
+    join(read.projection, from.object("value"), read.valueAt(), read.size, hidden);
+    join(read.projection, from.object("after"), read.afterAt(), read.size, hidden);
+    join(read.output, from.object("output"), 0, hidden, read.size);
+    read.convolution = readConvolution(from.object("convolution"), read.layout(), false);
+    return read;
+  }
+
+  StateSpace readStateSpace(const ScriptObject& from) {
+    const int hidden = parts_.hiddenSize;
+    StateSpace read;
+    read.heads = from.integer("heads");
+    read.headSize = from.integer("headSize");
+    read.stateSize = from.integer("stateSize");
+    read.groups = from.integer("groups");
+    read.taps = from.object("convolution").integer("length");
+    require(read.heads > 0 && read.headSize > 0 && read.stateSize > 0 && read.groups > 0 && read.taps > 0 &&
+                read.heads % read.groups == 0,
+            "heads that do not fit their groups");
+    const MemoryLayout layout = read.layout();
+    read.memory = takeMemory(from, layout);
+    const size_t values = size_t(read.valueRows()), shared = size_t(read.groupRows());
+    join(read.projection, from.object("value"), 0, read.valueRows(), hidden);
+    join(read.projection, from.object("write"), values, read.groupRows(), hidden);
+    join(read.projection, from.object("read"), values + shared, read.groupRows(), hidden);
+    join(read.projection, from.object("gate"), read.gateAt(), read.valueRows(), hidden);
+    join(read.projection, from.object("step"), read.stepsAt(), read.heads, hidden);
+    join(read.output, from.object("output"), 0, hidden, read.valueRows());
+    read.convolution = readConvolution(from.object("convolution"), layout, true);
+    read.stepBias = readPerHead(from, "stepBias", read.heads);
+    read.rates = readPerHead(from, "rates", read.heads);
+    read.skip = readPerHead(from, "skip", read.heads);
+    read.norm = readNorm(from.object("norm"), read.valueRows());
+    return read;
+  }
+
+  Attention readAttention(const ScriptObject& from) const {
+    const int hidden = parts_.hiddenSize;
+    Attention read;
+    read.headCount = from.integer("headCount");
+    read.headSize = from.integer("headSize");
+    read.cache = from.integer("cache");
+    require(read.cache >= 0 && size_t(read.cache) < parts_.kv.caches.size(), "no such cache");
+    const KvCache& cache = parts_.kv.caches[size_t(read.cache)];
+    read.kvHeadCount = cache.headCount;
+    require(read.headSize == cache.headSize && read.headCount > 0 && read.headCount % cache.headCount == 0,
+            "heads that do not fit those of their cache");
+    const auto stored = from.maybe("stored");
+    read.stores = stored.has_value();
+    read.hasValues = stored && stored->has("value");
+    read.hasGate = from.has("gate");
+    join(read.projection, from.object("query"), 0, read.querySize(), hidden);
+    if (stored) join(read.projection, stored->object("key"), read.keysAt(), read.kvSize(), hidden);
+    if (read.hasValues) join(read.projection, stored->object("value"), read.valuesAt(), read.kvSize(), hidden);
+    if (read.hasGate) join(read.projection, from.object("gate"), read.gateAt(), read.querySize(), hidden);
+    join(read.output, from.object("output"), 0, hidden, read.querySize());
+    read.queryNorm = maybeHeadNorm(from, "queryNorm", read.headSize, read.headCount);
+    if (stored) {
+      read.keyNorm = maybeHeadNorm(*stored, "keyNorm", read.headSize, read.kvHeadCount);
+      read.valueNorm = maybeHeadNorm(*stored, "valueNorm", read.headSize, read.kvHeadCount);
+    }
+    read.normsAfterRope = from.flag("normsAfterRope");
+    if (from.has("rope")) {
+      const int rope = from.integer("rope");
+      require(rope >= 0 && size_t(rope) < parts_.ropes.size(), "no such rope");
+      require(2 * parts_.ropes[size_t(rope)].pairs() <= size_t(read.headSize), "a rope wider than its heads");
+      read.rope = rope;
+    }
+    read.window = from.integer("window", 0);
+    read.scale = float(from.number("scale"));
+    read.softcap = float(from.number("softcap", 0));
+    read.sinks = from.floats("sinks");
+    require(read.sinks.empty() || read.sinks.size() == size_t(read.headCount), "sinks for other heads");
+    if (const auto growth = from.maybe("growth")) {
+      read.growth = {growth->number("weight"), growth->number("length"), growth->number("shift")};
+    }
+    return read;
+  }
+
+  FeedForward readFeedForward(const ScriptObject& from, int members) const {
+    const int hidden = parts_.hiddenSize;
+    FeedForward read;
+    read.size = from.integer("size");
+    read.curve = readCurve(from.object("activation"));
+    read.hasGate = from.has("gate");
+    read.hasShare = from.has("share");
+    require(read.hasGate || read.curve.kind != Activation::Clamped, "a clamped activation without a gate");
+    if (read.hasGate) join(read.projection, from.object("gate"), 0, read.size, hidden, members);
+    join(read.projection, from.object("up"), read.upAt(), read.size, hidden, members);
+    if (read.hasShare) join(read.projection, from.object("share"), read.shareAt(), 1, hidden, members);
+    join(read.down, from.object("down"), 0, hidden, read.size, members);
+    return read;
+  }
+
+  Experts readExperts(const ScriptObject& from) const {
+    const int count = from.integer("count");
+    Experts read;
+    read.router = readRouter(from.object("router"), count);
+    read.each = readFeedForward(from.object("each"), count);
+    require(!read.each.hasShare, "experts with shares");
+    read.scalesInput = from.flag("scalesInput");
+    return read;
+  }
+
+  Router readRouter(const ScriptObject& from, int experts) const {
+    Router read;
+    read.experts = experts;
+    read.used = from.integer("used");
+    require(read.used > 0 && read.used <= experts, "more experts used than there are");
+    join(read.linear, from.object("linear"), 0, experts, parts_.hiddenSize);
+    read.isSigmoid = from.text("score") == "sigmoid";
+    read.choiceBias = from.floats("choiceBias");
+    require(read.choiceBias.empty() || read.choiceBias.size() == size_t(experts), "a choice bias of another size");
+    if (const auto groups = from.maybe("groups")) {
+      const ExpertGroups own{groups->integer("count"), groups->integer("used"), groups->text("by") == "best-two"};
+      require(own.count > 0 && experts % own.count == 0, "groups of unequal size");
+      require(own.used > 0 && own.used <= own.count && own.used * (experts / own.count) >= read.used,
+              "groups with too few experts");
+      read.groups = own;
+    }
+    read.normalized = from.flag("normalized");
+    read.scale = from.number("scale");
+    read.expertScales = from.floats("expertScales");
+    require(read.expertScales.empty() || read.expertScales.size() == size_t(experts), "expert scales of another size");
+    read.norm = maybeNorm(from, "norm", parts_.hiddenSize);
+    return read;
+  }
+
+  const ScriptObject& model_;
+  const std::vector<std::shared_ptr<Matrix>>& matrices_;
+  ModelParts parts_;
+};
+
+}  // namespace
+
+ModelParts readModel(napi_env env, napi_value model, const std::vector<std::shared_ptr<Matrix>>& matrices) {
+  return ModelReader(ScriptObject(env, model), matrices).read();
+}
+
+std::vector<KvCache> readCaches(napi_env env, napi_value caches) {
+  std::vector<KvCache> read;
+  for (const ScriptObject& cache : ScriptObject(env, caches).elements()) read.push_back(readCache(cache));
+  return read;
+}
+
+}  // namespace chairlift

@@ -1,0 +1,70 @@
+// See batch-rows.h.
+
+#include "model/batch-rows.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/kernels.h"
+
+namespace chairlift {
+
+namespace {
+
+// Of a prompt.
+constexpr int rowsPerGroup = 8;
+
+}  // namespace
+
+void BatchRows::set(const StepInput& input, const std::vector<Rope>& ropes) {
+  input_ = &input;
+  const size_t rows = input.tokens.size();
+  sequences_.resize(rows);
+  positions_.resize(rows);
+  groups_.clear();
+  for (int sequence = 0; sequence + 1 < int(input.rowStarts.size()); sequence++) {
+    const int first = input.rowStarts[size_t(sequence)], end = input.rowStarts[size_t(sequence) + 1];
+    for (int row = first; row < end; row++) {
+      sequences_[size_t(row)] = sequence;
+      positions_[size_t(row)] = input.starts[size_t(sequence)] + row - first;
+    }
+    for (int row = first; row < end; row += rowsPerGroup) {
+      groups_.push_back({sequence, row, std::min(rowsPerGroup, end - row)});
+    }
+  }
+  cutMemoryRuns(input);
+  rotations_.resize(ropes.size());
+  for (size_t i = 0; i < ropes.size(); i++) rotations_[i].resize(rows * 2 * ropes[i].pairs());
+}
+
+void BatchRows::cutMemoryRuns(const StepInput& input) {
+  memoryRuns_.assign(input.memoryFrom.size(), {});
+  for (size_t sequence = 0; sequence < input.memoryFrom.size(); sequence++) {
+    int row = input.rowStarts[sequence], from = input.memoryFrom[sequence];
+    const size_t end = size_t(input.memoryStarts[sequence + 1]);
+    for (size_t i = size_t(input.memoryStarts[sequence]); i < end; i++) {
+      const int next = input.memoryRows[i] + 1, to = input.memorySlots[i];
+      memoryRuns_[sequence].push_back({row, next - row, from, to});
+      row = next;
+      from = to;
+    }
+  }
+}
+
+int BatchRows::block(int row) const {
+  return table(sequences_[size_t(row)])[position(row) / blockTokens];
+}
+
+void BatchRows::turn(int row, const std::vector<Rope>& ropes) {
+  for (size_t r = 0; r < ropes.size(); r++) {
+    const size_t pairs = ropes[r].pairs();
+    float* cosines = &rotations_[r][size_t(row) * 2 * pairs];
+    for (size_t i = 0; i < pairs; i++) {
+      const double angle = double(position(row)) * ropes[r].inverseFrequencies[i];
+      cosines[i] = float(std::cos(angle) * double(ropes[r].magnitude));
+      cosines[pairs + i] = float(std::sin(angle) * double(ropes[r].magnitude));
+    }
+  }
+}
+
+}  // namespace chairlift

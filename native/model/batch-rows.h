@@ -1,0 +1,67 @@
+// The rows of a step: where each stands, and which of them are attended together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace chairlift {
+
+/** One batch: see `Batch` in src/compute/backend.ts. */
+struct StepInput {
+  std::vector<int32_t> tokens, rowStarts, starts, blocks, blockStarts, logitRows, stateRows;
+  // See `BatchMemories` there; empty where the model has no memories.
+  std::vector<int32_t> memoryFrom, memoryStarts, memoryRows, memorySlots;
+};
+
+struct Rope {
+  std::vector<double> inverseFrequencies;
+  float magnitude = 1;
+
+  size_t pairs() const { return inverseFrequencies.size(); }
+};
+
+/** Rows of one sequence, and the slots of what it remembers before them, -1 for nothing, and after. */
+struct MemoryRun {
+  int firstRow, rows, from, to;
+};
+
+/** Rows of one sequence that share a pass over its blocks. */
+struct RowGroup {
+  int sequence, firstRow, rows;
+};
+
+class BatchRows {
+ public:
+  void set(const StepInput& input, const std::vector<Rope>& ropes);
+
+  int count() const { return int(positions_.size()); }
+  int position(int row) const { return positions_[size_t(row)]; }
+  const std::vector<RowGroup>& groups() const { return groups_; }
+  /** Of each sequence, one after the other. */
+  const std::vector<std::vector<MemoryRun>>& memoryRuns() const { return memoryRuns_; }
+  /** The block table of a sequence. */
+  const int32_t* table(int sequence) const { return &input_->blocks[size_t(input_->blockStarts[size_t(sequence)])]; }
+  /** The block that a row is stored in. */
+  int block(int row) const;
+
+  /** Works out how far a row is turned. */
+  void turn(int row, const std::vector<Rope>& ropes);
+  /** Cosines of a row, then its sines. */
+  const float* rotation(int rope, int row) const {
+    const std::vector<float>& all = rotations_[size_t(rope)];
+    return &all[size_t(row) * (all.size() / size_t(count()))];
+  }
+
+ private:
+  void cutMemoryRuns(const StepInput& input);
+
+  const StepInput* input_ = nullptr;
+  std::vector<int> sequences_, positions_;
+  std::vector<RowGroup> groups_;
+  std::vector<std::vector<MemoryRun>> memoryRuns_;
+  // By rope and row.
+  std::vector<std::vector<float>> rotations_;
+};
+
+}  // namespace chairlift

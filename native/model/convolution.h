@@ -1,0 +1,23 @@
+// The convolution of a body's channels with those of the tokens before, sequence by sequence.
+#pragma once
+
+#include <vector>
+
+#include "model/memories.h"
+#include "model/workspace.h"
+
+namespace chairlift {
+
+struct Convolution {
+  // A padded row for each tap, the oldest first.
+  std::vector<float> weights;
+  // Empty, or padded.
+  std::vector<float> bias;
+  bool activates = false;
+};
+
+/** Mixes rows of channels into `to`, and leaves in memory what the next rows need. */
+void convolveRows(const Convolution& convolution, const MemoryLayout& layout, int memory, const float* channels,
+                  size_t stride, float* to, size_t toStride, Workspace& work);
+
+}  // namespace chairlift

@@ -1,0 +1,119 @@
+// See delta-net.h.
+
+#include "model/delta-net.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace chairlift {
+
+namespace {
+
+// Columns of a head's matrix that one thread takes through all rows of a sequence.
+constexpr int pieceColumns = 64;
+
+class DeltaRun {
+ public:
+  DeltaRun(const DeltaNet& net, Workspace& work)
+      : net_(net),
+        work_(work),
+        layout_(net.layout()),
+        rows_(work.batch.count()),
+        stride_(net.projectedStride()),
+        projected_(work.projected.rows(size_t(rows_), stride_)),
+        mixedStride_(layout_.channelStride()),
+        mixed_(work.inner.rows(size_t(rows_), mixedStride_)),
+        outputStride_(paddedLength(net.valueRows())),
+        outputs_(work.attended.rows(size_t(rows_), outputStride_)) {}
+
+  void run(const InputRows& input, float* out) {
+    work_.multiplier.apply(net_.projection, input, rows_, projected_, stride_);
+    convolveRows(net_.convolution, layout_, net_.memory, projected_, stride_, mixed_, mixedStride_, work_);
+    work_.pool.forEachOne(rows_, [&](int row) { prepareRow(row); });
+    const std::vector<std::vector<MemoryRun>>& sequences = work_.batch.memoryRuns();
+    const int width = int(layout_.columnStride()), pieces = (width + pieceColumns - 1) / pieceColumns;
+    const int perSequence = net_.valueHeads * pieces;
+    work_.pool.forEachOne(int(sequences.size()) * perSequence, [&](int index) {
+      const int piece = index % perSequence, begin = piece % pieces * pieceColumns;
+      for (const MemoryRun& run : sequences[size_t(index / perSequence)]) {
+        learn(run, piece / pieces, begin, std::min(width, begin + pieceColumns));
+      }
+    });
+    work_.pool.forEachOne(rows_, [&](int row) { finishRow(row); });
+    InputRows gated{projected_ + net_.gateAt(), stride_, net_.valueRows()};
+    gated.form = InputForm::Gated;
+    gated.curve.kind = Activation::Silu;
+    gated.up = outputs_;
+    gated.upStride = outputStride_;
+    work_.multiplier.apply(net_.output, gated, rows_, out, work_.stream.stride);
+  }
+
+ private:
+  /** Queries and keys at their length, and what each head keeps and takes up. */
+  void prepareRow(int row) {
+    const RecurrenceKernels& kernels = work_.kernels.recurrence;
+    float* const mixed = mixed_ + size_t(row) * mixedStride_;
+    const float queryLength = 1.0f / std::sqrt(float(net_.keySize));
+    for (int head = 0; head < net_.keyHeads; head++) {
+      kernels.toLength(mixed + head * net_.keySize, net_.keySize, queryLength);
+      kernels.toLength(mixed + net_.keyRows() + head * net_.keySize, net_.keySize, 1.0f);
+    }
+    float* const projected = projected_ + size_t(row) * stride_;
+    float* const shares = projected + net_.sharesAt();
+    float* const decays = projected + net_.decaysAt();
+    kernels.sigmoids(shares, shares, net_.valueHeads);
+    kernels.stepsAndDecays(decays, net_.decayBias.data(), net_.rates.data(), nullptr, decays, net_.valueHeads);
+  }
+
+  void learn(const MemoryRun& run, int head, int begin, int end) {
+    const int keyHead = net_.keyHeadOf(head);
+    const float* const mixed = mixed_ + size_t(run.firstRow) * mixedStride_;
+    const float* const projected = projected_ + size_t(run.firstRow) * stride_;
+    const float* const from = work_.memories.at(run.from, net_.memory);
+    DeltaTask task;
+    task.rows = run.rows;
+    task.queries = mixed + keyHead * net_.keySize;
+    task.keys = mixed + net_.keyRows() + keyHead * net_.keySize;
+    task.values = mixed + 2 * net_.keyRows() + head * net_.valueSize;
+    task.stride = mixedStride_;
+    task.kept = projected + net_.decaysAt() + head;
+    task.shares = projected + net_.sharesAt() + head;
+    task.headStride = stride_;
+    task.outputs = outputs_ + size_t(run.firstRow) * outputStride_ + head * net_.valueSize;
+    task.outputStride = outputStride_;
+    task.from = from ? from + layout_.matrixAt(head) : nullptr;
+    task.state = work_.memories.at(run.to, net_.memory) + layout_.matrixAt(head);
+    task.stateStride = layout_.columnStride();
+    task.keySize = net_.keySize;
+    task.valueSize = net_.valueSize;
+    task.begin = begin;
+    task.end = end;
+    work_.kernels.recurrence.learn(task);
+  }
+
+  void finishRow(int row) {
+    float* const outputs = outputs_ + size_t(row) * outputStride_;
+    for (int head = 0; head < net_.valueHeads; head++) {
+      net_.norm.apply(work_.kernels, outputs + head * net_.valueSize, net_.valueSize, work_.normEpsilon);
+    }
+  }
+
+  const DeltaNet& net_;
+  Workspace& work_;
+  const MemoryLayout layout_;
+  const int rows_;
+  const size_t stride_;
+  float* const projected_;
+  const size_t mixedStride_;
+  float* const mixed_;
+  const size_t outputStride_;
+  float* const outputs_;
+};
+
+}  // namespace
+
+void runDeltaNet(const DeltaNet& net, const InputRows& input, Workspace& work, float* out) {
+  DeltaRun(net, work).run(input, out);
+}
+
+}  // namespace chairlift

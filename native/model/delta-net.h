@@ -1,0 +1,42 @@
+// The gated delta net: see DeltaNetSpec in src/model/spec.ts.
+#pragma once
+
+#include "model/convolution.h"
+#include "model/linear.h"
+#include "model/norm.h"
+#include "model/workspace.h"
+
+namespace chairlift {
+
+struct DeltaNet {
+  // Which of the model's memories is its own.
+  int memory = 0;
+  int keyHeads = 0;
+  int keySize = 0;
+  int valueHeads = 0;
+  int valueSize = 0;
+  // Value heads that share a key head are so many apart, not in a row.
+  bool strided = false;
+  // Queries, keys and values; the gate; a share and a decay for each value head.
+  Linear projection;
+  Linear output;
+  int taps = 1;
+  Convolution convolution;
+  std::vector<float> decayBias, rates;
+  Norm norm;
+
+  int keyRows() const { return keyHeads * keySize; }
+  int valueRows() const { return valueHeads * valueSize; }
+  MemoryLayout layout() const { return {2 * keyRows() + valueRows(), taps, valueHeads, keySize, valueSize}; }
+  // Where things lie in a projected row; queries, keys and values come first, side by side.
+  size_t gateAt() const { return layout().channelStride(); }
+  size_t sharesAt() const { return gateAt() + paddedLength(valueRows()); }
+  size_t decaysAt() const { return sharesAt() + paddedLength(valueHeads); }
+  size_t projectedStride() const { return decaysAt() + paddedLength(valueHeads); }
+  int keyHeadOf(int head) const { return strided ? head % keyHeads : head / (valueHeads / keyHeads); }
+};
+
+/** Writes an output row for each row of `input`. */
+void runDeltaNet(const DeltaNet& net, const InputRows& input, Workspace& work, float* out);
+
+}  // namespace chairlift

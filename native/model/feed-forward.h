@@ -1,0 +1,32 @@
+// The feed-forward of a layer: `down(activation(gate) * up)`, or `down(activation(up))` without a gate.
+#pragma once
+
+#include <vector>
+
+#include "model/linear.h"
+#include "model/workspace.h"
+
+namespace chairlift {
+
+/** One, or several that are alike but for their weights: then its matrices have a member for each. */
+struct FeedForward {
+  int size = 0;
+  Curve curve;
+  bool hasGate = false;
+  bool hasShare = false;
+  // Where it has them the gate, then up, and one value whose sigmoid is a factor on the output.
+  Linear projection;
+  Linear down;
+
+  size_t upAt() const { return hasGate ? paddedLength(size) : 0; }
+  size_t shareAt() const { return upAt() + paddedLength(size); }
+  size_t projectedStride() const { return shareAt() + (hasShare ? groupInputs : 0); }
+};
+
+/** Rows that have been projected, as `down` reads them. */
+InputRows activatedRows(const FeedForward& feedForward, float* projected);
+
+/** Writes an output row for each row of `input`. */
+void runFeedForward(const FeedForward& feedForward, const InputRows& input, Workspace& work, float* out);
+
+}  // namespace chairlift

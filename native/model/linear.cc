@@ -1,0 +1,143 @@
+// See linear.h.
+
+#include "model/linear.h"
+
+#include <algorithm>
+
+namespace chairlift {
+
+namespace {
+
+void reserve(PageBuffer& buffer, size_t bytes) {
+  if (buffer.bytes() < bytes) buffer = PageBuffer(bytes);
+}
+
+}  // namespace
+
+int Linear::panels() const {
+  int total = 0;
+  for (const Part& part : parts) total += part.matrix->panels();
+  return total;
+}
+
+bool Linear::readsCodes() const {
+  return std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.matrix->readsCodes(); });
+}
+
+bool Linear::readsValues() const {
+  return std::any_of(parts.begin(), parts.end(), [](const Part& part) { return !part.matrix->readsCodes(); });
+}
+
+void Multiplier::apply(const Linear& linear, const InputRows& input, const std::vector<RowRun>& runs, float* out,
+                       size_t outStride) {
+  cutTiles(runs);
+  makeInput(linear, input);
+  multiply(linear, runs, out, outStride);
+}
+
+void Multiplier::cutTiles(const std::vector<RowRun>& runs) {
+  tiles_.clear();
+  for (const RowRun& run : runs) {
+    for (int row = 0; row < run.rows; row += tileRows) {
+      tiles_.push_back({run.firstRow + row, std::min(tileRows, run.rows - row)});
+    }
+  }
+}
+
+void Multiplier::makeInput(const Linear& reader, const InputRows& source) {
+  const int groups = (source.count + groupInputs - 1) / groupInputs;
+  const bool codes = reader.readsCodes(), copied = source.isCopied();
+  // Rows as they are need no copy; activated ones are written over what they are made of.
+  const bool values = reader.readsValues() && (copied || source.form != InputForm::Plain);
+  int rows = 0, tallest = 0;
+  for (const Tile& tile : tiles_) {
+    rows = std::max(rows, tile.firstRow + tile.rows);
+    tallest = std::max(tallest, tile.rows);
+  }
+  valueStride_ = copied ? paddedLength(source.count) : source.stride;
+  float* const to = copied && values ? copies_.rows(size_t(rows), valueStride_) : source.x;
+  values_ = to;
+  groups_ = size_t(groups);
+  if (codes) {
+    reserve(codes_, tiles_.size() * groups_ * groupCodes);
+    reserve(sides_, tiles_.size() * groups_ * sizeof(GroupSide));
+  }
+  if (!codes && !values) return;
+  // Pieces of one tile go to different threads: all its rows, some of its groups, so that no line of memory is
+  // written by two.
+  const int groupsPerPiece = std::max(4, 128 / tallest);
+  const int pieces = (groups + groupsPerPiece - 1) / groupsPerPiece;
+  pool_.forEach(int(tiles_.size()) * pieces, 1, [&](int begin, int end, int) {
+    for (int piece = begin; piece < end; piece++) {
+      const size_t index = size_t(piece / pieces);
+      const Tile& tile = tiles_[index];
+      InputTask task = taskOf(source, tile);
+      task.firstGroup = piece % pieces * groupsPerPiece;
+      task.endGroup = std::min(groups, task.firstGroup + groupsPerPiece);
+      task.values = values ? to + size_t(tile.firstRow) * valueStride_ : nullptr;
+      task.valueStride = valueStride_;
+      task.codes = codes ? codes_.as<int8_t>() + index * groups_ * groupCodes : nullptr;
+      task.sides = sides_.as<GroupSide>() + index * groups_;
+      task.paired = kernels_.pairs(task.rows, groups);
+      kernels_.makeInput(task);
+    }
+  });
+}
+
+InputTask Multiplier::taskOf(const InputRows& source, const Tile& tile) const {
+  InputTask task;
+  task.form = source.form;
+  task.activation = source.curve.kind;
+  task.limit = source.curve.limit;
+  task.slope = source.curve.slope;
+  task.rows = tile.rows;
+  task.weight = source.norm ? source.norm->weight.data() : nullptr;
+  task.bias = source.norm ? source.norm->biasOrNull() : nullptr;
+  task.factors = source.factors ? source.factors + tile.firstRow : nullptr;
+  for (int i = 0; i < tile.rows; i++) {
+    const size_t row = size_t(source.places ? source.places[tile.firstRow + i] : tile.firstRow + i);
+    task.x[i] = source.x + row * source.stride;
+    task.up[i] = source.up ? source.up + row * source.upStride : nullptr;
+    if (source.scales) task.scales[i] = source.scales[row];
+  }
+  return task;
+}
+
+void Multiplier::multiply(const Linear& linear, const std::vector<RowRun>& runs, float* out, size_t outStride) {
+  inputs_.clear();
+  size_t tile = 0;
+  for (const RowRun& run : runs) {
+    inputs_.push_back({run.rows, values_ + size_t(run.firstRow) * valueStride_, valueStride_,
+                       codes_.as<int8_t>() + tile * groups_ * groupCodes, sides_.as<GroupSide>() + tile * groups_,
+                       groups_});
+    tile += size_t(run.rows + tileRows - 1) / tileRows;
+  }
+  const int panels = linear.panels();
+  // In long pieces, because what is asked for in advance goes past a piece's end.
+  pool_.forEachInRuns(int(runs.size()) * panels, 2, [&](int begin, int end, int) {
+    while (begin < end) {
+      const size_t index = size_t(begin / panels);
+      const int first = begin % panels, last = std::min(panels, first + end - begin);
+      multiplyPanels(linear, runs[index], inputs_[index], first, last, out, outStride);
+      begin += last - first;
+    }
+  });
+}
+
+void Multiplier::multiplyPanels(const Linear& linear, const RowRun& run, const Activations& input, int begin, int end,
+                                float* out, size_t outStride) const {
+  float* const to = out + size_t(run.firstRow) * outStride;
+  for (const Linear::Part& part : linear.parts) {
+    const int count = part.matrix->panels();
+    const int first = std::max(begin, 0), last = std::min(end, count);
+    if (first < last) {
+      const float* bias =
+          part.bias.empty() ? nullptr : &part.bias[size_t(run.member) * size_t(count) * panelColumns];
+      kernels_.multiply(part.matrix->member(run.member), input, first, last, bias, to + part.offset, outStride);
+    }
+    begin -= count;
+    end -= count;
+  }
+}
+
+}  // namespace chairlift

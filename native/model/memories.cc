@@ -1,0 +1,27 @@
+// See memories.h.
+
+#include "model/memories.h"
+
+namespace chairlift {
+
+namespace {
+
+size_t wholePages(const std::vector<MemoryLayout>& layouts) {
+  size_t floats = 0;
+  for (const MemoryLayout& layout : layouts) floats += layout.size();
+  const size_t page = pageBytes();
+  return (floats * sizeof(float) + page - 1) / page * page;
+}
+
+}  // namespace
+
+Memories::Memories(const std::vector<MemoryLayout>& layouts, int slots)
+    : slots_(slots), stride_(wholePages(layouts) / sizeof(float)), memory_(wholePages(layouts) * size_t(slots)) {
+  size_t at = 0;
+  for (const MemoryLayout& layout : layouts) {
+    starts_.push_back(at);
+    at += layout.size();
+  }
+}
+
+}  // namespace chairlift

@@ -1,0 +1,46 @@
+// What bodies without K/V remember of sequences: in slots, each with room for all such bodies of the model.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/row-buffer.h"
+#include "system/reserved-memory.h"
+
+namespace chairlift {
+
+/** The channels of the last tokens, the oldest first; then a matrix for each head. */
+struct MemoryLayout {
+  int channels = 0;
+  // Of the convolution: so many tokens wait but for one.
+  int taps = 1;
+  int heads = 0;
+  int rows = 0;
+  int columns = 0;
+
+  int waitingRows() const { return taps - 1; }
+  size_t channelStride() const { return paddedLength(channels); }
+  size_t columnStride() const { return roundUp16(size_t(columns)); }
+  size_t matricesAt() const { return size_t(waitingRows()) * channelStride(); }
+  size_t matrixAt(int head) const { return matricesAt() + size_t(head) * size_t(rows) * columnStride(); }
+  size_t size() const { return matrixAt(heads); }
+};
+
+class Memories {
+ public:
+  Memories(const std::vector<MemoryLayout>& layouts, int slots);
+
+  int slots() const { return slots_; }
+  /** Null for no slot. */
+  float* at(int slot, int memory) const {
+    return slot < 0 ? nullptr : (float*)memory_.data() + size_t(slot) * stride_ + starts_[size_t(memory)];
+  }
+
+ private:
+  const int slots_;
+  std::vector<size_t> starts_;
+  size_t stride_;
+  ReservedMemory memory_;
+};
+
+}  // namespace chairlift

@@ -1,0 +1,24 @@
+// A norm: of the mean square, or of the variance around the mean.
+#pragma once
+
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace chairlift {
+
+struct Norm {
+  NormKind kind = NormKind::Rms;
+  // Both padded to whole groups. Weights are 1 where a model has none; the bias may be empty.
+  std::vector<float> weight, bias;
+
+  const float* biasOrNull() const { return bias.empty() ? nullptr : bias.data(); }
+
+  /** One run of values, in place. */
+  void apply(const KernelTable& kernels, float* values, int count, float epsilon) const {
+    const RowScale scale = kernels.rowScale(kind, values, count, epsilon);
+    kernels.normalize(values, scale, weight.data(), biasOrNull(), values, count);
+  }
+};
+
+}  // namespace chairlift

@@ -1,0 +1,102 @@
+// See state-space.h.
+
+#include "model/state-space.h"
+
+#include <algorithm>
+
+namespace chairlift {
+
+namespace {
+
+// Columns of a head's matrix that one thread takes through all rows of a sequence.
+constexpr int pieceColumns = 64;
+
+class ScanRun {
+ public:
+  ScanRun(const StateSpace& space, Workspace& work)
+      : space_(space),
+        work_(work),
+        layout_(space.layout()),
+        rows_(work.batch.count()),
+        stride_(space.projectedStride()),
+        projected_(work.projected.rows(size_t(rows_), stride_)),
+        mixedStride_(layout_.channelStride()),
+        mixed_(work.inner.rows(size_t(rows_), mixedStride_)),
+        outputStride_(paddedLength(space.valueRows())),
+        outputs_(work.attended.rows(size_t(rows_), outputStride_)) {}
+
+  void run(const InputRows& input, float* out) {
+    work_.multiplier.apply(space_.projection, input, rows_, projected_, stride_);
+    convolveRows(space_.convolution, layout_, space_.memory, projected_, stride_, mixed_, mixedStride_, work_);
+    work_.pool.forEachOne(rows_, [&](int row) {
+      float* const steps = projected_ + size_t(row) * stride_ + space_.stepsAt();
+      float* const kept = projected_ + size_t(row) * stride_ + space_.keptAt();
+      work_.kernels.recurrence.stepsAndDecays(steps, space_.stepBias.data(), space_.rates.data(), steps, kept,
+                                              space_.heads);
+    });
+    const std::vector<std::vector<MemoryRun>>& sequences = work_.batch.memoryRuns();
+    const int width = int(layout_.columnStride()), pieces = (width + pieceColumns - 1) / pieceColumns;
+    const int perSequence = space_.heads * pieces;
+    work_.pool.forEachOne(int(sequences.size()) * perSequence, [&](int index) {
+      const int piece = index % perSequence, begin = piece % pieces * pieceColumns;
+      for (const MemoryRun& run : sequences[size_t(index / perSequence)]) {
+        scan(run, piece / pieces, begin, std::min(width, begin + pieceColumns));
+      }
+    });
+    work_.pool.forEachOne(rows_, [&](int row) {
+      float* const outputs = outputs_ + size_t(row) * outputStride_;
+      const float* const gate = projected_ + size_t(row) * stride_ + space_.gateAt();
+      work_.kernels.recurrence.multiplyRow(outputs, gate, true, outputs, space_.valueRows());
+      space_.norm.apply(work_.kernels, outputs, space_.valueRows(), work_.normEpsilon);
+    });
+    work_.multiplier.apply(space_.output, {outputs_, outputStride_, space_.valueRows()}, rows_, out,
+                           work_.stream.stride);
+  }
+
+ private:
+  void scan(const MemoryRun& run, int head, int begin, int end) {
+    const int group = head / (space_.heads / space_.groups);
+    const float* const mixed = mixed_ + size_t(run.firstRow) * mixedStride_;
+    const float* const projected = projected_ + size_t(run.firstRow) * stride_;
+    const float* const from = work_.memories.at(run.from, space_.memory);
+    ScanTask task;
+    task.rows = run.rows;
+    task.values = mixed + head * space_.headSize;
+    task.writes = mixed + space_.valueRows() + group * space_.stateSize;
+    task.reads = mixed + space_.valueRows() + space_.groupRows() + group * space_.stateSize;
+    task.stride = mixedStride_;
+    task.kept = projected + space_.keptAt() + head;
+    task.steps = projected + space_.stepsAt() + head;
+    task.headStride = stride_;
+    task.skip = space_.skip[size_t(head)];
+    task.outputs = outputs_ + size_t(run.firstRow) * outputStride_ + head * space_.headSize;
+    task.outputStride = outputStride_;
+    task.from = from ? from + layout_.matrixAt(head) : nullptr;
+    task.state = work_.memories.at(run.to, space_.memory) + layout_.matrixAt(head);
+    task.stateStride = layout_.columnStride();
+    task.stateSize = space_.stateSize;
+    task.headSize = space_.headSize;
+    task.begin = begin;
+    task.end = end;
+    work_.kernels.recurrence.scan(task);
+  }
+
+  const StateSpace& space_;
+  Workspace& work_;
+  const MemoryLayout layout_;
+  const int rows_;
+  const size_t stride_;
+  float* const projected_;
+  const size_t mixedStride_;
+  float* const mixed_;
+  const size_t outputStride_;
+  float* const outputs_;
+};
+
+}  // namespace
+
+void runStateSpace(const StateSpace& space, const InputRows& input, Workspace& work, float* out) {
+  ScanRun(space, work).run(input, out);
+}
+
+}  // namespace chairlift

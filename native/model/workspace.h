@@ -1,0 +1,60 @@
+// What the bodies of a step work with: kernels, threads, the rows at hand, and room for what is made of them.
+#pragma once
+
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "model/batch-rows.h"
+#include "model/kv-blocks.h"
+#include "model/linear.h"
+#include "model/memories.h"
+#include "model/row-buffer.h"
+#include "system/thread-pool.h"
+
+namespace chairlift {
+
+/** The residual stream, and how each of its rows is normalized. */
+struct Stream {
+  float* x = nullptr;
+  size_t stride = 0;
+  int size = 0;
+  // By NormKind; empty where no norm of the kind reads the stream.
+  std::vector<RowScale> scales[2];
+
+  float* row(int index) const { return x + size_t(index) * stride; }
+  const RowScale* scalesOf(NormKind kind) const { return scales[size_t(kind)].data(); }
+  /** All rows as they are. */
+  InputRows rows() const { return {x, stride, size}; }
+  InputRows behind(const Norm& norm) const {
+    InputRows normalized = rows();
+    normalized.form = InputForm::Normalized;
+    normalized.norm = &norm;
+    normalized.scales = scalesOf(norm.kind);
+    return normalized;
+  }
+};
+
+struct Workspace {
+  Workspace(const KernelTable& itsKernels, ThreadPool& itsPool, const KvLayout& kvLayout, int blockCount,
+            const std::vector<MemoryLayout>& memoryLayouts, int memorySlots, float epsilon)
+      : kernels(itsKernels), pool(itsPool), kv(kvLayout, blockCount), memories(memoryLayouts, memorySlots),
+        multiplier(itsKernels, itsPool), normEpsilon(epsilon) {}
+
+  const KernelTable& kernels;
+  ThreadPool& pool;
+  KvBlocks kv;
+  Memories memories;
+  Multiplier multiplier;
+  const float normEpsilon;
+
+  // Of the step at hand.
+  BatchRows batch;
+  Stream stream;
+
+  // Whatever a body makes on its way; each overwrites what the last one left.
+  RowBuffer projected, attended, inner, scores, gathered;
+  // A worker's own.
+  std::vector<std::vector<float>> attentionScratch;
+};
+
+}  // namespace chairlift

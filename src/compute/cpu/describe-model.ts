@@ -1,0 +1,293 @@
+// Makes of a spec what the addon is told: reads its vectors, and gives every matrix a number and a place to be filled.
+
+import type {
+  Activation,
+  AttentionSpec,
+  BodySpec,
+  BranchSpec,
+  ConvolutionSpec,
+  DeltaNetSpec,
+  ExpertsSpec,
+  FeedForwardSpec,
+  HeadNormSpec,
+  LinearSpec,
+  ModelSpec,
+  NormSpec,
+  PartSpec,
+  RouterSpec,
+  RowSlice,
+  ShortConvolutionSpec,
+  StateSpaceSpec,
+  StoredSpec,
+} from '../../model/spec.ts';
+import { isHeadTied } from '../../model/spec-walk.ts';
+import { type NormWeights, readBias, readNorm, readRates } from '../../model/weight-reader.ts';
+import { ModelFileError } from '../../weights/model-file-error.ts';
+import { readFloats, requireTensor } from '../../weights/read-tensor.ts';
+import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
+import type { WeightSource } from '../../weights/weight-source.ts';
+import type {
+  NativeActivation,
+  NativeAttention,
+  NativeBody,
+  NativeBranch,
+  NativeConvolution,
+  NativeDeltaNet,
+  NativeExperts,
+  NativeFeedForward,
+  NativeHeadNorm,
+  NativeLinear,
+  NativeModel,
+  NativePart,
+  NativeRouter,
+  NativeShortConvolution,
+  NativeStateSpace,
+  NativeStored,
+} from './native-model.ts';
+
+/** A matrix of the addon, and the rows that fill its members. */
+export interface MatrixUpload {
+  readonly matrix: number;
+  /** Of the rows in the file. */
+  readonly type: TensorType;
+  readonly columns: number;
+  readonly members: readonly RowSlice[];
+  /** Rows are handed over as float32, whatever the file holds. */
+  readonly decoded: boolean;
+}
+
+/** Makes room for a matrix and gives its number. */
+export type AddMatrix = (type: TensorType, outputs: number, inputs: number, members: number) => number;
+
+export interface DescribedModel {
+  readonly model: NativeModel;
+  readonly matrices: readonly MatrixUpload[];
+}
+
+export function describeModel(spec: ModelSpec, weights: WeightSource, addMatrix: AddMatrix): DescribedModel {
+  const describer = new Describer(weights, addMatrix);
+  return { model: describer.model(spec), matrices: describer.matrices };
+}
+
+class Describer {
+  readonly matrices: MatrixUpload[] = [];
+  readonly #weights: WeightSource;
+  readonly #addMatrix: AddMatrix;
+
+  constructor(weights: WeightSource, addMatrix: AddMatrix) {
+    this.#weights = weights;
+    this.#addMatrix = addMatrix;
+  }
+
+  model(spec: ModelSpec): NativeModel {
+    const embedding = this.#matrix([{ weight: spec.embedding, columns: spec.hiddenSize }]);
+    const branches = spec.layers.flatMap((layer) => layer.branches.map((branch) => this.#branch(branch)));
+    const head = isHeadTied(spec)
+      ? { matrix: embedding, bias: this.#bias([spec.head]) }
+      : this.#linear(spec.head);
+    return {
+      ...spec,
+      ropes: spec.ropes.map(({ inverseFrequencies, magnitude }) => ({
+        inverseFrequencies: Float64Array.from(inverseFrequencies),
+        magnitude,
+      })),
+      embedding,
+      branches,
+      finalNorm: readNorm(this.#weights, spec.finalNorm),
+      head,
+    };
+  }
+
+  #branch({ parts, output, scale }: BranchSpec): NativeBranch {
+    return { parts: parts.map((part) => this.#part(part)), output: this.#norm(output), scale };
+  }
+
+  #part({ input, body, output }: PartSpec): NativePart {
+    return { input: this.#norm(input), body: this.#body(body), output: this.#norm(output) };
+  }
+
+  #body(spec: BodySpec): NativeBody {
+    switch (spec.kind) {
+      case 'attention':
+        return this.#attention(spec);
+      case 'feed-forward':
+        return this.#feedForward([spec]);
+      case 'experts':
+        return this.#experts(spec);
+      case 'delta-net':
+        return this.#deltaNet(spec);
+      case 'short-convolution':
+        return this.#shortConvolution(spec);
+      case 'state-space':
+        return this.#stateSpace(spec);
+      default:
+        throw new Error(`the cpu backend has no ${spec.kind}`);
+    }
+  }
+
+  #deltaNet(spec: DeltaNetSpec): NativeDeltaNet {
+    return {
+      ...spec,
+      query: this.#linear(spec.query),
+      key: this.#linear(spec.key),
+      value: this.#linear(spec.value),
+      convolution: this.#convolution(spec.convolution),
+      share: this.#linear(spec.share),
+      decay: this.#linear(spec.decay),
+      decayBias: readFloats(this.#weights, spec.decayBias),
+      rates: readRates(this.#weights, spec.decayRate),
+      norm: readNorm(this.#weights, spec.norm),
+      gate: this.#linear(spec.gate),
+      output: this.#linear(spec.output),
+    };
+  }
+
+  #shortConvolution(spec: ShortConvolutionSpec): NativeShortConvolution {
+    return {
+      ...spec,
+      before: this.#linear(spec.before),
+      after: this.#linear(spec.after),
+      value: this.#linear(spec.value),
+      convolution: this.#convolution(spec.convolution),
+      output: this.#linear(spec.output),
+    };
+  }
+
+  #stateSpace(spec: StateSpaceSpec): NativeStateSpace {
+    return {
+      ...spec,
+      value: this.#linear(spec.value),
+      write: this.#linear(spec.write),
+      read: this.#linear(spec.read),
+      convolution: this.#convolution(spec.convolution),
+      step: this.#linear(spec.step),
+      stepBias: readFloats(this.#weights, spec.stepBias),
+      rates: readRates(this.#weights, spec.rate),
+      skip: readFloats(this.#weights, spec.skip),
+      gate: this.#linear(spec.gate),
+      norm: readNorm(this.#weights, spec.norm),
+      output: this.#linear(spec.output),
+    };
+  }
+
+  #convolution({ weight, bias, length }: ConvolutionSpec): NativeConvolution {
+    return { length, weights: readFloats(this.#weights, weight), bias: this.#vector(bias) };
+  }
+
+  #attention(spec: AttentionSpec): NativeAttention {
+    return {
+      ...spec,
+      query: this.#linear(spec.query),
+      stored: spec.stored === undefined ? undefined : this.#stored(spec.stored),
+      output: this.#linear(spec.output),
+      queryNorm: this.#headNorm(spec.queryNorm),
+      sinks: this.#vector(spec.sinks),
+      gate: this.#maybeStack([spec.gate]),
+    };
+  }
+
+  #stored({ key, value, keyNorm, valueNorm }: StoredSpec): NativeStored {
+    return {
+      key: this.#linear(key),
+      value: this.#maybeStack([value]),
+      keyNorm: this.#headNorm(keyNorm),
+      valueNorm: this.#headNorm(valueNorm),
+    };
+  }
+
+  /** One, or several that are alike but for their weights. */
+  #feedForward(specs: readonly FeedForwardSpec[]): NativeFeedForward {
+    const { kind, size, activation } = specs[0] as FeedForwardSpec;
+    return {
+      kind,
+      size,
+      activation: nativeActivation(activation),
+      gate: this.#maybeStack(specs.map(({ gate }) => gate)),
+      up: this.#stack(specs.map(({ up }) => up)),
+      down: this.#stack(specs.map(({ down }) => down)),
+      share: this.#maybeStack(specs.map(({ share }) => share)),
+    };
+  }
+
+  #experts({ kind, router, experts, scalesInput }: ExpertsSpec): NativeExperts {
+    return {
+      kind,
+      count: experts.length,
+      router: this.#router(router),
+      each: this.#feedForward(experts),
+      ...(scalesInput ? { scalesInput } : {}),
+    };
+  }
+
+  #router(spec: RouterSpec): NativeRouter {
+    return {
+      ...spec,
+      // Which expert is best should not hang on activations of eight bits.
+      linear: { matrix: this.#matrix([spec.linear], true), bias: this.#bias([spec.linear]) },
+      choiceBias: this.#vector(spec.choiceBias),
+      expertScales: this.#vector(spec.expertScales),
+      norm: this.#norm(spec.norm),
+    };
+  }
+
+  #linear(spec: LinearSpec): NativeLinear {
+    return this.#stack([spec]);
+  }
+
+  /** All are there, or none is. */
+  #maybeStack(specs: readonly (LinearSpec | undefined)[]): NativeLinear | undefined {
+    const all = specs.filter((spec) => spec !== undefined);
+    return all.length === 0 ? undefined : this.#stack(all);
+  }
+
+  #stack(specs: readonly LinearSpec[]): NativeLinear {
+    return { matrix: this.#matrix(specs), bias: this.#bias(specs) };
+  }
+
+  #matrix(specs: readonly LinearSpec[], floats = false): number {
+    const { weight, columns } = specs[0] as LinearSpec;
+    const { type } = requireTensor(this.#weights, weight.tensor);
+    const members = specs.map((spec) => spec.weight);
+    for (const { tensor } of members) this.#requireType(tensor, type);
+    const decoded = floats && tensorLayouts[type].blockSize > 1;
+    const matrix = this.#addMatrix(decoded ? 'F32' : type, weight.rows, columns, specs.length);
+    this.matrices.push({ matrix, type, columns, members, decoded });
+    return matrix;
+  }
+
+  #requireType(tensor: string, type: TensorType): void {
+    const own = requireTensor(this.#weights, tensor).type;
+    if (own === type) return;
+    throw new ModelFileError({
+      file: 'weights',
+      field: tensor,
+      problem: `is ${own}, and the same matrix of another expert is ${type}`,
+      remedy: 'Convert the model so that all experts of a layer are stored alike',
+    });
+  }
+
+  #bias(specs: readonly LinearSpec[]): Float32Array | undefined {
+    const biases = specs.map(({ bias }) => bias).filter((bias) => bias !== undefined);
+    const [first] = biases;
+    if (first === undefined) return undefined;
+    const all = new Float32Array(first.rows * biases.length);
+    for (const [index, bias] of biases.entries()) all.set(readBias(this.#weights, bias), index * first.rows);
+    return all;
+  }
+
+  #norm(spec: NormSpec | undefined): NormWeights | undefined {
+    return spec === undefined ? undefined : readNorm(this.#weights, spec);
+  }
+
+  #headNorm(spec: HeadNormSpec | undefined): NativeHeadNorm | undefined {
+    return spec === undefined ? undefined : { norm: readNorm(this.#weights, spec.norm), over: spec.over };
+  }
+
+  #vector(tensor: string | undefined): Float32Array | undefined {
+    return tensor === undefined ? undefined : readFloats(this.#weights, tensor);
+  }
+}
+
+function nativeActivation(activation: Activation): NativeActivation {
+  return typeof activation === 'string' ? { kind: activation } : { kind: 'clamped', ...activation };
+}

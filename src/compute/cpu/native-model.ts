@@ -1,0 +1,171 @@
+// A model as the addon is told of it: its spec, with matrices by number and vectors as they are read from the file.
+
+import type {
+  AttentionSpec,
+  CacheSpec,
+  ClampedActivation,
+  ConvolutionSpec,
+  DeltaNetSpec,
+  ExpertsSpec,
+  HeadNormSpec,
+  ModelSpec,
+  RouterSpec,
+  ShortConvolutionSpec,
+  StateSpaceSpec,
+} from '../../model/spec.ts';
+import type { NormWeights } from '../../model/weight-reader.ts';
+
+export interface NativeLinear {
+  /** What `addMatrix` gave. */
+  readonly matrix: number;
+  /** Of all members, one after the other. */
+  readonly bias: Float32Array | undefined;
+}
+
+export interface NativeHeadNorm {
+  readonly norm: NormWeights;
+  readonly over: HeadNormSpec['over'];
+}
+
+export interface NativeRope {
+  readonly inverseFrequencies: Float64Array;
+  readonly magnitude: number;
+}
+
+export interface NativeAttention
+  extends Pick<
+    AttentionSpec,
+    | 'kind'
+    | 'headCount'
+    | 'headSize'
+    | 'cache'
+    | 'normsAfterRope'
+    | 'rope'
+    | 'window'
+    | 'scale'
+    | 'softcap'
+    | 'growth'
+  > {
+  readonly query: NativeLinear;
+  readonly stored: NativeStored | undefined;
+  readonly output: NativeLinear;
+  readonly queryNorm: NativeHeadNorm | undefined;
+  readonly sinks: Float32Array | undefined;
+  readonly gate: NativeLinear | undefined;
+}
+
+export interface NativeStored {
+  readonly key: NativeLinear;
+  readonly value: NativeLinear | undefined;
+  readonly keyNorm: NativeHeadNorm | undefined;
+  readonly valueNorm: NativeHeadNorm | undefined;
+}
+
+export type NativeActivation =
+  | { readonly kind: 'silu' | 'gelu-tanh' | 'gelu' }
+  | ({ readonly kind: 'clamped' } & ClampedActivation);
+
+export interface NativeFeedForward {
+  readonly kind: 'feed-forward';
+  readonly size: number;
+  readonly activation: NativeActivation;
+  readonly gate: NativeLinear | undefined;
+  readonly up: NativeLinear;
+  readonly down: NativeLinear;
+  readonly share: NativeLinear | undefined;
+}
+
+export interface NativeRouter extends Pick<RouterSpec, 'score' | 'used' | 'groups' | 'normalized' | 'scale'> {
+  readonly linear: NativeLinear;
+  readonly choiceBias: Float32Array | undefined;
+  readonly expertScales: Float32Array | undefined;
+  readonly norm: NormWeights | undefined;
+}
+
+export interface NativeExperts extends Pick<ExpertsSpec, 'kind' | 'scalesInput'> {
+  readonly count: number;
+  readonly router: NativeRouter;
+  /** Its matrices have a member for each expert. */
+  readonly each: NativeFeedForward;
+}
+
+export interface NativeConvolution extends Pick<ConvolutionSpec, 'length'> {
+  /** [channel][tokens, the newest last]. */
+  readonly weights: Float32Array;
+  readonly bias: Float32Array | undefined;
+}
+
+export interface NativeDeltaNet
+  extends Pick<
+    DeltaNetSpec,
+    'kind' | 'memory' | 'keyHeads' | 'keySize' | 'valueHeads' | 'valueSize' | 'sharing'
+  > {
+  readonly query: NativeLinear;
+  readonly key: NativeLinear;
+  readonly value: NativeLinear;
+  readonly convolution: NativeConvolution;
+  readonly share: NativeLinear;
+  readonly decay: NativeLinear;
+  readonly decayBias: Float32Array;
+  readonly rates: Float32Array;
+  readonly norm: NormWeights;
+  readonly gate: NativeLinear;
+  readonly output: NativeLinear;
+}
+
+export interface NativeShortConvolution extends Pick<ShortConvolutionSpec, 'kind' | 'memory' | 'size'> {
+  readonly before: NativeLinear;
+  readonly after: NativeLinear;
+  readonly value: NativeLinear;
+  readonly convolution: NativeConvolution;
+  readonly output: NativeLinear;
+}
+
+export interface NativeStateSpace
+  extends Pick<StateSpaceSpec, 'kind' | 'memory' | 'heads' | 'headSize' | 'stateSize' | 'groups'> {
+  readonly value: NativeLinear;
+  readonly write: NativeLinear;
+  readonly read: NativeLinear;
+  readonly convolution: NativeConvolution;
+  readonly step: NativeLinear;
+  readonly stepBias: Float32Array;
+  readonly rates: Float32Array;
+  readonly skip: Float32Array;
+  readonly gate: NativeLinear;
+  readonly norm: NormWeights;
+  readonly output: NativeLinear;
+}
+
+export type NativeBody =
+  | NativeAttention
+  | NativeFeedForward
+  | NativeExperts
+  | NativeDeltaNet
+  | NativeShortConvolution
+  | NativeStateSpace;
+
+export interface NativePart {
+  readonly input: NormWeights | undefined;
+  readonly body: NativeBody;
+  readonly output: NormWeights | undefined;
+}
+
+export interface NativeBranch {
+  readonly parts: readonly NativePart[];
+  readonly output: NormWeights | undefined;
+  readonly scale: number | undefined;
+}
+
+export interface NativeModel
+  extends Pick<
+    ModelSpec,
+    'hiddenSize' | 'vocabSize' | 'normEpsilon' | 'embeddingScale' | 'logitScale' | 'logitSoftcap'
+  > {
+  readonly ropes: readonly NativeRope[];
+  readonly caches: readonly CacheSpec[];
+  readonly embedding: number;
+  /** Of all layers, one after the other. */
+  readonly branches: readonly NativeBranch[];
+  readonly finalNorm: NormWeights;
+  readonly head: NativeLinear;
+}

@@ -1,0 +1,50 @@
+// What a part or a branch gives, on its way to what it joins: behind a norm, by a factor, or by a share that each row
+// has for itself. One workgroup a row.
+
+import { sigmoid } from './activation.ts';
+import { type NormShape, normed, normStats } from './norm.ts';
+import { rowSum } from './row-sum.ts';
+import { spoiled } from './spoiled.ts';
+import { stepReader } from './step-layout.ts';
+
+export interface JoinShape {
+  readonly size: number;
+  readonly epsilon: number;
+  readonly norm: NormShape | undefined;
+  readonly scale: number;
+  /** Adds to what is there instead of replacing it. */
+  readonly adds: boolean;
+  /** Where each row's share lies among rows of so many values. */
+  readonly share: { readonly stride: number; readonly offset: number } | undefined;
+}
+
+const THREADS = 256;
+
+/** Bindings: step, source, target, shares (where there are any), norm (where it has weights). */
+export function joinOutputKernel({ size, epsilon, norm, scale, adds, share }: JoinShape): string {
+  const value = share === undefined ? 'source[base + i]' : 'source[base + i] * part';
+  const part = share === undefined ? '' : ', part: f32';
+  const stats =
+    norm === undefined
+      ? ''
+      : `${rowSum(THREADS)}${normStats({ name: 'outputStats', parameters: `base: u32${part}`, kind: norm.kind, size, epsilon, threads: THREADS, value })}`;
+  const made = norm === undefined ? value : normed(norm, `(${value})`, 'i', `${norm.weight ? size : 0}u + i`);
+  const scaled = scale === 1 ? made : `(${made}) * ${scale}`;
+  return /* wgsl */ `
+${stepReader(0)}
+@group(0) @binding(1) var<storage, read> source: array<f32>;
+@group(0) @binding(2) var<storage, read_write> joined: array<f32>;
+${share === undefined ? '' : '@group(0) @binding(3) var<storage, read> shares: array<f32>;'}
+${norm?.weight || norm?.bias ? '@group(0) @binding(4) var<storage, read> norm: array<f32>;' : ''}
+${share === undefined ? '' : `${spoiled}${sigmoid}`}
+${stats}
+@compute @workgroup_size(${THREADS})
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  if (workgroup.x >= rowCount()) { return; }
+  let base = workgroup.x * ${size}u;
+  ${share === undefined ? '' : `let part = sigmoid(shares[workgroup.x * ${share.stride}u + ${share.offset}u]);`}
+  ${norm === undefined ? '' : `let stats = outputStats(base${share === undefined ? '' : ', part'}, thread);`}
+  for (var i = thread; i < ${size}u; i += ${THREADS}u) { joined[base + i] ${adds ? '+=' : '='} ${scaled}; }
+}
+`;
+}

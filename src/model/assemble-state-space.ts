@@ -1,0 +1,95 @@
+// The state space of one layer, and the short convolution.
+
+import type { ShortConvolutionTraits, StateSpaceTraits } from './architecture.ts';
+import { linearSpec } from './linear-spec.ts';
+import type { ConvolutionSpec, ShortConvolutionSpec, StateSpaceSpec } from './spec.ts';
+import { normNamed, type SpecParts } from './spec-parts.ts';
+import type { LayerRole } from './tensor-names.ts';
+
+export function shortConvolutionSpec(
+  parts: SpecParts,
+  { length, bias }: ShortConvolutionTraits,
+  index: number,
+  memory: number,
+): ShortConvolutionSpec {
+  const { hiddenSize: size } = parts.sizes;
+  const third = (part: number) =>
+    linearSpec(parts.names, index, {
+      role: 'convolutionInput',
+      rows: size,
+      columns: size,
+      firstRow: part * size,
+      bias,
+    });
+  return {
+    kind: 'short-convolution',
+    memory,
+    size,
+    before: third(0),
+    after: third(1),
+    value: third(2),
+    convolution: convolution(parts, index, 'convolution', { length, bias }),
+    output: linearSpec(parts.names, index, { role: 'convolutionOutput', rows: size, columns: size, bias }),
+  };
+}
+
+export function stateSpaceSpec(
+  parts: SpecParts,
+  traits: StateSpaceTraits,
+  index: number,
+  memory: number,
+): StateSpaceSpec {
+  const { sizes, names } = parts;
+  const { heads, headSize, stateSize, groups } = traits;
+  const values = heads * headSize;
+  const shared = groups * stateSize;
+  // In one tensor: the gate, values, writes and reads, steps.
+  const input = (rows: number, firstRow: number) =>
+    linearSpec(names, index, {
+      role: 'spaceInput',
+      rows,
+      firstRow,
+      columns: sizes.hiddenSize,
+      bias: traits.projectionBias,
+    });
+  return {
+    kind: 'state-space',
+    memory,
+    heads,
+    headSize,
+    stateSize,
+    groups,
+    gate: input(values, 0),
+    value: input(values, values),
+    write: input(shared, 2 * values),
+    read: input(shared, 2 * values + shared),
+    step: input(heads, 2 * values + 2 * shared),
+    convolution: convolution(parts, index, 'spaceConvolution', {
+      length: traits.length,
+      bias: traits.convolutionBias,
+    }),
+    stepBias: names.bias(index, 'spaceStep'),
+    rate: { tensor: names.weight(index, 'spaceRate'), logarithm: traits.logarithmicRates },
+    skip: names.weight(index, 'spaceSkip'),
+    norm: normNamed(parts.traits, names.weight(index, 'spaceNorm')),
+    output: linearSpec(names, index, {
+      role: 'spaceOutput',
+      rows: sizes.hiddenSize,
+      columns: values,
+      bias: traits.projectionBias,
+    }),
+  };
+}
+
+function convolution(
+  { names }: SpecParts,
+  index: number,
+  role: LayerRole,
+  { length, bias }: ShortConvolutionTraits,
+): ConvolutionSpec {
+  return {
+    weight: names.weight(index, role),
+    ...(bias ? { bias: names.bias(index, role) } : {}),
+    length,
+  };
+}

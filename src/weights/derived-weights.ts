@@ -1,0 +1,86 @@
+// Tensors that a safetensors model holds in parts, such as codes and scales: they are put together while their rows are
+// read, and listed in place of their parts.
+
+import { ModelFileError, printable } from './model-file-error.ts';
+import { floatWeights, type Safetensors, type SafetensorsEntry } from './safetensors.ts';
+import { checkDestination, checkRows } from './stored-weights.ts';
+import { rowBytes } from './tensor-type.ts';
+import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
+
+export interface DerivedTensor extends TensorInfo {
+  readonly parts: readonly SafetensorsEntry[];
+  /** Fills `into` with rows `first … first + count - 1`, a megabyte or a row. */
+  readonly fill: (first: number, count: number, into: Uint8Array) => void;
+}
+
+// Rows pass through small buffers, so that loading needs no second copy of a tensor.
+const PIECE_BYTES = 2 ** 20;
+
+/** The float tensors of a model and those derived of its parts, which are no longer listed themselves. */
+export function derivedWeights(model: Safetensors, derived: readonly DerivedTensor[]): WeightSource {
+  const plain = floatWeights(model);
+  const tensors = new Map<string, TensorInfo>(plain.tensors);
+  const byName = new Map(derived.map((tensor) => [tensor.name, tensor]));
+  for (const { parts } of derived) for (const { name } of parts) tensors.delete(name);
+  for (const tensor of derived) tensors.set(tensor.name, tensor);
+  return {
+    tensors,
+    readRows(name, first, count, into) {
+      const tensor = byName.get(name);
+      if (tensor === undefined) plain.readRows(name, first, count, into);
+      else readPieces(tensor, first, count, into);
+    },
+    close: plain.close,
+  };
+}
+
+function readPieces(tensor: DerivedTensor, first: number, count: number, into: Uint8Array): void {
+  const bytesPerRow = rowBytes(tensor.type, columnsOf(tensor));
+  checkRows(tensor, tensor.parts[0]?.file.path ?? tensor.name, first, count);
+  checkDestination(tensor, count * bytesPerRow, into);
+  const rowsPerPiece = Math.max(1, Math.floor(PIECE_BYTES / bytesPerRow));
+  for (let done = 0; done < count; done += rowsPerPiece) {
+    const rows = Math.min(rowsPerPiece, count - done);
+    tensor.fill(first + done, rows, into.subarray(done * bytesPerRow, (done + rows) * bytesPerRow));
+  }
+}
+
+/** The part of this name that must lie beside `other`. */
+export function requirePart(model: Safetensors, name: string, other: SafetensorsEntry): SafetensorsEntry {
+  const entry = model.entries.get(name);
+  if (entry !== undefined) return entry;
+  throw new ModelFileError({
+    file: model.path,
+    field: name,
+    problem: `is missing beside ${printable(other.name)}`,
+    remedy:
+      'The model is incomplete, or quantized in a way that is not known: download the whole model again.',
+  });
+}
+
+export function requireDtype(part: SafetensorsEntry, dtype: string): void {
+  if (part.dtype === dtype) return;
+  throw partFault(part, `has the dtype ${printable(part.dtype)} where ${dtype} is expected`);
+}
+
+/** `needs` says what the shape follows from. */
+export function requireShape(part: SafetensorsEntry, shape: readonly number[], needs: string): void {
+  if (part.shape.length === shape.length && part.shape.every((size, i) => size === shape[i])) return;
+  const [actual, wanted] = [part.shape.slice(0, 8).join(', '), shape.join(', ')];
+  throw partFault(part, `has the shape [${actual}] where ${needs} needs [${wanted}]`);
+}
+
+export function partFault(part: SafetensorsEntry, problem: string): ModelFileError {
+  const remedy = 'Weights and config.json do not fit each other: download the whole model again.';
+  return new ModelFileError({ file: part.file.path, field: part.name, problem, remedy });
+}
+
+/** `count` values of `bytesPerValue` bytes, from value `first` on. */
+export function readPart(
+  part: SafetensorsEntry,
+  bytesPerValue: number,
+  first: number,
+  count: number,
+): Buffer {
+  return part.file.readAt(part.offset + first * bytesPerValue, count * bytesPerValue, part.name);
+}

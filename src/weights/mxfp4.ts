@@ -1,0 +1,83 @@
+// Models whose experts are MXFP4, as gpt-oss ships them: blocks and scales are two tensors of a safetensors model, and
+// presented as one:
+//
+//   X_blocks uint8 [..., rows, groups, 16]   ┐
+//   X_scales uint8 [..., rows, groups]       ┴─> X [..., rows, groups * 32], per group { scale, 16 bytes }
+//
+// There, byte j holds the values 2j and 2j + 1; in a block of the type MXFP4 it holds j and j + 16.
+
+import {
+  type DerivedTensor,
+  derivedWeights,
+  partFault,
+  readPart,
+  requireDtype,
+  requirePart,
+  requireShape,
+} from './derived-weights.ts';
+import { printable } from './model-file-error.ts';
+import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
+import { tensorLayouts } from './tensor-type.ts';
+import type { WeightSource } from './weight-source.ts';
+
+const BLOCKS = '_blocks';
+const { blockSize, blockBytes } = tensorLayouts.MXFP4;
+const CODE_BYTES = blockBytes - 1;
+
+export function mxfp4Weights(model: Safetensors): WeightSource {
+  const blocks = [...model.entries.values()].filter(({ name }) => name.endsWith(BLOCKS));
+  return derivedWeights(
+    model,
+    blocks.map((entry) => pairedTensor(model, entry)),
+  );
+}
+
+function pairedTensor(model: Safetensors, blocks: SafetensorsEntry): DerivedTensor {
+  const name = blocks.name.slice(0, -BLOCKS.length);
+  const scales = requirePart(model, `${name}_scales`, blocks);
+  for (const part of [blocks, scales]) requireDtype(part, 'U8');
+  const groupsPerRow = blocks.shape.at(-2) ?? 0;
+  if (blocks.shape.length < 3 || blocks.bytes === 0 || blocks.shape.at(-1) !== CODE_BYTES) {
+    throw partFault(
+      blocks,
+      `has the shape [${blocks.shape.slice(0, 8).join(', ')}], not one of blocks of 32 values`,
+    );
+  }
+  requireShape(scales, blocks.shape.slice(0, -1), printable(blocks.name));
+  return {
+    name,
+    type: 'MXFP4',
+    shape: [...blocks.shape.slice(0, -2), groupsPerRow * blockSize],
+    parts: [blocks, scales],
+    fill: (first, count, into) =>
+      joinMxfp4(
+        readPart(blocks, groupsPerRow * CODE_BYTES, first, count),
+        readPart(scales, groupsPerRow, first, count),
+        into,
+      ),
+  };
+}
+
+/** Scales and pairs of neighbours to blocks of the type MXFP4. */
+export function joinMxfp4(pairs: Buffer, scales: Buffer, into: Uint8Array): void {
+  // Half the bytes of a block at a time: millions of blocks go through here.
+  const words = new Int32Array(pairs.buffer, pairs.byteOffset, pairs.length / 4);
+  for (let group = 0, to = 0; group < scales.length; group++, to += blockBytes) {
+    into[to] = scales[group] as number;
+    for (let half = 0; half < 2; half++) {
+      const early = words[4 * group + half] as number;
+      const late = words[4 * group + half + 2] as number;
+      const even = (early & 0x0f0f0f0f) | ((late & 0x0f0f0f0f) << 4);
+      const odd = ((early >>> 4) & 0x0f0f0f0f) | (late & 0xf0f0f0f0);
+      const at = to + 1 + 8 * half;
+      into[at] = even;
+      into[at + 1] = odd;
+      into[at + 2] = even >> 8;
+      into[at + 3] = odd >> 8;
+      into[at + 4] = even >> 16;
+      into[at + 5] = odd >> 16;
+      into[at + 6] = even >> 24;
+      into[at + 7] = odd >> 24;
+    }
+  }
+}
