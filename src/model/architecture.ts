@@ -89,12 +89,12 @@ export interface Traits {
   /** Files may hold a factor on the residual stream behind each layer. */
   readonly layerScales?: boolean;
   readonly deltaNet?: DeltaNetTraits;
+  /** Attention is through a latent. */
+  readonly latent?: LatentTraits;
   readonly shortConvolution?: ShortConvolutionTraits;
   readonly stateSpace?: StateSpaceTraits;
   /** Where it is not the one that the file gives. */
   readonly ffnSize?: number;
-  /** Attention is through a latent, in every layer. */
-  readonly latent?: LatentTraits;
   /** Names of tensors that differ from what is usual. */
   readonly names?: { readonly [scheme in Naming]?: RoleNames };
 }

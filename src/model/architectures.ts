@@ -3,7 +3,7 @@
 import type { Architecture } from './architecture.ts';
 import { cohere, cohere2 } from './cohere.ts';
 import { type Config, configError } from './config.ts';
-import { deepseek2, deepseek3 } from './deepseek.ts';
+import { deepseek2, deepseek3, glm4MoeLite } from './deepseek.ts';
 import { ernie45, ernie45Moe } from './ernie4-5.ts';
 import { exaone4 } from './exaone4.ts';
 import { gemma2 } from './gemma2.ts';
@@ -20,7 +20,7 @@ import { llama } from './llama.ts';
 import { llama4 } from './llama4.ts';
 import { mistral } from './mistral.ts';
 import { mixtral } from './mixtral.ts';
-import { olmo2 } from './olmo2.ts';
+import { olmo2, olmo3 } from './olmo2.ts';
 import { olmoe } from './olmoe.ts';
 import { phi3 } from './phi3.ts';
 import { qwen2 } from './qwen2.ts';
@@ -54,6 +54,7 @@ export const architectures: readonly Architecture[] = [
   phi3,
   gptOss,
   olmo2,
+  olmo3,
   granite,
   graniteMoe,
   smollm3,
@@ -73,6 +74,7 @@ export const architectures: readonly Architecture[] = [
   llama4,
   deepseek2,
   deepseek3,
+  glm4MoeLite,
 ];
 
 /** The architecture a file names in its field `model_type`. */

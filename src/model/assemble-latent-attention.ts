@@ -9,6 +9,7 @@ export function latentAttentionSpec(
   parts: SpecParts,
   latent: LatentTraits,
   index: number,
+  cache: number,
 ): LatentAttentionSpec {
   const { sizes, traits, names } = parts;
   const { headCount, hiddenSize } = sizes;
@@ -27,7 +28,7 @@ export function latentAttentionSpec(
   return {
     kind: 'latent-attention',
     headCount,
-    cache: index,
+    cache,
     rank,
     contentSize,
     rotatedSize,

@@ -106,10 +106,9 @@ function cacheSpec({ sizes, traits: { latent } }: SpecParts): CacheSpec {
 
 /** What makes tokens know of each other. Caches and memories are numbered in the order of their layers. */
 function mixerSpec(parts: SpecParts, layer: LayerTraits, index: number): BodySpec {
-  const { layers, deltaNet, shortConvolution, stateSpace, latent } = parts.traits;
+  const { layers, latent, deltaNet, shortConvolution, stateSpace } = parts.traits;
   const before = (kind: (layer: LayerTraits) => boolean, end = index) =>
     layers.slice(0, end).filter(kind).length;
-  if (latent !== undefined) return latentAttentionSpec(parts, latent, index);
   const memory = index - before(isAttending);
   switch (layer.mixer) {
     case 'delta-net':
@@ -118,9 +117,10 @@ function mixerSpec(parts: SpecParts, layer: LayerTraits, index: number): BodySpe
       return shortConvolutionSpec(parts, shortConvolution as ShortConvolutionTraits, index, memory);
     case 'state-space':
       return stateSpaceSpec(parts, stateSpace as StateSpaceTraits, index, memory);
-    default:
-      return attentionSpec(parts, layer, index, before(isStoring, layer.cacheOf));
   }
+  const cache = before(isStoring, layer.cacheOf);
+  if (latent !== undefined) return latentAttentionSpec(parts, latent, index, cache);
+  return attentionSpec(parts, layer, index, cache);
 }
 
 function withInput(part: PartSpec, input: NormSpec | undefined): PartSpec {

@@ -25,7 +25,7 @@ export const cohere: Architecture = {
   name: 'command-r',
   modelTypes: ['cohere'],
   ggufNames: ['command-r'],
-  defaults,
+  defaults: { ...defaults, rope_theta: 500_000 },
   traits(source) {
     const norms = optionalFlag(source.config, 'use_qk_norm') ?? false;
     return {

@@ -33,24 +33,45 @@ export const deepseek2: Architecture = {
   traits: deepseekTraits,
 };
 
+const defaults = {
+  ...latentSizes,
+  max_position_embeddings: 4096,
+  rms_norm_eps: 1e-6,
+  q_lora_rank: 1536,
+  n_routed_experts: 256,
+  n_shared_experts: 1,
+  moe_intermediate_size: 2048,
+  num_experts_per_tok: 8,
+  scoring_func: 'sigmoid',
+  topk_method: 'noaux_tc',
+  norm_topk_prob: true,
+};
+
 export const deepseek3: Architecture = {
   name: 'deepseek3',
-  modelTypes: ['deepseek_v3', 'kimi_k2', 'glm4_moe_lite'],
+  modelTypes: ['deepseek_v3', 'kimi_k2'],
+  // GGUF files do not tell generations apart.
+  ggufNames: [],
+  defaults,
+  traits: deepseekTraits,
+};
+
+export const glm4MoeLite: Architecture = {
+  name: 'glm4-moe-lite',
+  modelTypes: ['glm4_moe_lite'],
   ggufNames: [],
   defaults: {
-    ...latentSizes,
-    max_position_embeddings: 4096,
-    rms_norm_eps: 1e-6,
-    q_lora_rank: 1536,
-    n_routed_experts: 256,
-    n_shared_experts: 1,
-    moe_intermediate_size: 2048,
-    num_experts_per_tok: 8,
-    n_group: 1,
-    topk_group: 1,
-    scoring_func: 'sigmoid',
-    topk_method: 'noaux_tc',
-    norm_topk_prob: true,
+    ...defaults,
+    max_position_embeddings: 202_752,
+    rms_norm_eps: 1e-5,
+    q_lora_rank: 768,
+    qk_nope_head_dim: 192,
+    v_head_dim: 256,
+    n_routed_experts: 64,
+    moe_intermediate_size: 1536,
+    num_experts_per_tok: 4,
+    routed_scaling_factor: 1.8,
+    first_k_dense_replace: 1,
   },
   traits: deepseekTraits,
 };

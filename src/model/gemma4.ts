@@ -8,7 +8,7 @@ import {
   mixedLayers,
   windowOf,
 } from './architecture.ts';
-import { configError, optionalFlag, optionalSize } from './config.ts';
+import { configError, optionalCount, optionalFlag, optionalSize } from './config.ts';
 import { expertTraits, hasExperts, withExperts } from './expert-traits.ts';
 import { gemmaTraits } from './gemma-traits.ts';
 import { layerList } from './layer-lists.ts';
@@ -64,7 +64,8 @@ export const gemma4: Architecture = {
       attentionScale: 1,
       queryKeyNorm: 'head',
       valueNorm: true,
-      layerInputSize: optionalSize(config, 'hidden_size_per_layer_input'),
+      // 0 stands for none.
+      layerInputSize: optionalCount(config, 'hidden_size_per_layer_input') || undefined,
       layerInputRows: optionalSize(config, 'vocab_size_per_layer_input'),
       layerScales: true,
       names: { 'hugging-face': names },

@@ -122,8 +122,10 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
   // Layers that are not attention have no heads for K/V.
   if (ArrayBuffer.isView(fields.num_key_value_heads)) {
     const heads = Array.from(fields.num_key_value_heads as Int32Array);
-    fields.layer_types = heads.map((count) => (count === 0 ? 'other' : 'full_attention'));
-    fields.num_key_value_heads = heads.find((count) => count > 0);
+    if (heads.includes(0)) {
+      fields.layer_types = heads.map((count) => (count === 0 ? 'other' : 'full_attention'));
+      fields.num_key_value_heads = heads.find((count) => count > 0);
+    }
   }
   return { file, fields, spellings: { ...spellings, model_type: 'general.architecture' } };
 }

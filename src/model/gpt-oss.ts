@@ -9,7 +9,13 @@ export const gptOss: Architecture = {
   name: 'gpt-oss',
   modelTypes: ['gpt_oss'],
   ggufNames: ['gpt-oss'],
-  defaults: { head_dim: 64, rms_norm_eps: 1e-5, num_local_experts: 128, num_experts_per_tok: 4 },
+  defaults: {
+    head_dim: 64,
+    rms_norm_eps: 1e-5,
+    rope_theta: 150_000,
+    num_local_experts: 128,
+    num_experts_per_tok: 4,
+  },
   traits(source) {
     const { config, sizes } = source;
     const sliding = { rope: 0, window: windowOf(config) };

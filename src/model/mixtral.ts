@@ -16,7 +16,13 @@ export const mixtral: Architecture = {
   name: 'mixtral',
   modelTypes: ['mixtral'],
   ggufNames: [],
-  defaults: { num_key_value_heads: 8, rms_norm_eps: 1e-5, num_local_experts: 8, num_experts_per_tok: 2 },
+  defaults: {
+    num_key_value_heads: 8,
+    rms_norm_eps: 1e-5,
+    rope_theta: 1_000_000,
+    num_local_experts: 8,
+    num_experts_per_tok: 2,
+  },
   traits(source) {
     const { config, sizes } = source;
     return {

@@ -50,6 +50,17 @@ export type LayerRole =
   | StackedRole
   | ExpertRole;
 
+/** Of attention through a latent. */
+type LatentRole =
+  | 'latentQueryDown'
+  | 'latentQueryNorm'
+  | 'latentQuery'
+  | 'latent'
+  | 'latentNorm'
+  | 'latentUp'
+  | 'latentKeyUp'
+  | 'latentValueUp';
+
 /** Of a short convolution and a state space. */
 type SpaceRole =
   | 'convolutionInput'
@@ -62,17 +73,6 @@ type SpaceRole =
   | 'spaceSkip'
   | 'spaceNorm'
   | 'spaceOutput';
-
-/** Of attention through a latent. */
-type LatentRole =
-  | 'latentQueryDown'
-  | 'latentQueryNorm'
-  | 'latentQuery'
-  | 'latent'
-  | 'latentNorm'
-  | 'latentUp'
-  | 'latentKeyUp'
-  | 'latentValueUp';
 
 /** Of a gated delta net. */
 type DeltaRole =

@@ -1,4 +1,4 @@
-// Models whose weights follow a formula, with logits computed by HF transformers 5.22 in float32.
+// Models whose weights follow a formula, with logits computed by HF transformers in float32: tools/formula-models made them.
 
 import { readFileSync } from 'node:fs';
 import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
@@ -98,9 +98,12 @@ export function knownLogits(
   };
 }
 
-/** The largest difference between known and computed logits of a form of the model. */
+/** The largest difference between known and computed logits of a form of the model, relative to the largest of them or 1. */
 export async function logitDifference(model: FormulaModel, opened: OpenedModel): Promise<number> {
   const logits = await formulaLogits(createReferenceBackend, model, opened);
   const { known, computed } = knownLogits(model, logits);
-  return Math.max(...known.map((value, index) => Math.abs(value - (computed[index] ?? Number.NaN))));
+  const difference = Math.max(
+    ...known.map((value, index) => Math.abs(value - (computed[index] ?? Number.NaN))),
+  );
+  return difference / Math.max(1, ...known.map(Math.abs));
 }

@@ -130,9 +130,6 @@ const families = [
   'gemma3n',
   'deepseek_v2',
   'deepseek_v3',
-  'qwen3_next',
-  'qwen3_5',
-  'qwen3_5_moe',
 ];
 
 /** As folders, and as the GGUF files that some are there as, too. */
