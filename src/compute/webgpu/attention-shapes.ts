@@ -1,7 +1,7 @@
 // The shapes of a model's attentions: those of one shape are shared out among workgroups alike, by one plan of a step.
 
 import type { AttentionSpec, CacheSpec, ModelSpec } from '../../model/spec.ts';
-import { attentionsOf } from '../../model/spec-walk.ts';
+import { bodiesOf } from '../../model/spec-walk.ts';
 import type { KvType } from '../backend.ts';
 import type { GpuInfo } from './gpu.ts';
 import { partFloats, queryLanes } from './kernels/attend.ts';
@@ -22,7 +22,10 @@ export interface PlannedShape extends AttentionShape {
   readonly partBytes: number;
 }
 
-const cacheOf = ({ caches }: ModelSpec, { cache }: AttentionSpec): CacheSpec => caches[cache] as CacheSpec;
+/** Whatever looks at a cache. */
+type Looking = Pick<AttentionSpec, 'headCount' | 'cache'>;
+
+const cacheOf = ({ caches }: ModelSpec, { cache }: Looking): CacheSpec => caches[cache] as CacheSpec;
 
 /** Each shape once. */
 export function attentionShapes(
@@ -31,7 +34,8 @@ export function attentionShapes(
   limits: Pick<GpuInfo['limits'], 'bindingBytes' | 'workgroupBytes'>,
 ): PlannedShape[] {
   const shapes: PlannedShape[] = [];
-  for (const attention of attentionsOf(spec)) {
+  for (const attention of bodiesOf(spec)) {
+    if (attention.kind !== 'attention' && attention.kind !== 'latent-attention') continue;
     if (planOf(shapes, spec, attention) !== -1) continue;
     const { headCount } = attention;
     const { headCount: kvHeadCount, headSize } = cacheOf(spec, attention);
@@ -53,7 +57,7 @@ export function attentionShapes(
 }
 
 /** Which of the shapes, and so which of the plans, is an attention's. */
-export function planOf(shapes: readonly PlannedShape[], spec: ModelSpec, attention: AttentionSpec): number {
+export function planOf(shapes: readonly PlannedShape[], spec: ModelSpec, attention: Looking): number {
   const cache = cacheOf(spec, attention);
   return shapes.findIndex(
     ({ headCount, kvHeadCount, layout }) =>

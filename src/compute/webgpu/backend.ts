@@ -47,7 +47,7 @@ export async function createWebGpuBackend(
   weights: WeightSource,
   options: WebGpuOptions,
 ): Promise<Backend> {
-  requireFeatures(spec, 'webgpu', ['streams', 'cutoff', 'low-rank', 'latent-attention']);
+  requireFeatures(spec, 'webgpu', ['streams', 'cutoff', 'low-rank']);
   const given = typeof options.gpu === 'object' ? { ...options.gpu, close: () => {} } : undefined;
   const gpu = given ?? (await openGpu(options.gpu as string | undefined));
   try {

@@ -7,6 +7,7 @@ import { type AttentionStores, buildAttention } from './bodies/attention.ts';
 import { buildDeltaNet } from './bodies/delta-net.ts';
 import { buildExperts } from './bodies/experts.ts';
 import { buildFeedForward } from './bodies/feed-forward.ts';
+import { buildLatentAttention } from './bodies/latent-attention.ts';
 import { buildLayerInput, makeLayerInputs } from './bodies/layer-input.ts';
 import { buildShortConvolution } from './bodies/short-convolution.ts';
 import { buildStateSpace } from './bodies/state-space.ts';
@@ -97,6 +98,8 @@ class ForwardBuilder {
     switch (body.kind) {
       case 'attention':
         return buildAttention(this.#builder, this.#linears, this.#stores, body, input, output);
+      case 'latent-attention':
+        return buildLatentAttention(this.#builder, this.#linears, this.#stores, body, input, output);
       case 'feed-forward':
         return buildFeedForward(this.#builder, this.#linears, body, input, output);
       case 'experts':
