@@ -52,6 +52,13 @@ export interface Scratch {
   /** What a feed-forward gives before each row takes its share, what a part gives before its norm, what a branch does. */
   readonly unshared: GPUBuffer;
   readonly part: GPUBuffer;
+  /** What goes on beside a low-rank map. */
+  readonly unmapped: GPUBuffer;
+  /** Streams beside the first, side by side; what is predicted of the first; what coefficients are made of, and they. */
+  readonly streams: GPUBuffer;
+  readonly predicted: GPUBuffer;
+  readonly features: GPUBuffer;
+  readonly coefficients: GPUBuffer;
   readonly branch: GPUBuffer;
   readonly logits: GPUBuffer;
   /** Final states of rows, padded to pairs. */
@@ -113,7 +120,15 @@ export async function allocateScratch(
     choices: await floats('chosen experts', 2 * rows * widths.choices),
     groups: await floats('rows of experts', tableWords(rows * widths.grouped)),
     opinions: await floats('what experts give', rows * widths.choices * hiddenSize),
-    unshared: await floats('shared feed-forward', widths.hasShare ? rows * hiddenSize : 0),
+    unshared: await floats(
+      'shared feed-forward',
+      widths.hasShare || widths.hasLowRank ? rows * hiddenSize : 0,
+    ),
+    unmapped: await floats('beside a low rank', widths.hasLowRank ? rows * hiddenSize : 0),
+    streams: await floats('streams', rows * widths.streams * hiddenSize),
+    predicted: await floats('predicted stream', widths.streams > 0 ? rows * hiddenSize : 0),
+    features: await floats('features of streams', rows * (widths.streams + 1)),
+    coefficients: await floats('coefficients of streams', rows * (widths.streams + 1) ** 2),
     part: await floats('part', widths.hasPartNorm ? rows * hiddenSize : 0),
     branch: await floats('branch', rows * hiddenSize),
     logits: await floats('logits', wanted * vocabSize),

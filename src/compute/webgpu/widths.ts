@@ -34,6 +34,9 @@ export interface Widths {
   /** Choices that rows are grouped by: of experts, or each head of an attention through a latent. */
   readonly grouped: number;
   readonly hasShare: boolean;
+  readonly hasLowRank: boolean;
+  /** Streams beside the first. */
+  readonly streams: number;
   readonly hasPartNorm: boolean;
   /** Of all of these, for one row of a step. */
   readonly widest: number;
@@ -90,6 +93,7 @@ export function widthsOf(spec: ModelSpec): Widths {
   const { hiddenSize } = spec;
   const bodies = bodiesOf(spec);
   const attentions = bodies.filter((body) => body.kind === 'attention');
+  const lowRanks = bodies.filter((body) => body.kind === 'low-rank');
   const latents = bodies.filter((body) => body.kind === 'latent-attention');
   const feedForwards = bodies.filter((body) => body.kind === 'feed-forward');
   const remembering = bodies.filter(
@@ -116,6 +120,7 @@ export function widthsOf(spec: ModelSpec): Widths {
     ]),
     gateUp: most([
       ...feedForwards.map(feedForwardValues),
+      ...lowRanks.map(({ down }) => down.weight.rows),
       ...bodies.map((body) => (body.kind === 'layer-input' ? body.gate.weight.rows : 0)),
       ...mixtures.map((body) => body.router.used * feedForwardValues(anyExpert(body))),
     ]),
@@ -126,9 +131,13 @@ export function widthsOf(spec: ModelSpec): Widths {
       ...mixtures.map(({ router }) => router.used),
       ...latents.map(({ headCount }) => headCount),
     ]),
+    hasLowRank: lowRanks.length > 0,
+    streams: spec.streams?.spread.length ?? 0,
     hasShare: feedForwards.some(({ share }) => share !== undefined),
-    hasPartNorm: spec.layers.some(({ branches }) =>
-      branches.some(({ parts }) => parts.some(({ output }) => output !== undefined)),
+    hasPartNorm: spec.layers.some(
+      ({ branches, streams }) =>
+        streams?.told.output !== undefined ||
+        branches.some(({ parts }) => parts.some(({ output }) => output !== undefined)),
     ),
   };
   const widest = most([
@@ -136,6 +145,7 @@ export function widthsOf(spec: ModelSpec): Widths {
     widths.heads,
     widths.queries,
     widths.channels,
+    widths.streams * hiddenSize,
     widths.gateUp,
     widths.layerInputs,
     widths.experts,
@@ -170,13 +180,13 @@ function inputsOf(body: BodySpec, hiddenSize: number): InputWidth[] {
         { copies: 1, size: copies * valueSize },
       ];
     }
+    case 'low-rank':
+      return [{ copies: 1, size: body.up.columns }];
     case 'layer-input':
       return [{ copies: 1, size: body.output.columns }];
     case 'delta-net':
     case 'short-convolution':
     case 'state-space':
       return [{ copies: 1, size: givenValues(body) }];
-    default:
-      return [];
   }
 }

@@ -5,7 +5,7 @@ import type { LatentAttentionSpec, LinearSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { groupHeadsKernel, headGroups } from '../kernels/group-choices.ts';
 import { storeLatentKernel } from '../kernels/store-latent.ts';
-import type { ExpertRows, Linear, Linears } from '../linears.ts';
+import { type ExpertRows, type Linears, shifted } from '../linears.ts';
 import { Operation } from '../operation.ts';
 import type { StepCounts } from '../plan-step.ts';
 import { latentValues } from '../widths.ts';
@@ -70,11 +70,6 @@ async function makeRows(
   }
   await linears.multiply(contents, { buffer: mixed, stride: query.weight.rows });
   await linears.multiply(rotated, { buffer: heads, stride });
-}
-
-/** The same, with outputs so much further on. */
-function shifted({ matrices }: Linear, by: number): Linear {
-  return { matrices: matrices.map((one) => ({ ...one, offset: one.offset + by })) };
 }
 
 const rowsOf = (heads: number): ExpertRows => ({ experts: heads, choices: heads, sharesInput: false });
