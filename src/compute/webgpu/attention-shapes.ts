@@ -4,9 +4,10 @@ import type { AttentionSpec, CacheSpec, ModelSpec } from '../../model/spec.ts';
 import { bodiesOf } from '../../model/spec-walk.ts';
 import type { KvType } from '../backend.ts';
 import type { GpuInfo } from './gpu.ts';
-import { partFloats, queryLanes } from './kernels/attend.ts';
+import { attendBytes, partFloats, queryLanes } from './kernels/attend.ts';
 import { manyQueries } from './kernels/attend-many.ts';
 import { type KvLayout, kvLayout } from './kernels/kv-layout.ts';
+import { GpuMemoryError } from './memory.ts';
 import type { AttentionShape } from './plan-step.ts';
 
 /** Workgroups of attention that keep a large GPU busy. */
@@ -40,6 +41,12 @@ export function attentionShapes(
     const { headCount } = attention;
     const { headCount: kvHeadCount, headSize } = cacheOf(spec, attention);
     const layout = kvLayout(kvType, headSize, kvHeadCount);
+    const needed = attendBytes(headCount, kvHeadCount, layout);
+    if (needed > limits.workgroupBytes) {
+      throw new GpuMemoryError(
+        `heads of ${headSize} values take ${needed} bytes of workgroup memory, more than this GPU has (${limits.workgroupBytes})`,
+      );
+    }
     const bytes = 4 * kvHeadCount * queryLanes(headCount, kvHeadCount) * partFloats(layout);
     const mostParts = Math.max(1, Math.floor(Math.min(PART_BYTES, limits.bindingBytes) / bytes));
     shapes.push({
