@@ -13,11 +13,10 @@ void require(bool holds, const char* what) {
 }
 
 KvCache readCache(const ScriptObject& cache) {
-  const int headSize = cache.integer("headSize");
-  const KvCache read{cache.integer("headCount"), headSize, cache.integer("valuesInKeys", headSize)};
+  const KvCache read{cache.integer("headCount"), cache.integer("headSize"), cache.integer("valuesInKeys", 0)};
   require(read.headCount > 0 && read.headSize > 0, "a cache without heads");
   require(read.headSize <= maxHeadSize, "heads of more than 1,024 values");
-  require(read.valueSize > 0 && read.valueSize <= read.headSize, "values beyond their keys");
+  require(read.valuesInKeys >= 0 && read.valuesInKeys <= read.headSize, "values beyond their keys");
   return read;
 }
 
@@ -319,7 +318,7 @@ class ModelReader {
     require(read.cache >= 0 && size_t(read.cache) < parts_.kv.caches.size(), "no such cache");
     const KvCache& cache = parts_.kv.caches[size_t(read.cache)];
     read.kvHeadCount = cache.headCount;
-    require(read.headSize == cache.headSize && read.headSize == cache.valueSize && read.headCount > 0 && read.headCount % cache.headCount == 0,
+    require(read.headSize == cache.headSize && cache.valuesInKeys == 0 && read.headCount > 0 && read.headCount % cache.headCount == 0,
             "heads that do not fit those of their cache");
     const auto stored = from.maybe("stored");
     read.stores = stored.has_value();
@@ -368,7 +367,7 @@ class ModelReader {
             "a latent of nothing");
     require(read.cache >= 0 && size_t(read.cache) < parts_.kv.caches.size(), "no such cache");
     const KvCache& cache = parts_.kv.caches[size_t(read.cache)];
-    require(cache.headCount == 1 && cache.headSize == read.keySize() && cache.valueSize == read.rank,
+    require(cache.headCount == 1 && cache.headSize == read.keySize() && cache.valuesInKeys == read.rank,
             "a latent that does not fit its cache");
     join(read.projection, from.object("latent"), 0, read.rank, hidden);
     join(read.projection, from.object("keyRotated"), size_t(read.rank), read.rotatedSize, hidden);

@@ -185,9 +185,9 @@ struct AttentionTask {
   size_t queryStride;
   size_t outputStride;
   int32_t position;
-  // Of queries and keys, and of values.
   int32_t headSize;
-  int32_t valueSize;
+  // 0: values are stored beside keys; else they are the first so many of each key.
+  int32_t valuesInKeys;
   // 0: every earlier token is seen.
   int32_t window;
   // 0: none; tokens see their own chunk of so many alone.
@@ -203,6 +203,8 @@ struct AttentionTask {
   size_t blockStride;
   // Room for the softmax state, `attentionScratchFloats` values.
   float* scratch;
+
+  int valueSize() const { return valuesInKeys > 0 ? valuesInKeys : headSize; }
 };
 
 constexpr int attentionTile = 4;
@@ -214,19 +216,20 @@ enum class KvType : uint8_t { F16, Q8 };
 
 /**
  * K/V of one head in one block. K lies transposed, [headSize][32 tokens], so that one lane is one token;
- * V lies [32 tokens][valueSize rounded up to 16], so that one lane is one value. Q8 adds 32 float scales to each.
+ * V lies [32 tokens][headSize rounded up to 16], so that one lane is one value. Q8 adds 32 float scales to each. Where
+ * values lie in keys, keys are all that is stored, as V is elsewhere.
  */
 constexpr size_t roundUp16(size_t n) { return (n + 15) / 16 * 16; }
 constexpr size_t keyBytes(KvType type, int headSize) {
   return type == KvType::F16 ? size_t(headSize) * blockTokens * 2
                              : size_t(headSize) * blockTokens + blockTokens * sizeof(float);
 }
-constexpr size_t valueBytes(KvType type, int valueSize) {
-  return type == KvType::F16 ? roundUp16(valueSize) * blockTokens * 2
-                             : roundUp16(valueSize) * blockTokens + blockTokens * sizeof(float);
+constexpr size_t valueBytes(KvType type, int headSize) {
+  return type == KvType::F16 ? roundUp16(headSize) * blockTokens * 2
+                             : roundUp16(headSize) * blockTokens + blockTokens * sizeof(float);
 }
-constexpr size_t headBlockBytes(KvType type, int headSize, int valueSize) {
-  return keyBytes(type, headSize) + valueBytes(type, valueSize);
+constexpr size_t headBlockBytes(KvType type, int headSize, bool valuesInKeys) {
+  return (valuesInKeys ? 0 : keyBytes(type, headSize)) + valueBytes(type, headSize);
 }
 
 struct KernelTable {
@@ -250,9 +253,8 @@ struct KernelTable {
   /** x += factor * delta, each product rounded with its sum; rows padded to 16 with anything. */
   void (*addScaled)(float* x, const float* delta, float factor, int count);
   void (*softcapInPlace)(float* x, int count, float cap);
-  /** Writes one token's K and V of one head into its block at `token`. */
-  void (*storeKv)(KvType type, const float* key, const float* value, int headSize, int valueSize, int token,
-                  uint8_t* block);
+  /** Writes one token's K and V of one head into its block at `token`; `value` is null where values lie in keys. */
+  void (*storeKv)(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block);
   void (*attend)(KvType type, const AttentionTask& task);
   RecurrenceKernels recurrence;
 };

@@ -62,7 +62,7 @@ class AttentionRun {
     const int block = work_.batch.block(row), token = work_.batch.position(row) % blockTokens;
     for (int head = 0; head < attention_.kvHeadCount; head++) {
       const int at = head * attention_.headSize;
-      work_.kernels.storeKv(work_.kv.type(), keys + at, values + at, attention_.headSize, attention_.headSize, token,
+      work_.kernels.storeKv(work_.kv.type(), keys + at, values + at, attention_.headSize, token,
                             work_.kv.at(block, attention_.cache, head));
     }
   }
@@ -109,7 +109,8 @@ class AttentionRun {
     task.queryStride = stride_;
     task.outputStride = attendedStride_;
     task.position = work_.batch.position(group.firstRow);
-    task.headSize = task.valueSize = attention_.headSize;
+    task.headSize = attention_.headSize;
+    task.valuesInKeys = 0;
     task.window = attention_.window;
     task.chunk = attention_.chunk;
     task.scale = attention_.scale;

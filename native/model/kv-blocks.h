@@ -13,8 +13,10 @@ namespace chairlift {
 struct KvCache {
   int headCount = 0;
   int headSize = 0;
-  // As large as keys, or what of each key is the value: that is stored again, in the order in which values are read.
-  int valueSize = 0;
+  // 0: values are stored beside keys; else they are the first so many of each key.
+  int valuesInKeys = 0;
+
+  int valueSize() const { return valuesInKeys > 0 ? valuesInKeys : headSize; }
 };
 
 /**
@@ -27,7 +29,7 @@ struct KvLayout {
   std::vector<KvCache> caches;
 
   size_t headBytes(size_t cache) const {
-    return headBlockBytes(type, caches[cache].headSize, caches[cache].valueSize);
+    return headBlockBytes(type, caches[cache].headSize, caches[cache].valuesInKeys > 0);
   }
   /** Where a cache begins in a block; that behind the last is where all end. */
   size_t cacheAt(size_t cache) const;

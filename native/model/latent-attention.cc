@@ -45,7 +45,7 @@ class LatentRun {
     attention_.latentNorm.apply(work_.kernels, key, attention_.rank, work_.normEpsilon);
     rotate(key + attention_.rank, row);
     const int block = work_.batch.block(row), token = work_.batch.position(row) % blockTokens;
-    work_.kernels.storeKv(work_.kv.type(), key, key, attention_.keySize(), attention_.rank, token,
+    work_.kernels.storeKv(work_.kv.type(), key, nullptr, attention_.keySize(), token,
                           work_.kv.at(block, attention_.cache, 0));
     if (!attention_.queryInputNorm) return;
     attention_.queryInputNorm->apply(work_.kernels, key + attention_.queryInputAt(), attention_.queryInputSize,
@@ -127,7 +127,7 @@ class LatentRun {
     task.outputStride = attendedStride();
     task.position = work_.batch.position(group.firstRow);
     task.headSize = attention_.keySize();
-    task.valueSize = attention_.rank;
+    task.valuesInKeys = attention_.rank;
     task.scale = attention_.scale;
     task.blocks = work_.batch.table(group.sequence);
     task.base = work_.kv.at(0, attention_.cache, 0);

@@ -14,7 +14,7 @@ Model::Model(ModelParts parts, int blockCount, int memorySlots, const KernelTabl
   work_.stream.stride = paddedLength(parts_.hiddenSize);
   work_.stream.size = parts_.hiddenSize;
   int valueSize = 0;
-  for (const KvCache& cache : parts_.kv.caches) valueSize = std::max(valueSize, cache.valueSize);
+  for (const KvCache& cache : parts_.kv.caches) valueSize = std::max(valueSize, cache.valueSize());
   work_.attentionScratch.resize(size_t(pool_->threads()));
   for (auto& scratch : work_.attentionScratch) scratch.resize(attentionScratchFloats(valueSize));
 

@@ -8,13 +8,11 @@ import { ownSlot } from '../../src/compute/batch-memories.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { memoryOf, type RememberingSpec } from '../../src/model/memory-sizes.ts';
 import type { LinearSpec, ModelSpec } from '../../src/model/spec.ts';
-import { layerLinears, vectorsOf } from '../../src/model/spec-walk.ts';
 import { cosine } from '../support/backend-properties.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
-import { floatTensor, memoryWeights } from '../support/memory-weights.ts';
 import { describeOnFastestGpu, isSlowGpu } from '../support/on-gpu.ts';
-import { seededRandom } from '../support/random-blocks.ts';
 import { randomTokens, type TinyModel, tinyModel } from '../support/tiny-model.ts';
+import { withTensors } from '../support/with-tensors.ts';
 
 const HIDDEN = 32;
 /** More than a pass gives logits of, where that does not take too long: the batch is cut. */
@@ -93,24 +91,7 @@ function rememberingModel(): TinyModel {
       return { branches: [{ ...first, parts: first.parts.map((part) => ({ ...part, body })) }, ...others] };
     }),
   };
-  const random = seededRandom(3);
-  const floats = (size: number, spread: number) =>
-    Float32Array.from({ length: size }, () => spread * (2 * random() - 1));
-  const own = memoryWeights([
-    ...layerLinears(spec).map(({ linear: { weight, columns } }) =>
-      floatTensor(weight.tensor, [weight.rows, columns], floats(weight.rows * columns, 2 * columns ** -0.5)),
-    ),
-    ...vectorsOf(spec).map(({ tensor, size }) => floatTensor(tensor, [size], floats(size, 1))),
-  ]);
-  const isOwn = (name: string) => !weights.tensors.has(name);
-  return {
-    spec,
-    weights: {
-      ...weights,
-      tensors: new Map([...own.tensors, ...weights.tensors]),
-      readRows: (name, ...rest) => (isOwn(name) ? own : weights).readRows(name, ...rest),
-    },
-  };
+  return withTensors(spec, weights);
 }
 
 type Keeping = NonNullable<BatchSequence['memory']>;

@@ -104,3 +104,12 @@ describe.skipIf(!hasAddon).each([
     await fc.assert(property, runs(15));
   });
 });
+
+it.skipIf(!hasAddon)('stores values that lie in keys once', () => {
+  const keys = { headCount: 1, headSize: 576 };
+  const caches = (valuesInKeys?: number) =>
+    Array.from({ length: 60 }, () => (valuesInKeys === undefined ? keys : { ...keys, valuesInKeys }));
+  const inKeys = addon().kvBlockBytes('f16', caches(512));
+  expect(inKeys).toBe(60 * 32 * 576 * 2);
+  expect(addon().kvBlockBytes('f16', caches())).toBe(2 * inKeys);
+});

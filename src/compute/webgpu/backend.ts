@@ -18,7 +18,6 @@ import { loadAddon } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
-import { requireFeatures } from '../unsupported.ts';
 import { attentionShapes } from './attention-shapes.ts';
 import { finishDraws } from './finish-draws.ts';
 import { buildForward } from './forward.ts';
@@ -47,7 +46,6 @@ export async function createWebGpuBackend(
   weights: WeightSource,
   options: WebGpuOptions,
 ): Promise<Backend> {
-  requireFeatures(spec, 'webgpu', ['streams', 'cutoff', 'low-rank', 'latent-attention']);
   const given = typeof options.gpu === 'object' ? { ...options.gpu, close: () => {} } : undefined;
   const gpu = given ?? (await openGpu(options.gpu as string | undefined));
   try {

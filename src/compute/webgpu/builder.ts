@@ -72,12 +72,12 @@ export class Builder {
     this.add('join', text, buffers, ({ rows }) => [rows, 1]);
   }
 
-  /** Rows of the residual stream, behind a norm where there is one. */
-  stream(norm: GpuNorm | undefined): InputSource {
+  /** Rows of the residual stream, or of another, behind a norm where there is one. */
+  stream(norm: GpuNorm | undefined, buffer = this.scratch.residual): InputSource {
     const { hiddenSize: size, normEpsilon: epsilon } = this.spec;
     const making: InputMaking =
       norm === undefined ? { kind: 'plain' } : { kind: 'norm', norm: norm.shape, epsilon };
-    const buffers = [this.scratch.residual, ...(norm?.buffers ?? [])];
+    const buffers = [buffer, ...(norm?.buffers ?? [])];
     return { making, size, stride: size, buffers };
   }
 

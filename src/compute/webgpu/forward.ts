@@ -2,12 +2,14 @@
 // rows. What a body does, bodies/ says.
 
 import type { RememberingSpec } from '../../model/memory-sizes.ts';
-import type { BodySpec, BranchSpec, LinearSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
+import type { BodySpec, BranchSpec, LayerSpec, LinearSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
 import { type AttentionStores, buildAttention } from './bodies/attention.ts';
 import { buildDeltaNet } from './bodies/delta-net.ts';
 import { buildExperts } from './bodies/experts.ts';
 import { buildFeedForward } from './bodies/feed-forward.ts';
+import { buildLatentAttention } from './bodies/latent-attention.ts';
 import { buildLayerInput, makeLayerInputs } from './bodies/layer-input.ts';
+import { buildLowRank } from './bodies/low-rank.ts';
 import { buildShortConvolution } from './bodies/short-convolution.ts';
 import { buildStateSpace } from './bodies/state-space.ts';
 import { type BodyOutput, Builder, type GpuNorm, type InputSource } from './builder.ts';
@@ -18,6 +20,14 @@ import { type GpuMatrix, loadMatrix, type MatrixLoader } from './matrix.ts';
 import type { Operation } from './operation.ts';
 import { ropeTurns } from './rope-turns.ts';
 import type { Scratch } from './scratch.ts';
+import {
+  correctStreams,
+  gatherStreams,
+  predictStreams,
+  seenStream,
+  spreadStreams,
+  tellStreams,
+} from './streams.ts';
 
 /** What steps leave for those after them: a buffer for each cache of the model, and for each of its memories. */
 export interface Stores {
@@ -62,8 +72,21 @@ class ForwardBuilder {
     if (spec.layerInputs !== undefined) {
       await makeLayerInputs(this.#builder, this.#linears, spec.layerInputs);
     }
-    for (const { branches } of spec.layers) for (const branch of branches) await this.#branch(branch);
+    if (spec.streams !== undefined) await spreadStreams(this.#builder, this.#linears, spec.streams);
+    for (const layer of spec.layers) await this.#layer(layer);
+    if (spec.streams !== undefined) await gatherStreams(this.#builder, this.#linears, spec.streams);
     await this.#head(embedding, await this.#builder.norm(spec.finalNorm));
+  }
+
+  async #layer({ branches, streams }: LayerSpec): Promise<void> {
+    if (streams !== undefined) await predictStreams(this.#builder, this.#linears, streams);
+    for (const branch of branches) await this.#branch(branch);
+    if (streams === undefined) return;
+    await correctStreams(this.#builder, this.#linears, streams);
+    const { branch: told } = this.#builder.scratch;
+    const seen = await seenStream(this.#builder, streams);
+    await this.#part(streams.told, { buffer: told, adds: false, scale: 1 }, seen);
+    tellStreams(this.#builder, told);
   }
 
   /** One part without more adds to the residual stream itself; others are gathered first, for all read it as it was. */
@@ -82,8 +105,8 @@ class ForwardBuilder {
     this.#builder.join({ from: branch, norm, sumScale: streamScale }, stream);
   }
 
-  async #part({ input, body, output }: PartSpec, to: BodyOutput): Promise<void> {
-    const source = this.#builder.stream(await this.#builder.optionalNorm(input));
+  async #part({ input, body, output }: PartSpec, to: BodyOutput, stream?: GPUBuffer): Promise<void> {
+    const source = this.#builder.stream(await this.#builder.optionalNorm(input), stream);
     if (output === undefined) {
       await this.#body(body, source, to);
       return;
@@ -97,12 +120,16 @@ class ForwardBuilder {
     switch (body.kind) {
       case 'attention':
         return buildAttention(this.#builder, this.#linears, this.#stores, body, input, output);
+      case 'latent-attention':
+        return buildLatentAttention(this.#builder, this.#linears, this.#stores, body, input, output);
       case 'feed-forward':
         return buildFeedForward(this.#builder, this.#linears, body, input, output);
       case 'experts':
         return buildExperts(this.#builder, this.#linears, body, input, output);
       case 'layer-input':
         return buildLayerInput(this.#builder, this.#linears, body, input, output);
+      case 'low-rank':
+        return buildLowRank(this.#builder, this.#linears, body, input, output);
       case 'delta-net':
         return buildDeltaNet(this.#builder, this.#linears, this.#memory(body), body, input, output);
       case 'short-convolution':

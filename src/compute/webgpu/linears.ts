@@ -272,6 +272,11 @@ export class Linears {
 
 const inputsOf = (specs: readonly LinearSpec[]): number => (specs[0] as LinearSpec).columns;
 
+/** The same, with outputs so much further on. */
+export function shifted({ matrices }: Linear, by: number): Linear {
+  return { matrices: matrices.map((one) => ({ ...one, offset: one.offset + by })) };
+}
+
 /** As kernels bind them. */
 export const panelBuffers = ({ codes, scales }: PanelBuffers): GPUBuffer[] =>
   scales === undefined ? [codes] : [codes, scales];

@@ -1,7 +1,14 @@
 // How wide the rows are that a model's operations work on, whatever its layers look like.
 
 import { channelsOf, type RememberingSpec } from '../../model/memory-sizes.ts';
-import type { AttentionSpec, BodySpec, ExpertsSpec, FeedForwardSpec, ModelSpec } from '../../model/spec.ts';
+import type {
+  AttentionSpec,
+  BodySpec,
+  ExpertsSpec,
+  FeedForwardSpec,
+  LatentAttentionSpec,
+  ModelSpec,
+} from '../../model/spec.ts';
 import { bodiesOf } from '../../model/spec-walk.ts';
 
 /** Rows of a linear's input: so many of them for each row of a step. */
@@ -16,7 +23,7 @@ export interface Widths {
   readonly heads: number;
   /** The queries of an attention, or what a body with a memory gives. */
   readonly queries: number;
-  /** Channels that are convolved. */
+  /** Channels that are convolved; contents of queries, or values, of an attention through a latent. */
   readonly channels: number;
   readonly gateUp: number;
   /** Inputs of single layers, all of them. */
@@ -24,7 +31,12 @@ export interface Widths {
   readonly experts: number;
   /** Experts that a row chooses. */
   readonly choices: number;
+  /** Choices that rows are grouped by: of experts, or each head of an attention through a latent. */
+  readonly grouped: number;
   readonly hasShare: boolean;
+  readonly hasLowRank: boolean;
+  /** Streams beside the first. */
+  readonly streams: number;
   readonly hasPartNorm: boolean;
   /** Of all of these, for one row of a step. */
   readonly widest: number;
@@ -35,6 +47,16 @@ export function headValues({ query, stored, gate }: AttentionSpec): number {
   return [query, stored?.key, stored?.value, gate].reduce(
     (sum, linear) => sum + (linear?.weight.rows ?? 0),
     0,
+  );
+}
+
+/** Values that an attention through a latent makes of a row: what queries are made of, latent and key; rotated queries. */
+export function latentValues({ queryInput, latent, keyRotated, queryRotated }: LatentAttentionSpec): number {
+  return (
+    (queryInput?.down.weight.rows ?? 0) +
+    latent.weight.rows +
+    keyRotated.weight.rows +
+    queryRotated.weight.rows
   );
 }
 
@@ -71,6 +93,8 @@ export function widthsOf(spec: ModelSpec): Widths {
   const { hiddenSize } = spec;
   const bodies = bodiesOf(spec);
   const attentions = bodies.filter((body) => body.kind === 'attention');
+  const lowRanks = bodies.filter((body) => body.kind === 'low-rank');
+  const latents = bodies.filter((body) => body.kind === 'latent-attention');
   const feedForwards = bodies.filter((body) => body.kind === 'feed-forward');
   const remembering = bodies.filter(
     (body) => body.kind === 'delta-net' || body.kind === 'short-convolution' || body.kind === 'state-space',
@@ -80,23 +104,40 @@ export function widthsOf(spec: ModelSpec): Widths {
   const inputs = [{ copies: 1, size: hiddenSize }, ...bodies.flatMap((body) => inputsOf(body, hiddenSize))];
   const widths = {
     inputs,
-    heads: most([...attentions.map(headValues), ...remembering.map(rememberedValues)]),
+    heads: most([
+      ...attentions.map(headValues),
+      ...latents.map(latentValues),
+      ...remembering.map(rememberedValues),
+    ]),
     queries: most([
       ...attentions.map(({ headCount, headSize }) => headCount * headSize),
       ...remembering.map(givenValues),
+      ...latents.map(({ headCount, rank, rotatedSize }) => headCount * (rank + rotatedSize)),
     ]),
-    channels: most(remembering.map(channelsOf)),
+    channels: most([
+      ...remembering.map(channelsOf),
+      ...latents.map(({ headCount, contentSize, valueSize }) => headCount * Math.max(contentSize, valueSize)),
+    ]),
     gateUp: most([
       ...feedForwards.map(feedForwardValues),
+      ...lowRanks.map(({ down }) => down.weight.rows),
       ...bodies.map((body) => (body.kind === 'layer-input' ? body.gate.weight.rows : 0)),
       ...mixtures.map((body) => body.router.used * feedForwardValues(anyExpert(body))),
     ]),
     layerInputs: (spec.layerInputs?.count ?? 0) * (spec.layerInputs?.size ?? 0),
     experts: most(mixtures.map(({ experts }) => experts.length)),
     choices: most(mixtures.map(({ router }) => router.used)),
+    grouped: most([
+      ...mixtures.map(({ router }) => router.used),
+      ...latents.map(({ headCount }) => headCount),
+    ]),
+    hasLowRank: lowRanks.length > 0,
+    streams: spec.streams?.spread.length ?? 0,
     hasShare: feedForwards.some(({ share }) => share !== undefined),
-    hasPartNorm: spec.layers.some(({ branches }) =>
-      branches.some(({ parts }) => parts.some(({ output }) => output !== undefined)),
+    hasPartNorm: spec.layers.some(
+      ({ branches, streams }) =>
+        streams?.told.output !== undefined ||
+        branches.some(({ parts }) => parts.some(({ output }) => output !== undefined)),
     ),
   };
   const widest = most([
@@ -104,6 +145,7 @@ export function widthsOf(spec: ModelSpec): Widths {
     widths.heads,
     widths.queries,
     widths.channels,
+    widths.streams * hiddenSize,
     widths.gateUp,
     widths.layerInputs,
     widths.experts,
@@ -129,13 +171,22 @@ function inputsOf(body: BodySpec, hiddenSize: number): InputWidth[] {
       const scaled = body.scalesInput ? [{ copies, size: hiddenSize }] : [];
       return [...scaled, { copies, size: anyExpert(body).size }];
     }
+    case 'latent-attention': {
+      const { headCount: copies, contentSize, rank, valueSize, query } = body;
+      return [
+        { copies: 1, size: query.columns },
+        { copies, size: contentSize },
+        { copies, size: rank },
+        { copies: 1, size: copies * valueSize },
+      ];
+    }
+    case 'low-rank':
+      return [{ copies: 1, size: body.up.columns }];
     case 'layer-input':
       return [{ copies: 1, size: body.output.columns }];
     case 'delta-net':
     case 'short-convolution':
     case 'state-space':
       return [{ copies: 1, size: givenValues(body) }];
-    default:
-      return [];
   }
 }

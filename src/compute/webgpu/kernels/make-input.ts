@@ -12,7 +12,9 @@ import { stepReader } from './step-layout.ts';
 
 /** What is done to a row on its way. */
 export type InputMaking =
-  | { readonly kind: 'plain' }
+  /** From so many values of the row on. */
+  | { readonly kind: 'plain'; readonly offset?: number }
+  | { readonly kind: 'tanh' }
   | { readonly kind: 'norm'; readonly norm: NormShape; readonly epsilon: number }
   /** With what the activated part lets through behind it, where it is a gate. */
   | { readonly kind: 'activated'; readonly activation: Activation; readonly upOffset: number | undefined }
@@ -116,6 +118,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 function helpers({ making, size }: InputShape): string {
   switch (making.kind) {
     case 'plain':
+    case 'tanh':
       return '';
     case 'norm': {
       const { norm, epsilon } = making;
@@ -139,7 +142,9 @@ function valueText({ making, size }: InputShape): string {
   const own = 'source[base + input]';
   switch (making.kind) {
     case 'plain':
-      return own;
+      return making.offset === undefined ? own : `source[base + ${making.offset}u + input]`;
+    case 'tanh':
+      return `tanh(clamp(${own}, -15.0, 15.0))`;
     case 'norm':
       return normed(making.norm, own, 'input', `${making.norm.weight ? size : 0}u + input`);
     case 'activated': {

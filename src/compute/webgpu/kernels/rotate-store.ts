@@ -165,7 +165,7 @@ fn normalize${name}(base: u32, position: u32, index: u32, thread: u32) {
 }
 
 /** Declares `turn`, which turns the head, and `turnedAt`, one value of all heads as it will be. */
-function turning({ half, headSize }: RotateShape): string {
+export function turning({ half, headSize }: Pick<RotateShape, 'half' | 'headSize'>): string {
   return /* wgsl */ `
 // A turn by position p is one by p / ${FINE_POSITIONS} coarse steps and one by the rest.
 fn turnAt(position: u32, pair: u32) -> vec2<f32> {
@@ -193,7 +193,8 @@ fn turnedAt(base: u32, i: u32, position: u32) -> f32 {
 }`;
 }
 
-const storeHeads = (layout: KvLayout): string =>
+/** Declares `storeKey` and `storeValue` of what lies in `head`. */
+export const storeHeads = (layout: KvLayout): string =>
   layout.type === 'f16' ? storeHalves(layout) : storeBytes(layout);
 
 /** A key's word lies with three others of its token, a value's with that of three other tokens. */
