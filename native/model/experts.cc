@@ -20,64 +20,96 @@ struct Assignment {
   std::vector<RowRun> runs;
 };
 
-/** Looks at each row, and sorts by expert; of one expert by row. */
-Assignment assign(const Experts& experts, const InputRows& input, Workspace& work) {
-  const Router& router = experts.router;
-  const int rows = work.batch.count();
-  const size_t used = size_t(router.used), stride = paddedLength(router.experts);
-  float* const logits = work.scores.rows(size_t(rows), stride);
-  const InputRows seen = router.norm ? work.stream.behind(*router.norm) : input;
-  work.multiplier.apply(router.linear, seen, rows, logits, stride);
+// What experts make of more rows at a time would take memory, and hardly be faster.
+constexpr int rowsAtOnce = 512;
 
-  Assignment all;
-  all.choices.resize(size_t(rows) * used);
-  work.pool.forEachOne(rows, [&](int row) {
-    choose(router, logits + size_t(row) * stride, &all.choices[size_t(row) * used]);
-  });
+/** One mixture over the rows of a step. */
+class ExpertsRun {
+ public:
+  ExpertsRun(const Experts& experts, const InputRows& input, Workspace& work, float* out)
+      : experts_(experts),
+        input_(input),
+        work_(work),
+        out_(out),
+        used_(size_t(experts.router.used)),
+        logitStride_(paddedLength(experts.router.experts)),
+        logits_(work.scores.rows(size_t(work.batch.count()), logitStride_)) {}
 
-  std::vector<int> next(size_t(router.experts) + 1);
-  for (const Choice& choice : all.choices) next[size_t(choice.expert) + 1]++;
-  for (int expert = 0; expert < router.experts; expert++) {
-    const int count = next[size_t(expert) + 1];
-    if (count > 0) all.runs.push_back({expert, next[size_t(expert)], count});
-    next[size_t(expert) + 1] += next[size_t(expert)];
+  void run() {
+    const Router& router = experts_.router;
+    const int rows = work_.batch.count();
+    const InputRows seen = router.norm ? work_.stream.behind(*router.norm) : input_;
+    work_.multiplier.apply(router.linear, seen, rows, logits_, logitStride_);
+    for (int first = 0; first < rows; first += rowsAtOnce) mix(first, std::min(rowsAtOnce, rows - first));
   }
-  all.slots.resize(all.choices.size());
-  all.rows.resize(all.choices.size());
-  all.factors.resize(all.choices.size());
-  for (size_t i = 0; i < all.choices.size(); i++) {
-    const int slot = next[size_t(all.choices[i].expert)]++;
-    all.slots[i] = slot;
-    all.rows[size_t(slot)] = int32_t(i / used);
-    all.factors[size_t(slot)] = all.choices[i].weight;
+
+ private:
+  void mix(int firstRow, int rows) {
+    const Assignment all = assign(firstRow, rows);
+    const FeedForward& each = experts_.each;
+    const size_t innerStride = each.projectedStride(), stride = work_.stream.stride;
+    float* const inner = work_.inner.rows(all.choices.size(), innerStride);
+    float* const given = work_.gathered.rows(all.choices.size(), stride);
+
+    InputRows gathered = input_;
+    gathered.places = all.rows.data();
+    if (experts_.scalesInput) gathered.factors = all.factors.data();
+    work_.multiplier.apply(each.projection, gathered, all.runs, inner, innerStride);
+    const InputRows activated = activatedRows(each, inner, int(all.choices.size()), work_);
+    work_.multiplier.apply(each.down, activated, all.runs, given, stride);
+
+    work_.pool.forEachOne(rows, [&](int row) {
+      float* const to = out_ + size_t(firstRow + row) * stride;
+      std::fill(to, to + stride, 0.0f);
+      for (size_t i = size_t(row) * used_; i < (size_t(row) + 1) * used_; i++) {
+        const float weight = experts_.scalesInput ? 1.0f : all.choices[i].weight;
+        work_.kernels.addScaled(to, given + size_t(all.slots[i]) * stride, weight, work_.stream.size);
+      }
+    });
   }
-  return all;
-}
+
+  /** Chooses for each row, and sorts by expert; of one expert by row. */
+  Assignment assign(int firstRow, int rows) const {
+    const int experts = experts_.router.experts;
+    Assignment all;
+    all.choices.resize(size_t(rows) * used_);
+    work_.pool.forEachOne(rows, [&](int row) {
+      choose(experts_.router, logits_ + size_t(firstRow + row) * logitStride_, &all.choices[size_t(row) * used_]);
+    });
+
+    // Counts behind each expert, then where its rows begin, then where the next of them goes.
+    std::vector<int> next(size_t(experts) + 1);
+    for (const Choice& choice : all.choices) next[size_t(choice.expert) + 1]++;
+    for (int expert = 0; expert < experts; expert++) {
+      const int count = next[size_t(expert) + 1];
+      if (count > 0) all.runs.push_back({expert, next[size_t(expert)], count});
+      next[size_t(expert) + 1] += next[size_t(expert)];
+    }
+    all.slots.resize(all.choices.size());
+    all.rows.resize(all.choices.size());
+    all.factors.resize(all.choices.size());
+    for (size_t i = 0; i < all.choices.size(); i++) {
+      const size_t slot = size_t(next[size_t(all.choices[i].expert)]++);
+      all.slots[i] = int(slot);
+      all.rows[slot] = int32_t(firstRow) + int32_t(i / used_);
+      all.factors[slot] = all.choices[i].weight;
+    }
+    return all;
+  }
+
+  const Experts& experts_;
+  const InputRows& input_;
+  Workspace& work_;
+  float* const out_;
+  const size_t used_;
+  const size_t logitStride_;
+  float* const logits_;
+};
 
 }  // namespace
 
 void runExperts(const Experts& experts, const InputRows& input, Workspace& work, float* out) {
-  const Assignment all = assign(experts, input, work);
-  const size_t count = all.choices.size(), used = size_t(experts.router.used);
-  const size_t innerStride = experts.each.projectedStride(), stride = work.stream.stride;
-  float* const inner = work.inner.rows(count, innerStride);
-  float* const given = work.gathered.rows(count, stride);
-
-  InputRows gathered = input;
-  gathered.places = all.rows.data();
-  if (experts.scalesInput) gathered.factors = all.factors.data();
-  work.multiplier.apply(experts.each.projection, gathered, all.runs, inner, innerStride);
-  const InputRows activated = activatedRows(experts.each, inner, int(count), work);
-  work.multiplier.apply(experts.each.down, activated, all.runs, given, stride);
-
-  work.pool.forEachOne(work.batch.count(), [&](int row) {
-    float* const to = out + size_t(row) * stride;
-    std::fill(to, to + stride, 0.0f);
-    for (size_t i = size_t(row) * used; i < (size_t(row) + 1) * used; i++) {
-      const float weight = experts.scalesInput ? 1.0f : all.choices[i].weight;
-      work.kernels.addScaled(to, given + size_t(all.slots[i]) * stride, weight, work.stream.size);
-    }
-  });
+  ExpertsRun(experts, input, work, out).run();
 }
 
 }  // namespace chairlift

@@ -68,6 +68,30 @@ describe.skipIf(!hasAddon)('experts of the cpu backend (skipped where the addon 
     expect(Math.max(...difference)).toBeLessThan(0.01);
   });
 
+  it('give a long step the bits of short ones', async () => {
+    const { spec, weights } = tinyModel({
+      contextLength: 1024,
+      experts: {
+        count: 16,
+        size: SIZE,
+        router: { score: 'sigmoid', used: 3, normalized: true, scale: 1 },
+      },
+    });
+    const long = randomTokens(600, spec.vocabSize);
+    const blocks = Array.from({ length: 19 }, (_, block) => block);
+    const backend = await createCpuBackend(addon(), spec, weights, { blockCount: 19 });
+    const compute = async (start: number, end: number) =>
+      (
+        await backend.step(buildBatch([{ tokens: long.slice(start, end), start, blocks, wantLogits: 'all' }]))
+      ).logits.slice();
+    const whole = await compute(0, 600);
+    for (const start of [0, 200, 400]) {
+      const rows = whole.slice(start * spec.vocabSize, (start + 200) * spec.vocabSize);
+      expect(await compute(start, start + 200)).toEqual(rows);
+    }
+    backend.close();
+  });
+
   it('carry NaN on where the router gives nothing else', async () => {
     const weights = changed(model.weights, 'layers.0.router', () => Number.NaN);
     expect((await logitsOf({ spec: model.spec, weights })).some(Number.isFinite)).toBe(false);
