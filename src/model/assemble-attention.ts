@@ -4,6 +4,7 @@ import type { LayerTraits, Traits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
 import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec, StoredSpec } from './spec.ts';
 import { normOf, type SpecParts } from './spec-parts.ts';
+import type { LayerRole } from './tensor-names.ts';
 
 export function attentionSpec(
   parts: SpecParts,
@@ -85,17 +86,26 @@ function headNorm(
   index: number,
   { role, heads }: { readonly role: 'queryNorm' | 'keyNorm'; readonly heads: number },
 ): HeadNormSpec | undefined {
-  const { traits, names } = parts;
+  const { traits } = parts;
   const over = layer.queryKeyNorm ?? traits.queryKeyNorm;
   if (over === undefined) return undefined;
   if (over === 'unscaled') return { norm: { kind: traits.norm ?? 'rms' }, over: 'head' };
   const { bias: _, ...norm } = normOf(parts, index, role);
-  // Some files have a tensor for each head.
-  const tensors = Array.from({ length: over === 'each' ? heads : 1 }, (_, head) =>
-    names.weight(index, role, head),
-  );
-  const weight = new Set(tensors).size > 1 ? { weight: tensors } : {};
+  const weight = over === 'each' ? { weight: headWeights(parts, index, role, heads) } : {};
   return { norm: { ...norm, ...weight, ...pairs(traits, layer, over === 'head' ? 1 : heads) }, over };
+}
+
+/** One tensor, or one for each head; no more than one beyond those that the file has. */
+function headWeights(
+  { names, opened }: SpecParts,
+  index: number,
+  role: LayerRole,
+  heads: number,
+): string | string[] {
+  const [first, second] = [0, 1].map((head) => names.weight(index, role, head)) as [string, string];
+  if (first === second) return first;
+  const most = Math.min(heads, opened.weights.tensors.size + 1);
+  return Array.from({ length: most }, (_, head) => names.weight(index, role, head));
 }
 
 /** How rows or weights of heads are stored. */

@@ -1,27 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { type Fields, faultOf, specOf } from '../../test/support/built-spec.ts';
 import { asFolder, formulaModel, formulaTensors } from '../../test/support/formula-model.ts';
 import { floatTensor, type MemoryTensor, memoryWeights } from '../../test/support/memory-weights.ts';
-import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { buildSpec } from './build-spec.ts';
 import { attentionsOf } from './spec-walk.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
-
-const specOf = (name: string, change: Fields = {}) => {
-  const model = formulaModel(name);
-  return buildSpec(asFolder(model, { ...model.config, ...change }));
-};
-
-function faultOf(build: () => unknown) {
-  try {
-    build();
-  } catch (error) {
-    if (error instanceof ModelFileError) return error.fault;
-    throw error;
-  }
-  throw new Error('no error was thrown');
-}
 
 const LLAMA = 'llama with biases';
 const llamaFault = (change: Fields) => faultOf(() => specOf(LLAMA, change));

@@ -3,10 +3,13 @@
 
 import { join } from 'node:path';
 import type { OpenedModel } from '../weights/open-model.ts';
+import { rowsOf } from '../weights/weight-source.ts';
+import type { Traits } from './architecture.ts';
 import { architectureOf } from './architectures.ts';
 import { assembleSpec } from './assemble-spec.ts';
 import { checkTensors } from './check-tensors.ts';
 import { type Config, configError, optionalFlag } from './config.ts';
+import { expertCountField } from './expert-traits.ts';
 import { ggufConfig } from './gguf-config.ts';
 import { huggingFaceConfig, withDefaults } from './hugging-face-config.ts';
 import { withLayerLists } from './layer-lists.ts';
@@ -33,6 +36,7 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   refuseMissingLayers(config, sizes, opened);
   const traits = architecture.traits({ config, sizes, naming });
   const names = tensorNames(naming, opened.weights, traits.names);
+  refuseMissingExperts(config, traits, names, opened);
   const tiedHead = isHeadTied(config, names, opened);
   const headless = names.bodyAlone && !tiedHead && !opened.weights.tensors.has(names.head);
   const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless, opened });
@@ -48,6 +52,20 @@ function refuseMissingLayers(config: Config, sizes: ModelSizes, opened: OpenedMo
     'num_hidden_layers',
     `claims ${sizes.layerCount} layers, but the file holds ${opened.weights.tensors.size} tensors in all`,
     'The file is damaged or incomplete; download it again.',
+  );
+}
+
+// Before anything is made for each expert: a row of the router stands for each.
+function refuseMissingExperts(config: Config, traits: Traits, names: TensorNames, opened: OpenedModel): void {
+  const layer = traits.layers.findIndex(({ experts }) => experts);
+  const router = opened.weights.tensors.get(names.weight(Math.max(layer, 0), 'router'));
+  const count = traits.experts?.count ?? 0;
+  if (layer < 0 || router === undefined || rowsOf(router) === count) return;
+  throw configError(
+    config,
+    expertCountField(config),
+    `claims ${count} experts, but the file's router chooses among ${rowsOf(router)}`,
+    'The configuration and the weights do not belong together; download both again.',
   );
 }
 

@@ -25,6 +25,11 @@ const spelled = (config: Config, fields: readonly string[]): string =>
 
 const REMEDY = 'The file is damaged or was converted wrongly; download or convert it again.';
 
+/** The field that says how many experts there are. */
+export function expertCountField(config: Config): string {
+  return spelled(config, countFields);
+}
+
 /** Whether the file has experts at all. */
 export function hasExperts(config: Config): boolean {
   return countFields.some((field) => optionalSize(config, field) !== undefined);
@@ -40,7 +45,7 @@ export interface RouterDefaults {
 
 export function expertTraits({ config, sizes }: ModelSource, defaults: RouterDefaults): ExpertTraits {
   const usedField = spelled(config, usedFields);
-  const count = size(config, spelled(config, countFields));
+  const count = size(config, expertCountField(config));
   const used = size(config, usedField);
   if (used > count) throw configError(config, usedField, `asks for ${used} of ${count} experts`, REMEDY);
   const expertSize = optionalSize(config, 'moe_intermediate_size') ?? sizes.ffnSize;

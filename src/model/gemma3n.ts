@@ -57,7 +57,7 @@ export const gemma3n: Architecture = {
       layerInputSize: size(config, 'hidden_size_per_layer_input'),
       layerInputRows: size(config, 'vocab_size_per_layer_input'),
       lowRank: size(config, 'laurel_rank'),
-      streamCount: size(config, 'altup_num_inputs'),
+      streamCount: streamCount(source),
       streamToldScales: optionalFlag(config, 'altup_correct_scale') ?? true,
       names: { 'hugging-face': sandwichNorms },
     };
@@ -99,6 +99,19 @@ function cutoffsOf({ config, sizes }: ModelSource): readonly (number | undefined
   }
   const all = cutoffs ?? shares.map((share) => normalQuantile(share));
   return all.map((cutoff) => (Number.isFinite(cutoff) ? cutoff : undefined));
+}
+
+const MOST_STREAMS = 64;
+
+function streamCount({ config }: ModelSource): number {
+  const count = size(config, 'altup_num_inputs');
+  if (count > 1 && count <= MOST_STREAMS) return count;
+  throw configError(
+    config,
+    'altup_num_inputs',
+    `must be from 2 to ${MOST_STREAMS}, but is ${count}`,
+    'The file is damaged or was converted wrongly; download or convert it again.',
+  );
 }
 
 function refuseOtherActive({ config }: ModelSource): void {

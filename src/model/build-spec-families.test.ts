@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import { type Fields, faultOf, specOf, withTensors } from '../../test/support/built-spec.ts';
+import { asFolder, formulaModel, formulaTensors } from '../../test/support/formula-model.ts';
+import { floatTensor, type MemoryTensor, memoryWeights } from '../../test/support/memory-weights.ts';
+import type { OpenedModel } from '../weights/open-model.ts';
+import { buildSpec } from './build-spec.ts';
+
+describe('buildSpec on experts', () => {
+  const QWEN = 'qwen3 with experts';
+  const GROUPS = 'glm4 with experts in groups';
+  const fault = (name: string, change: Fields) => faultOf(() => specOf(name, change));
+
+  it('refuses to use more than there are', () => {
+    expect(fault(QWEN, { num_experts_per_tok: 5 })).toMatchObject({
+      field: 'num_experts_per_tok',
+      problem: 'asks for 5 of 4 experts',
+    });
+  });
+
+  it('refuses more than the router knows before making any', () => {
+    for (const count of [3, 6, 2 ** 26]) {
+      expect(fault(QWEN, { num_experts: count })).toMatchObject({ field: 'num_experts' });
+    }
+  });
+
+  it('refuses groups that do not fit', () => {
+    expect(fault(GROUPS, { n_group: 3 })).toMatchObject({ field: 'n_group' });
+    expect(fault(GROUPS, { topk_group: 5 })).toMatchObject({ field: 'topk_group' });
+    expect(fault(GROUPS, { topk_group: null })).toMatchObject({ field: 'topk_group', problem: 'is missing' });
+    const few = fault(GROUPS, { topk_group: 1, num_experts_per_tok: 3 });
+    expect(few).toMatchObject({ field: 'topk_group', problem: '1 groups of 2 do not hold 3 experts' });
+  });
+
+  it('refuses scores it does not know', () => {
+    expect(fault('deepseek3', { scoring_func: 'sqrtsoftplus' })).toMatchObject({ field: 'scoring_func' });
+  });
+
+  it('names an expert that is missing', () => {
+    const model = formulaModel(QWEN);
+    const name = 'model.layers.1.mlp.experts.2.up_proj.weight';
+    const opened = withTensors(
+      QWEN,
+      formulaTensors(model).filter((tensor) => tensor.name !== name),
+    );
+    expect(faultOf(() => buildSpec(opened))).toMatchObject({ field: name });
+  });
+
+  it('names experts of the wrong shape, by themselves and in one tensor', () => {
+    expect(fault(QWEN, { moe_intermediate_size: 32 })).toMatchObject({
+      field: 'model.layers.0.mlp.experts.0.gate_proj.weight',
+      problem: 'has the shape [24, 32] where the configuration asks for [32, 32]',
+    });
+    expect(fault('gemma4 with experts beside', { moe_intermediate_size: 32 })).toMatchObject({
+      field: 'model.layers.0.experts.gate_up_proj',
+    });
+    expect(fault('llama4', { intermediate_size: 40 }).field).toMatch(/^model\.layers\.\d\.feed_forward\./);
+  });
+});
+
+describe('buildSpec on what few families have', () => {
+  const fault = (name: string, change: Fields) => faultOf(() => specOf(name, change));
+
+  it.each([
+    ['deepseek3', 'kv_lora_rank'],
+    ['deepseek3', 'q_lora_rank'],
+    ['deepseek3', 'qk_nope_head_dim'],
+    ['deepseek3', 'qk_rope_head_dim'],
+    ['deepseek3', 'v_head_dim'],
+    ['deepseek3', 'n_shared_experts'],
+    ['deepseek3', 'first_k_dense_replace'],
+    ['qwen3 with experts', 'moe_intermediate_size'],
+    ['qwen2 with experts in every other layer', 'decoder_sparse_step'],
+    ['qwen2 with experts in every other layer', 'shared_expert_intermediate_size'],
+    ['gemma4 with inputs of layers', 'hidden_size_per_layer_input'],
+    ['gemma4 with inputs of layers', 'num_kv_shared_layers'],
+    ['gemma4 with inputs of layers', 'global_head_dim'],
+    ['gemma4 with experts beside', 'num_global_key_value_heads'],
+    ['gemma3n', 'laurel_rank'],
+    ['gemma3n', 'altup_num_inputs'],
+    ['llama4', 'attention_chunk_size'],
+    ['llama4', 'floor_scale'],
+    ['llama4', 'intermediate_size_mlp'],
+  ])('refuses absurd values: %s, %s', (name, field) => {
+    for (const value of [-4, 1.5, 2 ** 40, '32', [1], true])
+      expect(fault(name, { [field]: value })).toMatchObject({ field });
+  });
+
+  it.each([
+    ['granite', 'embedding_multiplier'],
+    ['granite', 'attention_multiplier'],
+    ['granite', 'residual_multiplier'],
+    ['granite', 'logits_scaling'],
+    ['cohere2', 'logit_scale'],
+    ['gemma2', 'query_pre_attn_scalar'],
+    ['gemma2', 'attn_logit_softcapping'],
+    ['deepseek3', 'routed_scaling_factor'],
+    ['llama4', 'attn_scale'],
+  ])('refuses factors that are none: %s, %s', (name, field) => {
+    for (const value of [0, -1, '2', Number.NaN, [1]])
+      expect(fault(name, { [field]: value })).toMatchObject({ field });
+  });
+
+  it('refuses lists of another length than the layers', () => {
+    expect(fault('gemma3n', { intermediate_size: [48, 48] })).toMatchObject({ field: 'intermediate_size' });
+    for (const pattern of [[0.5], [0.5, 0.5, 0.5, 1], 'all'])
+      expect(fault('gemma3n', { activation_sparsity_pattern: pattern })).toMatchObject({
+        field: 'activation_sparsity_pattern',
+      });
+    for (const list of [[1], [1, 1, 2, 0], 'none'])
+      expect(fault('llama4', { no_rope_layers: list })).toMatchObject({ field: 'no_rope_layers' });
+  });
+
+  it('refuses layers that share keys with none', () => {
+    expect(fault('gemma4 with inputs of layers', { num_kv_shared_layers: 2 })).toMatchObject({
+      field: 'num_kv_shared_layers',
+    });
+  });
+
+  it('refuses heads that cannot share the keys of one kind of layer', () => {
+    const fields = { num_global_key_value_heads: 3 };
+    expect(fault('gemma4 with experts beside', fields)).toMatchObject({
+      field: 'num_global_key_value_heads',
+    });
+  });
+
+  it('refuses what it would compute otherwise', () => {
+    expect(fault('olmoe', { clip_qkv: 8 })).toMatchObject({ field: 'clip_qkv' });
+    expect(fault('gemma3n', { altup_active_idx: 1 })).toMatchObject({ field: 'altup_active_idx' });
+  });
+
+  it('refuses a factor of a layer that is not one number', () => {
+    const name = 'gemma4 with experts beside';
+    const field = 'model.layers.0.layer_scalar';
+    const tensors = formulaTensors(formulaModel(name)).map((tensor) =>
+      tensor.name === field ? { ...tensor, shape: [2], values: Float32Array.of(1, 1) } : tensor,
+    );
+    expect(faultOf(() => buildSpec(withTensors(name, tensors)))).toMatchObject({ field });
+  });
+
+  it('refuses a quantized tensor whose columns are needed as rows', () => {
+    const field = 'model.layers.0.self_attn.kv_b_proj.weight';
+    const name = 'deepseek3';
+    const tensors = formulaTensors(formulaModel(name)).map(
+      ({ name: tensor, shape, values }): MemoryTensor =>
+        tensor === field
+          ? { name: tensor, type: 'Q8_0', shape: [80, 32], bytes: new Uint8Array(80 * 34) }
+          : floatTensor(tensor, shape, values),
+    );
+    const opened = { ...asFolder(formulaModel(name)), weights: memoryWeights(tensors) } as OpenedModel;
+    expect(faultOf(() => buildSpec(opened))).toMatchObject({ field });
+  });
+});
