@@ -13,9 +13,10 @@ void require(bool holds, const char* what) {
 }
 
 KvCache readCache(const ScriptObject& cache) {
-  const KvCache read{cache.integer("headCount"), cache.integer("headSize")};
+  const KvCache read{cache.integer("headCount"), cache.integer("headSize"), cache.integer("valuesInKeys", 0)};
   require(read.headCount > 0 && read.headSize > 0, "a cache without heads");
   require(read.headSize <= maxHeadSize, "heads of more than 1,024 values");
+  require(read.valuesInKeys >= 0 && read.valuesInKeys <= read.headSize, "values beyond their keys");
   return read;
 }
 
@@ -41,8 +42,11 @@ std::optional<Norm> maybeNorm(const ScriptObject& from, const char* name, int si
 std::optional<HeadNorm> maybeHeadNorm(const ScriptObject& from, const char* name, int headSize, int heads) {
   if (!from.has(name)) return std::nullopt;
   const ScriptObject norm = from.object(name);
-  const bool overAll = norm.text("over") == "all";
-  return HeadNorm{readNorm(norm.object("norm"), overAll ? headSize * heads : headSize), overAll};
+  const std::string text = norm.text("over");
+  const HeadNorm::Over over = text == "all"    ? HeadNorm::Over::All
+                              : text == "each" ? HeadNorm::Over::Each
+                                                : HeadNorm::Over::Head;
+  return HeadNorm{readNorm(norm.object("norm"), over == HeadNorm::Over::Head ? headSize : headSize * heads), over};
 }
 
 Curve readCurve(const ScriptObject& curve) {
@@ -69,7 +73,9 @@ class ModelReader {
     for (const ScriptObject& rope : model_.list("ropes")) parts_.ropes.push_back(readRope(rope));
     for (const ScriptObject& cache : model_.list("caches")) parts_.kv.caches.push_back(readCache(cache));
     parts_.embedding = matrixAt(model_.integer("embedding"), parts_.vocabSize, parts_.hiddenSize, 1);
-    for (const ScriptObject& branch : model_.list("branches")) parts_.branches.push_back(readBranch(branch));
+    if (const auto inputs = model_.maybe("layerInputs")) parts_.layerInputs = readLayerInputs(*inputs);
+    if (const auto streams = model_.maybe("streams")) parts_.streams = readStreamMaps(*streams);
+    for (const ScriptObject& layer : model_.list("layers")) parts_.layers.push_back(readLayer(layer));
     parts_.finalNorm = readNorm(model_.object("finalNorm"), parts_.hiddenSize);
     join(parts_.head, model_.object("head"), 0, parts_.vocabSize, parts_.hiddenSize);
     return std::move(parts_);
@@ -100,27 +106,104 @@ class ModelReader {
     linear.parts.push_back(std::move(part));
   }
 
+  StreamMaps readStreamMaps(const ScriptObject& from) const {
+    const auto readAll = [&](const char* name) {
+      std::vector<Linear> all;
+      for (const ScriptObject& linear : from.list(name)) {
+        all.emplace_back();
+        join(all.back(), linear, 0, parts_.hiddenSize, parts_.hiddenSize);
+      }
+      return all;
+    };
+    StreamMaps read{readAll("spread"), readAll("gather")};
+    require(read.spread.size() == read.gather.size(), "streams that are not brought back");
+    return read;
+  }
+
+  Layer readLayer(const ScriptObject& layer) {
+    Layer read;
+    for (const ScriptObject& branch : layer.list("branches")) read.branches.push_back(readBranch(branch));
+    if (const auto streams = layer.maybe("streams")) read.streams = readLayerStreams(*streams);
+    return read;
+  }
+
+  LayerStreams readLayerStreams(const ScriptObject& from) {
+    require(parts_.streams.has_value(), "a layer of streams that are not there");
+    const int hidden = parts_.hiddenSize, count = int(parts_.streams->spread.size()) + 1;
+    LayerStreams read;
+    read.mixing.norm = readNorm(from.object("norm"), hidden);
+    join(read.mixing.features, from.object("features"), 0, count, hidden);
+    join(read.mixing.prediction, from.object("prediction"), 0, count * count, count);
+    join(read.mixing.correction, from.object("correction"), 0, count, count);
+    read.told = readPart(from.object("told"));
+    read.toldScale = from.floats("toldScale");
+    require(read.toldScale.empty() || read.toldScale.size() == size_t(hidden), "factors for another stream");
+    return read;
+  }
+
+  Part readPart(const ScriptObject& part) {
+    return {maybeNorm(part, "input", parts_.hiddenSize), readBody(part.object("body")),
+            maybeNorm(part, "output", parts_.hiddenSize)};
+  }
+
   Branch readBranch(const ScriptObject& branch) {
     Branch read;
-    for (const ScriptObject& part : branch.list("parts")) {
-      read.parts.push_back({maybeNorm(part, "input", parts_.hiddenSize), readBody(part.object("body")),
-                            maybeNorm(part, "output", parts_.hiddenSize)});
-    }
+    for (const ScriptObject& part : branch.list("parts")) read.parts.push_back(readPart(part));
     require(!read.parts.empty(), "a branch without parts");
     read.output = maybeNorm(branch, "output", parts_.hiddenSize);
     read.scale = float(branch.number("scale", 1));
+    read.streamScale = float(branch.number("streamScale", 1));
     return read;
   }
 
   Body readBody(const ScriptObject& body) {
     const std::string kind = body.text("kind");
     if (kind == "attention") return readAttention(body);
+    if (kind == "latent-attention") return readLatentAttention(body);
     if (kind == "feed-forward") return readFeedForward(body, 1);
     if (kind == "experts") return readExperts(body);
     if (kind == "delta-net") return readDeltaNet(body);
     if (kind == "short-convolution") return readShortConvolution(body);
-    require(kind == "state-space", "an unknown body");
-    return readStateSpace(body);
+    if (kind == "state-space") return readStateSpace(body);
+    if (kind == "layer-input") return readLayerInput(body);
+    require(kind == "low-rank", "an unknown body");
+    return readLowRank(body);
+  }
+
+  LowRank readLowRank(const ScriptObject& from) const {
+    LowRank read;
+    read.rank = from.integer("rank");
+    require(read.rank > 0, "a rank of nothing");
+    join(read.down, from.object("down"), 0, read.rank, parts_.hiddenSize);
+    join(read.up, from.object("up"), 0, parts_.hiddenSize, read.rank);
+    read.norm = readNorm(from.object("norm"), parts_.hiddenSize);
+    return read;
+  }
+
+  LayerInput readLayerInput(const ScriptObject& from) const {
+    require(parts_.layerInputs.has_value(), "a layer's input without any");
+    LayerInput read;
+    read.index = from.integer("index");
+    read.size = parts_.layerInputs->size;
+    require(read.index >= 0 && read.index < parts_.layerInputs->count, "no such layer's input");
+    read.curve = readCurve(from.object("activation"));
+    require(read.curve.kind != Activation::Clamped, "a clamped activation of a layer's input");
+    join(read.gate, from.object("gate"), 0, read.size, parts_.hiddenSize);
+    join(read.output, from.object("output"), 0, parts_.hiddenSize, read.size);
+    return read;
+  }
+
+  LayerInputs readLayerInputs(const ScriptObject& from) const {
+    LayerInputs read;
+    read.count = from.integer("count");
+    read.size = from.integer("size");
+    require(read.count > 0 && read.size > 0, "inputs of no layer");
+    read.table = matrixAt(from.integer("table"), from.integer("tableRows"), read.width(), 1);
+    read.tableScale = float(from.number("tableScale"));
+    join(read.projection, from.object("projection"), 0, read.width(), parts_.hiddenSize);
+    read.projectionScale = float(from.number("projectionScale"));
+    read.norm = readNorm(from.object("norm"), read.size);
+    return read;
   }
 
   /** Bodies take their memories in order. */
@@ -235,7 +318,7 @@ class ModelReader {
     require(read.cache >= 0 && size_t(read.cache) < parts_.kv.caches.size(), "no such cache");
     const KvCache& cache = parts_.kv.caches[size_t(read.cache)];
     read.kvHeadCount = cache.headCount;
-    require(read.headSize == cache.headSize && read.headCount > 0 && read.headCount % cache.headCount == 0,
+    require(read.headSize == cache.headSize && cache.valuesInKeys == 0 && read.headCount > 0 && read.headCount % cache.headCount == 0,
             "heads that do not fit those of their cache");
     const auto stored = from.maybe("stored");
     read.stores = stored.has_value();
@@ -259,6 +342,7 @@ class ModelReader {
       read.rope = rope;
     }
     read.window = from.integer("window", 0);
+    read.chunk = from.integer("chunk", 0);
     read.scale = float(from.number("scale"));
     read.softcap = float(from.number("softcap", 0));
     read.sinks = from.floats("sinks");
@@ -266,6 +350,43 @@ class ModelReader {
     if (const auto growth = from.maybe("growth")) {
       read.growth = {growth->number("weight"), growth->number("length"), growth->number("shift")};
     }
+    return read;
+  }
+
+  LatentAttention readLatentAttention(const ScriptObject& from) const {
+    const int hidden = parts_.hiddenSize;
+    LatentAttention read;
+    read.headCount = from.integer("headCount");
+    read.cache = from.integer("cache");
+    read.rank = from.integer("rank");
+    read.contentSize = from.integer("contentSize");
+    read.rotatedSize = from.integer("rotatedSize");
+    read.valueSize = from.integer("valueSize");
+    const int heads = read.headCount;
+    require(heads > 0 && read.rank > 0 && read.contentSize > 0 && read.rotatedSize > 0 && read.valueSize > 0,
+            "a latent of nothing");
+    require(read.cache >= 0 && size_t(read.cache) < parts_.kv.caches.size(), "no such cache");
+    const KvCache& cache = parts_.kv.caches[size_t(read.cache)];
+    require(cache.headCount == 1 && cache.headSize == read.keySize() && cache.valuesInKeys == read.rank,
+            "a latent that does not fit its cache");
+    join(read.projection, from.object("latent"), 0, read.rank, hidden);
+    join(read.projection, from.object("keyRotated"), size_t(read.rank), read.rotatedSize, hidden);
+    read.latentNorm = readNorm(from.object("latentNorm"), read.rank);
+    if (const auto queryInput = from.maybe("queryInput")) {
+      read.queryInputSize = queryInput->integer("size");
+      join(read.projection, queryInput->object("down"), read.queryInputAt(), read.queryInputSize, hidden);
+      read.queryInputNorm = readNorm(queryInput->object("norm"), read.queryInputSize);
+    }
+    const int seen = read.queryInputNorm ? read.queryInputSize : hidden;
+    join(read.query, from.object("query"), 0, heads * read.contentSize, seen);
+    join(read.query, from.object("queryRotated"), read.queryRotatedAt(), heads * read.rotatedSize, seen);
+    join(read.toLatent, from.object("toLatent"), 0, read.rank, read.contentSize, heads);
+    join(read.toValues, from.object("toValues"), 0, read.valueSize, read.rank, heads);
+    join(read.output, from.object("output"), 0, hidden, heads * read.valueSize);
+    read.rope = from.integer("rope");
+    require(read.rope >= 0 && size_t(read.rope) < parts_.ropes.size(), "no such rope");
+    require(2 * parts_.ropes[size_t(read.rope)].pairs() <= size_t(read.rotatedSize), "a rope wider than its heads");
+    read.scale = float(from.number("scale"));
     return read;
   }
 
@@ -277,6 +398,7 @@ class ModelReader {
     read.hasGate = from.has("gate");
     read.hasShare = from.has("share");
     require(read.hasGate || read.curve.kind != Activation::Clamped, "a clamped activation without a gate");
+    if (read.hasGate && from.has("gateCutoff")) read.gateCutoff = float(from.number("gateCutoff"));
     if (read.hasGate) join(read.projection, from.object("gate"), 0, read.size, hidden, members);
     join(read.projection, from.object("up"), read.upAt(), read.size, hidden, members);
     if (read.hasShare) join(read.projection, from.object("share"), read.shareAt(), 1, hidden, members);

@@ -5,6 +5,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/repeat.h"
+#include "kernels/rows.h"
 
 namespace {
 
@@ -29,13 +30,17 @@ struct KvBlock {
   const Element* values;
   const float* keyScales;
   const float* valueScales;
+  // From the values of one token to those of the next.
+  size_t valueStride;
 
-  KvBlock(KvType type, const uint8_t* block, int headSize) {
-    const uint8_t* valuePart = block + keyBytes(type, headSize);
+  KvBlock(KvType type, const uint8_t* block, int headSize, bool valuesInKeys) {
+    const uint8_t* valuePart = valuesInKeys ? block : block + keyBytes(type, headSize);
+    valueStride = roundUp16(size_t(headSize));
     keys = (const Element*)block;
     values = (const Element*)valuePart;
-    keyScales = (const float*)(block + size_t(headSize) * blockTokens * sizeof(Element));
-    valueScales = (const float*)(valuePart + roundUp16(headSize) * blockTokens * sizeof(Element));
+    valueScales = (const float*)(valuePart + valueStride * blockTokens * sizeof(Element));
+    keyScales = valuesInKeys ? valueScales
+                             : (const float*)(block + size_t(headSize) * blockTokens * sizeof(Element));
   }
 };
 
@@ -51,6 +56,13 @@ struct QueryState {
   int first;
   int last;
 };
+
+/** Products of a query and keys as scores. */
+template <class Kv>
+inline Vec toScores(Vec products, const float* keyScales, float scale, float softcapAt) {
+  const Vec scores = Kv::scaled(products, keyScales) * Vec::set(scale);
+  return softcapAt > 0 ? softcap(scores, softcapAt) : scores;
+}
 
 /** Scores of `count` queries against the 32 tokens of a block, each K row read once for all of them. */
 template <class Kv, int count>
@@ -71,14 +83,37 @@ inline void scoreBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryS
     });
   }
   repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
-    Vec a = Kv::scaled(low[q], block.keyScales) * Vec::set(scale);
-    Vec b = Kv::scaled(high[q], block.keyScales + 16) * Vec::set(scale);
-    if (softcapAt > 0) {
-      a = softcap(a, softcapAt);
-      b = softcap(b, softcapAt);
+    toScores<Kv>(low[q], block.keyScales, scale, softcapAt).store(queries[q]->weights);
+    toScores<Kv>(high[q], block.keyScales + 16, scale, softcapAt).store(queries[q]->weights + 16);
+  });
+}
+
+/** The same of keys that lie as values do, token by token. */
+template <class Kv, int count>
+inline void scoreRows(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int headSize,
+                      float scale, float softcapAt) {
+  const int whole = headSize / 16 * 16;
+  for (int t = 0; t < blockTokens; t++) {
+    const size_t row = size_t(t) * block.valueStride;
+    Vec sums[count];
+    repeat<count>([&](int q) CHAIRLIFT_LAMBDA { sums[q] = Vec::zero(); });
+    for (int d = 0; d < whole; d += 16) {
+      if (d % 32 == 0) __builtin_prefetch(next.keys + row + d);
+      const Vec key = Kv::load(block.keys + row + d);
+      repeat<count>([&](int q) CHAIRLIFT_LAMBDA { sums[q] = fma(Vec::load(queries[q]->query + d), key, sums[q]); });
     }
-    a.store(queries[q]->weights);
-    b.store(queries[q]->weights + 16);
+    if (whole < headSize) {
+      const Vec key = Kv::load(block.keys + row + whole);
+      repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
+        sums[q] = fma(loadFirst(queries[q]->query + whole, headSize - whole), key, sums[q]);
+      });
+    }
+    repeat<count>([&](int q) CHAIRLIFT_LAMBDA { queries[q]->weights[t] = sum(sums[q]); });
+  }
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
+    float* const weights = queries[q]->weights;
+    toScores<Kv>(Vec::load(weights), block.keyScales, scale, softcapAt).store(weights);
+    toScores<Kv>(Vec::load(weights + 16), block.keyScales + 16, scale, softcapAt).store(weights + 16);
   });
 }
 
@@ -110,7 +145,7 @@ inline void softmaxBlock(QueryState& state, int begin, int end, int paddedSize) 
 /** Adds the weighted values of tokens begin … end - 1, those of 16 * slices lanes from `d` on. */
 template <class Kv, int count, int slices>
 CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries, int begin,
-                                  int end, int paddedSize, int d) {
+                                  int end, int d) {
   const float* weights[count];
   repeat<count>([&](int q) CHAIRLIFT_LAMBDA { weights[q] = queries[q]->weights; });
   Vec sums[count * slices];
@@ -118,7 +153,7 @@ CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& n
     sums[i] = Vec::load(queries[i / slices]->accumulator + d + i % slices * 16);
   });
   for (int t = begin; t < end; t++) {
-    const size_t at = size_t(t) * size_t(paddedSize) + size_t(d);
+    const size_t at = size_t(t) * block.valueStride + size_t(d);
     // Half of its reads begin a line, or a quarter where values are bytes.
     if (d % 32 == 0) __builtin_prefetch(next.values + at);
     Vec values[slices];
@@ -138,9 +173,9 @@ inline void weighBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryS
                        int end, int paddedSize) {
   int d = 0;
   for (; d + 16 * weighedSlices <= paddedSize; d += 16 * weighedSlices) {
-    weighSlices<Kv, count, weighedSlices>(block, next, queries, begin, end, paddedSize, d);
+    weighSlices<Kv, count, weighedSlices>(block, next, queries, begin, end, d);
   }
-  for (; d < paddedSize; d += 16) weighSlices<Kv, count, 1>(block, next, queries, begin, end, paddedSize, d);
+  for (; d < paddedSize; d += 16) weighSlices<Kv, count, 1>(block, next, queries, begin, end, d);
 }
 
 template <class Kv>
@@ -152,8 +187,9 @@ inline void scaleWeights(const KvBlock<Kv>& block, QueryState& state) {
 template <class Kv, int count>
 inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries,
                         const AttentionTask& task, int blockStart) {
-  const int paddedSize = int(roundUp16(size_t(task.headSize)));
-  scoreBlock<Kv, count>(block, next, queries, task.headSize, task.scale, task.softcap);
+  const int paddedSize = int(roundUp16(size_t(task.valueSize())));
+  if (task.valuesInKeys > 0) scoreRows<Kv, count>(block, next, queries, task.headSize, task.scale, task.softcap);
+  else scoreBlock<Kv, count>(block, next, queries, task.headSize, task.scale, task.softcap);
   int begin[count], end[count];
   bool alike = true;
   for (int q = 0; q < count; q++) {
@@ -180,7 +216,8 @@ inline void attendTile(KvType type, const AttentionTask& task, QueryState* state
   for (int b = firstBlock; b <= lastBlock; b++) {
     const int start = b * blockTokens;
     const auto at = [&](int index) {
-      return KvBlock<Kv>(type, task.base + size_t(task.blocks[index]) * task.blockStride, task.headSize);
+      const uint8_t* own = task.base + size_t(task.blocks[index]) * task.blockStride;
+      return KvBlock<Kv>(type, own, task.headSize, task.valuesInKeys > 0);
     };
     // The next block is asked for while this one is read; the last asks for itself.
     const KvBlock<Kv> block = at(b), next = at(b < lastBlock ? b + 1 : b);
@@ -198,20 +235,21 @@ inline void attendTile(KvType type, const AttentionTask& task, QueryState* state
 
 template <class Kv>
 inline void attendAs(KvType type, const AttentionTask& task) {
-  const int paddedSize = int(roundUp16(size_t(task.headSize)));
+  const int paddedSize = int(roundUp16(size_t(task.valueSize())));
   const int total = task.rows * task.queryHeads;
   for (int from = 0; from < total; from += attentionTile) {
     const int count = total - from < attentionTile ? total - from : attentionTile;
     QueryState states[attentionTile];
     for (int q = 0; q < count; q++) {
       const int row = (from + q) / task.queryHeads, head = (from + q) % task.queryHeads;
-      const size_t headOffset = size_t(head) * size_t(task.headSize);
       const int last = task.position + row;
-      const int first = task.window > 0 && last >= task.window ? last - task.window + 1 : 0;
+      const int inWindow = task.window > 0 && last >= task.window ? last - task.window + 1 : 0;
+      const int inChunk = task.chunk > 0 ? last - last % task.chunk : 0;
+      const int first = inWindow > inChunk ? inWindow : inChunk;
       float* accumulator = task.scratch + size_t(q) * size_t(paddedSize + blockTokens);
       // A sink counts as a token whose value is zero, seen before all others.
-      states[q] = {task.queries + size_t(row) * task.queryStride + headOffset,
-                   task.outputs + size_t(row) * task.outputStride + headOffset,
+      states[q] = {task.queries + size_t(row) * task.queryStride + size_t(head) * size_t(task.headSize),
+                   task.outputs + size_t(row) * task.outputStride + size_t(head) * size_t(task.valueSize()),
                    accumulator + paddedSize,
                    accumulator,
                    task.sinks ? task.sinks[head] : -3.4e38f,
@@ -223,7 +261,7 @@ inline void attendAs(KvType type, const AttentionTask& task) {
     attendTile<Kv>(type, task, states, count);
     for (int q = 0; q < count; q++) {
       const float inverse = 1.0f / states[q].total;
-      for (int d = 0; d < task.headSize; d++) states[q].output[d] = states[q].accumulator[d] * inverse;
+      for (int d = 0; d < task.valueSize(); d++) states[q].output[d] = states[q].accumulator[d] * inverse;
     }
   }
 }
@@ -246,11 +284,13 @@ inline void toHalves(const float* from, int count, uint16_t* to) {
 }
 
 inline void storeHalves(const float* key, const float* value, int headSize, int token, uint8_t* block) {
+  const size_t row = size_t(token) * roundUp16(size_t(headSize));
+  if (!value) return toHalves(key, headSize, (uint16_t*)block + row);
   uint16_t halves[maxHeadSize];
   toHalves(key, headSize, halves);
   uint16_t* keys = (uint16_t*)block + token;
   for (int d = 0; d < headSize; d++) keys[d * blockTokens] = halves[d];
-  toHalves(value, headSize, (uint16_t*)(block + keyBytes(KvType::F16, headSize)) + token * roundUp16(headSize));
+  toHalves(value, headSize, (uint16_t*)(block + keyBytes(KvType::F16, headSize)) + row);
 }
 
 /** One scale per token and head; returns it. */
@@ -273,12 +313,12 @@ inline float storeBytes(const float* from, int count, int8_t* to, size_t stride)
 
 void storeKv(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block) {
   if (type == KvType::F16) return storeHalves(key, value, headSize, token, block);
-  uint8_t* valuePart = block + keyBytes(type, headSize);
+  uint8_t* valuePart = value ? block + keyBytes(type, headSize) : block;
   const size_t padded = roundUp16(headSize);
   float* keyScales = (float*)(block + size_t(headSize) * blockTokens);
   float* valueScales = (float*)(valuePart + padded * blockTokens);
-  keyScales[token] = storeBytes(key, headSize, (int8_t*)block + token, blockTokens);
-  valueScales[token] = storeBytes(value, headSize, (int8_t*)valuePart + size_t(token) * padded, 1);
+  if (value) keyScales[token] = storeBytes(key, headSize, (int8_t*)block + token, blockTokens);
+  valueScales[token] = storeBytes(value ? value : key, headSize, (int8_t*)valuePart + size_t(token) * padded, 1);
 }
 
 }  // namespace

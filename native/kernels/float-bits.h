@@ -38,6 +38,9 @@ inline float f16ToFloat(uint16_t half) {
   return bitsToFloat(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
+/** The bits of the half that is a 256th of a float of eight bits: one exponent bit more, at its top. Not for NaN. */
+inline uint16_t f8ToHalf(uint8_t bits) { return uint16_t((bits & 0x80) << 8 | (bits & 0x7f) << 7); }
+
 inline uint16_t floatToF16(float value) {
   const uint32_t bits = floatToBits(value);
   const uint16_t sign = uint16_t((bits >> 16) & 0x8000);

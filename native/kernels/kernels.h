@@ -23,10 +23,10 @@ constexpr int chunkGroups = 8;
 constexpr int tileRows = 16;
 
 /**
- * What a code stands for. Byte: -128 … 127. UnsignedByte: 0 … 255. Nibble: 0 … 15 for -8 … 7. UnsignedNibble: 0 … 15.
+ * What a code stands for. F8: a float of eight bits, 1 sign, 4 exponent and 3 mantissa, times a scale. Byte: -128 … 127. UnsignedByte: 0 … 255. Nibble: 0 … 15 for -8 … 7. UnsignedNibble: 0 … 15.
  * Codebook: 0 … 15 for an entry of the matrix's codebook. A weight is `scale * value + minimum`.
  */
-enum class Encoding : uint8_t { F32, F16, BF16, Byte, UnsignedByte, Nibble, UnsignedNibble, Codebook };
+enum class Encoding : uint8_t { F32, F16, BF16, F8, Byte, UnsignedByte, Nibble, UnsignedNibble, Codebook };
 
 /** What sixteen codes stand for: `values[code] * unit`. */
 struct Codebook {
@@ -55,7 +55,8 @@ constexpr uint8_t largestPower = 227;
  *   minimums  as many, where `hasMinimum`
  *   supers    ScaleType::Super alone: 16 halves for the scales and, where `hasMinimum`, 16 for the minimums
  *
- * A float panel holds 16 values per input, input by input.
+ * A float panel holds 16 values per input, input by input. Those of F8 come in blocks of `blockInputs` inputs, with 16 float32
+ * scales before each. The scales are 256 times the file's, because kernels read an F8 as the half that is a 256th of it.
  */
 struct PackedMatrix {
   Encoding encoding;
@@ -65,6 +66,8 @@ struct PackedMatrix {
   const Codebook* codebook;
   // Inputs per scale: 32, or 16 for formats with finer groups; 0 for float matrices.
   int32_t scaleInputs;
+  // Inputs per scale of F8; 0 for others.
+  int32_t blockInputs;
   int32_t inputs;
   int32_t outputs;
   size_t panelBytes;
@@ -91,6 +94,8 @@ struct PackedMatrix {
     const size_t supers = scaleType == ScaleType::Super ? (hasMinimum ? 2 : 1) * panelColumns * 2 : 0;
     return (supersAt(n) + supers + 63) / 64 * 64;
   }
+  // Of a block of F8.
+  size_t blockBytes() const { return panelColumns * (sizeof(float) + size_t(blockInputs)); }
   // What a group takes of a panel, its share of the scales included.
   size_t groupBytes() const { return panelBytes / size_t(groups()); }
 };
@@ -181,8 +186,12 @@ struct AttentionTask {
   size_t outputStride;
   int32_t position;
   int32_t headSize;
+  // 0: values are stored beside keys; else they are the first so many of each key.
+  int32_t valuesInKeys;
   // 0: every earlier token is seen.
   int32_t window;
+  // 0: none; tokens see their own chunk of so many alone.
+  int32_t chunk;
   float scale;
   // 0: none.
   float softcap;
@@ -194,18 +203,21 @@ struct AttentionTask {
   size_t blockStride;
   // Room for the softmax state, `attentionScratchFloats` values.
   float* scratch;
+
+  int valueSize() const { return valuesInKeys > 0 ? valuesInKeys : headSize; }
 };
 
 constexpr int attentionTile = 4;
-constexpr size_t attentionScratchFloats(int headSize) {
-  return size_t(attentionTile) * size_t((headSize + 15) / 16 * 16 + blockTokens);
+constexpr size_t attentionScratchFloats(int valueSize) {
+  return size_t(attentionTile) * size_t((valueSize + 15) / 16 * 16 + blockTokens);
 }
 
 enum class KvType : uint8_t { F16, Q8 };
 
 /**
  * K/V of one head in one block. K lies transposed, [headSize][32 tokens], so that one lane is one token;
- * V lies [32 tokens][headSize rounded up to 16], so that one lane is one value. Q8 adds 32 float scales to each.
+ * V lies [32 tokens][headSize rounded up to 16], so that one lane is one value. Q8 adds 32 float scales to each. Where
+ * values lie in keys, keys are all that is stored, as V is elsewhere.
  */
 constexpr size_t roundUp16(size_t n) { return (n + 15) / 16 * 16; }
 constexpr size_t keyBytes(KvType type, int headSize) {
@@ -216,8 +228,8 @@ constexpr size_t valueBytes(KvType type, int headSize) {
   return type == KvType::F16 ? roundUp16(headSize) * blockTokens * 2
                              : roundUp16(headSize) * blockTokens + blockTokens * sizeof(float);
 }
-constexpr size_t headBlockBytes(KvType type, int headSize) {
-  return keyBytes(type, headSize) + valueBytes(type, headSize);
+constexpr size_t headBlockBytes(KvType type, int headSize, bool valuesInKeys) {
+  return (valuesInKeys ? 0 : keyBytes(type, headSize)) + valueBytes(type, headSize);
 }
 
 struct KernelTable {
@@ -241,7 +253,7 @@ struct KernelTable {
   /** x += factor * delta, each product rounded with its sum; rows padded to 16 with anything. */
   void (*addScaled)(float* x, const float* delta, float factor, int count);
   void (*softcapInPlace)(float* x, int count, float cap);
-  /** Writes one token's K and V of one head into its block at `token`. */
+  /** Writes one token's K and V of one head into its block at `token`; `value` is null where values lie in keys. */
   void (*storeKv)(KvType type, const float* key, const float* value, int headSize, int token, uint8_t* block);
   void (*attend)(KvType type, const AttentionTask& task);
   RecurrenceKernels recurrence;

@@ -35,6 +35,7 @@ void forKind(const PackedMatrix& matrix, const Run& run) {
     case Encoding::F32: return run(Kind<Encoding::F32, 0>());
     case Encoding::F16: return run(Kind<Encoding::F16, 0>());
     case Encoding::BF16: return run(Kind<Encoding::BF16, 0>());
+    case Encoding::F8: return run(Kind<Encoding::F8, 0>());
     case Encoding::Byte: return fine ? run(Kind<Encoding::Byte, 16>()) : run(Kind<Encoding::Byte, 32>());
     case Encoding::UnsignedByte: return run(Kind<Encoding::UnsignedByte, 32>());
     case Encoding::Nibble: return fine ? run(Kind<Encoding::Nibble, 16>()) : run(Kind<Encoding::Nibble, 32>());

@@ -47,12 +47,40 @@ inline void multiplyFloats(const Product& p, int row, int panel) {
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(total[r], row + r, panel); });
 }
 
+/** A block is summed up before its scale, its even and its odd inputs apart: additions then wait less for each other. */
+template <int rows>
+inline void multiplyF8(const Product& p, int row, int panel) {
+  const PackedMatrix& matrix = p.matrix;
+  const float* inputs = p.x.values + size_t(row) * p.x.valueStride;
+  const uint8_t* block = p.panelAt(panel);
+  Vec total[rows];
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = Vec::zero(); });
+  for (int first = 0; first < matrix.inputs; first += matrix.blockInputs, block += matrix.blockBytes()) {
+    const Vec scale = Vec::load((const float*)block);
+    const uint8_t* codes = block + panelColumns * sizeof(float);
+    Vec even[rows], odd[rows];
+    repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { even[r] = odd[r] = Vec::zero(); });
+    for (int k = 0; k < matrix.blockInputs; k += 2) {
+      const Vec evenWeights = Vec::loadF8(codes + k * panelColumns);
+      const Vec oddWeights = Vec::loadF8(codes + (k + 1) * panelColumns);
+      repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
+        const float* x = inputs + size_t(r) * p.x.valueStride + size_t(first + k);
+        even[r] = fma(Vec::set(x[0]), evenWeights, even[r]);
+        odd[r] = fma(Vec::set(x[1]), oddWeights, odd[r]);
+      });
+    }
+    repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { total[r] = fma(even[r] + odd[r], scale, total[r]); });
+  }
+  repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(total[r], row + r, panel); });
+}
+
 /** Rows from `firstRow` on. */
 template <class Kind>
 void multiplyByVectors(const Product& p, int firstRow) {
   takePanels<rowTile>(p, firstRow, [&](auto count, int row, int panel) CHAIRLIFT_LAMBDA {
     constexpr int rows = decltype(count)::value;
-    if constexpr (Kind::isFloat) multiplyFloats<Kind, rows>(p, row, panel);
+    if constexpr (Kind::encoding == Encoding::F8) multiplyF8<rows>(p, row, panel);
+    else if constexpr (Kind::isFloat) multiplyFloats<Kind, rows>(p, row, panel);
     else multiplyCodes<Kind, VectorDots, rows>(p, row, panel);
   });
 }

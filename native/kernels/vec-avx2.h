@@ -21,6 +21,10 @@ struct Vec {
             _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(from + 8)))};
   }
   static Vec loadBf16(const uint16_t* from) { return {widenBf16(from), widenBf16(from + 8)}; }
+  static Vec loadF8(const uint8_t* from) {
+    const __m128i bytes = _mm_loadu_si128((const __m128i*)from);
+    return {widenF8(bytes), widenF8(_mm_srli_si128(bytes, 8))};
+  }
   static Vec loadI8(const int8_t* from) {
     const __m128i bytes = _mm_loadu_si128((const __m128i*)from);
     return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
@@ -55,6 +59,10 @@ struct Vec {
   }
 
  private:
+  static __m256 widenF8(__m128i bytes) {
+    const __m128i words = _mm_slli_epi16(_mm_cvtepi8_epi16(bytes), 7);
+    return _mm256_cvtph_ps(_mm_and_si128(words, _mm_set1_epi16(short(0xbfff))));
+  }
   static __m256 widenPowers(__m128i bytes) {
     const __m256i exponents = _mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes), 23);
     return _mm256_castsi256_ps(_mm256_max_epi32(exponents, _mm256_set1_epi32(0x00400000)));

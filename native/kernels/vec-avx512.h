@@ -24,6 +24,10 @@ struct Vec {
     const __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)from));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))};
   }
+  static Vec loadF8(const uint8_t* from) {
+    const __m256i words = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)from)), 7);
+    return {_mm512_cvtph_ps(_mm256_and_si256(words, _mm256_set1_epi16(short(0xbfff))))};
+  }
   static Vec loadI8(const int8_t* from) {
     return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)from)))};
   }

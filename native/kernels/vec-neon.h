@@ -32,6 +32,12 @@ struct Vec {
     return {{widenBf16(vget_low_u16(low)), widenBf16(vget_high_u16(low)), widenBf16(vget_low_u16(high)),
              widenBf16(vget_high_u16(high))}};
   }
+  static Vec loadF8(const uint8_t* from) {
+    const int8x16_t bytes = vld1q_s8((const int8_t*)from);
+    const float16x8_t low = halvesOf(vmovl_s8(vget_low_s8(bytes))), high = halvesOf(vmovl_high_s8(bytes));
+    return {{vcvt_f32_f16(vget_low_f16(low)), vcvt_high_f32_f16(low), vcvt_f32_f16(vget_low_f16(high)),
+             vcvt_high_f32_f16(high)}};
+  }
   static Vec loadI8(const int8_t* from) {
     const int8x16_t bytes = vld1q_s8(from);
     const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_high_s8(bytes);
@@ -62,6 +68,9 @@ struct Vec {
   static int32_t sumI8(const int8_t* from) { return vaddlvq_s8(vld1q_s8(from)); }
 
  private:
+  static float16x8_t halvesOf(int16x8_t words) {
+    return vreinterpretq_f16_s16(vandq_s16(vshlq_n_s16(words, 7), vdupq_n_s16(int16_t(0xbfff))));
+  }
   static float32x4_t widenPowers(uint16x4_t powers) {
     const uint32x4_t exponents = vshlq_n_u32(vmovl_u16(powers), 23);
     return vreinterpretq_f32_u32(vmaxq_u32(exponents, vdupq_n_u32(0x00400000)));

@@ -34,6 +34,12 @@ struct Vec {
     for (int i = 0; i < 16; i++) v.lane[i] = bf16ToFloat(from[i]);
     return v;
   }
+  /** Floats of eight bits, a 256th of each. */
+  static Vec loadF8(const uint8_t* from) {
+    Vec v;
+    for (int i = 0; i < 16; i++) v.lane[i] = f16ToFloat(f8ToHalf(from[i]));
+    return v;
+  }
   static Vec loadI8(const int8_t* from) {
     Vec v;
     for (int i = 0; i < 16; i++) v.lane[i] = float(from[i]);

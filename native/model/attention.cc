@@ -75,8 +75,11 @@ class AttentionRun {
 
   void normalize(float* heads, int count, const std::optional<HeadNorm>& norm) const {
     if (!norm) return;
-    const int total = count * attention_.headSize, run = norm->overAll ? total : attention_.headSize;
-    for (int at = 0; at < total; at += run) norm->norm.apply(work_.kernels, heads + at, run, work_.normEpsilon);
+    const bool overAll = norm->over == HeadNorm::Over::All, ownWeights = norm->over == HeadNorm::Over::Each;
+    const int total = count * attention_.headSize, run = overAll ? total : attention_.headSize;
+    for (int at = 0; at < total; at += run) {
+      norm->norm.apply(work_.kernels, heads + at, run, work_.normEpsilon, ownWeights ? at : 0);
+    }
   }
 
   void rotate(float* heads, int count, int row) const {
@@ -107,7 +110,9 @@ class AttentionRun {
     task.outputStride = attendedStride_;
     task.position = work_.batch.position(group.firstRow);
     task.headSize = attention_.headSize;
+    task.valuesInKeys = 0;
     task.window = attention_.window;
+    task.chunk = attention_.chunk;
     task.scale = attention_.scale;
     task.softcap = attention_.softcap;
     task.sinks = attention_.sinks.empty() ? nullptr : &attention_.sinks[size_t(firstHead)];

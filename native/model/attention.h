@@ -10,10 +10,12 @@
 
 namespace chairlift {
 
-/** Over each head, or over all of them together. */
+/** Over each head, with the same weights for all or with weights of its own; or over all of them together. */
 struct HeadNorm {
+  enum class Over { Head, Each, All };
+
   Norm norm;
-  bool overAll = false;
+  Over over = Over::Head;
 };
 
 /** Queries grow with their position: `1 + weight * log(1 + floor((position + shift) / length))`. */
@@ -39,6 +41,8 @@ struct Attention {
   std::optional<int> rope;
   // 0: every earlier token is seen.
   int window = 0;
+  // 0: none; tokens see their own chunk of so many alone.
+  int chunk = 0;
   float scale = 1;
   // 0: none.
   float softcap = 0;

@@ -67,7 +67,8 @@ void runExperts(const Experts& experts, const InputRows& input, Workspace& work,
   gathered.places = all.rows.data();
   if (experts.scalesInput) gathered.factors = all.factors.data();
   work.multiplier.apply(experts.each.projection, gathered, all.runs, inner, innerStride);
-  work.multiplier.apply(experts.each.down, activatedRows(experts.each, inner), all.runs, given, stride);
+  const InputRows activated = activatedRows(experts.each, inner, int(count), work);
+  work.multiplier.apply(experts.each.down, activated, all.runs, given, stride);
 
   work.pool.forEachOne(work.batch.count(), [&](int row) {
     float* const to = out + size_t(row) * stride;

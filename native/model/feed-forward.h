@@ -1,6 +1,7 @@
 // The feed-forward of a layer: `down(activation(gate) * up)`, or `down(activation(up))` without a gate.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "model/linear.h"
@@ -14,6 +15,8 @@ struct FeedForward {
   Curve curve;
   bool hasGate = false;
   bool hasShare = false;
+  // Gates are lowered by their mean and so many of their standard deviations, and are 0 where that is below 0.
+  std::optional<float> gateCutoff;
   // Where it has them the gate, then up, and one value whose sigmoid is a factor on the output.
   Linear projection;
   Linear down;
@@ -23,8 +26,8 @@ struct FeedForward {
   size_t projectedStride() const { return shareAt() + (hasShare ? groupInputs : 0); }
 };
 
-/** Rows that have been projected, as `down` reads them. */
-InputRows activatedRows(const FeedForward& feedForward, float* projected);
+/** So many rows that have been projected, as `down` reads them. */
+InputRows activatedRows(const FeedForward& feedForward, float* projected, int rows, Workspace& work);
 
 /** Writes an output row for each row of `input`. */
 void runFeedForward(const FeedForward& feedForward, const InputRows& input, Workspace& work, float* out);

@@ -8,9 +8,12 @@ void Model::step(const StepInput& input, float* logits, float* states) {
   prepare(input);
   pool_->forEachOne(int(input.tokens.size()), [&](int row) {
     embed(input.tokens[size_t(row)], row);
-    measure(row);
+    work_.measure(row);
   });
-  for (const Branch& branch : parts_.branches) runBranch(branch);
+  if (parts_.layerInputs) makeLayerInputs(*parts_.layerInputs, input.tokens, work_);
+  if (streams_) streams_->spread();
+  for (const Layer& layer : parts_.layers) runLayer(layer);
+  if (streams_) streams_->gather();
   takeStates(input, states);
   runHead(input, logits);
 }
@@ -24,12 +27,36 @@ void Model::embed(int token, int row) {
   work_.batch.turn(row, parts_.ropes);
 }
 
-void Model::measure(int row) {
-  for (const NormKind kind : {NormKind::Rms, NormKind::Layer}) {
-    if (!readsStream_[size_t(kind)]) continue;
-    work_.stream.scales[size_t(kind)][size_t(row)] =
-        work_.kernels.rowScale(kind, work_.stream.row(row), parts_.hiddenSize, parts_.normEpsilon);
-  }
+void Model::runLayer(const Layer& layer) {
+  if (layer.streams) streams_->predict(layer.streams->mixing);
+  for (const Branch& branch : layer.branches) runBranch(branch);
+  if (!layer.streams) return;
+  streams_->correct(layer.streams->mixing);
+  tell(*layer.streams);
+}
+
+/** While other streams are told, what they are to be told of stands in for the first. */
+void Model::tell(const LayerStreams& layer) {
+  const int rows = work_.batch.count(), size = parts_.hiddenSize;
+  const size_t stride = work_.stream.stride;
+  float* const first = work_.stream.x;
+  const std::vector<float>& factors = layer.toldScale;
+  work_.stream.x = toldRows_.rows(size_t(rows), stride);
+  pool_->forEachOne(rows, [&](int row) {
+    const float* from = first + size_t(row) * stride;
+    float* const to = work_.stream.row(row);
+    for (int i = 0; i < size; i++) to[i] = factors.empty() ? from[i] : from[i] * factors[size_t(i)];
+    work_.measure(row);
+  });
+  float* const news = partRows_.rows(size_t(rows), stride);
+  runBody(layer.told, news);
+  work_.stream.x = first;
+  pool_->forEachOne(rows, [&](int row) {
+    float* const own = news + size_t(row) * stride;
+    if (layer.told.output) layer.told.output->apply(work_.kernels, own, size, parts_.normEpsilon);
+    streams_->tell(row, own);
+    work_.measure(row);
+  });
 }
 
 void Model::runBranch(const Branch& branch) {
@@ -50,7 +77,10 @@ void Model::runBranch(const Branch& branch) {
       if (!isLast) return;
       if (branch.output) branch.output->apply(kernels, all, size, parts_.normEpsilon);
       kernels.addScaled(work_.stream.row(row), all, branch.scale, size);
-      measure(row);
+      if (branch.streamScale != 1.0f) {
+        for (int at = 0; at < size; at++) work_.stream.row(row)[at] *= branch.streamScale;
+      }
+      work_.measure(row);
     });
   }
 }
@@ -59,6 +89,8 @@ void Model::runBody(const Part& part, float* out) {
   const InputRows input = part.input ? work_.stream.behind(*part.input) : work_.stream.rows();
   if (const auto* attention = std::get_if<Attention>(&part.body)) {
     runAttention(*attention, input, parts_.ropes, work_, out);
+  } else if (const auto* latent = std::get_if<LatentAttention>(&part.body)) {
+    runLatentAttention(*latent, input, parts_.ropes, work_, out);
   } else if (const auto* feedForward = std::get_if<FeedForward>(&part.body)) {
     runFeedForward(*feedForward, input, work_, out);
   } else if (const auto* experts = std::get_if<Experts>(&part.body)) {
@@ -67,8 +99,12 @@ void Model::runBody(const Part& part, float* out) {
     runDeltaNet(*net, input, work_, out);
   } else if (const auto* convolution = std::get_if<ShortConvolution>(&part.body)) {
     runShortConvolution(*convolution, input, work_, out);
+  } else if (const auto* space = std::get_if<StateSpace>(&part.body)) {
+    runStateSpace(*space, input, work_, out);
+  } else if (const auto* layerInput = std::get_if<LayerInput>(&part.body)) {
+    runLayerInput(*layerInput, input, work_, out);
   } else {
-    runStateSpace(std::get<StateSpace>(part.body), input, work_, out);
+    runLowRank(std::get<LowRank>(part.body), input, work_, out);
   }
 }
 

@@ -13,6 +13,10 @@ namespace chairlift {
 struct KvCache {
   int headCount = 0;
   int headSize = 0;
+  // 0: values are stored beside keys; else they are the first so many of each key.
+  int valuesInKeys = 0;
+
+  int valueSize() const { return valuesInKeys > 0 ? valuesInKeys : headSize; }
 };
 
 /**
@@ -24,7 +28,9 @@ struct KvLayout {
   KvType type = KvType::F16;
   std::vector<KvCache> caches;
 
-  size_t headBytes(size_t cache) const { return headBlockBytes(type, caches[cache].headSize); }
+  size_t headBytes(size_t cache) const {
+    return headBlockBytes(type, caches[cache].headSize, caches[cache].valuesInKeys > 0);
+  }
   /** Where a cache begins in a block; that behind the last is where all end. */
   size_t cacheAt(size_t cache) const;
   /** What a block takes, and how far it is to the next. */

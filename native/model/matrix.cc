@@ -18,6 +18,9 @@ size_t roundUp64(size_t n) { return (n + 63) / 64 * 64; }
 // A group's codes: four bytes of each of the 16 columns in a row.
 constexpr size_t codeRowBytes = 4 * panelColumns;
 
+// By how much scales of F8 are larger than the file's.
+constexpr float f8Lift = 256;
+
 // Not a plain byte, which is a scale beside a super-block's half.
 enum class Power : uint8_t {};
 
@@ -38,6 +41,11 @@ PackedMatrix layOut(const SourceFormat& format, int outputs, int inputs) {
   m.scaleInputs = format.scaleInputs;
   m.inputs = inputs;
   m.outputs = outputs;
+  if (format.encoding == Encoding::F8) {
+    m.blockInputs = format.blockSize;
+    m.panelBytes = size_t(inputs / format.blockSize) * m.blockBytes();
+    return m;
+  }
   if (!format.read) {
     m.panelBytes = roundUp64(size_t(inputs) * panelColumns * floatBytes(format.encoding));
     return m;
@@ -64,6 +72,7 @@ size_t Matrix::bytesOf(const SourceFormat& format, int outputs, int inputs, int 
 bool Matrix::packPanel(int panel, const uint8_t* rows, int count) {
   uint8_t* to = memory_.data() + size_t(panel) * packed_.panelBytes;
   if (format_.read) return packCodes(to, rows, count);
+  if (packed_.encoding == Encoding::F8) return packF8(to, rows, count);
   if (packed_.encoding == Encoding::F32) packFloats<uint32_t>(to, rows, count);
   else packFloats<uint16_t>(to, rows, count);
   return true;
@@ -83,6 +92,27 @@ void Matrix::packFloats(uint8_t* panel, const uint8_t* rows, int count) const {
       }
     }
   }
+}
+
+bool Matrix::packF8(uint8_t* panel, const uint8_t* rows, int count) const {
+  bool finite = true;
+  for (int first = 0; first < packed_.inputs; first += packed_.blockInputs, panel += packed_.blockBytes()) {
+    uint8_t* codes = panel + panelColumns * sizeof(float);
+    for (int column = 0; column < count; column++) {
+      const uint8_t* block = rows + size_t(column) * rowBytes() + size_t(first / packed_.blockInputs) * format_.blockBytes;
+      float scale;
+      memcpy(&scale, block, sizeof scale);
+      scale *= f8Lift;
+      finite &= isFinite(floatToBits(scale));
+      memcpy(panel + size_t(column) * sizeof scale, &scale, sizeof scale);
+      for (int k = 0; k < packed_.blockInputs; k++) {
+        const uint8_t code = block[sizeof scale + size_t(k)];
+        finite &= (code & 0x7f) != 0x7f;
+        codes[size_t(k) * panelColumns + size_t(column)] = code;
+      }
+    }
+  }
+  return finite;
 }
 
 bool Matrix::packCodes(uint8_t* panel, const uint8_t* rows, int count) const {
@@ -165,6 +195,7 @@ void Matrix::unpackRow(int output, float* to) const {
     case Encoding::F32: return unpackFloats<uint32_t>(panel, column, bitsToFloat, to);
     case Encoding::F16: return unpackFloats<uint16_t>(panel, column, f16ToFloat, to);
     case Encoding::BF16: return unpackFloats<uint16_t>(panel, column, bf16ToFloat, to);
+    case Encoding::F8: return unpackF8(panel, column, to);
     default: break;
   }
   for (int chunk = 0; chunk < packed_.chunks(); chunk++) {
@@ -180,6 +211,15 @@ void Matrix::unpackFloats(const uint8_t* panel, int column, ToFloat toFloat, flo
     Bits bits;
     memcpy(&bits, panel + (size_t(k) * panelColumns + size_t(column)) * sizeof bits, sizeof bits);
     to[k] = toFloat(bits);
+  }
+}
+
+void Matrix::unpackF8(const uint8_t* panel, int column, float* to) const {
+  for (int first = 0; first < packed_.inputs; first += packed_.blockInputs, panel += packed_.blockBytes()) {
+    float scale;
+    memcpy(&scale, panel + size_t(column) * sizeof scale, sizeof scale);
+    const uint8_t* codes = panel + panelColumns * sizeof scale + column;
+    for (int k = 0; k < packed_.blockInputs; k++) *to++ = scale * f16ToFloat(f8ToHalf(codes[size_t(k) * panelColumns]));
   }
 }
 

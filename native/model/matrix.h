@@ -38,7 +38,7 @@ class Matrix {
 
   /**
    * Packs one panel of all members' from its rows, the first of which starts at `rows`; `count` is 16 but for a member's
-   * last panel. Returns whether all scales and minimums are finite.
+   * last panel. Returns whether all scales and minimums, and the values of F8, are finite.
    */
   [[nodiscard]] bool packPanel(int panel, const uint8_t* rows, int count);
   /** The weights of one output as floats, of the first member. */
@@ -47,6 +47,7 @@ class Matrix {
  private:
   template <class Bits>
   void packFloats(uint8_t* panel, const uint8_t* rows, int count) const;
+  bool packF8(uint8_t* panel, const uint8_t* rows, int count) const;
   bool packCodes(uint8_t* panel, const uint8_t* rows, int count) const;
   // Parts of one column of a chunk of `groups` groups; scales say whether they are finite.
   template <int codeRows>
@@ -57,6 +58,7 @@ class Matrix {
   float loadScale(const uint8_t* from, int scaleGroup, int column, const uint8_t* supers) const;
   template <class Bits, class ToFloat>
   void unpackFloats(const uint8_t* panel, int column, ToFloat toFloat, float* to) const;
+  void unpackF8(const uint8_t* panel, int column, float* to) const;
   void unpackGroup(const uint8_t* chunk, int groups, int group, int column, float* to) const;
 
   const SourceFormat& format_;

@@ -13,19 +13,27 @@ Model::Model(ModelParts parts, int blockCount, int memorySlots, const KernelTabl
       work_(kernels, *pool_, parts_.kv, blockCount, parts_.memories, memorySlots, parts_.normEpsilon) {
   work_.stream.stride = paddedLength(parts_.hiddenSize);
   work_.stream.size = parts_.hiddenSize;
-  int headSize = 0;
-  for (const KvCache& cache : parts_.kv.caches) headSize = std::max(headSize, cache.headSize);
+  int valueSize = 0;
+  for (const KvCache& cache : parts_.kv.caches) valueSize = std::max(valueSize, cache.valueSize());
   work_.attentionScratch.resize(size_t(pool_->threads()));
-  for (auto& scratch : work_.attentionScratch) scratch.resize(attentionScratchFloats(headSize));
+  for (auto& scratch : work_.attentionScratch) scratch.resize(attentionScratchFloats(valueSize));
 
   noteStreamNorm(parts_.finalNorm);
-  for (const Branch& branch : parts_.branches) {
-    for (const Part& part : branch.parts) {
-      if (part.input) noteStreamNorm(*part.input);
-      const auto* experts = std::get_if<Experts>(&part.body);
-      if (experts && experts->router.norm) noteStreamNorm(*experts->router.norm);
+  for (const Layer& layer : parts_.layers) {
+    for (const Branch& branch : layer.branches) {
+      for (const Part& part : branch.parts) noteStreamNorms(part);
     }
+    if (!layer.streams) continue;
+    noteStreamNorm(layer.streams->mixing.norm);
+    noteStreamNorms(layer.streams->told);
   }
+  if (parts_.streams) streams_.emplace(*parts_.streams, work_);
+}
+
+void Model::noteStreamNorms(const Part& part) {
+  if (part.input) noteStreamNorm(*part.input);
+  const auto* experts = std::get_if<Experts>(&part.body);
+  if (experts && experts->router.norm) noteStreamNorm(*experts->router.norm);
 }
 
 void Model::prepare(const StepInput& input) {

@@ -11,13 +11,18 @@
 #include "model/delta-net.h"
 #include "model/experts.h"
 #include "model/feed-forward.h"
+#include "model/latent-attention.h"
+#include "model/layer-inputs.h"
+#include "model/low-rank.h"
 #include "model/short-convolution.h"
 #include "model/state-space.h"
+#include "model/streams.h"
 #include "model/workspace.h"
 
 namespace chairlift {
 
-using Body = std::variant<Attention, FeedForward, Experts, DeltaNet, ShortConvolution, StateSpace>;
+using Body = std::variant<Attention, LatentAttention, FeedForward, Experts, DeltaNet, ShortConvolution, StateSpace,
+                          LayerInput, LowRank>;
 
 /** Reads the residual stream, behind a norm. */
 struct Part {
@@ -31,6 +36,22 @@ struct Branch {
   std::vector<Part> parts;
   std::optional<Norm> output;
   float scale = 1;
+  // Factor on the residual stream once it is added.
+  float streamScale = 1;
+};
+
+/** Of a layer in a model of several residual streams. */
+struct LayerStreams {
+  StreamMixing mixing;
+  // What all streams but the first have added in the end, of the first one.
+  Part told;
+  // On the first stream as that sees it: a factor for each value, or empty.
+  std::vector<float> toldScale;
+};
+
+struct Layer {
+  std::vector<Branch> branches;
+  std::optional<LayerStreams> streams;
 };
 
 struct ModelParts {
@@ -46,8 +67,10 @@ struct ModelParts {
   // Of bodies without K/V, in the order of their numbers.
   std::vector<MemoryLayout> memories;
   std::shared_ptr<Matrix> embedding;
-  // Of all layers, one after the other.
-  std::vector<Branch> branches;
+  std::optional<LayerInputs> layerInputs;
+  // Of further residual streams.
+  std::optional<StreamMaps> streams;
+  std::vector<Layer> layers;
   Norm finalNorm;
   Linear head;
 };
@@ -71,10 +94,11 @@ class Model {
 
  private:
   void noteStreamNorm(const Norm& norm) { readsStream_[size_t(norm.kind)] = true; }
+  void noteStreamNorms(const Part& part);
   void prepare(const StepInput& input);
   void embed(int token, int row);
-  /** Works out how a row of the residual stream is normalized, now that it is complete. */
-  void measure(int row);
+  void runLayer(const Layer& layer);
+  void tell(const LayerStreams& layer);
   void runBranch(const Branch& branch);
   void runBody(const Part& part, float* out);
   void takeStates(const StepInput& input, float* states);
@@ -88,6 +112,10 @@ class Model {
   RowBuffer stream_;
   // What the parts of a branch give together, and what one of them gives.
   RowBuffer branchRows_, partRows_;
+  // Beside the first.
+  std::optional<Streams> streams_;
+  // The first as other streams are told of it.
+  RowBuffer toldRows_;
 };
 
 }  // namespace chairlift

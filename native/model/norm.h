@@ -14,10 +14,11 @@ struct Norm {
 
   const float* biasOrNull() const { return bias.empty() ? nullptr : bias.data(); }
 
-  /** One run of values, in place. */
-  void apply(const KernelTable& kernels, float* values, int count, float epsilon) const {
+  /** One run of values, in place, with weights from the first or a later one on. */
+  void apply(const KernelTable& kernels, float* values, int count, float epsilon, int firstWeight = 0) const {
     const RowScale scale = kernels.rowScale(kind, values, count, epsilon);
-    kernels.normalize(values, scale, weight.data(), biasOrNull(), values, count);
+    const float* const biases = bias.empty() ? nullptr : bias.data() + firstWeight;
+    kernels.normalize(values, scale, weight.data() + firstWeight, biases, values, count);
   }
 };
 

@@ -4,85 +4,12 @@
 
 #include <cstring>
 
-#include "kernels/float-bits.h"
+#include "model/iq-readers.h"
+#include "model/source-codes.h"
 
 namespace chairlift {
 
 namespace {
-
-uint16_t halfAt(const uint8_t* from) {
-  uint16_t bits;
-  memcpy(&bits, from, sizeof bits);
-  return bits;
-}
-
-uint16_t minusHalfAt(const uint8_t* from) { return halfAt(from) ^ 0x8000; }
-
-uint32_t wordAt(const uint8_t* from) {
-  uint32_t value;
-  memcpy(&value, from, sizeof value);
-  return value;
-}
-
-// Sixteen bytes, shifted as two words and masked byte by byte.
-using Bytes = uint64_t __attribute__((vector_size(16)));
-
-Bytes bytesAt(const uint8_t* from) {
-  Bytes bytes;
-  memcpy(&bytes, from, sizeof bytes);
-  return bytes;
-}
-
-constexpr uint64_t everyByte(uint64_t byte) { return byte * 0x0101010101010101u; }
-
-/** A field of each byte. The mask drops what the shift brings over from a neighbour. */
-Bytes field(Bytes bytes, int shift, uint64_t mask) { return (bytes >> shift) & everyByte(mask); }
-
-/** The codes of a group, a byte each. */
-struct Codes {
-  Bytes first, second;
-};
-
-Codes fields(const uint8_t* from, int shift, uint64_t mask) {
-  return {field(bytesAt(from), shift, mask), field(bytesAt(from + 16), shift, mask)};
-}
-
-Codes addAbove(const Codes& low, const Codes& high, int bits) {
-  return {low.first | high.first << bits, low.second | high.second << bits};
-}
-
-/** Moves codes that stand for values from -zero on to those values. */
-Codes subtract(const Codes& codes, uint64_t zero) {
-  // Per byte: the borrow of each stays in its own top bit, which the last step sets right.
-  const auto less = [&](Bytes a) {
-    const Bytes b = Bytes{} + everyByte(zero), top = Bytes{} + everyByte(0x80);
-    return ((a | top) - b) ^ top;
-  };
-  return {less(codes.first), less(codes.second)};
-}
-
-/** Inputs 0 … 15 from the low and 16 … 31 from the high halves of sixteen bytes. */
-Codes splitNibbles(const uint8_t* from) {
-  return {field(bytesAt(from), 0, 15), field(bytesAt(from), 4, 15)};
-}
-
-/** A bit for each code. */
-Codes spreadBits(const uint8_t* from) {
-  // Byte j keeps bit j alone; adding the rest up to 128 carries it into the top bit.
-  const auto spread = [](uint8_t low, uint8_t high) {
-    const Bytes alone = Bytes{everyByte(low), everyByte(high)} & 0x8040201008040201u;
-    return field(alone + 0x00406070787c7e7fu, 7, 1);
-  };
-  return {spread(from[0], from[1]), spread(from[2], from[3])};
-}
-
-void storeBytes(const Codes& codes, GroupCodes& to) { memcpy(to.codes, &codes, sizeof codes); }
-
-/** For codes of up to four bits: input i + 16 above input i. */
-void storeNibbles(const Codes& codes, GroupCodes& to) {
-  const Bytes pairs = codes.first | codes.second << 4;
-  memcpy(to.codes, &pairs, sizeof pairs);
-}
 
 // Blocks of one group.
 
@@ -203,12 +130,71 @@ void readIQ4_XS(const uint8_t* block, ChunkCodes& to) {
   }
 }
 
+// Of three values 0 … 2 for -1 … 1, with one scale for the block; a nibble's zero is 8.
+constexpr uint64_t ternaryZero = 7;
+
+void setOneScale(uint16_t scale, ChunkCodes& to) {
+  to.superScale = scale;
+  for (GroupCodes& group : to.groups) group.scales[0] = 1;
+}
+
+void readTQ1_0(const uint8_t* block, ChunkCodes& to) {
+  setOneScale(halfAt(block + 52), to);
+  uint8_t codes[chunkGroups * groupInputs];
+  uint8_t* end = codes;
+  // Digit by digit of `count` bytes: what overflows of three times a fraction of 256.
+  const auto read = [&](const uint8_t* from, int count, int digits) {
+    uint8_t rest[32];
+    memcpy(rest, from, size_t(count));
+    for (int digit = 0; digit < digits; digit++) {
+      for (int i = 0; i < count; i++) {
+        *end++ = uint8_t((rest[i] * 3 >> 8) + int(ternaryZero));
+        rest[i] = uint8_t(rest[i] * 3);
+      }
+    }
+  };
+  read(block, 32, 5);
+  read(block + 32, 16, 5);
+  read(block + 48, 4, 4);
+  for (int g = 0; g < 8; g++) storeNibbles({bytesAt(codes + 32 * g), bytesAt(codes + 32 * g + 16)}, to.groups[g]);
+}
+
+void readTQ2_0(const uint8_t* block, ChunkCodes& to) {
+  setOneScale(halfAt(block + 64), to);
+  for (int g = 0; g < 8; g++) {
+    const Codes codes = fields(block + (g / 4) * 32, 2 * (g % 4), 3);
+    storeNibbles({codes.first + everyByte(ternaryZero), codes.second + everyByte(ternaryZero)}, to.groups[g]);
+  }
+}
+
 template <int blockBytes, void (*readBlock)(const uint8_t* block, ChunkCodes& to)>
 void readSuperBlock(const uint8_t* row, int chunk, int, ChunkCodes& to) {
   readBlock(row + size_t(chunk) * blockBytes, to);
 }
 
-/** MLX: { float32 scale, float32 bias, packed codes } per block of `size` weights; at four bits neighbours share a byte. */
+/** Codes in a row of bits, the first in the lowest. */
+template <int bits>
+Codes bitCodes(const uint8_t* packed) {
+  uint8_t codes[groupInputs];
+  for (int eight = 0; eight < groupInputs; eight += 8, packed += bits) {
+    uint64_t row = 0;
+    memcpy(&row, packed, bits);
+    for (int i = 0; i < 8; i++) codes[eight + i] = uint8_t(row >> (bits * i) & ((1u << bits) - 1));
+  }
+  return {bytesAt(codes), bytesAt(codes + 16)};
+}
+
+/** Four bits each: input i + 16 above input i. */
+void storePairs(const uint8_t* packed, GroupCodes& to) {
+  uint16_t pairs[8];
+  for (int j = 0; j < 8; j++) {
+    const unsigned low = packed[j], high = packed[j + 8];
+    pairs[j] = uint16_t((low & 15) | (high & 15) << 4 | (low >> 4) << 8 | (high >> 4) << 12);
+  }
+  memcpy(to.codes, pairs, sizeof pairs);
+}
+
+/** MLX: { float32 scale, float32 bias, codes in a row of bits } per block of `size` weights. */
 template <int bits, int size>
 void readMlx(const uint8_t* row, int chunk, int count, ChunkCodes& to) {
   constexpr int groupBytes = groupInputs * bits / 8, perBlock = size / groupInputs;
@@ -218,19 +204,18 @@ void readMlx(const uint8_t* row, int chunk, int count, ChunkCodes& to) {
     const uint8_t* packed = block + 8 + (group % perBlock) * groupBytes;
     to.groups[i].scales[0] = wordAt(block);
     to.groups[i].minimums[0] = wordAt(block + 4);
-    if constexpr (bits == 8) {
-      memcpy(to.groups[i].codes, packed, groupInputs);
-    } else {
-      // Inputs 2j and 2j + 1, each with the one 16 inputs on above it.
-      uint16_t pairs[8];
-      for (int j = 0; j < 8; j++) {
-        const unsigned low = packed[j], high = packed[j + 8];
-        pairs[j] = uint16_t((low & 15) | (high & 15) << 4 | (low >> 4) << 8 | (high >> 4) << 12);
-      }
-      memcpy(to.groups[i].codes, pairs, sizeof pairs);
-    }
+    if constexpr (bits == 8) memcpy(to.groups[i].codes, packed, groupInputs);
+    else if constexpr (bits == 4) storePairs(packed, to.groups[i]);
+    else if constexpr (bits < 4) storeNibbles(bitCodes<bits>(packed), to.groups[i]);
+    else storeBytes(bitCodes<bits>(packed), to.groups[i]);
   }
 }
+
+// Steps of a grid at places from 0 on, and at those from 8 on the same with a minus; those of IQ1 moved up, and down, by an eighth.
+constexpr Codebook iq1 = {{-7, 1, 9, 0, 0, 0, 0, 0, -9, -1, 7, 0, 0, 0, 0, 0}, 0.125f};
+constexpr Codebook iq2 = {{8, 25, 43, 0, 0, 0, 0, 0, -8, -25, -43, 0, 0, 0, 0, 0}, 0.125f};
+constexpr Codebook iq3xxs = {{4, 12, 20, 28, 36, 44, 52, 62, -4, -12, -20, -28, -36, -44, -52, -62}, 0.25f};
+constexpr Codebook iq3s = {{1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15}, 1};
 
 constexpr Codebook iq4 = {{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, 1};
 
@@ -242,6 +227,8 @@ const SourceFormat formats[] = {
     {"F32", 1, 4, Encoding::F32, 0, ScaleType::F32, false, nullptr, nullptr},
     {"F16", 1, 2, Encoding::F16, 0, ScaleType::F32, false, nullptr, nullptr},
     {"BF16", 1, 2, Encoding::BF16, 0, ScaleType::F32, false, nullptr, nullptr},
+    {"F8_G32", 32, 36, Encoding::F8, 0, ScaleType::F32, false, nullptr, nullptr},
+    {"F8_G128", 128, 132, Encoding::F8, 0, ScaleType::F32, false, nullptr, nullptr},
     {"Q8_0", 32, 34, Encoding::Byte, 32, ScaleType::F16, false, nullptr, readBlocks<34, readQ8_0>},
     {"Q4_0", 32, 18, Encoding::Nibble, 32, ScaleType::F16, false, nullptr, readBlocks<18, readQ4_0>},
     {"Q4_1", 32, 20, Encoding::UnsignedNibble, 32, ScaleType::F16, true, nullptr, readBlocks<20, readQ4_1>},
@@ -252,12 +239,33 @@ const SourceFormat formats[] = {
     {"Q4_K", 256, 144, Encoding::UnsignedNibble, 32, ScaleType::Super, true, nullptr, readSuperBlock<144, readQ4_K>},
     {"Q5_K", 256, 176, Encoding::Byte, 32, ScaleType::Super, true, nullptr, readSuperBlock<176, readQ5_K>},
     {"Q6_K", 256, 210, Encoding::Byte, 16, ScaleType::Super, false, nullptr, readSuperBlock<210, readQ6_K>},
+    {"IQ1_S", 256, 50, Encoding::Codebook, 32, ScaleType::Super, false, &iq1, readSuperBlock<50, readIQ1_S>},
+    {"IQ1_M", 256, 56, Encoding::Codebook, 16, ScaleType::Super, false, &iq1, readSuperBlock<56, readIQ1_M>},
+    {"IQ2_XXS", 256, 66, Encoding::Codebook, 32, ScaleType::Super, false, &iq2, readSuperBlock<66, readIQ2_XXS>},
+    {"IQ2_XS", 256, 74, Encoding::Codebook, 16, ScaleType::Super, false, &iq2, readSuperBlock<74, readIQ2_XS>},
+    {"IQ2_S", 256, 82, Encoding::Codebook, 16, ScaleType::Super, false, &iq2, readSuperBlock<82, readIQ2_S>},
+    {"IQ3_XXS", 256, 98, Encoding::Codebook, 32, ScaleType::Super, false, &iq3xxs, readSuperBlock<98, readIQ3_XXS>},
+    {"IQ3_S", 256, 110, Encoding::Codebook, 32, ScaleType::Super, false, &iq3s, readSuperBlock<110, readIQ3_S>},
     {"IQ4_NL", 32, 18, Encoding::Codebook, 32, ScaleType::F16, false, &iq4, readBlocks<18, readQ4_0>},
     {"IQ4_XS", 256, 136, Encoding::Codebook, 32, ScaleType::Super, false, &iq4, readSuperBlock<136, readIQ4_XS>},
+    {"TQ1_0", 256, 54, Encoding::Nibble, 32, ScaleType::Super, false, nullptr, readSuperBlock<54, readTQ1_0>},
+    {"TQ2_0", 256, 66, Encoding::Nibble, 32, ScaleType::Super, false, nullptr, readSuperBlock<66, readTQ2_0>},
     {"MXFP4", 32, 17, Encoding::Codebook, 32, ScaleType::Power, false, &fp4, readBlocks<17, readMXFP4>},
+    {"MLX2_G32", 32, 16, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 32>},
+    {"MLX2_G64", 64, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 64>},
+    {"MLX2_G128", 128, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 128>},
+    {"MLX3_G32", 32, 20, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<3, 32>},
+    {"MLX3_G64", 64, 32, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<3, 64>},
+    {"MLX3_G128", 128, 56, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<3, 128>},
     {"MLX4_G32", 32, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 32>},
     {"MLX4_G64", 64, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 64>},
     {"MLX4_G128", 128, 72, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 128>},
+    {"MLX5_G32", 32, 28, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<5, 32>},
+    {"MLX5_G64", 64, 48, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<5, 64>},
+    {"MLX5_G128", 128, 88, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<5, 128>},
+    {"MLX6_G32", 32, 32, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<6, 32>},
+    {"MLX6_G64", 64, 56, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<6, 64>},
+    {"MLX6_G128", 128, 104, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<6, 128>},
     {"MLX8_G32", 32, 40, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 32>},
     {"MLX8_G64", 64, 72, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 64>},
     {"MLX8_G128", 128, 136, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 128>},

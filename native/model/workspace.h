@@ -40,6 +40,14 @@ struct Workspace {
       : kernels(itsKernels), pool(itsPool), kv(kvLayout, blockCount), memories(memoryLayouts, memorySlots),
         multiplier(itsKernels, itsPool), normEpsilon(epsilon) {}
 
+  /** Works out how a row of the residual stream is normalized, now that it is complete. */
+  void measure(int row) {
+    for (const NormKind kind : {NormKind::Rms, NormKind::Layer}) {
+      std::vector<RowScale>& scales = stream.scales[size_t(kind)];
+      if (!scales.empty()) scales[size_t(row)] = kernels.rowScale(kind, stream.row(row), stream.size, normEpsilon);
+    }
+  }
+
   const KernelTable& kernels;
   ThreadPool& pool;
   KvBlocks kv;
@@ -53,6 +61,9 @@ struct Workspace {
 
   // Whatever a body makes on its way; each overwrites what the last one left.
   RowBuffer projected, attended, inner, scores, gathered;
+  // Inputs of single layers, for all of the step.
+  RowBuffer layerInputs;
+  size_t layerInputStride = 0;
   // A worker's own.
   std::vector<std::vector<float>> attentionScratch;
 };

@@ -1,25 +1,29 @@
 import { describe, expect, it } from 'vitest';
 import { buildSpec } from '../model/build-spec.ts';
+import { attentionsOf, bodiesOf, feedForwardSizes } from '../model/spec-walk.ts';
 import { openText } from '../text/open-text.ts';
 import { dummyModel, parseDummy } from './dummy-model.ts';
-import { type DummyShapeName, dummyShapes } from './dummy-shapes.ts';
+import { type DummyShape, type DummyShapeName, dummyShapes } from './dummy-shapes.ts';
 
 const names = Object.keys(dummyShapes) as DummyShapeName[];
 
 describe.each(names)('a dummy of %s', (name) => {
   const model = dummyModel(name, 'Q4_K');
-  const shape = dummyShapes[name];
+  const shape: DummyShape = dummyShapes[name];
 
   it('is a complete model of that shape', () => {
-    expect(buildSpec(model)).toMatchObject({
-      hiddenSize: shape.hidden,
-      headCount: shape.heads,
-      kvHeadCount: shape.kvHeads,
-      headSize: shape.headSize,
-      ffnSize: shape.ffn,
+    const { hidden, heads, kvHeads, headSize, ffn, experts, deltaNet, layers } = shape;
+    const attending = layers / (deltaNet?.interval ?? 1);
+    const spec = buildSpec(model);
+    expect(spec).toMatchObject({
+      hiddenSize: hidden,
       vocabSize: shape.vocab,
       contextLength: shape.context,
+      caches: Array.from({ length: attending }, () => ({ headCount: kvHeads, headSize })),
     });
+    expect(spec.memories).toHaveLength(layers - attending);
+    expect(attentionsOf(spec)[0]).toMatchObject({ headCount: heads, headSize });
+    expect(feedForwardSizes(spec)).toEqual(experts === undefined ? { dense: ffn } : { expert: experts.size });
   });
 
   it('speaks: any text has tokens, and its own special ones', () => {
@@ -30,6 +34,16 @@ describe.each(names)('a dummy of %s', (name) => {
     const messages = [{ role: 'user', content: 'Hi' }];
     expect(template?.render({ messages, addGenerationPrompt: true })).toBe('user: Hi\nassistant: ');
   });
+});
+
+it('a dummy may be cut to its first layers, and has as many experts in each as the real one', () => {
+  const spec = buildSpec(dummyModel('qwen3-30b-a3b', 'Q4_0', 2));
+  expect(spec.layers).toHaveLength(2);
+  const mixtures = bodiesOf(spec).filter((body) => body.kind === 'experts');
+  expect(mixtures.map(({ experts, router }) => [experts.length, router.used])).toEqual([
+    [128, 8],
+    [128, 8],
+  ]);
 });
 
 it('rows that are no whole super-blocks fall back to Q8_0', () => {

@@ -1,10 +1,23 @@
 // Sizes of well-known models, for benchmarks without their weights.
 
 export interface DummyShape {
-  readonly architecture: 'llama' | 'qwen2';
+  readonly architecture: 'llama' | 'qwen2' | 'qwen3moe' | 'qwen35' | 'gpt-oss';
   readonly layers: number;
   readonly hidden: number;
   readonly ffn: number;
+  /** In place of one feed-forward in every layer. */
+  readonly experts?: { readonly count: number; readonly used: number; readonly size: number };
+  /** In place of attention in all layers but every `interval`-th: gated delta nets of heads of one size. */
+  readonly deltaNet?: {
+    readonly keyHeads: number;
+    readonly valueHeads: number;
+    readonly size: number;
+    readonly interval: number;
+  };
+  /** Of every other layer. */
+  readonly window?: number;
+  /** Values of a head that are rotated; all of them unless given. */
+  readonly rotated?: number;
   readonly heads: number;
   readonly kvHeads: number;
   readonly headSize: number;
@@ -66,6 +79,50 @@ export const dummyShapes = {
     context: 8192,
     ropeBase: 100000,
     tied: true,
+  },
+  'qwen3-30b-a3b': {
+    architecture: 'qwen3moe',
+    layers: 48,
+    hidden: 2048,
+    ffn: 6144,
+    experts: { count: 128, used: 8, size: 768 },
+    heads: 32,
+    kvHeads: 4,
+    headSize: 128,
+    vocab: 151936,
+    context: 40960,
+    ropeBase: 1000000,
+    tied: false,
+  },
+  'gpt-oss-20b': {
+    architecture: 'gpt-oss',
+    layers: 24,
+    hidden: 2880,
+    ffn: 2880,
+    experts: { count: 32, used: 4, size: 2880 },
+    window: 128,
+    heads: 64,
+    kvHeads: 8,
+    headSize: 64,
+    vocab: 201088,
+    context: 131072,
+    ropeBase: 150000,
+    tied: false,
+  },
+  'qwen3.5-9b': {
+    architecture: 'qwen35',
+    layers: 32,
+    hidden: 4096,
+    ffn: 12288,
+    deltaNet: { keyHeads: 16, valueHeads: 32, size: 128, interval: 4 },
+    rotated: 64,
+    heads: 16,
+    kvHeads: 4,
+    headSize: 256,
+    vocab: 248320,
+    context: 262144,
+    ropeBase: 10000000,
+    tied: false,
   },
 } as const satisfies Record<string, DummyShape>;
 

@@ -17,6 +17,7 @@ const types: readonly TensorType[] = [
   'IQ4_NL',
   'MXFP4',
   'MLX4_G64',
+  'F8_G128',
   'BF16',
   'F16',
   'F32',

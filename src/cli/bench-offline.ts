@@ -8,7 +8,7 @@ import { dirname, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type BenchObserver, benchComparison } from '../bench/comparison/bench-comparison.ts';
 import { comparisonPlot } from '../bench/comparison/comparison-plot.ts';
-import { dummyModel, parseDummy } from '../bench/dummy-model.ts';
+import { type Dummy, dummyModel, parseDummy } from '../bench/dummy-model.ts';
 import { dummyShapes } from '../bench/dummy-shapes.ts';
 import { dummyTypes } from '../bench/dummy-weights.ts';
 import { benchOffline } from '../bench/offline/offline-bench.ts';
@@ -32,7 +32,8 @@ import { UsageError } from './usage-error.ts';
 
 interface BenchOfflineOptions {
   readonly model?: string;
-  readonly dummy?: GgufFile;
+  readonly dummy?: Dummy;
+  readonly layers?: number;
   readonly prompts?: readonly number[];
   readonly concurrencies?: readonly number[];
   readonly requests?: number;
@@ -72,7 +73,8 @@ export function addBenchOffline(parent: Command): void {
         'with --streams, --prompt or --prefix how fast it computes prompts and decodes',
     )
     .option('--model <path>', 'a .gguf file, a .safetensors file or a model folder; else the embedded model')
-    .option('--dummy <shape:type>', `random weights in place of a model: ${dummyForms}`, parseDummyModel)
+    .option('--dummy <shape:type>', `random weights in place of a model: ${dummyForms}`, parseDummyName)
+    .option('--layers <n>', 'of the --dummy model, the first so many', parseCount)
     .option('--prompts <list>', 'compare: tokens of the prompts (default: 32,128,512)', parseLengths)
     .option('--concurrencies <list>', 'compare: requests at once (default: 4,8,16)', parseStreams)
     .option('--requests <n>', 'compare: requests of a trial (default: twice those at once)', parseCount)
@@ -95,7 +97,8 @@ export function addBenchOffline(parent: Command): void {
 }
 
 async function run(options: BenchOfflineOptions): Promise<void> {
-  const { model, dummy, write, json, plot } = options;
+  const { model, write, json, plot } = options;
+  const dummy = makeDummy(options);
   if (model !== undefined && dummy !== undefined) throw new UsageError('give either --model or --dummy');
   const ofComparison = comparisonOptions.find((name) => options[name] !== undefined);
   const ofStreams = streamsOptions.find((name) => options[name] !== undefined);
@@ -109,7 +112,7 @@ async function run(options: BenchOfflineOptions): Promise<void> {
   }
   for (const file of [json, plot]) checkFolder(file);
   const target = await chooseTarget(options);
-  const opened = openModel(options);
+  const opened = openModel(options, dummy);
   try {
     await (ofStreams === undefined ? compare : measureStreams)(target, opened, options);
   } catch (error) {
@@ -117,6 +120,16 @@ async function run(options: BenchOfflineOptions): Promise<void> {
   } finally {
     opened.weights.close();
   }
+}
+
+function makeDummy({ dummy, layers }: BenchOfflineOptions): GgufFile | undefined {
+  if (dummy === undefined) {
+    if (layers !== undefined) throw new UsageError('--layers: only a --dummy model is cut');
+    return undefined;
+  }
+  const most = dummyShapes[dummy.shape].layers;
+  if (layers !== undefined && layers > most) throw new UsageError(`--layers: ${dummy.shape} has ${most}`);
+  return dummyModel(dummy.shape, dummy.type, layers);
 }
 
 async function chooseTarget({ backend, gpu, threads }: BenchOfflineOptions): Promise<BenchTarget> {
@@ -127,7 +140,7 @@ async function chooseTarget({ backend, gpu, threads }: BenchOfflineOptions): Pro
 }
 
 /** A dummy that was written is measured from its file. */
-function openModel({ model, dummy, write }: BenchOfflineOptions): OfflineModel {
+function openModel({ model, write }: BenchOfflineOptions, dummy: GgufFile | undefined): OfflineModel {
   if (dummy !== undefined && write === undefined) {
     return { name: dummy.path, source: 'random', spec: buildSpec(dummy), weights: dummy.weights };
   }
@@ -214,10 +227,10 @@ function checkFolder(file: string | undefined): void {
   }
 }
 
-function parseDummyModel(text: string): GgufFile {
+function parseDummyName(text: string): Dummy {
   const wanted = parseDummy(text);
   if (wanted === undefined) throw new InvalidArgumentError(`give ${dummyForms}`);
-  return dummyModel(wanted.shape, wanted.type);
+  return wanted;
 }
 
 function parseStreams(text: string): number[] {

@@ -2,7 +2,8 @@
 // read, and listed in place of their parts.
 
 import { ModelFileError, printable } from './model-file-error.ts';
-import { floatWeights, type Safetensors, type SafetensorsEntry } from './safetensors.ts';
+import { dequantize } from './quants/dequantize.ts';
+import { floatType, floatWeights, type Safetensors, type SafetensorsEntry } from './safetensors.ts';
 import { checkDestination, checkRows } from './stored-weights.ts';
 import { rowBytes } from './tensor-type.ts';
 import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
@@ -63,6 +64,12 @@ export function requireDtype(part: SafetensorsEntry, dtype: string): void {
   throw partFault(part, `has the dtype ${printable(part.dtype)} where ${dtype} is expected`);
 }
 
+export function requireFloats(part: SafetensorsEntry): void {
+  if (floatType(part.dtype) === undefined) {
+    throw partFault(part, `has the dtype ${printable(part.dtype)}, not a float`);
+  }
+}
+
 /** `needs` says what the shape follows from. */
 export function requireShape(part: SafetensorsEntry, shape: readonly number[], needs: string): void {
   if (part.shape.length === shape.length && part.shape.every((size, i) => size === shape[i])) return;
@@ -83,4 +90,12 @@ export function readPart(
   count: number,
 ): Buffer {
   return part.file.readAt(part.offset + first * bytesPerValue, count * bytesPerValue, part.name);
+}
+
+/** The same as float32, of a part whose values are floats. */
+export function readFloatPart(part: SafetensorsEntry, first: number, count: number): Float32Array {
+  const type = floatType(part.dtype) ?? 'F32';
+  const values = new Float32Array(count);
+  dequantize(type, readPart(part, rowBytes(type, 1), first, count), values);
+  return values;
 }

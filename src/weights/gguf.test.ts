@@ -3,12 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type GgufContent, type GgufWriterTensor, writeGguf } from '../../test/support/gguf-writer.ts';
+import { randomBlocks, seededRandom } from '../../test/support/random-blocks.ts';
 import { float32Bytes } from '../../test/support/safetensors-writer.ts';
 import { hasTestdata, testdata } from '../../test/support/testdata.ts';
 import { openGguf } from './gguf.ts';
 import { MetadataReader } from './gguf-metadata.ts';
+import { supportedTypes } from './gguf-tensors.ts';
 import { ModelFileError } from './model-file-error.ts';
+import { dequantize } from './quants/dequantize.ts';
 import { readFloatRows, readFloats } from './read-tensor.ts';
+import { tensorLayouts } from './tensor-type.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'chairlift-gguf-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -110,6 +114,19 @@ describe('openGguf', () => {
   it('accepts a vocabulary without tensors', () => {
     const { weights } = openGguf(save(writeGguf({ metadata: content.metadata, tensors: [] }).bytes));
     expect(weights.tensors.size).toBe(0);
+    weights.close();
+  });
+
+  it.each([...supportedTypes.values()])('counts the rows of a stack of %s matrices on', (type) => {
+    const bytes = randomBlocks(type, (2 * 3 * 256) / tensorLayouts[type].blockSize, seededRandom(5));
+    const experts = { name: 'experts', type, shape: [2, 3, 256], bytes };
+    const { weights } = openGguf(save(writeGguf({ metadata: {}, tensors: [experts] }).bytes));
+    const expected = new Float32Array(2 * 3 * 256);
+    dequantize(type, bytes, expected);
+    expect(weights.tensors.get('experts')).toMatchObject({ type, shape: [2, 3, 256] });
+    expect(readFloatRows(weights, 'experts', 2, 3)).toEqual(expected.slice(2 * 256, 5 * 256));
+    expect(readFloats(weights, 'experts')).toEqual(expected);
+    expect(() => readFloatRows(weights, 'experts', 5, 2)).toThrow(/the tensor has 6/);
     weights.close();
   });
 
@@ -220,8 +237,8 @@ describe('a bad GGUF file is refused with file, field and remedy', () => {
     ],
     [
       'an unsupported tensor type',
-      /matrix: has the type IQ2_XS, which is not supported\. .*Q4_K/,
-      (bytes, at) => void bytes.writeUInt32LE(17, at('matrix type')),
+      /matrix: has the type NVFP4, which is not supported\. .*Q4_K/,
+      (bytes, at) => void bytes.writeUInt32LE(40, at('matrix type')),
     ],
     [
       'an unknown tensor type',

@@ -4,9 +4,20 @@ import { isJsonObject, type JsonObject } from './json-file.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
 import type { TensorType } from './tensor-type.ts';
 
+interface Mode {
+  readonly bits: readonly unknown[];
+  readonly groupSizes: readonly unknown[];
+}
+
+const modes: ReadonlyMap<unknown, Mode> = new Map([
+  ['affine', { bits: [2, 3, 4, 5, 6, 8], groupSizes: [32, 64, 128] }],
+  ['mxfp4', { bits: [4], groupSizes: [32] }],
+]);
+
+/** How a module's values lie: packed integers with scales and biases, or floats of four bits with powers of two. */
 export interface MlxGrouping {
-  readonly bits: 4 | 8;
-  readonly groupSize: 32 | 64 | 128;
+  readonly bits: number;
+  readonly groupSize: number;
   readonly type: TensorType;
 }
 
@@ -23,14 +34,18 @@ export function mlxGrouping(config: JsonObject, configPath: string, module: stri
     throw fault(configPath, `quantization.${module}`, 'is false, but the module has scales');
   }
   const field = isJsonObject(override) ? `quantization.${module}` : 'quantization';
-  const merged = isJsonObject(override) ? { ...settings, ...override } : settings;
-  const { bits, group_size: groupSize, mode = 'affine' } = merged;
-  if (mode !== 'affine') throw fault(configPath, `${field}.mode`, `${shown(mode)} is not supported`);
-  if (bits !== 4 && bits !== 8) throw fault(configPath, `${field}.bits`, `${shown(bits)} is not supported`);
-  if (groupSize !== 32 && groupSize !== 64 && groupSize !== 128) {
+  const own = isJsonObject(override) ? override : settings;
+  // MLX takes a module's settings whole: where they name no mode, it is not that of the others.
+  const { bits, group_size: groupSize } = { ...settings, ...own };
+  const { mode = 'affine' } = own;
+  const known = modes.get(mode);
+  if (known === undefined) throw fault(configPath, `${field}.mode`, `${shown(mode)} is not supported`);
+  if (!known.bits.includes(bits)) throw fault(configPath, `${field}.bits`, `${shown(bits)} is not supported`);
+  if (!known.groupSizes.includes(groupSize)) {
     throw fault(configPath, `${field}.group_size`, `${shown(groupSize)} is not supported`);
   }
-  return { bits, groupSize, type: `MLX${bits}_G${groupSize}` };
+  const type = mode === 'mxfp4' ? 'MXFP4' : `MLX${bits}_G${groupSize}`;
+  return { bits, groupSize, type } as MlxGrouping;
 }
 
 function mlxSettings(config: JsonObject): JsonObject | undefined {
@@ -51,6 +66,7 @@ function fault(file: string, field: string, problem: string): ModelFileError {
     file,
     field,
     problem,
-    remedy: 'Use a model quantized by MLX in affine mode with 4 or 8 bits in groups of 32, 64 or 128.',
+    remedy:
+      'Use a model quantized by MLX with 2 to 6 or 8 bits in groups of 32, 64 or 128, or in its mode mxfp4.',
   });
 }

@@ -26,9 +26,16 @@ interface MlxVector {
   readonly values: string;
 }
 
-const vectors: Readonly<Record<string, MlxVector>> = JSON.parse(
+const {
+  mlx: vectors,
+  mlxMxfp4: mxfp4,
+}: { readonly mlx: Readonly<Record<string, MlxVector>>; readonly mlxMxfp4: MlxVector } = JSON.parse(
   readFileSync(new URL('./quants/dequantize.vectors.json', import.meta.url), 'utf8'),
-).mlx;
+);
+
+function floatsOf(base64: string): Float32Array {
+  return new Float32Array(new Uint8Array(Buffer.from(base64, 'base64')).buffer);
+}
 
 const folder = mkdtempSync(join(tmpdir(), 'chairlift-mlx-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -62,9 +69,7 @@ function settings(type: string): { readonly bits: number; readonly group_size: n
 }
 
 function expectValues(actual: Float32Array, type: string): void {
-  const expected = new Float32Array(
-    new Uint8Array(Buffer.from(vectors[type]?.values ?? '', 'base64')).buffer,
-  );
+  const expected = floatsOf(vectors[type]?.values ?? '');
   expect(actual).toHaveLength(expected.length);
   for (const [index, value] of expected.entries()) expect(actual[index]).toBeCloseTo(value, 7);
 }
@@ -80,6 +85,26 @@ describe('mlxWeights', () => {
     });
     expectValues(readFloats(weights, 'layer.weight'), type);
     expect(readFloats(weights, 'norm.weight')).toEqual(Float32Array.of(3));
+    weights.close();
+  });
+
+  it('reads the mode mxfp4, and modules of another mode beside it', () => {
+    const { rows, columns } = mxfp4;
+    const packed = (part: string, dtype: string, size: number, base64: string) => ({
+      name: `x.${part}`,
+      dtype,
+      shape: [rows, size],
+      bytes: Buffer.from(base64, 'base64'),
+    });
+    const tensors = [
+      packed('weight', 'U32', columns / 8, mxfp4.weight),
+      packed('scales', 'U8', columns / 32, mxfp4.scales),
+      ...moduleTensors('a', 'MLX6_G64'),
+    ];
+    const weights = open(tensors, { bits: 4, group_size: 32, mode: 'mxfp4', a: settings('MLX6_G64') });
+    expect(weights.tensors.get('x.weight')).toMatchObject({ type: 'MXFP4', shape: [rows, columns] });
+    expect(readFloats(weights, 'x.weight').map((value) => value + 0)).toEqual(floatsOf(mxfp4.values));
+    expectValues(readFloats(weights, 'a.weight'), 'MLX6_G64');
     weights.close();
   });
 
@@ -124,15 +149,27 @@ describe('a bad MLX model is refused with file, field and remedy', () => {
   const without = (part: string) => good.filter(({ name }) => name !== `a.${part}`);
 
   it.each<[string, readonly SafetensorsWriterTensor[], object, RegExp]>([
-    ['3 bits', good, { bits: 3, group_size: 64 }, /config\.json: quantization\.bits: 3 is not supported/],
+    ['7 bits', good, { bits: 7, group_size: 64 }, /config\.json: quantization\.bits: 7 is not supported/],
     ['groups of 16', good, { bits: 4, group_size: 16 }, /quantization\.group_size: 16 is not supported/],
     ['no group size', good, { bits: 4 }, /group_size: no value is not supported/],
-    ['mode mxfp4', good, { bits: 4, group_size: 32, mode: 'mxfp4' }, /mode: "mxfp4" is not supported/],
+    ['mode nvfp4', good, { bits: 4, group_size: 16, mode: 'nvfp4' }, /mode: "nvfp4" is not supported/],
     [
-      'an override with 6 bits',
+      'mode mxfp4 with 8 bits',
       good,
-      { bits: 4, group_size: 64, a: { bits: 6 } },
-      /quantization\.a\.bits: 6 is not supported/,
+      { bits: 8, group_size: 32, mode: 'mxfp4' },
+      /quantization\.bits: 8 is not supported/,
+    ],
+    [
+      'mode mxfp4 with scales that are floats',
+      moduleTensors('a', 'MLX4_G32'),
+      { bits: 4, group_size: 32, mode: 'mxfp4' },
+      /a\.scales: has the dtype F32 where U8/,
+    ],
+    [
+      'an override with 9 bits',
+      good,
+      { bits: 4, group_size: 64, a: { bits: 9 } },
+      /quantization\.a\.bits: 9 is not supported/,
     ],
     [
       'scales of a plain module',

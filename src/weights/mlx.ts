@@ -4,22 +4,25 @@
 //   X.weight uint32 [rows, columns * bits / 32]  ┐
 //   X.scales float  [rows, columns / group]      ├─> per group { float32 scale, float32 bias, packed bytes }
 //   X.biases float  [rows, columns / group]      ┘
+//
+// In the mode mxfp4 there are no biases, and scales are powers of two: see mxfp4.ts.
 
 import {
   type DerivedTensor,
   derivedWeights,
   partFault,
+  readFloatPart,
   readPart,
   requireDtype,
+  requireFloats,
   requirePart,
   requireShape,
 } from './derived-weights.ts';
 import type { JsonObject } from './json-file.ts';
 import { type MlxGrouping, mlxGrouping } from './mlx-config.ts';
-import { printable } from './model-file-error.ts';
-import { dequantize } from './quants/dequantize.ts';
-import { floatType, type Safetensors, type SafetensorsEntry } from './safetensors.ts';
-import { rowBytes, type TensorType, tensorLayouts } from './tensor-type.ts';
+import { mxfp4Tensor } from './mxfp4.ts';
+import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
+import { type TensorType, tensorLayouts } from './tensor-type.ts';
 import type { WeightSource } from './weight-source.ts';
 
 interface Parts {
@@ -47,21 +50,21 @@ function quantizedTensor(
   { bits, groupSize, type }: MlxGrouping,
 ): DerivedTensor {
   const packed = requirePart(model, `${module}.weight`, scales);
-  const biases = requirePart(model, `${module}.biases`, scales);
   requireDtype(packed, 'U32');
-  for (const part of [scales, biases]) {
-    if (floatType(part.dtype) === undefined)
-      throw partFault(part, `has the dtype ${printable(part.dtype)}, not a float`);
-  }
   const leading = packed.shape.slice(0, -1);
   const columns = ((packed.shape.at(-1) ?? 0) * 32) / bits;
   if (leading.length === 0 || packed.bytes === 0) throw partFault(packed, 'has no rows of packed values');
-  for (const part of [scales, biases]) {
-    const needs = `a weight of ${bits} bits in groups of ${groupSize}`;
-    requireShape(part, [...leading, columns / groupSize], needs);
-  }
-  const parts = { packed, scales, biases };
   const groupsPerRow = columns / groupSize;
+  const needs = `a weight of ${bits} bits in groups of ${groupSize}`;
+  requireShape(scales, [...leading, groupsPerRow], needs);
+  if (type === 'MXFP4') {
+    requireDtype(scales, 'U8');
+    return mxfp4Tensor(packed.name, packed, scales, leading, groupsPerRow);
+  }
+  const biases = requirePart(model, `${module}.biases`, scales);
+  requireShape(biases, [...leading, groupsPerRow], needs);
+  for (const part of [scales, biases]) requireFloats(part);
+  const parts = { packed, scales, biases };
   return {
     name: packed.name,
     type,
@@ -94,11 +97,4 @@ function fillGroups(
     for (let i = 0; i < packedWords; i++) words[at + 2 + i] = codeWords[group * packedWords + i] as number;
   }
   into.set(new Uint8Array(words.buffer));
-}
-
-function readFloatPart(part: SafetensorsEntry, first: number, count: number): Float32Array {
-  const type = floatType(part.dtype) as TensorType;
-  const values = new Float32Array(count);
-  dequantize(type, readPart(part, rowBytes(type, 1), first, count), values);
-  return values;
 }

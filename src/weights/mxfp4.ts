@@ -44,22 +44,32 @@ function pairedTensor(model: Safetensors, blocks: SafetensorsEntry): DerivedTens
     );
   }
   requireShape(scales, blocks.shape.slice(0, -1), printable(blocks.name));
+  return mxfp4Tensor(name, blocks, scales, blocks.shape.slice(0, -2), groupsPerRow);
+}
+
+/** A tensor of the type MXFP4 out of bytes of two neighbours each, and as many scales as there are groups. */
+export function mxfp4Tensor(
+  name: string,
+  pairs: SafetensorsEntry,
+  scales: SafetensorsEntry,
+  leading: readonly number[],
+  groupsPerRow: number,
+): DerivedTensor {
   return {
     name,
     type: 'MXFP4',
-    shape: [...blocks.shape.slice(0, -2), groupsPerRow * blockSize],
-    parts: [blocks, scales],
+    shape: [...leading, groupsPerRow * blockSize],
+    parts: [pairs, scales],
     fill: (first, count, into) =>
-      joinMxfp4(
-        readPart(blocks, groupsPerRow * CODE_BYTES, first, count),
+      joinBlocks(
+        readPart(pairs, groupsPerRow * CODE_BYTES, first, count),
         readPart(scales, groupsPerRow, first, count),
         into,
       ),
   };
 }
 
-/** Scales and pairs of neighbours to blocks of the type MXFP4. */
-export function joinMxfp4(pairs: Buffer, scales: Buffer, into: Uint8Array): void {
+function joinBlocks(pairs: Buffer, scales: Buffer, into: Uint8Array): void {
   // Half the bytes of a block at a time: millions of blocks go through here.
   const words = new Int32Array(pairs.buffer, pairs.byteOffset, pairs.length / 4);
   for (let group = 0, to = 0; group < scales.length; group++, to += blockBytes) {

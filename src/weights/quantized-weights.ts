@@ -1,5 +1,7 @@
 // Which reader the weights of a safetensors model need: config.json says how they were quantized.
 
+import { fp8Weights } from './fp8.ts';
+import { fp8Block, fp8Methods } from './fp8-config.ts';
 import { isJsonObject, type JsonObject } from './json-file.ts';
 import { mlxWeights } from './mlx.ts';
 import { isMlxConfig } from './mlx-config.ts';
@@ -15,18 +17,17 @@ export type OpenWeights = (model: Safetensors) => WeightSource;
 export function weightsOpener(config: JsonObject, configPath: string): OpenWeights {
   if (isMlxConfig(config)) return (model) => mlxWeights(model, config, configPath);
   const settings = config.quantization_config;
-  const method = isJsonObject(settings) ? settings.quant_method : undefined;
-  switch (method) {
-    case undefined:
-      return floatWeights;
-    case 'mxfp4':
-      return mxfp4Weights;
-    default:
-      throw new ModelFileError({
-        file: configPath,
-        field: 'quantization_config.quant_method',
-        problem: `${printable(JSON.stringify(method))} is not supported`,
-        remedy: 'Use the unquantized model, one in MXFP4, an MLX-quantized one (4 or 8 bit), or a GGUF.',
-      });
+  if (!isJsonObject(settings) || settings.quant_method === undefined) return floatWeights;
+  const { quant_method: method } = settings;
+  if (method === 'mxfp4') return mxfp4Weights;
+  if (fp8Methods.includes(method)) {
+    const block = fp8Block(settings, configPath);
+    return (model) => fp8Weights(model, block);
   }
+  throw new ModelFileError({
+    file: configPath,
+    field: 'quantization_config.quant_method',
+    problem: `${printable(JSON.stringify(method))} is not supported`,
+    remedy: 'Use the unquantized model, one in FP8 or MXFP4, an MLX-quantized one, or a GGUF.',
+  });
 }

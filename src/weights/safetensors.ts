@@ -98,7 +98,7 @@ export function unusable(entry: SafetensorsEntry | undefined): ModelFileError | 
     field: entry.name,
     problem:
       entry.bytes === 0 ? 'holds no values' : `has the dtype ${printable(entry.dtype)}, which cannot be used`,
-    remedy: 'Use a model with weights in F32, F16 or BF16, an MLX-quantized one (4 or 8 bit), or a GGUF.',
+    remedy: 'Use a model with weights in F32, F16, BF16, FP8 or MXFP4, an MLX-quantized one, or a GGUF.',
   });
 }
 

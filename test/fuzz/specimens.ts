@@ -1,6 +1,9 @@
 // The same tiny Llama in every weight format, as files in memory: what the fuzz test damages.
 
+import { supportedTypes } from '../../src/weights/gguf-tensors.ts';
+import { tensorLayouts } from '../../src/weights/tensor-type.ts';
 import { type GgufContent, type HeaderField, writeGguf } from '../support/gguf-writer.ts';
+import { randomBlocks, seededRandom } from '../support/random-blocks.ts';
 import {
   float32Bytes,
   type SafetensorsWriterTensor,
@@ -19,6 +22,9 @@ export interface Specimen {
 }
 
 const HIDDEN = 64;
+/** Of a module in the mode mxfp4, where others have their bits. */
+const MXFP4 = -4;
+const mlxBits = [4, 8, 2, 3, 5, 6, MXFP4];
 const VOCABULARY = 8;
 
 /** Rows and columns; norms have one row. */
@@ -53,7 +59,29 @@ const config = {
 };
 
 export function specimens(): readonly Specimen[] {
-  return [gguf(2), gguf(3), splitGguf(), safetensors(), sharded(), mlx()];
+  return [
+    gguf(2),
+    gguf(3, everyType()),
+    splitGguf(),
+    laterPart(),
+    safetensors(),
+    sharded(),
+    mlx(),
+    mxfp4(),
+    fp8(),
+    compressed(),
+  ];
+}
+
+/** Beside those that the model needs, a small stack of matrices of every type. */
+function everyType(): GgufContent['tensors'] {
+  const random = seededRandom(1);
+  return [...supportedTypes.values()].map((type) => ({
+    name: `some.${type}`,
+    type,
+    shape: [2, 1, 256],
+    bytes: randomBlocks(type, (2 * 256) / tensorLayouts[type].blockSize, random),
+  }));
 }
 
 function ggufContent(version: number): GgufContent {
@@ -96,8 +124,9 @@ function ggufContent(version: number): GgufContent {
   };
 }
 
-function gguf(version: number): Specimen {
-  const { bytes: file, fields } = writeGguf(ggufContent(version));
+function gguf(version: number, others: GgufContent['tensors'] = []): Specimen {
+  const { tensors, ...content } = ggufContent(version);
+  const { bytes: file, fields } = writeGguf({ ...content, tensors: [...tensors, ...others] });
   return {
     name: `GGUF version ${version}`,
     files: { 'model.gguf': file },
@@ -109,27 +138,46 @@ function gguf(version: number): Specimen {
 }
 
 function splitGguf(): Specimen {
+  const { first, second } = splitParts();
+  return {
+    name: 'split GGUF',
+    files: { [partName(1)]: first.bytes, [partName(2)]: second.bytes },
+    target: partName(2),
+    headerBytes: headerEnd(second.fields),
+    fields: second.fields,
+  };
+}
+
+/** Opened by the second part, while the first one lies. */
+function laterPart(): Specimen {
+  const { first, second } = splitParts();
+  return {
+    name: 'later part of a split GGUF',
+    files: { [partName(1)]: first.bytes, [partName(2)]: second.bytes },
+    entry: partName(2),
+    target: partName(1),
+    headerBytes: headerEnd(first.fields),
+    fields: first.fields,
+  };
+}
+
+function partName(part: number): string {
+  return `model-0000${part}-of-00002.gguf`;
+}
+
+function splitParts() {
   const { metadata, tensors } = ggufContent(3);
   const part = (index: number, own: GgufContent['tensors']) =>
     writeGguf({
       metadata: {
         ...(index === 0 ? metadata : {}),
-        'split.no': { type: 'u16', value: index },
-        'split.count': { type: 'u16', value: 2 },
-        'split.tensors.count': { type: 'i32', value: tensors.length },
+        'split.no': { type: 'u32', value: index },
+        'split.count': { type: 'u32', value: 2 },
+        'split.tensors.count': { type: 'u32', value: tensors.length },
       },
       tensors: own,
     });
-  const first = part(0, tensors.slice(0, 4));
-  const second = part(1, tensors.slice(4));
-  const target = 'model-00002-of-00002.gguf';
-  return {
-    name: 'split GGUF',
-    files: { 'model-00001-of-00002.gguf': first.bytes, [target]: second.bytes },
-    target,
-    headerBytes: headerEnd(second.fields),
-    fields: second.fields,
-  };
+  return { first: part(0, tensors.slice(0, 4)), second: part(1, tensors.slice(4)) };
 }
 
 function safetensors(): Specimen {
@@ -159,27 +207,97 @@ function sharded(): Specimen {
 function mlx(): Specimen {
   const tensors = shapes.flatMap(([, name, rows], index) => {
     if (rows === 1) return [floatTensor(`${name}.weight`, [HIDDEN])];
-    const bits = index % 2 === 0 ? 4 : 8;
+    const bits = mlxBits[index % mlxBits.length] as number;
+    if (bits === MXFP4) {
+      return [
+        u32Tensor(`${name}.weight`, rows, 4),
+        {
+          name: `${name}.scales`,
+          dtype: 'U8',
+          shape: [rows, HIDDEN / 32],
+          bytes: bytes((rows * HIDDEN) / 32),
+        },
+      ];
+    }
     return [
-      {
-        name: `${name}.weight`,
-        dtype: 'U32',
-        shape: [rows, (HIDDEN * bits) / 32],
-        bytes: bytes((rows * HIDDEN * bits) / 8),
-      },
+      u32Tensor(`${name}.weight`, rows, bits),
       floatTensor(`${name}.scales`, [rows, HIDDEN / 32]),
       floatTensor(`${name}.biases`, [rows, HIDDEN / 32]),
     ];
   });
-  const overrides = shapes
-    .filter(([, , rows], index) => rows > 1 && index % 2 === 1)
-    .map(([, name]) => [name, { group_size: 32, bits: 8 }]);
+  const overrides = shapes.flatMap(([, name, rows], index) => {
+    const bits = mlxBits[index % mlxBits.length] as number;
+    if (rows === 1 || bits === 4) return [];
+    return [[name, bits === MXFP4 ? { group_size: 32, bits: 4, mode: 'mxfp4' } : { group_size: 32, bits }]];
+  });
   const quantization = { group_size: 32, bits: 4, ...Object.fromEntries(overrides) };
   const files = {
     'config.json': json({ ...config, quantization }),
     'model.safetensors': writeSafetensors(tensors),
   };
   return folder('MLX folder', files, 'model.safetensors');
+}
+
+function u32Tensor(name: string, rows: number, bits: number): SafetensorsWriterTensor {
+  const shape = [rows, (HIDDEN * bits) / 32];
+  return { name, dtype: 'U32', shape, bytes: bytes((rows * HIDDEN * bits) / 8) };
+}
+
+/** Every matrix as two tensors of bytes. */
+function mxfp4(): Specimen {
+  const tensors = shapes.flatMap(([, name, rows]) => {
+    if (rows === 1) return [floatTensor(`${name}.weight`, [HIDDEN])];
+    const groups = HIDDEN / 32;
+    return [
+      {
+        name: `${name}.weight_blocks`,
+        dtype: 'U8',
+        shape: [rows, groups, 16],
+        bytes: bytes(rows * groups * 16),
+      },
+      { name: `${name}.weight_scales`, dtype: 'U8', shape: [rows, groups], bytes: bytes(rows * groups) },
+    ];
+  });
+  return quantizedFolder('MXFP4 folder', tensors, { quant_method: 'mxfp4' });
+}
+
+function fp8(): Specimen {
+  const scaled = f8Tensors('weight_scale_inv', (rows) => [Math.ceil(rows / 48), HIDDEN / 32]);
+  return quantizedFolder('FP8 folder', scaled, { quant_method: 'fp8', weight_block_size: [48, 32] });
+}
+
+function compressed(): Specimen {
+  const scaled = f8Tensors('weight_scale', (rows, index) => (index % 2 === 0 ? [rows, 1] : [1]));
+  const weights = { num_bits: 8, type: 'float', strategy: 'channel', block_structure: null };
+  return quantizedFolder('compressed-tensors folder', scaled, {
+    quant_method: 'compressed-tensors',
+    config_groups: { group_0: { weights } },
+  });
+}
+
+function f8Tensors(
+  suffix: string,
+  scaleShape: (rows: number, index: number) => readonly number[],
+): readonly SafetensorsWriterTensor[] {
+  return shapes.flatMap(([, name, rows], index) => {
+    if (rows === 1) return [floatTensor(`${name}.weight`, [HIDDEN])];
+    return [
+      { name: `${name}.weight`, dtype: 'F8_E4M3', shape: [rows, HIDDEN], bytes: bytes(rows * HIDDEN) },
+      floatTensor(`${name}.${suffix}`, scaleShape(rows, index)),
+    ];
+  });
+}
+
+function quantizedFolder(
+  name: string,
+  tensors: readonly SafetensorsWriterTensor[],
+  settings: object,
+): Specimen {
+  const files = {
+    'config.json': json({ ...config, quantization_config: settings }),
+    'model.safetensors': writeSafetensors(tensors),
+  };
+  return folder(name, files, 'model.safetensors');
 }
 
 function folder(name: string, files: Readonly<Record<string, Buffer>>, target: string): Specimen {

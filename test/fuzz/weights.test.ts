@@ -27,6 +27,8 @@ import { type Specimen, specimens } from './specimens.ts';
 const BYTE_CASES = 500;
 const JSON_CASES = 300;
 const TIMEOUT_MS = 120_000;
+/** Those that GGUF knows, and a few more. */
+const TYPE_NUMBERS = 44;
 // What one case may leave in array buffers: a few copies of files this small, and nothing a header claims.
 const CASE_BYTES = 8 * 2 ** 20;
 
@@ -137,6 +139,26 @@ describe.each(specimens().map((specimen) => [specimen.name, specimen] as const))
     expect(outcomes.refused).toBeGreaterThan(lies.length / 2);
     const largestFile = Math.max(...Object.values(specimen.files).map((bytes) => bytes.length));
     expect(Math.max(...allocate.mock.calls.map(([size]) => size))).toBeLessThanOrEqual(largestFile);
+  });
+});
+
+describe.each(
+  specimens()
+    .filter((specimen) => specimen.target.endsWith('.gguf'))
+    .map((specimen) => [specimen.name, specimen] as const),
+)('%s: types that lie', (_, specimen) => {
+  it('survives every type number in place of a tensor’s own', { timeout: TIMEOUT_MS }, () => {
+    const original = fileOf(specimen, specimen.target);
+    const types = specimen.fields.filter(({ name }) => /^(some|blk)\..* type$/.test(name));
+    const lies = types.flatMap((field) => Array.from({ length: TYPE_NUMBERS }, (_, id) => ({ field, id })));
+    const outcomes = attemptAll(specimen, lies.length, (index) => {
+      const bytes = Buffer.from(original);
+      const lie = lies[index];
+      if (lie !== undefined) writeField(bytes, lie.field, BigInt(lie.id));
+      return { file: specimen.target, bytes };
+    });
+    expect(outcomes.read).toBeGreaterThanOrEqual(types.length);
+    expect(outcomes.refused).toBeGreaterThan(lies.length / 2);
   });
 });
 

@@ -1,11 +1,12 @@
 // Layers of every make on a GPU, few models with much in each: against the reference backend, and alone against batches.
 
 import { it } from 'vitest';
-import type { AttentionSpec, ModelSpec, PartSpec } from '../../src/model/spec.ts';
+import type { AttentionSpec, LatentAttentionSpec, ModelSpec, PartSpec } from '../../src/model/spec.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
 import { expectPromises } from '../support/gpu-promises.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
+import { withTensors } from '../support/with-tensors.ts';
 
 const sizes: TinyModelOptions = {
   hiddenSize: 32,
@@ -113,5 +114,85 @@ describeOnFastestGpu('a model on a GPU', () => {
       return { ...rest, cache: 0 };
     });
     await expectPromises(backends, { ...model, spec }, 'q8');
+  });
+
+  it('may see chunks alone, scale the stream, have a norm for each head and inputs of single layers', async () => {
+    const model = tinyModel({ ...sizes, ffnSize: 16, queryKeyNorm: 'all', window: 9 });
+    const attending = eachAttention(model.spec, (attention) => {
+      const { queryNorm, stored } = attention;
+      if (queryNorm === undefined || stored?.keyNorm === undefined) return attention;
+      return {
+        ...attention,
+        chunk: 11,
+        queryNorm: { ...queryNorm, over: 'each' },
+        stored: { ...stored, keyNorm: { ...stored.keyNorm, over: 'each' } },
+      };
+    });
+    const slice = (tensor: string, rows: number) => ({ tensor, firstRow: 0, rows });
+    const reading = (index: number): PartSpec => ({
+      input: { kind: 'rms' },
+      body: {
+        kind: 'layer-input',
+        index,
+        activation: 'gelu-tanh',
+        gate: { weight: slice('layers.0.query', 16), columns: 32 },
+        output: { weight: slice('layers.0.down', 32), columns: 16 },
+      },
+    });
+    const spec: ModelSpec = {
+      ...attending,
+      layers: attending.layers.map(({ branches }, index) => ({
+        branches: [...branches, { parts: [reading(index)], streamScale: 0.6 }],
+      })),
+      layerInputs: {
+        count: 2,
+        size: 16,
+        // Fewer than there are tokens.
+        table: slice('embedding', 40),
+        tableScale: 0.5,
+        projection: { weight: slice('layers.1.query', 32), columns: 32 },
+        projectionScale: 0.7,
+        norm: { kind: 'rms' },
+      },
+    };
+    await expectPromises(backends, { ...model, spec }, 'f16');
+  });
+
+  it.each(['f16', 'q8'] as const)('may attend through a latent: %s', async (kvType) => {
+    const { spec, weights } = tinyModel({ ...sizes, rotatedValues: 8 });
+    const linear = (name: string, rows: number, columns: number) => ({
+      weight: { tensor: `latent.${name}`, firstRow: 0, rows },
+      columns,
+    });
+    const [headCount, rank, contentSize, rotatedSize, valueSize] = [5, 20, 12, 8, 6];
+    const latent: LatentAttentionSpec = {
+      kind: 'latent-attention',
+      headCount,
+      cache: 0,
+      rank,
+      contentSize,
+      rotatedSize,
+      valueSize,
+      queryInput: { down: linear('down', 24, 32), norm: { kind: 'rms', weight: 'latent.query-norm' } },
+      query: linear('query', headCount * contentSize, 24),
+      queryRotated: linear('query-rotated', headCount * rotatedSize, 24),
+      latent: linear('latent', rank, 32),
+      latentNorm: { kind: 'rms', weight: 'latent.norm' },
+      keyRotated: linear('key-rotated', rotatedSize, 32),
+      toLatent: linear('to-latent', headCount * rank, contentSize),
+      toValues: linear('to-values', headCount * valueSize, rank),
+      output: linear('output', 32, headCount * valueSize),
+      rope: 0,
+      scale: 0.3,
+    };
+    const changed: ModelSpec = {
+      ...eachPart(spec, (part, layer) =>
+        layer === 0 && part.body.kind === 'attention' ? { ...part, body: latent } : part,
+      ),
+      caches: spec.caches.map((cache, index) =>
+        index === 0 ? { headCount: 1, headSize: rank + rotatedSize, valuesInKeys: rank } : cache,
+      ),
+    };
+    await expectPromises(backends, withTensors(changed, weights), kvType);
   });
 });

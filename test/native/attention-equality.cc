@@ -11,10 +11,11 @@ namespace {
 const char* nameOf(KvType type) { return type == KvType::F16 ? "f16" : "q8"; }
 
 /** A block of one head as numbers: codes byte by byte, scales as what they are. */
-std::vector<float> numbersOf(KvType type, int headSize, const std::vector<uint8_t>& block) {
+std::vector<float> numbersOf(KvType type, int headSize, bool valuesInKeys, const std::vector<uint8_t>& block) {
   std::vector<float> numbers;
   size_t at = 0;
-  for (const size_t part : {keyBytes(type, headSize), valueBytes(type, headSize)}) {
+  for (const size_t part : {valuesInKeys ? 0 : keyBytes(type, headSize), valueBytes(type, headSize)}) {
+    if (part == 0) continue;
     const size_t scaleBytes = type == KvType::F16 ? 0 : blockTokens * sizeof(float);
     for (size_t i = 0; i < part - scaleBytes; i++) numbers.push_back(float(block[at + i]));
     std::vector<float> scales(scaleBytes / sizeof(float));
@@ -25,21 +26,21 @@ std::vector<float> numbersOf(KvType type, int headSize, const std::vector<uint8_
   return numbers;
 }
 
-void holdStore(Equality& equality, Random& random, KvType type, int headSize) {
+void holdStore(Equality& equality, Random& random, KvType type, int headSize, bool valuesInKeys) {
   const std::vector<float> key = random.values(size_t(headSize), true);
   const std::vector<float> value = random.values(size_t(headSize), random.below(2) == 0);
   const int token = random.below(blockTokens);
   equality.hold(std::string("storeKv as ") + nameOf(type), [&](const KernelTable& kernels) {
-    std::vector<uint8_t> block(headBlockBytes(type, headSize));
-    kernels.storeKv(type, key.data(), value.data(), headSize, token, block.data());
-    return numbersOf(type, headSize, block);
+    std::vector<uint8_t> block(headBlockBytes(type, headSize, valuesInKeys));
+    kernels.storeKv(type, key.data(), valuesInKeys ? nullptr : value.data(), headSize, token, block.data());
+    return numbersOf(type, headSize, valuesInKeys, block);
   });
 }
 
-void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
+void holdAttend(Equality& equality, Random& random, KvType type, int headSize, int valuesInKeys) {
   const int rows = 1 + random.below(9), heads = 1 + random.below(5), position = random.below(100);
   const int tokens = position + rows, tableBlocks = (tokens + blockTokens - 1) / blockTokens;
-  const size_t blockBytes = headBlockBytes(type, headSize);
+  const size_t blockBytes = headBlockBytes(type, headSize, valuesInKeys > 0);
   std::vector<int32_t> table;
   for (int block = 0; block < tableBlocks; block++) table.insert(table.begin() + random.below(block + 1), block);
 
@@ -48,7 +49,8 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
   for (int token = 0; token < tokens; token++) {
     const std::vector<float> key = random.values(size_t(headSize)), value = random.values(size_t(headSize));
     uint8_t* block = &memory[size_t(table[size_t(token / blockTokens)]) * blockBytes];
-    scalarKernels.storeKv(type, key.data(), value.data(), headSize, token % blockTokens, block);
+    scalarKernels.storeKv(type, key.data(), valuesInKeys > 0 ? nullptr : value.data(), headSize, token % blockTokens,
+                          block);
   }
   const size_t stride = size_t(heads * headSize) + 3;
   const std::vector<float> queries = random.values(stride * size_t(rows), random.below(8) == 0);
@@ -60,7 +62,9 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
   task.queryStride = task.outputStride = stride;
   task.position = position;
   task.headSize = headSize;
+  task.valuesInKeys = valuesInKeys;
   task.window = random.oneOf({0, 0, 5, 33});
+  task.chunk = random.oneOf({0, 0, 0, 40});
   task.scale = random.oneOf({0.125f, 0.01f});
   task.softcap = random.oneOf({0.0f, 20.0f});
   task.sinks = random.below(3) == 0 ? sinks.data() : nullptr;
@@ -82,8 +86,8 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize) {
 void holdAttention(Equality& equality, Random& random) {
   for (const KvType type : {KvType::F16, KvType::Q8}) {
     for (const int headSize : {8, 16, 24, 64, 80, 128}) {
-      for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize);
-      for (int i = 0; i < 25; i++) holdAttend(equality, random, type, headSize);
+      for (int i = 0; i < 12; i++) holdStore(equality, random, type, headSize, random.below(3) == 0);
+      for (int i = 0; i < 25; i++) holdAttend(equality, random, type, headSize, random.oneOf({0, 0, headSize - 7}));
     }
   }
 }

@@ -109,6 +109,7 @@ class Equality {
 
 void holdProducts(Equality& equality, Random& random);
 void holdRows(Equality& equality, Random& random);
+void holdRecurrence(Equality& equality, Random& random);
 void holdAttention(Equality& equality, Random& random);
 
 }  // namespace chairlift

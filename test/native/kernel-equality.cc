@@ -9,5 +9,6 @@ int main() {
   chairlift::holdRows(equality, random);
   chairlift::holdAttention(equality, random);
   chairlift::holdProducts(equality, random);
+  chairlift::holdRecurrence(equality, random);
   return equality.report();
 }

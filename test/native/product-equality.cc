@@ -15,7 +15,7 @@ using Lines = std::vector<Line>;
 
 Lines linesFor(size_t bytes) { return Lines((bytes + sizeof(Line) - 1) / sizeof(Line)); }
 
-bool isFloat(Encoding encoding) { return encoding <= Encoding::BF16; }
+bool isFloat(Encoding encoding) { return encoding <= Encoding::F8; }
 
 /** Values of both signs, the largest ones that a kernel may be asked to add up, and a unit other than 1. */
 constexpr Codebook someCodebook = {{-128, -127, -43, -25, -8, -3, -1, 0, 1, 2, 6, 12, 53, 89, 126, 127}, 0.125f};
@@ -34,6 +34,10 @@ std::vector<PackedMatrix> allKinds() {
   };
   for (const Encoding encoding : {Encoding::F32, Encoding::F16, Encoding::BF16}) {
     add(encoding, ScaleType::F16, false, 0);
+  }
+  for (const int32_t blockInputs : {32, 128}) {
+    add(Encoding::F8, ScaleType::F32, false, 0);
+    kinds.back().blockInputs = blockInputs;
   }
   for (const ScaleType scaleType : {ScaleType::F16, ScaleType::F32, ScaleType::Super, ScaleType::Power}) {
     for (const bool hasMinimum : {false, true}) {
@@ -102,6 +106,7 @@ struct RandomMatrix {
       if (kind.encoding == Encoding::F32) fillFloats(at, end, random);
       else if (kind.encoding == Encoding::F16) fillHalves(at, end, random);
       else if (kind.encoding == Encoding::BF16) fillBrains(at, end, random);
+      else if (kind.encoding == Encoding::F8) fillBlocks(at, end, random);
       else fillChunks(at, random);
     }
   }
@@ -114,12 +119,21 @@ struct RandomMatrix {
 
  private:
   size_t panelBytes() const {
+    if (packed.encoding == Encoding::F8) return size_t(packed.inputs / packed.blockInputs) * packed.blockBytes();
     if (isFloat(packed.encoding)) {
       return linesFor(size_t(packed.inputs) * panelColumns * (packed.encoding == Encoding::F32 ? 4 : 2)).size() * 64;
     }
     size_t bytes = 0;
     for (int chunk = 0; chunk < packed.chunks(); chunk++) bytes += packed.chunkBytes(packed.groupsIn(chunk));
     return bytes;
+  }
+  void fillBlocks(uint8_t* block, const uint8_t* end, Random& random) {
+    for (; block < end; block += packed.blockBytes()) {
+      uint8_t* codes = block + panelColumns * sizeof(float);
+      fillFloats(block, codes, random);
+      // All but the two that are no numbers.
+      fill(codes, block + packed.blockBytes(), [&] { return uint8_t(random.below(127) | random.below(2) << 7); });
+    }
   }
   void fillChunks(uint8_t* chunk, Random& random) {
     for (int c = 0; c < packed.chunks(); c++) {
@@ -138,7 +152,9 @@ struct RandomMatrix {
 
 void holdProduct(Equality& equality, Random& random, const PackedMatrix& kind, int rows) {
   const int outputs = random.oneOf({1, 16, 35});
-  const int inputs = isFloat(kind.encoding) ? 1 + random.below(70) : groupInputs * random.oneOf({1, 2, 3, 10});
+  const int inputs = kind.blockInputs > 0     ? kind.blockInputs * random.oneOf({1, 2, 3})
+                     : isFloat(kind.encoding) ? 1 + random.below(70)
+                                              : groupInputs * random.oneOf({1, 2, 3, 10});
   const RandomMatrix matrix(kind, outputs, inputs, random);
   const std::vector<float> x = random.values(size_t(rows * inputs), random.below(8) == 0);
   const std::vector<float> bias = random.values(size_t(matrix.panels()) * panelColumns);

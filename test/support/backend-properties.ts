@@ -19,10 +19,24 @@ export const groupTypes: readonly TensorType[] = [
   'Q5_1',
   'IQ4_NL',
   'MXFP4',
+  'F8_G32',
+  'MLX3_G64',
   'MLX4_G32',
   'MLX8_G64',
 ];
-export const superTypes: readonly TensorType[] = ['Q2_K', 'Q3_K', 'Q4_K', 'Q5_K', 'Q6_K', 'IQ4_XS'];
+export const superTypes: readonly TensorType[] = [
+  'Q2_K',
+  'Q3_K',
+  'Q4_K',
+  'Q5_K',
+  'Q6_K',
+  'IQ1_M',
+  'IQ2_XXS',
+  'IQ2_S',
+  'IQ3_S',
+  'IQ4_XS',
+  'TQ1_0',
+];
 
 /** Sizes that a type's blocks divide; float types take odd ones too. */
 function sizesFor(type: TensorType): fc.Arbitrary<TinyModelOptions> {

@@ -1,7 +1,13 @@
 // Requests for the engine as tests write them, and their answers collected.
 
 import { randomUUID } from 'node:crypto';
-import type { EmbedRequest, EngineRequest, FinishEvent, RequestEvent } from '../../src/engine/request.ts';
+import type {
+  EmbedRequest,
+  EngineRequest,
+  FinishEvent,
+  Logprobs,
+  RequestEvent,
+} from '../../src/engine/request.ts';
 import type { Priority } from '../../src/engine/sequence.ts';
 import type { GrammarTables } from '../../src/grammar/tables.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
@@ -59,17 +65,23 @@ export function embedRequest(
 
 export interface Answer {
   readonly tokens: number[];
+  /** Of each token, where they were asked for. */
+  readonly logprobs: Logprobs[];
   readonly finish: FinishEvent;
 }
 
 export async function collect(events: AsyncIterable<RequestEvent>): Promise<Answer> {
   const tokens: number[] = [];
+  const logprobs: Logprobs[] = [];
   let finish: FinishEvent | undefined;
   for await (const event of events) {
     if (finish !== undefined) throw new Error(`request ${event.id} goes on after its end`);
     if (event.kind === 'finish') finish = event;
-    else tokens.push(event.token);
+    else {
+      tokens.push(event.token);
+      if (event.logprobs !== undefined) logprobs.push(event.logprobs);
+    }
   }
   if (finish === undefined) throw new Error('the request did not end');
-  return { tokens, finish };
+  return { tokens, logprobs, finish };
 }

@@ -54,9 +54,18 @@ const tensorTypeIds: Partial<Record<TensorType, number>> = {
   Q4_K: 12,
   Q5_K: 13,
   Q6_K: 14,
+  IQ2_XXS: 16,
+  IQ2_XS: 17,
+  IQ3_XXS: 18,
+  IQ1_S: 19,
   IQ4_NL: 20,
+  IQ3_S: 21,
+  IQ2_S: 22,
   IQ4_XS: 23,
+  IQ1_M: 29,
   BF16: 30,
+  TQ1_0: 34,
+  TQ2_0: 35,
   MXFP4: 39,
 };
 
@@ -119,6 +128,10 @@ function writeEntry(header: HeaderWriter, key: string, entry: GgufWriterValue): 
     case 'string':
       header.uint32(valueTypeIds.string, `${key} type`);
       header.string(entry.value, `${key} length`);
+      return;
+    case 'u32':
+      header.uint32(valueTypeIds.u32, `${key} type`);
+      header.uint32(entry.value, `${key} value`);
       return;
     default:
       header.uint32(valueTypeIds[entry.type], `${key} type`);

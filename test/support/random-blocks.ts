@@ -18,24 +18,30 @@ export function seededRandom(seed: number): Random {
 
 interface ScaleField {
   readonly at: number;
-  /** E8M0: a byte n for 2^(n - 127). */
-  readonly type: 'F16' | 'F32' | 'E8M0';
+  /** E8M0: a byte n for 2^(n - 127). Spread: a half whose bits are the upper four of four shorts. */
+  readonly type: 'F16' | 'F32' | 'E8M0' | 'spread';
   /** Value of the field for a block whose values shall have a mean size of about 1. */
   readonly unit: number;
 }
 
 const half = (at: number, unit: number): ScaleField => ({ at, type: 'F16', unit });
+const spread = (at: number, unit: number): ScaleField => ({ at, type: 'spread', unit });
 const power = (at: number, unit: number): ScaleField => ({ at, type: 'E8M0', unit });
 const single = (at: number, unit: number): ScaleField => ({ at, type: 'F32', unit });
 
 export type BlockType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>;
 
 // The second field of a block, where there is one, brings its values' mean near zero.
-const mlx4 = [single(0, 1 / 4.6), single(4, -7.5 / 4.6)];
-const mlx8 = [single(0, 1 / 74), single(4, -127.5 / 74)];
+const mlx = (bits: number): readonly ScaleField[] => {
+  const [most, unit] = [2 ** bits - 1, 12 ** 0.5 / 2 ** bits];
+  return [single(0, unit), single(4, (-most / 2) * unit)];
+};
+const f8 = [single(0, 1 / 60)];
 
 /** Where a block's own floats are. */
 export const scaleFields: Readonly<Record<BlockType, readonly ScaleField[]>> = {
+  F8_G32: f8,
+  F8_G128: f8,
   Q8_0: [half(0, 1 / 74)],
   Q4_0: [half(0, 1 / 4.6)],
   Q4_1: [half(0, 1 / 4.6), half(2, -7.5 / 4.6)],
@@ -46,15 +52,36 @@ export const scaleFields: Readonly<Record<BlockType, readonly ScaleField[]>> = {
   Q4_K: [half(0, 1 / 260), half(2, 7.5 / 260)],
   Q5_K: [half(0, 1 / 540), half(2, 15.5 / 540)],
   Q6_K: [half(208, 1 / 1370)],
+  IQ1_S: [half(0, 1 / 6.4)],
+  IQ1_M: [spread(48, 1 / 6.4)],
+  IQ2_XXS: [half(0, 1 / 55)],
+  IQ2_XS: [half(0, 1 / 55)],
+  IQ2_S: [half(0, 1 / 55)],
+  IQ3_XXS: [half(0, 1 / 130)],
+  IQ3_S: [half(0, 1 / 130)],
   IQ4_NL: [half(0, 1 / 65)],
   IQ4_XS: [half(0, 1 / 1200)],
+  TQ1_0: [half(52, 1 / 0.8)],
+  TQ2_0: [half(64, 1 / 1.2)],
   MXFP4: [power(0, 1 / 2.5)],
-  MLX4_G32: mlx4,
-  MLX4_G64: mlx4,
-  MLX4_G128: mlx4,
-  MLX8_G32: mlx8,
-  MLX8_G64: mlx8,
-  MLX8_G128: mlx8,
+  MLX2_G32: mlx(2),
+  MLX2_G64: mlx(2),
+  MLX2_G128: mlx(2),
+  MLX3_G32: mlx(3),
+  MLX3_G64: mlx(3),
+  MLX3_G128: mlx(3),
+  MLX4_G32: mlx(4),
+  MLX4_G64: mlx(4),
+  MLX4_G128: mlx(4),
+  MLX5_G32: mlx(5),
+  MLX5_G64: mlx(5),
+  MLX5_G128: mlx(5),
+  MLX6_G32: mlx(6),
+  MLX6_G64: mlx(6),
+  MLX6_G128: mlx(6),
+  MLX8_G32: mlx(8),
+  MLX8_G64: mlx(8),
+  MLX8_G128: mlx(8),
 };
 
 /** `count` blocks of `type` whose values are of about the given size. */
@@ -68,13 +95,29 @@ export function randomBlocks(type: TensorType, count: number, random: Random, si
     }
     return bytes;
   }
-  for (let at = 0; at < bytes.length; at++) bytes[at] = Math.floor(random() * 256);
+  // Two floats of eight bits are no numbers.
+  const isF8 = type === 'F8_G32' || type === 'F8_G128';
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = Math.floor(random() * 256);
+    bytes[at] = isF8 && (byte & 127) === 127 ? 0 : byte;
+  }
   for (let block = 0; block < bytes.length; block += blockBytes) {
     const blockSize = size * (0.5 + random());
-    for (const field of scaleFields[type])
-      writeFloat(view, block + field.at, field.type, field.unit * blockSize);
+    for (const field of scaleFields[type]) {
+      const [at, value] = [block + field.at, field.unit * blockSize];
+      if (field.type === 'spread') writeSpread(view, at, halfBits(value));
+      else writeFloat(view, at, field.type, value);
+    }
   }
   return bytes;
+}
+
+/** Of a half, four bits at a time. */
+export function writeSpread(view: DataView, at: number, bits: number): void {
+  for (let i = 0; i < 4; i++) {
+    const place = at + 2 * i + 1;
+    view.setUint8(place, (view.getUint8(place) & 15) | (((bits >> (4 * i)) & 15) << 4));
+  }
 }
 
 type FloatType = 'F32' | 'F16' | 'BF16' | 'E8M0';

@@ -114,6 +114,14 @@ export function tinyModel(options: TinyModelOptions = {}): TinyModel {
   return { spec, weights: memoryWeights(tensorsOf(spec, settings)) };
 }
 
+/** Another spec, with random weights for all that it names. */
+export function tinyModelOf(
+  spec: ModelSpec,
+  options: Pick<TinyModelOptions, 'seed' | 'type'> = {},
+): TinyModel {
+  return { spec, weights: memoryWeights(tensorsOf(spec, { ...defaults, ...options })) };
+}
+
 function tinySpec(settings: Settings): ModelSpec {
   const { hiddenSize, headSize, vocabSize, logitScale, logitSoftcap } = settings;
   const dimensions = settings.rotatedValues ?? headSize;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { fileMatrixBytes, sizesOf } from '../../compute/memory.ts';
 import { buildSpec } from '../../model/build-spec.ts';
+import type { PartSpec } from '../../model/spec.ts';
 import { dummyModel } from '../dummy-model.ts';
 import { decodeStepBytes } from './step-bytes.ts';
 
@@ -53,7 +54,13 @@ describe('K/V of a step', () => {
   });
 
   it('end at the window of a layer', () => {
-    const layers = spec.layers.map((layer, n) => (n % 2 === 0 ? { ...layer, window: 16 } : layer));
+    const withWindow = (part: PartSpec): PartSpec =>
+      part.body.kind === 'attention' ? { ...part, body: { ...part.body, window: 16 } } : part;
+    const layers = spec.layers.map(({ branches }, n) => ({
+      branches: branches.map((branch) =>
+        n % 2 === 0 ? { ...branch, parts: branch.parts.map(withWindow) } : branch,
+      ),
+    }));
     const step = { streams: 1, contextTokens: 100, kvType: 'f16' } as const;
     expect(kvOf(step, { ...spec, layers })).toBe((16 * 16 + 16 * 100) * 8 * 128 * 2 * 2);
   });

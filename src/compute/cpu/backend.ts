@@ -14,7 +14,6 @@ import {
 } from '../backend.ts';
 import { BlockUses, checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
-import { requireFeatures } from '../unsupported.ts';
 import type { Addon, ModelHandle } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
 import { uploadModel } from './upload.ts';
@@ -32,15 +31,6 @@ export async function createCpuBackend(
   weights: WeightSource,
   options: CpuOptions,
 ): Promise<Backend> {
-  requireFeatures(spec, 'cpu', [
-    'streams',
-    'chunks',
-    'cutoff',
-    'each-norm',
-    'stream-scale',
-    'layer-input',
-    'low-rank',
-  ]);
   const threads = options.threads ?? machineLimits().cores;
   const memorySlots = memorySlotsOf(spec, options);
   const handle = addon.create(threads, options.isa ?? '');

@@ -10,7 +10,13 @@ import type {
   ExpertsSpec,
   FeedForwardSpec,
   HeadNormSpec,
+  LatentAttentionSpec,
+  LayerInputSpec,
+  LayerInputsSpec,
+  LayerSpec,
+  LayerStreamsSpec,
   LinearSpec,
+  LowRankSpec,
   ModelSpec,
   NormSpec,
   PartSpec,
@@ -19,6 +25,7 @@ import type {
   ShortConvolutionSpec,
   StateSpaceSpec,
   StoredSpec,
+  StreamsSpec,
 } from '../../model/spec.ts';
 import { isHeadTied } from '../../model/spec-walk.ts';
 import { type NormWeights, readBias, readNorm, readRates } from '../../model/weight-reader.ts';
@@ -36,14 +43,28 @@ import type {
   NativeExperts,
   NativeFeedForward,
   NativeHeadNorm,
+  NativeLatentAttention,
+  NativeLayer,
+  NativeLayerInput,
+  NativeLayerInputs,
+  NativeLayerStreams,
   NativeLinear,
+  NativeLowRank,
   NativeModel,
   NativePart,
   NativeRouter,
   NativeShortConvolution,
   NativeStateSpace,
   NativeStored,
+  NativeStreams,
 } from './native-model.ts';
+
+/** Rows of a slice that make one member of a matrix. */
+export interface MemberRows {
+  readonly slice: RowSlice;
+  readonly firstRow: number;
+  readonly rows: number;
+}
 
 /** A matrix of the addon, and the rows that fill its members. */
 export interface MatrixUpload {
@@ -51,7 +72,7 @@ export interface MatrixUpload {
   /** Of the rows in the file. */
   readonly type: TensorType;
   readonly columns: number;
-  readonly members: readonly RowSlice[];
+  readonly members: readonly MemberRows[];
   /** Rows are handed over as float32, whatever the file holds. */
   readonly decoded: boolean;
 }
@@ -81,7 +102,7 @@ class Describer {
 
   model(spec: ModelSpec): NativeModel {
     const embedding = this.#matrix([{ weight: spec.embedding, columns: spec.hiddenSize }]);
-    const branches = spec.layers.flatMap((layer) => layer.branches.map((branch) => this.#branch(branch)));
+    const layers = spec.layers.map((layer) => this.#layer(layer));
     const head = isHeadTied(spec)
       ? { matrix: embedding, bias: this.#bias([spec.head]) }
       : this.#linear(spec.head);
@@ -92,14 +113,46 @@ class Describer {
         magnitude,
       })),
       embedding,
-      branches,
+      layerInputs: spec.layerInputs && this.#layerInputs(spec.layerInputs),
+      streams: spec.streams && this.#streams(spec.streams),
+      layers,
       finalNorm: readNorm(this.#weights, spec.finalNorm),
       head,
     };
   }
 
-  #branch({ parts, output, scale }: BranchSpec): NativeBranch {
-    return { parts: parts.map((part) => this.#part(part)), output: this.#norm(output), scale };
+  #streams({ spread, gather }: StreamsSpec): NativeStreams {
+    return {
+      spread: spread.map((linear) => this.#linear(linear)),
+      gather: gather.map((linear) => this.#linear(linear)),
+    };
+  }
+
+  #layer({ branches, streams }: LayerSpec): NativeLayer {
+    return {
+      branches: branches.map((branch) => this.#branch(branch)),
+      streams: streams && this.#layerStreams(streams),
+    };
+  }
+
+  #layerStreams(spec: LayerStreamsSpec): NativeLayerStreams {
+    return {
+      norm: readNorm(this.#weights, spec.norm),
+      features: this.#linear(spec.features),
+      prediction: this.#linear(spec.prediction),
+      correction: this.#linear(spec.correction),
+      told: this.#part(spec.told),
+      toldScale: this.#vector(spec.toldScale),
+    };
+  }
+
+  #branch({ parts, output, scale, streamScale }: BranchSpec): NativeBranch {
+    return {
+      parts: parts.map((part) => this.#part(part)),
+      output: this.#norm(output),
+      scale,
+      streamScale,
+    };
   }
 
   #part({ input, body, output }: PartSpec): NativePart {
@@ -110,6 +163,8 @@ class Describer {
     switch (spec.kind) {
       case 'attention':
         return this.#attention(spec);
+      case 'latent-attention':
+        return this.#latentAttention(spec);
       case 'feed-forward':
         return this.#feedForward([spec]);
       case 'experts':
@@ -120,9 +175,45 @@ class Describer {
         return this.#shortConvolution(spec);
       case 'state-space':
         return this.#stateSpace(spec);
-      default:
-        throw new Error(`the cpu backend has no ${spec.kind}`);
+      case 'layer-input':
+        return this.#layerInput(spec);
+      case 'low-rank':
+        return this.#lowRank(spec);
     }
+  }
+
+  #layerInput({ kind, index, activation, gate, output }: LayerInputSpec): NativeLayerInput {
+    return {
+      kind,
+      index,
+      activation: nativeActivation(activation),
+      gate: this.#linear(gate),
+      output: this.#linear(output),
+    };
+  }
+
+  #lowRank({ kind, down, up, norm }: LowRankSpec): NativeLowRank {
+    return {
+      kind,
+      rank: down.weight.rows,
+      down: this.#linear(down),
+      up: this.#linear(up),
+      norm: readNorm(this.#weights, norm),
+    };
+  }
+
+  #layerInputs(spec: LayerInputsSpec): NativeLayerInputs {
+    const { count, size, table, tableScale, projection, projectionScale, norm } = spec;
+    return {
+      count,
+      size,
+      table: this.#matrix([{ weight: table, columns: count * size }]),
+      tableRows: table.rows,
+      tableScale,
+      projection: this.#linear(projection),
+      projectionScale,
+      norm: readNorm(this.#weights, norm),
+    };
   }
 
   #deltaNet(spec: DeltaNetSpec): NativeDeltaNet {
@@ -186,6 +277,37 @@ class Describer {
     };
   }
 
+  #latentAttention(spec: LatentAttentionSpec): NativeLatentAttention {
+    const { headCount, queryInput } = spec;
+    return {
+      ...spec,
+      queryInput: queryInput && {
+        size: queryInput.down.weight.rows,
+        down: this.#linear(queryInput.down),
+        norm: readNorm(this.#weights, queryInput.norm),
+      },
+      query: this.#linear(spec.query),
+      queryRotated: this.#linear(spec.queryRotated),
+      latent: this.#linear(spec.latent),
+      latentNorm: readNorm(this.#weights, spec.latentNorm),
+      keyRotated: this.#linear(spec.keyRotated),
+      toLatent: this.#byHead(spec.toLatent, headCount),
+      toValues: this.#byHead(spec.toValues, headCount),
+      output: this.#linear(spec.output),
+    };
+  }
+
+  /** The rows of each head as a member; such maps have no bias. */
+  #byHead({ weight, columns }: LinearSpec, heads: number): NativeLinear {
+    const rows = weight.rows / heads;
+    const members = Array.from({ length: heads }, (_, head) => ({
+      slice: weight,
+      firstRow: head * rows,
+      rows,
+    }));
+    return { matrix: this.#addUpload(members, columns), bias: undefined };
+  }
+
   #stored({ key, value, keyNorm, valueNorm }: StoredSpec): NativeStored {
     return {
       key: this.#linear(key),
@@ -197,7 +319,7 @@ class Describer {
 
   /** One, or several that are alike but for their weights. */
   #feedForward(specs: readonly FeedForwardSpec[]): NativeFeedForward {
-    const { kind, size, activation } = specs[0] as FeedForwardSpec;
+    const { kind, size, activation, gateCutoff } = specs[0] as FeedForwardSpec;
     return {
       kind,
       size,
@@ -206,6 +328,7 @@ class Describer {
       up: this.#stack(specs.map(({ up }) => up)),
       down: this.#stack(specs.map(({ down }) => down)),
       share: this.#maybeStack(specs.map(({ share }) => share)),
+      ...(gateCutoff === undefined ? {} : { gateCutoff }),
     };
   }
 
@@ -245,12 +368,16 @@ class Describer {
   }
 
   #matrix(specs: readonly LinearSpec[], floats = false): number {
-    const { weight, columns } = specs[0] as LinearSpec;
-    const { type } = requireTensor(this.#weights, weight.tensor);
-    const members = specs.map((spec) => spec.weight);
-    for (const { tensor } of members) this.#requireType(tensor, type);
+    const members = specs.map(({ weight }) => ({ slice: weight, firstRow: 0, rows: weight.rows }));
+    return this.#addUpload(members, (specs[0] as LinearSpec).columns, floats);
+  }
+
+  #addUpload(members: readonly MemberRows[], columns: number, floats = false): number {
+    const { slice, rows } = members[0] as MemberRows;
+    const { type } = requireTensor(this.#weights, slice.tensor);
+    for (const member of members) this.#requireType(member.slice.tensor, type);
     const decoded = floats && tensorLayouts[type].blockSize > 1;
-    const matrix = this.#addMatrix(decoded ? 'F32' : type, weight.rows, columns, specs.length);
+    const matrix = this.#addMatrix(decoded ? 'F32' : type, rows, columns, members.length);
     this.matrices.push({ matrix, type, columns, members, decoded });
     return matrix;
   }

@@ -7,7 +7,7 @@ import { dequantize } from '../../weights/quants/dequantize.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 
 const types = Object.keys(tensorLayouts) as TensorType[];
-const isQuantized = (type: TensorType) => !['F32', 'F16', 'BF16'].includes(type);
+const isQuantized = (type: TensorType) => !/^(F|BF)\d/.test(type);
 
 interface Product {
   readonly type: TensorType;

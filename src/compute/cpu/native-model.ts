@@ -7,7 +7,12 @@ import type {
   ConvolutionSpec,
   DeltaNetSpec,
   ExpertsSpec,
+  FeedForwardSpec,
   HeadNormSpec,
+  LatentAttentionSpec,
+  LayerInputSpec,
+  LayerInputsSpec,
+  LowRankSpec,
   ModelSpec,
   RouterSpec,
   ShortConvolutionSpec,
@@ -42,6 +47,7 @@ export interface NativeAttention
     | 'normsAfterRope'
     | 'rope'
     | 'window'
+    | 'chunk'
     | 'scale'
     | 'softcap'
     | 'growth'
@@ -61,13 +67,30 @@ export interface NativeStored {
   readonly valueNorm: NativeHeadNorm | undefined;
 }
 
+export interface NativeLatentAttention
+  extends Pick<
+    LatentAttentionSpec,
+    'kind' | 'headCount' | 'cache' | 'rank' | 'contentSize' | 'rotatedSize' | 'valueSize' | 'rope' | 'scale'
+  > {
+  readonly queryInput:
+    | { readonly size: number; readonly down: NativeLinear; readonly norm: NormWeights }
+    | undefined;
+  readonly query: NativeLinear;
+  readonly queryRotated: NativeLinear;
+  readonly latent: NativeLinear;
+  readonly latentNorm: NormWeights;
+  readonly keyRotated: NativeLinear;
+  /** Both have a member for each head. */
+  readonly toLatent: NativeLinear;
+  readonly toValues: NativeLinear;
+  readonly output: NativeLinear;
+}
+
 export type NativeActivation =
   | { readonly kind: 'silu' | 'gelu-tanh' | 'gelu' }
   | ({ readonly kind: 'clamped' } & ClampedActivation);
 
-export interface NativeFeedForward {
-  readonly kind: 'feed-forward';
-  readonly size: number;
+export interface NativeFeedForward extends Pick<FeedForwardSpec, 'kind' | 'size' | 'gateCutoff'> {
   readonly activation: NativeActivation;
   readonly gate: NativeLinear | undefined;
   readonly up: NativeLinear;
@@ -136,13 +159,38 @@ export interface NativeStateSpace
   readonly output: NativeLinear;
 }
 
+export interface NativeLayerInput extends Pick<LayerInputSpec, 'kind' | 'index'> {
+  readonly activation: NativeActivation;
+  readonly gate: NativeLinear;
+  readonly output: NativeLinear;
+}
+
+export interface NativeLayerInputs
+  extends Pick<LayerInputsSpec, 'count' | 'size' | 'tableScale' | 'projectionScale'> {
+  /** What `addMatrix` gave. */
+  readonly table: number;
+  readonly tableRows: number;
+  readonly projection: NativeLinear;
+  readonly norm: NormWeights;
+}
+
+export interface NativeLowRank extends Pick<LowRankSpec, 'kind'> {
+  readonly rank: number;
+  readonly down: NativeLinear;
+  readonly up: NativeLinear;
+  readonly norm: NormWeights;
+}
+
 export type NativeBody =
   | NativeAttention
+  | NativeLatentAttention
   | NativeFeedForward
   | NativeExperts
   | NativeDeltaNet
   | NativeShortConvolution
-  | NativeStateSpace;
+  | NativeStateSpace
+  | NativeLayerInput
+  | NativeLowRank;
 
 export interface NativePart {
   readonly input: NormWeights | undefined;
@@ -154,6 +202,26 @@ export interface NativeBranch {
   readonly parts: readonly NativePart[];
   readonly output: NormWeights | undefined;
   readonly scale: number | undefined;
+  readonly streamScale: number | undefined;
+}
+
+export interface NativeLayerStreams {
+  readonly norm: NormWeights;
+  readonly features: NativeLinear;
+  readonly prediction: NativeLinear;
+  readonly correction: NativeLinear;
+  readonly told: NativePart;
+  readonly toldScale: Float32Array | undefined;
+}
+
+export interface NativeLayer {
+  readonly branches: readonly NativeBranch[];
+  readonly streams: NativeLayerStreams | undefined;
+}
+
+export interface NativeStreams {
+  readonly spread: readonly NativeLinear[];
+  readonly gather: readonly NativeLinear[];
 }
 
 export interface NativeModel
@@ -164,8 +232,9 @@ export interface NativeModel
   readonly ropes: readonly NativeRope[];
   readonly caches: readonly CacheSpec[];
   readonly embedding: number;
-  /** Of all layers, one after the other. */
-  readonly branches: readonly NativeBranch[];
+  readonly layerInputs: NativeLayerInputs | undefined;
+  readonly streams: NativeStreams | undefined;
+  readonly layers: readonly NativeLayer[];
   readonly finalNorm: NormWeights;
   readonly head: NativeLinear;
 }

@@ -7,6 +7,7 @@ import {
   randomBlocks,
   scaleFields,
   seededRandom,
+  writeSpread,
 } from '../../../test/support/random-blocks.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
 import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
@@ -17,6 +18,7 @@ const floatTypes: readonly TensorType[] = ['F32', 'F16', 'BF16'];
 /** Upper bits of infinities and NaN; powers of two, which have no infinity, are refused beyond 2^100. */
 const notFinite = {
   F16: [0x7c00, 0xfc00, 0x7e01],
+  spread: [0x7c00, 0xfc00, 0x7e01],
   F32: [0x7f80, 0xff80, 0x7fc1],
   E8M0: [228, 254, 255],
 } as const;
@@ -64,8 +66,10 @@ describe.skipIf(!hasAddon)('packing (skipped where the addon is not built)', () 
           const weights = randomBlocks(type, blocks, seededRandom(block + 1));
           expect(() => unpack(weights)).not.toThrow();
           const at = block * blockBytes + field.at + (field.type === 'F32' ? 2 : 0);
-          if (field.type === 'E8M0') weights[at] = upperBits;
-          else new DataView(weights.buffer).setUint16(at, upperBits, true);
+          const view = new DataView(weights.buffer);
+          if (field.type === 'E8M0') view.setUint8(at, upperBits);
+          else if (field.type === 'spread') writeSpread(view, at, upperBits);
+          else view.setUint16(at, upperBits, true);
           expect(() => unpack(weights)).toThrow('a scale or minimum is not finite');
         }
       }

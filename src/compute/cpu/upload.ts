@@ -1,14 +1,14 @@
 // Hands a model's weights to the addon, a few megabytes at a time, so that loading never needs a second copy
 // of the model. The addon's threads repack a piece into their own layout while the next one is read.
 
-import type { ModelSpec, RowSlice } from '../../model/spec.ts';
+import type { ModelSpec } from '../../model/spec.ts';
 import { readLinearRows } from '../../model/weight-reader.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
 import { rowBytes } from '../../weights/tensor-type.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Addon, ModelHandle } from './binding.ts';
-import { describeModel, type MatrixUpload } from './describe-model.ts';
+import { describeModel, type MatrixUpload, type MemberRows } from './describe-model.ts';
 import type { NativeModel } from './native-model.ts';
 
 const PIECE_BYTES = 4 << 20;
@@ -19,7 +19,6 @@ const PANEL_ROWS = 16;
 interface Piece {
   readonly upload: MatrixUpload;
   readonly member: number;
-  readonly slice: RowSlice;
   readonly first: number;
   readonly count: number;
   readonly bytes: number;
@@ -43,11 +42,11 @@ export async function uploadModel(
 function cutPieces(upload: MatrixUpload): Piece[] {
   const bytesPerRow = rowBytes(upload.type, upload.columns);
   const step = PANEL_ROWS * Math.max(1, Math.floor(PIECE_BYTES / (PANEL_ROWS * bytesPerRow)));
-  return upload.members.flatMap((slice, member) =>
-    Array.from({ length: Math.ceil(slice.rows / step) }, (_, index) => {
+  return upload.members.flatMap(({ rows }, member) =>
+    Array.from({ length: Math.ceil(rows / step) }, (_, index) => {
       const first = index * step;
-      const count = Math.min(step, slice.rows - first);
-      return { upload, member, slice, first, count, bytes: count * bytesPerRow };
+      const count = Math.min(step, rows - first);
+      return { upload, member, first, count, bytes: count * bytesPerRow };
     }),
   );
 }
@@ -71,7 +70,7 @@ async function packPieces(
       await packing;
       packing = addon
         .packRows(handle, piece.upload.matrix, piece.member, piece.first, piece.count, rows)
-        .catch((error: Error) => Promise.reject(damagedTensor(piece.slice.tensor, error.message)));
+        .catch((error: Error) => Promise.reject(damagedTensor(rowsOf(piece).slice.tensor, error.message)));
       readBytes += piece.bytes;
       onProgress(readBytes / totalBytes);
     }
@@ -82,17 +81,19 @@ async function packPieces(
 }
 
 /** The rows of a piece as the addon takes them, in `buffer` where they are those of the file. */
-function readPiece(
-  weights: WeightSource,
-  { upload, slice, first, count, bytes }: Piece,
-  buffer: Uint8Array,
-): Uint8Array {
+function readPiece(weights: WeightSource, piece: Piece, buffer: Uint8Array): Uint8Array {
+  const { upload, first, count, bytes } = piece;
+  const { slice, firstRow } = rowsOf(piece);
   const rows = buffer.subarray(0, bytes);
-  readLinearRows(weights, slice, first, count, rows);
+  readLinearRows(weights, slice, firstRow + first, count, rows);
   if (!upload.decoded) return rows;
   const floats = new Float32Array(count * upload.columns);
   dequantize(upload.type, rows, floats);
   return new Uint8Array(floats.buffer);
+}
+
+function rowsOf({ upload, member }: Piece): MemberRows {
+  return upload.members[member] as MemberRows;
 }
 
 function damagedTensor(tensor: string, problem: string): ModelFileError {

@@ -1,12 +1,13 @@
 // The shapes of a model's attentions: those of one shape are shared out among workgroups alike, by one plan of a step.
 
 import type { AttentionSpec, CacheSpec, ModelSpec } from '../../model/spec.ts';
-import { attentionsOf } from '../../model/spec-walk.ts';
+import { bodiesOf } from '../../model/spec-walk.ts';
 import type { KvType } from '../backend.ts';
 import type { GpuInfo } from './gpu.ts';
-import { partFloats, queryLanes } from './kernels/attend.ts';
+import { attendBytes, partFloats, queryLanes } from './kernels/attend.ts';
 import { manyQueries } from './kernels/attend-many.ts';
 import { type KvLayout, kvLayout } from './kernels/kv-layout.ts';
+import { GpuMemoryError } from './memory.ts';
 import type { AttentionShape } from './plan-step.ts';
 
 /** Workgroups of attention that keep a large GPU busy. */
@@ -22,7 +23,10 @@ export interface PlannedShape extends AttentionShape {
   readonly partBytes: number;
 }
 
-const cacheOf = ({ caches }: ModelSpec, { cache }: AttentionSpec): CacheSpec => caches[cache] as CacheSpec;
+/** Whatever looks at a cache. */
+type Looking = Pick<AttentionSpec, 'headCount' | 'cache'>;
+
+const cacheOf = ({ caches }: ModelSpec, { cache }: Looking): CacheSpec => caches[cache] as CacheSpec;
 
 /** Each shape once. */
 export function attentionShapes(
@@ -31,11 +35,18 @@ export function attentionShapes(
   limits: Pick<GpuInfo['limits'], 'bindingBytes' | 'workgroupBytes'>,
 ): PlannedShape[] {
   const shapes: PlannedShape[] = [];
-  for (const attention of attentionsOf(spec)) {
+  for (const attention of bodiesOf(spec)) {
+    if (attention.kind !== 'attention' && attention.kind !== 'latent-attention') continue;
     if (planOf(shapes, spec, attention) !== -1) continue;
     const { headCount } = attention;
     const { headCount: kvHeadCount, headSize } = cacheOf(spec, attention);
     const layout = kvLayout(kvType, headSize, kvHeadCount);
+    const needed = attendBytes(headCount, kvHeadCount, layout);
+    if (needed > limits.workgroupBytes) {
+      throw new GpuMemoryError(
+        `heads of ${headSize} values take ${needed} bytes of workgroup memory, more than this GPU has (${limits.workgroupBytes})`,
+      );
+    }
     const bytes = 4 * kvHeadCount * queryLanes(headCount, kvHeadCount) * partFloats(layout);
     const mostParts = Math.max(1, Math.floor(Math.min(PART_BYTES, limits.bindingBytes) / bytes));
     shapes.push({
@@ -53,7 +64,7 @@ export function attentionShapes(
 }
 
 /** Which of the shapes, and so which of the plans, is an attention's. */
-export function planOf(shapes: readonly PlannedShape[], spec: ModelSpec, attention: AttentionSpec): number {
+export function planOf(shapes: readonly PlannedShape[], spec: ModelSpec, attention: Looking): number {
   const cache = cacheOf(spec, attention);
   return shapes.findIndex(
     ({ headCount, kvHeadCount, layout }) =>

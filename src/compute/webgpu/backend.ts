@@ -5,13 +5,19 @@ import type { ModelSpec } from '../../model/spec.ts';
 import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-row.ts';
 import { sampleRows } from '../../sampling/sampler.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
-import type { Backend, BackendOptions, Batch, KvType, StepResult } from '../backend.ts';
+import {
+  type Backend,
+  type BackendOptions,
+  type Batch,
+  type KvType,
+  memorySlotsOf,
+  type StepResult,
+} from '../backend.ts';
 import { BlockUses, checkBatch } from '../batch.ts';
 import { loadAddon } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
-import { requireFeatures } from '../unsupported.ts';
 import { attentionShapes } from './attention-shapes.ts';
 import { finishDraws } from './finish-draws.ts';
 import { buildForward } from './forward.ts';
@@ -40,18 +46,6 @@ export async function createWebGpuBackend(
   weights: WeightSource,
   options: WebGpuOptions,
 ): Promise<Backend> {
-  requireFeatures(spec, 'webgpu', [
-    'streams',
-    'chunks',
-    'cutoff',
-    'each-norm',
-    'stream-scale',
-    'layer-input',
-    'low-rank',
-    'delta-net',
-    'short-convolution',
-    'state-space',
-  ]);
   const given = typeof options.gpu === 'object' ? { ...options.gpu, close: () => {} } : undefined;
   const gpu = given ?? (await openGpu(options.gpu as string | undefined));
   try {
@@ -74,6 +68,8 @@ async function loadBackend(
   const shapes = attentionShapes(spec, kvType, gpu.info.limits);
   const scratch = await allocateScratch(memory, spec, shapes, bindingBytes);
   const kv = await allocateCaches(memory, spec, kvType, options.blockCount, bindingBytes);
+  const memorySlots = memorySlotsOf(spec, options);
+  const memories = await allocateMemories(memory, spec, memorySlots ?? 0, bindingBytes);
   const totalBytes = weightBytes(spec, weights, fileMatrixBytes);
   let loaded = 0;
   const onBytes = (bytes: number) => {
@@ -82,7 +78,7 @@ async function loadBackend(
   };
   const packing = startPacking(totalBytes, machineLimits().cores);
   const loader = { memory, packing, weights, bindingBytes, onBytes };
-  const forward = buildForward(spec, loader, scratch, kv, gpu.info.limits);
+  const forward = buildForward(spec, loader, scratch, { kv, memories }, gpu.info.limits);
   const operations = await forward.finally(() => packing.close());
   const draw = drawOperation(scratch, gpu);
   const programs = Programs.of(gpu.device);
@@ -95,7 +91,7 @@ async function loadBackend(
     spec,
     scratch,
     { operations, draw, programs },
-    options.blockCount,
+    { blockCount: options.blockCount, memorySlots },
   );
 }
 
@@ -121,6 +117,24 @@ async function allocateCaches(
   return buffers;
 }
 
+/** A buffer for each memory, with all slots. */
+async function allocateMemories(
+  memory: GpuMemory,
+  { memories }: ModelSpec,
+  slots: number,
+  bindingBytes: number,
+): Promise<GPUBuffer[]> {
+  const most = Math.floor(bindingBytes / Math.max(...memories.map(({ size }) => 4 * size)));
+  if (memories.length > 0 && slots > most) {
+    throw new GpuMemoryError(
+      `${slots} memory slots of this model are more than the GPU can bind; choose at most ${most}`,
+    );
+  }
+  const buffers: GPUBuffer[] = [];
+  for (const { size } of memories) buffers.push(await memory.storage('memories', 4 * size * slots));
+  return buffers;
+}
+
 function drawOperation(scratch: Scratch, { info }: Gpu): Operation {
   const { draws, logits, saved, found } = scratch;
   const variant = {
@@ -139,6 +153,7 @@ class WebGpuBackend implements Backend {
   readonly name = 'webgpu';
   readonly device: string;
   readonly blockCount: number;
+  readonly memorySlots: number | undefined;
   readonly sampleRows: SampleRows;
   readonly #gpu: Gpu;
   readonly #memory: GpuMemory;
@@ -155,7 +170,7 @@ class WebGpuBackend implements Backend {
     spec: ModelSpec,
     scratch: Scratch,
     forward: Forward,
-    blockCount: number,
+    { blockCount, memorySlots }: Pick<Backend, 'blockCount' | 'memorySlots'>,
   ) {
     this.sampleRows = hostSampler();
     this.device = gpu.info.name;
@@ -165,6 +180,7 @@ class WebGpuBackend implements Backend {
     this.#scratch = scratch;
     this.#passes = new Passes(gpu, scratch, forward);
     this.blockCount = blockCount;
+    this.memorySlots = memorySlots;
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
   }
@@ -176,7 +192,8 @@ class WebGpuBackend implements Backend {
     if (rows !== undefined && rows.length !== batch.logitRows.length) {
       throw new Error(`${rows.length} draws were told for ${batch.logitRows.length} rows of logits`);
     }
-    checkBatch(batch, { blockCount: this.blockCount, vocabSize, contextLength }, this.#uses);
+    const { blockCount, memorySlots } = this;
+    checkBatch(batch, { blockCount, memorySlots, vocabSize, contextLength }, this.#uses);
     this.#held.take(batch);
     this.#running = true;
     try {

@@ -42,6 +42,8 @@ export interface Joining {
   readonly norm?: GpuNorm | undefined;
   /** Where each row's share of it lies. */
   readonly share?: { readonly buffer: GPUBuffer; readonly stride: number; readonly offset: number };
+  /** Factor on what it joins, once it is added. */
+  readonly sumScale?: number | undefined;
 }
 
 export class Builder {
@@ -62,20 +64,20 @@ export class Builder {
     this.operations.push(new Operation(label, [{ text, grid }], buffers));
   }
 
-  join({ from, norm, share }: Joining, { buffer, adds, scale }: BodyOutput): void {
+  join({ from, norm, share, sumScale }: Joining, { buffer, adds, scale }: BodyOutput): void {
     const { hiddenSize: size, normEpsilon: epsilon } = this.spec;
-    const text = joinOutputKernel({ size, epsilon, norm: norm?.shape, scale, adds, share });
+    const text = joinOutputKernel({ size, epsilon, norm: norm?.shape, scale, adds, sumScale, share });
     const shares = share === undefined ? [] : [share.buffer];
     const buffers = [this.scratch.step, from, buffer, ...shares, ...(norm?.buffers ?? [])];
     this.add('join', text, buffers, ({ rows }) => [rows, 1]);
   }
 
-  /** Rows of the residual stream, behind a norm where there is one. */
-  stream(norm: GpuNorm | undefined): InputSource {
+  /** Rows of the residual stream, or of another, behind a norm where there is one. */
+  stream(norm: GpuNorm | undefined, buffer = this.scratch.residual): InputSource {
     const { hiddenSize: size, normEpsilon: epsilon } = this.spec;
     const making: InputMaking =
       norm === undefined ? { kind: 'plain' } : { kind: 'norm', norm: norm.shape, epsilon };
-    const buffers = [this.scratch.residual, ...(norm?.buffers ?? [])];
+    const buffers = [buffer, ...(norm?.buffers ?? [])];
     return { making, size, stride: size, buffers };
   }
 

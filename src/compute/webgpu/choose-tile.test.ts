@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chooseTile, type Tile, tilesFor } from './choose-tile.ts';
+import { chooseExpertTile, chooseTile, expertRows, type Tile, tilesFor } from './choose-tile.ts';
 import { formats } from './format.ts';
 
 function chosen(rows: number, panels: number): Tile {
@@ -30,5 +30,24 @@ describe('the tile of a product', () => {
     expect(chosen(1, 128).prefetches).toBe(true);
     expect(chosen(1, 896).prefetches).toBe(false);
     expect(tilesFor(formats.Q8_0, 128).some(({ prefetches }) => prefetches)).toBe(false);
+  });
+});
+
+describe('the tile of a product with experts', () => {
+  const tiles = tilesFor(formats.Q4_0, 48);
+  const chosenOf = (choices: number, experts: number, panels: number) =>
+    tiles[chooseExpertTile(tiles, choices, experts, panels)] as Tile;
+
+  it('has as many rows for every matrix of a layer, whatever its size', () => {
+    for (let choices = 1; choices <= 600; choices++) {
+      const rows = expertRows(tiles, choices, 32);
+      for (const panels of [1, 3, 48, 128, 896]) expect(chosenOf(choices, 32, panels).rows).toBe(rows);
+    }
+  });
+
+  it('has about as many rows as an expert', () => {
+    expect(expertRows(tiles, 8, 128)).toBe(1);
+    expect(expertRows(tiles, 512, 128)).toBe(4);
+    expect(expertRows(tiles, 4096, 128)).toBe(8);
   });
 });

@@ -12,6 +12,9 @@
 //              power, one number  a quarter of a word a lane: the exponent of a float32
 //   floats   per panel and pair of inputs a word a lane (halves, or float32 as two planes)
 
+import { iq1Codebook } from '../../weights/quants/iq1.ts';
+import { iq2Codebook } from '../../weights/quants/iq2.ts';
+import { iq3sCodebook, iq3xxsCodebook } from '../../weights/quants/iq3.ts';
 import { iq4Steps } from '../../weights/quants/iq4.ts';
 import { fp4Steps } from '../../weights/quants/mxfp4.ts';
 import type { TensorType } from '../../weights/tensor-type.ts';
@@ -19,11 +22,17 @@ import type { TensorType } from '../../weights/tensor-type.ts';
 export const PANEL_COLUMNS = 32;
 export const GROUP_INPUTS = 32;
 
+export interface Codebook {
+  /** What its sixteen places stand for; the scale makes weights of it. */
+  readonly steps: Int8Array<ArrayBuffer>;
+  /** The place of each step, by its value + 128. */
+  readonly places: Uint8Array;
+}
+
 export interface CodedFormat {
   readonly kind: 'coded';
   readonly encoding: 'nibble' | 'signed' | 'byte' | 'codebook';
-  /** What the places of a codebook stand for; the scale makes weights of it. */
-  readonly steps?: Int8Array<ArrayBuffer>;
+  readonly codebook?: Codebook;
   /** Whether each half of a group has a scale of its own. */
   readonly halves: boolean;
   readonly hasMinimum: boolean;
@@ -41,15 +50,27 @@ const plain = { kind: 'coded', halves: false, hasMinimum: false, scale: 'f16' } 
 const nibble = { ...plain, encoding: 'nibble' } as const;
 const signed = { ...plain, encoding: 'signed' } as const;
 const byte = { ...plain, encoding: 'byte' } as const;
-const codebook = (steps: Int8Array<ArrayBuffer>) => ({ ...plain, encoding: 'codebook', steps }) as const;
+
+function codebook(steps: Int8Array<ArrayBuffer>) {
+  const places = new Uint8Array(256);
+  for (const [place, step] of steps.entries()) places[step + 128] = place;
+  return { ...plain, encoding: 'codebook', codebook: { steps, places } } as const;
+}
+
+// Of up to so many bits.
 const mlx4: CodedFormat = { ...nibble, hasMinimum: true, scale: 'f32' };
 const mlx8: CodedFormat = { ...byte, hasMinimum: true, scale: 'f32' };
 
-/** Scales of the k-quants are products of a half and a small number, rounded to a half here. */
+/**
+ * Scales of the k-quants are products of a half and a small number, rounded to a half here. So are weights of F8, products of
+ * a scale and a float of eight bits.
+ */
 export const formats: Readonly<Record<TensorType, Format>> = {
   F32: { kind: 'float', encoding: 'f32' },
   F16: { kind: 'float', encoding: 'f16' },
   BF16: { kind: 'float', encoding: 'bf16' },
+  F8_G32: { kind: 'float', encoding: 'f16' },
+  F8_G128: { kind: 'float', encoding: 'f16' },
   Q8_0: byte,
   Q4_0: signed,
   Q4_1: { ...nibble, hasMinimum: true },
@@ -60,12 +81,33 @@ export const formats: Readonly<Record<TensorType, Format>> = {
   Q4_K: { ...nibble, hasMinimum: true },
   Q5_K: { ...byte, hasMinimum: true },
   Q6_K: { ...byte, halves: true },
+  IQ1_S: codebook(iq1Codebook),
+  IQ1_M: { ...codebook(iq1Codebook), halves: true },
+  IQ2_XXS: codebook(iq2Codebook),
+  IQ2_XS: { ...codebook(iq2Codebook), halves: true },
+  IQ2_S: { ...codebook(iq2Codebook), halves: true },
+  IQ3_XXS: codebook(iq3xxsCodebook),
+  IQ3_S: codebook(iq3sCodebook),
   IQ4_NL: codebook(iq4Steps),
   IQ4_XS: codebook(iq4Steps),
+  TQ1_0: signed,
+  TQ2_0: signed,
   MXFP4: { ...codebook(fp4Steps), scale: 'power' },
+  MLX2_G32: mlx4,
+  MLX2_G64: mlx4,
+  MLX2_G128: mlx4,
+  MLX3_G32: mlx4,
+  MLX3_G64: mlx4,
+  MLX3_G128: mlx4,
   MLX4_G32: mlx4,
   MLX4_G64: mlx4,
   MLX4_G128: mlx4,
+  MLX5_G32: mlx8,
+  MLX5_G64: mlx8,
+  MLX5_G128: mlx8,
+  MLX6_G32: mlx8,
+  MLX6_G64: mlx8,
+  MLX6_G128: mlx8,
   MLX8_G32: mlx8,
   MLX8_G64: mlx8,
   MLX8_G128: mlx8,

@@ -1,25 +1,45 @@
 // The forward pass as a list of operations, made once for a model: from token ids to the states and logits of the wanted
 // rows. What a body does, bodies/ says.
 
-import type { BodySpec, BranchSpec, LinearSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
+import type { RememberingSpec } from '../../model/memory-sizes.ts';
+import type { BodySpec, BranchSpec, LayerSpec, LinearSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
 import { type AttentionStores, buildAttention } from './bodies/attention.ts';
+import { buildDeltaNet } from './bodies/delta-net.ts';
 import { buildExperts } from './bodies/experts.ts';
 import { buildFeedForward } from './bodies/feed-forward.ts';
+import { buildLatentAttention } from './bodies/latent-attention.ts';
+import { buildLayerInput, makeLayerInputs } from './bodies/layer-input.ts';
+import { buildLowRank } from './bodies/low-rank.ts';
+import { buildShortConvolution } from './bodies/short-convolution.ts';
+import { buildStateSpace } from './bodies/state-space.ts';
 import { type BodyOutput, Builder, type GpuNorm, type InputSource } from './builder.ts';
+import { embed } from './embed.ts';
 import type { GpuInfo } from './gpu.ts';
-import { embedKernel } from './kernels/embed.ts';
-import { type Linear, Linears, panelBuffers } from './linears.ts';
+import { type Linear, Linears } from './linears.ts';
 import { type GpuMatrix, loadMatrix, type MatrixLoader } from './matrix.ts';
 import type { Operation } from './operation.ts';
 import { ropeTurns } from './rope-turns.ts';
 import type { Scratch } from './scratch.ts';
+import {
+  correctStreams,
+  gatherStreams,
+  predictStreams,
+  seenStream,
+  spreadStreams,
+  tellStreams,
+} from './streams.ts';
 
-/** `kv` has a buffer for each cache of the model. */
+/** What steps leave for those after them: a buffer for each cache of the model, and for each of its memories. */
+export interface Stores {
+  readonly kv: readonly GPUBuffer[];
+  readonly memories: readonly GPUBuffer[];
+}
+
 export async function buildForward(
   spec: ModelSpec,
   loader: MatrixLoader,
   scratch: Scratch,
-  kv: readonly GPUBuffer[],
+  { kv, memories }: Stores,
   limits: GpuInfo['limits'],
 ): Promise<Operation[]> {
   const builder = new Builder(spec, loader, scratch, limits);
@@ -27,7 +47,7 @@ export async function buildForward(
   for (const rope of spec.ropes) {
     turns.push(await loader.memory.filled('turns', ropeTurns(rope, spec.contextLength)));
   }
-  await new ForwardBuilder(builder, { kv, turns }).build();
+  await new ForwardBuilder(builder, { kv, turns }, memories).build();
   return builder.operations;
 }
 
@@ -35,55 +55,58 @@ class ForwardBuilder {
   readonly #builder: Builder;
   readonly #linears: Linears;
   readonly #stores: AttentionStores;
+  readonly #memories: readonly GPUBuffer[];
 
-  constructor(builder: Builder, stores: AttentionStores) {
+  constructor(builder: Builder, stores: AttentionStores, memories: readonly GPUBuffer[]) {
     this.#builder = builder;
     this.#linears = new Linears(builder);
     this.#stores = stores;
+    this.#memories = memories;
   }
 
   async build(): Promise<void> {
     const { spec, loader } = this.#builder;
     const rows = { inputs: spec.hiddenSize, slices: [spec.embedding] };
     const embedding = await loadMatrix(loader, 'embedding', rows);
-    this.#embed(embedding);
-    for (const { branches } of spec.layers) for (const branch of branches) await this.#branch(branch);
+    embed(this.#builder, embedding, this.#builder.scratch.residual, { scale: spec.embeddingScale });
+    if (spec.layerInputs !== undefined) {
+      await makeLayerInputs(this.#builder, this.#linears, spec.layerInputs);
+    }
+    if (spec.streams !== undefined) await spreadStreams(this.#builder, this.#linears, spec.streams);
+    for (const layer of spec.layers) await this.#layer(layer);
+    if (spec.streams !== undefined) await gatherStreams(this.#builder, this.#linears, spec.streams);
     await this.#head(embedding, await this.#builder.norm(spec.finalNorm));
   }
 
-  #embed(matrix: GpuMatrix): void {
-    const { hiddenSize, embeddingScale } = this.#builder.spec;
-    const { step, residual } = this.#builder.scratch;
-    for (const part of matrix.parts) {
-      const text = embedKernel({
-        format: matrix.format,
-        size: hiddenSize,
-        scale: embeddingScale,
-        firstToken: part.firstOutput,
-        tokens: part.outputs,
-      });
-      const buffers = [...panelBuffers(part), residual, step];
-      this.#builder.add('embed', text, buffers, ({ rows }) => [rows, 1]);
-    }
+  async #layer({ branches, streams }: LayerSpec): Promise<void> {
+    if (streams !== undefined) await predictStreams(this.#builder, this.#linears, streams);
+    for (const branch of branches) await this.#branch(branch);
+    if (streams === undefined) return;
+    await correctStreams(this.#builder, this.#linears, streams);
+    const { branch: told } = this.#builder.scratch;
+    const seen = await seenStream(this.#builder, streams);
+    await this.#part(streams.told, { buffer: told, adds: false, scale: 1 }, seen);
+    tellStreams(this.#builder, told);
   }
 
   /** One part without more adds to the residual stream itself; others are gathered first, for all read it as it was. */
-  async #branch({ parts, output, scale = 1 }: BranchSpec): Promise<void> {
+  async #branch({ parts, output, scale = 1, streamScale }: BranchSpec): Promise<void> {
     const { residual, branch } = this.#builder.scratch;
     const stream = { buffer: residual, adds: true, scale };
     const [only, ...others] = parts;
-    if (only !== undefined && others.length === 0 && output === undefined) {
+    if (only !== undefined && others.length === 0 && output === undefined && streamScale === undefined) {
       await this.#part(only, stream);
       return;
     }
     for (const [index, part] of parts.entries()) {
       await this.#part(part, { buffer: branch, adds: index > 0, scale: 1 });
     }
-    this.#builder.join({ from: branch, norm: await this.#builder.optionalNorm(output) }, stream);
+    const norm = await this.#builder.optionalNorm(output);
+    this.#builder.join({ from: branch, norm, sumScale: streamScale }, stream);
   }
 
-  async #part({ input, body, output }: PartSpec, to: BodyOutput): Promise<void> {
-    const source = this.#builder.stream(await this.#builder.optionalNorm(input));
+  async #part({ input, body, output }: PartSpec, to: BodyOutput, stream?: GPUBuffer): Promise<void> {
+    const source = this.#builder.stream(await this.#builder.optionalNorm(input), stream);
     if (output === undefined) {
       await this.#body(body, source, to);
       return;
@@ -97,11 +120,27 @@ class ForwardBuilder {
     switch (body.kind) {
       case 'attention':
         return buildAttention(this.#builder, this.#linears, this.#stores, body, input, output);
+      case 'latent-attention':
+        return buildLatentAttention(this.#builder, this.#linears, this.#stores, body, input, output);
       case 'feed-forward':
         return buildFeedForward(this.#builder, this.#linears, body, input, output);
       case 'experts':
         return buildExperts(this.#builder, this.#linears, body, input, output);
+      case 'layer-input':
+        return buildLayerInput(this.#builder, this.#linears, body, input, output);
+      case 'low-rank':
+        return buildLowRank(this.#builder, this.#linears, body, input, output);
+      case 'delta-net':
+        return buildDeltaNet(this.#builder, this.#linears, this.#memory(body), body, input, output);
+      case 'short-convolution':
+        return buildShortConvolution(this.#builder, this.#linears, this.#memory(body), body, input, output);
+      case 'state-space':
+        return buildStateSpace(this.#builder, this.#linears, this.#memory(body), body, input, output);
     }
+  }
+
+  #memory({ memory }: RememberingSpec): GPUBuffer {
+    return this.#memories[memory] as GPUBuffer;
   }
 
   async #head(embedding: GpuMatrix, finalNorm: GpuNorm): Promise<void> {

@@ -57,12 +57,11 @@ export interface ExpertRows {
   readonly sharesInput: boolean;
 }
 
-/** One product, ready to be shared out. */
+/** What can be bound at once of a product. */
 interface Product {
   readonly format: Format;
   readonly buffers: PanelBuffers;
-  readonly shape: MultiplyShape;
-  readonly output: GPUBuffer;
+  readonly shape: Pick<MultiplyShape, 'inputs' | 'outputs' | 'outputOffset' | 'input'>;
   readonly bias: GPUBuffer | undefined;
 }
 
@@ -174,9 +173,11 @@ export class Linears {
       choose: (tiles, counts, panels) => chooseTile(tiles, count(counts), panels),
     };
     for (const { matrix, offset, bias } of matrices) {
+      const { format, inputs } = matrix;
       for (const [index, part] of matrix.parts.entries()) {
-        const place = { outputs: part.outputs, offset: offset + part.firstOutput, input };
-        await this.#product(matrix, part, place, output, bias[index], sharing);
+        const { outputs, firstOutput } = part;
+        const shape = { inputs, outputs, outputOffset: offset + firstOutput, input };
+        await this.#push({ format, buffers: part, shape, bias: bias[index] }, output, sharing);
       }
     }
   }
@@ -192,10 +193,11 @@ export class Linears {
       choose: (tiles, counts, panels) => chooseExpertTile(tiles, counts.rows * choices, experts, panels),
     };
     for (const { matrix, offset, bias } of matrices) {
+      const { format, inputs, outputs } = matrix;
       for (const [index, part] of matrix.parts.entries()) {
         const input = { first: part.firstExpert, count: part.experts, choices: sharesInput ? choices : 1 };
-        const place = { outputs: matrix.outputs, offset, input };
-        await this.#product(matrix, part, place, output, bias[index], sharing);
+        const shape = { inputs, outputs, outputOffset: offset, input };
+        await this.#push({ format, buffers: part, shape, bias: bias[index] }, output, sharing);
       }
     }
   }
@@ -213,31 +215,18 @@ export class Linears {
     return { rows, choose: (counts) => rows.indexOf(expertRows(tiles, counts.rows * choices, experts)) };
   }
 
-  async #product(
-    { format, inputs }: GpuMatrix | ExpertMatrix,
-    buffers: PanelBuffers,
-    place: { readonly outputs: number; readonly offset: number; readonly input: MultiplyShape['input'] },
-    output: ProductOutput,
-    bias: GPUBuffer | undefined,
-    sharing: Sharing,
-  ): Promise<void> {
-    const shape: MultiplyShape = {
-      inputs,
-      outputs: place.outputs,
-      outputStride: output.stride,
-      outputOffset: place.offset,
-      input: place.input,
-      adds: output.adds ?? false,
-      hasBias: bias !== undefined,
-      scale: output.scale,
-      softcap: output.softcap,
-    };
-    await this.#push({ format, buffers, shape, output: output.buffer, bias }, sharing);
-  }
-
-  async #push(product: Product, { rowTiles, choose }: Sharing): Promise<void> {
-    const { format, shape } = product;
+  async #push(product: Product, output: ProductOutput, { rowTiles, choose }: Sharing): Promise<void> {
+    const { format, buffers, bias } = product;
     const { scratch, limits, loader, operations } = this.#builder;
+    const { stride, adds = false, scale, softcap } = output;
+    const shape = {
+      ...product.shape,
+      outputStride: stride,
+      adds,
+      hasBias: bias !== undefined,
+      scale,
+      softcap,
+    };
     const experts = typeof shape.input === 'object';
     const panels = Math.ceil(shape.outputs / PANEL_COLUMNS);
     const threads = multiplyThreads(limits.workgroupThreads);
@@ -249,14 +238,8 @@ export class Linears {
     const { codes, sides, values, step, groups, nothing } = scratch;
     const inputs = format.kind === 'coded' ? [codes, sides] : [values];
     const constants = await loader.memory.constants('shape', shapeWords(format, shape));
-    const bound = [
-      ...panelBuffers(product.buffers),
-      ...inputs,
-      product.output,
-      experts ? groups : step,
-      product.bias ?? nothing,
-      constants,
-    ];
+    const told = [experts ? groups : step, bias ?? nothing, constants];
+    const bound = [...panelBuffers(buffers), ...inputs, output.buffer, ...told];
     const name = `multiply ${experts ? 'experts ' : ''}${shape.inputs} x ${shape.outputs}`;
     operations.push(new Operation(name, variants, bound, (counts) => choose(tiles, counts, panels)));
   }
@@ -288,6 +271,11 @@ export class Linears {
 }
 
 const inputsOf = (specs: readonly LinearSpec[]): number => (specs[0] as LinearSpec).columns;
+
+/** The same, with outputs so much further on. */
+export function shifted({ matrices }: Linear, by: number): Linear {
+  return { matrices: matrices.map((one) => ({ ...one, offset: one.offset + by })) };
+}
 
 /** As kernels bind them. */
 export const panelBuffers = ({ codes, scales }: PanelBuffers): GPUBuffer[] =>

@@ -43,7 +43,7 @@ function codeAt(format: CodedFormat, codes: Uint32Array, group: number, lane: nu
   }
   const word = words[4 * lane + ((input & 15) >> 2)] as number;
   const code = (word >>> (8 * (input & 3) + (input < 16 ? 0 : 4))) & 15;
-  if (format.encoding === 'codebook') return format.steps?.[code] as number;
+  if (format.encoding === 'codebook') return format.codebook?.steps[code] as number;
   return format.encoding === 'signed' ? (code << 28) >> 28 : code;
 }
 

@@ -1,5 +1,6 @@
 // Turns rows of a weight file into panels (see format.ts), a few at a time.
 
+import { f8Values } from '../../weights/quants/f8.ts';
 import { emptyGroup, GROUP_SIZE, type Group } from '../../weights/quants/group.ts';
 import { groupReaders, type QuantType } from '../../weights/quants/group-readers.ts';
 import { toHalf } from '../../weights/quants/half.ts';
@@ -17,8 +18,12 @@ import {
 } from './format.ts';
 
 const NOT_FINITE = 'a scale or minimum is not finite';
+const HALF_NAN = 0x7e00;
+const SCALES_KEPT = 1024;
 /** As on the processor, where kernels need room above. */
 const LARGEST_POWER = 2 ** 99;
+
+type F8Type = 'F8_G32' | 'F8_G128';
 
 export interface Panels {
   readonly codes: Uint32Array<ArrayBuffer>;
@@ -35,12 +40,15 @@ export function packPanels(type: TensorType, inputs: number, rows: Uint8Array, c
     scales: new Uint32Array(panels * words.scales),
   };
   const bytesPerRow = rowBytes(type, inputs);
+  const halvesOf = halvesByScale();
   for (let row = 0; row < count; row++) {
     const panel = Math.floor(row / PANEL_COLUMNS);
     const bytes = rows.subarray(row * bytesPerRow, (row + 1) * bytesPerRow);
     const place = { codes: panel * words.codes, scales: panel * words.scales, lane: row % PANEL_COLUMNS };
-    if (format.kind === 'float') packFloats(format, inputs, bytes, to, place);
-    else if (type === 'Q4_0' || type === 'Q8_0') copyBlocks(format, inputs, bytes, to, place);
+    if (format.kind === 'float') {
+      const floats = type === 'F8_G32' || type === 'F8_G128' ? f8ToHalves(type, bytes, halvesOf) : bytes;
+      packFloats(format, inputs, floats, to, place);
+    } else if (type === 'Q4_0' || type === 'Q8_0') copyBlocks(format, inputs, bytes, to, place);
     else packCodes(type as QuantType, format, inputs, bytes, to, place);
   }
   return to;
@@ -76,6 +84,34 @@ function packFloats(
       codes[at + PANEL_COLUMNS] = bits(input + 1);
     }
   }
+}
+
+/** Gives the halves that all floats of eight bits become with a scale. Few scales come often: blocks of rows share them. */
+function halvesByScale(): (scale: number) => Uint16Array {
+  const kept = new Map<number, Uint16Array>();
+  return (scale) => {
+    const known = kept.get(scale);
+    if (known !== undefined) return known;
+    if (!Number.isFinite(scale)) throw new Error(NOT_FINITE);
+    if (kept.size >= SCALES_KEPT) kept.clear();
+    const halves = Uint16Array.from(f8Values, (value) =>
+      Number.isNaN(value) ? HALF_NAN : toHalf(scale * value),
+    );
+    kept.set(scale, halves);
+    return halves;
+  };
+}
+
+/** A row of F8 as halves. */
+function f8ToHalves(type: F8Type, bytes: Uint8Array, halvesOf: (scale: number) => Uint16Array): Uint8Array {
+  const { blockSize, blockBytes } = tensorLayouts[type];
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const row = new Uint16Array((bytes.length / blockBytes) * blockSize);
+  for (let at = 0, to = 0; at < bytes.length; at += blockBytes) {
+    const halves = halvesOf(view.getFloat32(at, true));
+    for (let i = 4; i < blockBytes; i++) row[to++] = halves[bytes[at + i] as number] as number;
+  }
+  return new Uint8Array(row.buffer);
 }
 
 /** Blocks of a scale and codes that lie as panels have them: the two most common types are copied as they are. */
@@ -142,14 +178,14 @@ function centre({ values, scales, minimums }: Group): void {
 }
 
 function storeNibbles(
-  { steps }: CodedFormat,
+  { codebook }: CodedFormat,
   values: Int16Array,
   words: Uint32Array,
   at: number,
   lane: number,
 ): void {
-  if (steps !== undefined) {
-    const places = placesOf(steps);
+  if (codebook !== undefined) {
+    const { places } = codebook;
     for (let i = 0; i < GROUP_SIZE; i++) values[i] = places[(values[i] as number) + 128] as number;
   }
   // Written out, because millions of groups go through here.
@@ -173,18 +209,6 @@ function storeBytes(
     words[at + 8 * lane + (i >> 2)] =
       code(i) | (code(i + 1) << 8) | (code(i + 2) << 16) | (code(i + 3) << 24);
   }
-}
-
-const knownPlaces = new Map<Int8Array, Uint8Array>();
-
-/** The nibble of each step of a codebook, by its value + 128. */
-function placesOf(steps: Int8Array): Uint8Array {
-  const known = knownPlaces.get(steps);
-  if (known !== undefined) return known;
-  const places = new Uint8Array(256);
-  for (const [code, step] of steps.entries()) places[step + 128] = code;
-  knownPlaces.set(steps, places);
-  return places;
 }
 
 const floatBits = new Float32Array(1);

@@ -184,6 +184,7 @@ function isSame(a: Commands, b: Commands): boolean {
     a.counts.rows === b.counts.rows &&
     a.counts.wanted === b.counts.wanted &&
     a.counts.states === b.counts.states &&
+    a.counts.sequences === b.counts.sequences &&
     a.counts.attention.every(({ items, merges, many }, plan) => {
       const other = b.counts.attention[plan] as AttentionCounts;
       return items === other.items && merges === other.merges && many === other.many;

@@ -2,12 +2,22 @@
 
 import { type Batch, BLOCK_TOKENS } from '../backend.ts';
 import { queryLanes, SEGMENT_BLOCKS } from './kernels/attend.ts';
-import { HEADER_WORDS, ITEM_WORDS, PLAN_WORDS, ROW_WORDS } from './kernels/step-layout.ts';
+import {
+  HEADER_WORDS,
+  ITEM_WORDS,
+  MEMORIES_WORDS,
+  NO_SLOT,
+  PLAN_WORDS,
+  ROW_WORDS,
+  SEQUENCE_WORDS,
+} from './kernels/step-layout.ts';
 
 export interface StepCounts {
   readonly rows: number;
   readonly wanted: number;
   readonly states: number;
+  /** That are remembered; 0 where the model has no memories. */
+  readonly sequences: number;
   /** Of each shape of attention. */
   readonly attention: readonly AttentionCounts[];
 }
@@ -77,18 +87,21 @@ export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepW
   const listsAt = plansAt + plans.length * PLAN_WORDS;
   const lists = plans.flatMap(({ items, merges, many }) => [items, merges, many]);
   const tablesAt = lists.reduce((at, { length }) => at + length, listsAt);
-  const words = new Uint32Array(tablesAt + batch.blocks.length);
+  const memoriesAt = tablesAt + batch.blocks.length;
+  const memories = memoryWords(batch, memoriesAt);
+  const words = new Uint32Array(memoriesAt + memories.length);
   const counts = {
     rows,
     wanted: batch.logitRows.length,
     states: batch.stateRows.length,
+    sequences: batch.memories.from.length,
     attention: plans.map(({ items, merges, many }) => ({
       items: items.length / ITEM_WORDS,
       merges: merges.length / ITEM_WORDS,
       many: many.length / ITEM_WORDS,
     })),
   };
-  words.set([counts.rows, counts.wanted, counts.states, wantedAt, statesAt, plansAt, tablesAt]);
+  words.set([counts.rows, counts.wanted, counts.states, wantedAt, statesAt, plansAt, tablesAt, memoriesAt]);
   writeRows(batch, words);
   words.set(batch.logitRows, wantedAt);
   words.set(batch.stateRows, statesAt);
@@ -103,7 +116,27 @@ export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepW
     words[word] = (words[word] as number) + tablesAt;
   }
   words.set(batch.blocks, tablesAt);
+  words.set(memories, memoriesAt);
   return { counts, words };
+}
+
+/** What memories are told, at its place in the buffer; nothing where there are none. */
+function memoryWords({ memories, rowStarts, tokens }: Batch, at: number): Uint32Array {
+  const { from, starts, rows, slots } = memories;
+  if (from.length === 0) return new Uint32Array();
+  const keptAt = MEMORIES_WORDS + SEQUENCE_WORDS * from.length;
+  const rowsAt = keptAt + 2 * rows.length;
+  const words = new Uint32Array(rowsAt + tokens.length);
+  words.set([from.length, at + rowsAt]);
+  for (const [sequence, slot] of from.entries()) {
+    const [firstRow = 0, endRow = 0] = rowStarts.subarray(sequence);
+    const [begin = 0, end = 0] = starts.subarray(sequence);
+    const record = [firstRow, endRow, slot < 0 ? NO_SLOT : slot, at + keptAt + 2 * begin, end - begin];
+    words.set(record, MEMORIES_WORDS + SEQUENCE_WORDS * sequence);
+    words.fill(sequence, rowsAt + firstRow, rowsAt + endRow);
+  }
+  for (const [index, row] of rows.entries()) words.set([row, slots[index] as number], keptAt + 2 * index);
+  return words;
 }
 
 function planAttention(stretches: readonly Stretch[], shape: AttentionShape): Plan {

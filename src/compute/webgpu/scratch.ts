@@ -10,6 +10,8 @@ import { type InputWidth, widthsOf } from './widths.ts';
 
 /** Rows of one pass at most; a larger batch takes several passes. */
 const MOST_ROWS = 512;
+/** Workgroups of a kernel along one side, of which each choice of a row may take one. */
+const MOST_WORKGROUPS = 65_535;
 /** Rows of logits at most. */
 const MOST_WANTED = 64;
 /** Tables of a few hundred sequences of a hundred thousand tokens each. */
@@ -30,13 +32,17 @@ export interface Scratch {
   readonly codes: GPUBuffer;
   readonly sides: GPUBuffer;
   readonly values: GPUBuffer;
-  /** What an attention makes of its input: queries, keys, values and gates. */
+  /** What an attention makes of its input: queries, keys, values and gates; or a body with a memory. */
   readonly heads: GPUBuffer;
   readonly queries: GPUBuffer;
   readonly attended: GPUBuffer;
+  /** Channels behind a convolution; contents of queries, or values, of an attention through a latent. */
+  readonly mixed: GPUBuffer;
   readonly attentionParts: GPUBuffer;
   /** Gates and factors of a feed-forward, or of the experts that each row has chosen. */
   readonly gateUp: GPUBuffer;
+  /** Inputs of single layers, one after the other. */
+  readonly layerInputs: GPUBuffer;
   /** Scores of experts, those that each row has chosen, and whose rows lie together. */
   readonly routes: GPUBuffer;
   readonly choices: GPUBuffer;
@@ -46,6 +52,13 @@ export interface Scratch {
   /** What a feed-forward gives before each row takes its share, what a part gives before its norm, what a branch does. */
   readonly unshared: GPUBuffer;
   readonly part: GPUBuffer;
+  /** What goes on beside a low-rank map. */
+  readonly unmapped: GPUBuffer;
+  /** Streams beside the first, side by side; what is predicted of the first; what coefficients are made of, and they. */
+  readonly streams: GPUBuffer;
+  readonly predicted: GPUBuffer;
+  readonly features: GPUBuffer;
+  readonly coefficients: GPUBuffer;
   readonly branch: GPUBuffer;
   readonly logits: GPUBuffer;
   /** Final states of rows, padded to pairs. */
@@ -70,7 +83,8 @@ export async function allocateScratch(
   const widths = widthsOf(spec);
   const room = (bytesPerRow: number, most: number) =>
     Math.max(1, Math.min(most, Math.floor(bindingBytes / bytesPerRow)));
-  const rows = room(4 * widths.widest, MOST_ROWS);
+  const mostChosen = Math.floor(MOST_WORKGROUPS / Math.max(1, widths.grouped));
+  const rows = room(4 * widths.widest, Math.min(MOST_ROWS, mostChosen));
   const wanted = room(4 * vocabSize, MOST_WANTED);
   const most = (floats: (input: InputWidth) => number) => Math.max(...widths.inputs.map(floats));
   const groups = most(
@@ -95,16 +109,26 @@ export async function allocateScratch(
     heads: await floats('queries, keys and values', rows * widths.heads),
     queries: await floats('queries', rows * widths.queries),
     attended: await floats('attention', rows * widths.queries),
+    mixed: await floats('convolved channels', rows * widths.channels),
     attentionParts: await memory.storage(
       'attention parts',
       Math.max(0, ...shapes.map(({ partBytes }) => partBytes)),
     ),
     gateUp: await floats('gate and up', rows * widths.gateUp),
+    layerInputs: await floats('inputs of layers', rows * widths.layerInputs),
     routes: await floats('scores of experts', rows * widths.experts),
     choices: await floats('chosen experts', 2 * rows * widths.choices),
-    groups: await floats('rows of experts', tableWords(rows * widths.choices)),
+    groups: await floats('rows of experts', tableWords(rows * widths.grouped)),
     opinions: await floats('what experts give', rows * widths.choices * hiddenSize),
-    unshared: await floats('shared feed-forward', widths.hasShare ? rows * hiddenSize : 0),
+    unshared: await floats(
+      'shared feed-forward',
+      widths.hasShare || widths.hasLowRank ? rows * hiddenSize : 0,
+    ),
+    unmapped: await floats('beside a low rank', widths.hasLowRank ? rows * hiddenSize : 0),
+    streams: await floats('streams', rows * widths.streams * hiddenSize),
+    predicted: await floats('predicted stream', widths.streams > 0 ? rows * hiddenSize : 0),
+    features: await floats('features of streams', rows * (widths.streams + 1)),
+    coefficients: await floats('coefficients of streams', rows * (widths.streams + 1) ** 2),
     part: await floats('part', widths.hasPartNorm ? rows * hiddenSize : 0),
     branch: await floats('branch', rows * hiddenSize),
     logits: await floats('logits', wanted * vocabSize),

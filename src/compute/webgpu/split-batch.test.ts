@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Batch } from '../backend.ts';
 import { type BatchSequence, buildBatch } from '../batch.ts';
+import { checkMemories } from '../batch-memories.ts';
 import { splitBatch } from './split-batch.ts';
 
 /** Every row as its token, position, table, and whether its logits and its state are wanted. */
@@ -42,5 +43,48 @@ it('a batch that is split keeps every row, in order, within the room there is', 
       expect(parts.flatMap(rowsOf)).toEqual(rowsOf(batch));
     },
   );
+  fc.assert(property, { seed: 1, numRuns: 200 });
+});
+
+/** What a sequence remembers is what it has seen: a backend that remembers tokens. */
+function remember(slots: Map<number, number[]>, batch: Batch): void {
+  const { from, starts, rows, slots: kept } = batch.memories;
+  for (const [sequence, slot] of from.entries()) {
+    const seen = slot < 0 ? [] : [...(slots.get(slot) ?? [-1])];
+    let next = batch.rowStarts[sequence] as number;
+    for (let index = starts[sequence] as number; index < (starts[sequence + 1] as number); index++) {
+      const end = (rows[index] as number) + 1;
+      seen.push(...batch.tokens.subarray(next, end));
+      slots.set(kept[index] as number, [...seen]);
+      next = end;
+    }
+  }
+}
+
+it('a batch that is split leaves every memory as the whole one does', () => {
+  const tokens = fc.array(fc.nat(99), { minLength: 1, maxLength: 20 });
+  const remembering = fc.array(fc.record({ tokens, begins: fc.boolean(), middle: fc.nat(19) }), {
+    minLength: 1,
+    maxLength: 5,
+  });
+  const property = fc.property(remembering, fc.integer({ min: 1, max: 9 }), (all, rows) => {
+    const batch = buildBatch(
+      all.map(({ tokens, begins, middle }, index): BatchSequence => {
+        const last = { after: tokens.length, slot: 2 * index };
+        const isKept = middle > 0 && middle < tokens.length;
+        const kept = isKept ? [{ after: middle, slot: 2 * index + 1 }, last] : [last];
+        const memory = { from: begins ? undefined : 2 * index, kept };
+        return { tokens, start: begins ? 0 : 4, blocks: [index], wantLogits: 'none', memory };
+      }),
+    );
+    const before = all.map((_, index): [number, number[]] => [2 * index, [1000 + index]]);
+    const [whole, split] = [new Map(before), new Map(before)];
+    remember(whole, batch);
+    for (const part of splitBatch(batch, { rows, wanted: 9 })) {
+      checkMemories(part, 2 * all.length);
+      remember(split, part);
+    }
+    expect(split).toEqual(whole);
+  });
   fc.assert(property, { seed: 1, numRuns: 200 });
 });

@@ -1,8 +1,10 @@
 // A batch that is larger than the buffers of a pass, as several that are not, in order. A sequence cut in two sees in
-// the second part the keys and values that the first has stored.
+// the second part the keys and values that the first has stored, and goes on from what the first remembered: that waits where
+// the sequence leaves its memory in the end.
 
 import type { Batch } from '../backend.ts';
 import { type BatchSequence, buildBatch } from '../batch.ts';
+import type { SequenceMemory } from '../batch-memories.ts';
 
 interface Room {
   readonly rows: number;
@@ -39,10 +41,36 @@ export function splitBatch(batch: Batch, room: Room): Batch[] {
         row++;
       }
       const tokens = batch.tokens.subarray(from, row);
-      if (row > from) sequences.push({ tokens, start: start + from - first, blocks, wantLogits: 'none' });
+      const memory = memoryOf(batch, sequence, from, row);
+      const told = memory === undefined ? {} : { memory };
+      if (row > from) {
+        sequences.push({ tokens, start: start + from - first, blocks, wantLogits: 'none', ...told });
+      }
       if (rows === room.rows || wantedRows.length === room.wanted) flush();
     }
   }
   flush();
   return batches;
+}
+
+/** Of the rows from one to before another, where the model has memories. */
+function memoryOf(
+  { memories, rowStarts }: Batch,
+  sequence: number,
+  begin: number,
+  end: number,
+): SequenceMemory | undefined {
+  if (memories.from.length === 0) return undefined;
+  const all = Array.from(memories.rows, (row, index) => ({ row, slot: memories.slots[index] as number }));
+  const own = all.slice(memories.starts[sequence], memories.starts[sequence + 1]);
+  const last = own.at(-1)?.slot ?? -1;
+  const slotAfter = (row: number): number => own.find((one) => one.row === row)?.slot ?? last;
+  const from = begin === rowStarts[sequence] ? (memories.from[sequence] as number) : slotAfter(begin - 1);
+  const kept = own
+    .filter(({ row }) => row >= begin && row < end - 1)
+    .map(({ row, slot }) => ({ after: row - begin + 1, slot }));
+  return {
+    from: from < 0 ? undefined : from,
+    kept: [...kept, { after: end - begin, slot: slotAfter(end - 1) }],
+  };
 }

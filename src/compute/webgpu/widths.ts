@@ -1,6 +1,14 @@
 // How wide the rows are that a model's operations work on, whatever its layers look like.
 
-import type { AttentionSpec, BodySpec, ExpertsSpec, FeedForwardSpec, ModelSpec } from '../../model/spec.ts';
+import { channelsOf, type RememberingSpec } from '../../model/memory-sizes.ts';
+import type {
+  AttentionSpec,
+  BodySpec,
+  ExpertsSpec,
+  FeedForwardSpec,
+  LatentAttentionSpec,
+  ModelSpec,
+} from '../../model/spec.ts';
 import { bodiesOf } from '../../model/spec-walk.ts';
 
 /** Rows of a linear's input: so many of them for each row of a step. */
@@ -11,14 +19,24 @@ export interface InputWidth {
 
 export interface Widths {
   readonly inputs: readonly InputWidth[];
-  /** Queries, keys, values and gates of an attention, and its queries alone. */
+  /** Queries, keys, values and gates of an attention, or all that a body with a memory makes of a row. */
   readonly heads: number;
+  /** The queries of an attention, or what a body with a memory gives. */
   readonly queries: number;
+  /** Channels that are convolved; contents of queries, or values, of an attention through a latent. */
+  readonly channels: number;
   readonly gateUp: number;
+  /** Inputs of single layers, all of them. */
+  readonly layerInputs: number;
   readonly experts: number;
   /** Experts that a row chooses. */
   readonly choices: number;
+  /** Choices that rows are grouped by: of experts, or each head of an attention through a latent. */
+  readonly grouped: number;
   readonly hasShare: boolean;
+  readonly hasLowRank: boolean;
+  /** Streams beside the first. */
+  readonly streams: number;
   readonly hasPartNorm: boolean;
   /** Of all of these, for one row of a step. */
   readonly widest: number;
@@ -32,6 +50,40 @@ export function headValues({ query, stored, gate }: AttentionSpec): number {
   );
 }
 
+/** Values that an attention through a latent makes of a row: what queries are made of, latent and key; rotated queries. */
+export function latentValues({ queryInput, latent, keyRotated, queryRotated }: LatentAttentionSpec): number {
+  return (
+    (queryInput?.down.weight.rows ?? 0) +
+    latent.weight.rows +
+    keyRotated.weight.rows +
+    queryRotated.weight.rows
+  );
+}
+
+/** Values that a body with a memory makes of a row: what is convolved comes first. */
+export function rememberedValues(body: RememberingSpec): number {
+  switch (body.kind) {
+    case 'delta-net':
+      return channelsOf(body) + 2 * body.valueHeads + givenValues(body);
+    case 'short-convolution':
+      return 3 * body.size;
+    case 'state-space':
+      return channelsOf(body) + body.heads + givenValues(body);
+  }
+}
+
+/** Values that it gives to its last map. */
+export function givenValues(body: RememberingSpec): number {
+  switch (body.kind) {
+    case 'delta-net':
+      return body.valueHeads * body.valueSize;
+    case 'short-convolution':
+      return body.size;
+    case 'state-space':
+      return body.heads * body.headSize;
+  }
+}
+
 /** Values that a feed-forward makes of a row: gates, factors, and the row's share. */
 export function feedForwardValues({ size, gate, share }: FeedForwardSpec): number {
   return (gate === undefined ? size : 2 * size) + (share === undefined ? 0 : 1);
@@ -41,30 +93,61 @@ export function widthsOf(spec: ModelSpec): Widths {
   const { hiddenSize } = spec;
   const bodies = bodiesOf(spec);
   const attentions = bodies.filter((body) => body.kind === 'attention');
+  const lowRanks = bodies.filter((body) => body.kind === 'low-rank');
+  const latents = bodies.filter((body) => body.kind === 'latent-attention');
   const feedForwards = bodies.filter((body) => body.kind === 'feed-forward');
+  const remembering = bodies.filter(
+    (body) => body.kind === 'delta-net' || body.kind === 'short-convolution' || body.kind === 'state-space',
+  );
   const mixtures = bodies.filter((body) => body.kind === 'experts');
   const most = (values: readonly number[]): number => Math.max(0, ...values);
   const inputs = [{ copies: 1, size: hiddenSize }, ...bodies.flatMap((body) => inputsOf(body, hiddenSize))];
   const widths = {
     inputs,
-    heads: most(attentions.map(headValues)),
-    queries: most(attentions.map(({ headCount, headSize }) => headCount * headSize)),
+    heads: most([
+      ...attentions.map(headValues),
+      ...latents.map(latentValues),
+      ...remembering.map(rememberedValues),
+    ]),
+    queries: most([
+      ...attentions.map(({ headCount, headSize }) => headCount * headSize),
+      ...remembering.map(givenValues),
+      ...latents.map(({ headCount, rank, rotatedSize }) => headCount * (rank + rotatedSize)),
+    ]),
+    channels: most([
+      ...remembering.map(channelsOf),
+      ...latents.map(({ headCount, contentSize, valueSize }) => headCount * Math.max(contentSize, valueSize)),
+    ]),
     gateUp: most([
       ...feedForwards.map(feedForwardValues),
+      ...lowRanks.map(({ down }) => down.weight.rows),
+      ...bodies.map((body) => (body.kind === 'layer-input' ? body.gate.weight.rows : 0)),
       ...mixtures.map((body) => body.router.used * feedForwardValues(anyExpert(body))),
     ]),
+    layerInputs: (spec.layerInputs?.count ?? 0) * (spec.layerInputs?.size ?? 0),
     experts: most(mixtures.map(({ experts }) => experts.length)),
     choices: most(mixtures.map(({ router }) => router.used)),
+    grouped: most([
+      ...mixtures.map(({ router }) => router.used),
+      ...latents.map(({ headCount }) => headCount),
+    ]),
+    hasLowRank: lowRanks.length > 0,
+    streams: spec.streams?.spread.length ?? 0,
     hasShare: feedForwards.some(({ share }) => share !== undefined),
-    hasPartNorm: spec.layers.some(({ branches }) =>
-      branches.some(({ parts }) => parts.some(({ output }) => output !== undefined)),
+    hasPartNorm: spec.layers.some(
+      ({ branches, streams }) =>
+        streams?.told.output !== undefined ||
+        branches.some(({ parts }) => parts.some(({ output }) => output !== undefined)),
     ),
   };
   const widest = most([
     ...inputs.map(({ copies, size }) => copies * size),
     widths.heads,
     widths.queries,
+    widths.channels,
+    widths.streams * hiddenSize,
     widths.gateUp,
+    widths.layerInputs,
     widths.experts,
     widths.choices * hiddenSize,
   ]);
@@ -88,7 +171,22 @@ function inputsOf(body: BodySpec, hiddenSize: number): InputWidth[] {
       const scaled = body.scalesInput ? [{ copies, size: hiddenSize }] : [];
       return [...scaled, { copies, size: anyExpert(body).size }];
     }
-    default:
-      return [];
+    case 'latent-attention': {
+      const { headCount: copies, contentSize, rank, valueSize, query } = body;
+      return [
+        { copies: 1, size: query.columns },
+        { copies, size: contentSize },
+        { copies, size: rank },
+        { copies: 1, size: copies * valueSize },
+      ];
+    }
+    case 'low-rank':
+      return [{ copies: 1, size: body.up.columns }];
+    case 'layer-input':
+      return [{ copies: 1, size: body.output.columns }];
+    case 'delta-net':
+    case 'short-convolution':
+    case 'state-space':
+      return [{ copies: 1, size: givenValues(body) }];
   }
 }

@@ -1,6 +1,7 @@
 // Values of any tensor type as float32, exactly as its format defines them.
 
 import { rowBytes, type TensorType, tensorLayouts } from '../tensor-type.ts';
+import { decodeF8 } from './f8.ts';
 import { decodeBF16, decodeF16, decodeF32 } from './floats.ts';
 import { emptyGroup, GROUP_SIZE, groupFloats } from './group.ts';
 import { groupReaders, type QuantType } from './group-readers.ts';
@@ -13,6 +14,7 @@ export function dequantize(type: TensorType, bytes: Uint8Array, out: Float32Arra
   if (type === 'F32') decodeF32(bytes, out);
   else if (type === 'F16') decodeF16(bytes, out);
   else if (type === 'BF16') decodeBF16(bytes, out);
+  else if (type === 'F8_G32' || type === 'F8_G128') decodeF8(tensorLayouts[type].blockSize, bytes, out);
   else decodeGroups(type, bytes, out);
 }
 

@@ -2,15 +2,23 @@
 
 import type { TensorType } from '../tensor-type.ts';
 import type { GroupReader } from './group.ts';
+import { readIQ1_M, readIQ1_S } from './iq1.ts';
+import { readIQ2_S, readIQ2_XS, readIQ2_XXS } from './iq2.ts';
+import { readIQ3_S, readIQ3_XXS } from './iq3.ts';
 import { readIQ4_NL, readIQ4_XS } from './iq4.ts';
 import { readQ2_K, readQ3_K, readQ4_K, readQ5_K, readQ6_K } from './k-quants.ts';
 import { readQ4_0, readQ4_1, readQ5_0, readQ5_1, readQ8_0 } from './legacy-blocks.ts';
 import { mlxReader } from './mlx-groups.ts';
 import { readMXFP4 } from './mxfp4.ts';
+import { readTQ1_0, readTQ2_0 } from './ternary.ts';
 
-export type QuantType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>;
+export type QuantType = Exclude<TensorType, 'F32' | 'F16' | 'BF16' | 'F8_G32' | 'F8_G128'>;
 
+const mlx2 = mlxReader(2);
+const mlx3 = mlxReader(3);
 const mlx4 = mlxReader(4);
+const mlx5 = mlxReader(5);
+const mlx6 = mlxReader(6);
 const mlx8 = mlxReader(8);
 
 export const groupReaders: Readonly<Record<QuantType, GroupReader>> = {
@@ -24,12 +32,33 @@ export const groupReaders: Readonly<Record<QuantType, GroupReader>> = {
   Q4_K: readQ4_K,
   Q5_K: readQ5_K,
   Q6_K: readQ6_K,
+  IQ1_S: readIQ1_S,
+  IQ1_M: readIQ1_M,
+  IQ2_XXS: readIQ2_XXS,
+  IQ2_XS: readIQ2_XS,
+  IQ2_S: readIQ2_S,
+  IQ3_XXS: readIQ3_XXS,
+  IQ3_S: readIQ3_S,
   IQ4_NL: readIQ4_NL,
   IQ4_XS: readIQ4_XS,
+  TQ1_0: readTQ1_0,
+  TQ2_0: readTQ2_0,
   MXFP4: readMXFP4,
+  MLX2_G32: mlx2,
+  MLX2_G64: mlx2,
+  MLX2_G128: mlx2,
+  MLX3_G32: mlx3,
+  MLX3_G64: mlx3,
+  MLX3_G128: mlx3,
   MLX4_G32: mlx4,
   MLX4_G64: mlx4,
   MLX4_G128: mlx4,
+  MLX5_G32: mlx5,
+  MLX5_G64: mlx5,
+  MLX5_G128: mlx5,
+  MLX6_G32: mlx6,
+  MLX6_G64: mlx6,
+  MLX6_G128: mlx6,
   MLX8_G32: mlx8,
   MLX8_G64: mlx8,
   MLX8_G128: mlx8,

@@ -46,3 +46,13 @@ export function byteAt(bytes: Uint8Array, at: number): number {
 export function signedByteAt(bytes: Uint8Array, at: number): number {
   return ((bytes[at] as number) << 24) >> 24;
 }
+
+/** 16 bits, little-endian. */
+export function shortAt(bytes: Uint8Array, at: number): number {
+  return byteAt(bytes, at) | (byteAt(bytes, at + 1) << 8);
+}
+
+/** 32 bits, little-endian. */
+export function wordAt(bytes: Uint8Array, at: number): number {
+  return (shortAt(bytes, at) | (shortAt(bytes, at + 2) << 16)) >>> 0;
+}

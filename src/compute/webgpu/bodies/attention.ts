@@ -89,7 +89,14 @@ async function rotate(builder: Builder, stores: AttentionStores, attention: Atte
   ]);
 }
 
-async function attend(builder: Builder, stores: AttentionStores, attention: AttentionSpec): Promise<void> {
+/** How heads look at what is stored. */
+export type Sight = Pick<
+  AttentionSpec,
+  'headCount' | 'cache' | 'window' | 'chunk' | 'scale' | 'softcap' | 'sinks'
+>;
+
+/** What each query finds, into `attended`. */
+export async function attend(builder: Builder, stores: AttentionStores, attention: Sight): Promise<void> {
   const { step, queries, attended, attentionParts, shapes } = builder.scratch;
   const kv = stores.kv[attention.cache] as GPUBuffer;
   const { kvHeadCount, layout, manyQueries } = shapeOf(builder, attention);
@@ -101,6 +108,7 @@ async function attend(builder: Builder, stores: AttentionStores, attention: Atte
     kvHeadCount,
     layout,
     window: attention.window,
+    chunk: attention.chunk,
     scale: attention.scale,
     softcap: attention.softcap,
     hasSinks: sinks.length > 0,
@@ -135,7 +143,7 @@ async function attend(builder: Builder, stores: AttentionStores, attention: Atte
   );
 }
 
-function shapeOf({ scratch, spec }: Builder, attention: AttentionSpec) {
+export function shapeOf({ scratch, spec }: Builder, attention: Pick<Sight, 'headCount' | 'cache'>) {
   const shape = scratch.shapes[planOf(scratch.shapes, spec, attention)];
   if (shape === undefined) throw new Error('an attention has a shape that no plan is made for');
   return shape;

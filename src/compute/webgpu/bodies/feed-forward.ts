@@ -2,6 +2,7 @@
 
 import type { FeedForwardSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
+import { cutGatesKernel } from '../kernels/cut-gates.ts';
 import type { Linears } from '../linears.ts';
 import { feedForwardValues } from '../widths.ts';
 
@@ -22,6 +23,10 @@ export async function buildFeedForward(
   );
   linears.input([inner], input);
   await linears.multiply(inner, { buffer: gateUp, stride });
+  if (gate !== undefined && body.gateCutoff !== undefined) {
+    const text = cutGatesKernel({ size: body.size, stride, cutoff: body.gateCutoff });
+    builder.add('cut gates', text, [builder.scratch.step, gateUp], ({ rows }) => [rows, 1]);
+  }
   const outer = await linears.load('down', [down]);
   linears.input([outer], activated(builder, body, stride));
   if (share === undefined) {

@@ -44,6 +44,13 @@ export const laneWords = ({ wordsPerToken }: KvLayout): number => Math.ceil(word
 /** Floats of one query's part: gathered values lane by lane, largest score, sum of weights. */
 export const partFloats = (layout: KvLayout): number => 32 * laneWords(layout) * layout.perWord + 2;
 
+/** Bytes of workgroup memory that it takes. */
+export function attendBytes(headCount: number, kvHeadCount: number, layout: KvLayout): number {
+  const lanes = queryLanes(headCount, kvHeadCount);
+  const handed = lanes < TEAMS ? lanes * partFloats(layout) : 0;
+  return 4 * (lanes * 4 * layout.keyFours * layout.perWord + 2 * TEAMS * 32 + handed);
+}
+
 /** Bindings: step, rows of queries, K/V as words, output, parts, K/V as fours of words, sinks (where there are any). */
 export function attendKernel(shape: AttendShape): string {
   const { headCount, kvHeadCount, layout } = shape;

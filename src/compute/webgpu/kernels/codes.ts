@@ -9,7 +9,7 @@ import { type CodedFormat, type FloatFormat, scaleWords } from '../format.ts';
 export function codeReader(format: CodedFormat): string {
   return /* wgsl */ `
 struct Codes { low: vec4<u32>, high: vec4<u32> }
-${format.steps === undefined ? '' : lookup(format.steps)}
+${format.codebook === undefined ? '' : lookup(format.codebook.steps)}
 ${wordReader(format)}
 // Scales of both halves, then minimums.
 fn loadScales(at: u32, lane: u32) -> vec4<f32> {

@@ -11,6 +11,10 @@ export interface EmbedShape {
   /** Tokens that this part of the matrix holds. */
   readonly firstToken: number;
   readonly tokens: number;
+  /** Tokens that the whole matrix has, where others take the first one's row; absent: there are no others. */
+  readonly known?: number;
+  /** Adds to what is there instead of replacing it. */
+  readonly adds?: boolean;
 }
 
 /** Bindings: codes, scales (coded alone), residual, step. */
@@ -32,14 +36,15 @@ ${stepReader(format.kind === 'coded' ? 3 : 2)}
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = workgroup.x;
   if (row >= rowCount()) { return; }
-  let token = rowToken(row) - ${shape.firstToken}u;
+  let told = rowToken(row);
+  let token = ${shape.known === undefined ? 'told' : `select(0u, told, told < ${shape.known}u)`} - ${shape.firstToken}u;
   if (token >= ${shape.tokens}u) { return; }
 ${body}
 }
 `;
 }
 
-function codedBody({ size, scale }: EmbedShape): string {
+function codedBody({ size, scale, adds }: EmbedShape): string {
   const groups = size / 32;
   return /* wgsl */ `
   for (var group = thread; group < ${groups}u; group += 64u) {
@@ -49,19 +54,19 @@ function codedBody({ size, scale }: EmbedShape): string {
       let low = extractBits(i32(code.low[i / 4u]), 8u * (i % 4u), 8u);
       let high = extractBits(i32(code.high[i / 4u]), 8u * (i % 4u), 8u);
       let at = row * ${size}u + group * 32u + i;
-      residual[at] = fma(f32(low), scale.x, scale.z) * ${scale};
-      residual[at + 16u] = fma(f32(high), scale.y, scale.w) * ${scale};
+      residual[at] ${adds ? '+=' : '='} fma(f32(low), scale.x, scale.z) * ${scale};
+      residual[at + 16u] ${adds ? '+=' : '='} fma(f32(high), scale.y, scale.w) * ${scale};
     }
   }`;
 }
 
-function floatBody({ size, scale }: EmbedShape, format: FloatFormat): string {
+function floatBody({ size, scale, adds }: EmbedShape, format: FloatFormat): string {
   const pairs = Math.ceil(size / 2);
   return /* wgsl */ `
   for (var pair = thread; pair < ${pairs}u; pair += 64u) {
     let at = ((token / 32u) * ${pairs}u + pair) * ${floatWords(format)}u + token % 32u;
     let weight = loadPair(at);
-    residual[row * ${size}u + 2u * pair] = weight.x * ${scale};
-    if (2u * pair + 1u < ${size}u) { residual[row * ${size}u + 2u * pair + 1u] = weight.y * ${scale}; }
+    residual[row * ${size}u + 2u * pair] ${adds ? '+=' : '='} weight.x * ${scale};
+    if (2u * pair + 1u < ${size}u) { residual[row * ${size}u + 2u * pair + 1u] ${adds ? '+=' : '='} weight.y * ${scale}; }
   }`;
 }

@@ -86,6 +86,34 @@ ${overChoices(each((own, expert) => `      if (chosen[i] == ${expert}) { table[n
 `;
 }
 
+const GROUP_THREADS = 64;
+
+/** Workgroups that group the heads of so many rows. */
+export const headGroups = (heads: number, rows: number): number => Math.ceil((heads * rows) / GROUP_THREADS);
+
+/** The same where every row has chosen everything, in order, as rows do with heads. Bindings: step, table. */
+export function groupHeadsKernel({ experts: heads, rows, mostChoices }: Omit<GroupShape, 'choices'>): string {
+  return /* wgsl */ `
+${stepReader(0)}
+@group(0) @binding(1) var<storage, read_write> table: array<u32>;
+@compute @workgroup_size(${GROUP_THREADS})
+fn main(@builtin(global_invocation_id) place: vec3<u32>) {
+  let all = rowCount();
+  let tiles = (all + ${rows - 1}u) / ${rows}u;
+  if (place.x == 0u) { table[0] = tiles * ${heads}u; table[1] = ${listAt(mostChoices)}u; }
+  if (place.x >= all * ${heads}u) { return; }
+  table[${listAt(mostChoices)}u + place.x] = (place.x % all) * ${heads}u + place.x / all;
+  if (place.x >= tiles * ${heads}u) { return; }
+  let to = ${HEADER_WORDS}u + place.x * ${TILE_WORDS}u;
+  let head = place.x / tiles;
+  let first = (place.x % tiles) * ${rows}u;
+  table[to] = head;
+  table[to + 1u] = head * all + first;
+  table[to + 2u] = head * all + min(first + ${rows}u, all);
+}
+`;
+}
+
 /** What is done for each choice, in order: it is number `start + i`, and `chosen[i]` its expert. */
 function overChoices(text: string): string {
   return /* wgsl */ `  for (var start = 0u; start < all; start += ${THREADS}u) {

@@ -14,6 +14,8 @@ export interface JoinShape {
   readonly scale: number;
   /** Adds to what is there instead of replacing it. */
   readonly adds: boolean;
+  /** Factor on the sum. */
+  readonly sumScale: number | undefined;
   /** Where each row's share lies among rows of so many values. */
   readonly share: { readonly stride: number; readonly offset: number } | undefined;
 }
@@ -21,7 +23,8 @@ export interface JoinShape {
 const THREADS = 256;
 
 /** Bindings: step, source, target, shares (where there are any), norm (where it has weights). */
-export function joinOutputKernel({ size, epsilon, norm, scale, adds, share }: JoinShape): string {
+export function joinOutputKernel(shape: JoinShape): string {
+  const { size, epsilon, norm, scale, adds, sumScale, share } = shape;
   const value = share === undefined ? 'source[base + i]' : 'source[base + i] * part';
   const part = share === undefined ? '' : ', part: f32';
   const stats =
@@ -30,6 +33,7 @@ export function joinOutputKernel({ size, epsilon, norm, scale, adds, share }: Jo
       : `${rowSum(THREADS)}${normStats({ name: 'outputStats', parameters: `base: u32${part}`, kind: norm.kind, size, epsilon, threads: THREADS, value })}`;
   const made = norm === undefined ? value : normed(norm, `(${value})`, 'i', `${norm.weight ? size : 0}u + i`);
   const scaled = scale === 1 ? made : `(${made}) * ${scale}`;
+  const sum = adds ? `joined[base + i] + ${scaled}` : scaled;
   return /* wgsl */ `
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read> source: array<f32>;
@@ -44,7 +48,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   let base = workgroup.x * ${size}u;
   ${share === undefined ? '' : `let part = sigmoid(shares[workgroup.x * ${share.stride}u + ${share.offset}u]);`}
   ${norm === undefined ? '' : `let stats = outputStats(base${share === undefined ? '' : ', part'}, thread);`}
-  for (var i = thread; i < ${size}u; i += ${THREADS}u) { joined[base + i] ${adds ? '+=' : '='} ${scaled}; }
+  for (var i = thread; i < ${size}u; i += ${THREADS}u) { joined[base + i] = ${sumScale === undefined ? sum : `(${sum}) * ${sumScale}`}; }
 }
 `;
 }

@@ -12,12 +12,21 @@ import { stepReader } from './step-layout.ts';
 
 /** What is done to a row on its way. */
 export type InputMaking =
-  | { readonly kind: 'plain' }
+  /** From so many values of the row on. */
+  | { readonly kind: 'plain'; readonly offset?: number }
+  | { readonly kind: 'tanh' }
   | { readonly kind: 'norm'; readonly norm: NormShape; readonly epsilon: number }
   /** With what the activated part lets through behind it, where it is a gate. */
   | { readonly kind: 'activated'; readonly activation: Activation; readonly upOffset: number | undefined }
   /** By the sigmoid of values of another buffer, in rows of so many. */
-  | { readonly kind: 'gated'; readonly stride: number; readonly offset: number };
+  | { readonly kind: 'gated'; readonly stride: number; readonly offset: number }
+  /** Activated, as gate of such values. */
+  | {
+      readonly kind: 'gating';
+      readonly activation: Activation;
+      readonly stride: number;
+      readonly offset: number;
+    };
 
 /** Which rows are taken, side by side. */
 export type InputRows =
@@ -75,7 +84,7 @@ export function makeInputKernel(shape: InputShape): string {
   const buffers = [
     declare('read', 'source', 'array<f32>'),
     ...(hasNorm ? [declare('read', 'norm', 'array<f32>')] : []),
-    ...(making.kind === 'gated' ? [declare('read', 'gates', 'array<f32>')] : []),
+    ...(making.kind === 'gated' || making.kind === 'gating' ? [declare('read', 'gates', 'array<f32>')] : []),
     ...(isScaled(shape.rows) ? [declare('read', 'choices', 'array<vec2<u32>>')] : []),
     ...(shape.codes ? [declare('read_write', 'codes', 'array<u32>')] : []),
     ...(shape.codes ? [declare('read_write', 'sides', 'array<vec2<u32>>')] : []),
@@ -109,6 +118,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 function helpers({ making, size }: InputShape): string {
   switch (making.kind) {
     case 'plain':
+    case 'tanh':
       return '';
     case 'norm': {
       const { norm, epsilon } = making;
@@ -121,6 +131,7 @@ function helpers({ making, size }: InputShape): string {
       return rowSum(THREADS) + normStats({ ...shape, kind: norm.kind, size, epsilon });
     }
     case 'activated':
+    case 'gating':
       return activationText(making.activation);
     case 'gated':
       return spoiled + sigmoid;
@@ -131,17 +142,24 @@ function valueText({ making, size }: InputShape): string {
   const own = 'source[base + input]';
   switch (making.kind) {
     case 'plain':
-      return own;
+      return making.offset === undefined ? own : `source[base + ${making.offset}u + input]`;
+    case 'tanh':
+      return `tanh(clamp(${own}, -15.0, 15.0))`;
     case 'norm':
       return normed(making.norm, own, 'input', `${making.norm.weight ? size : 0}u + input`);
     case 'activated': {
       if (making.upOffset === undefined) return `activate(${own})`;
-      const up = `source[base + ${making.upOffset}u + input]`;
-      return typeof making.activation === 'string' ? `activate(${own}) * ${up}` : `activate(${own}, ${up})`;
+      return gatedBy(making.activation, own, `source[base + ${making.upOffset}u + input]`);
     }
     case 'gated':
       return `${own} * sigmoid(gates[row * ${making.stride}u + ${making.offset}u + input])`;
+    case 'gating':
+      return gatedBy(making.activation, own, `gates[row * ${making.stride}u + ${making.offset}u + input]`);
   }
+}
+
+function gatedBy(activation: Activation, gate: string, up: string): string {
+  return typeof activation === 'string' ? `activate(${gate}) * ${up}` : `activate(${gate}, ${up})`;
 }
 
 /** Rows of values are padded to pairs, as matrices of floats are. */

@@ -51,8 +51,3 @@ export function normed(
   const centred = kind === 'layer' ? `(${x} - stats.x)` : x;
   return `${centred} * stats.y${weight ? ` * norm[${weightAt}]` : ''}${bias ? ` + norm[${biasAt}]` : ''}`;
 }
-
-/** Floats of a norm's buffer. */
-export function normFloats({ weight, bias }: NormShape, size: number): number {
-  return (Number(weight) + Number(bias)) * size;
-}

@@ -152,19 +152,20 @@ function normalizing(
     threads: THREADS,
     value: isAll ? whole : 'head[i]',
   });
-  const at = (start: number) => `${start}u + ${isAll ? `index * ${headSize}u + ` : ''}i`;
+  const at = (start: number, isOwn: boolean) => `${start}u + ${isOwn ? `index * ${headSize}u + ` : ''}i`;
+  const weightAt = at(norm.weightAt, norm.over !== 'head');
   return /* wgsl */ `${stats}
 fn normalize${name}(base: u32, position: u32, index: u32, thread: u32) {
   let stats = stats${name}(base, position, thread);
   for (var i = thread; i < ${headSize}u; i += ${THREADS}u) {
-    head[i] = ${normed(norm.norm, 'head[i]', at(norm.weightAt), at(norm.biasAt))};
+    head[i] = ${normed(norm.norm, 'head[i]', weightAt, at(norm.biasAt, isAll))};
   }
   workgroupBarrier();
 }`;
 }
 
 /** Declares `turn`, which turns the head, and `turnedAt`, one value of all heads as it will be. */
-function turning({ half, headSize }: RotateShape): string {
+export function turning({ half, headSize }: Pick<RotateShape, 'half' | 'headSize'>): string {
   return /* wgsl */ `
 // A turn by position p is one by p / ${FINE_POSITIONS} coarse steps and one by the rest.
 fn turnAt(position: u32, pair: u32) -> vec2<f32> {
@@ -192,7 +193,8 @@ fn turnedAt(base: u32, i: u32, position: u32) -> f32 {
 }`;
 }
 
-const storeHeads = (layout: KvLayout): string =>
+/** Declares `storeKey` and `storeValue` of what lies in `head`. */
+export const storeHeads = (layout: KvLayout): string =>
   layout.type === 'f16' ? storeHalves(layout) : storeBytes(layout);
 
 /** A key's word lies with three others of its token, a value's with that of three other tokens. */

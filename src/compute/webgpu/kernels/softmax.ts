@@ -9,6 +9,7 @@ export const NOTHING = '-3.0e38';
 
 export interface ScoreShape {
   readonly window?: number | undefined;
+  readonly chunk?: number | undefined;
   readonly scale: number;
   readonly softcap?: number | undefined;
   /** Whether each head has a score that stands for no token. */
@@ -25,8 +26,9 @@ fn scoreOf(product: f32, start: u32, token: u32) -> f32 {
 }
 
 /** The first position that a query at `last` sees. */
-export function firstSeen({ window }: ScoreShape, last: string): string {
-  return window === undefined ? '0u' : `u32(max(i32(${last}) - ${window - 1}, 0))`;
+export function firstSeen({ window, chunk }: ScoreShape, last: string): string {
+  const inWindow = window === undefined ? '0u' : `u32(max(i32(${last}) - ${window - 1}, 0))`;
+  return chunk === undefined ? inWindow : `max(${inWindow}, ${last} - ${last} % ${chunk}u)`;
 }
 
 /** Names of variables, or what stands for them. */

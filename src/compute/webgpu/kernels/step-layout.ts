@@ -1,7 +1,8 @@
 // What a step's kernels are told, in one buffer of words: counts and places first, then a record for each row, then
 // lists whose places the front names.
 //
-//   0 rows, 1 wanted rows, 2 rows whose states are wanted, 3 … 6 where wanted rows, states, plans and tables start
+//   0 rows, 1 wanted rows, 2 rows whose states are wanted, 3 … 7 where wanted rows, states, plans, tables and
+//   memories start
 //   8 + 4 row      token, position, where its block table starts, its K/V place (block * 32 + position % 32)
 //   wanted         the row of each row of logits
 //   states         the row of each wanted state
@@ -9,11 +10,17 @@
 //   items          8 words each, see attend.ts; of many queries likewise
 //   merges         8 words each, see merge.ts
 //   tables         physical blocks of each sequence
+//   memories       where the model has any: number of sequences, where the numbers of rows' sequences start, then
+//                  for each sequence its first row and end, the slot it goes on from (NO_SLOT: none), where its kept rows
+//                  start and how many they are; then row and slot of each; then each row's sequence
 
 export const HEADER_WORDS = 8;
 export const ROW_WORDS = 4;
 export const PLAN_WORDS = 6;
 export const ITEM_WORDS = 8;
+export const MEMORIES_WORDS = 2;
+export const SEQUENCE_WORDS = 5;
+export const NO_SLOT = 0xffffffff;
 
 /** The reading side; `binding` is its place in the kernel's group. */
 export const stepReader = (binding: number): string => /* wgsl */ `
@@ -37,4 +44,18 @@ fn mergeCount() -> u32 { return planWord(2u); }
 fn mergeAt(index: u32) -> u32 { return planWord(3u) + index * ${ITEM_WORDS}u; }
 fn manyCount() -> u32 { return planWord(4u); }
 fn manyAt(index: u32) -> u32 { return planWord(5u) + index * ${ITEM_WORDS}u; }
+`;
+
+/** Reads where sequences take up and leave what is remembered of them, too. */
+export const memoriesReader = (binding: number): string => /* wgsl */ `${stepReader(binding)}
+struct Sequence { firstRow: u32, endRow: u32, slot: u32, keptAt: u32, kept: u32 }
+fn sequenceCount() -> u32 { return step[step[7]]; }
+fn sequenceAt(index: u32) -> Sequence {
+  let at = step[7] + ${MEMORIES_WORDS}u + index * ${SEQUENCE_WORDS}u;
+  return Sequence(step[at], step[at + 1u], step[at + 2u], step[at + 3u], step[at + 4u]);
+}
+fn sequenceOf(row: u32) -> Sequence { return sequenceAt(step[step[step[7] + 1u] + row]); }
+fn isEmpty(sequence: Sequence) -> bool { return sequence.slot == ${NO_SLOT}u; }
+fn keptRow(sequence: Sequence, index: u32) -> u32 { return step[sequence.keptAt + 2u * index]; }
+fn keptSlot(sequence: Sequence, index: u32) -> u32 { return step[sequence.keptAt + 2u * index + 1u]; }
 `;

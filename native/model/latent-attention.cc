@@ -1,0 +1,172 @@
+// See latent-attention.h. Maps of single heads are members of one matrix, and take the heads of all rows in the order of
+// heads; what they give is brought back to the order of rows.
+
+#include "model/latent-attention.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace chairlift {
+
+namespace {
+
+// Heads that a thread takes at once: as many queries as kernels take together.
+constexpr int headsPerPiece = attentionTile;
+
+/** One attention over the rows of a step. */
+class LatentRun {
+ public:
+  LatentRun(const LatentAttention& attention, const std::vector<Rope>& ropes, Workspace& work)
+      : attention_(attention),
+        work_(work),
+        rows_(work.batch.count()),
+        heads_(attention.headCount),
+        keySize_(size_t(attention.keySize())),
+        pairs_(ropes[size_t(attention.rope)].pairs()),
+        stride_(attention.projectedStride()),
+        projected_(work.projected.rows(size_t(rows_), stride_)) {
+    for (int head = 0; head < heads_; head++) runs_.push_back({head, head * rows_, rows_});
+  }
+
+  void run(const InputRows& input, float* out) {
+    work_.multiplier.apply(attention_.projection, input, rows_, projected_, stride_);
+    // Every new row is stored before any is read: rows of one sequence see each other.
+    work_.pool.forEachOne(rows_, [&](int row) { storeRow(row); });
+    makeQueries(input);
+    attendAll();
+    work_.multiplier.apply(attention_.output, makeValues(), rows_, out, work_.stream.stride);
+  }
+
+ private:
+  float* projectedRow(int row) const { return projected_ + size_t(row) * stride_; }
+
+  void storeRow(int row) {
+    float* const key = projectedRow(row);
+    attention_.latentNorm.apply(work_.kernels, key, attention_.rank, work_.normEpsilon);
+    rotate(key + attention_.rank, row);
+    const int block = work_.batch.block(row), token = work_.batch.position(row) % blockTokens;
+    work_.kernels.storeKv(work_.kv.type(), key, nullptr, attention_.keySize(), token,
+                          work_.kv.at(block, attention_.cache, 0));
+    if (!attention_.queryInputNorm) return;
+    attention_.queryInputNorm->apply(work_.kernels, key + attention_.queryInputAt(), attention_.queryInputSize,
+                                     work_.normEpsilon);
+  }
+
+  void rotate(float* values, int row) const {
+    const float* const cosines = work_.batch.rotation(attention_.rope, row);
+    work_.kernels.rotate(values, cosines, cosines + pairs_, int(pairs_));
+  }
+
+  void makeQueries(const InputRows& input) {
+    const size_t contents = attention_.queryContents(), stride = contents * size_t(attention_.contentSize);
+    float* const asked = work_.inner.rows(size_t(rows_) + 1, stride);
+    const InputRows seen =
+        attention_.queryInputNorm
+            ? InputRows{projected_ + attention_.queryInputAt(), stride_, attention_.queryInputSize}
+            : input;
+    work_.multiplier.apply(attention_.query, seen, rows_, asked, stride);
+    const float* const latents = applyByHead(attention_.toLatent, asked, attention_.contentSize, contents,
+                                             attention_.rank);
+    queries_ = work_.scores.rows(size_t(rows_), size_t(heads_) * keySize_);
+    work_.pool.forEachOne(rows_, [&](int row) {
+      const float* const turning = asked + size_t(row) * stride + attention_.queryRotatedAt();
+      for (int head = 0; head < heads_; head++) {
+        float* const query = queryOf(row, head);
+        copyHead(query, latents, row, head, attention_.rank);
+        memcpy(query + attention_.rank, turning + head * attention_.rotatedSize,
+               size_t(attention_.rotatedSize) * sizeof(float));
+        rotate(query + attention_.rank, row);
+      }
+    });
+  }
+
+  /** Of heads that lie one after the other, and so many rows of their size from one row of the step to the next. */
+  const float* applyByHead(const Linear& linear, float* heads, int size, size_t every, int outputs) {
+    places_.resize(size_t(heads_) * size_t(rows_));
+    for (int head = 0; head < heads_; head++) {
+      for (int row = 0; row < rows_; row++) {
+        places_[size_t(head) * size_t(rows_) + size_t(row)] = int32_t(size_t(row) * every) + head;
+      }
+    }
+    InputRows input{heads, size_t(size), size};
+    input.places = places_.data();
+    float* const made = work_.gathered.rows(places_.size(), size_t(outputs));
+    work_.multiplier.apply(linear, input, runs_, made, size_t(outputs));
+    return made;
+  }
+
+  /** From the order of heads. */
+  void copyHead(float* to, const float* made, int row, int head, int size) const {
+    const size_t at = size_t(head) * size_t(rows_) + size_t(row);
+    memcpy(to, made + at * size_t(size), size_t(size) * sizeof(float));
+  }
+
+  float* queryOf(int row, int head) const { return queries_ + size_t(row * heads_ + head) * keySize_; }
+
+  void attendAll() {
+    attended_ = work_.attended.rows(size_t(rows_) + 1, attendedStride());
+    const std::vector<RowGroup>& groups = work_.batch.groups();
+    const int pieces = (heads_ + headsPerPiece - 1) / headsPerPiece;
+    work_.pool.forEach(int(groups.size()) * pieces, 1, [&](int begin, int end, int worker) {
+      for (int piece = begin; piece < end; piece++) {
+        attend(groups[size_t(piece / pieces)], piece % pieces * headsPerPiece, worker);
+      }
+    });
+  }
+
+  size_t attendedStride() const { return size_t(heads_) * size_t(attention_.rank); }
+
+  /** Some rows of one sequence, some of the heads: all see the same keys. */
+  void attend(const RowGroup& group, int firstHead, int worker) {
+    AttentionTask task{};
+    task.queries = queryOf(group.firstRow, firstHead);
+    task.outputs = attended_ + size_t(group.firstRow) * attendedStride() + size_t(firstHead) * size_t(attention_.rank);
+    task.rows = group.rows;
+    task.queryHeads = std::min(headsPerPiece, heads_ - firstHead);
+    task.queryStride = size_t(heads_) * keySize_;
+    task.outputStride = attendedStride();
+    task.position = work_.batch.position(group.firstRow);
+    task.headSize = attention_.keySize();
+    task.valuesInKeys = attention_.rank;
+    task.scale = attention_.scale;
+    task.blocks = work_.batch.table(group.sequence);
+    task.base = work_.kv.at(0, attention_.cache, 0);
+    task.blockStride = work_.kv.stride();
+    task.scratch = work_.attentionScratch[size_t(worker)].data();
+    work_.kernels.attend(work_.kv.type(), task);
+  }
+
+  InputRows makeValues() {
+    const int size = attention_.valueSize, count = heads_ * size;
+    const float* const made =
+        applyByHead(attention_.toValues, attended_, attention_.rank, size_t(heads_), size);
+    const size_t stride = paddedLength(count);
+    float* const values = work_.inner.rows(size_t(rows_), stride);
+    work_.pool.forEachOne(rows_, [&](int row) {
+      for (int head = 0; head < heads_; head++) {
+        copyHead(values + size_t(row) * stride + size_t(head) * size_t(size), made, row, head, size);
+      }
+    });
+    return {values, stride, count};
+  }
+
+  const LatentAttention& attention_;
+  Workspace& work_;
+  const int rows_, heads_;
+  const size_t keySize_, pairs_, stride_;
+  float* const projected_;
+  // Of a head all rows.
+  std::vector<RowRun> runs_;
+  std::vector<int32_t> places_;
+  float* queries_ = nullptr;
+  float* attended_ = nullptr;
+};
+
+}  // namespace
+
+void runLatentAttention(const LatentAttention& attention, const InputRows& input, const std::vector<Rope>& ropes,
+                        Workspace& work, float* out) {
+  LatentRun(attention, ropes, work).run(input, out);
+}
+
+}  // namespace chairlift

@@ -1,0 +1,40 @@
+// Inputs of single layers, made of tokens and their embeddings before the first: see LayerInputsSpec in src/model/spec.ts.
+#pragma once
+
+#include <memory>
+
+#include "model/linear.h"
+#include "model/norm.h"
+#include "model/workspace.h"
+
+namespace chairlift {
+
+struct LayerInputs {
+  int count = 0;
+  int size = 0;
+  std::shared_ptr<Matrix> table;
+  float tableScale = 1;
+  Linear projection;
+  float projectionScale = 1;
+  Norm norm;
+
+  int width() const { return count * size; }
+  size_t stride() const { return paddedLength(width()); }
+};
+
+/** Of every row of the step, from the residual stream as the first layer sees it. */
+void makeLayerInputs(const LayerInputs& inputs, const std::vector<int32_t>& tokens, Workspace& work);
+
+/** What one layer makes of its own. */
+struct LayerInput {
+  int index = 0;
+  int size = 0;
+  Curve curve;
+  Linear gate;
+  Linear output;
+};
+
+/** Writes an output row for each row of `input`. */
+void runLayerInput(const LayerInput& body, const InputRows& input, Workspace& work, float* out);
+
+}  // namespace chairlift

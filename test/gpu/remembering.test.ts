@@ -1,0 +1,142 @@
+// Layers that remember on a GPU: against the reference backend, and the same bits however the tokens come and wherever a
+// memory was kept.
+
+import { expect, it } from 'vitest';
+import type { Backend } from '../../src/compute/backend.ts';
+import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
+import { ownSlot } from '../../src/compute/batch-memories.ts';
+import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
+import { memoryOf, type RememberingSpec } from '../../src/model/memory-sizes.ts';
+import type { LinearSpec, ModelSpec } from '../../src/model/spec.ts';
+import { cosine } from '../support/backend-properties.ts';
+import { gpuBackends } from '../support/gpu-backend.ts';
+import { describeOnFastestGpu, isSlowGpu } from '../support/on-gpu.ts';
+import { randomTokens, type TinyModel, tinyModel } from '../support/tiny-model.ts';
+import { withTensors } from '../support/with-tensors.ts';
+
+const HIDDEN = 32;
+/** More than a pass gives logits of, where that does not take too long: the batch is cut. */
+const TOKENS = isSlowGpu ? 14 : 70;
+const MIDDLE = 5;
+
+const linear = (name: string, rows: number, columns = HIDDEN): LinearSpec => ({
+  weight: { tensor: name, firstRow: 0, rows },
+  columns,
+});
+
+/** Of sizes that fill no workgroup. */
+const bodies: readonly RememberingSpec[] = [
+  {
+    kind: 'delta-net',
+    memory: 0,
+    keyHeads: 2,
+    keySize: 20,
+    valueHeads: 4,
+    valueSize: 12,
+    sharing: 'neighbours',
+    query: linear('delta.query', 40),
+    key: linear('delta.key', 40),
+    value: linear('delta.value', 48),
+    convolution: { weight: 'delta.convolution', length: 4 },
+    share: linear('delta.share', 4),
+    decay: linear('delta.decay', 4),
+    decayBias: 'delta.decay-bias',
+    decayRate: { tensor: 'delta.rate', logarithm: true },
+    norm: { kind: 'rms', weight: 'delta.norm' },
+    gate: linear('delta.gate', 48),
+    output: linear('delta.output', HIDDEN, 48),
+  },
+  {
+    kind: 'short-convolution',
+    memory: 1,
+    size: 72,
+    before: linear('short.before', 72),
+    after: linear('short.after', 72),
+    value: linear('short.value', 72),
+    convolution: { weight: 'short.convolution', length: 3 },
+    output: linear('short.output', HIDDEN, 72),
+  },
+  {
+    kind: 'state-space',
+    memory: 2,
+    heads: 4,
+    headSize: 12,
+    stateSize: 20,
+    groups: 2,
+    value: linear('space.value', 48),
+    write: linear('space.write', 40),
+    read: linear('space.read', 40),
+    convolution: { weight: 'space.convolution', bias: 'space.convolution-bias', length: 4 },
+    step: linear('space.step', 4),
+    stepBias: 'space.step-bias',
+    rate: { tensor: 'space.rate', logarithm: true },
+    skip: 'space.skip',
+    gate: linear('space.gate', 48),
+    norm: { kind: 'rms', weight: 'space.norm' },
+    output: linear('space.output', HIDDEN, 48),
+  },
+];
+
+/** A layer of attention behind one of each body. */
+function rememberingModel(): TinyModel {
+  const sizes = { hiddenSize: HIDDEN, headCount: 2, kvHeadCount: 1, headSize: 16, ffnSize: 32 };
+  const { spec: tiny, weights } = tinyModel({ ...sizes, layerCount: 4, vocabSize: 64 });
+  const spec: ModelSpec = {
+    ...tiny,
+    memories: bodies.map(memoryOf),
+    layers: tiny.layers.map((layer, index) => {
+      const body = bodies[index];
+      const [first, ...others] = layer.branches;
+      if (body === undefined || first === undefined) return layer;
+      return { branches: [{ ...first, parts: first.parts.map((part) => ({ ...part, body })) }, ...others] };
+    }),
+  };
+  return withTensors(spec, weights);
+}
+
+type Keeping = NonNullable<BatchSequence['memory']>;
+
+describeOnFastestGpu('a model that remembers on a GPU', () => {
+  const backends = gpuBackends();
+  const model = rememberingModel();
+  const { vocabSize } = model.spec;
+  const tokens = randomTokens(TOKENS, vocabSize, 7);
+  const blocks = [0, 1, 2];
+
+  async function logitsOf(backend: Backend, start: number, end: number, memory: Keeping) {
+    const sequence = { tokens: tokens.slice(start, end), start, blocks, memory, wantLogits: 'all' } as const;
+    return (await backend.step(buildBatch([sequence]))).logits.slice();
+  }
+
+  it('computes what the reference does, and the same bits in chunks, among others, from what was kept', async () => {
+    await backends.with(model, 'f16', async (backend) => {
+      const kept = [
+        { after: MIDDLE, slot: 3 },
+        { after: TOKENS, slot: 0 },
+      ];
+      const whole = await logitsOf(backend, 0, TOKENS, { from: undefined, kept });
+      const reference = await createReferenceBackend(model.spec, model.weights, { blockCount: 3 });
+      const expected = await logitsOf(reference, 0, TOKENS, { from: undefined, kept });
+      expect(cosine(whole, expected)).toBeGreaterThan(0.999999);
+
+      const rest = { from: 3, kept: [{ after: TOKENS - MIDDLE, slot: 4 }] };
+      const resumed = await logitsOf(backend, MIDDLE, TOKENS, rest);
+      expect(resumed).toEqual(whole.slice(MIDDLE * vocabSize));
+
+      const chunked: number[] = [];
+      for (let start = 0, count = 1; start < TOKENS; start += count++) {
+        const own = { tokens: tokens.slice(start, start + count), start, blocks } as const;
+        const other = (length: number): BatchSequence => ({
+          tokens: randomTokens(length, vocabSize, start),
+          start: 0,
+          blocks: [10 + length],
+          wantLogits: 'none',
+          memory: { from: undefined, kept: [{ after: length, slot: 6 + length }] },
+        });
+        const mine = { ...own, wantLogits: 'all' as const, memory: ownSlot(own, 5) };
+        chunked.push(...(await backend.step(buildBatch([other(2), mine, other(1)]))).logits);
+      }
+      expect(Float32Array.from(chunked)).toEqual(whole);
+    });
+  });
+});
