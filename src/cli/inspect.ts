@@ -3,13 +3,7 @@
 import type { Command } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
 import { memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
-import {
-  activeParameters,
-  attentionsOf,
-  bodiesOf,
-  feedForwardSizes,
-  isHeadTied,
-} from '../model/spec-walk.ts';
+import { activeParameters, attendingOf, bodiesOf, feedForwardSizes, isHeadTied } from '../model/spec-walk.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
 import { formatBytes, formatCount, formatTable } from './table.ts';
@@ -36,8 +30,9 @@ function describe({ files, spec, tokenizer, template }: LocalModel) {
     const values = rowsOf(tensor) * columnsOf(tensor);
     parametersByType[tensor.type] = (parametersByType[tensor.type] ?? 0) + values;
   }
-  const attentions = attentionsOf(spec);
+  const attentions = attendingOf(spec);
   const [attention] = attentions;
+  const cache = spec.caches[attention?.cache ?? 0];
   const windows = attentions.map(({ window }) => window).filter((window) => window !== undefined);
   const mixture = bodiesOf(spec).find((body) => body.kind === 'experts');
   const sizes = feedForwardSizes(spec);
@@ -51,8 +46,8 @@ function describe({ files, spec, tokenizer, template }: LocalModel) {
     layers: spec.layers.length,
     hiddenSize: spec.hiddenSize,
     heads: attention?.headCount ?? 0,
-    kvHeads: spec.caches[attention?.cache ?? 0]?.headCount ?? 0,
-    headSize: attention?.headSize ?? 0,
+    kvHeads: cache?.headCount ?? 0,
+    headSize: cache?.headSize ?? 0,
     ffnSize: sizes.dense ?? null,
     experts: mixture?.experts.length ?? 0,
     expertsUsed: mixture?.router.used ?? 0,

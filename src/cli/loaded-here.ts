@@ -3,6 +3,7 @@
 import type { BackendName } from '../compute/backend.ts';
 import { chooseBackend } from '../compute/choose-backend.ts';
 import { LocalEngine } from '../engine/local-engine.ts';
+import { textOnlyNotice } from '../model/text-only.ts';
 import type { LocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { progressBar } from './progress-bar.ts';
@@ -22,7 +23,9 @@ export async function loadHere(
   { blockCount, backend: backendName, maxBatchSize, direct = false }: LoadHereOptions,
 ): Promise<ServedModel> {
   const choice = chooseBackend(backendName);
-  if (choice.notice) process.stderr.write(`${choice.notice}\n`);
+  for (const notice of [choice.notice, textOnlyNotice(spec)]) {
+    if (notice !== undefined) process.stderr.write(`${notice}\n`);
+  }
   const bar = progressBar('loading');
   try {
     const backend = await choice.create(spec, files.weights, { blockCount, onProgress: bar.update });

@@ -60,6 +60,7 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
     ...(traits.logitScale === undefined ? {} : { logitScale: traits.logitScale }),
     ...(traits.logitSoftcap === undefined ? {} : { logitSoftcap: traits.logitSoftcap }),
     ...(parts.headless ? { headless: true } : {}),
+    ...(parts.textOnly ? { textOnly: true } : {}),
   };
 }
 

@@ -5,6 +5,7 @@ import { floatTensor, type MemoryTensor, memoryWeights } from '../../test/suppor
 import type { OpenedModel } from '../weights/open-model.ts';
 import { buildSpec } from './build-spec.ts';
 import { attentionsOf } from './spec-walk.ts';
+import { textOnlyNotice } from './text-only.ts';
 
 const LLAMA = 'llama with biases';
 const llamaFault = (change: Fields) => faultOf(() => specOf(LLAMA, change));
@@ -168,29 +169,43 @@ describe('buildSpec on features', () => {
     expect(specWith(true).headless).toBeUndefined();
   });
 
-  it('finds the text model inside a multimodal checkpoint', () => {
-    const model = formulaModel('gemma3 with a logit cap');
-    const { model_type: _, ...text } = model.config;
+  it.each([
+    ['gemma3', 'gemma3 with a logit cap'],
+    ['gemma3n', 'gemma3n'],
+    ['gemma4', 'gemma4 with experts beside'],
+    ['llama4', 'llama4'],
+    ['mistral3', 'ministral3 with growing queries'],
+    ['qwen3_vl', 'qwen3'],
+  ])('finds the text model inside a multimodal checkpoint, and says so: %s', (wrapper, name) => {
+    const model = formulaModel(name);
     const plain = buildSpec(asFolder(model));
-    for (const prefix of ['language_model.model.', 'model.language_model.']) {
+    expect(textOnlyNotice(plain)).toBeUndefined();
+    for (const [body, head] of [
+      ['language_model.model.', 'language_model.lm_head.'],
+      ['model.language_model.', 'lm_head.'],
+    ] as const) {
+      const inside = (tensor: string) => tensor.replace(/^model\./, body).replace(/^lm_head\./, head);
       const tensors = formulaTensors(model).map(
-        ({ name, shape, values }): MemoryTensor =>
-          floatTensor(name.replace(/^model\./, prefix), shape, values),
+        (tensor): MemoryTensor => floatTensor(inside(tensor.name), tensor.shape, tensor.values),
       );
       const opened: OpenedModel = {
-        ...asFolder(model, { model_type: 'gemma3', text_config: { model_type: 'gemma3_text', ...text } }),
+        ...asFolder(model, { model_type: wrapper, text_config: model.config }),
         weights: memoryWeights(tensors),
       } as OpenedModel;
-      const spec = buildSpec(opened);
-      expect(spec.embedding.tensor).toBe(`${prefix}embed_tokens.weight`);
-      expect({ ...spec, layers: [], embedding: 0, head: 0, finalNorm: 0 }).toEqual({
-        ...plain,
-        layers: [],
-        embedding: 0,
-        head: 0,
-        finalNorm: 0,
-      });
+      const renamed = JSON.parse(JSON.stringify(plain), (_, value) =>
+        typeof value === 'string' ? inside(value) : value,
+      );
+      expect(buildSpec(opened)).toEqual({ ...renamed, textOnly: true });
+      expect(textOnlyNotice(buildSpec(opened))).toContain('only the text model runs');
     }
+  });
+
+  it('takes a head as tied that only the wrapper says to be so', () => {
+    const model = formulaModel('gemma3 with a logit cap');
+    const text_config = { ...model.config, tie_word_embeddings: false };
+    const config = { model_type: 'gemma3', text_config, tie_word_embeddings: true };
+    const spec = buildSpec(asFolder(model, config));
+    expect(spec.head.weight).toEqual(spec.embedding);
   });
 });
 

@@ -11,7 +11,7 @@ import { checkTensors } from './check-tensors.ts';
 import { type Config, configError, optionalFlag } from './config.ts';
 import { expertCountField } from './expert-traits.ts';
 import { ggufConfig } from './gguf-config.ts';
-import { huggingFaceConfig, withDefaults } from './hugging-face-config.ts';
+import { huggingFaceConfig, isTextInside, withDefaults } from './hugging-face-config.ts';
 import { withLayerLists } from './layer-lists.ts';
 import { modelContext } from './rope-parameters.ts';
 import { type ModelSizes, modelSizes } from './sizes.ts';
@@ -38,8 +38,9 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   const names = tensorNames(naming, opened.weights, traits.names);
   refuseMissingExperts(config, traits, names, opened);
   const tiedHead = isHeadTied(config, names, opened);
+  const textOnly = opened.format !== 'gguf' && isTextInside(opened.config);
   const headless = names.bodyAlone && !tiedHead && !opened.weights.tensors.has(names.head);
-  const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless, opened });
+  const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless, textOnly, opened });
   checkTensors(spec, opened.weights, opened.path);
   return spec;
 }

@@ -5,13 +5,34 @@ import { type Config, isRecord } from './config.ts';
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Multimodal wrappers whose text model is run alone. */
-const textInside: readonly unknown[] = ['gemma3'];
+const textInside: readonly unknown[] = [
+  'gemma3',
+  'gemma3n',
+  'gemma4',
+  'llama4',
+  'mistral3',
+  'qwen3_5',
+  'qwen3_5_moe',
+  'qwen3_vl',
+];
+
+/** Whether the text model is only a part of what the file holds. */
+export function isTextInside(fields: Fields): boolean {
+  return textInside.includes(fields.model_type) && isRecord(fields.text_config);
+}
 
 export function huggingFaceConfig(file: string, fields: Fields): Config {
   const text = fields.text_config;
-  if (!textInside.includes(fields.model_type) || !isRecord(text)) return { file, fields, spellings: {} };
+  if (!isTextInside(fields) || !isRecord(text)) return { file, fields, spellings: {} };
   const spellings = Object.fromEntries(Object.keys(text).map((field) => [field, `text_config.${field}`]));
-  return { file, fields: { ...text, model_type: fields.model_type }, spellings };
+  // Either may say that head and embedding are one; weights are quantized all alike.
+  const tied = text.tie_word_embeddings === true || fields.tie_word_embeddings === true;
+  const outer = {
+    model_type: fields.model_type,
+    ...(tied ? { tie_word_embeddings: true } : {}),
+    ...(fields.quantization_config === undefined ? {} : { quantization_config: fields.quantization_config }),
+  };
+  return { file, fields: { ...text, ...outer }, spellings };
 }
 
 export function withDefaults(config: Config, defaults: Fields): Config {

@@ -6,8 +6,9 @@ import { ropeOf } from './rope-parameters.ts';
 
 export const qwen3: Architecture = {
   name: 'qwen3',
-  modelTypes: ['qwen3'],
-  ggufNames: ['qwen3'],
+  // What sees images, too, tells the positions of texts as these do.
+  modelTypes: ['qwen3', 'qwen3_vl', 'qwen3_vl_text'],
+  ggufNames: ['qwen3', 'qwen3vl'],
   defaults: { head_dim: 128, rms_norm_eps: 1e-6, max_window_layers: 28 },
   traits(source) {
     const { config, sizes } = source;

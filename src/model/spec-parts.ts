@@ -15,6 +15,7 @@ export interface SpecParts {
   readonly names: TensorNames;
   readonly tiedHead: boolean;
   readonly headless: boolean;
+  readonly textOnly: boolean;
   readonly opened: Pick<OpenedModel, 'path' | 'weights'>;
 }
 

@@ -35,6 +35,13 @@ export function attentionsOf(spec: ModelSpec): AttentionSpec[] {
   return bodiesOf(spec).filter((body) => body.kind === 'attention');
 }
 
+/** What every attention has, also one through a latent. */
+export type Attending = Pick<AttentionSpec, 'headCount' | 'cache' | 'window'>;
+
+export function attendingOf(spec: ModelSpec): Attending[] {
+  return bodiesOf(spec).filter((body) => body.kind === 'attention' || body.kind === 'latent-attention');
+}
+
 export function isHeadTied({ head, embedding }: ModelSpec): boolean {
   return head.weight.tensor === embedding.tensor;
 }

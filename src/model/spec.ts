@@ -408,4 +408,6 @@ export interface ModelSpec {
   readonly logitSoftcap?: number;
   /** The file holds no head, and the one above is never used: texts are embedded, not continued. */
   readonly headless?: true;
+  /** The file holds more than this, for images or sound: only texts are understood. */
+  readonly textOnly?: true;
 }

@@ -2,6 +2,7 @@
 // least recently used first when room is needed; a busy or pinned one never does.
 
 import { messageOf } from '../failure/message-of.ts';
+import { textOnlyNotice } from '../model/text-only.ts';
 import { runAfter } from '../time/long-timer.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';
 import { type LocalModel, openLocalModel } from './local-model.ts';
@@ -264,6 +265,8 @@ export class ManagedPool implements ModelPool {
     const { backend, device, notice } = started.ready;
     if (notice !== undefined) this.#tell('fallback', name, notice);
     const { spec, tokenizer, template, fillInMiddle, sampling, pooling } = local;
+    const less = textOnlyNotice(spec);
+    if (less !== undefined) this.#tell('fallback', name, less);
     const { blockCount } = memory;
     slot.served = {
       name,

@@ -4,7 +4,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { buildSpec } from '../model/build-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
-import { attentionsOf, feedForwardSizes } from '../model/spec-walk.ts';
+import { attendingOf, feedForwardSizes } from '../model/spec-walk.ts';
 import type { GgufValue } from '../weights/gguf-values.ts';
 import { type OpenedModel, openModelFiles } from '../weights/open-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
@@ -80,7 +80,7 @@ function ggufMetadata(metadata: ReadonlyMap<string, GgufValue>): ModelCard['meta
 
 function specMetadata(spec: ModelSpec): ModelCard['metadata'] {
   const { architecture: name } = spec;
-  const [attention] = attentionsOf(spec);
+  const [attention] = attendingOf(spec);
   return {
     'general.architecture': name,
     [`${name}.context_length`]: spec.contextLength,

@@ -59,6 +59,49 @@ describe('SentencePiece from GGUF', () => {
   });
 });
 
+describe('SentencePiece with merges from GGUF', () => {
+  /** Every way to make a token of two, the best-scored token first. */
+  function mergesOf(tokens: readonly string[], scores: ArrayLike<number>): string[] {
+    const known = new Set(tokens);
+    const ranked = [...tokens.keys()].toSorted(
+      (a, b) => (scores[b] as number) - (scores[a] as number) || a - b,
+    );
+    return ranked.flatMap((id) => {
+      const characters = [...(tokens[id] as string)];
+      const ways = characters
+        .slice(1)
+        .map((_, at) => [characters.slice(0, at + 1), characters.slice(at + 1)]);
+      const pairs = ways.map((way) => way.map((half) => half.join('')));
+      return pairs.filter((pair) => pair.every((half) => known.has(half))).map((pair) => pair.join(' '));
+    });
+  }
+
+  const spm = { ...sentencePieceGguf(), 'ggml.add_space_prefix': false };
+  const merged = {
+    ...spm,
+    'ggml.model': 'gemma4',
+    'ggml.merges': mergesOf(sentencePiece.tokens, sentencePiece.scores),
+  };
+  const byScore = ggufTokenizer(ggufMetadata(spm));
+  const byRank = ggufTokenizer(ggufMetadata(merged));
+
+  it.each(sentencePiece.cases)('gives the ids that scores give for $text', ({ text }) => {
+    expect([...byRank.encode(text)]).toEqual([...byScore.encode(text)]);
+  });
+
+  it('decodes what it encoded', () => {
+    fc.assert(
+      fc.property(anyText, (text) => byRank.decode(byRank.encode(text)) === text.replaceAll('▁', ' ')),
+    );
+  });
+
+  it('has BOS in front where the file names one', () => {
+    const named = ggufTokenizer(ggufMetadata({ ...merged, 'ggml.bos_token_id': 1 }));
+    expect([...named.encode('', { bos: true })]).toEqual([1]);
+    expect([...byRank.encode('', { bos: true })]).toEqual([]);
+  });
+});
+
 describe('byte-level BPE from GGUF', () => {
   const extra = ['<|endoftext|>', '<|im_end|>', '<|user|>'];
   const entries = byteLevelGguf('qwen2', extra);

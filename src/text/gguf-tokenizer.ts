@@ -1,11 +1,18 @@
-// A tokenizer from a GGUF file's metadata: byte-level BPE ("gpt2") or SentencePiece ("llama"). Where a file
-// leaves a rule out, the defaults are the ones its converters rely on.
+// A tokenizer from a GGUF file's metadata: byte-level BPE ("gpt2"), SentencePiece ("llama"), or SentencePiece's symbols
+// with the merges of BPE ("gemma4"). Where a file leaves a rule out, the defaults are the ones its converters rely on.
 
 import { MetadataReader } from '../weights/gguf-metadata.ts';
 import type { GgufValue } from '../weights/gguf-values.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { type AddedToken, addedTokenSplitter } from './added-tokens.ts';
-import { bpeEncoder, MergeOutsideVocabulary, type PieceEncoder, spellsEveryByte } from './bpe.ts';
+import {
+  bpeEncoder,
+  MergeOutsideVocabulary,
+  type PieceEncoder,
+  type SymbolRule,
+  spellsEveryByte,
+  spellsEveryByteToken,
+} from './bpe.ts';
 import { fromByteCharacters } from './byte-characters.ts';
 import { turnEndIds } from './end-of-generation.ts';
 import { namedPreTokenizer, type PreTokenizer, preTokenizerNames } from './pre-tokenizers.ts';
@@ -29,7 +36,7 @@ interface GgufVocabulary {
   readonly types: ArrayLike<number>;
 }
 
-/** The parts that differ between the two algorithms. */
+/** The parts that differ between the algorithms. */
 type AlgorithmParts = Pick<
   TokenizerParts,
   'kind' | 'encodeText' | 'bytesOf' | 'stripsLeadingSpace' | 'shrinkage'
@@ -38,12 +45,19 @@ type AlgorithmParts = Pick<
   readonly defaultIds: { readonly bos?: number; readonly eos?: number };
 };
 
+const algorithms: Readonly<Record<string, (vocabulary: GgufVocabulary, path: string) => AlgorithmParts>> = {
+  gpt2: byteLevelParts,
+  llama: spmParts,
+  gemma4: mergedSpmParts,
+};
+
 export function ggufTokenizer(gguf: GgufMetadata): Tokenizer {
   const reader = new MetadataReader(gguf);
   const model = reader.string('tokenizer.ggml.model');
-  if (model !== 'gpt2' && model !== 'llama') throw unsupportedModel(gguf.path, model);
+  const partsOf = algorithms[model];
+  if (partsOf === undefined) throw unsupportedModel(gguf.path, model);
   const vocabulary = readVocabulary(reader);
-  const parts = model === 'gpt2' ? byteLevelParts(vocabulary, gguf.path) : spmParts(vocabulary);
+  const parts = partsOf(vocabulary, gguf.path);
   const bosId = tokenId(vocabulary, 'tokenizer.ggml.bos_token_id') ?? parts.defaultIds.bos;
   const eosId = tokenId(vocabulary, 'tokenizer.ggml.eos_token_id') ?? parts.defaultIds.eos;
   const addBos = reader.optionalBoolean('tokenizer.ggml.add_bos_token') ?? parts.addBos;
@@ -142,7 +156,15 @@ function byteLevelParts(vocabulary: GgufVocabulary, path: string): AlgorithmPart
   };
 }
 
-function byteLevelEncoder({ reader, ids }: GgufVocabulary, preTokenizer: PreTokenizer): PieceEncoder {
+function byteLevelEncoder(vocabulary: GgufVocabulary, { ignoreMerges }: PreTokenizer): PieceEncoder {
+  return mergingEncoder(vocabulary, ignoreMerges, { kind: 'bytes', unknownId: undefined });
+}
+
+function mergingEncoder(
+  { reader, ids }: GgufVocabulary,
+  ignoreMerges: boolean,
+  symbols: SymbolRule,
+): PieceEncoder {
   const key = 'tokenizer.ggml.merges';
   const merges = reader.strings(key).map((merge): readonly [string, string] => {
     // A token may itself begin with a space.
@@ -150,8 +172,7 @@ function byteLevelEncoder({ reader, ids }: GgufVocabulary, preTokenizer: PreToke
     return [merge.slice(0, space), merge.slice(space + 1)];
   });
   try {
-    const symbols = { kind: 'bytes', unknownId: undefined } as const;
-    return bpeEncoder({ ids, merges, ignoreMerges: preTokenizer.ignoreMerges, symbols });
+    return bpeEncoder({ ids, merges, ignoreMerges, symbols });
   } catch (error) {
     throw error instanceof MergeOutsideVocabulary ? reader.fault(key, error.message) : error;
   }
@@ -175,11 +196,34 @@ function spmParts(vocabulary: GgufVocabulary): AlgorithmParts {
     encodeText({ text }, _special, into) {
       encodePiece((addSpacePrefix ? ` ${text}` : text).replaceAll(' ', escapedSpace), into);
     },
-    bytesOf(id, token) {
-      if (types[id] === tokenTypes.byte) return Uint8Array.of(Number.parseInt(token.slice(3, 5), 16));
-      return Buffer.from(types[id] === tokenTypes.control ? token : token.replaceAll(escapedSpace, ' '));
-    },
+    bytesOf: (id, token) => spmBytes(types[id], token),
   };
+}
+
+/** Symbols and spaces as SentencePiece has them, merged by rank. */
+function mergedSpmParts(vocabulary: GgufVocabulary): AlgorithmParts {
+  const { tokens, types, ids } = vocabulary;
+  const unknownId = tokenId(vocabulary, 'tokenizer.ggml.unknown_token_id');
+  const encodePiece = mergingEncoder(vocabulary, false, {
+    kind: 'characters',
+    byteFallback: true,
+    unknownId,
+    fuseUnknown: false,
+  });
+  return {
+    kind: `BPE of characters with byte fallback, ${tokens.length.toLocaleString('en')} tokens`,
+    stripsLeadingSpace: false,
+    shrinkage: spellsEveryByteToken(ids) ? 1 : Number.POSITIVE_INFINITY,
+    addBos: true,
+    defaultIds: {},
+    encodeText: ({ text }, _special, into) => encodePiece(text.replaceAll(' ', escapedSpace), into),
+    bytesOf: (id, token) => spmBytes(types[id], token),
+  };
+}
+
+function spmBytes(type: number | undefined, token: string): Uint8Array {
+  if (type === tokenTypes.byte) return Uint8Array.of(Number.parseInt(token.slice(3, 5), 16));
+  return Buffer.from(type === tokenTypes.control ? token : token.replaceAll(escapedSpace, ' '));
 }
 
 function mergeableIds({ tokens, types }: GgufVocabulary): Map<string, number> {
@@ -196,7 +240,7 @@ function unsupportedModel(file: string, model: string): ModelFileError {
     file,
     field: 'tokenizer.ggml.model',
     problem: `the tokenizer ${JSON.stringify(model)} is not supported`,
-    remedy: 'Use a model with a byte-level BPE ("gpt2") or SentencePiece BPE ("llama") tokenizer.',
+    remedy: `Use a model with one of: ${Object.keys(algorithms).join(', ')}.`,
   });
 }
 

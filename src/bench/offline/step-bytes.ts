@@ -4,7 +4,7 @@
 import { BLOCK_TOKENS, type KvType } from '../../compute/backend.ts';
 import { type BackendSizes, linearBytes, type MatrixBytes } from '../../compute/memory.ts';
 import type { CacheSpec, ModelSpec } from '../../model/spec.ts';
-import { attentionsOf, isHeadTied, layerLinears } from '../../model/spec-walk.ts';
+import { attendingOf, isHeadTied, layerLinears } from '../../model/spec-walk.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 
 export interface StepBytes {
@@ -48,9 +48,10 @@ function readWeightBytes(
 
 /** Attentions with a window read no further back than it reaches. */
 function kvBytes(spec: ModelSpec, blockBytes: number, contextTokens: number): number {
-  const sizeOf = ({ headCount, headSize }: CacheSpec): number => headCount * headSize;
+  const sizeOf = ({ headCount, headSize, valuesInKeys }: CacheSpec): number =>
+    (valuesInKeys === undefined ? 2 : 1) * headCount * headSize;
   const allSizes = spec.caches.reduce((sum, cache) => sum + sizeOf(cache), 0);
-  const read = attentionsOf(spec).reduce(
+  const read = attendingOf(spec).reduce(
     (sum, { cache, window }) =>
       sum + Math.min(contextTokens, window ?? contextTokens) * sizeOf(spec.caches[cache] as CacheSpec),
     0,
