@@ -53,6 +53,11 @@ export function goldenModels(): GoldenModel[] {
   return [...trainedModels(), ...architectureModels(), ...familyModels(), ...quantizedModels()];
 }
 
+/** Not a folder's twin in another format: which format it was does not matter to a backend, and the reference runs both. */
+export function isOwnModel({ name }: GoldenModel): boolean {
+  return !name.endsWith('/model-bf16.gguf');
+}
+
 /** The model that ships with the project, and what PyTorch computes with it. */
 export function embeddedGolden(): GoldenModel {
   const { completions } = JSON.parse(
