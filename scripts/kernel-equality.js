@@ -4,7 +4,7 @@
 // ARM64 itself.
 
 import { spawnSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
@@ -42,11 +42,9 @@ async function compile(compiler, arch) {
   const folder = join(root, 'build', `kernel-equality-${arch}`);
   mkdirSync(folder, { recursive: true });
   const kernels = nativeSources(arch).filter(({ name }) => isKernels(name) || name === 'kernels/dispatch.cc');
-  const tests = ['kernel', 'row', 'attention', 'product'].map((name) => ({
-    folder: testFolder,
-    name: `${name}-equality.cc`,
-    flags: [...commonFlags, ...includeFlags],
-  }));
+  const tests = readdirSync(testFolder)
+    .filter((name) => name.endsWith('.cc'))
+    .map((name) => ({ folder: testFolder, name, flags: [...commonFlags, ...includeFlags] }));
   const objects = await compileObjects({ compiler, arch, sources: [...kernels, ...tests] });
   const program = join(folder, 'kernel-equality');
   // Static, so that the emulator needs no libraries of the other architecture.
