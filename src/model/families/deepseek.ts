@@ -1,0 +1,139 @@
+// DeepSeek 2 and 3 and what shares their shape (Kimi K2, GLM-4.7-Flash): attention through a latent, experts in groups
+// beside some for every row.
+
+import {
+  type Architecture,
+  activationOf,
+  alikeLayers,
+  type ModelSource,
+  type Traits,
+} from '../architecture.ts';
+import { configError, fieldOf, optionalFlag, optionalSize, size } from '../config.ts';
+import { expertTraits, hasExperts, withExperts } from '../expert-traits.ts';
+import { ropeOf, yarnAttentionScale } from '../rope-parameters.ts';
+import { sharedExpertsNames } from '../tensor-names.ts';
+
+const latentSizes = { kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128 };
+
+export const deepseek2: Architecture = {
+  name: 'deepseek2',
+  modelTypes: ['deepseek_v2'],
+  ggufNames: ['deepseek2'],
+  defaults: {
+    ...latentSizes,
+    max_position_embeddings: 2048,
+    rms_norm_eps: 1e-6,
+    q_lora_rank: 1536,
+    n_routed_experts: 64,
+    n_shared_experts: 2,
+    moe_intermediate_size: 1407,
+    scoring_func: 'softmax',
+    topk_method: 'greedy',
+  },
+  traits: deepseekTraits,
+};
+
+const defaults = {
+  ...latentSizes,
+  max_position_embeddings: 4096,
+  rms_norm_eps: 1e-6,
+  q_lora_rank: 1536,
+  n_routed_experts: 256,
+  n_shared_experts: 1,
+  moe_intermediate_size: 2048,
+  num_experts_per_tok: 8,
+  scoring_func: 'sigmoid',
+  topk_method: 'noaux_tc',
+  norm_topk_prob: true,
+};
+
+export const deepseek3: Architecture = {
+  name: 'deepseek3',
+  modelTypes: ['deepseek_v3', 'kimi_k2'],
+  // GGUF files do not tell generations apart.
+  ggufNames: [],
+  defaults,
+  traits: deepseekTraits,
+};
+
+export const glm4MoeLite: Architecture = {
+  name: 'glm4-moe-lite',
+  modelTypes: ['glm4_moe_lite'],
+  ggufNames: [],
+  defaults: {
+    ...defaults,
+    max_position_embeddings: 202_752,
+    rms_norm_eps: 1e-5,
+    q_lora_rank: 768,
+    qk_nope_head_dim: 192,
+    v_head_dim: 256,
+    n_routed_experts: 64,
+    moe_intermediate_size: 1536,
+    num_experts_per_tok: 4,
+    routed_scaling_factor: 1.8,
+    first_k_dense_replace: 1,
+  },
+  traits: deepseekTraits,
+};
+
+function deepseekTraits(source: ModelSource): Traits {
+  const { config, sizes, naming } = source;
+  const { contentSize, rotatedSize } = headSizes(source);
+  const bias = optionalFlag(config, 'attention_bias') ?? false;
+  const layers = alikeLayers(sizes);
+  const mixes = hasExperts(config);
+  return {
+    ropes: [ropeOf(config, { ...sizes, headSize: rotatedSize })],
+    layers: mixes ? withExperts(source, layers) : layers,
+    ...(mixes ? { experts: expertsOf(source) } : {}),
+    activation: activationOf(config, 'hidden_act', 'silu'),
+    attentionScale: (contentSize + rotatedSize) ** -0.5 * yarnAttentionScale(config),
+    latent: {
+      queryRank: optionalSize(config, 'q_lora_rank'),
+      rank: size(config, 'kv_lora_rank'),
+      contentSize,
+      rotatedSize,
+      valueSize: size(config, 'v_head_dim'),
+      fusedUp: naming !== 'gguf',
+    },
+    queryKeyValueBias: bias,
+    outputBias: bias,
+    interleavedPairs: optionalFlag(config, 'rope_interleave') ?? true,
+    names: { 'hugging-face': sharedExpertsNames },
+  };
+}
+
+/** GGUF files give both parts of a head together. */
+function headSizes({ config, naming }: ModelSource): {
+  readonly contentSize: number;
+  readonly rotatedSize: number;
+} {
+  if (naming !== 'gguf') {
+    return { contentSize: size(config, 'qk_nope_head_dim'), rotatedSize: size(config, 'qk_rope_head_dim') };
+  }
+  const whole = size(config, 'qk_head_dim');
+  const rotatedSize = size(config, 'qk_rope_head_dim');
+  if (rotatedSize < whole) return { contentSize: whole - rotatedSize, rotatedSize };
+  throw configError(
+    config,
+    'qk_rope_head_dim',
+    `rotates ${rotatedSize} of ${whole} values of a head, of which some must stay`,
+    'The file is damaged or was converted wrongly; download or convert it again.',
+  );
+}
+
+/** Experts that are scored by sigmoid have biases for the choice, and groups are compared by their best two. */
+function expertsOf(source: ModelSource) {
+  const { config } = source;
+  const limited = fieldOf(config, 'topk_method') !== 'greedy';
+  const { router, ...traits } = expertTraits(source, {
+    score: 'softmax',
+    normalized: false,
+    groups: 'best-two',
+  });
+  const { groups, ...ungrouped } = router;
+  const sigmoid = router.score === 'sigmoid';
+  if (groups === undefined || !limited) return { ...traits, router: ungrouped, choiceBias: sigmoid };
+  const by = sigmoid ? 'best-two' : 'best';
+  return { ...traits, router: { ...ungrouped, groups: { ...groups, by } }, choiceBias: sigmoid } as const;
+}

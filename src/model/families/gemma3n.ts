@@ -1,0 +1,122 @@
+// Gemma 3n (text): several residual streams, a low-rank map beside attention, inputs of single layers, layers that share
+// keys and values, and gates of which most are off.
+
+import {
+  type Architecture,
+  type LayerTraits,
+  type ModelSource,
+  mixedLayers,
+  windowOf,
+} from '../architecture.ts';
+import { configError, fieldOf, optionalFlag, size } from '../config.ts';
+import { layerList } from '../layer-lists.ts';
+import { normalQuantile } from '../normal-quantile.ts';
+import { localRopeOf, ropeOf } from '../rope-parameters.ts';
+import { sandwichNorms } from '../tensor-names.ts';
+import { gemmaTraits } from './gemma-traits.ts';
+import { withSharedCaches } from './shared-caches.ts';
+
+const GLOBAL = 0;
+const LOCAL = 1;
+
+const sizes = { altup_num_inputs: 4, laurel_rank: 64 };
+
+export const gemma3n: Architecture = {
+  name: 'gemma3n',
+  modelTypes: ['gemma3n_text', 'gemma3n'],
+  ggufNames: ['gemma3n'],
+  defaults: {
+    ...sizes,
+    vocab_size: 262_400,
+    num_attention_heads: 8,
+    num_key_value_heads: 2,
+    head_dim: 256,
+    max_position_embeddings: 32_768,
+    rms_norm_eps: 1e-6,
+    rope_theta: 1_000_000,
+    sliding_window: 512,
+    final_logit_softcapping: 30,
+    vocab_size_per_layer_input: 262_144,
+    hidden_size_per_layer_input: 256,
+    num_kv_shared_layers: 15,
+    tie_word_embeddings: true,
+  },
+  ggufDefaults: { ...sizes, final_logit_softcapping: 30 },
+  layerLists: ['intermediate_size'],
+  traits(source) {
+    const { config, sizes } = source;
+    refuseOtherActive(source);
+    return {
+      ...gemmaTraits(source),
+      normOffset: 0,
+      ropes: [ropeOf(config, sizes, 'full_attention'), localRopeOf(config, sizes, 10_000)],
+      layers: layersOf(source),
+      attentionScale: 1,
+      queryKeyNorm: 'head',
+      valueNorm: true,
+      layerInputSize: size(config, 'hidden_size_per_layer_input'),
+      layerInputRows: size(config, 'vocab_size_per_layer_input'),
+      lowRank: size(config, 'laurel_rank'),
+      streamCount: streamCount(source),
+      streamToldScales: optionalFlag(config, 'altup_correct_scale') ?? true,
+      names: { 'hugging-face': sandwichNorms },
+    };
+  },
+};
+
+function layersOf(source: ModelSource): LayerTraits[] {
+  const { config } = source;
+  const kinds = mixedLayers(source, 5, {
+    sliding: { rope: LOCAL, window: windowOf(config) },
+    full: { rope: GLOBAL },
+  });
+  const ffnSizes = layerList(source, 'intermediate_size');
+  const cutoffs = cutoffsOf(source);
+  const shared = withSharedCaches(source, kinds, (one, other) => one.rope === other.rope);
+  return shared.map((layer, index) => ({ ...layer, ffnSize: ffnSizes?.[index], gateCutoff: cutoffs[index] }));
+}
+
+/** GGUF files list deviations, config.json the shares of gates that are off; by default most are in the first layers. */
+function cutoffsOf({ config, sizes }: ModelSource): readonly (number | undefined)[] {
+  const { layerCount } = sizes;
+  const listed = fieldOf(config, 'activation_cutoffs');
+  const cutoffs = ArrayBuffer.isView(listed) ? Array.from(listed as Float32Array) : undefined;
+  const given = fieldOf(config, 'activation_sparsity_pattern');
+  const usual = Array.from({ length: layerCount }, (_, index) => (layerCount > 10 && index < 10 ? 0.95 : 0));
+  const shares: unknown = cutoffs ?? given ?? usual;
+  const isShare = (share: unknown) => typeof share === 'number' && share >= 0 && share < 1;
+  if (
+    !Array.isArray(shares) ||
+    shares.length !== layerCount ||
+    !(cutoffs !== undefined || shares.every(isShare))
+  ) {
+    throw configError(
+      config,
+      cutoffs === undefined ? 'activation_sparsity_pattern' : 'activation_cutoffs',
+      `must hold a number for each of the ${layerCount} layers, from 0 to below 1`,
+      'The file is damaged or was converted wrongly; download or convert it again.',
+    );
+  }
+  const all = cutoffs ?? shares.map((share) => normalQuantile(share));
+  return all.map((cutoff) => (Number.isFinite(cutoff) ? cutoff : undefined));
+}
+
+const MOST_STREAMS = 64;
+
+function streamCount({ config }: ModelSource): number {
+  const count = size(config, 'altup_num_inputs');
+  if (count > 1 && count <= MOST_STREAMS) return count;
+  throw configError(
+    config,
+    'altup_num_inputs',
+    `must be from 2 to ${MOST_STREAMS}, but is ${count}`,
+    'The file is damaged or was converted wrongly; download or convert it again.',
+  );
+}
+
+function refuseOtherActive({ config }: ModelSource): void {
+  const active = fieldOf(config, 'altup_active_idx') ?? 0;
+  if (active === 0) return;
+  const problem = `stream ${JSON.stringify(active)} as the active one is not supported`;
+  throw configError(config, 'altup_active_idx', problem, 'Use a model whose first stream is active.');
+}

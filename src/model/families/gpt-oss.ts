@@ -1,0 +1,49 @@
+// gpt-oss: experts with biases and a clamped activation, a sink in every attention head, every other layer with a window.
+
+import { type Architecture, type ModelSource, mixedLayers, windowOf } from '../architecture.ts';
+import { fieldOf, isRecord, optionalFlag, optionalPositive } from '../config.ts';
+import { expertTraits, withExperts } from '../expert-traits.ts';
+import { ropeOf } from '../rope-parameters.ts';
+
+export const gptOss: Architecture = {
+  name: 'gpt-oss',
+  modelTypes: ['gpt_oss'],
+  ggufNames: ['gpt-oss'],
+  defaults: {
+    head_dim: 64,
+    rms_norm_eps: 1e-5,
+    rope_theta: 150_000,
+    num_local_experts: 128,
+    num_experts_per_tok: 4,
+  },
+  traits(source) {
+    const { config, sizes } = source;
+    const sliding = { rope: 0, window: windowOf(config) };
+    const bias = optionalFlag(config, 'attention_bias') ?? true;
+    return {
+      ropes: [ropeOf(config, sizes)],
+      layers: withExperts(source, mixedLayers(source, 2, { sliding, full: { rope: 0 } })),
+      activation: {
+        limit: optionalPositive(config, 'swiglu_limit') ?? 7,
+        slope: optionalPositive(config, 'swiglu_alpha') ?? 1.702,
+      },
+      attentionScale: sizes.headSize ** -0.5,
+      sinks: true,
+      queryKeyValueBias: bias,
+      outputBias: bias,
+      experts: {
+        ...expertTraits(source, { score: 'softmax', normalized: true }),
+        routerBias: true,
+        biases: true,
+        alternatingGateUp: true,
+        transposed: !isCompressed(source),
+      },
+      names: { 'hugging-face': { router: 'mlp.router' }, gguf: { ffnNorm: 'post_attention_norm' } },
+    };
+  },
+};
+
+/** Files from the hub hold experts in four bits, and those as their outputs read them. */
+function isCompressed({ config, naming }: ModelSource): boolean {
+  return naming === 'gguf' || isRecord(fieldOf(config, 'quantization_config'));
+}

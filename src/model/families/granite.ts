@@ -1,0 +1,132 @@
+// Granite 3 and 4: Llama's shape with factors on embeddings, attention, branches and logits; also with experts, and as a
+// hybrid.
+
+import {
+  type Architecture,
+  activationOf,
+  alikeLayers,
+  biasesOf,
+  type ModelSource,
+  type StateSpaceTraits,
+  type Traits,
+} from '../architecture.ts';
+import { configError, optionalFlag, optionalPositive, optionalSize, optionalText, size } from '../config.ts';
+import { expertTraits, hasExperts, withExperts } from '../expert-traits.ts';
+import { ropeOf } from '../rope-parameters.ts';
+import type { RoleNames } from '../tensor-names.ts';
+import { hybridLayers } from './hybrid-layers.ts';
+
+const defaults = { rms_norm_eps: 1e-6, max_position_embeddings: 2048 };
+
+export const granite: Architecture = {
+  name: 'granite',
+  modelTypes: ['granite'],
+  ggufNames: ['granite'],
+  defaults: { ...defaults, attention_multiplier: 1 },
+  traits: graniteTraits,
+};
+
+const expertNames: RoleNames = {
+  router: 'block_sparse_moe.router.layer',
+  expertGateUps: 'block_sparse_moe.input_linear',
+  expertDowns: 'block_sparse_moe.output_linear',
+};
+
+export const graniteMoe: Architecture = {
+  name: 'granitemoe',
+  modelTypes: ['granitemoe'],
+  ggufNames: ['granitemoe'],
+  defaults: { ...defaults, attention_multiplier: 1, num_local_experts: 8, num_experts_per_tok: 2 },
+  traits(source) {
+    const traits = graniteTraits(source);
+    return {
+      ...traits,
+      layers: withExperts(source, traits.layers),
+      experts: expertTraits(source, { score: 'softmax', normalized: true }),
+      names: { 'hugging-face': expertNames },
+    };
+  },
+};
+
+/** Beside experts, or in their place. */
+const sharedNames: RoleNames = {
+  gateUp: 'shared_mlp.input_linear',
+  down: 'shared_mlp.output_linear',
+  sharedGateUp: 'shared_mlp.input_linear',
+  sharedDown: 'shared_mlp.output_linear',
+};
+
+/** Granite 4: most layers are state spaces, and a feed-forward stands beside the experts, or alone. */
+export const graniteHybrid: Architecture = {
+  name: 'granitehybrid',
+  modelTypes: ['granitemoehybrid'],
+  ggufNames: ['granitehybrid'],
+  defaults: { ...defaults, attention_multiplier: 1, mamba_n_groups: 1, mamba_d_conv: 4, mamba_d_state: 256 },
+  traits(source) {
+    const { config, naming } = source;
+    const traits = graniteTraits(source);
+    const attention = tellsPositions(source) ? { rope: 0 } : {};
+    const layers = hybridLayers(source, { attention, other: { mixer: 'state-space' } });
+    const sharedSize =
+      optionalSize(config, 'shared_intermediate_size') ?? size(config, 'shared_expert_intermediate_size');
+    const fused = naming !== 'gguf';
+    const common = { ...traits, layers, stateSpace: stateSpaceTraits(source) };
+    if (!hasExperts(config)) {
+      return { ...common, ffnSize: sharedSize, fusedGateUp: fused, names: { 'hugging-face': sharedNames } };
+    }
+    return {
+      ...common,
+      layers: withExperts(source, layers),
+      experts: {
+        ...expertTraits(source, { score: 'softmax', normalized: true }),
+        shared: { size: sharedSize, hasShare: false, fused },
+      },
+      names: { 'hugging-face': { ...expertNames, ...sharedNames } },
+    };
+  },
+};
+
+/** GGUF files say so in a place of their own. */
+function tellsPositions({ config, naming }: ModelSource): boolean {
+  if (naming === 'gguf') return optionalFlag(config, 'rope_is_used') ?? false;
+  return optionalText(config, 'position_embedding_type') === 'rope';
+}
+
+function stateSpaceTraits({ config, naming }: ModelSource): StateSpaceTraits {
+  const isGguf = naming === 'gguf';
+  const heads = size(config, isGguf ? 'linear_num_value_heads' : 'mamba_n_heads');
+  const groups = size(config, isGguf ? 'linear_num_key_heads' : 'mamba_n_groups');
+  const headSize = isGguf ? size(config, 'linear_inner_size') / heads : size(config, 'mamba_d_head');
+  if (!Number.isInteger(headSize) || heads % groups !== 0) {
+    throw configError(
+      config,
+      isGguf ? 'linear_num_value_heads' : 'mamba_n_heads',
+      `${heads} heads are neither alike nor in ${groups} groups alike`,
+      'The file is damaged or was converted wrongly; download or convert it again.',
+    );
+  }
+  return {
+    heads,
+    headSize,
+    groups,
+    stateSize: size(config, isGguf ? 'linear_key_head_dim' : 'mamba_d_state'),
+    length: size(config, isGguf ? 'linear_conv_kernel_dim' : 'mamba_d_conv'),
+    convolutionBias: optionalFlag(config, 'mamba_conv_bias') ?? true,
+    projectionBias: optionalFlag(config, 'mamba_proj_bias') ?? false,
+    logarithmicRates: !isGguf,
+  };
+}
+
+function graniteTraits({ config, sizes, naming }: ModelSource): Traits {
+  return {
+    ropes: [ropeOf(config, sizes)],
+    layers: alikeLayers(sizes),
+    activation: activationOf(config, 'hidden_act', 'silu'),
+    attentionScale: optionalPositive(config, 'attention_multiplier') ?? sizes.headSize ** -0.5,
+    embeddingScale: optionalPositive(config, 'embedding_multiplier'),
+    residualScale: optionalPositive(config, 'residual_multiplier'),
+    logitScale: 1 / (optionalPositive(config, 'logits_scaling') ?? 1),
+    ...biasesOf(config),
+    interleavedPairs: naming === 'gguf',
+  };
+}

@@ -1,0 +1,80 @@
+// LFM 2, dense and with experts: most layers are short convolutions, the others attention with norms over each head.
+
+import { type Architecture, activationOf, type ModelSource, type Traits } from '../architecture.ts';
+import { type Config, optionalFlag, optionalPositive, optionalSize, size } from '../config.ts';
+import { expertTraits, withExperts } from '../expert-traits.ts';
+import { ropeOf } from '../rope-parameters.ts';
+import type { RoleNames } from '../tensor-names.ts';
+import { hybridLayers } from './hybrid-layers.ts';
+
+const names: RoleNames = {
+  finalNorm: 'embedding_norm',
+  attentionNorm: 'operator_norm',
+  output: 'self_attn.out_proj',
+  queryNorm: 'self_attn.q_layernorm',
+  keyNorm: 'self_attn.k_layernorm',
+  ffnNorm: 'ffn_norm',
+  gate: 'feed_forward.w1',
+  up: 'feed_forward.w3',
+  down: 'feed_forward.w2',
+  router: 'feed_forward.gate',
+  choiceBias: { weight: '', bias: 'feed_forward.expert_bias' },
+  expertGate: 'feed_forward.experts.*.w1',
+  expertUp: 'feed_forward.experts.*.w3',
+  expertDown: 'feed_forward.experts.*.w2',
+};
+
+const defaults = { norm_eps: 1e-5, conv_L_cache: 3, block_multiple_of: 256 } as const;
+
+export const lfm2: Architecture = {
+  name: 'lfm2',
+  modelTypes: ['lfm2'],
+  ggufNames: ['lfm2'],
+  defaults: { ...defaults, block_auto_adjust_ff_dim: true, block_ffn_dim_multiplier: 1 },
+  traits: (source) => ({ ...lfmTraits(source), ffnSize: adjustedSize(source) }),
+};
+
+export const lfm2Moe: Architecture = {
+  name: 'lfm2moe',
+  modelTypes: ['lfm2_moe'],
+  ggufNames: ['lfm2moe'],
+  defaults: { ...defaults, norm_topk_prob: true, use_expert_bias: true },
+  traits(source) {
+    const traits = lfmTraits(source);
+    return {
+      ...traits,
+      layers: withExperts(source, traits.layers),
+      experts: {
+        ...expertTraits(source, { score: 'sigmoid', normalized: true }),
+        choiceBias: optionalFlag(source.config, 'use_expert_bias') ?? true,
+      },
+    };
+  },
+};
+
+function lfmTraits(source: ModelSource): Traits {
+  const { config, sizes } = source;
+  return {
+    ropes: [ropeOf(config, sizes)],
+    layers: hybridLayers(source, { attention: { rope: 0 }, other: { mixer: 'short-convolution' } }),
+    activation: activationOf(config, 'hidden_act', 'silu'),
+    attentionScale: sizes.headSize ** -0.5,
+    queryKeyNorm: 'head',
+    shortConvolution: {
+      length: size(config, 'conv_L_cache'),
+      bias: optionalFlag(config, 'conv_bias') ?? false,
+    },
+    names: { 'hugging-face': names, gguf: { finalNorm: 'token_embd_norm' } },
+  };
+}
+
+/** Folders may give a size of which two thirds are meant, rounded up; GGUF files give the real one. */
+function adjustedSize({ config, sizes, naming }: ModelSource): number {
+  if (naming === 'gguf' || !isAdjusted(config)) return sizes.ffnSize;
+  const factor = optionalPositive(config, 'block_ffn_dim_multiplier') ?? 1;
+  const multiple = optionalSize(config, 'block_multiple_of') ?? 1;
+  const meant = Math.trunc(factor * Math.trunc((2 * sizes.ffnSize) / 3));
+  return multiple * Math.ceil(meant / multiple);
+}
+
+const isAdjusted = (config: Config): boolean => optionalFlag(config, 'block_auto_adjust_ff_dim') ?? false;

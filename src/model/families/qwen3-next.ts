@@ -1,0 +1,115 @@
+// Qwen 3 Next and Qwen 3.5, dense and with experts: three of four layers are gated delta nets, the others attentions whose
+// output is gated.
+
+import {
+  type Architecture,
+  activationOf,
+  type DeltaNetTraits,
+  type ModelSource,
+  type Traits,
+} from '../architecture.ts';
+import { configError, optionalFlag, optionalSize, size } from '../config.ts';
+import { expertTraits, withExperts } from '../expert-traits.ts';
+import { ropeOf } from '../rope-parameters.ts';
+import { hybridLayers } from './hybrid-layers.ts';
+
+const defaults = {
+  head_dim: 256,
+  rms_norm_eps: 1e-6,
+  partial_rotary_factor: 0.25,
+  linear_conv_kernel_dim: 4,
+  linear_key_head_dim: 128,
+  linear_value_head_dim: 128,
+  full_attention_interval: 4,
+} as const;
+
+export const qwen3Next: Architecture = {
+  name: 'qwen3next',
+  modelTypes: ['qwen3_next'],
+  ggufNames: ['qwen3next'],
+  defaults: { ...defaults, norm_topk_prob: true },
+  traits: (source) => expertsBeside(source, { ...hybridTraits(source), ...deltaTraits(source, true) }),
+};
+
+export const qwen35: Architecture = {
+  name: 'qwen3.5',
+  modelTypes: ['qwen3_5', 'qwen3_5_text'],
+  ggufNames: ['qwen35'],
+  defaults,
+  traits: (source) => ({ ...hybridTraits(source), ...deltaTraits(source, false) }),
+};
+
+export const qwen35Moe: Architecture = {
+  name: 'qwen3.5moe',
+  modelTypes: ['qwen3_5_moe', 'qwen3_5_moe_text'],
+  ggufNames: ['qwen35moe'],
+  defaults: { ...defaults, norm_topk_prob: true },
+  traits: (source) => expertsBeside(source, { ...hybridTraits(source), ...deltaTraits(source, false) }),
+};
+
+function hybridTraits(source: ModelSource): Traits {
+  const { config, sizes, naming } = source;
+  const bias = optionalFlag(config, 'attention_bias') ?? false;
+  const interval = optionalSize(config, 'full_attention_interval') ?? 4;
+  return {
+    ropes: [ropeOf(config, sizes)],
+    layers: hybridLayers(
+      source,
+      { attention: { rope: 0 }, other: { mixer: 'delta-net' } },
+      (index) => (index + 1) % interval === 0,
+    ),
+    activation: activationOf(config, 'hidden_act', 'silu'),
+    attentionScale: sizes.headSize ** -0.5,
+    attentionGate: true,
+    queryKeyNorm: 'head',
+    queryKeyValueBias: bias,
+    outputBias: bias,
+    // GGUF files store norm weights with 1 already added.
+    normOffset: naming === 'gguf' ? 0 : 1,
+    names: { gguf: { ffnNorm: 'post_attention_norm' } },
+  };
+}
+
+function deltaTraits(
+  { config, naming }: ModelSource,
+  isNext: boolean,
+): { readonly deltaNet: DeltaNetTraits } {
+  const isGguf = naming === 'gguf';
+  const valueHeads = size(config, 'linear_num_value_heads');
+  const keyHeads = size(config, 'linear_num_key_heads');
+  if (valueHeads % keyHeads !== 0) {
+    throw configError(
+      config,
+      'linear_num_value_heads',
+      `${valueHeads} value heads cannot share ${keyHeads} key heads evenly`,
+      'The file is damaged or was converted wrongly; download or convert it again.',
+    );
+  }
+  const valueSize =
+    optionalSize(config, 'linear_value_head_dim') ?? size(config, 'linear_inner_size') / valueHeads;
+  return {
+    deltaNet: {
+      keyHeads,
+      keySize: size(config, 'linear_key_head_dim'),
+      valueHeads,
+      valueSize,
+      length: size(config, 'linear_conv_kernel_dim'),
+      // The tool that makes GGUF files of Qwen 3.5 sorts value heads anew.
+      sharing: isGguf && !isNext ? 'strided' : 'neighbours',
+      largeByKeyHead: isNext && !isGguf,
+      smallByKeyHead: isNext,
+      logarithmicRates: !isGguf,
+    },
+  };
+}
+
+/** One more expert, which all rows use, has a share of its own for each. */
+function expertsBeside(source: ModelSource, traits: Traits): Traits {
+  const experts = expertTraits(source, { score: 'softmax', normalized: true });
+  const sharedSize = optionalSize(source.config, 'shared_expert_intermediate_size');
+  return {
+    ...traits,
+    layers: withExperts(source, traits.layers),
+    experts: { ...experts, shared: { size: sharedSize ?? experts.size, hasShare: true } },
+  };
+}
