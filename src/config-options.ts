@@ -88,6 +88,12 @@ export const configOptions = {
     kind: text,
     meaning: 'folder of models to serve on demand; `~/.chairlift/models` where unset',
   },
+  adapter: {
+    kind: list,
+    default: [],
+    meaning:
+      'LoRA adapters, asked for as models: `model:name=path` of a folder that PEFT wrote, or of a GGUF file',
+  },
   alias: { kind: list, default: [], meaning: 'further names: `alias=name`' },
   preload: {
     kind: list,

@@ -197,6 +197,7 @@ StepInput readBatch(const ScriptObject& batch, bool remembers) {
   input.blockStarts = batch.integers("blockStarts");
   input.logitRows = batch.integers("logitRows");
   input.stateRows = batch.integers("stateRows");
+  input.adapters = batch.integers("adapters");
   if (!remembers) return input;
   const ScriptObject memories = batch.object("memories");
   input.memoryFrom = memories.integers("from");

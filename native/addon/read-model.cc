@@ -104,6 +104,18 @@ class ModelReader {
       }
     }
     linear.parts.push_back(std::move(part));
+    for (const ScriptObject& addition : from.list("additions")) {
+      require(members == 1, "an adapter of several members");
+      linear.additions.push_back(readAddition(addition, offset, outputs, inputs));
+    }
+  }
+
+  Addition readAddition(const ScriptObject& from, size_t offset, int outputs, int inputs) const {
+    Addition read{from.integer("adapter"), float(from.number("scale")), from.integer("rank"), outputs, {}, {}, offset};
+    require(read.rank > 0, "an adapter of no rank");
+    read.down.parts.push_back({matrixAt(from.integer("down"), read.rank, inputs, 1), {}, 0});
+    read.up.parts.push_back({matrixAt(from.integer("up"), outputs, read.rank, 1), {}, 0});
+    return read;
   }
 
   StreamMaps readStreamMaps(const ScriptObject& from) const {

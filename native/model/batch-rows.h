@@ -12,6 +12,8 @@ struct StepInput {
   std::vector<int32_t> tokens, rowStarts, starts, blocks, blockStarts, logitRows, stateRows;
   // See `BatchMemories` there; empty where the model has no memories.
   std::vector<int32_t> memoryFrom, memoryStarts, memoryRows, memorySlots;
+  // Of each sequence; empty where none uses one.
+  std::vector<int32_t> adapters;
 };
 
 struct Rope {

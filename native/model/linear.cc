@@ -30,9 +30,33 @@ bool Linear::readsValues() const {
 
 void Multiplier::apply(const Linear& linear, const InputRows& input, const std::vector<RowRun>& runs, float* out,
                        size_t outStride) {
+  const bool adds = !adapters_.empty() && !linear.additions.empty();
   cutTiles(runs);
-  makeInput(linear, input);
+  makeInput(linear, input, adds);
   multiply(linear, runs, out, outStride);
+  if (!adds) return;
+  for (const AdapterRows& used : adapters_) {
+    for (const Addition& addition : linear.additions) {
+      if (addition.adapter == used.adapter) add(addition, used.rows, input.count, out, outStride);
+    }
+  }
+}
+
+void Multiplier::add(const Addition& addition, const std::vector<int32_t>& rows, int count, float* out,
+                     size_t outStride) {
+  if (!inner_) inner_ = std::make_unique<Multiplier>(kernels_, pool_);
+  const size_t reducedStride = paddedLength(addition.rank), addedStride = paddedLength(addition.outputs);
+  float* const reduced = reduced_.rows(rows.size(), reducedStride);
+  float* const added = added_.rows(rows.size(), addedStride);
+  // Written over by nobody: rows that are copied stay as they are.
+  InputRows input{const_cast<float*>(values_), valueStride_, count};
+  input.places = rows.data();
+  inner_->apply(addition.down, input, int(rows.size()), reduced, reducedStride);
+  inner_->apply(addition.up, {reduced, reducedStride, addition.rank}, int(rows.size()), added, addedStride);
+  pool_.forEachOne(int(rows.size()), [&](int i) {
+    kernels_.addScaled(out + size_t(rows[size_t(i)]) * outStride + addition.offset, added + size_t(i) * addedStride,
+                       addition.scale, addition.outputs);
+  });
 }
 
 void Multiplier::cutTiles(const std::vector<RowRun>& runs) {
@@ -44,11 +68,11 @@ void Multiplier::cutTiles(const std::vector<RowRun>& runs) {
   }
 }
 
-void Multiplier::makeInput(const Linear& reader, const InputRows& source) {
+void Multiplier::makeInput(const Linear& reader, const InputRows& source, bool wantsValues) {
   const int groups = (source.count + groupInputs - 1) / groupInputs;
   const bool codes = reader.readsCodes(), copied = source.isCopied();
   // Rows as they are need no copy; activated ones are written over what they are made of.
-  const bool values = reader.readsValues() && (copied || source.form != InputForm::Plain);
+  const bool values = (wantsValues || reader.readsValues()) && (copied || source.form != InputForm::Plain);
   int rows = 0, tallest = 0;
   for (const Tile& tile : tiles_) {
     rows = std::max(rows, tile.firstRow + tile.rows);

@@ -13,6 +13,8 @@
 
 namespace chairlift {
 
+struct Addition;
+
 /** One or several matrices over one input; each writes its own columns of the output row. */
 struct Linear {
   struct Part {
@@ -22,12 +24,29 @@ struct Linear {
     size_t offset;
   };
   std::vector<Part> parts;
+  // What adapters add; none where there are several members.
+  std::vector<Addition> additions;
 
   /** Of one member of each. */
   int panels() const;
   /** Whether any part reads int8 activations, or float ones. */
   bool readsCodes() const;
   bool readsValues() const;
+};
+
+/** What an adapter adds from `offset` of the output row on: `scale * up(down(x))`. */
+struct Addition {
+  int adapter;
+  float scale;
+  int rank, outputs;
+  Linear down, up;
+  size_t offset;
+};
+
+/** Rows of a step that use one adapter. */
+struct AdapterRows {
+  int adapter;
+  std::vector<int32_t> rows;
 };
 
 /** An activation with its numbers. */
@@ -68,6 +87,9 @@ class Multiplier {
  public:
   Multiplier(const KernelTable& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
 
+  /** From now on; linears that adapters add to read all rows of a step, in order. */
+  void use(std::vector<AdapterRows> adapters) { adapters_ = std::move(adapters); }
+
   /** Output rows lie as the input's do: those of a run from its first row on. Every row is in one run. */
   void apply(const Linear& linear, const InputRows& input, const std::vector<RowRun>& runs, float* out,
              size_t outStride);
@@ -83,11 +105,13 @@ class Multiplier {
   };
 
   void cutTiles(const std::vector<RowRun>& runs);
-  void makeInput(const Linear& reader, const InputRows& source);
+  void makeInput(const Linear& reader, const InputRows& source, bool wantsValues);
   InputTask taskOf(const InputRows& source, const Tile& tile) const;
   void multiply(const Linear& linear, const std::vector<RowRun>& runs, float* out, size_t outStride);
   void multiplyPanels(const Linear& linear, const RowRun& run, const Activations& input, int begin, int end, float* out,
                       size_t outStride) const;
+  /** From the values of the input at hand. */
+  void add(const Addition& addition, const std::vector<int32_t>& rows, int count, float* out, size_t outStride);
 
   const KernelTable& kernels_;
   ThreadPool& pool_;
@@ -100,6 +124,10 @@ class Multiplier {
   std::vector<Activations> inputs_;
   RowBuffer copies_;
   PageBuffer codes_, sides_;
+  std::vector<AdapterRows> adapters_;
+  // For what adapters add, while the input at hand is still needed.
+  std::unique_ptr<Multiplier> inner_;
+  RowBuffer reduced_, added_;
 };
 
 }  // namespace chairlift

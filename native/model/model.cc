@@ -6,6 +6,23 @@
 
 namespace chairlift {
 
+namespace {
+
+/** In the order of their first rows. */
+std::vector<AdapterRows> adapterRows(const StepInput& input) {
+  std::vector<AdapterRows> used;
+  for (size_t sequence = 0; sequence < input.adapters.size(); sequence++) {
+    const int adapter = input.adapters[sequence];
+    if (adapter < 0) continue;
+    auto own = std::find_if(used.begin(), used.end(), [&](const AdapterRows& one) { return one.adapter == adapter; });
+    if (own == used.end()) own = used.insert(used.end(), {adapter, {}});
+    for (int row = input.rowStarts[sequence]; row < input.rowStarts[sequence + 1]; row++) own->rows.push_back(row);
+  }
+  return used;
+}
+
+}  // namespace
+
 Model::Model(ModelParts parts, int blockCount, int memorySlots, const KernelTable& kernels,
              std::shared_ptr<ThreadPool> pool)
     : parts_(std::move(parts)),
@@ -39,6 +56,7 @@ void Model::noteStreamNorms(const Part& part) {
 void Model::prepare(const StepInput& input) {
   const size_t rows = input.tokens.size();
   work_.batch.set(input, parts_.ropes);
+  work_.multiplier.use(adapterRows(input));
   work_.stream.x = stream_.rows(rows, work_.stream.stride);
   for (size_t kind = 0; kind < 2; kind++) {
     if (readsStream_[kind]) work_.stream.scales[kind].resize(rows);

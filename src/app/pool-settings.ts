@@ -1,19 +1,23 @@
 // From the configuration to the models of the pool and what their engines are told.
 
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { ConfigError } from '../config.ts';
 import type { EngineSettings } from '../engine/protocol.ts';
 import { messageOf } from '../failure/message-of.ts';
 import { type MachineLimits, machineLimits } from '../machine/limits.ts';
+import type { AdapterPath } from '../model/open-spec.ts';
 import type { EngineChoice } from '../pool/engine-choice.ts';
 import type { PoolOptions } from '../pool/managed-pool.ts';
 import { defaultModelFolder, embeddedModelPath } from '../pool/model-folder.ts';
 import { parseModelPath } from '../pool/model-names.ts';
 import { findModels, type InspectedModels, type ModelOnDisk } from '../pool/model-registry.ts';
-import type { PoolModel } from '../pool/model-slots.ts';
+import { adapterName, type PoolModel } from '../pool/model-slots.ts';
 import { type ChosenTemplate, readChosenTemplate } from '../text/chosen-template.ts';
 import { formatNames } from '../text/formats/detect.ts';
 import type { FormatName } from '../text/formats/format.ts';
+import { openAdapter } from '../weights/adapter-files.ts';
 import type { GpuChoice } from './gpu-choice.ts';
 
 const MEMORY_SHARE = 0.7;
@@ -37,6 +41,8 @@ export function modelsFolder(config: Config, home: string): string {
 export function poolModels(config: Config, home: string): FoundModels {
   const folder = modelsFolder(config, home);
   const aliases = config.alias.map(parseAlias);
+  const aliasesOf = (name: string) => aliases.filter((one) => one.name === name).map(({ alias }) => alias);
+  const adapters = config.adapter.map(parseAdapter);
   const templateOf = chosenTemplates(config);
   const formatOf = chosenFormats(config);
   const inspected: InspectedModels = new Map();
@@ -53,7 +59,13 @@ export function poolModels(config: Config, home: string): FoundModels {
       name,
       path,
       createdSeconds,
-      aliases: aliases.filter((one) => one.name === name).map(({ alias }) => alias),
+      aliases: aliasesOf(name),
+      adapters: adapters
+        .filter(({ model }) => model === name)
+        .map(({ model, ...adapter }) => ({
+          ...adapter,
+          aliases: aliasesOf(adapterName(model, adapter.name)),
+        })),
       pinned: config.pin.includes(name),
       chatTemplate: templateOf(name),
       toolFormat: formatOf(name),
@@ -62,7 +74,11 @@ export function poolModels(config: Config, home: string): FoundModels {
   const models = servable(found);
   if (models.length === 0) throw new ConfigError(`--model: ${found[0]?.problem}`);
   const names = new Set(models.map(({ name }) => name));
-  for (const { alias, name } of aliases) mustExist('--alias', name, names, alias);
+  for (const { model } of adapters) mustExist('--adapter', model, names);
+  const adapted = adapters.map(({ model, name }) => adapterName(model, name));
+  const twice = adapted.find((name, index) => adapted.indexOf(name) !== index);
+  if (twice !== undefined) throw new ConfigError(`--adapter: ${twice} is given twice`);
+  for (const { alias, name } of aliases) mustExist('--alias', name, new Set([...names, ...adapted]), alias);
   for (const name of config.pin) mustExist('--pin', name, names);
   for (const name of config.preload) mustExist('--preload', name, names);
   for (const name of templateOf.names) mustExist('--chat-template', name, names);
@@ -162,6 +178,20 @@ function defined<Given extends object>(given: Given): Defined<Given> {
   return Object.fromEntries(
     Object.entries(given).filter(([, value]) => value !== undefined),
   ) as Defined<Given>;
+}
+
+function parseAdapter(text: string): AdapterPath & { model: string; createdSeconds: number } {
+  const found = /^([^=]+):([^=:]+)=(.+)$/.exec(text);
+  const [, model = '', name = '', given = ''] = found ?? [];
+  if (found === null) throw new ConfigError(`--adapter: give model:name=path, not ${text}`);
+  const path = resolve(given);
+  try {
+    const files = openAdapter(path);
+    files.weights.close();
+    return { model, name, path, createdSeconds: Math.floor(statSync(files.path).mtimeMs / 1000) };
+  } catch (error) {
+    throw new ConfigError(`--adapter: ${messageOf(error)}`);
+  }
 }
 
 function parseAlias(text: string): { alias: string; name: string } {

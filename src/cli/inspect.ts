@@ -1,9 +1,18 @@
 // `chairlift inspect PATH`: what a model is and what it needs, from its headers alone.
 
+import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
 import { memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
-import { activeParameters, attendingOf, bodiesOf, feedForwardSizes, isHeadTied } from '../model/spec-walk.ts';
+import type { ModelSpec } from '../model/spec.ts';
+import {
+  activeParameters,
+  attendingOf,
+  bodiesOf,
+  feedForwardSizes,
+  isHeadTied,
+  layerLinears,
+} from '../model/spec-walk.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
 import { formatBytes, formatCount, formatTable } from './table.ts';
@@ -13,16 +22,18 @@ export function addInspect(program: Command): void {
     .command('inspect')
     .description('show what a model is and how much memory it needs')
     .argument('<path>', 'a .gguf file, a .safetensors file or a model folder')
+    .option('--adapter <path...>', 'LoRA adapters to look at beside it')
     .option('--json', 'print JSON')
-    .action((path: string, options: { json?: true }) => {
-      const model = openLocalModel(path);
+    .action((path: string, options: { adapter?: string[]; json?: true }) => {
+      const adapters = (options.adapter ?? []).map((place) => ({ name: basename(place), path: place }));
+      const model = openLocalModel(path, { adapters });
       const report = describe(model);
       model.close();
       process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${layOut(report)}\n`);
     });
 }
 
-function describe({ files, spec, tokenizer, template }: LocalModel) {
+function describe({ files, spec, weights, tokenizer, template }: LocalModel) {
   const tensors = [...files.weights.tensors.values()];
   const { matrixBytes, kvBlockBytes } = sizesOf();
   const parametersByType: Record<string, number> = {};
@@ -64,10 +75,31 @@ function describe({ files, spec, tokenizer, template }: LocalModel) {
     bosId: tokenizer.bosId ?? null,
     eosIds: [...tokenizer.eosIds],
     chatTemplate: template !== undefined,
-    weightBytes: weightBytes(spec, files.weights, matrixBytes),
+    weightBytes: weightBytes(spec, weights, matrixBytes),
+    adapters: describeAdapters(spec),
     kvBytesPer1000Tokens: Math.round((kvBlockBytes(spec, 'f16') / BLOCK_TOKENS) * 1000),
     kvBytesPer1000TokensQ8: Math.round((kvBlockBytes(spec, 'q8') / BLOCK_TOKENS) * 1000),
   };
+}
+
+function describeAdapters(spec: ModelSpec) {
+  const linears = layerLinears(spec).map(({ linear }) => linear);
+  return (spec.adapters ?? []).map((name, adapter) => {
+    const own = linears.flatMap(({ columns, weight, additions = [] }) =>
+      additions
+        .filter((addition) => addition.adapter === adapter)
+        .map(({ rank, scale }) => ({ rank, scale, parameters: rank * (columns + weight.rows) })),
+    );
+    const ranks = [...new Set(own.map(({ rank }) => rank))];
+    const scales = [...new Set(own.map(({ scale }) => scale))];
+    return {
+      name,
+      matrices: own.length,
+      ranks,
+      scales,
+      parameters: own.reduce((sum, one) => sum + one.parameters, 0),
+    };
+  });
 }
 
 function layOut(report: ReturnType<typeof describe>): string {
@@ -126,5 +158,12 @@ function layOut(report: ReturnType<typeof describe>): string {
       `${formatBytes(report.kvBytesPer1000Tokens)} (${formatBytes(report.kvBytesPer1000TokensQ8)} with 8-bit K/V)`,
     ],
     ...remembered,
+    ...report.adapters.map(
+      ({ name, matrices, ranks, scales, parameters: own }) =>
+        [
+          'adapter',
+          `${name}: ${formatCount(own)} parameters in ${matrices} matrices, rank ${ranks.join(', ')}, scale ${scales.map((scale) => Number(scale.toPrecision(4))).join(', ')}`,
+        ] as const,
+    ),
   ]);
 }

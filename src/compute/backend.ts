@@ -24,6 +24,8 @@ export interface Batch {
   readonly stateRows: Int32Array;
   /** Empty where the model has no memories. */
   readonly memories: BatchMemories;
+  /** Which of the model's adapters each sequence uses, -1 for none; empty where no sequence uses one. */
+  readonly adapters: Int32Array;
 }
 
 /**

@@ -8,6 +8,8 @@ export interface BatchLimits {
   readonly blockCount: number;
   /** Where the model has memories. */
   readonly memorySlots?: number | undefined;
+  /** Default 0. */
+  readonly adapterCount?: number;
   readonly vocabSize: number;
   readonly contextLength: number;
 }
@@ -22,6 +24,8 @@ export interface BatchSequence {
   readonly wantStates?: WantedRows;
   /** Where the model has memories: see BatchMemories. */
   readonly memory?: SequenceMemory;
+  /** Default none. */
+  readonly adapter?: number | undefined;
 }
 
 type WantedRows = 'last' | 'all' | 'none';
@@ -48,7 +52,22 @@ export function buildBatch(sequences: readonly BatchSequence[]): Batch {
       sequences.map(({ memory }) => memory),
       rowStarts,
     ),
+    adapters: batchAdapters(sequences.map(({ adapter }) => adapter)),
   };
+}
+
+export function batchAdapters(adapters: readonly (number | undefined)[]): Int32Array {
+  if (adapters.every((adapter) => adapter === undefined)) return new Int32Array();
+  return Int32Array.from(adapters, (adapter) => adapter ?? -1);
+}
+
+/** Of each row, as `Batch.adapters` has them of each sequence. */
+export function rowAdapters({ adapters, rowStarts, tokens }: Batch): Int32Array {
+  const rows = new Int32Array(adapters.length === 0 ? 0 : tokens.length);
+  for (const [sequence, adapter] of adapters.entries()) {
+    rows.fill(adapter, rowStarts[sequence], rowStarts[sequence + 1]);
+  }
+  return rows;
 }
 
 function offsets(lengths: readonly number[]): Int32Array {
@@ -65,10 +84,20 @@ export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUs
   checkRange('block', batch.blocks, limits.blockCount);
   checkWantedRows('logit row', batch.logitRows, batch.tokens.length);
   checkWantedRows('state row', batch.stateRows, batch.tokens.length);
+  checkAdapters(batch, limits.adapterCount ?? 0);
   if (limits.memorySlots !== undefined) checkMemories(batch, limits.memorySlots);
   uses.count(batch.blocks);
   for (let sequence = 0; sequence < batch.starts.length; sequence++) {
     checkSequence(batch, sequence, limits, uses);
+  }
+}
+
+function checkAdapters({ adapters, starts }: Batch, count: number): void {
+  if (adapters.length === 0) return;
+  if (adapters.length !== starts.length) throw new Error('batch: adapters must be given for every sequence');
+  for (const adapter of adapters) {
+    if (adapter >= -1 && adapter < count) continue;
+    throw new Error(`batch: adapter ${adapter} is none of the model's ${count}`);
   }
 }
 

@@ -2,8 +2,7 @@
 
 import type { Backend } from '../compute/backend.ts';
 import { type BackendChoice, chooseBackend } from '../compute/choose-backend.ts';
-import { buildSpec } from '../model/build-spec.ts';
-import { openModelFiles } from '../weights/open-model.ts';
+import { openSpec } from '../model/open-spec.ts';
 import { calibratedBudget } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
 import type { EngineSettings, FromEngine } from './protocol.ts';
@@ -36,13 +35,14 @@ export async function loadEngine(
     ...(kvType === undefined ? {} : { kvType }),
     ...(gpu === undefined ? {} : { gpu }),
   });
-  const files = openModelFiles(settings.modelPath);
+  const { contextLength, blockCount } = engine;
+  const { memorySlots, adapters = [] } = settings;
+  const { spec, weights } = openSpec(settings.modelPath, {
+    ...(contextLength === undefined ? {} : { contextLength }),
+    adapters,
+  });
   try {
-    const { contextLength } = engine;
-    const spec = buildSpec(files, contextLength === undefined ? {} : { contextLength });
-    const { blockCount } = engine;
-    const { memorySlots } = settings;
-    const backend = await choice.create(spec, files.weights, {
+    const backend = await choice.create(spec, weights, {
       blockCount,
       ...(memorySlots === undefined ? {} : { memorySlots }),
       onProgress,
@@ -51,6 +51,6 @@ export async function loadEngine(
     const options = { ...engine, budget, vocabSize: spec.vocabSize, contextLength: spec.contextLength };
     return { backend, options, choice };
   } finally {
-    files.weights.close();
+    weights.close();
   }
 }

@@ -1,6 +1,7 @@
 // A StepPlan in the flat form that backends take.
 
 import type { Batch } from '../compute/backend.ts';
+import { batchAdapters } from '../compute/batch.ts';
 import { batchMemories } from '../compute/batch-memories.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
 
@@ -33,5 +34,6 @@ export function planBatch({ items, load }: StepPlan): Batch {
     items.map(({ memory }) => memory),
     batch.rowStarts,
   );
-  return { ...batch, memories };
+  const adapters = batchAdapters(items.map(({ sequence }) => sequence.adapter));
+  return { ...batch, memories, adapters };
 }

@@ -2,6 +2,7 @@
 
 import type { BackendName, KvType } from '../compute/backend.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
+import type { AdapterPath } from '../model/open-spec.ts';
 import type { EngineOptions, EngineStats } from './engine.ts';
 import type { EngineRequest } from './request.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
@@ -10,6 +11,8 @@ import type { StepReport } from './step-report.ts';
 /** All that an engine process must know to serve a model. Plain data. */
 export interface EngineSettings {
   readonly modelPath: string;
+  /** Requests name them by number. */
+  readonly adapters?: readonly AdapterPath[];
   readonly backend?: BackendName;
   /** One of several GPUs, where the backend is webgpu. */
   readonly gpu?: string;

@@ -13,6 +13,8 @@ interface RequestBase {
   readonly priority: Priority;
   /** Requests share cached prefixes only with those of the same salt. */
   readonly salt: string;
+  /** Which of the model's adapters it uses. Default none. */
+  readonly adapter?: number | undefined;
   /** Who asks: within a tier, accounts are served in turn. */
   readonly account: string;
   /** When the request first came, in milliseconds since 1970: it keeps its age for life. */

@@ -28,6 +28,8 @@ export interface SequenceOptions {
   readonly enqueuedMs: number;
   /** Sequences share cached blocks only with those of the same salt. */
   readonly salt?: string;
+  /** Which of the model's adapters it uses. Default none. */
+  readonly adapter?: number | undefined;
   /** Whose it is: the accounts of a tier are served in turn. */
   readonly account?: string;
   /** Where it is not continued but embedded. */
@@ -41,6 +43,7 @@ export class Sequence implements BlockHolder {
   readonly priority: Priority;
   readonly enqueuedMs: number;
   readonly salt: string;
+  readonly adapter: number | undefined;
   readonly account: string;
   /** Where it is embedded: nothing is drawn for it, and it ends when this is complete. */
   readonly pooled: PooledStates | undefined;
@@ -75,7 +78,9 @@ export class Sequence implements BlockHolder {
     this.maxTokens = options.maxTokens;
     this.priority = options.priority;
     this.enqueuedMs = options.enqueuedMs;
-    this.salt = options.salt ?? '';
+    this.adapter = options.adapter;
+    // What one adapter has computed is of no use to others.
+    this.salt = `${this.adapter ?? ''}:${options.salt ?? ''}`;
     this.account = options.account ?? '';
     this.pooled = options.pooled;
     this.key = this.priority + (AGING_PER_SECOND * this.enqueuedMs) / 1000;

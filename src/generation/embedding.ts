@@ -9,7 +9,7 @@ import { mergeStreams } from './merge-streams.ts';
 import type { Prompt } from './prompt.ts';
 import type { TokenUsage } from './token-usage.ts';
 
-type EmbeddingModel = Pick<ServedModel, 'name' | 'spec' | 'pooling' | 'engine'>;
+type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'engine'>;
 
 export interface EmbeddingRequest
   extends Pick<GenerationRequest, 'id' | 'priority' | 'salt' | 'account' | 'enqueuedMs'> {
@@ -35,7 +35,7 @@ export class Embedding {
   ) {
     const { id, model, prompts, priority = 1, salt = '', account = '', enqueuedMs = Date.now() } = request;
     const pooling = poolingOf(model);
-    const shared = { pooling, priority, salt, account, enqueuedMs };
+    const shared = { pooling, priority, salt, adapter: model.adapter, account, enqueuedMs };
     this.#request = request;
     this.#requests = prompts.map(({ ids }, at) => ({ id: `${id}-${at}`, prompt: ids, ...shared }));
     this.#signal = signal;

@@ -16,7 +16,7 @@ import type { TokenUsage } from './token-usage.ts';
 
 export interface GenerationRequest {
   readonly id: string;
-  readonly model: Pick<ServedModel, 'name' | 'spec' | 'tokenizer' | 'engine'>;
+  readonly model: Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'tokenizer' | 'engine'>;
   readonly prompts: readonly Prompt[];
   /** Answers to each prompt. Default 1. */
   readonly choices?: number;
@@ -98,6 +98,7 @@ class Choice {
       parameters,
       priority,
       salt,
+      adapter: model.adapter,
       account,
       enqueuedMs,
       ...(grammar === undefined ? {} : { grammar }),

@@ -19,7 +19,7 @@ export interface VectorUse {
 
 export interface LinearUse {
   readonly linear: LinearSpec;
-  /** How much of it one row reads: all of it, or as many experts as it uses. */
+  /** How much of it one row reads: all of it, as many experts as it uses, or nothing of what only adapters add. */
   readonly share: number;
 }
 
@@ -111,7 +111,16 @@ function bodyLinears(body: BodySpec): LinearUse[] {
 }
 
 function whole(linears: readonly (LinearSpec | undefined)[]): LinearUse[] {
-  return linears.filter((linear) => linear !== undefined).map((linear) => ({ linear, share: 1 }));
+  return linears
+    .filter((linear) => linear !== undefined)
+    .flatMap((linear) => [{ linear, share: 1 }, ...additionLinears(linear)]);
+}
+
+function additionLinears({ columns, additions = [] }: LinearSpec): LinearUse[] {
+  return additions.flatMap(({ down, up, rank }) => [
+    { linear: { weight: down, columns }, share: 0 },
+    { linear: { weight: up, columns: rank }, share: 0 },
+  ]);
 }
 
 /** Every norm, sink and scale: all vectors but biases of linear maps. */

@@ -30,6 +30,20 @@ export interface LinearSpec {
   readonly weight: RowSlice;
   readonly columns: number;
   readonly bias?: RowSlice;
+  /** What adapters add for rows that use them; at most one of each. */
+  readonly additions?: readonly AdditionSpec[];
+}
+
+/** `scale * up(down(x))`. */
+export interface AdditionSpec {
+  /** Index into `ModelSpec.adapters`. */
+  readonly adapter: number;
+  readonly rank: number;
+  readonly scale: number;
+  /** `rank` rows of as many columns as the map has. */
+  readonly down: RowSlice;
+  /** As many rows as the map has, of `rank` columns. */
+  readonly up: RowSlice;
 }
 
 /** Of the mean square, or of the variance around the mean: `value * weight + bias`. */
@@ -395,6 +409,8 @@ export interface ModelSpec {
   readonly ropes: readonly RopeSpec[];
   readonly caches: readonly CacheSpec[];
   readonly memories: readonly MemorySpec[];
+  /** Names of adapters, of which every sequence uses one or none; absent: there are none. */
+  readonly adapters?: readonly string[];
   readonly embedding: RowSlice;
   readonly layerInputs?: LayerInputsSpec;
   readonly streams?: StreamsSpec;

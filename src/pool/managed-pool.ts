@@ -2,13 +2,14 @@
 // least recently used first when room is needed; a busy or pinned one never does.
 
 import { messageOf } from '../failure/message-of.ts';
+import type { AdapterPath } from '../model/open-spec.ts';
 import { textOnlyNotice } from '../model/text-only.ts';
 import { runAfter } from '../time/long-timer.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';
 import { type LocalModel, openLocalModel } from './local-model.ts';
 import { type KvChoice, type ModelMemory, planMemory } from './model-memory.ts';
 import type { AcquireFailure, AcquireResult, ModelEntry, ModelLease, ModelPool } from './model-pool.ts';
-import { type AcquireRefusal, ModelSlots, type PoolModel, type Slot } from './model-slots.ts';
+import { type AcquireRefusal, adapterName, ModelSlots, type PoolModel, type Slot } from './model-slots.ts';
 import { PoolMemory, type Standing } from './pool-memory.ts';
 import type { ServedModel } from './served-model.ts';
 import { SupervisedEngine } from './supervised-engine.ts';
@@ -66,18 +67,29 @@ export class ManagedPool implements ModelPool {
   }
 
   list(): readonly ModelEntry[] {
-    return this.#slots.all().map((slot) => {
-      const { model, state, busy, served, computedBy } = slot;
+    return this.#slots.all().flatMap((slot) => {
+      const { adapters = [], ...model } = slot.model;
+      const { state, busy, served, computedBy } = slot;
       const memoryBytes = this.#memory.bytesOf(model.name);
       const expiresMs = served && (slot.expiresMs ?? Date.now() + this.#idleMs(slot));
-      return {
-        ...model,
-        state,
-        busy,
-        ...(memoryBytes > 0 ? { memoryBytes } : {}),
+      const known = {
         ...(served === undefined || computedBy === undefined ? {} : { computedBy }),
         ...(expiresMs === undefined || expiresMs === Number.POSITIVE_INFINITY ? {} : { expiresMs }),
       };
+      const whole = { ...model, state, busy, ...(memoryBytes > 0 ? { memoryBytes } : {}), ...known };
+      const adapted = adapters.map(({ name, path, aliases, createdSeconds }) => ({
+        name: adapterName(model.name, name),
+        adapterOf: model.name,
+        adapterPath: path,
+        path: model.path,
+        aliases,
+        createdSeconds,
+        state,
+        busy: 0,
+        pinned: model.pinned,
+        ...known,
+      }));
+      return [whole, ...adapted];
     });
   }
 
@@ -87,13 +99,15 @@ export class ManagedPool implements ModelPool {
 
   async acquire(name: string | undefined): Promise<AcquireResult> {
     if (this.#closed !== undefined) return closing;
-    const slot = this.#slots.get(name);
-    if (slot === undefined) return unknownModel(name, this.#slots.names());
+    const asked = this.#slots.get(name);
+    if (asked === undefined) return unknownModel(name, this.#slots.names());
+    const { slot, adapter } = asked;
     // Held from here on, so that nothing unloads it between loading and use.
     this.#hold(slot);
     const refusal = await this.#occupy(slot);
-    if (refusal === undefined && this.#closed === undefined && slot.served !== undefined)
-      return { ok: true, lease: this.#lease(slot, slot.served) };
+    const served = adapter === undefined ? slot.served : slot.adapted[adapter];
+    if (refusal === undefined && this.#closed === undefined && served !== undefined)
+      return { ok: true, lease: this.#lease(slot, served) };
     this.#letGo(slot);
     return refusal ?? closing;
   }
@@ -103,7 +117,7 @@ export class ManagedPool implements ModelPool {
   }
 
   async unload(name: string): Promise<boolean> {
-    const slot = this.#slots.get(name);
+    const slot = this.#slots.get(name)?.slot;
     if (slot === undefined || slot.busy > 0) return false;
     await this.#unload(slot, 'on request');
     return true;
@@ -214,7 +228,7 @@ export class ManagedPool implements ModelPool {
   /** Undefined where it went well. */
   async #load(slot: Slot): Promise<AcquireRefusal | undefined> {
     if (this.#closed !== undefined) return closing;
-    const { name, path, chatTemplate, toolFormat } = slot.model;
+    const { name, path, adapters = [], chatTemplate, toolFormat } = slot.model;
     slot.state = 'loading';
     this.#tell('loading', name, path);
     try {
@@ -222,6 +236,7 @@ export class ManagedPool implements ModelPool {
       const contextLength = engine.engine?.contextLength;
       const local = openLocalModel(path, {
         ...(contextLength === undefined ? {} : { contextLength }),
+        adapters,
         chatTemplate,
         toolFormat,
       });
@@ -229,7 +244,7 @@ export class ManagedPool implements ModelPool {
       // Pinned models never leave: what their weights take is out of reach for good.
       const pinned = [...this.#occupied.values()].filter(({ model }) => model.pinned && model !== slot.model);
       const lasting = pinned.reduce((sum, { model }) => sum + this.#memory.weightBytesOf(model.name), 0);
-      const memory = planMemory(local.spec, local.files.weights, memoryBytes - lasting, kv, engine.backend);
+      const memory = planMemory(local.spec, local.weights, memoryBytes - lasting, kv, engine.backend);
       this.#occupied.set(name, slot);
       const noRoom = await this.#memory.claim(name, memory);
       if (this.#closed !== undefined) return this.#abandon(slot, closing);
@@ -245,9 +260,9 @@ export class ManagedPool implements ModelPool {
     local: LocalModel,
     memory: ModelMemory,
   ): Promise<AcquireRefusal | undefined> {
-    const { name, path } = slot.model;
+    const { name, path, adapters = [] } = slot.model;
     const choice = { threads: this.#options.cores, ...this.#options.engine };
-    const engine = new SupervisedEngine(engineSettings(local, memory, choice), {
+    const engine = new SupervisedEngine(engineSettings(local, memory, choice, adapters.map(plainPath)), {
       stepTimeoutMs: this.#options.stepTimeoutMs,
       onIncident: (message) => this.#tell('incident', name, message),
       onFallback: (reason) => this.#fellBack(name, reason),
@@ -268,9 +283,10 @@ export class ManagedPool implements ModelPool {
     const less = textOnlyNotice(spec);
     if (less !== undefined) this.#tell('fallback', name, less);
     const { blockCount } = memory;
-    slot.served = {
-      name,
+    const servedAs = (itsName: string, adapter?: number): ServedModel => ({
+      name: itsName,
       path,
+      adapter,
       spec,
       tokenizer,
       template,
@@ -282,7 +298,9 @@ export class ManagedPool implements ModelPool {
       get direct() {
         return engine.direct;
       },
-    };
+    });
+    slot.served = servedAs(name);
+    slot.adapted = adapters.map((one, adapter) => servedAs(adapterName(name, one.name), adapter));
     slot.computedBy = device === undefined ? backend : `${backend}, ${device}`;
     slot.state = 'loaded';
     this.#memory.attach(name, engine);
@@ -323,6 +341,7 @@ export class ManagedPool implements ModelPool {
     slot.idleTimer?.cancel();
     slot.expiresMs = undefined;
     slot.served = undefined;
+    slot.adapted = [];
     slot.state = 'unloaded';
     try {
       await served.engine.close();
@@ -337,6 +356,10 @@ export class ManagedPool implements ModelPool {
   #tell(kind: PoolEvent['kind'], model: string, message: string): void {
     this.#options.onEvent?.({ kind, model, message });
   }
+}
+
+function plainPath({ name, path }: AdapterPath): AdapterPath {
+  return { name, path };
 }
 
 const closing: AcquireRefusal = { ok: false, failure: 'closing', message: 'the server is shutting down' };

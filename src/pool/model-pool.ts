@@ -8,6 +8,9 @@ export interface ModelEntry {
   readonly name: string;
   readonly aliases: readonly string[];
   readonly path: string;
+  /** The model it is an adapter of, which is loaded, busy and in memory for both. */
+  readonly adapterOf?: string;
+  readonly adapterPath?: string;
   readonly state: ModelState;
   readonly pinned: boolean;
   /** Seconds since 1970 when the file was last changed. */

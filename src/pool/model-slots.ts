@@ -1,6 +1,7 @@
 // The models that the pool knows, each with its place. Looks again for models from time to time, so that one that
 // came into its folder is served, and one that was removed is not, without a restart.
 
+import type { AdapterPath } from '../model/open-spec.ts';
 import type { ChosenTemplate } from '../text/chosen-template.ts';
 import type { FormatName } from '../text/formats/format.ts';
 import type { LongTimer } from '../time/long-timer.ts';
@@ -12,11 +13,24 @@ export interface PoolModel {
   readonly name: string;
   readonly path: string;
   readonly aliases: readonly string[];
+  /** Each is asked for as `model:adapter`, by its own name and by aliases of that. */
+  readonly adapters?: readonly PoolAdapter[];
   readonly pinned: boolean;
   readonly createdSeconds: number;
   /** Where somebody chose one. */
   readonly chatTemplate?: ChosenTemplate | undefined;
   readonly toolFormat?: FormatName | undefined;
+}
+
+export interface PoolAdapter extends AdapterPath {
+  readonly createdSeconds: number;
+  readonly aliases: readonly string[];
+}
+
+/** What a name stands for. */
+export interface Asked {
+  readonly slot: Slot;
+  readonly adapter: number | undefined;
 }
 
 export type AcquireRefusal = Extract<AcquireResult, { ok: false }>;
@@ -27,6 +41,8 @@ export interface Slot {
   /** From the start of its load until it is gone. */
   engine: SupervisedEngine | undefined;
   served: ServedModel | undefined;
+  /** The same with each of its adapters. */
+  adapted: readonly ServedModel[];
   /** What computes it, while it is served. */
   computedBy: string | undefined;
   /** The load under way: undefined, or why it failed. */
@@ -51,7 +67,7 @@ export class ModelSlots {
   readonly #find: (() => readonly PoolModel[]) | undefined;
   readonly #nowMs: () => number;
   #slots: Slot[] = [];
-  #byName = new Map<string, Slot>();
+  #byName = new Map<string, Asked>();
   #lookedMs: number;
 
   /** The first model is the default. `find` is asked again later, as often as anybody looks. */
@@ -64,10 +80,12 @@ export class ModelSlots {
     this.#nowMs = nowMs;
     this.#lookedMs = nowMs();
     this.#slots = models.map(emptySlot);
-    for (const { model } of this.#slots) {
-      for (const name of [model.name, ...model.aliases]) {
-        if (this.#byName.has(name)) throw new Error(`two models are named ${name}`);
-        this.#byName.set(name, this.#slots.find((slot) => slot.model === model) as Slot);
+    for (const slot of this.#slots) {
+      for (const { names, adapter } of namesOf(slot.model)) {
+        for (const name of names) {
+          if (this.#byName.has(name)) throw new Error(`two models are named ${name}`);
+          this.#byName.set(name, { slot, adapter });
+        }
       }
     }
   }
@@ -79,8 +97,9 @@ export class ModelSlots {
   }
 
   /** By a name or an alias; undefined is the default model. */
-  get(name: string | undefined): Slot | undefined {
-    if (name === undefined) return this.#slots[0];
+  get(name: string | undefined): Asked | undefined {
+    const [first] = this.#slots;
+    if (name === undefined) return first && { slot: first, adapter: undefined };
     const known = this.#byName.get(name);
     if (known !== undefined) return known;
     this.#lookAgain();
@@ -109,10 +128,12 @@ export class ModelSlots {
     this.#byName = new Map();
     for (const slot of this.#slots) {
       slot.model = { ...slot.model, name: this.#freeName(slot.model.name) };
-      this.#byName.set(slot.model.name, slot);
+      this.#byName.set(slot.model.name, { slot, adapter: undefined });
     }
     for (const slot of this.#slots) {
-      for (const alias of slot.model.aliases) if (!this.#byName.has(alias)) this.#byName.set(alias, slot);
+      for (const { names, adapter } of namesOf(slot.model)) {
+        for (const name of names) if (!this.#byName.has(name)) this.#byName.set(name, { slot, adapter });
+      }
     }
   }
 
@@ -121,6 +142,18 @@ export class ModelSlots {
     for (let number = 2; this.#byName.has(free); number++) free = `${name}-${number}`;
     return free;
   }
+}
+
+/** What clients call an adapter. */
+export function adapterName(model: string, adapter: string): string {
+  return `${model}:${adapter}`;
+}
+
+function namesOf({ name, aliases, adapters = [] }: PoolModel) {
+  return [
+    { names: [name, ...aliases], adapter: undefined },
+    ...adapters.map((one, adapter) => ({ names: [adapterName(name, one.name), ...one.aliases], adapter })),
+  ];
 }
 
 function isEmpty({ engine, loading, busy }: Slot): boolean {
@@ -133,6 +166,7 @@ function emptySlot(model: PoolModel): Slot {
     state: 'unloaded',
     engine: undefined,
     served: undefined,
+    adapted: [],
     computedBy: undefined,
     loading: undefined,
     leaving: undefined,

@@ -12,6 +12,8 @@ export interface ServedModel {
   /** The name clients use. */
   readonly name: string;
   readonly path: string;
+  /** Which of its adapters requests use. */
+  readonly adapter?: number | undefined;
   readonly spec: ModelSpec;
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate | undefined;

@@ -20,6 +20,7 @@ export interface TestRequest {
   readonly answer?: readonly number[];
   readonly priority?: Priority;
   readonly salt?: string;
+  readonly adapter?: number | undefined;
   readonly account?: string;
   readonly mask?: Uint32Array;
   readonly grammar?: GrammarTables;
@@ -40,6 +41,7 @@ export function engineRequest(options: TestRequest, vocabSize = 4096): EngineReq
     parameters: sampling.parameters,
     priority: options.priority ?? 1,
     salt: options.salt ?? '',
+    adapter: options.adapter,
     account: options.account ?? '',
     enqueuedMs: options.enqueuedMs ?? Date.now(),
     ...(options.mask === undefined ? {} : { mask: options.mask }),

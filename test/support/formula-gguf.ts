@@ -80,19 +80,20 @@ export function asGguf(model: FormulaModel, form: GgufForm): OpenedModel {
   };
   const metadata = new Map<string, GgufValue>([['general.architecture', architecture]]);
   for (const [key, value] of Object.entries(all)) metadata.set(`${architecture}.${key}`, value);
-  const named = (name: string): string =>
-    renamed.reduce(
-      (result, [pattern, replacement]) => result.replace(pattern, replacement),
-      name.replace('post_attention_layernorm', postAttention),
-    );
+  const named = (name: string): string => ggufName(name.replace('post_attention_layernorm', postAttention));
   const weights = memoryWeights(
     [...tensors, ...extra].map(({ name, shape, values }) => floatTensor(named(name), shape, values)),
   );
   return { format: 'gguf', path: 'made.gguf', version: 3, metadata, weights };
 }
 
+/** What a GGUF file calls a tensor of a folder. */
+export function ggufName(name: string): string {
+  return renamed.reduce((result, [pattern, replacement]) => result.replace(pattern, replacement), name);
+}
+
 /** Rows of each head from halves (i, i + half) to pairs (2i, 2i + 1). */
-function interleave(tensor: FormulaTensor, heads: number): FormulaTensor {
+export function interleave(tensor: FormulaTensor, heads: number): FormulaTensor {
   const rows = tensor.shape[0] ?? 0;
   const columns = tensor.values.length / rows;
   const half = rows / heads / 2;

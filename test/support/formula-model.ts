@@ -30,7 +30,7 @@ export function formulaModel(name: string): FormulaModel {
 }
 
 /** The formula that the models given to HF transformers were filled with. */
-function formulaValues(name: string, shape: readonly number[]): Float32Array {
+export function formulaValues(name: string, shape: readonly number[]): Float32Array {
   const weighted = [...name].reduce((sum, letter, index) => sum + (index + 1) * letter.charCodeAt(0), 0);
   const shift = name.includes('norm') ? 1 : 0;
   return Float32Array.from({ length: shape.reduce((product, size) => product * size, 1) }, (_, index) => {

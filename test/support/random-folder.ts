@@ -124,6 +124,26 @@ export function writeRandomFolder(folder: string, family: RandomFamily, seed = 1
   writeFileSync(join(folder, 'model.safetensors'), writeSafetensors(tensors));
 }
 
+/** An adapter in the form of PEFT's for every matrix of a model that takes one; fills a folder that exists. */
+export function writeRandomAdapter(folder: string, family: RandomFamily, seed: number): void {
+  const random = seededRandom(seed);
+  const targets = Object.entries(families[family].shapes as Shapes).filter(([name]) =>
+    /(self_attn\.[qkvo]_proj|linear_attn\.(in|out)_proj\w*|mlp\.shared_expert\.\w+_proj)\.weight$/.test(name),
+  );
+  const tensors = targets.flatMap(([name, [rows = 0, columns = 0]]) => {
+    const module = `base_model.model.${name.replace('.weight', '')}`;
+    return [
+      tensor(`${module}.lora_A.weight`, [8, columns], random),
+      tensor(`${module}.lora_B.weight`, [rows, 8], random),
+    ];
+  });
+  writeFileSync(
+    join(folder, 'adapter_config.json'),
+    JSON.stringify({ peft_type: 'LORA', r: 8, lora_alpha: 2 }),
+  );
+  writeFileSync(join(folder, 'adapter_model.safetensors'), writeSafetensors(tensors));
+}
+
 function tensor(name: string, shape: readonly number[], random: Random): SafetensorsWriterTensor {
   const count = shape.reduce((product, size) => product * size, 1);
   // Wide enough that likely tokens differ from place to place.

@@ -82,7 +82,8 @@ class CpuBackend implements Backend {
     if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
     const { vocabSize, hiddenSize, contextLength } = this.#spec;
     const { blockCount, memorySlots } = this;
-    checkBatch(batch, { blockCount, memorySlots, vocabSize, contextLength }, this.#uses);
+    const adapterCount = this.#spec.adapters?.length ?? 0;
+    checkBatch(batch, { blockCount, memorySlots, adapterCount, vocabSize, contextLength }, this.#uses);
     this.#held.take(batch);
     this.#logits = withRoom(this.#logits, batch.logitRows.length * vocabSize);
     this.#states = withRoom(this.#states, batch.stateRows.length * hiddenSize);

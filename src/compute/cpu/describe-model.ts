@@ -2,6 +2,7 @@
 
 import type {
   Activation,
+  AdditionSpec,
   AttentionSpec,
   BodySpec,
   BranchSpec,
@@ -35,6 +36,7 @@ import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type {
   NativeActivation,
+  NativeAddition,
   NativeAttention,
   NativeBody,
   NativeBranch,
@@ -104,7 +106,7 @@ class Describer {
     const embedding = this.#matrix([{ weight: spec.embedding, columns: spec.hiddenSize }]);
     const layers = spec.layers.map((layer) => this.#layer(layer));
     const head = isHeadTied(spec)
-      ? { matrix: embedding, bias: this.#bias([spec.head]) }
+      ? { matrix: embedding, bias: this.#bias([spec.head]), additions: [] }
       : this.#linear(spec.head);
     return {
       ...spec,
@@ -305,7 +307,7 @@ class Describer {
       firstRow: head * rows,
       rows,
     }));
-    return { matrix: this.#addUpload(members, columns), bias: undefined };
+    return { matrix: this.#addUpload(members, columns), bias: undefined, additions: [] };
   }
 
   #stored({ key, value, keyNorm, valueNorm }: StoredSpec): NativeStored {
@@ -346,7 +348,7 @@ class Describer {
     return {
       ...spec,
       // Which expert is best should not hang on activations of eight bits.
-      linear: { matrix: this.#matrix([spec.linear], true), bias: this.#bias([spec.linear]) },
+      linear: { matrix: this.#matrix([spec.linear], true), bias: this.#bias([spec.linear]), additions: [] },
       choiceBias: this.#vector(spec.choiceBias),
       expertScales: this.#vector(spec.expertScales),
       norm: this.#norm(spec.norm),
@@ -364,7 +366,20 @@ class Describer {
   }
 
   #stack(specs: readonly LinearSpec[]): NativeLinear {
-    return { matrix: this.#matrix(specs), bias: this.#bias(specs) };
+    const additions = specs.flatMap(({ columns, additions: all = [] }) =>
+      all.map((addition) => this.#addition(addition, columns)),
+    );
+    return { matrix: this.#matrix(specs), bias: this.#bias(specs), additions };
+  }
+
+  #addition({ adapter, rank, scale, down, up }: AdditionSpec, columns: number): NativeAddition {
+    return {
+      adapter,
+      rank,
+      scale,
+      down: this.#matrix([{ weight: down, columns }]),
+      up: this.#matrix([{ weight: up, columns: rank }]),
+    };
   }
 
   #matrix(specs: readonly LinearSpec[], floats = false): number {

@@ -1,6 +1,7 @@
 // A model as the addon is told of it: its spec, with matrices by number and vectors as they are read from the file.
 
 import type {
+  AdditionSpec,
   AttentionSpec,
   CacheSpec,
   ClampedActivation,
@@ -25,6 +26,14 @@ export interface NativeLinear {
   readonly matrix: number;
   /** Of all members, one after the other. */
   readonly bias: Float32Array | undefined;
+  /** Of maps of one member alone. */
+  readonly additions: readonly NativeAddition[];
+}
+
+export interface NativeAddition extends Pick<AdditionSpec, 'adapter' | 'rank' | 'scale'> {
+  /** What `addMatrix` gave. */
+  readonly down: number;
+  readonly up: number;
 }
 
 export interface NativeHeadNorm {

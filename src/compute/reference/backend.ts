@@ -3,10 +3,11 @@
 
 import { sampleRows } from '../../sampling/sampler.ts';
 import { type Backend, type CreateBackend, memorySlotsOf } from '../backend.ts';
-import { checkBatch } from '../batch.ts';
+import { checkBatch, rowAdapters } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { forward } from './forward.ts';
 import { KvCache } from './kv-cache.ts';
+import type { RowAdapters } from './linear.ts';
 import { Memories } from './memories.ts';
 import { loadModelWeights, type ModelWeights } from './weights.ts';
 
@@ -21,8 +22,10 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
   const { blockCount } = options;
   const memorySlots = memorySlotsOf(spec, options);
   const { vocabSize, contextLength } = spec;
+  const adapterCount = spec.adapters?.length ?? 0;
+  const adapters: RowAdapters = { current: new Int32Array() };
   let open: OpenModel | undefined = {
-    weights: loadModelWeights(spec, source, options.onProgress ?? (() => {})),
+    weights: loadModelWeights(spec, source, adapters, options.onProgress ?? (() => {})),
     cache: new KvCache(spec, blockCount),
     memories: new Memories(spec.memories, memorySlots ?? 0),
     held: new HeldBlocks(blockCount),
@@ -39,7 +42,8 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
       // Whoever awaits steps in a row must still hear signals and messages between them.
       await new Promise<void>((resolve) => setImmediate(resolve));
       const { weights, cache, memories, held } = opened();
-      checkBatch(batch, { blockCount, memorySlots, vocabSize, contextLength });
+      checkBatch(batch, { blockCount, memorySlots, adapterCount, vocabSize, contextLength });
+      adapters.current = rowAdapters(batch);
       held.take(batch);
       return forward(spec, weights, cache, memories, batch);
     },

@@ -1,7 +1,7 @@
 // Linear maps whose weights stay in memory as the file encodes them; a row is decoded when it is needed, once
 // for all rows of a batch.
 
-import type { LinearSpec, RowSlice } from '../../model/spec.ts';
+import type { AdditionSpec, LinearSpec, RowSlice } from '../../model/spec.ts';
 import { readBias, readLinearRows } from '../../model/weight-reader.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
 import { requireTensor } from '../../weights/read-tensor.ts';
@@ -20,6 +20,20 @@ export interface Matrix {
 export interface Linear {
   readonly matrix: Matrix;
   readonly bias: Float32Array | undefined;
+  /** What adapters add, where any does. */
+  readonly additions?: { readonly byAdapter: ReadonlyMap<number, Addition>; readonly rows: RowAdapters };
+}
+
+/** Which adapter each row of the step at hand uses; a negative number stands for none. */
+export interface RowAdapters {
+  current: Int32Array;
+}
+
+/** What an adapter adds: `scale * up(down(x))`. */
+export interface Addition {
+  readonly down: Matrix;
+  readonly up: Matrix;
+  readonly scale: number;
 }
 
 const READ_BYTES = 2 ** 24;
@@ -37,11 +51,26 @@ export function loadMatrix(weights: WeightSource, slice: RowSlice, columns: numb
   return { type: tensor.type, rows: slice.rows, columns, bytesPerRow, bytes };
 }
 
-export function loadLinear(weights: WeightSource, spec: LinearSpec): Linear {
+export function loadLinear(weights: WeightSource, spec: LinearSpec, rows?: RowAdapters): Linear {
   return {
     matrix: loadMatrix(weights, spec.weight, spec.columns),
     bias: spec.bias === undefined ? undefined : readBias(weights, spec.bias),
+    ...(spec.additions &&
+      rows && { additions: { byAdapter: loadAdditions(weights, spec, spec.additions), rows } }),
   };
+}
+
+function loadAdditions(
+  weights: WeightSource,
+  { columns }: LinearSpec,
+  additions: readonly AdditionSpec[],
+): ReadonlyMap<number, Addition> {
+  return new Map(
+    additions.map(({ adapter, rank, scale, down, up }) => [
+      adapter,
+      { down: loadMatrix(weights, down, columns), up: loadMatrix(weights, up, rank), scale },
+    ]),
+  );
 }
 
 /** Decodes one row into `into`, which holds exactly that. */
@@ -51,7 +80,26 @@ export function decodeRow(matrix: Matrix, row: number, into: Float32Array): void
 }
 
 /** Maps every row of `input` (rows of `columns` values, one after the other). */
-export function applyLinear({ matrix, bias }: Linear, input: Float32Array): Float32Array {
+export function applyLinear({ matrix, bias, additions }: Linear, input: Float32Array): Float32Array {
+  const output = applyMatrix(matrix, bias, input);
+  for (const [row, adapter] of (additions?.rows.current ?? []).entries()) {
+    const addition = additions?.byAdapter.get(adapter);
+    if (addition === undefined) continue;
+    const own = input.subarray(row * matrix.columns, (row + 1) * matrix.columns);
+    const added = applyMatrix(addition.up, undefined, applyMatrix(addition.down, undefined, own));
+    for (const [index, value] of added.entries()) {
+      const at = row * matrix.rows + index;
+      output[at] = (output[at] as number) + addition.scale * value;
+    }
+  }
+  return output;
+}
+
+function applyMatrix(
+  matrix: Matrix,
+  bias: Float32Array | undefined,
+  input: Float32Array,
+): Float32Array<ArrayBuffer> {
   const { rows, columns } = matrix;
   const count = input.length / columns;
   const output = new Float32Array(count * rows);

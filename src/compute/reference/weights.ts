@@ -27,7 +27,7 @@ import { type NormWeights, readNorm, readRates } from '../../model/weight-reader
 import { readFloats } from '../../weights/read-tensor.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Convolution } from './convolution.ts';
-import { type Linear, loadLinear, loadMatrix, type Matrix } from './linear.ts';
+import { type Linear, loadLinear, loadMatrix, type Matrix, type RowAdapters } from './linear.ts';
 
 export interface HeadNorm {
   readonly norm: NormWeights;
@@ -196,9 +196,10 @@ export interface ModelWeights {
 export function loadModelWeights(
   spec: ModelSpec,
   weights: WeightSource,
+  adapters: RowAdapters,
   onProgress: (share: number) => void,
 ): ModelWeights {
-  const load = new Loader(weights);
+  const load = new Loader(weights, adapters);
   const embedding = loadMatrix(weights, spec.embedding, spec.hiddenSize);
   const layerInputs = spec.layerInputs && load.layerInputs(spec.layerInputs);
   const layers = spec.layers.map((layer, index) => {
@@ -219,16 +220,18 @@ export function loadModelWeights(
 
 class Loader {
   readonly #weights: WeightSource;
+  readonly #adapters: RowAdapters;
 
-  constructor(weights: WeightSource) {
+  constructor(weights: WeightSource, adapters: RowAdapters) {
     this.#weights = weights;
+    this.#adapters = adapters;
   }
 
   layerInputs(spec: LayerInputsSpec): LayerInputs {
     return {
       spec,
       table: loadMatrix(this.#weights, spec.table, spec.count * spec.size),
-      projection: loadLinear(this.#weights, spec.projection),
+      projection: this.#linear(spec.projection),
       norm: readNorm(this.#weights, spec.norm),
     };
   }
@@ -243,9 +246,9 @@ class Loader {
   #layerStreams(spec: LayerStreamsSpec): LayerStreams {
     return {
       norm: readNorm(this.#weights, spec.norm),
-      features: loadLinear(this.#weights, spec.features),
-      prediction: loadLinear(this.#weights, spec.prediction),
-      correction: loadLinear(this.#weights, spec.correction),
+      features: this.#linear(spec.features),
+      prediction: this.#linear(spec.prediction),
+      correction: this.#linear(spec.correction),
       told: this.#part(spec.told),
       toldScale: this.#vector(spec.toldScale),
     };
@@ -287,10 +290,10 @@ class Loader {
     return {
       kind: 'attention',
       spec,
-      query: loadLinear(this.#weights, spec.query),
+      query: this.#linear(spec.query),
       key: this.#linear(stored?.key),
       value: this.#linear(stored?.value),
-      output: loadLinear(this.#weights, spec.output),
+      output: this.#linear(spec.output),
       gate: this.#linear(spec.gate),
       queryNorm: this.#headNorm(spec.queryNorm),
       keyNorm: this.#headNorm(stored?.keyNorm),
@@ -301,7 +304,7 @@ class Loader {
 
   #latentAttention(spec: LatentAttentionSpec): LatentAttention {
     const { queryInput } = spec;
-    const linear = (one: LinearSpec) => loadLinear(this.#weights, one);
+    const linear = (one: LinearSpec) => this.#linear(one);
     return {
       kind: 'latent-attention',
       spec,
@@ -325,8 +328,8 @@ class Loader {
       kind: 'feed-forward',
       spec,
       gate: this.#linear(spec.gate),
-      up: loadLinear(this.#weights, spec.up),
-      down: loadLinear(this.#weights, spec.down),
+      up: this.#linear(spec.up),
+      down: this.#linear(spec.down),
       share: this.#linear(spec.share),
     };
   }
@@ -336,8 +339,8 @@ class Loader {
     return {
       kind: 'layer-input',
       spec,
-      gate: loadLinear(this.#weights, gate),
-      output: loadLinear(this.#weights, output),
+      gate: this.#linear(gate),
+      output: this.#linear(output),
     };
   }
 
@@ -345,8 +348,8 @@ class Loader {
     return {
       kind: 'low-rank',
       spec,
-      down: loadLinear(this.#weights, spec.down),
-      up: loadLinear(this.#weights, spec.up),
+      down: this.#linear(spec.down),
+      up: this.#linear(spec.up),
       norm: readNorm(this.#weights, spec.norm),
     };
   }
@@ -355,7 +358,7 @@ class Loader {
     return {
       kind: 'experts',
       spec,
-      router: loadLinear(this.#weights, spec.router.linear),
+      router: this.#linear(spec.router.linear),
       routerNorm: this.#norm(spec.router.norm),
       choiceBias: this.#vector(spec.router.choiceBias),
       expertScales: this.#vector(spec.router.expertScales),
@@ -364,7 +367,7 @@ class Loader {
   }
 
   #deltaNet(spec: DeltaNetSpec): DeltaNet {
-    const linear = (one: LinearSpec) => loadLinear(this.#weights, one);
+    const linear = (one: LinearSpec) => this.#linear(one);
     return {
       kind: 'delta-net',
       spec,
@@ -386,16 +389,16 @@ class Loader {
     return {
       kind: 'short-convolution',
       spec,
-      before: loadLinear(this.#weights, spec.before),
-      after: loadLinear(this.#weights, spec.after),
-      value: loadLinear(this.#weights, spec.value),
+      before: this.#linear(spec.before),
+      after: this.#linear(spec.after),
+      value: this.#linear(spec.value),
       convolution: this.#convolution(spec.convolution),
-      output: loadLinear(this.#weights, spec.output),
+      output: this.#linear(spec.output),
     };
   }
 
   #stateSpace(spec: StateSpaceSpec): StateSpace {
-    const linear = (one: LinearSpec) => loadLinear(this.#weights, one);
+    const linear = (one: LinearSpec) => this.#linear(one);
     return {
       kind: 'state-space',
       spec,
@@ -417,16 +420,18 @@ class Loader {
     return { weights: readFloats(this.#weights, weight), bias: this.#vector(bias) };
   }
 
-  #linear(spec: LinearSpec | undefined): Linear | undefined {
-    return spec === undefined ? undefined : loadLinear(this.#weights, spec);
-  }
-
   #norm(spec: NormSpec | undefined): NormWeights | undefined {
     return spec === undefined ? undefined : readNorm(this.#weights, spec);
   }
 
   #headNorm(spec: HeadNormSpec | undefined): HeadNorm | undefined {
     return spec === undefined ? undefined : { norm: readNorm(this.#weights, spec.norm), over: spec.over };
+  }
+
+  #linear(spec: LinearSpec): Linear;
+  #linear(spec: LinearSpec | undefined): Linear | undefined;
+  #linear(spec: LinearSpec | undefined): Linear | undefined {
+    return spec === undefined ? undefined : loadLinear(this.#weights, spec, this.#adapters);
   }
 
   #vector(tensor: string | undefined): Float32Array | undefined {

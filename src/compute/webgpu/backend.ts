@@ -62,6 +62,9 @@ async function loadBackend(
   weights: WeightSource,
   options: WebGpuOptions,
 ): Promise<Backend> {
+  if (spec.adapters !== undefined) {
+    throw new Error('adapters are not computed on GPUs yet: use --backend cpu');
+  }
   const memory = new GpuMemory(gpu.device);
   const { bindingBytes } = gpu.info.limits;
   const kvType = options.kvType ?? 'f16';

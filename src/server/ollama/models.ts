@@ -29,11 +29,13 @@ export async function listModels({ pool }: ServerContext, cards: ModelCards): Pr
 
 export async function runningModels({ pool }: ServerContext, cards: ModelCards): Promise<object> {
   const models: object[] = [];
-  for (const entry of pool.list().filter(({ state }) => state === 'loaded')) {
+  for (const entry of pool
+    .list()
+    .filter(({ state, adapterOf }) => state === 'loaded' && adapterOf === undefined)) {
     const card = await cardOrNothing(cards, entry);
     if (card === undefined) continue;
     const size = entry.memoryBytes ?? card.sizeBytes;
-    const served = pool.loaded().find(({ name }) => name === entry.name);
+    const served = pool.loaded().find(({ name }) => name === (entry.adapterOf ?? entry.name));
     models.push({
       ...identity(entry, card),
       size,
@@ -52,7 +54,7 @@ export async function showModel(
   cards: ModelCards,
 ): Promise<object> {
   const card = await cards.read(entry.path);
-  const served = pool.loaded().find(({ name }) => name === entry.name);
+  const served = pool.loaded().find(({ name }) => name === (entry.adapterOf ?? entry.name));
   const model = served ?? opened(entry.path);
   return {
     modelfile: `# A model of this server; it has no Modelfile.\nFROM ${entry.name}\n`,

@@ -120,8 +120,8 @@ function answerRoute<Schema extends typeof chatRules.schema | typeof generateRul
 
 async function deleteModel(context: ServerContext, given: string): Promise<void> {
   const { pool, downloads } = context;
-  const { name, path } = findModel(context, given);
-  if (downloads === undefined || !liesIn(downloads.folder, path)) {
+  const { name, path, adapterOf } = findModel(context, given);
+  if (downloads === undefined || adapterOf !== undefined || !liesIn(downloads.folder, path)) {
     const message = `model '${given}' is not in the models folder, and only what lies there can be deleted`;
     throw new ApiError(409, message, { code: 'model_not_deletable' });
   }

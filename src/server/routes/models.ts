@@ -10,7 +10,7 @@ import { samplingDefaults, type WireDefaults } from '../sampling-defaults.ts';
 export function modelRoutes(app: FastifyInstance, { pool, settings }: ServerContext): void {
   const options = { config: eitherError };
   const described = (entry: ModelEntry) => {
-    const model = pool.loaded().find(({ name }) => name === entry.name);
+    const model = pool.loaded().find(({ name }) => name === (entry.adapterOf ?? entry.name));
     return modelOf(entry, model && samplingDefaults(settings, model));
   };
   app.get('/v1/models', options, async (request) =>
@@ -27,12 +27,13 @@ export function modelRoutes(app: FastifyInstance, { pool, settings }: ServerCont
 
 /** What its file says is known while it is loaded. */
 function modelOf(entry: ModelEntry, defaults: WireDefaults | undefined): object {
-  const { name, aliases, state, createdSeconds } = entry;
+  const { name, adapterOf, aliases, state, createdSeconds } = entry;
   return {
     id: name,
     object: 'model',
     created: createdSeconds,
     owned_by: 'chairlift',
+    ...(adapterOf === undefined ? {} : { parent: adapterOf }),
     aliases,
     state,
     ...(defaults === undefined ? {} : { default_parameters: defaults }),

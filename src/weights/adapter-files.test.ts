@@ -1,0 +1,142 @@
+// What an adapter on disk must be: every way of being wrong is one clear line.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { writeGguf } from '../../test/support/gguf-writer.ts';
+import { float32Bytes, writeSafetensors } from '../../test/support/safetensors-writer.ts';
+import { openAdapter } from './adapter-files.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'chairlift-'));
+afterAll(() => rmSync(root, { recursive: true }));
+
+const module = 'base_model.model.model.layers.0.self_attn.q_proj';
+const sound = { [`${module}.lora_A.weight`]: [2, 6], [`${module}.lora_B.weight`]: [4, 2] };
+let folders = 0;
+
+function peft(config: object, shapes: Readonly<Record<string, readonly number[]>> = sound): string {
+  const folder = join(root, `${folders++}`);
+  mkdirSync(folder);
+  writeFileSync(
+    join(folder, 'adapter_config.json'),
+    JSON.stringify({ peft_type: 'LORA', lora_alpha: 4, ...config }),
+  );
+  const tensors = Object.entries(shapes).map(([name, shape]) => ({
+    name,
+    dtype: 'F32',
+    shape,
+    bytes: float32Bytes(Array(shape.reduce((product, size) => product * size, 1)).fill(1)),
+  }));
+  writeFileSync(join(folder, 'adapter_model.safetensors'), writeSafetensors(tensors));
+  return folder;
+}
+
+function pairsOf(path: string) {
+  const { pairs, weights } = openAdapter(path);
+  weights.close();
+  return pairs;
+}
+
+describe('a folder of PEFT', () => {
+  it('says what it adds to which matrix', () => {
+    const pair = { target: 'model.layers.0.self_attn.q_proj.weight', rank: 2, scale: 2 };
+    expect(pairsOf(peft({}))).toMatchObject([pair]);
+    expect(pairsOf(join(peft({}), 'adapter_model.safetensors'))).toMatchObject([pair]);
+  });
+
+  it('scales by its fields', () => {
+    expect(pairsOf(peft({ use_rslora: true }))).toMatchObject([{ scale: 4 / Math.SQRT2 }]);
+    expect(pairsOf(peft({ alpha_pattern: { q_proj: 6 } }))).toMatchObject([{ scale: 3 }]);
+    expect(pairsOf(peft({ alpha_pattern: { k_proj: 6 } }))).toMatchObject([{ scale: 2 }]);
+  });
+
+  it('may have the name of the adapter in that of its tensors', () => {
+    const shapes = {
+      [`${module}.lora_A.default.weight`]: [2, 6],
+      [`${module}.lora_B.default.weight`]: [4, 2],
+    };
+    expect(pairsOf(peft({}, shapes))).toMatchObject([{ rank: 2 }]);
+  });
+
+  it.each<readonly [string, object, Readonly<Record<string, readonly number[]>>, RegExp]>([
+    ['another method', { peft_type: 'IA3' }, sound, /peft_type: "IA3" is not LORA/],
+    ['DoRA', { use_dora: true }, sound, /use_dora: is not supported/],
+    ['trained biases', { bias: 'all' }, sound, /bias: trained biases/],
+    ['whole modules', { modules_to_save: ['lm_head'] }, sound, /modules_to_save: is not supported/],
+    ['no scale', { lora_alpha: null }, sound, /lora_alpha: is missing/],
+    ['a scale that is no number', { lora_alpha: '4' }, sound, /lora_alpha: must be a positive number/],
+    ['a pattern that is none', { alpha_pattern: { '(': 1 } }, sound, /alpha_pattern: .* is not a pattern/],
+    [
+      'one half alone',
+      {},
+      { [`${module}.lora_A.weight`]: [2, 6] },
+      /lora_A.weight: its other half is missing/,
+    ],
+    [
+      'the other alone',
+      {},
+      { [`${module}.lora_B.weight`]: [2, 6] },
+      /lora_B.weight: its other half is missing/,
+    ],
+    ['halves of different ranks', {}, { ...sound, [`${module}.lora_B.weight`]: [4, 3] }, /share no rank/],
+    ['a vector', {}, { ...sound, [`${module}.lora_A.weight`]: [12] }, /not that of a matrix/],
+    [
+      'embeddings',
+      {},
+      { ...sound, 'base_model.model.lm_head.lora_embedding_A': [2, 6] },
+      /is no part of a plain LoRA/,
+    ],
+    ['nothing', {}, {}, /tensors: there are none/],
+  ])('is refused in one line: %s', (_, config, shapes, message) => {
+    const path = peft(config, shapes);
+    expect(() => openAdapter(path)).toThrow(message);
+    expect(() => openAdapter(path)).toThrow(/^[^\n]+$/);
+  });
+
+  it('is refused where its weights are missing or pickled', () => {
+    const empty = join(root, 'empty');
+    mkdirSync(empty);
+    expect(() => openAdapter(empty)).toThrow(/holds no adapter_model.safetensors/);
+    writeFileSync(join(empty, 'adapter_model.bin'), '');
+    expect(() => openAdapter(empty)).toThrow(/safe_serialization=True/);
+    expect(() => openAdapter(join(root, 'nowhere'))).toThrow(/nowhere/);
+  });
+});
+
+describe('a GGUF file', () => {
+  const gguf = (metadata: Parameters<typeof writeGguf>[0]['metadata']): string => {
+    const path = join(root, `${folders++}.gguf`);
+    const tensors = (
+      [
+        ['blk.0.attn_q.weight.lora_a', [2, 6]],
+        ['blk.0.attn_q.weight.lora_b', [4, 2]],
+      ] as const
+    ).map(([name, shape]) => ({
+      name,
+      type: 'F32' as const,
+      shape,
+      bytes: float32Bytes(Array(shape[0] * shape[1]).fill(1)),
+    }));
+    writeFileSync(path, writeGguf({ metadata, tensors }).bytes);
+    return path;
+  };
+  const lora = {
+    'general.type': { type: 'string', value: 'adapter' },
+    'adapter.type': { type: 'string', value: 'lora' },
+    'adapter.lora.alpha': { type: 'f32', value: 8 },
+  } as const;
+
+  it('says what it adds to which matrix', () => {
+    expect(pairsOf(gguf(lora))).toMatchObject([{ target: 'blk.0.attn_q.weight', rank: 2, scale: 4 }]);
+  });
+
+  it('is refused in one line where it is something else', () => {
+    const { 'adapter.lora.alpha': _, ...scaleless } = lora;
+    expect(() => openAdapter(gguf({}))).toThrow(/general.type: is missing/);
+    expect(() => openAdapter(gguf({ ...lora, 'adapter.type': { type: 'string', value: 'x' } }))).toThrow(
+      /adapter.type: is not "lora"/,
+    );
+    expect(() => openAdapter(gguf(scaleless))).toThrow(/adapter.lora.alpha: is missing/);
+  });
+});

@@ -1,0 +1,234 @@
+// Adapters (LoRA) on disk: a folder of PEFT's or a GGUF file. What they add to a matrix W of a model is `scale * B A`;
+// headers alone are read here.
+
+import { existsSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { unreadableFile } from './file-reader.ts';
+import { openGguf } from './gguf.ts';
+import type { GgufValue } from './gguf-values.ts';
+import { type JsonObject, readJsonFile } from './json-file.ts';
+import { ModelFileError } from './model-file-error.ts';
+import { floatWeights, openSafetensors } from './safetensors.ts';
+import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
+
+/** What is added to one matrix. */
+export interface AdapterPair {
+  /** The model's tensor, as the format of the adapter spells it. */
+  readonly target: string;
+  /** Names of the adapter's own tensors: `[rank, inputs]` and `[outputs, rank]`. */
+  readonly down: string;
+  readonly up: string;
+  readonly rank: number;
+  readonly scale: number;
+}
+
+export interface AdapterFiles {
+  readonly format: 'gguf' | 'safetensors';
+  readonly path: string;
+  readonly pairs: readonly AdapterPair[];
+  readonly weights: WeightSource;
+}
+
+const CONFIG = 'adapter_config.json';
+const WEIGHTS = 'adapter_model.safetensors';
+const REMEDY = 'Give a LoRA adapter: a folder that PEFT wrote, or a GGUF file of its conversion.';
+
+/** Close `weights` when done. */
+export function openAdapter(path: string): AdapterFiles {
+  if (path.endsWith('.gguf')) return openGgufAdapter(path);
+  return isFolder(path) ? openFolder(path) : openPeft(dirname(path), path);
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch (error) {
+    throw unreadableFile(path, error);
+  }
+}
+
+function openFolder(folder: string): AdapterFiles {
+  const path = join(folder, WEIGHTS);
+  if (existsSync(path)) return openPeft(folder, path);
+  const pickled = existsSync(join(folder, 'adapter_model.bin'));
+  throw new ModelFileError({
+    file: folder,
+    field: 'path',
+    problem: pickled ? `holds adapter_model.bin but no ${WEIGHTS}` : `holds no ${WEIGHTS}`,
+    remedy: pickled ? 'Save the adapter again with safe_serialization=True.' : REMEDY,
+  });
+}
+
+function openPeft(folder: string, path: string): AdapterFiles {
+  const configPath = join(folder, CONFIG);
+  const config = readJsonFile(configPath);
+  refuseOtherKinds(configPath, config);
+  const stored = openSafetensors(path, [path]);
+  try {
+    const weights = floatWeights(stored);
+    const scaleOf = peftScales(configPath, config);
+    const names = [...stored.entries.keys()];
+    return { format: 'safetensors', path, pairs: pairUp(path, names, weights, peftPart, scaleOf), weights };
+  } catch (error) {
+    for (const file of stored.files) file.close();
+    throw error;
+  }
+}
+
+/** What PEFT can train beside plain matrices of low rank is never left out in silence. */
+function refuseOtherKinds(file: string, config: JsonObject): void {
+  const refuse = (field: string, problem: string) => {
+    throw new ModelFileError({
+      file,
+      field,
+      problem,
+      remedy: 'Merge the adapter into its model, or train plain LoRA.',
+    });
+  };
+  if (config.peft_type !== undefined && config.peft_type !== 'LORA')
+    refuse('peft_type', `${JSON.stringify(config.peft_type)} is not LORA`);
+  for (const field of ['use_dora', 'fan_in_fan_out', 'use_qalora', 'lora_bias', 'alora_invocation_tokens']) {
+    if (config[field] !== undefined && config[field] !== null && config[field] !== false)
+      refuse(field, 'is not supported');
+  }
+  if (config.bias !== undefined && config.bias !== 'none') refuse('bias', 'trained biases are not supported');
+  for (const field of [
+    'modules_to_save',
+    'trainable_token_indices',
+    'layer_replication',
+    'target_parameters',
+  ]) {
+    const value = config[field];
+    if (value !== undefined && value !== null && Object.keys(value).length > 0)
+      refuse(field, 'is not supported');
+  }
+}
+
+/** `alpha / rank`, or by the root of the rank; modules that match a pattern have their own alpha. */
+function peftScales(file: string, config: JsonObject): (target: string, rank: number) => number {
+  const alpha = positiveNumber(file, 'lora_alpha', config.lora_alpha);
+  const own = Object.entries((config.alpha_pattern as JsonObject | null | undefined) ?? {}).map(
+    ([pattern, value]) => ({
+      pattern: modulePattern(file, pattern),
+      alpha: positiveNumber(file, 'alpha_pattern', value),
+    }),
+  );
+  return (target, rank) => {
+    const module = target.replace(/\.weight$/, '');
+    const chosen = own.find(({ pattern }) => pattern.test(module))?.alpha ?? alpha;
+    return chosen / (config.use_rslora === true ? Math.sqrt(rank) : rank);
+  };
+}
+
+/** The end of a module's path, as PEFT matches it. */
+function modulePattern(file: string, pattern: string): RegExp {
+  try {
+    return new RegExp(`^(.*\\.)?(${pattern})$`);
+  } catch {
+    throw fault(file, 'alpha_pattern', `${JSON.stringify(pattern)} is not a pattern`);
+  }
+}
+
+function openGgufAdapter(path: string): AdapterFiles {
+  const { metadata, weights } = openGguf(path);
+  try {
+    expect(path, metadata, 'general.type', 'adapter');
+    expect(path, metadata, 'adapter.type', 'lora');
+    const alpha = positiveNumber(path, 'adapter.lora.alpha', metadata.get('adapter.lora.alpha'));
+    const names = [...weights.tensors.keys()];
+    const pairs = pairUp(path, names, weights, ggufPart, (_, rank) => alpha / rank);
+    return { format: 'gguf', path, pairs, weights };
+  } catch (error) {
+    weights.close();
+    throw error;
+  }
+}
+
+function expect(file: string, metadata: ReadonlyMap<string, GgufValue>, key: string, wanted: string): void {
+  const value = metadata.get(key);
+  if (value === wanted) return;
+  throw fault(file, key, value === undefined ? 'is missing' : `is not ${JSON.stringify(wanted)}`);
+}
+
+interface NamedPart {
+  readonly target: string;
+  readonly side: 'down' | 'up';
+}
+
+/** `base_model.model.` + the module + `.lora_A.weight`, in some files with the adapter's name within. */
+function peftPart(name: string): NamedPart | undefined {
+  const found = /^base_model\.model\.(.+)\.lora_([AB])(?:\.[^.]+)?\.weight$/.exec(name);
+  if (found === null) return undefined;
+  return { target: `${found[1]}.weight`, side: found[2] === 'A' ? 'down' : 'up' };
+}
+
+/** The model's tensor + `.lora_a`. */
+function ggufPart(name: string): NamedPart | undefined {
+  const found = /^(.+)\.lora_([ab])$/.exec(name);
+  if (found === null) return undefined;
+  return { target: found[1] as string, side: found[2] === 'a' ? 'down' : 'up' };
+}
+
+function pairUp(
+  file: string,
+  names: readonly string[],
+  { tensors }: WeightSource,
+  partOf: (name: string) => NamedPart | undefined,
+  scaleOf: (target: string, rank: number) => number,
+): AdapterPair[] {
+  const sides = { down: new Map<string, string>(), up: new Map<string, string>() };
+  for (const name of names) {
+    const part = partOf(name);
+    if (part === undefined) throw fault(file, name, 'is no part of a plain LoRA adapter');
+    sides[part.side].set(part.target, name);
+  }
+  for (const [target, name] of sides.up) {
+    if (!sides.down.has(target)) throw fault(file, name, 'its other half is missing');
+  }
+  if (sides.down.size === 0) throw fault(file, 'tensors', 'there are none');
+  return [...sides.down].map(([target, down]) => {
+    const up = sides.up.get(target);
+    if (up === undefined) throw fault(file, down, 'its other half is missing');
+    const rank = rankOf(file, tensors.get(down), down, tensors.get(up), up);
+    return { target, down, up, rank, scale: scaleOf(target, rank) };
+  });
+}
+
+function rankOf(
+  file: string,
+  down: TensorInfo | undefined,
+  downName: string,
+  up: TensorInfo | undefined,
+  upName: string,
+): number {
+  for (const [tensor, name] of [
+    [down, downName],
+    [up, upName],
+  ] as const) {
+    if (tensor === undefined) throw fault(file, name, 'does not hold floats');
+    if (tensor.shape.length !== 2)
+      throw fault(file, name, `has the shape [${tensor.shape.join(', ')}], not that of a matrix`);
+  }
+  const rank = down?.shape[0] as number;
+  if (rank === columnsOf(up as TensorInfo)) return rank;
+  const shapes = `[${down?.shape.join(', ')}] and [${up?.shape.join(', ')}]`;
+  throw fault(file, upName, `does not fit its other half: shapes ${shapes} share no rank`);
+}
+
+function positiveNumber(file: string, field: string, value: unknown): number {
+  if (typeof value === 'number' && Number.isFinite(value) && value > 0) return value;
+  const problem = value === undefined || value === null ? 'is missing' : 'must be a positive number';
+  throw fault(file, field, problem);
+}
+
+function fault(file: string, field: string, problem: string): ModelFileError {
+  return new ModelFileError({ file, field, problem, remedy: REMEDY });
+}
+
+/** Where no name was given: that of the folder or file. */
+export function adapterNameOf(path: string): string {
+  return basename(path === WEIGHTS || path.endsWith(`/${WEIGHTS}`) ? dirname(path) : path).replace(
+    /\.(gguf|safetensors)$/,
+    '',
+  );
+}

@@ -1,0 +1,130 @@
+// The running program with adapters: asked for as models, many at once, and refused where they do not fit.
+
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addInspect } from '../../src/cli/inspect.ts';
+import { openGguf } from '../../src/weights/gguf.ts';
+import { columnsOf, rowsOf } from '../../src/weights/weight-source.ts';
+import { embeddedModelPath } from '../support/embedded-model.ts';
+import { writeGguf } from '../support/gguf-writer.ts';
+import { seededRandom } from '../support/random-blocks.ts';
+import { runCommand } from '../support/run-command.ts';
+import { ServerHome, type ServerProcess } from '../support/server-process.ts';
+
+/** Random, for queries and what attention gives; of another model where the inputs are not its own. */
+function writeAdapter(path: string, seed: number, extraInputs = 0): string {
+  const model = openGguf(embeddedModelPath);
+  model.weights.close();
+  const random = seededRandom(seed);
+  const floats = (shape: readonly [number, number]) =>
+    new Uint8Array(Float32Array.from({ length: shape[0] * shape[1] }, () => random() - 0.5).buffer);
+  const targets = [...model.weights.tensors.values()].filter(({ name }) =>
+    /attn_(q|output)\.weight$/.test(name),
+  );
+  const tensors = targets.flatMap((tensor) => {
+    const down = [4, columnsOf(tensor) + extraInputs] as const;
+    const up = [rowsOf(tensor), 4] as const;
+    return [
+      { name: `${tensor.name}.lora_a`, type: 'F32' as const, shape: down, bytes: floats(down) },
+      { name: `${tensor.name}.lora_b`, type: 'F32' as const, shape: up, bytes: floats(up) },
+    ];
+  });
+  const metadata = {
+    'general.type': { type: 'string', value: 'adapter' },
+    'adapter.type': { type: 'string', value: 'lora' },
+    'adapter.lora.alpha': { type: 'f32', value: 4 },
+  } as const;
+  writeFileSync(path, writeGguf({ metadata, tensors }).bytes);
+  return path;
+}
+
+let home: ServerHome;
+let server: ServerProcess;
+let key: string;
+
+beforeAll(async () => {
+  home = new ServerHome();
+  key = home.createKey('tester', 'normal', '--admin');
+  const one = writeAdapter(join(home.folder, 'one.gguf'), 1);
+  const two = writeAdapter(join(home.folder, 'two.gguf'), 2);
+  const flags = ['--model', `tiny=${embeddedModelPath}`, '--alias', 'second=tiny:two'];
+  server = await home.start(...flags, '--adapter', `tiny:one=${one}`, '--adapter', `tiny:two=${two}`);
+});
+
+afterAll(async () => {
+  await server.stop();
+  home.remove();
+});
+
+const request = (path: string, body?: object) =>
+  fetch(`${server.url}${path}`, {
+    ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+  });
+
+async function answer(model: string, prompt: string): Promise<string> {
+  const response = await request('/v1/completions', { model, prompt, max_tokens: 12, temperature: 0 });
+  expect(response.status).toBe(200);
+  const { choices, model: answered } = (await response.json()) as {
+    choices: { text: string }[];
+    model: string;
+  };
+  expect(answered).toBe(model === 'second' ? 'tiny:two' : model);
+  return choices[0]?.text as string;
+}
+
+describe('adapters of a served model', () => {
+  it('are listed beside it', async () => {
+    const { data } = (await (await request('/v1/models')).json()) as { data: object[] };
+    expect(data).toMatchObject([
+      { id: 'tiny' },
+      { id: 'tiny:one', parent: 'tiny', aliases: [] },
+      { id: 'tiny:two', parent: 'tiny', aliases: ['second'] },
+    ]);
+    expect((await request('/v1/models/tiny:one')).status).toBe(200);
+  });
+
+  it('answer in their own way, the same alone and at once', async () => {
+    const models = ['tiny', 'tiny:one', 'tiny:two', 'second'];
+    const prompts = ['Once', 'The dog', 'What is', 'A long time ago, in a village'];
+    const asked = prompts.flatMap((prompt) => models.map((model) => [model, prompt] as const));
+    const alone: string[] = [];
+    for (const [model, prompt] of asked) alone.push(await answer(model, prompt));
+    expect(await Promise.all(asked.map(([model, prompt]) => answer(model, prompt)))).toEqual(alone);
+    expect(new Set(alone.slice(0, 4)).size).toBe(3);
+    expect(alone[3]).toBe(alone[2]);
+  });
+
+  it('are not made up', async () => {
+    const response = await request('/v1/completions', { model: 'tiny:three', prompt: 'Once' });
+    expect(response.status).toBe(404);
+  });
+});
+
+describe('an adapter that does not fit', () => {
+  const refusal = async (...flags: string[]) => {
+    const started = home.start('--model', `tiny=${embeddedModelPath}`, ...flags);
+    return started.then(
+      () => undefined,
+      (error: Error) => error.message.trim().split('\n').slice(1),
+    );
+  };
+
+  it('is refused in one line: a path without one, a model that is not there', async () => {
+    expect(await refusal('--adapter', `tiny:one=${join(home.folder, 'nothing')}`)).toEqual([
+      expect.stringMatching(/--adapter: .*nothing/),
+    ]);
+    expect(await refusal('--adapter', `other:one=${join(home.folder, 'one.gguf')}`)).toEqual([
+      expect.stringMatching(/--adapter: there is no model named other/),
+    ]);
+  });
+
+  it('is refused in one line: of another model', async () => {
+    const path = writeAdapter(join(home.folder, 'wide.gguf'), 3, 8);
+    const { error } = await runCommand(addInspect, ['inspect', embeddedModelPath, '--adapter', path]);
+    expect(`${error}`).toMatch(
+      /wide\.gguf: blk\.0\.attn_\w+\.weight\.lora_a: has the shape .*\. The adapter was trained for another model\.$/,
+    );
+  });
+});
