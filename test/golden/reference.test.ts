@@ -2,8 +2,9 @@
 
 import { describe, expect, it } from 'vitest';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
-import { goldenModels, largestDifference, runGolden } from '../support/golden.ts';
+import { goldenModels, isOwnModel, largestDifference, runGolden } from '../support/golden.ts';
 import { hasTestdata } from '../support/testdata.ts';
+import { thorough } from '../support/thorough.ts';
 
 // Relative to the logit's size or 1, the larger. BF16 rounds the weights themselves to 8 bits.
 const TOLERANCE = 1e-3;
@@ -12,7 +13,8 @@ const BF16_TOLERANCE = 3e-2;
 // For machines busy with other work; nothing here is about speed.
 const TIMEOUT_MS = 60_000;
 
-const models = hasTestdata ? goldenModels() : [];
+// Twins in another format run on the cpu backend, which is faster.
+const models = hasTestdata ? goldenModels().filter((model) => thorough || isOwnModel(model)) : [];
 
 describe.skipIf(!hasTestdata)(
   'the reference backend on shared models (skipped where they are absent)',

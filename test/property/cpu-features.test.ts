@@ -11,6 +11,7 @@ import type { TensorType } from '../../src/weights/tensor-type.ts';
 import { BLOCKS, cosine, floatTypes, sequencesFor, together } from '../support/backend-properties.ts';
 import { featuredModel, featuredModels } from '../support/featured-models.ts';
 import { addon, hasAddon } from '../support/native.ts';
+import { cases } from '../support/thorough.ts';
 import { randomTokens, type TinyModel } from '../support/tiny-model.ts';
 
 const open = ({ spec, weights }: TinyModel, options: Partial<CpuOptions>): Promise<Backend> =>
@@ -29,7 +30,7 @@ const models = featuredModels(['F32', 'BF16', ...groupTypes]);
 // Too large for the reference backend.
 const allModels = featuredModels(['F32', 'F16', ...groupTypes, 'Q4_K', 'Q6_K']);
 
-const runs = (numRuns: number) => ({ seed: 20261116, numRuns });
+const runs = (all: number) => ({ seed: 20261116, numRuns: cases(all, 0.5) });
 
 describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not built)', () => {
   it('computes what the reference backend computes, whatever a spec says', async () => {

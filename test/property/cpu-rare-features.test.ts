@@ -10,6 +10,7 @@ import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { BLOCKS, cosine, floatTypes, sequencesFor, together } from '../support/backend-properties.ts';
 import { addon, hasAddon } from '../support/native.ts';
 import { latentModel, streamedModel } from '../support/rare-models.ts';
+import { cases } from '../support/thorough.ts';
 import { randomTokens, type TinyModel } from '../support/tiny-model.ts';
 
 interface RareModel extends TinyModel {
@@ -61,7 +62,7 @@ const streamedModels: fc.Arbitrary<RareModel> = fc
   })
   .map((options) => ({ ...streamedModel(options), seed: options.seed, exact: true }));
 
-const runs = (numRuns: number) => ({ seed: 20261117, numRuns });
+const runs = (all: number) => ({ seed: 20261117, numRuns: cases(all, 0.5) });
 
 describe.skipIf(!hasAddon).each([
   { name: 'attention through a latent', models: latentModels },

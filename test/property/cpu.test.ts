@@ -17,6 +17,7 @@ import {
   together,
 } from '../support/backend-properties.ts';
 import { addon, hasAddon } from '../support/native.ts';
+import { cases } from '../support/thorough.ts';
 import { randomTokens, type TinyModel, tinyModel } from '../support/tiny-model.ts';
 
 async function withBackend<Result>(
@@ -45,7 +46,7 @@ function alone(
   });
 }
 
-const runs = (numRuns: number) => ({ seed: 20261115, numRuns });
+const runs = (all: number) => ({ seed: 20261115, numRuns: cases(all, 0.5) });
 
 describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not built)', () => {
   it('gives a sequence the same bits alone and among 16 others, in any chunks, with 1 or 2 threads', async () => {

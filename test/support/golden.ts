@@ -7,6 +7,7 @@ import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { ownSlot } from '../../src/compute/batch-memories.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import { openModelFiles } from '../../src/weights/open-model.ts';
+import { cosine } from './backend-properties.ts';
 import { embeddedModelPath } from './embedded-model.ts';
 import { testdata } from './testdata.ts';
 
@@ -53,9 +54,17 @@ export function goldenModels(): GoldenModel[] {
   return [...trainedModels(), ...architectureModels(), ...familyModels(), ...quantizedModels()];
 }
 
-/** Not a folder's twin in another format: which format it was does not matter to a backend, and the reference runs both. */
+/** Not a folder's twin in another format, which matters to no backend. */
 export function isOwnModel({ name }: GoldenModel): boolean {
   return !name.endsWith('/model-bf16.gguf');
+}
+
+/** The cosine of the angle between what is known of a case's last logits and what was computed; undefined where little is. */
+export function likeness({ top8, sparse }: GoldenCase, computed: Float32Array): number | undefined {
+  const known = new Map([...sparse, ...top8]);
+  if (known.size < 16) return undefined;
+  const own = Float32Array.from(known.keys(), (token) => computed[token] as number);
+  return cosine(Float32Array.from(known.values()), own);
 }
 
 /** The model that ships with the project, and what PyTorch computes with it. */

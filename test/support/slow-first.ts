@@ -2,7 +2,7 @@
 
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-const slow = [/\/test\/gpu\//, /\/test\/(property|fuzz|golden|engine)\//, /\/test\/end-to-end\//];
+const slow = [/\/test\/(gpu|chaos)\//, /\/test\/(property|fuzz|golden|engine)\//, /\/test\/end-to-end\//];
 
 export class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
