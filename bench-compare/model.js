@@ -9,13 +9,15 @@ import { writeGguf } from '../dist/bench/write-gguf.js';
 /**
  * @param {string} wish such as llama-3.2-1b:q4_0
  * @param {string} folder
+ * @param {number} [layers] instead of the shape's own
  */
-export async function dummyFile(wish, folder) {
+export async function dummyFile(wish, folder, layers) {
   const parsed = parseDummy(wish);
   if (parsed === undefined) throw new Error(`--dummy: ${wish} is not known; try llama-3.2-1b:q4_0`);
-  const path = join(folder, `${parsed.shape}-${parsed.type.toLowerCase()}.gguf`);
+  const cut = layers === undefined ? '' : `-${layers}-layers`;
+  const path = join(folder, `${parsed.shape}-${parsed.type.toLowerCase()}${cut}.gguf`);
   if (existsSync(path)) return path;
   mkdirSync(folder, { recursive: true });
-  await writeGguf(dummyModel(parsed.shape, parsed.type), path);
+  await writeGguf(dummyModel(parsed.shape, parsed.type, layers), path);
   return path;
 }

@@ -25,6 +25,7 @@ function readOptions() {
   const { values } = parseArgs({
     options: {
       dummy: { type: 'string', multiple: true },
+      layers: { type: 'string' },
       model: { type: 'string', multiple: true },
       peers: { type: 'string', default: usualPeers.join(',') },
       streams: { type: 'string' },
@@ -54,6 +55,7 @@ function readOptions() {
     values.dummy ?? (values.model === undefined ? ['llama-3.2-1b:q8_0', 'llama-3.2-1b:q4_0'] : []);
   return {
     wishes,
+    layers: values.layers === undefined ? undefined : count('layers', values.layers),
     files: values.model ?? [],
     wanted,
     streams: streams.split(',').map((text) => count('streams', text)),
@@ -153,7 +155,8 @@ async function main() {
   ];
   const workloads = workloadsOf(options);
   const models = options.files.map((path) => ({ model: basename(path), path }));
-  for (const wish of options.wishes) models.push({ model: wish, path: await dummyFile(wish, options.cache) });
+  for (const wish of options.wishes)
+    models.push({ model: wish, path: await dummyFile(wish, options.cache, options.layers) });
   const summaries = [];
   for (const { model, path } of models) {
     const summary = summarize(await compare(model, path, names, workloads, options), names, workloads);

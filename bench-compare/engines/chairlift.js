@@ -28,6 +28,8 @@ export const chairlift = {
       modelPath,
       backend: 'cpu',
       threads,
+      // Its own for each stream, and room for what is kept of prompts.
+      memorySlots: 3 * streams,
       engine: { blockCount, endIds: [], budget: { kind: 'fixed', maxStepTokens: STEP_TOKENS } },
     };
     const { backend, options } = await loadEngine(settings, () => {});

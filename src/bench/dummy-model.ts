@@ -68,7 +68,7 @@ const fileTypes: Readonly<Record<DummyType, number>> = {
 
 function architectureMetadata(name: string, shape: DummyShape): [string, GgufValue][] {
   const { architecture } = shape;
-  const own: Record<string, number> = {
+  const own: Record<string, GgufValue> = {
     block_count: shape.layers,
     context_length: shape.context,
     embedding_length: shape.hidden,
@@ -101,8 +101,10 @@ function deltaMetadata({
   valueHeads,
   size,
   interval,
-}: NonNullable<DummyShape['deltaNet']>): Record<string, number> {
+}: NonNullable<DummyShape['deltaNet']>): Record<string, GgufValue> {
   return {
+    // Pairs that images turn by; in texts all are turned alike, but llama.cpp wants them told.
+    'rope.dimension_sections': Int32Array.of(11, 11, 10, 0),
     'ssm.conv_kernel': CONVOLUTION,
     'ssm.state_size': size,
     'ssm.group_count': keyHeads,
