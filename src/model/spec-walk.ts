@@ -2,6 +2,7 @@
 
 import { channelsOf, type RememberingSpec } from './memory-sizes.ts';
 import type {
+  AdditionSpec,
   AttentionSpec,
   BodySpec,
   LayerSpec,
@@ -71,6 +72,11 @@ export function layerLinears(spec: ModelSpec): LinearUse[] {
     ...spec.layers.flatMap(({ streams: own }) => whole([own?.features, own?.prediction, own?.correction])),
     ...whole([layerInputs?.projection, ...(streams?.spread ?? []), ...(streams?.gather ?? [])]),
   ];
+}
+
+/** All that adapters add anywhere. */
+export function additionsOf(spec: ModelSpec): AdditionSpec[] {
+  return layerLinears(spec).flatMap(({ linear }) => linear.additions ?? []);
 }
 
 function bodyLinears(body: BodySpec): LinearUse[] {

@@ -3,8 +3,15 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { CreateBackend } from '../../src/compute/backend.ts';
+import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
+import { withAdapters } from '../../src/model/adapters.ts';
+import { buildSpec } from '../../src/model/build-spec.ts';
+import { openAdapter } from '../../src/weights/adapter-files.ts';
+import type { OpenedModel } from '../../src/weights/open-model.ts';
 import { ggufName, interleave } from './formula-gguf.ts';
-import { type FormulaTensor, formulaValues } from './formula-model.ts';
+import { asFolder, type FormulaTensor, formulaModel, formulaValues } from './formula-model.ts';
 import { writeGguf } from './gguf-writer.ts';
 import { float32Bytes, writeSafetensors } from './safetensors-writer.ts';
 
@@ -72,4 +79,72 @@ export function writeGgufAdapter(
   } as const;
   writeFileSync(path, writeGguf({ metadata, tensors: converted }).bytes);
   return path;
+}
+
+/** Logits of several sequences of one step, each with an adapter or none. */
+export async function stepLogits(
+  create: CreateBackend,
+  opened: OpenedModel,
+  paths: readonly string[],
+  sequences: readonly { readonly tokens: readonly number[]; readonly adapter?: number }[],
+): Promise<Float32Array[]> {
+  const adapters = paths.map((path, index) => ({ name: `${index}`, files: openAdapter(path) }));
+  const { spec, weights } = withAdapters(buildSpec(opened), opened, adapters);
+  const backend = await create(spec, weights, { blockCount: 3 * sequences.length });
+  weights.close();
+  const batch = sequences.map(
+    ({ tokens, adapter }, index): BatchSequence => ({
+      tokens,
+      start: 0,
+      blocks: [2, 0, 1].map((block) => 3 * index + block),
+      wantLogits: 'all',
+      adapter,
+    }),
+  );
+  const logits = (await backend.step(buildBatch(batch))).logits.slice();
+  backend.close();
+  let row = 0;
+  return sequences.map(({ tokens }) => {
+    const first = row;
+    row += tokens.length;
+    return logits.slice(first * spec.vocabSize, row * spec.vocabSize);
+  });
+}
+
+export function largestDifference(adapter: FormulaAdapter, computed: Float32Array): number {
+  const { rows } = formulaModel(adapter.model);
+  const [first = []] = adapter.logits;
+  const known = adapter.logits.flat();
+  const own = rows.flatMap((row) => [...computed.subarray(row * first.length, (row + 1) * first.length)]);
+  const difference = Math.max(...known.map((value, at) => Math.abs(value - (own[at] ?? Number.NaN))));
+  return difference / Math.max(1, ...known.map(Math.abs));
+}
+
+const negated = (tensors: readonly FormulaTensor[]): FormulaTensor[] =>
+  tensors.map((tensor) =>
+    tensor.name.includes('lora_B') ? { ...tensor, values: tensor.values.map((value) => -value) } : tensor,
+  );
+
+/** Rows of different adapters in one step have the bits that each has alone. */
+export async function haveOwnBits(create: CreateBackend, folder: string): Promise<void> {
+  const [adapter] = formulaAdapters as [FormulaAdapter];
+  const model = formulaModel(adapter.model);
+  const tensors = adapterTensors(adapter);
+  const one = writePeftFolder(join(folder, 'one'), adapter.config, tensors);
+  const other = writePeftFolder(join(folder, 'other'), adapter.config, negated(tensors));
+  const sequences = [
+    { tokens: model.ids.slice(0, 40), adapter: 1 },
+    { tokens: model.ids.slice(5, 8) },
+    { tokens: model.ids.slice(3, 50), adapter: 0 },
+    { tokens: model.ids.slice(5, 8), adapter: 1 },
+    { tokens: model.ids.slice(9, 10), adapter: 0 },
+  ];
+  const together = await stepLogits(create, asFolder(model), [one, other], sequences);
+  for (const [index, sequence] of sequences.entries()) {
+    const [alone] = await stepLogits(create, asFolder(model), [one, other], [sequence]);
+    expect(together[index]).toEqual(alone);
+  }
+  const [without] = await stepLogits(create, asFolder(model), [], [{ tokens: model.ids.slice(5, 8) }]);
+  expect(together[1]).toEqual(without);
+  expect(together[3]).not.toEqual(without);
 }

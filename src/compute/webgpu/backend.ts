@@ -62,9 +62,6 @@ async function loadBackend(
   weights: WeightSource,
   options: WebGpuOptions,
 ): Promise<Backend> {
-  if (spec.adapters !== undefined) {
-    throw new Error('adapters are not computed on GPUs yet: use --backend cpu');
-  }
   const memory = new GpuMemory(gpu.device);
   const { bindingBytes } = gpu.info.limits;
   const kvType = options.kvType ?? 'f16';
@@ -196,7 +193,8 @@ class WebGpuBackend implements Backend {
       throw new Error(`${rows.length} draws were told for ${batch.logitRows.length} rows of logits`);
     }
     const { blockCount, memorySlots } = this;
-    checkBatch(batch, { blockCount, memorySlots, vocabSize, contextLength }, this.#uses);
+    const adapterCount = this.#spec.adapters?.length ?? 0;
+    checkBatch(batch, { blockCount, memorySlots, adapterCount, vocabSize, contextLength }, this.#uses);
     this.#held.take(batch);
     this.#running = true;
     try {

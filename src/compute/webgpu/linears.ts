@@ -3,9 +3,11 @@
 
 import type { LinearSpec } from '../../model/spec.ts';
 import { readBias } from '../../model/weight-reader.ts';
+import { type Additions, loadAdditions } from './adapters.ts';
 import type { Builder, InputSource } from './builder.ts';
 import { chooseExpertTile, chooseTile, expertRows, type Tile, tilesFor } from './choose-tile.ts';
 import { type Format, GROUP_INPUTS, PANEL_COLUMNS } from './format.ts';
+import { bringDownKernel, EXPANDED_VALUES, expandKernel } from './kernels/adapters.ts';
 import { mostTiles } from './kernels/group-choices.ts';
 import { INPUT_VALUES, type InputRows, makeInputKernel } from './kernels/make-input.ts';
 import {
@@ -36,6 +38,8 @@ export interface Linear<Matrix extends GpuMatrix | ExpertMatrix = GpuMatrix> {
     /** For each of its parts, where there are any. */
     readonly bias: readonly GPUBuffer[];
   }[];
+  /** What adapters add, from a place of the row on. */
+  readonly additions?: (Additions & { readonly offset: number }) | undefined;
 }
 
 export type ExpertLinear = Linear<ExpertMatrix>;
@@ -90,7 +94,8 @@ export class Linears {
       matrices.push({ matrix, offset, bias: await this.biases(matrix, set) });
       offset += matrix.outputs;
     }
-    return { matrices };
+    const additions = await loadAdditions(loader, specs);
+    return { matrices, additions: additions && { ...additions, offset: 0 } };
   }
 
   /** The same of all experts, each with its linears in the same order. */
@@ -139,7 +144,7 @@ export class Linears {
       linears.some(({ matrices }) => matrices.some(({ matrix }) => matrix.format.kind === kind));
     this.makeInput(source, rows, {
       ...(reads('coded') ? { codes: [codes, sides] } : {}),
-      ...(reads('float') ? { values } : {}),
+      ...(reads('float') || linears.some(({ additions }) => additions) ? { values } : {}),
     });
   }
 
@@ -163,7 +168,7 @@ export class Linears {
 
   /** Of a step's rows, or of those whose logits are wanted. */
   async multiply(
-    { matrices }: Linear,
+    { matrices, additions }: Linear,
     output: ProductOutput,
     input: 'rows' | 'wanted' = 'rows',
   ): Promise<void> {
@@ -180,6 +185,26 @@ export class Linears {
         await this.#push({ format, buffers: part, shape, bias: bias[index] }, output, sharing);
       }
     }
+    if (additions !== undefined) this.#addAdditions(additions, output);
+  }
+
+  /** What adapters add to a product, from the same input. */
+  #addAdditions(
+    { shape, down, up, offset }: NonNullable<Linear['additions']>,
+    { buffer, stride, scale = 1 }: ProductOutput,
+  ): void {
+    const { step, values, brought } = this.#builder.scratch;
+    const outer = { ...shape, outputOffset: offset, outputStride: stride, scale };
+    this.#builder.add(
+      'adapters, down',
+      bringDownKernel(shape),
+      [step, values, down, brought],
+      ({ adapted }) => [shape.values, adapted],
+    );
+    this.#builder.add('adapters, up', expandKernel(outer), [step, brought, up, buffer], ({ adapted }) => [
+      Math.ceil(shape.outputs / EXPANDED_VALUES),
+      adapted,
+    ]);
   }
 
   /** Of each choice of a row by the expert that it is. */
@@ -273,8 +298,11 @@ export class Linears {
 const inputsOf = (specs: readonly LinearSpec[]): number => (specs[0] as LinearSpec).columns;
 
 /** The same, with outputs so much further on. */
-export function shifted({ matrices }: Linear, by: number): Linear {
-  return { matrices: matrices.map((one) => ({ ...one, offset: one.offset + by })) };
+export function shifted({ matrices, additions }: Linear, by: number): Linear {
+  return {
+    matrices: matrices.map((one) => ({ ...one, offset: one.offset + by })),
+    additions: additions && { ...additions, offset: additions.offset + by },
+  };
 }
 
 /** As kernels bind them. */

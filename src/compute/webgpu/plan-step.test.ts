@@ -30,12 +30,15 @@ function readItems({ words }: Plan, word: number) {
 }
 
 describe('a step as kernels read it', () => {
-  it('names each row’s token, position, table and place', () => {
+  it('names each row’s token, position, adapter and place', () => {
     const blocks = [5, 9, 2];
-    const { words, counts } = planStep(buildBatch([decoding(3, [4]), decoding(70, blocks)]), [shape]);
-    expect(counts).toMatchObject({ rows: 2, wanted: 2 });
+    const { words, counts } = planStep(
+      buildBatch([decoding(3, [4]), { ...decoding(70, blocks), adapter: 4 }]),
+      [shape],
+    );
+    expect(counts).toMatchObject({ rows: 2, adapted: 2, wanted: 2 });
     const second = HEADER_WORDS + ROW_WORDS;
-    expect([...words.subarray(second, second + ROW_WORDS)]).toEqual([7, 70, 1, 2 * 32 + 6]);
+    expect([...words.subarray(second, second + ROW_WORDS)]).toEqual([7, 70, 5, 2 * 32 + 6]);
     const tables = words[6] as number;
     expect([...words.subarray(tables, tables + 4)]).toEqual([4, ...blocks]);
   });

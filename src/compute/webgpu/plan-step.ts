@@ -14,6 +14,8 @@ import {
 
 export interface StepCounts {
   readonly rows: number;
+  /** All of them where any uses an adapter, else 0. */
+  readonly adapted: number;
   readonly wanted: number;
   readonly states: number;
   /** That are remembered; 0 where the model has no memories. */
@@ -92,6 +94,7 @@ export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepW
   const words = new Uint32Array(memoriesAt + memories.length);
   const counts = {
     rows,
+    adapted: batch.adapters.some((adapter) => adapter >= 0) ? rows : 0,
     wanted: batch.logitRows.length,
     states: batch.stateRows.length,
     sequences: batch.memories.from.length,
@@ -154,13 +157,14 @@ function writeRows(batch: Batch, words: Uint32Array): void {
     const first = batch.rowStarts[sequence] as number;
     const start = batch.starts[sequence] as number;
     const table = batch.blockStarts[sequence] as number;
+    const adapter = batch.adapters[sequence] ?? -1;
     for (let row = first; row < (batch.rowStarts[sequence + 1] as number); row++) {
       const position = start + row - first;
       const block = batch.blocks[table + Math.floor(position / BLOCK_TOKENS)] as number;
       const at = HEADER_WORDS + row * ROW_WORDS;
       words[at] = batch.tokens[row] as number;
       words[at + 1] = position;
-      words[at + 2] = table;
+      words[at + 2] = adapter + 1;
       words[at + 3] = block * BLOCK_TOKENS + (position % BLOCK_TOKENS);
     }
   }

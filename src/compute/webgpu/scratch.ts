@@ -69,6 +69,8 @@ export interface Scratch {
   readonly draws: GPUBuffer;
   readonly saved: GPUBuffer;
   readonly found: GPUBuffer;
+  /** What adapters bring rows to. */
+  readonly brought: GPUBuffer;
   /** Where a kernel binds something that it will not read. */
   readonly nothing: GPUBuffer;
 }
@@ -142,6 +144,7 @@ export async function allocateScratch(
     draws: await memory.storage('draws', DRAW_BYTES),
     saved: await memory.storage('saved logits', DRAW_BYTES),
     found: await memory.storage('first candidates', foundBytes),
+    brought: await floats('what adapters bring rows to', rows * widths.brought),
     nothing: await memory.storage('nothing', 16),
   };
 }

@@ -42,7 +42,8 @@ export function splitBatch(batch: Batch, room: Room): Batch[] {
       }
       const tokens = batch.tokens.subarray(from, row);
       const memory = memoryOf(batch, sequence, from, row);
-      const told = memory === undefined ? {} : { memory };
+      const adapter = batch.adapters[sequence] ?? -1;
+      const told = { ...(memory && { memory }), ...(adapter < 0 ? {} : { adapter }) };
       if (row > from) {
         sequences.push({ tokens, start: start + from - first, blocks, wantLogits: 'none', ...told });
       }

@@ -9,7 +9,10 @@ import type {
   LatentAttentionSpec,
   ModelSpec,
 } from '../../model/spec.ts';
-import { bodiesOf } from '../../model/spec-walk.ts';
+import { additionsOf, bodiesOf } from '../../model/spec-walk.ts';
+
+/** Linear maps that read one input. */
+export const MOST_MAPS = 8;
 
 /** Rows of a linear's input: so many of them for each row of a step. */
 export interface InputWidth {
@@ -38,6 +41,8 @@ export interface Widths {
   /** Streams beside the first. */
   readonly streams: number;
   readonly hasPartNorm: boolean;
+  /** Values that adapters bring a row to. */
+  readonly brought: number;
   /** Of all of these, for one row of a step. */
   readonly widest: number;
 }
@@ -140,7 +145,9 @@ export function widthsOf(spec: ModelSpec): Widths {
         branches.some(({ parts }) => parts.some(({ output }) => output !== undefined)),
     ),
   };
+  const brought = MOST_MAPS * most(additionsOf(spec).map(({ rank }) => rank));
   const widest = most([
+    brought,
     ...inputs.map(({ copies, size }) => copies * size),
     widths.heads,
     widths.queries,
@@ -151,7 +158,7 @@ export function widthsOf(spec: ModelSpec): Widths {
     widths.experts,
     widths.choices * hiddenSize,
   ]);
-  return { ...widths, widest };
+  return { ...widths, brought, widest };
 }
 
 /** All are alike but for their weights. */

@@ -3,7 +3,7 @@
 //
 //   0 rows, 1 wanted rows, 2 rows whose states are wanted, 3 … 7 where wanted rows, states, plans, tables and
 //   memories start
-//   8 + 4 row      token, position, where its block table starts, its K/V place (block * 32 + position % 32)
+//   8 + 4 row      token, position, its adapter (0: none, 1: the first), its K/V place (block * 32 + position % 32)
 //   wanted         the row of each row of logits
 //   states         the row of each wanted state
 //   plans          for each shape of attention: number and place of its items, of its merges, of its items of many queries
@@ -32,6 +32,7 @@ fn wantedRow(index: u32) -> u32 { return step[step[3] + index]; }
 fn stateRow(index: u32) -> u32 { return step[step[4] + index]; }
 fn rowToken(row: u32) -> u32 { return step[${HEADER_WORDS}u + row * ${ROW_WORDS}u]; }
 fn rowPosition(row: u32) -> u32 { return step[${HEADER_WORDS}u + row * ${ROW_WORDS}u + 1u]; }
+fn rowAdapter(row: u32) -> u32 { return step[${HEADER_WORDS}u + row * ${ROW_WORDS}u + 2u]; }
 fn rowSlot(row: u32) -> u32 { return step[${HEADER_WORDS}u + row * ${ROW_WORDS}u + 3u]; }
 `;
 

@@ -1,0 +1,82 @@
+// What adapters add to a product: first the few values that each row is brought to, then what is made of them. Rows of
+// different adapters stand side by side; those of none are left as they are.
+
+import { paddedValues } from './make-input.ts';
+import { rowSum } from './row-sum.ts';
+import { stepReader } from './step-layout.ts';
+
+const SUM_THREADS = 64;
+export const EXPANDED_VALUES = 256;
+
+/** All that adapters add to maps which read one input and write side by side. */
+export interface AdditionsShape {
+  readonly inputs: number;
+  readonly outputs: number;
+  /** Values that a row is brought to: those of one map after those of another. */
+  readonly values: number;
+  /** Of all maps and adapters; smaller ones are filled up with zeros. */
+  readonly rank: number;
+  /** Where the outputs of each map start. */
+  readonly starts: readonly number[];
+}
+
+/** Bindings: step, input values, down, brought values. A workgroup makes one value of one row. */
+export function bringDownKernel({ inputs, values }: AdditionsShape): string {
+  return /* wgsl */ `
+${stepReader(0)}
+@group(0) @binding(1) var<storage, read> given: array<f32>;
+@group(0) @binding(2) var<storage, read> down: array<f32>;
+@group(0) @binding(3) var<storage, read_write> brought: array<f32>;
+${rowSum(SUM_THREADS)}
+@compute @workgroup_size(${SUM_THREADS})
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let row = workgroup.y;
+  if (row >= rowCount()) { return; }
+  let adapter = rowAdapter(row);
+  let own = (max(adapter, 1u) - 1u) * ${values}u + workgroup.x;
+  var total = 0.0;
+  if (adapter > 0u) {
+    for (var i = thread; i < ${inputs}u; i += ${SUM_THREADS}u) {
+      total = fma(down[own * ${inputs}u + i], given[row * ${paddedValues(inputs)}u + i], total);
+    }
+  }
+  let sum = rowSum(total, thread);
+  if (thread == 0u) { brought[row * ${values}u + workgroup.x] = sum; }
+}
+`;
+}
+
+export interface ExpandShape extends AdditionsShape {
+  readonly outputOffset: number;
+  readonly outputStride: number;
+  readonly scale: number;
+}
+
+/** Bindings: step, brought values, up, output. Workgroups take some outputs of a row each. */
+export function expandKernel(shape: ExpandShape): string {
+  const { outputs, values, rank, starts, outputOffset, outputStride, scale } = shape;
+  const later = starts
+    .slice(1)
+    .map((start, index) => `first = select(first, ${(index + 1) * rank}u, i >= ${start}u);`);
+  return /* wgsl */ `
+${stepReader(0)}
+@group(0) @binding(1) var<storage, read> brought: array<f32>;
+@group(0) @binding(2) var<storage, read> up: array<f32>;
+@group(0) @binding(3) var<storage, read_write> output: array<f32>;
+@compute @workgroup_size(${EXPANDED_VALUES})
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let row = workgroup.y;
+  let i = workgroup.x * ${EXPANDED_VALUES}u + thread;
+  if (row >= rowCount() || i >= ${outputs}u) { return; }
+  let adapter = rowAdapter(row);
+  if (adapter == 0u) { return; }
+  var first = 0u;
+  ${later.join('\n  ')}
+  var sum = 0.0;
+  for (var k = 0u; k < ${rank}u; k++) {
+    sum = fma(up[((adapter - 1u) * ${rank}u + k) * ${outputs}u + i], brought[row * ${values}u + first + k], sum);
+  }
+  output[row * ${outputStride}u + ${outputOffset}u + i] += ${scale === 1 ? 'sum' : `sum * ${scale}`};
+}
+`;
+}

@@ -1,0 +1,37 @@
+// Adapters on GPUs: what PEFT computes, and rows of different ones side by side.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import {
+  adapterTensors,
+  formulaAdapters,
+  haveOwnBits,
+  largestDifference,
+  stepLogits,
+  writePeftFolder,
+} from '../support/formula-adapter.ts';
+import { asFolder, formulaModel } from '../support/formula-model.ts';
+import { gpuBackends } from '../support/gpu-backend.ts';
+import { describeOnFastestGpu } from '../support/on-gpu.ts';
+
+/** Keys and values are kept in 16 bits. */
+const TOLERANCE = 2e-3;
+
+describeOnFastestGpu('adapters on a GPU', () => {
+  const backends = gpuBackends();
+  const folder = mkdtempSync(join(tmpdir(), 'chairlift-adapters-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.each(formulaAdapters)('give the logits of PEFT: $model', async (adapter) => {
+    const model = formulaModel(adapter.model);
+    const path = writePeftFolder(join(folder, adapter.model), adapter.config, adapterTensors(adapter));
+    const asked = [{ tokens: model.ids, adapter: 0 }];
+    const [logits] = await stepLogits(backends.create, asFolder(model), [path], asked);
+    expect(largestDifference(adapter, logits as Float32Array)).toBeLessThan(TOLERANCE);
+  });
+
+  it('have the bits that each has alone, of different ones in one step', () =>
+    haveOwnBits(backends.create, folder));
+});
