@@ -15,6 +15,8 @@ export type TokenOptions = SamplingRequest & {
   readonly signal?: AbortSignal | undefined;
   /** Who goes first where there is not room for all. Default normal. */
   readonly priority?: keyof typeof priorities | undefined;
+  /** One of the adapters that the model was loaded with. Default none. */
+  readonly adapter?: string | undefined;
 };
 
 export type TextOptions = TokenOptions &
@@ -31,7 +33,7 @@ export type ChatOptions = TextOptions &
     readonly variables?: Readonly<Record<string, unknown>> | undefined;
   };
 
-export interface EmbedOptions extends Pick<TokenOptions, 'signal' | 'priority'> {
+export interface EmbedOptions extends Pick<TokenOptions, 'signal' | 'priority' | 'adapter'> {
   /** So many leading values of each vector, again of length 1. Default all. */
   readonly dimensions?: number | undefined;
 }

@@ -10,12 +10,13 @@ import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import { modelFilesAt } from '../pool/model-files.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import { wantedNameOfPath } from '../pool/model-names.ts';
+import { adapterName } from '../pool/model-slots.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { type Answer, type AnswerSource, RunningAnswer } from './answer.ts';
 import type { ChatOptions, EmbedOptions, TextOptions, TokenOptions } from './call-options.ts';
-import { asLibraryError, ChairliftError, loadError } from './chairlift-error.ts';
+import { asLibraryError, ChairliftError, invalidValue, loadError } from './chairlift-error.ts';
 import { configFrom, type GivenConfig } from './given-config.ts';
 import { chooseGpu } from './gpu-choice.ts';
 import {
@@ -51,6 +52,8 @@ const settings = [
 export interface LoadOptions extends Pick<GivenConfig, (typeof settings)[number]> {
   /** A .gguf file, a .safetensors file or a model folder; the embedded model where absent. */
   readonly path?: string | undefined;
+  /** LoRA adapters by name: folders that PEFT wrote, or GGUF files. Calls choose one by `adapter`. */
+  readonly adapters?: Readonly<Record<string, string>> | undefined;
   /** Told what a person should know: a slower backend, an engine process that was replaced. Default: a process warning. */
   readonly onNotice?: ((message: string) => void) | undefined;
 }
@@ -80,15 +83,20 @@ export interface Model {
 
 /** Resolves when the model is ready. The process stays alive until the model is closed. */
 export async function load(options: string | LoadOptions = {}): Promise<Model> {
-  const { path, onNotice, ...given } = typeof options === 'string' ? { path: options } : options;
+  const { path, adapters, onNotice, ...given } = typeof options === 'string' ? { path: options } : options;
   try {
-    return await start(resolve(path ?? embeddedModelPath()), given, onNotice ?? warn);
+    return await start(resolve(path ?? embeddedModelPath()), adapters ?? {}, given, onNotice ?? warn);
   } catch (error) {
     throw asLibraryError(error);
   }
 }
 
-async function start(path: string, given: GivenConfig, onNotice: (message: string) => void): Promise<Model> {
+async function start(
+  path: string,
+  adapterPaths: Readonly<Record<string, string>>,
+  given: GivenConfig,
+  onNotice: (message: string) => void,
+): Promise<Model> {
   const config = configFrom(given, settings);
   const name = wantedNameOfPath(path, undefined).short;
   const createdSeconds = modelFilesAt(path).changedSeconds;
@@ -97,13 +105,28 @@ async function start(path: string, given: GivenConfig, onNotice: (message: strin
   };
   const chatTemplate = chosenTemplates(config)(name);
   const toolFormat = chosenFormats(config)(name);
-  const model = { name, path, aliases: [], pinned: true, createdSeconds, chatTemplate, toolFormat };
+  const adapters = Object.entries(adapterPaths).map(([adapter, place]) => ({
+    name: adapter,
+    path: resolve(place),
+    aliases: [],
+    createdSeconds,
+  }));
+  const model = { name, path, aliases: [], adapters, pinned: true, createdSeconds, chatTemplate, toolFormat };
   const gpu = await chooseGpu(config);
   if (gpu.backend !== 'webgpu' && gpu.notice !== undefined) onNotice(gpu.notice);
   const pool = new ManagedPool({ ...poolOptions(config, { models: [model] }, gpu), onEvent });
+  const served = await acquire(pool, name);
+  const adapted = new Map<string, ServedModel>();
+  for (const adapter of adapters) {
+    adapted.set(adapter.name, await acquire(pool, adapterName(name, adapter.name)));
+  }
+  return new LoadedModel(served, adapted, pool, config.context);
+}
+
+async function acquire(pool: ManagedPool, name: string): Promise<ServedModel> {
   const result = await pool.acquire(name);
   if (!result.ok) throw loadError(result.failure, result.message);
-  return new LoadedModel(result.lease.model, pool, config.context);
+  return result.lease.model;
 }
 
 function warn(message: string): void {
@@ -120,17 +143,26 @@ class LoadedModel implements Model {
   readonly #encoders = new EncodeWorkers();
   readonly #grammars = new AnswerGrammars();
   readonly #calls: ModelCalls;
+  /** By the name of an adapter. */
+  readonly #adapted: ReadonlyMap<string, ModelCalls>;
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
 
-  constructor(model: ServedModel, pool: ManagedPool, contextLimit: number | undefined) {
+  constructor(
+    model: ServedModel,
+    adapted: ReadonlyMap<string, ServedModel>,
+    pool: ManagedPool,
+    contextLimit: number | undefined,
+  ) {
     this.name = model.name;
     this.path = model.path;
     this.contextLength = Math.min(model.spec.contextLength, contextLimit ?? model.spec.contextLength);
     this.tokenizer = model.tokenizer;
     this.#model = model;
     this.#pool = pool;
-    this.#calls = new ModelCalls(model, this.#encoders, this.#grammars);
+    const callsOf = (served: ServedModel) => new ModelCalls(served, this.#encoders, this.#grammars);
+    this.#calls = callsOf(model);
+    this.#adapted = new Map([...adapted].map(([name, served]) => [name, callsOf(served)]));
   }
 
   get direct(): boolean {
@@ -138,22 +170,28 @@ class LoadedModel implements Model {
   }
 
   chat(messages: readonly ChatMessage[], options: ChatOptions = {}): Answer<string, TextResult> {
-    return this.#answer(options.signal, (signal) => this.#calls.chat(messages, options, signal));
+    return this.#answer(options.signal, (signal) =>
+      this.#callsWith(options.adapter).chat(messages, options, signal),
+    );
   }
 
   complete(prompt: string, options: TextOptions = {}): Answer<string, TextResult> {
-    return this.#answer(options.signal, (signal) => this.#calls.complete(prompt, options, signal));
+    return this.#answer(options.signal, (signal) =>
+      this.#callsWith(options.adapter).complete(prompt, options, signal),
+    );
   }
 
   tokens(ids: Iterable<number>, options: TokenOptions = {}): Answer<TokenPiece, TokensResult> {
-    return this.#answer(options.signal, (signal) => this.#calls.tokens(ids, options, signal));
+    return this.#answer(options.signal, (signal) =>
+      this.#callsWith(options.adapter).tokens(ids, options, signal),
+    );
   }
 
   embed(texts: string | readonly string[], options: EmbedOptions = {}): Promise<EmbedResult> {
-    const calls = this.#calls;
+    const callsWith = () => this.#callsWith(options.adapter);
     return this.#answer(options.signal, async function* (signal) {
       // The whole is the one piece there is.
-      const result = await calls.embed(texts, options, signal);
+      const result = await callsWith().embed(texts, options, signal);
       yield result;
       return result;
     }).result();
@@ -171,6 +209,16 @@ class LoadedModel implements Model {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #callsWith(adapter: string | undefined): ModelCalls {
+    if (adapter === undefined) return this.#calls;
+    const calls = this.#adapted.get(adapter);
+    if (calls !== undefined) return calls;
+    throw invalidValue(
+      'adapter',
+      `give one of ${[...this.#adapted.keys()].join(', ') || 'those given to load()'}`,
+    );
   }
 
   #answer<Piece, Result>(

@@ -119,7 +119,7 @@ export class ModelCalls {
 
   async embed(
     given: string | readonly string[],
-    { signal: _, priority, dimensions, ...others }: EmbedOptions,
+    { signal: _, adapter: __, priority, dimensions, ...others }: EmbedOptions,
     signal: AbortSignal,
   ): Promise<EmbedResult> {
     const model = this.#model;
@@ -163,7 +163,7 @@ export class ModelCalls {
   /** Every call's way from its prompt to its end. */
   async *#answer<Piece>(
     input: PromptInput,
-    { signal: _, priority, ...sampling }: TokenOptions,
+    { signal: _, adapter: __, priority, ...sampling }: TokenOptions,
     asked: Pick<Question, 'stops' | 'special' | 'asks'>,
     signal: AbortSignal,
     pieceOf: (event: GenerationEvent) => Piece | undefined,

@@ -18,12 +18,13 @@ import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters, SamplingRequest } from '../sampling/parameters.ts';
 import { parseCount } from './arguments.ts';
 import { asUsageError } from './generation-refusal.ts';
-import { loadHere } from './loaded-here.ts';
+import { adapterOf, loadHere } from './loaded-here.ts';
 import { progressBar } from './progress-bar.ts';
 import { UsageError } from './usage-error.ts';
 
 interface BatchOptions {
   readonly model: string;
+  readonly adapter?: string;
   readonly prompts: string;
   readonly output?: string;
   readonly maxBatchSize?: number;
@@ -54,6 +55,7 @@ export function addBatch(program: Command): void {
     .command('batch')
     .description('run many prompts through the engine, answers in input order')
     .requiredOption('--model <path>', 'a .gguf file, a .safetensors file or a model folder')
+    .option('--adapter <path>', 'a LoRA adapter: a folder that PEFT wrote, or a .gguf file')
     .requiredOption(
       '--prompts <file>',
       'JSON lines: {"prompt": …}, {"ids": […]} or {"messages": […]}, with sampling settings',
@@ -68,7 +70,7 @@ export function addBatch(program: Command): void {
 }
 
 async function run(options: BatchOptions): Promise<void> {
-  const local = openLocalModel(options.model);
+  const local = openLocalModel(options.model, { adapters: adapterOf(options) });
   const lines = readLines(options, local);
   const { backend, maxBatchSize, direct, kvBlocks: blockCount } = options;
   const model = await loadHere(options.model, local, { blockCount, backend, maxBatchSize, direct });

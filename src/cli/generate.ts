@@ -16,12 +16,13 @@ import { openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { parseCount, parseIds, parseInteger, parseTemperature } from './arguments.ts';
 import { asUsageError } from './generation-refusal.ts';
-import { loadHere } from './loaded-here.ts';
+import { adapterOf, loadHere } from './loaded-here.ts';
 import { addStructureOptions, type StructureFlags, structureFrom } from './structure-flags.ts';
 import { UsageError } from './usage-error.ts';
 
 interface GenerateOptions extends StructureFlags {
   readonly model: string;
+  readonly adapter?: string;
   readonly prompt?: string;
   readonly ids?: readonly number[];
   readonly maxTokens: number;
@@ -39,6 +40,7 @@ export function addGenerate(program: Command): void {
     .command('generate')
     .description('continue a prompt')
     .requiredOption('--model <path>', 'a .gguf file, a .safetensors file or a model folder')
+    .option('--adapter <path>', 'a LoRA adapter: a folder that PEFT wrote, or a .gguf file')
     .option('--prompt <text>', 'the text to continue; special tokens in it are parsed')
     .option('--ids <list>', 'the token ids to continue, separated by commas', parseIds);
   addStructureOptions(command)
@@ -52,7 +54,7 @@ export function addGenerate(program: Command): void {
 }
 
 async function run(options: GenerateOptions): Promise<void> {
-  const local = openLocalModel(options.model);
+  const local = openLocalModel(options.model, { adapters: adapterOf(options) });
   const { spec } = local;
   const input = inputOf(options);
   const names = { ...flagNames, prompt: input.kind === 'ids' ? '--ids' : '--prompt' };

@@ -3,6 +3,7 @@
 import type { BackendName } from '../compute/backend.ts';
 import { chooseBackend } from '../compute/choose-backend.ts';
 import { LocalEngine } from '../engine/local-engine.ts';
+import type { AdapterPath } from '../model/open-spec.ts';
 import { textOnlyNotice } from '../model/text-only.ts';
 import type { LocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -16,10 +17,15 @@ export interface LoadHereOptions {
   readonly direct?: boolean | undefined;
 }
 
+/** The adapter that is asked for, to be opened with a model. */
+export function adapterOf({ adapter }: { readonly adapter?: string }): AdapterPath[] {
+  return adapter === undefined ? [] : [{ name: adapter, path: adapter }];
+}
+
 /** Shows how far it has come. The model's files are closed then. */
 export async function loadHere(
   path: string,
-  { spec, tokenizer, template, pooling, files, close }: LocalModel,
+  { spec, weights, tokenizer, template, pooling, close }: LocalModel,
   { blockCount, backend: backendName, maxBatchSize, direct = false }: LoadHereOptions,
 ): Promise<ServedModel> {
   const choice = chooseBackend(backendName);
@@ -28,7 +34,7 @@ export async function loadHere(
   }
   const bar = progressBar('loading');
   try {
-    const backend = await choice.create(spec, files.weights, { blockCount, onProgress: bar.update });
+    const backend = await choice.create(spec, weights, { blockCount, onProgress: bar.update });
     const engine = new LocalEngine(backend, {
       blockCount,
       budget: { kind: 'fixed', maxStepTokens: 512 },
@@ -38,7 +44,9 @@ export async function loadHere(
       direct,
       ...(maxBatchSize === undefined ? {} : { maxBatchSize }),
     });
-    return { name: path, path, spec, tokenizer, template, pooling, engine, blockCount, direct };
+    // Where adapters were opened with it, the first is the one that was asked for.
+    const adapter = spec.adapters === undefined ? undefined : 0;
+    return { name: path, path, adapter, spec, tokenizer, template, pooling, engine, blockCount, direct };
   } finally {
     bar.end();
     close();

@@ -3,7 +3,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { addGenerate } from '../../src/cli/generate.ts';
 import { addInspect } from '../../src/cli/inspect.ts';
+import { load } from '../../src/index.ts';
 import { openGguf } from '../../src/weights/gguf.ts';
 import { columnsOf, rowsOf } from '../../src/weights/weight-source.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
@@ -94,6 +96,37 @@ describe('adapters of a served model', () => {
     expect(await Promise.all(asked.map(([model, prompt]) => answer(model, prompt)))).toEqual(alone);
     expect(new Set(alone.slice(0, 4)).size).toBe(3);
     expect(alone[3]).toBe(alone[2]);
+  });
+
+  it('answer the same in a program and on the command line', async () => {
+    const path = join(home.folder, 'two.gguf');
+    const known = await answer('tiny:two', 'The dog');
+    const model = await load({ path: embeddedModelPath, adapters: { two: path } });
+    try {
+      const asked = { maxTokens: 12, temperature: 0 };
+      const { text } = await model.complete('The dog', { ...asked, adapter: 'two' }).result();
+      expect(text).toBe(known);
+      const plain = await model.complete('The dog', asked).result();
+      expect(plain.text).toBe(await answer('tiny', 'The dog'));
+      await expect(model.complete('The dog', { adapter: 'three' }).result()).rejects.toMatchObject({
+        code: 'invalid_value',
+        message: expect.stringContaining('give one of two'),
+      });
+    } finally {
+      await model.close();
+    }
+    const words = [
+      '--model',
+      embeddedModelPath,
+      '--adapter',
+      path,
+      '--prompt',
+      'The dog',
+      '--max-tokens',
+      '12',
+    ];
+    const { output } = await runCommand(addGenerate, ['generate', ...words, '--json']);
+    expect(JSON.parse(output)).toMatchObject({ text: known });
   });
 
   it('are not made up', async () => {
