@@ -1,14 +1,12 @@
 // From the configuration to the models of the pool and what their engines are told.
 
-import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { ConfigError } from '../config.ts';
 import type { EngineSettings } from '../engine/protocol.ts';
 import { messageOf } from '../failure/message-of.ts';
 import { type MachineLimits, machineLimits } from '../machine/limits.ts';
-import type { AdapterPath } from '../model/open-spec.ts';
 import type { EngineChoice } from '../pool/engine-choice.ts';
+import { type GivenAdapter, readGivenAdapter } from '../pool/given-adapters.ts';
 import type { PoolOptions } from '../pool/managed-pool.ts';
 import { defaultModelFolder, embeddedModelPath } from '../pool/model-folder.ts';
 import { parseModelPath } from '../pool/model-names.ts';
@@ -17,7 +15,6 @@ import { adapterName, type PoolModel } from '../pool/model-slots.ts';
 import { type ChosenTemplate, readChosenTemplate } from '../text/chosen-template.ts';
 import { formatNames } from '../text/formats/detect.ts';
 import type { FormatName } from '../text/formats/format.ts';
-import { openAdapter } from '../weights/adapter-files.ts';
 import type { GpuChoice } from './gpu-choice.ts';
 
 const MEMORY_SHARE = 0.7;
@@ -42,7 +39,7 @@ export function poolModels(config: Config, home: string): FoundModels {
   const folder = modelsFolder(config, home);
   const aliases = config.alias.map(parseAlias);
   const aliasesOf = (name: string) => aliases.filter((one) => one.name === name).map(({ alias }) => alias);
-  const adapters = config.adapter.map(parseAdapter);
+  const adapters = config.adapter.map(givenAdapter);
   const templateOf = chosenTemplates(config);
   const formatOf = chosenFormats(config);
   const inspected: InspectedModels = new Map();
@@ -180,15 +177,9 @@ function defined<Given extends object>(given: Given): Defined<Given> {
   ) as Defined<Given>;
 }
 
-function parseAdapter(text: string): AdapterPath & { model: string; createdSeconds: number } {
-  const found = /^([^=]+):([^=:]+)=(.+)$/.exec(text);
-  const [, model = '', name = '', given = ''] = found ?? [];
-  if (found === null) throw new ConfigError(`--adapter: give model:name=path, not ${text}`);
-  const path = resolve(given);
+function givenAdapter(text: string): GivenAdapter {
   try {
-    const files = openAdapter(path);
-    files.weights.close();
-    return { model, name, path, createdSeconds: Math.floor(statSync(files.path).mtimeMs / 1000) };
+    return readGivenAdapter(text);
   } catch (error) {
     throw new ConfigError(`--adapter: ${messageOf(error)}`);
   }
