@@ -1,0 +1,87 @@
+// Where an adapter's matrices find their place, and what is said where they do not.
+
+import { describe, expect, it } from 'vitest';
+import { asGguf } from '../../test/support/formula-gguf.ts';
+import { asFolder, formulaModel } from '../../test/support/formula-model.ts';
+import { floatTensor, memoryWeights } from '../../test/support/memory-weights.ts';
+import type { AdapterFiles } from '../weights/adapter-files.ts';
+import type { OpenedModel } from '../weights/open-model.ts';
+import { withAdapters } from './adapters.ts';
+import { buildSpec } from './build-spec.ts';
+import { additionsOf } from './spec-walk.ts';
+
+/** An adapter of rank 2 for one matrix. */
+function adapterFor(
+  target: string,
+  outputs: number,
+  inputs: number,
+  format: AdapterFiles['format'] = 'safetensors',
+) {
+  const floats = (count: number) => new Float32Array(count).fill(1);
+  const weights = memoryWeights([
+    floatTensor('a', [2, inputs], floats(2 * inputs)),
+    floatTensor('b', [outputs, 2], floats(2 * outputs)),
+  ]);
+  const pairs = [{ target, down: 'a', up: 'b', rank: 2, scale: 1 }];
+  return { name: 'some', files: { format, path: 'some.safetensors', pairs, weights } };
+}
+
+const adapted = (opened: OpenedModel, adapter: ReturnType<typeof adapterFor>) =>
+  withAdapters(buildSpec(opened), opened, [adapter]);
+
+const llama = formulaModel('llama with a tied head');
+const query = 'model.layers.1.self_attn.q_proj.weight';
+const [rows = 0, columns = 0] = llama.tensors[query] ?? [];
+
+describe('an adapter', () => {
+  it('adds to the matrix that it names, and its tensors join the model’s', () => {
+    const { spec, weights } = adapted(asFolder(llama), adapterFor(query, rows, columns));
+    expect(spec.adapters).toEqual(['some']);
+    expect(additionsOf(spec)).toMatchObject([{ adapter: 0, rank: 2, up: { rows } }]);
+    for (const { down, up } of additionsOf(spec)) {
+      expect(weights.tensors.get(down.tensor)?.shape).toEqual([2, columns]);
+      expect(weights.tensors.get(up.tensor)?.shape).toEqual([rows, 2]);
+    }
+  });
+
+  it('may leave out what stands before the layers', () => {
+    const plain = query.replace('model.', '');
+    expect(additionsOf(adapted(asFolder(llama), adapterFor(plain, rows, columns)).spec)).toHaveLength(1);
+  });
+
+  it('adds to each of several maps that share a matrix', () => {
+    const phi3 = formulaModel('phi3');
+    const name = 'model.layers.0.self_attn.qkv_proj.weight';
+    const [outputs = 0, inputs = 0] = phi3.tensors[name] ?? [];
+    const { spec } = adapted(asFolder(phi3), adapterFor(name, outputs, inputs));
+    expect(additionsOf(spec)).toHaveLength(3);
+    expect(additionsOf(spec).reduce((sum, { up }) => sum + up.rows, 0)).toBe(outputs);
+  });
+
+  it('is refused where it was trained for a model of other sizes', () => {
+    const refused = /trained for another model/;
+    expect(() => adapted(asFolder(llama), adapterFor(query, rows, columns + 1))).toThrow(refused);
+    expect(() => adapted(asFolder(llama), adapterFor(query, rows + 2, columns))).toThrow(refused);
+  });
+
+  it('is refused where it changes what takes no adapter', () => {
+    const refused = /is no matrix of this model that takes adapters/;
+    const head = adapterFor('lm_head.weight', 40, columns);
+    expect(() => adapted(asFolder(llama), head)).toThrow(refused);
+    expect(() => adapted(asFolder(llama), adapterFor(query.replace('.1.', '.9.'), rows, columns))).toThrow(
+      refused,
+    );
+    const mixture = formulaModel('qwen3 with experts');
+    const expert = 'model.layers.0.mlp.experts.0.up_proj.weight';
+    const [outputs = 0, inputs = 0] = mixture.tensors[expert] ?? [];
+    expect(() => adapted(asFolder(mixture), adapterFor(expert, outputs, inputs))).toThrow(refused);
+  });
+
+  it('is refused where its format is not the model’s', () => {
+    const gguf = asGguf(llama, { architecture: 'llama', pairs: true });
+    expect(() => adapted(gguf, adapterFor(query, rows, columns))).toThrow(/Convert one of them/);
+    expect(() => adapted(asFolder(llama), adapterFor(query, rows, columns, 'gguf'))).toThrow(
+      /Convert one of them/,
+    );
+  });
+});
