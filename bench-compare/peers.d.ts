@@ -7,6 +7,9 @@ declare module 'node-llama-cpp' {
       tokens: number[],
       options: { temperature: number; yieldEogToken: boolean },
     ): AsyncGenerator<number, void, void>;
+    controlledEvaluate(
+      input: readonly (readonly [token: number, options: { generateNext: { logits: true } }])[],
+    ): Promise<{ next: { logits: Map<number, number> } }[]>;
   }
   interface LlamaContext {
     getSequence(): LlamaContextSequence;

@@ -3,7 +3,7 @@ import { buildSpec } from '../model/build-spec.ts';
 import { attentionsOf, bodiesOf, feedForwardSizes } from '../model/spec-walk.ts';
 import { openText } from '../text/open-text.ts';
 import { dummyModel, parseDummy } from './dummy-model.ts';
-import { type DummyShape, type DummyShapeName, dummyShapes } from './dummy-shapes.ts';
+import { type DummyShape, type DummyShapeName, dummyShapes, seesAll } from './dummy-shapes.ts';
 
 const names = Object.keys(dummyShapes) as DummyShapeName[];
 
@@ -12,18 +12,25 @@ describe.each(names)('a dummy of %s', (name) => {
   const shape: DummyShape = dummyShapes[name];
 
   it('is a complete model of that shape', () => {
-    const { hidden, heads, kvHeads, headSize, ffn, experts, deltaNet, layers } = shape;
+    const { hidden, heads, headSize, ffn, experts, deltaNet, global, layers } = shape;
     const attending = layers / (deltaNet?.interval ?? 1);
     const spec = buildSpec(model);
+    const cacheOf = (layer: number) => (global !== undefined && seesAll(shape, layer) ? global : shape);
     expect(spec).toMatchObject({
       hiddenSize: hidden,
       vocabSize: shape.vocab,
       contextLength: shape.context,
-      caches: Array.from({ length: attending }, () => ({ headCount: kvHeads, headSize })),
+      caches: Array.from({ length: attending }, (_, layer) => ({
+        headCount: cacheOf(layer).kvHeads,
+        headSize: cacheOf(layer).headSize,
+      })),
     });
     expect(spec.memories).toHaveLength(layers - attending);
     expect(attentionsOf(spec)[0]).toMatchObject({ headCount: heads, headSize });
-    expect(feedForwardSizes(spec)).toEqual(experts === undefined ? { dense: ffn } : { expert: experts.size });
+    expect(feedForwardSizes(spec)).toEqual({
+      ...(experts === undefined || experts.beside ? { dense: ffn } : {}),
+      ...(experts === undefined ? {} : { expert: experts.size }),
+    });
   });
 
   it('speaks: any text has tokens, and its own special ones', () => {
@@ -50,6 +57,26 @@ it('rows that are no whole super-blocks fall back to Q8_0', () => {
   const { tensors } = dummyModel('qwen2.5-0.5b', 'Q4_K').weights;
   expect(tensors.get('blk.0.attn_q.weight')?.type).toBe('Q8_0');
   expect(tensors.get('blk.0.ffn_down.weight')?.type).toBe('Q4_K');
+});
+
+it('a dummy of Gemma 4 sees all tokens in every sixth layer, where keys are values', () => {
+  const { weights, ...model } = dummyModel('gemma-4-26b-a4b', 'Q4_0', 6);
+  const attentions = attentionsOf(buildSpec({ ...model, weights }));
+  expect(attentions.map(({ window, headSize }) => [window, headSize])).toEqual([
+    ...Array(5).fill([1024, 256]),
+    [undefined, 512],
+  ]);
+  expect(weights.tensors.has('blk.4.attn_v.weight')).toBe(true);
+  expect(weights.tensors.has('blk.5.attn_v.weight')).toBe(false);
+});
+
+it('a dummy in MXFP4 holds experts in it, and the rest in Q8_0; without experts, all', () => {
+  const mixture = dummyModel('gpt-oss-20b', 'MXFP4', 1).weights.tensors;
+  expect(mixture.get('blk.0.ffn_down_exps.weight')?.type).toBe('MXFP4');
+  expect(mixture.get('blk.0.attn_q.weight')?.type).toBe('Q8_0');
+  expect(dummyModel('llama-3.2-1b', 'MXFP4', 1).weights.tensors.get('blk.0.attn_q.weight')?.type).toBe(
+    'MXFP4',
+  );
 });
 
 it('names are read without regard to case, and unknown halves refused', () => {

@@ -3,9 +3,8 @@
 import { byteCharacters } from '../text/byte-characters.ts';
 import type { GgufFile } from '../weights/gguf.ts';
 import type { GgufValue } from '../weights/gguf-values.ts';
-import { tensorLayouts } from '../weights/tensor-type.ts';
-import type { TensorInfo } from '../weights/weight-source.ts';
-import { type DummyShape, type DummyShapeName, dummyShapes } from './dummy-shapes.ts';
+import { type DummyShape, type DummyShapeName, dummyShapes, seesAll } from './dummy-shapes.ts';
+import { CONVOLUTION, dummyTensors } from './dummy-tensors.ts';
 import { type DummyType, dummyTypes, dummyWeights } from './dummy-weights.ts';
 
 export interface Dummy {
@@ -22,8 +21,8 @@ export function parseDummy(text: string): Dummy | undefined {
     : undefined;
 }
 
-/** Tokens that a gated delta net convolves. */
-const CONVOLUTION = 4;
+/** Of Gemma. */
+const LOGIT_CAP = 30;
 const NORMAL = 1;
 const CONTROL = 3;
 const chatTemplate =
@@ -64,6 +63,7 @@ const fileTypes: Readonly<Record<DummyType, number>> = {
   IQ4_NL: 25,
   IQ4_XS: 30,
   BF16: 32,
+  MXFP4: 38,
 };
 
 function architectureMetadata(name: string, shape: DummyShape): [string, GgufValue][] {
@@ -84,6 +84,7 @@ function architectureMetadata(name: string, shape: DummyShape): [string, GgufVal
     ...(shape.experts === undefined ? {} : expertMetadata(shape.experts)),
     ...(shape.deltaNet === undefined ? {} : deltaMetadata(shape.deltaNet)),
     ...(shape.window === undefined ? {} : { 'attention.sliding_window': shape.window }),
+    ...(shape.global === undefined ? {} : globalMetadata(shape, shape.global)),
   };
   return [
     ['general.architecture', architecture],
@@ -94,6 +95,29 @@ function architectureMetadata(name: string, shape: DummyShape): [string, GgufVal
 
 function expertMetadata({ count, used, size }: NonNullable<DummyShape['experts']>): Record<string, number> {
   return { expert_count: count, expert_used_count: used, expert_feed_forward_length: size };
+}
+
+/** The plain keys are those of layers that see all tokens. Nothing is shared between layers, and nothing is their own. */
+function globalMetadata(
+  shape: DummyShape,
+  global: NonNullable<DummyShape['global']>,
+): Record<string, GgufValue> {
+  const everyLayer = Array.from({ length: shape.layers }, (_, layer) => seesAll(shape, layer));
+  return {
+    'attention.sliding_window_pattern': Uint32Array.from(everyLayer, (all) => (all ? 0 : 1)),
+    'attention.head_count_kv': Uint32Array.from(everyLayer, (all) => (all ? global.kvHeads : shape.kvHeads)),
+    'attention.key_length': global.headSize,
+    'attention.value_length': global.headSize,
+    'rope.dimension_count': global.headSize,
+    'rope.freq_base': global.ropeBase,
+    'attention.key_length_swa': shape.headSize,
+    'attention.value_length_swa': shape.headSize,
+    'rope.dimension_count_swa': shape.headSize,
+    'rope.freq_base_swa': shape.ropeBase,
+    'attention.shared_kv_layers': 0,
+    embedding_length_per_layer_input: 0,
+    final_logit_softcapping: LOGIT_CAP,
+  };
 }
 
 function deltaMetadata({
@@ -136,113 +160,4 @@ function tokenizerMetadata({ vocab }: DummyShape): [string, GgufValue][] {
     ['tokenizer.ggml.add_bos_token', false],
     ['tokenizer.chat_template', chatTemplate],
   ];
-}
-
-function dummyTensors(shape: DummyShape, type: DummyType): TensorInfo[] {
-  const { hidden, vocab } = shape;
-  return [
-    matrix('token_embd.weight', vocab, hidden, type),
-    ...Array.from({ length: shape.layers }, (_, layer) => layerTensors(shape, type, layer)).flat(),
-    vector('output_norm.weight', hidden),
-    ...(shape.tied ? [] : [matrix('output.weight', vocab, hidden, type)]),
-  ];
-}
-
-type Naming = (part: string) => string;
-
-function layerTensors(shape: DummyShape, type: DummyType, layer: number): TensorInfo[] {
-  const { architecture, hidden, ffn, experts, deltaNet } = shape;
-  const at = (part: string) => `blk.${layer}.${part}`;
-  const feedForward = [
-    matrix(at('ffn_gate.weight'), ffn, hidden, type),
-    matrix(at('ffn_up.weight'), ffn, hidden, type),
-    matrix(at('ffn_down.weight'), hidden, ffn, type),
-  ];
-  const attends = deltaNet === undefined || (layer + 1) % deltaNet.interval === 0;
-  const named = architecture === 'qwen35' || architecture === 'gpt-oss';
-  return [
-    vector(at('attn_norm.weight'), hidden),
-    ...(attends ? attentionTensors(shape, type, at) : deltaTensors(shape, deltaNet, type, at)),
-    vector(at(named ? 'post_attention_norm.weight' : 'ffn_norm.weight'), hidden),
-    ...(experts === undefined ? feedForward : expertTensors(shape, experts, type, at)),
-  ];
-}
-
-function attentionTensors(shape: DummyShape, type: DummyType, at: Naming): TensorInfo[] {
-  const { architecture, hidden, heads, kvHeads, headSize, deltaNet } = shape;
-  const rows = { q: heads * headSize, k: kvHeads * headSize, v: kvHeads * headSize };
-  const biases = Object.entries(rows).map(([part, count]) => vector(at(`attn_${part}.bias`), count));
-  const headNorms = [vector(at('attn_q_norm.weight'), headSize), vector(at('attn_k_norm.weight'), headSize)];
-  const sinks = [vector(at('attn_output.bias'), hidden), vector(at('attn_sinks.weight'), heads)];
-  return [
-    // Hybrids keep the gate of each head beside its query.
-    matrix(at('attn_q.weight'), (deltaNet === undefined ? 1 : 2) * rows.q, hidden, type),
-    matrix(at('attn_k.weight'), rows.k, hidden, type),
-    matrix(at('attn_v.weight'), rows.v, hidden, type),
-    ...(architecture === 'qwen2' || architecture === 'gpt-oss' ? biases : []),
-    ...(architecture === 'qwen3moe' || architecture === 'qwen35' ? headNorms : []),
-    matrix(at('attn_output.weight'), hidden, rows.q, type),
-    ...(architecture === 'gpt-oss' ? sinks : []),
-  ];
-}
-
-function deltaTensors(
-  { hidden }: DummyShape,
-  { keyHeads, valueHeads, size }: NonNullable<DummyShape['deltaNet']>,
-  type: DummyType,
-  at: Naming,
-): TensorInfo[] {
-  const values = valueHeads * size;
-  const channels = 2 * keyHeads * size + values;
-  return [
-    matrix(at('attn_qkv.weight'), channels, hidden, type),
-    matrix(at('attn_gate.weight'), values, hidden, type),
-    matrix(at('ssm_alpha.weight'), valueHeads, hidden, type),
-    matrix(at('ssm_beta.weight'), valueHeads, hidden, type),
-    matrix(at('ssm_conv1d.weight'), channels, CONVOLUTION, 'F32'),
-    vector(at('ssm_a'), valueHeads),
-    vector(at('ssm_dt.bias'), valueHeads),
-    vector(at('ssm_norm.weight'), size),
-    matrix(at('ssm_out.weight'), hidden, values, type),
-  ];
-}
-
-function expertTensors(
-  { architecture, hidden }: DummyShape,
-  { count, size }: NonNullable<DummyShape['experts']>,
-  type: DummyType,
-  at: Naming,
-): TensorInfo[] {
-  const stack = (part: string, rows: number, columns: number): TensorInfo => {
-    const one = matrix(at(part), rows, columns, type);
-    return { ...one, shape: [count, ...one.shape] };
-  };
-  const stackedVector = (part: string, rows: number): TensorInfo => ({
-    ...vector(at(part), rows),
-    shape: [count, rows],
-  });
-  const biases = [
-    vector(at('ffn_gate_inp.bias'), count),
-    stackedVector('ffn_gate_exps.bias', size),
-    stackedVector('ffn_up_exps.bias', size),
-    stackedVector('ffn_down_exps.bias', hidden),
-  ];
-  return [
-    // As converters leave it.
-    matrix(at('ffn_gate_inp.weight'), count, hidden, 'F32'),
-    stack('ffn_gate_exps.weight', size, hidden),
-    stack('ffn_up_exps.weight', size, hidden),
-    stack('ffn_down_exps.weight', hidden, size),
-    ...(architecture === 'gpt-oss' ? biases : []),
-  ];
-}
-
-function matrix(name: string, rows: number, columns: number, type: DummyType): TensorInfo {
-  // Rows that are no whole super-blocks fall back, as converters do.
-  const fits = columns % tensorLayouts[type].blockSize === 0;
-  return { name, type: fits ? type : 'Q8_0', shape: [rows, columns] };
-}
-
-function vector(name: string, size: number): TensorInfo {
-  return { name, type: 'F32', shape: [size] };
 }

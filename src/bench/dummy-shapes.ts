@@ -1,12 +1,17 @@
 // Sizes of well-known models, for benchmarks without their weights.
 
 export interface DummyShape {
-  readonly architecture: 'llama' | 'qwen2' | 'qwen3moe' | 'qwen35' | 'gpt-oss';
+  readonly architecture: 'llama' | 'qwen2' | 'qwen3moe' | 'qwen35' | 'gpt-oss' | 'gemma4';
   readonly layers: number;
   readonly hidden: number;
   readonly ffn: number;
-  /** In place of one feed-forward in every layer. */
-  readonly experts?: { readonly count: number; readonly used: number; readonly size: number };
+  /** In every layer, in place of the feed-forward or beside it. */
+  readonly experts?: {
+    readonly count: number;
+    readonly used: number;
+    readonly size: number;
+    readonly beside?: true;
+  };
   /** In place of attention in all layers but every `interval`-th: gated delta nets of heads of one size. */
   readonly deltaNet?: {
     readonly keyHeads: number;
@@ -14,8 +19,15 @@ export interface DummyShape {
     readonly size: number;
     readonly interval: number;
   };
-  /** Of every other layer. */
+  /** Of every other layer, or of all but `global`. */
   readonly window?: number;
+  /** Every `interval`-th layer sees all tokens, with heads of its own, and its keys are its values. */
+  readonly global?: {
+    readonly interval: number;
+    readonly kvHeads: number;
+    readonly headSize: number;
+    readonly ropeBase: number;
+  };
   /** Values of a head that are rotated; all of them unless given. */
   readonly rotated?: number;
   readonly heads: number;
@@ -124,6 +136,27 @@ export const dummyShapes = {
     ropeBase: 10000000,
     tied: false,
   },
+  'gemma-4-26b-a4b': {
+    architecture: 'gemma4',
+    layers: 30,
+    hidden: 2816,
+    ffn: 2112,
+    experts: { count: 128, used: 8, size: 704, beside: true },
+    window: 1024,
+    global: { interval: 6, kvHeads: 2, headSize: 512, ropeBase: 1000000 },
+    heads: 16,
+    kvHeads: 8,
+    headSize: 256,
+    vocab: 262144,
+    context: 262144,
+    ropeBase: 10000,
+    tied: true,
+  },
 } as const satisfies Record<string, DummyShape>;
 
 export type DummyShapeName = keyof typeof dummyShapes;
+
+/** Whether the layer is one of those that a shape names `global`. */
+export function seesAll({ global }: DummyShape, layer: number): boolean {
+  return global !== undefined && (layer + 1) % global.interval === 0;
+}

@@ -38,11 +38,11 @@ describe.each(dummyTypes)('random weights in %s', (type) => {
   });
 });
 
-it('norms are ones, biases are not', () => {
-  const weights = dummyWeights([
-    { name: 'blk.0.attn_norm.weight', type: 'F32', shape: [8] },
-    { name: 'blk.0.attn_q.bias', type: 'F32', shape: [8] },
-  ]);
-  expect([...readFloats(weights, 'blk.0.attn_norm.weight')]).toEqual(new Array(8).fill(1));
+it('norms and scales are ones, biases are not', () => {
+  const ones = ['blk.0.attn_norm.weight', 'blk.0.post_ffw_norm_2.weight', 'blk.0.ffn_down_exps.scale'];
+  const weights = dummyWeights(
+    [...ones, 'blk.0.attn_q.bias'].map((name) => ({ name, type: 'F32', shape: [8] })),
+  );
+  for (const name of ones) expect([...readFloats(weights, name)]).toEqual(new Array(8).fill(1));
   expect(new Set(readFloats(weights, 'blk.0.attn_q.bias')).size).toBe(8);
 });

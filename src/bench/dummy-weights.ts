@@ -36,6 +36,9 @@ const blockScales = {
   IQ4_XS: scaled(0, 1247),
 } as const satisfies Partial<Record<TensorType, readonly ScaleField[]>>;
 
+/** Of a block of MXFP4 whose power of two, the only kind of scale it has, is 1. */
+const FOUR_BIT_SPREAD = 2.926;
+
 const floatBits = {
   F32: (value: number) => float32Bits(value),
   F16: toHalf,
@@ -44,9 +47,16 @@ const floatBits = {
 
 type BlockType = keyof typeof blockScales;
 type FloatType = keyof typeof floatBits;
-export type DummyType = BlockType | FloatType;
+export type DummyType = BlockType | FloatType | 'MXFP4';
 
-export const dummyTypes = [...Object.keys(blockScales), ...Object.keys(floatBits)] as readonly DummyType[];
+export const dummyTypes = [
+  ...Object.keys(blockScales),
+  'MXFP4',
+  ...Object.keys(floatBits),
+] as readonly DummyType[];
+
+/** Norms, and what is multiplied by as it is. */
+const factorNames = /(norm(_\d)?|layer_output_scale|rope_freqs)\.weight$|\.scale$/;
 
 /** Rows of a tensor start at distinct places among this many; the stride, being odd, meets each once. */
 const STARTS = 2 ** 22;
@@ -79,11 +89,12 @@ type FillRow = (random: Uint8Array, row: Uint8Array) => void;
 function rowFiller(tensor: TensorInfo): FillRow {
   const columns = columnsOf(tensor);
   const type = tensor.type as DummyType;
-  if (tensor.name.endsWith('norm.weight')) {
+  if (factorNames.test(tensor.name)) {
     const ones = new Uint8Array(new Float32Array(columns).fill(1).buffer);
     return (_, row) => row.set(ones);
   }
   const spread = columns ** -0.5;
+  if (type === 'MXFP4') return fourBitFiller(spread);
   return type in floatBits
     ? floatFiller(type as FloatType, columns, spread)
     : blockFiller(type as BlockType, spread);
@@ -101,6 +112,21 @@ function blockFiller(type: BlockType, spread: number): FillRow {
         row[place] = bits & 0xff;
         row[place + 1] = (bits >>> 8) ^ ((row[place + 1] as number) & signBit);
       }
+    }
+  };
+}
+
+/** A block takes one of the two powers around the scale that is wanted, so often that the spread is right. */
+function fourBitFiller(spread: number): FillRow {
+  const { blockBytes } = tensorLayouts.MXFP4;
+  const scale = spread / FOUR_BIT_SPREAD;
+  const power = Math.floor(Math.log2(scale));
+  // Squares of the powers: 1 and 4 times that of the lower one.
+  const largerOnes = (256 * ((scale / 2 ** power) ** 2 - 1)) / 3;
+  return (random, row) => {
+    row.set(random);
+    for (let place = 0; place < row.length; place += blockBytes) {
+      row[place] = 127 + power + ((row[place] as number) < largerOnes ? 1 : 0);
     }
   };
 }

@@ -5,6 +5,7 @@
 import { casedLetters } from './cased-letters.ts';
 import { fromOniguruma } from './oniguruma/oniguruma.ts';
 import { splitBy, splitInTurn, type TextSplitter } from './text-splitter.ts';
+import { splitThousands } from './thousands.ts';
 
 export interface PreTokenizer {
   /** The rule's own name; several model names may share it. */
@@ -18,7 +19,7 @@ export interface PreTokenizer {
 
 interface Family {
   readonly names: readonly string[];
-  readonly patterns: readonly string[];
+  readonly patterns: readonly (string | TextSplitter)[];
   readonly ignoreMerges?: true;
   readonly addBos?: true;
 }
@@ -30,13 +31,15 @@ const gpt2 = raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s
 const gpt4 = (digits: string): string =>
   raw`${contraction}|[^\r\n\p{L}\p{N}]?\p{L}+|${digits}| ?[^\s\p{L}\p{N}]+[\r\n]*|${whitespaceTail}`;
 
-/** Words also break where upper case follows lower case. */
-const cased = (suffix: string, digits: string): string => {
-  const upper = raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`;
-  const lower = raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}]`;
+/** Words also break where upper case follows lower case. `within` narrows their letters; `ends` may follow symbols. */
+const cased = (suffix: string, digits: string, within = '', ends = raw`[\r\n/]*`): string => {
+  const upper = raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}${within}]`;
+  const lower = raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}${within}]`;
   const word = raw`[^\r\n\p{L}\p{N}]?${upper}*${lower}+${suffix}|[^\r\n\p{L}\p{N}]?${upper}+${lower}*${suffix}`;
-  return raw`${word}|${digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*|${whitespaceTail}`;
+  return raw`${word}|${digits}| ?[^\s\p{L}\p{N}]+${ends}|${whitespaceTail}`;
 };
+const gpt4o = cased(`${contraction}?`, raw`\p{N}{1,3}`);
+const kimi = cased(`${contraction}?`, raw`\p{N}{1,3}`, raw`&&[^\p{Han}]`, raw`[\r\n]*`);
 
 const chinese = raw`[\x{4e00}-\x{9fa5}\x{800}-\x{4e00}\x{ac00}-\x{d7ff}]+`;
 const eastAsian = raw`[\x{4e00}-\x{9fa5}\x{3040}-\x{309f}\x{30a0}-\x{30ff}]+`;
@@ -140,7 +143,21 @@ const families: Readonly<Record<string, Family>> = {
   tekken: { names: ['tekken'], patterns: [cased('', raw`\p{N}`)], ignoreMerges: true, addBos: true },
   'gpt-4o': {
     names: ['gpt-4o', 'llama4', 'kanana2', 'minimax-m2', 'talkie'],
-    patterns: [cased(`${contraction}?`, raw`\p{N}{1,3}`)],
+    patterns: [gpt4o],
+  },
+  'kimi-k2': { names: ['kimi-k2'], patterns: [raw`[\p{Han}]+|${kimi}`] },
+  tiny_aya: { names: ['tiny_aya', 'cohere2moe'], patterns: [splitThousands, gpt4o] },
+  minicpm5: {
+    names: ['minicpm5'],
+    patterns: [raw`\p{N}{1,3}`, gpt4(raw`\p{N}+`)],
+    ignoreMerges: true,
+  },
+  // Words with a single space between them stay together.
+  'exaone-moe': {
+    names: ['exaone-moe'],
+    patterns: [
+      raw`${contraction}|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+`,
+    ],
   },
   'seed-coder': {
     names: ['seed-coder'],
@@ -165,10 +182,14 @@ export function namedPreTokenizer(name: string): PreTokenizer | undefined {
   const [familyName, family] = found;
   return {
     family: familyName,
-    split: splitInTurn(family.patterns.map((pattern) => splitBy(fromOniguruma(pattern), 'Isolated'))),
+    split: splitInTurn(family.patterns.map(splitterOf)),
     ignoreMerges: family.ignoreMerges ?? false,
     addBos: family.addBos ?? false,
   };
+}
+
+function splitterOf(pattern: string | TextSplitter): TextSplitter {
+  return typeof pattern === 'string' ? splitBy(fromOniguruma(pattern), 'Isolated') : pattern;
 }
 
 /** The expression of GPT-2, which tokenizer files imply without spelling it out. */
