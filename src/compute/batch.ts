@@ -10,6 +10,8 @@ export interface BatchLimits {
   readonly memorySlots?: number | undefined;
   readonly vocabSize: number;
   readonly contextLength: number;
+  /** Tokens see those behind them: a text is all in one step. */
+  readonly wholeTexts?: boolean;
 }
 
 export interface BatchSequence {
@@ -136,6 +138,9 @@ function checkSequence(batch: Batch, sequence: number, limits: BatchLimits, uses
       `batch: sequence ${sequence} reaches from position ${start} to ${start + count - 1}, ` +
         `past the context of ${limits.contextLength}`,
     );
+  }
+  if (limits.wholeTexts && start !== 0) {
+    throw new Error(`batch: sequence ${sequence} begins at position ${start}, but its text is never cut`);
   }
   if (start + count > tableLength * BLOCK_TOKENS) {
     throw new Error(

@@ -2,6 +2,7 @@
 
 import { machineLimits } from '../../machine/limits.ts';
 import type { ModelSpec } from '../../model/spec.ts';
+import { isEncoder } from '../../model/spec-walk.ts';
 import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import {
@@ -12,7 +13,7 @@ import {
   memorySlotsOf,
   type StepResult,
 } from '../backend.ts';
-import { BlockUses, checkBatch } from '../batch.ts';
+import { type BatchLimits, BlockUses, checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import type { Addon, ModelHandle } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
@@ -53,6 +54,7 @@ class CpuBackend implements Backend {
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
   readonly #spec: ModelSpec;
+  readonly #limits: BatchLimits;
   readonly #uses: BlockUses;
   readonly #held: HeldBlocks;
   #logits = new Float32Array(0);
@@ -74,15 +76,16 @@ class CpuBackend implements Backend {
     this.#handle = handle;
     this.#spec = spec;
     this.blockCount = blockCount;
+    const { vocabSize, contextLength } = spec;
+    this.#limits = { blockCount, memorySlots, vocabSize, contextLength, wholeTexts: isEncoder(spec) };
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
   }
 
   async step(batch: Batch): Promise<StepResult> {
     if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
-    const { vocabSize, hiddenSize, contextLength } = this.#spec;
-    const { blockCount, memorySlots } = this;
-    checkBatch(batch, { blockCount, memorySlots, vocabSize, contextLength }, this.#uses);
+    const { vocabSize, hiddenSize } = this.#spec;
+    checkBatch(batch, this.#limits, this.#uses);
     this.#held.take(batch);
     this.#logits = withRoom(this.#logits, batch.logitRows.length * vocabSize);
     this.#states = withRoom(this.#states, batch.stateRows.length * hiddenSize);

@@ -1,6 +1,7 @@
 // The reference backend: plain TypeScript in float32, the oracle for tests and the fallback where no compiler
 // exists. It favours being read over being fast. Keys and values are kept in float32.
 
+import { isEncoder } from '../../model/spec-walk.ts';
 import { sampleRows } from '../../sampling/sampler.ts';
 import { type Backend, type CreateBackend, memorySlotsOf } from '../backend.ts';
 import { checkBatch } from '../batch.ts';
@@ -21,6 +22,7 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
   const { blockCount } = options;
   const memorySlots = memorySlotsOf(spec, options);
   const { vocabSize, contextLength } = spec;
+  const limits = { blockCount, memorySlots, vocabSize, contextLength, wholeTexts: isEncoder(spec) };
   let open: OpenModel | undefined = {
     weights: loadModelWeights(spec, source, options.onProgress ?? (() => {})),
     cache: new KvCache(spec, blockCount),
@@ -39,7 +41,7 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
       // Whoever awaits steps in a row must still hear signals and messages between them.
       await new Promise<void>((resolve) => setImmediate(resolve));
       const { weights, cache, memories, held } = opened();
-      checkBatch(batch, { blockCount, memorySlots, vocabSize, contextLength });
+      checkBatch(batch, limits);
       held.take(batch);
       return forward(spec, weights, cache, memories, batch);
     },
