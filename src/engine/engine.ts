@@ -16,7 +16,7 @@ import type {
   RequestError,
   RequestEvent,
 } from './request.ts';
-import { drainingError, failedEvent, promptError, samplingError } from './request-errors.ts';
+import { drainingError, failedEvent, notContinued, promptError, samplingError } from './request-errors.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
@@ -341,6 +341,7 @@ export class Engine {
     if (this.#draining) return drainingError;
     const { id } = request;
     if (this.#requests.has(id)) return { code: 'invalid', message: `request ${id} is running already` };
+    if (this.#options.wholeTexts && request.pooling === undefined) return notContinued;
     return promptError(request, this.#options.contextLength, this.#options.vocabSize);
   }
 

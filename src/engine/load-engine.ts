@@ -3,6 +3,7 @@
 import type { Backend } from '../compute/backend.ts';
 import { type BackendChoice, chooseBackend } from '../compute/choose-backend.ts';
 import { buildSpec } from '../model/build-spec.ts';
+import { isEncoder } from '../model/spec-walk.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 import { calibratedBudget } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
@@ -48,7 +49,9 @@ export async function loadEngine(
       onProgress,
     });
     const budget = engine.budget ?? (await calibratedBudget(backend, () => onProgress(1)));
-    const options = { ...engine, budget, vocabSize: spec.vocabSize, contextLength: spec.contextLength };
+    const { vocabSize } = spec;
+    const wholeTexts = isEncoder(spec);
+    const options = { ...engine, budget, vocabSize, contextLength: spec.contextLength, wholeTexts };
     return { backend, options, choice };
   } finally {
     files.weights.close();
