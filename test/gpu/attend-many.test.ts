@@ -21,6 +21,7 @@ interface Trial {
   readonly group: number;
   readonly start: number;
   readonly rows: number;
+  readonly bothSides?: boolean;
   readonly window?: number;
   readonly softcap?: number;
   readonly hasSinks?: boolean;
@@ -73,6 +74,7 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
     headCount,
     kvHeadCount: KV_HEADS,
     layout,
+    bothSides: trial.bothSides,
     window: trial.window,
     scale: 1 / Math.sqrt(headSize),
     softcap: trial.softcap,
@@ -99,6 +101,7 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
       {
         headCount,
         kvHeadCount: KV_HEADS,
+        bothSides: trial.bothSides === true,
         mostParts: 0,
         busyWorkgroups: 1,
         manyQueries: queries,
