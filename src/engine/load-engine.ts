@@ -3,6 +3,7 @@
 import type { Backend } from '../compute/backend.ts';
 import { type BackendChoice, chooseBackend } from '../compute/choose-backend.ts';
 import { buildSpec } from '../model/build-spec.ts';
+import { readDenseLayers } from '../model/dense-layers.ts';
 import { isEncoder } from '../model/spec-walk.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 import { calibratedBudget } from './calibrate.ts';
@@ -50,8 +51,8 @@ export async function loadEngine(
     });
     const budget = engine.budget ?? (await calibratedBudget(backend, () => onProgress(1)));
     const { vocabSize } = spec;
-    const wholeTexts = isEncoder(spec);
-    const options = { ...engine, budget, vocabSize, contextLength: spec.contextLength, wholeTexts };
+    const embedding = { wholeTexts: isEncoder(spec), dense: readDenseLayers(files) };
+    const options = { ...engine, budget, vocabSize, contextLength: spec.contextLength, ...embedding };
     return { backend, options, choice };
   } finally {
     files.weights.close();

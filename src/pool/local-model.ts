@@ -42,7 +42,7 @@ export function openLocalModel(
     const spec = buildSpec(files, options);
     const { tokenizer, template: own, fillInMiddle } = openText(files, chatTemplate);
     const template = own && withFormat(own, toolFormat);
-    const pooling = modelPooling(files);
+    const pooling = modelPooling(files, spec);
     const sampling = modelSampling(files);
     const close = () => files.weights.close();
     return { files, spec, tokenizer, template, fillInMiddle, sampling, pooling, close };
