@@ -3,7 +3,15 @@
 import type { Command } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
 import { memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
-import { activeParameters, attendingOf, bodiesOf, feedForwardSizes, isHeadTied } from '../model/spec-walk.ts';
+import { denseShapes } from '../model/dense-layers.ts';
+import {
+  activeParameters,
+  attendingOf,
+  bodiesOf,
+  feedForwardSizes,
+  isEncoder,
+  isHeadTied,
+} from '../model/spec-walk.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
 import { formatBytes, formatCount, formatTable } from './table.ts';
@@ -22,7 +30,7 @@ export function addInspect(program: Command): void {
     });
 }
 
-function describe({ files, spec, tokenizer, template }: LocalModel) {
+function describe({ files, spec, tokenizer, template, pooling }: LocalModel) {
   const tensors = [...files.weights.tensors.values()];
   const { matrixBytes, kvBlockBytes } = sizesOf();
   const parametersByType: Record<string, number> = {};
@@ -40,6 +48,9 @@ function describe({ files, spec, tokenizer, template }: LocalModel) {
     path: files.path,
     format: files.format,
     architecture: spec.architecture,
+    encoder: isEncoder(spec),
+    pooling: pooling.possible ? pooling.pooling : null,
+    mapsAfterPooling: pooling.possible ? denseShapes(files).length : 0,
     parameters: Object.values(parametersByType).reduce((sum, count) => sum + count, 0),
     activeParameters: Math.round(activeParameters(spec)),
     parametersByType,
@@ -93,6 +104,11 @@ function layOut(report: ReturnType<typeof describe>): string {
             `${expertsUsed} of ${count}, feed-forward ${expertSize}, in ${expertLayers} layers`,
           ] as const,
         ];
+  const maps = report.mapsAfterPooling === 0 ? '' : `, then ${report.mapsAfterPooling} linear maps`;
+  const pooled = report.pooling === null ? 'vectors are not supported' : `pooled by ${report.pooling}${maps}`;
+  const embedding = report.encoder
+    ? [['kind', `encoder: texts are embedded whole, not continued; ${pooled}`] as const]
+    : [];
   const { rememberingLayers, memoryBytesPerSequence } = report;
   const remembered =
     rememberingLayers === 0
@@ -106,6 +122,7 @@ function layOut(report: ReturnType<typeof describe>): string {
   return formatTable([
     ['file', `${report.path} (${report.format})`],
     ['architecture', report.architecture],
+    ...embedding,
     ['parameters', parameters],
     ['quantization', types.join(', ')],
     ['layers', `${report.layers}, hidden ${report.hiddenSize}${dense}`],

@@ -142,6 +142,8 @@ const trials: readonly Trial[] = [
   { kvType: 'f16', headSize: 24, group: 4, start: 90, rows: 41, window: 70 },
   { kvType: 'q8', headSize: 80, group: 3, start: 0, rows: 45, softcap: 20 },
   { kvType: 'f16', headSize: 72, group: 2, start: 20, rows: 30, hasSinks: true },
+  { kvType: 'f16', headSize: 64, group: 1, start: 0, rows: 137, bothSides: true },
+  { kvType: 'q8', headSize: 32, group: 2, start: 0, rows: 90, bothSides: true, window: 20 },
 ];
 
 describeOnFastestGpu('attention of many queries', () => {
