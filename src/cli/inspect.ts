@@ -70,7 +70,7 @@ function describe({ files, spec, tokenizer, template, pooling }: LocalModel) {
     contextLength: spec.contextLength,
     slidingWindow: windows[0] ?? null,
     slidingLayers: windows.length,
-    tiedHead: isHeadTied(spec),
+    tiedHead: isHeadTied(spec) && spec.headless !== true,
     tokenizer: tokenizer.kind,
     bosId: tokenizer.bosId ?? null,
     eosIds: [...tokenizer.eosIds],

@@ -4,7 +4,11 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { load } from '../../src/app/loaded-model.ts';
+import { addBenchOffline } from '../../src/cli/bench-offline.ts';
+import { addChat } from '../../src/cli/chat.ts';
+import { addGenerate } from '../../src/cli/generate.ts';
 import { addInspect } from '../../src/cli/inspect.ts';
+import { addLogits } from '../../src/cli/logits.ts';
 import { wordPiece } from '../fixtures/tokenizers/tokenizer-fixtures.ts';
 import { writeEncoderFolder } from '../support/encoder-folder.ts';
 import { runCommand } from '../support/run-command.ts';
@@ -114,6 +118,16 @@ describe('an encoder without a server', () => {
     expect(output).toContain('WordPiece');
     const { output: json } = await runCommand(addInspect, ['inspect', join(folder, 'cls'), '--json']);
     expect(JSON.parse(json)).toMatchObject({ encoder: true, pooling: 'cls', architecture: 'bert' });
+  });
+
+  it.each([
+    ['generate', addGenerate, ['--prompt', 'the']],
+    ['logits', addLogits, ['--ids', '1,2']],
+    ['offline', addBenchOffline, []],
+    ['chat', addChat, []],
+  ])('is refused by %s in one line', async (command, add, words) => {
+    const { error } = await runCommand(add, [command, '--model', join(folder, 'mean'), ...words]);
+    expect((error as Error).message).toMatch(/embeds texts and/);
   });
 
   it('embeds by the library what it embeds by the server', async () => {
