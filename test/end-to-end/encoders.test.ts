@@ -10,7 +10,7 @@ import { addGenerate } from '../../src/cli/generate.ts';
 import { addInspect } from '../../src/cli/inspect.ts';
 import { addLogits } from '../../src/cli/logits.ts';
 import { wordPiece } from '../fixtures/tokenizers/tokenizer-fixtures.ts';
-import { writeEncoderFolder } from '../support/encoder-folder.ts';
+import { writeEncoderFolder, writeEncoderGguf } from '../support/encoder-folder.ts';
 import { runCommand } from '../support/run-command.ts';
 import { ServerHome, type ServerProcess } from '../support/server-process.ts';
 
@@ -27,6 +27,7 @@ beforeAll(async () => {
   writeEncoderFolder(join(folder, 'mean'));
   writeEncoderFolder(join(folder, 'cls'), { pooling: 'pooling_mode_cls_token' });
   writeEncoderFolder(join(folder, 'mapped'), { dense: true });
+  writeEncoderGguf(join(folder, 'file.gguf'));
   server = await home.start('--models-folder', folder);
 });
 
@@ -67,12 +68,16 @@ describe.each(['mean', 'cls', 'mapped'])('an encoder, %s', (model) => {
 });
 
 describe('a server of encoders', () => {
+  it('gives the vectors of a folder to the same model in a GGUF file', async () => {
+    expect(await embed('file', texts)).toEqual(await embed('cls', texts));
+  });
+
   it('lists the models alone, not the steps of one', async () => {
     const headers = { authorization: `Bearer ${key}` };
     const { data } = (await (await fetch(`${server.url}/v1/models`, { headers })).json()) as {
       data: { id: string }[];
     };
-    expect(data.map(({ id }) => id).sort()).toEqual(['cls', 'mapped', 'mean']);
+    expect(data.map(({ id }) => id).sort()).toEqual(['cls', 'file', 'mapped', 'mean']);
   });
 
   it.each([

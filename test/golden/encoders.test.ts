@@ -70,13 +70,25 @@ describe('the same encoder as a GGUF file', () => {
   });
 });
 
-it('a model that was saved within another has names behind its prefix', async () => {
-  const model = encoderModel('bert');
+it.each([
+  ['bert', 'bert.', 'bert.embeddings.word_embeddings.weight'],
+  ['modernbert', 'model.', 'model.embeddings.tok_embeddings.weight'],
+])('%s that was saved within another model has names behind %s', (name, prefix, embedding) => {
+  const model = encoderModel(name);
   const tensors = Object.fromEntries(
-    Object.entries(model.tensors).map(([name, shape]) => [`bert.${name}`, shape]),
+    Object.entries(model.tensors).map(([name, shape]) => [prefix + name, shape]),
   );
-  const spec = buildSpec(asFolder({ ...model, tensors }));
-  expect(spec.embedding.tensor).toBe('bert.embeddings.word_embeddings.weight');
+  expect(buildSpec(asFolder({ ...model, tensors })).embedding.tensor).toBe(embedding);
+});
+
+it('rotary bases of ModernBERT are those that its file names', () => {
+  const model = encoderModel('modernbert');
+  const config = { ...model.config, global_rope_theta: 5000, local_rope_theta: 700 };
+  const { ropes } = buildSpec(asFolder(model, config));
+  const seconds = [5000, 700].map((base) => base ** (-2 / 12));
+  for (const [at, second] of seconds.entries()) {
+    expect(ropes[at]?.inverseFrequencies[1]).toBeCloseTo(second, 10);
+  }
 });
 
 describe("the fields of Nomic's folders", () => {

@@ -1,10 +1,12 @@
-// A folder with a small BERT of formula weights and a WordPiece vocabulary, as sentence-transformers writes them.
+// A small BERT of formula weights with a WordPiece vocabulary: as a folder that sentence-transformers writes, or as a GGUF file.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { completed, wordPiece } from '../fixtures/tokenizers/tokenizer-fixtures.ts';
+import { ggufName } from './encoder-gguf.ts';
 import { encoderModel } from './encoder-models.ts';
 import { formulaTensors, formulaValues } from './formula-model.ts';
+import { writeGguf } from './gguf-writer.ts';
 import { writeSafetensors } from './safetensors-writer.ts';
 
 export interface EncoderFolderOptions {
@@ -55,6 +57,44 @@ export function writeEncoderFolder(
       { name, shape, values: formulaValues(own.slice(-7), shape) },
     ]);
   }
+}
+
+/** The same model as the folder's, pooled by its first token. */
+export function writeEncoderGguf(path: string): void {
+  const model = encoderModel('bert');
+  const { vocab } = wordPiece;
+  const number = (value: unknown) => ({ type: 'u32', value: Number(value) }) as const;
+  const isControl = (token: string) => /^\[[A-Z]+\]$/.test(token);
+  // Without letters that have case, the vocabulary is one without case.
+  const lower = (token: string) => (isControl(token) ? token : token.replace(/[A-Z]/g, 'ˣ'));
+  const marked = (token: string) => {
+    if (isControl(token)) return token;
+    return token.startsWith('##') ? token.slice(2) : `▁${lower(token)}`;
+  };
+  const tensors = { ...model.tensors, [WORDS]: [vocab.length, Number(model.config.hidden_size)] };
+  const { bytes } = writeGguf({
+    metadata: {
+      'general.architecture': { type: 'string', value: 'bert' },
+      'bert.block_count': number(model.config.num_hidden_layers),
+      'bert.context_length': number(model.config.max_position_embeddings),
+      'bert.embedding_length': number(model.config.hidden_size),
+      'bert.feed_forward_length': number(model.config.intermediate_size),
+      'bert.attention.head_count': number(model.config.num_attention_heads),
+      'bert.attention.layer_norm_epsilon': { type: 'f32', value: 1e-12 },
+      'bert.attention.causal': { type: 'bool', value: false },
+      'bert.pooling_type': number(2),
+      'tokenizer.ggml.model': { type: 'string', value: 'bert' },
+      'tokenizer.ggml.tokens': { type: 'strings', value: vocab.map(marked) },
+      'tokenizer.ggml.token_type': { type: 'i32s', value: vocab.map((token) => (isControl(token) ? 3 : 1)) },
+    },
+    tensors: formulaTensors({ tensors }).map(({ name, shape, values }) => ({
+      name: ggufName(name),
+      type: 'F32',
+      shape,
+      bytes: new Uint8Array(values.buffer),
+    })),
+  });
+  writeFileSync(path, bytes);
 }
 
 function writeTensors(path: string, tensors: ReturnType<typeof formulaTensors>): void {

@@ -41,6 +41,11 @@ export interface EncoderForm {
   readonly raisesNorms?: boolean;
 }
 
+/** A tensor's name in GGUF files. */
+export function ggufName(name: string): string {
+  return renamed.reduce((result, [pattern, to]) => result.replace(pattern, to), name);
+}
+
 export function encoderAsGguf(model: EncoderModel, form: EncoderForm): OpenedModel {
   const { architecture, keys, raisesNorms } = form;
   const number = (field: string): number => Number(model.config[field]);
@@ -57,12 +62,10 @@ export function encoderAsGguf(model: EncoderModel, form: EncoderForm): OpenedMod
   };
   const metadata = new Map<string, GgufValue>([['general.architecture', architecture]]);
   for (const [key, value] of Object.entries(all)) metadata.set(`${architecture}.${key}`, value);
-  const named = (name: string) =>
-    renamed.reduce((result, [pattern, to]) => result.replace(pattern, to), name);
   const weights = memoryWeights(
     formulaTensors(model).map(({ name, shape, values }) => {
       const raised = raisesNorms && name.includes('norm') ? values.map((value) => value + 1) : values;
-      return floatTensor(named(name), shape, raised);
+      return floatTensor(ggufName(name), shape, raised);
     }),
   );
   return { format: 'gguf', path: 'made.gguf', version: 3, metadata, weights };
