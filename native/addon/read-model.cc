@@ -73,10 +73,11 @@ class ModelReader {
     for (const ScriptObject& rope : model_.list("ropes")) parts_.ropes.push_back(readRope(rope));
     for (const ScriptObject& cache : model_.list("caches")) parts_.kv.caches.push_back(readCache(cache));
     parts_.embedding = matrixAt(model_.integer("embedding"), parts_.vocabSize, parts_.hiddenSize, 1);
+    readAddedToEmbeddings();
     if (const auto inputs = model_.maybe("layerInputs")) parts_.layerInputs = readLayerInputs(*inputs);
     if (const auto streams = model_.maybe("streams")) parts_.streams = readStreamMaps(*streams);
     for (const ScriptObject& layer : model_.list("layers")) parts_.layers.push_back(readLayer(layer));
-    parts_.finalNorm = readNorm(model_.object("finalNorm"), parts_.hiddenSize);
+    parts_.finalNorm = maybeNorm(model_, "finalNorm", parts_.hiddenSize);
     join(parts_.head, model_.object("head"), 0, parts_.vocabSize, parts_.hiddenSize);
     return std::move(parts_);
   }
@@ -88,6 +89,19 @@ class ModelReader {
     require(matrix->outputs() == outputs && matrix->inputs() == inputs && matrix->members() == members,
             "a matrix of another shape");
     return matrix;
+  }
+
+  void readAddedToEmbeddings() {
+    const int hidden = parts_.hiddenSize;
+    if (const auto positions = model_.maybe("positions")) {
+      const int rows = positions->integer("rows");
+      require(rows >= model_.integer("contextLength"), "fewer positions than texts may have");
+      parts_.positions = matrixAt(positions->integer("matrix"), rows, hidden, 1);
+    }
+    parts_.textKind = model_.floats("textKind");
+    require(parts_.textKind.empty() || parts_.textKind.size() == size_t(hidden), "a kind of text of another size");
+    if (!parts_.textKind.empty()) parts_.textKind.resize(paddedLength(hidden));
+    parts_.embeddingNorm = maybeNorm(model_, "embeddingNorm", hidden);
   }
 
   /** Adds a linear map that writes from `offset` on. */
@@ -165,6 +179,7 @@ class ModelReader {
     read.output = maybeNorm(branch, "output", parts_.hiddenSize);
     read.scale = float(branch.number("scale", 1));
     read.streamScale = float(branch.number("streamScale", 1));
+    read.streamNorm = maybeNorm(branch, "streamNorm", parts_.hiddenSize);
     return read;
   }
 
@@ -353,6 +368,7 @@ class ModelReader {
       require(2 * parts_.ropes[size_t(rope)].pairs() <= size_t(read.headSize), "a rope wider than its heads");
       read.rope = rope;
     }
+    read.bothSides = from.flag("bothSides");
     read.window = from.integer("window", 0);
     read.chunk = from.integer("chunk", 0);
     read.scale = float(from.number("scale"));

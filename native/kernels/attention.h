@@ -242,10 +242,12 @@ inline void attendAs(KvType type, const AttentionTask& task) {
     QueryState states[attentionTile];
     for (int q = 0; q < count; q++) {
       const int row = (from + q) / task.queryHeads, head = (from + q) % task.queryHeads;
-      const int last = task.position + row;
-      const int inWindow = task.window > 0 && last >= task.window ? last - task.window + 1 : 0;
-      const int inChunk = task.chunk > 0 ? last - last % task.chunk : 0;
+      const int own = task.position + row;
+      const int inWindow = task.window > 0 && own >= task.window ? own - task.window + 1 : 0;
+      const int inChunk = task.chunk > 0 ? own - own % task.chunk : 0;
       const int first = inWindow > inChunk ? inWindow : inChunk;
+      const bool cut = task.window > 0 && task.window < task.textEnd - own;
+      const int last = task.textEnd == 0 ? own : cut ? own + task.window - 1 : task.textEnd - 1;
       float* accumulator = task.scratch + size_t(q) * size_t(paddedSize + blockTokens);
       // A sink counts as a token whose value is zero, seen before all others.
       states[q] = {task.queries + size_t(row) * task.queryStride + size_t(head) * size_t(task.headSize),

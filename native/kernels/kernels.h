@@ -188,7 +188,9 @@ struct AttentionTask {
   int32_t headSize;
   // 0: values are stored beside keys; else they are the first so many of each key.
   int32_t valuesInKeys;
-  // 0: every earlier token is seen.
+  // 0: no later token is seen; else those before this position, which ends the text.
+  int32_t textEnd;
+  // 0: all tokens of a side that is seen; else so many less one.
   int32_t window;
   // 0: none; tokens see their own chunk of so many alone.
   int32_t chunk;

@@ -111,6 +111,7 @@ class AttentionRun {
     task.position = work_.batch.position(group.firstRow);
     task.headSize = attention_.headSize;
     task.valuesInKeys = 0;
+    task.textEnd = attention_.bothSides ? work_.batch.end(group.sequence) : 0;
     task.window = attention_.window;
     task.chunk = attention_.chunk;
     task.scale = attention_.scale;

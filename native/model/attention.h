@@ -39,7 +39,9 @@ struct Attention {
   std::optional<HeadNorm> queryNorm, keyNorm, valueNorm;
   bool normsAfterRope = false;
   std::optional<int> rope;
-  // 0: every earlier token is seen.
+  // Later tokens of the text are seen, too.
+  bool bothSides = false;
+  // 0: all tokens of a side that is seen; else so many less one.
   int window = 0;
   // 0: none; tokens see their own chunk of so many alone.
   int chunk = 0;

@@ -39,6 +39,11 @@ class BatchRows {
 
   int count() const { return int(positions_.size()); }
   int position(int row) const { return positions_[size_t(row)]; }
+  /** Behind the last position of a sequence in this step. */
+  int end(int sequence) const {
+    const size_t at = size_t(sequence);
+    return input_->starts[at] + input_->rowStarts[at + 1] - input_->rowStarts[at];
+  }
   const std::vector<RowGroup>& groups() const { return groups_; }
   /** Of each sequence, one after the other. */
   const std::vector<std::vector<MemoryRun>>& memoryRuns() const { return memoryRuns_; }

@@ -2,14 +2,13 @@
 
 #include "model/model.h"
 
+#include <algorithm>
+
 namespace chairlift {
 
 void Model::step(const StepInput& input, float* logits, float* states) {
   prepare(input);
-  pool_->forEachOne(int(input.tokens.size()), [&](int row) {
-    embed(input.tokens[size_t(row)], row);
-    work_.measure(row);
-  });
+  embed(input.tokens);
   if (parts_.layerInputs) makeLayerInputs(*parts_.layerInputs, input.tokens, work_);
   if (streams_) streams_->spread();
   for (const Layer& layer : parts_.layers) runLayer(layer);
@@ -18,13 +17,31 @@ void Model::step(const StepInput& input, float* logits, float* states) {
   runHead(input, logits);
 }
 
-void Model::embed(int token, int row) {
-  float* x = work_.stream.row(row);
-  parts_.embedding->unpackRow(token, x);
-  if (parts_.embeddingScale != 1.0f) {
-    for (int i = 0; i < parts_.hiddenSize; i++) x[i] *= parts_.embeddingScale;
+void Model::embed(const std::vector<int32_t>& tokens) {
+  const size_t rows = tokens.size(), stride = work_.stream.stride;
+  float* const places = parts_.positions ? branchRows_.rows(rows, stride) : nullptr;
+  pool_->forEachOne(int(rows), [&](int row) {
+    float* x = work_.stream.row(row);
+    parts_.embedding->unpackRow(tokens[size_t(row)], x);
+    if (parts_.embeddingScale != 1.0f) {
+      for (int i = 0; i < parts_.hiddenSize; i++) x[i] *= parts_.embeddingScale;
+    }
+    addToEmbedding(row, places ? places + size_t(row) * stride : nullptr);
+    work_.batch.turn(row, parts_.ropes);
+    work_.measure(row);
+  });
+}
+
+/** `place` takes what is added by position, where that is so. */
+void Model::addToEmbedding(int row, float* place) {
+  const int size = parts_.hiddenSize;
+  float* const x = work_.stream.row(row);
+  if (!parts_.textKind.empty()) work_.kernels.addScaled(x, parts_.textKind.data(), 1.0f, size);
+  if (place) {
+    parts_.positions->unpackRow(work_.batch.position(row), place);
+    work_.kernels.addScaled(x, place, 1.0f, size);
   }
-  work_.batch.turn(row, parts_.ropes);
+  if (parts_.embeddingNorm) parts_.embeddingNorm->apply(work_.kernels, x, size, parts_.normEpsilon);
 }
 
 void Model::runLayer(const Layer& layer) {
@@ -80,6 +97,7 @@ void Model::runBranch(const Branch& branch) {
       if (branch.streamScale != 1.0f) {
         for (int at = 0; at < size; at++) work_.stream.row(row)[at] *= branch.streamScale;
       }
+      if (branch.streamNorm) branch.streamNorm->apply(kernels, work_.stream.row(row), size, parts_.normEpsilon);
       work_.measure(row);
     });
   }
@@ -109,17 +127,23 @@ void Model::runBody(const Part& part, float* out) {
 }
 
 void Model::takeStates(const StepInput& input, float* states) {
-  const Norm& norm = parts_.finalNorm;
+  const size_t size = size_t(parts_.hiddenSize);
   pool_->forEachOne(int(input.stateRows.size()), [&](int i) {
     const int row = input.stateRows[size_t(i)];
+    float* const state = states + size_t(i) * size;
+    if (!parts_.finalNorm) {
+      std::copy_n(work_.stream.row(row), size, state);
+      return;
+    }
+    const Norm& norm = *parts_.finalNorm;
     work_.kernels.normalize(work_.stream.row(row), work_.stream.scalesOf(norm.kind)[row], norm.weight.data(),
-                            norm.biasOrNull(), states + size_t(i) * size_t(parts_.hiddenSize), parts_.hiddenSize);
+                            norm.biasOrNull(), state, parts_.hiddenSize);
   });
 }
 
 void Model::runHead(const StepInput& input, float* logits) {
   const int wanted = int(input.logitRows.size()), vocabSize = parts_.vocabSize;
-  InputRows states = work_.stream.behind(parts_.finalNorm);
+  InputRows states = parts_.finalNorm ? work_.stream.behind(*parts_.finalNorm) : work_.stream.rows();
   states.places = input.logitRows.data();
   work_.multiplier.apply(parts_.head, states, wanted, logits, size_t(vocabSize));
   if (parts_.logitScale == 1.0f && parts_.logitSoftcap == 0.0f) return;

@@ -35,7 +35,7 @@ Model::Model(ModelParts parts, int blockCount, int memorySlots, const KernelTabl
   work_.attentionScratch.resize(size_t(pool_->threads()));
   for (auto& scratch : work_.attentionScratch) scratch.resize(attentionScratchFloats(valueSize));
 
-  noteStreamNorm(parts_.finalNorm);
+  if (parts_.finalNorm) noteStreamNorm(*parts_.finalNorm);
   for (const Layer& layer : parts_.layers) {
     for (const Branch& branch : layer.branches) {
       for (const Part& part : branch.parts) noteStreamNorms(part);

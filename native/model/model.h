@@ -36,8 +36,9 @@ struct Branch {
   std::vector<Part> parts;
   std::optional<Norm> output;
   float scale = 1;
-  // Factor on the residual stream once it is added.
+  // Factor on the residual stream once it is added, and its norm.
   float streamScale = 1;
+  std::optional<Norm> streamNorm;
 };
 
 /** Of a layer in a model of several residual streams. */
@@ -67,11 +68,15 @@ struct ModelParts {
   // Of bodies without K/V, in the order of their numbers.
   std::vector<MemoryLayout> memories;
   std::shared_ptr<Matrix> embedding;
+  // What is added to embeddings, where it is: a row by position, and one for all; then the norm of that.
+  std::shared_ptr<Matrix> positions;
+  std::vector<float> textKind;
+  std::optional<Norm> embeddingNorm;
   std::optional<LayerInputs> layerInputs;
   // Of further residual streams.
   std::optional<StreamMaps> streams;
   std::vector<Layer> layers;
-  Norm finalNorm;
+  std::optional<Norm> finalNorm;
   Linear head;
 };
 
@@ -96,7 +101,8 @@ class Model {
   void noteStreamNorm(const Norm& norm) { readsStream_[size_t(norm.kind)] = true; }
   void noteStreamNorms(const Part& part);
   void prepare(const StepInput& input);
-  void embed(int token, int row);
+  void embed(const std::vector<int32_t>& tokens);
+  void addToEmbedding(int row, float* place);
   void runLayer(const Layer& layer);
   void tell(const LayerStreams& layer);
   void runBranch(const Branch& branch);

@@ -144,7 +144,10 @@ function openModel({ model, write }: BenchOfflineOptions, dummy: GgufFile | unde
   if (dummy !== undefined && write === undefined) {
     return { name: dummy.path, source: 'random', spec: buildSpec(dummy), weights: dummy.weights };
   }
-  return openOfflineModel(write ?? model ?? embeddedModelPath());
+  const opened = openOfflineModel(write ?? model ?? embeddedModelPath());
+  if (opened.spec.headless !== true) return opened;
+  opened.weights.close();
+  throw new UsageError('--model: it embeds texts and draws no tokens, which are what is measured');
 }
 
 async function compare(

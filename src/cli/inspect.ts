@@ -4,12 +4,14 @@ import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { BLOCK_TOKENS } from '../compute/backend.ts';
 import { memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
+import { denseShapes } from '../model/dense-layers.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import {
   activeParameters,
   attendingOf,
   bodiesOf,
   feedForwardSizes,
+  isEncoder,
   isHeadTied,
   layerLinears,
 } from '../model/spec-walk.ts';
@@ -33,7 +35,7 @@ export function addInspect(program: Command): void {
     });
 }
 
-function describe({ files, spec, weights, tokenizer, template }: LocalModel) {
+function describe({ files, spec, weights, tokenizer, template, pooling }: LocalModel) {
   const tensors = [...files.weights.tensors.values()];
   const { matrixBytes, kvBlockBytes } = sizesOf();
   const parametersByType: Record<string, number> = {};
@@ -51,6 +53,9 @@ function describe({ files, spec, weights, tokenizer, template }: LocalModel) {
     path: files.path,
     format: files.format,
     architecture: spec.architecture,
+    encoder: isEncoder(spec),
+    pooling: pooling.possible ? pooling.pooling : null,
+    mapsAfterPooling: pooling.possible ? denseShapes(files).length : 0,
     parameters: Object.values(parametersByType).reduce((sum, count) => sum + count, 0),
     activeParameters: Math.round(activeParameters(spec)),
     parametersByType,
@@ -70,7 +75,7 @@ function describe({ files, spec, weights, tokenizer, template }: LocalModel) {
     contextLength: spec.contextLength,
     slidingWindow: windows[0] ?? null,
     slidingLayers: windows.length,
-    tiedHead: isHeadTied(spec),
+    tiedHead: isHeadTied(spec) && spec.headless !== true,
     tokenizer: tokenizer.kind,
     bosId: tokenizer.bosId ?? null,
     eosIds: [...tokenizer.eosIds],
@@ -125,6 +130,11 @@ function layOut(report: ReturnType<typeof describe>): string {
             `${expertsUsed} of ${count}, feed-forward ${expertSize}, in ${expertLayers} layers`,
           ] as const,
         ];
+  const maps = report.mapsAfterPooling === 0 ? '' : `, then ${report.mapsAfterPooling} linear maps`;
+  const pooled = report.pooling === null ? 'vectors are not supported' : `pooled by ${report.pooling}${maps}`;
+  const embedding = report.encoder
+    ? [['kind', `encoder: texts are embedded whole, not continued; ${pooled}`] as const]
+    : [];
   const { rememberingLayers, memoryBytesPerSequence } = report;
   const remembered =
     rememberingLayers === 0
@@ -138,6 +148,7 @@ function layOut(report: ReturnType<typeof describe>): string {
   return formatTable([
     ['file', `${report.path} (${report.format})`],
     ['architecture', report.architecture],
+    ...embedding,
     ['parameters', parameters],
     ['quantization', types.join(', ')],
     ['layers', `${report.layers}, hidden ${report.hiddenSize}${dense}`],

@@ -4,6 +4,7 @@ import type { BackendName } from '../compute/backend.ts';
 import { chooseBackend } from '../compute/choose-backend.ts';
 import { LocalEngine } from '../engine/local-engine.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
+import { isEncoder } from '../model/spec-walk.ts';
 import { textOnlyNotice } from '../model/text-only.ts';
 import type { LocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -40,6 +41,7 @@ export async function loadHere(
       budget: { kind: 'fixed', maxStepTokens: 512 },
       vocabSize: spec.vocabSize,
       contextLength: spec.contextLength,
+      wholeTexts: isEncoder(spec),
       endIds: [...tokenizer.eosIds],
       direct,
       ...(maxBatchSize === undefined ? {} : { maxBatchSize }),

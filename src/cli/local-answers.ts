@@ -37,6 +37,10 @@ const names = { ...flagNames, prompt: 'messages' };
 
 export async function localAnswers(path: string, options: LocalAnswersOptions): Promise<ChatAnswers> {
   const local = openLocalModel(path, { contextLength: options.contextTokens });
+  if (local.spec.headless === true) {
+    local.close();
+    throw new UsageError(`${path} embeds texts and cannot continue them`);
+  }
   if (local.template === undefined) {
     local.close();
     throw new UsageError(`${path} has no chat template; 'chairlift generate' continues a plain text with it`);

@@ -41,6 +41,7 @@ async function run(options: LogitsOptions): Promise<void> {
   const choice = chooseBackend(options.backend);
   if (choice.notice) process.stderr.write(`${choice.notice}\n`);
   const { files, spec, tokenizer, close } = openLocalModel(options.model);
+  if (spec.headless === true) throw new UsageError('--model: this model embeds texts and has no logits');
   checkIds(options.ids, spec);
   const bar = progressBar('loading');
   const backend = await choice.create(spec, files.weights, {

@@ -1,6 +1,8 @@
 // Making batches and checking them before a backend runs: shapes, ranges, and that no step writes into a
 // block which another table of the batch can see.
 
+import type { ModelSpec } from '../model/spec.ts';
+import { isEncoder } from '../model/spec-walk.ts';
 import { type Batch, BLOCK_TOKENS } from './backend.ts';
 import { batchMemories, checkMemories, type SequenceMemory } from './batch-memories.ts';
 
@@ -12,6 +14,23 @@ export interface BatchLimits {
   readonly adapterCount?: number;
   readonly vocabSize: number;
   readonly contextLength: number;
+  /** Tokens see those behind them: a text is all in one step. */
+  readonly wholeTexts?: boolean;
+}
+
+/** Of a model in a backend with so many blocks and slots. */
+export function batchLimits(
+  spec: ModelSpec,
+  { blockCount, memorySlots }: Pick<BatchLimits, 'blockCount' | 'memorySlots'>,
+): BatchLimits {
+  return {
+    blockCount,
+    memorySlots,
+    adapterCount: spec.adapters?.length ?? 0,
+    vocabSize: spec.vocabSize,
+    contextLength: spec.contextLength,
+    wholeTexts: isEncoder(spec),
+  };
 }
 
 export interface BatchSequence {
@@ -165,6 +184,9 @@ function checkSequence(batch: Batch, sequence: number, limits: BatchLimits, uses
       `batch: sequence ${sequence} reaches from position ${start} to ${start + count - 1}, ` +
         `past the context of ${limits.contextLength}`,
     );
+  }
+  if (limits.wholeTexts && start !== 0) {
+    throw new Error(`batch: sequence ${sequence} begins at position ${start}, but its text is never cut`);
   }
   if (start + count > tableLength * BLOCK_TOKENS) {
     throw new Error(

@@ -1,7 +1,7 @@
 // What a model takes in memory: its weights as a backend keeps them, and its K/V.
 
 import type { LinearSpec, ModelSpec } from '../model/spec.ts';
-import { isHeadTied, layerLinears } from '../model/spec-walk.ts';
+import { addedTables, isHeadTied, layerLinears } from '../model/spec-walk.ts';
 import { rowBytes, type TensorType } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import type { BackendName, KvType } from './backend.ts';
@@ -49,14 +49,15 @@ export function sizesOf(backend?: BackendName): BackendSizes {
 }
 
 export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes: MatrixBytes): number {
-  const embedding: LinearSpec = { weight: spec.embedding, columns: spec.hiddenSize };
+  const added = addedTables(spec);
+  const embeddings = [spec.embedding, ...added].map((weight) => ({ weight, columns: spec.hiddenSize }));
   const linears = layerLinears(spec).map(({ linear }) => linear);
   const { layerInputs } = spec;
   const tables =
     layerInputs === undefined
       ? []
       : [{ weight: layerInputs.table, columns: layerInputs.count * layerInputs.size }];
-  return [embedding, ...tables, ...linears, ...(isHeadTied(spec) ? [] : [spec.head])].reduce(
+  return [...embeddings, ...tables, ...linears, ...(isHeadTied(spec) ? [] : [spec.head])].reduce(
     (sum, linear) => sum + linearBytes(linear, weights, matrixBytes),
     0,
   );

@@ -4,6 +4,7 @@
 import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
 import type { Matcher } from '../grammar/matcher.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
+import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
 import type { SampledToken, SampleResult, SampleRow } from '../sampling/sample-row.ts';
 import { Grammars, type Matching, noGrammars } from './grammars.ts';
 import { OpenAnswer, OpenEmbedding, type OpenRequest } from './open-request.ts';
@@ -16,7 +17,7 @@ import type {
   RequestError,
   RequestEvent,
 } from './request.ts';
-import { drainingError, failedEvent, promptError, samplingError } from './request-errors.ts';
+import { drainingError, failedEvent, notContinued, promptError, samplingError } from './request-errors.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
@@ -25,6 +26,8 @@ import { type EngineRecord, StepRecorder } from './step-recorder.ts';
 import type { StepReport, StepSummary } from './step-report.ts';
 
 export interface EngineOptions extends SchedulerOptions {
+  /** Maps of vectors, once they are pooled. Default none. */
+  readonly dense?: readonly DenseLayer[];
   readonly vocabSize: number;
   /** Prompt and answer together never grow beyond it. */
   readonly contextLength: number;
@@ -261,8 +264,9 @@ export class Engine {
     return events;
   }
 
-  #embedded(open: OpenRequest, vector: Float32Array | undefined): FinishEvent {
-    return vector === undefined
+  #embedded(open: OpenRequest, pooled: Float32Array | undefined): FinishEvent {
+    const vector = pooled && applyDense(this.#options.dense ?? [], pooled);
+    return vector === undefined || !vector.every(Number.isFinite)
       ? this.#end(open, 'error', samplingError('numeric-error'))
       : { ...this.#end(open, 'stop'), vector };
   }
@@ -341,6 +345,7 @@ export class Engine {
     if (this.#draining) return drainingError;
     const { id } = request;
     if (this.#requests.has(id)) return { code: 'invalid', message: `request ${id} is running already` };
+    if (this.#options.wholeTexts && request.pooling === undefined) return notContinued;
     return promptError(request, this.#options.contextLength, this.#options.vocabSize);
   }
 

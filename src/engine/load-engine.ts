@@ -2,7 +2,9 @@
 
 import type { Backend } from '../compute/backend.ts';
 import { type BackendChoice, chooseBackend } from '../compute/choose-backend.ts';
+import { readDenseLayers } from '../model/dense-layers.ts';
 import { openSpec } from '../model/open-spec.ts';
+import { isEncoder } from '../model/spec-walk.ts';
 import { calibratedBudget } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
 import type { EngineSettings, FromEngine } from './protocol.ts';
@@ -37,7 +39,7 @@ export async function loadEngine(
   });
   const { contextLength, blockCount } = engine;
   const { memorySlots, adapters = [] } = settings;
-  const { spec, weights } = openSpec(settings.modelPath, {
+  const { files, spec, weights } = openSpec(settings.modelPath, {
     ...(contextLength === undefined ? {} : { contextLength }),
     adapters,
   });
@@ -48,7 +50,9 @@ export async function loadEngine(
       onProgress,
     });
     const budget = engine.budget ?? (await calibratedBudget(backend, () => onProgress(1)));
-    const options = { ...engine, budget, vocabSize: spec.vocabSize, contextLength: spec.contextLength };
+    const { vocabSize } = spec;
+    const embedding = { wholeTexts: isEncoder(spec), dense: readDenseLayers(files) };
+    const options = { ...engine, budget, vocabSize, contextLength: spec.contextLength, ...embedding };
     return { backend, options, choice };
   } finally {
     weights.close();

@@ -20,7 +20,7 @@ export interface EngineSettings {
   readonly kvType?: KvType;
   /** Slots for what layers without K/V remember, where the model has such. */
   readonly memorySlots?: number;
-  readonly engine: Omit<EngineOptions, 'vocabSize' | 'contextLength' | 'budget'> & {
+  readonly engine: Omit<EngineOptions, 'vocabSize' | 'contextLength' | 'budget' | 'wholeTexts' | 'dense'> & {
     /** The model's own limit where absent. */
     readonly contextLength?: number;
     /** Chosen for the machine where absent. */

@@ -28,6 +28,11 @@ export const drainingError: RequestError = {
   message: 'the engine is shutting down and takes no new requests',
 };
 
+export const notContinued: RequestError = {
+  code: 'invalid',
+  message: 'the model embeds texts and cannot continue them',
+};
+
 export const unloadedError: RequestError = { code: 'engine-failed', message: 'the model was unloaded' };
 
 /** Why a prompt cannot be served by a model of this size, if it cannot; one that is answered must leave room for that. */

@@ -47,6 +47,11 @@ export function notCapable(name: string, problem: string): GenerationError {
   return new GenerationError('model_not_capable', `the model '${name}' ${problem}`, 'model');
 }
 
+/** Of a model without a head. */
+export function notContinued(name: string): GenerationError {
+  return notCapable(name, 'embeds texts and cannot continue them');
+}
+
 /** What the engine says of a request; `biasName` is what the asker calls logit biases. */
 export function engineError({ code, message }: RequestError, biasName: string): GenerationError {
   switch (code) {

@@ -8,7 +8,7 @@ import type { SamplingParameters } from '../sampling/parameters.ts';
 import { type FinishReason, finishReason } from '../sampling/stop-condition.ts';
 import { AnswerParts, type AnswerPiece } from './answer-parts.ts';
 import { type AnswerPlan, plainAnswer } from './answer-plan.ts';
-import { engineError, notCapable } from './generation-error.ts';
+import { engineError, notContinued } from './generation-error.ts';
 import { mergeStreams } from './merge-streams.ts';
 import type { ParameterNames } from './parameter-names.ts';
 import type { Prompt } from './prompt.ts';
@@ -116,7 +116,7 @@ export class Generation {
 
   constructor(request: GenerationRequest, signal: AbortSignal, observer = nobody) {
     const { prompts, choices = 1, model } = request;
-    if (model.spec.headless === true) throw notCapable(model.name, 'embeds texts and cannot continue them');
+    if (model.spec.headless === true) throw notContinued(model.name);
     this.#request = request;
     this.#signal = signal;
     this.#observer = observer;

@@ -4,7 +4,7 @@ import type { ServedModel } from '../pool/served-model.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
 import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
 import { checkTextFits } from './context-room.ts';
-import { invalid } from './generation-error.ts';
+import { invalid, notContinued } from './generation-error.ts';
 import { type Encode, type Gap, infillPrompt } from './infill-prompt.ts';
 
 export type PromptInput =
@@ -60,6 +60,8 @@ export async function readPrompt(
   if (input.kind === 'ids') {
     return { ids: tokenIds(input.ids, model.spec.vocabSize, options.parameter), continuation: true };
   }
+  // Before anything is said of a template that it need not have.
+  if (input.kind !== 'text' && model.spec.headless === true) throw notContinued(model.name);
   const { encoder, account, signal, parameter, mustFit = true, limits } = options;
   if (input.kind === 'gap') {
     const encode: Encode = (text, how) => encoder.encode(model, text, how, { account, signal });

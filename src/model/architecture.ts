@@ -35,6 +35,8 @@ export interface LayerTraits {
   /** Where not all layers are alike. */
   readonly queryKeyNorm?: Traits['queryKeyNorm'];
   readonly growth?: AttentionSpec['growth'] | undefined;
+  /** Attention reads the residual stream as it is, where others read it behind a norm. */
+  readonly unnormed?: boolean;
 }
 
 /** Everything left out is off: no biases, no further norms, separate projections, scale 1. */
@@ -43,6 +45,8 @@ export interface Traits {
   readonly layers: readonly LayerTraits[];
   readonly activation: Activation;
   readonly attentionScale: number;
+  /** Tokens see those behind them, too: texts are embedded, not continued. */
+  readonly bothSides?: boolean;
   readonly attentionSoftcap?: number | undefined;
   readonly logitSoftcap?: number | undefined;
   readonly logitScale?: number | undefined;
@@ -52,8 +56,15 @@ export interface Traits {
   readonly norm?: NormSpec['kind'];
   readonly normBias?: boolean;
   readonly normOffset?: number;
-  /** Where norms stand: before each branch, unless it is said. */
-  readonly norms?: 'before' | 'around' | 'after';
+  /** Where norms stand: before each branch, unless it is said; or over the residual stream, once a branch is added. */
+  readonly norms?: 'before' | 'around' | 'after' | 'over-stream';
+  /** Embeddings are normalized before the first layer. */
+  readonly embeddingNorm?: boolean;
+  /** States are as the last layer leaves them. */
+  readonly noFinalNorm?: boolean;
+  /** Rows of tables that are added to embeddings: by position, and of kinds of text. */
+  readonly positionRows?: number | undefined;
+  readonly textKindRows?: number | undefined;
   /** Attention and feed-forward read the same rows, behind one norm. */
   readonly parallel?: boolean;
   /** Over what; or over each head without weights. */
@@ -181,6 +192,8 @@ export interface Architecture {
   readonly defaults: Readonly<Record<string, unknown>>;
   /** The same of GGUF files, under the names of config.json. */
   readonly ggufDefaults?: Readonly<Record<string, unknown>>;
+  /** Other names that config.json files give to fields, under the usual ones; the first that a file has counts. */
+  readonly otherNames?: Readonly<Record<string, readonly string[]>>;
   /** Fields that files may give for each layer. */
   readonly layerLists?: readonly ListField[];
   traits(source: ModelSource): Traits;

@@ -2,12 +2,13 @@
 
 import type { Architecture } from './architecture.ts';
 import { type Config, configError } from './config.ts';
+import { bert } from './families/bert.ts';
 import { cohere, cohere2 } from './families/cohere.ts';
 import { deepseek2, deepseek3, glm4MoeLite } from './families/deepseek.ts';
 import { ernie45, ernie45Moe } from './families/ernie4-5.ts';
 import { exaone4 } from './families/exaone4.ts';
 import { gemma2 } from './families/gemma2.ts';
-import { gemma3 } from './families/gemma3.ts';
+import { gemma3, gemmaEmbedding } from './families/gemma3.ts';
 import { gemma3n } from './families/gemma3n.ts';
 import { gemma4 } from './families/gemma4.ts';
 import { glm4 } from './families/glm4.ts';
@@ -20,6 +21,8 @@ import { llama } from './families/llama.ts';
 import { llama4 } from './families/llama4.ts';
 import { mistral } from './families/mistral.ts';
 import { mixtral } from './families/mixtral.ts';
+import { modernbert } from './families/modernbert.ts';
+import { nomicBert } from './families/nomic-bert.ts';
 import { olmo2, olmo3 } from './families/olmo2.ts';
 import { olmoe } from './families/olmoe.ts';
 import { phi3 } from './families/phi3.ts';
@@ -75,6 +78,10 @@ export const architectures: readonly Architecture[] = [
   deepseek2,
   deepseek3,
   glm4MoeLite,
+  bert,
+  nomicBert,
+  modernbert,
+  gemmaEmbedding,
 ];
 
 /** The architecture a file names in its field `model_type`. */

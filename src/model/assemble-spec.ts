@@ -26,11 +26,11 @@ import type {
   RowSlice,
 } from './spec.ts';
 import { layerScale, normNamed, normOf, type SpecParts } from './spec-parts.ts';
-import type { LayerRole } from './tensor-names.ts';
+import type { LayerRole, ModelRole } from './tensor-names.ts';
 
 export function assembleSpec(parts: SpecParts): ModelSpec {
   const { sizes, traits, names } = parts;
-  const { hiddenSize, vocabSize, contextLength, normEpsilon } = sizes;
+  const { hiddenSize, vocabSize, normEpsilon } = sizes;
   const borrowsHead = parts.tiedHead || parts.headless;
   const embedding: RowSlice = { tensor: names.embedding, firstRow: 0, rows: vocabSize };
   const layers = traits.layers.map((layer, index) => layerSpec(withSizesOf(parts, layer), layer, index));
@@ -40,7 +40,7 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
     architecture: parts.architecture.name,
     hiddenSize,
     vocabSize,
-    contextLength,
+    contextLength: Math.min(sizes.contextLength, traits.positionRows ?? Number.POSITIVE_INFINITY),
     normEpsilon,
     embeddingScale: traits.embeddingScale ?? 1,
     ropes: traits.ropes,
@@ -49,10 +49,11 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
       branches.flatMap((one) => one.parts.flatMap(({ body }) => ('memory' in body ? [memoryOf(body)] : []))),
     ),
     embedding,
+    ...embeddingExtras(parts),
     ...(layerInputs === undefined ? {} : { layerInputs }),
     ...(streams === undefined ? {} : { streams }),
     layers,
-    finalNorm: normNamed(traits, names.finalNorm),
+    ...(traits.noFinalNorm ? {} : { finalNorm: normNamed(traits, names.finalNorm) }),
     head: {
       weight: borrowsHead ? embedding : { tensor: names.head, firstRow: 0, rows: vocabSize },
       columns: hiddenSize,
@@ -64,12 +65,32 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
   };
 }
 
+/** What is added to embeddings, and the norm of that. */
+function embeddingExtras({
+  traits,
+  names,
+}: SpecParts): Pick<ModelSpec, 'positions' | 'textKinds' | 'embeddingNorm'> {
+  const { positionRows, textKindRows, embeddingNorm } = traits;
+  const table = (role: ModelRole, rows: number): RowSlice => ({
+    tensor: names.model(role),
+    firstRow: 0,
+    rows,
+  });
+  return {
+    ...(positionRows === undefined ? {} : { positions: table('positions', positionRows) }),
+    ...(textKindRows === undefined ? {} : { textKinds: table('textKinds', textKindRows) }),
+    ...(embeddingNorm ? { embeddingNorm: normNamed(traits, names.model('embeddingNorm')) } : {}),
+  };
+}
+
 function layerSpec(parts: SpecParts, layer: LayerTraits, index: number): LayerSpec {
   const { traits } = parts;
   const { norms = 'before' } = traits;
-  const norm = (role: LayerRole, place: 'before' | 'after'): NormSpec | undefined =>
-    norms === 'around' || norms === place ? normOf(parts, index, role) : undefined;
-  const attentionNorm = norm('attentionNorm', 'before');
+  const norm = (role: LayerRole, place: 'before' | 'after' | 'over-stream'): NormSpec | undefined =>
+    norms === place || (norms === 'around' && place !== 'over-stream')
+      ? normOf(parts, index, role)
+      : undefined;
+  const attentionNorm = layer.unnormed ? undefined : norm('attentionNorm', 'before');
   const ffnNorm = traits.parallel ? attentionNorm : norm('ffnNorm', 'before');
   const attending = withInput({ body: mixerSpec(parts, layer, index) }, attentionNorm);
   const feeding = feedingParts(parts, layer, index, ffnNorm);
@@ -77,9 +98,9 @@ function layerSpec(parts: SpecParts, layer: LayerTraits, index: number): LayerSp
   const attentionPostNorm = norm('attentionPostNorm', 'after');
   const branches = [
     traits.lowRank === undefined
-      ? branch(traits, [attending], attentionPostNorm)
+      ? branch(traits, [attending], attentionPostNorm, norm('attentionPostNorm', 'over-stream'))
       : lowRankBranch(parts, index, attending, attentionPostNorm),
-    branch(traits, feeding, norm('ffnPostNorm', 'after')),
+    branch(traits, feeding, norm('ffnPostNorm', 'after'), norm('ffnPostNorm', 'over-stream')),
   ];
   if (traits.streamCount !== undefined) return { branches, streams: layerStreamsSpec(parts, index) };
   if (traits.layerInputSize !== undefined) branches.push({ parts: [layerInputPart(parts, index)] });
@@ -132,10 +153,12 @@ function branch(
   { residualScale }: Traits,
   parts: readonly PartSpec[],
   output: NormSpec | undefined,
+  streamNorm?: NormSpec | undefined,
 ): BranchSpec {
   return {
     parts,
     ...(output === undefined ? {} : { output }),
     ...(residualScale === undefined ? {} : { scale: residualScale }),
+    ...(streamNorm === undefined ? {} : { streamNorm }),
   };
 }

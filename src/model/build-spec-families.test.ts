@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Fields, faultOf, specOf, withTensors } from '../../test/support/built-spec.ts';
+import { encoderModel } from '../../test/support/encoder-models.ts';
 import { asFolder, formulaModel, formulaTensors } from '../../test/support/formula-model.ts';
 import { floatTensor, type MemoryTensor, memoryWeights } from '../../test/support/memory-weights.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
@@ -98,6 +99,41 @@ describe('buildSpec on what few families have', () => {
   ])('refuses factors that are none: %s, %s', (name, field) => {
     for (const value of [0, -1, '2', Number.NaN, [1]])
       expect(fault(name, { [field]: value })).toMatchObject({ field });
+  });
+
+  it.each([
+    ['bert', 'max_position_embeddings'],
+    ['bert', 'type_vocab_size'],
+    ['nomic_bert', 'intermediate_size'],
+    ['modernbert', 'local_attention'],
+    ['modernbert', 'global_attn_every_n_layers'],
+    ['gemma3', 'sliding_window'],
+  ])('refuses absurd values of encoders: %s, %s', (name, field) => {
+    const model = encoderModel(name);
+    for (const value of [-4, 1.5, 2 ** 40, '32', [1], true]) {
+      const build = () => buildSpec(asFolder(model, { ...model.config, [field]: value }));
+      expect(faultOf(build)).toMatchObject({ field });
+    }
+  });
+
+  it('refuses positions that it does not know, and tables of another size', () => {
+    const model = encoderModel('bert');
+    const encoderFault = (change: Fields) =>
+      faultOf(() => buildSpec(asFolder(model, { ...model.config, ...change })));
+    expect(encoderFault({ position_embedding_type: 'relative_key' })).toMatchObject({
+      field: 'position_embedding_type',
+    });
+    expect(encoderFault({ max_position_embeddings: 81 })).toMatchObject({
+      field: 'embeddings.position_embeddings.weight',
+    });
+    expect(encoderFault({ type_vocab_size: 3 })).toMatchObject({
+      field: 'embeddings.token_type_embeddings.weight',
+    });
+    const gemma = encoderModel('gemma3');
+    const flag = { ...gemma.config, use_bidirectional_attention: 'all' };
+    expect(faultOf(() => buildSpec(asFolder(gemma, flag)))).toMatchObject({
+      field: 'use_bidirectional_attention',
+    });
   });
 
   it('refuses lists of another length than the layers', () => {

@@ -11,7 +11,7 @@ import { checkTensors } from './check-tensors.ts';
 import { type Config, configError, optionalFlag } from './config.ts';
 import { expertCountField } from './expert-traits.ts';
 import { ggufConfig } from './gguf-config.ts';
-import { huggingFaceConfig, isTextInside, withDefaults } from './hugging-face-config.ts';
+import { huggingFaceConfig, isTextInside, withDefaults, withUsualNames } from './hugging-face-config.ts';
 import { withLayerLists } from './layer-lists.ts';
 import { modelContext } from './rope-parameters.ts';
 import { type ModelSizes, modelSizes } from './sizes.ts';
@@ -31,7 +31,8 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
       : huggingFaceConfig(join(opened.directory, 'config.json'), opened.config);
   const architecture = architectureOf(written, naming);
   const defaults = naming === 'gguf' ? architecture.ggufDefaults : architecture.defaults;
-  const config = withLayerLists(withDefaults(written, defaults ?? {}), architecture.layerLists ?? []);
+  const named = withUsualNames(written, architecture.otherNames ?? {});
+  const config = withLayerLists(withDefaults(named, defaults ?? {}), architecture.layerLists ?? []);
   const sizes = modelSizes(config, modelContext(config), options.contextLength);
   refuseMissingLayers(config, sizes, opened);
   const traits = architecture.traits({ config, sizes, naming });
@@ -39,7 +40,8 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   refuseMissingExperts(config, traits, names, opened);
   const tiedHead = isHeadTied(config, names, opened);
   const textOnly = opened.format !== 'gguf' && isTextInside(opened.config);
-  const headless = names.bodyAlone && !tiedHead && !opened.weights.tensors.has(names.head);
+  const isBodyAlone = names.bodyAlone && !tiedHead && !opened.weights.tensors.has(names.head);
+  const headless = traits.bothSides === true || isBodyAlone;
   const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless, textOnly, opened });
   checkTensors(spec, opened.weights, opened.path);
   return spec;

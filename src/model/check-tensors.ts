@@ -4,7 +4,7 @@ import { ModelFileError } from '../weights/model-file-error.ts';
 import { tensorLayouts } from '../weights/tensor-type.ts';
 import { columnsOf, rowsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
 import type { LinearSpec, ModelSpec, RowSlice } from './spec.ts';
-import { layerLinears, vectorsOf } from './spec-walk.ts';
+import { addedTables, layerLinears, vectorsOf } from './spec-walk.ts';
 
 /** Of a vector there are columns alone. */
 interface Size {
@@ -54,6 +54,7 @@ function hasSize(tensor: TensorInfo, { rows, columns }: Size): boolean {
 function expectedSizes(spec: ModelSpec): ReadonlyMap<string, Size> {
   const sizes = new Map<string, Size>();
   addSlice(sizes, spec.embedding, spec.hiddenSize);
+  for (const table of addedTables(spec)) addSlice(sizes, table, spec.hiddenSize);
   const { layerInputs } = spec;
   if (layerInputs !== undefined) addSlice(sizes, layerInputs.table, layerInputs.count * layerInputs.size);
   for (const { linear } of layerLinears(spec)) addLinear(sizes, linear);

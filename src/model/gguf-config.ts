@@ -94,6 +94,7 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     mlp_bias: weights.tensors.has('blk.0.ffn_down.bias'),
     laurel_rank: weights.tensors.get('blk.0.laurel_l.weight')?.shape[0],
     vocab_size_per_layer_input: weights.tensors.get('per_layer_token_embd.weight')?.shape[0],
+    type_vocab_size: weights.tensors.get('token_types.weight')?.shape[0],
     use_qk_norm: weights.tensors.has('blk.0.attn_q_norm.weight'),
     tie_word_embeddings: !weights.tensors.has('output.weight'),
     rope_scaling: ropeScaling(value, architecture, metadata, weights),

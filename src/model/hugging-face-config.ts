@@ -35,6 +35,22 @@ export function huggingFaceConfig(file: string, fields: Fields): Config {
   return { file, fields: { ...text, ...outer }, spellings };
 }
 
+/** Fields under their usual names, where a file has them under others. */
+export function withUsualNames(
+  config: Config,
+  otherNames: Readonly<Record<string, readonly string[]>>,
+): Config {
+  const fields: Record<string, unknown> = { ...config.fields };
+  const spellings: Record<string, string> = { ...config.spellings };
+  for (const [usual, others] of Object.entries(otherNames)) {
+    const found = others.find((name) => (config.fields[name] ?? undefined) !== undefined);
+    if (found === undefined || (fields[usual] ?? undefined) !== undefined) continue;
+    fields[usual] = config.fields[found];
+    spellings[usual] = found;
+  }
+  return { ...config, fields, spellings };
+}
+
 export function withDefaults(config: Config, defaults: Fields): Config {
   // Fields that a file sets to null stay null: a null window means none.
   const given = Object.entries(config.fields).filter(([, value]) => value !== undefined);

@@ -2,9 +2,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { memoryWeights } from '../../test/support/memory-weights.ts';
+import { tinyModel } from '../../test/support/tiny-model.ts';
 import type { GgufFile } from '../weights/gguf.ts';
 import type { SafetensorsModel } from '../weights/open-model.ts';
 import { modelPooling } from './pooling.ts';
+import type { ModelSpec } from './spec.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'chairlift-pooling-'));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -17,22 +20,26 @@ const steps = (...kinds: string[]) =>
     type: `sentence_transformers.models.${kind}`,
   }));
 
+const { spec: causal } = tinyModel({ hiddenSize: 64 });
+const { spec: encoder } = tinyModel({ hiddenSize: 64, bothSides: true });
+
 let folders = 0;
 
 /** A folder of the sentence-transformers library, as far as pooling goes. */
-function folder(modules: unknown, pooling?: object, config: object = {}) {
+function folder(modules: unknown, pooling?: object, config: object = {}, spec: ModelSpec = causal) {
   const directory = join(root, String(folders++));
   mkdirSync(join(directory, '1_Pooling'), { recursive: true });
   if (modules !== undefined) writeFileSync(join(directory, 'modules.json'), JSON.stringify(modules));
   if (pooling !== undefined) {
     writeFileSync(join(directory, '1_Pooling', 'config.json'), JSON.stringify(pooling));
   }
-  return modelPooling({ format: 'safetensors', directory, config } as SafetensorsModel);
+  return modelPooling({ format: 'safetensors', directory, config } as SafetensorsModel, spec);
 }
 
-function gguf(metadata: Record<string, string | number | boolean>) {
+function gguf(metadata: Record<string, string | number | boolean>, spec: ModelSpec = causal) {
   const entries = Object.entries({ 'general.architecture': 'qwen3', ...metadata });
-  return modelPooling({ format: 'gguf', path: 'm.gguf', metadata: new Map(entries) } as unknown as GgufFile);
+  const file = { format: 'gguf', path: 'm.gguf', metadata: new Map(entries), weights: memoryWeights([]) };
+  return modelPooling(file as unknown as GgufFile, spec);
 }
 
 const undeclared = { possible: true, pooling: 'last', declared: false };
@@ -76,11 +83,22 @@ describe('the pooling of a folder', () => {
     });
   });
 
-  it('is not possible where a further layer follows, or tokens see later ones', () => {
-    const dense = folder(steps('Transformer', 'Pooling', 'Dense', 'Normalize'), {
+  it('is the mean where nothing is said and tokens see both sides', () => {
+    expect(folder(undefined, undefined, {}, encoder)).toEqual({ ...undeclared, pooling: 'mean' });
+    const config = { use_bidirectional_attention: true };
+    expect(folder(usual, { pooling_mode_cls_token: true }, config, encoder)).toEqual(declared('cls'));
+  });
+
+  it('is not possible where texts are ranked by a head', () => {
+    const config = { architectures: ['BertForSequenceClassification'] };
+    expect(folder(undefined, undefined, config, encoder)).toMatchObject({ possible: false });
+  });
+
+  it('is not possible where a further step follows, or tokens see later ones', () => {
+    const odd = folder(steps('Transformer', 'Pooling', 'CNN', 'Normalize'), {
       pooling_mode_mean_tokens: true,
     });
-    expect(dense).toMatchObject({ possible: false, problem: expect.stringContaining('Dense') });
+    expect(odd).toMatchObject({ possible: false, problem: expect.stringContaining('CNN') });
     for (const config of [{ use_bidirectional_attention: true }, { is_causal: false }]) {
       const pooling = folder(usual, { pooling_mode_mean_tokens: true }, config);
       expect(pooling).toMatchObject({ possible: false, problem: expect.stringContaining('later ones') });
@@ -89,6 +107,10 @@ describe('the pooling of a folder', () => {
 });
 
 describe('the pooling of a GGUF file', () => {
+  it('is the mean where nothing is said and tokens see both sides', () => {
+    expect(gguf({ 'qwen3.attention.causal': false }, encoder)).toEqual({ ...undeclared, pooling: 'mean' });
+  });
+
   it.each([
     [0, undeclared],
     [1, declared('mean')],

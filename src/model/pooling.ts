@@ -3,8 +3,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MetadataReader } from '../weights/gguf-metadata.ts';
-import { isJsonObject, type JsonObject, readJsonFile, readJsonList } from '../weights/json-file.ts';
+import { type JsonObject, readJsonFile } from '../weights/json-file.ts';
 import type { OpenedModel, SafetensorsModel } from '../weights/open-model.ts';
+import { denseShapes } from './dense-layers.ts';
+import { modulesOf } from './modules.ts';
+import type { ModelSpec } from './spec.ts';
+import { isEncoder } from './spec-walk.ts';
 
 /** The mean of all, the first, or the last. */
 export type Pooling = 'mean' | 'cls' | 'last';
@@ -14,30 +18,49 @@ export type ModelPooling =
   | { readonly possible: true; readonly pooling: Pooling; readonly declared: boolean }
   | { readonly possible: false; readonly problem: string };
 
-/** Where nobody says: the last token of a causal model has seen all others. */
-const undeclared: ModelPooling = { possible: true, pooling: 'last', declared: false };
+/** Where nobody says: the last token of a causal model has seen all others, and tokens that see both sides count alike. */
+const undeclared = (spec: ModelSpec): ModelPooling => ({
+  possible: true,
+  pooling: isEncoder(spec) ? 'mean' : 'last',
+  declared: false,
+});
 
-export function modelPooling(opened: OpenedModel): ModelPooling {
-  return opened.format === 'gguf' ? ggufPooling(opened) : folderPooling(opened);
+export function modelPooling(opened: OpenedModel, spec: ModelSpec): ModelPooling {
+  const pooling = opened.format === 'gguf' ? ggufPooling(opened, spec) : folderPooling(opened, spec);
+  return pooling.possible ? (mappedWrongly(opened, spec) ?? pooling) : pooling;
+}
+
+/** Maps behind pooling must lead from states back to vectors of their size, which is all that is known of them. */
+function mappedWrongly(opened: OpenedModel, { hiddenSize }: ModelSpec): ModelPooling | undefined {
+  const shapes = denseShapes(opened);
+  const sizes = [hiddenSize, ...shapes.map(({ rows }) => rows)];
+  const fits = shapes.every(({ columns }, at) => columns === sizes[at]) && sizes.at(-1) === hiddenSize;
+  const chain = shapes.map(({ columns, rows }) => `${columns} to ${rows}`).join(', then ');
+  return fits
+    ? undefined
+    : impossible(`maps its vectors of ${hiddenSize} values from ${chain}, which is not supported`);
 }
 
 const declared = (pooling: Pooling): ModelPooling => ({ possible: true, pooling, declared: true });
 const impossible = (problem: string): ModelPooling => ({ possible: false, problem });
 
-/** By the numbers that llama.cpp gives them. */
+const ranks = impossible('ranks texts with a head of its own, which is not supported');
+
+/** By the numbers that llama.cpp gives them; 0 is none. */
 const ggufPoolings: Readonly<Record<number, ModelPooling>> = {
-  0: undeclared,
   1: declared('mean'),
   2: declared('cls'),
   3: declared('last'),
-  4: impossible('ranks texts with a head of its own, which is not supported'),
+  4: ranks,
 };
 
-function ggufPooling(gguf: Extract<OpenedModel, { format: 'gguf' }>): ModelPooling {
+function ggufPooling(gguf: Extract<OpenedModel, { format: 'gguf' }>, spec: ModelSpec): ModelPooling {
   const reader = new MetadataReader(gguf);
   const prefix = reader.optionalString('general.architecture') ?? '';
-  if (reader.optionalBoolean(`${prefix}.attention.causal`) === false) return impossible(bothWays);
+  const isCausal = reader.optionalBoolean(`${prefix}.attention.causal`) ?? true;
+  if (!isCausal && !isEncoder(spec)) return impossible(bothWays);
   const type = reader.optionalNumber(`${prefix}.pooling_type`) ?? 0;
+  if (type === 0) return undeclared(spec);
   return (
     ggufPoolings[type] ?? impossible(`pools in a way that is not known: ${prefix}.pooling_type is ${type}`)
   );
@@ -46,19 +69,25 @@ function ggufPooling(gguf: Extract<OpenedModel, { format: 'gguf' }>): ModelPooli
 const bothWays = 'lets tokens see later ones, which is not supported';
 
 /** Folders of the sentence-transformers library list what happens to a text, step by step. */
-function folderPooling({ directory, config }: SafetensorsModel): ModelPooling {
-  if (config.use_bidirectional_attention === true || config.is_causal === false) return impossible(bothWays);
-  const path = join(directory, 'modules.json');
-  if (!existsSync(path)) return undeclared;
-  const modules = readJsonList(path).filter(isJsonObject);
-  const kinds = modules.map(({ type }) => String(type).split('.').at(-1) ?? '');
+function folderPooling({ directory, config }: SafetensorsModel, spec: ModelSpec): ModelPooling {
+  const isCausal = config.use_bidirectional_attention !== true && config.is_causal !== false;
+  if (!isCausal && !isEncoder(spec)) return impossible(bothWays);
+  const modules = modulesOf(directory);
+  const { architectures } = config;
+  const isRanker =
+    Array.isArray(architectures) && /ForSequenceClassification$/.test(String(architectures[0]));
+  if (modules === undefined) return isRanker ? ranks : undeclared(spec);
+  const kinds = modules.map(({ kind }) => kind);
   // Vectors leave here at length 1 with or without the last.
-  const stranger = kinds.find((kind) => !['Transformer', 'Pooling', 'Normalize'].includes(kind));
+  const stranger = kinds.find((kind) => !['Transformer', 'Pooling', 'Dense', 'Normalize'].includes(kind));
   if (stranger !== undefined)
     return impossible(`has a step ${stranger} after its layers, which is not supported`);
+  if (kinds.lastIndexOf('Dense') > kinds.lastIndexOf('Normalize') && kinds.includes('Normalize'))
+    return impossible('maps its vectors once they are normalized, which is not supported');
   const step = modules[kinds.indexOf('Pooling')];
-  const file = join(directory, String(step?.path), 'config.json');
-  return step === undefined || !existsSync(file) ? undeclared : namedPooling(readJsonFile(file));
+  if (step === undefined) return undeclared(spec);
+  const file = join(step.directory, 'config.json');
+  return existsSync(file) ? namedPooling(readJsonFile(file)) : undeclared(spec);
 }
 
 const poolingNames: Readonly<Record<string, Pooling>> = { mean: 'mean', cls: 'cls', lasttoken: 'last' };

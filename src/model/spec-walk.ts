@@ -10,6 +10,7 @@ import type {
   ModelSpec,
   NormSpec,
   PartSpec,
+  RowSlice,
 } from './spec.ts';
 
 /** A vector of so many values. */
@@ -41,6 +42,16 @@ export type Attending = Pick<AttentionSpec, 'headCount' | 'cache' | 'window'>;
 
 export function attendingOf(spec: ModelSpec): Attending[] {
   return bodiesOf(spec).filter((body) => body.kind === 'attention' || body.kind === 'latent-attention');
+}
+
+/** Whether tokens see those behind them: its texts are embedded whole, and never continued. */
+export function isEncoder(spec: ModelSpec): boolean {
+  return attentionsOf(spec).some(({ bothSides }) => bothSides);
+}
+
+/** Tables of which each token of a step has one row, as wide as the residual stream, that is added to its embedding. */
+export function addedTables({ positions, textKinds }: ModelSpec): RowSlice[] {
+  return [positions, textKinds].filter((table) => table !== undefined);
 }
 
 export function isHeadTied({ head, embedding }: ModelSpec): boolean {
@@ -140,10 +151,11 @@ export function vectorsOf(spec: ModelSpec): VectorUse[] {
         ...bodyVectors(spec, part.body),
         ...stream(part.output),
       ]),
-      ...layer.branches.flatMap(({ output }) => stream(output)),
+      ...layer.branches.flatMap(({ output, streamNorm }) => [...stream(output), ...stream(streamNorm)]),
       ...stream(layer.streams?.norm),
       ...[layer.streams?.toldScale ?? []].flat().map((tensor) => ({ tensor, size: hiddenSize })),
     ]),
+    ...stream(spec.embeddingNorm),
     ...stream(spec.finalNorm),
     ...normVectors(spec.layerInputs?.norm, spec.layerInputs?.size ?? 0),
   ];

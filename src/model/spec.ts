@@ -99,7 +99,9 @@ export interface AttentionSpec {
   readonly normsAfterRope?: true;
   /** Index into `ModelSpec.ropes`; absent: positions are not told. */
   readonly rope?: number;
-  /** A token sees itself and at most `window - 1` tokens before it; absent: all of them. */
+  /** A token also sees those behind it, to the end of its text, which is all in one step. */
+  readonly bothSides?: true;
+  /** A token sees itself and at most `window - 1` tokens on each side that it sees; absent: all of them. */
   readonly window?: number;
   /** A token sees tokens of its own chunk of so many alone, none after itself; absent: of all chunks. */
   readonly chunk?: number;
@@ -346,6 +348,8 @@ export interface BranchSpec {
   readonly scale?: number;
   /** Factor on the residual stream once it is added; 1 where absent. */
   readonly streamScale?: number;
+  /** Of the residual stream once it is added. */
+  readonly streamNorm?: NormSpec;
 }
 
 export interface LayerSpec {
@@ -412,10 +416,17 @@ export interface ModelSpec {
   /** Names of adapters, of which every sequence uses one or none; absent: there are none. */
   readonly adapters?: readonly string[];
   readonly embedding: RowSlice;
+  /** A row for each position, added to the embedding of the token that stands there. */
+  readonly positions?: RowSlice;
+  /** A row for each kind of text, of which there is one here: the first is added to every embedding. */
+  readonly textKinds?: RowSlice;
+  /** Of embeddings and what is added to them. */
+  readonly embeddingNorm?: NormSpec;
   readonly layerInputs?: LayerInputsSpec;
   readonly streams?: StreamsSpec;
   readonly layers: readonly LayerSpec[];
-  readonly finalNorm: NormSpec;
+  /** Behind the last layer; absent: states are as it leaves them. */
+  readonly finalNorm?: NormSpec;
   /** The output head; a tied head names the embedding's tensor. */
   readonly head: LinearSpec;
   /** Factor on logits; 1 where absent. */

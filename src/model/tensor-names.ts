@@ -95,6 +95,9 @@ type ExpertRole = 'expertGate' | 'expertUp' | 'expertDown';
 
 /** What is there once for all layers, beside embedding, last norm and head. */
 export type ModelRole =
+  | 'positions'
+  | 'textKinds'
+  | 'embeddingNorm'
   | 'layerInputTable'
   | 'layerInputProjection'
   | 'layerInputNorm'
@@ -108,6 +111,10 @@ export type RoleName = string | { readonly weight: string; readonly bias: string
 export type RoleNames = Readonly<Partial<Record<LayerRole, RoleName>>> & {
   /** Behind all layers, without its ending. */
   readonly finalNorm?: string;
+  readonly embedding?: string;
+  readonly embeddingNorm?: string;
+  /** What stands before a layer's number. */
+  readonly layers?: string;
 };
 
 export interface TensorNames {
@@ -279,6 +286,9 @@ const huggingFaceRoles: RoleNames = {
 };
 
 const ggufModelRoles: Readonly<Record<ModelRole, string>> = {
+  positions: 'position_embd',
+  textKinds: 'token_types',
+  embeddingNorm: 'token_embd_norm',
   layerInputTable: 'per_layer_token_embd',
   layerInputProjection: 'per_layer_model_proj',
   layerInputNorm: 'per_layer_proj_norm',
@@ -287,6 +297,9 @@ const ggufModelRoles: Readonly<Record<ModelRole, string>> = {
 };
 
 const huggingFaceModelRoles: Readonly<Record<ModelRole, string>> = {
+  positions: 'embeddings.position_embeddings',
+  textKinds: 'embeddings.token_type_embeddings',
+  embeddingNorm: 'embeddings.LayerNorm',
   layerInputTable: 'embed_tokens_per_layer',
   layerInputProjection: 'per_layer_model_projection',
   layerInputNorm: 'per_layer_projection_norm',
@@ -315,6 +328,7 @@ const huggingFacePrefixes = [
   { body: 'language_model.model.', head: 'language_model.' },
   { body: 'model.language_model.', head: '' },
   { body: '', head: '' },
+  { body: 'bert.', head: '' },
 ] as const;
 
 /** `own` are names that differ from what is usual, for each naming. */
@@ -338,17 +352,18 @@ function ggufNames(weights: WeightSource, own: RoleNames | undefined): TensorNam
 }
 
 function huggingFaceNames(weights: WeightSource, own: RoleNames | undefined): TensorNames {
+  const embedding = `${own?.embedding ?? 'embed_tokens'}.weight`;
   const prefix =
-    huggingFacePrefixes.find(({ body }) => weights.tensors.has(`${body}embed_tokens.weight`)) ??
-    huggingFacePrefixes[0];
+    huggingFacePrefixes.find(({ body }) => weights.tensors.has(body + embedding)) ?? huggingFacePrefixes[0];
+  const { embeddingNorm = huggingFaceModelRoles.embeddingNorm } = own ?? {};
+  const modelRoles = { ...huggingFaceModelRoles, embeddingNorm };
   return {
-    embedding: `${prefix.body}embed_tokens.weight`,
+    embedding: prefix.body + embedding,
     finalNorm: `${prefix.body}${own?.finalNorm ?? 'norm'}.weight`,
     head: `${prefix.head}lm_head.weight`,
-    model: (role, number) =>
-      `${prefix.body}${huggingFaceModelRoles[role].replace('*', String(number))}.weight`,
+    model: (role, number) => `${prefix.body}${modelRoles[role].replace('*', String(number))}.weight`,
     bodyAlone: prefix.body === '',
-    ...layerNames(`${prefix.body}layers.`, { ...huggingFaceRoles, ...own }, weights),
+    ...layerNames(`${prefix.body}${own?.layers ?? 'layers'}.`, { ...huggingFaceRoles, ...own }, weights),
   };
 }
 

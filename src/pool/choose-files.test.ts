@@ -98,10 +98,11 @@ describe('choosing safetensors', () => {
   });
 
   it('takes along how an embedding model pools', () => {
-    const pooling = ['modules.json', '1_Pooling/config.json'];
-    const files = ['model.safetensors', 'config.json', ...pooling, '2_Dense/config.json'];
+    const dense = ['2_Dense/config.json', '2_Dense/model.safetensors'];
+    const pooling = ['modules.json', '1_Pooling/config.json', ...dense];
+    const files = ['model.safetensors', 'config.json', ...pooling, '2_Dense/pytorch_model.bin'];
     expect(chosen(files)).toEqual(expect.arrayContaining([...pooling, 'model.safetensors']));
-    expect(chosen(files)).not.toContain('2_Dense/config.json');
+    expect(chosen(files)).not.toContain('2_Dense/pytorch_model.bin');
     expect(chosen(files.filter((path) => path !== 'modules.json'))).not.toContain('1_Pooling/config.json');
   });
 

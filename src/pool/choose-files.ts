@@ -17,8 +17,8 @@ const companions = new Set([
   'merges.txt',
   'modules.json',
 ]);
-/** How an embedding model pools, which the last of those names. */
-const POOLING = /^\d+_Pooling\/config\.json$/;
+/** How an embedding model pools, and what maps its vectors then: the last of those names them. */
+const POOLING = /^\d+_(Pooling|Dense)\/config\.json$|^\d+_Dense\/model\.safetensors$/;
 const INDEX = 'model.safetensors.index.json';
 const SINGLE = 'model.safetensors';
 

@@ -46,7 +46,7 @@ export function openLocalModel(
   try {
     const { tokenizer, template: own, fillInMiddle } = openText(files, chatTemplate);
     const template = own && withFormat(own, toolFormat);
-    const pooling = modelPooling(files);
+    const pooling = modelPooling(files, spec);
     const sampling = modelSampling(files);
     const close = () => weights.close();
     return { files, spec, weights, tokenizer, template, fillInMiddle, sampling, pooling, close };

@@ -28,8 +28,15 @@ export function modelFilesUnder(folder: string, depth = 1): ModelFiles[] {
   if (names === undefined) return depth === 1 ? [] : [measure(folder, 'safetensors', [])];
   const folders = names.map((name) => join(folder, name)).filter((path) => statOf(path)?.isDirectory());
   const files = names.filter((name) => !folders.includes(join(folder, name)));
-  const deeper = depth < DEEPEST ? folders.flatMap((path) => modelFilesUnder(path, depth + 1)) : [];
+  // Steps of an embedding model are parts of it.
+  const others = folders.filter((path) => !files.includes('modules.json') || !isModule(basename(path)));
+  const deeper = depth < DEEPEST ? others.flatMap((path) => modelFilesUnder(path, depth + 1)) : [];
   return [...safetensorsIn(folder, files), ...ggufsIn(folder, files), ...deeper];
+}
+
+/** A folder that modules.json names, such as `1_Pooling`. */
+export function isModule(name: string): boolean {
+  return /^\d+_[A-Z]\w*$/.test(name);
 }
 
 /** The model that one path stands for; all its sizes are 0 where nothing is there. */

@@ -43,6 +43,15 @@ describe('removing a model', () => {
     expect(existsSync(folder)).toBe(true);
   });
 
+  it('takes the steps of an embedding model along, where it lists any', async () => {
+    put('e/config.json', 'e/model.safetensors', 'e/1_Pooling/config.json', 'e/2_Dense/model.safetensors');
+    await removeModel(folder, join(folder, 'e'));
+    expect(isThere('e/2_Dense/model.safetensors')).toBe(true);
+    put('e/config.json', 'e/model.safetensors', 'e/modules.json');
+    await removeModel(folder, join(folder, 'e'));
+    expect(isThere('e')).toBe(false);
+  });
+
   it('touches nothing outside of its folder', async () => {
     await expect(removeModel(folder, join(folder, '..', 'x.gguf'))).rejects.toThrow('is not in');
     await expect(removeModel(folder, folder)).rejects.toThrow('is not in');

@@ -4,7 +4,7 @@
 import { readdir, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { belongsToSafetensors } from './choose-files.ts';
-import { filesOfGguf } from './model-files.ts';
+import { filesOfGguf, isModule } from './model-files.ts';
 
 /** Whether the model at this path lies in the folder. */
 export function liesIn(folder: string, path: string): boolean {
@@ -18,7 +18,7 @@ export async function removeModel(folder: string, path: string): Promise<void> {
   const isGguf = path.endsWith('.gguf');
   const home = isGguf || path.endsWith('.safetensors') ? dirname(path) : path;
   const names = isGguf ? filesOfGguf(path).map((file) => basename(file)) : await filesOfFolder(home);
-  for (const name of names) await rm(join(home, name), { force: true });
+  for (const name of names) await rm(join(home, name), { force: true, recursive: isModule(name) });
   for (let empty = home; liesIn(folder, empty); empty = dirname(empty)) {
     if ((await readdir(empty)).length > 0) return;
     await rmdir(empty);
@@ -26,5 +26,7 @@ export async function removeModel(folder: string, path: string): Promise<void> {
 }
 
 async function filesOfFolder(home: string): Promise<string[]> {
-  return (await readdir(home)).filter((name) => belongsToSafetensors(name));
+  const names = await readdir(home);
+  const hasModules = names.includes('modules.json');
+  return names.filter((name) => belongsToSafetensors(name) || (hasModules && isModule(name)));
 }

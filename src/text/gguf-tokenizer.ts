@@ -1,10 +1,11 @@
-// A tokenizer from a GGUF file's metadata: byte-level BPE ("gpt2"), SentencePiece ("llama"), or SentencePiece's symbols
-// with the merges of BPE ("gemma4"). Where a file leaves a rule out, the defaults are the ones its converters rely on.
+// A tokenizer from a GGUF file's metadata: byte-level BPE ("gpt2"), SentencePiece ("llama"), SentencePiece's symbols
+// with the merges of BPE ("gemma4"), or WordPiece ("bert"). Where a file leaves a rule out, the defaults are the ones its converters rely on.
 
 import { MetadataReader } from '../weights/gguf-metadata.ts';
 import type { GgufValue } from '../weights/gguf-values.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { type AddedToken, addedTokenSplitter } from './added-tokens.ts';
+import { bertFolder, bertWords } from './bert-words.ts';
 import {
   bpeEncoder,
   MergeOutsideVocabulary,
@@ -18,6 +19,7 @@ import { turnEndIds } from './end-of-generation.ts';
 import { namedPreTokenizer, type PreTokenizer, preTokenizerNames } from './pre-tokenizers.ts';
 import { escapedSpace, spmEncoder } from './spm.ts';
 import { assembleTokenizer, type Tokenizer, type TokenizerParts } from './tokenizer.ts';
+import { wordPieceEncoder } from './wordpiece.ts';
 
 export interface GgufMetadata {
   readonly path: string;
@@ -42,13 +44,16 @@ type AlgorithmParts = Pick<
   'kind' | 'encodeText' | 'bytesOf' | 'stripsLeadingSpace' | 'shrinkage'
 > & {
   readonly addBos: boolean;
-  readonly defaultIds: { readonly bos?: number; readonly eos?: number };
+  /** Default false. */
+  readonly addEos?: boolean;
+  readonly defaultIds: { readonly bos?: number | undefined; readonly eos?: number | undefined };
 };
 
 const algorithms: Readonly<Record<string, (vocabulary: GgufVocabulary, path: string) => AlgorithmParts>> = {
   gpt2: byteLevelParts,
   llama: spmParts,
   gemma4: mergedSpmParts,
+  bert: wordPieceParts,
 };
 
 export function ggufTokenizer(gguf: GgufMetadata): Tokenizer {
@@ -61,7 +66,7 @@ export function ggufTokenizer(gguf: GgufMetadata): Tokenizer {
   const bosId = tokenId(vocabulary, 'tokenizer.ggml.bos_token_id') ?? parts.defaultIds.bos;
   const eosId = tokenId(vocabulary, 'tokenizer.ggml.eos_token_id') ?? parts.defaultIds.eos;
   const addBos = reader.optionalBoolean('tokenizer.ggml.add_bos_token') ?? parts.addBos;
-  const addEos = reader.optionalBoolean('tokenizer.ggml.add_eos_token') ?? false;
+  const addEos = reader.optionalBoolean('tokenizer.ggml.add_eos_token') ?? parts.addEos ?? false;
   const turnEnds = turnEndsOf(vocabulary);
   const specialIds = specialIdsOf(vocabulary, turnEnds);
   const added = addedTokens(vocabulary, specialIds);
@@ -217,6 +222,42 @@ function mergedSpmParts(vocabulary: GgufVocabulary): AlgorithmParts {
     addBos: true,
     defaultIds: {},
     encodeText: ({ text }, _special, into) => encodePiece(text.replaceAll(' ', escapedSpace), into),
+    bytesOf: (id, token) => spmBytes(types[id], token),
+  };
+}
+
+/** Words of more characters are unknown, as BERT's tokenizers have it: these files do not say. */
+const LONGEST_WORD = 100;
+
+/** Tokens that begin a word carry a mark; those that go on with one do not. */
+function wordPieceParts(vocabulary: GgufVocabulary): AlgorithmParts {
+  const { reader, tokens, types, ids } = vocabulary;
+  const beginnings = new Map<string, number>();
+  const continuations = new Map<string, number>();
+  for (const [id, token] of tokens.entries()) {
+    if (types[id] === tokenTypes.control || types[id] === tokenTypes.unknown || token === '') continue;
+    if (token.startsWith(escapedSpace)) beginnings.set(token.slice(escapedSpace.length), id);
+    else continuations.set(token, id);
+  }
+  const unknownId = tokenId(vocabulary, 'tokenizer.ggml.unknown_token_id') ?? ids.get('[UNK]');
+  if (unknownId === undefined) throw reader.fault('tokenizer.ggml.unknown_token_id', 'is missing');
+  // Whether letters lose their case is told by the vocabulary alone.
+  const lowercases = ![...beginnings.keys()].some((word) => /[A-Z]/.test(word));
+  const fold = bertFolder({ cleans: true, partsIdeographs: true, stripsAccents: lowercases, lowercases });
+  const encodeWord = wordPieceEncoder({ beginnings, continuations, unknownId, longestWord: LONGEST_WORD });
+  return {
+    kind: `WordPiece, ${lowercases ? 'without case, ' : ''}${tokens.length.toLocaleString('en')} tokens`,
+    stripsLeadingSpace: true,
+    shrinkage: Number.POSITIVE_INFINITY,
+    addBos: true,
+    addEos: true,
+    defaultIds: {
+      bos: tokenId(vocabulary, 'tokenizer.ggml.cls_token_id') ?? ids.get('[CLS]'),
+      eos: tokenId(vocabulary, 'tokenizer.ggml.seperator_token_id') ?? ids.get('[SEP]'),
+    },
+    encodeText({ text }, _special, into) {
+      for (const word of bertWords(fold(text))) encodeWord(word, into);
+    },
     bytesOf: (id, token) => spmBytes(types[id], token),
   };
 }

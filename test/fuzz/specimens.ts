@@ -62,6 +62,7 @@ export function specimens(): readonly Specimen[] {
   return [
     gguf(2),
     gguf(3, everyType()),
+    encoder(),
     splitGguf(),
     laterPart(),
     safetensors(),
@@ -129,6 +130,63 @@ function gguf(version: number, others: GgufContent['tensors'] = []): Specimen {
   const { bytes: file, fields } = writeGguf({ ...content, tensors: [...tensors, ...others] });
   return {
     name: `GGUF version ${version}`,
+    files: { 'model.gguf': file },
+    entry: 'model.gguf',
+    target: 'model.gguf',
+    headerBytes: headerEnd(fields),
+    fields,
+  };
+}
+
+/** A BERT with a WordPiece vocabulary. */
+function encoder(): Specimen {
+  const number = (value: number) => ({ type: 'u32', value }) as const;
+  const tensor = (name: string, ...shape: readonly number[]): GgufContent['tensors'][number] => ({
+    name,
+    type: 'F32',
+    shape,
+    bytes: float32Bytes(values(shape.reduce((product, size) => product * size, 1))),
+  });
+  const both = (name: string, rows: number, columns?: number) => [
+    tensor(`${name}.weight`, rows, ...(columns === undefined ? [] : [columns])),
+    tensor(`${name}.bias`, rows),
+  ];
+  const { bytes: file, fields } = writeGguf({
+    metadata: {
+      'general.architecture': { type: 'string', value: 'bert' },
+      'bert.embedding_length': number(HIDDEN),
+      'bert.feed_forward_length': number(HIDDEN),
+      'bert.block_count': number(1),
+      'bert.context_length': number(16),
+      'bert.attention.head_count': number(2),
+      'bert.attention.layer_norm_epsilon': { type: 'f32', value: 1e-12 },
+      'bert.attention.causal': { type: 'bool', value: false },
+      'bert.pooling_type': number(2),
+      'tokenizer.ggml.model': { type: 'string', value: 'bert' },
+      'tokenizer.ggml.tokens': {
+        type: 'strings',
+        value: ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '▁a', 'b', '▁東', ''],
+      },
+      'tokenizer.ggml.token_type': { type: 'i32s', value: [3, 3, 3, 3, 1, 1, 1, 1] },
+      'tokenizer.ggml.seperator_token_id': number(3),
+      'tokenizer.ggml.cls_token_id': number(2),
+      'tokenizer.ggml.unknown_token_id': number(1),
+    },
+    tensors: [
+      tensor('token_embd.weight', VOCABULARY, HIDDEN),
+      tensor('position_embd.weight', 16, HIDDEN),
+      tensor('token_types.weight', 2, HIDDEN),
+      ...['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_up', 'ffn_down'].flatMap((name) =>
+        both(`blk.0.${name}`, HIDDEN, HIDDEN),
+      ),
+      ...['token_embd_norm', 'blk.0.attn_output_norm', 'blk.0.layer_output_norm'].flatMap((name) =>
+        both(name, HIDDEN),
+      ),
+      tensor('dense_2.weight', HIDDEN, HIDDEN),
+    ],
+  });
+  return {
+    name: 'GGUF of an encoder',
     files: { 'model.gguf': file },
     entry: 'model.gguf',
     target: 'model.gguf',

@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { buildSpec } from '../../src/model/build-spec.ts';
+import { modelPooling } from '../../src/model/pooling.ts';
 import { openText } from '../../src/text/open-text.ts';
 import { ModelFileError } from '../../src/weights/model-file-error.ts';
 import { type OpenedModel, openModelFiles } from '../../src/weights/open-model.ts';
@@ -35,7 +36,7 @@ const CASE_BYTES = 8 * 2 ** 20;
 
 const consumers: readonly ((model: OpenedModel) => void)[] = [
   readEveryTensor,
-  (model) => buildSpec(model),
+  (model) => modelPooling(model, buildSpec(model)),
   (model) => model.format === 'gguf' && openText(model),
 ];
 

@@ -21,6 +21,7 @@ interface Trial {
   readonly group: number;
   readonly start: number;
   readonly rows: number;
+  readonly bothSides?: boolean;
   readonly window?: number;
   readonly softcap?: number;
   readonly hasSinks?: boolean;
@@ -73,6 +74,7 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
     headCount,
     kvHeadCount: KV_HEADS,
     layout,
+    bothSides: trial.bothSides,
     window: trial.window,
     scale: 1 / Math.sqrt(headSize),
     softcap: trial.softcap,
@@ -99,6 +101,7 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
       {
         headCount,
         kvHeadCount: KV_HEADS,
+        bothSides: trial.bothSides === true,
         mostParts: 0,
         busyWorkgroups: 1,
         manyQueries: queries,
@@ -139,6 +142,8 @@ const trials: readonly Trial[] = [
   { kvType: 'f16', headSize: 24, group: 4, start: 90, rows: 41, window: 70 },
   { kvType: 'q8', headSize: 80, group: 3, start: 0, rows: 45, softcap: 20 },
   { kvType: 'f16', headSize: 72, group: 2, start: 20, rows: 30, hasSinks: true },
+  { kvType: 'f16', headSize: 64, group: 1, start: 0, rows: 137, bothSides: true },
+  { kvType: 'q8', headSize: 32, group: 2, start: 0, rows: 90, bothSides: true, window: 20 },
 ];
 
 describeOnFastestGpu('attention of many queries', () => {

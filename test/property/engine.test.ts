@@ -106,7 +106,9 @@ const scenario = fc.record({
   commands: fc.array(command, { minLength: 1, maxLength: 30, size: 'max' }),
 });
 
-type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
+type Scenario = (typeof scenario extends fc.Arbitrary<infer T> ? T : never) & {
+  readonly wholeTexts?: boolean;
+};
 
 /** What the runs have met, over all of them. */
 const seen = {
@@ -128,7 +130,7 @@ function promptOf({ family, shared, own }: Submit, unique: number): number[] {
 /** One step, with what a plan must keep besides the engine's own checks. */
 async function checkedStep(
   engine: SteppedEngine,
-  { budget, maxBatchSize }: Scenario,
+  { budget, maxBatchSize, wholeTexts = false }: Scenario,
   during?: () => void,
 ): Promise<void> {
   const { scheduler } = engine;
@@ -136,7 +138,11 @@ async function checkedStep(
   const { limit } = scheduler.tables.pool;
   const plan = await engine.step(during);
   const planned = new Set(plan.items.map(({ sequence }) => sequence));
-  invariant(plan.load.tokens <= budget.maxStepTokens, 'the step keeps to its token budget');
+  const isLone = wholeTexts && plan.items.length === 1;
+  invariant(plan.load.tokens <= budget.maxStepTokens || isLone, 'the step keeps to its token budget');
+  const isWhole = plan.items.every(({ start, count, sequence }) => start === 0 && count === sequence.length);
+  invariant(isWhole || !wholeTexts, 'texts that are computed whole are not cut');
+  invariant(scheduler.tables.prefixes.size === 0 || !wholeTexts, 'nothing is kept of them');
   invariant(scheduler.running.length <= maxBatchSize, 'the batch keeps to its limit');
   invariant(plan.preempted.length * plan.admitted.length === 0, 'no step both preempts and admits');
   invariant(planned.size === plan.items.length, 'a sequence has one item');
@@ -173,6 +179,9 @@ function watchOrder(engine: SteppedEngine): void {
   };
 }
 
+/** Of requests that ask for none: where all texts are embedded, they are, too. */
+const poolingOf = ({ wholeTexts }: Scenario): Pooling | undefined => (wholeTexts ? 'mean' : undefined);
+
 async function execute(
   engine: SteppedEngine,
   setting: Scenario,
@@ -185,7 +194,10 @@ async function execute(
     case 'submit': {
       const prompt = promptOf(each, unique);
       if (blocksFor(prompt.length + each.newTokens - 1) > setting.blockCount) return;
-      for (let choice = 0; choice < each.choices; choice++) engine.submit({ ...each, prompt, choice });
+      const pooling = each.pooling ?? poolingOf(setting);
+      for (let choice = 0; choice < each.choices; choice++) {
+        engine.submit({ ...each, prompt, choice, pooling });
+      }
       return;
     }
     case 'followUp': {
@@ -196,7 +208,8 @@ async function execute(
         ...Array.from({ length: each.own }, (_, i) => 1 + ((i + unique) % 39)),
       ];
       if (blocksFor(prompt.length + each.newTokens - 1) > setting.blockCount) return;
-      engine.submit({ prompt, newTokens: each.newTokens, priority: before.priority, salt: before.salt });
+      const { priority, salt } = before;
+      engine.submit({ prompt, newTokens: each.newTokens, priority, salt, pooling: poolingOf(setting) });
       return;
     }
     case 'cancel': {
@@ -257,6 +270,11 @@ describe('the engine under random traffic', () => {
 
   it('keeps its invariants and every output, with a random seed', async () => {
     await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1000 });
+  }, 300_000);
+
+  it('keeps them where texts are computed whole', async () => {
+    const whole = (setting: Scenario) => run({ ...setting, wholeTexts: true, memorySlots: undefined });
+    await fc.assert(fc.asyncProperty(scenario, whole), { numRuns: 300 });
   }, 300_000);
 
   it('serves LOW under a flood of HIGH in the time that aging promises', async () => {

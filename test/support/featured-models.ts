@@ -99,7 +99,7 @@ function mapNorms(
       ...(partNorms ? { output: { kind: 'layer' } } : {}),
     })),
   );
-  return { ...spec, layers, finalNorm: bare(spec.finalNorm) };
+  return { ...spec, layers, ...(spec.finalNorm && { finalNorm: bare(spec.finalNorm) }) };
 }
 
 function mapParts(layer: LayerSpec, change: (part: PartSpec) => PartSpec): LayerSpec {

@@ -32,7 +32,7 @@ export function formulaModel(name: string): FormulaModel {
 /** The formula that the models given to HF transformers were filled with. */
 export function formulaValues(name: string, shape: readonly number[]): Float32Array {
   const weighted = [...name].reduce((sum, letter, index) => sum + (index + 1) * letter.charCodeAt(0), 0);
-  const shift = name.includes('norm') ? 1 : 0;
+  const shift = name.toLowerCase().includes('norm') ? 1 : 0;
   return Float32Array.from({ length: shape.reduce((product, size) => product * size, 1) }, (_, index) => {
     let bits = Math.imul(index, 2654435761) + Math.imul(weighted, 40503);
     bits ^= bits >>> 15;
@@ -48,7 +48,7 @@ export interface FormulaTensor {
   readonly values: Float32Array;
 }
 
-export function formulaTensors(model: FormulaModel): FormulaTensor[] {
+export function formulaTensors(model: Pick<FormulaModel, 'tensors'>): FormulaTensor[] {
   return Object.entries(model.tensors).map(([name, shape]) => ({
     name,
     shape,
@@ -57,7 +57,10 @@ export function formulaTensors(model: FormulaModel): FormulaTensor[] {
 }
 
 /** The model as if opened from a folder with config.json and safetensors. */
-export function asFolder(model: FormulaModel, config = model.config): OpenedModel {
+export function asFolder(
+  model: Pick<FormulaModel, 'config' | 'tensors'>,
+  config = model.config,
+): OpenedModel {
   const weights = memoryWeights(
     formulaTensors(model).map(({ name, shape, values }): MemoryTensor => floatTensor(name, shape, values)),
   );

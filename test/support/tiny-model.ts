@@ -16,7 +16,7 @@ import type {
   RouterSpec,
   RowSlice,
 } from '../../src/model/spec.ts';
-import { layerLinears, vectorsOf } from '../../src/model/spec-walk.ts';
+import { addedTables, layerLinears, vectorsOf } from '../../src/model/spec-walk.ts';
 import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts';
 import type { WeightSource } from '../../src/weights/weight-source.ts';
 import { type MemoryTensor, memoryWeights } from './memory-weights.ts';
@@ -46,6 +46,13 @@ export interface TinyModelOptions {
   readonly layerNorms?: boolean;
   readonly preNorms?: boolean;
   readonly postNorms?: boolean;
+  /** Tokens see those behind them. */
+  readonly bothSides?: boolean;
+  /** Norms of the residual stream behind each branch. */
+  readonly streamNorms?: boolean;
+  /** Positions and kinds of text are added to embeddings, which are normalized then. */
+  readonly addedTables?: boolean;
+  readonly finalNorm?: boolean;
   /** Attention and feed-forward in one branch. */
   readonly parallel?: boolean;
   readonly residualScale?: number;
@@ -143,8 +150,15 @@ function tinySpec(settings: Settings): ModelSpec {
     })),
     memories: [],
     embedding,
+    ...(settings.addedTables
+      ? {
+          positions: { tensor: 'positions', firstRow: 0, rows: settings.contextLength },
+          textKinds: { tensor: 'text-kinds', firstRow: 0, rows: 2 },
+          embeddingNorm: normSpec(settings, 'embedding.norm'),
+        }
+      : {}),
     layers: Array.from({ length: settings.layerCount }, (_, index) => new TinyLayer(settings, index).spec()),
-    finalNorm: normSpec(settings, 'final.norm'),
+    ...(settings.finalNorm === false ? {} : { finalNorm: normSpec(settings, 'final.norm') }),
     head: { weight: head, columns: hiddenSize },
   };
 }
@@ -180,11 +194,12 @@ class TinyLayer {
   }
 
   #branch(parts: readonly PartSpec[], norm: string): BranchSpec {
-    const { postNorms, residualScale: scale } = this.#settings;
+    const { postNorms, streamNorms, residualScale: scale } = this.#settings;
     return {
       parts,
       ...(postNorms ? { output: this.#norm(norm) } : {}),
       ...(scale === undefined ? {} : { scale }),
+      ...(streamNorms ? { streamNorm: this.#norm(`${norm.replace('.norm', '-stream')}.norm`) } : {}),
     };
   }
 
@@ -215,6 +230,7 @@ class TinyLayer {
       ...(queryNorm === undefined ? {} : { queryNorm }),
       ...(rest.normsAfterRope ? { normsAfterRope: true } : {}),
       ...(rest.someUnrotated && this.#index % 2 === 1 ? {} : { rope: windowed ? 1 : 0 }),
+      ...(rest.bothSides ? { bothSides: true } : {}),
       ...(windowed ? { window } : {}),
       scale: headSize ** -0.5,
       ...(attentionSoftcap === undefined ? {} : { softcap: attentionSoftcap }),
@@ -314,7 +330,7 @@ function tensorsOf(spec: ModelSpec, settings: Settings): MemoryTensor[] {
     ...layerLinears(spec).map(({ linear }) => linear),
     ...(settings.tiedHead ? [] : [spec.head]),
   ];
-  addMatrix(spec.embedding, spec.hiddenSize);
+  for (const table of [spec.embedding, ...addedTables(spec)]) addMatrix(table, spec.hiddenSize);
   for (const { weight, columns } of linears) addMatrix(weight, columns);
   for (const [name, { rows, columns }] of sizes) {
     const { blockSize } = tensorLayouts[settings.type];

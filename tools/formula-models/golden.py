@@ -33,7 +33,7 @@ def values(name, shape):
     bits ^= bits >> 15
     bits = (bits * 2246822519) & 0xFFFFFFFF
     bits ^= bits >> 13
-    shift = 1 if "norm" in name else 0
+    shift = 1 if "norm" in name.lower() else 0
     return (bits / 2**32 * 0.5 - 0.25 + shift).astype(numpy.float32).reshape(shape)
 
 

@@ -12,7 +12,7 @@ import {
   memorySlotsOf,
   type StepResult,
 } from '../backend.ts';
-import { BlockUses, checkBatch } from '../batch.ts';
+import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import type { Addon, ModelHandle } from './binding.ts';
 import { createNativeSampler } from './sample-rows.ts';
@@ -53,6 +53,7 @@ class CpuBackend implements Backend {
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
   readonly #spec: ModelSpec;
+  readonly #limits: BatchLimits;
   readonly #uses: BlockUses;
   readonly #held: HeldBlocks;
   #logits = new Float32Array(0);
@@ -74,16 +75,15 @@ class CpuBackend implements Backend {
     this.#handle = handle;
     this.#spec = spec;
     this.blockCount = blockCount;
+    this.#limits = batchLimits(spec, { blockCount, memorySlots });
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
   }
 
   async step(batch: Batch): Promise<StepResult> {
     if (this.#running !== undefined) throw new Error('a step is still running; await it before the next');
-    const { vocabSize, hiddenSize, contextLength } = this.#spec;
-    const { blockCount, memorySlots } = this;
-    const adapterCount = this.#spec.adapters?.length ?? 0;
-    checkBatch(batch, { blockCount, memorySlots, adapterCount, vocabSize, contextLength }, this.#uses);
+    const { vocabSize, hiddenSize } = this.#spec;
+    checkBatch(batch, this.#limits, this.#uses);
     this.#held.take(batch);
     this.#logits = withRoom(this.#logits, batch.logitRows.length * vocabSize);
     this.#states = withRoom(this.#states, batch.stateRows.length * hiddenSize);

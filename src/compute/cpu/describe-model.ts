@@ -115,10 +115,16 @@ class Describer {
         magnitude,
       })),
       embedding,
+      positions: spec.positions && {
+        matrix: this.#matrix([{ weight: spec.positions, columns: spec.hiddenSize }]),
+        rows: spec.positions.rows,
+      },
+      textKind: this.#vector(spec.textKinds?.tensor)?.slice(0, spec.hiddenSize),
+      embeddingNorm: this.#norm(spec.embeddingNorm),
       layerInputs: spec.layerInputs && this.#layerInputs(spec.layerInputs),
       streams: spec.streams && this.#streams(spec.streams),
       layers,
-      finalNorm: readNorm(this.#weights, spec.finalNorm),
+      finalNorm: this.#norm(spec.finalNorm),
       head,
     };
   }
@@ -148,12 +154,13 @@ class Describer {
     };
   }
 
-  #branch({ parts, output, scale, streamScale }: BranchSpec): NativeBranch {
+  #branch({ parts, output, scale, streamScale, streamNorm }: BranchSpec): NativeBranch {
     return {
       parts: parts.map((part) => this.#part(part)),
       output: this.#norm(output),
       scale,
       streamScale,
+      streamNorm: this.#norm(streamNorm),
     };
   }
 

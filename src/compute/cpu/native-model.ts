@@ -55,6 +55,7 @@ export interface NativeAttention
     | 'cache'
     | 'normsAfterRope'
     | 'rope'
+    | 'bothSides'
     | 'window'
     | 'chunk'
     | 'scale'
@@ -212,6 +213,7 @@ export interface NativeBranch {
   readonly output: NormWeights | undefined;
   readonly scale: number | undefined;
   readonly streamScale: number | undefined;
+  readonly streamNorm: NormWeights | undefined;
 }
 
 export interface NativeLayerStreams {
@@ -236,14 +238,23 @@ export interface NativeStreams {
 export interface NativeModel
   extends Pick<
     ModelSpec,
-    'hiddenSize' | 'vocabSize' | 'normEpsilon' | 'embeddingScale' | 'logitScale' | 'logitSoftcap'
+    | 'hiddenSize'
+    | 'vocabSize'
+    | 'contextLength'
+    | 'normEpsilon'
+    | 'embeddingScale'
+    | 'logitScale'
+    | 'logitSoftcap'
   > {
   readonly ropes: readonly NativeRope[];
   readonly caches: readonly CacheSpec[];
   readonly embedding: number;
+  readonly positions: { readonly matrix: number; readonly rows: number } | undefined;
+  readonly textKind: Float32Array | undefined;
+  readonly embeddingNorm: NormWeights | undefined;
   readonly layerInputs: NativeLayerInputs | undefined;
   readonly streams: NativeStreams | undefined;
   readonly layers: readonly NativeLayer[];
-  readonly finalNorm: NormWeights;
+  readonly finalNorm: NormWeights | undefined;
   readonly head: NativeLinear;
 }

@@ -1,4 +1,4 @@
-// Causal attention through block tables, with grouped key/value heads, windows, soft caps and sinks.
+// Attention through block tables, with grouped key/value heads, windows, soft caps and sinks.
 
 import type { AttentionSpec, CacheSpec, ModelSpec } from '../../model/spec.ts';
 import { BLOCK_TOKENS } from '../backend.ts';
@@ -93,7 +93,10 @@ function grow(
 }
 
 /** How heads look at what is stored. */
-export type Sight = Pick<AttentionSpec, 'headCount' | 'headSize' | 'window' | 'chunk' | 'scale' | 'softcap'>;
+export type Sight = Pick<
+  AttentionSpec,
+  'headCount' | 'headSize' | 'bothSides' | 'window' | 'chunk' | 'scale' | 'softcap'
+>;
 
 /** One row of heads a batch row: what each query head gathers from the values it may see. */
 export function attend(
@@ -108,7 +111,7 @@ export function attend(
   const output = new Float32Array(rows.positions.length * headCount * valueSize);
   const gathered = new Float64Array(valueSize);
   for (const [row, position] of rows.positions.entries()) {
-    const slots = visibleSlots(rows.tables[row] as Int32Array, position, sight);
+    const slots = visibleSlots(rows.tables[row] as Int32Array, position, rows.ends[row] as number, sight);
     for (let head = 0; head < headCount; head++) {
       const place = row * headCount + head;
       const kvHead = Math.floor((head * store.headCount) / headCount);
@@ -120,11 +123,13 @@ export function attend(
   return output;
 }
 
-/** Slots of the tokens that a token at `position` sees, oldest first, itself last. */
-function visibleSlots(table: Int32Array, position: number, { window, chunk }: Sight): Int32Array {
-  const inWindow = window === undefined ? 0 : Math.max(0, position - window + 1);
+/** Slots of the tokens that a token at `position` of a text up to `end` sees, in their order. */
+function visibleSlots(table: Int32Array, position: number, end: number, sight: Sight): Int32Array {
+  const { bothSides, window = Number.POSITIVE_INFINITY, chunk } = sight;
+  const inWindow = Math.max(0, position - window + 1);
   const first = chunk === undefined ? inWindow : Math.max(inWindow, position - (position % chunk));
-  return Int32Array.from({ length: position - first + 1 }, (_, index) => slotAt(table, first + index));
+  const last = bothSides ? Math.min(end, position + window - 1) : position;
+  return Int32Array.from({ length: last - first + 1 }, (_, index) => slotAt(table, first + index));
 }
 
 /** Where a head starts in a slot's block. */

@@ -3,7 +3,7 @@
 
 import { sampleRows } from '../../sampling/sampler.ts';
 import { type Backend, type CreateBackend, memorySlotsOf } from '../backend.ts';
-import { checkBatch, rowAdapters } from '../batch.ts';
+import { batchLimits, checkBatch, rowAdapters } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { forward } from './forward.ts';
 import { KvCache } from './kv-cache.ts';
@@ -21,8 +21,7 @@ interface OpenModel {
 export const createReferenceBackend: CreateBackend = async (spec, source, options) => {
   const { blockCount } = options;
   const memorySlots = memorySlotsOf(spec, options);
-  const { vocabSize, contextLength } = spec;
-  const adapterCount = spec.adapters?.length ?? 0;
+  const limits = batchLimits(spec, { blockCount, memorySlots });
   const adapters: RowAdapters = { current: new Int32Array() };
   let open: OpenModel | undefined = {
     weights: loadModelWeights(spec, source, adapters, options.onProgress ?? (() => {})),
@@ -42,7 +41,7 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
       // Whoever awaits steps in a row must still hear signals and messages between them.
       await new Promise<void>((resolve) => setImmediate(resolve));
       const { weights, cache, memories, held } = opened();
-      checkBatch(batch, { blockCount, memorySlots, adapterCount, vocabSize, contextLength });
+      checkBatch(batch, limits);
       adapters.current = rowAdapters(batch);
       held.take(batch);
       return forward(spec, weights, cache, memories, batch);

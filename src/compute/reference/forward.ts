@@ -9,7 +9,7 @@ import { feedForward, mixExperts, runLowRank } from './feed-forward.ts';
 import type { KvCache } from './kv-cache.ts';
 import { runLatentAttention } from './latent-attention.ts';
 import { layerInputsOf, runLayerInput } from './layer-inputs.ts';
-import { applyLinear, decodeRow } from './linear.ts';
+import { applyLinear, decodeRow, type Matrix } from './linear.ts';
 import { type Memories, type Recollection, recollections } from './memories.ts';
 import { normalize } from './norm.ts';
 import { rotationsAt } from './rope.ts';
@@ -35,7 +35,7 @@ export function forward(
   batch: Batch,
 ): StepResult {
   const rows = batchRows(batch);
-  const embedded = embed(spec, weights, batch.tokens);
+  const embedded = embed(spec, weights, batch.tokens, rows.positions);
   const context: StepContext = {
     spec,
     cache,
@@ -55,13 +55,27 @@ export function forward(
   };
 }
 
-function embed(spec: ModelSpec, { embedding }: ModelWeights, tokens: Int32Array): Float32Array {
-  const { hiddenSize, embeddingScale } = spec;
-  const hidden = new Float32Array(tokens.length * hiddenSize);
-  for (const [row, token] of tokens.entries()) {
-    decodeRow(embedding, token, hidden.subarray(row * hiddenSize, (row + 1) * hiddenSize));
+function embed(
+  { hiddenSize, embeddingScale, normEpsilon }: ModelSpec,
+  { embedding, textKinds, positions: places, embeddingNorm }: ModelWeights,
+  tokens: Int32Array,
+  positions: Int32Array,
+): Float32Array {
+  const hidden = rowsOf(embedding, tokens);
+  if (embeddingScale !== 1) scaleBy(hidden, embeddingScale);
+  if (textKinds !== undefined) addInto(hidden, rowsOf(textKinds, new Int32Array(tokens.length)));
+  if (places !== undefined) addInto(hidden, rowsOf(places, positions));
+  return embeddingNorm === undefined ? hidden : normalize(hidden, hiddenSize, embeddingNorm, normEpsilon);
+}
+
+/** Rows of a table, one after the other. */
+function rowsOf(table: Matrix, which: Int32Array): Float32Array {
+  const { columns } = table;
+  const rows = new Float32Array(which.length * columns);
+  for (const [at, row] of which.entries()) {
+    decodeRow(table, row, rows.subarray(at * columns, (at + 1) * columns));
   }
-  return embeddingScale === 1 ? hidden : hidden.map((value) => value * embeddingScale);
+  return rows;
 }
 
 /** What the streams become; the first is changed in place. */
@@ -87,10 +101,12 @@ function runLayer(context: StepContext, layer: Layer, streams: Streams): Streams
 }
 
 function runBranches(context: StepContext, { branches }: Layer, stream: Float32Array): void {
+  const { hiddenSize, normEpsilon } = context.spec;
   for (const branch of branches) {
     addInto(stream, runBranch(context, branch, stream));
     const { streamScale } = branch.spec;
     if (streamScale !== undefined) scaleBy(stream, streamScale);
+    if (branch.streamNorm !== undefined) normalize(stream, hiddenSize, branch.streamNorm, normEpsilon);
   }
 }
 
@@ -152,7 +168,7 @@ function finalStates(
   for (const [index, row] of wanted.entries()) {
     states.set(stream.subarray(row * hiddenSize, (row + 1) * hiddenSize), index * hiddenSize);
   }
-  return normalize(states, hiddenSize, finalNorm, normEpsilon);
+  return finalNorm === undefined ? states : normalize(states, hiddenSize, finalNorm, normEpsilon);
 }
 
 function logits(spec: ModelSpec, { head }: ModelWeights, states: Float32Array): Float32Array {

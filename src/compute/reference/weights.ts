@@ -19,6 +19,7 @@ import type {
   ModelSpec,
   NormSpec,
   PartSpec,
+  RowSlice,
   ShortConvolutionSpec,
   StateSpaceSpec,
 } from '../../model/spec.ts';
@@ -159,6 +160,7 @@ export interface Branch {
   readonly spec: BranchSpec;
   readonly parts: readonly Part[];
   readonly output: NormWeights | undefined;
+  readonly streamNorm: NormWeights | undefined;
 }
 
 export interface LayerStreams {
@@ -184,12 +186,15 @@ export interface LayerInputs {
 
 export interface ModelWeights {
   readonly embedding: Matrix;
+  readonly positions: Matrix | undefined;
+  readonly textKinds: Matrix | undefined;
+  readonly embeddingNorm: NormWeights | undefined;
   readonly layerInputs: LayerInputs | undefined;
   readonly layers: readonly Layer[];
   /** Of further residual streams. */
   readonly spread: readonly Linear[];
   readonly gather: readonly Linear[];
-  readonly finalNorm: NormWeights;
+  readonly finalNorm: NormWeights | undefined;
   readonly head: Linear;
 }
 
@@ -201,6 +206,8 @@ export function loadModelWeights(
 ): ModelWeights {
   const load = new Loader(weights, adapters);
   const embedding = loadMatrix(weights, spec.embedding, spec.hiddenSize);
+  const table = (slice: RowSlice | undefined) => slice && loadMatrix(weights, slice, spec.hiddenSize);
+  const added = { positions: table(spec.positions), textKinds: table(spec.textKinds) };
   const layerInputs = spec.layerInputs && load.layerInputs(spec.layerInputs);
   const layers = spec.layers.map((layer, index) => {
     const loaded = load.layer(layer);
@@ -213,9 +220,10 @@ export function loadModelWeights(
   // A tied head shares the embedding's memory.
   const tied = isHeadTied(spec) && spec.head.bias === undefined;
   const head = tied ? { matrix: embedding, bias: undefined } : loadLinear(weights, spec.head);
-  const finalNorm = readNorm(weights, spec.finalNorm);
+  const embeddingNorm = load.norm(spec.embeddingNorm);
+  const finalNorm = load.norm(spec.finalNorm);
   onProgress(1);
-  return { embedding, layerInputs, layers, spread, gather, finalNorm, head };
+  return { embedding, ...added, embeddingNorm, layerInputs, layers, spread, gather, finalNorm, head };
 }
 
 class Loader {
@@ -255,11 +263,16 @@ class Loader {
   }
 
   #branch(spec: BranchSpec): Branch {
-    return { spec, parts: spec.parts.map((part) => this.#part(part)), output: this.#norm(spec.output) };
+    return {
+      spec,
+      parts: spec.parts.map((part) => this.#part(part)),
+      output: this.norm(spec.output),
+      streamNorm: this.norm(spec.streamNorm),
+    };
   }
 
   #part({ input, body, output }: PartSpec): Part {
-    return { input: this.#norm(input), body: this.#body(body), output: this.#norm(output) };
+    return { input: this.norm(input), body: this.#body(body), output: this.norm(output) };
   }
 
   #body(spec: BodySpec): Body {
@@ -359,7 +372,7 @@ class Loader {
       kind: 'experts',
       spec,
       router: this.#linear(spec.router.linear),
-      routerNorm: this.#norm(spec.router.norm),
+      routerNorm: this.norm(spec.router.norm),
       choiceBias: this.#vector(spec.router.choiceBias),
       expertScales: this.#vector(spec.router.expertScales),
       experts: spec.experts.map((expert) => this.#feedForward(expert)),
@@ -420,7 +433,7 @@ class Loader {
     return { weights: readFloats(this.#weights, weight), bias: this.#vector(bias) };
   }
 
-  #norm(spec: NormSpec | undefined): NormWeights | undefined {
+  norm(spec: NormSpec | undefined): NormWeights | undefined {
     return spec === undefined ? undefined : readNorm(this.#weights, spec);
   }
 

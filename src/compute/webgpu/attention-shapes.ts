@@ -24,9 +24,11 @@ export interface PlannedShape extends AttentionShape {
 }
 
 /** Whatever looks at a cache. */
-type Looking = Pick<AttentionSpec, 'headCount' | 'cache'>;
+type Looking = Pick<AttentionSpec, 'headCount' | 'cache' | 'bothSides'>;
 
 const cacheOf = ({ caches }: ModelSpec, { cache }: Looking): CacheSpec => caches[cache] as CacheSpec;
+
+const seesBothSides = ({ bothSides }: Looking): boolean => bothSides === true;
 
 /** Each shape once. */
 export function attentionShapes(
@@ -52,6 +54,7 @@ export function attentionShapes(
     shapes.push({
       headCount,
       kvHeadCount,
+      bothSides: seesBothSides(attention),
       layout,
       mostParts,
       partBytes: mostParts * bytes,
@@ -67,9 +70,10 @@ export function attentionShapes(
 export function planOf(shapes: readonly PlannedShape[], spec: ModelSpec, attention: Looking): number {
   const cache = cacheOf(spec, attention);
   return shapes.findIndex(
-    ({ headCount, kvHeadCount, layout }) =>
+    ({ headCount, kvHeadCount, bothSides, layout }) =>
       headCount === attention.headCount &&
       kvHeadCount === cache.headCount &&
+      bothSides === seesBothSides(attention) &&
       layout.headSize === cache.headSize,
   );
 }

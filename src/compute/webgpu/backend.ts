@@ -13,7 +13,7 @@ import {
   memorySlotsOf,
   type StepResult,
 } from '../backend.ts';
-import { BlockUses, checkBatch } from '../batch.ts';
+import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
 import { loadAddon } from '../cpu/binding.ts';
 import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { HeldBlocks } from '../held-blocks.ts';
@@ -160,6 +160,7 @@ class WebGpuBackend implements Backend {
   readonly #spec: ModelSpec;
   readonly #scratch: Scratch;
   readonly #passes: Passes;
+  readonly #limits: BatchLimits;
   readonly #uses: BlockUses;
   readonly #held: HeldBlocks;
   #running = false;
@@ -181,6 +182,7 @@ class WebGpuBackend implements Backend {
     this.#passes = new Passes(gpu, scratch, forward);
     this.blockCount = blockCount;
     this.memorySlots = memorySlots;
+    this.#limits = batchLimits(spec, { blockCount, memorySlots });
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
   }
@@ -188,17 +190,15 @@ class WebGpuBackend implements Backend {
   async step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult> {
     if (this.#closed) throw new Error('the backend is closed');
     if (this.#running) throw new Error('a step is still running; await it before the next');
-    const { vocabSize, hiddenSize, contextLength } = this.#spec;
+    const { hiddenSize } = this.#spec;
     if (rows !== undefined && rows.length !== batch.logitRows.length) {
       throw new Error(`${rows.length} draws were told for ${batch.logitRows.length} rows of logits`);
     }
-    const { blockCount, memorySlots } = this;
-    const adapterCount = this.#spec.adapters?.length ?? 0;
-    checkBatch(batch, { blockCount, memorySlots, adapterCount, vocabSize, contextLength }, this.#uses);
+    checkBatch(batch, this.#limits, this.#uses);
     this.#held.take(batch);
     this.#running = true;
     try {
-      const parts = splitBatch(batch, this.#scratch);
+      const parts = splitBatch(batch, this.#scratch, this.#limits.wholeTexts);
       const states = new RowsRead(batch.stateRows.length, hiddenSize, paddedValues(hiddenSize));
       return rows === undefined
         ? { logits: await this.#logits(parts, batch.logitRows.length, states), states: states.values }

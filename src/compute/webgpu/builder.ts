@@ -44,6 +44,8 @@ export interface Joining {
   readonly share?: { readonly buffer: GPUBuffer; readonly stride: number; readonly offset: number };
   /** Factor on what it joins, once it is added. */
   readonly sumScale?: number | undefined;
+  /** The norm is that of what it joins, once it is added. */
+  readonly normsSum?: boolean;
 }
 
 export class Builder {
@@ -64,9 +66,10 @@ export class Builder {
     this.operations.push(new Operation(label, [{ text, grid }], buffers));
   }
 
-  join({ from, norm, share, sumScale }: Joining, { buffer, adds, scale }: BodyOutput): void {
+  join({ from, norm, share, sumScale, normsSum }: Joining, { buffer, adds, scale }: BodyOutput): void {
     const { hiddenSize: size, normEpsilon: epsilon } = this.spec;
-    const text = joinOutputKernel({ size, epsilon, norm: norm?.shape, scale, adds, sumScale, share });
+    const shape = { size, epsilon, norm: norm?.shape, scale, adds, sumScale, normsSum, share };
+    const text = joinOutputKernel(shape);
     const shares = share === undefined ? [] : [share.buffer];
     const buffers = [this.scratch.step, from, buffer, ...shares, ...(norm?.buffers ?? [])];
     this.add('join', text, buffers, ({ rows }) => [rows, 1]);

@@ -9,7 +9,7 @@ export function embed(
   builder: Builder,
   { format, inputs, parts }: GpuMatrix,
   into: GPUBuffer,
-  how: Pick<EmbedShape, 'scale' | 'known' | 'adds'>,
+  how: Pick<EmbedShape, 'scale' | 'by' | 'known' | 'adds'>,
 ): void {
   for (const part of parts) {
     const { firstOutput: firstToken, outputs: tokens } = part;

@@ -68,14 +68,34 @@ class ForwardBuilder {
     const { spec, loader } = this.#builder;
     const rows = { inputs: spec.hiddenSize, slices: [spec.embedding] };
     const embedding = await loadMatrix(loader, 'embedding', rows);
-    embed(this.#builder, embedding, this.#builder.scratch.residual, { scale: spec.embeddingScale });
+    await this.#embed(embedding);
     if (spec.layerInputs !== undefined) {
       await makeLayerInputs(this.#builder, this.#linears, spec.layerInputs);
     }
     if (spec.streams !== undefined) await spreadStreams(this.#builder, this.#linears, spec.streams);
     for (const layer of spec.layers) await this.#layer(layer);
     if (spec.streams !== undefined) await gatherStreams(this.#builder, this.#linears, spec.streams);
-    await this.#head(embedding, await this.#builder.norm(spec.finalNorm));
+    await this.#head(embedding, await this.#builder.optionalNorm(spec.finalNorm));
+  }
+
+  /** What is added to embeddings is added where they are made: those with a norm come to the stream behind it. */
+  async #embed(embedding: GpuMatrix): Promise<void> {
+    const { spec, scratch } = this.#builder;
+    const { embeddingScale: scale, embeddingNorm, hiddenSize, positions, textKinds } = spec;
+    const into = embeddingNorm === undefined ? scratch.residual : scratch.branch;
+    embed(this.#builder, embedding, into, { scale });
+    for (const [by, table] of [
+      ['first', textKinds],
+      ['position', positions],
+    ] as const) {
+      if (table === undefined) continue;
+      const rows = { inputs: hiddenSize, slices: [table] };
+      const added = await loadMatrix(this.#builder.loader, 'added to embeddings', rows);
+      embed(this.#builder, added, into, { scale: 1, by, adds: true });
+    }
+    if (embeddingNorm === undefined) return;
+    const norm = await this.#builder.norm(embeddingNorm);
+    this.#builder.join({ from: into, norm }, { buffer: scratch.residual, adds: false, scale: 1 });
   }
 
   async #layer({ branches, streams }: LayerSpec): Promise<void> {
@@ -90,19 +110,31 @@ class ForwardBuilder {
   }
 
   /** One part without more adds to the residual stream itself; others are gathered first, for all read it as it was. */
-  async #branch({ parts, output, scale = 1, streamScale }: BranchSpec): Promise<void> {
+  async #branch({ parts, output, scale = 1, streamScale, streamNorm }: BranchSpec): Promise<void> {
     const { residual, branch } = this.#builder.scratch;
     const stream = { buffer: residual, adds: true, scale };
     const [only, ...others] = parts;
-    if (only !== undefined && others.length === 0 && output === undefined && streamScale === undefined) {
+    const isPlain = output === undefined && streamScale === undefined && streamNorm === undefined;
+    if (only !== undefined && others.length === 0 && isPlain) {
       await this.#part(only, stream);
       return;
     }
     for (const [index, part] of parts.entries()) {
       await this.#part(part, { buffer: branch, adds: index > 0, scale: 1 });
     }
-    const norm = await this.#builder.optionalNorm(output);
+    const [norm, sumNorm] = [
+      await this.#builder.optionalNorm(output),
+      await this.#builder.optionalNorm(streamNorm),
+    ];
+    if (norm === undefined && streamScale === undefined && sumNorm !== undefined) {
+      this.#builder.join({ from: branch, norm: sumNorm, normsSum: true }, stream);
+      return;
+    }
     this.#builder.join({ from: branch, norm, sumScale: streamScale }, stream);
+    if (sumNorm === undefined) return;
+    const whole = { adds: false, scale: 1 };
+    this.#builder.join({ from: residual }, { buffer: branch, ...whole });
+    this.#builder.join({ from: branch, norm: sumNorm }, { buffer: residual, ...whole });
   }
 
   async #part({ input, body, output }: PartSpec, to: BodyOutput, stream?: GPUBuffer): Promise<void> {
@@ -143,7 +175,7 @@ class ForwardBuilder {
     return this.#memories[memory] as GPUBuffer;
   }
 
-  async #head(embedding: GpuMatrix, finalNorm: GpuNorm): Promise<void> {
+  async #head(embedding: GpuMatrix, finalNorm: GpuNorm | undefined): Promise<void> {
     const { head, embedding: table, vocabSize, logitScale, logitSoftcap } = this.#builder.spec;
     const { logits, states } = this.#builder.scratch;
     const source = this.#builder.stream(finalNorm);

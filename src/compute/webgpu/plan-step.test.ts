@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { buildBatch } from '../batch.ts';
-import { HEADER_WORDS, PLAN_WORDS, ROW_WORDS } from './kernels/step-layout.ts';
+import { HEADER_WORDS, ITEM_WORDS, PLAN_WORDS, ROW_WORDS } from './kernels/step-layout.ts';
 import { planStep } from './plan-step.ts';
 
 const shape = {
   headCount: 32,
   kvHeadCount: 8,
+  bothSides: false,
   mostParts: 1000,
   busyWorkgroups: 1024,
   manyQueries: 32,
@@ -23,9 +24,10 @@ const manyOf = (plan: Plan) => readItems(plan, 4);
 function readItems({ words }: Plan, word: number) {
   const [count = 0, start = 0] = words.subarray((words[5] as number) + word);
   return Array.from({ length: count }, (_, index) => {
-    const at = start + 8 * index;
-    const [firstRow, firstQuery, endQuery, first, end, whole, table, position] = words.subarray(at, at + 8);
-    return { firstRow, queries: [firstQuery, endQuery], segments: [first, end], whole, table, position };
+    const item = words.subarray(start + ITEM_WORDS * index);
+    const [firstRow, firstQuery, endQuery, first, end, whole, table, position, textLast] = item;
+    const queries = [firstQuery, endQuery];
+    return { firstRow, queries, segments: [first, end], whole, table, position, textLast };
   });
 }
 
@@ -54,6 +56,18 @@ describe('a step as kernels read it', () => {
     ]);
     expect(items.every(({ whole, position }) => whole === 0 && position === 200)).toBe(true);
     expect(countsOf(plan)?.merges).toBe(1);
+  });
+
+  it('lets queries that see both sides look at their whole text', () => {
+    const tokens = Array.from({ length: 70 }, () => 1);
+    const text = { tokens, start: 0, blocks: [0, 1, 2], wantLogits: 'none' } as const;
+    const few = { ...shape, manyQueries: 0, busyWorkgroups: 1 };
+    const ends = (bothSides: boolean) =>
+      itemsOf(planStep(buildBatch([text]), [{ ...few, bothSides }])).map(({ segments }) => segments[1]);
+    expect(new Set(ends(true))).toEqual(new Set([2]));
+    expect(new Set(ends(false))).toEqual(new Set([1, 2]));
+    const [first] = itemsOf(planStep(buildBatch([text]), [{ ...few, bothSides: true }]));
+    expect(first?.textLast).toBe(69);
   });
 
   it('leaves histories whole where the GPU is busy anyway, or parts would not fit', () => {

@@ -39,6 +39,8 @@ export interface StepWords {
 export interface AttentionShape {
   readonly headCount: number;
   readonly kvHeadCount: number;
+  /** Queries see the whole of their text, not what comes before them alone. */
+  readonly bothSides: boolean;
   /** Parts that can wait for a merge. */
   readonly mostParts: number;
   /** Workgroups that keep the whole GPU busy: with fewer, histories are shared out segment by segment. */
@@ -192,7 +194,7 @@ function hasMany(
 function cutTiles(
   stretches: readonly Stretch[],
   queries: number,
-  { headCount, kvHeadCount }: AttentionShape,
+  { headCount, kvHeadCount, bothSides }: AttentionShape,
 ): Tile[] {
   const group = headCount / kvHeadCount;
   const tiles: Tile[] = [];
@@ -200,16 +202,20 @@ function cutTiles(
     const count = stretch.rows * group;
     for (let firstQuery = 0; firstQuery < count; firstQuery += queries) {
       const endQuery = Math.min(firstQuery + queries, count);
-      const last = stretch.start + Math.floor((endQuery - 1) / group);
+      const last = bothSides ? lastOf(stretch) : stretch.start + Math.floor((endQuery - 1) / group);
       tiles.push({ stretch, firstQuery, endQuery, segments: Math.floor(last / SEGMENT_TOKENS) + 1 });
     }
   }
   return tiles;
 }
 
+/** The last position of a stretch. */
+const lastOf = ({ start, rows }: Stretch): number => start + rows - 1;
+
 /** An item that takes its whole history. */
 function wholeItem({ stretch, firstQuery, endQuery, segments }: Tile): number[] {
-  return [stretch.firstRow, firstQuery, endQuery, 0, segments, 1, stretch.table, stretch.start];
+  const { firstRow, table, start } = stretch;
+  return [firstRow, firstQuery, endQuery, 0, segments, 1, table, start, lastOf(stretch)];
 }
 
 function shareOut(tiles: readonly Tile[], shape: AttentionShape): { items: number[]; merges: number[] } {
@@ -225,9 +231,9 @@ function shareOut(tiles: readonly Tile[], shape: AttentionShape): { items: numbe
       continue;
     }
     for (let segment = 0; segment < segments; segment++) {
-      items.push(...tile, segment, segment + 1, 0, stretch.table, stretch.start);
+      items.push(...tile, segment, segment + 1, 0, stretch.table, stretch.start, lastOf(stretch));
     }
-    merges.push(...tile, firstItem, segments, 0, 0, 0);
+    merges.push(...tile, firstItem, segments, 0, 0, 0, 0);
   }
   return { items, merges };
 }

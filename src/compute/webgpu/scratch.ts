@@ -1,11 +1,12 @@
 // The buffers that a forward pass works in, for so many rows at a time.
 
 import type { ModelSpec } from '../../model/spec.ts';
+import { isEncoder } from '../../model/spec-walk.ts';
 import type { PlannedShape } from './attention-shapes.ts';
 import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from './kernels/draw-layout.ts';
 import { tableWords } from './kernels/group-choices.ts';
 import { INPUT_ROWS, paddedValues } from './kernels/make-input.ts';
-import type { GpuMemory } from './memory.ts';
+import { type GpuMemory, GpuMemoryError } from './memory.ts';
 import { type InputWidth, widthsOf } from './widths.ts';
 
 /** Rows of one pass at most; a larger batch takes several passes. */
@@ -86,7 +87,14 @@ export async function allocateScratch(
   const room = (bytesPerRow: number, most: number) =>
     Math.max(1, Math.min(most, Math.floor(bindingBytes / bytesPerRow)));
   const mostChosen = Math.floor(MOST_WORKGROUPS / Math.max(1, widths.grouped));
-  const rows = room(4 * widths.widest, Math.min(MOST_ROWS, mostChosen));
+  // A text whose tokens see those behind them is never cut.
+  const mostRows = isEncoder(spec) ? Math.max(MOST_ROWS, spec.contextLength) : MOST_ROWS;
+  const rows = room(4 * widths.widest, Math.min(mostRows, mostChosen));
+  if (rows < mostRows && isEncoder(spec)) {
+    throw new GpuMemoryError(
+      `texts of ${spec.contextLength} tokens at once are more than this GPU can bind; choose a context of at most ${rows}`,
+    );
+  }
   const wanted = room(4 * vocabSize, MOST_WANTED);
   const most = (floats: (input: InputWidth) => number) => Math.max(...widths.inputs.map(floats));
   const groups = most(

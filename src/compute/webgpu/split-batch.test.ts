@@ -46,6 +46,23 @@ it('a batch that is split keeps every row, in order, within the room there is', 
   fc.assert(property, { seed: 1, numRuns: 200 });
 });
 
+it('texts that are not to be cut stay whole, as many together as there is room for', () => {
+  const property = fc.property(sequences, fc.integer({ min: 40, max: 90 }), (all, rows) => {
+    const texts = all.map((sequence) => ({ ...sequence, start: 0, wantLogits: 'none' as const }));
+    const batch = buildBatch(texts);
+    const parts = splitBatch(batch, { rows, wanted: 1 }, true);
+    expect(parts.flatMap(rowsOf)).toEqual(rowsOf(batch));
+    const lengths = parts.map(({ starts, tokens }) => ({ texts: starts.length, rows: tokens.length }));
+    expect(lengths.reduce((sum, part) => sum + part.texts, 0)).toBe(texts.length);
+    for (const [index, part] of lengths.slice(1).entries()) {
+      const first = parts[index + 1]?.rowStarts[1] as number;
+      expect((lengths[index]?.rows as number) + first).toBeGreaterThan(rows);
+      expect(part.rows).toBeLessThanOrEqual(rows);
+    }
+  });
+  fc.assert(property, { seed: 1, numRuns: 200 });
+});
+
 /** What a sequence remembers is what it has seen: a backend that remembers tokens. */
 function remember(slots: Map<number, number[]>, batch: Batch): void {
   const { from, starts, rows, slots: kept } = batch.memories;

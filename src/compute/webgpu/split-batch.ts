@@ -1,4 +1,5 @@
-// A batch that is larger than the buffers of a pass, as several that are not, in order. A sequence cut in two sees in
+// A batch that is larger than the buffers of a pass, as several that are not, in order. A sequence whose tokens see those
+// behind them is not cut: there is room for any. Another one cut in two sees in
 // the second part the keys and values that the first has stored, and goes on from what the first remembered: that waits where
 // the sequence leaves its memory in the end.
 
@@ -11,7 +12,7 @@ interface Room {
   readonly wanted: number;
 }
 
-export function splitBatch(batch: Batch, room: Room): Batch[] {
+export function splitBatch(batch: Batch, room: Room, wholeTexts = false): Batch[] {
   if (batch.tokens.length <= room.rows && batch.logitRows.length <= room.wanted) return [batch];
   const isWanted = new Set(batch.logitRows);
   const isState = new Set(batch.stateRows);
@@ -31,6 +32,7 @@ export function splitBatch(batch: Batch, room: Room): Batch[] {
   for (const [sequence, start] of batch.starts.entries()) {
     const end = batch.rowStarts[sequence + 1] as number;
     const first = batch.rowStarts[sequence] as number;
+    if (wholeTexts && rows + end - first > room.rows) flush();
     const blocks = batch.blocks.subarray(batch.blockStarts[sequence], batch.blockStarts[sequence + 1]);
     for (let row = first; row < end; ) {
       const from = row;

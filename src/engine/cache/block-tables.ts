@@ -33,8 +33,11 @@ export class BlockTables {
   readonly prefixes: PrefixCache;
   /** Where the model has memories. */
   readonly memories: MemorySlots | undefined;
+  /** Whether full blocks are put into the prefix cache: they are of no use where keys and values depend on later tokens. */
+  readonly #publishes: boolean;
 
-  constructor(blockCount: number, memorySlots?: number) {
+  constructor(blockCount: number, memorySlots?: number, publishes = true) {
+    this.#publishes = publishes;
     this.prefixes = new PrefixCache(blockCount);
     this.memories = memorySlots === undefined ? undefined : new MemorySlots(memorySlots, blockCount);
     this.pool = new BlockPool(blockCount, (block) => {
@@ -117,6 +120,7 @@ export class BlockTables {
   advance(holder: BlockHolder, count: number): void {
     const first = publishedBlocks(holder);
     holder.computed += count;
+    if (!this.#publishes) return;
     let parent = first > 0 ? (holder.blocks[first - 1] as number) : this.prefixes.root(holder.salt);
     for (let i = first; i < publishedBlocks(holder); i++) parent = this.#publish(holder, i, parent);
     this.memories?.commit(holder);

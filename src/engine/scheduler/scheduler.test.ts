@@ -466,3 +466,64 @@ describe('the cycle', () => {
     });
   });
 });
+
+describe('texts that are computed whole', () => {
+  const embed = (engine: SteppedEngine, length: number, seed: number) =>
+    engine.submit({ prompt: prompt(length, seed), newTokens: 1, pooling: 'mean' });
+  const whole = (blockCount: number, maxStepTokens: number, more = {}) =>
+    new SteppedEngine({ blockCount, budget: { kind: 'fixed', maxStepTokens }, wholeTexts: true, ...more });
+
+  it('are put into a step as many as the budget holds, in their order, and never cut', async () => {
+    const engine = whole(100, 100);
+    for (const [seed, length] of [40, 50, 30, 10, 60].entries()) embed(engine, length, seed + 1);
+    expect(countsOf(await engine.step())).toEqual({ s0: 40, s1: 50 });
+    expect(countsOf(await engine.step())).toEqual({ s2: 30, s3: 10, s4: 60 });
+    engine.checkOutputs();
+  });
+
+  it('go alone where one is larger than the budget', async () => {
+    const engine = whole(100, 100);
+    for (const [seed, length] of [20, 700, 20].entries()) embed(engine, length, seed + 1);
+    expect(countsOf(await engine.step())).toEqual({ s0: 20 });
+    expect(countsOf(await engine.step())).toEqual({ s1: 700 });
+    expect(countsOf(await engine.step())).toEqual({ s2: 20 });
+    engine.checkOutputs();
+  });
+
+  it('leave no block behind, and find none of a text before', async () => {
+    const engine = whole(10, 1000);
+    for (let i = 0; i < 3; i++) embed(engine, 100, 1);
+    expect(countsOf(await engine.step())).toEqual({ s0: 100, s1: 100 });
+    const { pool, prefixes } = engine.scheduler.tables;
+    expect([pool.usedCount, prefixes.size]).toEqual([0, 0]);
+    expect(countsOf(await engine.step())).toEqual({ s2: 100 });
+    expect(engine.scheduler.stats(0).counters).toMatchObject({ prefixQueriedTokens: 0, computedTokens: 300 });
+    engine.checkOutputs();
+  });
+
+  it('wait for blocks where there are too few, and say how many they want', async () => {
+    const engine = whole(64, 1000, { blockLimit: 4 });
+    embed(engine, 500, 1);
+    expect((await engine.step()).items).toEqual([]);
+    const { wanted, short } = engine.scheduler.demand();
+    expect(short).toBe(true);
+    expect(wanted).toBeGreaterThanOrEqual(16);
+    engine.engine.allow(wanted);
+    expect(countsOf(await engine.step())).toEqual({ s0: 500 });
+  });
+
+  it('fill steps of about the target once it knows the machine', async () => {
+    const budget = { kind: 'adaptive', targetStepMs: 100, maxStepTokens: 2048 } as const;
+    const engine = new SteppedEngine({ blockCount: 1000, budget, wholeTexts: true });
+    for (let seed = 1; seed <= 200; seed++) embed(engine, 30, seed);
+    const durations: number[] = [];
+    while (engine.scheduler.waitingCount > 0) durations.push(stepMs((await engine.step()).load));
+    expect(Math.max(...durations)).toBeLessThan(125);
+    expect(durations.slice(8, -1).every((ms) => ms > 75)).toBe(true);
+  });
+});
+
+it('a model whose texts are computed whole continues none', () => {
+  const engine = new SteppedEngine({ blockCount: 4, budget: FIXED, wholeTexts: true });
+  expect(() => engine.submit({ prompt: [1], newTokens: 1 })).toThrow('cannot continue');
+});

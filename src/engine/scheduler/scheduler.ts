@@ -11,8 +11,16 @@ import { chunk, furtherShare, leadingShare } from './chunk.ts';
 import { type Deferral, Deferrals } from './deferrals.ts';
 import { pendingPrefix } from './pending-prefix.ts';
 import { type BlockDemand, blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
-import { decodeLoad, finishedPlan, longestPrefill, prefillOrder, type StepDraft } from './step-draft.ts';
-import type { StepPlan } from './step-plan.ts';
+import {
+  besideText,
+  decodeLoad,
+  finishedPlan,
+  longestPrefill,
+  noLoad,
+  prefillOrder,
+  type StepDraft,
+} from './step-draft.ts';
+import type { StepLoad, StepPlan } from './step-plan.ts';
 import { type BudgetOptions, TokenBudget } from './token-budget.ts';
 import { WaitingQueue } from './waiting-queue.ts';
 
@@ -31,6 +39,11 @@ export interface SchedulerOptions {
   readonly watermark?: number;
   /** Slots for what layers without K/V remember, where the model has such. */
   readonly memorySlots?: number | undefined;
+  /**
+   * Tokens of the model see those behind them: a text is computed in one step, whatever its length, and what is stored of
+   * it lives for that step.
+   */
+  readonly wholeTexts?: boolean | undefined;
 }
 
 export type AddResult = { readonly accepted: true } | { readonly accepted: false; readonly reason: string };
@@ -40,6 +53,7 @@ export class Scheduler {
   readonly budget: TokenBudget;
   readonly #limit: number;
   readonly #watermark: number;
+  readonly #wholeTexts: boolean;
   readonly #running: Sequence[] = [];
   readonly #queue = new WaitingQueue();
   readonly #deferrals = new Deferrals();
@@ -58,7 +72,8 @@ export class Scheduler {
   #planned: StepPlan | undefined;
 
   constructor(options: SchedulerOptions) {
-    this.tables = new BlockTables(options.blockCount, options.memorySlots);
+    this.#wholeTexts = options.wholeTexts === true;
+    this.tables = new BlockTables(options.blockCount, options.memorySlots, !this.#wholeTexts);
     this.budget = new TokenBudget(options.budget);
     this.#limit = Math.min(
       options.maxBatchSize ?? Number.POSITIVE_INFINITY,
@@ -162,6 +177,15 @@ export class Scheduler {
     };
     const { evictions } = this.tables.pool;
     this.#keepToLimit(draft);
+    const load = this.#wholeTexts ? this.#admitTexts(draft) : this.#share(draft);
+    this.#short = draft.short || draft.preempted.length > 0;
+    this.#pressed = this.#short || this.tables.pool.evictions > evictions;
+    this.#planned = finishedPlan(draft, this.tables.memories, load);
+    return this.#planned;
+  }
+
+  /** Hands the step's tokens out, to those that run and then to those that wait. */
+  #share(draft: StepDraft): undefined {
     const decodes = decodeLoad(this.#running);
     const left = this.budget.beside(decodes, longestPrefill(this.#running));
     const prefilling = decodes.sequences < this.#running.length;
@@ -171,10 +195,31 @@ export class Scheduler {
     // What was just preempted must not come straight back.
     if (left > 0 && draft.preempted.length === 0) this.#admit(draft);
     this.#spendRest(draft);
-    this.#short = draft.short || draft.preempted.length > 0;
-    this.#pressed = this.#short || this.tables.pool.evictions > evictions;
-    this.#planned = finishedPlan(draft, this.tables.memories);
-    return this.#planned;
+  }
+
+  /**
+   * Admits whole texts in the queue's order, as many as the budget holds and there are blocks for: all are given back
+   * after the step. A text that is larger than the budget goes alone.
+   */
+  #admitTexts(draft: StepDraft): StepLoad {
+    let load = noLoad;
+    while (this.#running.length < this.#limit) {
+      const sequence = this.#queue.peek();
+      if (sequence === undefined) break;
+      const { length } = sequence;
+      const next = besideText(load, length);
+      if (draft.items.length > 0 && !this.budget.holds(next)) break;
+      if (blocksFor(length) > this.tables.pool.freeCount) {
+        draft.short = true;
+        break;
+      }
+      this.#queue.remove(sequence);
+      this.#start(sequence, []);
+      draft.admitted.push(sequence);
+      draft.items.push({ sequence, count: this.tables.grow(sequence, length) });
+      load = next;
+    }
+    return load;
   }
 
   /**
@@ -326,7 +371,7 @@ export class Scheduler {
 
   #start(sequence: Sequence, matched: readonly number[]): void {
     this.tables.adopt(sequence, matched);
-    if (sequence.state === 'waiting') {
+    if (sequence.state === 'waiting' && !this.#wholeTexts) {
       sequence.cachedTokens = Math.min(sequence.computed, sequence.promptLength);
       this.#counters.prefixQueriedTokens += sequence.promptLength;
       this.#counters.prefixHitTokens += sequence.cachedTokens;

@@ -58,9 +58,18 @@ function stepItem(
   return { sequence, start, count, samples, states, ...(memory === undefined ? {} : { memory }) };
 }
 
+/** With a whole text more, each token of which attends to all. */
+export function besideText({ tokens, sequences, attended }: StepLoad, length: number): StepLoad {
+  return { tokens: tokens + length, sequences: sequences + 1, attended: attended + length * length };
+}
+
+export const noLoad: StepLoad = { tokens: 0, sequences: 0, attended: 0 };
+
+/** `load` is what was counted on the way; where nothing was, tokens attend to those before them. */
 export function finishedPlan(
   { items, admitted, preempted }: StepDraft,
   slots: MemorySlots | undefined,
+  load?: StepLoad,
 ): StepPlan {
   const memories = slots?.plan(items.map(({ sequence, count }) => ({ holder: sequence, count })));
   let tokens = 0;
@@ -71,5 +80,5 @@ export function finishedPlan(
     attended += attendedTokens(start, count);
     return stepItem(sequence, start, count, memories?.[index]);
   });
-  return { items: steps, admitted, preempted, load: { tokens, sequences: items.length, attended } };
+  return { items: steps, admitted, preempted, load: load ?? { tokens, sequences: items.length, attended } };
 }

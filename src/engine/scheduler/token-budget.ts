@@ -57,6 +57,15 @@ export class TokenBudget {
     return this.#options.kind === 'fixed' ? most : Math.min(most, MINIMUM_TOKENS);
   }
 
+  /** Whether a step of whole texts may be so large. */
+  holds(load: StepLoad): boolean {
+    if (load.tokens > this.#options.maxStepTokens) return false;
+    if (this.#options.kind === 'fixed') return true;
+    if (load.tokens > EXTRAPOLATION * this.#largestMeasured) return false;
+    const { targetStepMs, loneStepMs = targetStepMs } = this.#options;
+    return load.tokens <= MINIMUM_TOKENS || this.costModel.predictMs(load) <= loneStepMs;
+  }
+
   observe(load: StepLoad, ms: number): void {
     this.costModel.observe(load, ms);
     this.#largestMeasured = Math.max(this.#largestMeasured, load.tokens);

@@ -1,8 +1,10 @@
 // Gemma 3 (text): norms before and after each branch, q/k norms, scaled embeddings, and local layers with a
-// window and their own rotary base between the global ones.
+// window and their own rotary base between the global ones. EmbeddingGemma is one whose tokens see both sides.
 
 import { type Architecture, mixedLayers, windowOf } from '../architecture.ts';
+import { optionalFlag } from '../config.ts';
 import { localRopeOf, ropeOf } from '../rope-parameters.ts';
+import { windowOnBothSides } from './both-sides.ts';
 import { gemmaAttentionScale, gemmaTraits } from './gemma-traits.ts';
 
 const GLOBAL = 0;
@@ -26,13 +28,23 @@ export const gemma3: Architecture = {
   },
   traits(source) {
     const { config, sizes } = source;
-    const sliding = { rope: LOCAL, window: windowOf(config) };
+    const bothSides = optionalFlag(config, 'use_bidirectional_attention') ?? false;
+    const sliding = { rope: LOCAL, window: bothSides ? windowOnBothSides(config) : windowOf(config) };
     return {
       ...gemmaTraits(source),
+      bothSides,
       ropes: [ropeOf(config, sizes, 'full_attention'), localRopeOf(config, sizes, 10_000)],
       layers: mixedLayers(source, 6, { sliding, full: { rope: GLOBAL } }),
       attentionScale: gemmaAttentionScale(source, 62),
       queryKeyNorm: 'head',
     };
   },
+};
+
+export const gemmaEmbedding: Architecture = {
+  ...gemma3,
+  name: 'gemma-embedding',
+  modelTypes: [],
+  ggufNames: ['gemma-embedding'],
+  ggufDefaults: { use_bidirectional_attention: true },
 };

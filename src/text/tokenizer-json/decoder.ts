@@ -1,5 +1,5 @@
-// The `decoder` of a tokenizer.json: how tokens become text again. Only two ways are in use with the models
-// that run here: byte-level, and SentencePiece's ▁ with bytes as `<0xNN>`.
+// The `decoder` of a tokenizer.json: how tokens become text again. Three ways are in use with the models that run here:
+// byte-level, SentencePiece's ▁ with bytes as `<0xNN>`, and WordPiece's ## before what goes on with a word.
 
 import { escapedSpace } from '../spm.ts';
 import type { JsonNode } from './json-node.ts';
@@ -11,6 +11,8 @@ export interface JsonDecoder {
   /** Written for a space within tokens. */
   readonly space: string | undefined;
   readonly stripsLeadingSpace: boolean;
+  /** Tokens that begin with it go on with a word; a space stands before all others. */
+  readonly continuing?: string | undefined;
 }
 
 const plain: JsonDecoder = {
@@ -37,6 +39,8 @@ export function readDecoder(node: JsonNode | undefined): JsonDecoder {
       return { ...plain, stripsLeadingSpace: readStrip(node) };
     case 'Metaspace':
       return readMetaspace(node);
+    case 'WordPiece':
+      return { ...plain, continuing: node.string('prefix'), stripsLeadingSpace: true };
     default:
       throw node.unsupportedType();
   }
@@ -48,6 +52,7 @@ function combine(left: JsonDecoder, right: JsonDecoder): JsonDecoder {
     byteTokens: left.byteTokens || right.byteTokens,
     space: left.space ?? right.space,
     stripsLeadingSpace: left.stripsLeadingSpace || right.stripsLeadingSpace,
+    continuing: left.continuing ?? right.continuing,
   };
 }
 

@@ -1,5 +1,6 @@
 // The `normalizer` of a tokenizer.json: what text becomes before it is cut into pieces.
 
+import { bertFolder } from '../bert-words.ts';
 import type { JsonNode } from './json-node.ts';
 import { readPattern } from './pattern.ts';
 
@@ -32,6 +33,10 @@ export function readNormalizer(node: JsonNode | undefined): Normalizer {
       return (text) => text.toLowerCase();
     case 'Strip':
       return readStrip(node);
+    case 'StripAccents':
+      return (text) => text.replace(/\p{M}/gu, '');
+    case 'BertNormalizer':
+      return readBertNormalizer(node);
     default:
       throw node.unsupportedType();
   }
@@ -66,6 +71,17 @@ function replaceShrinkage(node: JsonNode): number {
   return typeof pattern === 'string'
     ? Math.max(1, pattern.length / node.string('content').length)
     : Number.POSITIVE_INFINITY;
+}
+
+function readBertNormalizer(node: JsonNode): Normalizer {
+  const lowercases = node.boolean('lowercase', true);
+  return bertFolder({
+    cleans: node.boolean('clean_text', true),
+    partsIdeographs: node.boolean('handle_chinese_chars', true),
+    // Where the file does not say, as casing goes.
+    stripsAccents: node.boolean('strip_accents', lowercases),
+    lowercases,
+  });
 }
 
 function readStrip(node: JsonNode): Normalizer {

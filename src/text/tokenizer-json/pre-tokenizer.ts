@@ -1,5 +1,6 @@
 // The `pre_tokenizer` of a tokenizer.json: how text is cut into the pieces that merge on their own.
 
+import { bertWords, punctuation } from '../bert-words.ts';
 import { toByteCharacters } from '../byte-characters.ts';
 import { fromOniguruma } from '../oniguruma/oniguruma.ts';
 import { gpt2Pattern } from '../pre-tokenizers.ts';
@@ -21,7 +22,6 @@ export interface JsonPreTokenizer {
   readonly removesText: boolean;
 }
 
-const punctuation = /[\p{P}$+<=>^`|~]/gu;
 const wordsOrSymbols =
   /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\p{White_Space}]+/gu;
 const behaviors: readonly string[] = [
@@ -46,7 +46,8 @@ function flatten(node: JsonNode): JsonNode[] {
 }
 
 function removesText({ type, value }: JsonNode): boolean {
-  return type.startsWith('Whitespace') || value.behavior === 'Removed' || value.replacement === '';
+  const isBert = type === 'BertPreTokenizer';
+  return isBert || type.startsWith('Whitespace') || value.behavior === 'Removed' || value.replacement === '';
 }
 
 function inTurn(steps: readonly PieceSplitter[]): PieceSplitter {
@@ -72,6 +73,8 @@ function readStep(node: JsonNode, more: boolean): PieceSplitter {
       return splitBy(wordsOrSymbols, 'Removed', true);
     case 'WhitespaceSplit':
       return splitBy(/\p{White_Space}/gu, 'Removed');
+    case 'BertPreTokenizer':
+      return bertWords;
     case 'Metaspace':
       return readMetaspace(node);
     default:

@@ -130,12 +130,12 @@ describe('faults name the component', () => {
         ...minimal,
         pre_tokenizer: {
           type: 'Sequence',
-          pretokenizers: [{ type: 'Digits' }, { type: 'BertPreTokenizer' }],
+          pretokenizers: [{ type: 'Digits' }, { type: 'UnicodeScripts' }],
         },
       },
-      /pre_tokenizer\.pretokenizers\[1\]\.type: "BertPreTokenizer" is not supported/,
+      /pre_tokenizer\.pretokenizers\[1\]\.type: "UnicodeScripts" is not supported/,
     ],
-    ['a decoder', { ...minimal, decoder: { type: 'WordPiece' } }, /decoder\.type: "WordPiece"/],
+    ['a decoder', { ...minimal, decoder: { type: 'CTC' } }, /decoder\.type: "CTC"/],
     ['a post-processor', { ...minimal, post_processor: { type: 'Odd' } }, /post_processor\.type: "Odd"/],
     [
       'a regular expression',

@@ -14,6 +14,7 @@ import {
 import { fromByteCharacters } from '../byte-characters.ts';
 import { turnEndIds } from '../end-of-generation.ts';
 import { assembleTokenizer, type TextEncoding, type Tokenizer } from '../tokenizer.ts';
+import { wordPieceEncoder } from '../wordpiece.ts';
 import { type JsonDecoder, readDecoder } from './decoder.ts';
 import { JsonNode } from './json-node.ts';
 import { type Normalizer, normalizerShrinkage, readNormalizer } from './normalizer.ts';
@@ -90,6 +91,7 @@ function readModel(root: JsonNode): JsonNode {
   if (model === undefined) throw root.fault('model', 'is missing');
   // Files of old versions do not say the type.
   const type = model.value.type === undefined && model.value.merges !== undefined ? 'BPE' : model.type;
+  if (type === 'WordPiece') return model;
   if (type !== 'BPE') throw model.unsupportedType();
   for (const key of ['continuing_subword_prefix', 'end_of_word_suffix']) {
     if (model.value[key]) throw model.fault(key, 'is not supported');
@@ -126,11 +128,14 @@ function readAddedToken(node: JsonNode, normalize: Normalizer): JsonAddedToken {
   };
 }
 
+const isWordPiece = ({ value }: JsonNode): boolean => value.type === 'WordPiece';
+
 function pieceEncoder(
   model: JsonNode,
   { ids }: JsonVocabulary,
   preTokenizer: JsonPreTokenizer,
 ): PieceEncoder {
+  if (isWordPiece(model)) return wordEncoder(model, ids);
   const symbols = symbolRule(model, ids, preTokenizer);
   try {
     const ignoreMerges = model.boolean('ignore_merges', false);
@@ -138,6 +143,20 @@ function pieceEncoder(
   } catch (error) {
     throw error instanceof MergeOutsideVocabulary ? model.fault('merges', error.message) : error;
   }
+}
+
+function wordEncoder(model: JsonNode, ids: ReadonlyMap<string, number>): PieceEncoder {
+  const prefix = model.string('continuing_subword_prefix');
+  const beginnings = new Map<string, number>();
+  const continuations = new Map<string, number>();
+  for (const [token, id] of ids) {
+    beginnings.set(token, id);
+    if (token.startsWith(prefix)) continuations.set(token.slice(prefix.length), id);
+  }
+  const unknownId = ids.get(model.string('unk_token'));
+  if (unknownId === undefined) throw model.fault('unk_token', 'is not in the vocabulary');
+  const longestWord = model.integer('max_input_chars_per_word');
+  return wordPieceEncoder({ beginnings, continuations, unknownId, longestWord });
 }
 
 function symbolRule(
@@ -158,6 +177,8 @@ function symbolRule(
 
 /** 1 where every character of every piece takes part in some token, Infinity where one may swallow or lose many. */
 function pieceShrinkage(model: JsonNode, { ids }: JsonVocabulary, preTokenizer: JsonPreTokenizer): number {
+  // A word of any length may be unknown.
+  if (isWordPiece(model)) return Number.POSITIVE_INFINITY;
   const rule = symbolRule(model, ids, preTokenizer);
   const keeps =
     (preTokenizer.byteLevel && spellsEveryByte(ids)) ||
@@ -210,10 +231,15 @@ function byteReader(
   return (id, token) => {
     const added = addedContents.get(id);
     if (added !== undefined) return unescaped(added);
+    if (decoder.continuing !== undefined) return wordPart(token, decoder.continuing);
     if (byteLevel) return fromByteCharacters(token) ?? Buffer.from(token);
     const byte = decoder.byteTokens ? /^<0x([0-9A-Fa-f]{2})>$/.exec(token)?.[1] : undefined;
     return byte === undefined ? unescaped(token) : Uint8Array.of(Number.parseInt(byte, 16));
   };
+}
+
+function wordPart(token: string, continuing: string): Uint8Array {
+  return Buffer.from(token.startsWith(continuing) ? token.slice(continuing.length) : ` ${token}`);
 }
 
 interface NamedTokens {
@@ -276,6 +302,7 @@ function overruled(written: readonly number[], id: number | undefined, add: unkn
 }
 
 function describe(preTokenizer: JsonPreTokenizer, model: JsonNode, { tokens }: JsonVocabulary): string {
+  if (isWordPiece(model)) return `WordPiece, ${tokens.length.toLocaleString('en')} tokens`;
   const algorithm = preTokenizer.byteLevel ? 'byte-level BPE' : 'SentencePiece-style BPE';
   const fallback = model.boolean('byte_fallback', false) ? ' with byte fallback' : '';
   return `${algorithm}${fallback}, ${tokens.length.toLocaleString('en')} tokens`;

@@ -92,7 +92,7 @@ async function rotate(builder: Builder, stores: AttentionStores, attention: Atte
 /** How heads look at what is stored. */
 export type Sight = Pick<
   AttentionSpec,
-  'headCount' | 'cache' | 'window' | 'chunk' | 'scale' | 'softcap' | 'sinks'
+  'headCount' | 'cache' | 'bothSides' | 'window' | 'chunk' | 'scale' | 'softcap' | 'sinks'
 >;
 
 /** What each query finds, into `attended`. */
@@ -107,6 +107,7 @@ export async function attend(builder: Builder, stores: AttentionStores, attentio
     headCount: attention.headCount,
     kvHeadCount,
     layout,
+    bothSides: attention.bothSides,
     window: attention.window,
     chunk: attention.chunk,
     scale: attention.scale,
@@ -143,7 +144,10 @@ export async function attend(builder: Builder, stores: AttentionStores, attentio
   );
 }
 
-export function shapeOf({ scratch, spec }: Builder, attention: Pick<Sight, 'headCount' | 'cache'>) {
+export function shapeOf(
+  { scratch, spec }: Builder,
+  attention: Pick<Sight, 'headCount' | 'cache' | 'bothSides'>,
+) {
   const shape = scratch.shapes[planOf(scratch.shapes, spec, attention)];
   if (shape === undefined) throw new Error('an attention has a shape that no plan is made for');
   return shape;

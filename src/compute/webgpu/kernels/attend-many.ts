@@ -10,7 +10,7 @@
 import { type AttendShape, SEGMENT_BLOCKS } from './attend.ts';
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { repeat } from './repeat.ts';
-import { firstSeen, joinParts, joinSink, NOTHING, scoreMaker, sinkBuffer } from './softmax.ts';
+import { firstSeen, joinParts, joinSink, lastSeen, NOTHING, scoreMaker, sinkBuffer } from './softmax.ts';
 import { planReader } from './step-layout.ts';
 
 export interface AttendManyKernel extends AttendShape {
@@ -103,7 +103,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   let endQuery = step[item + 2u];
   let table = step[item + 6u];
   let position = step[item + 7u];
-  let tileLast = position + (endQuery - 1u) / ${group}u;
+  let textLast = step[item + 8u];
+  let tileLast = ${lastSeen(shape, `(position + (endQuery - 1u) / ${group}u)`)};
   let tileFirst = ${firstSeen(shape, `(position + firstQuery / ${group}u)`)};
   for (var at = index; at < ${queries * vectors}u; at += ${threads}u) {
     let query = min(firstQuery + at / ${vectors}u, endQuery - 1u);
@@ -116,7 +117,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   // For scores: four queries and four tokens.
   let askedQuad = index / ${TOKEN_FOURS}u * 4u;
   let four = index % ${TOKEN_FOURS}u;
-${fours((q) => `  let last${q} = position + min(firstQuery + askedQuad + ${q}u, endQuery - 1u) / ${group}u; let first${q} = ${firstSeen(shape, `last${q}`)};`)}
+${fours((q) => `  let own${q} = position + min(firstQuery + askedQuad + ${q}u, endQuery - 1u) / ${group}u; let first${q} = ${firstSeen(shape, `own${q}`)}; let last${q} = ${lastSeen(shape, `own${q}`)};`)}
   // For what is gathered: four queries and some values.
   let quad = (index / ${columns}u % ${quads}u) * 4u;
 ${fours((q) => `  var M${q} = ${NOTHING}; var L${q} = 0.0;`)}
@@ -124,7 +125,7 @@ ${each((place, q) => `  var ACC${place}_${q} = vec4<f32>(0.0);`)}
   let lastBlock = tileLast / 32u;
 ${repeat(loads, (i) => `  var next${i}: vec4<u32>;`)}
 ${loadKeys(`tileFirst / ${SEGMENT_TOKENS}u * ${SEGMENT_BLOCKS}u`, 0)}
-  for (var segment = tileFirst / ${SEGMENT_TOKENS}u; segment < step[item + 4u]; segment++) {
+  for (var segment = tileFirst / ${SEGMENT_TOKENS}u; segment <= tileLast / ${SEGMENT_TOKENS}u; segment++) {
     let firstBlock = segment * ${SEGMENT_BLOCKS}u;
     // A segment's last blocks may be missing: the last that is there stands for them, seen by nobody.
     let ownBlock = min(firstBlock + four / 8u, lastBlock);

@@ -5,7 +5,8 @@
 // so that a query's bits depend on its own history alone.
 //
 // An item's words: first row of its sequence in the batch, first and end query (row * heads a K/V head + head), first
-// and end segment, whether the result is whole (1) or a part to be merged (0), the block table, the first row's position.
+// and end segment, whether the result is whole (1) or a part to be merged (0), the block table, the first row's position
+// and the last row's.
 
 import { type KvLayout, kvReader } from './kv-layout.ts';
 import { repeat } from './repeat.ts';
@@ -13,6 +14,7 @@ import {
   firstSeen,
   joinParts,
   joinSink,
+  lastSeen,
   NOTHING,
   partOf,
   type ScoreShape,
@@ -97,16 +99,18 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   let endQuery = step[item + 2u];
   let table = step[item + 6u];
   let position = step[item + 7u];
+  let textLast = step[item + 8u];
   let team = index / 32u;
   let slot = team % ${lanes}u;
   let lane = index % 32u;
   let query = min(firstQuery + slot, endQuery - 1u);
   let row = firstRow + query / ${group}u;
   let head = workgroup.y * ${group}u + query % ${group}u;
-  let last = position + query / ${group}u;
-  let first = ${firstSeen(shape, 'last')};
+  let own = position + query / ${group}u;
+  let first = ${firstSeen(shape, 'own')};
+  let last = ${lastSeen(shape, 'own')};
   // What any of the queries sees.
-  let tileLast = position + (endQuery - 1u) / ${group}u;
+  let tileLast = ${lastSeen(shape, `(position + (endQuery - 1u) / ${group}u)`)};
   let tileFirst = ${firstSeen(shape, `(position + firstQuery / ${group}u)`)};
 
   if (team < ${lanes}u) {
@@ -122,7 +126,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   workgroupBarrier();
   var M = ${NOTHING}; var L = 0.0;
 ${each((i) => `  var ACC${i} = 0.0;`)}
-  for (var segment = max(step[item + 3u], tileFirst / ${32 * SEGMENT_BLOCKS}u); segment < step[item + 4u]; segment++) {
+  let endSegment = min(step[item + 4u], tileLast / ${32 * SEGMENT_BLOCKS}u + 1u);
+  for (var segment = max(step[item + 3u], tileFirst / ${32 * SEGMENT_BLOCKS}u); segment < endSegment; segment++) {
     var segmentM = ${NOTHING}; var segmentL = 0.0;
 ${each((i) => `    var segmentACC${i} = 0.0;`)}
     for (var turn = 0u; turn < ${SEGMENT_BLOCKS}u; turn += ${sideBySide}u) {

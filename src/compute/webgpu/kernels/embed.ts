@@ -1,4 +1,4 @@
-// Rows of the embedding, one workgroup a row.
+// Rows of a table, one for each row of a step: by its token, by its position, or the same for all. One workgroup a row.
 
 import { type FloatFormat, type Format, floatWords } from '../format.ts';
 import { codeReader, pairReader } from './codes.ts';
@@ -8,6 +8,8 @@ export interface EmbedShape {
   readonly format: Format;
   readonly size: number;
   readonly scale: number;
+  /** By what rows of the step find theirs; by their tokens, unless it is said. */
+  readonly by?: 'token' | 'position' | 'first';
   /** Tokens that this part of the matrix holds. */
   readonly firstToken: number;
   readonly tokens: number;
@@ -16,6 +18,8 @@ export interface EmbedShape {
   /** Adds to what is there instead of replacing it. */
   readonly adds?: boolean;
 }
+
+const told = { token: 'rowToken(row)', position: 'rowPosition(row)', first: '0u' } as const;
 
 /** Bindings: codes, scales (coded alone), residual, step. */
 export function embedKernel(shape: EmbedShape): string {
@@ -36,7 +40,7 @@ ${stepReader(format.kind === 'coded' ? 3 : 2)}
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = workgroup.x;
   if (row >= rowCount()) { return; }
-  let told = rowToken(row);
+  let told = ${told[shape.by ?? 'token']};
   let token = ${shape.known === undefined ? 'told' : `select(0u, told, told < ${shape.known}u)`} - ${shape.firstToken}u;
   if (token >= ${shape.tokens}u) { return; }
 ${body}

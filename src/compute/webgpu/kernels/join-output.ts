@@ -16,6 +16,8 @@ export interface JoinShape {
   readonly adds: boolean;
   /** Factor on the sum. */
   readonly sumScale: number | undefined;
+  /** The norm is that of the sum, not of what is added. */
+  readonly normsSum?: boolean | undefined;
   /** Where each row's share lies among rows of so many values. */
   readonly share: { readonly stride: number; readonly offset: number } | undefined;
 }
@@ -24,16 +26,18 @@ const THREADS = 256;
 
 /** Bindings: step, source, target, shares (where there are any), norm (where it has weights). */
 export function joinOutputKernel(shape: JoinShape): string {
-  const { size, epsilon, norm, scale, adds, sumScale, share } = shape;
-  const value = share === undefined ? 'source[base + i]' : 'source[base + i] * part';
+  const { size, epsilon, norm, scale, adds, sumScale, normsSum, share } = shape;
+  const own = share === undefined ? 'source[base + i]' : 'source[base + i] * part';
+  // All threads have read what is there before any of them writes: sums of a row wait for all.
+  const value = normsSum ? `(joined[base + i] + ${scale === 1 ? own : `${own} * ${scale}`})` : own;
   const part = share === undefined ? '' : ', part: f32';
   const stats =
     norm === undefined
       ? ''
       : `${rowSum(THREADS)}${normStats({ name: 'outputStats', parameters: `base: u32${part}`, kind: norm.kind, size, epsilon, threads: THREADS, value })}`;
   const made = norm === undefined ? value : normed(norm, `(${value})`, 'i', `${norm.weight ? size : 0}u + i`);
-  const scaled = scale === 1 ? made : `(${made}) * ${scale}`;
-  const sum = adds ? `joined[base + i] + ${scaled}` : scaled;
+  const scaled = scale === 1 || normsSum ? made : `(${made}) * ${scale}`;
+  const sum = adds && !normsSum ? `joined[base + i] + ${scaled}` : scaled;
   return /* wgsl */ `
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read> source: array<f32>;

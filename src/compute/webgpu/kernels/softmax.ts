@@ -8,6 +8,7 @@ import { softCap } from './spoiled.ts';
 export const NOTHING = '-3.0e38';
 
 export interface ScoreShape {
+  readonly bothSides?: boolean | undefined;
   readonly window?: number | undefined;
   readonly chunk?: number | undefined;
   readonly scale: number;
@@ -25,10 +26,16 @@ fn scoreOf(product: f32, start: u32, token: u32) -> f32 {
 }`;
 }
 
-/** The first position that a query at `last` sees. */
-export function firstSeen({ window, chunk }: ScoreShape, last: string): string {
-  const inWindow = window === undefined ? '0u' : `u32(max(i32(${last}) - ${window - 1}, 0))`;
-  return chunk === undefined ? inWindow : `max(${inWindow}, ${last} - ${last} % ${chunk}u)`;
+/** The first position that a query at `own` sees. */
+export function firstSeen({ window, chunk }: ScoreShape, own: string): string {
+  const inWindow = window === undefined ? '0u' : `u32(max(i32(${own}) - ${window - 1}, 0))`;
+  return chunk === undefined ? inWindow : `max(${inWindow}, ${own} - ${own} % ${chunk}u)`;
+}
+
+/** The last one, in a text whose last position is `textLast`. */
+export function lastSeen({ bothSides, window }: ScoreShape, own: string): string {
+  if (!bothSides) return own;
+  return window === undefined ? 'textLast' : `min(${own} + ${window - 1}u, textLast)`;
 }
 
 /** Names of variables, or what stands for them. */

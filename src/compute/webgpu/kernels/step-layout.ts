@@ -7,8 +7,8 @@
 //   wanted         the row of each row of logits
 //   states         the row of each wanted state
 //   plans          for each shape of attention: number and place of its items, of its merges, of its items of many queries
-//   items          8 words each, see attend.ts; of many queries likewise
-//   merges         8 words each, see merge.ts
+//   items          9 words each, see attend.ts; of many queries likewise
+//   merges         9 words each, see merge.ts
 //   tables         physical blocks of each sequence
 //   memories       where the model has any: number of sequences, where the numbers of rows' sequences start, then
 //                  for each sequence its first row and end, the slot it goes on from (NO_SLOT: none), where its kept rows
@@ -17,7 +17,7 @@
 export const HEADER_WORDS = 8;
 export const ROW_WORDS = 4;
 export const PLAN_WORDS = 6;
-export const ITEM_WORDS = 8;
+export const ITEM_WORDS = 9;
 export const MEMORIES_WORDS = 2;
 export const SEQUENCE_WORDS = 5;
 export const NO_SLOT = 0xffffffff;

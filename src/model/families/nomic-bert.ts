@@ -1,0 +1,72 @@
+// Nomic's BERT: rotary positions in place of learnt ones, a gated feed-forward, q, k and v in one tensor. Folders on the hub
+// name fields as GPT 2 does; transformers saves them under the usual names.
+
+import { type Architecture, activationOf, alikeLayers } from '../architecture.ts';
+import { configError, fieldOf, optionalFlag } from '../config.ts';
+import { ropeOf } from '../rope-parameters.ts';
+import type { RoleNames } from '../tensor-names.ts';
+import { streamNorms, streamNormTraits } from './bert.ts';
+
+const names: RoleNames = {
+  embedding: 'embeddings.word_embeddings',
+  embeddingNorm: 'emb_ln',
+  layers: 'encoder.layers',
+  queryKeyValue: 'attn.Wqkv',
+  output: 'attn.out_proj',
+  attentionPostNorm: 'norm1',
+  gate: 'mlp.fc12',
+  up: 'mlp.fc11',
+  down: 'mlp.fc2',
+  ffnPostNorm: 'norm2',
+};
+
+export const nomicBert: Architecture = {
+  name: 'nomic-bert',
+  modelTypes: ['nomic_bert'],
+  ggufNames: ['nomic-bert'],
+  defaults: {
+    vocab_size: 30_528,
+    max_position_embeddings: 2048,
+    type_vocab_size: 2,
+    layer_norm_eps: 1e-12,
+    rope_theta: 1000,
+  },
+  ggufDefaults: { rope_theta: 1000 },
+  otherNames: {
+    hidden_size: ['n_embd'],
+    num_hidden_layers: ['n_layer'],
+    num_attention_heads: ['n_head'],
+    intermediate_size: ['n_inner'],
+    // Beyond those that it was trained for, a text would need another rotary base.
+    max_position_embeddings: ['max_trained_positions', 'n_positions'],
+    layer_norm_eps: ['layer_norm_epsilon'],
+    rope_theta: ['rotary_emb_base'],
+    partial_rotary_factor: ['rotary_emb_fraction'],
+  },
+  traits(source) {
+    const { config, sizes } = source;
+    for (const [field, known] of [
+      ['activation_function', 'swiglu'],
+      ['prenorm', false],
+      ['moe_every_n_layers', 0],
+    ] as const) {
+      const value = fieldOf(config, field) ?? known;
+      if (value === known) continue;
+      const problem = `${JSON.stringify(value)} is not supported`;
+      throw configError(config, field, problem, `Use a model in which it is ${known}.`);
+    }
+    const bias = optionalFlag(config, 'qkv_proj_bias') ?? false;
+    return {
+      ...streamNormTraits(source),
+      ropes: [ropeOf(config, sizes)],
+      layers: alikeLayers(sizes),
+      activation: activationOf(config, 'hidden_act', 'silu'),
+      fusedQueryKeyValue: true,
+      queryKeyValueBias: bias,
+      outputBias: bias,
+      ffnBias: optionalFlag(config, 'mlp_fc1_bias') ?? false,
+      interleavedPairs: optionalFlag(config, 'rotary_emb_interleaved') ?? false,
+      names: { 'hugging-face': names, gguf: streamNorms },
+    };
+  },
+};
