@@ -30,6 +30,9 @@ KvBlocks::KvBlocks(const KvLayout& layout, int count)
   ASAN_POISON_MEMORY_REGION(memory_.data(), stride_ * size_t(count));
 }
 
+// Whoever is given the same addresses next may touch them.
+KvBlocks::~KvBlocks() { ASAN_UNPOISON_MEMORY_REGION(memory_.data(), stride_ * size_t(count_)); }
+
 void KvBlocks::hold([[maybe_unused]] int block) {
   ASAN_UNPOISON_MEMORY_REGION(memory_.data() + size_t(block) * stride_, layout_.cacheAt(layout_.caches.size()));
 }

@@ -40,6 +40,7 @@ struct KvLayout {
 class KvBlocks {
  public:
   KvBlocks(const KvLayout& layout, int count);
+  ~KvBlocks();
 
   int count() const { return count_; }
   KvType type() const { return layout_.type; }
