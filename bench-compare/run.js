@@ -16,6 +16,7 @@ const peers = Object.keys(engines).filter((name) => name !== 'chairlift');
 /** MLX's CPU backend takes many minutes for what the others do in seconds. */
 const usualPeers = peers.filter((name) => name !== 'mlx');
 
+/** @returns {never} */
 function give(line) {
   process.stderr.write(`${line}\n`);
   process.exit(1);
