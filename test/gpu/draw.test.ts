@@ -14,7 +14,7 @@ import { uniformAt } from '../../src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '../../src/sampling/sample-row.ts';
 import { sampleRows } from '../../src/sampling/sampler.ts';
 import { TokenCounts } from '../../src/sampling/token-counts.ts';
-import { describeOnGpu } from '../support/on-gpu.ts';
+import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { logitsFrom, logitsOf, requests, rowFrom, rowOf } from '../support/sampling-requests.ts';
 
 let gpu: Gpu;
@@ -53,7 +53,7 @@ async function expectSame(
   return results.filter((result) => result !== undefined).length;
 }
 
-describeOnGpu('drawing on a GPU', () => {
+describeOnFastestGpu('drawing on a GPU', () => {
   beforeAll(async () => {
     gpu = await openGpu();
   });

@@ -5,7 +5,7 @@ import { it } from 'vitest';
 import type { BodySpec, ModelSpec } from '../../src/model/spec.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
 import { expectPromises } from '../support/gpu-promises.ts';
-import { describeOnFastestGpu, describeOnGpu } from '../support/on-gpu.ts';
+import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
 
 const sizes: TinyModelOptions = {
@@ -18,7 +18,7 @@ const sizes: TinyModelOptions = {
   vocabSize: 64,
 };
 
-describeOnGpu('experts on a GPU', () => {
+describeOnFastestGpu('experts on a GPU', () => {
   const backends = gpuBackends();
 
   it('are chosen by a softmax, beside a feed-forward of which each row takes a share', async () => {

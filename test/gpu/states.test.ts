@@ -8,12 +8,12 @@ import type { Pooling } from '../../src/model/pooling.ts';
 import { cosine } from '../support/backend-properties.ts';
 import { collect, embedRequest, engineRequest } from '../support/engine-requests.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
-import { describeOnGpu } from '../support/on-gpu.ts';
+import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { randomTokens, tinyModel } from '../support/tiny-model.ts';
 
 const poolings: readonly Pooling[] = ['mean', 'last', 'cls'];
 
-describeOnGpu('states on a GPU', () => {
+describeOnFastestGpu('states on a GPU', () => {
   const backends = gpuBackends();
 
   it('are those of the reference backend, whatever the weights', async () => {

@@ -8,6 +8,7 @@ import { type CpuOptions, createCpuBackend } from '../../src/compute/cpu/backend
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { BLOCKS, cosine, floatTypes, sequencesFor } from '../support/backend-properties.ts';
 import { addon, hasAddon } from '../support/native.ts';
+import { cases } from '../support/thorough.ts';
 import { randomTokens, type TinyModel, tinyModel } from '../support/tiny-model.ts';
 import { encoders, statesTogether } from '../support/whole-texts.ts';
 
@@ -16,7 +17,7 @@ const onCpu = ({ spec, weights }: TinyModel, options: Partial<CpuOptions> = {}):
 const onReference = ({ spec, weights }: TinyModel): Promise<Backend> =>
   createReferenceBackend(spec, weights, { blockCount: BLOCKS });
 
-const runs = (numRuns: number) => ({ seed: 20261116, numRuns });
+const runs = (all: number) => ({ seed: 20261116, numRuns: cases(all, 0.5) });
 const models = encoders(['F32', 'BF16', 'Q8_0', 'Q4_0']);
 
 async function closing<Result>(

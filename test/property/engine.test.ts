@@ -9,6 +9,7 @@ import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
 import type { BudgetOptions } from '../../src/engine/scheduler/token-budget.ts';
 import type { Priority, Sequence } from '../../src/engine/sequence.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
+import { cases } from '../support/thorough.ts';
 import { SteppedEngine } from './stepped-engine.ts';
 
 interface Submit {
@@ -262,19 +263,19 @@ async function run(setting: Scenario): Promise<void> {
 
 describe('the engine under random traffic', () => {
   it('keeps its invariants and every output, with a fixed seed', async () => {
-    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1000, seed: 20 });
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: cases(1000, 0.4), seed: 20 });
     const { resumedVectors, ...often } = seen;
     for (const count of Object.values(often)) expect(count, JSON.stringify(seen)).toBeGreaterThan(100);
     expect(resumedVectors).toBeGreaterThan(50);
   }, 300_000);
 
   it('keeps its invariants and every output, with a random seed', async () => {
-    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1000 });
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: cases(1000, 0.4) });
   }, 300_000);
 
   it('keeps them where texts are computed whole', async () => {
     const whole = (setting: Scenario) => run({ ...setting, wholeTexts: true, memorySlots: undefined });
-    await fc.assert(fc.asyncProperty(scenario, whole), { numRuns: 300 });
+    await fc.assert(fc.asyncProperty(scenario, whole), { numRuns: cases(300, 0.4) });
   }, 300_000);
 
   it('serves LOW under a flood of HIGH in the time that aging promises', async () => {

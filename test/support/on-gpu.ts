@@ -2,6 +2,7 @@
 
 import { describe, inject } from 'vitest';
 import type { SoftwareGpu } from './software-gpus.ts';
+import { thorough } from './thorough.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -27,7 +28,8 @@ export function describeOnGpu(name: string, tests: () => void): void {
 /** For what takes long and shows no more on a second GPU. */
 export function describeOnFastestGpu(name: string, tests: () => void): void {
   const fastest = inject('fastestGpu');
-  const reason = gpu.missing ?? (fastest === gpu.name ? undefined : `${fastest} is here and faster`);
+  const slower = fastest === gpu.name || thorough ? undefined : `${fastest} is here and faster`;
+  const reason = gpu.missing ?? slower;
   describe.skipIf(reason !== undefined)(named(name, reason), tests);
 }
 
