@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import { collect, engineRequest, type TestRequest } from '../support/engine-requests.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
-import { describeOnGpu } from '../support/on-gpu.ts';
+import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { randomTokens, tinyModel } from '../support/tiny-model.ts';
 
 const SEEDS = 20;
@@ -30,7 +30,7 @@ const requests = Array.from(
   }),
 );
 
-describeOnGpu('a request to an engine on a GPU', () => {
+describeOnFastestGpu('a request to an engine on a GPU', () => {
   const backends = gpuBackends();
 
   it(`draws the same tokens alone and among ${OTHERS} others, for ${SEEDS} seeds`, async () => {

@@ -29,17 +29,15 @@ const various = [
   'tinystories-656k',
   'arch/gemma3',
   'quants/q4_k_m.gguf',
-  ...[
-    'gemma3n',
-    'gemma4',
-    'gpt_oss',
-    'deepseek_v3',
-    'qwen3_next',
-    'qwen3_5_moe',
-    'lfm2_moe',
-    'granitemoehybrid',
-  ],
-  ...['llama4', 'phi3', 'stablelm', 'cohere2', 'glm4_moe', 'olmo2'],
+  'gemma3n',
+  'gemma4',
+  'gpt_oss',
+  'deepseek_v3',
+  'qwen3_5_moe',
+  'lfm2_moe',
+  'granitemoehybrid',
+  'llama4',
+  'glm4_moe',
 ];
 
 function isRun(model: GoldenModel): boolean {

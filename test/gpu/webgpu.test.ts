@@ -19,7 +19,7 @@ import {
   together,
 } from '../support/backend-properties.ts';
 import { alone, byReference, gpuBackends } from '../support/gpu-backend.ts';
-import { describeOnGpu } from '../support/on-gpu.ts';
+import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { rowOf } from '../support/sampling-requests.ts';
 import { randomTokens, type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
 
@@ -39,7 +39,7 @@ function small(options: TinyModelOptions): TinyModelOptions {
 
 const runs = (numRuns: number) => ({ seed: 20261115, numRuns });
 
-describeOnGpu('the webgpu backend', () => {
+describeOnFastestGpu('the webgpu backend', () => {
   const backends = gpuBackends();
 
   it('gives a sequence the same bits alone and among others, in any chunks', async () => {

@@ -15,9 +15,10 @@ import { openText } from '../../src/text/open-text.ts';
 import { openModelFiles } from '../../src/weights/open-model.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { type Random, SchemaMaker, seededRandom } from '../support/random-schemas.ts';
+import { cases } from '../support/thorough.ts';
 
 /** `CHAIRLIFT_SCHEMAS=10000 npx vitest run test/property/schemas.test.ts` takes a quarter of an hour. */
-const SCHEMAS = Number(process.env.CHAIRLIFT_SCHEMAS ?? 100);
+const SCHEMAS = Number(process.env.CHAIRLIFT_SCHEMAS ?? cases(100, 0.5));
 const FIRST_SEED = Number(process.env.CHAIRLIFT_FIRST_SEED ?? 1);
 const DOCUMENTS = 8;
 const MAX_DRAWN = 1500;
