@@ -2,7 +2,7 @@
 // headers alone are read here.
 
 import { existsSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { unreadableFile } from './file-reader.ts';
 import { openGguf } from './gguf.ts';
 import type { GgufValue } from './gguf-values.ts';
@@ -223,12 +223,4 @@ function positiveNumber(file: string, field: string, value: unknown): number {
 
 function fault(file: string, field: string, problem: string): ModelFileError {
   return new ModelFileError({ file, field, problem, remedy: REMEDY });
-}
-
-/** Where no name was given: that of the folder or file. */
-export function adapterNameOf(path: string): string {
-  return basename(path === WEIGHTS || path.endsWith(`/${WEIGHTS}`) ? dirname(path) : path).replace(
-    /\.(gguf|safetensors)$/,
-    '',
-  );
 }

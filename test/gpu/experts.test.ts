@@ -36,10 +36,6 @@ describeOnFastestGpu('experts on a GPU', () => {
     });
     await expectPromises(backends, model, 'f16');
   });
-});
-
-describeOnFastestGpu('experts on a GPU', () => {
-  const backends = gpuBackends();
 
   it('are chosen by a sigmoid and a bias from the best groups', async () => {
     const model = tinyModel({
