@@ -263,7 +263,7 @@ async function run(setting: Scenario): Promise<void> {
 
 describe('the engine under random traffic', () => {
   it('keeps its invariants and every output, with a fixed seed', async () => {
-    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: cases(1000, 0.4), seed: 20 });
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1000, seed: 20 });
     const { resumedVectors, ...often } = seen;
     for (const count of Object.values(often)) expect(count, JSON.stringify(seen)).toBeGreaterThan(100);
     expect(resumedVectors).toBeGreaterThan(50);
