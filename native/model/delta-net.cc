@@ -2,15 +2,13 @@
 
 #include "model/delta-net.h"
 
-#include <algorithm>
 #include <cmath>
+
+#include "model/memory-pieces.h"
 
 namespace chairlift {
 
 namespace {
-
-// Columns of a head's matrix that one thread takes through all rows of a sequence.
-constexpr int pieceColumns = 64;
 
 class DeltaRun {
  public:
@@ -30,15 +28,8 @@ class DeltaRun {
     work_.multiplier.apply(net_.projection, input, rows_, projected_, stride_);
     convolveRows(net_.convolution, layout_, net_.memory, projected_, stride_, mixed_, mixedStride_, work_);
     work_.pool.forEachOne(rows_, [&](int row) { prepareRow(row); });
-    const std::vector<std::vector<MemoryRun>>& sequences = work_.batch.memoryRuns();
-    const int width = int(layout_.columnStride()), pieces = (width + pieceColumns - 1) / pieceColumns;
-    const int perSequence = net_.valueHeads * pieces;
-    work_.pool.forEachOne(int(sequences.size()) * perSequence, [&](int index) {
-      const int piece = index % perSequence, begin = piece % pieces * pieceColumns;
-      for (const MemoryRun& run : sequences[size_t(index / perSequence)]) {
-        learn(run, piece / pieces, begin, std::min(width, begin + pieceColumns));
-      }
-    });
+    forEachMemoryPiece(work_, layout_, net_.valueHeads,
+                       [&](const MemoryRun& run, int head, int begin, int end) { learn(run, head, begin, end); });
     work_.pool.forEachOne(rows_, [&](int row) { finishRow(row); });
     InputRows gated{projected_ + net_.gateAt(), stride_, net_.valueRows()};
     gated.form = InputForm::Gated;

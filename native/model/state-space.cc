@@ -2,14 +2,11 @@
 
 #include "model/state-space.h"
 
-#include <algorithm>
+#include "model/memory-pieces.h"
 
 namespace chairlift {
 
 namespace {
-
-// Columns of a head's matrix that one thread takes through all rows of a sequence.
-constexpr int pieceColumns = 64;
 
 class ScanRun {
  public:
@@ -34,15 +31,8 @@ class ScanRun {
       work_.kernels.recurrence.stepsAndDecays(steps, space_.stepBias.data(), space_.rates.data(), steps, kept,
                                               space_.heads);
     });
-    const std::vector<std::vector<MemoryRun>>& sequences = work_.batch.memoryRuns();
-    const int width = int(layout_.columnStride()), pieces = (width + pieceColumns - 1) / pieceColumns;
-    const int perSequence = space_.heads * pieces;
-    work_.pool.forEachOne(int(sequences.size()) * perSequence, [&](int index) {
-      const int piece = index % perSequence, begin = piece % pieces * pieceColumns;
-      for (const MemoryRun& run : sequences[size_t(index / perSequence)]) {
-        scan(run, piece / pieces, begin, std::min(width, begin + pieceColumns));
-      }
-    });
+    forEachMemoryPiece(work_, layout_, space_.heads,
+                       [&](const MemoryRun& run, int head, int begin, int end) { scan(run, head, begin, end); });
     work_.pool.forEachOne(rows_, [&](int row) {
       float* const outputs = outputs_ + size_t(row) * outputStride_;
       const float* const gate = projected_ + size_t(row) * stride_ + space_.gateAt();

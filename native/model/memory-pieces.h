@@ -1,0 +1,26 @@
+// How bodies that remember share their work out: the matrix of each head and sequence, some of its columns at a time.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "model/workspace.h"
+
+namespace chairlift {
+
+/** Calls `take(run, head, begin, end)` for columns of each head: one thread takes those through all runs of a sequence. */
+template <class Take>
+void forEachMemoryPiece(Workspace& work, const MemoryLayout& layout, int heads, const Take& take) {
+  constexpr int pieceColumns = 64;
+  const std::vector<std::vector<MemoryRun>>& sequences = work.batch.memoryRuns();
+  const int width = int(layout.columnStride()), pieces = (width + pieceColumns - 1) / pieceColumns;
+  const int perSequence = heads * pieces;
+  work.pool.forEachOne(int(sequences.size()) * perSequence, [&](int index) {
+    const int piece = index % perSequence, begin = piece % pieces * pieceColumns;
+    for (const MemoryRun& run : sequences[size_t(index / perSequence)]) {
+      take(run, piece / pieces, begin, std::min(width, begin + pieceColumns));
+    }
+  });
+}
+
+}  // namespace chairlift
