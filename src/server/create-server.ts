@@ -113,11 +113,8 @@ function readBodies(app: FastifyInstance): void {
   app.removeContentTypeParser('application/json');
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
     if (body === '') done(null, undefined);
-    else
-      parseJson(request, body, (error, value) => {
-        if (error === null && isTooDeep(value)) done(badRequest('body', 'is nested too deep'));
-        else done(error, value);
-      });
+    else if (isTooDeep(body)) done(badRequest('body', 'is nested too deep'));
+    else parseJson(request, body, done);
   });
 }
 

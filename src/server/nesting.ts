@@ -1,17 +1,36 @@
-// How deep a body may be nested: whatever reads it further on, serializers and templates among them, goes down level by
-// level, on a stack that ends somewhere.
+// How deep a body may be nested: whatever reads it further on, parsers, serializers and templates among them, goes down
+// level by level, on a stack that ends somewhere. Looked at before anything is made of the text.
 
 const MAX_LEVELS = 1000;
 
-export function isTooDeep(body: unknown): boolean {
-  let level = [body];
-  for (let depth = 0; depth <= MAX_LEVELS; depth++) {
-    level = level.flatMap((value) =>
-      typeof value === 'object' && value !== null
-        ? Object.values(value).filter((inner) => typeof inner === 'object' && inner !== null)
-        : [],
-    );
-    if (level.length === 0) return false;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPENING = new Set([0x5b, 0x7b]);
+const CLOSING = new Set([0x5d, 0x7d]);
+
+/** Of a text that may be JSON. */
+export function isTooDeep(text: string): boolean {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at);
+    else if (OPENING.has(code)) {
+      depth += 1;
+      if (depth > MAX_LEVELS) return true;
+    } else if (CLOSING.has(code)) depth -= 1;
   }
-  return true;
+  return false;
+}
+
+/** The place of the closing quote, or the text's end. */
+function endOfString(text: string, opening: number): number {
+  let at = text.indexOf('"', opening + 1);
+  while (at >= 0 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
+  return at < 0 ? text.length : at;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let first = at;
+  while (text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
+  return (at - first) % 2 === 1;
 }
