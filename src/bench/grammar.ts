@@ -10,10 +10,11 @@ import { loadAddon } from '../compute/cpu/binding.ts';
 import { LocalEngine } from '../engine/local-engine.ts';
 import { rulesOf } from '../grammar/assemble.ts';
 import { compileRules } from '../grammar/compile.ts';
+import { longestTokens } from '../grammar/longest-tokens.ts';
 import { Grammar, Matcher } from '../grammar/matcher.ts';
 import { SharedMasks } from '../grammar/shared-masks.ts';
 import type { GrammarTables } from '../grammar/tables.ts';
-import { type TokenSource, type VocabularyTables, vocabularyTables } from '../grammar/vocabulary.ts';
+import { type TokenSource, vocabularyTables } from '../grammar/vocabulary.ts';
 import { buildSpec } from '../model/build-spec.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import { type SamplingParameters, validateSampling } from '../sampling/parameters.ts';
@@ -60,33 +61,6 @@ function grown(small: TokenSource): TokenSource {
     tokenBytes: (id) => (id === end ? new Uint8Array(0) : bytesOf(id)),
     isSpecial: (id) => id === end,
   };
-}
-
-/** The longest token that fits, again and again. */
-function tokensOf(text: string, { nodeByte, nodeDepth, nodeEnd, nodeToken }: VocabularyTables): number[] {
-  const bytes = new TextEncoder().encode(text);
-  const tokens: number[] = [];
-  for (let at = 0; at < bytes.length; ) {
-    let best = -1;
-    let length = 0;
-    for (let node = 0; node < nodeByte.length; ) {
-      const depth = nodeDepth[node] as number;
-      if (nodeByte[node] !== bytes[at + depth]) {
-        node = nodeEnd[node] as number;
-        continue;
-      }
-      if ((nodeToken[node] as number) >= 0 && depth + 1 > length) {
-        best = nodeToken[node] as number;
-        length = depth + 1;
-      }
-      node++;
-      if (node < nodeByte.length && (nodeDepth[node] as number) <= depth) break;
-    }
-    if (best < 0) throw new Error('the vocabulary lacks a byte');
-    tokens.push(best);
-    at += length;
-  }
-  return tokens;
 }
 
 /** A record such as people extract from texts, each stream's with names of its own. */
@@ -209,7 +183,10 @@ const works = Array.from({ length: STREAMS }, (_, stream) => {
   const started = performance.now();
   const tables = compileRules(rulesOf({ kind: 'schema', schema }, () => undefined).rules);
   compileMs.push(performance.now() - started);
-  return { grammar: new Grammar(tables, vocabulary, shared), tokens: tokensOf(text, vocabulary) };
+  return {
+    grammar: new Grammar(tables, vocabulary, shared),
+    tokens: longestTokens(new TextEncoder().encode(text), vocabulary),
+  };
 });
 print(
   `${vocabulary.size} tokens, ${vocabulary.nodeByte.length} nodes; ${STREAMS} schemas compiled in ${median(compileMs).toFixed(0)} ms each (median)`,

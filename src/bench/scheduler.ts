@@ -49,11 +49,8 @@ class Load {
     return this.#random >>> 16;
   }
 
-  sample(plan: StepPlan): Int32Array {
-    return Int32Array.from(
-      plan.items.filter(({ samples }) => samples),
-      () => this.token(),
-    );
+  sample(plan: StepPlan): number[][] {
+    return plan.items.filter(({ samples }) => samples).map(() => [this.token()]);
   }
 
   replaceEnded(): void {

@@ -5,7 +5,7 @@ import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.
 import type { Matcher } from '../grammar/matcher.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
-import type { SampledToken, SampleResult, SampleRow } from '../sampling/sample-row.ts';
+import type { SampleResult, SampleRow } from '../sampling/sample-row.ts';
 import { Grammars, type Matching, noGrammars } from './grammars.ts';
 import { OpenAnswer, OpenEmbedding, type OpenRequest } from './open-request.ts';
 import { planBatch } from './plan-batch.ts';
@@ -20,8 +20,11 @@ import type {
 import { drainingError, failedEvent, notContinued, promptError, samplingError } from './request-errors.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
-import type { StepPlan } from './scheduler/step-plan.ts';
+import { type Guesses, noGuesses, type StepLoad, type StepPlan } from './scheduler/step-plan.ts';
 import type { Sequence } from './sequence.ts';
+import type { Drafter } from './speculation/drafter.ts';
+import { Speculation } from './speculation/speculation.ts';
+import { TextDrafter } from './speculation/text-drafter.ts';
 import { type EngineRecord, StepRecorder } from './step-recorder.ts';
 import type { StepReport, StepSummary } from './step-report.ts';
 
@@ -35,22 +38,34 @@ export interface EngineOptions extends SchedulerOptions {
   readonly endIds: readonly number[];
   /** Batching off: one request at a time. */
   readonly direct?: boolean;
+  /** Whether tokens are guessed, and computed together with what is known. Answers are the same. Default true. */
+  readonly speculation?: boolean;
+  /** Who guesses. Default: the texts at hand. */
+  readonly newDrafter?: (request: AnswerRequest, tokens: Int32Array) => Drafter;
 }
 
 export interface EngineStats extends SchedulerStats, EngineRecord {
   readonly draining: boolean;
 }
 
-/** A request that draws in this step, and how. */
+/** A request that draws in this step, and how: the next token, and one behind each guess. */
 interface Sampling {
   readonly open: OpenAnswer;
-  readonly row: SampleRow;
+  readonly guesses: Guesses;
+  readonly rows: readonly SampleRow[];
 }
 
-/** What was drawn for one item of a plan; neither where its request ended during the step. */
-interface Draw {
-  readonly open: OpenAnswer | undefined;
-  readonly result: SampleResult | undefined;
+/** What was drawn for it; nothing where it ended during the step. */
+interface Draw extends Sampling {
+  readonly results: readonly SampleResult[];
+}
+
+/** What of that is part of the answer. */
+interface Kept {
+  readonly open: OpenAnswer;
+  readonly tokens: readonly number[];
+  readonly events: readonly RequestEvent[];
+  readonly end: { readonly reason: EndReason; readonly error?: RequestError } | undefined;
 }
 
 export type ReportListener = (report: StepReport) => void;
@@ -60,6 +75,7 @@ export class Engine {
   readonly #options: EngineOptions;
   readonly #scheduler: Scheduler;
   readonly #recorder: StepRecorder;
+  readonly #speculation: Speculation | undefined;
   readonly #tell: ReportListener;
   readonly #requests = new Map<string, OpenRequest>();
   readonly #bySequence = new Map<Sequence, OpenRequest>();
@@ -91,6 +107,7 @@ export class Engine {
       ...(options.direct ? { maxBatchSize: 1 } : {}),
     });
     this.#recorder = new StepRecorder(nowMs);
+    if (options.speculation ?? true) this.#speculation = new Speculation(this.#scheduler.budget.costModel);
   }
 
   /** For integrity checks: read it, never change it. */
@@ -157,7 +174,7 @@ export class Engine {
     this.#recorder.lap('scheduleMs');
     const result = await this.#backend.step(
       batch,
-      sampling.map(({ row }) => row),
+      sampling.flatMap(({ rows }) => rows),
     );
     this.#recorder.computed();
     // Whatever was cancelled during the step draws nothing.
@@ -190,10 +207,31 @@ export class Engine {
   }
 
   #plan(): StepPlan {
-    const plan = this.#scheduler.plan();
+    const plan = this.#scheduler.plan(this.#speculation && ((decoding, load) => this.#guess(decoding, load)));
     const dropped = this.#scheduler.tables.pool.takeDropped();
     if (dropped.length > 0) this.#backend.releaseBlocks(Int32Array.from(dropped));
     return plan;
+  }
+
+  #guess(decoding: readonly Sequence[], load: StepLoad): ReadonlyMap<Sequence, Guesses> {
+    const speculation = this.#speculation as Speculation;
+    const guesses = new Map<Sequence, Guesses>();
+    if (!speculation.couldPay(decoding.length, load)) return guesses;
+    const open = decoding.map((sequence) => this.#bySequence.get(sequence) as OpenAnswer);
+    const chances = open.map((one) => {
+      one.guesser ??= speculation.guesser(this.#newDrafter(one));
+      return one.guesser.look(one.horizon(), one.sequence.maxTokens - 1 - one.sequence.length);
+    });
+    for (const [i, count] of speculation.share(chances, load).entries()) {
+      const one = open[i] as OpenAnswer;
+      if (count > 0) guesses.set(one.sequence, one.look(one.guesser?.take(count) ?? noGuesses));
+    }
+    return guesses;
+  }
+
+  #newDrafter({ request, sequence }: OpenAnswer): Drafter {
+    const { newDrafter } = this.#options;
+    return newDrafter?.(request, sequence.tokens) ?? new TextDrafter(sequence.tokens, request.expected);
   }
 
   /**
@@ -210,40 +248,80 @@ export class Engine {
   #sampling(plan: StepPlan): Sampling[] {
     return plan.items
       .filter(({ samples }) => samples)
-      .map(({ sequence }) => {
+      .map(({ sequence, guesses }) => {
         const open = this.#bySequence.get(sequence) as OpenAnswer;
-        return { open, row: open.sampleRow() };
+        open.guesser?.limit(guesses.length);
+        return { open, guesses, rows: open.sampleRows(guesses.length) };
       });
   }
 
   /** What ended during the step draws nothing. */
   #draw(sampling: readonly Sampling[], { logits, drawn }: StepResult): Draw[] {
     const { vocabSize } = this.#options;
-    const isOpen = sampling.map(({ open }) => this.#bySequence.has(open.sequence));
-    const rows = sampling.map(({ row }) => row);
+    const isOpen = ({ open }: Sampling) => this.#bySequence.has(open.sequence);
     const whole =
-      drawn ?? (isOpen.every(Boolean) ? this.#backend.sampleRows(logits, vocabSize, rows) : undefined);
-    return sampling.map(({ open, row }, index) => {
-      if (isOpen[index] !== true) return { open: undefined, result: undefined };
-      const from = logits.subarray(index * vocabSize);
-      return { open, result: whole?.[index] ?? this.#backend.sampleRows(from, vocabSize, [row])[0] };
+      drawn ??
+      (sampling.every(isOpen)
+        ? this.#backend.sampleRows(
+            logits,
+            vocabSize,
+            sampling.flatMap(({ rows }) => rows),
+          )
+        : undefined);
+    let first = 0;
+    return sampling.map((each) => {
+      const [from, to] = [first, first + each.rows.length];
+      first = to;
+      if (!isOpen(each)) return { ...each, results: [] };
+      const results =
+        whole?.slice(from, to) ??
+        this.#backend.sampleRows(logits.subarray(from * vocabSize, to * vocabSize), vocabSize, each.rows);
+      return { ...each, results };
     });
   }
 
   /** Ends what could not draw, advances the rest, ends what is complete. */
   #commit(plan: StepPlan, draws: readonly Draw[]): RequestEvent[] {
+    const kept = draws.map((draw) => this.#keep(draw));
     const events: RequestEvent[] = [];
-    for (const { open, result } of draws) {
-      if (open !== undefined && result?.ok === false) {
-        events.push(this.#end(open, 'error', samplingError(result.error)));
-      }
-    }
-    const tokens = draws.map(({ result }) => (result?.ok ? result.token : 0));
-    this.#scheduler.commit(plan, tokens, this.#recorder.elapsedMs);
-    for (const { open, result } of draws) {
-      if (open !== undefined && result?.ok) events.push(...this.#accept(open, result));
+    const finish = ({ open, end }: Kept) => {
+      if (end !== undefined) events.push(this.#end(open, end.reason, end.error));
+    };
+    for (const one of kept) if (one.tokens.length === 0) finish(one);
+    const { elapsedMs } = this.#recorder;
+    this.#scheduler.commit(
+      plan,
+      kept.map(({ tokens }) => tokens),
+      elapsedMs,
+    );
+    const decoding = draws.filter(({ open: { sequence } }) => sequence.length > sequence.promptLength).length;
+    this.#speculation?.observe(decoding, plan.load, elapsedMs);
+    for (const one of kept) {
+      if (one.tokens.length === 0) continue;
+      one.open.guesser?.learn(one.tokens);
+      events.push(...one.events);
+      finish(one);
     }
     return events;
+  }
+
+  /** Up to the first guess that was wrong, or the answer's end. */
+  #keep({ open, guesses, results }: Draw): Kept {
+    const tokens: number[] = [];
+    const events: RequestEvent[] = [];
+    for (const [i, result] of results.entries()) {
+      if (!result.ok) {
+        return { open, tokens, events, end: { reason: 'error', error: samplingError(result.error) } };
+      }
+      const { token, logprobs } = result;
+      tokens.push(token);
+      events.push({ kind: 'token', id: open.request.id, token, ...(logprobs ? { logprobs } : {}) });
+      this.#recorder.generated();
+      const end = endOf(open, open.accept(token, tokens.length));
+      if (end !== undefined) return { open, tokens, events, end };
+      if (guesses[i] !== token) break;
+    }
+    return { open, tokens, events, end: undefined };
   }
 
   /** Adds up states and ends what has all of them. */
@@ -269,16 +347,6 @@ export class Engine {
     return vector === undefined || !vector.every(Number.isFinite)
       ? this.#end(open, 'error', samplingError('numeric-error'))
       : { ...this.#end(open, 'stop'), vector };
-  }
-
-  #accept(open: OpenAnswer, { token, logprobs }: SampledToken): RequestEvent[] {
-    this.#recorder.generated();
-    const { id } = open.request;
-    const event: RequestEvent = { kind: 'token', id, token, ...(logprobs ? { logprobs } : {}) };
-    const reason = open.accept(token);
-    if (reason !== undefined) return [event, this.#end(open, reason)];
-    const { obstacle } = open;
-    return obstacle === undefined ? [event] : [event, this.#end(open, 'error', obstacle)];
   }
 
   #applyCancellations(): FinishEvent[] {
@@ -371,7 +439,7 @@ export class Engine {
 
   #openAnswer(request: AnswerRequest, matcher: Matcher | undefined): OpenAnswer {
     const maxTokens = this.#lengthLimit(request.prompt.length, request.parameters.maxTokens);
-    return new OpenAnswer(request, maxTokens, this.#options.endIds, matcher);
+    return new OpenAnswer(request, { ...this.#options, maxTokens }, matcher);
   }
 
   /** Where nobody says, an answer may fill the context, or the whole cache if that is smaller. */
@@ -380,6 +448,12 @@ export class Engine {
     if (maxTokens !== undefined) return Math.min(contextLength, promptLength + maxTokens);
     return Math.min(contextLength, Math.max(promptLength + 1, blockCount * BLOCK_TOKENS));
   }
+}
+
+function endOf(open: OpenAnswer, reason: EndReason | undefined): Kept['end'] {
+  if (reason !== undefined) return { reason };
+  const { obstacle } = open;
+  return obstacle === undefined ? undefined : { reason: 'error', error: obstacle };
 }
 
 function isSame(a: BlockDemand, b: BlockDemand | undefined): boolean {

@@ -14,7 +14,9 @@ import type {
   FinishEvent,
   RequestError,
 } from './request.ts';
+import type { Guesses } from './scheduler/step-plan.ts';
 import { Sequence } from './sequence.ts';
+import type { Guesser, Horizon } from './speculation/guesser.ts';
 
 export class OpenRequest<Request extends EngineRequest = EngineRequest> {
   readonly request: Request;
@@ -42,43 +44,85 @@ export class OpenRequest<Request extends EngineRequest = EngineRequest> {
   }
 }
 
+export interface AnswerLimits {
+  /** Prompt and answer together. */
+  readonly maxTokens: number;
+  /** The model's own end tokens. */
+  readonly endIds: readonly number[];
+  readonly vocabSize: number;
+}
+
 export class OpenAnswer extends OpenRequest<AnswerRequest> {
+  /** Once it decodes, where guesses are made. */
+  guesser: Guesser | undefined;
   readonly #endIds: readonly number[];
+  readonly #vocabSize: number;
   readonly #counts: TokenCounts | undefined;
   readonly #matcher: Matcher | undefined;
+  /** How tokens behind guesses would be drawn. */
+  #ahead: readonly SampleRow[] = [];
 
-  /**
-   * `maxTokens`: prompt and answer together; `endIds`: the model's own end tokens; `matcher`: where the answer stands in
-   * its grammar, if it has one.
-   */
-  constructor(request: AnswerRequest, maxTokens: number, endIds: readonly number[], matcher?: Matcher) {
+  /** `matcher`: where the answer stands in its grammar, if it has one. */
+  constructor(request: AnswerRequest, { maxTokens, endIds, vocabSize }: AnswerLimits, matcher?: Matcher) {
     super(request, answerSequence(request, maxTokens));
     this.#endIds = endIds;
+    this.#vocabSize = vocabSize;
     this.#matcher = matcher;
     if (needsCounts(request.parameters)) this.#counts = new TokenCounts(request.prompt, request.answer ?? []);
   }
 
-  /** How the next token is to be drawn. */
-  sampleRow(): SampleRow {
-    const { parameters, mask, choice = 0 } = this.request;
+  override ended(reason: EndReason, error?: RequestError): FinishEvent {
+    const event = super.ended(reason, error);
+    if (this.guesser === undefined) return event;
+    const { accepted, rejected } = this.guesser;
+    return { ...event, guesses: { accepted, rejected } };
+  }
+
+  /** How the next token is to be drawn, and behind so many guesses one more each. */
+  sampleRows(guesses: number): SampleRow[] {
+    return [this.#sampleRow([], this.#matcher), ...this.#ahead.slice(0, guesses)];
+  }
+
+  /** Those of the guesses, from the first on, behind which a token can be drawn. */
+  look(guesses: Guesses): Guesses {
+    const matcher = this.#matcher?.fork();
+    const rows: SampleRow[] = [];
+    for (let count = 1; count <= guesses.length; count++) {
+      matcher?.accept(guesses[count - 1] as number);
+      try {
+        rows.push(this.#sampleRow(guesses.slice(0, count), matcher));
+      } catch (error) {
+        if (error instanceof TooAmbiguous) break;
+        throw error;
+      }
+    }
+    this.#ahead = rows;
+    return guesses.slice(0, rows.length);
+  }
+
+  /** What guesses must keep to. */
+  horizon(): Horizon {
+    const matcher = this.#matcher?.fork();
+    let generated = this.generated;
     return {
-      parameters,
-      counts: this.#counts,
-      position: this.sequence.length,
-      choice,
-      forbidden: this.#forbidden(),
-      mask: this.#matcher?.mask() ?? mask,
+      accept: (token) => {
+        generated += 1;
+        if (!(Number.isInteger(token) && token >= 0 && token < this.#vocabSize)) return false;
+        if (finishReason(this.request.parameters, this.#endIds, token, generated) !== undefined) return false;
+        return matcher === undefined || (matcher.accept(token) && !matcher.ended);
+      },
+      forced: (most) => matcher?.forced(most) ?? [],
     };
   }
 
-  /** Takes note of the token that the sequence was just given; tells whether it was the last. */
-  accept(token: number): FinishReason | undefined {
+  /** Takes note of a token that was drawn, `count` behind those of the sequence; tells whether it is the last. */
+  accept(token: number, count: number): FinishReason | undefined {
     this.#counts?.addGenerated(token);
-    const reason = finishReason(this.request.parameters, this.#endIds, token, this.generated);
+    const reason = finishReason(this.request.parameters, this.#endIds, token, this.generated + count);
     if (reason === 'stop') return reason;
     this.#matcher?.accept(token);
     if (this.#matcher?.ended === true) return 'stop';
-    return reason ?? (this.sequence.length === this.sequence.maxTokens ? 'length' : undefined);
+    return reason ?? (this.sequence.length + count === this.sequence.maxTokens ? 'length' : undefined);
   }
 
   /** Why the answer cannot go on, though it is not complete: found out before the step in which it would be drawn. */
@@ -92,16 +136,29 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     }
   }
 
+  /** Behind guesses; `matcher` is where they lead. */
+  #sampleRow(guesses: Guesses, matcher: Matcher | undefined): SampleRow {
+    const { parameters, mask, choice = 0 } = this.request;
+    return {
+      parameters,
+      counts: guesses.length === 0 ? this.#counts : this.#counts?.after(guesses),
+      position: this.sequence.length + guesses.length,
+      choice,
+      forbidden: this.#forbidden(this.generated + guesses.length, matcher),
+      mask: matcher?.mask() ?? mask,
+    };
+  }
+
   /** Nothing that ends an answer may be drawn before the answer is complete. */
-  #forbidden(): readonly number[] {
+  #forbidden(generated: number, matcher: Matcher | undefined): readonly number[] {
     const { parameters } = this.request;
-    const early = forbiddenIds(parameters, this.#endIds, this.generated);
-    if (this.#matcher === undefined) return early;
-    if (!this.#matcher.complete) return [...early, ...parameters.stopIds];
+    const early = forbiddenIds(parameters, this.#endIds, generated);
+    if (matcher === undefined) return early;
+    if (!matcher.complete) return [...early, ...parameters.stopIds];
     // An end token that ends nothing is no part of what the grammar allows.
     const forbidden = parameters.ignoreEos ? [...early, ...this.#endIds] : early;
     // Where nothing may follow, the grammar ends the answer, however short it is.
-    return forbidden.length === 0 || isAnyLeft(this.#matcher.mask(), forbidden) ? forbidden : [];
+    return forbidden.length === 0 || isAnyLeft(matcher.mask(), forbidden) ? forbidden : [];
   }
 }
 

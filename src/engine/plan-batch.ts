@@ -12,15 +12,19 @@ export function planBatch({ items, load }: StepPlan): Batch {
     starts: new Int32Array(items.length),
     blocks: new Int32Array(items.reduce((sum, { sequence }) => sum + sequence.blocks.length, 0)),
     blockStarts: new Int32Array(items.length + 1),
-    logitRows: new Int32Array(items.reduce((sum, { samples }) => sum + Number(samples), 0)),
+    logitRows: new Int32Array(
+      items.reduce((sum, { samples, guesses }) => sum + Number(samples) + guesses.length, 0),
+    ),
     stateRows: new Int32Array(items.reduce((sum, { states: [from, to] }) => sum + to - from, 0)),
   };
   let row = 0;
   let block = 0;
   let wanted = 0;
   let wantedStates = 0;
-  for (const [index, { sequence, start, count, samples, states }] of items.entries()) {
-    batch.tokens.set(sequence.storage.subarray(start, start + count), row);
+  for (const [index, { sequence, start, count, guesses, samples, states }] of items.entries()) {
+    const own = count - guesses.length;
+    batch.tokens.set(sequence.storage.subarray(start, start + own), row);
+    batch.tokens.set(guesses, row + own);
     batch.blocks.set(sequence.blocks, block);
     batch.starts[index] = start;
     for (let at = states[0]; at < states[1]; at++) batch.stateRows[wantedStates++] = row + at - start;
@@ -28,7 +32,7 @@ export function planBatch({ items, load }: StepPlan): Batch {
     block += sequence.blocks.length;
     batch.rowStarts[index + 1] = row;
     batch.blockStarts[index + 1] = block;
-    if (samples) batch.logitRows[wanted++] = row - 1;
+    if (samples) for (let at = row - 1 - guesses.length; at < row; at++) batch.logitRows[wanted++] = at;
   }
   const memories = batchMemories(
     items.map(({ memory }) => memory),

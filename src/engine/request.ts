@@ -28,6 +28,8 @@ export interface AnswerRequest extends RequestBase {
   /** Which of several answers to the same prompt this is: each draws its own tokens. Default 0. */
   readonly choice?: number;
   readonly parameters: SamplingParameters;
+  /** What the answer will probably be: guesses begin with it. */
+  readonly expected?: readonly number[];
   /** Allowed tokens at every draw: bit `id % 32` of word `id / 32`. */
   readonly mask?: Uint32Array;
   readonly grammar?: AnswerGrammar;
@@ -78,6 +80,11 @@ export interface TokenEvent {
   readonly logprobs?: Logprobs;
 }
 
+export interface GuessCounts {
+  readonly accepted: number;
+  readonly rejected: number;
+}
+
 export interface FinishEvent {
   readonly kind: 'finish';
   readonly id: string;
@@ -87,6 +94,8 @@ export interface FinishEvent {
   /** Prompt tokens that needed no compute. */
   readonly cachedTokens: number;
   readonly generatedTokens: number;
+  /** Tokens that were guessed and computed before it was known whether they come. Absent where none were sought. */
+  readonly guesses?: GuessCounts;
   /** Of a request that was embedded to its end. */
   readonly vector?: Float32Array;
 }

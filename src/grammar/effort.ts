@@ -27,7 +27,11 @@ export class Effort {
 
 /** What one answer may still spend. */
 export class Allowance {
-  #left = AT_FIRST;
+  #left: number;
+
+  constructor(steps = AT_FIRST) {
+    this.#left = steps;
+  }
 
   /** For a token that has come. */
   renew(): void {

@@ -2,6 +2,8 @@
 // of one grammar share what was found out about its places.
 
 import { Allowance, Effort, TooAmbiguous } from './effort.ts';
+import { forcedBytes } from './forced-bytes.ts';
+import { longestTokens } from './longest-tokens.ts';
 import { Masks } from './masks.ts';
 import { type Place, Places } from './places.ts';
 import type { SharedMasks } from './shared-masks.ts';
@@ -9,6 +11,11 @@ import type { GrammarTables } from './tables.ts';
 import type { VocabularyTables } from './vocabulary.ts';
 
 const SPACE = 0x20;
+/** What a look ahead may cost: a few new masks of a large vocabulary. */
+const FORK_STEPS = 1_000_000;
+
+/** Bytes of a token, as a rule. */
+const FORCED_TOKEN_BYTES = 6;
 
 /** Where an answer stands whose beginning cannot be found. */
 const NOWHERE: Place = { frames: [], complete: false, next: undefined, mask: undefined };
@@ -68,6 +75,12 @@ export class Grammar {
     return at;
   }
 
+  /** Tokens of the only text that may follow. */
+  forced(place: Place, most: number): number[] {
+    const bytes = forcedBytes(this.#places, place, most * FORCED_TOKEN_BYTES);
+    return longestTokens(bytes, this.vocabulary).slice(0, most);
+  }
+
   /** Keeps memory bounded, whatever grammars and answers do. */
   tidy(): void {
     if (!this.#places.full) return;
@@ -81,13 +94,33 @@ export class Matcher {
   readonly #grammar: Grammar;
   #place = NOWHERE;
   #age: number;
-  readonly #allowance = new Allowance();
+  readonly #allowance: Allowance;
   #failure: TooAmbiguous | undefined;
 
-  constructor(grammar: Grammar, continues: boolean) {
+  constructor(grammar: Grammar, continues: boolean, allowance = new Allowance()) {
     this.#grammar = grammar;
+    this.#allowance = allowance;
     this.#age = grammar.age;
     this.#place = this.#found(() => grammar.start(continues)) ?? NOWHERE;
+  }
+
+  /** Another that goes its own way from here, at no cost to this one: for what may follow. */
+  fork(): Matcher {
+    const fork = new Matcher(this.#grammar, true, new Allowance(FORK_STEPS));
+    fork.#place = this.#place;
+    fork.#age = this.#age;
+    fork.#failure = this.#failure;
+    return fork;
+  }
+
+  /** The longest tokens, up to `most`, of the text that must come next, as far as there is but one. */
+  forced(most: number): number[] {
+    try {
+      return this.#allowance.within(this.#grammar.effort, () => this.#grammar.forced(this.#current(), most));
+    } catch (error) {
+      if (error instanceof TooAmbiguous) return [];
+      throw error;
+    }
   }
 
   /** The answer may end here. */

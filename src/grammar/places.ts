@@ -67,6 +67,12 @@ export class Places {
     return this.#controls.get(state) ?? [];
   }
 
+  /** Whether control tokens lead on from a state, besides bytes. */
+  readsTokens(state: number): boolean {
+    const { tokenEdges } = this.#tables;
+    return tokenEdges[state] !== tokenEdges[state + 1] || this.#controls.has(state);
+  }
+
   /** Time to begin anew, with empty hands. */
   get full(): boolean {
     return this.#frames > MAX_KEPT || this.#places.size > MAX_KEPT;
@@ -177,12 +183,8 @@ export class Places {
   }
 
   #reads(state: number): boolean {
-    const { byteEdges, tokenEdges } = this.#tables;
-    return (
-      byteEdges[state] !== byteEdges[state + 1] ||
-      tokenEdges[state] !== tokenEdges[state + 1] ||
-      this.#controls.has(state)
-    );
+    const { byteEdges } = this.#tables;
+    return byteEdges[state] !== byteEdges[state + 1] || this.readsTokens(state);
   }
 
   #isLast(state: number): boolean {

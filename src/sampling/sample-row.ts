@@ -2,12 +2,12 @@
 // token or one error per row out. Both samplers give the same bits.
 
 import type { SamplingParameters } from './parameters.ts';
-import type { TokenCounts } from './token-counts.ts';
+import type { SeenTokens } from './token-counts.ts';
 
 export interface SampleRow {
   readonly parameters: SamplingParameters;
   /** Needed where a penalty is on (`needsCounts`), otherwise left out. */
-  readonly counts?: TokenCounts | undefined;
+  readonly counts?: SeenTokens | undefined;
   /** Position in the sequence, prompt included, of the token to be drawn: with the seed it keys the draw. */
   readonly position: number;
   /** Which of several answers to the same prompt. */

@@ -5,6 +5,9 @@ import type { SamplingParameters } from './parameters.ts';
 
 const FIRST_CAPACITY = 64;
 
+/** Every token of prompt and answer once, and how often the answer has it. */
+export type SeenTokens = Pick<TokenCounts, 'ids' | 'generated'>;
+
 export class TokenCounts {
   readonly #slots = new Map<number, number>();
   #ids = new Int32Array(FIRST_CAPACITY);
@@ -29,6 +32,21 @@ export class TokenCounts {
   /** How often the token of the same place in `ids` was generated; 0 where only the prompt has it. */
   get generated(): Int32Array {
     return this.#generated.subarray(0, this.#slots.size);
+  }
+
+  /** As it would be with further tokens; nothing changes. */
+  after(tokens: readonly number[]): SeenTokens {
+    const added = new Map<number, number>();
+    for (const token of tokens) added.set(token, (added.get(token) ?? 0) + 1);
+    const fresh = [...added.keys()].filter((token) => !this.#slots.has(token));
+    const ids = Int32Array.from([...this.ids, ...fresh]);
+    const generated = new Int32Array(ids.length);
+    generated.set(this.generated);
+    for (const [token, count] of added) {
+      const slot = this.#slots.get(token) ?? this.#slots.size + fresh.indexOf(token);
+      generated[slot] = (generated[slot] as number) + count;
+    }
+    return { ids, generated };
   }
 
   #slotOf(token: number): number {

@@ -126,6 +126,12 @@ export class BlockTables {
     this.memories?.commit(holder);
   }
 
+  /** Gives blocks back that no token of the sequence needs: they were for guesses. */
+  trim(holder: BlockHolder): void {
+    const needed = blocksFor(holder.length);
+    while (holder.blocks.length > needed) this.pool.release(holder.blocks.pop() as number);
+  }
+
   /** Gives all blocks back, the last first; cached ones can be found until they are taken. */
   release(holder: BlockHolder): void {
     for (let i = holder.blocks.length - 1; i >= 0; i--) this.pool.release(holder.blocks[i] as number);

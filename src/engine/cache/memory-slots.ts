@@ -17,6 +17,14 @@ export interface WrittenMemory {
   readonly slot: number;
 }
 
+/** What a step computes of a sequence. */
+export interface PlannedMemory {
+  readonly holder: BlockHolder;
+  readonly count: number;
+  /** Further ones, any of which may turn out to be wrong: there must be a slot to spare for each. */
+  readonly guesses: number;
+}
+
 export class MemorySlots {
   readonly pool: BlockPool;
   // Links hold a number + 1, so that zeroed memory links nothing.
@@ -57,21 +65,35 @@ export class MemorySlots {
     holder.memory = slot;
   }
 
-  /** Finds slots for what a step leaves behind; each holder with the tokens it computes. */
-  plan(items: readonly { readonly holder: BlockHolder; readonly count: number }[]): SequenceMemory[] {
+  /** Slots that nobody needs in a step of these. */
+  spare(holders: readonly BlockHolder[]): number {
+    const needed = holders.filter((holder) => !this.#isAlone(holder) || this.#isKept(holder)).length;
+    return Math.max(0, this.pool.freeCount - needed);
+  }
+
+  /** Finds slots for what a step leaves behind. */
+  plan(items: readonly PlannedMemory[]): SequenceMemory[] {
     const own = new Map<BlockHolder, number>();
     // Those first that have no slot to fall back on.
     for (const { holder } of items) if (!this.#isAlone(holder)) own.set(holder, this.#take(holder));
     for (const { holder } of items) if (this.#isAlone(holder)) own.set(holder, this.#ownSlot(holder));
-    return items.map(({ holder, count }) => {
-      const end = holder.computed + count;
-      this.#planBorders(holder, end);
+    for (const { holder, count, guesses } of items) this.#planGuesses(holder, count, guesses);
+    return items.map(({ holder, count, guesses }) => {
+      const end = holder.computed + count + guesses;
+      if (guesses === 0) this.#planBorders(holder, end);
       holder.written.push({ position: end, slot: own.get(holder) as number });
       return {
         from: holder.memory,
         kept: holder.written.map(({ position, slot }) => ({ after: position - holder.computed, slot })),
       };
     });
+  }
+
+  /** After each token that may be the last one that is right. */
+  #planGuesses(holder: BlockHolder, count: number, guesses: number): void {
+    for (let guess = 0; guess < guesses; guess++) {
+      holder.written.push({ position: holder.computed + count + guess, slot: this.#take(holder) });
+    }
   }
 
   /** As far as there are slots to spare. */
@@ -85,15 +107,13 @@ export class MemorySlots {
 
   /** The step is done, and the blocks that became full are published. */
   commit(holder: BlockHolder): void {
+    const before = holder.memory;
     for (const { position, slot } of holder.written) {
-      const isLast = position === holder.computed;
-      if (position % BLOCK_TOKENS === 0) this.#keep(holder, position, slot);
-      if (!isLast) this.pool.release(slot);
-      else if (slot !== holder.memory) {
-        if (holder.memory !== undefined) this.pool.release(holder.memory);
-        holder.memory = slot;
-      }
+      if (position % BLOCK_TOKENS === 0 && position <= holder.computed) this.#keep(holder, position, slot);
+      if (position === holder.computed) holder.memory = slot;
+      else if (slot !== before) this.pool.release(slot);
     }
+    if (before !== undefined && before !== holder.memory) this.pool.release(before);
     holder.written.length = 0;
   }
 
@@ -118,6 +138,11 @@ export class MemorySlots {
     return memory !== undefined && this.pool.references(memory) === 1;
   }
 
+  /** What it goes on from is kept for others. */
+  #isKept({ memory }: BlockHolder): boolean {
+    return memory !== undefined && this.pool.isCached(memory);
+  }
+
   #take(holder: BlockHolder): number {
     const slot = this.pool.take(holder.low);
     if (slot === undefined) throw new Error(`sequence ${holder.id} finds no slot for its memory`);
@@ -127,7 +152,7 @@ export class MemorySlots {
   /** The slot of a sequence that is alone: the same, unless it is kept for others and there is another. */
   #ownSlot(holder: BlockHolder): number {
     const memory = holder.memory as number;
-    if (!this.pool.isCached(memory)) return memory;
+    if (!this.#isKept(holder)) return memory;
     const slot = this.pool.take(holder.low);
     if (slot !== undefined) return slot;
     // A sequence that runs is worth more than one that may come.
@@ -137,7 +162,7 @@ export class MemorySlots {
 
   /** Where others may want it: at a wanted border, or at the sequence's end, and then in place of the one before. */
   #keep(holder: BlockHolder, position: number, slot: number): void {
-    const isEnd = position >= holder.length;
+    const isEnd = holder.computed >= holder.length - 1 && position + BLOCK_TOKENS > holder.computed;
     if (!isEnd && !holder.keptAt.has(position)) return;
     const block = holder.blocks[position / BLOCK_TOKENS - 1] as number;
     if (this.after(block) !== undefined) return;

@@ -423,9 +423,9 @@ describe('the cycle', () => {
     expect(() => scheduler.preempt(sequence)).toThrow('is waiting');
     const plan = scheduler.plan();
     expect(() => scheduler.plan()).toThrow('not committed');
-    expect(() => scheduler.commit(plan, [], 1)).toThrow('samples 1, got 0 tokens');
-    scheduler.commit(plan, [5], 1);
-    expect(() => scheduler.commit(plan, [5], 1)).toThrow('and once');
+    expect(() => scheduler.commit(plan, [], 1)).toThrow('samples 1, got 0 draws');
+    scheduler.commit(plan, [[5]], 1);
+    expect(() => scheduler.commit(plan, [[5]], 1)).toThrow('and once');
     expect([...sequence.tokens.subarray(40)]).toEqual([5]);
   });
 

@@ -15,12 +15,13 @@ import {
   besideText,
   decodeLoad,
   finishedPlan,
+  loadOf,
   longestPrefill,
   noLoad,
   prefillOrder,
   type StepDraft,
 } from './step-draft.ts';
-import type { StepLoad, StepPlan } from './step-plan.ts';
+import { type Guess, noGuesses, type StepLoad, type StepPlan } from './step-plan.ts';
 import { type BudgetOptions, TokenBudget } from './token-budget.ts';
 import { WaitingQueue } from './waiting-queue.ts';
 
@@ -163,8 +164,11 @@ export class Scheduler {
     this.#queue.push(sequence);
   }
 
-  /** The next step. Running sequences come first, then admission; each plan needs its commit. */
-  plan(): StepPlan {
+  /**
+   * The next step. Running sequences come first, then admission, then guesses, which take what is left; each plan needs
+   * its commit.
+   */
+  plan(guess?: Guess): StepPlan {
     if (this.#planned !== undefined) throw new Error('the last plan was not committed');
     this.#running.sort((a, b) => a.rank - b.rank || a.arrival - b.arrival);
     const draft: StepDraft = {
@@ -178,6 +182,7 @@ export class Scheduler {
     const { evictions } = this.tables.pool;
     this.#keepToLimit(draft);
     const load = this.#wholeTexts ? this.#admitTexts(draft) : this.#share(draft);
+    if (guess !== undefined) this.#addGuesses(draft, guess);
     this.#short = draft.short || draft.preempted.length > 0;
     this.#pressed = this.#short || this.tables.pool.evictions > evictions;
     this.#planned = finishedPlan(draft, this.tables.memories, load);
@@ -216,28 +221,33 @@ export class Scheduler {
       this.#queue.remove(sequence);
       this.#start(sequence, []);
       draft.admitted.push(sequence);
-      draft.items.push({ sequence, count: this.tables.grow(sequence, length) });
+      draft.items.push({ sequence, count: this.tables.grow(sequence, length), guesses: noGuesses });
       load = next;
     }
     return load;
   }
 
   /**
-   * Takes a step's results: one token for each item that samples, in the order of the items. Items of
-   * sequences that ended during the step are passed over. `stepMs` teaches the cost model.
+   * Takes a step's results: for each item that samples, in the order of the items, the next token, and behind every guess
+   * that was right one more; those of an answer's end are the last. Items of sequences that ended during the step are
+   * passed over. `stepMs` teaches the cost model.
    */
-  commit(plan: StepPlan, tokens: ArrayLike<number>, stepMs: number): void {
+  commit(plan: StepPlan, drawn: readonly (readonly number[])[], stepMs: number): void {
     if (plan !== this.#planned) throw new Error('only the last plan can be committed, and once');
     const samples = plan.items.reduce((count, item) => count + Number(item.samples), 0);
-    if (tokens.length !== samples)
-      throw new Error(`the plan samples ${samples}, got ${tokens.length} tokens`);
+    if (drawn.length !== samples) throw new Error(`the plan samples ${samples}, got ${drawn.length} draws`);
     this.#planned = undefined;
     let sampled = 0;
-    for (const { sequence, count, samples } of plan.items) {
-      const token = samples ? (tokens[sampled++] as number) : undefined;
+    for (const { sequence, count, guesses, samples } of plan.items) {
+      const tokens = samples ? (drawn[sampled++] as readonly number[]) : [];
       if (sequence.state !== 'running') continue;
-      this.tables.advance(sequence, count);
-      if (token !== undefined) sequence.append(token);
+      if (samples && !(tokens.length > 0 && tokens.length <= guesses.length + 1)) {
+        throw new Error(`${guesses.length} guesses of ${sequence.id} gave ${tokens.length} tokens`);
+      }
+      for (const token of tokens) sequence.append(token);
+      const wrong = samples ? guesses.length + 1 - tokens.length : 0;
+      this.tables.advance(sequence, count - wrong);
+      if (wrong > 0) this.tables.trim(sequence);
       for (const waiter of this.#deferrals.takeServed(sequence)) this.#queue.push(waiter);
     }
     this.#counters.computedTokens += plan.load.tokens;
@@ -316,7 +326,7 @@ export class Scheduler {
     }
     const count = this.tables.grow(sequence, tokens);
     if (count < tokens) draft.short = true;
-    draft.items.push({ sequence, count });
+    draft.items.push({ sequence, count, guesses: noGuesses });
     return count;
   }
 
@@ -391,6 +401,28 @@ export class Scheduler {
       if (tokens <= count) continue;
       item.count = this.tables.grow(sequence, tokens);
       draft.left -= item.count - count;
+    }
+  }
+
+  /** Guesses never cost anybody a block or a place. */
+  #addGuesses(draft: StepDraft, guess: Guess): void {
+    const decoding = draft.items.filter(
+      ({ sequence, count }) => count === 1 && sequence.remaining === 1 && sequence.pooled === undefined,
+    );
+    if (decoding.length === 0) return;
+    const load = loadOf(draft.items);
+    const slots = this.tables.memories?.spare(draft.items.map(({ sequence }) => sequence));
+    let left = Math.min(this.budget.maxStepTokens - load.tokens, slots ?? Number.POSITIVE_INFINITY);
+    const guesses = guess(
+      decoding.map(({ sequence }) => sequence),
+      load,
+    );
+    for (const item of decoding) {
+      const wanted = guesses.get(item.sequence) ?? noGuesses;
+      const most = Math.min(wanted.length, left, item.sequence.maxTokens - 1 - item.sequence.length);
+      if (most <= 0) continue;
+      item.guesses = wanted.slice(0, this.tables.grow(item.sequence, 1 + most) - 1);
+      left -= item.guesses.length;
     }
   }
 

@@ -3,10 +3,17 @@
 import type { SequenceMemory } from '../../compute/batch-memories.ts';
 import type { MemorySlots } from '../cache/memory-slots.ts';
 import type { Sequence } from '../sequence.ts';
-import { attendedTokens, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
+import { attendedTokens, type Guesses, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
+
+export interface DraftItem {
+  readonly sequence: Sequence;
+  /** Without guesses. */
+  count: number;
+  guesses: Guesses;
+}
 
 export interface StepDraft {
-  readonly items: { readonly sequence: Sequence; count: number }[];
+  readonly items: DraftItem[];
   readonly admitted: Sequence[];
   readonly preempted: Sequence[];
   /** Prefill tokens not handed out yet. */
@@ -47,15 +54,14 @@ export function longestPrefill(running: readonly Sequence[]): number {
 }
 
 function stepItem(
-  sequence: Sequence,
-  start: number,
-  count: number,
+  { sequence, count: own, guesses }: DraftItem,
   memory: SequenceMemory | undefined,
 ): StepItem {
-  const { pooled, length } = sequence;
-  const samples = pooled === undefined && start + count === length;
-  const states = pooled?.wantedOf(start, count) ?? [0, 0];
-  return { sequence, start, count, samples, states, ...(memory === undefined ? {} : { memory }) };
+  const { pooled, length, computed: start } = sequence;
+  const samples = pooled === undefined && start + own === length;
+  const states = pooled?.wantedOf(start, own) ?? [0, 0];
+  const count = own + guesses.length;
+  return { sequence, start, count, guesses, samples, states, ...(memory === undefined ? {} : { memory }) };
 }
 
 /** With a whole text more, each token of which attends to all. */
@@ -71,14 +77,20 @@ export function finishedPlan(
   slots: MemorySlots | undefined,
   load?: StepLoad,
 ): StepPlan {
-  const memories = slots?.plan(items.map(({ sequence, count }) => ({ holder: sequence, count })));
+  const memories = slots?.plan(
+    items.map(({ sequence, count, guesses }) => ({ holder: sequence, count, guesses: guesses.length })),
+  );
+  const steps = items.map((item, index) => stepItem(item, memories?.[index]));
+  return { items: steps, admitted, preempted, load: load ?? loadOf(items) };
+}
+
+/** Where tokens attend to those before them. */
+export function loadOf(items: readonly DraftItem[]): StepLoad {
   let tokens = 0;
   let attended = 0;
-  const steps: StepItem[] = items.map(({ sequence, count }, index) => {
-    const start = sequence.computed;
-    tokens += count;
-    attended += attendedTokens(start, count);
-    return stepItem(sequence, start, count, memories?.[index]);
-  });
-  return { items: steps, admitted, preempted, load: load ?? { tokens, sequences: items.length, attended } };
+  for (const { sequence, count, guesses } of items) {
+    tokens += count + guesses.length;
+    attended += attendedTokens(sequence.computed, count + guesses.length);
+  }
+  return { tokens, sequences: items.length, attended };
 }

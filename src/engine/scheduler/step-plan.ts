@@ -4,18 +4,34 @@ import type { SequenceMemory } from '../../compute/batch-memories.ts';
 import type { Stretch } from '../pooled-states.ts';
 import type { Sequence } from '../sequence.ts';
 
-/** Compute tokens `start … start + count - 1` of the sequence; its table has blocks for all of them. */
+/**
+ * Compute tokens `start … start + count - 1` of the sequence; its table has blocks for all of them. The last of them may be
+ * guesses of what follows its own tokens.
+ */
 export interface StepItem {
   readonly sequence: Sequence;
   readonly start: number;
   readonly count: number;
-  /** The item reaches the end of a sequence that goes on: its last row's logits give the next token. */
+  /** Only where it samples. */
+  readonly guesses: Guesses;
+  /**
+   * The item reaches the end of a sequence that goes on: the logits of its last row give the next token, and those of each
+   * guess the one behind it, if the guess is right.
+   */
   readonly samples: boolean;
   /** States of the item's rows that are pooled, by position: from the first to before the second. */
   readonly states: Stretch;
   /** Where the model has memories. */
   readonly memory?: SequenceMemory;
 }
+
+/** Tokens that may follow the last one of a sequence. */
+export type Guesses = readonly number[];
+
+export const noGuesses: Guesses = [];
+
+/** Asked with those who decode and what the step is without guesses. */
+export type Guess = (decoding: readonly Sequence[], load: StepLoad) => ReadonlyMap<Sequence, Guesses>;
 
 /** What a step's duration depends on. */
 export interface StepLoad {
