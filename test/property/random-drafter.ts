@@ -1,13 +1,13 @@
 // Drafters of every character, for answers of the backend of hashes: those that know much, those that know nothing, and
 // those that mean no good.
 
-import type { Draft, Drafter } from '../../src/engine/speculation/drafter.ts';
+import type { Drafter } from '../../src/engine/speculation/drafter.ts';
 import { TextDrafter } from '../../src/engine/speculation/text-drafter.ts';
 import { answerAlone, END_TOKEN, VOCABULARY } from './hash-backend.ts';
 
 export type Character = 'silent' | 'text' | 'seer' | 'liar' | 'vandal';
 
-/** What is no token, or ends an answer, or comes in masses. */
+/** What is no token, or ends an answer. */
 const RUBBISH = [-1, VOCABULARY, END_TOKEN, Number.NaN, 0.5, 2 ** 40, Number.POSITIVE_INFINITY];
 
 /** `share`: how many of a seer's guesses are right. */
@@ -25,22 +25,26 @@ export function randomDrafter(
     random = (Math.imul(random, 1_664_525) + 1_013_904_223) | 0;
     return (random >>> 8) / 2 ** 24;
   };
-  const list = (count: number, token: (i: number) => number): Draft => ({
-    tokens: Array.from({ length: count }, (_, i) => token(i)),
-    kind: 'expected',
-  });
-  const characters: Record<Exclude<Character, 'text'>, (most: number) => Draft> = {
-    silent: () => list(0, () => 0),
-    seer: (most) => list(most, (i) => (next() < share ? (answer[length + i] ?? 1) : 1 + i)),
-    liar: (most) => list(most, () => 1 + Math.floor(150 * next())),
-    vandal: (most) =>
-      list(2 * most + 40, (i) =>
-        next() < 0.7 ? (answer[length + i] ?? 1) : (RUBBISH[Math.floor(RUBBISH.length * next())] as number),
-      ),
+  let imagined = 0;
+  const truth = () => answer[length + imagined] ?? 1;
+  const characters: Record<Exclude<Character, 'text'>, () => number | undefined> = {
+    silent: () => undefined,
+    seer: () => (next() < share ? truth() : 1 + imagined),
+    liar: () => 1 + Math.floor(150 * next()),
+    vandal: () => (next() < 0.7 ? truth() : RUBBISH[Math.floor(RUBBISH.length * next())]),
   };
   if (character === 'text') return new TextDrafter(tokens);
   return {
-    guess: characters[character],
+    guess: () => {
+      const token = characters[character]();
+      return token === undefined ? undefined : { token, kind: 'expected' };
+    },
+    imagine: () => {
+      imagined += 1;
+    },
+    forget: () => {
+      imagined = 0;
+    },
     accept: () => {
       length += 1;
     },

@@ -57,7 +57,13 @@ export class SteppedEngine {
     this.backend = new HashBackend(options.blockCount, options.memorySlots);
     this.engine = new Engine(
       this.backend,
-      { ...options, vocabSize: VOCABULARY, contextLength: 1 << 20, endIds: [END_TOKEN] },
+      {
+        speculation: options.newDrafter !== undefined,
+        ...options,
+        vocabSize: VOCABULARY,
+        contextLength: 1 << 20,
+        endIds: [END_TOKEN],
+      },
       (report) => this.#hear(report),
       () => this.nowMs,
     );
