@@ -30,7 +30,13 @@ export const chairlift = {
       threads,
       // Its own for each stream, and room for what is kept of prompts.
       memorySlots: 3 * streams,
-      engine: { blockCount, endIds: [], budget: { kind: 'fixed', maxStepTokens: STEP_TOKENS } },
+      engine: {
+        blockCount,
+        endIds: [],
+        budget: { kind: 'fixed', maxStepTokens: STEP_TOKENS },
+        // Answers of random weights repeat themselves, which would be mistaken for speed.
+        speculation: false,
+      },
     };
     const { backend, options } = await loadEngine(settings, () => {});
     const engine = new LocalEngine(backend, options);

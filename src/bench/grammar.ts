@@ -128,6 +128,7 @@ async function freeSpeed(withGrammars: boolean): Promise<number> {
     vocabSize: spec.vocabSize,
     contextLength: spec.contextLength,
     endIds: [],
+    speculation: false,
   });
   engine.learn(vocabulary);
   const started = performance.now();

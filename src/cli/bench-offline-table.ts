@@ -13,6 +13,7 @@ export function offlineReportText(report: OfflineReport): string {
     formatColumns(decodeHeadings, results.map(decodeCells)),
     'Prompts, all at once, and whole requests beside direct mode (one after the other):',
     formatColumns(requestHeadings, results.map(requestCells)),
+    guessedText(report),
     [...directNote(results), ...cacheNote(results)].join('\n'),
   ];
   return sections.filter((section) => section !== '').join('\n\n');
@@ -37,6 +38,27 @@ function overview({ model, machine, bandwidth, prefix }: OfflineReport): [string
           ] as [string, string],
         ]),
   ];
+}
+
+/** Decoding with guesses, where that was measured. */
+function guessedText({ results, guessedShare }: OfflineReport): string {
+  const rows = results.flatMap(({ streams, guessed }): Cell[][] => {
+    if (guessed === undefined) return [];
+    const { tokensPerSecond, plainTokensPerSecond, ratio, accepted, rejected } = guessed;
+    return [
+      [
+        streams,
+        rounded(tokensPerSecond),
+        rounded(plainTokensPerSecond),
+        ratio.toFixed(2),
+        accepted,
+        rejected,
+      ],
+    ];
+  });
+  if (rows.length === 0 || guessedShare === undefined) return '';
+  const headings = ['streams', 'tokens/s', 'without', 'ratio', 'right', 'wrong'];
+  return `Decoding with guesses, ${percent(guessedShare)} of which are right:\n\n${formatColumns(headings, rows)}`;
 }
 
 const decodeHeadings = [

@@ -40,6 +40,7 @@ interface BenchOfflineOptions {
   readonly streams?: readonly number[];
   readonly prompt?: number;
   readonly prefix?: number;
+  readonly guesses?: number;
   readonly tokens?: number;
   readonly backend: 'cpu' | 'webgpu';
   readonly gpu?: string;
@@ -55,7 +56,7 @@ type OptionName = keyof BenchOfflineOptions;
 
 /** Each asks for one of the two measurements; all other options belong to both. */
 const comparisonOptions = ['prompts', 'concurrencies', 'requests'] as const satisfies readonly OptionName[];
-const streamsOptions = ['streams', 'prompt', 'prefix'] as const satisfies readonly OptionName[];
+const streamsOptions = ['streams', 'prompt', 'prefix', 'guesses'] as const satisfies readonly OptionName[];
 
 const dummyForms =
   `SHAPE:TYPE, of the shapes ${Object.keys(dummyShapes).join(', ')} ` +
@@ -81,6 +82,7 @@ export function addBenchOffline(parent: Command): void {
     .option('--streams <list>', 'how many sequences decode at once (default: 1,2,4,8,16,32)', parseStreams)
     .option('--prompt <n>', 'with streams: tokens of each prompt (default: 256)', parseCount)
     .option('--prefix <n>', 'also measure a prompt of so many tokens, cold and cached', parseCount)
+    .option('--guesses <share>', 'also decode with guesses of which this share is right', parseShare)
     .option('--tokens <n>', 'tokens of each answer (default: 32, with streams 64)', parseCount)
     .addOption(new Option('--backend <name>', 'what computes').choices(['cpu', 'webgpu']).default('cpu'))
     .option('--gpu <name>', 'one of several GPUs')
@@ -190,6 +192,7 @@ function streamsSettings(options: BenchOfflineOptions): OfflineSettings {
     kvType: options.kvType,
     repeats: options.repeats ?? 1,
     prefixTokens: options.prefix,
+    guessedShare: options.guesses,
   };
 }
 
@@ -240,6 +243,12 @@ function parseStreams(text: string): number[] {
   const counts = wholeNumbers(text);
   if (counts?.every((count) => count <= MOST_STREAMS)) return counts;
   throw new InvalidArgumentError(`give whole numbers from 1 to ${MOST_STREAMS}, such as 1,8,16`);
+}
+
+function parseShare(text: string): number {
+  const share = text.trim() === '' ? Number.NaN : Number(text);
+  if (share >= 0 && share <= 1) return share;
+  throw new InvalidArgumentError('give a number from 0 to 1, such as 0.7');
 }
 
 function parseLengths(text: string): number[] {

@@ -5,6 +5,10 @@ import { type DecodeSpeed, decodeSpeed, decodeSteps } from './decode-steps.ts';
 import type { MeasuredAnswer, MeasuredEngine, MeasuredStep } from './measured-engine.ts';
 import { OfflineError, type OfflineSettings } from './offline-settings.ts';
 import type { NextPrompt } from './random-prompts.ts';
+import type { KnownAnswers } from './simulated-drafter.ts';
+
+/** One pair says little on a machine that others use, too. */
+const GUESS_REPEATS = 3;
 
 export interface BatchedSpeed {
   readonly prefill: {
@@ -23,6 +27,18 @@ export interface DirectSpeed {
   readonly prefillTokensPerSecond: number;
   readonly decode: DecodeSpeed;
   readonly secondsPerRequest: number;
+}
+
+/** Decoding with guesses of which some are right, beside decoding without. */
+export interface GuessedSpeed {
+  /** Tokens a second of all streams together. */
+  readonly tokensPerSecond: number;
+  readonly plainTokensPerSecond: number;
+  /** With guesses over without: the median of the repeats, each measured both ways in turn. */
+  readonly ratio: number;
+  /** Guesses that were computed, of all repeats. */
+  readonly accepted: number;
+  readonly rejected: number;
 }
 
 export interface PrefixSpeed {
@@ -83,6 +99,54 @@ function requireSteps(steps: MeasuredStep[]): MeasuredStep[] {
   throw new OfflineError(
     'in no step did all streams decode: give more --tokens, or a --prompt of a multiple of 32 tokens',
   );
+}
+
+/** The same answers without guesses and with them, from their second token on; the first time tells what they are. */
+export async function measureGuessed(
+  plain: MeasuredEngine,
+  guessing: MeasuredEngine,
+  known: KnownAnswers,
+  streams: number,
+  settings: OfflineSettings,
+  nextPrompt: NextPrompt,
+): Promise<GuessedSpeed> {
+  const { promptTokens, outputTokens, repeats } = settings;
+  const prompts = Array.from({ length: streams }, () => nextPrompt(promptTokens));
+  const whole = await plain.run(prompts.map((prompt) => ({ prompt, outputTokens })));
+  const answers = whole.answers.map(({ tokens }) => tokens);
+  for (const [n, prompt] of prompts.entries()) known.learn(prompt, answers[n] as readonly number[]);
+  let runs = 0;
+  const decode = async (engine: MeasuredEngine) => {
+    // The engines write to the same blocks, so that neither finds anything of an earlier run.
+    const salt = `run ${runs++}`;
+    await engine.run(prompts.map((prompt) => ({ prompt, outputTokens: 1, salt })));
+    const begun = (n: number) => answers[n]?.slice(0, 1) as number[];
+    const run = await engine.run(
+      prompts.map((prompt, n) => ({ prompt, outputTokens, begun: begun(n), salt })),
+    );
+    for (const [n, { tokens }] of run.answers.entries()) {
+      if ([...begun(n), ...tokens].join() !== answers[n]?.join()) throw new Error('an answer has changed');
+    }
+    return { speed: (1000 * streams * (outputTokens - 1)) / run.ms, answers: run.answers };
+  };
+  // They learn what their steps cost, and how often guesses are right.
+  for (const engine of [plain, guessing]) await decode(engine);
+  const pairs = await repeated(Math.max(GUESS_REPEATS, repeats), async () => ({
+    without: await decode(plain),
+    guessed: await decode(guessing),
+  }));
+  const count = (kind: 'accepted' | 'rejected') =>
+    pairs.reduce(
+      (sum, { guessed }) => guessed.answers.reduce((all, { guesses }) => all + (guesses?.[kind] ?? 0), sum),
+      0,
+    );
+  return {
+    tokensPerSecond: median(pairs.map(({ guessed }) => guessed.speed)),
+    plainTokensPerSecond: median(pairs.map(({ without }) => without.speed)),
+    ratio: median(pairs.map(({ guessed, without }) => guessed.speed / without.speed)),
+    accepted: count('accepted'),
+    rejected: count('rejected'),
+  };
 }
 
 /** Requests one after the other. */

@@ -3,7 +3,7 @@
 
 import type { Backend } from '../../compute/backend.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
-import type { EngineRequest, RequestEvent } from '../../engine/request.ts';
+import type { EngineRequest, GuessCounts, RequestEvent } from '../../engine/request.ts';
 import { unloadedError } from '../../engine/request-errors.ts';
 import type { StepReport, StepSummary, StepTimes } from '../../engine/step-report.ts';
 import { type SamplingParameters, validateSampling } from '../../sampling/parameters.ts';
@@ -15,6 +15,8 @@ export interface MeasuredRequest {
   readonly outputTokens: number;
   /** The beginning of the answer, where it is known already. */
   readonly begun?: readonly number[];
+  /** Blocks are shared only with requests of the same salt. Default: one for all. */
+  readonly salt?: string;
 }
 
 /** Times count from the start of the run. */
@@ -25,6 +27,7 @@ export interface MeasuredAnswer {
   /** Those that came in this run. */
   readonly tokens: readonly number[];
   readonly cachedTokens: number;
+  readonly guesses: GuessCounts | undefined;
 }
 
 export interface MeasuredStep {
@@ -52,7 +55,7 @@ interface OpenAnswer {
 }
 
 /** Times as the clock shows them. */
-interface ClockedAnswer extends Pick<MeasuredAnswer, 'tokens' | 'cachedTokens'> {
+interface ClockedAnswer extends Pick<MeasuredAnswer, 'tokens' | 'cachedTokens' | 'guesses'> {
   readonly submitted: number;
   readonly firstToken: number;
   readonly end: number;
@@ -60,7 +63,7 @@ interface ClockedAnswer extends Pick<MeasuredAnswer, 'tokens' | 'cachedTokens'> 
 
 export type MeasuredEngineOptions = Pick<
   EngineOptions,
-  'blockCount' | 'blockLimit' | 'budget' | 'vocabSize' | 'contextLength' | 'direct'
+  'blockCount' | 'blockLimit' | 'budget' | 'vocabSize' | 'contextLength' | 'direct' | 'newDrafter'
 >;
 
 export class MeasuredEngine {
@@ -74,7 +77,13 @@ export class MeasuredEngine {
   constructor(backend: Backend, options: MeasuredEngineOptions) {
     this.#vocabSize = options.vocabSize;
     // The blocks are counted for what is measured, so all of them may be used.
-    const engineOptions = { ...options, watermark: 1, endIds: [] };
+    const engineOptions = {
+      ...options,
+      watermark: 1,
+      endIds: [],
+      // Random answers repeat themselves, which would be mistaken for speed.
+      speculation: options.newDrafter !== undefined,
+    };
     this.#engine = new Engine(backend, engineOptions, (report) => this.#hear(report));
     this.#running = this.#engine.run();
     // A fault reaches whoever waits for a run.
@@ -130,18 +139,18 @@ export class MeasuredEngine {
       return;
     }
     this.#open.delete(event.id);
-    const { reason, error, cachedTokens } = event;
-    if (reason === 'length') answer.resolve({ ...answer, cachedTokens, end: now });
+    const { reason, error, cachedTokens, guesses } = event;
+    if (reason === 'length') answer.resolve({ ...answer, cachedTokens, guesses, end: now });
     else answer.reject(new Error(error?.message ?? `ended by ${reason}`));
   }
 
-  #request(id: string, { prompt, outputTokens, begun }: MeasuredRequest): EngineRequest {
+  #request(id: string, { prompt, outputTokens, begun, salt = '' }: MeasuredRequest): EngineRequest {
     return {
       id,
       prompt,
       parameters: greedy(outputTokens, this.#vocabSize),
       priority: 1,
-      salt: '',
+      salt,
       account: '',
       enqueuedMs: Date.now(),
       ...(begun === undefined ? {} : { answer: begun }),
@@ -150,13 +159,14 @@ export class MeasuredEngine {
 }
 
 function since(started: number, answer: ClockedAnswer): MeasuredAnswer {
-  const { submitted, firstToken, end, tokens, cachedTokens } = answer;
+  const { submitted, firstToken, end, tokens, cachedTokens, guesses } = answer;
   return {
     submittedMs: submitted - started,
     firstTokenMs: firstToken - started,
     endMs: end - started,
     tokens,
     cachedTokens,
+    guesses,
   };
 }
 

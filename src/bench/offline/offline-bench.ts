@@ -8,8 +8,10 @@ import { median } from '../serve/statistics.ts';
 import {
   type BatchedSpeed,
   type DirectSpeed,
+  type GuessedSpeed,
   measureBatched,
   measureDirect,
+  measureGuessed,
   measurePrefix,
   type PrefixSpeed,
 } from './measure.ts';
@@ -23,6 +25,7 @@ import {
   type OfflineSettings,
 } from './offline-settings.ts';
 import { type NextPrompt, randomPrompts } from './random-prompts.ts';
+import { KnownAnswers } from './simulated-drafter.ts';
 import { decodeStepBytes } from './step-bytes.ts';
 import type { BenchTarget } from './target.ts';
 
@@ -39,6 +42,7 @@ interface StreamsSpeed {
   readonly streams: number;
   readonly batched: BatchedSpeed;
   readonly direct: DirectSpeed;
+  readonly guessed?: GuessedSpeed;
 }
 
 interface Findings {
@@ -87,6 +91,11 @@ async function measureAll(
   const options = { blockCount, budget: await calibratedBudget(backend), vocabSize, contextLength };
   const batched = new MeasuredEngine(backend, options);
   const direct = new MeasuredEngine(backend, { ...options, direct: true });
+  const known = new KnownAnswers(settings.guessedShare ?? 0);
+  const guessing = new MeasuredEngine(backend, {
+    ...options,
+    newDrafter: ({ prompt }, tokens) => known.drafter(prompt, tokens.length - prompt.length),
+  });
   const nextPrompt = randomPrompts(vocabSize);
   observer.onPhase('warming up');
   for (const engine of [batched, direct]) await warmUp(engine, settings, nextPrompt);
@@ -98,14 +107,20 @@ async function measureAll(
     observer.onPhase(`${name}, direct`);
     const requests = Math.min(streams, DIRECT_REQUESTS);
     const inTurn = await measureDirect(direct, requests, settings, nextPrompt);
-    speeds.push({ streams, batched: together, direct: inTurn });
+    const speed = { streams, batched: together, direct: inTurn };
+    if (settings.guessedShare === undefined) speeds.push(speed);
+    else {
+      observer.onPhase(`${name}, with guesses`);
+      const guessed = await measureGuessed(batched, guessing, known, streams, settings, nextPrompt);
+      speeds.push({ ...speed, guessed });
+    }
     await betweenStreams();
   }
   const { prefixTokens, repeats } = settings;
   if (prefixTokens !== undefined) observer.onPhase(`prompt of ${prefixTokens} tokens, cold and cached`);
   const prefix =
     prefixTokens === undefined ? undefined : await measurePrefix(batched, prefixTokens, repeats, nextPrompt);
-  await Promise.all([batched.close(), direct.close()]);
+  await Promise.all([batched.close(), direct.close(), guessing.close()]);
   return { speeds, prefix };
 }
 
@@ -124,7 +139,7 @@ function makeReport(
   settings: OfflineSettings,
   { speeds, prefix, loadSeconds, bandwidths }: Findings,
 ): OfflineReport {
-  const { promptTokens, outputTokens, repeats, kvType } = settings;
+  const { promptTokens, outputTokens, repeats, kvType, guessedShare } = settings;
   const bytesPerSecond = median(bandwidths);
   return {
     benchmark: 'offline',
@@ -134,6 +149,7 @@ function makeReport(
     promptTokens,
     outputTokens,
     repeats,
+    ...(guessedShare === undefined ? {} : { guessedShare }),
     results: speeds.map((speed) => compare(target, model, settings, speed, bytesPerSecond)),
     ...(prefix === undefined ? {} : { prefix }),
   };

@@ -1,19 +1,20 @@
 // How long a step takes by the number of its rows, where nobody computes a prompt: learned from steps that were measured.
 // The weights are read once, however many rows there are, so that a few more cost little, until arithmetic takes longer than
-// reading. Where that begins depends on machine and model; between measured numbers of rows the time is a straight line.
+// reading. Where that begins depends on machine and model, and the way there has steps: kernels take rows in fours or eights.
 
-/** More rows are not told apart. */
+/** Steps of more rows are not measured, and not wanted for guesses. */
 const MOST_ROWS = 64;
-/** What a row is thought to cost beyond all that were measured, as a share of a step of one. */
-const FIRST_SLOPE = 0.02;
 /** What a measurement counts beside those before it, at least. */
 const LEARNING = 0.05;
-/** The machine's own ups and downs are followed faster: they say nothing of one number of rows. */
-const DRIFT = 0.3;
+/** The machine's own ups and downs are followed too: they say nothing of one number of rows. */
+const DRIFT = 0.1;
 /** A step is not believed to be further than this factor from what was expected. */
 const MOST_SURPRISE = 2;
 /** What was not measured for so many steps is forgotten, for it may have been an accident. */
 const FORGOTTEN_AFTER = 1000;
+const FRESH_FOR = 32;
+/** Rows beyond those that were measured cost at least this share of what is usual. */
+const LEAST_SLOPE = 0.25;
 
 export class RowCosts {
   readonly #ms = new Float64Array(MOST_ROWS + 1);
@@ -23,16 +24,16 @@ export class RowCosts {
   #pace = 1;
   #steps = 0;
 
-  /** Whether anything is known. */
-  get isKnown(): boolean {
-    return this.#steps > 0;
+  /** Whether a step of so many rows was measured not long ago: without one, a slow machine is taken for slow guesses. */
+  isFresh(rows: number): boolean {
+    return this.#has(rows) && this.#steps - (this.#measuredAt[rows] as number) < FRESH_FOR;
   }
 
   observe(rows: number, ms: number): void {
     if (rows < 1 || rows > MOST_ROWS || !(ms > 0)) return;
     this.#steps += 1;
     this.#forget();
-    const expected = this.#steps === 1 ? ms : this.#at(rows);
+    const expected = this.#steps === 1 ? ms : this.of(rows);
     const believed = Math.min(Math.max(ms / this.#pace, expected / MOST_SURPRISE), expected * MOST_SURPRISE);
     const before = this.#ms[rows] as number;
     const count = (this.#measured[rows] as number) + 1;
@@ -44,33 +45,39 @@ export class RowCosts {
 
   /** Milliseconds, in the machine's usual state; only comparisons count. */
   of(rows: number): number {
-    return this.#steps === 0 ? 1 + FIRST_SLOPE * rows : this.#at(rows);
+    if (rows > MOST_ROWS) return Number.POSITIVE_INFINITY;
+    if (this.#has(rows)) return this.#ms[rows] as number;
+    const lower = this.#nearest(rows, -1);
+    const upper = this.#nearest(rows, 1);
+    // Between two that were measured, as far along as is usual.
+    if (lower !== undefined && upper !== undefined) {
+      const share = (usual(rows) - usual(lower)) / (usual(upper) - usual(lower));
+      const from = this.#ms[lower] as number;
+      return from + share * ((this.#ms[upper] as number) - from);
+    }
+    if (lower !== undefined) return (this.#ms[lower] as number) + (rows - lower) * this.#slopeAt(lower);
+    return upper === undefined ? usual(rows) : ((this.#ms[upper] as number) * usual(rows)) / usual(upper);
   }
 
-  #at(rows: number): number {
-    const { lower, upper } = this.#around(rows);
-    if (lower === 0) return this.#ms[upper] as number;
-    const from = this.#ms[lower] as number;
-    if (lower === rows) return from;
-    if (upper > 0) return from + ((rows - lower) / (upper - lower)) * ((this.#ms[upper] as number) - from);
-    return from + (rows - lower) * this.#slopeBelow(lower);
+  /** What a row costs beyond the most that were measured: as much as the last ones did, or else what is usual. */
+  #slopeAt(last: number): number {
+    const ms = this.#ms[last] as number;
+    const expected = (ms * (usual(last + 1) - usual(last))) / usual(last);
+    const before = this.#nearest(last - 1, -1);
+    if (before === undefined) return expected;
+    return Math.max(LEAST_SLOPE * expected, (ms - (this.#ms[before] as number)) / (last - before));
   }
 
-  /** Of the last two that were measured, and no less than what a row costs at first. */
-  #slopeBelow(last: number): number {
-    const least = (FIRST_SLOPE * (this.#ms[last] as number)) / last;
-    const { lower } = this.#around(last - 1);
-    if (lower === 0) return FIRST_SLOPE * (this.#ms[last] as number);
-    return Math.max(least, ((this.#ms[last] as number) - (this.#ms[lower] as number)) / (last - lower));
+  #has(rows: number): boolean {
+    return this.#measured[rows] !== undefined && this.#measured[rows] > 0;
   }
 
-  /** The nearest numbers of rows that were measured; 0 where there is none. */
-  #around(rows: number): { readonly lower: number; readonly upper: number } {
-    let lower = Math.min(rows, MOST_ROWS);
-    while (lower > 0 && this.#ms[lower] === 0) lower -= 1;
-    let upper = rows;
-    while (upper <= MOST_ROWS && this.#ms[upper] === 0) upper += 1;
-    return { lower, upper: upper > MOST_ROWS ? 0 : upper };
+  /** The nearest number of rows that was measured. */
+  #nearest(rows: number, direction: 1 | -1): number | undefined {
+    for (let at = rows; at > 0 && at <= MOST_ROWS; at += direction) {
+      if (this.#has(at)) return at;
+    }
+    return undefined;
   }
 
   #forget(): void {
@@ -79,4 +86,9 @@ export class RowCosts {
     this.#ms[rows] = 0;
     this.#measured[rows] = 0;
   }
+}
+
+/** What rows cost on most machines, in steps of one row: little up to eight, from there on as much as they are. */
+function usual(rows: number): number {
+  return Math.max(1 + 0.04 * (rows - 1), 0.16 * rows);
 }

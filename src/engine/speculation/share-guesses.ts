@@ -1,5 +1,8 @@
 // How many guesses each sequence gets: as many as make the step worth most, in tokens a millisecond.
 
+/** What guesses must promise over none, since costs are measured on machines that are never quite still. */
+const LEAST_GAIN = 0.02;
+
 /**
  * `chances`: for each sequence, of each of its guesses in turn, that this one and all before it are right; `stepMs`: how
  * long the step takes with so many guesses. Gives how many of each sequence's guesses are worth their rows.
@@ -12,7 +15,7 @@ export function shareGuesses(
   const counts = chances.map(() => 0);
   let best = [...counts];
   let tokens = sequences;
-  let highest = tokens / stepMs(0);
+  let highest = (1 + LEAST_GAIN) * (tokens / stepMs(0));
   for (let guesses = 1; ; guesses++) {
     const next = mostLikely(chances, counts);
     if (next === undefined) return best;

@@ -25,8 +25,9 @@ export class Speculation {
     return new Guesser(drafters, this.#rates);
   }
 
-  /** Whether a guess would pay in this step if it were surely right. */
+  /** Whether a guess would pay in this step if it were surely right. Now and then a step goes without, to be measured. */
   couldPay(decoding: number, load: StepLoad): boolean {
+    if (decoding === load.sequences && !this.#rowCosts.isFresh(load.tokens)) return false;
     const stepMs = this.#stepMs(decoding, load);
     return (decoding + 1) * stepMs(0) > decoding * stepMs(1);
   }

@@ -1,0 +1,56 @@
+// Guesses of which a given share is right: the answers are known beforehand. What guessing is worth to a model then follows
+// from the machine alone.
+
+import type { Drafter, Guess } from '../../engine/speculation/drafter.ts';
+
+export class KnownAnswers {
+  readonly #share: number;
+  readonly #answers = new Map<string, readonly number[]>();
+
+  constructor(share: number) {
+    this.#share = share;
+  }
+
+  learn(prompt: Int32Array, answer: readonly number[]): void {
+    this.#answers.set(prompt.join(), answer);
+  }
+
+  /** For an answer of which `length` tokens are there already. */
+  drafter(prompt: Int32Array, length: number): Drafter {
+    return new SimulatedDrafter(this.#answers.get(prompt.join()) ?? [], length, this.#share);
+  }
+}
+
+class SimulatedDrafter implements Drafter {
+  readonly #answer: readonly number[];
+  readonly #share: number;
+  #length: number;
+  #imagined = 0;
+  #random = 1;
+
+  constructor(answer: readonly number[], length: number, share: number) {
+    this.#answer = answer;
+    this.#length = length;
+    this.#share = share;
+  }
+
+  guess(): Guess | undefined {
+    const token = this.#answer[this.#length + this.#imagined];
+    if (token === undefined) return undefined;
+    this.#random = (Math.imul(this.#random, 1_664_525) + 1_013_904_223) | 0;
+    const isRight = (this.#random >>> 8) / 2 ** 24 < this.#share;
+    return { token: isRight ? token : token ^ 1, kind: 'expected' };
+  }
+
+  imagine(): void {
+    this.#imagined += 1;
+  }
+
+  forget(): void {
+    this.#imagined = 0;
+  }
+
+  accept(): void {
+    this.#length += 1;
+  }
+}

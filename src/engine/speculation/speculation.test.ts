@@ -1,0 +1,111 @@
+// The policy against machines whose steps cost as measured ones do, with a clock that wavers: it comes close to the best
+// that fixed numbers of guesses could do, and costs next to nothing where there is nothing to gain.
+
+import { describe, expect, it } from 'vitest';
+import { CostModel } from '../scheduler/cost-model.ts';
+import type { StepItem } from '../scheduler/step-plan.ts';
+import { Rates } from './rates.ts';
+import { Speculation } from './speculation.ts';
+
+/** Steps by their rows, in steps of one row. */
+const machines = {
+  'a small model': [1, 1.02, 1.3, 1.18, 1.47, 1.62, 1.64, 1.65, 1.9, 2.17, 2.3, 2.45, 2.6, 2.7, 2.85, 2.99],
+  '4 bits a weight': [1, 1.06, 1.75, 1.35, 2.07, 2.22, 2.1, 2.04, 2.5, 2.95, 3.1, 3.34, 3.5, 3.7, 3.9, 4.03],
+  '8 bits a weight': [1, 1.08, 1.47, 1.23, 1.57, 1.63, 1.5, 1.39, 1.7, 2.01, 2.1, 2.16, 2.4, 2.6, 2.8, 3.05],
+  'one whose rows cost nothing': Array.from({ length: 16 }, () => 1),
+} as const;
+const ONE_MS = 40;
+
+function costOf(machine: keyof typeof machines, rows: number): number {
+  const costs = machines[machine];
+  const [last, before] = [costs[15] as number, costs[11] as number];
+  return costs[rows - 1] ?? last + (rows - 16) * ((last - before) / 4);
+}
+
+class Dice {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed;
+  }
+
+  next(): number {
+    this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) | 0;
+    return (this.#state >>> 8) / 2 ** 24;
+  }
+}
+
+/** How much faster so many answers come with guesses of which a share is right, over `tokens` tokens of each. */
+function gain(machine: keyof typeof machines, streams: number, share: number, tokens = 1500): number {
+  const dice = new Dice(streams + Math.round(100 * share));
+  const speculation = new Speculation(new CostModel());
+  const engineRates = new Rates();
+  const rates = Array.from({ length: streams }, () => new Rates(engineRates));
+  const load = { tokens: streams, sequences: streams, attended: 0 };
+  let [withGuesses, without] = [0, 0];
+  for (let made = 0; made < streams * tokens; ) {
+    const counts = speculation.couldPay(streams, load)
+      ? speculation.share(
+          rates.map((one) => chain(one.of('expected'))),
+          load,
+        )
+      : rates.map(() => 0);
+    const rows = counts.reduce((sum, count) => sum + count, streams);
+    const waver = 0.95 + 0.1 * dice.next();
+    let kept = 0;
+    for (const [i, count] of counts.entries()) {
+      let right = 0;
+      while (right < Math.max(1, count) && dice.next() < share) right += 1;
+      rates[i]?.learn('expected', right, right < Math.max(1, count));
+      kept += 1 + Math.min(right, count);
+    }
+    made += kept;
+    const ms = ONE_MS * costOf(machine, rows) * waver;
+    withGuesses += ms;
+    without += (kept / streams) * ONE_MS * costOf(machine, streams) * waver;
+    const items = counts.map((count) => ({ samples: true, count: 1 + count, guesses: { length: count } }));
+    speculation.observe(
+      { items: items as unknown as StepItem[], admitted: [], preempted: [], load: { ...load, tokens: rows } },
+      ms,
+    );
+  }
+  return without / withGuesses;
+}
+
+function chain(chance: number): number[] {
+  return Array.from({ length: 31 }, (_, i) => chance ** (i + 1));
+}
+
+/** With the best number of guesses in every step. */
+function best(machine: keyof typeof machines, streams: number, share: number): number {
+  const expected = (guesses: number) => (1 - share ** (guesses + 1)) / (1 - share);
+  // Steps have 64 rows at most.
+  const gains = Array.from({ length: Math.min(31 * streams, 65 - streams) }, (_, guesses) => {
+    const [each, more] = [Math.floor(guesses / streams), guesses % streams];
+    const tokens = more * expected(each + 1) + (streams - more) * expected(each);
+    return ((tokens / streams) * costOf(machine, streams)) / costOf(machine, streams + guesses);
+  });
+  return Math.max(...gains);
+}
+
+const names = Object.keys(machines) as (keyof typeof machines)[];
+
+describe.each(names)('guesses on %s', (machine) => {
+  it.each([1, 2, 4])('come close to the best there is, for %i streams', (streams) => {
+    for (const share of [0.5, 0.7, 0.95]) {
+      expect(gain(machine, streams, share)).toBeGreaterThan(0.8 * best(machine, streams, share));
+    }
+  });
+
+  it.each([1, 2, 4, 8, 16, 32])(
+    'cost at most two in a hundred where they are wrong, for %i streams',
+    (streams) => {
+      expect(gain(machine, streams, 0)).toBeGreaterThan(0.98);
+      expect(gain(machine, streams, 0.05)).toBeGreaterThan(0.98);
+    },
+  );
+
+  it('cost at most two in a hundred where many answers come at once', () => {
+    for (const share of [0.3, 0.7, 0.9]) expect(gain(machine, 16, share)).toBeGreaterThan(0.98);
+  });
+});
