@@ -133,6 +133,12 @@ export const configOptions = {
     meaning:
       'tokens are guessed and checked together with the next one, where that is faster; answers are the same without',
   },
+  draft: {
+    kind: list,
+    default: [],
+    meaning:
+      'smaller models of the same vocabulary that guess for larger ones: a path for the default model, or `name=path`',
+  },
   kvBlocks: { kind: count, meaning: 'K/V blocks of 32 tokens per model' },
   kvMemory: {
     kind: bytes,

@@ -55,6 +55,8 @@ export interface LoadOptions extends Pick<GivenConfig, (typeof settings)[number]
   readonly path?: string | undefined;
   /** LoRA adapters by name: folders that PEFT wrote, or GGUF files. Calls choose one by `adapter`. */
   readonly adapters?: Readonly<Record<string, string>> | undefined;
+  /** A smaller model of the same vocabulary that guesses for it. */
+  readonly draft?: string | undefined;
   /** Told what a person should know: a slower backend, an engine process that was replaced. Default: a process warning. */
   readonly onNotice?: ((message: string) => void) | undefined;
 }
@@ -84,17 +86,28 @@ export interface Model {
 
 /** Resolves when the model is ready. The process stays alive until the model is closed. */
 export async function load(options: string | LoadOptions = {}): Promise<Model> {
-  const { path, adapters, onNotice, ...given } = typeof options === 'string' ? { path: options } : options;
+  const { path, adapters, draft, onNotice, ...given } =
+    typeof options === 'string' ? { path: options } : options;
   try {
-    return await start(resolve(path ?? embeddedModelPath()), adapters ?? {}, given, onNotice ?? warn);
+    const besides = {
+      adapterPaths: adapters ?? {},
+      draftPath: draft === undefined ? undefined : resolve(draft),
+    };
+    return await start(resolve(path ?? embeddedModelPath()), besides, given, onNotice ?? warn);
   } catch (error) {
     throw asLibraryError(error);
   }
 }
 
+/** What comes with a model. */
+interface Besides {
+  readonly adapterPaths: Readonly<Record<string, string>>;
+  readonly draftPath: string | undefined;
+}
+
 async function start(
   path: string,
-  adapterPaths: Readonly<Record<string, string>>,
+  { adapterPaths, draftPath }: Besides,
   given: GivenConfig,
   onNotice: (message: string) => void,
 ): Promise<Model> {
@@ -112,7 +125,8 @@ async function start(
     aliases: [],
     createdSeconds,
   }));
-  const model = { name, path, aliases: [], adapters, pinned: true, createdSeconds, chatTemplate, toolFormat };
+  const chosen = { chatTemplate, toolFormat, draftPath };
+  const model = { name, path, aliases: [], adapters, pinned: true, createdSeconds, ...chosen };
   const gpu = await chooseGpu(config);
   if (gpu.backend !== 'webgpu' && gpu.notice !== undefined) onNotice(gpu.notice);
   const pool = new ManagedPool({ ...poolOptions(config, { models: [model] }, gpu), onEvent });

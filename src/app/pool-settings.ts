@@ -42,6 +42,7 @@ export function poolModels(config: Config, home: string): FoundModels {
   const adapters = config.adapter.map(givenAdapter);
   const templateOf = chosenTemplates(config);
   const formatOf = chosenFormats(config);
+  const draftOf = chosenDrafts(config);
   const inspected: InspectedModels = new Map();
   let lastPaths: readonly string[] = [];
   const look = () => {
@@ -52,7 +53,7 @@ export function poolModels(config: Config, home: string): FoundModels {
     return findModels({ folder, lastPaths }, inspected);
   };
   const servable = (found: readonly ModelOnDisk[]): PoolModel[] =>
-    found.filter(isSound).map(({ name, path, createdSeconds }) => ({
+    found.filter(isSound).map(({ name, path, createdSeconds }, index) => ({
       name,
       path,
       createdSeconds,
@@ -66,6 +67,7 @@ export function poolModels(config: Config, home: string): FoundModels {
       pinned: config.pin.includes(name),
       chatTemplate: templateOf(name),
       toolFormat: formatOf(name),
+      draftPath: draftOf(name, index === 0),
     }));
   const found = look();
   const models = servable(found);
@@ -79,6 +81,7 @@ export function poolModels(config: Config, home: string): FoundModels {
   for (const name of config.pin) mustExist('--pin', name, names);
   for (const name of config.preload) mustExist('--preload', name, names);
   for (const name of templateOf.names) mustExist('--chat-template', name, names);
+  for (const name of draftOf.names) mustExist('--draft', name, names);
   return {
     models,
     find: () => servable(look()),
@@ -112,6 +115,14 @@ export function chosenFormats({ toolFormat }: Pick<Config, 'toolFormat'>) {
     chosen.set(name, format);
   }
   return (name: string) => chosen.get(name) ?? chosen.get(undefined);
+}
+
+/** Which smaller model guesses for the one of this name; one without a name guesses for the default model. */
+function chosenDrafts({ draft }: Pick<Config, 'draft'>) {
+  const chosen = new Map(draft.map(parseModelPath).map(({ name, path }) => [name, path]));
+  const find = (name: string, isDefault: boolean) =>
+    chosen.get(name) ?? (isDefault ? chosen.get(undefined) : undefined);
+  return Object.assign(find, { names: [...chosen.keys()].filter((name) => name !== undefined) });
 }
 
 function isSound({ problem }: ModelOnDisk): boolean {

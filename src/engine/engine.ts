@@ -22,6 +22,7 @@ import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import { type Guesses, noGuesses, type StepLoad, type StepPlan } from './scheduler/step-plan.ts';
 import type { Sequence } from './sequence.ts';
+import { DraftModel, type DraftOptions, type DraftWish } from './speculation/draft-model.ts';
 import type { Drafter } from './speculation/drafter.ts';
 import { HabitDrafter, type Habits } from './speculation/habits.ts';
 import { Speculation } from './speculation/speculation.ts';
@@ -41,6 +42,8 @@ export interface EngineOptions extends SchedulerOptions {
   readonly direct?: boolean;
   /** Whether tokens are guessed, and computed together with what is known. Answers are the same. Default true. */
   readonly speculation?: boolean;
+  /** A smaller model that guesses. Closed with the engine's own. */
+  readonly draft?: DraftOptions | undefined;
   /** Who guesses. Default: the texts at hand. */
   readonly newDrafter?: (request: AnswerRequest, tokens: Int32Array) => Drafter;
 }
@@ -77,6 +80,7 @@ export class Engine {
   readonly #scheduler: Scheduler;
   readonly #recorder: StepRecorder;
   readonly #speculation: Speculation | undefined;
+  readonly #draftModel: DraftModel | undefined;
   readonly #tell: ReportListener;
   readonly #requests = new Map<string, OpenRequest>();
   readonly #bySequence = new Map<Sequence, OpenRequest>();
@@ -109,6 +113,8 @@ export class Engine {
     });
     this.#recorder = new StepRecorder(nowMs);
     if (options.speculation ?? true) this.#speculation = new Speculation(this.#scheduler.budget.costModel);
+    if (options.draft !== undefined) this.#draftModel = new DraftModel(options.draft);
+    this.#draftModel?.allow(options.blockLimit ?? options.blockCount);
   }
 
   /** For integrity checks: read it, never change it. */
@@ -136,12 +142,14 @@ export class Engine {
   /** How many blocks may hold memory from the next step on; see Scheduler.allow. */
   allow(blocks: number): void {
     this.#scheduler.allow(blocks);
+    this.#draftModel?.allow(blocks);
     this.#rouse();
   }
 
   /** How many threads may compute from the next step on, where the backend has several. */
   useThreads(count: number): void {
     this.#backend.useThreads?.(count);
+    this.#draftModel?.useThreads(count);
   }
 
   /** What tokens spell; before the first request with a grammar. */
@@ -167,6 +175,7 @@ export class Engine {
     // A new limit is told of after the plan that goes by it, together with what that plan still wanted.
     const gone = this.#applyCancellations();
     if (gone.length > 0) this.#report(gone);
+    await this.#draft();
     this.#recorder.begin();
     const plan = this.#plan();
     if (plan.items.length === 0) return this.#skip(plan);
@@ -214,6 +223,23 @@ export class Engine {
     return plan;
   }
 
+  /** Lets the draft model guess for those who decode, where nobody knows better. */
+  async #draft(): Promise<void> {
+    const [speculation, draftModel] = [this.#speculation, this.#draftModel];
+    if (speculation === undefined || draftModel === undefined) return;
+    const wishes = this.#scheduler.running.flatMap((sequence): DraftWish[] => {
+      const open = this.#bySequence.get(sequence);
+      if (!(open instanceof OpenAnswer) || sequence.remaining !== 1) return [];
+      if (open.guesser === undefined || open.guesser.knowsBetterThan('model')) return [];
+      return [{ sequence, drafter: open.modelDrafter, rowBehind: (guesses) => open.rowBehind(guesses) }];
+    });
+    const rounds = wishes.length === 0 ? 0 : speculation.draftRounds(wishes.length);
+    if (rounds === 0) return;
+    const started = performance.now();
+    await draftModel.draft(wishes, rounds);
+    speculation.observeDraft(wishes.length, rounds, performance.now() - started);
+  }
+
   #guess(decoding: readonly Sequence[], load: StepLoad): ReadonlyMap<Sequence, Guesses> {
     const speculation = this.#speculation as Speculation;
     const guesses = new Map<Sequence, Guesses>();
@@ -230,13 +256,13 @@ export class Engine {
     return guesses;
   }
 
-  #newDrafters({ request, sequence }: OpenAnswer, habits: Habits): Drafter[] {
+  #newDrafters({ request, sequence, modelDrafter }: OpenAnswer, habits: Habits): Drafter[] {
     const { tokens, promptLength, salt } = sequence;
     const { newDrafter } = this.#options;
-    if (newDrafter !== undefined) return [newDrafter(request, tokens)];
+    if (newDrafter !== undefined) return [newDrafter(request, tokens), modelDrafter];
     const text = new TextDrafter(request.prompt, request.expected);
     for (const token of tokens.subarray(promptLength)) text.accept(token);
-    return [text, new HabitDrafter(habits, salt, tokens)];
+    return [text, new HabitDrafter(habits, salt, tokens), modelDrafter];
   }
 
   /**
@@ -366,6 +392,7 @@ export class Engine {
   #end(open: OpenRequest, reason: EndReason, error?: RequestError): FinishEvent {
     const event = open.ended(reason, error);
     this.#scheduler.finish(open.sequence);
+    this.#draftModel?.release(open.sequence);
     this.#bySequence.delete(open.sequence);
     this.#requests.delete(open.request.id);
     this.#recorder.ended(reason);

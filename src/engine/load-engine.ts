@@ -4,10 +4,12 @@ import type { Backend } from '../compute/backend.ts';
 import { type BackendChoice, chooseBackend } from '../compute/choose-backend.ts';
 import { readDenseLayers } from '../model/dense-layers.ts';
 import { openSpec } from '../model/open-spec.ts';
+import type { ModelSpec } from '../model/spec.ts';
 import { isEncoder } from '../model/spec-walk.ts';
 import { calibratedBudget } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
 import type { EngineSettings, FromEngine } from './protocol.ts';
+import { type DraftOptions, draftRefusal } from './speculation/draft-model.ts';
 
 /** What an engine says of itself when it is ready. */
 export function readyMessage({ backend, choice }: LoadedEngine): FromEngine {
@@ -50,10 +52,29 @@ export async function loadEngine(
       onProgress,
     });
     const budget = engine.budget ?? (await calibratedBudget(backend, () => onProgress(1)));
+    const draft = await loadDraft(settings, spec, choice);
     const { vocabSize } = spec;
     const embedding = { wholeTexts: isEncoder(spec), dense: readDenseLayers(files) };
-    const options = { ...engine, budget, vocabSize, contextLength: spec.contextLength, ...embedding };
+    const options = { ...engine, budget, vocabSize, contextLength: spec.contextLength, ...embedding, draft };
     return { backend, options, choice };
+  } finally {
+    weights.close();
+  }
+}
+
+/** As many blocks as the model has that it guesses for. */
+async function loadDraft(
+  { draftPath, engine }: EngineSettings,
+  { vocabSize }: ModelSpec,
+  choice: BackendChoice,
+): Promise<DraftOptions | undefined> {
+  if (draftPath === undefined || engine.speculation === false) return undefined;
+  const { spec, weights } = openSpec(draftPath);
+  try {
+    const refusal = draftRefusal(spec, vocabSize);
+    if (refusal !== undefined) throw new Error(`${draftPath} cannot guess for another model: ${refusal}`);
+    const backend = await choice.create(spec, weights, { blockCount: engine.blockCount });
+    return { backend, vocabSize, contextLength: spec.contextLength };
   } finally {
     weights.close();
   }

@@ -15,13 +15,14 @@ export class LocalEngine {
   readonly engine: Engine;
   readonly #streams = new RequestStreams();
   readonly #onlookers = new Onlookers((watched) => this.engine.setWatched(watched));
-  readonly #backend: Backend;
+  /** Its own, and that of the draft model. */
+  readonly #backends: readonly Backend[];
   readonly #running: Promise<void>;
   #failure: string | undefined;
   #closed = false;
 
   constructor(backend: Backend, options: EngineOptions) {
-    this.#backend = backend;
+    this.#backends = options.draft === undefined ? [backend] : [backend, options.draft.backend];
     this.engine = new Engine(backend, options, (report) => this.#hear(report));
     // A fault of the engine itself ends every request with its message.
     this.#running = this.engine.run().catch((error: unknown) => {
@@ -79,7 +80,7 @@ export class LocalEngine {
     await this.#running;
     if (this.#closed) return;
     this.#closed = true;
-    this.#backend.close();
+    for (const backend of this.#backends) backend.close();
   }
 
   #hear(report: StepReport): void {

@@ -16,6 +16,7 @@ import type {
 } from './request.ts';
 import type { Guesses } from './scheduler/step-plan.ts';
 import { Sequence } from './sequence.ts';
+import { ModelDrafter } from './speculation/draft-model.ts';
 import type { Guesser, Horizon } from './speculation/guesser.ts';
 
 export class OpenRequest<Request extends EngineRequest = EngineRequest> {
@@ -55,6 +56,8 @@ export interface AnswerLimits {
 export class OpenAnswer extends OpenRequest<AnswerRequest> {
   /** Once it decodes, where guesses are made. */
   guesser: Guesser | undefined;
+  /** Where a draft model guesses, too. */
+  readonly modelDrafter = new ModelDrafter();
   readonly #endIds: readonly number[];
   readonly #vocabSize: number;
   readonly #counts: TokenCounts | undefined;
@@ -98,6 +101,18 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     }
     this.#ahead = rows;
     return guesses.slice(0, rows.length);
+  }
+
+  /** How the token behind guesses would be drawn; undefined where none could be. */
+  rowBehind(guesses: Guesses): SampleRow | undefined {
+    const matcher = this.#matcher?.fork();
+    if (!guesses.every((token) => matcher?.accept(token) ?? true)) return undefined;
+    try {
+      return matcher?.ended ? undefined : this.#sampleRow(guesses, matcher);
+    } catch (error) {
+      if (error instanceof TooAmbiguous) return undefined;
+      throw error;
+    }
   }
 
   /** What guesses must keep to. */

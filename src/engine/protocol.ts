@@ -18,11 +18,13 @@ export interface EngineSettings {
   readonly gpu?: string;
   readonly threads?: number;
   readonly kvType?: KvType;
+  /** A smaller model of the same vocabulary that guesses. */
+  readonly draftPath?: string;
   /** Slots for what layers without K/V remember, where the model has such. */
   readonly memorySlots?: number;
   readonly engine: Omit<
     EngineOptions,
-    'vocabSize' | 'contextLength' | 'budget' | 'wholeTexts' | 'dense' | 'newDrafter'
+    'vocabSize' | 'contextLength' | 'budget' | 'wholeTexts' | 'dense' | 'draft' | 'newDrafter'
   > & {
     /** The model's own limit where absent. */
     readonly contextLength?: number;

@@ -1,13 +1,12 @@
 // What is chosen for the engines of all models alike, and the settings of one engine that follow for its model.
 
 import type { EngineSettings } from '../engine/protocol.ts';
-import type { AdapterPath } from '../model/open-spec.ts';
 import type { LocalModel } from './local-model.ts';
 import type { ModelMemory } from './model-memory.ts';
 
 /** The settings of an engine, less what its model and its memory bring. */
 export interface EngineChoice
-  extends Omit<EngineSettings, 'modelPath' | 'adapters' | 'kvType' | 'memorySlots' | 'engine'> {
+  extends Omit<EngineSettings, 'modelPath' | 'adapters' | 'draftPath' | 'kvType' | 'memorySlots' | 'engine'> {
   readonly engine?: Omit<EngineSettings['engine'], 'blockCount' | 'blockLimit' | 'endIds'>;
 }
 
@@ -15,12 +14,13 @@ export function engineSettings(
   { files, tokenizer }: LocalModel,
   { kvType, memorySlots, blockCount, firstBlocks }: ModelMemory,
   choice: EngineChoice,
-  adapters: readonly AdapterPath[] = [],
+  { adapters = [], draftPath }: Pick<EngineSettings, 'adapters' | 'draftPath'> = {},
 ): EngineSettings {
   return {
     ...choice,
     modelPath: files.path,
     ...(adapters.length === 0 ? {} : { adapters }),
+    ...(draftPath === undefined ? {} : { draftPath }),
     kvType,
     ...(memorySlots === undefined ? {} : { memorySlots }),
     engine: {

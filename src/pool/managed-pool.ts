@@ -10,6 +10,7 @@ import { type LocalModel, openLocalModel } from './local-model.ts';
 import { type KvChoice, type ModelMemory, planMemory } from './model-memory.ts';
 import type { AcquireFailure, AcquireResult, ModelEntry, ModelLease, ModelPool } from './model-pool.ts';
 import { type AcquireRefusal, adapterName, ModelSlots, type PoolModel, type Slot } from './model-slots.ts';
+import { openDraft } from './open-draft.ts';
 import { PoolMemory, type Standing } from './pool-memory.ts';
 import type { ServedModel } from './served-model.ts';
 import { SupervisedEngine } from './supervised-engine.ts';
@@ -228,7 +229,7 @@ export class ManagedPool implements ModelPool {
   /** Undefined where it went well. */
   async #load(slot: Slot): Promise<AcquireRefusal | undefined> {
     if (this.#closed !== undefined) return closing;
-    const { name, path, adapters = [], chatTemplate, toolFormat } = slot.model;
+    const { name, path, adapters = [], chatTemplate, toolFormat, draftPath } = slot.model;
     slot.state = 'loading';
     this.#tell('loading', name, path);
     try {
@@ -241,10 +242,14 @@ export class ManagedPool implements ModelPool {
         toolFormat,
       });
       local.close();
+      const draft = draftPath === undefined ? undefined : openDraft(draftPath, local);
       // Pinned models never leave: what their weights take is out of reach for good.
       const pinned = [...this.#occupied.values()].filter(({ model }) => model.pinned && model !== slot.model);
       const lasting = pinned.reduce((sum, { model }) => sum + this.#memory.weightBytesOf(model.name), 0);
-      const memory = planMemory(local.spec, local.weights, memoryBytes - lasting, kv, engine.backend);
+      const memory = planMemory(local.spec, local.weights, memoryBytes - lasting, kv, {
+        backend: engine.backend,
+        draft,
+      });
       this.#occupied.set(name, slot);
       const noRoom = await this.#memory.claim(name, memory);
       if (this.#closed !== undefined) return this.#abandon(slot, closing);
@@ -260,9 +265,10 @@ export class ManagedPool implements ModelPool {
     local: LocalModel,
     memory: ModelMemory,
   ): Promise<AcquireRefusal | undefined> {
-    const { name, path, adapters = [] } = slot.model;
+    const { name, path, adapters = [], draftPath } = slot.model;
     const choice = { threads: this.#options.cores, ...this.#options.engine };
-    const engine = new SupervisedEngine(engineSettings(local, memory, choice, adapters.map(plainPath)), {
+    const besides = { adapters: adapters.map(plainPath), ...(draftPath === undefined ? {} : { draftPath }) };
+    const engine = new SupervisedEngine(engineSettings(local, memory, choice, besides), {
       stepTimeoutMs: this.#options.stepTimeoutMs,
       onIncident: (message) => this.#tell('incident', name, message),
       onFallback: (reason) => this.#fellBack(name, reason),

@@ -46,7 +46,13 @@ describe('the memory of a model', () => {
   it('takes half of what a GPU leaves, but of no layer more than a kernel can bind', () => {
     const spec = buildSpec(anotherBillion);
     const onGpu = (layerBytes: number) =>
-      planMemory(spec, anotherBillion.weights, 120 * GB, { kvType: 'f16', layerBytes }, 'webgpu');
+      planMemory(
+        spec,
+        anotherBillion.weights,
+        120 * GB,
+        { kvType: 'f16', layerBytes },
+        { backend: 'webgpu' },
+      );
     const free = onGpu(100 * GB);
     expect(free.blockCount * free.blockBytes).toBeGreaterThan(55 * GB);
     const { blockCount, blockBytes } = onGpu(2 ** 31 - 4);

@@ -41,22 +41,31 @@ export interface KvChoice {
   readonly layerBytes?: number;
 }
 
+export interface PlanOptions {
+  readonly backend?: BackendName | undefined;
+  /** A smaller model that guesses for it, with as many blocks. */
+  readonly draft?: { readonly spec: ModelSpec; readonly weights: WeightSource } | undefined;
+}
+
 /** `budgetBytes` is what all models share. */
 export function planMemory(
   spec: ModelSpec,
   weights: WeightSource,
   budgetBytes: number,
   kv: KvChoice,
-  backend?: BackendName,
+  { backend, draft }: PlanOptions = {},
 ): ModelMemory {
   const sizes = sizesOf(backend);
-  const bytes = weightBytes(spec, weights, sizes.matrixBytes);
+  const draftBytes = draft === undefined ? 0 : weightBytes(draft.spec, draft.weights, sizes.matrixBytes);
+  const bytes = weightBytes(spec, weights, sizes.matrixBytes) + draftBytes;
   const memorySlots = memorySlotCount(spec, budgetBytes - bytes);
   const known = {
     kvType: kv.kvType,
     weightBytes: bytes + memorySlots * memoryBytes(spec),
     ...(memorySlots === 0 ? {} : { memorySlots }),
-    blockBytes: sizes.kvBlockBytes(spec, kv.kvType),
+    blockBytes:
+      sizes.kvBlockBytes(spec, kv.kvType) +
+      (draft === undefined ? 0 : sizes.kvBlockBytes(draft.spec, kv.kvType)),
   };
   const chosen = chosenBlocks(kv, known.blockBytes);
   if (chosen !== undefined) return { ...known, blockCount: chosen, firstBlocks: chosen, fixed: true };

@@ -20,6 +20,8 @@ export interface PoolModel {
   /** Where somebody chose one. */
   readonly chatTemplate?: ChosenTemplate | undefined;
   readonly toolFormat?: FormatName | undefined;
+  /** A smaller model that guesses for it. */
+  readonly draftPath?: string | undefined;
 }
 
 export interface PoolAdapter extends AdapterPath {

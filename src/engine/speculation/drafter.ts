@@ -20,7 +20,7 @@ export interface Guess {
 /**
  * `after1` to `after8`: the text went on like this before, behind at least so many of the same tokens. `habit2`, `habit4`:
  * another answer did. `expected`: the client says so, and was right so far. `again`: it says so, but was wrong just before.
- * `forced`: the grammar allows no other text.
+ * `forced`: the grammar allows no other text. `model`: a smaller model says so.
  */
 export const guessKinds = [
   'after1',
@@ -33,5 +33,6 @@ export const guessKinds = [
   'expected',
   'again',
   'forced',
+  'model',
 ] as const;
 export type GuessKind = (typeof guessKinds)[number];

@@ -1,6 +1,6 @@
 // Guesses for one sequence, and how far they can be trusted.
 
-import type { Drafter, Guess } from './drafter.ts';
+import type { Drafter, Guess, GuessKind } from './drafter.ts';
 import { Rates } from './rates.ts';
 
 /** What may be guessed: where the answer goes on, by its grammar and its ends. */
@@ -48,6 +48,14 @@ export class Guesser {
     for (const drafter of this.#drafters) drafter.forget();
     this.#guessed = guessed;
     return chances;
+  }
+
+  /** Whether one of the drafters knows better than a guess of this kind as a rule is. */
+  knowsBetterThan(kind: GuessKind): boolean {
+    return this.#drafters.some((drafter) => {
+      const guess = drafter.guess();
+      return guess !== undefined && this.#rates.of(guess.kind) > this.#rates.of(kind);
+    });
   }
 
   /** The first of those guesses: they are computed. */

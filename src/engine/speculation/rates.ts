@@ -15,6 +15,7 @@ const FIRST: Readonly<Record<GuessKind, number>> = {
   expected: 0.9,
   again: 0.5,
   forced: 0.9,
+  model: 0.6,
 };
 /** What was seen before weighs so much after one more guess. */
 const MEMORY = { engine: 0.998, sequence: 0.9 } as const;

@@ -43,6 +43,11 @@ export class RowCosts {
     this.#measuredAt[rows] = this.#steps;
   }
 
+  /** So many milliseconds of now, in the machine's usual state. */
+  usually(ms: number): number {
+    return ms / this.#pace;
+  }
+
   /** Milliseconds, in the machine's usual state; only comparisons count. */
   of(rows: number): number {
     if (rows > MOST_ROWS) return Number.POSITIVE_INFINITY;

@@ -10,11 +10,20 @@ import { Rates } from './rates.ts';
 import { RowCosts } from './row-costs.ts';
 import { shareGuesses } from './share-guesses.ts';
 
+/** A round of a draft model is thought to take so much of a step, before it was measured. */
+const DRAFT_SHARE = 0.15;
+const DRAFT_LEARNING = 0.1;
+const DRAFT_AGAIN_AFTER = 64;
+const MOST_DRAFT_ROUNDS = 8;
+
 export class Speculation {
   readonly habits = new Habits();
   readonly #rates = new Rates();
   readonly #rowCosts = new RowCosts();
   readonly #costModel: CostModel;
+  /** A round of the draft model, by the sequences that it guesses for. */
+  readonly #draftMs = new Map<number, number>();
+  #sinceDraft = 0;
 
   /** The cost model of steps in which prompts are computed, too. */
   constructor(costModel: CostModel) {
@@ -37,6 +46,27 @@ export class Speculation {
     return shareGuesses(chances, chances.length, this.#stepMs(chances.length, load));
   }
 
+  /** How many tokens a draft model should guess for each of so many sequences, one round after the other. */
+  draftRounds(sequences: number): number {
+    this.#sinceDraft += 1;
+    const chance = this.#rates.of('model');
+    const best = bestRounds(chance, (rounds) => {
+      const stepMs = this.#rowCosts.of(sequences * (1 + rounds));
+      return stepMs + rounds * (this.#draftMs.get(sequences) ?? DRAFT_SHARE * this.#rowCosts.of(sequences));
+    });
+    // Now and then one shows whether it would pay again.
+    const rounds = best === 0 && this.#sinceDraft >= DRAFT_AGAIN_AFTER ? 1 : best;
+    if (rounds > 0) this.#sinceDraft = 0;
+    return rounds;
+  }
+
+  /** So many rounds for so many sequences took so long. */
+  observeDraft(sequences: number, rounds: number, ms: number): void {
+    const each = this.#rowCosts.usually(ms / rounds);
+    const before = this.#draftMs.get(sequences);
+    this.#draftMs.set(sequences, before === undefined ? each : before + DRAFT_LEARNING * (each - before));
+  }
+
   /** A step took so long. */
   observe({ items, load }: StepPlan, ms: number): void {
     const isDecode = items.every(({ samples, count, guesses }) => samples && count === 1 + guesses.length);
@@ -53,4 +83,16 @@ export class Speculation {
         attended: load.attended + guesses * attended,
       });
   }
+}
+
+/** The number of guesses that makes most tokens a millisecond, where each is right by the same chance. */
+function bestRounds(chance: number, ms: (rounds: number) => number): number {
+  let [best, highest] = [0, 1 / ms(0)];
+  let tokens = 1;
+  for (let rounds = 1; rounds <= MOST_DRAFT_ROUNDS; rounds++) {
+    tokens += chance ** rounds;
+    const worth = tokens / ms(rounds);
+    if (worth > highest) [best, highest] = [rounds, worth];
+  }
+  return best;
 }
