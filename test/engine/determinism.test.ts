@@ -94,7 +94,7 @@ describe.each(samplings)('tokens are the same bits, %s', (_, sampling) => {
   });
 
   it('after forced preemption', async () => {
-    const { answer, preemptions } = await withEngine({ blockCount: 14 }, async (engine) => {
+    const { answer, preemptions } = await withEngine({ blockCount: 10 }, async (engine) => {
       const sampled = { ...sampling, ignoreEos: true, maxTokens: 150 };
       // The one under test comes last, so it is the first to be preempted.
       const others = neighbours
