@@ -56,6 +56,32 @@ describe('the end of a prompt', () => {
   });
 });
 
+describe('a prediction of the answer', () => {
+  const story = { messages: [{ role: 'user', content: 'Tell me a story about a fox.' }], max_tokens: 120 };
+
+  it('changes nothing but how soon it comes, right or wrong', async () => {
+    const plain = await chat(story);
+    const text = plain.choices[0]?.message.content ?? '';
+    for (const content of [text, [{ type: 'text', text }], 'Nothing of the kind.', '']) {
+      const predicted = await chat({ ...story, prediction: { type: 'content', content } });
+      expect(predicted.choices).toEqual(plain.choices);
+      expect(predicted.usage.completion_tokens).toBe(plain.usage.completion_tokens);
+    }
+    const { usage } = await chat({ ...story, prediction: { type: 'content', content: text } });
+    expect(usage.completion_tokens_details.accepted_prediction_tokens).toBeGreaterThan(60);
+  });
+
+  it.each([
+    [{ type: 'other', content: 'x' }],
+    [{ type: 'content' }],
+    ['x'],
+    [{ type: 'content', content: [1] }],
+  ])('is refused where it is none: %j', async (prediction) => {
+    const error = await refusal('/v1/chat/completions', { messages, prediction });
+    expect(error).toMatchObject({ status: 400, param: expect.stringContaining('prediction') });
+  });
+});
+
 describe('a text completion of no token', () => {
   const body = { prompt: ['Once upon', 'a time'], max_tokens: 0 };
 
