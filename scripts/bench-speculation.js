@@ -1,23 +1,50 @@
-// `npm run bench:speculation [-- MODEL] [--rounds N]`: what guessing is worth to one answer at a time, by what is asked. Two
-// engines of the same model, one of which never guesses, answer the same questions in turn; answers must be equal. Tokens a
-// second are those behind the first one. Ends in one JSON line.
+// `npm run bench:speculation [-- MODEL]`: what guessing is worth to one answer at a time, by what is asked. Two engines of the
+// same model, one of which never guesses, get the same questions in turn, none of them twice; answers must be equal. Prompts are
+// in the cache when the clock starts. Ends in one JSON line.
 
 import { load } from '../dist/index.js';
 
-const arguments_ = process.argv.slice(2);
-const roundsAt = arguments_.indexOf('--rounds');
-const rounds = roundsAt < 0 ? 3 : Number(arguments_.splice(roundsAt, 2)[1]);
-const [path] = arguments_;
+const [path] = process.argv.slice(2);
 
-const passage =
-  'The old lift at the end of the valley has carried people up the mountain for forty years. Anna oils its wheels each ' +
-  'spring, counts the seats, and paints the numbers on them again. In winter it never stops. Children like the last seat best, ' +
-  'because it swings a little when the wind comes over the ridge, and because nobody sits behind them.';
-const people =
-  'Meet Nora. Nora is 34 years old. Nora lives in Oslo and works as a baker. Her hobby is chess.';
-const user = (content) => [{ role: 'user', content }];
-const greedy = { temperature: 0, maxTokens: 300 };
-const weather = {
+const passages = [
+  'Anna likes the green lamp. In March 2014 it was cold (12 boats). Red foxes jump over the old chair. I see the quiet garden. The small bird is near the wooden door. Peter wants 7 apples and a long rope.',
+  'I know the old baker. Tall trees sleep near the river. In June 1999 it was warm (34 lamps). Nora said: "The door is blue." A book, a boat and a bell - heavy, round; stone. Small cats run past the empty house.',
+  'The yellow bridge is behind the tower. Otto needs 15 chairs. In May 2021 it was dark (8 cars). Young horses look at the white wall. I want the clean table. The happy child is near the broken window.',
+  'Slow boats sleep near the cold island. I like the red bicycle. Mara said: "The soup is hot." In October 1875 it was quiet (90 hats). The tired teacher is behind the large box. Finn sees 3 eggs.',
+];
+const sentences = (text) => text.split('. ');
+const names = 'Nora Peter Mara Otto Luna Finn Anna Jonas Pia Emil Clara Hugo Ida Leo Ruth Max Eva Tom'.split(
+  ' ',
+);
+const cities = [
+  'Oslo',
+  'Lisbon',
+  'Vienna',
+  'Paris',
+  'Rome',
+  'Madrid',
+  'Berlin',
+  'Prague',
+  'Athens',
+  'Dublin',
+  'Cairo',
+];
+const jobs = ['baker', 'painter', 'teacher', 'farmer', 'singer', 'pilot', 'doctor'];
+const people = names.map((name, n) => ({
+  name,
+  age: 20 + 3 * n,
+  city: cities[n % cities.length],
+  job: jobs[n % jobs.length],
+}));
+const heroes = [
+  'a fox named Milo in the forest',
+  'a bear named Otto by the lake',
+  'an owl named Luna in the tower',
+  'a cat named Nils in the village',
+  'a mouse named Pia in the garden',
+  'a wolf named Finn in the mountains',
+];
+const forecast = {
   type: 'function',
   function: {
     name: 'get_weather_forecast',
@@ -30,130 +57,96 @@ const weather = {
     },
   },
 };
+const text = { type: 'string', maxLength: 40 };
 const record = {
   type: 'object',
-  properties: {
-    name: { type: 'string', maxLength: 40 },
-    age: { type: 'integer' },
-    city: { type: 'string', maxLength: 40 },
-    hobby: { type: 'string', maxLength: 40 },
-  },
-  required: ['name', 'age', 'city', 'hobby'],
+  properties: { name: text, age: { type: 'integer' }, city: text, job: text },
+  required: ['name', 'age', 'city', 'job'],
   additionalProperties: false,
 };
-const story = (about) => user(`Tell me a story about ${about}.`);
-const storyAnimals = [
-  'a fox named Milo in the forest',
-  'a bear named Otto by the lake',
-  'an owl named Luna in the tower',
-];
 
-/** By kind, questions with their options. A prediction of `0.9` is the answer itself with a tenth of its words replaced. */
+const greedy = { temperature: 0, maxTokens: 300 };
+const ask = (content, options = {}) => ({
+  messages: [{ role: 'user', content }],
+  options: { ...greedy, ...options },
+});
+
+/** By kind, questions with their options; a prediction is made of the answer itself, with a tenth of its words replaced. */
 const kinds = {
-  copying: [
-    { messages: user(`Copy this text exactly: ${passage}`), options: greedy },
-    {
-      messages: user(`Repeat this text without any change:\n\n${passage}`),
-      options: { ...greedy, temperature: 1, seed: 7 },
-    },
-  ],
-  rewriting: [
-    { messages: user(`Write this in lower case: ${passage}`), options: greedy },
-    {
-      messages: user(`Copy the passage exactly: ${passage.split('. ').reverse().join('. ')}`),
-      options: greedy,
-    },
-  ],
-  extraction: [
-    {
-      messages: user(`Extract name, age, city and hobby as JSON: ${people}`),
-      options: { ...greedy, schema: record },
-    },
-    { messages: user(`Extract name and age as JSON: ${people}`), options: greedy },
-  ],
-  'tool calls': [
-    {
-      messages: user('What will the weather be in Lisbon for 3 days?'),
-      options: { ...greedy, tools: [weather], toolChoice: 'required' },
-    },
-    {
-      messages: user('Get the weather forecast for Oslo for 5 days.'),
-      options: { ...greedy, tools: [weather] },
-    },
-  ],
-  stories: storyAnimals.map((about) => ({ messages: story(about), options: greedy })),
-  'predicted, 90 % right': [{ messages: story(storyAnimals[0]), options: greedy, prediction: 0.9 }],
+  copying: passages.map((passage, n) =>
+    ask(`Copy this text exactly: ${passage}`, n % 2 === 0 ? {} : { temperature: 0.7, seed: n }),
+  ),
+  rewriting: passages.flatMap((passage) => [
+    ask(`Repeat the text between the lines.\n---\n${sentences(passage).reverse().join('. ')}\n---`),
+    ask(`Lower case: ${sentences(passage).slice(0, 2).join('. ')}`),
+  ]),
+  extraction: people.map(({ name, age, city, job }) =>
+    ask(
+      `Extract name, age, city and job as JSON: Meet ${name}. ${name} is ${age} years old and lives in ${city}. ${name} works as a ${job}.`,
+      { schema: record },
+    ),
+  ),
+  'tool calls': people.map(({ city }, n) =>
+    ask(`Get the weather forecast for ${city} for ${2 + (n % 7)} days.`, {
+      tools: [forecast],
+      ...(n % 2 === 0 ? { toolChoice: 'required' } : {}),
+    }),
+  ),
+  stories: heroes.map((hero) => ask(`Tell me a story about ${hero}.`)),
+  'predicted, 90 % right': heroes.map((hero) => ({
+    ...ask(`Tell me a long story about ${hero}.`),
+    predicted: true,
+  })),
 };
 
 async function answer(model, { messages, options }) {
-  let begun;
-  const answer = model.chat(messages, options);
-  const pieces = [];
-  for await (const piece of answer) {
-    begun ??= performance.now();
-    pieces.push(piece);
-  }
-  const whole = await answer.result();
-  const { text, calls, usage } = whole;
-  const ms = begun === undefined ? 0 : performance.now() - begun;
-  return {
-    said: JSON.stringify([text, calls.map(({ name, arguments: given }) => [name, given])]),
-    text,
-    usage,
-    ms,
-  };
+  await model.chat(messages, { ...options, maxTokens: 1 }).result();
+  const started = performance.now();
+  const { text: said, calls, usage } = await model.chat(messages, options).result();
+  const ms = performance.now() - started;
+  return { said, whole: JSON.stringify([said, calls.map((call) => [call.name, call.arguments])]), usage, ms };
 }
 
 /** Every tenth word becomes another. */
-const almost = (text) =>
-  text
-    .split(' ')
-    .map((word, at) => (at % 10 === 5 ? 'something' : word))
-    .join(' ');
-
-const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
+function almost(said) {
+  const words = said.split(' ').map((word, at) => (at % 10 === 5 ? 'something' : word));
+  return words.join(' ');
+}
 
 const plain = await load({ ...(path === undefined ? {} : { path }), speculation: 'off' });
 const guessing = await load(path === undefined ? {} : { path });
 const results = [];
 for (const [kind, questions] of Object.entries(kinds)) {
-  const speeds = { off: [], on: [] };
-  let accepted = 0;
-  let rejected = 0;
-  for (const question of questions) {
+  const sum = { tokens: 0, off: 0, on: 0, accepted: 0, rejected: 0 };
+  for (const [n, question] of questions.entries()) {
     const first = await answer(plain, question);
-    const options =
-      question.prediction === undefined
-        ? question.options
-        : { ...question.options, prediction: almost(first.text) };
+    const options = question.predicted
+      ? { ...question.options, prediction: almost(first.said) }
+      : question.options;
     const asked = { ...question, options };
-    await answer(guessing, asked);
-    for (let round = 0; round < rounds; round++) {
-      for (const [name, model] of round % 2 === 0
-        ? [
-            ['off', plain],
-            ['on', guessing],
-          ]
-        : [
-            ['on', guessing],
-            ['off', plain],
-          ]) {
-        const { said, usage, ms } = await answer(model, asked);
-        if (said !== first.said) throw new Error(`${kind}: ${said} instead of ${first.said}`);
-        speeds[name].push((1000 * (usage.completionTokens - 1)) / ms);
-        if (name === 'on') {
-          accepted += usage.guesses?.accepted ?? 0;
-          rejected += usage.guesses?.rejected ?? 0;
-        }
+    const both = [];
+    // Whoever comes second finds the machine as the first left it.
+    for (const model of n % 2 === 0 ? [plain, guessing] : [guessing, plain]) {
+      both.push({ model, ...(await answer(model, asked)) });
+    }
+    for (const { model, whole, usage, ms } of both) {
+      if (whole !== first.whole) throw new Error(`${kind}: ${whole} instead of ${first.whole}`);
+      if (model === plain) sum.off += ms;
+      else {
+        sum.on += ms;
+        sum.tokens += usage.completionTokens;
+        sum.accepted += usage.guesses?.accepted ?? 0;
+        sum.rejected += usage.guesses?.rejected ?? 0;
       }
     }
   }
-  const [off, on] = [median(speeds.off), median(speeds.on)];
-  results.push({ kind, off, on, ratio: on / off, accepted, rejected });
+  const { tokens, accepted, rejected } = sum;
+  const [off, on] = [(1000 * tokens) / sum.off, (1000 * tokens) / sum.on];
+  results.push({ kind, answers: questions.length, tokens, off, on, ratio: on / off, accepted, rejected });
   process.stderr.write(
-    `${kind.padEnd(22)} ${off.toFixed(0).padStart(5)} tokens/s, with guesses ${on.toFixed(0).padStart(5)}: ${(on / off).toFixed(2)} times; ` +
-      `${accepted} guesses right, ${rejected} wrong\n`,
+    `${kind.padEnd(22)} ${off.toFixed(0).padStart(5)} tokens/s, with guesses ${on.toFixed(0).padStart(5)}: ` +
+      `${(on / off).toFixed(2)} times; ${accepted} guesses right, ${rejected} wrong\n`,
   );
 }
 await Promise.all([plain.close(), guessing.close()]);
-process.stdout.write(`${JSON.stringify({ benchmark: 'speculation', rounds, results })}\n`);
+process.stdout.write(`${JSON.stringify({ benchmark: 'speculation', results })}\n`);

@@ -18,9 +18,9 @@ export interface Guess {
 }
 
 /**
- * `after1` to `after8`: the text went on like this before, behind at least so many of the same tokens. `habit2`, `habit4`:
+ * `after1` to `after8`: the text went on like this before, behind at least so many of the same tokens. `habit1` to `habit4`:
  * another answer did. `expected`: the client says so, and was right so far. `again`: it says so, but was wrong just before.
- * `forced`: the grammar allows no other text. `model`: a smaller model says so.
+ * `forced`: the grammar allows no other text. `edge`: it does so, but what follows may share its last token. `model`: a smaller model says so.
  */
 export const guessKinds = [
   'after1',
@@ -28,11 +28,13 @@ export const guessKinds = [
   'after3',
   'after4',
   'after8',
+  'habit1',
   'habit2',
   'habit4',
   'expected',
   'again',
   'forced',
+  'edge',
   'model',
 ] as const;
 export type GuessKind = (typeof guessKinds)[number];

@@ -109,8 +109,8 @@ class ForcedText {
 
   guess(): Guess | undefined {
     this.#tokens ??= this.#horizon.forced(MOST_GUESSES);
-    const [token] = this.#tokens;
-    return token === undefined ? undefined : { token, kind: 'forced' };
+    const [token, next] = this.#tokens;
+    return token === undefined ? undefined : { token, kind: next === undefined ? 'edge' : 'forced' };
   }
 
   accept(token: number): void {

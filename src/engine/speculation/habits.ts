@@ -8,6 +8,7 @@ const ENTRIES = 2 ** 16;
 const CONTEXTS = [
   { length: 4, kind: 'habit4' },
   { length: 2, kind: 'habit2' },
+  { length: 1, kind: 'habit1' },
 ] as const;
 const LONGEST = 4;
 

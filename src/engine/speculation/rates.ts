@@ -10,11 +10,13 @@ const FIRST: Readonly<Record<GuessKind, number>> = {
   after3: 0.5,
   after4: 0.65,
   after8: 0.85,
+  habit1: 0.2,
   habit2: 0.4,
   habit4: 0.6,
   expected: 0.9,
   again: 0.5,
-  forced: 0.9,
+  forced: 0.95,
+  edge: 0.4,
   model: 0.6,
 };
 /** What was seen before weighs so much after one more guess. */
