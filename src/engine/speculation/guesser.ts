@@ -38,7 +38,7 @@ export class Guesser {
     const chances: number[] = [];
     for (let chance = 1; guessed.length < Math.min(most, MOST_GUESSES); ) {
       const guess = this.#likeliest(horizon, forced);
-      chance *= guess === undefined ? 0 : this.#rates.of(guess.kind);
+      chance *= guess === undefined ? 0 : this.#rateOf(guess);
       if (guess === undefined || chance < LEAST_CHANCE) break;
       guessed.push(guess);
       chances.push(chance);
@@ -54,7 +54,7 @@ export class Guesser {
   knowsBetterThan(kind: GuessKind): boolean {
     return this.#drafters.some((drafter) => {
       const guess = drafter.guess();
-      return guess !== undefined && this.#rates.of(guess.kind) > this.#rates.of(kind);
+      return guess !== undefined && this.#rateOf(guess) > this.#rates.of(kind);
     });
   }
 
@@ -89,12 +89,27 @@ export class Guesser {
     for (const drafter of this.#drafters) for (const token of tokens) drafter.accept(token);
   }
 
+  /** Of those that can come. */
   #likeliest(horizon: Horizon, forced: ForcedText): Guess | undefined {
-    const guesses = [...this.#drafters.map((drafter) => drafter.guess()), forced.guess()];
-    return guesses
-      .filter((guess) => guess !== undefined)
-      .sort((a, b) => this.#rates.of(b.kind) - this.#rates.of(a.kind))
-      .find(({ token }) => horizon.accept(token));
+    const guesses: Guess[] = [];
+    const add = (guess: Guess | undefined) => {
+      if (guess !== undefined) guesses.push(guess);
+    };
+    for (const drafter of this.#drafters) add(drafter.guess());
+    add(forced.guess());
+    while (guesses.length > 0) {
+      let best = 0;
+      for (let at = 1; at < guesses.length; at++) {
+        if (this.#rateOf(guesses[at] as Guess) > this.#rateOf(guesses[best] as Guess)) best = at;
+      }
+      const [guess] = guesses.splice(best, 1);
+      if (guess !== undefined && horizon.accept(guess.token)) return guess;
+    }
+    return undefined;
+  }
+
+  #rateOf({ kind }: Guess): number {
+    return this.#rates.of(kind);
   }
 }
 

@@ -32,18 +32,17 @@ export class Habits {
 export class HabitDrafter implements Drafter {
   readonly #habits: Habits;
   readonly #salt: number;
-  #last: readonly number[];
-  #imagined: readonly number[];
+  /** The last tokens, and those with what was imagined. */
+  readonly #last: Int32Array;
+  readonly #imagined: Int32Array;
 
   /** `tokens`: those of the prompt and the answer so far; they teach nothing. */
   constructor(habits: Habits, salt: string, tokens: Int32Array) {
     this.#habits = habits;
-    this.#salt = hashOf(
-      Array.from(salt, (letter) => letter.codePointAt(0) as number),
-      1,
-    );
-    this.#last = [...tokens.subarray(-LONGEST)];
-    this.#imagined = this.#last;
+    this.#salt = saltOf(salt);
+    this.#last = new Int32Array(LONGEST);
+    this.#last.set(tokens.subarray(-LONGEST), Math.max(0, LONGEST - tokens.length));
+    this.#imagined = this.#last.slice();
   }
 
   guess(): Guess | undefined {
@@ -55,30 +54,41 @@ export class HabitDrafter implements Drafter {
   }
 
   imagine(token: number): void {
-    this.#imagined = [...this.#imagined.slice(1 - LONGEST), token];
+    shift(this.#imagined, token);
   }
 
   forget(): void {
-    this.#imagined = this.#last;
+    this.#imagined.set(this.#last);
   }
 
   accept(token: number): void {
     for (const { length } of CONTEXTS) this.#habits.learn(this.#key(this.#last, length), token);
-    this.#last = [...this.#last.slice(1 - LONGEST), token];
-    this.#imagined = this.#last;
+    shift(this.#last, token);
+    this.#imagined.set(this.#last);
   }
 
-  #key(tokens: readonly number[], length: number): number {
-    return hashOf(tokens.slice(-length), this.#salt + length);
+  /** Of the last so many. Never 0, which is an empty entry. */
+  #key(tokens: Int32Array, length: number): number {
+    let hash = mix(this.#salt, length);
+    for (let at = LONGEST - length; at < LONGEST; at++) hash = mix(hash, tokens[at] as number);
+    return hash === 0 ? 1 : hash;
   }
 }
 
-/** Never 0, which is an empty entry. */
-function hashOf(values: readonly number[], seed: number): number {
-  let hash = seed;
-  for (const value of values) {
-    hash = Math.imul(hash ^ value, 0x9e3779b1);
-    hash ^= hash >>> 15;
-  }
-  return hash === 0 ? 1 : hash;
+function shift(tokens: Int32Array, token: number): void {
+  tokens.copyWithin(0, 1);
+  tokens[LONGEST - 1] = token;
+}
+
+function saltOf(text: string): number {
+  let hash = 1;
+  for (let at = 0; at < text.length; at++) hash = mix(hash, text.charCodeAt(at));
+  return hash;
+}
+
+function mix(hash: number, value: number): number {
+  let mixed = Math.imul(hash ^ (value + 0x7f4a7c15), 0x85ebca6b);
+  mixed ^= mixed >>> 13;
+  mixed = Math.imul(mixed, 0xc2b2ae35);
+  return mixed ^ (mixed >>> 16);
 }

@@ -24,6 +24,8 @@ const MEMORY = { engine: 0.998, sequence: 0.9 } as const;
 /** What is known from outside counts like so many guesses. */
 const PRIOR_WEIGHT = { engine: 20, sequence: 3 } as const;
 
+const numbers = Object.fromEntries(guessKinds.map((kind, at) => [kind, at])) as Record<GuessKind, number>;
+
 export class Rates {
   readonly #outer: Rates | undefined;
   readonly #right = new Float64Array(guessKinds.length);
@@ -36,7 +38,7 @@ export class Rates {
 
   /** The chance that a guess of the kind is right, where the one before it was. */
   of(kind: GuessKind): number {
-    const at = guessKinds.indexOf(kind);
+    const at = numbers[kind];
     const weight = PRIOR_WEIGHT[this.#level];
     const prior = this.#outer?.of(kind) ?? FIRST[kind];
     return ((this.#right[at] as number) + weight * prior) / ((this.#seen[at] as number) + weight);
@@ -44,7 +46,7 @@ export class Rates {
 
   /** So many guesses in a row were right; and the next one was not, where there was one. */
   learn(kind: GuessKind, right: number, failed: boolean): void {
-    const at = guessKinds.indexOf(kind);
+    const at = numbers[kind];
     const tries = right + Number(failed);
     const memory = MEMORY[this.#level] ** tries;
     this.#right[at] = memory * (this.#right[at] as number) + right;

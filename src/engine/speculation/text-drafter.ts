@@ -71,7 +71,7 @@ export class TextDrafter implements Drafter {
 
   imagine(token: number): void {
     this.#real ??= { length: this.#length, pointers: this.#pointers };
-    this.#follow(token, (next) => this.#append(next));
+    this.#follow(token);
   }
 
   forget(): void {
@@ -82,14 +82,15 @@ export class TextDrafter implements Drafter {
   }
 
   accept(token: number): void {
-    this.#follow(token, (next) => this.#enter(next));
+    this.#follow(token);
   }
 
-  #follow(token: number, append: (token: number) => void): void {
+  #follow(token: number): void {
     const { ahead, wasRight } = this.#followExpected(token);
     const { place: before } = this.#pointers;
     const next = before > 0 && this.#tokens[before] === token ? before + 1 : 0;
-    append(token);
+    if (this.#real === undefined) this.#enter(token);
+    else this.#append(token);
     const found = this.#find();
     const place = next > 0 && (found === 0 || this.#agreeing(next) >= this.#agreeing(found)) ? next : found;
     const isBack = !wasRight && place > 0 && place < this.#expected && this.#agreeing(place) > 1;
@@ -109,7 +110,8 @@ export class TextDrafter implements Drafter {
 
   /** The place behind the last time that the text ended like this; 0 where it never did. */
   #find(): number {
-    for (const [i, length] of LENGTHS.entries()) {
+    for (let i = 0; i < LENGTHS.length; i++) {
+      const length = LENGTHS[i] as number;
       if (this.#length < length) continue;
       const place = (this.#tables[i] as Int32Array)[this.#slot(this.#length, length)] as number;
       if (place > 0 && place < this.#length && this.#agreeing(place) >= length) return place;
@@ -130,9 +132,10 @@ export class TextDrafter implements Drafter {
     return count;
   }
 
-  /** The end so far can be found from now on; before, it would have been found as a place of its own. */
+  /** For good: the end so far can be found from now on; before, it would have been found as a place of its own. */
   #enter(token: number): void {
-    for (const [i, length] of LENGTHS.entries()) {
+    for (let i = 0; i < LENGTHS.length; i++) {
+      const length = LENGTHS[i] as number;
       if (this.#length < length) continue;
       (this.#tables[i] as Int32Array)[this.#slot(this.#length, length)] = this.#length;
     }
