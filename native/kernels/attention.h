@@ -137,7 +137,7 @@ inline void decay(QueryState& state, float newMaximum, int paddedSize) {
 }
 
 /**
- * Turns the block's scores into weights, by which values can be multiplied, and moves states to their new maximum. Queries go through it
+ * Turns the block's scores into weights for its values, and moves states to their new maximum. Queries go through it
  * side by side, because each of its parts waits for the one before.
  */
 template <class Kv, int count>

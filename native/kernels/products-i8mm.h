@@ -59,7 +59,7 @@ CHAIRLIFT_INLINE void addProducts(const Pair& rows, const Pair& left, const Pair
   second = vaddq_s32(second, vreinterpretq_s32_s64(vzip2q_s64(lefts, rights)));
 }
 
-/** Dot products of one group with several rows, two by two; where they are odd, one more of the tile is multiplied and dropped. */
+/** Dot products of one group with several rows, two by two; an odd one is multiplied with the tile's next, which is dropped. */
 template <class Kind, int rows>
 struct PairDots {
   Codes codes[codesPerGroup];
