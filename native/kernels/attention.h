@@ -117,29 +117,57 @@ inline void scoreRows(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QuerySt
   });
 }
 
-/** Turns the block's scores into weights and moves the state to the new maximum. */
-inline void softmaxBlock(QueryState& state, int begin, int end, int paddedSize) {
-  const Vec lowest = Vec::set(-3.4e38f);
-  const Vec low = select(begin, end, Vec::load(state.weights), lowest);
-  const Vec high = select(begin - 16, end - 16, Vec::load(state.weights + 16), lowest);
-  const float blockMaximum = maximum(max(low, high));
-  const float newMaximum = blockMaximum > state.maximum ? blockMaximum : state.maximum;
-  const Vec shift = Vec::set(newMaximum);
-  const Vec none = Vec::zero();
-  const Vec a = select(begin, end, exponential(low - shift), none);
-  const Vec b = select(begin - 16, end - 16, exponential(high - shift), none);
-  a.store(state.weights);
-  b.store(state.weights + 16);
-  float decay[16];
-  exponential(Vec::set(state.maximum) - shift).store(decay);
-  state.total = state.total * decay[0] + sum(a + b);
-  if (newMaximum != state.maximum) {
-    const Vec decays = Vec::set(decay[0]);
-    for (int d = 0; d < paddedSize; d += 16) {
-      (Vec::load(state.accumulator + d) * decays).store(state.accumulator + d);
-    }
+/** Replaces what belongs to tokens outside of begin … end - 1. */
+inline void replaceUnseen(int begin, int end, float by, Vec& low, Vec& high) {
+  if (begin == 0 && end == blockTokens) return;
+  low = select(begin, end, low, Vec::set(by));
+  high = select(begin - 16, end - 16, high, Vec::set(by));
+}
+
+/** Moves a state to a new maximum. */
+inline void decay(QueryState& state, float newMaximum, int paddedSize) {
+  const Vec decays = exponential(Vec::set(state.maximum) - Vec::set(newMaximum));
+  float first[16];
+  decays.store(first);
+  state.total *= first[0];
+  for (int d = 0; d < paddedSize; d += 16) {
+    (Vec::load(state.accumulator + d) * decays).store(state.accumulator + d);
   }
   state.maximum = newMaximum;
+}
+
+/**
+ * Turns the block's scores into weights for its values, and moves states to their new maximum. Queries go through it
+ * side by side, because each of its parts waits for the one before.
+ */
+template <class Kv, int count>
+CHAIRLIFT_INLINE void softmaxBlock(const KvBlock<Kv>& block, QueryState* const* queries, const int* begin, const int* end,
+                                   int paddedSize) {
+  Vec low[count], high[count];
+  float maxima[count], added[count];
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
+    low[q] = Vec::load(queries[q]->weights);
+    high[q] = Vec::load(queries[q]->weights + 16);
+    replaceUnseen(begin[q], end[q], -3.4e38f, low[q], high[q]);
+    const float largest = maximum(max(low[q], high[q]));
+    maxima[q] = largest > queries[q]->maximum ? largest : queries[q]->maximum;
+  });
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
+    low[q] = exponential(low[q] - Vec::set(maxima[q]));
+    high[q] = exponential(high[q] - Vec::set(maxima[q]));
+    replaceUnseen(begin[q], end[q], 0, low[q], high[q]);
+  });
+  repeat<count>([&](int q) CHAIRLIFT_LAMBDA {
+    added[q] = sum(low[q] + high[q]);
+    Kv::scaled(low[q], block.valueScales).store(queries[q]->weights);
+    Kv::scaled(high[q], block.valueScales + 16).store(queries[q]->weights + 16);
+  });
+  for (int q = 0; q < count; q++) {
+    QueryState& state = *queries[q];
+    // Where the maximum stays, the decay is e^0, which is 1; one of infinity makes all NaN.
+    if (!(maxima[q] - state.maximum == 0)) decay(state, maxima[q], paddedSize);
+    state.total += added[q];
+  }
 }
 
 /** Adds the weighted values of tokens begin … end - 1, those of 16 * slices lanes from `d` on. */
@@ -154,10 +182,12 @@ CHAIRLIFT_INLINE void weighSlices(const KvBlock<Kv>& block, const KvBlock<Kv>& n
   });
   for (int t = begin; t < end; t++) {
     const size_t at = size_t(t) * block.valueStride + size_t(d);
-    // Half of its reads begin a line, or a quarter where values are bytes.
-    if (d % 32 == 0) __builtin_prefetch(next.values + at);
     Vec values[slices];
-    repeat<slices>([&](int i) CHAIRLIFT_LAMBDA { values[i] = Kv::load(block.values + at + i * 16); });
+    repeat<slices>([&](int i) CHAIRLIFT_LAMBDA {
+      // Half of its reads begin a line, or a quarter where values are bytes.
+      if ((d + i * 16) % int(64 / sizeof(typename Kv::Element)) == 0) __builtin_prefetch(next.values + at + i * 16);
+      values[i] = Kv::load(block.values + at + i * 16);
+    });
     repeat<count * slices>([&](int i) CHAIRLIFT_LAMBDA {
       sums[i] = fma(Vec::set(weights[i / slices][t]), values[i % slices], sums[i]);
     });
@@ -178,12 +208,6 @@ inline void weighBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryS
   for (; d < paddedSize; d += 16) weighSlices<Kv, count, 1>(block, next, queries, begin, end, d);
 }
 
-template <class Kv>
-inline void scaleWeights(const KvBlock<Kv>& block, QueryState& state) {
-  Kv::scaled(Vec::load(state.weights), block.valueScales).store(state.weights);
-  Kv::scaled(Vec::load(state.weights + 16), block.valueScales + 16).store(state.weights + 16);
-}
-
 template <class Kv, int count>
 inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, QueryState* const* queries,
                         const AttentionTask& task, int blockStart) {
@@ -193,13 +217,12 @@ inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
   int begin[count], end[count];
   bool alike = true;
   for (int q = 0; q < count; q++) {
-    QueryState& state = *queries[q];
+    const QueryState& state = *queries[q];
     begin[q] = state.first > blockStart ? state.first - blockStart : 0;
     end[q] = state.last - blockStart + 1 < blockTokens ? state.last - blockStart + 1 : blockTokens;
     alike = alike && begin[q] == begin[0] && end[q] == end[0];
-    softmaxBlock(state, begin[q], end[q], paddedSize);
-    scaleWeights(block, state);
   }
+  softmaxBlock<Kv, count>(block, queries, begin, end, paddedSize);
   if (alike) return weighBlock<Kv, count>(block, next, queries, begin[0], end[0], paddedSize);
   // Rows past a query's own end may hold anything, even NaN: each query reads its own range.
   for (int q = 0; q < count; q++) weighBlock<Kv, 1>(block, next, queries + q, begin[q], end[q], paddedSize);
@@ -207,7 +230,7 @@ inline void attendBlock(const KvBlock<Kv>& block, const KvBlock<Kv>& next, Query
 
 /** Walks the blocks that any of the queries sees, in order. */
 template <class Kv>
-inline void attendTile(KvType type, const AttentionTask& task, QueryState* states, int count) {
+inline void attendQueries(KvType type, const AttentionTask& task, QueryState* states, int count) {
   int firstBlock = states[0].first / blockTokens, lastBlock = 0;
   for (int q = 0; q < count; q++) {
     if (states[q].first / blockTokens < firstBlock) firstBlock = states[q].first / blockTokens;
@@ -221,15 +244,17 @@ inline void attendTile(KvType type, const AttentionTask& task, QueryState* state
     };
     // The next block is asked for while this one is read; the last asks for itself.
     const KvBlock<Kv> block = at(b), next = at(b < lastBlock ? b + 1 : b);
-    QueryState* seeing[attentionTile];
-    int n = 0;
-    for (int q = 0; q < count; q++) {
-      if (states[q].last >= start && states[q].first < start + blockTokens) seeing[n++] = &states[q];
+    for (int q = 0; q < count;) {
+      QueryState* seeing[attentionTile];
+      int n = 0;
+      for (; q < count && n < attentionTile; q++) {
+        if (states[q].last >= start && states[q].first < start + blockTokens) seeing[n++] = &states[q];
+      }
+      if (n == 4) attendBlock<Kv, 4>(block, next, seeing, task, start);
+      else if (n == 3) attendBlock<Kv, 3>(block, next, seeing, task, start);
+      else if (n == 2) attendBlock<Kv, 2>(block, next, seeing, task, start);
+      else if (n == 1) attendBlock<Kv, 1>(block, next, seeing, task, start);
     }
-    if (n == 4) attendBlock<Kv, 4>(block, next, seeing, task, start);
-    else if (n == 3) attendBlock<Kv, 3>(block, next, seeing, task, start);
-    else if (n == 2) attendBlock<Kv, 2>(block, next, seeing, task, start);
-    else if (n == 1) attendBlock<Kv, 1>(block, next, seeing, task, start);
   }
 }
 
@@ -237,9 +262,9 @@ template <class Kv>
 inline void attendAs(KvType type, const AttentionTask& task) {
   const int paddedSize = int(roundUp16(size_t(task.valueSize())));
   const int total = task.rows * task.queryHeads;
-  for (int from = 0; from < total; from += attentionTile) {
-    const int count = total - from < attentionTile ? total - from : attentionTile;
-    QueryState states[attentionTile];
+  for (int from = 0; from < total; from += attentionQueries) {
+    const int count = total - from < attentionQueries ? total - from : attentionQueries;
+    QueryState states[attentionQueries];
     for (int q = 0; q < count; q++) {
       const int row = (from + q) / task.queryHeads, head = (from + q) % task.queryHeads;
       const int own = task.position + row;
@@ -260,7 +285,7 @@ inline void attendAs(KvType type, const AttentionTask& task) {
                    last};
       for (int d = 0; d < paddedSize; d += 16) Vec::zero().store(accumulator + d);
     }
-    attendTile<Kv>(type, task, states, count);
+    attendQueries<Kv>(type, task, states, count);
     for (int q = 0; q < count; q++) {
       const float inverse = 1.0f / states[q].total;
       for (int d = 0; d < task.valueSize(); d++) states[q].output[d] = states[q].accumulator[d] * inverse;

@@ -62,9 +62,12 @@ inline Sums startDot(const int32_t* offset) {
 
 template <Encoding>
 inline Sums addDot(Sums sums, const Codes& codes, const int8_t* inputs) {
-  int32_t four;
-  memcpy(&four, inputs, sizeof four);
-  return {_mm512_dpbusd_epi32(sums.lanes, codes.bytes, _mm512_set1_epi32(four))};
+  struct Four {
+    int8_t inputs[4];
+  };
+  // As the compiler would not write it: one instruction that also spreads the inputs over all lanes.
+  asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sums.lanes) : "v"(codes.bytes), "m"(*(const Four*)inputs));
+  return sums;
 }
 
 template <Encoding>

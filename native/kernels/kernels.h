@@ -209,9 +209,11 @@ struct AttentionTask {
   int valueSize() const { return valuesInKeys > 0 ? valuesInKeys : headSize; }
 };
 
+// Queries that are computed side by side, and those that walk the history together, so that a block is read once for all.
 constexpr int attentionTile = 4;
+constexpr int attentionQueries = 32;
 constexpr size_t attentionScratchFloats(int valueSize) {
-  return size_t(attentionTile) * size_t((valueSize + 15) / 16 * 16 + blockTokens);
+  return size_t(attentionQueries) * size_t((valueSize + 15) / 16 * 16 + blockTokens);
 }
 
 enum class KvType : uint8_t { F16, Q8 };

@@ -250,7 +250,7 @@ void multiplyOnTiles(const Product& p) {
     for (int panel = p.firstPanel; panel < p.endPanel; panel++) run(p, tiles * tileRows, panel, rest);
   }
   if (p.x.rows >= fewestTileRows) _tile_release();
-  if (rest > 0 && rest < fewestTileRows) multiplyByVectors<Kind>(p, tiles * tileRows);
+  if (rest > 0 && rest < fewestTileRows) multiplyByVectors<Kind, fewestTileRows - 1>(p, tiles * tileRows);
 }
 
 void multiplyAmx(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,

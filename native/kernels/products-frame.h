@@ -77,18 +77,32 @@ struct Constant {
   static constexpr int value = itsValue;
 };
 
-/** Calls run(Constant<rows>, row) for rows of [row, end): `rows` at a time, the rest in ever smaller numbers. */
-template <int rows, class Run>
-CHAIRLIFT_INLINE void takeRows(int row, int end, const Run& run) {
-  for (; row + rows <= end; row += rows) run(Constant<rows>(), row);
-  if constexpr (rows > 1) takeRows<rows / 2>(row, end, run);
+/** Calls run(Constant<count>) for a count of 1 … most. */
+template <int most, class Run>
+CHAIRLIFT_INLINE void withCount(int count, const Run& run) {
+  if (most == 1 || count == most) return run(Constant<most>());
+  if constexpr (most > 1) withCount<most - 1>(count, run);
 }
 
-/** The same for each panel, so that a panel stays cached: run(Constant<rows>, row, panel). */
-template <int rows, class Run>
+/**
+ * Calls run(Constant<count>, row) for rows of [row, end), at most `most` of one tile at a time. A tile's rows are shared
+ * out evenly: each share walks the whole panel, so few shares count, and none should be small.
+ */
+template <int most, class Run>
+CHAIRLIFT_INLINE void takeRows(int row, int end, const Run& run) {
+  while (row < end) {
+    const int tileEnd = (row / tileRows + 1) * tileRows, left = (end < tileEnd ? end : tileEnd) - row;
+    const int shares = (left + most - 1) / most, count = (left + shares - 1) / shares;
+    withCount<most>(count, [&](auto rows) CHAIRLIFT_LAMBDA { run(rows, row); });
+    row += count;
+  }
+}
+
+/** The same for each panel, so that a panel stays cached: run(Constant<count>, row, panel). */
+template <int most, class Run>
 CHAIRLIFT_INLINE void takePanels(const Product& product, int firstRow, const Run& run) {
   for (int panel = product.firstPanel; panel < product.endPanel; panel++) {
-    takeRows<rows>(firstRow, product.x.rows, [&](auto count, int row) CHAIRLIFT_LAMBDA { run(count, row, panel); });
+    takeRows<most>(firstRow, product.x.rows, [&](auto count, int row) CHAIRLIFT_LAMBDA { run(count, row, panel); });
   }
 }
 
@@ -162,7 +176,7 @@ CHAIRLIFT_INLINE Vec addShare(Vec total, Vec dot, Vec scale, float inputScale) {
 
 /** What a scale group's minimums add to the sums: minimum * (input scale * input sum). */
 template <class Kind, int rows>
-CHAIRLIFT_INLINE void addMinimums(const ChunkScales& scales, int scaleGroup, const GroupSide& side, int firstRow,
+CHAIRLIFT_INLINE void addMinimums(const ChunkScales& scales, int scaleGroup, const GroupSide& side, size_t firstRow,
                                   Vec (&total)[rows]) {
   const Vec minimum = scales.minimum(scaleGroup);
   const float* sums = side.sum[Kind::sumIndex(scaleGroup % Kind::parts)] + firstRow;
@@ -176,7 +190,7 @@ CHAIRLIFT_INLINE void addMinimums(const ChunkScales& scales, int scaleGroup, con
  */
 template <class Kind, template <class, int> class Dots, int rows>
 CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel, const int8_t* tileCodes,
-                                const GroupSide* sides, int firstRow, Vec (&total)[rows]) {
+                                const GroupSide* sides, size_t firstRow, Vec (&total)[rows]) {
   constexpr int parts = Kind::parts;
   const int8_t* inputs = tileCodes + firstRow * groupInputs;
   const uint8_t* chunk = panel;
@@ -188,6 +202,7 @@ CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel
     for (int i = 0; i < groups; i++) {
       prefetchGroup<Kind>(chunk + size_t(i) * groupBytes);
       const Dots<Kind, rows> dots(matrix, chunk + i * Kind::codeBytes, inputs);
+      const float* inputScales = sides->scale + firstRow;
       repeat<parts>([&](int part) CHAIRLIFT_LAMBDA {
         const int32_t* offsets = sides->offset[Kind::sumIndex(part)] + firstRow;
         Sums sums[rows];
@@ -196,7 +211,7 @@ CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel
         const Vec scale = scales.codeScale<Kind::encoding>(i * parts + part);
         repeat<rows>([&](int r) CHAIRLIFT_LAMBDA {
           const Vec dot = finishDot<Kind::encoding>(sums[r], offsets + r);
-          total[r] = addShare(total[r], dot, scale, sides->scale[firstRow + r]);
+          total[r] = addShare(total[r], dot, scale, inputScales[r]);
         });
         if (matrix.hasMinimum) addMinimums<Kind>(scales, i * parts + part, *sides, firstRow, total);
       });

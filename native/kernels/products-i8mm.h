@@ -59,15 +59,16 @@ CHAIRLIFT_INLINE void addProducts(const Pair& rows, const Pair& left, const Pair
   second = vaddq_s32(second, vreinterpretq_s32_s64(vzip2q_s64(lefts, rights)));
 }
 
-/** Dot products of one group with an even number of rows, two by two. */
+/** Dot products of one group with several rows, two by two; an odd one is multiplied with the tile's next, which is dropped. */
 template <class Kind, int rows>
 struct PairDots {
   Codes codes[codesPerGroup];
-  Pair rowPairs[rows / 2];
+  static constexpr int pairs = (rows + 1) / 2;
+  Pair rowPairs[pairs];
 
   CHAIRLIFT_INLINE PairDots(const PackedMatrix& matrix, const uint8_t* from, const int8_t* inputs) {
     loadGroup<Kind>(matrix, from, codes);
-    repeat<rows / 2>([&](int p) CHAIRLIFT_LAMBDA { rowPairs[p] = pairRows(inputs + p * 2 * groupInputs); });
+    repeat<pairs>([&](int p) CHAIRLIFT_LAMBDA { rowPairs[p] = pairRows(inputs + p * 2 * groupInputs); });
   }
 
   CHAIRLIFT_INLINE void addPart(int part, Sums (&sums)[rows]) const {
@@ -75,9 +76,10 @@ struct PairDots {
     repeat<4>([&](int quarter) CHAIRLIFT_LAMBDA {
       Pair left, right;
       pairColumns<steps>(codes, quarter, part * steps, left, right);
-      repeat<rows / 2>([&](int p) CHAIRLIFT_LAMBDA {
+      repeat<pairs>([&](int p) CHAIRLIFT_LAMBDA {
+        int32x4_t dropped = vdupq_n_s32(0);
         addProducts<steps>(rowPairs[p], left, right, part * steps, sums[p * 2].quarter[quarter],
-                           sums[p * 2 + 1].quarter[quarter]);
+                           p * 2 + 1 < rows ? sums[p * 2 + 1].quarter[quarter] : dropped);
       });
     });
   }

@@ -74,10 +74,10 @@ inline void multiplyF8(const Product& p, int row, int panel) {
   repeat<rows>([&](int r) CHAIRLIFT_LAMBDA { p.store(total[r], row + r, panel); });
 }
 
-/** Rows from `firstRow` on. */
-template <class Kind>
+/** Rows from `firstRow` on, at most so many at a time. */
+template <class Kind, int most = rowTile>
 void multiplyByVectors(const Product& p, int firstRow) {
-  takePanels<rowTile>(p, firstRow, [&](auto count, int row, int panel) CHAIRLIFT_LAMBDA {
+  takePanels<most>(p, firstRow, [&](auto count, int row, int panel) CHAIRLIFT_LAMBDA {
     constexpr int rows = decltype(count)::value;
     if constexpr (Kind::encoding == Encoding::F8) multiplyF8<rows>(p, row, panel);
     else if constexpr (Kind::isFloat) multiplyFloats<Kind, rows>(p, row, panel);

@@ -7,9 +7,9 @@
 
 namespace {
 
-// Vectors of values that attention adds up at a time, for four queries each: a sum has to wait for the one before, so with
-// one vector the multipliers would idle half the time.
-constexpr int weighedSlices = 2;
+// Vectors of values that attention adds up at a time, for four queries each: a sum has to wait for the one before, and a
+// weight that is read once serves all of them.
+constexpr int weighedSlices = 4;
 
 struct Vec {
   __m512 lanes;
