@@ -7,6 +7,7 @@ import { LocalEngine } from '../dist/engine/local-engine.js';
 import { validateSampling } from '../dist/sampling/parameters.js';
 import { seedFrom } from '../dist/sampling/random.js';
 import { STEP_TOKENS } from './engine.js';
+import { ownSeconds } from './machine.js';
 
 /**
  * @typedef {object} ContenderSetup
@@ -23,6 +24,7 @@ import { STEP_TOKENS } from './engine.js';
  * @property {number[]} tokens
  * @property {number} promptMs until the first token
  * @property {number} answerMs from the first token to the last
+ * @property {number} cpuSeconds
  * @property {{ accepted: number, rejected: number }} [guesses]
  */
 
@@ -130,6 +132,7 @@ async function openLlama({ modelPath, threads, contextTokens, guesses }) {
 }
 
 function startWatch() {
+  const before = ownSeconds();
   const startMs = performance.now();
   const tokens = [];
   let firstMs = startMs;
@@ -141,6 +144,11 @@ function startWatch() {
       tokens.push(token);
     },
     count: () => tokens.length,
-    answer: () => ({ tokens, promptMs: firstMs - startMs, answerMs: lastMs - firstMs }),
+    answer: () => ({
+      tokens,
+      promptMs: firstMs - startMs,
+      answerMs: lastMs - firstMs,
+      cpuSeconds: ownSeconds() - before,
+    }),
   };
 }

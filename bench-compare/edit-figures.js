@@ -8,14 +8,21 @@ import { commonStart, median } from './figures.js';
  * @property {number} milliseconds from its first token to its last, median of the rounds
  * @property {number} tokensPerSecond
  * @property {number} promptMs until the first token, median of the rounds
+ * @property {number} quietRounds
  * @property {{ accepted: number, rejected: number }} [guesses] in the last round
  */
 
+/** @typedef {import('./edit-contender.js').Answer & { disturbed: boolean }} Round */
+
 /**
- * @param {readonly import('./edit-contender.js').Answer[]} rounds
+ * Rounds during which others used the machine count only where there are no better ones.
+ *
+ * @param {readonly Round[]} all
  * @returns {Figures}
  */
-export function figuresOf(rounds) {
+export function figuresOf(all) {
+  const quiet = all.filter(({ disturbed }) => !disturbed);
+  const rounds = quiet.length > 0 ? quiet : all;
   const last = rounds[rounds.length - 1];
   const milliseconds = median(rounds.map(({ answerMs }) => answerMs));
   const tokens = last.tokens.length;
@@ -24,6 +31,7 @@ export function figuresOf(rounds) {
     milliseconds,
     tokensPerSecond: speed(tokens - 1, milliseconds),
     promptMs: median(rounds.map(({ promptMs }) => promptMs)),
+    quietRounds: quiet.length,
     ...(last.guesses === undefined ? {} : { guesses: last.guesses }),
   };
 }

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { figuresOf, overall, partedAt } from './edit-figures.js';
 
-const round = (answerMs, count, guesses) => ({
+const round = (answerMs, count, guesses, disturbed = false) => ({
+  disturbed,
+  cpuSeconds: 0,
   tokens: Array.from({ length: count }, (_, index) => index),
   promptMs: 10,
   answerMs,
@@ -15,6 +17,12 @@ test('a speed counts the tokens after the first, in the median round', () => {
   assert.equal(figures.tokensPerSecond, 50);
   assert.equal(figures.milliseconds, 200);
   assert.deepEqual(figures.guesses, guesses);
+});
+
+test('what was disturbed counts where there is nothing better', () => {
+  const busy = round(10, 11, undefined, true);
+  assert.equal(figuresOf([busy, round(200, 11)]).tokensPerSecond, 50);
+  assert.equal(figuresOf([busy, busy]).tokensPerSecond, 1000);
 });
 
 test('over all answers the long ones weigh more', () => {
