@@ -127,6 +127,12 @@ export const configOptions = {
     default: 'f16',
     meaning: 'how K and V are kept; `q8` halves their memory',
   },
+  speculation: {
+    kind: { type: 'choice', values: ['auto', 'off'] },
+    default: 'auto',
+    meaning:
+      'tokens are guessed and checked together with the next one, where that is faster; answers are the same without',
+  },
   kvBlocks: { kind: count, meaning: 'K/V blocks of 32 tokens per model' },
   kvMemory: {
     kind: bytes,

@@ -23,6 +23,8 @@ export type TextOptions = TokenOptions &
   StructureOptions & {
     /** Texts that end the answer and are not shown. */
     readonly stop?: readonly string[] | undefined;
+    /** What the answer will probably be, such as a text that is to be corrected: it comes sooner, and is the same. */
+    readonly prediction?: string | undefined;
     /** Control tokens appear in the text as they are spelled. Default false: they are left out. */
     readonly special?: boolean | undefined;
   };
@@ -46,6 +48,11 @@ export function priorityOf(name: TokenOptions['priority'] = 'normal'): Priority 
 export function stopsOf(stop: TextOptions['stop'] = []): readonly string[] {
   if (Array.isArray(stop) && stop.every((text) => typeof text === 'string' && text !== '')) return stop;
   throw invalidValue('stop', 'give a list of texts, none of them empty');
+}
+
+export function predictionOf(text: TextOptions['prediction']): string | undefined {
+  if (text === undefined || typeof text === 'string') return text;
+  throw invalidValue('prediction', 'give a text');
 }
 
 /** All options that are left when a call has taken those of its own. */

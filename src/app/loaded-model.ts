@@ -43,6 +43,7 @@ const settings = [
   'targetStepMs',
   'stepTimeout',
   'direct',
+  'speculation',
   'chatTemplate',
   'toolFormat',
   'config',

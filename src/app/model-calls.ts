@@ -24,6 +24,7 @@ import { orderOf, structureOf } from './answer-options.ts';
 import {
   type ChatOptions,
   type EmbedOptions,
+  predictionOf,
   priorityOf,
   samplingOf,
   stopsOf,
@@ -141,12 +142,13 @@ export class ModelCalls {
   async *#text(
     input: PromptInput,
     order: ToolOrder,
-    { stop, special, schema, regex, choices, grammar, ...options }: TextOptions,
+    { stop, special, prediction, schema, regex, choices, grammar, ...options }: TextOptions,
     signal: AbortSignal,
   ): AsyncGenerator<string, TextResult, void> {
     const structure = structureOf({ schema, regex, choices, grammar });
     const wish = wishFor(structure, input.kind === 'chat' && special !== true, order);
-    const asked = { stops: stopsOf(stop), special, asks: { wish, grammars: this.#grammars } };
+    const asks = { wish, grammars: this.#grammars };
+    const asked = { stops: stopsOf(stop), special, prediction: predictionOf(prediction), asks };
     const { choice, ...whole } = yield* this.#answer(input, options, asked, signal, textOf);
     const { text, reasoning, calls, details } = choice;
     const isCall = whole.finishReason === 'stop' && calls.length > 0;
@@ -164,7 +166,7 @@ export class ModelCalls {
   async *#answer<Piece>(
     input: PromptInput,
     { signal: _, adapter: __, priority, ...sampling }: TokenOptions,
-    asked: Pick<Question, 'stops' | 'special' | 'asks'>,
+    asked: Pick<Question, 'stops' | 'special' | 'prediction' | 'asks'>,
     signal: AbortSignal,
     pieceOf: (event: GenerationEvent) => Piece | undefined,
   ): AsyncGenerator<Piece, Finished, void> {

@@ -27,7 +27,7 @@ describe('what the pool is told', () => {
       cores: 6,
       keepAliveMs: 600_000,
       stepTimeoutMs: 60_000,
-      engine: { engine: { direct: false } },
+      engine: { engine: { direct: false, speculation: true } },
       kv: { kvType: 'f16' },
     });
     expect(optionsOf({ memory: '2GB' }).memoryBytes).toBe(2e9);
@@ -48,6 +48,7 @@ describe('what the pool is told', () => {
       maxBatchSize: '4',
       targetStepMs: '40',
       direct: true,
+      speculation: 'off',
       kvType: 'q8',
       kvBlocks: '99',
     };
@@ -57,6 +58,7 @@ describe('what the pool is told', () => {
         threads: 3,
         engine: {
           direct: true,
+          speculation: false,
           contextLength: 512,
           maxBatchSize: 4,
           budget: { kind: 'adaptive', targetStepMs: 40, maxStepTokens: 2048 },

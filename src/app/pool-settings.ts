@@ -149,7 +149,13 @@ function engineChoice(config: Config, { backend }: GpuChoice): EngineChoice {
     backend,
     ...(backend === 'webgpu' ? { gpu } : {}),
     threads,
-    engine: defined({ direct, maxBatchSize, contextLength, budget: stepBudget(config) }),
+    engine: defined({
+      direct,
+      maxBatchSize,
+      contextLength,
+      budget: stepBudget(config),
+      speculation: config.speculation !== 'off',
+    }),
   });
 }
 

@@ -23,6 +23,7 @@ import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import { type Guesses, noGuesses, type StepLoad, type StepPlan } from './scheduler/step-plan.ts';
 import type { Sequence } from './sequence.ts';
 import type { Drafter } from './speculation/drafter.ts';
+import { HabitDrafter, type Habits } from './speculation/habits.ts';
 import { Speculation } from './speculation/speculation.ts';
 import { TextDrafter } from './speculation/text-drafter.ts';
 import { type EngineRecord, StepRecorder } from './step-recorder.ts';
@@ -219,7 +220,7 @@ export class Engine {
     if (!speculation.couldPay(decoding.length, load)) return guesses;
     const open = decoding.map((sequence) => this.#bySequence.get(sequence) as OpenAnswer);
     const chances = open.map((one) => {
-      one.guesser ??= speculation.guesser(this.#newDrafter(one));
+      one.guesser ??= speculation.guesser(this.#newDrafters(one, speculation.habits));
       return one.guesser.look(one.horizon(), one.sequence.maxTokens - 1 - one.sequence.length);
     });
     for (const [i, count] of speculation.share(chances, load).entries()) {
@@ -229,9 +230,13 @@ export class Engine {
     return guesses;
   }
 
-  #newDrafter({ request, sequence }: OpenAnswer): Drafter {
+  #newDrafters({ request, sequence }: OpenAnswer, habits: Habits): Drafter[] {
+    const { tokens, promptLength, salt } = sequence;
     const { newDrafter } = this.#options;
-    return newDrafter?.(request, sequence.tokens) ?? new TextDrafter(sequence.tokens, request.expected);
+    if (newDrafter !== undefined) return [newDrafter(request, tokens)];
+    const text = new TextDrafter(request.prompt, request.expected);
+    for (const token of tokens.subarray(promptLength)) text.accept(token);
+    return [text, new HabitDrafter(habits, salt, tokens)];
   }
 
   /**
@@ -294,8 +299,7 @@ export class Engine {
       kept.map(({ tokens }) => tokens),
       elapsedMs,
     );
-    const decoding = draws.filter(({ open: { sequence } }) => sequence.length > sequence.promptLength).length;
-    this.#speculation?.observe(decoding, plan.load, elapsedMs);
+    this.#speculation?.observe(plan, elapsedMs);
     for (const one of kept) {
       if (one.tokens.length === 0) continue;
       one.open.guesser?.learn(one.tokens);

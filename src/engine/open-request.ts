@@ -103,13 +103,15 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   /** What guesses must keep to. */
   horizon(): Horizon {
     const matcher = this.#matcher?.fork();
+    const { parameters } = this.request;
     let generated = this.generated;
     return {
       accept: (token) => {
-        generated += 1;
         if (!(Number.isInteger(token) && token >= 0 && token < this.#vocabSize)) return false;
-        if (finishReason(this.request.parameters, this.#endIds, token, generated) !== undefined) return false;
-        return matcher === undefined || (matcher.accept(token) && !matcher.ended);
+        if (finishReason(parameters, this.#endIds, token, generated + 1) !== undefined) return false;
+        if (matcher !== undefined && (matcher.ended || !matcher.accept(token))) return false;
+        generated += 1;
+        return !matcher?.ended;
       },
       forced: (most) => matcher?.forced(most) ?? [],
     };

@@ -20,7 +20,10 @@ export interface EngineSettings {
   readonly kvType?: KvType;
   /** Slots for what layers without K/V remember, where the model has such. */
   readonly memorySlots?: number;
-  readonly engine: Omit<EngineOptions, 'vocabSize' | 'contextLength' | 'budget' | 'wholeTexts' | 'dense'> & {
+  readonly engine: Omit<
+    EngineOptions,
+    'vocabSize' | 'contextLength' | 'budget' | 'wholeTexts' | 'dense' | 'newDrafter'
+  > & {
     /** The model's own limit where absent. */
     readonly contextLength?: number;
     /** Chosen for the machine where absent. */

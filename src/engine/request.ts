@@ -29,7 +29,7 @@ export interface AnswerRequest extends RequestBase {
   readonly choice?: number;
   readonly parameters: SamplingParameters;
   /** What the answer will probably be: guesses begin with it. */
-  readonly expected?: readonly number[];
+  readonly expected?: Int32Array;
   /** Allowed tokens at every draw: bit `id % 32` of word `id / 32`. */
   readonly mask?: Uint32Array;
   readonly grammar?: AnswerGrammar;

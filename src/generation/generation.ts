@@ -1,7 +1,7 @@
 // One answer on its way through the engine: every choice is a request of its own, tokens become text, choices end
 // at stop strings, and what is used is counted. One choice that fails fails the whole.
 
-import type { AnswerRequest, FinishEvent, Logprobs, TokenEvent } from '../engine/request.ts';
+import type { AnswerRequest, FinishEvent, GuessCounts, Logprobs, TokenEvent } from '../engine/request.ts';
 import type { Priority } from '../engine/sequence.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
@@ -24,6 +24,8 @@ export interface GenerationRequest {
   readonly parameters: readonly SamplingParameters[];
   /** Of each prompt: what its answers may be and how they are read. Default: any text. */
   readonly plans?: readonly AnswerPlan[] | undefined;
+  /** What answers will probably be, in tokens: they come sooner where it is right. */
+  readonly expected?: Int32Array | undefined;
   /** Texts that end an answer and are not shown. Default none. */
   readonly stops?: readonly string[] | undefined;
   /** Control tokens appear in the text as they are spelled. Default false. */
@@ -74,6 +76,7 @@ class Choice {
   readonly parts: AnswerParts;
   /** Prompt tokens that needed no compute, once that is known. */
   cachedTokens: number | undefined;
+  guesses: GuessCounts | undefined;
   tokens = 0;
   /** The client has all of it; the engine may not know yet. */
   complete = false;
@@ -82,7 +85,7 @@ class Choice {
 
   constructor(generation: GenerationRequest, prompt: number, choice: number) {
     const { model, id, choices = 1, stops = [], special = false } = generation;
-    const { priority = 1, salt = '', account = '', enqueuedMs = Date.now() } = generation;
+    const { priority = 1, salt = '', account = '', enqueuedMs = Date.now(), expected } = generation;
     const { ids, continuation } = generation.prompts[prompt] as Prompt;
     const parameters = generation.parameters[prompt] as SamplingParameters;
     this.prompt = prompt;
@@ -102,6 +105,7 @@ class Choice {
       account,
       enqueuedMs,
       ...(grammar === undefined ? {} : { grammar }),
+      ...(expected === undefined ? {} : { expected }),
     };
   }
 }
@@ -133,6 +137,7 @@ export class Generation {
       promptTokens: prompts.reduce((sum, { ids }) => sum + ids.length, 0),
       cachedTokens: prompts.reduce((sum, _, prompt) => sum + this.#cachedTokens(prompt), 0),
       completionTokens: this.#completionTokens,
+      guesses: this.#guesses(),
     };
   }
 
@@ -189,6 +194,7 @@ export class Generation {
   *#finish(choice: Choice, event: FinishEvent): Generator<GenerationEvent> {
     choice.released = true;
     choice.cachedTokens = event.cachedTokens;
+    choice.guesses = event.guesses;
     if (choice.complete) return;
     const { error, reason } = event;
     if (error !== undefined) throw engineError(error, this.#request.names.logitBias);
@@ -201,6 +207,15 @@ export class Generation {
     const { stopped, ...rest } = choice.parts.end();
     if (rest.parts.length > 0 || rest.details.length > 0) yield { kind: 'piece', index, ...rest };
     yield finishOf(choice, stopped ? 'stop' : reason);
+  }
+
+  #guesses(): GuessCounts | undefined {
+    const known = this.#choices.flatMap(({ guesses }) => (guesses === undefined ? [] : [guesses]));
+    if (known.length === 0) return undefined;
+    return {
+      accepted: known.reduce((sum, { accepted }) => sum + accepted, 0),
+      rejected: known.reduce((sum, { rejected }) => sum + rejected, 0),
+    };
   }
 
   /** Of a prompt's choices one computes what all share: the one that found least. */

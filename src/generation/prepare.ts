@@ -7,6 +7,7 @@ import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerGrammars } from './answer-grammars.ts';
 import { type AnswerWish, planAnswer } from './answer-plan.ts';
 import { fitToContext, roomOf } from './context-room.ts';
+import { expectedIds } from './expected-answer.ts';
 import { Generation, type GenerationRequest } from './generation.ts';
 import { orAbort } from './or-abort.ts';
 import type { ParameterNames } from './parameter-names.ts';
@@ -18,17 +19,20 @@ export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 
   readonly sampling: SamplingParameters;
   readonly names: ParameterNames;
   readonly encoder: PromptEncoder;
+  /** What the answer will probably be. */
+  readonly prediction?: string | undefined;
   /** What else is asked of the answer, and what compiles it. Default: it is just text. */
   readonly asks?: { readonly wish: AnswerWish; readonly grammars: AnswerGrammars } | undefined;
 }
 
 /** Nothing runs before its events are read. */
 export async function prepare(question: Question, signal: AbortSignal): Promise<Generation> {
-  const { model, input, sampling, names, encoder, asks, ...rest } = question;
+  const { model, input, sampling, names, encoder, asks, prediction, ...rest } = question;
   const prompt = await readPrompt(input, model, { encoder, signal, parameter: names.prompt });
   const parameters = fitToContext(sampling, prompt.ids.length, roomOf(model), names);
   const plan =
     asks && (await orAbort(planAnswer(model, prompt, asks.wish, asks.grammars, { signal }), signal));
+  const expected = await expectedIds(prediction, model, { encoder, signal });
   return new Generation(
     {
       id: randomUUID(),
@@ -36,6 +40,7 @@ export async function prepare(question: Question, signal: AbortSignal): Promise<
       prompts: [prompt],
       parameters: [parameters],
       plans: plan && [plan],
+      expected,
       names,
       ...rest,
     },

@@ -1,9 +1,13 @@
 // What an answer has cost so far, in tokens.
 
+import type { GuessCounts } from '../engine/request.ts';
+
 export interface TokenUsage {
   /** A prompt counts once, however many answers it gets. */
   readonly promptTokens: number;
   /** Of them, those that needed no compute. */
   readonly cachedTokens: number;
   readonly completionTokens: number;
+  /** Tokens that were guessed and computed, those of the answer and those that were not; none where nobody guessed. */
+  readonly guesses?: GuessCounts | undefined;
 }

@@ -66,12 +66,16 @@ export interface ShapeOptions {
   readonly times: () => RequestTimes;
 }
 
-export function usageOf({ promptTokens, cachedTokens, completionTokens }: TokenUsage): object {
+export function usageOf({ promptTokens, cachedTokens, completionTokens, guesses }: TokenUsage): object {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
     prompt_tokens_details: { cached_tokens: cachedTokens },
+    completion_tokens_details: {
+      accepted_prediction_tokens: guesses?.accepted ?? 0,
+      rejected_prediction_tokens: guesses?.rejected ?? 0,
+    },
   };
 }
 

@@ -14,7 +14,14 @@ import { chatShape } from './chat-shape.ts';
 import type { ServerContext } from './context.ts';
 import { badRequest } from './errors.ts';
 import { infillShape } from './infill-shape.ts';
-import { type ChatBody, chatLogprobs, chatMaxTokens, chatRules, templateOptions } from './schemas/chat.ts';
+import {
+  type ChatBody,
+  chatLogprobs,
+  chatMaxTokens,
+  chatRules,
+  predictedText,
+  templateOptions,
+} from './schemas/chat.ts';
 import { type InfillBody, infillMaxTokens, infillRules } from './schemas/infill.ts';
 import type { BodyRules } from './schemas/parse.ts';
 import { type SamplingBody, samplingOf } from './schemas/sampling.ts';
@@ -36,6 +43,8 @@ export interface CompletionKind<Body> {
   wish(body: Body): AnswerWish | undefined;
   /** Whether each answer begins with its prompt. */
   echoes(body: Body): boolean;
+  /** What the answer will probably be. */
+  expected?(body: Body): string | undefined;
 }
 
 export interface Visit {
@@ -76,6 +85,7 @@ export const chatKind: CompletionKind<ChatBody> = {
   ],
   wish: (body) => wishFor(structureOf(body), body.skip_special_tokens !== false, toolOrder(body)),
   echoes: () => false,
+  expected: predictedText,
 };
 
 export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {

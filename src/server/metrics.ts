@@ -66,6 +66,10 @@ export class Metrics {
   readonly #promptTokens = this.#counter('prompt_tokens_total', 'Prompt tokens, cached ones too');
   readonly #cachedTokens = this.#counter('cached_tokens_total', 'Prompt tokens that needed no compute');
   readonly #generatedTokens = this.#counter('generated_tokens_total', 'Tokens generated for clients');
+  readonly #guessedTokens = this.#counter('guessed_tokens_total', 'Tokens that were guessed and computed', [
+    'model',
+    'outcome',
+  ]);
   readonly #preemptions = this.#counter('preemptions_total', 'Sequences that had to give their blocks back');
   readonly #fallbacks = this.#counter('fallback_requests_total', 'Requests that ran without batching');
   readonly #engineUp = this.#gauge('engine_up', '1 where a loaded engine answers');
@@ -128,7 +132,11 @@ export class Metrics {
     this.#lasted.observe({ model, tier }, totalMs / 1000);
   }
 
-  used(model: string, { promptTokens, cachedTokens, completionTokens }: TokenUsage): void {
+  used(model: string, { promptTokens, cachedTokens, completionTokens, guesses }: TokenUsage): void {
+    if (guesses !== undefined) {
+      this.#guessedTokens.inc({ model, outcome: 'accepted' }, guesses.accepted);
+      this.#guessedTokens.inc({ model, outcome: 'rejected' }, guesses.rejected);
+    }
     this.#promptTokens.inc({ model }, promptTokens);
     this.#cachedTokens.inc({ model }, cachedTokens);
     this.#generatedTokens.inc({ model }, completionTokens);

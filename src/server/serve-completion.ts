@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { type AnswerPlan, type AnswerWish, planAnswer } from '../generation/answer-plan.ts';
 import { fitToContext, roomOf } from '../generation/context-room.ts';
+import { expectedIds } from '../generation/expected-answer.ts';
 import { Generation } from '../generation/generation.ts';
 import type { ParameterNames } from '../generation/parameter-names.ts';
 import type { Prompt, PromptInput } from '../generation/prompt.ts';
@@ -51,6 +52,8 @@ interface Order {
   readonly wish: AnswerWish | undefined;
   /** Each answer begins with its prompt. */
   readonly echoes: boolean;
+  /** What the answer will probably be. */
+  readonly expectedText: string | undefined;
   /** A stream ends with what was used. */
   readonly includeUsage: boolean;
   readonly idMark: string;
@@ -66,6 +69,7 @@ interface Work extends Order, Visit {
   readonly parameters: readonly SamplingParameters[];
   /** Of each prompt, where more than text is asked for. */
   readonly plans: readonly AnswerPlan[] | undefined;
+  readonly expected: Int32Array | undefined;
 }
 
 export async function serveCompletion<Schema extends z.ZodObject, Body extends SamplingBody>(
@@ -95,6 +99,7 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
       kind.sampling(withDefaults(body, samplingDefaults(context.settings, model)), model.spec.vocabSize),
     wish: kind.wish(body),
     echoes: kind.echoes(body),
+    expectedText: kind.expected?.(body),
     includeUsage: streamsUsage(body),
     idMark,
     framing,
@@ -125,7 +130,10 @@ async function serve(order: Order, place: Visit): Promise<void> {
   const prompts = await encodePrompts({ ...order, nameOf: () => names.prompt }, place);
   const parameters = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
   const plans = await plan(order, place, prompts);
-  const work: Work = { ...order, ...place, prompts, parameters, plans };
+  const { context, caller, expectedText } = order;
+  const encoding = { encoder: context.encoders, account: caller.keyId, signal: place.signal };
+  const expected = await expectedIds(expectedText, model, encoding);
+  const work: Work = { ...order, ...place, prompts, parameters, plans, expected };
   weigh(order.context, work, tokensOf(prompts), expectedTokens(work));
   await run(work);
 }
@@ -188,7 +196,8 @@ async function run(work: Work): Promise<void> {
 }
 
 function generationOf(work: Work, record: RequestRecord): Generation {
-  const { context, body, caller, forceLow, signal, model, prompts, choices, parameters, plans } = work;
+  const { context, body, caller, forceLow, signal, model } = work;
+  const { prompts, choices, parameters, plans, expected } = work;
   return new Generation(
     {
       id: record.id,
@@ -197,6 +206,7 @@ function generationOf(work: Work, record: RequestRecord): Generation {
       choices,
       parameters,
       plans,
+      expected,
       stops: stopsOf(body),
       special: body.skip_special_tokens === false,
       priority: forceLow ? 2 : priorityOf(caller),

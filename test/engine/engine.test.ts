@@ -120,7 +120,8 @@ describe('shared prefixes', () => {
   });
 
   it('are computed once even for two identical prompts that arrive together', async () => {
-    await withEngine({ budget: { kind: 'fixed', maxStepTokens: 64 } }, async (engine) => {
+    const options = { budget: { kind: 'fixed', maxStepTokens: 64 }, speculation: false } as const;
+    await withEngine(options, async (engine) => {
       const prompt = randomTokens(200, vocabSize, 3);
       const answers = await Promise.all(
         [1, 2].map(() => collect(engine.submit(engineRequest({ prompt, sampling: ramble(8) })))),

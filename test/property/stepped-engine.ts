@@ -1,7 +1,7 @@
 // The real engine over a backend of hashes, moved step by step with a clock of its own; every check after every step.
 
 import { BLOCK_TOKENS } from '../../src/compute/backend.ts';
-import { Engine } from '../../src/engine/engine.ts';
+import { Engine, type EngineOptions } from '../../src/engine/engine.ts';
 import type { FinishEvent } from '../../src/engine/request.ts';
 import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
 import type { Scheduler, SchedulerOptions } from '../../src/engine/scheduler/scheduler.ts';
@@ -53,11 +53,17 @@ export class SteppedEngine {
   #plan: StepPlan | undefined;
   #ids = 0;
 
-  constructor(options: SchedulerOptions) {
+  constructor(options: SchedulerOptions & Pick<EngineOptions, 'newDrafter' | 'speculation'>) {
     this.backend = new HashBackend(options.blockCount, options.memorySlots);
     this.engine = new Engine(
       this.backend,
-      { ...options, vocabSize: VOCABULARY, contextLength: 1 << 20, endIds: [END_TOKEN] },
+      {
+        speculation: options.newDrafter !== undefined,
+        ...options,
+        vocabSize: VOCABULARY,
+        contextLength: 1 << 20,
+        endIds: [END_TOKEN],
+      },
       (report) => this.#hear(report),
       () => this.nowMs,
     );
@@ -92,6 +98,13 @@ export class SteppedEngine {
       throw new Error(this.lastReport?.events.map((event) => JSON.stringify(event)).join());
     this.#asked.set(id, { request, sequence, tokens: [], finish: undefined });
     return sequence;
+  }
+
+  /** Of all that have ended. */
+  get guesses(): { readonly accepted: number; readonly rejected: number } {
+    const counts = [...this.#asked.values()].map(({ finish }) => finish?.guesses);
+    const sum = (key: 'accepted' | 'rejected') => counts.reduce((total, one) => total + (one?.[key] ?? 0), 0);
+    return { accepted: sum('accepted'), rejected: sum('rejected') };
   }
 
   /** Takes effect with the next step. */
@@ -159,8 +172,8 @@ export class SteppedEngine {
   #watchPlans(): void {
     const { scheduler } = this;
     const plan = scheduler.plan.bind(scheduler);
-    scheduler.plan = () => {
-      this.#plan = plan();
+    scheduler.plan = (guess) => {
+      this.#plan = plan(guess);
       for (const { sequence, start, count } of this.#plan.items) {
         const { id, salt, blocks } = sequence;
         for (const [i, block] of blocks.entries()) {

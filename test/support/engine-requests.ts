@@ -24,6 +24,7 @@ export interface TestRequest {
   readonly account?: string;
   readonly mask?: Uint32Array;
   readonly grammar?: GrammarTables;
+  readonly expected?: Int32Array;
   readonly enqueuedMs?: number;
 }
 
@@ -45,6 +46,7 @@ export function engineRequest(options: TestRequest, vocabSize = 4096): EngineReq
     account: options.account ?? '',
     enqueuedMs: options.enqueuedMs ?? Date.now(),
     ...(options.mask === undefined ? {} : { mask: options.mask }),
+    ...(options.expected === undefined ? {} : { expected: options.expected }),
     ...(options.grammar === undefined ? {} : { grammar: { tables: options.grammar, continues: false } }),
   };
 }

@@ -1,34 +1,37 @@
-// What guesses the next tokens of one sequence. A guess costs a row of a step and is never trusted: what counts is the token
-// that is drawn.
+// What guesses the next tokens of one sequence, one behind the other. A guess costs a row of a step and is never trusted:
+// what counts is the token that is drawn.
 
 export interface Drafter {
-  /** Up to `most` tokens that may follow those so far; nothing changes. */
-  guess(most: number): Draft;
-  /** The sequence goes on with this token. */
+  /** What may come next, behind what was imagined. */
+  guess(): Guess | undefined;
+  /** Goes on as if the token had come, until `forget`. */
+  imagine(token: number): void;
+  forget(): void;
+  /** The sequence goes on with this token. Nothing is imagined then. */
   accept(token: number): void;
 }
 
-export interface Draft {
-  readonly tokens: readonly number[];
-  /** Why they may be right: guesses of one kind are right about as often as each other. */
-  readonly kind: DraftKind;
+export interface Guess {
+  readonly token: number;
+  /** Why it may be right: guesses of one kind are right about as often as each other. */
+  readonly kind: GuessKind;
 }
 
 /**
- * `after2` to `after8`: the text went on like this before, behind at least so many of the same tokens. `expected`: the
- * client says so, and was right so far. `again`: it says so, but was wrong just before. `forced`: the grammar allows no other
- * text. `model`: a smaller model says so.
+ * `after1` to `after8`: the text went on like this before, behind at least so many of the same tokens. `habit2`, `habit4`:
+ * another answer did. `expected`: the client says so, and was right so far. `again`: it says so, but was wrong just before.
+ * `forced`: the grammar allows no other text.
  */
-export const draftKinds = [
+export const guessKinds = [
+  'after1',
   'after2',
   'after3',
   'after4',
   'after8',
+  'habit2',
+  'habit4',
   'expected',
   'again',
   'forced',
-  'model',
 ] as const;
-export type DraftKind = (typeof draftKinds)[number];
-
-export const noDraft: Draft = { tokens: [], kind: 'after2' };
+export type GuessKind = (typeof guessKinds)[number];

@@ -1,6 +1,6 @@
 // Guesses for one sequence, and how far they can be trusted.
 
-import type { Draft, Drafter, DraftKind } from './drafter.ts';
+import type { Drafter, Guess } from './drafter.ts';
 import { Rates } from './rates.ts';
 
 /** What may be guessed: where the answer goes on, by its grammar and its ends. */
@@ -11,37 +11,43 @@ export interface Horizon {
   forced(most: number): readonly number[];
 }
 
-interface Guessed {
-  readonly token: number;
-  readonly kind: DraftKind;
-}
-
 /** More are not worth looking for. */
-export const MOST_GUESSES = 31;
+const MOST_GUESSES = 31;
+/** Nor those that are so unlikely. */
+const LEAST_CHANCE = 0.02;
 
 export class Guesser {
   /** Guesses that were computed. */
   accepted = 0;
   rejected = 0;
-  readonly #drafter: Drafter;
+  readonly #drafters: readonly Drafter[];
   readonly #rates: Rates;
-  #guessed: readonly Guessed[] = [];
+  #guessed: readonly Guess[] = [];
   #taken = 0;
 
-  constructor(drafter: Drafter, engineRates: Rates) {
-    this.#drafter = drafter;
+  constructor(drafters: readonly Drafter[], engineRates: Rates) {
+    this.#drafters = drafters;
     this.#rates = new Rates(engineRates);
   }
 
   /** Looks for up to `most` guesses; gives the chance of each that it and all before it are right. */
   look(horizon: Horizon, most: number): number[] {
     this.#taken = 0;
-    this.#guessed = this.#fitting(horizon, Math.min(most, MOST_GUESSES));
-    let chance = 1;
-    return this.#guessed.map(({ kind }) => {
-      chance *= this.#rates.of(kind);
-      return chance;
-    });
+    const forced = new ForcedText(horizon);
+    const guessed: Guess[] = [];
+    const chances: number[] = [];
+    for (let chance = 1; guessed.length < Math.min(most, MOST_GUESSES); ) {
+      const guess = this.#likeliest(horizon, forced);
+      chance *= guess === undefined ? 0 : this.#rates.of(guess.kind);
+      if (guess === undefined || chance < LEAST_CHANCE) break;
+      guessed.push(guess);
+      chances.push(chance);
+      forced.accept(guess.token);
+      for (const drafter of this.#drafters) drafter.imagine(guess.token);
+    }
+    for (const drafter of this.#drafters) drafter.forget();
+    this.#guessed = guessed;
+    return chances;
   }
 
   /** The first of those guesses: they are computed. */
@@ -72,23 +78,35 @@ export class Guesser {
     this.rejected += this.#taken - accepted;
     this.#guessed = [];
     this.#taken = 0;
-    for (const token of tokens) this.#drafter.accept(token);
+    for (const drafter of this.#drafters) for (const token of tokens) drafter.accept(token);
   }
 
-  /** What the drafter says, or what must come where that is more likely; then whatever must come behind it. */
-  #fitting(horizon: Horizon, most: number): Guessed[] {
-    const guessed: Guessed[] = [];
-    const add = ({ tokens, kind }: Draft) => {
-      for (const token of tokens) {
-        if (guessed.length >= most || !horizon.accept(token)) return;
-        guessed.push({ token, kind });
-      }
-    };
-    const drafted = this.#drafter.guess(most);
-    const forced: Draft = { tokens: horizon.forced(most), kind: 'forced' };
-    if (forced.tokens.length === 0 || this.#rates.of(drafted.kind) > this.#rates.of('forced')) add(drafted);
-    if (guessed.length === 0) add(forced);
-    else if (guessed.length < most) add({ tokens: horizon.forced(most - guessed.length), kind: 'forced' });
-    return guessed;
+  #likeliest(horizon: Horizon, forced: ForcedText): Guess | undefined {
+    const guesses = [...this.#drafters.map((drafter) => drafter.guess()), forced.guess()];
+    return guesses
+      .filter((guess) => guess !== undefined)
+      .sort((a, b) => this.#rates.of(b.kind) - this.#rates.of(a.kind))
+      .find(({ token }) => horizon.accept(token));
+  }
+}
+
+/** What a grammar leaves no choice about, looked up again where it ends or something else is guessed. */
+class ForcedText {
+  readonly #horizon: Horizon;
+  #tokens: readonly number[] | undefined;
+
+  constructor(horizon: Horizon) {
+    this.#horizon = horizon;
+  }
+
+  guess(): Guess | undefined {
+    this.#tokens ??= this.#horizon.forced(MOST_GUESSES);
+    const [token] = this.#tokens;
+    return token === undefined ? undefined : { token, kind: 'forced' };
+  }
+
+  accept(token: number): void {
+    const [first, second] = this.#tokens ?? [];
+    this.#tokens = first === token && second !== undefined ? this.#tokens?.slice(1) : undefined;
   }
 }

@@ -1,18 +1,20 @@
 // How often guesses are right, by kind: first as known from elsewhere, then as seen in this engine, then as seen in the
 // very sequence. What was long ago counts less.
 
-import { type DraftKind, draftKinds } from './drafter.ts';
+import { type GuessKind, guessKinds } from './drafter.ts';
 
 /** Before anything was seen. */
-const FIRST: Readonly<Record<DraftKind, number>> = {
+const FIRST: Readonly<Record<GuessKind, number>> = {
+  after1: 0.2,
   after2: 0.35,
   after3: 0.5,
   after4: 0.65,
   after8: 0.85,
+  habit2: 0.4,
+  habit4: 0.6,
   expected: 0.9,
   again: 0.5,
   forced: 0.9,
-  model: 0.6,
 };
 /** What was seen before weighs so much after one more guess. */
 const MEMORY = { engine: 0.998, sequence: 0.9 } as const;
@@ -21,8 +23,8 @@ const PRIOR_WEIGHT = { engine: 20, sequence: 3 } as const;
 
 export class Rates {
   readonly #outer: Rates | undefined;
-  readonly #right = new Float64Array(draftKinds.length);
-  readonly #seen = new Float64Array(draftKinds.length);
+  readonly #right = new Float64Array(guessKinds.length);
+  readonly #seen = new Float64Array(guessKinds.length);
 
   /** Of a sequence within an engine, or, without `outer`, of the engine. */
   constructor(outer?: Rates) {
@@ -30,16 +32,16 @@ export class Rates {
   }
 
   /** The chance that a guess of the kind is right, where the one before it was. */
-  of(kind: DraftKind): number {
-    const at = draftKinds.indexOf(kind);
+  of(kind: GuessKind): number {
+    const at = guessKinds.indexOf(kind);
     const weight = PRIOR_WEIGHT[this.#level];
     const prior = this.#outer?.of(kind) ?? FIRST[kind];
     return ((this.#right[at] as number) + weight * prior) / ((this.#seen[at] as number) + weight);
   }
 
   /** So many guesses in a row were right; and the next one was not, where there was one. */
-  learn(kind: DraftKind, right: number, failed: boolean): void {
-    const at = draftKinds.indexOf(kind);
+  learn(kind: GuessKind, right: number, failed: boolean): void {
+    const at = guessKinds.indexOf(kind);
     const tries = right + Number(failed);
     const memory = MEMORY[this.#level] ** tries;
     this.#right[at] = memory * (this.#right[at] as number) + right;

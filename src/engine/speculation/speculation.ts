@@ -2,14 +2,16 @@
 // step; it is kept where it equals the token that is drawn anyway, so that answers are the same without it.
 
 import type { CostModel } from '../scheduler/cost-model.ts';
-import type { StepLoad } from '../scheduler/step-plan.ts';
+import type { StepLoad, StepPlan } from '../scheduler/step-plan.ts';
 import type { Drafter } from './drafter.ts';
 import { Guesser } from './guesser.ts';
+import { Habits } from './habits.ts';
 import { Rates } from './rates.ts';
 import { RowCosts } from './row-costs.ts';
 import { shareGuesses } from './share-guesses.ts';
 
 export class Speculation {
+  readonly habits = new Habits();
   readonly #rates = new Rates();
   readonly #rowCosts = new RowCosts();
   readonly #costModel: CostModel;
@@ -19,8 +21,8 @@ export class Speculation {
     this.#costModel = costModel;
   }
 
-  guesser(drafter: Drafter): Guesser {
-    return new Guesser(drafter, this.#rates);
+  guesser(drafters: readonly Drafter[]): Guesser {
+    return new Guesser(drafters, this.#rates);
   }
 
   /** Whether a guess would pay in this step if it were surely right. */
@@ -34,9 +36,10 @@ export class Speculation {
     return shareGuesses(chances, chances.length, this.#stepMs(chances.length, load));
   }
 
-  /** A step took so long; `decoding`: how many of its sequences were not computing a prompt. */
-  observe(decoding: number, load: StepLoad, ms: number): void {
-    if (decoding === load.sequences) this.#rowCosts.observe(load.tokens, ms);
+  /** A step took so long. */
+  observe({ items, load }: StepPlan, ms: number): void {
+    const isDecode = items.every(({ samples, count, guesses }) => samples && count === 1 + guesses.length);
+    if (isDecode) this.#rowCosts.observe(load.tokens, ms);
   }
 
   #stepMs(decoding: number, load: StepLoad): (guesses: number) => number {

@@ -1,12 +1,25 @@
 // Guesses that the text goes on as it did before: behind the same last tokens, in the prompt, in the answer so far, or in
 // the text that the client expects. Each token takes a few steps of constant length, and what is kept is bounded.
 
-import { type Draft, type Drafter, type DraftKind, noDraft } from './drafter.ts';
+import type { Drafter, Guess, GuessKind } from './drafter.ts';
 
 /** Tokens that must agree; the longer ones are looked for first. */
-const LENGTHS = [4, 2] as const;
+const LENGTHS = [4, 2, 1] as const;
 /** Agreement beyond this is not counted. */
 const MOST_AGREEING = 8;
+const kinds: readonly GuessKind[] = [
+  'after1',
+  'after1',
+  'after2',
+  'after3',
+  'after4',
+  'after4',
+  'after4',
+  'after4',
+  'after8',
+];
+/** With so much agreement the text at hand is believed before the one that is expected. */
+const SURE = 4;
 /** Entries of a table: of longer texts the places that were seen last are known. */
 const MOST_ENTRIES = 2 ** 16;
 const LEAST_ENTRIES = 2 ** 8;
@@ -15,68 +28,83 @@ const WINDOW = 24;
 /** Parts the expected text from the prompt: no token. */
 const BORDER = -1;
 
+/** Where the text may go on from. */
+interface Pointers {
+  /** Where the text is repeated from; 0 where it is not. */
+  readonly place: number;
+  /** How much of the expected text has come. */
+  readonly ahead: number;
+  /** Whether its last token was as expected. */
+  readonly wasRight: boolean;
+}
+
 export class TextDrafter implements Drafter {
+  /** The expected text, the prompt, the answer so far, and what was imagined. */
   #tokens: Int32Array;
   #length = 0;
   /** By hash of the last tokens: where the text went on behind them. */
   #tables: readonly Int32Array[] = [];
-  /** Tokens of the expected text, which stands in front. */
   readonly #expected: number;
-  /** The place in the text whose tokens come next if it repeats itself; 0 where it does not. */
-  #place = 0;
-  /** Where the expected text goes on, as far as can be told. */
-  #ahead = 0;
-  #wasRight = true;
+  #pointers: Pointers = { place: 0, ahead: 0, wasRight: true };
+  /** As they were before anything was imagined. */
+  #real: { readonly length: number; readonly pointers: Pointers } | undefined;
 
-  constructor(tokens: Int32Array, expected: readonly number[] = []) {
+  constructor(tokens: ArrayLike<number>, expected: ArrayLike<number> = []) {
     this.#expected = expected.length;
-    this.#tokens = new Int32Array(2 * (tokens.length + expected.length + 16));
+    this.#tokens = new Int32Array(2 * (tokens.length + expected.length + 64));
     this.#resize();
-    for (const token of expected) this.#push(token);
-    if (expected.length > 0) this.#push(BORDER);
-    for (const token of tokens) this.#push(token);
-    this.#place = this.#find();
+    for (let i = 0; i < expected.length; i++) this.#enter(expected[i] as number);
+    if (expected.length > 0) this.#enter(BORDER);
+    for (let i = 0; i < tokens.length; i++) this.#enter(tokens[i] as number);
+    this.#pointers = { ...this.#pointers, place: this.#find() };
   }
 
-  guess(most: number): Draft {
-    const agreed = this.#place === 0 ? 0 : this.#agreeing(this.#place);
-    if (this.#ahead < this.#expected && agreed < 4) {
-      const tokens = this.#from(this.#ahead, Math.min(most, this.#expected - this.#ahead));
-      return { tokens, kind: this.#wasRight ? 'expected' : 'again' };
+  guess(): Guess | undefined {
+    const { place, ahead, wasRight } = this.#pointers;
+    const agreed = place === 0 ? 0 : this.#agreeing(place);
+    if (ahead < this.#expected && agreed < SURE) {
+      return { token: this.#tokens[ahead] as number, kind: wasRight ? 'expected' : 'again' };
     }
-    if (this.#place === 0) return noDraft;
-    // Where the text repeats itself to its end, it may do so once more.
-    const period = this.#length - this.#place;
-    const tokens = Array.from({ length: most }, (_, i) => this.#tokens[this.#place + (i % period)] as number);
-    const border = tokens.indexOf(BORDER);
-    return { tokens: border < 0 ? tokens : tokens.slice(0, border), kind: kindOf(agreed) };
+    const token = this.#tokens[place] as number;
+    return agreed === 0 || token === BORDER ? undefined : { token, kind: kinds[agreed] as GuessKind };
+  }
+
+  imagine(token: number): void {
+    this.#real ??= { length: this.#length, pointers: this.#pointers };
+    this.#follow(token, (next) => this.#append(next));
+  }
+
+  forget(): void {
+    if (this.#real === undefined) return;
+    this.#length = this.#real.length;
+    this.#pointers = this.#real.pointers;
+    this.#real = undefined;
   }
 
   accept(token: number): void {
-    if (this.#ahead < this.#expected) this.#follow(token);
-    const repeats = this.#place > 0 && this.#tokens[this.#place] === token;
-    const next = repeats ? this.#place + 1 : 0;
-    this.#push(token);
+    this.#follow(token, (next) => this.#enter(next));
+  }
+
+  #follow(token: number, append: (token: number) => void): void {
+    const { ahead, wasRight } = this.#followExpected(token);
+    const { place: before } = this.#pointers;
+    const next = before > 0 && this.#tokens[before] === token ? before + 1 : 0;
+    append(token);
     const found = this.#find();
-    this.#place = next > 0 && (found === 0 || this.#agreeing(next) >= this.#agreeing(found)) ? next : found;
-    const isExpected = this.#place > 0 && this.#place < this.#expected;
-    if (isExpected && !this.#wasRight) this.#ahead = this.#place;
+    const place = next > 0 && (found === 0 || this.#agreeing(next) >= this.#agreeing(found)) ? next : found;
+    const isBack = !wasRight && place > 0 && place < this.#expected && this.#agreeing(place) > 1;
+    this.#pointers = { place, ahead: isBack ? place : ahead, wasRight };
   }
 
   /** Where the expected text was wrong, one of its tokens was replaced; where it is wrong again, it goes on close by. */
-  #follow(token: number): void {
-    const isRight = this.#tokens[this.#ahead] === token;
-    if (isRight || this.#wasRight) this.#ahead += 1;
-    else {
-      const from = Math.max(0, this.#ahead - 2);
-      const found = this.#tokens.subarray(from, Math.min(from + WINDOW, this.#expected)).indexOf(token);
-      if (found >= 0) this.#ahead = from + found + 1;
-    }
-    this.#wasRight = isRight;
-  }
-
-  #from(place: number, count: number): number[] {
-    return Array.from(this.#tokens.subarray(place, place + count));
+  #followExpected(token: number): Omit<Pointers, 'place'> {
+    const { ahead, wasRight } = this.#pointers;
+    if (ahead >= this.#expected) return { ahead, wasRight };
+    const isRight = this.#tokens[ahead] === token;
+    if (isRight || wasRight) return { ahead: ahead + 1, wasRight: isRight };
+    const from = Math.max(0, ahead - 2);
+    const found = this.#tokens.subarray(from, Math.min(from + WINDOW, this.#expected)).indexOf(token);
+    return { ahead: found < 0 ? ahead : from + found + 1, wasRight: false };
   }
 
   /** The place behind the last time that the text ended like this; 0 where it never did. */
@@ -102,12 +130,16 @@ export class TextDrafter implements Drafter {
     return count;
   }
 
-  #push(token: number): void {
-    // The end is entered only now, or it would be found as a place of its own.
+  /** The end so far can be found from now on; before, it would have been found as a place of its own. */
+  #enter(token: number): void {
     for (const [i, length] of LENGTHS.entries()) {
-      if (this.#length >= length)
-        (this.#tables[i] as Int32Array)[this.#slot(this.#length, length)] = this.#length;
+      if (this.#length < length) continue;
+      (this.#tables[i] as Int32Array)[this.#slot(this.#length, length)] = this.#length;
     }
+    this.#append(token);
+  }
+
+  #append(token: number): void {
     if (this.#length === this.#tokens.length) {
       const grown = new Int32Array(2 * this.#length);
       grown.set(this.#tokens);
@@ -118,15 +150,14 @@ export class TextDrafter implements Drafter {
   }
 
   #resize(): void {
-    const entries = Math.min(
-      MOST_ENTRIES,
-      Math.max(LEAST_ENTRIES, 2 ** Math.ceil(Math.log2(this.#tokens.length))),
-    );
+    const wanted = 2 ** Math.ceil(Math.log2(this.#tokens.length));
+    const entries = Math.min(MOST_ENTRIES, Math.max(LEAST_ENTRIES, wanted));
     if (this.#tables[0]?.length === entries) return;
     this.#tables = LENGTHS.map(() => new Int32Array(entries));
+    const end = this.#real?.length ?? this.#length;
     for (const [i, length] of LENGTHS.entries()) {
       const table = this.#tables[i] as Int32Array;
-      for (let end = length; end < this.#length; end++) table[this.#slot(end, length)] = end;
+      for (let place = length; place < end; place++) table[this.#slot(place, length)] = place;
     }
   }
 
@@ -139,10 +170,4 @@ export class TextDrafter implements Drafter {
     }
     return hash & ((this.#tables[0] as Int32Array).length - 1);
   }
-}
-
-function kindOf(agreed: number): DraftKind {
-  if (agreed >= MOST_AGREEING) return 'after8';
-  if (agreed >= 4) return 'after4';
-  return agreed === 3 ? 'after3' : 'after2';
 }

@@ -18,6 +18,10 @@ export const usageSchema = z.object({
   prompt_tokens_details: z.object({
     cached_tokens: z.int().meta({ description: 'Prompt tokens that needed no compute.' }),
   }),
+  completion_tokens_details: z.object({
+    accepted_prediction_tokens: z.int().meta({ description: 'Tokens of the answer that were guessed.' }),
+    rejected_prediction_tokens: z.int().meta({ description: 'Guessed tokens that were wrong.' }),
+  }),
 });
 
 const finishReason = z.enum(['stop', 'length']);

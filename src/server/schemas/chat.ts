@@ -79,6 +79,13 @@ export const chatSchema = z.object({
     .boolean()
     .meta({ description: 'Tell the log-probability of each token. Default false.' })
     .optional(),
+  prediction: z
+    .object({
+      type: z.literal('content'),
+      content: z.union([z.string(), z.array(z.object({ type: z.literal('text'), text: z.string() }))]),
+    })
+    .nullish()
+    .meta({ description: 'What the answer will probably be: it comes sooner, and is the same.' }),
   top_logprobs: z
     .int()
     .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to tell for each token.' })
@@ -96,8 +103,7 @@ const noFunctions = (value: unknown) =>
 
 export const chatRules: BodyRules<typeof chatSchema> = {
   schema: chatSchema,
-  // A prediction makes answers come sooner elsewhere, and never other ones.
-  noOps: [...sharedNoOps, 'prediction'],
+  noOps: sharedNoOps,
   refused: {
     ...sharedRefusals,
     functions: noFunctions,
@@ -121,6 +127,12 @@ export function chatMaxTokens(body: ChatBody): { readonly name: string; readonly
   return newer === undefined
     ? { name: 'max_tokens', value: older }
     : { name: 'max_completion_tokens', value: newer };
+}
+
+export function predictedText({ prediction }: ChatBody): string | undefined {
+  if (prediction === undefined || prediction === null) return undefined;
+  const { content } = prediction;
+  return typeof content === 'string' ? content : content.map(({ text }) => text).join('\n');
 }
 
 export function chatLogprobs({ logprobs, top_logprobs: top }: ChatBody): number | undefined {

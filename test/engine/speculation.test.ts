@@ -1,0 +1,196 @@
+// Guessed tokens change when an answer comes, never what it is: tokens, log-probabilities, ends and errors are those of an
+// engine that guesses nothing, for every way of drawing, under preemption, in a hybrid model, and when engines are killed.
+
+import { describe, expect, it } from 'vitest';
+import type { EngineOptions } from '../../src/engine/engine.ts';
+import type { Guess } from '../../src/engine/speculation/drafter.ts';
+import { rulesOf } from '../../src/grammar/assemble.ts';
+import { compileRules } from '../../src/grammar/compile.ts';
+import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
+import {
+  chatIds,
+  embeddedEndIds,
+  embeddedTokenizer,
+  embeddedVocabulary,
+  withEngine,
+} from '../support/embedded-engine.ts';
+import { embeddedModelPath } from '../support/embedded-model.ts';
+import { type Answer, collect, engineRequest, type TestRequest } from '../support/engine-requests.ts';
+import { cases } from '../support/thorough.ts';
+
+const grammar = compileRules(
+  rulesOf(
+    {
+      kind: 'schema',
+      schema: {
+        type: 'object',
+        properties: {
+          name: { type: 'string', maxLength: 20 },
+          age: { type: 'integer' },
+          kind: { enum: ['red', 'green', 'blue'] },
+        },
+        required: ['name', 'age', 'kind'],
+        additionalProperties: false,
+      },
+    },
+    () => undefined,
+  ).rules,
+);
+const text = 'Milo likes the green lamp. In March 2014 it was cold. Red foxes jump over the old chair.';
+const questions = [
+  `Copy this text exactly: ${text}`,
+  'Tell me a story about a fox named Milo in the forest.',
+  'Extract name and age as JSON: Meet Nora. Nora is 34 years old.',
+  'List ten animals.',
+  'What is 347 + 586?',
+];
+const stop = embeddedTokenizer.encode('.', { special: false, bos: false })[0] as number;
+const samplings = [
+  { temperature: 0 },
+  { temperature: 0.8, topP: 0.9 },
+  { temperature: 0, repetitionPenalty: 1.2 },
+  { temperature: 1.1, presencePenalty: 0.5, frequencyPenalty: 0.3, topK: 40 },
+  { temperature: 0.9, minP: 0.05, logprobs: 3 },
+  { temperature: 0, stopIds: [stop] },
+  { temperature: 0.7, minTokens: 20 },
+  { temperature: 0, ignoreEos: true, logitBias: [{ token: stop, bias: 3 }] },
+] as const;
+
+const REQUESTS = cases(300);
+
+/** All different, with and without grammars, expected texts and several choices. */
+function request(n: number): TestRequest {
+  const isConstrained = n % 7 === 3;
+  return {
+    prompt: chatIds(questions[n % questions.length] as string),
+    sampling: { ...samplings[(n >> 1) % samplings.length], seed: n, maxTokens: 24 + (n % 50) },
+    choice: n % 3,
+    priority: (n % 3) as 0 | 1 | 2,
+    ...(isConstrained ? { grammar } : {}),
+    ...(n % 5 === 0 ? { expected: embeddedTokenizer.encode(text, { special: false, bos: false }) } : {}),
+  };
+}
+
+/** In groups, so that there is one stream at times and many at others. */
+async function answers(count: number, options: Partial<EngineOptions>): Promise<Answer[]> {
+  return withEngine(options, async (engine) => {
+    engine.learn(embeddedVocabulary);
+    const all: Answer[] = [];
+    for (let from = 0, size = 1; from < count; from += size, size = (size % 4) + 1) {
+      const group = Array.from({ length: Math.min(size, count - from) }, (_, i) => request(from + i));
+      all.push(...(await Promise.all(group.map((one) => collect(engine.submit(engineRequest(one)))))));
+    }
+    return all;
+  });
+}
+
+/** All but what tells of the guesses themselves, and of blocks. */
+function said({ tokens, logprobs, finish }: Answer): unknown {
+  const { reason, error, promptTokens, generatedTokens } = finish;
+  return { tokens, logprobs, reason, error, promptTokens, generatedTokens };
+}
+
+describe('answers with guesses', () => {
+  it('are those without, whatever is asked', { timeout: 300_000 }, async () => {
+    const plain = await answers(REQUESTS, { speculation: false });
+    const guessed = await answers(REQUESTS, {});
+    expect(guessed.map(said)).toEqual(plain.map(said));
+    const accepted = guessed.reduce((sum, { finish }) => sum + (finish.guesses?.accepted ?? 0), 0);
+    const rejected = guessed.reduce((sum, { finish }) => sum + (finish.guesses?.rejected ?? 0), 0);
+    expect(accepted).toBeGreaterThan(REQUESTS);
+    expect(rejected).toBeGreaterThan(20);
+    expect(plain.every(({ finish }) => finish.guesses === undefined)).toBe(true);
+  });
+
+  it('are those without where blocks run short', { timeout: 300_000 }, async () => {
+    const crowd = async (options: Partial<EngineOptions>) =>
+      withEngine({ ...options, blockCount: 12 }, async (engine) => {
+        engine.learn(embeddedVocabulary);
+        const some = Array.from({ length: 12 }, (_, n) => ({
+          ...request(n),
+          sampling: { temperature: n % 2, seed: n, ignoreEos: true, maxTokens: 120 },
+        }));
+        const all = await Promise.all(some.map((one) => collect(engine.submit(engineRequest(one)))));
+        return { all, preemptions: (await engine.stats()).counters.preemptions };
+      });
+    const plain = await crowd({ speculation: false });
+    const guessed = await crowd({});
+    expect(guessed.all.map(said)).toEqual(plain.all.map(said));
+    expect(guessed.preemptions).toBeGreaterThan(0);
+  });
+
+  it('are those without though the engine process is killed', { timeout: 300_000 }, async () => {
+    const engine = new SupervisedEngine({
+      modelPath: embeddedModelPath,
+      engine: { blockCount: 256, budget: { kind: 'fixed', maxStepTokens: 256 }, endIds: embeddedEndIds },
+    });
+    try {
+      expect(await engine.start()).toMatchObject({ ok: true });
+      engine.learn(embeddedVocabulary);
+      const wanted = [0, 1, 3, 5].map(request);
+      const plain = await withEngine({ speculation: false }, async (local) => {
+        local.learn(embeddedVocabulary);
+        return Promise.all(wanted.map((one) => collect(local.submit(engineRequest(one)))));
+      });
+      const tokens = await Promise.all(
+        wanted.map(async (one, index) => {
+          const drawn: number[] = [];
+          for await (const event of engine.submit(engineRequest(one))) {
+            if (event.kind !== 'token') continue;
+            drawn.push(event.token);
+            if (index === 0 && drawn.length === 12) process.kill(engine.pid as number, 'SIGKILL');
+          }
+          return drawn;
+        }),
+      );
+      expect(tokens).toEqual(plain.map((answer) => answer.tokens));
+      expect(engine.restarts).toBe(1);
+    } finally {
+      await engine.close();
+    }
+  });
+
+  it('come in fewer steps where guesses are right, and in no more where they are wrong', async () => {
+    const one = { prompt: chatIds(questions[1] as string), sampling: { temperature: 0, maxTokens: 80 } };
+    const run = async (options: Partial<EngineOptions>) =>
+      withEngine(options, async (engine) => {
+        const { tokens } = await collect(engine.submit(engineRequest(one)));
+        return { tokens, steps: (await engine.stats()).steps };
+      });
+    const plain = await run({ speculation: false });
+    const seer = (tokens: readonly number[]) => () => new Knowing(tokens);
+    const right = await run({ newDrafter: seer(plain.tokens) });
+    const wrong = await run({ newDrafter: seer(plain.tokens.map((token) => (token + 1) % 4096)) });
+    expect([right.tokens, wrong.tokens]).toEqual([plain.tokens, plain.tokens]);
+    expect(right.steps).toBeLessThan(plain.steps / 2);
+    expect(wrong.steps).toBe(plain.steps);
+  });
+});
+
+/** Guesses one answer, always. */
+class Knowing {
+  readonly #answer: readonly number[];
+  #length = 1;
+  #imagined = 0;
+
+  constructor(answer: readonly number[]) {
+    this.#answer = answer;
+  }
+
+  guess(): Guess | undefined {
+    const token = this.#answer[this.#length + this.#imagined];
+    return token === undefined ? undefined : { token, kind: 'expected' };
+  }
+
+  imagine(): void {
+    this.#imagined += 1;
+  }
+
+  forget(): void {
+    this.#imagined = 0;
+  }
+
+  accept(): void {
+    this.#length += 1;
+  }
+}

@@ -1,0 +1,52 @@
+// Drafters of every character, for answers of the backend of hashes: those that know much, those that know nothing, and
+// those that mean no good.
+
+import type { Drafter } from '../../src/engine/speculation/drafter.ts';
+import { TextDrafter } from '../../src/engine/speculation/text-drafter.ts';
+import { answerAlone, END_TOKEN, VOCABULARY } from './hash-backend.ts';
+
+export type Character = 'silent' | 'text' | 'seer' | 'liar' | 'vandal';
+
+/** What is no token, or ends an answer. */
+const RUBBISH = [-1, VOCABULARY, END_TOKEN, Number.NaN, 0.5, 2 ** 40, Number.POSITIVE_INFINITY];
+
+/** `share`: how many of a seer's guesses are right. */
+export function randomDrafter(
+  character: Character,
+  share: number,
+  prompt: Int32Array,
+  choice: number,
+  tokens: Int32Array,
+): Drafter {
+  const answer = [...prompt, ...answerAlone(prompt, choice, 200, true).tokens];
+  let length = tokens.length;
+  let random = length;
+  const next = () => {
+    random = (Math.imul(random, 1_664_525) + 1_013_904_223) | 0;
+    return (random >>> 8) / 2 ** 24;
+  };
+  let imagined = 0;
+  const truth = () => answer[length + imagined] ?? 1;
+  const characters: Record<Exclude<Character, 'text'>, () => number | undefined> = {
+    silent: () => undefined,
+    seer: () => (next() < share ? truth() : 1 + imagined),
+    liar: () => 1 + Math.floor(150 * next()),
+    vandal: () => (next() < 0.7 ? truth() : RUBBISH[Math.floor(RUBBISH.length * next())]),
+  };
+  if (character === 'text') return new TextDrafter(tokens);
+  return {
+    guess: () => {
+      const token = characters[character]();
+      return token === undefined ? undefined : { token, kind: 'expected' };
+    },
+    imagine: () => {
+      imagined += 1;
+    },
+    forget: () => {
+      imagined = 0;
+    },
+    accept: () => {
+      length += 1;
+    },
+  };
+}
