@@ -20,19 +20,17 @@ import { alignedTable } from './table.js';
 
 const program = fileURLToPath(new URL('edit-contender.js', import.meta.url));
 
-/** What node-llama-cpp looks up unless told otherwise, and what it needs to profit from long copies. */
-const FEW_GUESSES = 3;
-const MANY_GUESSES = 12;
-
 /** @typedef {{ name: string, engine: 'chairlift' | 'llama.cpp', guesses: number }} Contender */
 
-/** @type {readonly Contender[]} */
-const contenders = [
+/**
+ * @param {number} lookup guesses of llama.cpp
+ * @returns {readonly Contender[]}
+ */
+const contendersWith = (lookup) => [
   { name: 'Chairlift', engine: 'chairlift', guesses: 1 },
   { name: 'Chairlift, no guesses', engine: 'chairlift', guesses: 0 },
   { name: 'llama.cpp', engine: 'llama.cpp', guesses: 0 },
-  { name: `llama.cpp, lookup of ${FEW_GUESSES}`, engine: 'llama.cpp', guesses: FEW_GUESSES },
-  { name: `llama.cpp, lookup of ${MANY_GUESSES}`, engine: 'llama.cpp', guesses: MANY_GUESSES },
+  { name: `llama.cpp, lookup of ${lookup}`, engine: 'llama.cpp', guesses: lookup },
 ];
 
 /** @returns {never} */
@@ -47,6 +45,8 @@ function readOptions() {
     options: {
       tokens: { type: 'string', default: '256' },
       rounds: { type: 'string', default: '3' },
+      // What node-llama-cpp looks up unless told otherwise.
+      lookup: { type: 'string', default: '3' },
       threads: { type: 'string', default: String(availableParallelism()) },
     },
   });
@@ -58,7 +58,13 @@ function readOptions() {
   };
   const [path, ...others] = positionals;
   if (path === undefined || others.length > 0) give('give one GGUF file');
-  return { path, maxTokens: count('tokens', 2), rounds: count('rounds', 1), threads: count('threads', 1) };
+  return {
+    path,
+    contenders: contendersWith(count('lookup', 1)),
+    maxTokens: count('tokens', 2),
+    rounds: count('rounds', 1),
+    threads: count('threads', 1),
+  };
 }
 
 /** The ids of each prompt as a chat, and how to read an answer. */
@@ -120,7 +126,7 @@ async function measured(one, ids, maxTokens) {
 }
 
 /** Answers by prompt, contender and round. Who is first changes from round to round. */
-async function answerAll(running, prompts, { rounds, maxTokens }) {
+async function answerAll(running, prompts, { contenders, rounds, maxTokens }) {
   const answers = prompts.map(() =>
     running.map(() => /** @type {import('./edit-figures.js').Round[]} */ ([])),
   );
@@ -141,7 +147,7 @@ async function answerAll(running, prompts, { rounds, maxTokens }) {
   return answers;
 }
 
-function table(prompts, figures) {
+function table(contenders, prompts, figures) {
   const guessed = ({ guesses }) =>
     guesses === undefined ? '' : ` (${guesses.accepted}/${guesses.accepted + guesses.rejected})`;
   const own = contenders.map((_, which) => figures.map((byContender) => byContender[which]));
@@ -165,7 +171,7 @@ async function main() {
   const setup = { modelPath: path, threads, contextTokens, endIds: [...tokenizer.eosIds] };
   const running = [];
   try {
-    for (const contender of contenders) {
+    for (const contender of options.contenders) {
       const one = await start({ ...setup, engine: contender.engine, guesses: contender.guesses });
       running.push(one);
       await one.answer(prompts[0].ids, options.maxTokens);
@@ -177,7 +183,7 @@ async function main() {
   }
 }
 
-function report(path, options, prompts, answers) {
+function report(path, { contenders, ...options }, prompts, answers) {
   const figures = answers.map((byContender) => byContender.map(figuresOf));
   for (const [at, { name }] of prompts.entries()) {
     const [guessed, plain] = answers[at].map((rounds) => rounds[0].tokens);
@@ -189,7 +195,7 @@ function report(path, options, prompts, answers) {
   process.stdout.write(
     `${basename(path)}, ${options.threads} threads, one stream, medians of ${options.rounds}\n\n`,
   );
-  process.stdout.write(`${table(prompts, figures)}\n\n`);
+  process.stdout.write(`${table(contenders, prompts, figures)}\n\n`);
   const lists = answers.flat();
   const disturbed = lists.flat().filter((answer) => answer.disturbed).length;
   const noisy = lists.filter((rounds) => rounds.every((answer) => answer.disturbed)).length;
