@@ -110,14 +110,6 @@ async function start(setup) {
   };
 }
 
-/** Where others used the machine meanwhile, there is a second chance, and the quieter of both counts. */
-async function quietAnswer(one, ids, maxTokens) {
-  const first = await measured(one, ids, maxTokens);
-  if (!first.disturbed) return first;
-  const second = await measured(one, ids, maxTokens);
-  return second.othersShare < first.othersShare ? second : first;
-}
-
 async function measured(one, ids, maxTokens) {
   const before = machineSeconds();
   const answer = await one.answer(ids, maxTokens);
@@ -135,7 +127,7 @@ async function answerAll(running, prompts, { contenders, rounds, maxTokens }) {
       process.stderr.write(`round ${round + 1} of ${rounds}, ${name}:`);
       for (let turn = 0; turn < running.length; turn++) {
         const which = (turn + round) % running.length;
-        const answer = await quietAnswer(running[which], ids, maxTokens);
+        const answer = await measured(running[which], ids, maxTokens);
         answers[at][which].push(answer);
         process.stderr.write(
           ` ${contenders[which].name} ${Math.round(answer.answerMs)} ms${answer.disturbed ? ', disturbed' : ''};`,
