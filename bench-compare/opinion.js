@@ -1,13 +1,18 @@
 // One GGUF file through llama.cpp and through Chairlift, as `second-opinion.js` wants it: in a process of its own, which
 // llama.cpp ends where it finds a fault. Gives one message.
 
-import { BLOCK_TOKENS } from '../dist/compute/backend.js';
-import { buildBatch } from '../dist/compute/batch.js';
-import { ownSlot } from '../dist/compute/batch-memories.js';
-import { chooseBackend } from '../dist/compute/choose-backend.js';
 import { buildSpec } from '../dist/model/build-spec.js';
 import { openModelFiles } from '../dist/weights/open-model.js';
+import { openLlamaLogits } from './llama-logits.js';
 import { difference, opinionOf } from './opinions.js';
+import { contextOf, openOwnLogits } from './own-logits.js';
+
+/** So that nothing but the computation differs. */
+const EXACT = {
+  flashAttention: false,
+  experimentalKvCacheKeyType: 'F32',
+  experimentalKvCacheValueType: 'F32',
+};
 
 /**
  * @typedef {object} Question
@@ -44,21 +49,26 @@ process.once('message', async (/** @type {Question} */ question) => {
  * @returns {Promise<Verdict>}
  */
 async function askBoth(question) {
-  const files = openModelFiles(question.path);
+  const { path, peerPath, answerTokens, backend, threads } = question;
+  const files = openModelFiles(path);
   const { vocabSize } = buildSpec(files);
-  const prompt = question.ids ?? idsWithin(vocabSize, question.promptTokens);
-  // Both are told the same length: some models choose rotary factors by it.
-  const contextTokens = BLOCK_TOKENS * Math.ceil((prompt.length + question.answerTokens) / BLOCK_TOKENS);
-  const own = await ownOpinion(files, prompt, contextTokens, question);
   files.weights.close();
-  const { opinion: peer, version } = await peerOpinion(prompt, contextTokens, question);
+  const prompt = question.ids ?? idsWithin(vocabSize, question.promptTokens);
+  const contextTokens = contextOf(prompt.length + answerTokens);
+  const own = await opinionThrough(
+    await openOwnLogits(path, { backend, threads, contextTokens }),
+    prompt,
+    answerTokens,
+  );
+  const llama = await openLlamaLogits(peerPath, { threads, contextTokens, context: EXACT });
+  const peer = await opinionThrough(llama, prompt, answerTokens);
   return {
     architecture: files.format === 'gguf' ? String(files.metadata.get('general.architecture')) : '',
     promptTokens: prompt.length,
     peerAnswer: peer.tokens.slice(prompt.length),
     ownAnswer: own.tokens.slice(prompt.length),
     difference: difference(peer, own),
-    peerVersion: version,
+    peerVersion: llama.version,
   };
 }
 
@@ -66,67 +76,13 @@ function idsWithin(vocabSize, count) {
   return Array.from({ length: count }, (_, position) => (104729 * (position + 1)) % vocabSize);
 }
 
-async function ownOpinion(files, prompt, contextLength, { answerTokens, backend: name, threads }) {
-  const spec = buildSpec(files, { contextLength });
-  const blockCount = contextLength / BLOCK_TOKENS;
-  const blocks = Array.from({ length: blockCount }, (_, block) => block);
-  const choice = chooseBackend(name, { threads });
-  const backend = await choice.create(spec, files.weights, { blockCount, memorySlots: 1 });
+/** @param {import('./own-logits.js').LogitSource} source */
+async function opinionThrough(source, prompt, answerTokens) {
   try {
-    return await opinionOf(prompt, answerTokens, async (tokens, start) => {
-      const sequence = { tokens, start, blocks, wantLogits: /** @type {const} */ ('all') };
-      const memory = spec.memories.length === 0 ? {} : { memory: ownSlot(sequence, 0) };
-      const { logits } = await backend.step(buildBatch([{ ...sequence, ...memory }]));
-      return tokens.map((_, row) => logits.slice(row * spec.vocabSize, (row + 1) * spec.vocabSize));
-    });
+    return await opinionOf(prompt, answerTokens, source.logitsAfter);
   } finally {
-    backend.close();
+    await source.close();
   }
-}
-
-async function peerOpinion(prompt, contextSize, { peerPath, answerTokens, threads }) {
-  const { getLlama } = await import('node-llama-cpp');
-  /** @type {string[]} */
-  const complaints = [];
-  const llama = await getLlama({
-    gpu: false,
-    build: 'never',
-    skipDownload: true,
-    maxThreads: threads,
-    logger: (level, message) => {
-      if (level === 'error' || level === 'fatal') complaints.push(message.trim());
-    },
-  });
-  try {
-    const model = await llama.loadModel({ modelPath: peerPath, gpuLayers: 0 });
-    const context = await model.createContext({
-      contextSize,
-      batchSize: contextSize,
-      threads: { ideal: threads, min: threads },
-      flashAttention: false,
-      experimentalKvCacheKeyType: 'F32',
-      experimentalKvCacheValueType: 'F32',
-    });
-    const sequence = context.getSequence();
-    const opinion = await opinionOf(prompt, answerTokens, async (tokens) => {
-      const outputs = await sequence.controlledEvaluate(
-        tokens.map((token) => [token, { generateNext: { logits: true } }]),
-      );
-      return outputs.map((output) => dense(output.next.logits));
-    });
-    return { opinion, version: llama.llamaCppRelease.release };
-  } catch (error) {
-    throw new Error(`llama.cpp: ${complaints.join('; ') || messageOf(error)}`);
-  } finally {
-    await llama.dispose();
-  }
-}
-
-/** @param {ReadonlyMap<number, number>} byToken */
-function dense(byToken) {
-  const logits = new Float32Array(byToken.size);
-  for (const [token, value] of byToken) logits[token] = value;
-  return logits;
 }
 
 function messageOf(error) {

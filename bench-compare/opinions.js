@@ -31,16 +31,22 @@ export async function opinionOf(prompt, answerTokens, logitsAfter) {
   return { tokens, logits };
 }
 
-/** @param {Float32Array} logits */
+/** @param {Float32Array | Float64Array} logits or log-probabilities */
 export function likeliest(logits) {
-  return logits.reduce((best, value, token) => (value > logits[best] ? token : best), 0);
+  let best = 0;
+  for (let token = 1; token < logits.length; token++) if (logits[token] > logits[best]) best = token;
+  return best;
 }
 
-/** @param {Float32Array} logits */
+/** Plain loops: vocabularies are large. @param {Float32Array} logits */
 export function logProbabilities(logits) {
   const most = logits[likeliest(logits)];
-  const sum = logits.reduce((total, value) => total + Math.exp(value - most), 0);
-  return Float64Array.from(logits, (value) => value - most - Math.log(sum));
+  let sum = 0;
+  for (let token = 0; token < logits.length; token++) sum += Math.exp(logits[token] - most);
+  const shift = most + Math.log(sum);
+  const logs = new Float64Array(logits.length);
+  for (let token = 0; token < logits.length; token++) logs[token] = logits[token] - shift;
+  return logs;
 }
 
 /**

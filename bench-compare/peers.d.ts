@@ -2,6 +2,7 @@
 
 declare module 'node-llama-cpp' {
   interface LlamaContextSequence {
+    readonly tokenPredictions: { readonly validated: number; readonly refuted: number };
     clearHistory(): Promise<void>;
     evaluate(
       tokens: number[],
@@ -11,8 +12,14 @@ declare module 'node-llama-cpp' {
       input: readonly (readonly [token: number, options: { generateNext: { logits: true } }])[],
     ): Promise<{ next: { logits: Map<number, number> } }[]>;
   }
+  class InputLookupTokenPredictor {
+    constructor(options: { readonly predictionLength: { readonly max: number } });
+    updateInputTokens(tokens: number[]): void;
+  }
   interface LlamaContext {
-    getSequence(): LlamaContextSequence;
+    getSequence(options?: {
+      readonly tokenPredictor: InputLookupTokenPredictor | undefined;
+    }): LlamaContextSequence;
   }
   interface LlamaModel {
     createContext(options: object): Promise<LlamaContext>;

@@ -3,6 +3,7 @@
 import { linePlot } from '../dist/bench/plot/line-plot.js';
 import { engines } from './engines.js';
 import { commonStart, median } from './figures.js';
+import { alignedTable } from './table.js';
 
 /**
  * @typedef {object} Workload
@@ -94,14 +95,8 @@ export function table({ model, bandwidth, contenders }, workloads, threads, roun
     if (ratio === undefined) continue;
     cells.push([`Chairlift ÷ ${engine}`, ...columns.map((name) => ratio[name]?.toFixed(2) ?? '-')]);
   }
-  const widths = cells[0].map((_, column) => Math.max(...cells.map((row) => row[column].length)));
-  const lines = cells.map((row) =>
-    row
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0]) : cell.padStart(widths[column])))
-      .join('  '),
-  );
   const title = `${model}, ${threads} threads, read bandwidth ${(bandwidth / 1e9).toFixed(1)} GB/s, medians of ${rounds}`;
-  return [title, '', ...lines, '', ...contenders.flatMap(notes)].join('\n');
+  return [title, '', alignedTable(cells), '', ...contenders.flatMap(notes)].join('\n');
 }
 
 function notes({ engine, version, build, disturbed, sameTokens, failures }) {

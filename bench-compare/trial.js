@@ -8,6 +8,7 @@ import { buildSpec } from '../dist/model/build-spec.js';
 import { openModelFiles } from '../dist/weights/open-model.js';
 import { engines } from './engines.js';
 import { decodeSpeed, prefillSpeed } from './figures.js';
+import { ownSeconds } from './machine.js';
 
 const WARM_PROMPT = 32;
 const WARM_ANSWER = 8;
@@ -44,11 +45,6 @@ function vocabSizeOf(path) {
   } finally {
     files.weights.close();
   }
-}
-
-function ownCpuSeconds() {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1e6;
 }
 
 /** The same ids for every engine. No two prompts begin alike, so that nobody's prefix cache helps. */
@@ -94,6 +90,6 @@ const result = {
   prefillTokensPerSecond: prefillSpeed(timing, streams * promptTokens),
   ...(answerTokens > 1 ? { decodeTokensPerSecond: decodeSpeed(timing) } : {}),
   tokens: timing.tokens,
-  cpuSeconds: ownCpuSeconds() + childCpuSeconds,
+  cpuSeconds: ownSeconds() + childCpuSeconds,
 };
 process.stdout.write(`${JSON.stringify(result)}\n`);

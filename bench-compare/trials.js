@@ -1,14 +1,11 @@
 // Runs trials in processes of their own. One that fails, or during which others used the machine, gets a second chance.
 
 import { spawn } from 'node:child_process';
-import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { DISTURBED, machineSeconds, othersShareSince } from './machine.js';
 import { beforeEnd } from './signals.js';
 
 const program = fileURLToPath(new URL('trial.js', import.meta.url));
-
-/** Share of the machine: more than a system's own housekeeping. */
-const DISTURBED = 0.1;
 
 /**
  * @typedef {object} Trial what trial.js says in its last line, and how quiet the machine was
@@ -91,18 +88,8 @@ function runOnce(flags, timeoutSeconds) {
 /** With the share of the machine that others used meanwhile. */
 function judged(output, before) {
   const trial = JSON.parse(output.trim().split('\n').at(-1) ?? '');
-  const after = machineSeconds();
-  const othersSeconds = after.busy - before.busy - trial.cpuSeconds;
-  const othersShare = Math.max(0, othersSeconds / (after.total - before.total));
+  const othersShare = othersShareSince(before, trial.cpuSeconds);
   return { ...trial, othersShare, disturbed: othersShare > DISTURBED };
-}
-
-/** What all cores together have spent so far. */
-function machineSeconds() {
-  const times = cpus().map((cpu) => cpu.times);
-  const sum = (of) => times.reduce((total, one) => total + of(one), 0) / 1000;
-  const total = sum((one) => Object.values(one).reduce((a, b) => a + b, 0));
-  return { total, busy: total - sum(({ idle }) => idle) };
 }
 
 /** The line that names the error, among the stack that follows it. */

@@ -1,0 +1,47 @@
+// Chairlift's logits after every token of a text, without an engine: one sequence, straight through a backend.
+
+import { BLOCK_TOKENS } from '../dist/compute/backend.js';
+import { buildBatch } from '../dist/compute/batch.js';
+import { ownSlot } from '../dist/compute/batch-memories.js';
+import { chooseBackend } from '../dist/compute/choose-backend.js';
+import { buildSpec } from '../dist/model/build-spec.js';
+import { openModelFiles } from '../dist/weights/open-model.js';
+
+/**
+ * @typedef {object} LogitSource
+ * @property {(tokens: readonly number[], start: number) => Promise<Float32Array[]>} logitsAfter each of the tokens, which
+ * stand behind those of earlier calls; from 0 on another text begins
+ * @property {() => Promise<void>} close
+ */
+
+/** What a context of so many tokens takes of blocks, in tokens: both engines are told this one. */
+export function contextOf(tokens) {
+  return BLOCK_TOKENS * Math.ceil(tokens / BLOCK_TOKENS);
+}
+
+/**
+ * @param {string} path
+ * @param {{ backend: import('../dist/compute/backend.js').BackendName, threads: number, contextTokens: number }} options
+ * @returns {Promise<LogitSource>}
+ */
+export async function openOwnLogits(path, { backend: name, threads, contextTokens }) {
+  const files = openModelFiles(path);
+  // Some models choose rotary factors by the length they are told.
+  const spec = buildSpec(files, { contextLength: contextTokens });
+  const blockCount = contextTokens / BLOCK_TOKENS;
+  const blocks = Array.from({ length: blockCount }, (_, block) => block);
+  const { create } = chooseBackend(name, { threads });
+  const backend = await create(spec, files.weights, { blockCount, memorySlots: 1 });
+  files.weights.close();
+  return {
+    async logitsAfter(tokens, start) {
+      const sequence = { tokens, start, blocks, wantLogits: /** @type {const} */ ('all') };
+      const memory = spec.memories.length === 0 ? {} : { memory: ownSlot(sequence, 0) };
+      const { logits } = await backend.step(buildBatch([{ ...sequence, ...memory }]));
+      return tokens.map((_, row) => logits.slice(row * spec.vocabSize, (row + 1) * spec.vocabSize));
+    },
+    async close() {
+      backend.close();
+    },
+  };
+}
