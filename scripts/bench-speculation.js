@@ -1,6 +1,6 @@
 // `npm run bench:speculation [-- MODEL]`: what guessing is worth to one answer at a time, by what is asked. Two engines of the
 // same model, one of which never guesses, get the same questions in turn, none of them twice; answers must be equal. Prompts are
-// in the cache when the clock starts. Ends in one JSON line.
+// in the cache when the clock starts, and the ratio is the median of the pairs. Ends in one JSON line.
 
 import { load } from '../dist/index.js';
 
@@ -107,6 +107,9 @@ async function answer(model, { messages, options }) {
   return { said, whole: JSON.stringify([said, calls.map((call) => [call.name, call.arguments])]), usage, ms };
 }
 
+/** @param {readonly number[]} values */
+const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
+
 /** Every tenth word becomes another. */
 function almost(said) {
   const words = said.split(' ').map((word, at) => (at % 10 === 5 ? 'something' : word));
@@ -118,6 +121,7 @@ const guessing = await load(path === undefined ? {} : { path });
 const results = [];
 for (const [kind, questions] of Object.entries(kinds)) {
   const sum = { tokens: 0, off: 0, on: 0, accepted: 0, rejected: 0 };
+  const ratios = [];
   for (const [n, question] of questions.entries()) {
     const first = await answer(plain, question);
     const options = question.predicted
@@ -129,6 +133,8 @@ for (const [kind, questions] of Object.entries(kinds)) {
     for (const model of n % 2 === 0 ? [plain, guessing] : [guessing, plain]) {
       both.push({ model, ...(await answer(model, asked)) });
     }
+    const [off, on] = [plain, guessing].map((model) => both.find((one) => one.model === model)?.ms ?? 0);
+    ratios.push(off / on);
     for (const { model, whole, usage, ms } of both) {
       if (whole !== first.whole) throw new Error(`${kind}: ${whole} instead of ${first.whole}`);
       if (model === plain) sum.off += ms;
@@ -141,11 +147,12 @@ for (const [kind, questions] of Object.entries(kinds)) {
     }
   }
   const { tokens, accepted, rejected } = sum;
+  const ratio = median(ratios);
   const [off, on] = [(1000 * tokens) / sum.off, (1000 * tokens) / sum.on];
-  results.push({ kind, answers: questions.length, tokens, off, on, ratio: on / off, accepted, rejected });
+  results.push({ kind, answers: questions.length, tokens, off, on, ratio, accepted, rejected });
   process.stderr.write(
     `${kind.padEnd(22)} ${off.toFixed(0).padStart(5)} tokens/s, with guesses ${on.toFixed(0).padStart(5)}: ` +
-      `${(on / off).toFixed(2)} times; ${accepted} guesses right, ${rejected} wrong\n`,
+      `${ratio.toFixed(2)} times; ${accepted} guesses right, ${rejected} wrong\n`,
   );
 }
 await Promise.all([plain.close(), guessing.close()]);
