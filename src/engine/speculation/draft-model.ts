@@ -150,9 +150,15 @@ export class DraftModel {
   ): Promise<Round[]> {
     if (items.length === 0) return [];
     const { backend, vocabSize } = this.#options;
+    // Blocks may have been dropped and taken anew since; nothing is written to them yet.
+    const dropped = this.#tables.pool.takeDropped();
+    if (dropped.length > 0) backend.releaseBlocks(Int32Array.from(dropped));
     const { logits } = await backend.step(buildBatch(items));
-    for (const [copy, count] of computed) this.#tables.advance(copy, count);
+    // Whatever ended meanwhile has no blocks any more.
+    const isHeld = ({ blocks }: Sequence) => blocks.length > 0;
+    for (const [copy, count] of computed) if (isHeld(copy)) this.#tables.advance(copy, count);
     return rounds.filter(({ copy, wish, guesses, written }, index) => {
+      if (!isHeld(copy)) return false;
       written.push(guesses.at(-1) ?? (copy.storage[copy.length - 1] as number));
       const row = wish.rowBehind(guesses);
       if (row === undefined) return false;
@@ -195,8 +201,6 @@ export class DraftModel {
       if (pool.usedCount <= pool.limit) break;
       this.release(sequence);
     }
-    const dropped = pool.takeDropped();
-    if (dropped.length > 0) this.#options.backend.releaseBlocks(Int32Array.from(dropped));
   }
 }
 
