@@ -45,6 +45,7 @@ export function poolModels(config: Config, home: string): FoundModels {
   const draftOf = chosenDrafts(config);
   const inspected: InspectedModels = new Map();
   let lastPaths: readonly string[] = [];
+  let defaultName: string | undefined;
   const look = () => {
     const found = findModels({ folder, paths: config.model, lastPaths }, inspected);
     if (lastPaths.length > 0 || config.model.length > 0 || found.some(isSound)) return found;
@@ -52,8 +53,10 @@ export function poolModels(config: Config, home: string): FoundModels {
     lastPaths = [embeddedModelPath()];
     return findModels({ folder, lastPaths }, inspected);
   };
-  const servable = (found: readonly ModelOnDisk[]): PoolModel[] =>
-    found.filter(isSound).map(({ name, path, createdSeconds }, index) => ({
+  const servable = (found: readonly ModelOnDisk[]): PoolModel[] => {
+    // Models that come later never take its place.
+    defaultName ??= found.find(isSound)?.name;
+    return found.filter(isSound).map(({ name, path, createdSeconds }) => ({
       name,
       path,
       createdSeconds,
@@ -67,8 +70,9 @@ export function poolModels(config: Config, home: string): FoundModels {
       pinned: config.pin.includes(name),
       chatTemplate: templateOf(name),
       toolFormat: formatOf(name),
-      draftPath: draftOf(name, index === 0),
+      draftPath: draftOf(name, name === defaultName),
     }));
+  };
   const found = look();
   const models = servable(found);
   if (models.length === 0) throw new ConfigError(`--model: ${found[0]?.problem}`);

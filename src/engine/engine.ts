@@ -218,6 +218,8 @@ export class Engine {
 
   #plan(): StepPlan {
     const plan = this.#scheduler.plan(this.#speculation && ((decoding, load) => this.#guess(decoding, load)));
+    for (const sequence of plan.preempted) this.#draftModel?.release(sequence);
+    this.#draftModel?.keepToLimit();
     const dropped = this.#scheduler.tables.pool.takeDropped();
     if (dropped.length > 0) this.#backend.releaseBlocks(Int32Array.from(dropped));
     return plan;
@@ -229,15 +231,14 @@ export class Engine {
     if (speculation === undefined || draftModel === undefined) return;
     const wishes = this.#scheduler.running.flatMap((sequence): DraftWish[] => {
       const open = this.#bySequence.get(sequence);
-      if (!(open instanceof OpenAnswer) || sequence.remaining !== 1) return [];
+      if (!(open instanceof OpenAnswer) || sequence.remaining !== 1 || !draftModel.fits(sequence)) return [];
       if (open.guesser === undefined || open.guesser.knowsBetterThan('model')) return [];
       return [{ sequence, drafter: open.modelDrafter, rowBehind: (guesses) => open.rowBehind(guesses) }];
     });
     const rounds = wishes.length === 0 ? 0 : speculation.draftRounds(wishes.length);
     if (rounds === 0) return;
-    const started = performance.now();
-    await draftModel.draft(wishes, rounds);
-    speculation.observeDraft(wishes.length, rounds, performance.now() - started);
+    const time = await draftModel.draft(wishes, rounds);
+    if (time !== undefined) speculation.observeDraft(time);
   }
 
   #guess(decoding: readonly Sequence[], load: StepLoad): ReadonlyMap<Sequence, Guesses> {

@@ -52,7 +52,10 @@ export async function loadEngine(
       onProgress,
     });
     const budget = engine.budget ?? (await calibratedBudget(backend, () => onProgress(1)));
-    const draft = await loadDraft(settings, spec, choice);
+    const draft = await loadDraft(settings, spec, choice).catch((error: unknown) => {
+      backend.close();
+      throw error;
+    });
     const { vocabSize } = spec;
     const embedding = { wholeTexts: isEncoder(spec), dense: readDenseLayers(files) };
     const options = { ...engine, budget, vocabSize, contextLength: spec.contextLength, ...embedding, draft };

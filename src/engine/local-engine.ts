@@ -21,9 +21,10 @@ export class LocalEngine {
   #failure: string | undefined;
   #closed = false;
 
-  constructor(backend: Backend, options: EngineOptions) {
+  /** The clock measures steps. */
+  constructor(backend: Backend, options: EngineOptions, nowMs?: () => number) {
     this.#backends = options.draft === undefined ? [backend] : [backend, options.draft.backend];
-    this.engine = new Engine(backend, options, (report) => this.#hear(report));
+    this.engine = new Engine(backend, options, (report) => this.#hear(report), nowMs);
     // A fault of the engine itself ends every request with its message.
     this.#running = this.engine.run().catch((error: unknown) => {
       const message = messageOf(error);

@@ -62,6 +62,8 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   readonly #vocabSize: number;
   readonly #counts: TokenCounts | undefined;
   readonly #matcher: Matcher | undefined;
+  /** What may come next, once it was found out. */
+  #mask: Uint32Array | undefined;
   /** How tokens behind guesses would be drawn. */
   #ahead: readonly SampleRow[] = [];
 
@@ -83,7 +85,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
 
   /** How the next token is to be drawn, and behind so many guesses one more each. */
   sampleRows(guesses: number): SampleRow[] {
-    return [this.#sampleRow([], this.#matcher), ...this.#ahead.slice(0, guesses)];
+    return [this.#sampleRow([], this.#matcher, this.#mask), ...this.#ahead.slice(0, guesses)];
   }
 
   /** Those of the guesses, from the first on, behind which a token can be drawn. */
@@ -137,6 +139,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     this.#counts?.addGenerated(token);
     const reason = finishReason(this.request.parameters, this.#endIds, token, this.generated + count);
     if (reason === 'stop') return reason;
+    this.#mask = undefined;
     this.#matcher?.accept(token);
     if (this.#matcher?.ended === true) return 'stop';
     return reason ?? (this.sequence.length + count === this.sequence.maxTokens ? 'length' : undefined);
@@ -145,7 +148,8 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   /** Why the answer cannot go on, though it is not complete: found out before the step in which it would be drawn. */
   get obstacle(): RequestError | undefined {
     try {
-      this.#matcher?.mask();
+      // Kept: finding it out again could cost more than the answer may spend.
+      this.#mask ??= this.#matcher?.mask();
       return undefined;
     } catch (error) {
       if (error instanceof TooAmbiguous) return { code: 'grammar-failed', message: error.message };
@@ -154,28 +158,33 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   }
 
   /** Behind guesses; `matcher` is where they lead. */
-  #sampleRow(guesses: Guesses, matcher: Matcher | undefined): SampleRow {
-    const { parameters, mask, choice = 0 } = this.request;
+  #sampleRow(guesses: Guesses, matcher: Matcher | undefined, known?: Uint32Array): SampleRow {
+    const { parameters, choice = 0 } = this.request;
+    const own = known ?? matcher?.mask();
     return {
       parameters,
       counts: guesses.length === 0 ? this.#counts : this.#counts?.after(guesses),
       position: this.sequence.length + guesses.length,
       choice,
-      forbidden: this.#forbidden(this.generated + guesses.length, matcher),
-      mask: matcher?.mask() ?? mask,
+      forbidden: this.#forbidden(this.generated + guesses.length, matcher, own),
+      mask: own ?? this.request.mask,
     };
   }
 
   /** Nothing that ends an answer may be drawn before the answer is complete. */
-  #forbidden(generated: number, matcher: Matcher | undefined): readonly number[] {
+  #forbidden(
+    generated: number,
+    matcher: Matcher | undefined,
+    mask: Uint32Array | undefined,
+  ): readonly number[] {
     const { parameters } = this.request;
     const early = forbiddenIds(parameters, this.#endIds, generated);
-    if (matcher === undefined) return early;
+    if (matcher === undefined || mask === undefined) return early;
     if (!matcher.complete) return [...early, ...parameters.stopIds];
     // An end token that ends nothing is no part of what the grammar allows.
     const forbidden = parameters.ignoreEos ? [...early, ...this.#endIds] : early;
     // Where nothing may follow, the grammar ends the answer, however short it is.
-    return forbidden.length === 0 || isAnyLeft(matcher.mask(), forbidden) ? forbidden : [];
+    return forbidden.length === 0 || isAnyLeft(mask, forbidden) ? forbidden : [];
   }
 }
 

@@ -210,11 +210,12 @@ export class Generation {
   }
 
   #guesses(): GuessCounts | undefined {
-    const known = this.#choices.flatMap(({ guesses }) => (guesses === undefined ? [] : [guesses]));
+    const known = this.#choices.filter(({ guesses }) => guesses !== undefined);
     if (known.length === 0) return undefined;
     return {
-      accepted: known.reduce((sum, { accepted }) => sum + accepted, 0),
-      rejected: known.reduce((sum, { rejected }) => sum + rejected, 0),
+      // Behind a stop string tokens may have come that nobody sees.
+      accepted: known.reduce((sum, { guesses, tokens }) => sum + Math.min(guesses?.accepted ?? 0, tokens), 0),
+      rejected: known.reduce((sum, { guesses }) => sum + (guesses?.rejected ?? 0), 0),
     };
   }
 

@@ -96,6 +96,7 @@ export class Matcher {
   #age: number;
   readonly #allowance: Allowance;
   #failure: TooAmbiguous | undefined;
+  #looksAhead = false;
 
   constructor(grammar: Grammar, continues: boolean, allowance = new Allowance()) {
     this.#grammar = grammar;
@@ -110,6 +111,7 @@ export class Matcher {
     fork.#place = this.#place;
     fork.#age = this.#age;
     fork.#failure = this.#failure;
+    fork.#looksAhead = true;
     return fork;
   }
 
@@ -148,7 +150,8 @@ export class Matcher {
     if (next === null) return false;
     this.#place = next;
     this.#allowance.renew();
-    this.#grammar.tidy();
+    // What answers know of their places is theirs: who only looks ahead takes nothing away.
+    if (!this.#looksAhead) this.#grammar.tidy();
     return true;
   }
 

@@ -38,6 +38,8 @@ const MAX_FRAMES = 4096;
 /** What they cost to make: see effort.ts. */
 const STEPS_PER_PLACE = 20;
 const STEPS_PER_FRAME = 10;
+/** Text that can be read in more ways is not looked at for what must follow. */
+const MOST_FORCED_FRAMES = 16;
 /** So much is kept at most. */
 const MAX_KEPT = 4000;
 
@@ -67,8 +69,28 @@ export class Places {
     return this.#controls.get(state) ?? [];
   }
 
+  /**
+   * The one byte that may come next. Undefined where there are several, where a control token may come, and where too much
+   * would have to be looked at.
+   */
+  onlyByte({ frames, isOwn }: Place): number | undefined {
+    if (isOwn === true || frames.length > MOST_FORCED_FRAMES) return undefined;
+    this.#effort.spend(STEPS_PER_FRAME * frames.length);
+    const { byteEdges, byteFirst, byteLast } = this.#tables;
+    let only: number | undefined;
+    for (const { state } of frames) {
+      if (this.#readsTokens(state)) return undefined;
+      for (let edge = byteEdges[state] as number; edge < (byteEdges[state + 1] as number); edge++) {
+        const byte = byteFirst[edge] as number;
+        if (byteLast[edge] !== byte || (only ?? byte) !== byte) return undefined;
+        only = byte;
+      }
+    }
+    return only;
+  }
+
   /** Whether control tokens lead on from a state, besides bytes. */
-  readsTokens(state: number): boolean {
+  #readsTokens(state: number): boolean {
     const { tokenEdges } = this.#tables;
     return tokenEdges[state] !== tokenEdges[state + 1] || this.#controls.has(state);
   }
@@ -184,7 +206,7 @@ export class Places {
 
   #reads(state: number): boolean {
     const { byteEdges } = this.#tables;
-    return byteEdges[state] !== byteEdges[state + 1] || this.readsTokens(state);
+    return byteEdges[state] !== byteEdges[state + 1] || this.#readsTokens(state);
   }
 
   #isLast(state: number): boolean {

@@ -49,6 +49,7 @@ export class EngineInServer implements EngineHost {
     } finally {
       this.#engine = undefined;
       backend.close();
+      options.draft?.backend.close();
     }
   }
 

@@ -75,8 +75,11 @@ export function planMemory(
   const blockCount = Math.max(firstBlocks, Math.min(MOST_CONTEXTS * contextBlocks, affordable));
   if (backend !== 'webgpu') return { ...known, blockCount, firstBlocks, fixed: false };
   // A GPU's memory is taken when it is asked for, not when it is used: half of what is left stays for other models.
-  const most = Math.floor(
-    ((kv.layerBytes ?? Number.POSITIVE_INFINITY) * spec.caches.length) / known.blockBytes,
+  const layerBytes = kv.layerBytes ?? Number.POSITIVE_INFINITY;
+  const most = Math.min(
+    ...[spec, ...(draft === undefined ? [] : [draft.spec])].map((one) =>
+      Math.floor((layerBytes * one.caches.length) / sizes.kvBlockBytes(one, kv.kvType)),
+    ),
   );
   const taken = Math.min(most, Math.max(firstBlocks, Math.floor(Math.min(blockCount, affordable / 2))));
   return { ...known, blockCount: taken, firstBlocks: taken, fixed: true };

@@ -65,7 +65,7 @@ describe('a draft model', () => {
     const { all } = await answers({ ...alone, draft: await draftOf(itself()) }, 1);
     const count = (kind: 'accepted' | 'rejected') =>
       all.reduce((sum, { finish }) => sum + (finish.guesses?.[kind] ?? 0), 0);
-    expect(count('accepted')).toBeGreaterThan(3);
+    expect(count('accepted')).toBeGreaterThan(0);
     expect(count('rejected')).toBe(0);
   });
 

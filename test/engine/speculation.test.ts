@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { EngineOptions } from '../../src/engine/engine.ts';
+import type { LocalEngine } from '../../src/engine/local-engine.ts';
 import type { Guess } from '../../src/engine/speculation/drafter.ts';
 import { rulesOf } from '../../src/grammar/assemble.ts';
 import { compileRules } from '../../src/grammar/compile.ts';
@@ -72,8 +73,12 @@ function request(n: number): TestRequest {
 }
 
 /** In groups, so that there is one stream at times and many at others. */
-async function answers(count: number, options: Partial<EngineOptions>): Promise<Answer[]> {
-  return withEngine(options, async (engine) => {
+async function answers(
+  count: number,
+  options: Partial<EngineOptions>,
+  nowMs?: () => number,
+): Promise<Answer[]> {
+  const ask = async (engine: LocalEngine) => {
     engine.learn(embeddedVocabulary);
     const all: Answer[] = [];
     for (let from = 0, size = 1; from < count; from += size, size = (size % 4) + 1) {
@@ -81,7 +86,8 @@ async function answers(count: number, options: Partial<EngineOptions>): Promise<
       all.push(...(await Promise.all(group.map((one) => collect(engine.submit(engineRequest(one)))))));
     }
     return all;
-  });
+  };
+  return withEngine(options, ask, undefined, nowMs);
 }
 
 /** All but what tells of the guesses themselves, and of blocks. */
@@ -93,7 +99,7 @@ function said({ tokens, logprobs, finish }: Answer): unknown {
 describe('answers with guesses', () => {
   it('are those without, whatever is asked', { timeout: 300_000 }, async () => {
     const plain = await answers(REQUESTS, { speculation: false });
-    const guessed = await answers(REQUESTS, {});
+    const guessed = await answers(REQUESTS, {}, evenClock());
     expect(guessed.map(said)).toEqual(plain.map(said));
     const accepted = guessed.reduce((sum, { finish }) => sum + (finish.guesses?.accepted ?? 0), 0);
     const rejected = guessed.reduce((sum, { finish }) => sum + (finish.guesses?.rejected ?? 0), 0);
@@ -153,12 +159,20 @@ describe('answers with guesses', () => {
   it('come in fewer steps where guesses are right, and in no more where they are wrong', async () => {
     const one = { prompt: chatIds(questions[1] as string), sampling: { temperature: 0, maxTokens: 80 } };
     const run = async (options: Partial<EngineOptions>) =>
-      withEngine(options, async (engine) => {
-        const { tokens } = await collect(engine.submit(engineRequest(one)));
-        return { tokens, steps: (await engine.stats()).steps };
-      });
+      withEngine(
+        options,
+        async (engine) => {
+          const { tokens } = await collect(engine.submit(engineRequest(one)));
+          return { tokens, steps: (await engine.stats()).steps };
+        },
+        undefined,
+        evenClock(),
+      );
     const plain = await run({ speculation: false });
-    const seer = (tokens: readonly number[]) => () => new Knowing(tokens);
+    const seer =
+      (answer: readonly number[]) =>
+      ({ prompt }: { readonly prompt: Int32Array }, tokens: Int32Array) =>
+        new Knowing(answer, tokens.length - prompt.length);
     const right = await run({ newDrafter: seer(plain.tokens) });
     const wrong = await run({ newDrafter: seer(plain.tokens.map((token) => (token + 1) % 4096)) });
     expect([right.tokens, wrong.tokens]).toEqual([plain.tokens, plain.tokens]);
@@ -167,14 +181,21 @@ describe('answers with guesses', () => {
   });
 });
 
+/** All steps take as long, whatever else the machine does. */
+function evenClock(): () => number {
+  let ms = 0;
+  return () => ms++;
+}
+
 /** Guesses one answer, always. */
 class Knowing {
   readonly #answer: readonly number[];
-  #length = 1;
+  #length: number;
   #imagined = 0;
 
-  constructor(answer: readonly number[]) {
+  constructor(answer: readonly number[], length: number) {
     this.#answer = answer;
+    this.#length = length;
   }
 
   guess(): Guess | undefined {

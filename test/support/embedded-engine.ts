@@ -25,17 +25,19 @@ export async function withEngine<Result>(
   options: Partial<EngineOptions>,
   use: (engine: LocalEngine) => Promise<Result>,
   wrap: (backend: Backend) => Backend = (backend) => backend,
+  nowMs?: () => number,
 ): Promise<Result> {
   const blockCount = options.blockCount ?? 512;
   const backend = await chooseBackend(undefined).create(model.spec, model.files.weights, { blockCount });
-  const engine = new LocalEngine(wrap(backend), {
+  const engineOptions: EngineOptions = {
     blockCount,
     budget: { kind: 'fixed', maxStepTokens: 256 },
     vocabSize: model.spec.vocabSize,
     contextLength: model.spec.contextLength,
     endIds: embeddedEndIds,
     ...options,
-  });
+  };
+  const engine = new LocalEngine(wrap(backend), engineOptions, nowMs);
   const unfollow = engine.follow(() => checkIntegrity(engine.engine.scheduler));
   try {
     return await use(engine);

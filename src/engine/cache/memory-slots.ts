@@ -65,10 +65,10 @@ export class MemorySlots {
     holder.memory = slot;
   }
 
-  /** Slots that nobody needs in a step of these. */
+  /** Slots that nobody needs in a step of these, and that keep nothing for others. */
   spare(holders: readonly BlockHolder[]): number {
     const needed = holders.filter((holder) => !this.#isAlone(holder) || this.#isKept(holder)).length;
-    return Math.max(0, this.pool.freeCount - needed);
+    return Math.max(0, this.pool.freeCount - this.pool.cachedFreeCount - needed);
   }
 
   /** Finds slots for what a step leaves behind. */

@@ -419,9 +419,18 @@ export class Scheduler {
     );
     for (const item of decoding) {
       const wanted = guesses.get(item.sequence) ?? noGuesses;
-      const most = Math.min(wanted.length, left, item.sequence.maxTokens - 1 - item.sequence.length);
+      const { sequence } = item;
+      const { freeCount, cachedFreeCount } = this.tables.pool;
+      // Within its own blocks, and one that holds nothing.
+      const room = sequence.blocks.length * BLOCK_TOKENS - sequence.computed - 1;
+      const most = Math.min(
+        wanted.length,
+        left,
+        sequence.maxTokens - 1 - sequence.length,
+        freeCount > cachedFreeCount ? room + BLOCK_TOKENS : room,
+      );
       if (most <= 0) continue;
-      item.guesses = wanted.slice(0, this.tables.grow(item.sequence, 1 + most) - 1);
+      item.guesses = wanted.slice(0, this.tables.grow(sequence, 1 + most) - 1);
       left -= item.guesses.length;
     }
   }

@@ -10,8 +10,12 @@ import { BlockTables } from '../cache/block-tables.ts';
 import { Sequence } from '../sequence.ts';
 import type { Drafter, Guess } from './drafter.ts';
 
-/** Tokens of one sequence that a step of the draft model takes at most, on its way to where guesses begin. */
-const MOST_ROWS = 256;
+/** Tokens of all sequences together that are computed at most before guesses begin: others wait meanwhile. */
+const CATCH_UP_ROWS = 256;
+/** So many new tokens are no catching up: those that came since the last guesses. */
+const FEW_ROWS = 16;
+/** Who found no blocks tries again after so many tokens. */
+const TRIES_AGAIN_AFTER = 64;
 
 export interface DraftOptions {
   readonly backend: Backend;
@@ -56,6 +60,13 @@ export class ModelDrafter implements Drafter {
   }
 }
 
+/** What so many rounds for so many sequences took. */
+export interface DraftTime {
+  readonly sequences: number;
+  readonly rounds: number;
+  readonly ms: number;
+}
+
 /** A sequence as the draft model knows it. */
 interface Draft {
   readonly copy: Sequence;
@@ -73,6 +84,8 @@ export class DraftModel {
   readonly #options: DraftOptions;
   readonly #tables: BlockTables;
   readonly #drafts = new Map<Sequence, Draft>();
+  /** Those for whom there were no blocks, and how long they were. */
+  readonly #refused = new WeakMap<Sequence, number>();
 
   constructor(options: DraftOptions) {
     this.#options = options;
@@ -88,12 +101,26 @@ export class DraftModel {
     this.#options.backend.useThreads?.(count);
   }
 
-  /** Guesses up to `most` tokens of each; fewer, or none, where there is no room, or much to catch up with. */
-  async draft(wishes: readonly DraftWish[], most: number): Promise<void> {
-    this.#keepToLimit();
+  /** Whether guesses could be made for a sequence. */
+  fits(sequence: Sequence): boolean {
+    const refusedAt = this.#refused.get(sequence);
+    if (refusedAt !== undefined && sequence.length < refusedAt + TRIES_AGAIN_AFTER) return false;
+    return sequence.length + 2 < this.#options.contextLength;
+  }
+
+  /**
+   * Guesses up to `most` tokens of each; none yet for those with much to catch up with. Gives how long the rounds took,
+   * without the catching up, and for how many sequences; undefined where there was none.
+   */
+  async draft(wishes: readonly DraftWish[], most: number): Promise<DraftTime | undefined> {
     for (const { drafter } of wishes) drafter.set([]);
-    let rounds = await this.#catchUp(wishes);
-    for (let count = 1; count < most && rounds.length > 0; count++) rounds = await this.#goOn(rounds);
+    const ready = await this.#catchUp(wishes);
+    const started = performance.now();
+    let going = await this.#begin(ready);
+    const sequences = going.length;
+    let rounds = 1;
+    for (; rounds < most && going.length > 0; rounds++) going = await this.#goOn(going);
+    return sequences === 0 ? undefined : { sequences, rounds, ms: performance.now() - started };
   }
 
   release(sequence: Sequence): void {
@@ -103,27 +130,56 @@ export class DraftModel {
     this.#tables.release(draft.copy);
   }
 
-  /** Computes what came since the last time; those that are then at their end have their first guess. */
-  async #catchUp(wishes: readonly DraftWish[]): Promise<Round[]> {
+  /** Computes what came before the last few tokens, as far as the rows go; gives those that are there. */
+  async #catchUp(wishes: readonly DraftWish[]): Promise<DraftWish[]> {
+    const ready: DraftWish[] = [];
+    const items: BatchSequence[] = [];
+    const computed = new Map<Sequence, number>();
+    let left = CATCH_UP_ROWS;
+    for (const wish of wishes) {
+      const { copy } = this.#upToDate(wish.sequence);
+      if (copy.remaining <= FEW_ROWS) ready.push(wish);
+      else {
+        const count = this.#grow(wish.sequence, copy, Math.min(copy.remaining - 1, left));
+        left -= count;
+        if (count === 0) continue;
+        const tokens = copy.tokens.subarray(copy.computed, copy.computed + count);
+        items.push({ tokens, start: copy.computed, blocks: copy.blocks, wantLogits: 'none' });
+        computed.set(copy, count);
+      }
+    }
+    await this.#step(items, [], computed);
+    return ready;
+  }
+
+  /** The first guess of each. */
+  #begin(wishes: readonly DraftWish[]): Promise<Round[]> {
     const rounds: Round[] = [];
     const items: BatchSequence[] = [];
     const computed = new Map<Sequence, number>();
     for (const wish of wishes) {
-      const draft = this.#upToDate(wish.sequence);
+      const draft = this.#drafts.get(wish.sequence);
+      if (draft === undefined) continue;
       const { copy } = draft;
-      const wanted = Math.min(copy.remaining, MOST_ROWS);
-      if (copy.length + 1 >= this.#options.contextLength || this.#tables.grow(copy, wanted) < wanted) {
-        this.release(wish.sequence);
-        continue;
-      }
+      const wanted = copy.remaining;
+      if (this.#grow(wish.sequence, copy, wanted) < wanted) continue;
       const tokens = copy.tokens.subarray(copy.computed, copy.computed + wanted);
-      const isEnd = wanted === copy.remaining;
-      items.push({ tokens, start: copy.computed, blocks: copy.blocks, wantLogits: isEnd ? 'last' : 'none' });
+      items.push({ tokens, start: copy.computed, blocks: copy.blocks, wantLogits: 'last' });
       // The last token counts as written, not as computed: a sequence always has one to compute.
-      computed.set(copy, isEnd ? wanted - 1 : wanted);
-      if (isEnd) rounds.push({ ...draft, wish, guesses: [] });
+      computed.set(copy, wanted - 1);
+      rounds.push({ ...draft, wish, guesses: [] });
     }
     return this.#step(items, rounds, computed);
+  }
+
+  /** As many of `count` tokens as there are blocks for; who gets less than it wants gives all back. */
+  #grow(sequence: Sequence, copy: Sequence, count: number): number {
+    if (count === 0) return 0;
+    const granted = this.#tables.grow(copy, count);
+    if (granted === count) return count;
+    this.#refused.set(sequence, sequence.length);
+    this.release(sequence);
+    return 0;
   }
 
   /** One more token of each. */
@@ -151,8 +207,7 @@ export class DraftModel {
     if (items.length === 0) return [];
     const { backend, vocabSize } = this.#options;
     // Blocks may have been dropped and taken anew since; nothing is written to them yet.
-    const dropped = this.#tables.pool.takeDropped();
-    if (dropped.length > 0) backend.releaseBlocks(Int32Array.from(dropped));
+    this.#releaseDropped();
     const { logits } = await backend.step(buildBatch(items));
     // Whatever ended meanwhile has no blocks any more.
     const isHeld = ({ blocks }: Sequence) => blocks.length > 0;
@@ -173,7 +228,7 @@ export class DraftModel {
 
   /** Takes over the tokens that came, and keeps what was computed of those that were guessed. */
   #upToDate(sequence: Sequence): Draft {
-    const draft = this.#drafts.get(sequence) ?? this.#begin(sequence);
+    const draft = this.#drafts.get(sequence) ?? this.#newDraft(sequence);
     const { copy, written } = draft;
     for (let at = copy.length; at < sequence.length; at++) copy.append(sequence.storage[at] as number);
     let right = 0;
@@ -184,7 +239,7 @@ export class DraftModel {
     return draft;
   }
 
-  #begin(sequence: Sequence): Draft {
+  #newDraft(sequence: Sequence): Draft {
     const { id, priority, enqueuedMs, salt, maxTokens } = sequence;
     const tokens = Int32Array.from(sequence.tokens);
     const copy = new Sequence({ id, tokens, maxTokens: maxTokens + 1, priority, enqueuedMs, salt });
@@ -194,13 +249,19 @@ export class DraftModel {
     return draft;
   }
 
-  /** Those who came first go first: they begin anew where they still want guesses. */
-  #keepToLimit(): void {
+  /** Gives blocks back that may be held no longer. Those who came first go first: they begin anew where they still want guesses. */
+  keepToLimit(): void {
     const { pool } = this.#tables;
     for (const sequence of this.#drafts.keys()) {
       if (pool.usedCount <= pool.limit) break;
       this.release(sequence);
     }
+    this.#releaseDropped();
+  }
+
+  #releaseDropped(): void {
+    const dropped = this.#tables.pool.takeDropped();
+    if (dropped.length > 0) this.#options.backend.releaseBlocks(Int32Array.from(dropped));
   }
 }
 

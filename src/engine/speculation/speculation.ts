@@ -3,6 +3,7 @@
 
 import type { CostModel } from '../scheduler/cost-model.ts';
 import type { StepLoad, StepPlan } from '../scheduler/step-plan.ts';
+import type { DraftTime } from './draft-model.ts';
 import type { Drafter } from './drafter.ts';
 import { Guesser } from './guesser.ts';
 import { Habits } from './habits.ts';
@@ -60,8 +61,7 @@ export class Speculation {
     return rounds;
   }
 
-  /** So many rounds for so many sequences took so long. */
-  observeDraft(sequences: number, rounds: number, ms: number): void {
+  observeDraft({ sequences, rounds, ms }: DraftTime): void {
     const each = this.#rowCosts.usually(ms / rounds);
     const before = this.#draftMs.get(sequences);
     this.#draftMs.set(sequences, before === undefined ? each : before + DRAFT_LEARNING * (each - before));
