@@ -33,7 +33,18 @@ describeOnFastestGpu('a server on a GPU with eight streams', () => {
     writeSecondModel(model, { spellsOut: true, layers: 1 });
     // A processor that plays a GPU may take long to compile a kernel: that is no engine that hangs.
     const patience = ['--step-timeout', '10m', '--max-step-tokens', '32'];
-    server = await home.start('--backend', 'webgpu', '--model', model, '--kv-blocks', '64', ...patience);
+    // All streams keep step, so that each can be struck in its middle.
+    const inStep = ['--speculation', 'off'];
+    server = await home.start(
+      '--backend',
+      'webgpu',
+      '--model',
+      model,
+      '--kv-blocks',
+      '64',
+      ...patience,
+      ...inStep,
+    );
     undisturbed = await Promise.all(bodies.map((body) => new StreamClient(server.url, body).answer));
   });
 
