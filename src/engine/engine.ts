@@ -7,6 +7,7 @@ import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
 import type { SampleResult, SampleRow } from '../sampling/sample-row.ts';
 import { Grammars, type Matching, noGrammars } from './grammars.ts';
+import { Guessing, type GuessingOptions } from './guessing.ts';
 import { OpenAnswer, OpenEmbedding, type OpenRequest } from './open-request.ts';
 import { planBatch } from './plan-batch.ts';
 import type {
@@ -20,17 +21,12 @@ import type {
 import { drainingError, failedEvent, notContinued, promptError, samplingError } from './request-errors.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
-import { type Guesses, noGuesses, type StepLoad, type StepPlan } from './scheduler/step-plan.ts';
+import type { Guesses, StepPlan } from './scheduler/step-plan.ts';
 import type { Sequence } from './sequence.ts';
-import { DraftModel, type DraftOptions, type DraftWish } from './speculation/draft-model.ts';
-import type { Drafter } from './speculation/drafter.ts';
-import { HabitDrafter, type Habits } from './speculation/habits.ts';
-import { Speculation } from './speculation/speculation.ts';
-import { TextDrafter } from './speculation/text-drafter.ts';
 import { type EngineRecord, StepRecorder } from './step-recorder.ts';
 import type { StepReport, StepSummary } from './step-report.ts';
 
-export interface EngineOptions extends SchedulerOptions {
+export interface EngineOptions extends SchedulerOptions, GuessingOptions {
   /** Maps of vectors, once they are pooled. Default none. */
   readonly dense?: readonly DenseLayer[];
   readonly vocabSize: number;
@@ -42,10 +38,6 @@ export interface EngineOptions extends SchedulerOptions {
   readonly direct?: boolean;
   /** Whether tokens are guessed, and computed together with what is known. Answers are the same. Default true. */
   readonly speculation?: boolean;
-  /** A smaller model that guesses. Closed with the engine's own. */
-  readonly draft?: DraftOptions | undefined;
-  /** Who guesses. Default: the texts at hand. */
-  readonly newDrafter?: (request: AnswerRequest, tokens: Int32Array) => Drafter;
 }
 
 export interface EngineStats extends SchedulerStats, EngineRecord {
@@ -79,8 +71,7 @@ export class Engine {
   readonly #options: EngineOptions;
   readonly #scheduler: Scheduler;
   readonly #recorder: StepRecorder;
-  readonly #speculation: Speculation | undefined;
-  readonly #draftModel: DraftModel | undefined;
+  readonly #guessing: Guessing | undefined;
   readonly #tell: ReportListener;
   readonly #requests = new Map<string, OpenRequest>();
   readonly #bySequence = new Map<Sequence, OpenRequest>();
@@ -112,9 +103,10 @@ export class Engine {
       ...(options.direct ? { maxBatchSize: 1 } : {}),
     });
     this.#recorder = new StepRecorder(nowMs);
-    if (options.speculation ?? true) this.#speculation = new Speculation(this.#scheduler.budget.costModel);
-    if (options.draft !== undefined) this.#draftModel = new DraftModel(options.draft);
-    this.#draftModel?.allow(options.blockLimit ?? options.blockCount);
+    if (options.speculation ?? true) {
+      const { blockLimit = options.blockCount } = options;
+      this.#guessing = new Guessing(options, this.#scheduler.budget.costModel, blockLimit);
+    }
   }
 
   /** For integrity checks: read it, never change it. */
@@ -142,14 +134,14 @@ export class Engine {
   /** How many blocks may hold memory from the next step on; see Scheduler.allow. */
   allow(blocks: number): void {
     this.#scheduler.allow(blocks);
-    this.#draftModel?.allow(blocks);
+    this.#guessing?.allow(blocks);
     this.#rouse();
   }
 
   /** How many threads may compute from the next step on, where the backend has several. */
   useThreads(count: number): void {
     this.#backend.useThreads?.(count);
-    this.#draftModel?.useThreads(count);
+    this.#guessing?.useThreads(count);
   }
 
   /** What tokens spell; before the first request with a grammar. */
@@ -175,7 +167,7 @@ export class Engine {
     // A new limit is told of after the plan that goes by it, together with what that plan still wanted.
     const gone = this.#applyCancellations();
     if (gone.length > 0) this.#report(gone);
-    await this.#draft();
+    await this.#guessing?.draft(this.#scheduler.running.flatMap((one) => this.#bySequence.get(one) ?? []));
     this.#recorder.begin();
     const plan = this.#plan();
     if (plan.items.length === 0) return this.#skip(plan);
@@ -217,53 +209,16 @@ export class Engine {
   }
 
   #plan(): StepPlan {
-    const plan = this.#scheduler.plan(this.#speculation && ((decoding, load) => this.#guess(decoding, load)));
-    for (const sequence of plan.preempted) this.#draftModel?.release(sequence);
-    this.#draftModel?.keepToLimit();
+    const guessing = this.#guessing;
+    const answers = (decoding: readonly Sequence[]) =>
+      decoding.map((sequence) => this.#bySequence.get(sequence) as OpenAnswer);
+    const plan = this.#scheduler.plan(
+      guessing && ((decoding, load) => guessing.guess(answers(decoding), load)),
+    );
+    guessing?.planned(plan);
     const dropped = this.#scheduler.tables.pool.takeDropped();
     if (dropped.length > 0) this.#backend.releaseBlocks(Int32Array.from(dropped));
     return plan;
-  }
-
-  /** Lets the draft model guess for those who decode, where nobody knows better. */
-  async #draft(): Promise<void> {
-    const [speculation, draftModel] = [this.#speculation, this.#draftModel];
-    if (speculation === undefined || draftModel === undefined) return;
-    const wishes = this.#scheduler.running.flatMap((sequence): DraftWish[] => {
-      const open = this.#bySequence.get(sequence);
-      if (!(open instanceof OpenAnswer) || sequence.remaining !== 1 || !draftModel.fits(sequence)) return [];
-      if (open.guesser === undefined || open.guesser.knowsBetterThan('model')) return [];
-      return [{ sequence, drafter: open.modelDrafter, rowBehind: (guesses) => open.rowBehind(guesses) }];
-    });
-    const rounds = wishes.length === 0 ? 0 : speculation.draftRounds(wishes.length);
-    if (rounds === 0) return;
-    const time = await draftModel.draft(wishes, rounds);
-    if (time !== undefined) speculation.observeDraft(time);
-  }
-
-  #guess(decoding: readonly Sequence[], load: StepLoad): ReadonlyMap<Sequence, Guesses> {
-    const speculation = this.#speculation as Speculation;
-    const guesses = new Map<Sequence, Guesses>();
-    if (!speculation.couldPay(decoding.length, load)) return guesses;
-    const open = decoding.map((sequence) => this.#bySequence.get(sequence) as OpenAnswer);
-    const chances = open.map((one) => {
-      one.guesser ??= speculation.guesser(this.#newDrafters(one, speculation.habits));
-      return one.guesser.look(one.horizon(), one.sequence.maxTokens - 1 - one.sequence.length);
-    });
-    for (const [i, count] of speculation.share(chances, load).entries()) {
-      const one = open[i] as OpenAnswer;
-      if (count > 0) guesses.set(one.sequence, one.look(one.guesser?.take(count) ?? noGuesses));
-    }
-    return guesses;
-  }
-
-  #newDrafters({ request, sequence, modelDrafter }: OpenAnswer, habits: Habits): Drafter[] {
-    const { tokens, promptLength, salt } = sequence;
-    const { newDrafter } = this.#options;
-    if (newDrafter !== undefined) return [newDrafter(request, tokens), modelDrafter];
-    const text = new TextDrafter(request.prompt, request.expected);
-    for (const token of tokens.subarray(promptLength)) text.accept(token);
-    return [text, new HabitDrafter(habits, salt, tokens), modelDrafter];
   }
 
   /**
@@ -326,7 +281,7 @@ export class Engine {
       kept.map(({ tokens }) => tokens),
       elapsedMs,
     );
-    this.#speculation?.observe(plan, elapsedMs);
+    this.#guessing?.observe(plan, elapsedMs);
     for (const one of kept) {
       if (one.tokens.length === 0) continue;
       one.open.guesser?.learn(one.tokens);
@@ -393,7 +348,7 @@ export class Engine {
   #end(open: OpenRequest, reason: EndReason, error?: RequestError): FinishEvent {
     const event = open.ended(reason, error);
     this.#scheduler.finish(open.sequence);
-    this.#draftModel?.release(open.sequence);
+    this.#guessing?.release(open.sequence);
     this.#bySequence.delete(open.sequence);
     this.#requests.delete(open.request.id);
     this.#recorder.ended(reason);

@@ -10,8 +10,9 @@ const LEARNING = 0.05;
 const DRIFT = 0.1;
 /** A step is not believed to be further than this factor from what was expected. */
 const MOST_SURPRISE = 2;
-/** What was not measured for so many steps is forgotten, for it may have been an accident. */
+/** What was not measured for so many steps is forgotten, and sooner what was measured only once or twice: it may have been an accident. */
 const FORGOTTEN_AFTER = 1000;
+const FORGOTTEN_AFTER_ONE = 100;
 const FRESH_FOR = 32;
 /** Rows beyond those that were measured cost at least this share of what is usual. */
 const LEAST_SLOPE = 0.25;
@@ -87,7 +88,8 @@ export class RowCosts {
 
   #forget(): void {
     const rows = this.#steps % (MOST_ROWS + 1);
-    if (this.#steps - (this.#measuredAt[rows] as number) <= FORGOTTEN_AFTER) return;
+    const lasts = Math.min(FORGOTTEN_AFTER, FORGOTTEN_AFTER_ONE * (this.#measured[rows] as number));
+    if (this.#steps - (this.#measuredAt[rows] as number) <= lasts) return;
     this.#ms[rows] = 0;
     this.#measured[rows] = 0;
   }
