@@ -14,6 +14,7 @@ import { nodeLlamaCpp } from './engines/node-llama-cpp.js';
 import { writeFloatCopy } from './float-copy.js';
 import { openLlamaLogits } from './llama-logits.js';
 import { logProbabilities } from './opinions.js';
+import { count, give } from './options.js';
 import { contextOf, openOwnLogits } from './own-logits.js';
 import { alignedTable } from './table.js';
 
@@ -37,12 +38,6 @@ const sources = {
   'llama.cpp-float32': async ({ floatPath, ...rest }) => openLlamaLogits(await floatPath(), rest),
 };
 
-/** @returns {never} */
-function give(line) {
-  process.stderr.write(`${line}\n`);
-  process.exit(1);
-}
-
 function readOptions() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -54,23 +49,17 @@ function readOptions() {
       threads: { type: 'string', default: String(availableParallelism()) },
     },
   });
-  const count = (name, least) => {
-    const value = Number(values[name]);
-    return Number.isInteger(value) && value >= least
-      ? value
-      : give(`--${name}: give a whole number from ${least} on`);
-  };
   const known = (name) =>
     name in sources ? name : give(`${name} is not known; there are ${Object.keys(sources).join(', ')}`);
   const [path, ...others] = positionals;
   if (path === undefined || others.length > 0) give('give one GGUF file');
   return {
     path,
-    tokens: count('tokens', 2),
-    windowTokens: count('window', 2),
+    tokens: count('tokens', values.tokens, 2),
+    windowTokens: count('window', values.window, 2),
     oracle: known(values.oracle),
     contenders: values.contenders.split(',').map(known),
-    threads: count('threads', 1),
+    threads: count('threads', values.threads),
   };
 }
 

@@ -7,6 +7,7 @@ import { LocalEngine } from '../dist/engine/local-engine.js';
 import { validateSampling } from '../dist/sampling/parameters.js';
 import { seedFrom } from '../dist/sampling/random.js';
 import { STEP_TOKENS } from './engine.js';
+import { openLlamaContext } from './llama-context.js';
 import { ownSeconds } from './machine.js';
 
 /**
@@ -97,20 +98,8 @@ async function openChairlift({ modelPath, threads, contextTokens, endIds, guesse
  * @returns {Promise<Answering>}
  */
 async function openLlama({ modelPath, threads, contextTokens, guesses }) {
-  const { getLlama, InputLookupTokenPredictor, LlamaLogLevel } = await import('node-llama-cpp');
-  const llama = await getLlama({
-    gpu: false,
-    build: 'never',
-    skipDownload: true,
-    maxThreads: threads,
-    logLevel: LlamaLogLevel.error,
-  });
-  const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
-  const context = await model.createContext({
-    contextSize: contextTokens,
-    batchSize: STEP_TOKENS,
-    threads: { ideal: threads, min: threads },
-  });
+  const { InputLookupTokenPredictor } = await import('node-llama-cpp');
+  const { context } = await openLlamaContext({ modelPath, threads, contextTokens });
   const tokenPredictor =
     guesses > 0 ? new InputLookupTokenPredictor({ predictionLength: { max: guesses } }) : undefined;
   const sequence = context.getSequence({ tokenPredictor });

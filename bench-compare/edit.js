@@ -14,6 +14,7 @@ import { figuresOf, overall, partedAt } from './edit-figures.js';
 import { editPrompts } from './edit-prompts.js';
 import { nodeLlamaCpp } from './engines/node-llama-cpp.js';
 import { DISTURBED, machineSeconds, othersShareSince } from './machine.js';
+import { count, give } from './options.js';
 import { contextOf } from './own-logits.js';
 import { beforeEnd } from './signals.js';
 import { alignedTable } from './table.js';
@@ -33,12 +34,6 @@ const contendersWith = (lookup) => [
   { name: `llama.cpp, lookup of ${lookup}`, engine: 'llama.cpp', guesses: lookup },
 ];
 
-/** @returns {never} */
-function give(line) {
-  process.stderr.write(`${line}\n`);
-  process.exit(1);
-}
-
 function readOptions() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -50,20 +45,14 @@ function readOptions() {
       threads: { type: 'string', default: String(availableParallelism()) },
     },
   });
-  const count = (name, least) => {
-    const value = Number(values[name]);
-    return Number.isInteger(value) && value >= least
-      ? value
-      : give(`--${name}: give a whole number from ${least} on`);
-  };
   const [path, ...others] = positionals;
   if (path === undefined || others.length > 0) give('give one GGUF file');
   return {
     path,
-    contenders: contendersWith(count('lookup', 1)),
-    maxTokens: count('tokens', 2),
-    rounds: count('rounds', 1),
-    threads: count('threads', 1),
+    contenders: contendersWith(count('lookup', values.lookup)),
+    maxTokens: count('tokens', values.tokens, 2),
+    rounds: count('rounds', values.rounds),
+    threads: count('threads', values.threads),
   };
 }
 

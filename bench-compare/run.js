@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { loadAddon } from '../dist/compute/cpu/binding.js';
 import { engines } from './engines.js';
 import { dummyFile } from './model.js';
+import { count, give } from './options.js';
 import { plot, summarize, table } from './report.js';
 import { runTrial } from './trials.js';
 
@@ -15,12 +16,6 @@ const BANDWIDTH_MEGABYTES = 1024;
 const peers = Object.keys(engines).filter((name) => name !== 'chairlift');
 /** MLX's CPU backend takes many minutes for what the others do in seconds. */
 const usualPeers = peers.filter((name) => name !== 'mlx');
-
-/** @returns {never} */
-function give(line) {
-  process.stderr.write(`${line}\n`);
-  process.exit(1);
-}
 
 function readOptions() {
   const { values } = parseArgs({
@@ -42,12 +37,6 @@ function readOptions() {
       quick: { type: 'boolean', default: false },
     },
   });
-  const count = (name, text, least = 1) => {
-    const value = Number(text);
-    return Number.isInteger(value) && value >= least
-      ? value
-      : give(`--${name}: give a whole number from ${least} on`);
-  };
   const wanted = values.peers.split(',').filter((name) => name !== '');
   const stranger = wanted.find((name) => !peers.includes(name));
   if (stranger !== undefined) give(`--peers: ${stranger} is not known; there are ${peers.join(', ')}`);

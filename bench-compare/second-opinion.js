@@ -12,19 +12,11 @@ import { backendNames } from '../dist/compute/backend.js';
 import { nodeLlamaCpp } from './engines/node-llama-cpp.js';
 import { commonStart } from './figures.js';
 import { writeFloatCopy } from './float-copy.js';
+import { count, give } from './options.js';
 
 const program = fileURLToPath(new URL('opinion.js', import.meta.url));
 /** Lines of what a process wrote before it ended. */
 const LAST_LINES = 3;
-
-/**
- * @param {string} line
- * @returns {never}
- */
-function give(line) {
-  process.stderr.write(`${line}\n`);
-  process.exit(1);
-}
 
 function readOptions() {
   const { values, positionals } = parseArgs({
@@ -42,7 +34,6 @@ function readOptions() {
   });
   const number = (name, text, isFit) =>
     isFit(Number(text)) ? Number(text) : give(`--${name}: give a number`);
-  const count = (name, text) => number(name, text, (value) => Number.isInteger(value) && value > 0);
   if (positionals.length === 0) give('give GGUF files, or folders that hold some');
   const backend = backendNames.find((name) => name === values.backend);
   const asStored = values['as-stored'];

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { STEP_TOKENS } from '../engine.js';
+import { openLlamaContext } from '../llama-context.js';
 
 /** @type {import('../engine.js').Engine} */
 export const nodeLlamaCpp = {
@@ -19,21 +19,8 @@ export const nodeLlamaCpp = {
   },
 
   async run({ modelPath, threads, streams, contextTokens }, rounds) {
-    const { getLlama, LlamaLogLevel } = await import('node-llama-cpp');
-    const llama = await getLlama({
-      gpu: false,
-      build: 'never',
-      skipDownload: true,
-      maxThreads: threads,
-      logLevel: LlamaLogLevel.error,
-    });
-    const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
-    const context = await model.createContext({
-      sequences: streams,
-      contextSize: contextTokens,
-      batchSize: STEP_TOKENS,
-      threads: { ideal: threads, min: threads },
-    });
+    const setup = { modelPath, threads, contextTokens, sequences: streams };
+    const { llama, context } = await openLlamaContext(setup);
     const sequences = Array.from({ length: streams }, () => context.getSequence());
     try {
       const timings = [];

@@ -12,6 +12,7 @@ import { buildSpec } from '../model/build-spec.ts';
 import { dummyModel, parseDummy } from './dummy-model.ts';
 import { dummyShapes } from './dummy-shapes.ts';
 import { dummyTypes } from './dummy-weights.ts';
+import { median } from './serve/statistics.ts';
 
 const HISTORY = 32_768;
 const STREAMS = [1, 8];
@@ -46,8 +47,6 @@ const files = dummyModel(wanted.shape, wanted.type, layers);
 const spec = buildSpec(files);
 const BLOCKS_PER_STREAM = HISTORY / BLOCK_TOKENS + 1;
 const blockCount = BLOCKS_PER_STREAM * Math.max(...STREAMS);
-const median = (values: readonly number[]) =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] as number;
 
 /** New tokens of a stream behind `start` others. */
 function stream(index: number, start: number, count: number): BatchSequence {

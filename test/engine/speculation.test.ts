@@ -2,9 +2,9 @@
 // engine that guesses nothing, for every way of drawing, under preemption, in a hybrid model, and when engines are killed.
 
 import { describe, expect, it } from 'vitest';
+import { KnownAnswers } from '../../src/bench/offline/simulated-drafter.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
 import type { LocalEngine } from '../../src/engine/local-engine.ts';
-import type { Guess } from '../../src/engine/speculation/drafter.ts';
 import { rulesOf } from '../../src/grammar/assemble.ts';
 import { compileRules } from '../../src/grammar/compile.ts';
 import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
@@ -169,12 +169,15 @@ describe('answers with guesses', () => {
         evenClock(),
       );
     const plain = await run({ speculation: false });
-    const seer =
-      (answer: readonly number[]) =>
-      ({ prompt }: { readonly prompt: Int32Array }, tokens: Int32Array) =>
-        new Knowing(answer, tokens.length - prompt.length);
-    const right = await run({ newDrafter: seer(plain.tokens) });
-    const wrong = await run({ newDrafter: seer(plain.tokens.map((token) => (token + 1) % 4096)) });
+    const knowing = (answer: readonly number[]) => {
+      const known = new KnownAnswers(1);
+      known.learn(one.prompt, answer);
+      const newDrafter: EngineOptions['newDrafter'] = ({ prompt }, tokens) =>
+        known.drafter(prompt, tokens.length - prompt.length);
+      return { newDrafter };
+    };
+    const right = await run(knowing(plain.tokens));
+    const wrong = await run(knowing(plain.tokens.map((token) => (token + 1) % 4096)));
     expect([right.tokens, wrong.tokens]).toEqual([plain.tokens, plain.tokens]);
     expect(right.steps).toBeLessThan(plain.steps / 2);
     expect(wrong.steps).toBe(plain.steps);
@@ -185,33 +188,4 @@ describe('answers with guesses', () => {
 function evenClock(): () => number {
   let ms = 0;
   return () => ms++;
-}
-
-/** Guesses one answer, always. */
-class Knowing {
-  readonly #answer: readonly number[];
-  #length: number;
-  #imagined = 0;
-
-  constructor(answer: readonly number[], length: number) {
-    this.#answer = answer;
-    this.#length = length;
-  }
-
-  guess(): Guess | undefined {
-    const token = this.#answer[this.#length + this.#imagined];
-    return token === undefined ? undefined : { token, kind: 'expected' };
-  }
-
-  imagine(): void {
-    this.#imagined += 1;
-  }
-
-  forget(): void {
-    this.#imagined = 0;
-  }
-
-  accept(): void {
-    this.#length += 1;
-  }
 }
