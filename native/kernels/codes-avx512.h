@@ -60,13 +60,25 @@ inline Sums startDot(const int32_t* offset) {
   return {isSigned(encoding) ? _mm512_set1_epi32(*offset) : _mm512_setzero_si512()};
 }
 
+struct Four {
+  int8_t inputs[4];
+};
+
+/** Four inputs in every lane. */
+struct Spread {
+  __m512i lanes;
+};
+
+// Both in assembly: left to itself, the compiler moves all inputs before all products, and has no registers for them.
+inline Spread spread(const int8_t* inputs) {
+  __m512i lanes;
+  asm("vpbroadcastd %1, %0" : "=v"(lanes) : "m"(*(const Four*)inputs));
+  return {lanes};
+}
+
 template <Encoding>
-inline Sums addDot(Sums sums, const Codes& codes, const int8_t* inputs) {
-  struct Four {
-    int8_t inputs[4];
-  };
-  // As the compiler would not write it: one instruction that also spreads the inputs over all lanes.
-  asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sums.lanes) : "v"(codes.bytes), "m"(*(const Four*)inputs));
+inline Sums addDot(Sums sums, const Codes& codes, Spread inputs) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sums.lanes) : "v"(codes.bytes), "v"(inputs.lanes));
   return sums;
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "system/x86-features.h"
+
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -23,14 +25,8 @@ namespace {
 bool always() { return true; }
 
 #if defined(__x86_64__)
-bool hasAvx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-}
-bool hasAvx512() {
-  return hasAvx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512vnni");
-}
+bool hasAvx2() { return x86Features().avx2; }
+bool hasAvx512() { return x86Features().avx512Vnni; }
 #endif
 
 #if defined(__x86_64__) && defined(__linux__)

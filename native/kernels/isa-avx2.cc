@@ -13,7 +13,7 @@
 namespace chairlift {
 
 const KernelTable avx2Kernels = {
-    "avx2", false, multiply, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
+    "avx2", false, multiply<>, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
     {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 

@@ -6,14 +6,14 @@
 #include "kernels/vec-math.h"
 //
 #include "kernels/attention.h"
-#include "kernels/products.h"
+#include "kernels/products-avx512.h"
 #include "kernels/rows.h"
 #include "kernels/recurrence.h"
 
 namespace chairlift {
 
 const KernelTable avx512Kernels = {
-    "avx512", false, multiply, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
+    "avx512", false, multiplyOnAvx512, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
     {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 

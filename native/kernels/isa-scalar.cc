@@ -13,7 +13,7 @@
 namespace chairlift {
 
 const KernelTable scalarKernels = {
-    "scalar", false, multiply, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
+    "scalar", false, multiply<>, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
     {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 

@@ -1,11 +1,11 @@
 // Matrix products of quantized matrices on AMX: up to 16 rows by 16 columns at a time, the integer part in tiles, the
 // rest as everywhere else. Few rows go to the vector kernels, which give the same bits.
-// Include after products.h of the AVX-512 family.
+// Include after those of AVX-512.
 #pragma once
 
 #include <immintrin.h>
 
-#include "kernels/products.h"
+#include "kernels/products-avx512.h"
 
 namespace {
 
@@ -250,7 +250,7 @@ void multiplyOnTiles(const Product& p) {
     for (int panel = p.firstPanel; panel < p.endPanel; panel++) run(p, tiles * tileRows, panel, rest);
   }
   if (p.x.rows >= fewestTileRows) _tile_release();
-  if (rest > 0 && rest < fewestTileRows) multiplyByVectors<Kind, fewestTileRows - 1>(p, tiles * tileRows);
+  if (rest > 0 && rest < fewestTileRows) multiplyPanels<Kind, fewestTileRows - 1>(p, tiles * tileRows);
 }
 
 void multiplyAmx(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,

@@ -113,11 +113,11 @@ constexpr int codesPerGroup = groupInputs / 4;
 // so this also warms the next one's start.
 constexpr int prefetchBytes = 8192;
 
-/** Asks for what one group takes of a panel, its share of the scales included. */
+/** Asks for what a group takes of a panel, its share of the scales included. */
 template <class Kind>
 CHAIRLIFT_INLINE void prefetchGroup(const uint8_t* from) {
   // Always inlined: GCC takes a call of a function that does nothing but prefetch for one without effect.
-  repeat<Kind::groupLines>([&](int line) CHAIRLIFT_LAMBDA { __builtin_prefetch(from + prefetchBytes + line * 64); });
+  repeat<Kind::groupLines>([&](int line) CHAIRLIFT_LAMBDA { __builtin_prefetch(from + line * 64); });
 }
 
 template <class Kind>
@@ -148,19 +148,19 @@ struct ChunkScales {
         codebook(matrix.codebook) {}
 
   template <Encoding encoding>
-  Vec scale(int scaleGroup) const {
+  CHAIRLIFT_INLINE Vec scale(int scaleGroup) const {
     const Vec scale = load(scales, 0, scaleGroup);
     return encoding == Encoding::Codebook ? scale * Vec::set(codebook->unit) : scale;
   }
   // The vector kernels multiply nibbles sixteenfold; their scale takes it back, which is exact.
   template <Encoding encoding>
-  Vec codeScale(int scaleGroup) const {
+  CHAIRLIFT_INLINE Vec codeScale(int scaleGroup) const {
     return encoding == Encoding::Nibble ? scale<encoding>(scaleGroup) * Vec::set(1.0f / 16) : scale<encoding>(scaleGroup);
   }
-  Vec minimum(int scaleGroup) const { return load(minimums, panelColumns, scaleGroup); }
+  CHAIRLIFT_INLINE Vec minimum(int scaleGroup) const { return load(minimums, panelColumns, scaleGroup); }
 
  private:
-  Vec load(const uint8_t* from, int super, int scaleGroup) const {
+  CHAIRLIFT_INLINE Vec load(const uint8_t* from, int super, int scaleGroup) const {
     const size_t at = size_t(scaleGroup) * panelColumns;
     if (type == ScaleType::F16) return Vec::loadF16((const uint16_t*)from + at);
     if (type == ScaleType::F32) return Vec::load((const float*)from + at);
@@ -200,7 +200,7 @@ CHAIRLIFT_INLINE void addGroups(const PackedMatrix& matrix, const uint8_t* panel
     const int groups = matrix.groupsIn(c);
     const ChunkScales scales(matrix, chunk, groups);
     for (int i = 0; i < groups; i++) {
-      prefetchGroup<Kind>(chunk + size_t(i) * groupBytes);
+      prefetchGroup<Kind>(chunk + size_t(i) * groupBytes + prefetchBytes);
       const Dots<Kind, rows> dots(matrix, chunk + i * Kind::codeBytes, inputs);
       const float* inputScales = sides->scale + firstRow;
       repeat<parts>([&](int part) CHAIRLIFT_LAMBDA {

@@ -85,10 +85,12 @@ void multiplyByVectors(const Product& p, int firstRow) {
   });
 }
 
+/** A template so that ISAs with products of their own do not compile it. */
+template <int most = rowTile>
 void multiply(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
               float* out, size_t outStride) {
   const Product p{matrix, x, firstPanel, endPanel, bias, out, outStride};
-  forKind(matrix, [&](auto kind) { multiplyByVectors<decltype(kind)>(p, 0); });
+  forKind(matrix, [&](auto kind) { multiplyByVectors<decltype(kind), most>(p, 0); });
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ import type { Drafter } from './speculation/drafter.ts';
 import { HabitDrafter } from './speculation/habits.ts';
 import { Speculation } from './speculation/speculation.ts';
 import { TextDrafter } from './speculation/text-drafter.ts';
+import { WordDrafter } from './speculation/word-drafter.ts';
 
 export interface GuessingOptions {
   /** A smaller model that guesses. Closed with the engine's own. */
@@ -87,12 +88,15 @@ export class Guessing {
     this.#draftModel?.release(sequence);
   }
 
-  #newDrafters({ request, sequence, modelDrafter }: OpenAnswer): Drafter[] {
+  #newDrafters({ request, sequence, modelDrafter, vocabulary }: OpenAnswer): Drafter[] {
     const { tokens, promptLength, salt } = sequence;
     const { newDrafter } = this.#options;
     if (newDrafter !== undefined) return [newDrafter(request, tokens), modelDrafter];
     const text = new TextDrafter(request.prompt, request.expected);
     for (const token of tokens.subarray(promptLength)) text.accept(token);
-    return [text, new HabitDrafter(this.#speculation.habits, salt, tokens), modelDrafter];
+    const drafters = [text, new HabitDrafter(this.#speculation.habits, salt, tokens), modelDrafter];
+    return vocabulary === undefined
+      ? drafters
+      : [...drafters, new WordDrafter(vocabulary, tokens, promptLength)];
   }
 }

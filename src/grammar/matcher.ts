@@ -2,7 +2,7 @@
 // of one grammar share what was found out about its places.
 
 import { Allowance, Effort, TooAmbiguous } from './effort.ts';
-import { forcedBytes } from './forced-bytes.ts';
+import { endingBytes, likelyBytes } from './likely-bytes.ts';
 import { longestTokens } from './longest-tokens.ts';
 import { Masks } from './masks.ts';
 import { type Place, Places } from './places.ts';
@@ -14,11 +14,17 @@ const SPACE = 0x20;
 /** What a look ahead may cost: a few new masks of a large vocabulary. */
 const FORK_STEPS = 1_000_000;
 
-/** Bytes of a token, as a rule. */
-const FORCED_TOKEN_BYTES = 6;
+/** As a rule, of a token. */
+const TOKEN_BYTES = 6;
 
 /** Where an answer stands whose beginning cannot be found. */
 const NOWHERE: Place = { frames: [], complete: false, next: undefined, mask: undefined };
+
+export interface LikelyTokens {
+  readonly tokens: readonly number[];
+  /** So many of the first leave no choice. */
+  readonly forced: number;
+}
 
 export class Grammar {
   readonly vocabulary: VocabularyTables;
@@ -75,10 +81,25 @@ export class Grammar {
     return at;
   }
 
-  /** Tokens of the only text that may follow. */
-  forced(place: Place, most: number): number[] {
-    const bytes = forcedBytes(this.#places, place, most * FORCED_TOKEN_BYTES);
+  /** Of the text that follows. */
+  likely(place: Place, last: number | undefined, most: number): LikelyTokens {
+    const likely = likelyBytes(this.#places, place, last, most * TOKEN_BYTES);
+    const tokens = longestTokens(likely.bytes, this.vocabulary).slice(0, most);
+    const sure = longestTokens(likely.bytes.subarray(0, likely.forced), this.vocabulary);
+    let forced = 0;
+    while (forced < tokens.length && tokens[forced] === sure[forced]) forced += 1;
+    return { tokens, forced };
+  }
+
+  ending(place: Place, most: number): number[] {
+    const bytes = endingBytes(this.#places, place, most * TOKEN_BYTES);
     return longestTokens(bytes, this.vocabulary).slice(0, most);
+  }
+
+  lastByte(token: number): number | undefined {
+    const { starts, bytes } = this.vocabulary;
+    const [start, end] = [starts[token] as number, starts[token + 1] as number];
+    return end > start ? bytes[end - 1] : undefined;
   }
 
   /** Keeps memory bounded, whatever grammars and answers do. */
@@ -97,6 +118,7 @@ export class Matcher {
   readonly #allowance: Allowance;
   #failure: TooAmbiguous | undefined;
   #looksAhead = false;
+  #lastByte: number | undefined;
 
   constructor(grammar: Grammar, continues: boolean, allowance = new Allowance()) {
     this.#grammar = grammar;
@@ -109,20 +131,26 @@ export class Matcher {
   fork(): Matcher {
     const fork = new Matcher(this.#grammar, true, new Allowance(FORK_STEPS));
     fork.#place = this.#place;
+    fork.#lastByte = this.#lastByte;
     fork.#age = this.#age;
     fork.#failure = this.#failure;
     fork.#looksAhead = true;
     return fork;
   }
 
-  /** The longest tokens, up to `most`, of the text that must come next, as far as there is but one. */
-  forced(most: number): number[] {
-    try {
-      return this.#allowance.within(this.#grammar.effort, () => this.#grammar.forced(this.#current(), most));
-    } catch (error) {
-      if (error instanceof TooAmbiguous) return [];
-      throw error;
-    }
+  get vocabulary(): VocabularyTables {
+    return this.#grammar.vocabulary;
+  }
+
+  /** The longest tokens, up to `most`, of the text that comes next, as far as there is but one beside white space. */
+  likely(most: number): LikelyTokens {
+    const look = () => this.#grammar.likely(this.#current(), this.#lastByte, most);
+    return this.#looked(look) ?? { tokens: [], forced: 0 };
+  }
+
+  /** The same of the text that ends the value at hand, and of what follows it. */
+  ending(most: number): number[] {
+    return this.#looked(() => this.#grammar.ending(this.#current(), most)) ?? [];
   }
 
   /** The answer may end here. */
@@ -149,6 +177,7 @@ export class Matcher {
     const next = this.#found(() => this.#grammar.next(this.#current(), token));
     if (next === null) return false;
     this.#place = next;
+    this.#lastByte = this.#grammar.lastByte(token);
     this.#allowance.renew();
     // What answers know of their places is theirs: who only looks ahead takes nothing away.
     if (!this.#looksAhead) this.#grammar.tidy();
@@ -164,6 +193,16 @@ export class Matcher {
       if (!(error instanceof TooAmbiguous)) throw error;
       this.#failure = error;
       return this.#place;
+    }
+  }
+
+  /** Undefined where that is too much. */
+  #looked<Found>(look: () => Found): Found | undefined {
+    try {
+      return this.#allowance.within(this.#grammar.effort, look);
+    } catch (error) {
+      if (error instanceof TooAmbiguous) return undefined;
+      throw error;
     }
   }
 

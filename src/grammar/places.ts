@@ -70,10 +70,10 @@ export class Places {
   }
 
   /**
-   * The one byte that may come next. Undefined where there are several, where a control token may come, and where too much
-   * would have to be looked at.
+   * The one byte that may come next, or that may beside white space. Undefined where there are several, where a control token
+   * may come, and where too much would have to be looked at.
    */
-  onlyByte({ frames, isOwn }: Place): number | undefined {
+  onlyByte({ frames, isOwn }: Place, besideBlanks = false): number | undefined {
     if (isOwn === true || frames.length > MOST_FORCED_FRAMES) return undefined;
     this.#effort.spend(STEPS_PER_FRAME * frames.length);
     const { byteEdges, byteFirst, byteLast } = this.#tables;
@@ -82,6 +82,7 @@ export class Places {
       if (this.#readsTokens(state)) return undefined;
       for (let edge = byteEdges[state] as number; edge < (byteEdges[state + 1] as number); edge++) {
         const byte = byteFirst[edge] as number;
+        if (besideBlanks && isBlank(byte) && isBlank(byteLast[edge] as number)) continue;
         if (byteLast[edge] !== byte || (only ?? byte) !== byte) return undefined;
         only = byte;
       }
@@ -243,4 +244,9 @@ export class Places {
 
 function isDead({ frames, complete }: Place): boolean {
   return frames.length === 0 && !complete;
+}
+
+/** Of JSON. Ranges of bytes do not begin with one and end with another but 9 and 10. */
+function isBlank(byte: number): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d;
 }

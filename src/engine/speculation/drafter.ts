@@ -2,8 +2,8 @@
 // what counts is the token that is drawn.
 
 export interface Drafter {
-  /** What may come next, behind what was imagined. */
-  guess(): Guess | undefined;
+  /** What may come next, behind what was imagined. `end`: a token that would end the value at hand, where there is one. */
+  guess(end?: number): Guess | undefined;
   /** Goes on as if the token had come, until `forget`. */
   imagine(token: number): void;
   forget(): void;
@@ -20,7 +20,9 @@ export interface Guess {
 /**
  * `after1` to `after8`: the text went on like this before, behind at least so many of the same tokens. `habit1` to `habit4`:
  * another answer did. `expected`: the client says so, and was right so far. `again`: it says so, but was wrong just before.
- * `forced`: the grammar allows no other text. `edge`: it does so, but what follows may share its last token. `model`: a smaller model says so.
+ * `forced`: the grammar allows no other text. `usual`: nor does it but for white space. `edge`: so it is, but what follows may share its last token.
+ * `word1` to `word3`: a word of the prompt begins like this one, which has so many bytes so far; `word-end`: it ends here. `end`: the value
+ * may end here. `model`: a smaller model says so.
  */
 export const guessKinds = [
   'after1',
@@ -34,7 +36,13 @@ export const guessKinds = [
   'expected',
   'again',
   'forced',
+  'usual',
   'edge',
+  'word1',
+  'word2',
+  'word3',
+  'word-end',
+  'end',
   'model',
 ] as const;
 export type GuessKind = (typeof guessKinds)[number];

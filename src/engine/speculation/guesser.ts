@@ -1,5 +1,6 @@
 // Guesses for one sequence, and how far they can be trusted.
 
+import type { LikelyTokens } from '../../grammar/matcher.ts';
 import type { Drafter, Guess, GuessKind } from './drafter.ts';
 import { Rates } from './rates.ts';
 
@@ -7,8 +8,10 @@ import { Rates } from './rates.ts';
 export interface Horizon {
   /** False where the token cannot come, or where nothing would follow it. */
   accept(token: number): boolean;
-  /** Tokens that must come next, as far as that is known. */
-  forced(most: number): readonly number[];
+  /** Tokens that come next, as far as there is but one text beside white space. */
+  likely(most: number): LikelyTokens;
+  /** Those that would end the value at hand, and what would follow. */
+  ending(most: number): readonly number[];
 }
 
 /** More are not worth looking for. */
@@ -33,16 +36,16 @@ export class Guesser {
   /** Looks for up to `most` guesses; gives the chance of each that it and all before it are right. */
   look(horizon: Horizon, most: number): number[] {
     this.#taken = 0;
-    const forced = new ForcedText(horizon);
+    const ahead = new TextAhead(horizon);
     const guessed: Guess[] = [];
     const chances: number[] = [];
     for (let chance = 1; guessed.length < Math.min(most, MOST_GUESSES); ) {
-      const guess = this.#likeliest(horizon, forced);
+      const guess = this.#likeliest(horizon, ahead);
       chance *= guess === undefined ? 0 : this.#rateOf(guess);
       if (guess === undefined || chance < LEAST_CHANCE) break;
       guessed.push(guess);
       chances.push(chance);
-      forced.accept(guess.token);
+      ahead.accept(guess.token);
       for (const drafter of this.#drafters) drafter.imagine(guess.token);
     }
     for (const drafter of this.#drafters) drafter.forget();
@@ -90,22 +93,19 @@ export class Guesser {
   }
 
   /** Of those that can come. */
-  #likeliest(horizon: Horizon, forced: ForcedText): Guess | undefined {
-    const guesses: Guess[] = [];
-    const add = (guess: Guess | undefined) => {
-      if (guess !== undefined) guesses.push(guess);
-    };
-    for (const drafter of this.#drafters) add(drafter.guess());
-    add(forced.guess());
-    while (guesses.length > 0) {
-      let best = 0;
-      for (let at = 1; at < guesses.length; at++) {
-        if (this.#rateOf(guesses[at] as Guess) > this.#rateOf(guesses[best] as Guess)) best = at;
-      }
-      const [guess] = guesses.splice(best, 1);
-      if (guess !== undefined && horizon.accept(guess.token)) return guess;
-    }
-    return undefined;
+  #likeliest(horizon: Horizon, ahead: TextAhead): Guess | undefined {
+    const known = ahead.guess();
+    const end = known === undefined ? ahead.end : undefined;
+    const guesses = this.#drafters
+      .map((drafter) => drafter.guess(end))
+      .filter((guess) => guess !== undefined);
+    if (end !== undefined) guesses.push({ token: end, kind: 'end' });
+    guesses.sort((a, b) => this.#rateOf(b) - this.#rateOf(a));
+    const first = guesses.find(({ token }) => horizon.accept(token));
+    if (known === undefined) return first;
+    // How the text that comes is cut into tokens shows best where it was written before.
+    if (first !== undefined) return { token: first.token, kind: known.kind };
+    return horizon.accept(known.token) ? known : undefined;
   }
 
   #rateOf({ kind }: Guess): number {
@@ -113,23 +113,40 @@ export class Guesser {
   }
 }
 
-/** What a grammar leaves no choice about, looked up again where it ends or something else is guessed. */
-class ForcedText {
+/** What a grammar says of the text that comes, looked up again where it ends or something else is guessed. */
+class TextAhead {
   readonly #horizon: Horizon;
-  #tokens: readonly number[] | undefined;
+  #text: LikelyTokens | undefined;
+  #ending: readonly number[] | undefined;
 
   constructor(horizon: Horizon) {
     this.#horizon = horizon;
   }
 
   guess(): Guess | undefined {
-    this.#tokens ??= this.#horizon.forced(MOST_GUESSES);
-    const [token, next] = this.#tokens;
-    return token === undefined ? undefined : { token, kind: next === undefined ? 'edge' : 'forced' };
+    this.#text ??= this.#horizon.likely(MOST_GUESSES);
+    const { tokens, forced } = this.#text;
+    const [token, next] = tokens;
+    if (token === undefined) return undefined;
+    return { token, kind: next === undefined ? 'edge' : forced === 0 ? 'usual' : 'forced' };
+  }
+
+  /** Where the text is not known: what would end it. */
+  get end(): number | undefined {
+    this.#ending ??= this.#horizon.ending(MOST_GUESSES);
+    return this.#ending[0];
   }
 
   accept(token: number): void {
-    const [first, second] = this.#tokens ?? [];
-    this.#tokens = first === token && second !== undefined ? this.#tokens?.slice(1) : undefined;
+    const { tokens, forced } = this.#text ?? { tokens: [], forced: 0 };
+    const ending = this.#ending;
+    this.#ending = undefined;
+    if (tokens[0] === token && tokens.length > 1) {
+      this.#text = { tokens: tokens.slice(1), forced: Math.max(0, forced - 1) };
+    } else if (ending?.[0] === token && ending.length > 1) {
+      this.#text = { tokens: ending.slice(1), forced: 0 };
+    } else {
+      this.#text = undefined;
+    }
   }
 }

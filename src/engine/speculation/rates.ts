@@ -16,7 +16,13 @@ const FIRST: Readonly<Record<GuessKind, number>> = {
   expected: 0.9,
   again: 0.5,
   forced: 0.95,
+  usual: 0.7,
   edge: 0.4,
+  word1: 0.4,
+  word2: 0.6,
+  word3: 0.8,
+  'word-end': 0.6,
+  end: 0.2,
   model: 0.6,
 };
 /** What was seen before weighs so much after one more guess. */

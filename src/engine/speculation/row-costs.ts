@@ -15,7 +15,7 @@ const FORGOTTEN_AFTER = 1000;
 const FORGOTTEN_AFTER_ONE = 100;
 const FRESH_FOR = 32;
 /** Rows beyond those that were measured cost at least this share of what is usual. */
-const LEAST_SLOPE = 0.25;
+const LEAST_SLOPE = 0.5;
 
 export class RowCosts {
   readonly #ms = new Float64Array(MOST_ROWS + 1);
@@ -65,13 +65,14 @@ export class RowCosts {
     return upper === undefined ? usual(rows) : ((this.#ms[upper] as number) * usual(rows)) / usual(upper);
   }
 
-  /** What a row costs beyond the most that were measured: as much as the last ones did, or else what is usual. */
+  /** What a row costs beyond the most that were measured: as much as the last ones did, at most what is usual; a try will show. */
   #slopeAt(last: number): number {
     const ms = this.#ms[last] as number;
     const expected = (ms * (usual(last + 1) - usual(last))) / usual(last);
     const before = this.#nearest(last - 1, -1);
     if (before === undefined) return expected;
-    return Math.max(LEAST_SLOPE * expected, (ms - (this.#ms[before] as number)) / (last - before));
+    const seen = (ms - (this.#ms[before] as number)) / (last - before);
+    return Math.min(expected, Math.max(LEAST_SLOPE * expected, seen));
   }
 
   #has(rows: number): boolean {

@@ -1,7 +1,11 @@
 // How many guesses each sequence gets: as many as make the step worth most, in tokens a millisecond.
 
-/** What guesses must promise over none, since costs are measured on machines that are never quite still. */
-const LEAST_GAIN = 0.02;
+/**
+ * What guesses must promise over none, since costs are measured on machines that are never quite still. Where many decode,
+ * steps of many different lengths would have to be measured first: there they must promise much, as where rows are free.
+ */
+const LEAST_GAIN = { few: 0.02, many: 0.3 } as const;
+const FEW_SEQUENCES = 8;
 
 /**
  * `chances`: for each sequence, of each of its guesses in turn, that this one and all before it are right; `stepMs`: how
@@ -15,7 +19,8 @@ export function shareGuesses(
   const counts = chances.map(() => 0);
   let best = [...counts];
   let tokens = sequences;
-  let highest = (1 + LEAST_GAIN) * (tokens / stepMs(0));
+  const leastGain = sequences <= FEW_SEQUENCES ? LEAST_GAIN.few : LEAST_GAIN.many;
+  let highest = (1 + leastGain) * (tokens / stepMs(0));
   for (let guesses = 1; ; guesses++) {
     const next = mostLikely(chances, counts);
     if (next === undefined) return best;

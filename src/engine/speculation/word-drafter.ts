@@ -1,0 +1,115 @@
+// Guesses that a word which has begun is one of the prompt's, whatever stands before it: values of JSON are words of a text
+// behind a quote instead of a space, and therefore other tokens. Needs to know what tokens spell.
+
+import { longestTokens } from '../../grammar/longest-tokens.ts';
+import type { VocabularyTables } from '../../grammar/vocabulary.ts';
+import type { Drafter, Guess, GuessKind } from './drafter.ts';
+
+/** The last bytes of a prompt: so much is looked at. */
+const MOST_BYTES = 2 ** 16;
+const LONGEST_WORD = 64;
+/** A word is found by so many of its first bytes. */
+const LONGEST_KEY = 3;
+const kinds: readonly GuessKind[] = ['word1', 'word2', 'word3'];
+
+export class WordDrafter implements Drafter {
+  readonly #vocabulary: VocabularyTables;
+  readonly #text: Uint8Array;
+  /** By first bytes: where the last word with them begins. */
+  readonly #places = new Map<number, number>();
+  /** The word at hand, so far; longer ones are none. */
+  #word = new Uint8Array(LONGEST_WORD);
+  #length = 0;
+  /** As it was before anything was imagined. */
+  #real: { readonly word: Uint8Array; readonly length: number } | undefined;
+
+  /** Of `tokens` the first `promptLength` are the prompt. */
+  constructor(vocabulary: VocabularyTables, tokens: Int32Array, promptLength: number) {
+    this.#vocabulary = vocabulary;
+    this.#text = lastBytes(vocabulary, tokens.subarray(0, promptLength));
+    this.#index();
+    for (const token of tokens.subarray(promptLength)) this.accept(token);
+  }
+
+  guess(end?: number): Guess | undefined {
+    const key = Math.min(LONGEST_KEY, this.#length);
+    if (this.#length > LONGEST_WORD || key === 0) return undefined;
+    const place = this.#places.get(keyOf(this.#word, 0, key));
+    if (place === undefined || !this.#begins(place)) return undefined;
+    const [token] = longestTokens(this.#restAt(place + this.#length), this.#vocabulary);
+    if (token !== undefined) return { token, kind: kinds[key - 1] as GuessKind };
+    return end === undefined ? undefined : { token: end, kind: 'word-end' };
+  }
+
+  imagine(token: number): void {
+    this.#real ??= { word: this.#word.slice(), length: this.#length };
+    this.#follow(token);
+  }
+
+  forget(): void {
+    if (this.#real === undefined) return;
+    this.#word.set(this.#real.word);
+    this.#length = this.#real.length;
+    this.#real = undefined;
+  }
+
+  accept(token: number): void {
+    this.#follow(token);
+  }
+
+  #follow(token: number): void {
+    for (const byte of bytesOf(this.#vocabulary, token)) {
+      if (!isWordByte(byte)) this.#length = 0;
+      else this.#word[this.#length++] = byte;
+    }
+  }
+
+  #begins(place: number): boolean {
+    for (let at = 0; at < this.#length; at++) if (this.#text[place + at] !== this.#word[at]) return false;
+    return true;
+  }
+
+  /** What is left of the word that goes on there. */
+  #restAt(from: number): Uint8Array {
+    let end = from;
+    while (end < this.#text.length && isWordByte(this.#text[end] as number)) end++;
+    return this.#text.subarray(from, end);
+  }
+
+  #index(): void {
+    let start = 0;
+    for (let at = 0; at < this.#text.length; at++) {
+      if (!isWordByte(this.#text[at] as number)) start = at + 1;
+      else if (at - start < LONGEST_KEY) this.#places.set(keyOf(this.#text, start, at + 1), start);
+    }
+  }
+}
+
+function keyOf(bytes: ArrayLike<number>, start: number, end: number): number {
+  let key = 1;
+  for (let at = start; at < end; at++) key = 256 * key + (bytes[at] as number);
+  return key;
+}
+
+/** Letters and digits, and all that is not ASCII. */
+function isWordByte(byte: number): boolean {
+  const letter = byte | 0x20;
+  return (letter >= 0x61 && letter <= 0x7a) || (byte >= 0x30 && byte <= 0x39) || byte >= 0x80;
+}
+
+/** Nothing, where it is not known what a token spells. */
+function bytesOf({ size, starts, bytes }: VocabularyTables, token: number): Uint8Array {
+  return token < size ? bytes.subarray(starts[token], starts[token + 1]) : new Uint8Array(0);
+}
+
+function lastBytes(vocabulary: VocabularyTables, tokens: Int32Array): Uint8Array {
+  const text = new Uint8Array(MOST_BYTES);
+  let start = text.length;
+  for (let at = tokens.length - 1; at >= 0; at--) {
+    const bytes = bytesOf(vocabulary, tokens[at] as number);
+    if (bytes.length > start) break;
+    start -= bytes.length;
+    text.set(bytes, start);
+  }
+  return text.subarray(start);
+}
