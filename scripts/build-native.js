@@ -1,5 +1,5 @@
-// Builds the C++ addon with the system compiler: every source to an object, each ISA with its own flags,
-// then one shared library. No build tool beside the compiler; objects whose inputs did not change are kept.
+// Builds the C++ addon with a compiler, the system's or one for another machine: every source to an object, each ISA with
+// its own flags, then one shared library. No build tool beside the compiler; objects whose inputs did not change are kept.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -96,12 +96,19 @@ function hashOf(parts) {
   return hash.digest('hex').slice(0, 16);
 }
 
+/** A compiler is a program, or a program and the words that come first. */
+function wordsOf(compiler, args) {
+  const [program, ...words] = [compiler].flat();
+  return { program, words: [...words, ...args] };
+}
+
 export function runCompiler(compiler, args) {
+  const { program, words } = wordsOf(compiler, args);
   return new Promise((/** @type {(done?: undefined) => void} */ resolve, reject) => {
-    const child = spawn(compiler, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+    const child = spawn(program, words, { stdio: ['ignore', 'inherit', 'inherit'] });
     child.on('error', reject);
     child.on('exit', (code) =>
-      code === 0 ? resolve() : reject(new Error(`${compiler} ended with code ${code}`)),
+      code === 0 ? resolve() : reject(new Error(`${program} ended with code ${code}`)),
     );
   });
 }
@@ -116,20 +123,21 @@ async function runAll(jobs, limit) {
 
 /**
  * Compiles sources, but for those that have been compiled as they are, and returns the paths of their objects.
- * @param {{ compiler: string, arch: string, sources: { folder: string, name: string, flags: string[] }[],
- *   log?: (line: string) => void }} options
+ * @param {{ compiler: string | string[], arch: string,
+ *   sources: { folder: string, name: string, flags: string[] }[], log?: (line: string) => void }} options
  */
 export async function compileObjects({ compiler, arch, sources, log = () => {} }) {
   const folder = join(root, 'build', 'objects');
   mkdirSync(folder, { recursive: true });
-  const version = spawnSync(compiler, ['--version'], { encoding: 'utf8' }).stdout;
+  const { program, words } = wordsOf(compiler, []);
+  const version = spawnSync(program, [...words, '--version'], { encoding: 'utf8' }).stdout;
   const objects = sources.map(({ folder: sourceFolder, name, flags }) => {
-    const key = hashOf([version, arch, flags.join(' '), ...textsOf(sourceFolder, name)]);
+    const key = hashOf([version, ...words, arch, flags.join(' '), ...textsOf(sourceFolder, name)]);
     const object = join(folder, `${name.replaceAll('/', '-')}-${key}.o`);
     return { object, args: [...flags, '-c', join(sourceFolder, name), '-o'] };
   });
   const stale = objects.filter(({ object }) => !existsSync(object));
-  if (stale.length > 0) log(`compiling ${stale.length} C++ files with ${compiler}`);
+  if (stale.length > 0) log(`compiling ${stale.length} C++ files with ${program}`);
   const jobs = stale.map(({ object, args }) => async () => {
     const partial = `${object}.${process.pid}`;
     await runCompiler(compiler, [...args, partial]);
@@ -139,26 +147,42 @@ export async function compileObjects({ compiler, arch, sources, log = () => {} }
   return objects.map(({ object }) => object);
 }
 
+/** Flags for what includes Node's headers, wherever npm put them: among this package's own modules, or another program's. */
+function headerFlags() {
+  const headerPackage = createRequire(import.meta.url).resolve('node-api-headers/package.json');
+  return ['-I', join(dirname(headerPackage), 'include')];
+}
+
 /**
- * @param {{ compiler: string, output: string, extraFlags?: string[], log?: (line: string) => void }} options
+ * For this machine, if no other is named. `spell` gives the flags of a source as the compiler knows them.
+ * @param {{ compiler: string | string[], output: string, arch?: string, platform?: string,
+ *   spell?: (flags: string[]) => string[], extraFlags?: string[], linkFlags?: string[],
+ *   log?: (line: string) => void }} options
  * @returns {Promise<boolean>} whether anything was built
  */
-export async function buildNative({ compiler, output, extraFlags = [], log = () => {} }) {
-  // Wherever npm put it: beside this package's own modules, or above them in another program's.
-  const headerPackage = createRequire(import.meta.url).resolve('node-api-headers/package.json');
-  const nodeFlags = ['-I', join(dirname(headerPackage), 'include')];
-  const sources = nativeSources(process.arch).map((source) => ({
+export async function buildNative({
+  compiler,
+  output,
+  arch = process.arch,
+  platform = process.platform,
+  spell = (flags) => flags,
+  extraFlags = [],
+  linkFlags = [],
+  log = () => {},
+}) {
+  const nodeFlags = headerFlags();
+  const sources = nativeSources(arch).map((source) => ({
     ...source,
-    flags: [...source.flags, ...(source.name.startsWith('addon/') ? nodeFlags : []), ...extraFlags],
+    flags: spell([...source.flags, ...(source.name.startsWith('addon/') ? nodeFlags : []), ...extraFlags]),
   }));
-  const objects = await compileObjects({ compiler, arch: process.arch, sources, log });
-  const linked = hashOf([...objects, extraFlags.join(' ')]);
+  const objects = await compileObjects({ compiler, arch, sources, log });
+  const linked = hashOf([...objects, [...extraFlags, ...linkFlags].join(' ')]);
   const stamp = `${output}.stamp`;
   if (existsSync(output) && existsSync(stamp) && readFileSync(stamp, 'utf8') === linked) return false;
   const shared =
-    process.platform === 'darwin' ? ['-bundle', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
+    platform === 'darwin' ? ['-bundle', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
   const partial = `${output}.${process.pid}`;
-  await runCompiler(compiler, [...shared, ...extraFlags, ...objects, '-o', partial]);
+  await runCompiler(compiler, [...shared, ...extraFlags, ...objects, ...linkFlags, '-o', partial]);
   renameSync(partial, output);
   writeFileSync(stamp, linked);
   return true;

@@ -1,7 +1,8 @@
 // Holds this machine's kernels against the scalar ones, bit for bit; with --arm64 also those of ARM64, on emulated
-// processors with and without the optional instructions, against the same results.
-// Usage: node scripts/kernel-equality.js [--arm64], which needs a cross compiler and QEMU's user emulation, but not on
-// ARM64 itself.
+// processors with and without the optional instructions, against the same results; with --prebuilt also those that the
+// compiler of the package makes, for both architectures.
+// Usage: node scripts/kernel-equality.js [--arm64] [--prebuilt]. On machines that are not ARM64 they need QEMU's user
+// emulation and a cross compiler (the second one for its C library), and --prebuilt needs Zig.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
@@ -16,11 +17,13 @@ import {
   nativeSources,
   runCompiler,
 } from './build-native.js';
+import { crossCompiler, crossFlags, findZig, noZig, prebuiltArchitectures } from './cross-compiler.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const testFolder = join(root, 'test', 'native');
 
-const crossCompiler = 'aarch64-linux-gnu-g++';
+const armCompiler = 'aarch64-linux-gnu-g++';
+const armLibraries = '/usr/aarch64-linux-gnu';
 const emulators = ['qemu-aarch64', 'qemu-aarch64-static'];
 // Processors and the tables that must be chosen from on each.
 const processors = {
@@ -29,6 +32,7 @@ const processors = {
   max: 'scalar neon dotprod i8mm',
 };
 
+/** @returns {never} */
 function fail(line) {
   process.stderr.write(`${line}\n`);
   process.exit(1);
@@ -38,17 +42,17 @@ function runs(command) {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
 }
 
-async function compile(compiler, arch) {
+/** @param {{ compiler: string | string[], arch: string, spell?: (flags: string[]) => string[], link?: string[] }} options */
+async function compile({ compiler, arch, spell = (flags) => flags, link = [] }) {
   const folder = join(root, 'build', `kernel-equality-${arch}`);
   mkdirSync(folder, { recursive: true });
   const kernels = nativeSources(arch).filter(({ name }) => isKernels(name) || name === 'kernels/dispatch.cc');
   const tests = readdirSync(testFolder)
     .filter((name) => name.endsWith('.cc'))
     .map((name) => ({ folder: testFolder, name, flags: [...commonFlags, ...includeFlags] }));
-  const objects = await compileObjects({ compiler, arch, sources: [...kernels, ...tests] });
+  const sources = [...kernels, ...tests].map((source) => ({ ...source, flags: spell(source.flags) }));
+  const objects = await compileObjects({ compiler, arch, sources });
   const program = join(folder, 'kernel-equality');
-  // Static, so that the emulator needs no libraries of the other architecture.
-  const link = arch === process.arch ? [] : ['-static'];
   await runCompiler(compiler, [...link, ...objects, '-o', program]);
   return program;
 }
@@ -65,27 +69,57 @@ function check(label, command, args) {
   return { tables: field('tables'), fingerprint: field('fingerprint') };
 }
 
+/** On each kind of processor; `options` are the emulator's. */
+function checkEmulated(label, emulator, options, program, fingerprint) {
+  for (const [processor, tables] of Object.entries(processors)) {
+    const name = `${label}${processor}`;
+    const found = check(name, emulator, [...options, '-cpu', processor, program]);
+    if (found.tables !== tables) fail(`${name} has ${found.tables}, not ${tables}`);
+    if (found.fingerprint !== fingerprint) fail(`${name} computes other bits than this machine`);
+  }
+}
+
+async function checkPrebuilt(zig, emulator, fingerprint) {
+  for (const arch of prebuiltArchitectures) {
+    const program = await compile({ compiler: crossCompiler(zig, arch), arch, spell: crossFlags });
+    const label = `prebuilt for ${arch}`;
+    if (arch === process.arch) {
+      if (check(label, program, []).fingerprint !== fingerprint) fail(`${label} computes other bits`);
+    } else if (arch === 'arm64') {
+      checkEmulated(`${label}, `, emulator, ['-L', armLibraries], program, fingerprint);
+    } else {
+      process.stdout.write(`${label}: compiled, not tried here\n`);
+    }
+  }
+}
+
 async function main() {
   const hostCompiler = findCompiler();
   if (!hostCompiler) fail('no C++ compiler found (c++, g++ or clang++)');
   const emulator = emulators.find(runs);
-  const cross = process.argv.includes('--arm64') && process.arch !== 'arm64';
-  if (cross && !(emulator && runs(crossCompiler))) {
+  const prebuilt = process.argv.includes('--prebuilt');
+  const emulates = (prebuilt || process.argv.includes('--arm64')) && process.arch !== 'arm64';
+  if (emulates && !(emulator && runs(armCompiler))) {
     fail(
-      `this needs an ARM64 cross compiler (${crossCompiler}) and ${emulators.join(' or ')}; ` +
+      `this needs an ARM64 cross compiler (${armCompiler}) and ${emulators.join(' or ')}; ` +
         'on Debian and Ubuntu: apt-get install g++-aarch64-linux-gnu qemu-user',
     );
   }
+  const zig = prebuilt ? findZig() : undefined;
+  if (prebuilt && !zig) fail(noZig);
 
-  const here = check('this machine', await compile(hostCompiler, process.arch), []);
-  if (!cross) return;
-  const program = await compile(crossCompiler, 'arm64');
-  for (const [processor, tables] of Object.entries(processors)) {
-    const found = check(processor, emulator, ['-cpu', processor, program]);
-    if (found.tables !== tables) fail(`${processor} has ${found.tables}, not ${tables}`);
-    if (found.fingerprint !== here.fingerprint) fail(`${processor} computes other bits than this machine`);
+  const { fingerprint } = check(
+    'this machine',
+    await compile({ compiler: hostCompiler, arch: process.arch }),
+    [],
+  );
+  if (process.argv.includes('--arm64') && emulates) {
+    // Static, so that the emulator needs no libraries of the other architecture.
+    const program = await compile({ compiler: armCompiler, arch: 'arm64', link: ['-static'] });
+    checkEmulated('', emulator, [], program, fingerprint);
   }
-  process.stdout.write(`the same bits everywhere: ${here.fingerprint}\n`);
+  if (prebuilt) await checkPrebuilt(zig, emulator, fingerprint);
+  if (emulates || prebuilt) process.stdout.write(`the same bits everywhere: ${fingerprint}\n`);
 }
 
 await main().catch((error) => fail(error.message));

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "system/x86-features.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -218,11 +220,8 @@ CHAIRLIFT_PASSES(Avx512, GatherCompressed, __attribute__((target("avx512f,avx512
 
 const SamplerPasses& choosePasses() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return Avx512::passes;
-  }
-  if (__builtin_cpu_supports("avx2")) return Avx2::passes;
+  if (x86Features().avx512) return Avx512::passes;
+  if (x86Features().avx2) return Avx2::passes;
 #endif
   return Plain::passes;
 }

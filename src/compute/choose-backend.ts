@@ -10,6 +10,8 @@ import { createWebGpuBackend, type WebGpuOptions } from './webgpu/backend.ts';
 export interface BackendChoice {
   readonly name: BackendName;
   readonly create: CreateBackend;
+  /** What computes, where the name does not say enough. */
+  readonly device?: string;
   /** Why the faster backend does not serve, where it was not asked to stay away. */
   readonly notice?: string;
 }
@@ -37,7 +39,7 @@ export function chooseBackend(
   if (load.available) {
     const create: CreateBackend = (spec, weights, options) =>
       createCpuBackend(load.addon, spec, weights, { ...options, ...cpuOptions });
-    return { name: 'cpu', create };
+    return { name: 'cpu', create, ...(load.origin === 'prebuilt' ? { device: 'prebuilt addon' } : {}) };
   }
   if (wanted === 'cpu') throw new BackendUnavailableError(`the cpu backend is not available: ${load.reason}`);
   return {

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../failure/message-of.ts';
+import { runsOnMusl } from '../../machine/c-library.ts';
 import type { CacheSpec } from '../../model/spec.ts';
 import type { TensorType } from '../../weights/tensor-type.ts';
 import type { Batch, KvType } from '../backend.ts';
@@ -117,23 +118,50 @@ export interface Addon {
   ): void;
 }
 
+/** Compiled on this machine, or brought by the package. */
+export type AddonOrigin = 'built' | 'prebuilt';
+
+export interface AddonFile {
+  readonly origin: AddonOrigin;
+  readonly path: string;
+}
+
 export type AddonLoad =
-  | { readonly available: true; readonly addon: Addon }
+  | { readonly available: true; readonly addon: Addon; readonly origin: AddonOrigin }
   | { readonly available: false; readonly reason: string };
 
-const builtPath = fileURLToPath(new URL('../../../build/chairlift.node', import.meta.url));
+const pathOf = (name: string) => fileURLToPath(new URL(`../../../${name}`, import.meta.url));
 
-export function loadAddon(path: string = builtPath): AddonLoad {
-  if (!existsSync(path)) {
-    return {
-      available: false,
-      reason: 'the C++ addon is not built; install a C++ compiler and run npm run setup',
-    };
+const addonFiles: readonly AddonFile[] = [
+  { origin: 'built', path: pathOf('build/chairlift.node') },
+  // It is made for glibc. On a system with another C library it might load, and then do anything.
+  ...(runsOnMusl()
+    ? []
+    : [{ origin: 'prebuilt' as const, path: pathOf(`prebuilt/${process.platform}-${process.arch}.node`) }]),
+];
+
+const REMEDY =
+  'install a C++ compiler and run npm run setup, or npm rebuild chairlift where it is a dependency';
+
+export function loadAddon(path?: string): AddonLoad {
+  const require = createRequire(import.meta.url);
+  const files = path === undefined ? addonFiles : [{ origin: 'built' as const, path }];
+  return firstThatLoads(
+    files.filter((file) => existsSync(file.path)),
+    (file) => require(file) as Addon,
+  );
+}
+
+/** One that does not load is as good as absent where another does: it may be made for another system. */
+export function firstThatLoads(files: readonly AddonFile[], load: (path: string) => Addon): AddonLoad {
+  const problems: string[] = [];
+  for (const { origin, path } of files) {
+    try {
+      return { available: true, addon: load(path), origin };
+    } catch (error) {
+      problems.push(`the ${origin} C++ addon does not load (${messageOf(error)})`);
+    }
   }
-  try {
-    return { available: true, addon: createRequire(import.meta.url)(path) as Addon };
-  } catch (error) {
-    const detail = messageOf(error);
-    return { available: false, reason: `the C++ addon does not load (${detail}); run npm run setup` };
-  }
+  const problem = problems.length === 0 ? 'the C++ addon is not built' : problems.join(', ');
+  return { available: false, reason: `${problem}; ${REMEDY}` };
 }

@@ -1,0 +1,72 @@
+// Makes the package for npm, with addons for Linux on x64 and ARM64 in it, so that whoever installs it needs no compiler.
+// Usage: node scripts/package.js, which needs Zig to compile for both; the package lies in build/package then.
+
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { buildNative } from './build-native.js';
+import {
+  crossCompiler,
+  crossFlags,
+  crossLinkFlags,
+  findZig,
+  noZig,
+  prebuiltArchitectures,
+  prebuiltName,
+} from './cross-compiler.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const log = (line) => process.stderr.write(`chairlift package: ${line}\n`);
+
+function fail(line) {
+  log(line);
+  process.exit(1);
+}
+
+function sizeOf(path) {
+  return `${(statSync(path).size / 1e6).toFixed(1)} MB`;
+}
+
+async function buildAddons(zig) {
+  const folder = join(root, 'prebuilt');
+  mkdirSync(folder, { recursive: true });
+  for (const arch of prebuiltArchitectures) {
+    const output = join(folder, prebuiltName(arch));
+    await buildNative({
+      compiler: crossCompiler(zig, arch),
+      output,
+      arch,
+      platform: 'linux',
+      spell: crossFlags,
+      linkFlags: crossLinkFlags,
+      log: (line) => log(`${arch}: ${line}`),
+    });
+    log(`${prebuiltName(arch)}, ${sizeOf(output)}`);
+  }
+}
+
+/** Scripts stay away: all they would do is done. */
+function pack() {
+  // Nothing else lies there: it is what an image is made of.
+  const folder = join(root, 'build', 'package');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const { status } = spawnSync(
+    'npm',
+    ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder],
+    {
+      cwd: root,
+      stdio: ['ignore', 2, 2],
+    },
+  );
+  if (status !== 0) fail('npm pack failed; see above.');
+  const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  return join(folder, `${name}-${version}.tgz`);
+}
+
+const zig = findZig();
+if (!zig) fail(noZig);
+await buildAddons(zig).catch((error) => fail(error.message));
+const file = pack();
+log(`${file}, ${sizeOf(file)}`);

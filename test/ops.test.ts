@@ -1,0 +1,136 @@
+// What lies in ops/ names only what exists: metrics of a real server, settings and paths of the real package.
+
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { configOptions, optionNames, variableOf } from '../src/config-options.ts';
+import { messages, start } from './support/keyed-server.ts';
+
+const pathOf = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
+const textOf = (name: string) => readFileSync(pathOf(name), 'utf8');
+const has = (program: string) => spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0;
+const hasPromtool = has('promtool');
+const hasSystemd = has('systemd-analyze');
+
+function run(program: string, ...args: string[]): { status: number | null; output: string } {
+  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' });
+  return { status, output: stdout + stderr };
+}
+
+interface Panel {
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string }[];
+}
+
+const board = JSON.parse(textOf('ops/grafana-board.json')) as { readonly panels: readonly Panel[] };
+const expressions = board.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+const metricName = /\b(?:chairlift|nodejs|process)_[a-z0-9_]+/g;
+
+/** Every name that Prometheus would know after a scrape. */
+function namesIn(scrape: string): Set<string> {
+  const types = [...scrape.matchAll(/^# TYPE (\S+) (\S+)$/gm)];
+  return new Set(
+    types.flatMap(([, name, type]) =>
+      type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [`${name}`],
+    ),
+  );
+}
+
+async function scrape(): Promise<string> {
+  const { app } = await start();
+  await app.inject({ method: 'POST', url: '/v1/chat/completions', payload: { messages, max_tokens: 3 } });
+  return (await app.inject({ url: '/metrics' })).body;
+}
+
+describe('the board and the alerts', () => {
+  it.each(['ops/grafana-board.json', 'ops/prometheus-rules.yml'])(
+    '%s names metrics that exist',
+    async (file) => {
+      const wanted = new Set(textOf(file).match(metricName));
+      const known = namesIn(await scrape());
+      expect(wanted.size).toBeGreaterThan(5);
+      expect([...wanted].filter((name) => !known.has(name))).toEqual([]);
+    },
+  );
+
+  it('between them show everything the server counts', async () => {
+    const shown = `${textOf('ops/grafana-board.json')}${textOf('ops/prometheus-rules.yml')}`;
+    const counted = [...(await scrape()).matchAll(/^# TYPE (chairlift_\S+) /gm)].map(([, name]) => `${name}`);
+    expect(counted.filter((name) => !shown.includes(name))).toEqual([]);
+  });
+
+  it('select by labels that the metrics have', async () => {
+    const text = await scrape();
+    const given = ['instance', 'job', 'le'];
+    const selectors = `${expressions.join('\n')}\n${textOf('ops/prometheus-rules.yml')}`.matchAll(
+      /\b(chairlift_\w+)\{([^}]*)\}/g,
+    );
+    for (const [, name, inside] of selectors) {
+      const sample = text.match(new RegExp(`^${name}\\{(.*)\\}`, 'm'))?.[1];
+      // No such thing has happened: it has no labels yet.
+      if (sample === undefined) continue;
+      const labels = [...(inside ?? '').matchAll(/(\w+)(?:=|!)/g)].map(([, label]) => `${label}`);
+      const unknown = labels.filter((label) => !given.includes(label) && !sample.includes(`${label}="`));
+      expect([name, unknown]).toEqual([name, []]);
+    }
+  });
+
+  it.skipIf(!hasPromtool)('are understood by Prometheus (skipped where promtool is not installed)', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'chairlift-ops-'));
+    try {
+      // Grafana fills its variables in before it asks.
+      const rules = expressions.map((expr, index) => ({
+        record: `board:${index}`,
+        expr: expr.replaceAll('$__rate_interval', '1m'),
+      }));
+      const file = join(folder, 'board.json');
+      writeFileSync(file, JSON.stringify({ groups: [{ name: 'board', rules }] }));
+      for (const path of [file, pathOf('ops/prometheus-rules.yml')]) {
+        const { status, output } = run('promtool', 'check', 'rules', path);
+        expect(status, output).toBe(0);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it.skipIf(!hasPromtool)(
+    'alert for what they are for alone (skipped where promtool is not installed)',
+    () => {
+      const { status, output } = run(
+        'promtool',
+        'test',
+        'rules',
+        pathOf('test/fixtures/prometheus-rules.test.yml'),
+      );
+      expect(status, output).toBe(0);
+    },
+  );
+});
+
+describe('the container and the service', () => {
+  const variables = optionNames.map(variableOf);
+
+  it.each(['ops/Containerfile', 'ops/chairlift.service'])('%s sets only what can be set', (file) => {
+    const named = textOf(file).match(/\bCHAIRLIFT_[A-Z_]+/g) ?? [];
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((name) => !variables.includes(name))).toEqual([]);
+  });
+
+  it('give running requests the time that the server gives them', () => {
+    const seconds = Number(textOf('ops/chairlift.service').match(/^TimeoutStopSec=(\d+)s$/m)?.[1]);
+    expect(seconds).toBeGreaterThan(configOptions.shutdownLimit.default);
+  });
+
+  it.skipIf(!hasSystemd)('are understood by systemd (skipped where systemd-analyze is not installed)', () => {
+    const { output } = run('systemd-analyze', 'verify', pathOf('ops/chairlift.service'));
+    // What it starts need not be installed here.
+    const complaints = output
+      .split('\n')
+      .filter((line) => line !== '' && !line.includes('is not executable'));
+    expect(complaints).toEqual([]);
+  });
+});
