@@ -18,7 +18,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'chairlift', include: ['src/**/*.test.ts', 'test/**/*.test.ts'], exclude: [onGpus] },
+        test: { name: 'chairlift', include: ['{src,test,web/src}/**/*.test.ts'], exclude: [onGpus] },
       },
       ...softwareGpus.map((gpu) => ({
         extends: true as const,

@@ -202,7 +202,11 @@ export const configOptions = {
     default: 'info',
     meaning: 'what is logged',
   },
-  logPrompts: { kind: onOff, default: false, meaning: 'log the text of prompts too' },
+  logPrompts: {
+    kind: onOff,
+    default: false,
+    meaning: 'log the text of prompts too, and show it with requests',
+  },
 } as const satisfies Record<string, ConfigOption>;
 
 export type OptionName = keyof typeof configOptions;

@@ -21,6 +21,7 @@ import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
+import { benchOf } from './bench-self.ts';
 import { chooseGpu, type GpuChoice } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
 import { modelsFolder, poolModels, poolOptions } from './pool-settings.ts';
@@ -75,8 +76,10 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
     if (gpu.notice !== undefined) logger[gpu.backend === 'webgpu' ? 'info' : 'warn'](gpu.notice);
     pool = openPool(config, gpu, logger);
     const model = await preload(pool, config);
+    let url = '';
     const deps = {
       pool,
+      bench: benchOf(() => url),
       ...store,
       downloads: downloadsOf(config, logger),
       tls,
@@ -89,7 +92,7 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
         ? { main: createServer(deps), admin: undefined }
         : createServerPair(deps);
     apps.push(main, ...(admin === undefined ? [] : [admin]));
-    const url = await main.listen({ host: config.host, port: config.port });
+    url = await main.listen({ host: config.host, port: config.port });
     const adminUrl = await admin?.listen({
       host: config.adminHost ?? config.host,
       port: config.adminPort as number,

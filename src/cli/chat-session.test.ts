@@ -118,7 +118,7 @@ describe('a chat with a script on standard input', () => {
 
   it('does not let an answer steer the terminal', async () => {
     const { shown } = await piped({ answers: [['a\x1b[2Jb\x07\tc\r\n\u009bd é']] }, 'Hi\n');
-    expect(shown).toBe('a[2Jb\tc\nd é\n');
+    expect(shown).toBe('a␛[2Jb␇\tc␍\n⟨U+009B⟩d é\n');
   });
 });
 

@@ -1,6 +1,7 @@
 // A chat in the terminal: the conversation so far, what a line means, and what Ctrl-C stops. Knows neither
 // where answers come from nor whether a person or a script asks.
 
+import { visible } from '../text/visible.ts';
 import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage } from './chat-answers.ts';
 import { type LineInput, type LineOutput, LineReader } from './line-reader.ts';
 import { UsageError } from './usage-error.ts';
@@ -134,10 +135,10 @@ export class ChatSession {
   #show({ kind, text }: Extract<AnswerEvent, { text: string }>, thinks: boolean): boolean {
     const { output } = this.#options;
     if (kind === 'text') {
-      output.write(`${thinks ? '\n\n' : ''}${printable(text)}`);
+      output.write(`${thinks ? '\n\n' : ''}${visible(text)}`);
       return false;
     }
-    if (this.#lines.isTerminal) output.write(DIM + printable(text) + NOT_DIM);
+    if (this.#lines.isTerminal) output.write(DIM + visible(text) + NOT_DIM);
     return this.#lines.isTerminal;
   }
 
@@ -168,10 +169,4 @@ function describe({ usage, reason, startedMs, firstMs, endedMs }: Measured): str
     `last answer: ${promptTokens} prompt tokens (${cachedTokens} cached), ${wait}, ` +
     `${answerTokens} answer tokens at ${speed} tokens/s, ended by ${reason}`
   );
-}
-
-/** A model's words must not steer the terminal. */
-function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must go
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');
 }

@@ -30,10 +30,12 @@ export function checkNode(version: string): Check {
 /** As the build of the addon looks for one. */
 export async function checkCompiler(
   find: () => string | undefined | Promise<string | undefined> = findCompiler,
+  load = loadAddon(),
 ): Promise<Check> {
   const name = 'C++ compiler';
   const compiler = await find();
   if (compiler !== undefined) return { name, state: 'ok', detail: compiler };
+  if (load.available) return { name, state: 'ok', detail: 'none found, and none needed: the addon is there' };
   const remedies = ['install one (on Debian and Ubuntu: apt install g++; on macOS: xcode-select --install)'];
   return { name, state: 'warn', detail: 'none found, so the C++ addon cannot be built here', remedies };
 }
@@ -50,7 +52,8 @@ export function checkAddon(load = loadAddon()): Check {
     return { name, state: 'warn', detail, remedies: [load.reason] };
   }
   const kernels = load.addon.kernels();
-  const detail = `loads; kernels: ${kernels.join(', ')}`;
+  const origin = load.origin === 'built' ? 'built here' : 'came with the package';
+  const detail = `loads, ${origin}; kernels: ${kernels.join(', ')}`;
   const isSlow = kernels.every((kernel) => kernel === 'scalar');
   if (!isSlow) return { name, state: 'ok', detail };
   return {

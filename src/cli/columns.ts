@@ -1,5 +1,7 @@
 // Rows of several columns for people: text to the left, numbers to the right.
 
+import { visible } from '../text/visible.ts';
+
 export type Cell = string | number | undefined;
 
 /** Absent cells show as a dash. */
@@ -22,5 +24,5 @@ export function formatColumns(headings: readonly string[], rows: readonly (reado
 
 function show(cell: Cell): string {
   if (cell === undefined) return '-';
-  return typeof cell === 'number' ? cell.toLocaleString('en-US') : cell;
+  return typeof cell === 'number' ? cell.toLocaleString('en-US') : visible(cell);
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { ggufModel } from '../../test/support/model-files.ts';
 import { runCommand } from '../../test/support/run-command.ts';
+import type { Addon } from '../compute/cpu/binding.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
 import {
   type Check,
@@ -85,10 +86,18 @@ describe('chairlift doctor', () => {
 describe('its checks', () => {
   it('warn where a slower way remains, and fail where none does', async () => {
     expect(checkNode('18.19.0')).toMatchObject({ state: 'fail', remedies: [expect.stringContaining('20')] });
-    expect(await checkCompiler(() => undefined)).toMatchObject({ state: 'warn' });
-    expect(checkAddon({ available: false, reason: 'run npm run setup' })).toMatchObject({
+    const addon = { kernels: () => ['scalar', 'avx2'] } as Addon;
+    const absent = { available: false, reason: 'run npm run setup' } as const;
+    const prebuilt = { available: true, addon, origin: 'prebuilt' } as const;
+    expect(await checkCompiler(() => undefined, absent)).toMatchObject({ state: 'warn' });
+    expect(await checkCompiler(() => undefined, prebuilt)).toMatchObject({ state: 'ok' });
+    expect(checkAddon(absent)).toMatchObject({
       state: 'warn',
       remedies: ['run npm run setup'],
+    });
+    expect(checkAddon(prebuilt)).toMatchObject({
+      state: 'ok',
+      detail: 'loads, came with the package; kernels: scalar, avx2',
     });
     expect(checkEmbeddedModel(join(root, 'absent.gguf'))).toMatchObject({ state: 'warn' });
     expect(checkModels([], root)).toMatchObject({

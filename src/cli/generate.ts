@@ -14,6 +14,7 @@ import { wishFor } from '../generation/structure.ts';
 import { WholeAnswer } from '../generation/whole-answer.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import { visible } from '../text/visible.ts';
 import { parseCount, parseIds, parseInteger, parseTemperature } from './arguments.ts';
 import { asUsageError } from './generation-refusal.ts';
 import { adapterOf, loadHere } from './loaded-here.ts';
@@ -100,7 +101,7 @@ async function generate(generation: Generation, json: boolean): Promise<void> {
   for await (const event of generation.events()) {
     firstToken ??= performance.now();
     whole.add(event);
-    if (!json && event.kind === 'piece') process.stdout.write(contentOf(event.parts));
+    if (!json && event.kind === 'piece') show(contentOf(event.parts));
   }
   const ended = performance.now();
   const [{ tokens, text, reason } = { tokens: [], text: '', reason: undefined }] = whole.choices;
@@ -117,4 +118,9 @@ async function generate(generation: Generation, json: boolean): Promise<void> {
       `generated ${tokens.length} tokens, ${perSecond(tokens.length - 1, ended - begun)} tokens/s; ` +
       `ended by ${reason}\n`,
   );
+}
+
+/** To a terminal nothing that would steer it; whoever reads it otherwise gets it as it is. */
+function show(text: string): void {
+  process.stdout.write(process.stdout.isTTY ? visible(text) : text);
 }

@@ -30,7 +30,10 @@ function fail(error: unknown): never {
   throw error;
 }
 
-async function run(...words: string[]): Promise<{ output: string; notes: string }> {
+/** With the database of this test. */
+const run = (...words: string[]) => runAs([...words, '--database', path]);
+
+async function runAs(words: readonly string[]): Promise<{ output: string; notes: string }> {
   let output = '';
   let notes = '';
   const take = (add: (text: string) => void) => (text: unknown) => {
@@ -46,7 +49,7 @@ async function run(...words: string[]): Promise<{ output: string; notes: string 
     for (const command of [...program.commands, ...program.commands.flatMap(({ commands }) => commands)]) {
       command.exitOverride();
     }
-    await program.parseAsync([...words, '--database', path], { from: 'user' });
+    await program.parseAsync(words, { from: 'user' });
   } finally {
     stdout.mockRestore();
     stderr.mockRestore();
@@ -109,6 +112,13 @@ describe('chairlift keys', () => {
 
   it('says where it looked when there is none', async () => {
     expect((await run('keys', 'list')).output).toBe(`No keys in ${path}.\n`);
+  });
+
+  it('opens the database of the server where none is named', async () => {
+    vi.stubEnv('CHAIRLIFT_DATABASE', path);
+    expect((await runAs(['keys', 'list'])).output).toBe(`No keys in ${path}.\n`);
+    expect((await runAs(['usage'])).output).toBe(`No usage in ${path}.\n`);
+    vi.unstubAllEnvs();
   });
 
   it('refuses what it cannot do in one line', async () => {

@@ -3,11 +3,11 @@
 
 import { type Command, Option } from 'commander';
 import { openDatabase } from '../store/database.ts';
-import { defaultDatabasePath } from '../store/database-path.ts';
 import { type KeyRecord, TIERS, type Tier } from '../store/key-record.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { parseCount } from './arguments.ts';
 import { formatColumns } from './columns.ts';
+import { addDatabaseOption } from './database-option.ts';
 import { UsageError } from './usage-error.ts';
 
 interface DatabaseOptions {
@@ -49,9 +49,7 @@ export function addKeys(program: Command): void {
 }
 
 function withStore(command: Command): Command {
-  return command
-    .option('--database <path>', 'the database file', defaultDatabasePath())
-    .option('--json', 'print JSON');
+  return addDatabaseOption(command).option('--json', 'print JSON');
 }
 
 async function createKey(options: CreateOptions): Promise<void> {

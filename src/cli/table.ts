@@ -1,8 +1,10 @@
 // Two columns of text for people: names on the left, values on the right.
 
+import { visible } from '../text/visible.ts';
+
 export function formatTable(rows: readonly (readonly [name: string, value: string])[]): string {
   const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
+  return rows.map(([name, value]) => `${name.padEnd(width)}  ${visible(value)}`).join('\n');
 }
 
 export function formatBytes(bytes: number): string {

@@ -2,13 +2,13 @@
 
 import type { Command } from 'commander';
 import { openDatabase } from '../store/database.ts';
-import { defaultDatabasePath } from '../store/database-path.ts';
 import { ANONYMOUS_KEY_ID, type KeyRecord } from '../store/key-record.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { DAY_MS, utcDay } from '../store/usage-day.ts';
 import { reportUsage, sumUsage, type UsageCounts, type UsageRow } from '../store/usage-report.ts';
 import { parseCount } from './arguments.ts';
 import { formatColumns } from './columns.ts';
+import { addDatabaseOption } from './database-option.ts';
 import { UsageError } from './usage-error.ts';
 
 interface UsageOptions {
@@ -23,12 +23,9 @@ interface NamedUsage extends UsageRow {
 }
 
 export function addUsage(program: Command): void {
-  program
-    .command('usage')
-    .description('show requests and tokens by key and day')
+  addDatabaseOption(program.command('usage').description('show requests and tokens by key and day'))
     .option('--key <key>', 'of one key alone: its name or id')
     .option('--days <count>', 'of so many days, today included', parseCount, 30)
-    .option('--database <path>', 'the database file', defaultDatabasePath())
     .option('--json', 'print JSON')
     .action(async (options: UsageOptions) => {
       const rows = await readUsage(options, Date.now());

@@ -8,6 +8,8 @@ import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
 import type { SampleResult, SampleRow } from '../sampling/sample-row.ts';
 import { Grammars, type Matching, noGrammars } from './grammars.ts';
 import { Guessing, type GuessingOptions } from './guessing.ts';
+import type { EngineView } from './live/engine-view.ts';
+import { LiveView } from './live/live-view.ts';
 import { OpenAnswer, OpenEmbedding, type OpenRequest } from './open-request.ts';
 import { planBatch } from './plan-batch.ts';
 import type {
@@ -24,7 +26,7 @@ import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { Guesses, StepPlan } from './scheduler/step-plan.ts';
 import type { Sequence } from './sequence.ts';
 import { type EngineRecord, StepRecorder } from './step-recorder.ts';
-import type { StepReport, StepSummary } from './step-report.ts';
+import type { PrefixLookup, StepReport, StepSummary } from './step-report.ts';
 
 export interface EngineOptions extends SchedulerOptions, GuessingOptions {
   /** Maps of vectors, once they are pooled. Default none. */
@@ -77,6 +79,8 @@ export class Engine {
   readonly #bySequence = new Map<Sequence, OpenRequest>();
   readonly #cancelled = new Set<string>();
   #grammars: Grammars | undefined;
+  /** While somebody looks on. */
+  #live: LiveView | undefined;
   #watched = false;
   /** Something has happened since the last step began. */
   #news = false;
@@ -185,8 +189,9 @@ export class Engine {
     this.#recorder.lap('sampleMs');
     const events = [...cancelled, ...this.#commit(plan, draws), ...this.#pool(plan, result)];
     this.#recorder.lap('emitMs');
-    this.#report(events, this.#summary(plan, events));
+    this.#report(events, this.#summary(plan, events), lookupsOf(plan));
     this.#recorder.end(plan);
+    this.#live?.stepped(plan, this.#recorder.lastStepAt(Date.now()));
     return true;
   }
 
@@ -206,6 +211,17 @@ export class Engine {
 
   stats(nowMs: number): EngineStats {
     return { ...this.#scheduler.stats(nowMs), ...this.#recorder.record, draining: this.#draining };
+  }
+
+  /** What it does now, and has done since the last look; the first one makes it gather from then on. */
+  look(nowMs: number): EngineView {
+    this.#live ??= new LiveView(this.#scheduler);
+    return this.#live.look(nowMs);
+  }
+
+  /** Nobody looks any more. */
+  lookAway(): void {
+    this.#live = undefined;
   }
 
   #plan(): StepPlan {
@@ -370,7 +386,7 @@ export class Engine {
   }
 
   /** Between steps there is something to tell where requests have ended, or blocks have been given back or are wanted. */
-  #report(events: readonly RequestEvent[], step?: StepSummary): void {
+  #report(events: readonly RequestEvent[], step?: StepSummary, lookups?: readonly PrefixLookup[]): void {
     const blocks = this.#scheduler.demand();
     if (step === undefined && events.length === 0 && isSame(blocks, this.#toldBlocks)) return;
     this.#toldBlocks = blocks;
@@ -378,6 +394,7 @@ export class Engine {
       events,
       blocks,
       ...(step === undefined ? {} : { step }),
+      ...(lookups === undefined ? {} : { lookups }),
       ...(step !== undefined && this.#watched ? { stats: this.#scheduler.stats(Date.now()) } : {}),
     });
   }
@@ -441,6 +458,14 @@ function endOf(open: OpenAnswer, reason: EndReason | undefined): Kept['end'] {
   if (reason !== undefined) return { reason };
   const { obstacle } = open;
   return obstacle === undefined ? undefined : { reason: 'error', error: obstacle };
+}
+
+/** Of those that run for the first time. */
+function lookupsOf({ admitted }: StepPlan): PrefixLookup[] | undefined {
+  if (admitted.length === 0) return undefined;
+  return admitted.flatMap(({ id, promptLength: promptTokens, cachedTokens, preemptions, miss }) =>
+    miss === undefined || preemptions > 0 ? [] : [{ id, promptTokens, cachedTokens, ...miss }],
+  );
 }
 
 function isSame(a: BlockDemand, b: BlockDemand | undefined): boolean {

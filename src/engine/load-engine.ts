@@ -13,8 +13,8 @@ import { type DraftOptions, draftRefusal } from './speculation/draft-model.ts';
 
 /** What an engine says of itself when it is ready. */
 export function readyMessage({ backend, choice }: LoadedEngine): FromEngine {
-  const { device } = backend;
   const { name, notice } = choice;
+  const device = backend.device ?? choice.device;
   return {
     kind: 'ready',
     backend: name,

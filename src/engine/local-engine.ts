@@ -4,15 +4,18 @@ import type { Backend } from '../compute/backend.ts';
 import { messageOf } from '../failure/message-of.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { Engine, type EngineOptions, type EngineStats } from './engine.ts';
-import { Onlookers } from './onlookers.ts';
+import type { EngineView } from './live/engine-view.ts';
+import { type LossListener, Onlookers, type StepFollower } from './onlookers.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
 import { unloadedError } from './request-errors.ts';
 import { RequestStreams } from './request-streams.ts';
 import type { BlockDemand } from './scheduler/stats.ts';
-import type { StepEvent, StepReport, StepSummary } from './step-report.ts';
+import type { StepEvent, StepReport } from './step-report.ts';
 
 export class LocalEngine {
   readonly engine: Engine;
+  /** It is never replaced. */
+  readonly starts = 1;
   readonly #streams = new RequestStreams();
   readonly #onlookers = new Onlookers((watched) => this.engine.setWatched(watched));
   /** Its own, and that of the draft model. */
@@ -51,12 +54,24 @@ export class LocalEngine {
     return this.engine.stats(Date.now());
   }
 
-  follow(listener: (step: StepSummary) => void): () => void {
+  follow(listener: StepFollower): () => void {
     return this.#onlookers.follow(listener);
   }
 
   watch(watcher: (event: StepEvent) => void): () => void {
     return this.#onlookers.watch(watcher);
+  }
+
+  async look(): Promise<EngineView> {
+    return this.engine.look(Date.now());
+  }
+
+  lookAway(): void {
+    this.engine.lookAway();
+  }
+
+  onLost(listener: LossListener): () => void {
+    return this.#onlookers.onLost(listener);
   }
 
   learn(vocabulary: VocabularyTables): void {

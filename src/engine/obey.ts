@@ -17,6 +17,12 @@ export function obey(engine: Engine, message: ToEngine, send: (message: FromEngi
     case 'watch':
       engine.setWatched(message.on);
       break;
+    case 'look':
+      send({ kind: 'view', ticket: message.ticket, view: engine.look(Date.now()) });
+      break;
+    case 'look-away':
+      engine.lookAway();
+      break;
     case 'allow':
       engine.allow(message.blocks);
       break;

@@ -2,10 +2,16 @@
 // something, so the engine is told whether anyone wants them.
 
 import type { BlockDemand } from './scheduler/stats.ts';
-import type { StepEvent, StepReport, StepSummary } from './step-report.ts';
+import type { PrefixLookup, StepEvent, StepReport, StepSummary } from './step-report.ts';
+
+export type StepFollower = (step: StepSummary, lookups: readonly PrefixLookup[]) => void;
+
+/** `died`: it was not put aside in good order. */
+export type LossListener = (died: boolean) => void;
 
 export class Onlookers {
-  readonly #followers = new Set<(step: StepSummary) => void>();
+  readonly #followers = new Set<StepFollower>();
+  readonly #lossListeners = new Set<LossListener>();
   readonly #watchers = new Set<(event: StepEvent) => void>();
   readonly #blockListeners = new Set<(demand: BlockDemand) => void>();
   readonly #setWatched: (watched: boolean) => void;
@@ -21,7 +27,7 @@ export class Onlookers {
   }
 
   /** Each of these returns what ends it. */
-  follow(listener: (step: StepSummary) => void): () => void {
+  follow(listener: StepFollower): () => void {
     this.#followers.add(listener);
     return () => this.#followers.delete(listener);
   }
@@ -34,6 +40,16 @@ export class Onlookers {
     };
   }
 
+  onLost(listener: LossListener): () => void {
+    this.#lossListeners.add(listener);
+    return () => this.#lossListeners.delete(listener);
+  }
+
+  /** The engine is gone, and another one comes. */
+  lost(died: boolean): void {
+    for (const listener of this.#lossListeners) listener(died);
+  }
+
   /** Hears the present state at once, where it is known. */
   onBlocks(listener: (demand: BlockDemand) => void): () => void {
     this.#blockListeners.add(listener);
@@ -41,11 +57,11 @@ export class Onlookers {
     return () => this.#blockListeners.delete(listener);
   }
 
-  tell({ step, stats, blocks }: StepReport): void {
+  tell({ step, stats, blocks, lookups = [] }: StepReport): void {
     this.#blocks = blocks;
     for (const listener of this.#blockListeners) listener(blocks);
     if (step === undefined) return;
-    for (const listener of this.#followers) listener(step);
+    for (const listener of this.#followers) listener(step, lookups);
     if (stats === undefined) return;
     for (const watcher of this.#watchers) watcher({ ...step, stats });
   }

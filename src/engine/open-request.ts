@@ -2,6 +2,7 @@
 
 import { TooAmbiguous } from '../grammar/effort.ts';
 import type { Matcher } from '../grammar/matcher.ts';
+import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { SampleRow } from '../sampling/sample-row.ts';
 import { type FinishReason, finishReason, forbiddenIds } from '../sampling/stop-condition.ts';
 import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
@@ -117,6 +118,11 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     }
   }
 
+  /** What tokens spell, where a grammar must know it. */
+  get vocabulary(): VocabularyTables | undefined {
+    return this.#matcher?.vocabulary;
+  }
+
   /** What guesses must keep to. */
   horizon(): Horizon {
     const matcher = this.#matcher?.fork();
@@ -130,7 +136,8 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
         generated += 1;
         return !matcher?.ended;
       },
-      forced: (most) => matcher?.forced(most) ?? [],
+      likely: (most) => matcher?.likely(most) ?? { tokens: [], forced: 0 },
+      ending: (most) => matcher?.ending(most) ?? [],
     };
   }
 

@@ -4,6 +4,7 @@ import type { BackendName, KvType } from '../compute/backend.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
 import type { EngineOptions, EngineStats } from './engine.ts';
+import type { EngineView } from './live/engine-view.ts';
 import type { EngineRequest } from './request.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
 import type { StepReport } from './step-report.ts';
@@ -40,6 +41,10 @@ export type ToEngine =
   | { readonly kind: 'stats'; readonly ticket: number }
   /** Whether reports carry full stats. */
   | { readonly kind: 'watch'; readonly on: boolean }
+  /** What it does now, and has done since it was last asked. */
+  | { readonly kind: 'look'; readonly ticket: number }
+  /** Nobody asks any more. */
+  | { readonly kind: 'look-away' }
   /** How many K/V blocks may hold memory. */
   | { readonly kind: 'allow'; readonly blocks: number }
   /** How many threads may compute. */
@@ -58,4 +63,5 @@ export type FromEngine =
   /** The model cannot be served; trying again would end the same way. */
   | { readonly kind: 'unservable'; readonly message: string }
   | { readonly kind: 'report'; readonly report: StepReport }
-  | { readonly kind: 'stats'; readonly ticket: number; readonly stats: EngineStats };
+  | { readonly kind: 'stats'; readonly ticket: number; readonly stats: EngineStats }
+  | { readonly kind: 'view'; readonly ticket: number; readonly view: EngineView };

@@ -4,6 +4,7 @@
 
 import type { BlockHolder } from './cache/block-holder.ts';
 import type { WrittenMemory } from './cache/memory-slots.ts';
+import type { PrefixMiss } from './cache/prefix-miss.ts';
 import type { PooledStates } from './pooled-states.ts';
 
 /** HIGH, NORMAL, LOW. */
@@ -61,6 +62,8 @@ export class Sequence implements BlockHolder {
   lastKept: BlockHolder['lastKept'];
   /** Prompt tokens that needed no compute when it first ran. */
   cachedTokens = 0;
+  /** Why no more was found when it first ran. */
+  miss: PrefixMiss | undefined;
   preemptions = 0;
   /** The key, or that of a more urgent sequence which waits for this one's blocks. */
   rank: number;

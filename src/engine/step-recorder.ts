@@ -59,6 +59,12 @@ export class StepRecorder {
     return this.#lapMs - this.#startedMs;
   }
 
+  /** The last step, which ended now, in milliseconds since 1970. */
+  lastStepAt(nowMs: number): { readonly step: number; readonly atMs: number; readonly ms: number } {
+    const ms = this.elapsedMs;
+    return { step: this.#steps, atMs: nowMs - ms, ms };
+  }
+
   begin(): void {
     this.#startedMs = this.#nowMs();
     this.#lapMs = this.#startedMs;

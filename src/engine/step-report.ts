@@ -1,5 +1,6 @@
 // What the engine tells after a step, as plain data: all in one message.
 
+import type { PrefixMiss } from './cache/prefix-miss.ts';
 import type { RequestEvent } from './request.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 
@@ -28,12 +29,21 @@ export interface StepEvent extends StepSummary {
   readonly stats: SchedulerStats;
 }
 
+/** How much of a prompt was found in the prefix cache, and why not the rest. */
+export interface PrefixLookup extends PrefixMiss {
+  readonly id: string;
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+}
+
 export interface StepReport {
   /** Everything that happened to requests, in order. */
   readonly events: readonly RequestEvent[];
   readonly blocks: BlockDemand;
   /** Absent where something happened between steps. */
   readonly step?: StepSummary;
+  /** Of those that were admitted for the first time; absent where nobody was. */
+  readonly lookups?: readonly PrefixLookup[];
   /** With a step, while someone watches. */
   readonly stats?: SchedulerStats;
 }

@@ -65,9 +65,11 @@ export interface GenerationObserver {
   /** The engine's request waits from now on. */
   submitted(requestId: string): void;
   firstToken(): void;
+  /** Every token, the first too, by the number of its choice. */
+  token(index: number): void;
 }
 
-const nobody: GenerationObserver = { submitted: () => {}, firstToken: () => {} };
+const nobody: GenerationObserver = { submitted: () => {}, firstToken: () => {}, token: () => {} };
 
 class Choice {
   readonly request: AnswerRequest;
@@ -178,6 +180,7 @@ export class Generation {
     this.#completionTokens++;
     choice.tokens++;
     const { index, request } = choice;
+    this.#observer.token(index);
     // The token that ends the answer is no part of its text, like a stop string.
     if (finishReason(request.parameters, this.#endIds, token, choice.tokens) === 'stop') {
       yield { kind: 'piece', index, token, logprobs, parts: choice.parts.endWith(token), details: [] };

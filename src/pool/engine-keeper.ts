@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BackendName } from '../compute/backend.ts';
 import type { EngineStats } from '../engine/engine.ts';
+import type { EngineView } from '../engine/live/engine-view.ts';
 import type { EngineSettings, FromEngine, ToEngine } from '../engine/protocol.ts';
 import type { StepReport } from '../engine/step-report.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
@@ -39,6 +40,7 @@ export interface KeeperListener {
   ready(): void;
   report(report: StepReport): void;
   stats(ticket: number, stats: EngineStats): void;
+  view(ticket: number, view: EngineView): void;
   /** The engine is there no more, another one comes; `died` where it was not put aside in good order. */
   lost(cause: string, died: boolean): void;
   /** None can be had. */
@@ -49,7 +51,7 @@ export interface KeeperListener {
 
 export interface ReadyEngine {
   readonly backend: BackendName;
-  /** The GPU, where one computes. */
+  /** The GPU, where one computes; or that the addon came with the package. */
   readonly device?: string;
   readonly notice?: string;
 }
@@ -254,6 +256,9 @@ export class EngineKeeper {
       case 'stats':
         this.#noteProgress(message.stats);
         this.#listener.stats(message.ticket, message.stats);
+        break;
+      case 'view':
+        this.#listener.view(message.ticket, message.view);
         break;
     }
   }

@@ -62,6 +62,10 @@ export class ManagedPool implements ModelPool {
     });
   }
 
+  get memoryBytes(): number {
+    return this.#options.memoryBytes;
+  }
+
   /** Times a model had to be served without batching. */
   get fallbacks(): number {
     return this.#fallbacks;

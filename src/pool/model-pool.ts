@@ -43,6 +43,8 @@ export type AcquireResult =
   | { readonly ok: false; readonly failure: AcquireFailure; readonly message: string };
 
 export interface ModelPool {
+  /** What weights and K/V of all models may take together. */
+  readonly memoryBytes: number;
   /** The default model first. Models that came into their folder meanwhile are there, too. */
   list(): readonly ModelEntry[];
   /** Those loaded now, for metrics and health: looking does not count as use. */

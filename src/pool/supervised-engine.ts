@@ -2,20 +2,21 @@
 // every unfinished request with the tokens it already had. A client's stream pauses and goes on.
 
 import type { EngineStats } from '../engine/engine.ts';
-import { Onlookers } from '../engine/onlookers.ts';
-import type { EngineSettings } from '../engine/protocol.ts';
+import type { EngineView } from '../engine/live/engine-view.ts';
+import { type LossListener, Onlookers, type StepFollower } from '../engine/onlookers.ts';
+import type { EngineSettings, ToEngine } from '../engine/protocol.ts';
 import type { EngineRequest, RequestError, RequestEvent } from '../engine/request.ts';
 import { drainingError, failedEvent, unloadedError } from '../engine/request-errors.ts';
 import { RequestStreams } from '../engine/request-streams.ts';
 import type { BlockDemand } from '../engine/scheduler/stats.ts';
-import type { StepEvent, StepReport, StepSummary } from '../engine/step-report.ts';
+import type { StepEvent, StepReport } from '../engine/step-report.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { EngineHandle } from './engine-handle.ts';
 import { EngineKeeper, type KeeperOptions, type StartResult } from './engine-keeper.ts';
 import { DEATHS_TO_GIVE_UP, UnfinishedRequests } from './unfinished-requests.ts';
 
-interface StatsWaiter {
-  resolve(stats: EngineStats): void;
+interface Waiter<Answer> {
+  resolve(answer: Answer): void;
   reject(error: Error): void;
 }
 
@@ -24,7 +25,8 @@ export class SupervisedEngine implements EngineHandle {
   readonly #streams = new RequestStreams();
   readonly #unfinished = new UnfinishedRequests();
   readonly #onlookers = new Onlookers((on) => this.#keeper.send({ kind: 'watch', on }));
-  readonly #statsWaiting = new Map<number, StatsWaiter>();
+  readonly #statsWaiting = new Map<number, Waiter<EngineStats>>();
+  readonly #viewsWaiting = new Map<number, Waiter<EngineView>>();
   readonly #whenDrained: (() => void)[] = [];
   /** Cancelled but not ended: an engine may be lost, or start, before it hears of it. */
   readonly #cancelled = new Set<string>();
@@ -37,7 +39,8 @@ export class SupervisedEngine implements EngineHandle {
     this.#keeper = new EngineKeeper(settings, options, {
       ready: () => this.#ready(),
       report: (report) => this.#hear(report),
-      stats: (ticket, stats) => this.#answerStats(ticket, stats),
+      stats: (ticket, stats) => answer(this.#statsWaiting, ticket, stats),
+      view: (ticket, view) => answer(this.#viewsWaiting, ticket, view),
       lost: (cause, died) => this.#lost(cause, died),
       failed: (message) => this.#giveUp(message),
       busy: () => this.#unfinished.hasSubmitted,
@@ -55,6 +58,10 @@ export class SupervisedEngine implements EngineHandle {
 
   get restarts(): number {
     return this.#keeper.restarts;
+  }
+
+  get starts(): number {
+    return 1 + this.#keeper.restarts;
   }
 
   /** Whether it runs without batching, by choice or for want of a process. */
@@ -88,15 +95,22 @@ export class SupervisedEngine implements EngineHandle {
   }
 
   stats(): Promise<EngineStats> {
-    if (!this.#keeper.isReady) return Promise.reject(new Error(this.#failure ?? 'the engine is restarting'));
-    const ticket = ++this.#tickets;
-    return new Promise((resolve, reject) => {
-      this.#statsWaiting.set(ticket, { resolve, reject });
-      this.#keeper.send({ kind: 'stats', ticket });
-    });
+    return this.#ask(this.#statsWaiting, (ticket) => ({ kind: 'stats', ticket }));
   }
 
-  follow(listener: (step: StepSummary) => void): () => void {
+  look(): Promise<EngineView> {
+    return this.#ask(this.#viewsWaiting, (ticket) => ({ kind: 'look', ticket }));
+  }
+
+  lookAway(): void {
+    this.#keeper.send({ kind: 'look-away' });
+  }
+
+  onLost(listener: LossListener): () => void {
+    return this.#onlookers.onLost(listener);
+  }
+
+  follow(listener: StepFollower): () => void {
     return this.#onlookers.follow(listener);
   }
 
@@ -135,8 +149,17 @@ export class SupervisedEngine implements EngineHandle {
   async #end(): Promise<void> {
     this.#failure ??= unloadedError.message;
     for (const request of this.#unfinished.all()) this.#fail(request, unloadedError);
-    this.#forgetStats(unloadedError.message);
+    this.#refuseAnswers(unloadedError.message);
     await this.#keeper.close();
+  }
+
+  #ask<Answer>(waiting: Map<number, Waiter<Answer>>, ask: (ticket: number) => ToEngine): Promise<Answer> {
+    if (!this.#keeper.isReady) return Promise.reject(new Error(this.#failure ?? 'the engine is restarting'));
+    const ticket = ++this.#tickets;
+    return new Promise((resolve, reject) => {
+      waiting.set(ticket, { resolve, reject });
+      this.#keeper.send(ask(ticket));
+    });
   }
 
   #ready(): void {
@@ -155,7 +178,8 @@ export class SupervisedEngine implements EngineHandle {
   }
 
   #lost(cause: string, died: boolean): void {
-    this.#forgetStats(`the engine process ${cause}`);
+    this.#refuseAnswers(`the engine process ${cause}`);
+    this.#onlookers.lost(died);
     if (!died) this.#unfinished.takeBack();
     for (const request of died ? this.#unfinished.die() : []) {
       const message = `${DEATHS_TO_GIVE_UP} engine processes in a row ended on this request; the last ${cause}`;
@@ -197,13 +221,15 @@ export class SupervisedEngine implements EngineHandle {
     if (this.#unfinished.size === 0) for (const resolve of this.#whenDrained.splice(0)) resolve();
   }
 
-  #answerStats(ticket: number, stats: EngineStats): void {
-    this.#statsWaiting.get(ticket)?.resolve(stats);
-    this.#statsWaiting.delete(ticket);
+  #refuseAnswers(reason: string): void {
+    for (const waiting of [this.#statsWaiting, this.#viewsWaiting]) {
+      for (const { reject } of waiting.values()) reject(new Error(reason));
+      waiting.clear();
+    }
   }
+}
 
-  #forgetStats(reason: string): void {
-    for (const { reject } of this.#statsWaiting.values()) reject(new Error(reason));
-    this.#statsWaiting.clear();
-  }
+function answer<Answer>(waiting: Map<number, Waiter<Answer>>, ticket: number, value: Answer): void {
+  waiting.get(ticket)?.resolve(value);
+  waiting.delete(ticket);
 }

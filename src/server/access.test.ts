@@ -72,9 +72,27 @@ describe('without keys', () => {
     expect((await ask()).json().usage.prompt_tokens_details.cached_tokens).toBeGreaterThan(0);
   });
 
-  it('nobody administers', async () => {
+  it('whoever sits at the machine administers, but no page of another site does', async () => {
     const { app } = await start();
-    expect((await app.inject({ url: '/admin/stats' })).statusCode).toBe(403);
+    const status = async (origin?: string) =>
+      (await app.inject({ url: '/admin/stats', headers: origin === undefined ? {} : { origin } })).statusCode;
+    expect(await status()).toBe(200);
+    expect(await status('http://localhost:80')).toBe(200);
+    for (const origin of [
+      'http://elsewhere.example',
+      'http://localhost:81',
+      'https://localhost:80',
+      'null',
+    ]) {
+      expect(await status(origin)).toBe(403);
+    }
+  });
+
+  it('nobody else administers, though all are served', async () => {
+    const { app } = await start({ settings: { allowAnonymous: true } });
+    const far = { remoteAddress: '192.0.2.1' };
+    expect((await app.inject({ url: '/v1/models', ...far })).statusCode).toBe(200);
+    expect((await app.inject({ url: '/admin/stats', ...far })).statusCode).toBe(403);
   });
 });
 

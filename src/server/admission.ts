@@ -49,6 +49,13 @@ export class Admission {
     this.#nowMs = nowMs;
   }
 
+  /** Requests that have no token yet, of all models. */
+  get waiting(): number {
+    let waiting = 0;
+    for (const { requests } of this.#queues.values()) waiting += requests;
+    return waiting;
+  }
+
   enter(model: string, account = ''): QueueTicket {
     const queue = this.#queues.get(model) ?? { requests: 0, tokens: 0, accounts: new Map(), starts: [] };
     this.#queues.set(model, queue);

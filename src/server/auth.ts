@@ -12,12 +12,16 @@ export type Keys = Pick<KeyRing, 'findByKey' | 'standing'>;
 
 export interface Caller {
   readonly keyId: string;
+  /** The key's, where there is one. */
+  readonly name?: string;
   readonly tier: Tier;
   readonly admin: boolean;
   readonly limits: KeyLimits;
 }
 
 const anonymous: Caller = { keyId: ANONYMOUS_KEY_ID, tier: 'normal', admin: false, limits: {} };
+/** Before there are keys, whoever sits at this machine may do what an admin may: make the first one, too. */
+const atThisMachine: Caller = { ...anonymous, admin: true };
 const priorities: Readonly<Record<Tier, Priority>> = { high: 0, normal: 1, low: 2 };
 const challenge = { 'www-authenticate': 'Bearer' };
 
@@ -33,7 +37,8 @@ export async function identify(
   const nowMs = Date.now();
   const standing = keys === undefined ? 'none' : await keys.standing(nowMs);
   if (keys === undefined || standing !== 'live') {
-    if (allowAnonymous || (standing === 'none' && isLocal(request))) return anonymous;
+    if (standing === 'none' && isLocal(request)) return isForeignPage(request) ? anonymous : atThisMachine;
+    if (allowAnonymous) return anonymous;
     throw unauthorized('missing_api_key', standing === 'none' ? notLocal : everyKeyRevoked);
   }
   const key = keyOf(request);
@@ -47,7 +52,13 @@ export async function identify(
   if (record === undefined) {
     throw unauthorized('invalid_api_key', 'this API key is not known, or was revoked');
   }
-  return { keyId: record.id, tier: record.tier, admin: record.admin, limits: record.limits };
+  return {
+    keyId: record.id,
+    name: record.name,
+    tier: record.tier,
+    admin: record.admin,
+    limits: record.limits,
+  };
 }
 
 const notLocal = 'without API keys only requests from this machine to this machine are served';
@@ -95,6 +106,11 @@ function isLocal(request: FastifyRequest): boolean {
   return addresses.every(isLoopback);
 }
 
+/** Sent by a browser for a page of somebody else, who may have been allowed to ask, but not to rule. */
+function isForeignPage({ headers, host, protocol }: FastifyRequest): boolean {
+  return headers.origin !== undefined && headers.origin !== `${protocol}://${host}`;
+}
+
 export function isLoopback(address: string | undefined): boolean {
   if (address === undefined) return false;
   const plain = address.replace(/^::ffff:/, '');
@@ -102,7 +118,7 @@ export function isLoopback(address: string | undefined): boolean {
 }
 
 /** Some clients know the one header, some the other. */
-function keyOf({ headers }: FastifyRequest): string | undefined {
+export function keyOf({ headers }: FastifyRequest): string | undefined {
   const bearer = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
   const plain = headers['x-api-key'];
   const own = typeof plain === 'string' && plain !== '' ? plain : undefined;

@@ -15,10 +15,14 @@ import type { ApiError } from './errors.ts';
 import type { HealthCheck } from './health.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { TypicalAnswer } from './limits/typical-answer.ts';
+import type { LiveFeed } from './live/live-feed.ts';
+import type { RequestLives } from './live/request-lives.ts';
+import type { SlidingPercentiles } from './live/sliding-percentiles.ts';
 import type { Metrics } from './metrics.ts';
 import type { Readiness } from './readiness.ts';
 import type { RequestFeed } from './request-feed.ts';
 import type { ConversationItem } from './responses/items.ts';
+import type { Bench } from './routes/bench.ts';
 import type { ServerSettings } from './settings.ts';
 
 export interface TlsPair {
@@ -49,6 +53,10 @@ export interface ServerDeps {
   readonly tls?: TlsPair | undefined;
   readonly logger: FastifyBaseLogger;
   readonly version: string;
+  /** Puts load on this server; without it none can be put. */
+  readonly bench?: Bench | undefined;
+  /** Where the page's files are; the built ones where absent. */
+  readonly pageFolder?: string | undefined;
 }
 
 export interface ServerContext extends ServerDeps {
@@ -58,6 +66,12 @@ export interface ServerContext extends ServerDeps {
   readonly grammars: AnswerGrammars;
   readonly feed: RequestFeed;
   readonly health: HealthCheck;
+  /** For whoever looks on. */
+  readonly live: LiveFeed;
+  readonly lives: RequestLives;
+  /** Of all requests of late. */
+  readonly firstToken: SlidingPercentiles;
+  readonly betweenTokens: SlidingPercentiles;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
   readonly typicalAnswer: TypicalAnswer;

@@ -30,6 +30,9 @@ import {
 } from './errors.ts';
 import { HealthCheck } from './health.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
+import { LiveFeed } from './live/live-feed.ts';
+import { RequestLives } from './live/request-lives.ts';
+import { SlidingPercentiles } from './live/sliding-percentiles.ts';
 import { Metrics } from './metrics.ts';
 import { isTooDeep } from './nesting.ts';
 import { ollamaAdminRoutes, ollamaRoutes } from './ollama/routes.ts';
@@ -37,12 +40,17 @@ import { Readiness } from './readiness.ts';
 import { RequestFeed } from './request-feed.ts';
 import { responseRoutes } from './responses/routes.ts';
 import { adminRoutes } from './routes/admin.ts';
+import { benchRoute } from './routes/bench.ts';
 import { completionRoutes } from './routes/completions.ts';
 import { documentationRoutes } from './routes/documentation.ts';
 import { embeddingRoutes } from './routes/embeddings.ts';
+import { liveRoute } from './routes/live.ts';
 import { modelRoutes } from './routes/models.ts';
+import { pageRoutes } from './routes/page.ts';
+import { requestRoutes } from './routes/requests.ts';
 import { metricsRoute, probeRoutes } from './routes/status.ts';
 import { tokenRoutes } from './routes/tokens.ts';
+import { whoamiRoute } from './routes/whoami.ts';
 import { addUnprefixedRoutes } from './unprefixed-routes.ts';
 
 /** A body must arrive within this time: whoever sends it slower holds a socket, not a place. */
@@ -75,6 +83,7 @@ export function createServerPair(deps: ServerDeps): ServerPair {
   drainOnClose(main, context);
   const admin = makeApp(context);
   admin.register(async (open) => probeRoutes(open, context));
+  addPage(admin, context);
   addAdminRoutes(admin, context);
   cutOffOnClose(admin);
   return { main, admin };
@@ -123,6 +132,7 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
     probeRoutes(open, context);
     documentationRoutes(open, context);
   });
+  addPage(app, context);
   app.register(async (keyed) => {
     keyed.addHook('onRequest', async (request) => admit(request, context));
     addUnprefixedRoutes(keyed);
@@ -133,6 +143,16 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
     tokenRoutes(keyed, context);
     responseRoutes(keyed, context);
     ollamaRoutes(keyed, context);
+  });
+}
+
+/** The page, and what it asks about its reader. */
+function addPage(app: FastifyInstance, context: ServerContext): void {
+  app.register(async (open) => pageRoutes(open, context));
+  app.register(async (keyed) => {
+    keyed.addHook('onRequest', async (request) => admit(request, context));
+    whoamiRoute(keyed, context);
+    requestRoutes(keyed, context);
   });
 }
 
@@ -152,21 +172,43 @@ function addAdminRoutes(app: FastifyInstance, context: ServerContext): void {
       if (request.caller !== undefined) requireAdmin(request.caller);
     });
     ollamaAdminRoutes(admin, context);
-    admin.register(async (own) => adminRoutes(own, context), { prefix: '/admin' });
+    liveRoute(admin, context);
+    admin.register(
+      async (own) => {
+        adminRoutes(own, context);
+        benchRoute(own, context);
+      },
+      { prefix: '/admin' },
+    );
   });
 }
 
 function makeContext(deps: ServerDeps): ServerContext {
-  const { pool, settings } = deps;
+  const { pool, settings, version } = deps;
   const feed = new RequestFeed();
   const nowMs = () => performance.now();
   const health = new HealthCheck(pool, settings.stallMs, nowMs);
   feed.listen(({ kind, ...finished }) => deps.logger.info(finished, kind));
+  const activity = new Activity();
+  const admission = new Admission(settings, nowMs);
+  const lives = new RequestLives(nowMs);
+  const latencies = { firstToken: new SlidingPercentiles(), betweenTokens: new SlidingPercentiles() };
   return {
     ...deps,
+    ...latencies,
     feed,
-    activity: new Activity(),
-    admission: new Admission(settings, nowMs),
+    activity,
+    admission,
+    lives,
+    live: new LiveFeed({
+      version,
+      pool,
+      activity,
+      admission,
+      lives,
+      ...latencies,
+      onProblem: (error) => deps.logger.error({ err: error }, 'live'),
+    }),
     encoders: new EncodeWorkers(),
     grammars: new AnswerGrammars(),
     health,

@@ -91,6 +91,7 @@ async function embed(
     ...order,
     ...place,
     caller,
+    prompts,
     kind: 'embedding',
     tier: forceLow ? 'low' : caller.tier,
     idMark: 'embd-',

@@ -25,6 +25,7 @@ import * as ollama from './ollama/schema.ts';
 import { deletedSchema, inputItemsSchema, responseEventSchema, responseSchema } from './responses/answers.ts';
 import { responsesRules, responsesSchema } from './responses/schema.ts';
 import { modelNameSchema, newKeySchema } from './routes/admin.ts';
+import { benchSchema } from './routes/bench.ts';
 import {
   chatAnswerSchema,
   chatChunkSchema,
@@ -266,6 +267,13 @@ const operations: readonly Operation[] = [
     body: chatSchema,
     answer: detokenizedSchema,
   },
+  { method: 'get', path: '/whoami', summary: 'What the server knows of who asks' },
+  {
+    method: 'get',
+    path: '/requests',
+    summary: 'The last 500 requests, the newest first; an admin sees all, another key its own; model',
+  },
+  { method: 'get', path: '/requests/{id}', summary: 'The life of a request', pathParameter: 'id' },
   { method: 'get', path: '/health', summary: 'That the server lives, and how its engines are', open: true },
   { method: 'get', path: '/ready', summary: 'Whether the default model answers', open: true },
   { method: 'get', path: '/metrics', summary: 'Numbers for Prometheus', open: true, mediaType: 'text/plain' },
@@ -281,6 +289,19 @@ const operations: readonly Operation[] = [
     method: 'get',
     path: '/admin/events',
     summary: 'Steps and finished requests as they happen',
+    mediaType: 'text/event-stream',
+  },
+  {
+    method: 'post',
+    path: '/admin/bench',
+    summary: 'Put load on this server, one at a time; leaving ends it',
+    body: benchSchema,
+    mediaType: 'text/event-stream',
+  },
+  {
+    method: 'get',
+    path: '/live',
+    summary: 'What the engines do, four times a second; needs an admin key',
     mediaType: 'text/event-stream',
   },
   ...ollamaOperations,

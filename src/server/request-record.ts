@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { GenerationObserver } from '../generation/generation.ts';
+import type { Prompt } from '../generation/prompt.ts';
 import type { TokenUsage } from '../generation/token-usage.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
@@ -11,8 +12,10 @@ import type { Tier } from '../store/key-record.ts';
 import type { QueueTicket } from './admission.ts';
 import type { Caller } from './auth.ts';
 import type { ServerContext } from './context.ts';
+import { tokensOf } from './encode-prompts.ts';
 import { kindOf } from './errors.ts';
 import type { Permit } from './limits/limiter.ts';
+import type { Life } from './live/request-lives.ts';
 import type { RequestLabels } from './metrics.ts';
 import type { FinishedRequest } from './request-feed.ts';
 
@@ -23,6 +26,7 @@ export interface RecordedRequest {
   readonly ticket: QueueTicket;
   readonly kind: FinishedRequest['kind'];
   readonly model: ServedModel;
+  readonly prompts: readonly Prompt[];
   /** The one the request runs at. */
   readonly tier: Tier;
   /** What the ids of such answers begin with. */
@@ -73,7 +77,10 @@ export class RequestRecord implements GenerationObserver {
   /** Milliseconds since 1970. */
   readonly arrivedMs: number;
   readonly #of: RecordedRequest;
+  #life: Life | undefined;
   readonly #submitted: string[] = [];
+  /** When the last token of each choice came. */
+  readonly #tokenMs: number[] = [];
   #submittedMs: number | undefined;
   #admittedMs: number | undefined;
   #firstTokenMs: number | undefined;
@@ -92,6 +99,7 @@ export class RequestRecord implements GenerationObserver {
   submitted(requestId: string): void {
     this.#submitted.push(requestId);
     this.#submittedMs ??= this.#elapsedMs();
+    this.#of.context.lives.submitted(this.#begun(), requestId, this.#of.model.engine);
     this.#of.context.metrics.submitted(requestId, this.#labels, (atMs) => {
       this.#admittedMs ??= atMs - this.#of.request.arrivedMs;
     });
@@ -117,7 +125,18 @@ export class RequestRecord implements GenerationObserver {
   firstToken(): void {
     this.#firstTokenMs = this.#elapsedMs();
     this.prompted();
-    this.#of.context.metrics.firstToken(this.#labels, this.#firstTokenMs);
+    const { context } = this.#of;
+    context.metrics.firstToken(this.#labels, this.#firstTokenMs);
+    context.lives.firstToken(this.#begun());
+    context.firstToken.add(this.#firstTokenMs, performance.now());
+  }
+
+  token(index: number): void {
+    const nowMs = performance.now();
+    const lastMs = this.#tokenMs[index];
+    if (lastMs !== undefined) this.#of.context.betweenTokens.add(nowMs - lastMs, nowMs);
+    this.#tokenMs[index] = nowMs;
+    this.#begun().generatedTokens++;
   }
 
   answered(reasons: readonly FinishReason[]): void {
@@ -139,6 +158,7 @@ export class RequestRecord implements GenerationObserver {
     }
     const failed = this.#outcome !== 'ok' && this.#outcome !== 'client_left';
     context.usage?.record(caller.keyId, { ...usage, failed }, Date.now());
+    context.lives.ended(this.#begun(), { usage, outcome: this.#outcome, reasons: this.#reasons });
     context.feed.tell({
       kind,
       requestId: request.id,
@@ -154,6 +174,26 @@ export class RequestRecord implements GenerationObserver {
       ...usage,
     });
     return usage;
+  }
+
+  /** One that is refused before it begins has no life. */
+  #begun(): Life {
+    const { context, kind, model, tier, caller, request, prompts } = this.#of;
+    this.#life ??= context.lives.begin({
+      kind,
+      requestId: request.id,
+      model: model.name,
+      tier,
+      keyId: caller.keyId,
+      keyName: caller.name,
+      address: request.ip,
+      arrivedMs: request.arrivedMs,
+      promptTokens: tokensOf(prompts),
+      prompt: context.settings.logPrompts
+        ? prompts.map(({ text, ids }) => text ?? ids.join(' ')).join('\n')
+        : undefined,
+    });
+    return this.#life;
   }
 
   get #labels(): RequestLabels {

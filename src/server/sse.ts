@@ -80,6 +80,11 @@ export class SseStream {
     await this.#write(this.#framing.frame(data, event));
   }
 
+  /** What is framed already, for all who hear the same. */
+  sendFramed(bytes: Buffer): void {
+    void this.#write(bytes);
+  }
+
   async done(): Promise<void> {
     if (this.#framing.last !== '') await this.#write(this.#framing.last);
     this.end();
@@ -101,7 +106,7 @@ export class SseStream {
     this.#response.end();
   }
 
-  async #write(text: string): Promise<void> {
+  async #write(text: string | Buffer): Promise<void> {
     const response = this.#response;
     if (response.destroyed || response.writableEnded) return;
     this.#keepAlive.refresh();

@@ -280,8 +280,8 @@ describe("Ollama's client", () => {
     await expect(client.copy({ source: 'demo', destination: 'x' })).rejects.toMatchObject({
       status_code: 501,
     });
-    await expect(client.pull({ model: 'hf.co/a/b' })).rejects.toMatchObject({ status_code: 403 });
-    await expect(client.delete({ model: 'demo' })).rejects.toMatchObject({ status_code: 403 });
+    await expect(client.pull({ model: 'hf.co/a/b' })).rejects.toMatchObject({ status_code: 501 });
+    await expect(client.delete({ model: 'demo' })).rejects.toMatchObject({ status_code: 409 });
   });
 
   it('hears of a failure inside a stream', async () => {

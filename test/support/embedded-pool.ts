@@ -89,6 +89,7 @@ export async function embeddedPool(options: EmbeddedPoolOptions = {}): Promise<E
     return { ok: true, lease: { model: models.find((one) => one.name === name) ?? model, release } };
   };
   return {
+    memoryBytes: 2 ** 30,
     engine,
     model,
     get leases() {

@@ -15,6 +15,11 @@ export type BlockList = 'empty' | 'untouched' | 'cached-low' | 'cached';
 const LISTS: readonly BlockList[] = ['empty', 'untouched', 'cached-low', 'cached'];
 const CACHED = 1;
 const LOW_WRITTEN = 2;
+const TOUCHED = 4;
+/** As `describe` tells it. */
+const stateOfFlags = Uint8Array.from({ length: 8 }, (_, flags) =>
+  flags & CACHED ? 2 : flags & TOUCHED ? 1 : 0,
+);
 
 export class BlockPool {
   readonly blockCount: number;
@@ -99,12 +104,34 @@ export class BlockPool {
     return this.#references[block] as number;
   }
 
+  /** Whether it is held; all but the untouched are. For checks and tests. */
+  hasMemory(block: number): boolean {
+    return ((this.#flags[block] as number) & TOUCHED) !== 0;
+  }
+
   isCached(block: number): boolean {
     return ((this.#flags[block] as number) & CACHED) !== 0;
   }
 
   isLowWritten(block: number): boolean {
     return ((this.#flags[block] as number) & LOW_WRITTEN) !== 0;
+  }
+
+  /**
+   * What each block is: 0 without memory, 1 not in the cache, 2 in it, 3 held by several, wherever. Returns how many
+   * of the last there are.
+   */
+  describe(states: Int32Array): number {
+    const references = this.#references;
+    const flags = this.#flags;
+    let shared = 0;
+    for (let block = 0; block < states.length; block++) {
+      const state = stateOfFlags[flags[block] as number] as number;
+      const several = (references[block] as number) > 1;
+      if (several) shared += 1;
+      states[block] = several ? 3 : state;
+    }
+    return shared;
   }
 
   /** A block with one reference and no content, evicting a cached one where it must. */
@@ -118,7 +145,7 @@ export class BlockPool {
       this.#evictions += 1;
       this.#onEvict(block);
     }
-    this.#flags[block] = low ? LOW_WRITTEN : 0;
+    this.#flags[block] = low ? TOUCHED | LOW_WRITTEN : TOUCHED;
     this.#references[block] = 1;
     this.#usedCount += 1;
     return block;

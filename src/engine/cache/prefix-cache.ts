@@ -7,6 +7,11 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 /** A block, or a salt's root (negative). */
 export type PrefixNode = number;
 
+/** Of one parent, looked at for the nearest; the latest first. */
+const MOST_SIBLINGS = 64;
+/** Other salts looked at, the latest first. */
+const MOST_SALTS = 16;
+
 export class PrefixCache {
   // Chained hash table. Links hold block + 1, so that zeroed memory is an empty table.
   readonly #buckets: Int32Array;
@@ -14,8 +19,16 @@ export class PrefixCache {
   readonly #links: Int32Array;
   readonly #hashes: Int32Array;
   readonly #parents: Int32Array;
+  // Those of one parent, doubly linked: the first of each block, and of each root.
+  readonly #children: Int32Array;
+  readonly #rootChildren: number[] = [];
+  readonly #following: Int32Array;
+  readonly #preceding: Int32Array;
   readonly #tokens: Int32Array;
   readonly #roots = new Map<string, PrefixNode>();
+  readonly #salts: string[] = [];
+  /** Keys of prefixes that were here: of those with the same bucket the last. */
+  readonly #evicted: Int32Array;
   #size = 0;
 
   constructor(blockCount: number) {
@@ -25,6 +38,10 @@ export class PrefixCache {
     this.#links = new Int32Array(blockCount);
     this.#hashes = new Int32Array(blockCount);
     this.#parents = new Int32Array(blockCount);
+    this.#children = new Int32Array(blockCount);
+    this.#following = new Int32Array(blockCount);
+    this.#preceding = new Int32Array(blockCount);
+    this.#evicted = new Int32Array(2 ** bucketBits);
     this.#tokens = new Int32Array(blockCount * BLOCK_TOKENS);
   }
 
@@ -39,6 +56,7 @@ export class PrefixCache {
     if (root === undefined) {
       root = -1 - this.#roots.size;
       this.#roots.set(salt, root);
+      this.#salts.push(salt);
     }
     return root;
   }
@@ -66,6 +84,7 @@ export class PrefixCache {
     }
     this.#links[block] = this.#buckets[bucket] as number;
     this.#buckets[bucket] = block + 1;
+    this.#joinSiblings(block, parent);
     this.#size += 1;
   }
 
@@ -80,7 +99,40 @@ export class PrefixCache {
       if (link === 0) throw new Error(`block ${block} is not in the prefix cache`);
       this.#links[link - 1] = following;
     }
+    this.#leaveSiblings(block);
+    this.#evicted[bucket] = this.#hashes[block] as number;
     this.#size -= 1;
+  }
+
+  /** Whether a block for these tokens was here and had to leave; of long ago nothing is known. */
+  wasEvicted(parent: PrefixNode, tokens: Int32Array, offset: number): boolean {
+    const hash = this.#hash(parent, tokens, offset);
+    return hash !== 0 && this.#evicted[this.#bucket(hash)] === hash;
+  }
+
+  /** Leading tokens from `offset` on that the nearest block after `parent` has in common with these. */
+  nearest(parent: PrefixNode, tokens: Int32Array, offset: number): number {
+    let most = 0;
+    let link = this.#firstChild(parent);
+    for (let seen = 0; link !== 0 && seen < MOST_SIBLINGS; seen++) {
+      const base = (link - 1) * BLOCK_TOKENS;
+      let common = 0;
+      while (common < BLOCK_TOKENS && this.#tokens[base + common] === tokens[offset + common]) common += 1;
+      most = Math.max(most, common);
+      link = this.#following[link - 1] as number;
+    }
+    return most;
+  }
+
+  /** Whether another salt that begins like this one, up to `:`, has the first `count` blocks of these tokens. */
+  isElsewhere(salt: string, tokens: Int32Array, count: number): boolean {
+    const kin = salt.slice(0, salt.indexOf(':') + 1);
+    const others = this.#salts.slice(-MOST_SALTS - 1).filter((one) => one !== salt && one.startsWith(kin));
+    return others.some((other) => {
+      let node: PrefixNode | undefined = this.root(other);
+      for (let i = 0; i < count && node !== undefined; i++) node = this.find(node, tokens, i * BLOCK_TOKENS);
+      return node !== undefined;
+    });
   }
 
   /** Whether the cached block is the one for these tokens after this parent. */
@@ -106,6 +158,31 @@ export class PrefixCache {
         link = this.#links[link - 1] as number;
       }
     }
+  }
+
+  #firstChild(parent: PrefixNode): number {
+    return parent >= 0 ? (this.#children[parent] as number) : (this.#rootChildren[-1 - parent] ?? 0);
+  }
+
+  #setFirstChild(parent: PrefixNode, link: number): void {
+    if (parent >= 0) this.#children[parent] = link;
+    else this.#rootChildren[-1 - parent] = link;
+  }
+
+  #joinSiblings(block: number, parent: PrefixNode): void {
+    const first = this.#firstChild(parent);
+    this.#following[block] = first;
+    this.#preceding[block] = 0;
+    if (first !== 0) this.#preceding[first - 1] = block + 1;
+    this.#setFirstChild(parent, block + 1);
+  }
+
+  #leaveSiblings(block: number): void {
+    const before = this.#preceding[block] as number;
+    const after = this.#following[block] as number;
+    if (after !== 0) this.#preceding[after - 1] = before;
+    if (before !== 0) this.#following[before - 1] = after;
+    else this.#setFirstChild(this.#parents[block] as number, after);
   }
 
   #bucket(hash: number): number {

@@ -6,6 +6,7 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockTables, blocksFor, reusableBlocks } from '../cache/block-tables.ts';
+import { notShared, prefixMiss } from '../cache/prefix-miss.ts';
 import type { Sequence } from '../sequence.ts';
 import { chunk, furtherShare, leadingShare } from './chunk.ts';
 import { type Deferral, Deferrals } from './deferrals.ts';
@@ -140,6 +141,11 @@ export class Scheduler {
     this.tables.pool.setLimit(blocks);
   }
 
+  /** Who is admitted next, and whether it waits for want of blocks. */
+  get next(): { readonly sequence: Sequence | undefined; readonly short: boolean } {
+    return { sequence: this.#queue.peek(), short: this.#short };
+  }
+
   /** As of the last plan. */
   demand(): BlockDemand {
     const { limit, heldCount: held, usedCount: used } = this.tables.pool;
@@ -219,6 +225,7 @@ export class Scheduler {
         break;
       }
       this.#queue.remove(sequence);
+      sequence.miss ??= notShared;
       this.#start(sequence, []);
       draft.admitted.push(sequence);
       draft.items.push({ sequence, count: this.tables.grow(sequence, length), guesses: noGuesses });
@@ -366,6 +373,7 @@ export class Scheduler {
         return;
       }
       this.#queue.remove(sequence);
+      sequence.miss ??= prefixMiss(this.tables.prefixes, sequence, found, matched);
       // Where it parts from others, and where one like it would, what it remembers is kept.
       sequence.keptAt.add(found.length * BLOCK_TOKENS).add(reusableBlocks(sequence) * BLOCK_TOKENS);
       this.#start(sequence, matched);

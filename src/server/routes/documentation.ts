@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { ServerContext } from '../context.ts';
 import { docsPage } from '../docs-page.ts';
 import { openApiDocument } from '../openapi.ts';
+import { inlinePolicy, pageHeaders } from '../page-headers.ts';
 
 export function documentationRoutes(app: FastifyInstance, { version }: ServerContext): void {
   const document = openApiDocument(version);
@@ -11,10 +12,7 @@ export function documentationRoutes(app: FastifyInstance, { version }: ServerCon
   app.get('/docs', async (_request, reply) =>
     reply
       .type('text/html; charset=utf-8')
-      .header(
-        'content-security-policy',
-        "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'",
-      )
+      .headers({ ...pageHeaders, 'content-security-policy': inlinePolicy })
       .send(docsPage),
   );
 }

@@ -1,0 +1,49 @@
+// Why a prompt's next block was not in the prefix cache when it was looked for: for people who wonder what their cache
+// is good for. Bounded work, once for each sequence.
+
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import type { BlockHolder } from './block-holder.ts';
+import { reusableBlocks } from './block-tables.ts';
+import type { PrefixCache, PrefixNode } from './prefix-cache.ts';
+
+export interface PrefixMiss {
+  /**
+   * `end`: nothing more could be found, because less than a block was left, or the last token must be computed.
+   * `new`: nobody with this salt has computed it, as far as is known. `differs`: what was computed after the same prefix
+   * begins alike. `evicted`: it was there, and its block was taken. `not-shared`: blocks of this model are not shared, or
+   * not here, because what its layers remember was not kept.
+   */
+  readonly why: 'end' | 'new' | 'differs' | 'evicted' | 'not-shared';
+  /** With `differs`: the first token that is another one than in the nearest cached block. */
+  readonly firstDifference?: number;
+  /** Somebody with another salt has it. */
+  readonly elsewhere?: true;
+}
+
+export const notShared: PrefixMiss = { why: 'not-shared' };
+
+/** `found`: its blocks in the cache. `matched`: those of them, from the first on, that it can go on with. */
+export function prefixMiss(
+  prefixes: PrefixCache,
+  holder: BlockHolder,
+  found: readonly number[],
+  matched: readonly number[],
+): PrefixMiss {
+  if (found.length > matched.length) return notShared;
+  if (found.length === reusableBlocks(holder)) return { why: 'end' };
+  const { salt, storage } = holder;
+  const parent: PrefixNode = found.at(-1) ?? prefixes.root(salt);
+  const own = missAfter(prefixes, parent, storage, found.length * BLOCK_TOKENS);
+  return prefixes.isElsewhere(salt, storage, found.length + 1) ? { ...own, elsewhere: true } : own;
+}
+
+function missAfter(
+  prefixes: PrefixCache,
+  parent: PrefixNode,
+  tokens: Int32Array,
+  offset: number,
+): PrefixMiss {
+  if (prefixes.wasEvicted(parent, tokens, offset)) return { why: 'evicted' };
+  const common = prefixes.nearest(parent, tokens, offset);
+  return common === 0 ? { why: 'new' } : { why: 'differs', firstDifference: offset + common };
+}

@@ -1,0 +1,68 @@
+// What an engine tells to whoever looks, as plain data: what it does now, and what it has done since the last look.
+// Requests by their ids.
+
+import type { QueueStats, RunningStats } from '../scheduler/stats.ts';
+import type { Priority } from '../sequence.ts';
+import type { BlockRun } from './block-runs.ts';
+
+export interface EngineView {
+  readonly blockCount: number;
+  /** Nobody looked before: changed blocks are told as if none had held memory. */
+  readonly first: boolean;
+  /** Since the last look. */
+  readonly steps: number;
+  readonly promptTokens: number;
+  readonly generatedTokens: number;
+  /** The last of these steps, 64 at most. */
+  readonly timeline: readonly StepView[];
+  readonly riders: readonly RiderView[];
+  readonly queues: readonly QueueStats[];
+  /** The most urgent of those that wait, 64 at most. */
+  readonly waiting: readonly WaitingView[];
+  /** Changed since the last look. */
+  readonly blocks: readonly BlockRun[];
+  readonly blockCounts: BlockCounts;
+  /** Totals since the engine's start. */
+  readonly preemptions: number;
+  readonly evictions: number;
+}
+
+export interface BlockCounts {
+  readonly limit: number;
+  readonly held: number;
+  readonly used: number;
+  /** Held by nobody. */
+  readonly cached: number;
+  readonly shared: number;
+}
+
+export interface StepView {
+  readonly step: number;
+  /** When it began, in milliseconds since 1970. */
+  readonly atMs: number;
+  readonly ms: number;
+  readonly rides: readonly Ride[];
+}
+
+/** Of everybody in a step. */
+export type Ride = readonly [seat: number, computed: number, drawn: number];
+
+export interface RiderView extends RunningStats {
+  readonly seat: number;
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+}
+
+/**
+ * `blocks`: it is the next, and there are not enough blocks for it. `prefix`: a running one computes what it begins
+ * with. `preempted`: it ran before and had to give its blocks back.
+ */
+export type WaitReason = 'queue' | 'blocks' | 'prefix' | 'preempted';
+
+export interface WaitingView {
+  readonly id: string;
+  readonly priority: Priority;
+  readonly tokens: number;
+  readonly ageMs: number;
+  readonly why: WaitReason;
+}

@@ -1,0 +1,241 @@
+// What the page is told, as plain data: while it looks on, one snapshot, then a tick every quarter of a second. The page
+// imports these types and nothing else of the server.
+
+import type { EndReason } from '../../engine/request.ts';
+import type { ModelEntry } from '../../pool/model-pool.ts';
+import type { Tier } from '../../store/key-record.ts';
+
+/** `GET /whoami`. */
+export interface WhoAmI {
+  readonly version: string;
+  /** No key was needed, and none was looked at. */
+  readonly anonymous: boolean;
+  readonly admin: boolean;
+  /** Of the key. */
+  readonly name?: string;
+  readonly tier: Tier;
+  readonly keysNeeded: boolean;
+  /** Prompts are logged, and kept with the lives of requests. */
+  readonly logPrompts: boolean;
+  /** Whether the asker may bring models from the hub. */
+  readonly canPull: boolean;
+  /** Whether there are keys to list and make. */
+  readonly hasKeyStore: boolean;
+}
+
+/** Sent as `snapshot`: first, again after ticks were dropped, and in place of a tick where engines came or went. */
+export interface LiveSnapshot {
+  readonly version: string;
+  /** When this server started, in milliseconds since 1970: another one means that it was restarted. */
+  readonly startedMs: number;
+  readonly tickMs: number;
+  readonly engines: readonly EngineSnapshot[];
+  /** The same as of a tick. */
+  readonly tick: LiveTick;
+}
+
+export interface EngineSnapshot {
+  readonly model: string;
+  readonly blockCount: number;
+  /** Every block's state, as runs of `[count, state]`. */
+  readonly blocks: readonly (readonly [number, BlockState])[];
+}
+
+/**
+ * 0: holds no memory. 1: empty. 2: cached, held by nobody. 3: shared by several. 4 and above: held by the rider of seat
+ * `state - 4` alone.
+ */
+export type BlockState = number;
+
+/** Sent as `tick`. */
+export interface LiveTick {
+  readonly atMs: number;
+  readonly models: readonly ModelEntry[];
+  readonly engines: readonly EngineTick[];
+  readonly requests: { readonly running: number; readonly queued: number };
+  /** Over the last minute, in milliseconds; absent where nothing was measured. */
+  readonly firstToken?: Percentiles;
+  readonly betweenTokens?: Percentiles;
+  /** Requests that ended since the last tick, the newest last; the last 200 where there were more. */
+  readonly ended: readonly EndedRequest[];
+  readonly memory: { readonly usedBytes: number; readonly allowedBytes: number };
+}
+
+export interface Percentiles {
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+}
+
+export interface EngineTick {
+  readonly model: string;
+  /** Engine processes of this model so far: one more means that it died and was started again. */
+  readonly starts: number;
+  /** Since the last tick. */
+  readonly steps: number;
+  readonly promptTokens: number;
+  readonly generatedTokens: number;
+  /** The last of these steps, 64 at most. */
+  readonly timeline: readonly LiveStep[];
+  readonly riders: readonly Rider[];
+  readonly queues: readonly LiveQueue[];
+  /** The most urgent, 64 at most; `queues` count them all. */
+  readonly waiting: readonly WaitingRequest[];
+  /** Changed blocks, as runs of `[first block, count, state]`. */
+  readonly blocks: readonly (readonly [number, number, BlockState])[];
+  readonly blockCounts: {
+    readonly limit: number;
+    readonly held: number;
+    readonly used: number;
+    readonly cached: number;
+    readonly shared: number;
+  };
+  /** Totals since the engine's start. */
+  readonly preemptions: number;
+  readonly evictions: number;
+}
+
+export interface LiveStep {
+  readonly step: number;
+  readonly atMs: number;
+  readonly ms: number;
+  /** `[seat, tokens computed, tokens drawn]` of everybody in it. */
+  readonly rides: readonly (readonly [number, number, number])[];
+}
+
+/** A running sequence. It keeps its seat until it ends or is preempted. */
+export interface Rider {
+  readonly seat: number;
+  /** The request's id, as the client was told it (`x-request-id`). */
+  readonly requestId: string;
+  readonly tier: Tier;
+  readonly phase: 'prefill' | 'decode';
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly tokens: number;
+  readonly computed: number;
+  readonly blocks: number;
+  readonly ageMs: number;
+}
+
+export interface LiveQueue {
+  readonly tier: Tier;
+  readonly waiting: number;
+  readonly oldestMs: number;
+  /** What somebody who came now would wait; absent where nothing was measured yet. */
+  readonly expectedMs?: number;
+}
+
+export interface WaitingRequest {
+  readonly requestId: string;
+  readonly tier: Tier;
+  readonly tokens: number;
+  readonly ageMs: number;
+  /**
+   * `blocks`: it is the next, and there are not enough blocks for it. `prefix`: a running one computes what it begins
+   * with. `preempted`: it ran before and had to give its blocks back.
+   */
+  readonly why: 'queue' | 'blocks' | 'prefix' | 'preempted';
+}
+
+export interface EndedRequest {
+  readonly requestId: string;
+  readonly model: string;
+  readonly tier: Tier;
+  readonly outcome: string;
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly generatedTokens: number;
+  readonly firstTokenMs?: number;
+  readonly totalMs: number;
+}
+
+/** One of `data` of `GET /requests`. While it runs, counts are as far as it has come, and its outcome is `running`. */
+export interface RequestBrief extends EndedRequest {
+  readonly kind: 'completion' | 'embedding';
+  readonly keyId: string;
+  readonly keyName?: string;
+  /** Milliseconds since 1970. */
+  readonly arrivedMs: number;
+  readonly running: boolean;
+}
+
+/** `GET /requests/:id`: the life of one request. */
+export interface RequestLife extends RequestBrief {
+  /** The first 200, and its end. */
+  readonly events: readonly LifeEvent[];
+  /** Of the first 32 choices, as far as they were admitted. */
+  readonly lookups: readonly PrefixLookup[];
+  /** Only where prompts are logged, and for admins and the key that sent it. The first 4000 characters. */
+  readonly prompt?: string;
+  /** Of the first 32 choices. */
+  readonly endReasons: readonly EndReason[];
+}
+
+export interface LifeEvent {
+  /** Since its arrival. */
+  readonly atMs: number;
+  readonly what:
+    | 'arrived'
+    | 'submitted'
+    | 'admitted'
+    | 'first-token'
+    | 'preempted'
+    | 'resumed'
+    | 'engine-died'
+    | 'ended';
+  readonly choice?: number;
+}
+
+/** How much of a prompt was found in the prefix cache, and why the rest was not. */
+export interface PrefixLookup {
+  readonly choice: number;
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  /**
+   * `end`: nothing more could be found, because less than a block was left, or the last token must be computed. `new`:
+   * nobody has computed it, as far as is known. `differs`: what was computed after the same prefix begins alike.
+   * `evicted`: it was there, and its block was taken. `tenant`: another key has it, told to admins alone. `not-shared`:
+   * the model's blocks cannot be shared, or not there.
+   */
+  readonly why: 'end' | 'new' | 'differs' | 'evicted' | 'tenant' | 'not-shared';
+  /** With `differs`: the first token of the prompt that is another one than in the nearest cached block. */
+  readonly firstDifference?: number;
+}
+
+/** `POST /admin/bench`. */
+export interface BenchOrder {
+  readonly model?: string | undefined;
+  /** Requests at once. */
+  readonly streams: number;
+  readonly requests: number;
+  readonly promptTokens: number;
+  readonly answerTokens: number;
+}
+
+/** Sent as `progress`. */
+export interface BenchProgress {
+  readonly phase: 'calibrate' | 'warm-up' | 'load';
+  /** Of this phase. */
+  readonly total: number;
+  readonly done: number;
+  readonly running: number;
+  readonly errors: number;
+  readonly chunks: number;
+}
+
+export interface BenchTable {
+  readonly headings: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** Sent as `result`, the last event; where it comes to nothing, `error` with an error's body comes instead. */
+export interface BenchResult {
+  readonly headlines: readonly (readonly [name: string, value: string])[];
+  readonly rows: readonly (readonly [name: string, value: string])[];
+  readonly latency: BenchTable;
+  readonly failures?: BenchTable;
+  readonly notes: readonly string[];
+  /** SVG. */
+  readonly plots: readonly string[];
+}

@@ -1,0 +1,293 @@
+// What the page is told, over real sockets.
+
+import { get, type IncomingMessage } from 'node:http';
+import { describe, expect, it, vi } from 'vitest';
+import { endless, messages, opened, start, startWithKeys } from '../../../test/support/keyed-server.ts';
+import { applyRuns } from '../../engine/live/block-runs.ts';
+import type { LiveSnapshot, LiveTick, RequestBrief, RequestLife } from './live-event.ts';
+
+interface Heard {
+  readonly events: {
+    readonly raw: string;
+    readonly tick: LiveTick;
+    /** Where it is one. */
+    readonly whole: LiveSnapshot | undefined;
+  }[];
+  readonly response: IncomingMessage;
+  leave(): void;
+}
+
+async function view(url: string, key: string): Promise<Heard> {
+  const request = get(`${url}/live`, { headers: { authorization: `Bearer ${key}` } });
+  const response = await new Promise<IncomingMessage>((resolve) => request.once('response', resolve));
+  const events: Heard['events'] = [];
+  let text = '';
+  response.on('error', () => {});
+  response.setEncoding('utf8').on('data', (piece: string) => {
+    text += piece;
+    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+      const raw = text.slice(0, end);
+      text = text.slice(end + 2);
+      const [, event = '', data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(raw) ?? [];
+      if (event === 'snapshot') events.push({ raw, whole: JSON.parse(data), tick: JSON.parse(data).tick });
+      if (event === 'tick') events.push({ raw, whole: undefined, tick: JSON.parse(data) });
+    }
+  });
+  const leave = () => {
+    request.destroy();
+  };
+  opened.push(leave);
+  return { events, response, leave };
+}
+
+/** Ticks come four times a second. */
+const eventually = (check: () => void) => vi.waitFor(check, { timeout: 10_000 });
+
+const keys = { boss: { admin: true }, guest: {}, other: {} } as const;
+
+async function startLive(options: Parameters<typeof startWithKeys>[1] = {}) {
+  const started = await startWithKeys(keys, options);
+  const url = await started.server.listen();
+  const ask = (key: string, body: object, id?: string) =>
+    fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${key}`,
+        ...(id === undefined ? {} : { 'x-request-id': id }),
+      },
+    });
+  return { ...started, url, ask };
+}
+
+describe('looking on', () => {
+  it('is for admins alone', async () => {
+    const { call, secrets } = await startWithKeys(keys);
+    expect((await call(undefined, '/live')).statusCode).toBe(401);
+    expect((await call(secrets.guest, '/live')).statusCode).toBe(403);
+  });
+
+  it('begins with a snapshot and goes on with ticks that tell of riders, steps and blocks', async () => {
+    const { server, secrets, url, ask } = await startLive();
+    const { events } = await view(url, secrets.boss);
+    await eventually(() => expect(events.length).toBeGreaterThan(1));
+    const aborted = new AbortController();
+    const answer = fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify({ ...endless, stream: true }),
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${secrets.guest}`,
+        'x-request-id': 'mine',
+      },
+      signal: aborted.signal,
+    });
+    await eventually(() => {
+      const riding = events.at(-1)?.tick.engines[0];
+      expect(riding?.riders).toMatchObject([{ seat: 0, requestId: 'mine', tier: 'normal', phase: 'decode' }]);
+      expect(riding?.timeline.length).toBeGreaterThan(0);
+      expect(riding?.timeline.at(-1)?.rides).toEqual([[0, 1, 1]]);
+      expect(riding?.generatedTokens).toBeGreaterThan(0);
+    });
+    aborted.abort();
+    await answer.catch(() => {});
+    await eventually(() =>
+      expect(events.flatMap(({ tick }) => tick.ended)).toMatchObject([
+        { requestId: 'mine', outcome: 'client_left', model: 'demo' },
+      ]),
+    );
+    await (await ask(secrets.guest, { messages, max_tokens: 3 })).text();
+    await eventually(() => expect(events.at(-1)?.tick.firstToken?.p50).toBeGreaterThan(0));
+    const [first, ...others] = events;
+    expect(others.every(({ whole }) => whole === undefined)).toBe(true);
+    expect(first?.whole).toMatchObject({ version: '0.0.0-test', tickMs: 250 });
+    const { blockCount = 0, blocks = [] } = first?.whole?.engines[0] ?? {};
+    const map = new Int32Array(blockCount);
+    let drawn = 0;
+    for (const [count, state] of blocks) {
+      map.fill(state, drawn, drawn + count);
+      drawn += count;
+    }
+    for (const { tick } of others) applyRuns(map, tick.engines[0]?.blocks ?? []);
+    const { pool } = server.pool.engine.engine.scheduler.tables;
+    for (const [block, state] of map.entries()) {
+      expect(state, `block ${block}`).toBe(pool.isCached(block) ? 2 : pool.hasMemory(block) ? 1 : 0);
+    }
+  });
+
+  it('gives two viewers the same bytes, and watches the engine only while somebody looks', async () => {
+    const { server, secrets, url } = await startLive();
+    const looks = vi.spyOn(server.pool.engine, 'look');
+    const away = vi.spyOn(server.pool.engine, 'lookAway');
+    const one = await view(url, secrets.boss);
+    const two = await view(url, secrets.boss);
+    await eventually(() => expect(two.events.length).toBeGreaterThan(4));
+    const raws = new Set(one.events.map(({ raw }) => raw));
+    for (const { raw } of two.events.slice(1, 4)) expect(raws).toContain(raw);
+    expect(looks.mock.calls.length).toBeLessThanOrEqual(one.events.length + 2);
+    one.leave();
+    two.leave();
+    await eventually(() => expect(away).toHaveBeenCalled());
+    const before = looks.mock.calls.length;
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    expect(looks.mock.calls.length).toBe(before);
+  });
+
+  it('ends when its key is revoked', async () => {
+    const { secrets, url, call } = await startLive();
+    const { response, events } = await view(url, secrets.boss);
+    await eventually(() => expect(events.length).toBeGreaterThan(0));
+    const ended = new Promise((resolve) => response.once('end', resolve));
+    expect((await call(secrets.boss, '/admin/keys/boss', undefined, 'DELETE')).statusCode).toBe(200);
+    await ended;
+  });
+
+  it('ends when the server closes', async () => {
+    const { server, secrets, url } = await startLive();
+    const { response, events } = await view(url, secrets.boss);
+    await eventually(() => expect(events.length).toBeGreaterThan(0));
+    const ended = new Promise((resolve) => response.once('end', resolve));
+    await Promise.all([ended, server.app.close()]);
+  });
+});
+
+describe('the lives of requests', () => {
+  const list = async (call: Awaited<ReturnType<typeof startLive>>['call'], key: string, query = '') =>
+    (await call(key, `/requests${query}`)).json<{ data: RequestBrief[] }>().data;
+
+  it('tell what became of each, and when', async () => {
+    const { call, secrets, ask } = await startLive();
+    const long = [{ role: 'user', content: 'Tell me about foxes. '.repeat(20) }];
+    await (await ask(secrets.guest, { messages: long, max_tokens: 4, n: 2 }, 'a-b.c:1')).text();
+    const life = (await call(secrets.guest, '/requests/a-b.c:1')).json<RequestLife>();
+    expect(life).toMatchObject({
+      requestId: 'a-b.c:1',
+      keyName: 'guest',
+      running: false,
+      outcome: 'ok',
+      generatedTokens: 8,
+      endReasons: ['length', 'length'],
+    });
+    expect(life.events.map(({ what }) => what).sort()).toEqual(
+      ['admitted', 'admitted', 'arrived', 'ended', 'first-token', 'submitted', 'submitted'].sort(),
+    );
+    expect(life.events.every(({ atMs }, i) => i === 0 || atMs >= 0)).toBe(true);
+    expect(life.lookups).toMatchObject([
+      { choice: 0, cachedTokens: 0, why: 'new' },
+      { choice: 1, why: 'end' },
+    ]);
+    expect(life.prompt).toBeUndefined();
+  });
+
+  it("are shown to their own key and to admins, and others' to nobody", async () => {
+    const { call, secrets, ask } = await startLive();
+    for (const key of [secrets.guest, secrets.other]) {
+      await (await ask(key, { messages, max_tokens: 1 }, 'same-id')).text();
+    }
+    expect((await list(call, secrets.boss)).length).toBe(2);
+    expect((await list(call, secrets.boss, '?model=plain')).length).toBe(0);
+    expect((await list(call, secrets.guest)).map(({ keyName }) => keyName)).toEqual(['guest']);
+    const own = await call(secrets.guest, '/requests/same-id');
+    expect(own.json<RequestLife>()).toMatchObject({ keyName: 'guest' });
+    await (await ask(secrets.other, { messages, max_tokens: 1 }, 'secret-id')).text();
+    expect((await call(secrets.guest, '/requests/secret-id')).statusCode).toBe(404);
+    expect((await call(secrets.boss, '/requests/secret-id')).statusCode).toBe(200);
+  });
+
+  it('are not of what was refused before an engine heard of it', async () => {
+    const { call, secrets, ask } = await startLive();
+    const refused = await ask(secrets.guest, { messages, max_tokens: 1, logit_bias: { 99999999: 1 } });
+    expect(refused.status).toBe(400);
+    expect(await list(call, secrets.boss)).toEqual([]);
+    await (await ask(secrets.guest, { messages, max_tokens: 0 })).text();
+    expect((await list(call, secrets.boss)).every(({ running }) => !running)).toBe(true);
+  });
+
+  it('are told apart by address where there are no keys, but to whoever sits at the machine', async () => {
+    const { app } = await start({ settings: { allowAnonymous: true } });
+    const from = (remoteAddress: string, url: string, payload?: object) =>
+      app.inject({
+        url,
+        remoteAddress,
+        method: payload === undefined ? 'GET' : 'POST',
+        ...(payload && { payload }),
+      });
+    const [one, other, here] = ['192.0.2.1', '192.0.2.2', '127.0.0.1'];
+    const asked = await from(one, '/v1/chat/completions', { messages, max_tokens: 1 });
+    const id = asked.headers['x-request-id'];
+    for (const own of [one, here]) expect((await from(own, `/requests/${id}`)).statusCode).toBe(200);
+    expect((await from(other, `/requests/${id}`)).statusCode).toBe(404);
+    expect((await from(other, '/requests')).json<{ data: RequestBrief[] }>().data).toEqual([]);
+    expect((await from(other, '/live')).statusCode).toBe(403);
+    const who = { anonymous: true, keysNeeded: false };
+    expect((await from(other, '/whoami')).json()).toMatchObject({ ...who, admin: false });
+    expect((await from(here, '/whoami')).json()).toMatchObject({ ...who, admin: true });
+  });
+
+  it('say that another key has asked the same to admins alone', async () => {
+    const { call, secrets, ask } = await startLive();
+    const long = [{ role: 'user', content: 'Tell me about foxes. '.repeat(20) }];
+    await (await ask(secrets.guest, { messages: long, max_tokens: 1 }, 'first')).text();
+    await (await ask(secrets.other, { messages: long, max_tokens: 1 }, 'second')).text();
+    const why = async (key: string) =>
+      (await call(key, '/requests/second')).json<RequestLife>().lookups[0]?.why;
+    expect(await why(secrets.boss)).toBe('tenant');
+    expect(await why(secrets.other)).toBe('new');
+  });
+
+  it('hold prompts only where prompts are logged', async () => {
+    const { call, secrets, ask } = await startLive({ settings: { logPrompts: true } });
+    await (await ask(secrets.guest, { messages, max_tokens: 1 }, 'logged')).text();
+    const life = (await call(secrets.guest, '/requests/logged')).json<RequestLife>();
+    expect(life.prompt).toContain('Hello, who are you?');
+  });
+
+  it.each(['..%2f..%2fetc%2fpasswd', '%00', '__proto__', 'constructor', '%F0%9F%8E%BF', 'x'.repeat(90)])(
+    'cannot be asked for by a hostile id: %s',
+    async (id) => {
+      const { call, secrets } = await startWithKeys(keys);
+      const { statusCode, body } = await call(secrets.boss, `/requests/${id}`);
+      expect(statusCode).toBe(404);
+      expect(JSON.parse(body)).toMatchObject({ error: { code: 'request_not_found' } });
+    },
+  );
+});
+
+describe('whoami', () => {
+  it('tells who asks', async () => {
+    const { call, secrets } = await startWithKeys(keys);
+    expect((await call(undefined, '/whoami')).statusCode).toBe(401);
+    expect((await call(secrets.boss, '/whoami')).json()).toEqual({
+      version: '0.0.0-test',
+      anonymous: false,
+      admin: true,
+      name: 'boss',
+      tier: 'normal',
+      keysNeeded: true,
+      logPrompts: false,
+      canPull: false,
+      hasKeyStore: true,
+    });
+  });
+});
+
+describe('a benchmark of the server by itself', () => {
+  const order = { streams: 1, requests: 1, promptTokens: 1, answerTokens: 1 };
+
+  it('is for admins, where there is one', async () => {
+    const { call, secrets } = await startWithKeys(keys);
+    expect((await call(secrets.guest, '/admin/bench', order)).statusCode).toBe(403);
+    expect((await call(secrets.boss, '/admin/bench', order)).statusCode).toBe(501);
+  });
+
+  it('says what went wrong where it comes to nothing, and can be asked for again', async () => {
+    const bench = () => Promise.reject(new Error('no answer'));
+    const { call, secrets } = await startWithKeys(keys, { bench });
+    for (let n = 0; n < 2; n++) {
+      const { statusCode, body } = await call(secrets.boss, '/admin/bench', order);
+      expect(statusCode).toBe(200);
+      expect(body).toMatch(/^event: error\ndata: .*"message":"no answer"/);
+    }
+  });
+});

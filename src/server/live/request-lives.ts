@@ -1,0 +1,206 @@
+// The lives of the last requests: what became of each, when, and what it found in the prefix cache. Follows the engines
+// that they run on. Bounded: so many requests, so many events of each.
+
+import type { EndReason } from '../../engine/request.ts';
+import type { PrefixLookup as EngineLookup, StepSummary } from '../../engine/step-report.ts';
+import type { TokenUsage } from '../../generation/token-usage.ts';
+import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { Tier } from '../../store/key-record.ts';
+import { ExpectedWaits } from './expected-waits.ts';
+import type { EndedRequest, LifeEvent, RequestBrief } from './live-event.ts';
+
+const MOST_LIVES = 500;
+const MOST_EVENTS = 200;
+const MOST_CHOICES = 32;
+const MOST_PROMPT_CHARACTERS = 4000;
+
+export interface NewLife {
+  readonly kind: RequestBrief['kind'];
+  readonly requestId: string;
+  readonly model: string;
+  readonly tier: Tier;
+  readonly keyId: string;
+  readonly keyName: string | undefined;
+  readonly address: string;
+  /** On the monotonic clock. */
+  readonly arrivedMs: number;
+  readonly promptTokens: number;
+  /** Where it may be kept. */
+  readonly prompt: string | undefined;
+}
+
+export interface LifeEnd {
+  readonly usage: TokenUsage;
+  readonly outcome: string;
+  readonly reasons: readonly EndReason[];
+}
+
+/** What an engine knows as one request. */
+interface Choice {
+  readonly life: Life;
+  readonly engine: EngineHandle;
+  readonly number: number;
+  readonly submittedMs: number;
+  admitted: boolean;
+}
+
+export interface KeptLookup extends Omit<EngineLookup, 'id'> {
+  readonly choice: number;
+}
+
+export class Life {
+  readonly of: NewLife;
+  /** Milliseconds since 1970. */
+  readonly arrivedMs: number;
+  readonly events: LifeEvent[] = [{ atMs: 0, what: 'arrived' }];
+  readonly lookups: KeptLookup[] = [];
+  readonly engineIds: string[] = [];
+  firstTokenMs: number | undefined;
+  generatedTokens = 0;
+  end: (LifeEnd & { readonly totalMs: number }) | undefined;
+
+  constructor(of: NewLife, arrivedMs: number) {
+    this.of = of.prompt === undefined ? of : { ...of, prompt: of.prompt.slice(0, MOST_PROMPT_CHARACTERS) };
+    this.arrivedMs = arrivedMs;
+  }
+
+  /** `nowMs`: on the monotonic clock. */
+  note(what: LifeEvent['what'], nowMs: number, choice?: number): void {
+    if (this.events.length >= MOST_EVENTS && what !== 'ended') return;
+    const atMs = Math.max(0, nowMs - this.of.arrivedMs);
+    this.events.push({ atMs, what, ...(choice === undefined ? {} : { choice }) });
+  }
+
+  found(choice: number, { id: _, ...lookup }: EngineLookup): void {
+    // An engine that takes over finds less than the first did.
+    if (choice >= MOST_CHOICES || this.lookups.some((one) => one.choice === choice)) return;
+    this.lookups.push({ choice, ...lookup });
+  }
+
+  /** As it stands. */
+  brief(nowMs: number): RequestBrief {
+    const { kind, requestId, model, tier, keyId, keyName, promptTokens, arrivedMs } = this.of;
+    const { usage, totalMs = nowMs - arrivedMs, outcome = 'running' } = { ...this.end };
+    const cachedTokens = usage?.cachedTokens ?? this.lookups.reduce((sum, one) => sum + one.cachedTokens, 0);
+    return {
+      kind,
+      requestId,
+      model,
+      tier,
+      keyId,
+      ...(keyName === undefined ? {} : { keyName }),
+      arrivedMs: this.arrivedMs,
+      running: this.end === undefined,
+      outcome,
+      promptTokens: usage?.promptTokens ?? promptTokens,
+      cachedTokens,
+      generatedTokens: usage?.completionTokens ?? this.generatedTokens,
+      ...(this.firstTokenMs === undefined ? {} : { firstTokenMs: this.firstTokenMs }),
+      totalMs,
+    };
+  }
+}
+
+export class RequestLives {
+  readonly #nowMs: () => number;
+  /** The newest last. */
+  readonly #lives: Life[] = [];
+  readonly #choices = new Map<string, Choice>();
+  readonly #followed = new WeakMap<EngineHandle, ExpectedWaits>();
+  readonly #endListeners = new Set<(ended: EndedRequest) => void>();
+
+  /** The clock is monotonic. */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  begin(of: NewLife): Life {
+    const life = new Life(of, Date.now() - (this.#nowMs() - of.arrivedMs));
+    this.#lives.push(life);
+    if (this.#lives.length > MOST_LIVES) this.#lives.shift();
+    return life;
+  }
+
+  submitted(life: Life, engineId: string, engine: EngineHandle): void {
+    this.#follow(engine);
+    const nowMs = this.#nowMs();
+    const number = life.engineIds.push(engineId) - 1;
+    this.#choices.set(engineId, { life, engine, number, submittedMs: nowMs, admitted: false });
+    life.note('submitted', nowMs, number);
+  }
+
+  firstToken(life: Life): void {
+    const nowMs = this.#nowMs();
+    life.firstTokenMs = nowMs - life.of.arrivedMs;
+    life.note('first-token', nowMs);
+  }
+
+  ended(life: Life, end: LifeEnd): void {
+    const nowMs = this.#nowMs();
+    for (const id of life.engineIds.splice(0)) this.#choices.delete(id);
+    life.end = { ...end, reasons: end.reasons.slice(0, MOST_CHOICES), totalMs: nowMs - life.of.arrivedMs };
+    life.note('ended', nowMs);
+    if (this.#endListeners.size === 0) return;
+    const { kind: _, keyId, keyName, arrivedMs, running, ...ended } = life.brief(nowMs);
+    for (const listener of this.#endListeners) listener(ended);
+  }
+
+  onEnded(listener: (ended: EndedRequest) => void): () => void {
+    this.#endListeners.add(listener);
+    return () => this.#endListeners.delete(listener);
+  }
+
+  /** The request of a client that an engine's request belongs to; undefined where it has ended. */
+  requestIdOf(engineId: string): string | undefined {
+    return this.#choices.get(engineId)?.life.of.requestId;
+  }
+
+  /** The newest first. */
+  all(): readonly Life[] {
+    return this.#lives.toReversed();
+  }
+
+  expectedMs(engine: EngineHandle, tier: Tier, ahead: number): number | undefined {
+    return this.#followed.get(engine)?.expectedMs(tier, ahead, this.#nowMs());
+  }
+
+  #follow(engine: EngineHandle): void {
+    if (this.#followed.has(engine)) return;
+    const waits = new ExpectedWaits();
+    this.#followed.set(engine, waits);
+    engine.follow((step, lookups) => this.#stepped(step, lookups, waits));
+    engine.onLost((died) => {
+      if (!died) return;
+      const nowMs = this.#nowMs();
+      for (const { life, number, engine: its } of this.#choices.values()) {
+        if (its === engine) life.note('engine-died', nowMs, number);
+      }
+    });
+  }
+
+  #stepped(step: StepSummary, lookups: readonly EngineLookup[], waits: ExpectedWaits): void {
+    if (step.admitted.length === 0 && step.preempted.length === 0) return;
+    const nowMs = this.#nowMs();
+    const { scheduleMs, computeMs, sampleMs, emitMs } = step.times;
+    // The step is over when it is heard of.
+    const beganMs = nowMs - (scheduleMs + computeMs + sampleMs + emitMs);
+    for (const id of step.preempted) {
+      const choice = this.#choices.get(id);
+      choice?.life.note('preempted', beganMs, choice.number);
+    }
+    for (const id of step.admitted) {
+      const choice = this.#choices.get(id);
+      if (choice === undefined) continue;
+      choice.life.note(choice.admitted ? 'resumed' : 'admitted', beganMs, choice.number);
+      if (!choice.admitted) {
+        const { tier } = choice.life.of;
+        waits.begun({ atMs: nowMs, tier, waitedMs: Math.max(0, beganMs - choice.submittedMs) });
+      }
+      choice.admitted = true;
+    }
+    for (const lookup of lookups) {
+      const choice = this.#choices.get(lookup.id);
+      choice?.life.found(choice.number, lookup);
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// Percentiles of what was measured in the last minute, within 2.5 %: counts in bins that grow by 5 %, kept for slots of
+// five seconds. Bounded, whatever is measured.
+
+import type { Percentiles } from './live-event.ts';
+
+const SLOT_MS = 5000;
+const SLOTS = 12;
+const LEAST_MS = 0.05;
+const GROWTH = Math.log(1.05);
+/** The last one is of an hour and more. */
+const BINS = Math.ceil(Math.log(3_600_000 / LEAST_MS) / GROWTH);
+
+export class SlidingPercentiles {
+  readonly #counts = Array.from({ length: SLOTS }, () => new Uint32Array(BINS));
+  readonly #slotOf = new Float64Array(SLOTS).fill(-1);
+
+  add(ms: number, nowMs: number): void {
+    const slot = Math.floor(nowMs / SLOT_MS);
+    const at = slot % SLOTS;
+    const counts = this.#counts[at] as Uint32Array;
+    if (this.#slotOf[at] !== slot) {
+      counts.fill(0);
+      this.#slotOf[at] = slot;
+    }
+    const bin = ms <= LEAST_MS ? 0 : Math.min(BINS - 1, Math.floor(Math.log(ms / LEAST_MS) / GROWTH));
+    counts[bin] = (counts[bin] as number) + 1;
+  }
+
+  /** Undefined where nothing was measured. */
+  read(nowMs: number): Percentiles | undefined {
+    const oldest = Math.floor(nowMs / SLOT_MS) - SLOTS + 1;
+    const sums = new Float64Array(BINS);
+    let total = 0;
+    for (const [at, counts] of this.#counts.entries()) {
+      if ((this.#slotOf[at] as number) < oldest) continue;
+      for (let bin = 0; bin < BINS; bin++) {
+        sums[bin] = (sums[bin] as number) + (counts[bin] as number);
+        total += counts[bin] as number;
+      }
+    }
+    if (total === 0) return undefined;
+    return {
+      p50: quantile(sums, 0.5 * total),
+      p95: quantile(sums, 0.95 * total),
+      p99: quantile(sums, 0.99 * total),
+    };
+  }
+}
+
+/** The middle of the bin that holds the value of this rank, to three digits. */
+function quantile(sums: Float64Array, rank: number): number {
+  let passed = 0;
+  for (let bin = 0; bin < sums.length; bin++) {
+    passed += sums[bin] as number;
+    if (passed >= rank) return Number((LEAST_MS * Math.exp((bin + 0.5) * GROWTH)).toPrecision(3));
+  }
+  return 0;
+}

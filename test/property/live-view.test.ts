@@ -1,0 +1,182 @@
+// What an engine tells of itself, over random traffic: replayed, it is the truth at every look.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { applyRuns } from '../../src/engine/live/block-runs.ts';
+import type { EngineView } from '../../src/engine/live/engine-view.ts';
+import type { Priority } from '../../src/engine/sequence.ts';
+import { cases } from '../support/thorough.ts';
+import { prompt, SteppedEngine } from './stepped-engine.ts';
+
+const command = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('submit' as const),
+      seed: fc.integer({ min: 1, max: 3 }),
+      length: fc.integer({ min: 1, max: 150 }),
+      newTokens: fc.integer({ min: 1, max: 80 }),
+      priority: fc.constantFrom<Priority>(0, 1, 2),
+      salt: fc.constantFrom('', 'a'),
+      choices: fc.integer({ min: 1, max: 3 }),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({ kind: fc.constant('step' as const), count: fc.integer({ min: 1, max: 9 }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('cancel' as const), which: fc.nat({ max: 100 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('preempt' as const), which: fc.nat({ max: 100 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('allow' as const), blocks: fc.integer({ min: 5, max: 24 }) }),
+  },
+);
+
+const scenario = fc.record({
+  blockCount: fc.integer({ min: 8, max: 24 }),
+  memorySlots: fc.constantFrom(undefined, undefined, 3, 6),
+  lookEvery: fc.integer({ min: 1, max: 4 }),
+  commands: fc.array(command, { minLength: 1, maxLength: 25, size: 'max' }),
+});
+
+/** A viewer: knows what it was told and nothing else. */
+class Viewer {
+  readonly map: Int32Array;
+  /** Who sits where. */
+  seats = new Map<number, string>();
+
+  constructor(blockCount: number) {
+    this.map = new Int32Array(blockCount);
+  }
+
+  take(view: EngineView): void {
+    if (view.first) this.map.fill(0);
+    applyRuns(this.map, view.blocks);
+    const seats = new Map(view.riders.map(({ seat, id }) => [seat, id]));
+    expect(seats.size).toBe(view.riders.length);
+    for (const [seat, id] of this.seats) {
+      const rider = view.riders.find((one) => one.id === id);
+      if (rider !== undefined) expect(rider.seat, `${id} keeps its seat`).toBe(seat);
+    }
+    this.seats = seats;
+    for (const { rides } of view.timeline)
+      expect(new Set(rides.map(([seat]) => seat)).size).toBe(rides.length);
+  }
+
+  check({ scheduler }: SteppedEngine): void {
+    const { pool } = scheduler.tables;
+    const untouched = new Set(pool.blocksOf('untouched'));
+    const empty = new Set(pool.blocksOf('empty'));
+    for (const [block, state] of this.map.entries()) {
+      const holders = scheduler.running.filter(({ blocks }) => blocks.includes(block));
+      const [holder] = holders;
+      if (holders.length > 1) expect(state).toBe(3);
+      else if (holder !== undefined) expect(this.seats.get(state - 4), `block ${block}`).toBe(holder.id);
+      else expect(state, `block ${block}`).toBe(untouched.has(block) ? 0 : empty.has(block) ? 1 : 2);
+    }
+  }
+}
+
+async function run({
+  blockCount,
+  memorySlots,
+  lookEvery,
+  commands,
+}: typeof scenario extends fc.Arbitrary<infer One> ? One : never) {
+  const engine = new SteppedEngine({ blockCount, memorySlots, budget: { kind: 'fixed', maxStepTokens: 96 } });
+  const viewer = new Viewer(blockCount);
+  const seen = { steps: 0, generated: 0 };
+  const look = () => {
+    const view = engine.engine.look(engine.nowMs);
+    viewer.take(view);
+    viewer.check(engine);
+    seen.steps += view.steps;
+    seen.generated += view.generatedTokens;
+    expect(view.waiting.length).toBe(engine.scheduler.waitingCount);
+    expect(view.queues.reduce((sum, { waiting }) => sum + waiting, 0)).toBe(engine.scheduler.waitingCount);
+  };
+  look();
+  const step = async () => {
+    // Also in the middle of a step.
+    await engine.step(engine.steps % 3 === 0 ? look : undefined);
+    if (engine.steps % lookEvery === 0) look();
+  };
+  for (const each of commands) {
+    if (each.kind === 'submit') {
+      const { seed, length, newTokens, choices, ...rest } = each;
+      if (Math.ceil((length + newTokens) / 32) > blockCount) continue;
+      for (let choice = 0; choice < choices; choice++) {
+        engine.submit({ ...rest, prompt: prompt(length, seed), newTokens, choice });
+      }
+    } else if (each.kind === 'step') {
+      for (let i = 0; i < each.count; i++) await step();
+    } else if (each.kind === 'cancel') {
+      const sequence = engine.sequences[each.which % Math.max(1, engine.sequences.length)];
+      if (sequence !== undefined) engine.cancel(sequence);
+    } else if (each.kind === 'preempt') {
+      const { running } = engine.scheduler;
+      const sequence = running[each.which % Math.max(1, running.length)];
+      if (sequence !== undefined) engine.scheduler.preempt(sequence);
+    } else engine.engine.allow(each.blocks);
+  }
+  engine.engine.allow(blockCount);
+  for (let i = 0; engine.scheduler.running.length + engine.scheduler.waitingCount > 0; i++) {
+    if (i === 5000) throw new Error('it does not end');
+    await step();
+  }
+  look();
+  const { steps, generatedTokens } = engine.engine.stats(engine.nowMs);
+  expect(seen).toEqual({ steps, generated: generatedTokens });
+}
+
+describe('what an engine tells to whoever looks', () => {
+  it('gives the true map of blocks, at every look, under random traffic', async () => {
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: cases(300, 0.4) });
+  }, 120_000);
+
+  it('begins anew after nobody looked', async () => {
+    const engine = new SteppedEngine({ blockCount: 24, budget: { kind: 'fixed', maxStepTokens: 96 } });
+    engine.submit({ prompt: prompt(70), newTokens: 40, ignoreEnd: true });
+    await engine.step();
+    expect(engine.engine.look(0)).toMatchObject({ first: true, steps: 0, timeline: [] });
+    await engine.step();
+    expect(engine.engine.look(0)).toMatchObject({ first: false, steps: 1, generatedTokens: 1 });
+    engine.engine.lookAway();
+    await engine.step();
+    const viewer = new Viewer(24);
+    viewer.take(engine.engine.look(0));
+    viewer.check(engine);
+  });
+
+  it('says why each of those that wait does', async () => {
+    const engine = new SteppedEngine({ blockCount: 8, budget: { kind: 'fixed', maxStepTokens: 64 } });
+    const reasons = () =>
+      Object.fromEntries(engine.engine.look(engine.nowMs).waiting.map(({ id, why }) => [id, why]));
+    const ask = (seed: number) =>
+      engine.submit({ prompt: prompt(100, seed), newTokens: 60, ignoreEnd: true });
+    const [first] = [ask(1), ask(1)];
+    await engine.step();
+    expect(reasons()).toEqual({ s1: 'prefix' });
+    engine.cancel(engine.sequences[1] as never);
+    [ask(2), ask(3)];
+    await engine.step();
+    await engine.step();
+    expect(reasons()).toEqual({ s2: 'blocks', s3: 'queue' });
+    engine.scheduler.preempt(first as never);
+    expect(reasons()).toMatchObject({ s0: 'preempted' });
+  });
+
+  it('is bounded, however many steps nobody asks for and however many wait', async () => {
+    const engine = new SteppedEngine({ blockCount: 64, budget: { kind: 'fixed', maxStepTokens: 64 } });
+    engine.engine.look(0);
+    engine.submit({ prompt: prompt(5), newTokens: 300, ignoreEnd: true });
+    for (let i = 0; i < 200; i++) await engine.step();
+    for (let i = 0; i < 200; i++) engine.submit({ prompt: prompt(5, 2), newTokens: 1, priority: 2 });
+    const view = engine.engine.look(0);
+    expect(view).toMatchObject({ steps: 200, generatedTokens: 200 });
+    expect(view.timeline.map(({ step }) => step)).toEqual(Array.from({ length: 64 }, (_, i) => 137 + i));
+    expect(view.waiting.length).toBe(64);
+    expect(view.queues[2]?.waiting).toBe(200);
+  });
+});

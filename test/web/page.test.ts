@@ -1,0 +1,487 @@
+// The page in a real browser, on the real program: what it shows, what it survives, and what cannot be done to it.
+
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { source as axeSource } from 'axe-core';
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { missingBrowser, startBrowser } from '../support/browser.ts';
+import { embeddedModelPath } from '../support/embedded-model.ts';
+import { type HubStandIn, startHub } from '../support/hub-stand-in.ts';
+import { ServerHome, type ServerProcess } from '../support/server-process.ts';
+import { StreamClient } from '../support/stream-client.ts';
+
+const views = ['lift', 'chat', 'requests', 'models', 'keys', 'bench'] as const;
+const hostileName = '<img src=x onerror=alert(1)>';
+/** However slow the machine is: the test's own limit ends what never comes true. */
+const PATIENCE_MS = 120_000;
+const eventually = <Value>(read: () => Value) => expect.poll(read, { timeout: PATIENCE_MS, interval: 50 });
+const title = missingBrowser === undefined ? 'the page' : `the page (skipped: ${missingBrowser})`;
+
+describe.skipIf(missingBrowser !== undefined)(title, () => {
+  const modelBytes = readFileSync(embeddedModelPath);
+  let browser: Browser;
+  let hub: HubStandIn;
+  let home: ServerHome;
+  let server: ServerProcess;
+  let adminKey: string;
+  let plainKey: string;
+  const contexts: BrowserContext[] = [];
+  /** What the browser complained of. */
+  let complaints: string[] = [];
+
+  beforeAll(async () => {
+    browser = await startBrowser();
+    hub = await startHub({ 'ann/tiny': { 'tiny-Q8_0.gguf': { bytes: modelBytes, lfs: true } } });
+    home = new ServerHome();
+    adminKey = home.createKey('operator', 'high', '--admin');
+    plainKey = home.createKey('guest', 'normal');
+    const folder = join(home.folder, 'models');
+    mkdirSync(folder);
+    writeFileSync(join(folder, `${hostileName}.gguf`), modelBytes);
+    home.environment = { HF_ENDPOINT: hub.url };
+    server = await home.start('--models-folder', folder);
+  });
+
+  afterEach(async () => {
+    for (const context of contexts.splice(0)) await context.close();
+    complaints = [];
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+    await hub?.close();
+    home?.remove();
+  });
+
+  /** A tab of its own. `key`: as if it had been typed in before. */
+  async function openPage(
+    view: string,
+    key?: string,
+    options: { dark?: boolean; url?: string } = {},
+  ): Promise<Page> {
+    const context = await browser.newContext({ colorScheme: options.dark ? 'dark' : 'light' });
+    context.setDefaultTimeout(PATIENCE_MS);
+    contexts.push(context);
+    const page = await context.newPage();
+    page.on('console', (message) => {
+      if (message.type() === 'error') complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`));
+    if (key !== undefined)
+      await page.addInitScript(`sessionStorage.setItem('chairlift.key', ${JSON.stringify(key)})`);
+    await page.goto(`${options.url ?? server.url}/#/${view}`);
+    return page;
+  }
+
+  const isLive = (page: Page) => page.locator('.lamp[data-lamp="live"]').waitFor();
+
+  /** A view is there when it has heard from the server. */
+  async function isFilled(page: Page, view: (typeof views)[number]): Promise<void> {
+    if (view === 'lift') await isLive(page);
+    else if (view === 'chat') await page.locator('.lane-head option').first().waitFor({ state: 'attached' });
+    else if (view === 'models' || view === 'keys') await page.locator('tbody tr').first().waitFor();
+    else await page.locator('h1').waitFor();
+  }
+
+  async function say(page: Page, text: string): Promise<Locator> {
+    await page.getByRole('textbox', { name: 'Message' }).fill(text);
+    await page.getByRole('button', { name: 'Send' }).click();
+    const answer = page.locator('.answer').last();
+    await page.locator('.answer[data-state="done"]').last().waitFor();
+    return answer;
+  }
+
+  /** What axe finds serious. */
+  async function hindrances(page: Page): Promise<string[]> {
+    await page.evaluate(axeSource);
+    const found = await page.evaluate<AxeViolations>('axe.run().then(({ violations }) => violations)');
+    return found
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+  }
+
+  function startStreams(count: number, tokens: number): StreamClient[] {
+    return Array.from(
+      { length: count },
+      (_, n) =>
+        new StreamClient(
+          server.url,
+          { prompt: `Once upon a time there were ${n} mice who`, max_tokens: tokens, ignore_eos: true },
+          { key: adminKey },
+        ),
+    );
+  }
+
+  it('draws every view without a complaint of the browser', async () => {
+    const page = await openPage('lift', adminKey);
+    for (const view of views) {
+      await page.goto(`${server.url}/#/${view}`);
+      await isFilled(page, view);
+    }
+    expect(complaints).toEqual([]);
+  });
+
+  it('chats with the embedded model, and knows what was said after a reload', async () => {
+    const page = await openPage('chat', adminKey);
+    const answer = await say(page, 'Hello, who are you?');
+    const text = await answer.locator('.markdown').innerText();
+    expect(text.trim().length).toBeGreaterThan(5);
+    await answer.getByText(/tokens\/s/).waitFor();
+    await page.reload();
+    await eventually(() => page.locator('.answer .markdown').first().innerText()).toBe(text);
+    expect(await page.evaluate<string>('JSON.stringify(localStorage)')).not.toContain(adminKey);
+    expect(complaints).toEqual([]);
+  });
+
+  it('asks two lanes side by side, and tells how probable tokens were', async () => {
+    const page = await openPage('chat', adminKey);
+    await isFilled(page, 'chat');
+    await page.getByRole('button', { name: 'Side by side' }).click();
+    if ((await page.getByLabel('Tell how probable').count()) === 0) {
+      await page.getByRole('button', { name: 'Settings' }).click();
+    }
+    await page.getByLabel('Tell how probable').first().check();
+    await page.getByRole('textbox', { name: 'Message' }).fill('Hello');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await eventually(() => page.locator('.answer[data-state="done"]').count()).toBe(2);
+    await page.getByRole('button', { name: 'Token by token' }).click();
+    await page.getByRole('listbox', { name: 'Tokens' }).getByRole('option').first().waitFor();
+    await page.getByText(/^Token 1 of \d+$/).waitFor();
+  });
+
+  it('stops an answer, tries again, and lets a question be put differently', async () => {
+    const page = await openPage('chat', adminKey);
+    await isFilled(page, 'chat');
+    await page.route('**/v1/chat/completions', (route) => {
+      const body = { ...route.request().postDataJSON(), ignore_eos: true, max_tokens: 3000 };
+      return route.continue({ postData: JSON.stringify(body) });
+    });
+    await page.getByRole('textbox', { name: 'Message' }).fill('Tell me a long story');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.locator('.answer[data-state="streaming"] p').first().waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.locator('.answer[data-state="stopped"]').waitFor();
+    await page.unroute('**/v1/chat/completions');
+    await page.getByRole('button', { name: 'Retry' }).click();
+    await page.locator('.answer[data-state="done"]').waitFor();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByRole('textbox', { name: 'Your message' }).fill('Hello');
+    await page.getByRole('button', { name: 'Say this instead' }).click();
+    await page.locator('.said-text', { hasText: /^Hello$/ }).waitFor();
+    await page.locator('.answer[data-state="done"]').waitFor();
+    expect(await page.locator('.turn').count()).toBe(1);
+  });
+
+  it('shows reasoning and calls as what they are, and hands on what tools gave back', async () => {
+    const page = await openPage('chat', adminKey);
+    await isFilled(page, 'chat');
+    const asked: { messages: { role: string; content: string; tool_call_id?: string }[] }[] = [];
+    const call = {
+      index: 0,
+      id: 'call_1',
+      type: 'function',
+      function: { name: 'weather', arguments: '{"in":"Bern"}' },
+    };
+    await page.route('**/v1/chat/completions', (route) => {
+      asked.push(route.request().postDataJSON());
+      const deltas =
+        asked.length === 1
+          ? [{ reasoning_content: 'They want to know the weather.' }, { tool_calls: [call] }]
+          : [{ content: 'It snows.' }];
+      const events = deltas.map((delta) => `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`);
+      return route.fulfill({ contentType: 'text/event-stream', body: `${events.join('')}data: [DONE]\n\n` });
+    });
+    const answer = await say(page, 'How is the weather in Bern?');
+    await answer.getByText('Reasoning').click();
+    await answer.getByText('They want to know the weather.').waitFor();
+    await answer.getByRole('heading', { name: 'calls weather' }).waitFor();
+    await answer.getByLabel('What it gave back').fill('snow');
+    await answer.getByRole('button', { name: 'Send what they gave back' }).click();
+    await page.getByText('It snows.').waitFor();
+    expect(asked[1]?.messages.at(-1)).toEqual({ role: 'tool', tool_call_id: 'call_1', content: 'snow' });
+    expect(asked[1]?.messages.at(-2)).toMatchObject({ role: 'assistant', tool_calls: [{ id: 'call_1' }] });
+  });
+
+  it('shows blocks filling while sixteen streams run, and emptying after', async () => {
+    const page = await openPage('lift', adminKey);
+    await isLive(page);
+    const held = async () =>
+      Number((await page.locator('[data-count="held"]').first().innerText()).replace(',', ''));
+    const streams = startStreams(16, 2000);
+    await eventually(() => page.locator('.riders tbody tr').count()).toBe(16);
+    expect(await held()).toBeGreaterThanOrEqual(16);
+    expect(
+      await page
+        .getByRole('img', { name: /^Block map/ })
+        .first()
+        .getAttribute('aria-label'),
+    ).toMatch(/\d+ held by one rider/);
+    await page.getByRole('img', { name: /^Block map/ }).press('ArrowRight');
+    await page.getByText(/^Block 0 (is|holds)/).waitFor();
+    const rider = page.locator('.riders tbody a').first();
+    const path = await rider.getAttribute('href');
+    await rider.click();
+    await page.getByText('got on: its prompt began to be computed').waitFor();
+    expect(page.url()).toContain(path);
+    await page.goBack();
+    await isLive(page);
+    for (const stream of streams) stream.leave();
+    await page.getByText('Every seat is empty.').waitFor();
+    await eventually(held).toBe(0);
+    await eventually(() => page.locator('.lift-foot tbody tr').count()).toBeGreaterThanOrEqual(16);
+    expect(complaints).toEqual([]);
+  });
+
+  it('keeps the colours that were chosen', async () => {
+    const page = await openPage('lift', adminKey, { dark: true });
+    const paper = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
+    await isLive(page);
+    const night = await paper();
+    await page.getByRole('button', { name: /^Colours: Auto/ }).click();
+    await page.getByRole('button', { name: /^Colours: Light/ }).waitFor();
+    const day = await paper();
+    expect(day).not.toBe(night);
+    await page.reload();
+    await isLive(page);
+    expect(await paper()).toBe(day);
+  });
+
+  it('stands still while it is paused, says for how long, and goes on', async () => {
+    const page = await openPage('lift', adminKey);
+    await isLive(page);
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText(/^Paused for/).waitFor();
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await isLive(page);
+  });
+
+  it("sees an engine's death, and another one take over", async () => {
+    const page = await openPage('lift', adminKey);
+    await isLive(page);
+    const [stream] = startStreams(1, 600);
+    await page.locator('.riders tbody tr').waitFor();
+    process.kill(server.enginePid(), 'SIGKILL');
+    await page
+      .getByText(/died and was started again/)
+      .first()
+      .waitFor();
+    await page.locator('.riders tbody tr').waitFor();
+    expect((await stream?.answer)?.done).toBe(true);
+    await page.getByText('Every seat is empty.').waitFor();
+  });
+
+  it('survives a restart of the server, and says so', async () => {
+    const own = new ServerHome();
+    const key = own.createKey('operator', 'high', '--admin');
+    let running = await own.start();
+    try {
+      const page = await openPage('lift', key, { url: running.url });
+      await isLive(page);
+      await running.stop();
+      await page.locator('.lamp[data-lamp="lost"]').waitFor();
+      await page.getByText(/Connection lost/).waitFor();
+      running = await own.start('--port', new URL(running.url).port);
+      await isLive(page);
+      await page.getByText('The server was restarted.').first().waitFor();
+    } finally {
+      await running.stop();
+      own.remove();
+    }
+  });
+
+  it('asks for a key, refuses a wrong one, and keeps the right one for the tab alone', async () => {
+    const page = await openPage('lift');
+    const field = page.getByLabel('API key');
+    await field.fill('cl-wrong');
+    await page.getByRole('button', { name: 'Get on' }).click();
+    await page
+      .getByRole('alert')
+      .getByText(/not known, or was revoked/)
+      .waitFor();
+    await field.fill(adminKey);
+    await page.getByRole('button', { name: 'Get on' }).click();
+    await isLive(page);
+    expect(page.url()).not.toContain(adminKey);
+    expect(await page.evaluate<string>('JSON.stringify(localStorage) + document.cookie')).not.toContain(
+      adminKey,
+    );
+    await page.getByRole('button', { name: 'Get off' }).click();
+    await field.waitFor();
+    expect(await page.evaluate<number>('sessionStorage.length')).toBe(0);
+  });
+
+  it('shows whoever is no administrator what is theirs alone', async () => {
+    const page = await openPage('keys', plainKey);
+    await isFilled(page, 'chat');
+    expect(await page.getByRole('navigation').getByRole('link').allInnerTexts()).toEqual([
+      'Chat',
+      'Requests',
+    ]);
+    const answer = await say(page, 'Hello');
+    await answer.getByRole('link', { name: 'its ride' }).click();
+    await page.getByText('got off for good').waitFor();
+    await page.getByRole('link', { name: 'All requests' }).click();
+    await eventually(() => page.locator('tbody tr').count()).toBe(1);
+    expect(complaints).toEqual([]);
+  });
+
+  it("tells a request's life, and why its prompt was not cached", async () => {
+    const page = await openPage('chat', adminKey);
+    await say(page, 'Tell me of the miller and his three sons.');
+    await page.getByRole('link', { name: 'its ride' }).click();
+    for (const words of ['came to the server', 'its first token was there', 'got off for good']) {
+      await page.getByText(words).waitFor();
+    }
+    await page.getByText(/had to be computed: /).waitFor();
+  });
+
+  it('makes a key, shows it once, and revokes it', async () => {
+    const page = await openPage('keys', adminKey);
+    await page.getByLabel('Name').fill('<b>visitor</b>');
+    await page.getByLabel('Tier').selectOption('low');
+    await page.getByRole('button', { name: 'Make key' }).click();
+    const secret = await page.locator('.secret code').innerText();
+    const asVisitor = () =>
+      fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
+    expect((await asVisitor()).status).toBe(200);
+    await page.getByRole('button', { name: 'I have it' }).click();
+    expect(await page.content()).not.toContain(secret);
+    const row = page.getByRole('row', { name: '<b>visitor</b>' });
+    await row.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await row.getByText(/^revoked/).waitFor();
+    expect((await asVisitor()).status).toBe(401);
+  });
+
+  it('pulls a model with progress, loads and unloads it, and deletes it after asking', async () => {
+    const page = await openPage('models', adminKey);
+    await page.getByLabel('Model on the hub').fill('hf.co/ann/tiny:Q8_0');
+    await page.getByRole('button', { name: 'Pull' }).click();
+    await page.getByText('here, and ready to be asked').waitFor();
+    const row = page.getByRole('row', { name: /^tiny/ });
+    await row.getByRole('button', { name: 'Load' }).click();
+    await row.getByText('loaded', { exact: true }).waitFor();
+    await row.getByRole('button', { name: 'Unload' }).click();
+    await row.getByText('unloaded', { exact: true }).waitFor();
+    await row.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await row.waitFor({ state: 'detached' });
+  });
+
+  it('cancels a pull', async () => {
+    hub.faults.hangAfter = [1000];
+    const page = await openPage('models', adminKey);
+    await page.getByLabel('Model on the hub').fill('hf.co/ann/tiny:Q8_0');
+    await page.getByRole('button', { name: 'Pull' }).click();
+    await page.getByText(/pulling tiny-Q8_0/).waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByText(/^cancelled/).waitFor();
+  });
+
+  it('runs a small load and shows the report', async () => {
+    const page = await openPage('bench', adminKey);
+    await page.getByLabel('Requests').fill('4');
+    await page.getByLabel('Answer tokens').fill('8');
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.getByRole('heading', { name: 'Latencies' }).waitFor();
+    await eventually(() =>
+      page.evaluate<number>(`document.querySelector('.bench-plots img').naturalWidth`),
+    ).toBeGreaterThan(0);
+    expect(complaints).toEqual([]);
+  });
+
+  it('takes hostile texts for texts', async () => {
+    const page = await openPage('models', adminKey);
+    await page.getByRole('row', { name: hostileName }).waitFor();
+    await page.goto(`${server.url}/#/chat`);
+    await isFilled(page, 'chat');
+    const foreign: string[] = [];
+    page.on('request', (request) => {
+      if (!request.url().startsWith(server.url) && !request.url().startsWith('data:'))
+        foreign.push(request.url());
+    });
+    const answer = [
+      '<script>alert(1)</script><img src="https://example.com/a.png" onerror="alert(2)">',
+      '[run](javascript:alert(3)) [go](https://example.com/) ![pic](https://example.com/b.png)',
+      'left \u202eright\u202c \u001b[31mred\u0007',
+      `\`\`\`html\n<iframe src="https://example.com"></iframe>\n\`\`\`\n\n${'a'.repeat(1_000_000)}`,
+    ].join('\n\n');
+    await page.route('**/v1/chat/completions', (route) =>
+      route.fulfill({
+        contentType: 'text/event-stream',
+        body: `data: ${JSON.stringify({ choices: [{ delta: { content: answer } }] })}\n\ndata: [DONE]\n\n`,
+      }),
+    );
+    const prompt = '<svg onload=alert(4)> \u202e \u001b[2J';
+    await page.getByRole('textbox', { name: 'Message' }).fill(prompt);
+    await page.getByRole('button', { name: 'Send' }).click();
+    const shown = page.locator('.answer[data-state="done"]');
+    await shown.waitFor();
+    const text = await shown.innerText();
+    expect(text).toContain('<script>alert(1)</script>');
+    expect(text).toContain('left ⟨U+202E⟩right⟨U+202C⟩ ␛[31mred␇');
+    expect(text).toMatch(/[\d,]+ more characters/);
+    expect(await shown.locator('script, img, iframe, svg').count()).toBe(0);
+    expect(await shown.locator('a[href^="javascript"]').count()).toBe(0);
+    const link = shown.getByRole('link', { name: 'go' });
+    expect(await link.getAttribute('rel')).toBe('noopener noreferrer');
+    expect(await page.locator('.said-text').innerText()).toBe('<svg onload=alert(4)> ⟨U+202E⟩ ␛[2J');
+    const wide = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+    expect(wide).toBeLessThanOrEqual(0);
+    expect(foreign).toEqual([]);
+    expect(complaints).toEqual([]);
+  });
+
+  describe.each([false, true])('for everybody (dark: %s)', (dark) => {
+    it.each(views)('%s has nothing that keeps people out', async (view) => {
+      const page = await openPage(view, adminKey, { dark });
+      await isFilled(page, view);
+      expect(await hindrances(page)).toEqual([]);
+    });
+
+    it('neither has the gate, an answer, nor the page of a request', async () => {
+      const page = await openPage('chat', undefined, { dark });
+      await page.getByLabel('API key').waitFor();
+      expect(await hindrances(page)).toEqual([]);
+      await page.getByLabel('API key').fill(adminKey);
+      await page.getByRole('button', { name: 'Get on' }).click();
+      await say(page, 'Hello, who are you?');
+      expect(await hindrances(page)).toEqual([]);
+      await page.getByRole('link', { name: 'its ride' }).click();
+      await page.getByText('got off for good').waitFor();
+      expect(await hindrances(page)).toEqual([]);
+    });
+  });
+
+  it('needs no key before there are keys; whoever makes the first one goes on with it', async () => {
+    const own = new ServerHome();
+    const running = await own.start();
+    try {
+      const page = await openPage('lift', undefined, { url: running.url });
+      await isLive(page);
+      await page.getByRole('link', { name: 'Keys' }).click();
+      await page.getByText("The first key is an administrator's.", { exact: false }).waitFor();
+      await page.getByLabel('Name').fill('first');
+      await page.getByRole('button', { name: 'Make key' }).click();
+      await page.getByRole('row', { name: 'first' }).waitFor();
+      expect(await page.locator('.secret code').innerText()).toMatch(/^cl-/);
+      await page.getByRole('link', { name: 'Lift', exact: true }).click();
+      await isLive(page);
+      expect(await page.locator('.who').innerText()).toContain('first');
+      expect((await fetch(`${running.url}/whoami`)).status).toBe(401);
+      expect(complaints).toEqual([]);
+    } finally {
+      await running.stop();
+      own.remove();
+    }
+  });
+});
+
+type AxeViolations = readonly {
+  readonly id: string;
+  readonly impact?: string;
+  readonly nodes: readonly { readonly html: string }[];
+}[];

@@ -1,0 +1,57 @@
+// Asks for a key.
+
+import { useId, useState } from 'preact/hooks';
+import { Mark } from '../shell/mark.tsx';
+import { SafeText } from '../text/safe-text.tsx';
+
+export interface KeyFormProps {
+  /** Why the last one was refused. */
+  readonly problem: string | undefined;
+  readonly onKey: (key: string) => void;
+  /** Where one may go on without. */
+  readonly onCancel?: (() => void) | undefined;
+}
+
+export function KeyForm({ problem, onKey, onCancel }: KeyFormProps) {
+  const [key, setKey] = useState('');
+  const id = useId();
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (key.trim() !== '') onKey(key.trim());
+  };
+  return (
+    <main class="gate">
+      <form class="gate-card" onSubmit={submit}>
+        <Mark />
+        <h1>This lift wants a key</h1>
+        <p class="quiet">
+          It is kept for this tab alone, sent as a header, and forgotten when the tab is closed.
+        </p>
+        <label for={id}>API key</label>
+        <input
+          id={id}
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          value={key}
+          aria-invalid={problem !== undefined}
+          aria-describedby={`${id}-problem`}
+          onInput={(event) => setKey(event.currentTarget.value)}
+        />
+        <p id={`${id}-problem`} class="problem" role="alert">
+          {problem !== undefined && <SafeText text={problem} />}
+        </p>
+        <div class="row">
+          <button type="submit" class="primary">
+            Get on
+          </button>
+          {onCancel && (
+            <button type="button" onClick={onCancel}>
+              Without a key
+            </button>
+          )}
+        </div>
+      </form>
+    </main>
+  );
+}

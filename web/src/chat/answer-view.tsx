@@ -1,0 +1,88 @@
+// An answer: what the model thought, said and wants called, each as what it is, and what it cost.
+
+import { useState } from 'preact/hooks';
+import { hashOf } from '../shell/route.ts';
+import { CopyButton } from '../text/copy-button.tsx';
+import { counted, duration, percent, rate } from '../text/format.ts';
+import { LongText } from '../text/long-text.tsx';
+import { Markdown } from '../text/markdown.tsx';
+import { SafeText } from '../text/safe-text.tsx';
+import type { Answer, ToolResult } from './conversation.ts';
+import { TokenChances } from './token-chances.tsx';
+import { ToolCalls } from './tool-calls.tsx';
+
+export interface AnswerViewProps {
+  readonly answer: Answer;
+  readonly name: string;
+  readonly onRetry: () => void;
+  readonly onResults: (results: readonly ToolResult[]) => void;
+}
+
+export function AnswerView({ answer, name, onRetry, onResults }: AnswerViewProps) {
+  const [byToken, setByToken] = useState(false);
+  const { state, content, reasoning, calls, tokens, problem } = answer;
+  const streaming = state === 'streaming';
+  return (
+    <section class="answer" aria-label={name} aria-busy={streaming} data-state={state}>
+      <h3 class="offscreen">{name}</h3>
+      {reasoning !== '' && (
+        <details class="reasoning" open={streaming && content === ''}>
+          <summary>Reasoning</summary>
+          <div class="reasoning-text">
+            <LongText text={reasoning} />
+          </div>
+        </details>
+      )}
+      {byToken ? <TokenChances tokens={tokens} /> : <Markdown text={content} />}
+      {calls.length > 0 && <ToolCalls calls={calls} onResults={streaming ? undefined : onResults} />}
+      {problem !== undefined && (
+        <p class="problem" role="alert">
+          <SafeText text={problem} most={600} />
+        </p>
+      )}
+      {!streaming && (
+        <div class="row tools">
+          <button type="button" class="small ghost" onClick={onRetry}>
+            Retry
+          </button>
+          <CopyButton text={() => content} />
+          {tokens.length > 0 && (
+            <button
+              type="button"
+              class="small ghost"
+              aria-pressed={byToken}
+              onClick={() => setByToken(!byToken)}
+            >
+              Token by token
+            </button>
+          )}
+          <Costs answer={answer} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Costs({ answer }: { readonly answer: Answer }) {
+  const { state, finish, requestId, firstTokenMs, totalMs, promptTokens, cachedTokens, answerTokens } =
+    answer;
+  const decodeMs = totalMs !== undefined && firstTokenMs !== undefined ? totalMs - firstTokenMs : undefined;
+  const parts = [
+    state === 'stopped' ? 'stopped' : finish === 'length' ? 'cut off at its limit' : undefined,
+    answerTokens === undefined ? undefined : counted(answerTokens, 'token'),
+    answerTokens && decodeMs ? `${rate((1000 * (answerTokens - 1)) / decodeMs)} tokens/s` : undefined,
+    firstTokenMs === undefined ? undefined : `first after ${duration(firstTokenMs)}`,
+    promptTokens ? `${percent((cachedTokens ?? 0) / promptTokens)} of the prompt cached` : undefined,
+  ].filter((part) => part !== undefined);
+  return (
+    <span class="costs">
+      {parts.join(' · ')}
+      {requestId !== undefined && (
+        <>
+          {' '}
+          <a href={hashOf({ view: 'requests', id: requestId })}>its ride</a>
+        </>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,119 @@
+// A place to talk: the conversations on one side, the one that is open on the other.
+
+import { useEffect, useState } from 'preact/hooks';
+import { type Server, wordsFor } from '../access/server.ts';
+import { useValue } from '../observable.ts';
+import { Confirm } from '../shell/confirm.tsx';
+import { hashOf } from '../shell/route.ts';
+import { SafeText } from '../text/safe-text.tsx';
+import type { ChatRoom } from './chat-room.ts';
+import { type Conversation, plainSettings, titleOf } from './conversation.ts';
+import { ConversationView } from './conversation-view.tsx';
+
+export interface ChatViewProps {
+  readonly server: Server;
+  readonly room: ChatRoom;
+  readonly id: string | undefined;
+}
+
+export function ChatView({ server, room, id }: ChatViewProps) {
+  const { conversations, unkept } = useValue(room);
+  const { models, problem } = useModels(server);
+  const current = room.find(id) ?? conversations[0];
+  const currentId = current?.id;
+  useEffect(() => {
+    // There is always one to write into.
+    if (currentId === undefined) room.open([plainSettings]);
+  }, [currentId, room]);
+  useEffect(() => {
+    const [first] = models;
+    if (current === undefined || first === undefined || current.lanes.every(({ model }) => model !== ''))
+      return;
+    room.setLanes(
+      current.id,
+      current.lanes.map((lane) => (lane.model === '' ? { ...lane, model: first } : lane)),
+    );
+  }, [models, current, room]);
+  return (
+    <div class="chat">
+      <Conversations room={room} conversations={conversations} current={current} />
+      <div class="chat-main">
+        {problem !== undefined && (
+          <p class="problem" role="alert">
+            <SafeText text={problem} />
+          </p>
+        )}
+        {unkept && (
+          <p class="notice" role="status">
+            This browser keeps no more conversations: what is said here is gone with the tab.
+          </p>
+        )}
+        {current && <ConversationView key={current.id} room={room} conversation={current} models={models} />}
+      </div>
+    </div>
+  );
+}
+
+function useModels(server: Server): { models: readonly string[]; problem?: string } {
+  const [known, setKnown] = useState<{ models: readonly string[]; problem?: string }>({ models: [] });
+  useEffect(() => {
+    server
+      .json<{ data: readonly { id: string }[] }>('v1/models')
+      .then(({ data }) => setKnown({ models: data.map((model) => model.id) }))
+      .catch((error: unknown) => setKnown({ models: [], problem: wordsFor(error) }));
+  }, [server]);
+  return known;
+}
+
+interface ConversationsProps {
+  readonly room: ChatRoom;
+  readonly conversations: readonly Conversation[];
+  readonly current: Conversation | undefined;
+}
+
+function Conversations({ room, conversations, current }: ConversationsProps) {
+  const [doomed, setDoomed] = useState<Conversation>();
+  const open = () => {
+    const { id } = room.open(current?.lanes);
+    location.hash = hashOf({ view: 'chat', id });
+  };
+  return (
+    <aside class="conversations" aria-label="Conversations">
+      <button type="button" class="wide" onClick={open}>
+        New conversation
+      </button>
+      <ul>
+        {conversations.map((one) => (
+          <li key={one.id}>
+            <a
+              href={hashOf({ view: 'chat', id: one.id })}
+              aria-current={one.id === current?.id ? 'true' : undefined}
+            >
+              <SafeText text={titleOf(one)} most={60} />
+            </a>
+            <button
+              type="button"
+              class="small ghost"
+              aria-label={`Delete conversation ${titleOf(one)}`}
+              onClick={() => setDoomed(one)}
+            >
+              ×
+            </button>
+          </li>
+        ))}
+      </ul>
+      {doomed && (
+        <Confirm
+          title="Delete this conversation?"
+          action="Delete"
+          onConfirm={() => room.remove(doomed.id)}
+          onClose={() => setDoomed(undefined)}
+        >
+          <p>
+            <SafeText text={titleOf(doomed)} /> is kept in this browser alone, and will be gone.
+          </p>
+        </Confirm>
+      )}
+    </aside>
+  );
+}

@@ -1,0 +1,143 @@
+// One conversation: its lanes beside each other, what was said below each other, and where to say more.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ChatRoom } from './chat-room.ts';
+import { Composer } from './composer.tsx';
+import type { Conversation, LaneSettings } from './conversation.ts';
+import { LaneSettingsForm } from './lane-settings-form.tsx';
+import { TurnView } from './turn-view.tsx';
+
+export interface ConversationViewProps {
+  readonly room: ChatRoom;
+  readonly conversation: Conversation;
+  readonly models: readonly string[];
+}
+
+/** Nearer to the end than this one is reading along. */
+const NEAR_END_PIXELS = 80;
+
+export function ConversationView({ room, conversation, models }: ConversationViewProps) {
+  const { id, lanes, turns } = conversation;
+  const [settingsOpen, setSettingsOpen] = useState(turns.length === 0 && innerWidth > 900);
+  const answering = room.isAnswering(id);
+  const scroll = useFollowing(conversation);
+  const setLane = (at: number, settings: LaneSettings) =>
+    room.setLanes(
+      id,
+      lanes.map((lane, other) => (other === at ? settings : lane)),
+    );
+  const compare = () => room.setLanes(id, lanes.length === 1 ? [...lanes, ...lanes] : lanes.slice(0, 1));
+  return (
+    <section class="conversation" aria-label="Conversation">
+      <div class="lane-bar">
+        {lanes.map((lane, at) => (
+          <LaneHead
+            key={at}
+            name={laneName(at, lanes.length)}
+            settings={lane}
+            models={models}
+            onChange={(settings) => setLane(at, settings)}
+          />
+        ))}
+        <div class="row">
+          <button
+            type="button"
+            class="small"
+            aria-expanded={settingsOpen}
+            onClick={() => setSettingsOpen(!settingsOpen)}
+          >
+            Settings
+          </button>
+          <button type="button" class="small" aria-pressed={lanes.length > 1} onClick={compare}>
+            Side by side
+          </button>
+        </div>
+      </div>
+      {settingsOpen && (
+        <div class="lanes" data-lanes={lanes.length}>
+          {lanes.map((lane, at) => (
+            <LaneSettingsForm
+              key={at}
+              name={laneName(at, lanes.length)}
+              settings={lane}
+              onChange={(settings) => setLane(at, settings)}
+            />
+          ))}
+        </div>
+      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable with the keyboard */}
+      <div class="turns" ref={scroll} tabIndex={0} role="log" aria-label="Messages" aria-live="off">
+        {turns.length === 0 && (
+          <p class="empty">Say something. The answer comes token by token, as the lift brings it up.</p>
+        )}
+        {turns.map((turn) => (
+          <TurnView key={turn.id} room={room} conversationId={id} turn={turn} lanes={lanes.length} />
+        ))}
+      </div>
+      <p class="offscreen" role="status">
+        {answering ? 'The answer is being written' : turns.length > 0 ? 'The answer is complete' : ''}
+      </p>
+      <Composer
+        answering={answering}
+        onSay={(text) => {
+          // What was set is set; the answer wants the room.
+          setSettingsOpen(false);
+          room.say(id, { by: 'user', text });
+        }}
+        onStop={() => room.stop(id)}
+      />
+    </section>
+  );
+}
+
+function laneName(at: number, lanes: number): string {
+  return lanes === 1 ? 'Model' : `Model ${'AB'[at]}`;
+}
+
+interface LaneHeadProps {
+  readonly name: string;
+  readonly settings: LaneSettings;
+  readonly models: readonly string[];
+  readonly onChange: (settings: LaneSettings) => void;
+}
+
+function LaneHead({ name, settings, models, onChange }: LaneHeadProps) {
+  const known =
+    models.includes(settings.model) || settings.model === '' ? models : [settings.model, ...models];
+  return (
+    <label class="lane-head">
+      <span>{name}</span>
+      <select
+        value={settings.model}
+        onChange={(event) => onChange({ ...settings, model: event.currentTarget.value })}
+      >
+        {known.map((model) => (
+          <option key={model} value={model}>
+            {model}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Stays at the end while somebody reads there, and leaves them alone where they scrolled up. */
+function useFollowing(conversation: Conversation) {
+  const element = useRef<HTMLDivElement>(null);
+  const following = useRef(true);
+  useEffect(() => {
+    const box = element.current;
+    if (box === null) return;
+    const look = () => {
+      following.current = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END_PIXELS;
+    };
+    box.addEventListener('scroll', look, { passive: true });
+    return () => box.removeEventListener('scroll', look);
+  }, []);
+  // With every change of what is said.
+  useEffect(() => {
+    const box = element.current;
+    if (box !== null && following.current) box.scrollTop = box.scrollHeight;
+  }, [conversation]);
+  return element;
+}

@@ -1,0 +1,53 @@
+// Conversations in this browser's storage, an entry each. Nothing of keys is in them.
+
+import type { Answer, Conversation } from './conversation.ts';
+
+const PREFIX = 'chairlift.chat.';
+
+export function readConversations(): Conversation[] {
+  const found: Conversation[] = [];
+  for (let at = 0; at < localStorage.length; at++) {
+    const name = localStorage.key(at);
+    if (name?.startsWith(PREFIX)) found.push(...parsed(localStorage.getItem(name)));
+  }
+  return found.sort((a, b) => b.changedMs - a.changedMs);
+}
+
+/** What is broken, or was written by something else, is left alone. */
+function parsed(text: string | null): Conversation[] {
+  try {
+    const value = JSON.parse(text ?? '') as Conversation;
+    const whole = typeof value.id === 'string' && Array.isArray(value.turns) && Array.isArray(value.lanes);
+    return whole && value.lanes.length > 0 ? [value] : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Whether there was room. The oldest others make some where there is not. */
+export function keepConversation(conversation: Conversation): boolean {
+  const text = JSON.stringify({
+    ...conversation,
+    turns: conversation.turns.map((turn) => ({ ...turn, answers: turn.answers.map(light) })),
+  });
+  for (;;) {
+    try {
+      localStorage.setItem(PREFIX + conversation.id, text);
+      return true;
+    } catch {
+      const oldest = readConversations().findLast(({ id }) => id !== conversation.id);
+      if (oldest === undefined) return false;
+      forgetConversation(oldest.id);
+    }
+  }
+}
+
+export function forgetConversation(id: string): void {
+  localStorage.removeItem(PREFIX + id);
+}
+
+/** Probabilities take a hundred times the room of the text, and nobody streams what is read back. */
+function light(answer: Answer | null): Answer | null {
+  if (answer === null) return null;
+  return { ...answer, tokens: [], state: answer.state === 'streaming' ? 'stopped' : answer.state };
+}

@@ -1,0 +1,93 @@
+// What is seen behind the gate: the cable with its stations, and the view one stands in.
+
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import type { WhoAmI } from '../../src/server/live/live-event.ts';
+import type { Server } from './access/server.ts';
+import { BenchView } from './bench/bench-view.tsx';
+import { ChatRoom } from './chat/chat-room.ts';
+import { ChatView } from './chat/chat-view.tsx';
+import { KeysView } from './keys/keys-view.tsx';
+import { LiftBoard } from './live/lift-board.ts';
+import { LiftView } from './live/lift-view.tsx';
+import { ModelsView } from './models/models-view.tsx';
+import { Pulls } from './models/pulls.ts';
+import { useValue } from './observable.ts';
+import { RequestPage } from './requests/request-page.tsx';
+import { RequestsView } from './requests/requests-view.tsx';
+import { Header } from './shell/header.tsx';
+import { followHash, hashOf, type Route, type View, views, viewTitles } from './shell/route.ts';
+import { ThemeChoice } from './shell/theme.ts';
+
+export interface InsideProps {
+  readonly server: Server;
+  readonly who: WhoAmI;
+  readonly onLeave: () => void;
+  /** Talks with this key from now on. */
+  readonly onKey: (key: string) => void;
+}
+
+/** Those for administrators are not shown to others. */
+function viewsOf({ admin, hasKeyStore }: WhoAmI): readonly View[] {
+  if (!admin) return ['chat', 'requests'];
+  return hasKeyStore ? views : views.filter((view) => view !== 'keys');
+}
+
+export function Inside({ server, who, onLeave, onKey }: InsideProps) {
+  const theme = useMemo(() => new ThemeChoice(), []);
+  const routes = useMemo(followHash, []);
+  const room = useMemo(() => new ChatRoom(server), [server]);
+  const board = useMemo(() => new LiftBoard(), []);
+  const pulls = useMemo(() => new Pulls(server), [server]);
+  const main = useRef<HTMLElement>(null);
+  const allowed = viewsOf(who);
+  const asked = useValue(routes);
+  const home: Route = { view: who.admin ? 'lift' : 'chat' };
+  const route = asked !== undefined && allowed.includes(asked.view) ? asked : home;
+  const place = hashOf(route);
+  const entered = useRef(place);
+  useEffect(() => {
+    document.title = `${viewTitles[route.view]} · Chairlift`;
+    // Whoever goes elsewhere with the keyboard goes on reading there; nobody is moved who has just come.
+    if (entered.current !== place) main.current?.focus();
+    entered.current = place;
+  }, [place, route.view]);
+  useEffect(() => () => room.close(), [room]);
+  return (
+    <>
+      <a class="skip" href={place} onClick={(event) => skipTo(event, main.current)}>
+        Skip to the content
+      </a>
+      <Header who={who} views={allowed} current={route.view} theme={theme} onLeave={onLeave} />
+      <main ref={main} tabIndex={-1} class={`view view-${route.view}`}>
+        {viewOf(route)}
+      </main>
+    </>
+  );
+
+  function viewOf({ view, id }: Route) {
+    switch (view) {
+      case 'lift':
+        return <LiftView server={server} board={board} theme={theme} />;
+      case 'chat':
+        return <ChatView server={server} room={room} id={id} />;
+      case 'requests':
+        return id === undefined ? (
+          <RequestsView server={server} admin={who.admin} />
+        ) : (
+          <RequestPage key={id} server={server} id={id} />
+        );
+      case 'models':
+        return <ModelsView server={server} pulls={pulls} canPull={who.canPull} />;
+      case 'keys':
+        return <KeysView server={server} theme={theme} onFirstKey={who.anonymous ? onKey : undefined} />;
+      case 'bench':
+        return <BenchView server={server} />;
+    }
+  }
+}
+
+/** An address of its own would be a view of its own. */
+function skipTo(event: Event, target: HTMLElement | null): void {
+  event.preventDefault();
+  target?.focus();
+}

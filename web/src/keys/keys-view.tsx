@@ -1,0 +1,128 @@
+// Who may ride: the keys, their tiers and limits, and what they used.
+
+import { useState } from 'preact/hooks';
+import { type Server, wordsFor } from '../access/server.ts';
+import { usePolled } from '../polled.ts';
+import { Confirm } from '../shell/confirm.tsx';
+import { Problem } from '../shell/problem.tsx';
+import { ScrollBox } from '../shell/scroll-box.tsx';
+import type { ThemeChoice } from '../shell/theme.ts';
+import { TierMark } from '../shell/tier-mark.tsx';
+import { count, day } from '../text/format.ts';
+import { SafeText } from '../text/safe-text.tsx';
+import { NewKeyForm } from './new-key-form.tsx';
+import { UsagePanel } from './usage-panel.tsx';
+import type { WireKey } from './wire-key.ts';
+
+export interface KeysViewProps {
+  readonly server: Server;
+  readonly theme: ThemeChoice;
+  /** Told the first key there is, where there was none. */
+  readonly onFirstKey: ((key: string) => void) | undefined;
+}
+
+export function KeysView({ server, theme, onFirstKey }: KeysViewProps) {
+  const { answer, problem, refresh } = usePolled<{ data: readonly WireKey[] }>(server, 'admin/keys');
+  const [doomed, setDoomed] = useState<WireKey>();
+  const [failure, setFailure] = useState<string>();
+  const revoke = async ({ id }: WireKey) => {
+    setFailure(undefined);
+    try {
+      await server.ask(`admin/keys/${encodeURIComponent(id)}`, { method: 'DELETE' });
+    } catch (error) {
+      setFailure(wordsFor(error));
+    }
+    refresh();
+  };
+  const keys = answer?.data ?? [];
+  return (
+    <>
+      <h1>Keys</h1>
+      <Problem text={failure ?? problem} />
+      <NewKeyForm server={server} onMade={refresh} onFirstKey={keys.length === 0 ? onFirstKey : undefined} />
+      <section class="panel">
+        <ScrollBox name="Keys">
+          <table class="data">
+            <caption class="offscreen">Keys of this server</caption>
+            <thead>
+              <tr>
+                <th scope="col">Name</th>
+                <th scope="col">Begins</th>
+                <th scope="col">Tier</th>
+                <th scope="col" class="number">
+                  Requests/min
+                </th>
+                <th scope="col" class="number">
+                  Tokens/min
+                </th>
+                <th scope="col" class="number">
+                  At once
+                </th>
+                <th scope="col" class="number">
+                  Tokens/day
+                </th>
+                <th scope="col">Made</th>
+                <th scope="col">
+                  <span class="offscreen">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {keys.map((key) => (
+                <KeyRow key={key.id} record={key} onRevoke={() => setDoomed(key)} />
+              ))}
+            </tbody>
+          </table>
+        </ScrollBox>
+        {answer !== undefined && keys.length === 0 && (
+          <p class="empty">There are no keys: whoever is on this machine is served without.</p>
+        )}
+      </section>
+      <UsagePanel server={server} keys={keys} theme={theme} />
+      {doomed && (
+        <Confirm
+          title="Revoke this key?"
+          action="Revoke"
+          onConfirm={() => void revoke(doomed)}
+          onClose={() => setDoomed(undefined)}
+        >
+          <p>
+            Whoever holds <SafeText text={doomed.name} /> is not served any more. That cannot be taken back.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function KeyRow({ record, onRevoke }: { readonly record: WireKey; readonly onRevoke: () => void }) {
+  const limit = (value: number | null) => <td class="number">{value === null ? '–' : count(value)}</td>;
+  return (
+    <tr class={record.revoked === null ? undefined : 'gone'}>
+      <th scope="row">
+        <SafeText text={record.name} most={60} />
+        {record.admin && <span class="badge">admin</span>}
+      </th>
+      <td>
+        <code>{record.prefix}…</code>
+      </td>
+      <td>
+        <TierMark tier={record.tier} />
+      </td>
+      {limit(record.requests_per_minute)}
+      {limit(record.tokens_per_minute)}
+      {limit(record.max_concurrent)}
+      {limit(record.daily_tokens)}
+      <td class="nowrap">{day(1000 * record.created)}</td>
+      <td class="actions">
+        {record.revoked === null ? (
+          <button type="button" class="small danger" onClick={onRevoke}>
+            Revoke<span class="offscreen"> {record.name}</span>
+          </button>
+        ) : (
+          <span class="quiet">revoked {day(1000 * record.revoked)}</span>
+        )}
+      </td>
+    </tr>
+  );
+}

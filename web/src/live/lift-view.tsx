@@ -1,0 +1,99 @@
+// The lift, live: how fast it runs, who rides, who waits and why, and what holds the memory.
+
+import { useEffect, useMemo } from 'preact/hooks';
+import type { Server } from '../access/server.ts';
+import { useValue } from '../observable.ts';
+import { EndedTable } from '../requests/ended-table.tsx';
+import { SeriesPlot } from '../shell/series-plot.tsx';
+import type { ThemeChoice } from '../shell/theme.ts';
+import { EnginePanel } from './engine-panel.tsx';
+import { FeedBar } from './feed-bar.tsx';
+import { Figures } from './figures.tsx';
+import type { LiftBoard } from './lift-board.ts';
+import { LiveFeed } from './live-feed.ts';
+import { MemoryPanel } from './memory-panel.tsx';
+import { SERIES_SECONDS } from './series.ts';
+
+export interface LiftViewProps {
+  readonly server: Server;
+  readonly board: LiftBoard;
+  readonly theme: ThemeChoice;
+}
+
+export function LiftView({ server, board, theme }: LiftViewProps) {
+  const feed = useMemo(() => new LiveFeed(server, board), [server, board]);
+  useEffect(() => {
+    // A tab that nobody sees costs the engines nothing.
+    const look = () => (document.hidden ? feed.stop() : feed.start());
+    look();
+    document.addEventListener('visibilitychange', look);
+    return () => {
+      document.removeEventListener('visibilitychange', look);
+      feed.stop();
+    };
+  }, [feed]);
+  const { tick, engines, ended, notices } = useValue(board);
+  return (
+    <>
+      <h1 class="offscreen">Lift</h1>
+      <FeedBar feed={feed} notices={notices} />
+      {tick && (
+        <>
+          <Figures tick={tick} series={board.series} />
+          <Plots board={board} theme={theme} />
+          {engines.map((engine) => (
+            <EnginePanel key={engine.model} engine={engine} nowMs={tick.atMs} theme={theme} />
+          ))}
+          {engines.length === 0 && (
+            <p class="empty panel">No model is loaded: the first request, or the Models view, loads one.</p>
+          )}
+          <div class="lift-foot">
+            <MemoryPanel tick={tick} />
+            <section class="panel" aria-labelledby="ended-title">
+              <h2 id="ended-title">Got off lately</h2>
+              {ended.length === 0 ? (
+                <p class="empty">Nobody since this page looks on.</p>
+              ) : (
+                <EndedTable requests={ended} cut />
+              )}
+            </section>
+          </div>
+        </>
+      )}
+    </>
+  );
+}
+
+function Plots({ board, theme }: { readonly board: LiftBoard; readonly theme: ThemeChoice }) {
+  const { series } = board;
+  const common = { times: series.times, theme, windowSeconds: SERIES_SECONDS };
+  const percentiles = ({ p50, p95, p99 }: typeof series.firstToken) => [
+    { label: 'p50', colour: '--series-1', values: p50 },
+    { label: 'p95', colour: '--series-2', values: p95 },
+    { label: 'p99', colour: '--series-3', values: p99 },
+  ];
+  return (
+    <section class="plots" aria-label="The last two minutes">
+      <SeriesPlot
+        {...common}
+        label="Tokens/s"
+        unit=""
+        series={[
+          { label: 'prompt', colour: '--prompt', values: series.promptRate, filled: true },
+          { label: 'decoded', colour: '--series-1', values: series.decodeRate, filled: true },
+        ]}
+      />
+      <SeriesPlot
+        {...common}
+        label="Tokens in a step"
+        unit=""
+        series={[
+          { label: 'prompt', colour: '--prompt', values: series.batchPrompt, filled: true },
+          { label: 'decoding', colour: '--series-1', values: series.batchDecode, filled: true },
+        ]}
+      />
+      <SeriesPlot {...common} label="First token" unit="ms" series={percentiles(series.firstToken)} />
+      <SeriesPlot {...common} label="Between tokens" unit="ms" series={percentiles(series.betweenTokens)} />
+    </section>
+  );
+}

@@ -1,0 +1,80 @@
+// Who waits, in which queue, for how long, and for what.
+
+import type { LiveQueue, WaitingRequest } from '../../../src/server/live/live-event.ts';
+import { hashOf } from '../shell/route.ts';
+import { ScrollBox } from '../shell/scroll-box.tsx';
+import { TierMark } from '../shell/tier-mark.tsx';
+import { count, duration, shortId } from '../text/format.ts';
+import { SafeText } from '../text/safe-text.tsx';
+
+const reasons: Readonly<Record<WaitingRequest['why'], string>> = {
+  queue: 'others came first',
+  blocks: 'too few blocks are free',
+  prefix: 'somebody computes the same prompt now; it waits for that',
+  preempted: 'had to get off; waits to get on again',
+};
+
+/** More would be scrolled past. */
+const MOST_SHOWN = 100;
+
+export interface QueuesProps {
+  readonly queues: readonly LiveQueue[];
+  readonly waiting: readonly WaitingRequest[];
+}
+
+export function Queues({ queues, waiting }: QueuesProps) {
+  return (
+    <div class="queues">
+      <h3>Queues</h3>
+      <ul class="queue-list">
+        {queues.map(({ tier, waiting: number, oldestMs, expectedMs }) => (
+          <li key={tier}>
+            <TierMark tier={tier} />
+            <b class="figure-value">{count(number)}</b>
+            <span class="quiet">
+              {number > 0 ? `oldest ${duration(oldestMs)}` : 'nobody waits'}
+              {expectedMs !== undefined && ` · a newcomer waits ${duration(expectedMs)}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {waiting.length > 0 && (
+        <ScrollBox name="Waiting requests" cut>
+          <table class="data">
+            <thead>
+              <tr>
+                <th scope="col">Request</th>
+                <th scope="col">Tier</th>
+                <th scope="col" class="number">
+                  Tokens
+                </th>
+                <th scope="col" class="number">
+                  Waits
+                </th>
+                <th scope="col">Why</th>
+              </tr>
+            </thead>
+            <tbody>
+              {waiting.slice(0, MOST_SHOWN).map((request) => (
+                <tr key={request.requestId}>
+                  <td>
+                    <a href={hashOf({ view: 'requests', id: request.requestId })}>
+                      <SafeText text={shortId(request.requestId)} />
+                    </a>
+                  </td>
+                  <td>
+                    <TierMark tier={request.tier} />
+                  </td>
+                  <td class="number">{count(request.tokens)}</td>
+                  <td class="number nowrap">{duration(request.ageMs)}</td>
+                  <td>{reasons[request.why]}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </ScrollBox>
+      )}
+      {waiting.length > MOST_SHOWN && <p class="quiet">and {count(waiting.length - MOST_SHOWN)} more</p>}
+    </div>
+  );
+}

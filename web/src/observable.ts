@@ -1,0 +1,38 @@
+// A value that tells of its changes, so that what is drawn follows what is known.
+
+import { useEffect, useReducer } from 'preact/hooks';
+
+export interface Observed<Value> {
+  readonly value: Value;
+  subscribe(listener: () => void): () => void;
+}
+
+export class Observable<Value> implements Observed<Value> {
+  readonly #listeners = new Set<() => void>();
+  #value: Value;
+
+  constructor(value: Value) {
+    this.#value = value;
+  }
+
+  get value(): Value {
+    return this.#value;
+  }
+
+  set(value: Value): void {
+    this.#value = value;
+    for (const listener of this.#listeners) listener();
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}
+
+/** Draws the component again whenever the value is set, even to the same. */
+export function useValue<Value>(observed: Observed<Value>): Value {
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => observed.subscribe(() => redraw(undefined)), [observed]);
+  return observed.value;
+}

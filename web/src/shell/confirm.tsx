@@ -1,0 +1,30 @@
+// Asks before something is gone for good.
+
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+
+export interface ConfirmProps {
+  readonly title: string;
+  readonly action: string;
+  readonly children: ComponentChildren;
+  readonly onConfirm: () => void;
+  readonly onClose: () => void;
+}
+
+export function Confirm({ title, action, children, onConfirm, onClose }: ConfirmProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  // The browser keeps the focus inside, and gives it back.
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="confirm" aria-labelledby="confirm-title" onClose={onClose}>
+      <h2 id="confirm-title">{title}</h2>
+      <div>{children}</div>
+      <form method="dialog" class="row">
+        <button type="submit">Leave it</button>
+        <button type="submit" class="danger" onClick={onConfirm}>
+          {action}
+        </button>
+      </form>
+    </dialog>
+  );
+}

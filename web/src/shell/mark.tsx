@@ -1,0 +1,12 @@
+// A chair on its cable.
+
+export function Mark() {
+  return (
+    <svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
+      <path class="mark-cable" d="M0 9.5 32 3.5" />
+      <circle class="mark-wheel" cx="16" cy="6.5" r="2.2" />
+      <path class="mark-hanger" d="M16 8v9" />
+      <path class="mark-seat" d="M9 15v8.5h13M9 19.5h13M22 16.5v10" />
+    </svg>
+  );
+}

@@ -1,0 +1,48 @@
+// Where in the page somebody is: the part of the address after the hash.
+
+import { Observable } from '../observable.ts';
+
+export const views = ['lift', 'chat', 'requests', 'models', 'keys', 'bench'] as const;
+export type View = (typeof views)[number];
+
+export const viewTitles: Readonly<Record<View, string>> = {
+  lift: 'Lift',
+  chat: 'Chat',
+  requests: 'Requests',
+  models: 'Models',
+  keys: 'Keys',
+  bench: 'Bench',
+};
+
+export interface Route {
+  readonly view: View;
+  /** A request's id, a conversation's. */
+  readonly id?: string;
+}
+
+export function routeOf(hash: string): Route | undefined {
+  const [, name, ...rest] = hash.replace(/^#/, '').split('/');
+  const view = views.find((one) => one === name);
+  if (view === undefined) return undefined;
+  const id = rest.join('/');
+  return id === '' ? { view } : { view, id: decoded(id) };
+}
+
+/** Anybody may write anything into an address. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export function hashOf({ view, id }: Route): string {
+  return id === undefined ? `#/${view}` : `#/${view}/${encodeURIComponent(id)}`;
+}
+
+export function followHash(): Observable<Route | undefined> {
+  const route = new Observable(routeOf(location.hash));
+  addEventListener('hashchange', () => route.set(routeOf(location.hash)));
+  return route;
+}

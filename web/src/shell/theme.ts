@@ -1,0 +1,39 @@
+// Dark, light, or as the system likes it. The style sheet knows all colours; canvases ask here for theirs.
+
+import { Observable } from '../observable.ts';
+
+export type Theme = 'auto' | 'dark' | 'light';
+
+const NAME = 'chairlift.theme';
+const themes: readonly Theme[] = ['auto', 'light', 'dark'];
+
+export class ThemeChoice extends Observable<Theme> {
+  constructor() {
+    const kept = localStorage.getItem(NAME);
+    super(themes.find((theme) => theme === kept) ?? 'auto');
+    document.documentElement.dataset.theme = this.value;
+  }
+
+  next(): void {
+    const theme = themes[(themes.indexOf(this.value) + 1) % themes.length] as Theme;
+    localStorage.setItem(NAME, theme);
+    document.documentElement.dataset.theme = theme;
+    this.set(theme);
+  }
+}
+
+export type Rgb = readonly [red: number, green: number, blue: number];
+
+/** What a custom property with a colour means now. */
+export function colourOf(property: string): Rgb {
+  const probe = document.createElement('span');
+  probe.style.color = `var(${property})`;
+  document.body.append(probe);
+  const [red = 0, green = 0, blue = 0] = (getComputedStyle(probe).color.match(/[\d.]+/g) ?? []).map(Number);
+  probe.remove();
+  return [red, green, blue];
+}
+
+export function cssColour([red, green, blue]: Rgb, opacity = 1): string {
+  return `rgb(${red} ${green} ${blue} / ${opacity})`;
+}

@@ -1,0 +1,55 @@
+// Numbers, sizes and times as people read them.
+
+const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+
+export function count(value: number): string {
+  return whole.format(value);
+}
+
+/** Three digits that count, no more. */
+export function rate(value: number): string {
+  if (value >= 100) return whole.format(value);
+  return value.toFixed(value >= 10 ? 1 : 2);
+}
+
+export function bytes(value: number): string {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  let amount = value;
+  let unit = 0;
+  while (amount >= 1000 && unit < units.length - 1) {
+    amount /= 1024;
+    unit++;
+  }
+  return `${unit === 0 ? whole.format(amount) : rate(amount)} ${units[unit]}`;
+}
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${ms > 0 && ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  const seconds = ms / 1000;
+  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export function percent(share: number): string {
+  return `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+}
+
+export function clock(ms: number): string {
+  return new Date(ms).toLocaleTimeString('en-GB');
+}
+
+export function day(ms: number): string {
+  return new Date(ms).toLocaleDateString('en-CA');
+}
+
+/** Ids are long; their ends tell them apart. */
+export function shortId(id: string): string {
+  return id.length <= 12 ? id : `${id.slice(0, 4)}…${id.slice(-6)}`;
+}
+
+/** "1 block", "2 blocks". */
+export function counted(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
