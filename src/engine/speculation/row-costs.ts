@@ -14,7 +14,7 @@ const MOST_SURPRISE = 2;
 const FORGOTTEN_AFTER = 1000;
 const FORGOTTEN_AFTER_ONE = 100;
 const FRESH_FOR = 32;
-/** Rows beyond those that were measured cost at least this share of what is usual. */
+/** Rows beyond those that were measured cost at least this share of what is usual, at best. */
 const LEAST_SLOPE = 0.5;
 
 export class RowCosts {
@@ -49,8 +49,17 @@ export class RowCosts {
     return ms / this.#pace;
   }
 
-  /** Milliseconds, in the machine's usual state; only comparisons count. */
+  /** Milliseconds, in the machine's usual state; only comparisons count. Beyond what was measured, as is usual. */
   of(rows: number): number {
+    return this.#estimate(rows, (last) => this.#usualSlopeAt(last));
+  }
+
+  /** The same, where rows beyond those that were measured cost no more than the last ones did: a try will show. */
+  atBest(rows: number): number {
+    return this.#estimate(rows, (last) => this.#bestSlopeAt(last));
+  }
+
+  #estimate(rows: number, slopeAt: (last: number) => number): number {
     if (rows > MOST_ROWS) return Number.POSITIVE_INFINITY;
     if (this.#has(rows)) return this.#ms[rows] as number;
     const lower = this.#nearest(rows, -1);
@@ -61,17 +70,19 @@ export class RowCosts {
       const from = this.#ms[lower] as number;
       return from + share * ((this.#ms[upper] as number) - from);
     }
-    if (lower !== undefined) return (this.#ms[lower] as number) + (rows - lower) * this.#slopeAt(lower);
+    if (lower !== undefined) return (this.#ms[lower] as number) + (rows - lower) * slopeAt(lower);
     return upper === undefined ? usual(rows) : ((this.#ms[upper] as number) * usual(rows)) / usual(upper);
   }
 
-  /** What a row costs beyond the most that were measured: as much as the last ones did, at most what is usual; a try will show. */
-  #slopeAt(last: number): number {
-    const ms = this.#ms[last] as number;
-    const expected = (ms * (usual(last + 1) - usual(last))) / usual(last);
+  #usualSlopeAt(last: number): number {
+    return ((this.#ms[last] as number) * (usual(last + 1) - usual(last))) / usual(last);
+  }
+
+  #bestSlopeAt(last: number): number {
+    const expected = this.#usualSlopeAt(last);
     const before = this.#nearest(last - 1, -1);
     if (before === undefined) return expected;
-    const seen = (ms - (this.#ms[before] as number)) / (last - before);
+    const seen = ((this.#ms[last] as number) - (this.#ms[before] as number)) / (last - before);
     return Math.min(expected, Math.max(LEAST_SLOPE * expected, seen));
   }
 
