@@ -178,6 +178,33 @@ export const configOptions = {
     meaning: 'keys share cached prefixes, which tells them what others have asked',
   },
 
+  join: {
+    kind: list,
+    default: [],
+    meaning:
+      'servers of a NATS message system, such as `nats://10.0.0.1:4222`: makes this a node of a [fleet](fleet.md), a worker and a gateway in one',
+  },
+  worker: {
+    kind: onOff,
+    default: false,
+    meaning: 'of a fleet, a worker alone: it computes, and needs no port',
+  },
+  gateway: {
+    kind: onOff,
+    default: false,
+    meaning: 'of a fleet, a gateway alone: it answers HTTP, and loads no model',
+  },
+  fleet: { kind: text, default: 'main', meaning: 'name of the fleet: several may share a message system' },
+  node: { kind: text, meaning: 'name of this node, unlike any other; the machine’s name where unset' },
+  natsUser: { kind: text, meaning: 'user at the message system' },
+  natsPassword: { kind: text, meaning: 'its password; better given as `CHAIRLIFT_NATS_PASSWORD`' },
+  natsToken: { kind: text, meaning: 'token for the message system; better given as `CHAIRLIFT_NATS_TOKEN`' },
+  natsCredentials: { kind: text, meaning: 'credentials file of the message system' },
+  natsNkey: { kind: text, meaning: 'file with the seed of an nkey' },
+  natsCa: { kind: text, meaning: 'certificates that the message system’s rests on, in PEM' },
+  natsCert: { kind: text, meaning: 'certificate to show the message system, in PEM' },
+  natsKey: { kind: text, meaning: 'private key of that certificate, in PEM' },
+
   maxQueuedRequests: {
     kind: count,
     default: 512,

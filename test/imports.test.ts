@@ -51,8 +51,10 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   store: [],
   generation: ['pool', 'engine', 'grammar', 'sampling', 'compute', 'text', 'weights'],
   server: ['time', 'store', 'generation', 'pool', 'engine', 'engine/live', 'grammar', 'sampling', 'text'],
+  fleet: ['pool', 'grammar', ...inner],
   config: [],
   app: [
+    'fleet',
     'time',
     'machine',
     'config',

@@ -7,7 +7,7 @@ import { configFrom, type GivenConfig } from './given-config.ts';
 export type ServeOptions = GivenConfig;
 
 export interface RunningServer {
-  /** Where it listens, such as http://127.0.0.1:8000. */
+  /** Where it listens, such as http://127.0.0.1:8000. Empty for a worker of a fleet, which listens nowhere. */
   readonly url: string;
   /** Where /metrics and /admin are, if they have a port of their own. */
   readonly adminUrl: string | undefined;

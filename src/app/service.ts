@@ -8,6 +8,7 @@ import { resolve } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
+import type { ModelPool } from '../pool/model-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { bindRefusal, everyKeyRevoked } from '../server/auth.ts';
 import type { ModelDownloads, TlsPair } from '../server/context.ts';
@@ -22,20 +23,20 @@ import { KeyStore } from '../store/key-store.ts';
 import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { benchOf } from './bench-self.ts';
-import { chooseGpu, type GpuChoice } from './gpu-choice.ts';
+import { chooseGpu } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
+import { type JoinedFleet, joinFleet, rolesOf } from './join-fleet.ts';
 import { modelsFolder, poolModels, poolOptions } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
 import { readTls } from './tls-files.ts';
 
 export interface Service {
-  /** Where it listens, such as http://127.0.0.1:8000. */
+  /** Where it listens, such as http://127.0.0.1:8000. Empty for a worker of a fleet, which listens nowhere. */
   readonly url: string;
   /** Where /metrics and /admin are, if not there. */
   readonly adminUrl: string | undefined;
-  /** The default model, loaded. */
-  readonly model: ServedModel;
-  readonly pool: ManagedPool;
+  /** The default model, loaded, where it computes itself. */
+  readonly model: ServedModel | undefined;
   /** Reads keys, limits and certificate again. What cannot be read stays as it was; the log says so. */
   reload(): Promise<void>;
   /** Refuses new requests, lets running ones end within the configured limit, closes everything. */
@@ -61,24 +62,28 @@ export function packageVersion(): string {
 export async function startService(config: Config, logger: Logger = makeLogger(config)): Promise<Service> {
   checkAddresses(config);
   const tls = readTls(config);
+  const roles = rolesOf(config);
   const settings = serverSettings(config);
   const store = await openStore(config, logger);
-  let pool: ManagedPool | undefined;
+  let own: ManagedPool | undefined;
+  let fleet: JoinedFleet | undefined;
   const apps: ChairliftServer[] = [];
   const closeAll = async (limitMs: number) => {
+    fleet?.drain();
     for (const app of apps) await app.close();
-    await pool?.close(limitMs);
+    await fleet?.pool?.close(limitMs);
+    await fleet?.close(limitMs);
+    await own?.close(limitMs);
     await closeStore(store, logger);
   };
   try {
     await checkDoor(config, store.keys, logger);
-    const gpu = await chooseGpu(config);
-    if (gpu.notice !== undefined) logger[gpu.backend === 'webgpu' ? 'info' : 'warn'](gpu.notice);
-    pool = openPool(config, gpu, logger);
-    const model = await preload(pool, config);
+    own = roles.worker ? await openPool(config, logger) : undefined;
+    const model = own && (await preload(own, config));
+    if (config.join.length > 0) fleet = await joinFleet(config, roles, own, packageVersion(), logger);
     let url = '';
     const deps = {
-      pool,
+      pool: (fleet?.pool ?? own) as ModelPool,
       bench: benchOf(() => url),
       ...store,
       downloads: downloadsOf(config, logger),
@@ -92,7 +97,7 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
         ? { main: createServer(deps), admin: undefined }
         : createServerPair(deps);
     apps.push(main, ...(admin === undefined ? [] : [admin]));
-    url = await main.listen({ host: config.host, port: config.port });
+    if (roles.gateway) url = await main.listen({ host: config.host, port: config.port });
     const adminUrl = await admin?.listen({
       host: config.adminHost ?? config.host,
       port: config.adminPort as number,
@@ -101,7 +106,6 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
       url,
       adminUrl,
       model,
-      pool,
       reload: () => reload(config, store.keys, apps, logger),
       close: () => closeAll(config.shutdownLimit * 1000),
     };
@@ -177,7 +181,9 @@ async function closeStore({ usage, responses, database }: Store, logger: Logger)
   }
 }
 
-function openPool(config: Config, gpu: GpuChoice, logger: Logger): ManagedPool {
+async function openPool(config: Config, logger: Logger): Promise<ManagedPool> {
+  const gpu = await chooseGpu(config);
+  if (gpu.notice !== undefined) logger[gpu.backend === 'webgpu' ? 'info' : 'warn'](gpu.notice);
   const { broken, ...models } = poolModels(config, homedir());
   for (const { name, problem } of broken) logger.warn({ model: name, problem }, 'a model cannot be served');
   const onEvent = ({ kind, model, message }: PoolEvent) => {

@@ -31,15 +31,18 @@ async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
 }
 
 export function welcome({ url, adminUrl, model }: Pick<Service, 'url' | 'adminUrl' | 'model'>): string {
-  const mode = model.direct ? ', without batching' : '';
   return [
-    `Chairlift listens on ${url} (docs: ${url}/docs)`,
+    url === '' ? 'Chairlift works for its fleet' : `Chairlift listens on ${url} (docs: ${url}/docs)`,
     ...(adminUrl === undefined ? [] : [`/metrics and /admin are on ${adminUrl}`]),
-    `model ${model.name}: context ${model.spec.contextLength}, ${model.blockCount} K/V blocks of 32 tokens${mode}`,
-    '',
-    exampleFor(url, model),
+    ...(model === undefined ? ['models are those of the fleet’s workers'] : [described(model)]),
+    ...(url === '' || model === undefined ? [] : ['', exampleFor(url, model)]),
     '',
   ].join('\n');
+}
+
+function described({ name, direct, spec, blockCount }: ServedModel): string {
+  const mode = direct ? ', without batching' : '';
+  return `model ${name}: context ${spec.contextLength}, ${blockCount} K/V blocks of 32 tokens${mode}`;
 }
 
 /** One that works: a model without a template continues texts alone. */

@@ -60,6 +60,11 @@ export function openGguf(path: string): GgufFile {
   }
 }
 
+/** Of one file, as far as it can be read on its own: where its tensors lie. */
+export function tensorsOfPart(file: FileReader): ReadonlyMap<string, StoredTensor> {
+  return readPart(file).tensors;
+}
+
 function readPart(file: FileReader): GgufPart {
   refuseLfsPointer(file);
   const cursor = new GgufCursor(file);

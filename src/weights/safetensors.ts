@@ -116,6 +116,11 @@ function readEntries(file: FileReader): readonly SafetensorsEntry[] {
   return entries;
 }
 
+/** Where the tensors of a file begin. */
+export function dataStartOf(file: FileReader): number {
+  return LENGTH_BYTES + readHeaderLength(file);
+}
+
 function readHeaderLength(file: FileReader): number {
   const length = file.readAt(0, LENGTH_BYTES, 'header length').readBigUInt64LE(0);
   const limit = Math.min(file.size - LENGTH_BYTES, MAX_JSON_BYTES);

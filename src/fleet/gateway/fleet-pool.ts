@@ -1,0 +1,266 @@
+// The models of a fleet as a pool: whatever any worker has, loaded where it fits best when somebody asks for it. Text is read
+// and written here, by copies of the models without their weights.
+
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { EngineStats } from '../../engine/engine.ts';
+import { messageOf } from '../../failure/message-of.ts';
+import { type LocalModelOptions, openLocalModel } from '../../pool/local-model.ts';
+import type { AcquireResult, ModelEntry, ModelPool } from '../../pool/model-pool.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { Membership } from '../membership.ts';
+import type { Answer, Question } from '../messages.ts';
+import { fetchTextSide, type TextSide } from '../text-side.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import { FleetEngine } from './fleet-engine.ts';
+import { entryOf, type FleetModel, findModel, fleetModels, type Place } from './fleet-models.ts';
+import { mergeStats } from './merge-stats.ts';
+
+const ASK_MS = 5000;
+/** Large models come from slow disks. */
+const LOAD_MS = 900_000;
+const STATS_MS = 1000;
+
+export interface FleetPoolOptions {
+  readonly membership: Membership;
+  readonly dispatcher: Dispatcher;
+  readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
+  /** Where copies of models without weights are kept. */
+  readonly folder: string;
+  /** What this gateway was told about the text of a model. */
+  readonly textOf: (name: string) => Pick<LocalModelOptions, 'chatTemplate' | 'toolFormat'>;
+}
+
+type Refusal = Extract<AcquireResult, { ok: false }>;
+
+interface Opened {
+  readonly key: string;
+  readonly served: ServedModel;
+}
+
+export class FleetPool implements ModelPool {
+  readonly #options: FleetPoolOptions;
+  /** By name. */
+  readonly #opened = new Map<string, Opened>();
+  readonly #opening = new Map<string, Promise<ServedModel>>();
+  readonly #loading = new Map<string, Promise<Refusal | undefined>>();
+  #closed = false;
+
+  constructor(options: FleetPoolOptions) {
+    this.#options = options;
+    mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+  }
+
+  get memoryBytes(): number {
+    return this.#options.membership.workers().reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
+  }
+
+  list(): readonly ModelEntry[] {
+    return this.#models().map(entryOf);
+  }
+
+  /** Those that somebody has asked this gateway for, and that are loaded somewhere. */
+  loaded(): readonly ServedModel[] {
+    return this.#models().flatMap((model) => {
+      const opened = this.#opened.get(model.name);
+      return opened?.key === model.key && loadedPlaces(model).length > 0 ? [opened.served] : [];
+    });
+  }
+
+  async acquire(name: string | undefined): Promise<AcquireResult> {
+    if (this.#closed) return { ok: false, failure: 'closing', message: 'the server is shutting down' };
+    const model = findModel(this.#models(), name);
+    if (model === undefined) return this.#unknown(name);
+    const refusal = loadedPlaces(model).length > 0 ? undefined : await this.#loadOnce(model);
+    if (refusal !== undefined) return refusal;
+    try {
+      const served = await this.#open(model);
+      const release = (idleMs?: number) => {
+        if (idleMs !== undefined) this.#keep(model.name, idleMs);
+      };
+      return { ok: true, lease: { model: served, release } };
+    } catch (error) {
+      const message = `the text of ${model.name} cannot be had: ${messageOf(error)}`;
+      return { ok: false, failure: 'engine-died', message };
+    }
+  }
+
+  load(name: string): Promise<AcquireResult> {
+    return this.acquire(name);
+  }
+
+  /** Everywhere, or nowhere it is busy. */
+  async unload(name: string): Promise<boolean> {
+    const model = findModel(this.#models(), name);
+    if (model === undefined) return false;
+    const answers = await Promise.all(
+      loadedPlaces(model).map(({ status }) => this.#ask(status.node, { kind: 'unload', model: model.name })),
+    );
+    return answers.every(({ kind }) => kind === 'done');
+  }
+
+  async close(limitMs: number): Promise<void> {
+    this.#closed = true;
+    const { dispatcher } = this.#options;
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, limitMs);
+    });
+    await Promise.race([dispatcher.idle(), limit]);
+    clearTimeout(timer);
+    dispatcher.close();
+  }
+
+  #models(): FleetModel[] {
+    return fleetModels(this.#options.membership.workers());
+  }
+
+  #unknown(name: string | undefined): Refusal {
+    const known = this.#models().map((one) => one.name);
+    if (known.length === 0) {
+      return { ok: false, failure: 'engine-died', message: 'no worker of the fleet can be reached now' };
+    }
+    return {
+      ok: false,
+      failure: 'unknown-model',
+      message: `there is no model named ${name}; known are ${known.join(', ')}`,
+    };
+  }
+
+  #loadOnce(model: FleetModel): Promise<Refusal | undefined> {
+    const known = this.#loading.get(model.name);
+    if (known !== undefined) return known;
+    const loading = this.#load(model).finally(() => this.#loading.delete(model.name));
+    this.#loading.set(model.name, loading);
+    return loading;
+  }
+
+  /** Where most memory is free; where that fails, at the next. */
+  async #load(model: FleetModel): Promise<Refusal | undefined> {
+    let reason = `no worker takes ${model.name} now`;
+    for (const { status } of [...model.places].filter((one) => !one.status.draining).sort(byFreeMemory)) {
+      const answer = await this.#ask(status.node, { kind: 'load', model: model.name }, LOAD_MS);
+      if (answer.kind === 'done') return undefined;
+      reason = answer.kind === 'refused' ? answer.reason : `${status.node} gave a wrong answer`;
+    }
+    return { ok: false, failure: 'no-memory', message: reason };
+  }
+
+  #keep(model: string, idleMs: number): void {
+    const places = this.#models().find(({ name }) => name === model);
+    for (const { status } of places === undefined ? [] : loadedPlaces(places)) {
+      void this.#ask(status.node, { kind: 'keep', model, idleMs });
+    }
+  }
+
+  #open(model: FleetModel): Promise<ServedModel> {
+    const opened = this.#opened.get(model.name);
+    if (opened?.key === model.key) return Promise.resolve(opened.served);
+    const slot = `${model.name} ${model.key}`;
+    const known = this.#opening.get(slot);
+    if (known !== undefined) return known;
+    const opening = this.#openText(model).finally(() => this.#opening.delete(slot));
+    this.#opening.set(slot, opening);
+    return opening;
+  }
+
+  async #openText(model: FleetModel): Promise<ServedModel> {
+    const { name, key } = model;
+    const path = await this.#textSide(model);
+    const base = model.places[0]?.model.adapterOf ?? name;
+    const { spec, tokenizer, template, pooling, fillInMiddle, sampling, close } = openLocalModel(
+      path,
+      this.#options.textOf(base),
+    );
+    close();
+    const blockCounts = () =>
+      loadedPlaces(this.#now(name)).flatMap((place) => place.model.load?.blockCount ?? []);
+    const engine = new FleetEngine({ name, key }, this.#options.dispatcher, () => this.#stats(name));
+    const served: ServedModel = {
+      name,
+      path,
+      spec,
+      tokenizer,
+      template,
+      pooling,
+      fillInMiddle,
+      sampling,
+      engine,
+      /** The smallest: whoever gets a request can bear it. */
+      get blockCount() {
+        const counts = blockCounts();
+        return counts.length === 0 ? Number.MAX_SAFE_INTEGER : Math.min(...counts);
+      },
+      direct: false,
+    };
+    this.#opened.set(name, { key, served });
+    return served;
+  }
+
+  #now(name: string): FleetModel {
+    const places = { name, key: '', places: [], strangers: [] };
+    return this.#models().find((one) => one.name === name) ?? places;
+  }
+
+  /** From a worker that has it; once on each gateway. */
+  async #textSide({ name, key, places }: FleetModel): Promise<string> {
+    const folder = join(this.#options.folder, key);
+    const mark = join(folder, '.opening');
+    let reason = 'no worker has it';
+    for (const { status } of places) {
+      const answer = await this.#ask(status.node, { kind: 'text-side', model: name });
+      if (answer.kind !== 'text-side') {
+        reason = answer.kind === 'refused' ? answer.reason : 'a wrong answer came';
+        continue;
+      }
+      const { side } = answer;
+      if (!existsSync(mark)) await this.#fetch(folder, status.node, name, side);
+      return side.opening === '' ? folder : join(folder, side.opening);
+    }
+    throw new Error(reason);
+  }
+
+  async #fetch(folder: string, node: string, model: string, side: TextSide): Promise<void> {
+    const aside = `${folder}.${process.pid}`;
+    rmSync(aside, { recursive: true, force: true });
+    await fetchTextSide(aside, side, async (file, offset, bytes) => {
+      const answer = await this.#ask(node, { kind: 'text-part', model, file, offset, bytes });
+      if (answer.kind === 'text-part') return answer.content;
+      throw new Error(answer.kind === 'refused' ? answer.reason : 'a wrong answer came');
+    });
+    writeFileSync(join(aside, '.opening'), side.opening);
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(aside, folder);
+  }
+
+  async #stats(name: string): Promise<EngineStats> {
+    const answers = await Promise.all(
+      loadedPlaces(this.#now(name)).map(({ status }) =>
+        this.#ask(status.node, { kind: 'stats', model: name }, STATS_MS),
+      ),
+    );
+    const stats = answers.flatMap((answer) => (answer.kind === 'stats' ? [answer.stats] : []));
+    if (stats.length === 0) throw new Error(`no worker that serves ${name} answers`);
+    return mergeStats(stats);
+  }
+
+  async #ask(node: string, question: Question, timeoutMs = ASK_MS): Promise<Answer> {
+    try {
+      return await this.#options.ask(node, question, timeoutMs);
+    } catch (error) {
+      return { kind: 'refused', reason: `${node}: ${messageOf(error)}` };
+    }
+  }
+}
+
+function loadedPlaces({ places }: FleetModel): Place[] {
+  return places.filter(({ model }) => model.state === 'loaded');
+}
+
+function byFreeMemory(a: Place, b: Place): number {
+  return freeMemory(b) - freeMemory(a);
+}
+
+function freeMemory({ status }: Place): number {
+  return status.memoryBytes - status.models.reduce((sum, { memoryBytes = 0 }) => sum + memoryBytes, 0);
+}

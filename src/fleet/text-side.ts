@@ -1,0 +1,105 @@
+// A model without its weights: what a gateway needs to read and write its text. Files keep their names and sizes, with holes
+// where the weights are, so that everything that opens models opens these, too.
+
+import {
+  closeSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join, normalize, relative } from 'node:path';
+import { filesOfGguf, isModule, openingPath } from '../pool/model-files.ts';
+import { descriptionSpans, type Span } from '../weights/description-spans.ts';
+
+export interface TextFile {
+  /** Relative to the model's folder. */
+  readonly name: string;
+  readonly size: number;
+  readonly spans: readonly Span[];
+}
+
+export interface TextSide {
+  /** What opens it, relative to the folder; empty for the folder itself. */
+  readonly opening: string;
+  readonly files: readonly TextFile[];
+}
+
+/** Of a folder, files that may be part of a model. */
+const PARTS = /\.(json|jinja|txt|model|tiktoken|safetensors)$/;
+/** One message carries so much. */
+export const PART_BYTES = 512 * 1024;
+
+/** The folder that the names of its files are relative to. */
+export function folderOf(path: string): string {
+  return statSync(path).isDirectory() ? path : dirname(path);
+}
+
+/** Every file that belongs to a model, by its name in the folder, always in the same order. */
+export function modelParts(path: string): string[] {
+  const folder = folderOf(path);
+  if (path.endsWith('.gguf')) return filesOfGguf(path).map((file) => relative(folder, file));
+  const names = readdirSync(folder, { withFileTypes: true });
+  const own = names.filter((one) => !one.isDirectory() && PARTS.test(one.name)).map(({ name }) => name);
+  const ggufs = names.filter(({ name }) => name.endsWith('.gguf')).map(({ name }) => name);
+  const modules = names
+    .filter((one) => one.isDirectory() && isModule(one.name))
+    .flatMap(({ name }) => readdirSync(join(folder, name)).map((file) => join(name, file)));
+  const isSafetensors = own.some((name) => name.endsWith('.safetensors'));
+  return [...own, ...modules, ...(isSafetensors ? [] : ggufs)].sort();
+}
+
+export function describeTextSide(path: string): TextSide {
+  const folder = folderOf(path);
+  const files = modelParts(path).map((name) => ({
+    name,
+    size: statSync(join(folder, name)).size,
+    spans: descriptionSpans(join(folder, name)),
+  }));
+  return { opening: folder === path ? '' : basename(openingPath(path)), files };
+}
+
+/** Bytes of one of a model's own files; undefined where it is none of them. */
+export function readPart(path: string, name: string, offset: number, bytes: number): Uint8Array | undefined {
+  if (!modelParts(path).includes(name) || bytes > PART_BYTES) return undefined;
+  const content = Buffer.alloc(bytes);
+  const file = openSync(join(folderOf(path), name), 'r');
+  try {
+    return content.subarray(0, readSync(file, content, 0, bytes, offset));
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Writes it into a folder of its own, part by part; gives the path that opens it. */
+export async function fetchTextSide(
+  folder: string,
+  { opening, files }: TextSide,
+  fetch: (file: string, offset: number, bytes: number) => Promise<Uint8Array>,
+): Promise<string> {
+  for (const { name, size, spans } of files) {
+    const path = join(folder, name);
+    // Names come from another machine.
+    if (normalize(name) !== name || name.startsWith('..') || name.startsWith('/')) {
+      throw new Error(`${name} is no name of a model's file`);
+    }
+    mkdirSync(dirname(path), { recursive: true });
+    const file = openSync(path, 'w', 0o600);
+    try {
+      ftruncateSync(file, size);
+      for (const [start, end] of spans) {
+        for (let at = start; at < end; at += PART_BYTES) {
+          const content = await fetch(name, at, Math.min(PART_BYTES, end - at));
+          if (content.length === 0) throw new Error(`${name} ends at byte ${at}`);
+          writeSync(file, content, 0, content.length, at);
+        }
+      }
+    } finally {
+      closeSync(file);
+    }
+  }
+  return opening === '' ? folder : join(folder, opening);
+}

@@ -1,0 +1,67 @@
+// What a worker answers when it is asked: to load, to unload, how it stands, what its models' text needs.
+
+import { messageOf } from '../../failure/message-of.ts';
+import type { ModelPool } from '../../pool/model-pool.ts';
+import type { Answer, Question } from '../messages.ts';
+import { describeTextSide, readPart } from '../text-side.ts';
+import type { FleetWorker } from './fleet-worker.ts';
+
+const done: Answer = { kind: 'done' };
+
+export async function answerQuestion(
+  question: Question,
+  pool: ModelPool,
+  worker: FleetWorker,
+): Promise<Answer> {
+  try {
+    return await answer(question, pool, worker);
+  } catch (error) {
+    return refused(messageOf(error));
+  }
+}
+
+async function answer(question: Question, pool: ModelPool, worker: FleetWorker): Promise<Answer> {
+  switch (question.kind) {
+    case 'load':
+    case 'keep': {
+      const acquired = await pool.acquire(question.model);
+      if (!acquired.ok) return refused(acquired.message);
+      acquired.lease.release(question.kind === 'keep' ? question.idleMs : undefined);
+      return done;
+    }
+    case 'unload':
+      return (await pool.unload(question.model)) ? done : refused(`${question.model} is busy, or not loaded`);
+    case 'drain':
+      worker.draining = question.on;
+      return done;
+    case 'answer': {
+      const entry = worker.ledger.get(question.id);
+      return { kind: 'answer', tokens: entry?.tokens, attempt: entry?.attempt };
+    }
+    case 'stats': {
+      const served = pool.loaded().find(({ name }) => name === question.model);
+      return served === undefined
+        ? refused(`${question.model} is not loaded`)
+        : { kind: 'stats', stats: await served.engine.stats() };
+    }
+    case 'text-side':
+      return { kind: 'text-side', side: describeTextSide(pathOf(pool, question.model)) };
+    case 'text-part': {
+      const { model, file, offset, bytes } = question;
+      const content = readPart(pathOf(pool, model), file, offset, bytes);
+      return content === undefined
+        ? refused(`${file} is no part of ${model}`)
+        : { kind: 'text-part', content };
+    }
+  }
+}
+
+function pathOf(pool: ModelPool, model: string): string {
+  const entry = pool.list().find(({ name }) => name === model);
+  if (entry === undefined) throw new Error(`there is no model named ${model}`);
+  return entry.path;
+}
+
+function refused(reason: string): Answer {
+  return { kind: 'refused', reason };
+}

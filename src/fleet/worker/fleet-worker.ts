@@ -1,0 +1,197 @@
+// A worker: computes what gateways give it, with the models of its pool, and tells them what comes. It owns no request: a
+// gateway may give the same one to another worker at any time, with a higher number of attempt.
+
+import type { EngineRequest, FinishEvent, RequestError, TokenEvent } from '../../engine/request.ts';
+import { messageOf } from '../../failure/message-of.ts';
+import type { VocabularyTables } from '../../grammar/vocabulary.ts';
+import type { ModelLease, ModelPool } from '../../pool/model-pool.ts';
+import type { Bus } from '../bus.ts';
+import type { Membership } from '../membership.ts';
+import type { ToGateway, ToWorker } from '../messages.ts';
+import type { Subjects } from '../subjects.ts';
+import { Ledger, type LedgerEntry } from './ledger.ts';
+import { Outbox } from './outbox.ts';
+
+const STANDING_EVERY_MS = 500;
+/** Requests of a gateway that is gone go on for so long: their clients may come back by another one. */
+const ORPHAN_MS = 30_000;
+
+/** Another worker may do better. */
+const returnable: readonly RequestError['code'][] = ['draining', 'engine-failed'];
+
+export const NO_VOCABULARY = 'what its tokens spell is not known here';
+
+export interface FleetWorkerOptions {
+  readonly node: string;
+  readonly start: string;
+  readonly bus: Bus;
+  readonly subjects: Subjects;
+  readonly membership: Membership;
+  readonly pool: ModelPool;
+  readonly nowMs: () => number;
+}
+
+type Submission = Extract<ToWorker, { kind: 'submit' }>;
+type GatewayNews = ToGateway extends infer One
+  ? One extends ToGateway
+    ? Omit<One, 'worker' | 'start'>
+    : never
+  : never;
+
+export class FleetWorker {
+  readonly ledger = new Ledger();
+  readonly #options: FleetWorkerOptions;
+  readonly #outbox: Outbox;
+  readonly #vocabularies = new Map<string, VocabularyTables>();
+  /** What ends the computation of each entry that runs. */
+  readonly #cancels = new Map<LedgerEntry, () => void>();
+  /** Since when gateways are gone. */
+  readonly #goneMs = new Map<string, number>();
+  readonly #endings: (() => void)[] = [];
+  #whenIdle: (() => void)[] = [];
+  #draining = false;
+
+  constructor(options: FleetWorkerOptions) {
+    this.#options = options;
+    this.#outbox = new Outbox(this.ledger, (gateway, news) => this.#tell(gateway, { kind: 'news', news }));
+    const { bus, subjects, node, membership } = options;
+    this.#endings.push(
+      bus.listen(subjects.work(node), (message) => this.#obey(message as ToWorker)),
+      membership.onChange((change, { node: gateway }) => {
+        if (change === 'left') this.#goneMs.set(gateway, options.nowMs());
+        else this.#goneMs.delete(gateway);
+      }),
+    );
+    const timer = setInterval(() => this.#tick(), STANDING_EVERY_MS);
+    this.#endings.push(() => clearInterval(timer));
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  /** Whether it refuses new requests; those that run go on. */
+  set draining(on: boolean) {
+    this.#draining = on;
+  }
+
+  /** Lets running requests end for so long, then gives the rest back to their gateways, and ends. */
+  async close(limitMs: number): Promise<void> {
+    this.#draining = true;
+    if (this.#cancels.size > 0) {
+      let timer: NodeJS.Timeout | undefined;
+      await Promise.race([
+        new Promise<void>((resolve) => this.#whenIdle.push(resolve)),
+        new Promise<void>((resolve) => {
+          timer = setTimeout(resolve, limitMs);
+        }),
+      ]);
+      clearTimeout(timer);
+    }
+    for (const entry of [...this.#cancels.keys()]) this.#giveBack(entry, 'the worker is shutting down');
+    this.#outbox.flush();
+    for (const end of this.#endings) end();
+  }
+
+  #obey(message: ToWorker): void {
+    if (message.kind === 'submit') this.#take(message);
+    else if (message.kind === 'vocabulary') this.#vocabularies.set(message.model, message.tables);
+    else this.#hear(message);
+  }
+
+  /** Of a request that it has. */
+  #hear(message: Exclude<ToWorker, { kind: 'submit' | 'vocabulary' }>): void {
+    const entry = this.ledger.find(message);
+    if (entry === undefined) return;
+    if (message.kind === 'cancel') this.#cancels.get(entry)?.();
+    else if (message.kind === 'settled') this.ledger.settle(message);
+    else this.#outbox.add(entry, message.count);
+  }
+
+  #take(submission: Submission): void {
+    const { id, attempt, gateway, model, request } = submission;
+    const before = this.ledger.get(id);
+    const { priority, prompt, answer = [] } = request;
+    const known = { id, attempt, gateway, model, priority, promptTokens: prompt.length, answer };
+    const entry = this.ledger.open(known);
+    if (entry === undefined) return;
+    if (before !== undefined) this.#cancels.get(before)?.();
+    if (this.#draining) this.#giveBack(entry, 'the worker is draining');
+    else void this.#compute(entry, request);
+  }
+
+  async #compute(entry: LedgerEntry, request: EngineRequest): Promise<void> {
+    let cancelled = false;
+    let cancel = () => {
+      cancelled = true;
+    };
+    this.#cancels.set(entry, () => cancel());
+    let lease: ModelLease | undefined;
+    try {
+      const acquired = await this.#options.pool.acquire(entry.model);
+      if (!acquired.ok) return this.#giveBack(entry, acquired.message, acquired.failure !== 'closing');
+      lease = acquired.lease;
+      const { engine, adapter } = lease.model;
+      if (cancelled) return this.#giveBack(entry, 'it was cancelled');
+      if ('grammar' in request && request.grammar !== undefined) {
+        const vocabulary = this.#vocabularies.get(entry.model);
+        if (vocabulary === undefined) return this.#giveBack(entry, NO_VOCABULARY);
+        engine.learn(vocabulary);
+      }
+      const id = `${entry.id}#${entry.attempt}`;
+      cancel = () => engine.cancel(id);
+      for await (const event of engine.submit({ ...request, id, adapter })) {
+        if (event.kind === 'token') this.#note(entry, event);
+        else if (event.error !== undefined && returnable.includes(event.error.code))
+          this.#giveBack(entry, event.error.message, event.error.code === 'engine-failed');
+        else this.#end(entry, { ...event, id: entry.id });
+      }
+    } catch (error) {
+      this.#giveBack(entry, messageOf(error), true);
+    } finally {
+      lease?.release();
+      this.#cancels.delete(entry);
+      if (this.#cancels.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+    }
+  }
+
+  #note(entry: LedgerEntry, { token, logprobs }: TokenEvent): void {
+    if (entry.endedMs !== undefined) return;
+    const heard = entry.tokens.length;
+    entry.tokens.push(token);
+    if (logprobs !== undefined) entry.logprobs.push(logprobs);
+    this.#outbox.add(entry, heard);
+  }
+
+  #end(entry: LedgerEntry, finish: FinishEvent): void {
+    this.ledger.end(entry, { finish, returned: undefined }, this.#options.nowMs());
+    this.#outbox.add(entry, entry.tokens.length);
+  }
+
+  #giveBack(entry: LedgerEntry, reason: string, suspect = false): void {
+    if (entry.endedMs !== undefined) return;
+    this.ledger.end(entry, { finish: undefined, returned: { reason, suspect } }, this.#options.nowMs());
+    this.#outbox.add(entry, entry.tokens.length);
+    this.#cancels.get(entry)?.();
+  }
+
+  #tick(): void {
+    const nowMs = this.#options.nowMs();
+    for (const gateway of this.ledger.gateways()) {
+      const goneMs = this.#goneMs.get(gateway);
+      if (goneMs === undefined)
+        this.#tell(gateway, { kind: 'standing', standing: this.ledger.standing(gateway) });
+      else if (nowMs - goneMs > ORPHAN_MS) this.#abandon(gateway);
+    }
+  }
+
+  #abandon(gateway: string): void {
+    for (const [entry, cancel] of this.#cancels) if (entry.gateway === gateway) cancel();
+    for (const { id, attempt } of this.ledger.standing(gateway)) this.ledger.settle({ id, attempt });
+  }
+
+  #tell(gateway: string, message: GatewayNews): void {
+    const { bus, subjects, node: worker, start } = this.#options;
+    bus.tell(subjects.news(gateway), { worker, start, ...message });
+  }
+}

@@ -1,0 +1,85 @@
+// What a model is by its content: the SHA-256 of all its files. Large files take a while to read, so that what was found is
+// kept in a file, by path, size and time of change.
+
+import { createHash } from 'node:crypto';
+import { createReadStream, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { folderOf, modelParts } from '../text-side.ts';
+
+const READ_BYTES = 1 << 20;
+
+interface Known {
+  /** Of size and time of change. */
+  readonly stamp: string;
+  readonly hash: string;
+}
+
+export class ModelKeys {
+  readonly #path: string;
+  readonly #known: Map<string, Known>;
+  readonly #keys = new Map<string, { readonly stamp: string; readonly key: Promise<string> }>();
+
+  /** `path`: where hashes are kept between runs. */
+  constructor(path: string) {
+    this.#path = path;
+    this.#known = new Map(Object.entries(readKnown(path)));
+  }
+
+  /** Of a model, or of an adapter, at this path. */
+  async of(path: string): Promise<string> {
+    const files = filesAt(path);
+    const stamp = files.map(stampOf).join(' ');
+    const before = this.#keys.get(path);
+    if (before?.stamp === stamp) return before.key;
+    const key = this.#read(files);
+    this.#keys.set(path, { stamp, key });
+    key.catch(() => this.#keys.delete(path));
+    return key;
+  }
+
+  async #read(files: readonly string[]): Promise<string> {
+    const whole = createHash('sha256');
+    for (const file of files) whole.update(await this.#hashOf(file));
+    return whole.digest('hex').slice(0, 32);
+  }
+
+  async #hashOf(file: string): Promise<string> {
+    const stamp = stampOf(file);
+    const known = this.#known.get(file);
+    if (known?.stamp === stamp) return known.hash;
+    const hash = createHash('sha256');
+    for await (const chunk of createReadStream(file, { highWaterMark: READ_BYTES }))
+      hash.update(chunk as Buffer);
+    const found = { stamp, hash: hash.digest('hex') };
+    this.#known.set(file, found);
+    this.#keep();
+    return found.hash;
+  }
+
+  /** Where it cannot be kept, it is found again. */
+  #keep(): void {
+    try {
+      mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
+      const aside = `${this.#path}.${process.pid}`;
+      writeFileSync(aside, JSON.stringify(Object.fromEntries(this.#known)), { mode: 0o600 });
+      renameSync(aside, this.#path);
+    } catch {}
+  }
+}
+
+function filesAt(path: string): string[] {
+  return modelParts(path).map((name) => join(folderOf(path), name));
+}
+
+function stampOf(file: string): string {
+  const { size, mtimeMs, ino } = statSync(file);
+  return `${size}.${mtimeMs}.${ino}`;
+}
+
+function readKnown(path: string): Record<string, Known> {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Record<string, Known>;
+  } catch {
+    return {};
+  }
+}

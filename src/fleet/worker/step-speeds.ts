@@ -1,0 +1,65 @@
+// How fast a model's steps are, as measured: what a token of a prompt takes, and a step of so many answers. Follows the machine
+// as it becomes slower or faster.
+
+import type { StepSummary } from '../../engine/step-report.ts';
+
+/** What a newer step weighs beside those before it. */
+const LEARNING = 0.05;
+
+/** Before anything was measured: of a small model on a small machine. */
+const GUESS = { promptTokenMs: 1, stepMs: 20, stepRowMs: 1 };
+
+export interface Speeds {
+  readonly promptTokenMs: number;
+  /** A step of no answers, as it were, and what each adds. */
+  readonly stepMs: number;
+  readonly stepRowMs: number;
+}
+
+export class StepSpeeds {
+  #promptTokenMs: number | undefined;
+  // A line through (rows, milliseconds), by running means.
+  #rows = 0;
+  #ms = 0;
+  #rowsRows = 0;
+  #rowsMs = 0;
+  #steps = 0;
+
+  observe({ tokens, sequences, times }: StepSummary): void {
+    if (tokens === 0) return;
+    const ms = times.scheduleMs + times.computeMs + times.sampleMs + times.emitMs;
+    // Guesses are a few rows more; prompts are many.
+    if (tokens < 4 * sequences) this.#decoded(sequences, ms);
+    else this.#prompted(tokens - sequences, ms);
+  }
+
+  get speeds(): Speeds {
+    const { stepMs, stepRowMs } = this.#line();
+    return { promptTokenMs: this.#promptTokenMs ?? GUESS.promptTokenMs, stepMs, stepRowMs };
+  }
+
+  #decoded(rows: number, ms: number): void {
+    this.#steps += 1;
+    const weight = Math.max(LEARNING, 1 / this.#steps);
+    this.#rows += weight * (rows - this.#rows);
+    this.#ms += weight * (ms - this.#ms);
+    this.#rowsRows += weight * (rows * rows - this.#rowsRows);
+    this.#rowsMs += weight * (rows * ms - this.#rowsMs);
+  }
+
+  #prompted(tokens: number, ms: number): void {
+    const each = ms / tokens;
+    this.#promptTokenMs =
+      this.#promptTokenMs === undefined
+        ? each
+        : this.#promptTokenMs + LEARNING * (each - this.#promptTokenMs);
+  }
+
+  #line(): Pick<Speeds, 'stepMs' | 'stepRowMs'> {
+    if (this.#steps === 0) return GUESS;
+    const variance = this.#rowsRows - this.#rows ** 2;
+    const slope = variance < 0.01 ? 0 : (this.#rowsMs - this.#rows * this.#ms) / variance;
+    const stepRowMs = Math.min(Math.max(0, slope), this.#ms / Math.max(1, this.#rows));
+    return { stepMs: this.#ms - stepRowMs * this.#rows, stepRowMs };
+  }
+}

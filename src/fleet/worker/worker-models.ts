@@ -1,0 +1,124 @@
+// What a worker tells of its models in its status: which there are, by content, and how busy each is.
+
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BlockDemand } from '../../engine/scheduler/stats.ts';
+import { messageOf } from '../../failure/message-of.ts';
+import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { ModelLoad, ModelStatus } from '../messages.ts';
+import { folderOf, modelParts } from '../text-side.ts';
+import type { Ledger, LedgerEntry } from './ledger.ts';
+import type { ModelKeys } from './model-key.ts';
+import { StepSpeeds } from './step-speeds.ts';
+
+interface Watched {
+  readonly speeds: StepSpeeds;
+  blocks: BlockDemand | undefined;
+}
+
+interface Content {
+  readonly key: string;
+  readonly weightBytes: number;
+}
+
+export interface WorkerModelsOptions {
+  readonly pool: ModelPool;
+  readonly ledger: Ledger;
+  readonly keys: ModelKeys;
+  /** Of what computes: within one, answers are the same bits. */
+  readonly determinism: (computedBy: string) => string;
+  readonly onProblem: (message: string) => void;
+}
+
+export class WorkerModels {
+  readonly #options: WorkerModelsOptions;
+  readonly #watched = new WeakMap<EngineHandle, Watched>();
+  /** By path of model and adapter; undefined while it is read, or where it cannot be. */
+  readonly #contents = new Map<string, Content | undefined>();
+
+  constructor(options: WorkerModelsOptions) {
+    this.#options = options;
+  }
+
+  /** Those whose content is known: the others follow when they were read. */
+  status(): ModelStatus[] {
+    const { pool } = this.#options;
+    const loaded = new Map(pool.loaded().map((served) => [served.name, served]));
+    return pool.list().flatMap((entry, at) => {
+      const content = this.#contentOf(entry);
+      if (content === undefined) return [];
+      const { name, aliases, adapterOf, state, pinned, createdSeconds, memoryBytes, computedBy } = entry;
+      const served = loaded.get(adapterOf ?? name);
+      return [
+        {
+          name,
+          aliases,
+          adapterOf,
+          ...content,
+          determinism: computedBy === undefined ? '' : this.#options.determinism(computedBy),
+          state,
+          isDefault: at === 0,
+          pinned,
+          createdSeconds,
+          memoryBytes,
+          computedBy,
+          load: served === undefined ? undefined : this.#loadOf(served, name),
+        },
+      ];
+    });
+  }
+
+  #loadOf({ engine, blockCount }: ServedModel, name: string): ModelLoad {
+    const watched = this.#watch(engine);
+    const entries = this.#options.ledger.running().filter(({ model }) => model === name);
+    const waiting = entries.filter(({ tokens, given }) => tokens.length === given);
+    const count = (priority: LedgerEntry['priority']) =>
+      waiting.filter((entry) => entry.priority === priority).length;
+    const { limit, used } = watched.blocks ?? { limit: blockCount, used: 0 };
+    return {
+      blockCount,
+      freeBlocks: Math.max(0, limit - used),
+      running: entries.length - waiting.length,
+      waiting: [count(0), count(1), count(2)],
+      promptTokens: waiting.reduce((sum, { promptTokens, given }) => sum + promptTokens + given, 0),
+      ...watched.speeds.speeds,
+    };
+  }
+
+  #watch(engine: EngineHandle): Watched {
+    const known = this.#watched.get(engine);
+    if (known !== undefined) return known;
+    const watched: Watched = { speeds: new StepSpeeds(), blocks: undefined };
+    this.#watched.set(engine, watched);
+    engine.follow((step) => watched.speeds.observe(step));
+    engine.onBlocks((demand) => {
+      watched.blocks = demand;
+    });
+    return watched;
+  }
+
+  #contentOf({ path, adapterPath }: ModelEntry): Content | undefined {
+    const slot = `${path} ${adapterPath ?? ''}`;
+    if (!this.#contents.has(slot)) {
+      this.#contents.set(slot, undefined);
+      this.#read(path, adapterPath).then(
+        (content) => this.#contents.set(slot, content),
+        (error: unknown) => {
+          this.#options.onProblem(`${path} cannot be read: ${messageOf(error)}`);
+        },
+      );
+    }
+    return this.#contents.get(slot);
+  }
+
+  async #read(path: string, adapterPath: string | undefined): Promise<Content> {
+    const { keys } = this.#options;
+    const own = await keys.of(path);
+    const key = adapterPath === undefined ? own : `${own}-${await keys.of(adapterPath)}`;
+    const folder = folderOf(path);
+    const weightBytes = modelParts(path).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+    return { key, weightBytes };
+  }
+}
