@@ -1,9 +1,11 @@
-// Chooses how long a step should take on this machine with this model, where nobody said.
+// Measures steps on this machine with this model before anybody asks: how long one should take, where nobody said, and what
+// rows cost beside the first one.
 
 import type { Backend } from '../compute/backend.ts';
 import { buildBatch } from '../compute/batch.ts';
 import { ownSlot } from '../compute/batch-memories.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
+import type { RowTime } from './speculation/row-costs.ts';
 
 const TRIALS = 5;
 /** A step that also prefills may take this many times as long as one that decodes a single token. */
@@ -13,6 +15,44 @@ const LEAST_MS = 25;
 /** Where nobody decodes, only who comes next waits for a step, and larger chunks compute a prompt faster. */
 const LONE_MS = 100;
 const MOST_STEP_TOKENS = 2048;
+/** Kernels take rows in fours or eights; one block holds the last of them. */
+const ROWS = [1, 4, 8, 16, 32] as const;
+const ROW_TRIALS = 2;
+/** No more is measured after so long, or after so many steps of one row: there rows are dear enough to be left alone. */
+const ROWS_MS = 1000;
+const ROWS_STEPS = 6;
+
+/** What steps of several rows take, each with logits. What they leave in block 0 and memory 0 is never read. */
+export async function measuredRows(backend: Backend, onTrial: () => void = () => {}): Promise<RowTime[]> {
+  const times: RowTime[] = [];
+  let spentMs = 0;
+  for (const rows of ROWS) {
+    if (spentMs > Math.max(ROWS_MS, ROWS_STEPS * (times[0]?.ms ?? 0))) break;
+    const sequence = {
+      tokens: Array<number>(rows).fill(0),
+      start: 0,
+      blocks: [0],
+      wantLogits: 'all',
+    } as const;
+    const batch = buildBatch([{ ...sequence, ...memoryOf(backend, sequence) }]);
+    let least = Number.POSITIVE_INFINITY;
+    for (let trial = 0; trial < ROW_TRIALS; trial++) {
+      const started = performance.now();
+      await backend.step(batch);
+      const ms = performance.now() - started;
+      // What disturbs a step only makes it longer.
+      least = Math.min(least, ms);
+      spentMs += ms;
+      onTrial();
+    }
+    times.push({ rows, ms: least });
+  }
+  return times;
+}
+
+function memoryOf(backend: Backend, sequence: Parameters<typeof ownSlot>[0]) {
+  return backend.memorySlots === undefined ? {} : { memory: ownSlot(sequence, 0) };
+}
 
 /** Measures single-token steps and tells of each; what they leave in block 0 and memory 0 is never read. */
 export async function calibratedBudget(
@@ -20,8 +60,7 @@ export async function calibratedBudget(
   onTrial: () => void = () => {},
 ): Promise<BudgetOptions> {
   const sequence = { tokens: [0], start: 0, blocks: [0], wantLogits: 'last' } as const;
-  const memory = backend.memorySlots === undefined ? {} : { memory: ownSlot(sequence, 0) };
-  const batch = buildBatch([{ ...sequence, ...memory }]);
+  const batch = buildBatch([{ ...sequence, ...memoryOf(backend, sequence) }]);
   const times: number[] = [];
   for (let trial = 0; trial < TRIALS; trial++) {
     const started = performance.now();

@@ -9,6 +9,7 @@ import type { Sequence } from './sequence.ts';
 import { DraftModel, type DraftOptions } from './speculation/draft-model.ts';
 import type { Drafter } from './speculation/drafter.ts';
 import { HabitDrafter } from './speculation/habits.ts';
+import type { RowTime } from './speculation/row-costs.ts';
 import { Speculation } from './speculation/speculation.ts';
 import { TextDrafter } from './speculation/text-drafter.ts';
 import { WordDrafter } from './speculation/word-drafter.ts';
@@ -16,6 +17,8 @@ import { WordDrafter } from './speculation/word-drafter.ts';
 export interface GuessingOptions {
   /** A smaller model that guesses. Closed with the engine's own. */
   readonly draft?: DraftOptions | undefined;
+  /** What steps of several rows were measured to take. Default: what is usual. */
+  readonly rowTimes?: readonly RowTime[] | undefined;
   /** Who guesses. Default: the texts at hand. */
   readonly newDrafter?: (request: AnswerRequest, tokens: Int32Array) => Drafter;
 }
@@ -28,7 +31,7 @@ export class Guessing {
   /** `blocks`: how many may hold memory. */
   constructor(options: GuessingOptions, costModel: CostModel, blocks: number) {
     this.#options = options;
-    this.#speculation = new Speculation(costModel);
+    this.#speculation = new Speculation(costModel, options.rowTimes);
     if (options.draft !== undefined) this.#draftModel = new DraftModel(options.draft);
     this.allow(blocks);
   }

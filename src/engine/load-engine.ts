@@ -6,7 +6,7 @@ import { readDenseLayers } from '../model/dense-layers.ts';
 import { openSpec } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { isEncoder } from '../model/spec-walk.ts';
-import { calibratedBudget } from './calibrate.ts';
+import { calibratedBudget, measuredRows } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
 import type { EngineSettings, FromEngine } from './protocol.ts';
 import { type DraftOptions, draftRefusal } from './speculation/draft-model.ts';
@@ -56,9 +56,19 @@ export async function loadEngine(
       backend.close();
       throw error;
     });
+    const guesses = (engine.speculation ?? true) && spec.headless !== true;
+    const rowTimes = guesses ? await measuredRows(backend, () => onProgress(1)) : undefined;
     const { vocabSize } = spec;
     const embedding = { wholeTexts: isEncoder(spec), dense: readDenseLayers(files) };
-    const options = { ...engine, budget, vocabSize, contextLength: spec.contextLength, ...embedding, draft };
+    const options = {
+      ...engine,
+      budget,
+      vocabSize,
+      contextLength: spec.contextLength,
+      ...embedding,
+      draft,
+      rowTimes,
+    };
     return { backend, options, choice };
   } finally {
     weights.close();

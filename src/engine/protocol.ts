@@ -25,7 +25,7 @@ export interface EngineSettings {
   readonly memorySlots?: number;
   readonly engine: Omit<
     EngineOptions,
-    'vocabSize' | 'contextLength' | 'budget' | 'wholeTexts' | 'dense' | 'draft' | 'newDrafter'
+    'vocabSize' | 'contextLength' | 'budget' | 'wholeTexts' | 'dense' | 'draft' | 'newDrafter' | 'rowTimes'
   > & {
     /** The model's own limit where absent. */
     readonly contextLength?: number;

@@ -63,7 +63,14 @@ interface ClockedAnswer extends Pick<MeasuredAnswer, 'tokens' | 'cachedTokens' |
 
 export type MeasuredEngineOptions = Pick<
   EngineOptions,
-  'blockCount' | 'blockLimit' | 'budget' | 'vocabSize' | 'contextLength' | 'direct' | 'newDrafter'
+  | 'blockCount'
+  | 'blockLimit'
+  | 'budget'
+  | 'vocabSize'
+  | 'contextLength'
+  | 'direct'
+  | 'newDrafter'
+  | 'rowTimes'
 >;
 
 export class MeasuredEngine {

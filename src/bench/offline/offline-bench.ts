@@ -2,7 +2,7 @@
 // batched and directly in turn, with the machine's bandwidth measured in between.
 
 import type { Backend } from '../../compute/backend.ts';
-import { calibratedBudget } from '../../engine/calibrate.ts';
+import { calibratedBudget, measuredRows } from '../../engine/calibrate.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import { median } from '../serve/statistics.ts';
 import {
@@ -94,6 +94,7 @@ async function measureAll(
   const known = new KnownAnswers(settings.guessedShare ?? 0);
   const guessing = new MeasuredEngine(backend, {
     ...options,
+    rowTimes: settings.guessedShare === undefined ? undefined : await measuredRows(backend),
     newDrafter: ({ prompt }, tokens) => known.drafter(prompt, tokens.length - prompt.length),
   });
   const nextPrompt = randomPrompts(vocabSize);

@@ -14,8 +14,19 @@ const MOST_SURPRISE = 2;
 const FORGOTTEN_AFTER = 1000;
 const FORGOTTEN_AFTER_ONE = 100;
 const FRESH_FOR = 32;
-/** Rows beyond those that were measured cost at least this share of what is usual, at best. */
-const LEAST_SLOPE = 0.5;
+/** Each row costs something. */
+const MIN_SLOPE = 1e-4;
+/** Where nothing was measured before the first step: what rows cost on most machines, in steps of one. */
+const USUAL: readonly RowTime[] = [
+  { rows: 1, ms: 1 },
+  { rows: 8, ms: 1.28 },
+  { rows: MOST_ROWS, ms: 0.16 * MOST_ROWS },
+];
+
+export interface RowTime {
+  readonly rows: number;
+  readonly ms: number;
+}
 
 export class RowCosts {
   readonly #ms = new Float64Array(MOST_ROWS + 1);
@@ -24,6 +35,13 @@ export class RowCosts {
   /** How much slower the machine is just now, or its sequences longer. */
   #pace = 1;
   #steps = 0;
+  /** What is usual, by rows. */
+  readonly #usual: Float64Array;
+
+  /** `before`: measured before the first step, fewer rows first. */
+  constructor(before: readonly RowTime[] = USUAL) {
+    this.#usual = curveThrough(before.length < 2 ? USUAL : before);
+  }
 
   /** Whether a step of so many rows was measured not long ago: without one, a slow machine is taken for slow guesses. */
   isFresh(rows: number): boolean {
@@ -49,41 +67,26 @@ export class RowCosts {
     return ms / this.#pace;
   }
 
-  /** Milliseconds, in the machine's usual state; only comparisons count. Beyond what was measured, as is usual. */
+  /** Milliseconds, in the machine's usual state; only comparisons count. */
   of(rows: number): number {
-    return this.#estimate(rows, (last) => this.#usualSlopeAt(last));
-  }
-
-  /** The same, where rows beyond those that were measured cost no more than the last ones did: a try will show. */
-  atBest(rows: number): number {
-    return this.#estimate(rows, (last) => this.#bestSlopeAt(last));
-  }
-
-  #estimate(rows: number, slopeAt: (last: number) => number): number {
     if (rows > MOST_ROWS) return Number.POSITIVE_INFINITY;
     if (this.#has(rows)) return this.#ms[rows] as number;
     const lower = this.#nearest(rows, -1);
     const upper = this.#nearest(rows, 1);
     // Between two that were measured, as far along as is usual.
     if (lower !== undefined && upper !== undefined) {
-      const share = (usual(rows) - usual(lower)) / (usual(upper) - usual(lower));
+      const share =
+        (this.#usualOf(rows) - this.#usualOf(lower)) / (this.#usualOf(upper) - this.#usualOf(lower));
       const from = this.#ms[lower] as number;
       return from + share * ((this.#ms[upper] as number) - from);
     }
-    if (lower !== undefined) return (this.#ms[lower] as number) + (rows - lower) * slopeAt(lower);
-    return upper === undefined ? usual(rows) : ((this.#ms[upper] as number) * usual(rows)) / usual(upper);
+    const known = lower ?? upper;
+    if (known === undefined) return this.#usualOf(rows);
+    return ((this.#ms[known] as number) * this.#usualOf(rows)) / this.#usualOf(known);
   }
 
-  #usualSlopeAt(last: number): number {
-    return ((this.#ms[last] as number) * (usual(last + 1) - usual(last))) / usual(last);
-  }
-
-  #bestSlopeAt(last: number): number {
-    const expected = this.#usualSlopeAt(last);
-    const before = this.#nearest(last - 1, -1);
-    if (before === undefined) return expected;
-    const seen = ((this.#ms[last] as number) - (this.#ms[before] as number)) / (last - before);
-    return Math.min(expected, Math.max(LEAST_SLOPE * expected, seen));
+  #usualOf(rows: number): number {
+    return this.#usual[rows] as number;
   }
 
   #has(rows: number): boolean {
@@ -107,7 +110,18 @@ export class RowCosts {
   }
 }
 
-/** What rows cost on most machines, in steps of one row: little up to eight, from there on as much as they are. */
-function usual(rows: number): number {
-  return Math.max(1 + 0.04 * (rows - 1), 0.16 * rows);
+/** Lines from point to point, and on beyond the last one as before it. */
+function curveThrough(points: readonly RowTime[]): Float64Array {
+  const curve = new Float64Array(MOST_ROWS + 1);
+  // Measurements waver, but more rows never take less.
+  let [from, to] = [points[0] as RowTime, points[1] as RowTime];
+  for (let rows = 1, next = 2; rows <= MOST_ROWS; rows++) {
+    while (rows > to.rows && next < points.length) [from, to] = [to, points[next++] as RowTime];
+    const slope = Math.max(MIN_SLOPE * from.ms, (to.ms - from.ms) / (to.rows - from.rows));
+    curve[rows] = Math.max(
+      (curve[rows - 1] as number) * (1 + MIN_SLOPE),
+      from.ms + (rows - from.rows) * slope,
+    );
+  }
+  return curve;
 }

@@ -29,7 +29,7 @@ describe('how guesses are shared out', () => {
 });
 
 describe('what rows cost', () => {
-  it('is learned from steps, lies between those that were measured, and goes on as is usual, or at best as the last ones did', () => {
+  it('is learned from steps, lies between those that were measured, and goes on as is usual', () => {
     const costs = new RowCosts();
     for (let i = 0; i < 50; i++) {
       costs.observe(1, 10);
@@ -37,8 +37,28 @@ describe('what rows cost', () => {
     }
     expect(costs.of(5) / costs.of(1)).toBeGreaterThan(1.2);
     expect(costs.of(5) / costs.of(1)).toBeLessThan(1.6);
-    expect(costs.atBest(17) / costs.of(1)).toBeCloseTo(2.6, 1);
-    expect(costs.of(17) / costs.of(1)).toBeCloseTo(3.4, 1);
+    expect(costs.of(17) / costs.of(9)).toBeCloseTo(1.9, 1);
+  });
+
+  it('is known from the first step on where it was measured before', () => {
+    const costs = new RowCosts([
+      { rows: 1, ms: 100 },
+      { rows: 4, ms: 160 },
+      { rows: 8, ms: 260 },
+    ]);
+    costs.observe(4, 200);
+    expect(costs.of(8)).toBeCloseTo(325, 0);
+    expect(costs.of(6)).toBeCloseTo(262.5, 0);
+    expect(costs.of(12)).toBeCloseTo(450, 0);
+  });
+
+  it('never falls with more rows, however measurements waver', () => {
+    const costs = new RowCosts([
+      { rows: 1, ms: 100 },
+      { rows: 4, ms: 90 },
+      { rows: 8, ms: 95 },
+    ]);
+    for (let rows = 2; rows <= 64; rows++) expect(costs.of(rows)).toBeGreaterThan(costs.of(rows - 1));
   });
 
   it('stays what it is when the whole machine becomes slower', () => {

@@ -13,6 +13,7 @@ const machines = {
   '4 bits a weight': [1, 1.06, 1.75, 1.35, 2.07, 2.22, 2.1, 2.04, 2.5, 2.95, 3.1, 3.34, 3.5, 3.7, 3.9, 4.03],
   '8 bits a weight': [1, 1.08, 1.47, 1.23, 1.57, 1.63, 1.5, 1.39, 1.7, 2.01, 2.1, 2.16, 2.4, 2.6, 2.8, 3.05],
   'one whose rows cost nothing': Array.from({ length: 16 }, () => 1),
+  'one whose rows cost much': Array.from({ length: 16 }, (_, i) => 1 + 0.35 * i),
 } as const;
 const ONE_MS = 40;
 
@@ -38,7 +39,8 @@ class Dice {
 /** How much faster so many answers come with guesses of which a share is right, over `tokens` tokens of each. */
 function gain(machine: keyof typeof machines, streams: number, share: number, tokens = 1500): number {
   const dice = new Dice(streams + Math.round(100 * share));
-  const speculation = new Speculation(new CostModel());
+  const rowTimes = [1, 4, 8, 16, 32].map((rows) => ({ rows, ms: ONE_MS * costOf(machine, rows) }));
+  const speculation = new Speculation(new CostModel(), rowTimes);
   const engineRates = new Rates();
   const rates = Array.from({ length: streams }, () => new Rates(engineRates));
   const load = { tokens: streams, sequences: streams, attended: 0 };
@@ -107,5 +109,9 @@ describe.each(names)('guesses on %s', (machine) => {
 
   it('cost at most two in a hundred where many answers come at once', () => {
     for (const share of [0.3, 0.7, 0.9]) expect(gain(machine, 16, share)).toBeGreaterThan(0.98);
+  });
+
+  it('cost at most two in a hundred from the first step on', () => {
+    for (const streams of [4, 16]) expect(gain(machine, streams, 0.7, 20)).toBeGreaterThan(0.98);
   });
 });

@@ -8,7 +8,7 @@ import type { Drafter } from './drafter.ts';
 import { Guesser } from './guesser.ts';
 import { Habits } from './habits.ts';
 import { Rates } from './rates.ts';
-import { RowCosts } from './row-costs.ts';
+import { RowCosts, type RowTime } from './row-costs.ts';
 import { shareGuesses } from './share-guesses.ts';
 
 /** A round of a draft model is thought to take so much of a step, before it was measured. */
@@ -16,25 +16,20 @@ const DRAFT_SHARE = 0.15;
 const DRAFT_LEARNING = 0.1;
 const DRAFT_AGAIN_AFTER = 64;
 const MOST_DRAFT_ROUNDS = 8;
-/**
- * Of so many steps one may try more rows than were measured, up to twice as many, where they could cost little: machines
- * differ. Were every step to do so, many answers at once would pay for what a few steps show.
- */
-const TRY_AGAIN_AFTER = 64;
 
 export class Speculation {
   readonly habits = new Habits();
   readonly #rates = new Rates();
-  readonly #rowCosts = new RowCosts();
+  readonly #rowCosts: RowCosts;
   readonly #costModel: CostModel;
   /** A round of the draft model, by the sequences that it guesses for. */
   readonly #draftMs = new Map<number, number>();
   #sinceDraft = 0;
-  #sinceTry = TRY_AGAIN_AFTER;
 
-  /** The cost model of steps in which prompts are computed, too. */
-  constructor(costModel: CostModel) {
+  /** The cost model of steps in which prompts are computed, too; what steps of several rows were measured to take. */
+  constructor(costModel: CostModel, rowTimes?: readonly RowTime[]) {
     this.#costModel = costModel;
+    this.#rowCosts = new RowCosts(rowTimes);
   }
 
   guesser(drafters: readonly Drafter[]): Guesser {
@@ -50,16 +45,7 @@ export class Speculation {
 
   /** How many guesses each of those who decode should get, by the chances of theirs. */
   share(chances: readonly (readonly number[])[], load: StepLoad): number[] {
-    const decoding = chances.length;
-    const counts = shareGuesses(chances, decoding, this.#stepMs(decoding, load));
-    this.#sinceTry += 1;
-    if (decoding !== load.sequences || this.#sinceTry < TRY_AGAIN_AFTER) return counts;
-    const most = Math.max(8, load.tokens);
-    const tried = shareGuesses(chances, decoding, (guesses) =>
-      guesses > most ? Number.POSITIVE_INFINITY : this.#rowCosts.atBest(load.tokens + guesses),
-    );
-    if (sum(tried) > sum(counts)) this.#sinceTry = 0;
-    return sum(tried) > sum(counts) ? tried : counts;
+    return shareGuesses(chances, chances.length, this.#stepMs(chances.length, load));
   }
 
   /** How many tokens a draft model should guess for each of so many sequences, one round after the other. */
@@ -98,10 +84,6 @@ export class Speculation {
         attended: load.attended + guesses * attended,
       });
   }
-}
-
-function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0);
 }
 
 /** The number of guesses that makes most tokens a millisecond, where each is right by the same chance. */
