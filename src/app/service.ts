@@ -84,6 +84,7 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
     let url = '';
     const deps = {
       pool: (fleet?.pool ?? own) as ModelPool,
+      archive: fleet?.archive,
       bench: benchOf(() => url),
       ...store,
       downloads: downloadsOf(config, logger),

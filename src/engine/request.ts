@@ -25,6 +25,8 @@ export interface AnswerRequest extends RequestBase {
   readonly pooling?: undefined;
   /** Tokens of the answer that exist already: an engine that was lost had drawn them. Default: none. */
   readonly answer?: readonly number[];
+  /** It was begun before: whoever still has tokens of it gives them again. Default false. */
+  readonly recover?: boolean;
   /** Which of several answers to the same prompt this is: each draws its own tokens. Default 0. */
   readonly choice?: number;
   readonly parameters: SamplingParameters;
@@ -46,6 +48,7 @@ export interface AnswerGrammar {
 export interface EmbedRequest extends RequestBase {
   readonly pooling: Pooling;
   readonly answer?: undefined;
+  readonly recover?: undefined;
 }
 
 export type EngineRequest = AnswerRequest | EmbedRequest;

@@ -138,6 +138,14 @@ export type Question =
   /** Tokens of an answer whose gateway is gone. */
   | { readonly kind: 'answer'; readonly id: string };
 
+/** What a worker has of an answer, whoever it was for. */
+export interface KnownAnswer {
+  readonly attempt: number;
+  readonly model: string;
+  readonly tokens: readonly number[];
+  readonly finish?: FinishEvent | undefined;
+}
+
 export type Answer =
   | { readonly kind: 'done' }
   | { readonly kind: 'stats'; readonly stats: EngineStats }
@@ -145,7 +153,7 @@ export type Answer =
   | { readonly kind: 'text-part'; readonly content: Uint8Array }
   | {
       readonly kind: 'answer';
-      readonly tokens?: readonly number[] | undefined;
-      readonly attempt?: number | undefined;
+      /** Absent where nothing is known of it. */
+      readonly found?: KnownAnswer | undefined;
     }
   | { readonly kind: 'refused'; readonly reason: string };

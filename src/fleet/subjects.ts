@@ -41,7 +41,3 @@ export class Subjects {
     return this.prefixes('*');
   }
 }
-
-export function isFleetName(name: string): boolean {
-  return /^[\w-]{1,64}$/.test(name);
-}

@@ -38,6 +38,8 @@ export interface GenerationRequest {
   readonly account?: string;
   /** When it came, in milliseconds since 1970. Default: now. */
   readonly enqueuedMs?: number;
+  /** It was begun before: engines that know of it go on from there. Default false. */
+  readonly recover?: boolean;
   readonly names: Pick<ParameterNames, 'logitBias'>;
 }
 
@@ -106,6 +108,7 @@ class Choice {
       adapter: model.adapter,
       account,
       enqueuedMs,
+      ...(generation.recover === true ? { recover: true } : {}),
       ...(grammar === undefined ? {} : { grammar }),
       ...(expected === undefined ? {} : { expected }),
     };

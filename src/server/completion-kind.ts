@@ -65,6 +65,8 @@ export interface Protocol<Schema extends z.ZodObject, Body extends SamplingBody>
   idleMs?(given: z.infer<Schema>, visit: Visit): number | undefined;
   /** Of a stream. */
   readonly framing: Framing;
+  /** Whether the same tokens make the same events again, so that a client may come back to them. */
+  readonly resumable: boolean;
   shape(options: ShapeOptions, given: z.infer<Schema>, visit: Visit): AnswerShape;
 }
 
@@ -94,6 +96,7 @@ export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
   kind: chatKind,
   read: (body) => body,
   framing: doneEvents,
+  resumable: true,
   shape: chatShape,
 };
 
@@ -136,6 +139,7 @@ export const textProtocol: Protocol<typeof textRules.schema, TextBody> = {
   kind: textKind,
   read: (body) => body,
   framing: doneEvents,
+  resumable: true,
   shape: textShape,
 };
 
@@ -159,5 +163,6 @@ export const infillProtocol: Protocol<typeof infillRules.schema, InfillBody> = {
   kind: infillKind,
   read: (body) => body,
   framing: namedEvents,
+  resumable: true,
   shape: infillShape,
 };

@@ -22,6 +22,7 @@ import type { Metrics } from './metrics.ts';
 import type { Readiness } from './readiness.ts';
 import type { RequestFeed } from './request-feed.ts';
 import type { ConversationItem } from './responses/items.ts';
+import type { RequestArchive } from './resumption.ts';
 import type { Bench } from './routes/bench.ts';
 import type { ServerSettings } from './settings.ts';
 
@@ -46,6 +47,8 @@ export interface ServerDeps {
   readonly usage?: Pick<UsageStore, 'record' | 'report'> | undefined;
   /** Responses that clients may come back to; without it none are kept. */
   readonly responses?: ResponseStore<ConversationItem> | undefined;
+  /** Requests that clients may come back to; without it they cannot. */
+  readonly archive?: RequestArchive | undefined;
   /** Where models are pulled from and to; without it none can be. */
   readonly downloads?: ModelDownloads | undefined;
   readonly settings: ServerSettings;

@@ -18,6 +18,7 @@ import type { Permit } from './limits/limiter.ts';
 import type { Life } from './live/request-lives.ts';
 import type { RequestLabels } from './metrics.ts';
 import type { FinishedRequest } from './request-feed.ts';
+import type { Resumption } from './resumption.ts';
 
 export interface RecordedRequest {
   readonly context: ServerContext;
@@ -34,6 +35,8 @@ export interface RecordedRequest {
   readonly stream: boolean;
   /** How long it waited for its model. */
   readonly loadMs: number;
+  /** What the client has come back to. */
+  readonly resumption?: Resumption | undefined;
 }
 
 /** How long each part took so far, in milliseconds; 0 of what has not begun. */
@@ -89,8 +92,9 @@ export class RequestRecord implements GenerationObserver {
 
   constructor(of: RecordedRequest) {
     this.#of = of;
-    this.id = of.idMark + randomBytes(16).toString('hex');
-    this.arrivedMs = Date.now() - this.#elapsedMs();
+    const { kept } = of.resumption ?? {};
+    this.id = kept?.answerId ?? of.idMark + randomBytes(16).toString('hex');
+    this.arrivedMs = kept?.arrivedMs ?? Date.now() - this.#elapsedMs();
     const { context, model } = of;
     context.metrics.watch(model);
     if (model.direct) context.metrics.fellBack(model.name);

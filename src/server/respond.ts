@@ -8,6 +8,7 @@ import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { AnswerShape, StreamMessage } from './answer-shape.ts';
 import { toApiError } from './errors.ts';
 import { type Framing, SseStream } from './sse.ts';
+import { StreamPosition } from './stream-position.ts';
 
 /** A refusal by the engine comes within this time, and then as a proper HTTP error. */
 const REFUSAL_MS = 200;
@@ -38,6 +39,10 @@ export interface StreamOptions {
   readonly framing: Framing;
   readonly keepAliveMs: number;
   readonly signal: AbortSignal;
+  /** Whether the client may come back to it. */
+  readonly kept: Promise<boolean>;
+  /** What the client has of it already. */
+  readonly after?: StreamPosition | undefined;
   /** Told of a failure that the client heard of inside the stream. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -45,29 +50,36 @@ export interface StreamOptions {
 export async function respondStream(
   reply: FastifyReply,
   { generation, shape, echoes }: Answer,
-  { framing, keepAliveMs, signal, onFailure }: StreamOptions,
+  { framing, keepAliveMs, signal, kept, after, onFailure }: StreamOptions,
 ): Promise<FinishReason[]> {
   const events = generation.events();
   const first = events.next();
   await Promise.race([first, sleep(REFUSAL_MS, undefined, { ref: false })]);
+  const resumable = await kept;
   reply.hijack();
   const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, signal, framing);
   const whole = new WholeAnswer(echoes.length);
-  const sendAll = async (messages: readonly StreamMessage[]) => {
-    for (const message of messages) await stream.send(message.data, message.event);
+  const position = new StreamPosition();
+  /** Of a choice, or of none. */
+  const sendAll = async (index: number | undefined, messages: readonly StreamMessage[]) => {
+    for (const { data, event } of messages) {
+      const isKnown = after !== undefined && !position.covers(after, index);
+      position.advance(index);
+      if (!isKnown) await stream.send(data, event, resumable ? position.toString() : undefined);
+    }
   };
   try {
     for (const [index, echo] of echoes.entries()) {
-      await sendAll(shape.opening(index));
+      await sendAll(index, shape.opening(index));
       const parts = [{ kind: 'content', text: echo } as const];
-      if (echo !== '') await sendAll(shape.piece(index, { parts, details: [] }));
+      if (echo !== '') await sendAll(index, shape.piece(index, { parts, details: [] }));
     }
     for (let step = await first; !step.done; step = await events.next()) {
       whole.add(step.value);
-      await sendAll(messagesOf(shape, step.value));
+      await sendAll(step.value.index, messagesOf(shape, step.value));
     }
     await shape.settled?.(whole.choices, generation.usage);
-    await sendAll(shape.closing(generation.usage));
+    await sendAll(undefined, shape.closing(generation.usage));
     await stream.done();
   } catch (error) {
     onFailure(error);

@@ -22,6 +22,7 @@ import { isServerFault, kindOf } from './errors.ts';
 import { findEntry } from './models.ts';
 import { RequestRecord, recorded } from './request-record.ts';
 import { respondStream, respondWhole } from './respond.ts';
+import { type Resumption, resumptionOf } from './resumption.ts';
 import { samplingDefaults, withDefaults } from './sampling-defaults.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
 import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from './schemas/sampling.ts';
@@ -58,6 +59,9 @@ interface Order {
   readonly includeUsage: boolean;
   readonly idMark: string;
   readonly framing: Framing;
+  readonly resumable: boolean;
+  /** What the client has come back to. */
+  readonly resumption: Resumption | undefined;
   readonly check: (model: ServedModel) => readonly string[];
   readonly shape: (options: ShapeOptions) => AnswerShape;
 }
@@ -79,12 +83,14 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
   reply: FastifyReply,
   { forceLow }: ServeOptions,
 ): Promise<FastifyReply> {
-  const { body: given, unknown } = parseBody(protocol.rules, request.body);
+  const resumption = protocol.resumable ? await resumptionOf(context, request) : undefined;
+  const sent = resumption === undefined ? request.body : (JSON.parse(resumption.kept.body) as unknown);
+  const { body: given, unknown } = parseBody(protocol.rules, sent);
   warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
   const asked = { context, request };
   const body = await protocol.read(given, asked);
   const modelName = findEntry(context.pool, body.model).name;
-  const { kind, idMark, framing } = protocol;
+  const { kind, idMark, framing, resumable } = protocol;
   const order: Order = {
     ...asked,
     reply,
@@ -103,6 +109,8 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     includeUsage: streamsUsage(body),
     idMark,
     framing,
+    resumable,
+    resumption,
     check: (model) => protocol.check?.(given, model, asked) ?? [],
     shape: (options) => protocol.shape(options, given, asked),
   };
@@ -126,7 +134,7 @@ async function serve(order: Order, place: Visit): Promise<void> {
   const { names, inputs, reply } = order;
   const { model } = place;
   warn(reply, order.check(model));
-  const sampling = endingWithGap(order.sampling(model), inputs, model);
+  const sampling = endingWithGap(drawn(order, model), inputs, model);
   const prompts = await encodePrompts({ ...order, nameOf: () => names.prompt }, place);
   const parameters = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
   const plans = await plan(order, place, prompts);
@@ -136,6 +144,12 @@ async function serve(order: Order, place: Visit): Promise<void> {
   const work: Work = { ...order, ...place, prompts, parameters, plans, expected };
   weigh(order.context, work, tokensOf(prompts), expectedTokens(work));
   await run(work);
+}
+
+/** What chance decided when the request first came stays. */
+function drawn({ sampling, resumption }: Order, model: ServedModel): SamplingParameters {
+  const parameters = sampling(model);
+  return resumption === undefined ? parameters : { ...parameters, seed: resumption.kept.seed };
 }
 
 /** What fills a gap ends where the model goes on to the next. */
@@ -185,14 +199,37 @@ async function run(work: Work): Promise<void> {
     stream: body.stream === true,
   });
   const generation = generationOf(work, record);
+  const kept = keep(work, record);
   await recorded(record, generation, permit, async () => {
-    const reasons = await respond(work, generation, record);
+    const reasons = await respond(work, generation, record, kept);
     record.answered(reasons);
     const answers = prompts.length * choices;
     if (parameters[0]?.maxTokens === undefined && reasons.length === answers) {
       context.typicalAnswer.learn(caller.keyId, generation.usage.completionTokens / answers);
     }
   });
+}
+
+/** Whether the client may come back to it. What cannot be kept is answered all the same. */
+async function keep(work: Work, record: RequestRecord): Promise<boolean> {
+  const { context, request, caller, resumable, resumption, parameters } = work;
+  if (context.archive === undefined || !resumable) return false;
+  if (resumption !== undefined) return true;
+  try {
+    await context.archive.keep({
+      id: request.id,
+      keyId: caller.keyId,
+      route: request.routeOptions.url ?? '',
+      body: JSON.stringify(request.body),
+      answerId: record.id,
+      seed: (parameters[0] as SamplingParameters).seed,
+      arrivedMs: record.arrivedMs,
+    });
+    return true;
+  } catch (error) {
+    request.log.warn({ err: error }, 'a request cannot be kept: its client cannot come back to it');
+    return false;
+  }
 }
 
 function generationOf(work: Work, record: RequestRecord): Generation {
@@ -213,6 +250,7 @@ function generationOf(work: Work, record: RequestRecord): Generation {
       salt: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
       enqueuedMs: record.arrivedMs,
+      recover: work.resumption !== undefined,
       names: work.names,
     },
     signal,
@@ -220,7 +258,12 @@ function generationOf(work: Work, record: RequestRecord): Generation {
   );
 }
 
-async function respond(work: Work, generation: Generation, record: RequestRecord): Promise<FinishReason[]> {
+async function respond(
+  work: Work,
+  generation: Generation,
+  record: RequestRecord,
+  kept: Promise<boolean>,
+): Promise<FinishReason[]> {
   const { context, body, request, reply, signal, model, includeUsage } = work;
   const shape = work.shape({
     base: {
@@ -241,6 +284,8 @@ async function respond(work: Work, generation: Generation, record: RequestRecord
   if (body.stream !== true) return respondWhole(reply, answer);
   return respondStream(reply, answer, {
     framing: work.framing,
+    kept,
+    after: work.resumption?.after,
     keepAliveMs: context.settings.keepAliveMs,
     signal,
     onFailure: (error) => {

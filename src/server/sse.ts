@@ -20,7 +20,8 @@ export interface StreamedMessage {
 
 export interface Framing {
   readonly contentType: string;
-  frame(data: unknown, event: string | undefined): string;
+  /** `id`: what a client says that comes back. */
+  frame(data: unknown, event: string | undefined, id?: string): string;
   /** What follows the last message, so that clients know that nothing is missing. */
   readonly last: string;
   /** What is said while there is nothing to say. */
@@ -29,8 +30,8 @@ export interface Framing {
 
 const asEvents = {
   contentType: 'text/event-stream; charset=utf-8',
-  frame: (data: unknown, event: string | undefined) =>
-    `${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`,
+  frame: (data: unknown, event: string | undefined, id?: string) =>
+    `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`,
   filler: ': keep-alive\n\n',
 };
 
@@ -76,8 +77,8 @@ export class SseStream {
   }
 
   /** Resolves when the client has taken enough to go on, or has left. */
-  async send(data: unknown, event?: string): Promise<void> {
-    await this.#write(this.#framing.frame(data, event));
+  async send(data: unknown, event?: string, id?: string): Promise<void> {
+    await this.#write(this.#framing.frame(data, event, id));
   }
 
   /** What is framed already, for all who hear the same. */

@@ -18,7 +18,7 @@ import type {
 } from '../messages.ts';
 import type { Subjects } from '../subjects.ts';
 import { NO_VOCABULARY } from '../worker/fleet-worker.ts';
-import { OpenAnswer } from './open-answer.ts';
+import { type FoundAnswer, OpenAnswer } from './open-answer.ts';
 import type { WorkerChoice } from './worker-choice.ts';
 
 const TICK_MS = 250;
@@ -33,6 +33,8 @@ export interface DispatcherOptions {
   readonly subjects: Subjects;
   readonly membership: Membership;
   readonly choice: WorkerChoice;
+  /** What a worker still has of an answer that was begun by way of another gateway. */
+  readonly find: (worker: string, id: string) => Promise<FoundAnswer | undefined>;
   readonly nowMs: () => number;
 }
 
@@ -73,7 +75,8 @@ export class Dispatcher {
     const events = this.#streams.open(id, () => this.cancel(id));
     const open = new OpenAnswer(model, request, this.#options.nowMs());
     this.#open.set(id, open);
-    this.#assign(open);
+    if (request.recover === true) void this.#recover(open);
+    else this.#assign(open);
     return events;
   }
 
@@ -81,6 +84,7 @@ export class Dispatcher {
     const open = this.#open.get(id);
     if (open === undefined) return;
     open.cancelled = true;
+    if (open.recovering) return;
     if (open.worker === undefined) this.#finish(open, open.cancelledEvent());
     else this.#tell(open.worker.node, { kind: 'cancel', ...open.current });
   }
@@ -101,6 +105,21 @@ export class Dispatcher {
       this.#fail(open, 'the server is shutting down');
     }
     for (const end of this.#endings) end();
+  }
+
+  /** Asks every worker what it still has of it, and goes on from there. What nobody has is computed again. */
+  async #recover(open: OpenAnswer): Promise<void> {
+    const { membership, find } = this.#options;
+    open.recovering = true;
+    const found = await Promise.all(membership.workers().map(({ node }) => find(node, open.request.id)));
+    open.recovering = false;
+    if (!this.#open.has(open.request.id)) return;
+    const events = open.resume(found.filter((one) => one !== undefined));
+    const last = events.at(-1);
+    this.#streams.deliver(events.filter(({ kind }) => kind === 'token'));
+    if (last?.kind === 'finish') this.#finish(open, last);
+    else if (open.cancelled) this.#finish(open, open.cancelledEvent());
+    else this.#assign(open);
   }
 
   #hear(message: ToGateway): void {
@@ -191,7 +210,9 @@ export class Dispatcher {
   }
 
   #assignWaiting(): void {
-    for (const open of this.#open.values()) if (open.worker === undefined) this.#assign(open);
+    for (const open of this.#open.values()) {
+      if (open.worker === undefined && !open.recovering) this.#assign(open);
+    }
   }
 
   #assign(open: OpenAnswer): void {
@@ -230,7 +251,7 @@ export class Dispatcher {
   #tick(): void {
     const { nowMs } = this.#options;
     for (const open of [...this.#open.values()]) {
-      if (open.worker !== undefined) continue;
+      if (open.worker !== undefined || open.recovering) continue;
       this.#assign(open);
       if (open.worker === undefined && nowMs() - open.waitingSinceMs > WAIT_MS) {
         this.#fail(open, `no worker serves ${open.model.name} now`);

@@ -14,6 +14,14 @@ export interface AskedModel {
   readonly key: string;
 }
 
+/** What a worker has of an answer. */
+export interface FoundAnswer {
+  readonly attempt: number;
+  readonly tokens: readonly number[];
+  readonly finish?: FinishEvent | undefined;
+  readonly determinism: string;
+}
+
 export class OpenAnswer {
   readonly model: AskedModel;
   readonly request: EngineRequest;
@@ -26,6 +34,8 @@ export class OpenAnswer {
   heardMs = 0;
   waitingSinceMs: number;
   cancelled = false;
+  /** Workers are asked what they still have of it. */
+  recovering = false;
   readonly #avoided = new Map<string, number>();
   #returns = 0;
   #candidate: string | undefined;
@@ -67,6 +77,22 @@ export class OpenAnswer {
     this.attempt += 1;
     this.#candidate = determinism;
     this.heardMs = nowMs;
+  }
+
+  /** Goes on from the longest answer that somebody has; an attempt of this gateway counts more than all before. */
+  resume(found: readonly FoundAnswer[]): RequestEvent[] {
+    this.attempt = Math.max(this.attempt, ...found.map(({ attempt }) => attempt));
+    // Log-probabilities are not kept: what was asked for with them is computed again.
+    const known = 'parameters' in this.request && this.request.parameters.logprobs === undefined ? found : [];
+    const [longest] = [...known].sort((a, b) => b.tokens.length - a.tokens.length);
+    if (longest === undefined) return [];
+    const { attempt, tokens, determinism, finish } = longest;
+    const { id } = this.request;
+    this.determinism = determinism;
+    const events = this.accept({ id, attempt, from: 0, tokens });
+    if (events === 'gap') return [];
+    const isWhole = finish?.reason === 'stop' || finish?.reason === 'length';
+    return isWhole ? [...events, { ...finish, id }] : events;
   }
 
   asItStands(): EngineRequest {

@@ -36,7 +36,9 @@ async function answer(question: Question, pool: ModelPool, worker: FleetWorker):
       return done;
     case 'answer': {
       const entry = worker.ledger.get(question.id);
-      return { kind: 'answer', tokens: entry?.tokens, attempt: entry?.attempt };
+      if (entry === undefined) return { kind: 'answer' };
+      const { attempt, model, tokens, finish } = entry;
+      return { kind: 'answer', found: { attempt, model, tokens, finish } };
     }
     case 'stats': {
       const served = pool.loaded().find(({ name }) => name === question.model);

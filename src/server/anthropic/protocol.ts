@@ -20,6 +20,7 @@ export const messagesProtocol: Protocol<typeof messagesRules.schema, MessagesBod
   kind: messagesKind,
   read: readMessages,
   framing: messageEvents,
+  resumable: true,
   shape: (options, given, { request }) =>
     messageShape({ ...options, request, omitsThinking: omitsThinking(given) }),
 };

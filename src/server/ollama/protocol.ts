@@ -40,6 +40,7 @@ const rawKind: CompletionKind<TextBody> = {
 
 const common = {
   framing: jsonLines,
+  resumable: false,
   check: (given: Given, model: ServedModel, visit: Visit) => [
     ...thinkingNotes(given, model),
     ...roomNotes(given, model),

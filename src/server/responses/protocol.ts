@@ -44,6 +44,8 @@ export function newResponse(
       return toChatBody(given, conversation);
     },
     framing: namedEvents,
+    // Its items get new ids each time; it has a way of its own to come back: GET /v1/responses/{id}.
+    resumable: false,
     shape(options, given, { request }) {
       const { keyId } = request.caller as Caller;
       return new ResponseShape(options, given, { conversation, keyId, kept, running, log: request.log });

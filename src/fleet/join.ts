@@ -1,0 +1,132 @@
+// A node put together: its connection, its worker over the pool of this machine, and the pool of all machines that its gateway
+// serves from.
+
+import { join } from 'node:path';
+import type { NodeConnectionOptions } from '@nats-io/transport-node';
+import type { ModelPool } from '../pool/model-pool.ts';
+import { FleetNode } from './fleet-node.ts';
+import { Dispatcher } from './gateway/dispatcher.ts';
+import { FleetPool, type FleetPoolOptions } from './gateway/fleet-pool.ts';
+import { LeastLoaded } from './gateway/least-loaded.ts';
+import type { FoundAnswer } from './gateway/open-answer.ts';
+import { type KeptValues, openKeptValues } from './gateway/request-archive.ts';
+import type { Membership } from './membership.ts';
+import { connectNats, type NatsBus } from './nats-bus.ts';
+import { Subjects } from './subjects.ts';
+import { answerQuestion } from './worker/answer-questions.ts';
+import { FleetWorker } from './worker/fleet-worker.ts';
+import { ModelKeys } from './worker/model-key.ts';
+import { WorkerModels, type WorkerModelsOptions } from './worker/worker-models.ts';
+
+const FIND_MS = 1000;
+
+export interface JoinOptions {
+  readonly connection: NodeConnectionOptions;
+  /** Says why the message system must not be used, if it must not. */
+  readonly refusal: (bus: NatsBus) => string | undefined;
+  readonly fleet: string;
+  readonly node: string;
+  readonly version: string;
+  /** Where keys and texts of models are kept. */
+  readonly folder: string;
+  /** Where it is a worker: the models of this machine. */
+  readonly worker?:
+    | { readonly pool: ModelPool; readonly determinism: WorkerModelsOptions['determinism'] }
+    | undefined;
+  /** Where it is a gateway. */
+  readonly gateway?: Pick<FleetPoolOptions, 'textOf'> | undefined;
+  readonly onProblem: (message: string) => void;
+}
+
+export interface JoinedNode {
+  readonly membership: Membership;
+  /** The models of all workers. Undefined where it is no gateway. */
+  readonly pool: ModelPool | undefined;
+  /** What the fleet keeps; undefined where it is no gateway, or nothing can be kept. */
+  readonly values: KeptValues | undefined;
+  /** Takes nothing new from now on, and says so. */
+  drain(): void;
+  /** Lets its worker's requests end for so long, and gives the rest to others. */
+  close(limitMs: number): Promise<void>;
+}
+
+/** Throws where the message system cannot be joined. */
+export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
+  const { node, fleet, version, folder, onProblem, gateway } = options;
+  const bus = await connectNats(options.connection, onProblem);
+  const refusal = options.refusal(bus);
+  if (refusal !== undefined) {
+    await bus.close();
+    throw new Error(refusal);
+  }
+  const common = { node, bus, subjects: new Subjects(fleet), nowMs: () => performance.now() };
+  const self = new FleetNode({
+    ...common,
+    roles: [
+      ...(options.worker === undefined ? [] : (['worker'] as const)),
+      ...(gateway === undefined ? [] : (['gateway'] as const)),
+    ],
+    version,
+    memoryBytes: options.worker?.pool.memoryBytes ?? 0,
+    onProblem,
+  });
+  const { membership } = self;
+  const worker = options.worker && startWorker(options.worker, self, common, folder, onProblem);
+  const pool =
+    gateway &&
+    new FleetPool({
+      ...gateway,
+      membership,
+      folder: join(folder, 'models'),
+      ask: (name, question, timeoutMs) => self.ask(name, question, timeoutMs),
+      dispatcher: new Dispatcher({
+        ...common,
+        membership,
+        choice: new LeastLoaded(),
+        find: (name, id) => findAnswer(self, name, id),
+      }),
+    });
+  const values = gateway && (await openKeptValues(bus.connection, fleet, onProblem));
+  self.tell();
+  return {
+    membership,
+    pool,
+    values,
+    drain: () => {
+      if (worker !== undefined) worker.draining = true;
+      self.tell();
+    },
+    close: async (limitMs) => {
+      await worker?.close(limitMs);
+      self.close();
+      await bus.close();
+    },
+  };
+}
+
+function startWorker(
+  { pool, determinism }: NonNullable<JoinOptions['worker']>,
+  node: FleetNode,
+  common: { readonly node: string; readonly bus: NatsBus; readonly subjects: Subjects; nowMs(): number },
+  folder: string,
+  onProblem: (message: string) => void,
+): FleetWorker {
+  const { membership, start } = node;
+  const worker = new FleetWorker({ ...common, start, membership, pool });
+  const keys = new ModelKeys(join(folder, 'model-keys.json'));
+  const models = new WorkerModels({ pool, ledger: worker.ledger, keys, determinism, onProblem });
+  node.work(
+    () => ({ draining: worker.draining, models: models.status() }),
+    (question) => answerQuestion(question, pool, worker),
+  );
+  return worker;
+}
+
+/** Nobody who is silent is waited for: what is not found is computed again. */
+async function findAnswer(node: FleetNode, worker: string, id: string): Promise<FoundAnswer | undefined> {
+  const answer = await node.ask(worker, { kind: 'answer', id }, FIND_MS).catch(() => undefined);
+  if (answer?.kind !== 'answer' || answer.found === undefined) return undefined;
+  const { model, ...found } = answer.found;
+  const own = node.membership.get(worker)?.models.find(({ name }) => name === model);
+  return own === undefined ? undefined : { ...found, determinism: own.determinism };
+}
