@@ -16,7 +16,7 @@ import { type ChairliftServer, createServer, createServerPair } from '../server/
 import { Limiter } from '../server/limits/limiter.ts';
 import type { ConversationItem } from '../server/responses/items.ts';
 import { defaultSettings, type ServerSettings } from '../server/settings.ts';
-import { type Database, openDatabase } from '../store/database.ts';
+import { type Database, IN_MEMORY, openDatabase } from '../store/database.ts';
 import { defaultDatabasePath } from '../store/database-path.ts';
 import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore } from '../store/key-store.ts';
@@ -25,7 +25,7 @@ import { UsageStore } from '../store/usage-store.ts';
 import { benchOf } from './bench-self.ts';
 import { chooseGpu } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
-import { type JoinedFleet, joinFleet, rolesOf } from './join-fleet.ts';
+import { type FleetRoles, type JoinedFleet, joinFleet, rolesOf } from './join-fleet.ts';
 import { modelsFolder, poolModels, poolOptions } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
 import { readTls } from './tls-files.ts';
@@ -64,7 +64,7 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
   const tls = readTls(config);
   const roles = rolesOf(config);
   const settings = serverSettings(config);
-  const store = await openStore(config, logger);
+  const store = await openStore(storedAt(config, roles), config, logger);
   let own: ManagedPool | undefined;
   let fleet: JoinedFleet | undefined;
   const apps: ChairliftServer[] = [];
@@ -77,7 +77,7 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
     await closeStore(store, logger);
   };
   try {
-    await checkDoor(config, store.keys, logger);
+    if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
     own = roles.worker ? await openPool(config, logger) : undefined;
     const model = own && (await preload(own, config));
     if (config.join.length > 0) fleet = await joinFleet(config, roles, own, packageVersion(), logger);
@@ -155,8 +155,13 @@ function makeLogger({ logLevel }: Config): Logger {
   return pino({ level: logLevel, base: null }, pino.destination({ dest: 2, sync: false }));
 }
 
-async function openStore(config: Config, logger: Logger): Promise<Store> {
-  const database = await openDatabase(config.database ?? defaultDatabasePath());
+/** A worker that nobody can ask over HTTP has nothing to store. */
+function storedAt({ database, adminPort }: Config, { gateway }: FleetRoles): string {
+  return gateway || adminPort !== undefined ? (database ?? defaultDatabasePath()) : IN_MEMORY;
+}
+
+async function openStore(path: string, config: Config, logger: Logger): Promise<Store> {
+  const database = await openDatabase(path);
   const onProblem = (error: unknown) => logger.error({ err: error }, 'store');
   const keyStore = new KeyStore(database);
   const keys = await KeyRing.open(database, keyStore, onProblem);

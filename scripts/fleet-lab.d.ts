@@ -1,0 +1,24 @@
+/** Why there can be none here, if there cannot. */
+export function labRefusal(): string | undefined;
+
+/** See fleet-lab.js. */
+export class FleetLab {
+  readonly folder: string;
+  readonly servers: string[];
+  readonly database: string;
+  address(name: string): string;
+  url(name: string): string;
+  log(name: string): string;
+  addHost(name: string): void;
+  cut(name: string): void;
+  mend(name: string): void;
+  kill(name: string, signal?: NodeJS.Signals): Promise<void>;
+  startNats(): Promise<void>;
+  runNats(name: string): void;
+  startPostgres(): Promise<void>;
+  runPostgres(): Promise<void>;
+  stopPostgres(): Promise<void>;
+  startNode(name: string, ...flags: string[]): Promise<void>;
+  runNode(name: string, ...flags: string[]): Promise<void>;
+  stop(): Promise<void>;
+}
