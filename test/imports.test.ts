@@ -73,6 +73,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   bench: ['pool', 'grammar', ...inner],
   cli: [
     'app',
+    'fleet',
     'config',
     'store',
     'bench',

@@ -29,7 +29,7 @@ export function rolesOf({ join: servers, worker, gateway }: Config): FleetRoles 
   return { worker: worker || !gateway, gateway: gateway || !worker };
 }
 
-export interface JoinedFleet extends Omit<JoinedNode, 'values'> {
+export interface JoinedFleet extends Omit<JoinedNode, 'requests'> {
   /** Requests whose clients may come back by any gateway. */
   readonly archive: RequestArchive | undefined;
 }
@@ -49,7 +49,7 @@ export async function joinFleet(
   const formatOf = chosenFormats(config);
   const determinism = (computedBy: string) => `${computedBy} ${kvType} ${ARITHMETIC}`;
   try {
-    const { values, ...node } = await joined({
+    const { requests, ...node } = await joined({
       connection,
       refusal: (bus) => strangersRefusal(config, bus),
       fleet,
@@ -65,7 +65,7 @@ export async function joinFleet(
     node.membership.onChange((change, { node: name, roles }) =>
       logger.info({ node: name, roles }, `a node has ${change} the fleet`),
     );
-    return { ...node, archive: values && new FleetArchive<KeptRequest>(values) };
+    return { ...node, archive: requests && new FleetArchive<KeptRequest>(requests) };
   } catch (error) {
     throw new ConfigError(`--join: ${config.join.join(', ')} cannot be joined: ${messageOf(error)}`);
   }

@@ -85,6 +85,7 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
     const deps = {
       pool: (fleet?.pool ?? own) as ModelPool,
       archive: fleet?.archive,
+      fleet: fleet?.control,
       bench: benchOf(() => url),
       ...store,
       downloads: downloadsOf(config, logger),

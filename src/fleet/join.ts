@@ -2,19 +2,24 @@
 // serves from.
 
 import { join } from 'node:path';
+import type { KV } from '@nats-io/kv';
 import type { NodeConnectionOptions } from '@nats-io/transport-node';
 import type { ModelPool } from '../pool/model-pool.ts';
+import { DesiredState } from './desired-state.ts';
 import { FleetNode } from './fleet-node.ts';
 import { Dispatcher } from './gateway/dispatcher.ts';
+import { FleetControl } from './gateway/fleet-control.ts';
 import { FleetPool, type FleetPoolOptions } from './gateway/fleet-pool.ts';
 import { LeastLoaded } from './gateway/least-loaded.ts';
 import type { FoundAnswer } from './gateway/open-answer.ts';
-import { type KeptValues, openKeptValues } from './gateway/request-archive.ts';
+import { ARCHIVE } from './gateway/request-archive.ts';
+import { openBucket } from './kept-values.ts';
 import type { Membership } from './membership.ts';
 import { connectNats, type NatsBus } from './nats-bus.ts';
 import { Subjects } from './subjects.ts';
 import { answerQuestion } from './worker/answer-questions.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
+import { keepPlaced } from './worker/keep-placed.ts';
 import { ModelKeys } from './worker/model-key.ts';
 import { WorkerModels, type WorkerModelsOptions } from './worker/worker-models.ts';
 
@@ -42,8 +47,10 @@ export interface JoinedNode {
   readonly membership: Membership;
   /** The models of all workers. Undefined where it is no gateway. */
   readonly pool: ModelPool | undefined;
-  /** What the fleet keeps; undefined where it is no gateway, or nothing can be kept. */
-  readonly values: KeptValues | undefined;
+  /** What operators want of it. Undefined where it is no gateway. */
+  readonly control: FleetControl | undefined;
+  /** Requests that have begun; undefined where it is no gateway, or nothing can be kept. */
+  readonly requests: KV | undefined;
   /** Takes nothing new from now on, and says so. */
   drain(): void;
   /** Lets its worker's requests end for so long, and gives the rest to others. */
@@ -86,17 +93,37 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
         find: (name, id) => findAnswer(self, name, id),
       }),
     });
-  const values = gateway && (await openKeptValues(bus.connection, fleet, onProblem));
+  const bucket = (name: string, limits: Parameters<typeof openBucket>[2]) =>
+    openBucket(bus.connection, `chairlift-${fleet}-${name}`, limits, onProblem);
+  const requests = gateway && (await bucket('requests', ARCHIVE));
+  const state = await bucket('state', {});
+  const desired = state && new DesiredState(state);
+  const endPlacing =
+    desired && options.worker
+      ? keepPlaced({
+          node,
+          pool: options.worker.pool,
+          membership,
+          placements: () => desired.placements(),
+          onProblem,
+        })
+      : undefined;
   self.tell();
   return {
     membership,
     pool,
-    values,
+    requests,
+    control:
+      gateway &&
+      new FleetControl(membership, desired, (name, question, timeoutMs) =>
+        self.ask(name, question, timeoutMs),
+      ),
     drain: () => {
       if (worker !== undefined) worker.draining = true;
       self.tell();
     },
     close: async (limitMs) => {
+      endPlacing?.();
       await worker?.close(limitMs);
       self.close();
       await bus.close();

@@ -24,6 +24,7 @@ import type { RequestFeed } from './request-feed.ts';
 import type { ConversationItem } from './responses/items.ts';
 import type { RequestArchive } from './resumption.ts';
 import type { Bench } from './routes/bench.ts';
+import type { Fleet } from './routes/fleet.ts';
 import type { ServerSettings } from './settings.ts';
 
 export interface TlsPair {
@@ -49,6 +50,8 @@ export interface ServerDeps {
   readonly responses?: ResponseStore<ConversationItem> | undefined;
   /** Requests that clients may come back to; without it they cannot. */
   readonly archive?: RequestArchive | undefined;
+  /** The fleet that this server is a gateway of. */
+  readonly fleet?: Fleet | undefined;
   /** Where models are pulled from and to; without it none can be. */
   readonly downloads?: ModelDownloads | undefined;
   readonly settings: ServerSettings;

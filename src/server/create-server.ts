@@ -44,6 +44,7 @@ import { benchRoute } from './routes/bench.ts';
 import { completionRoutes } from './routes/completions.ts';
 import { documentationRoutes } from './routes/documentation.ts';
 import { embeddingRoutes } from './routes/embeddings.ts';
+import { fleetRoutes } from './routes/fleet.ts';
 import { liveRoute } from './routes/live.ts';
 import { modelRoutes } from './routes/models.ts';
 import { pageRoutes } from './routes/page.ts';
@@ -176,6 +177,7 @@ function addAdminRoutes(app: FastifyInstance, context: ServerContext): void {
     admin.register(
       async (own) => {
         adminRoutes(own, context);
+        fleetRoutes(own, context);
         benchRoute(own, context);
       },
       { prefix: '/admin' },

@@ -26,6 +26,7 @@ import { deletedSchema, inputItemsSchema, responseEventSchema, responseSchema } 
 import { responsesRules, responsesSchema } from './responses/schema.ts';
 import { modelNameSchema, newKeySchema } from './routes/admin.ts';
 import { benchSchema } from './routes/bench.ts';
+import { drainSchema, placementSchema } from './routes/fleet.ts';
 import {
   chatAnswerSchema,
   chatChunkSchema,
@@ -283,6 +284,19 @@ const operations: readonly Operation[] = [
   { method: 'get', path: '/admin/models', summary: 'Models with their state' },
   { method: 'post', path: '/admin/models/load', summary: 'Load a model', body: modelNameSchema },
   { method: 'post', path: '/admin/models/unload', summary: 'Unload a model', body: modelNameSchema },
+  { method: 'get', path: '/admin/fleet', summary: 'Nodes of the fleet, their models and load' },
+  {
+    method: 'post',
+    path: '/admin/fleet/place',
+    summary: 'Say on how many workers a model is loaded',
+    body: placementSchema,
+  },
+  {
+    method: 'post',
+    path: '/admin/fleet/drain',
+    summary: 'Have a worker take nothing new',
+    body: drainSchema,
+  },
   { method: 'get', path: '/admin/stats', summary: 'What every engine does now' },
   { method: 'get', path: '/admin/usage', summary: 'Usage by key and day; from and to are days' },
   {

@@ -1,49 +1,21 @@
 // Requests that have begun, kept in the message system for as long as their clients may come back: by any gateway of the fleet.
 
 import { createHash } from 'node:crypto';
-import type { NatsConnection } from '@nats-io/transport-node';
-import { messageOf } from '../../failure/message-of.ts';
+import type { KV } from '@nats-io/kv';
 import { fromWire, toWire } from '../wire.ts';
 
-const KEEP_MS = 900_000;
-const MOST_BYTES = 512 * 2 ** 20;
-/** A cluster keeps so many copies; a single server keeps one. */
-const COPIES = [3, 1] as const;
+/** How long, and how much of it. */
+export const ARCHIVE = { ttl: 900_000, max_bytes: 512 * 2 ** 20 } as const;
 
 interface Kept {
   readonly id: string;
   readonly keyId: string;
 }
 
-/** What the store must do. */
-export interface KeptValues {
-  put(key: string, value: Uint8Array): Promise<unknown>;
-  get(key: string): Promise<{ readonly value: Uint8Array; readonly operation: string } | null>;
-}
-
-export async function openKeptValues(
-  connection: NatsConnection,
-  fleet: string,
-  onProblem: (message: string) => void,
-): Promise<KeptValues | undefined> {
-  const [{ Kvm }, { jetstream }] = await Promise.all([import('@nats-io/kv'), import('@nats-io/jetstream')]);
-  let reason = '';
-  for (const replicas of COPIES) {
-    try {
-      const options = { ttl: KEEP_MS, history: 1, replicas, max_bytes: MOST_BYTES };
-      return await new Kvm(jetstream(connection)).create(`chairlift-${fleet}-requests`, options);
-    } catch (error) {
-      reason = messageOf(error);
-    }
-  }
-  onProblem(`clients cannot come back to their answers, since the message system keeps nothing: ${reason}`);
-  return undefined;
-}
-
 export class FleetArchive<Request extends Kept> {
-  readonly #values: KeptValues;
+  readonly #values: KV;
 
-  constructor(values: KeptValues) {
+  constructor(values: KV) {
     this.#values = values;
   }
 
