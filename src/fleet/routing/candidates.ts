@@ -33,7 +33,7 @@ const priorities = [0, 1, 2] as const;
 export class Candidates {
   readonly #all: Candidate[] = [];
   readonly #places = new Map<number, number>();
-  // In the order of #all.
+  // In the order of #all; steps and tokens with what they cost others.
   #aheadMs = priorities.map(() => new Float64Array(16));
   #stepMs = priorities.map(() => new Float64Array(16));
   #tokenMs = priorities.map(() => new Float64Array(16));
@@ -81,8 +81,8 @@ export class Candidates {
     for (const priority of priorities) {
       const pace: Pace = paceOf(standing, priority);
       column(this.#aheadMs, priority)[place] = draining ? Number.POSITIVE_INFINITY : pace.aheadMs;
-      column(this.#stepMs, priority)[place] = pace.stepMs;
-      column(this.#tokenMs, priority)[place] = pace.tokenMs;
+      column(this.#stepMs, priority)[place] = pace.stepMs + pace.othersStepMs;
+      column(this.#tokenMs, priority)[place] = pace.tokenMs + pace.othersTokenMs;
     }
     this.#receivedMs[place] = standing.receivedMs;
   }

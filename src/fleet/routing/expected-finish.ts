@@ -23,6 +23,8 @@ export interface ExpectedTimes {
   readonly waitMs: number;
   readonly firstTokenMs: number;
   readonly finishMs: number;
+  /** How much later all running sequences together finish because of it. */
+  readonly othersMs: number;
 }
 
 /** What does not depend on the request but for its priority: kept for each worker, so that thousands can be compared. */
@@ -33,6 +35,9 @@ export interface Pace {
   readonly tokenMs: number;
   /** A step with one row more. */
   readonly stepMs: number;
+  /** What a prompt's token, and an answer's, cost all running sequences together. */
+  readonly othersTokenMs: number;
+  readonly othersStepMs: number;
 }
 
 const priorities = [0, 1, 2] as const;
@@ -49,7 +54,19 @@ export function paceOf(standing: WorkerStanding, priority: Priority, ageMs = 0):
   // Places become free as answers end, one after the other; prompts ahead are computed meanwhile.
   const beyond = Math.max(0, running + ahead.sequences + 1 - maxRunning);
   const placeMs = (beyond * answerTokens * stepMs) / maxRunning;
-  return { aheadMs: Math.max(ahead.tokens * tokenMs, placeMs), tokenMs, stepMs };
+  return {
+    aheadMs: Math.max(ahead.tokens * tokenMs, placeMs),
+    tokenMs,
+    stepMs,
+    othersTokenMs: running * speeds.promptTokenMs,
+    // Half of the others will have ended before this one does.
+    othersStepMs: (running * speeds.stepRowMs) / 2,
+  };
+}
+
+/** What workers are compared by: everybody's time, not only that of the request. */
+export function costMs({ finishMs, othersMs }: ExpectedTimes): number {
+  return finishMs + othersMs;
 }
 
 export function expectedTimes(
@@ -70,7 +87,12 @@ export function expectedTimes(
   const steps = Math.ceil(uncached / chunkBeside(rows, speeds.stepTokens));
   const ownMs = uncached * speeds.promptTokenMs + steps * (speeds.stepBaseMs + speeds.stepRowMs * (rows + 1));
   const firstTokenMs = waitMs + ownMs;
-  return { waitMs, firstTokenMs, finishMs: firstTokenMs + (request.expectedTokens - 1) * pace.stepMs };
+  return {
+    waitMs,
+    firstTokenMs,
+    finishMs: firstTokenMs + (request.expectedTokens - 1) * pace.stepMs,
+    othersMs: uncached * pace.othersTokenMs + request.expectedTokens * pace.othersStepMs,
+  };
 }
 
 /** Whether the worker could compute the request at all, were it alone. */

@@ -1,11 +1,11 @@
-// Chooses the worker for a request: the one where it is expected to finish first, by what workers have said and what this
-// gateway has sent. Knows no network and no clock; whoever owns it hands in heartbeats, news of caches, and the time.
+// Chooses the worker for a request: the one where it costs least time, its own until it is finished and that of those it
+// delays, by what workers have said and what this gateway has sent. Knows no network and no clock; whoever owns it hands in heartbeats, news of caches, and the time.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { DEFAULT_MAX_WAIT_MS, type Refusal, refuse } from './admission.ts';
 import { type CacheBatch, CacheNews, type CacheSnapshot, type NewsOutcome } from './cache-news.ts';
 import { type Candidate, Candidates, TIE_SHARE } from './candidates.ts';
-import { type ExpectedTimes, expectedTimes, fits, type RequestShape } from './expected-finish.ts';
+import { costMs, type ExpectedTimes, expectedTimes, fits, type RequestShape } from './expected-finish.ts';
 import type { ByPriority, Heartbeat } from './heartbeat.ts';
 import { DEFAULT_MAX_ENTRIES, PrefixIndex } from './prefix-index.ts';
 import { hashText, rank } from './rendezvous.ts';
@@ -229,7 +229,7 @@ export class Router {
     return this.#closest(able, request, request.conversationHash, nowMs);
   }
 
-  /** The least expected finish; of those about as good the one with most cached, then the one ranked highest. */
+  /** The least cost; of those about as good the one with most cached, then the one ranked highest. */
   #closest(
     able: readonly Candidate[],
     request: RoutedRequest,
@@ -244,9 +244,9 @@ export class Router {
         expected: expectedTimes(candidate.standing, request, cachedBlocks, nowMs),
       };
     });
-    const leastMs = Math.min(...looked.map(({ expected }) => expected.finishMs));
+    const leastMs = Math.min(...looked.map(({ expected }) => costMs(expected)));
     const [first] = looked
-      .filter(({ expected }) => expected.finishMs <= leastMs * (1 + TIE_SHARE))
+      .filter(({ expected }) => costMs(expected) <= leastMs * (1 + TIE_SHARE))
       .sort(
         (a, b) =>
           b.cachedBlocks - a.cachedBlocks ||
