@@ -6,7 +6,7 @@ import type { Speeds } from '../../fleet/routing/heartbeat.ts';
 import { LENGTH_FORMS, type LengthDistribution, parseLengths } from '../serve/length-distribution.ts';
 import { type PolicyName, policyNames } from './policies.ts';
 import { readTrace } from './trace.ts';
-import type { TracedRequest, TrafficSettings } from './traffic.ts';
+import { conversationsIn, type TracedRequest, type TrafficSettings } from './traffic.ts';
 
 export interface SimulationSettings {
   readonly workers: number;
@@ -66,8 +66,8 @@ const options = {
   policies: { form: 'A,B', says: `of ${policyNames.join(', ')}`, usual: policyNames.join(',') },
   seed: { form: 'N', says: 'the same seed gives the same run', usual: '1' },
   rate: { form: 'R', says: 'requests a second, at random (default: half a request for each worker)' },
-  seconds: { form: 'N', says: 'how long conversations begin', usual: '60' },
-  conversations: { form: 'N', says: 'how many (default: as many as rate and seconds give)' },
+  seconds: { form: 'N', says: 'of steady load', usual: '60' },
+  conversations: { form: 'N', says: 'so many and all their turns, in place of steady load' },
   turns: { form: 'N', says: 'of each conversation', usual: '4' },
   'think-ms': { form: 'N', says: 'between turns, on average', usual: '8000' },
   groups: { form: 'N', says: 'different system prompts', usual: '50' },
@@ -148,7 +148,8 @@ export function readSettings(args: readonly string[]): SimulationSettings {
   const workers = count('workers');
   const requestsPerSecond = number('rate', 1e-3, workers / 2);
   const turns = count('turns');
-  const fromRate = Math.max(1, Math.round((requestsPerSecond * number('seconds', 0.1)) / turns));
+  const thinkMs = number('think-ms', 1);
+  const windowMs = given.conversations === undefined ? 1000 * number('seconds', 0.1) : undefined;
   const [highShare, lowShare] = [share('high'), share('low')];
   if (highShare + lowShare > 1) fail('--high and --low are shares of one whole: together at most 1');
   return {
@@ -159,9 +160,13 @@ export function readSettings(args: readonly string[]): SimulationSettings {
     traffic: {
       seed: number('seed', 0),
       requestsPerSecond,
-      conversations: count('conversations', fromRate),
+      conversations:
+        windowMs === undefined
+          ? count('conversations')
+          : conversationsIn(windowMs, { requestsPerSecond, turns, thinkMs }),
+      windowMs,
       turns,
-      thinkMs: number('think-ms', 1),
+      thinkMs,
       groups: count('groups'),
       hot: number('hot', 0),
       systemTokens: number('system-tokens', 0),

@@ -33,6 +33,8 @@ export interface TrafficSettings {
   readonly seed: number;
   readonly requestsPerSecond: number;
   readonly conversations: number;
+  /** Where given, conversations are under way when it begins and when it ends, and only turns within it count. */
+  readonly windowMs: number | undefined;
   readonly turns: number;
   readonly thinkMs: number;
   /** Different system prompts; the n-th is asked for in proportion to 1 / n^hot. */
@@ -68,8 +70,9 @@ export function makeTraffic(settings: TrafficSettings, names: BlockNames): Conve
   const groupOf = groupChooser(settings);
   const perSecond = settings.requestsPerSecond / settings.turns;
   const numbers = counter();
-  let startMs = 0;
-  return Array.from({ length: settings.conversations }, (_, n) => {
+  const { windowMs = Number.POSITIVE_INFINITY } = settings;
+  let startMs = settings.windowMs === undefined ? 0 : -leadMs(settings);
+  const all = Array.from({ length: settings.conversations }, (_, n) => {
     startMs += exponentialFrom(draw('start', n), perSecond);
     const group = groupOf(draw('group', n)(0));
     const priority = priorityOf(draw('priority', n)(0), settings);
@@ -83,9 +86,25 @@ export function makeTraffic(settings: TrafficSettings, names: BlockNames): Conve
       length = promptTokens + answerTokens;
       return { plannedMs, promptTokens, answerTokens, priority };
     });
+    const within = turns.filter((turn) => turn.plannedMs >= 0 && turn.plannedMs < windowMs);
     const tokens = tokensOf(seed, n, length, group, settings.systemTokens);
-    return conversationOf(`${n}`, tokens, turns, numbers, names);
+    return conversationOf(`${n}`, tokens, within, numbers, names);
   });
+  return all.filter((one) => one.turns.length > 0);
+}
+
+/** As many conversations as keep the rate from the beginning of the window to its end. */
+export function conversationsIn(
+  windowMs: number,
+  settings: Pick<TrafficSettings, 'requestsPerSecond' | 'turns' | 'thinkMs'>,
+): number {
+  const perMs = settings.requestsPerSecond / settings.turns / 1000;
+  return Math.max(1, Math.ceil((windowMs + leadMs(settings)) * perMs));
+}
+
+/** How long before the window the first conversations begin: most of them are over by its start. */
+function leadMs({ turns, thinkMs }: Pick<TrafficSettings, 'turns' | 'thinkMs'>): number {
+  return 2 * (turns - 1) * thinkMs;
 }
 
 export function replayTraffic(trace: readonly TracedRequest[], seedNumber: number, names: BlockNames) {
