@@ -1,13 +1,7 @@
 // The report of a load test as text for a terminal.
 
-import {
-  failureTable,
-  keyTable,
-  latencyTable,
-  notesOn,
-  overviewRows,
-  type RowTable,
-} from '../bench/serve/report-rows.ts';
+import type { RowTable } from '../bench/plot/page.ts';
+import { failureTable, keyTable, latencyTable, notesOn, overviewRows } from '../bench/serve/report-rows.ts';
 import type { ServeReport } from '../bench/serve/serve-report.ts';
 import { formatTable } from './table.ts';
 

@@ -1,15 +1,9 @@
 // A report in words and numbers for people, for the terminal and the page alike.
 
+import type { NamedValue, RowTable } from '../plot/page.ts';
 import { metrics } from './report-plots.ts';
 import type { ServeReport } from './serve-report.ts';
 import type { FailureCount, Summary } from './summary.ts';
-
-export type NamedValue = readonly [name: string, value: string];
-
-export interface RowTable {
-  readonly headings: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-}
 
 export function formatNumber(value: number): string {
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;

@@ -1,0 +1,357 @@
+// Which workers of a model hold which prefix keys. Enter and leave are O(1); a chain of keys is walked once for all workers.
+// Memory is bounded: beyond it the keys leave that were longest neither entered nor asked for, and workers only seem to hold less.
+//
+// A worker's knowledge is a part with a number. A part that is closed counts for nothing from then on; its bits are cleaned
+// up a few entries at a time as others enter, and only then is its number given out again.
+
+import { KEY_LANES } from '../../engine/cache/prefix-key.ts';
+import { HolderSets, lowestBit } from './holder-sets.ts';
+
+/** Six numbers an entry, and its bucket. */
+export const ENTRY_BYTES = 28;
+export const DEFAULT_MAX_ENTRIES = 2 ** 22;
+const MOST_ENTRIES = 2 ** 28;
+/** Two part numbers fit beside each other in an entry, each one higher, so that 0 is nobody. */
+const PART_BITS = 15;
+const PART_MASK = 2 ** PART_BITS - 1;
+export const MOST_PARTS = PART_MASK - 1;
+/** Entries cleaned of closed parts with each key that enters or leaves. */
+const CLEANED_AT_ONCE = 8;
+
+/** Who holds how many leading blocks. Valid until the next walk. */
+export interface PrefixMatch {
+  readonly count: number;
+  /** The first `count` are numbers of workers. */
+  readonly workers: Int32Array;
+  /** Leading blocks that each of them holds, at least one. */
+  readonly blocks: Int32Array;
+}
+
+export class PrefixIndex {
+  readonly #maxBytes: number;
+  readonly #maxEntries: number;
+  // Entries by number, from 1 on: zeroed memory is an empty table, and memory that was never touched is not taken.
+  readonly #buckets: Int32Array;
+  readonly #bucketMask: number;
+  readonly #highs: Int32Array;
+  readonly #lows: Int32Array;
+  /** 0: free. Above: one or two parts. Below: the complement of a set's number. */
+  readonly #holders: Int32Array;
+  readonly #links: Int32Array;
+  // By use; number 0 closes the ring: after it comes the newest, before it the oldest.
+  readonly #older: Int32Array;
+  readonly #newer: Int32Array;
+  readonly #sets = new HolderSets();
+  #size = 0;
+  #highest = 0;
+  #firstFree = 0;
+  #forgotten = 0;
+
+  // Parts: whose each is, which count, and which wait to be cleaned up.
+  #owners: number[] = [];
+  #open = new Int32Array(2);
+  readonly #freeParts: number[] = [];
+  /** Closed before the sweep under way began; later ones wait for the next. */
+  #sweeping: number[] = [];
+  #closed: number[] = [];
+  #cursor = 0;
+
+  #path = new Int32Array(64);
+  #alive = new Int32Array(2);
+  #matched = { count: 0, workers: new Int32Array(64), blocks: new Int32Array(64) };
+
+  constructor(maxEntries = DEFAULT_MAX_ENTRIES) {
+    if (!Number.isInteger(maxEntries) || maxEntries < 1 || maxEntries > MOST_ENTRIES) {
+      throw new RangeError(`an index has between 1 and ${MOST_ENTRIES} entries, not ${maxEntries}`);
+    }
+    this.#maxEntries = maxEntries;
+    this.#maxBytes = maxEntries * ENTRY_BYTES;
+    this.#bucketMask = 2 ** Math.ceil(Math.log2(maxEntries)) - 1;
+    this.#buckets = new Int32Array(this.#bucketMask + 1);
+    const column = () => new Int32Array(maxEntries + 1);
+    this.#highs = column();
+    this.#lows = column();
+    this.#holders = column();
+    this.#links = column();
+    this.#older = column();
+    this.#newer = column();
+  }
+
+  /** Keys that some part holds, closed ones included until they are cleaned up. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** What entries and sets take. */
+  get bytes(): number {
+    return this.#size * ENTRY_BYTES + this.#sets.size * this.#sets.setBytes;
+  }
+
+  /** Keys that had to leave for want of room, since the start. */
+  get forgotten(): number {
+    return this.#forgotten;
+  }
+
+  /** Begins what is known of a worker; undefined where there are too many already. */
+  openPart(worker: number): number | undefined {
+    const part = this.#freeParts.pop() ?? this.#owners.length;
+    if (part >= MOST_PARTS) return undefined;
+    this.#owners[part] = worker;
+    this.#sets.widen(part + 1);
+    if (this.#open.length < this.#sets.words) {
+      const wider = new Int32Array(this.#sets.words);
+      wider.set(this.#open);
+      this.#open = wider;
+      this.#alive = new Int32Array(this.#sets.words);
+    }
+    this.#open[part >>> 5] = (this.#open[part >>> 5] as number) | (1 << (part & 31));
+    return part;
+  }
+
+  /** Nobody finds anything of it from now on. O(1). */
+  closePart(part: number): void {
+    this.#open[part >>> 5] = (this.#open[part >>> 5] as number) & ~(1 << (part & 31));
+    this.#closed.push(part);
+  }
+
+  enter(part: number, high: number, low: number): void {
+    this.#clean();
+    const bucket = this.#bucketOf(high, low);
+    let entry = this.#find(bucket, high, low);
+    if (entry === 0) {
+      entry = this.#insert(bucket, high, low);
+      this.#holders[entry] = part + 1;
+    } else {
+      this.#addHolder(entry, part);
+      this.#unlink(entry);
+    }
+    this.#linkNewest(entry);
+    while (this.bytes > this.#maxBytes && this.#size > 1) this.#forgetOldest();
+  }
+
+  leave(part: number, high: number, low: number): void {
+    this.#clean();
+    const entry = this.#find(this.#bucketOf(high, low), high, low);
+    if (entry === 0) return;
+    this.#removeHolder(entry, part);
+    if (this.#holders[entry] === 0) this.#delete(entry);
+  }
+
+  /** Walks the chain until nobody has the next block. What it passes counts as used, parents later than their children. */
+  match(keys: Int32Array): PrefixMatch {
+    const match = this.#matched;
+    match.count = 0;
+    const chain = keys.length / KEY_LANES;
+    if (this.#path.length < chain) this.#path = new Int32Array(2 * chain);
+    const alive = this.#alive;
+    alive.set(this.#open);
+    let depth = 0;
+    for (; depth < chain; depth++) {
+      const high = keys[depth * KEY_LANES] as number;
+      const low = keys[depth * KEY_LANES + 1] as number;
+      const entry = this.#find(this.#bucketOf(high, low), high, low);
+      if (entry === 0) break;
+      this.#path[depth] = entry;
+      if (!this.#keepHolders(entry, depth)) break;
+    }
+    for (let word = 0; word < alive.length; word++) this.#report(word, alive[word] as number, depth);
+    for (let i = depth - 1; i >= 0; i--) {
+      this.#unlink(this.#path[i] as number);
+      this.#linkNewest(this.#path[i] as number);
+    }
+    return match;
+  }
+
+  /** Keeps alive whoever holds the entry, tells of the others that they hold `depth` blocks; whether anybody is left. */
+  #keepHolders(entry: number, depth: number): boolean {
+    const holders = this.#holders[entry] as number;
+    const alive = this.#alive;
+    const chunk = holders < 0 ? this.#sets.chunkOf(~holders) : undefined;
+    const row = holders < 0 ? this.#sets.rowOf(~holders) + 1 : 0;
+    const first = (holders & PART_MASK) - 1;
+    const second = (holders >>> PART_BITS) - 1;
+    let any = 0;
+    for (let word = 0; word < alive.length; word++) {
+      const before = alive[word] as number;
+      if (before === 0) continue;
+      const held =
+        chunk === undefined ? bitIn(word, first) | bitIn(word, second) : (chunk[row + word] as number);
+      const kept = before & held;
+      if (kept !== before) this.#report(word, before & ~held, depth);
+      alive[word] = kept;
+      any |= kept;
+    }
+    return any !== 0;
+  }
+
+  #report(word: number, bits: number, depth: number): void {
+    if (depth === 0) return;
+    const match = this.#matched;
+    for (let left = bits; left !== 0; left &= left - 1) {
+      if (match.count === match.workers.length) this.#growMatch();
+      match.workers[match.count] = this.#owners[32 * word + lowestBit(left)] as number;
+      match.blocks[match.count] = depth;
+      match.count += 1;
+    }
+  }
+
+  #growMatch(): void {
+    const { workers, blocks } = this.#matched;
+    this.#matched.workers = new Int32Array(2 * workers.length);
+    this.#matched.workers.set(workers);
+    this.#matched.blocks = new Int32Array(2 * blocks.length);
+    this.#matched.blocks.set(blocks);
+  }
+
+  #addHolder(entry: number, part: number): void {
+    const holders = this.#holders[entry] as number;
+    if (holders < 0) {
+      this.#sets.add(~holders, part);
+      return;
+    }
+    const first = (holders & PART_MASK) - 1;
+    const second = (holders >>> PART_BITS) - 1;
+    if (first === part || second === part) return;
+    if (second < 0) {
+      this.#holders[entry] = holders | ((part + 1) << PART_BITS);
+      return;
+    }
+    const set = this.#sets.make();
+    this.#sets.add(set, first);
+    this.#sets.add(set, second);
+    this.#sets.add(set, part);
+    this.#holders[entry] = ~set;
+  }
+
+  #removeHolder(entry: number, part: number): void {
+    const holders = this.#holders[entry] as number;
+    if (holders < 0) {
+      this.#sets.remove(~holders, part);
+      this.#shrink(entry);
+      return;
+    }
+    const first = (holders & PART_MASK) - 1;
+    const second = (holders >>> PART_BITS) - 1;
+    if (first === part) this.#holders[entry] = second + 1;
+    else if (second === part) this.#holders[entry] = first + 1;
+  }
+
+  /** A set of one, or of none, goes back into its entry. */
+  #shrink(entry: number): void {
+    const set = ~(this.#holders[entry] as number);
+    const count = this.#sets.count(set);
+    if (count > 1) return;
+    this.#holders[entry] = count === 0 ? 0 : this.#sets.first(set) + 1;
+    this.#sets.drop(set);
+  }
+
+  /** Goes on cleaning up after closed parts. */
+  #clean(): void {
+    if (this.#sweeping.length === 0) {
+      if (this.#closed.length === 0) return;
+      [this.#sweeping, this.#closed] = [this.#closed, []];
+      this.#cursor = 0;
+    }
+    const end = Math.min(this.#highest, this.#cursor + CLEANED_AT_ONCE);
+    while (this.#cursor < end) {
+      this.#cursor += 1;
+      this.#cleanEntry(this.#cursor);
+    }
+    if (this.#cursor < this.#highest) return;
+    this.#freeParts.push(...this.#sweeping);
+    this.#sweeping = [];
+  }
+
+  #cleanEntry(entry: number): void {
+    const holders = this.#holders[entry] as number;
+    if (holders === 0) return;
+    if (holders < 0) {
+      this.#sets.keepOnly(~holders, this.#open);
+      this.#shrink(entry);
+    } else {
+      const first = (holders & PART_MASK) - 1;
+      const second = (holders >>> PART_BITS) - 1;
+      if (second >= 0 && !this.#isOpen(second)) this.#removeHolder(entry, second);
+      if (!this.#isOpen(first)) this.#removeHolder(entry, first);
+    }
+    if (this.#holders[entry] === 0) this.#delete(entry);
+  }
+
+  #isOpen(part: number): boolean {
+    return ((this.#open[part >>> 5] as number) & (1 << (part & 31))) !== 0;
+  }
+
+  #bucketOf(high: number, low: number): number {
+    return (high ^ low) & this.#bucketMask;
+  }
+
+  #find(bucket: number, high: number, low: number): number {
+    let entry = this.#buckets[bucket] as number;
+    while (entry !== 0 && (this.#highs[entry] !== high || this.#lows[entry] !== low)) {
+      entry = this.#links[entry] as number;
+    }
+    return entry;
+  }
+
+  #insert(bucket: number, high: number, low: number): number {
+    if (this.#size === this.#maxEntries) this.#forgetOldest();
+    let entry = this.#firstFree;
+    if (entry !== 0) {
+      this.#firstFree = this.#links[entry] as number;
+    } else {
+      this.#highest += 1;
+      entry = this.#highest;
+    }
+    this.#highs[entry] = high;
+    this.#lows[entry] = low;
+    this.#links[entry] = this.#buckets[bucket] as number;
+    this.#buckets[bucket] = entry;
+    this.#size += 1;
+    return entry;
+  }
+
+  #forgetOldest(): void {
+    const oldest = this.#newer[0] as number;
+    const holders = this.#holders[oldest] as number;
+    if (holders < 0) this.#sets.drop(~holders);
+    this.#delete(oldest);
+    this.#forgotten += 1;
+  }
+
+  /** Precondition: no set belongs to it. */
+  #delete(entry: number): void {
+    const bucket = this.#bucketOf(this.#highs[entry] as number, this.#lows[entry] as number);
+    const following = this.#links[entry] as number;
+    if (this.#buckets[bucket] === entry) {
+      this.#buckets[bucket] = following;
+    } else {
+      let before = this.#buckets[bucket] as number;
+      while (this.#links[before] !== entry) before = this.#links[before] as number;
+      this.#links[before] = following;
+    }
+    this.#unlink(entry);
+    this.#holders[entry] = 0;
+    this.#links[entry] = this.#firstFree;
+    this.#firstFree = entry;
+    this.#size -= 1;
+  }
+
+  #linkNewest(entry: number): void {
+    const newest = this.#older[0] as number;
+    this.#older[entry] = newest;
+    this.#newer[entry] = 0;
+    this.#newer[newest] = entry;
+    this.#older[0] = entry;
+  }
+
+  #unlink(entry: number): void {
+    const older = this.#older[entry] as number;
+    const newer = this.#newer[entry] as number;
+    this.#newer[older] = newer;
+    this.#older[newer] = older;
+  }
+}
+
+function bitIn(word: number, part: number): number {
+  return part >>> 5 === word ? 1 << (part & 31) : 0;
+}

@@ -1,0 +1,299 @@
+// Chooses the worker for a request: the one where it costs least time, its own until it is finished and that of those it
+// delays, by what workers have said and what this gateway has sent. Knows no network and no clock; whoever owns it hands in heartbeats, news of caches, and the time.
+
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
+import { DEFAULT_MAX_WAIT_MS, type Refusal, refuse } from './admission.ts';
+import { type CacheBatch, CacheNews, type CacheSnapshot, type NewsOutcome } from './cache-news.ts';
+import { type Candidate, Candidates, TIE_SHARE } from './candidates.ts';
+import { costMs, type ExpectedTimes, expectedTimes, fits, type RequestShape } from './expected-finish.ts';
+import type { ByPriority, Heartbeat } from './heartbeat.ts';
+import { DEFAULT_MAX_ENTRIES, PrefixIndex } from './prefix-index.ts';
+import { hashText, rank } from './rendezvous.ts';
+import { type Assignment, blocksOf, WorkerStanding } from './worker-standing.ts';
+
+export interface RouterOptions {
+  /** This gateway's name, as workers know it in `heard`. */
+  readonly gateway: string;
+  readonly maxWaitMs?: ByPriority;
+  /** A worker that was not heard for so long gets nothing more. Default: three heartbeats. */
+  readonly silentAfterMs?: number;
+  /** Of each model's index. */
+  readonly maxIndexEntries?: number;
+}
+
+export interface RoutedRequest extends RequestShape {
+  readonly modelKey: string;
+  /** Of the blocks that could be reused; see prefix-keys.ts. */
+  readonly keys: Int32Array;
+  /** What belongs together: equals go to the same worker from all gateways while nothing else speaks against it. */
+  readonly conversation: string;
+  /** Workers that must not have it. */
+  readonly excluded?: ReadonlySet<string>;
+}
+
+export interface Choice {
+  readonly kind: 'worker';
+  readonly worker: string;
+  readonly cachedBlocks: number;
+  readonly expected: ExpectedTimes;
+}
+
+/**
+ * `none`: nobody who may have it has the model and is alive. `too-large`: those who may could not hold it even alone.
+ */
+export type Decision = Choice | Refusal | { readonly kind: 'none' } | { readonly kind: 'too-large' };
+
+/** `restarted`: what the worker had before is lost and must go on elsewhere. `old`: a newer one was heard before. */
+export type HeartbeatOutcome = 'joined' | 'known' | 'restarted' | 'old';
+
+/** Answers `unknown` where the worker has not sent a heartbeat with this model yet. */
+export type RouterNews = NewsOutcome | 'unknown';
+
+const SILENT_AFTER_MS = 1500;
+
+interface Worker {
+  readonly name: string;
+  readonly number: number;
+  epoch: string;
+  heartbeat: number;
+  heardMs: number;
+  assigned: number;
+  models: ReadonlySet<string>;
+}
+
+interface RoutedModel {
+  readonly candidates: Candidates;
+  readonly index: PrefixIndex;
+  readonly news: CacheNews;
+}
+
+export class Router {
+  readonly #gateway: string;
+  readonly #maxWaitMs: ByPriority;
+  readonly #silentAfterMs: number;
+  readonly #maxIndexEntries: number;
+  readonly #workers = new Map<string, Worker>();
+  readonly #freeNumbers: number[] = [];
+  readonly #models = new Map<string, RoutedModel>();
+  /** By worker number; all zero between decisions. */
+  #cachedTokens = new Int32Array(64);
+
+  constructor(options: RouterOptions) {
+    this.#gateway = options.gateway;
+    this.#maxWaitMs = options.maxWaitMs ?? DEFAULT_MAX_WAIT_MS;
+    this.#silentAfterMs = options.silentAfterMs ?? SILENT_AFTER_MS;
+    this.#maxIndexEntries = options.maxIndexEntries ?? DEFAULT_MAX_ENTRIES;
+  }
+
+  /** Names of all workers that count as members. */
+  get workers(): IterableIterator<string> {
+    return this.#workers.keys();
+  }
+
+  /** Undefined where no worker has the model. */
+  indexOf(modelKey: string): PrefixIndex | undefined {
+    return this.#models.get(modelKey)?.index;
+  }
+
+  /** Those that have the model and have not been silent; draining ones included. */
+  standings(modelKey: string): readonly Candidate[] {
+    return this.#models.get(modelKey)?.candidates.all ?? [];
+  }
+
+  heartbeat(heartbeat: Heartbeat, nowMs: number): HeartbeatOutcome {
+    const former = this.#workers.get(heartbeat.worker);
+    const worker = this.#workerOf(heartbeat);
+    if (heartbeat.number <= worker.heartbeat) return 'old';
+    worker.heartbeat = heartbeat.number;
+    worker.heardMs = nowMs;
+    const names = new Set(heartbeat.models.map(({ modelKey }) => modelKey));
+    for (const modelKey of worker.models) if (!names.has(modelKey)) this.#leaveModel(worker, modelKey);
+    worker.models = names;
+    const heard = heartbeat.heard[this.#gateway] ?? 0;
+    for (const report of heartbeat.models) {
+      const { candidates } = this.#modelOf(report.modelKey);
+      const known = candidates.get(worker.number);
+      if (known === undefined) {
+        candidates.add({
+          name: worker.name,
+          worker: worker.number,
+          hash: hashText(worker.name),
+          standing: new WorkerStanding(report, nowMs),
+          draining: heartbeat.draining,
+        });
+        continue;
+      }
+      known.draining = heartbeat.draining;
+      known.standing.renew(report, heard, nowMs);
+      candidates.refresh(worker.number);
+    }
+    if (former === worker) return 'known';
+    return former === undefined ? 'joined' : 'restarted';
+  }
+
+  /** Forgets a worker; also what was sent to it. */
+  remove(name: string): void {
+    const worker = this.#workers.get(name);
+    if (worker === undefined) return;
+    for (const modelKey of worker.models) this.#leaveModel(worker, modelKey);
+    this.#workers.delete(name);
+    this.#freeNumbers.push(worker.number);
+  }
+
+  /** Workers that have been silent for too long. They get nothing new; who asks decides to remove them. */
+  silent(nowMs: number): string[] {
+    return [...this.#workers.values()]
+      .filter(({ heardMs }) => heardMs < nowMs - this.#silentAfterMs)
+      .map(({ name }) => name);
+  }
+
+  cacheBatch(name: string, modelKey: string, batch: CacheBatch): RouterNews {
+    const worker = this.#workers.get(name);
+    if (!worker?.models.has(modelKey)) return 'unknown';
+    return this.#modelOf(modelKey).news.apply(worker.number, batch);
+  }
+
+  cacheSnapshot(name: string, modelKey: string, snapshot: CacheSnapshot): RouterNews {
+    const worker = this.#workers.get(name);
+    if (!worker?.models.has(modelKey)) return 'unknown';
+    return this.#modelOf(modelKey).news.replace(worker.number, snapshot);
+  }
+
+  choose(request: RoutedRequest, nowMs: number): Decision {
+    const model = this.#models.get(request.modelKey);
+    if (model === undefined) return { kind: 'none' };
+    const match = model.index.match(request.keys);
+    for (let i = 0; i < match.count; i++) {
+      this.#cachedTokens[match.workers[i] as number] = (match.blocks[i] as number) * BLOCK_TOKENS;
+    }
+    const decision = this.#chooseFrom(model.candidates, request, nowMs);
+    for (let i = 0; i < match.count; i++) this.#cachedTokens[match.workers[i] as number] = 0;
+    return decision;
+  }
+
+  /** Takes down what is sent to a worker, so that the next decision counts it. Undefined where the worker has left. */
+  assign(name: string, request: RoutedRequest, cachedBlocks: number): Assignment | undefined {
+    const worker = this.#workers.get(name);
+    const candidates = this.#models.get(request.modelKey)?.candidates;
+    const standing = worker && candidates?.get(worker.number)?.standing;
+    if (worker === undefined || candidates === undefined || standing === undefined) return undefined;
+    worker.assigned += 1;
+    const assignment: Assignment = {
+      worker: name,
+      modelKey: request.modelKey,
+      number: worker.assigned,
+      priority: request.priority,
+      tokens: request.promptTokens - cachedBlocks * BLOCK_TOKENS,
+      blocks: blocksOf(request.promptTokens) - cachedBlocks,
+    };
+    standing.assign(assignment);
+    candidates.refresh(worker.number);
+    return assignment;
+  }
+
+  /** Of an assignment that has ended, or was never sent. */
+  ended(assignment: Assignment): void {
+    const worker = this.#workers.get(assignment.worker);
+    if (worker === undefined) return;
+    const candidates = this.#models.get(assignment.modelKey)?.candidates;
+    candidates?.get(worker.number)?.standing.end(assignment);
+    candidates?.refresh(worker.number);
+  }
+
+  #chooseFrom(candidates: Candidates, request: RoutedRequest, nowMs: number): Decision {
+    const conversationHash = hashText(request.conversation);
+    const heardAfterMs = nowMs - this.#silentAfterMs;
+    const asked = { ...request, conversationHash };
+    const near = candidates.best(asked, this.#cachedTokens, request.excluded, heardAfterMs, nowMs);
+    if (near.length === 0) return { kind: 'none' };
+    const able = near.filter(({ standing }) => fits(standing, request));
+    if (able.length === 0) return this.#anybodyFits(candidates, asked, heardAfterMs, nowMs);
+    return this.#closest(able, request, conversationHash, nowMs);
+  }
+
+  /** Where none of the best can hold the request, larger workers may be among the rest. */
+  #anybodyFits(
+    candidates: Candidates,
+    request: RoutedRequest & { readonly conversationHash: number },
+    heardAfterMs: number,
+    nowMs: number,
+  ): Decision {
+    const able = candidates.all.filter(
+      ({ standing, draining, name }) =>
+        !draining &&
+        standing.receivedMs >= heardAfterMs &&
+        !request.excluded?.has(name) &&
+        fits(standing, request),
+    );
+    if (able.length === 0) return { kind: 'too-large' };
+    return this.#closest(able, request, request.conversationHash, nowMs);
+  }
+
+  /** The least cost; of those about as good the one with most cached, then the one ranked highest. */
+  #closest(
+    able: readonly Candidate[],
+    request: RoutedRequest,
+    conversationHash: number,
+    nowMs: number,
+  ): Decision {
+    const looked = able.map((candidate) => {
+      const cachedBlocks = (this.#cachedTokens[candidate.worker] ?? 0) / BLOCK_TOKENS;
+      return {
+        candidate,
+        cachedBlocks,
+        expected: expectedTimes(candidate.standing, request, cachedBlocks, nowMs),
+      };
+    });
+    const leastMs = Math.min(...looked.map(({ expected }) => costMs(expected)));
+    const [first] = looked
+      .filter(({ expected }) => costMs(expected) <= leastMs * (1 + TIE_SHARE))
+      .sort(
+        (a, b) =>
+          b.cachedBlocks - a.cachedBlocks ||
+          rank(conversationHash, b.candidate.hash) - rank(conversationHash, a.candidate.hash),
+      ) as [(typeof looked)[number]];
+    const refusal = refuse(first.expected.waitMs, request.priority, this.#maxWaitMs);
+    if (refusal !== undefined) return refusal;
+    const { candidate, cachedBlocks, expected } = first;
+    return { kind: 'worker', worker: candidate.name, cachedBlocks, expected };
+  }
+
+  #workerOf({ worker: name, epoch }: Heartbeat): Worker {
+    const known = this.#workers.get(name);
+    if (known?.epoch === epoch) return known;
+    // What was known is of a former life.
+    this.remove(name);
+    const number = this.#freeNumbers.pop() ?? this.#workers.size;
+    if (number >= this.#cachedTokens.length) {
+      this.#cachedTokens = new Int32Array(2 * this.#cachedTokens.length);
+    }
+    const fresh: Worker = {
+      name,
+      number,
+      epoch,
+      heartbeat: 0,
+      heardMs: 0,
+      assigned: 0,
+      models: new Set(),
+    };
+    this.#workers.set(name, fresh);
+    return fresh;
+  }
+
+  #modelOf(modelKey: string): RoutedModel {
+    const known = this.#models.get(modelKey);
+    if (known !== undefined) return known;
+    const index = new PrefixIndex(this.#maxIndexEntries);
+    const fresh = { candidates: new Candidates(), index, news: new CacheNews(index) };
+    this.#models.set(modelKey, fresh);
+    return fresh;
+  }
+
+  #leaveModel({ number }: Worker, modelKey: string): void {
+    const model = this.#models.get(modelKey);
+    if (model === undefined) return;
+    model.candidates.remove(number);
+    model.news.forget(number);
+    if (model.candidates.all.length === 0) this.#models.delete(modelKey);
+  }
+}
