@@ -49,11 +49,10 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   pool: ['time', 'grammar', ...inner],
   'fleet/routing': ['engine/cache', 'engine', 'compute'],
-  fleet: ['fleet/routing', 'time', 'store', 'pool', 'grammar', ...inner],
   store: [],
   generation: ['pool', 'engine', 'grammar', 'sampling', 'compute', 'text', 'weights'],
   server: ['time', 'store', 'generation', 'pool', 'engine', 'engine/live', 'grammar', 'sampling', 'text'],
-  fleet: ['pool', 'grammar', ...inner],
+  fleet: ['fleet/routing', 'pool', 'grammar', ...inner],
   config: [],
   app: [
     'fleet',

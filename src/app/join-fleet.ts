@@ -15,6 +15,8 @@ import { chosenFormats, chosenTemplates } from './pool-settings.ts';
 
 /** Other bits come out of the same model where this differs: raised whenever a kernel's arithmetic changes. */
 const ARITHMETIC = 1;
+/** Where only memory limits how many run at once. */
+const MOST_RUNNING = 256;
 
 export interface FleetRoles {
   readonly worker: boolean;
@@ -56,7 +58,7 @@ export async function joinFleet(
       node: nodeName(config),
       version,
       folder: join(homedir(), '.chairlift', 'fleet'),
-      worker: own && { pool: own, determinism },
+      worker: own && { pool: own, determinism, maxRunning: config.maxBatchSize ?? MOST_RUNNING },
       gateway: gateway
         ? { textOf: (name) => ({ chatTemplate: templateOf(name), toolFormat: formatOf(name) }) }
         : undefined,

@@ -87,7 +87,8 @@ function rowOf({ node, roles, version, draining, memoryBytes }: NodeStatus) {
 
 function modelRow(node: string, { name, state, load }: ModelStatus) {
   if (load === undefined) return [name, node, state, undefined, undefined, undefined, undefined, undefined];
-  const { running, waiting, freeBlocks, stepMs, stepRowMs, promptTokenMs } = load;
+  const { running, waiting, freeBlocks, speeds } = load;
+  const { stepBaseMs, stepRowMs, promptTokenMs } = speeds;
   const waits = waiting.reduce((sum, count) => sum + count, 0);
   return [
     name,
@@ -96,7 +97,7 @@ function modelRow(node: string, { name, state, load }: ModelStatus) {
     running,
     waits,
     freeBlocks,
-    (stepMs + stepRowMs).toFixed(1),
+    (stepBaseMs + stepRowMs).toFixed(1),
     promptTokenMs.toFixed(2),
   ];
 }

@@ -153,6 +153,13 @@ export class Engine {
     this.#grammars ??= new Grammars(vocabulary);
   }
 
+  /** Whether reports tell what enters and leaves the prefix cache; all that is in it comes at once. */
+  setJournal(on: boolean): void {
+    const { prefixes } = this.#scheduler.tables;
+    if (!on) prefixes.endJournal();
+    else this.#tell({ events: [], blocks: this.#scheduler.demand(), prefixes: prefixes.startJournal() });
+  }
+
   /** Whether reports carry full stats. */
   setWatched(watched: boolean): void {
     this.#watched = watched;
@@ -388,11 +395,14 @@ export class Engine {
   /** Between steps there is something to tell where requests have ended, or blocks have been given back or are wanted. */
   #report(events: readonly RequestEvent[], step?: StepSummary, lookups?: readonly PrefixLookup[]): void {
     const blocks = this.#scheduler.demand();
-    if (step === undefined && events.length === 0 && isSame(blocks, this.#toldBlocks)) return;
+    const prefixes = this.#scheduler.tables.prefixes.takeNews();
+    const isNews = step !== undefined || events.length > 0 || prefixes !== undefined;
+    if (!isNews && isSame(blocks, this.#toldBlocks)) return;
     this.#toldBlocks = blocks;
     this.#tell({
       events,
       blocks,
+      ...(prefixes === undefined ? {} : { prefixes }),
       ...(step === undefined ? {} : { step }),
       ...(lookups === undefined ? {} : { lookups }),
       ...(step !== undefined && this.#watched ? { stats: this.#scheduler.stats(Date.now()) } : {}),

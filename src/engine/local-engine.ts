@@ -5,7 +5,7 @@ import { messageOf } from '../failure/message-of.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { Engine, type EngineOptions, type EngineStats } from './engine.ts';
 import type { EngineView } from './live/engine-view.ts';
-import { type LossListener, Onlookers, type StepFollower } from './onlookers.ts';
+import { type LossListener, Onlookers, type PrefixListener, type StepFollower } from './onlookers.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
 import { unloadedError } from './request-errors.ts';
 import { RequestStreams } from './request-streams.ts';
@@ -68,6 +68,17 @@ export class LocalEngine {
 
   lookAway(): void {
     this.engine.lookAway();
+  }
+
+  onPrefixes(listener: PrefixListener) {
+    const stop = this.#onlookers.onPrefixes(listener);
+    const recount = () => this.engine.setJournal(true);
+    const end = () => {
+      stop();
+      if (!this.#onlookers.counted) this.engine.setJournal(false);
+    };
+    recount();
+    return { recount, end };
   }
 
   onLost(listener: LossListener): () => void {

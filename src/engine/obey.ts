@@ -23,6 +23,9 @@ export function obey(engine: Engine, message: ToEngine, send: (message: FromEngi
     case 'look-away':
       engine.lookAway();
       break;
+    case 'journal':
+      engine.setJournal(message.on);
+      break;
     case 'allow':
       engine.allow(message.blocks);
       break;

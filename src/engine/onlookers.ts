@@ -1,8 +1,11 @@
 // Who looks on while an engine works: hears the steps in brief, in full, or where its blocks stand. Full stats cost
 // something, so the engine is told whether anyone wants them.
 
+import type { PrefixNews } from './cache/prefix-journal.ts';
 import type { BlockDemand } from './scheduler/stats.ts';
 import type { PrefixLookup, StepEvent, StepReport, StepSummary } from './step-report.ts';
+
+export type PrefixListener = (news: PrefixNews) => void;
 
 export type StepFollower = (step: StepSummary, lookups: readonly PrefixLookup[]) => void;
 
@@ -14,6 +17,7 @@ export class Onlookers {
   readonly #lossListeners = new Set<LossListener>();
   readonly #watchers = new Set<(event: StepEvent) => void>();
   readonly #blockListeners = new Set<(demand: BlockDemand) => void>();
+  readonly #prefixListeners = new Set<PrefixListener>();
   readonly #setWatched: (watched: boolean) => void;
   #blocks: BlockDemand | undefined;
 
@@ -40,6 +44,16 @@ export class Onlookers {
     };
   }
 
+  /** Whether anybody keeps count of prefixes. */
+  get counted(): boolean {
+    return this.#prefixListeners.size > 0;
+  }
+
+  onPrefixes(listener: PrefixListener): () => void {
+    this.#prefixListeners.add(listener);
+    return () => this.#prefixListeners.delete(listener);
+  }
+
   onLost(listener: LossListener): () => void {
     this.#lossListeners.add(listener);
     return () => this.#lossListeners.delete(listener);
@@ -57,7 +71,8 @@ export class Onlookers {
     return () => this.#blockListeners.delete(listener);
   }
 
-  tell({ step, stats, blocks, lookups = [] }: StepReport): void {
+  tell({ step, stats, blocks, prefixes, lookups = [] }: StepReport): void {
+    if (prefixes !== undefined) for (const listener of this.#prefixListeners) listener(prefixes);
     this.#blocks = blocks;
     for (const listener of this.#blockListeners) listener(blocks);
     if (step === undefined) return;

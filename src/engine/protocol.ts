@@ -45,6 +45,8 @@ export type ToEngine =
   | { readonly kind: 'look'; readonly ticket: number }
   /** Nobody asks any more. */
   | { readonly kind: 'look-away' }
+  /** Reports tell what enters and leaves the prefix cache; the first tells all that is in it. Said again, it is told again. */
+  | { readonly kind: 'journal'; readonly on: boolean }
   /** How many K/V blocks may hold memory. */
   | { readonly kind: 'allow'; readonly blocks: number }
   /** How many threads may compute. */

@@ -1,5 +1,6 @@
 // What the engine tells after a step, as plain data: all in one message.
 
+import type { PrefixNews } from './cache/prefix-journal.ts';
 import type { PrefixMiss } from './cache/prefix-miss.ts';
 import type { RequestEvent } from './request.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
@@ -44,6 +45,8 @@ export interface StepReport {
   readonly step?: StepSummary;
   /** Of those that were admitted for the first time; absent where nobody was. */
   readonly lookups?: readonly PrefixLookup[];
+  /** What entered and left the prefix cache, while someone keeps count of it. */
+  readonly prefixes?: PrefixNews;
   /** With a step, while someone watches. */
   readonly stats?: SchedulerStats;
 }

@@ -23,9 +23,10 @@ export interface FleetNodeOptions {
 export interface Standing {
   readonly draining: boolean;
   readonly models: readonly ModelStatus[];
+  readonly heard: NodeStatus['heard'];
 }
 
-const idle: Standing = { draining: false, models: [] };
+const idle: Standing = { draining: false, models: [], heard: {} };
 
 export class FleetNode {
   /** Later processes of the same name have higher ones. */
@@ -34,6 +35,7 @@ export class FleetNode {
   readonly #options: FleetNodeOptions;
   readonly #endings: (() => void)[] = [];
   #standing: () => Standing = () => idle;
+  #told = 0;
 
   constructor(options: FleetNodeOptions) {
     this.#options = options;
@@ -74,6 +76,7 @@ export class FleetNode {
       roles,
       version,
       memoryBytes,
+      number: ++this.#told,
       ...this.#standing(),
       ...(leaving ? { leaving } : {}),
     };

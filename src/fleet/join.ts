@@ -10,17 +10,19 @@ import { FleetNode } from './fleet-node.ts';
 import { Dispatcher } from './gateway/dispatcher.ts';
 import { FleetControl } from './gateway/fleet-control.ts';
 import { FleetPool, type FleetPoolOptions } from './gateway/fleet-pool.ts';
-import { LeastLoaded } from './gateway/least-loaded.ts';
 import type { FoundAnswer } from './gateway/open-answer.ts';
 import { ARCHIVE } from './gateway/request-archive.ts';
+import { RoutedChoice } from './gateway/routed-choice.ts';
 import { openBucket } from './kept-values.ts';
 import type { Membership } from './membership.ts';
+import type { PrefixMessage } from './messages.ts';
 import { connectNats, type NatsBus } from './nats-bus.ts';
 import { Subjects } from './subjects.ts';
 import { answerQuestion } from './worker/answer-questions.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
 import { keepPlaced } from './worker/keep-placed.ts';
 import { ModelKeys } from './worker/model-key.ts';
+import { PrefixTeller } from './worker/prefix-teller.ts';
 import { WorkerModels, type WorkerModelsOptions } from './worker/worker-models.ts';
 
 const FIND_MS = 1000;
@@ -36,7 +38,7 @@ export interface JoinOptions {
   readonly folder: string;
   /** Where it is a worker: the models of this machine. */
   readonly worker?:
-    | { readonly pool: ModelPool; readonly determinism: WorkerModelsOptions['determinism'] }
+    | ({ readonly pool: ModelPool } & Pick<WorkerModelsOptions, 'determinism' | 'maxRunning'>)
     | undefined;
   /** Where it is a gateway. */
   readonly gateway?: Pick<FleetPoolOptions, 'textOf'> | undefined;
@@ -55,6 +57,11 @@ export interface JoinedNode {
   drain(): void;
   /** Lets its worker's requests end for so long, and gives the rest to others. */
   close(limitMs: number): Promise<void>;
+}
+
+interface StartedWorker {
+  readonly worker: FleetWorker;
+  readonly prefixes: PrefixTeller;
 }
 
 /** Throws where the message system cannot be joined. */
@@ -78,18 +85,23 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
     onProblem,
   });
   const { membership } = self;
-  const worker = options.worker && startWorker(options.worker, self, common, folder, onProblem);
+  const ask: FleetNode['ask'] = (name, question, timeoutMs) => self.ask(name, question, timeoutMs);
+  const choice = new RoutedChoice({ ...common, membership, ask });
+  if (gateway !== undefined) {
+    bus.listen(common.subjects.everyPrefixes, (message) => choice.news(message as PrefixMessage));
+  }
+  const started = options.worker && startWorker(options.worker, self, common, folder, onProblem);
   const pool =
     gateway &&
     new FleetPool({
       ...gateway,
       membership,
       folder: join(folder, 'models'),
-      ask: (name, question, timeoutMs) => self.ask(name, question, timeoutMs),
+      ask,
       dispatcher: new Dispatcher({
         ...common,
         membership,
-        choice: new LeastLoaded(),
+        choice,
         find: (name, id) => findAnswer(self, name, id),
       }),
     });
@@ -113,18 +125,15 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
     membership,
     pool,
     requests,
-    control:
-      gateway &&
-      new FleetControl(membership, desired, (name, question, timeoutMs) =>
-        self.ask(name, question, timeoutMs),
-      ),
+    control: gateway && new FleetControl(membership, desired, ask),
     drain: () => {
-      if (worker !== undefined) worker.draining = true;
+      if (started !== undefined) started.worker.draining = true;
       self.tell();
     },
     close: async (limitMs) => {
       endPlacing?.();
-      await worker?.close(limitMs);
+      await started?.worker.close(limitMs);
+      started?.prefixes.close();
       self.close();
       await bus.close();
     },
@@ -132,21 +141,29 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
 }
 
 function startWorker(
-  { pool, determinism }: NonNullable<JoinOptions['worker']>,
+  { pool, determinism, maxRunning }: NonNullable<JoinOptions['worker']>,
   node: FleetNode,
   common: { readonly node: string; readonly bus: NatsBus; readonly subjects: Subjects; nowMs(): number },
   folder: string,
   onProblem: (message: string) => void,
-): FleetWorker {
+): StartedWorker {
   const { membership, start } = node;
+  const { bus, subjects } = common;
   const worker = new FleetWorker({ ...common, start, membership, pool });
+  const { ledger, heard } = worker;
   const keys = new ModelKeys(join(folder, 'model-keys.json'));
-  const models = new WorkerModels({ pool, ledger: worker.ledger, keys, determinism, onProblem });
+  const models = new WorkerModels({ pool, ledger, keys, determinism, maxRunning, onProblem });
+  const tell = (message: PrefixMessage) => bus.tell(subjects.prefixes(common.node), message);
+  const prefixes = new PrefixTeller({ node: common.node, start, pool, tell });
   node.work(
-    () => ({ draining: worker.draining, models: models.status() }),
-    (question) => answerQuestion(question, pool, worker),
+    () => ({
+      draining: worker.draining,
+      models: models.status(),
+      heard: Object.fromEntries(heard),
+    }),
+    (question) => answerQuestion(question, { pool, worker, prefixes }),
   );
-  return worker;
+  return { worker, prefixes };
 }
 
 /** Nobody who is silent is waited for: what is not found is computed again. */

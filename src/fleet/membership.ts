@@ -17,11 +17,18 @@ export class Membership {
   readonly #members = new Map<string, Member>();
   readonly #strangers = new Set<string>();
   readonly #listeners = new Set<MemberListener>();
+  readonly #statusListeners = new Set<(status: NodeStatus) => void>();
   readonly #onStranger: (status: NodeStatus) => void;
 
   /** `onStranger` hears once of each node that speaks otherwise. */
   constructor(onStranger: (status: NodeStatus) => void = () => {}) {
     this.#onStranger = onStranger;
+  }
+
+  /** Every status of a member. */
+  onStatus(listener: (status: NodeStatus) => void): () => void {
+    this.#statusListeners.add(listener);
+    return () => this.#statusListeners.delete(listener);
   }
 
   onChange(listener: MemberListener): () => void {
@@ -44,6 +51,7 @@ export class Membership {
     if (before !== undefined && before.status.start !== status.start) this.#leave(before.status);
     const isNew = !this.#members.has(status.node);
     this.#members.set(status.node, { status, heardMs: nowMs });
+    for (const listener of this.#statusListeners) listener(status);
     if (isNew) for (const listener of this.#listeners) listener('joined', status);
   }
 

@@ -5,6 +5,8 @@ import type { EngineStats } from '../engine/engine.ts';
 import type { EngineRequest, FinishEvent, Logprobs } from '../engine/request.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { ModelState } from '../pool/model-pool.ts';
+import type { CacheBatch, CacheSnapshot } from './routing/cache-news.ts';
+import type { ModelStanding } from './routing/heartbeat.ts';
 import type { TextSide } from './text-side.ts';
 
 /** Nodes of another number do not understand each other. */
@@ -21,8 +23,12 @@ export interface NodeStatus {
   readonly draining: boolean;
   /** What weights and K/V may take together. */
   readonly memoryBytes: number;
+  /** 1, 2, 3, … in the life of a process. */
+  readonly number: number;
   /** Of a worker. */
   readonly models: readonly ModelStatus[];
+  /** By gateway, the last of its requests that this takes into account. */
+  readonly heard: Readonly<Record<string, number>>;
   /** It leaves for good. */
   readonly leaving?: boolean;
 }
@@ -47,19 +53,7 @@ export interface ModelStatus {
   readonly load?: ModelLoad | undefined;
 }
 
-export interface ModelLoad {
-  readonly blockCount: number;
-  readonly freeBlocks: number;
-  readonly running: number;
-  /** HIGH, NORMAL, LOW. */
-  readonly waiting: readonly [number, number, number];
-  /** Of prompts that are not computed yet. */
-  readonly promptTokens: number;
-  /** Measured: what a token of a prompt takes, and a step of so many answers. */
-  readonly promptTokenMs: number;
-  readonly stepMs: number;
-  readonly stepRowMs: number;
-}
+export type ModelLoad = Omit<ModelStanding, 'modelKey'>;
 
 /** One try at a request. Each further try has a higher number; who hears of two believes the higher one. */
 export interface Attempt {
@@ -71,6 +65,8 @@ export type ToWorker =
   | (Attempt & {
       readonly kind: 'submit';
       readonly gateway: string;
+      /** Of the gateway's requests to this worker: 1, 2, 3, … */
+      readonly number: number;
       readonly model: string;
       /** Its adapter is the worker's business, by the model's name. */
       readonly request: EngineRequest;
@@ -119,6 +115,13 @@ export type ToGateway =
       readonly standing: readonly AnswerStanding[];
     };
 
+/** What entered and left the prefix cache of a model. */
+export interface PrefixMessage {
+  readonly worker: string;
+  readonly model: string;
+  readonly batch: CacheBatch;
+}
+
 export type Question =
   | { readonly kind: 'load'; readonly model: string }
   | { readonly kind: 'unload'; readonly model: string }
@@ -135,6 +138,8 @@ export type Question =
       readonly offset: number;
       readonly bytes: number;
     }
+  /** All prefixes in the cache of a model. */
+  | { readonly kind: 'prefixes'; readonly model: string }
   /** Tokens of an answer whose gateway is gone. */
   | { readonly kind: 'answer'; readonly id: string };
 
@@ -148,6 +153,7 @@ export interface KnownAnswer {
 
 export type Answer =
   | { readonly kind: 'done' }
+  | { readonly kind: 'prefixes'; readonly snapshot: CacheSnapshot }
   | { readonly kind: 'stats'; readonly stats: EngineStats }
   | { readonly kind: 'text-side'; readonly side: TextSide }
   | { readonly kind: 'text-part'; readonly content: Uint8Array }

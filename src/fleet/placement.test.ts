@@ -26,6 +26,8 @@ function worker(node: string, models: readonly ModelStatus[], more: Partial<Node
     version: '1',
     draining: false,
     memoryBytes: 100,
+    number: 1,
+    heard: {},
     models,
     ...more,
   };

@@ -2,11 +2,17 @@
 
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineView } from '../engine/live/engine-view.ts';
-import type { LossListener, StepFollower } from '../engine/onlookers.ts';
+import type { LossListener, PrefixListener, StepFollower } from '../engine/onlookers.ts';
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
 import type { BlockDemand } from '../engine/scheduler/stats.ts';
 import type { StepEvent } from '../engine/step-report.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
+
+export interface PrefixCount {
+  /** All that is in the cache is told again. */
+  recount(): void;
+  end(): void;
+}
 
 export interface EngineHandle {
   /** Why the engine has given up for good, once it has. */
@@ -29,6 +35,8 @@ export interface EngineHandle {
   lookAway(): void;
   /** Hears of each engine that was lost and is replaced: the next knows of no look. */
   onLost(listener: LossListener): () => void;
+  /** What enters and leaves its prefix cache; all that is in it first, and again whenever `recount` is called. */
+  onPrefixes(listener: PrefixListener): PrefixCount;
   /** How many K/V blocks it may hold. */
   allow(blocks: number): void;
   /** Hears where the engine stands with its blocks, at once and after each change. */

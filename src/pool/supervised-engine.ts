@@ -3,7 +3,7 @@
 
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineView } from '../engine/live/engine-view.ts';
-import { type LossListener, Onlookers, type StepFollower } from '../engine/onlookers.ts';
+import { type LossListener, Onlookers, type PrefixListener, type StepFollower } from '../engine/onlookers.ts';
 import type { EngineSettings, ToEngine } from '../engine/protocol.ts';
 import type { EngineRequest, RequestError, RequestEvent } from '../engine/request.ts';
 import { drainingError, failedEvent, unloadedError } from '../engine/request-errors.ts';
@@ -11,7 +11,7 @@ import { RequestStreams } from '../engine/request-streams.ts';
 import type { BlockDemand } from '../engine/scheduler/stats.ts';
 import type { StepEvent, StepReport } from '../engine/step-report.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
-import type { EngineHandle } from './engine-handle.ts';
+import type { EngineHandle, PrefixCount } from './engine-handle.ts';
 import { EngineKeeper, type KeeperOptions, type StartResult } from './engine-keeper.ts';
 import { DEATHS_TO_GIVE_UP, UnfinishedRequests } from './unfinished-requests.ts';
 
@@ -110,6 +110,17 @@ export class SupervisedEngine implements EngineHandle {
     return this.#onlookers.onLost(listener);
   }
 
+  onPrefixes(listener: PrefixListener): PrefixCount {
+    const stop = this.#onlookers.onPrefixes(listener);
+    const recount = () => this.#keeper.send({ kind: 'journal', on: true });
+    const end = () => {
+      stop();
+      if (!this.#onlookers.counted) this.#keeper.send({ kind: 'journal', on: false });
+    };
+    recount();
+    return { recount, end };
+  }
+
   follow(listener: StepFollower): () => void {
     return this.#onlookers.follow(listener);
   }
@@ -164,6 +175,7 @@ export class SupervisedEngine implements EngineHandle {
 
   #ready(): void {
     if (this.#onlookers.watched) this.#keeper.send({ kind: 'watch', on: true });
+    if (this.#onlookers.counted) this.#keeper.send({ kind: 'journal', on: true });
     this.#submitWaiting();
   }
 

@@ -225,13 +225,13 @@ export class Dispatcher {
 
   /** The same attempt twice is one. */
   #send(open: OpenAnswer): void {
-    const { worker, model, current } = open;
+    const { worker, model, current, number } = open;
     if (worker === undefined) return;
     open.sentMs = this.#options.nowMs();
     if (open.needsVocabulary) this.#teach(worker, model.name);
     const gateway = this.#options.node;
     const request = open.asItStands();
-    this.#tell(worker.node, { kind: 'submit', ...current, gateway, model: model.name, request });
+    this.#tell(worker.node, { kind: 'submit', ...current, gateway, number, model: model.name, request });
   }
 
   #teach(worker: Pick<NodeStatus, 'node' | 'start'>, model: string): void {

@@ -5,7 +5,7 @@ import type { EngineView } from '../../engine/live/engine-view.ts';
 import type { LossListener } from '../../engine/onlookers.ts';
 import type { EngineRequest, RequestEvent } from '../../engine/request.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
-import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { EngineHandle, PrefixCount } from '../../pool/engine-handle.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { AskedModel } from './open-answer.ts';
 
@@ -58,6 +58,11 @@ export class FleetEngine implements EngineHandle {
 
   onLost(_listener: LossListener): () => void {
     return nothing;
+  }
+
+  /** Told by each worker for itself. */
+  onPrefixes(): PrefixCount {
+    return { recount: nothing, end: nothing };
   }
 
   /** Workers share their own memory out. */

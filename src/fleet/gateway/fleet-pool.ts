@@ -174,7 +174,7 @@ export class FleetPool implements ModelPool {
     );
     close();
     const blockCounts = () =>
-      loadedPlaces(this.#now(name)).flatMap((place) => place.model.load?.blockCount ?? []);
+      loadedPlaces(this.#now(name)).flatMap((place) => place.model.load?.totalBlocks ?? []);
     const engine = new FleetEngine({ name, key }, this.#options.dispatcher, () => this.#stats(name));
     const served: ServedModel = {
       name,

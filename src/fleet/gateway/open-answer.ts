@@ -30,6 +30,8 @@ export class OpenAnswer {
   attempt = 0;
   /** Once it has a token, it can go on only where the same bits come out. */
   determinism: string | undefined;
+  /** Of the gateway's requests to this worker. */
+  number = 0;
   sentMs = 0;
   heardMs = 0;
   waitingSinceMs: number;
@@ -70,9 +72,14 @@ export class OpenAnswer {
   }
 
   give(
-    { status, determinism }: { readonly status: NodeStatus; readonly determinism: string },
+    {
+      status,
+      determinism,
+      number,
+    }: { readonly status: NodeStatus; readonly determinism: string; readonly number: number },
     nowMs: number,
   ): void {
+    this.number = number;
     this.worker = { node: status.node, start: status.start };
     this.attempt += 1;
     this.#candidate = determinism;

@@ -7,6 +7,8 @@ import type { OpenAnswer } from './open-answer.ts';
 export interface ChosenWorker {
   readonly status: NodeStatus;
   readonly determinism: string;
+  /** Of what this gateway has given that worker. */
+  readonly number: number;
 }
 
 export interface WorkerChoice {

@@ -5,22 +5,26 @@ import type { ModelPool } from '../../pool/model-pool.ts';
 import type { Answer, Question } from '../messages.ts';
 import { describeTextSide, readPart } from '../text-side.ts';
 import type { FleetWorker } from './fleet-worker.ts';
+import type { PrefixTeller } from './prefix-teller.ts';
 
 const done: Answer = { kind: 'done' };
 
-export async function answerQuestion(
-  question: Question,
-  pool: ModelPool,
-  worker: FleetWorker,
-): Promise<Answer> {
+/** What a worker is made of. */
+export interface WorkerParts {
+  readonly pool: ModelPool;
+  readonly worker: FleetWorker;
+  readonly prefixes: PrefixTeller;
+}
+
+export async function answerQuestion(question: Question, parts: WorkerParts): Promise<Answer> {
   try {
-    return await answer(question, pool, worker);
+    return await answer(question, parts);
   } catch (error) {
     return refused(messageOf(error));
   }
 }
 
-async function answer(question: Question, pool: ModelPool, worker: FleetWorker): Promise<Answer> {
+async function answer(question: Question, { pool, worker, prefixes }: WorkerParts): Promise<Answer> {
   switch (question.kind) {
     case 'load':
     case 'keep': {
@@ -46,6 +50,8 @@ async function answer(question: Question, pool: ModelPool, worker: FleetWorker):
         ? refused(`${question.model} is not loaded`)
         : { kind: 'stats', stats: await served.engine.stats() };
     }
+    case 'prefixes':
+      return { kind: 'prefixes', snapshot: await prefixes.snapshot(question.model) };
     case 'text-side':
       return { kind: 'text-side', side: describeTextSide(pathOf(pool, question.model)) };
     case 'text-part': {

@@ -40,6 +40,8 @@ type GatewayNews = ToGateway extends infer One
 
 export class FleetWorker {
   readonly ledger = new Ledger();
+  /** By gateway, the last of its requests that was heard of. */
+  readonly heard = new Map<string, number>();
   readonly #options: FleetWorkerOptions;
   readonly #outbox: Outbox;
   readonly #vocabularies = new Map<string, VocabularyTables>();
@@ -109,10 +111,12 @@ export class FleetWorker {
   }
 
   #take(submission: Submission): void {
-    const { id, attempt, gateway, model, request } = submission;
+    const { id, attempt, gateway, model, request, number } = submission;
+    this.heard.set(gateway, Math.max(number, this.heard.get(gateway) ?? 0));
     const before = this.ledger.get(id);
-    const { priority, prompt, answer = [] } = request;
-    const known = { id, attempt, gateway, model, priority, promptTokens: prompt.length, answer };
+    const { priority, enqueuedMs, prompt, answer = [] } = request;
+    const promptTokens = prompt.length;
+    const known = { id, attempt, gateway, model, priority, enqueuedMs, promptTokens, answer };
     const entry = this.ledger.open(known);
     if (entry === undefined) return;
     if (before !== undefined) this.#cancels.get(before)?.();

@@ -9,12 +9,17 @@ import type { AnswerNews, AnswerStanding, Attempt, Returned } from '../messages.
 const KEEP_MS = 300_000;
 /** And so many tokens of them together. */
 const KEEP_TOKENS = 4_000_000;
+/** Before any was seen. */
+const USUAL_ANSWER = 200;
+const ANSWER_LEARNING = 0.05;
 
 export interface LedgerEntry extends Attempt {
   readonly gateway: string;
   readonly model: string;
   readonly promptTokens: number;
   readonly priority: Priority;
+  /** Milliseconds since 1970. */
+  readonly enqueuedMs: number;
   /** Of the answer: those that it came with, too. */
   readonly tokens: number[];
   /** How many it came with. */
@@ -29,7 +34,7 @@ export interface LedgerEntry extends Attempt {
 
 export type NewEntry = Pick<
   LedgerEntry,
-  'id' | 'attempt' | 'gateway' | 'model' | 'promptTokens' | 'priority'
+  'id' | 'attempt' | 'gateway' | 'model' | 'promptTokens' | 'priority' | 'enqueuedMs'
 > & {
   readonly answer: readonly number[];
 };
@@ -38,6 +43,12 @@ export class Ledger {
   /** Those that ended first are first among those that have ended. */
   readonly #entries = new Map<string, LedgerEntry>();
   #keptTokens = 0;
+  #answerTokens = USUAL_ANSWER;
+
+  /** Of an answer, a mean over the last ones. */
+  get answerTokens(): number {
+    return this.#answerTokens;
+  }
 
   /** Undefined where this attempt, or a later one, is known already. */
   open({ answer, ...known }: NewEntry): LedgerEntry | undefined {
@@ -78,6 +89,9 @@ export class Ledger {
     entry.finish = end.finish;
     entry.returned = end.returned;
     entry.endedMs = nowMs;
+    if (end.finish?.reason === 'stop' || end.finish?.reason === 'length') {
+      this.#answerTokens += ANSWER_LEARNING * (entry.tokens.length - this.#answerTokens);
+    }
     this.#keptTokens += entry.tokens.length;
     // Behind all that ended before.
     this.#entries.delete(entry.id);

@@ -2,19 +2,13 @@
 // as it becomes slower or faster.
 
 import type { StepSummary } from '../../engine/step-report.ts';
+import type { Speeds } from '../routing/heartbeat.ts';
 
 /** What a newer step weighs beside those before it. */
 const LEARNING = 0.05;
 
 /** Before anything was measured: of a small model on a small machine. */
-const GUESS = { promptTokenMs: 1, stepMs: 20, stepRowMs: 1 };
-
-export interface Speeds {
-  readonly promptTokenMs: number;
-  /** A step of no answers, as it were, and what each adds. */
-  readonly stepMs: number;
-  readonly stepRowMs: number;
-}
+const GUESS: Speeds = { promptTokenMs: 1, stepBaseMs: 20, stepRowMs: 1, stepTokens: 256 };
 
 export class StepSpeeds {
   #promptTokenMs: number | undefined;
@@ -24,9 +18,11 @@ export class StepSpeeds {
   #rowsRows = 0;
   #rowsMs = 0;
   #steps = 0;
+  #mostTokens = 0;
 
   observe({ tokens, sequences, times }: StepSummary): void {
     if (tokens === 0) return;
+    this.#mostTokens = Math.max(this.#mostTokens, tokens);
     const ms = times.scheduleMs + times.computeMs + times.sampleMs + times.emitMs;
     // Guesses are a few rows more; prompts are many.
     if (tokens < 4 * sequences) this.#decoded(sequences, ms);
@@ -34,8 +30,8 @@ export class StepSpeeds {
   }
 
   get speeds(): Speeds {
-    const { stepMs, stepRowMs } = this.#line();
-    return { promptTokenMs: this.#promptTokenMs ?? GUESS.promptTokenMs, stepMs, stepRowMs };
+    const promptTokenMs = this.#promptTokenMs ?? GUESS.promptTokenMs;
+    return { promptTokenMs, ...this.#line(), stepTokens: Math.max(GUESS.stepTokens, this.#mostTokens) };
   }
 
   #decoded(rows: number, ms: number): void {
@@ -55,11 +51,11 @@ export class StepSpeeds {
         : this.#promptTokenMs + LEARNING * (each - this.#promptTokenMs);
   }
 
-  #line(): Pick<Speeds, 'stepMs' | 'stepRowMs'> {
-    if (this.#steps === 0) return GUESS;
+  #line(): Pick<Speeds, 'stepBaseMs' | 'stepRowMs'> {
+    if (this.#steps === 0) return { stepBaseMs: GUESS.stepBaseMs, stepRowMs: GUESS.stepRowMs };
     const variance = this.#rowsRows - this.#rows ** 2;
     const slope = variance < 0.01 ? 0 : (this.#rowsMs - this.#rows * this.#ms) / variance;
     const stepRowMs = Math.min(Math.max(0, slope), this.#ms / Math.max(1, this.#rows));
-    return { stepMs: this.#ms - stepRowMs * this.#rows, stepRowMs };
+    return { stepBaseMs: this.#ms - stepRowMs * this.#rows, stepRowMs };
   }
 }

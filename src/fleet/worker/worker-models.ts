@@ -3,13 +3,14 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BlockDemand } from '../../engine/scheduler/stats.ts';
+import type { Priority } from '../../engine/sequence.ts';
 import { messageOf } from '../../failure/message-of.ts';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { ModelLoad, ModelStatus } from '../messages.ts';
 import { folderOf, modelParts } from '../text-side.ts';
-import type { Ledger, LedgerEntry } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import type { ModelKeys } from './model-key.ts';
 import { StepSpeeds } from './step-speeds.ts';
 
@@ -29,6 +30,8 @@ export interface WorkerModelsOptions {
   readonly keys: ModelKeys;
   /** Of what computes: within one, answers are the same bits. */
   readonly determinism: (computedBy: string) => string;
+  /** Sequences that run at once, at most. */
+  readonly maxRunning: number;
   readonly onProblem: (message: string) => void;
 }
 
@@ -74,16 +77,25 @@ export class WorkerModels {
     const watched = this.#watch(engine);
     const entries = this.#options.ledger.running().filter(({ model }) => model === name);
     const waiting = entries.filter(({ tokens, given }) => tokens.length === given);
-    const count = (priority: LedgerEntry['priority']) =>
-      waiting.filter((entry) => entry.priority === priority).length;
+    const of = (priority: Priority) => waiting.filter((entry) => entry.priority === priority);
+    const count = (priority: Priority) => of(priority).length;
+    // What is cached of them is known to the engine alone: they count whole.
+    const tokens = (priority: Priority) =>
+      of(priority).reduce((sum, { promptTokens, given }) => sum + promptTokens + given, 0);
+    const nowMs = Date.now();
+    const oldest = (priority: Priority) =>
+      Math.max(0, ...of(priority).map(({ enqueuedMs }) => nowMs - enqueuedMs));
     const { limit, used } = watched.blocks ?? { limit: blockCount, used: 0 };
     return {
-      blockCount,
+      totalBlocks: blockCount,
       freeBlocks: Math.max(0, limit - used),
       running: entries.length - waiting.length,
+      maxRunning: this.#options.maxRunning,
       waiting: [count(0), count(1), count(2)],
-      promptTokens: waiting.reduce((sum, { promptTokens, given }) => sum + promptTokens + given, 0),
-      ...watched.speeds.speeds,
+      queuedTokens: [tokens(0), tokens(1), tokens(2)],
+      oldestMs: [oldest(0), oldest(1), oldest(2)],
+      speeds: watched.speeds.speeds,
+      answerTokens: this.#options.ledger.answerTokens,
     };
   }
 

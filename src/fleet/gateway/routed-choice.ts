@@ -1,0 +1,130 @@
+// Chooses workers by the router: hands it what workers say of themselves and of their caches, and asks it about each request.
+
+import type { EngineRequest } from '../../engine/request.ts';
+import type { Membership } from '../membership.ts';
+import type { Answer, NodeStatus, PrefixMessage, Question } from '../messages.ts';
+import { promptKeys } from '../routing/prefix-keys.ts';
+import { type RoutedRequest, Router } from '../routing/router.ts';
+import type { Assignment } from '../routing/worker-standing.ts';
+import type { OpenAnswer } from './open-answer.ts';
+import { type ChosenWorker, candidates, type WorkerChoice } from './worker-choice.ts';
+
+const ASK_MS = 5000;
+/** Of an answer that says nothing of its length. */
+const UNKNOWN_TOKENS = 1024;
+/** Who waits too long is refused at the gateway's own door, which knows its keys. */
+const NEVER = Number.POSITIVE_INFINITY;
+
+export interface RoutedChoiceOptions {
+  readonly node: string;
+  readonly membership: Membership;
+  readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;
+  readonly nowMs: () => number;
+}
+
+export class RoutedChoice implements WorkerChoice {
+  readonly #options: RoutedChoiceOptions;
+  readonly #router: Router;
+  readonly #assignments = new Map<OpenAnswer, Assignment>();
+
+  constructor(options: RoutedChoiceOptions) {
+    this.#options = options;
+    this.#router = new Router({ gateway: options.node, maxWaitMs: [NEVER, NEVER, NEVER] });
+    options.membership.onStatus((status) => this.#hear(status));
+    options.membership.onChange((change, { node }) => {
+      if (change === 'left') this.#router.remove(node);
+    });
+  }
+
+  choose(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): ChosenWorker | undefined {
+    const able = new Map(candidates(open, workers, nowMs).map((one) => [one.status.node, one]));
+    if (able.size === 0) return undefined;
+    const excluded = new Set(workers.map(({ node }) => node).filter((node) => !able.has(node)));
+    const routed = routedRequest(open, excluded);
+    const decision = this.#router.choose(routed, nowMs);
+    // Whoever is there is better than nobody: the engine itself says what does not fit.
+    const [first] = able.keys();
+    const name = decision.kind === 'worker' ? decision.worker : (first as string);
+    const chosen = able.get(name);
+    if (chosen === undefined) return undefined;
+    const cached = decision.kind === 'worker' ? decision.cachedBlocks : 0;
+    const assignment = this.#router.assign(name, routed, cached);
+    if (assignment !== undefined) this.#assignments.set(open, assignment);
+    return {
+      status: chosen.status,
+      determinism: chosen.model.determinism,
+      number: assignment?.number ?? 0,
+    };
+  }
+
+  released(open: OpenAnswer): void {
+    const assignment = this.#assignments.get(open);
+    if (assignment === undefined) return;
+    this.#assignments.delete(open);
+    this.#router.ended(assignment);
+  }
+
+  /** What entered and left a worker's cache. */
+  news({ worker, model, batch }: PrefixMessage): void {
+    const key = this.#keyOf(worker, model);
+    if (key === undefined) return;
+    if (this.#router.cacheBatch(worker, key, batch) === 'missed') void this.#catchUp(worker, model);
+  }
+
+  #hear(status: NodeStatus): void {
+    if (!status.roles.includes('worker')) return;
+    const { node, start, number, draining, models, heard } = status;
+    const outcome = this.#router.heartbeat(
+      {
+        worker: node,
+        epoch: start,
+        number,
+        draining,
+        heard,
+        models: models.flatMap(({ key, load }) => (load === undefined ? [] : [{ ...load, modelKey: key }])),
+      },
+      this.#options.nowMs(),
+    );
+    if (outcome !== 'joined' && outcome !== 'restarted') return;
+    // What it had before this gateway heard of it.
+    for (const { name, load } of models) if (load !== undefined) void this.#catchUp(node, name);
+  }
+
+  /** Where that fails, the next batch shows that something is missing, and it is tried again. */
+  async #catchUp(worker: string, model: string): Promise<void> {
+    const answer = await this.#options
+      .ask(worker, { kind: 'prefixes', model }, ASK_MS)
+      .catch((): Answer => ({ kind: 'refused', reason: 'silent' }));
+    const key = this.#keyOf(worker, model);
+    if (answer.kind !== 'prefixes' || key === undefined) return;
+    if (this.#router.cacheSnapshot(worker, key, answer.snapshot) === 'missed')
+      await this.#catchUp(worker, model);
+  }
+
+  #keyOf(worker: string, model: string): string | undefined {
+    return this.#options.membership.get(worker)?.models.find(({ name }) => name === model)?.key;
+  }
+}
+
+function routedRequest({ model, request, tokens }: OpenAnswer, excluded: ReadonlySet<string>): RoutedRequest {
+  const all = Int32Array.from([...request.prompt, ...tokens]);
+  // As the engine has it where no adapter is used; whoever uses one finds nothing, and goes by load alone.
+  const keys = promptKeys({ modelKey: '', salt: `:${request.salt}`, tokens: all });
+  const maxTokens = mostTokens(request);
+  return {
+    modelKey: model.key,
+    keys,
+    conversation: `${request.salt} ${keys.length === 0 ? request.id : keys.subarray(0, 2).join(' ')}`,
+    excluded,
+    priority: request.priority,
+    ageMs: Math.max(0, Date.now() - request.enqueuedMs),
+    promptTokens: all.length,
+    expectedTokens: Math.min(maxTokens, UNKNOWN_TOKENS),
+    maxTokens,
+  };
+}
+
+function mostTokens(request: EngineRequest): number {
+  if (request.pooling !== undefined) return 1;
+  return Math.max(1, request.parameters.maxTokens ?? UNKNOWN_TOKENS);
+}
