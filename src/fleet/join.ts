@@ -149,12 +149,12 @@ function startWorker(
 ): StartedWorker {
   const { membership, start } = node;
   const { bus, subjects } = common;
-  const worker = new FleetWorker({ ...common, start, membership, pool });
-  const { ledger, heard } = worker;
-  const keys = new ModelKeys(join(folder, 'model-keys.json'));
-  const models = new WorkerModels({ pool, ledger, keys, determinism, maxRunning, onProblem });
   const tell = (message: PrefixMessage) => bus.tell(subjects.prefixes(common.node), message);
   const prefixes = new PrefixTeller({ node: common.node, start, pool, tell });
+  const worker = new FleetWorker({ ...common, start, membership, pool, onEnd: () => prefixes.flush() });
+  const keys = new ModelKeys(join(folder, 'model-keys.json'));
+  const { ledger, heard } = worker;
+  const models = new WorkerModels({ pool, ledger, keys, determinism, maxRunning, onProblem });
   node.work(
     () => ({
       draining: worker.draining,

@@ -28,6 +28,8 @@ export interface FleetWorkerOptions {
   readonly subjects: Subjects;
   readonly membership: Membership;
   readonly pool: ModelPool;
+  /** Told of each answer's end before its gateway is. */
+  readonly onEnd: () => void;
   readonly nowMs: () => number;
 }
 
@@ -168,6 +170,7 @@ export class FleetWorker {
   }
 
   #end(entry: LedgerEntry, finish: FinishEvent): void {
+    this.#options.onEnd();
     this.ledger.end(entry, { finish, returned: undefined }, this.#options.nowMs());
     this.#outbox.add(entry, entry.tokens.length);
   }

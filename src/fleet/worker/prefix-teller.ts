@@ -53,6 +53,11 @@ export class PrefixTeller {
     });
   }
 
+  /** Now, and not only when it is time to: whoever hears of an answer's end may ask about what it left. */
+  flush(): void {
+    for (const [model, followed] of this.#followed) this.#flush(model, followed);
+  }
+
   close(): void {
     clearInterval(this.#timer);
     for (const { count } of this.#followed.values()) count.end();
@@ -60,7 +65,7 @@ export class PrefixTeller {
 
   #tick(): void {
     this.#look();
-    for (const [model, followed] of this.#followed) this.#flush(model, followed);
+    this.flush();
   }
 
   /** Follows the engines that are there now. */
