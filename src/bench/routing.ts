@@ -19,6 +19,7 @@ const WARM_UP = 2000;
 /** Entries of other prompts, so that tables do not fit the processor's caches. */
 const OTHER_KEYS = 3_000_000;
 const BATCH_KEYS = 64;
+const HEARTBEATS = 50_000;
 
 let state = 1;
 function draw(below: number): number {
@@ -139,6 +140,7 @@ function measure(workers: number) {
   const index = router.indexOf(MODEL_KEY);
   return {
     workers,
+    heartbeatUs: measureHeartbeats(router, workers, WARM_UP + DECISIONS + 2),
     keysPerSecond: Math.round(keysPerSecond),
     decisionUs: distributionOf(microseconds),
     cachedShare: cached / (WARM_UP + DECISIONS),
@@ -146,6 +148,17 @@ function measure(workers: number) {
     bytes: index?.bytes ?? 0,
     forgotten: index?.forgotten ?? 0,
   };
+}
+
+/** What one takes a gateway once it is read, on average. */
+function measureHeartbeats(router: Router, workers: number, firstNumber: number): number {
+  const rounds = Math.ceil(HEARTBEATS / workers);
+  const heartbeats = Array.from({ length: rounds * workers }, (_, n) =>
+    heartbeatOf(n % workers, firstNumber + Math.floor(n / workers)),
+  );
+  const startMs = performance.now();
+  for (const heartbeat of heartbeats) router.heartbeat(heartbeat, 0);
+  return (1000 * (performance.now() - startMs)) / heartbeats.length;
 }
 
 const asked = process.argv.slice(2).map(Number);
@@ -162,7 +175,7 @@ const results = (asked.length > 0 ? asked : [100, 1000, 5000]).map((workers) => 
   const { p50, p99, max } = result.decisionUs ?? { p50: 0, p99: 0, max: 0 };
   console.log(
     `${workers} workers: decision ${p50.toFixed(0)} µs, p99 ${p99.toFixed(0)}, max ${max.toFixed(0)};` +
-      ` ${result.keysPerSecond} keys/s enter; ${result.entries} entries, ${(result.bytes / 2 ** 20).toFixed(0)} MiB,` +
+      ` heartbeat ${result.heartbeatUs.toFixed(1)} µs; ${result.keysPerSecond} keys/s enter; ${result.entries} entries, ${(result.bytes / 2 ** 20).toFixed(0)} MiB,` +
       ` ${result.forgotten} forgotten`,
   );
   return result;

@@ -10,7 +10,7 @@ import type { WorkerStanding } from './worker-standing.ts';
 const BEST_BY_TIME = 12;
 const BEST_BY_RANK = 4;
 /** What counts as about as good: this share of the least time. */
-export const TIE_SHARE = 0.01;
+export const TIE_SHARE = 0.15;
 
 export interface RoughRequest {
   readonly priority: Priority;

@@ -39,6 +39,9 @@ export interface Heartbeat {
   /** It finishes what it has and wants nothing new. */
   readonly draining: boolean;
   readonly models: readonly ModelStanding[];
-  /** The number of the last assignment that this heartbeat takes into account, for each gateway. No clocks are compared. */
+  /**
+   * The number of the last assignment that this heartbeat takes into account, for each gateway that is there: one that
+   * is gone must not be named for long, as the number of gateways counts, too. No clocks are compared.
+   */
   readonly heard: Readonly<Record<string, number>>;
 }

@@ -110,6 +110,7 @@ export class Router {
     for (const modelKey of worker.models) if (!names.has(modelKey)) this.#leaveModel(worker, modelKey);
     worker.models = names;
     const heard = heartbeat.heard[this.#gateway] ?? 0;
+    const gateways = Object.keys(heartbeat.heard).length;
     for (const report of heartbeat.models) {
       const { candidates } = this.#modelOf(report.modelKey);
       const known = candidates.get(worker.number);
@@ -118,13 +119,13 @@ export class Router {
           name: worker.name,
           worker: worker.number,
           hash: hashText(worker.name),
-          standing: new WorkerStanding(report, nowMs),
+          standing: new WorkerStanding(report, gateways, nowMs),
           draining: heartbeat.draining,
         });
         continue;
       }
       known.draining = heartbeat.draining;
-      known.standing.renew(report, heard, nowMs);
+      known.standing.renew(report, heard, gateways, nowMs);
       candidates.refresh(worker.number);
     }
     if (former === worker) return 'known';

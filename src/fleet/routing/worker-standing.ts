@@ -26,9 +26,12 @@ export class WorkerStanding {
   readonly #unseenTokens = [0, 0, 0];
   readonly #unseenCount = [0, 0, 0];
   #unseenBlocks = 0;
+  /** Gateways that send to the worker. Others probably do what this one does, and it cannot see that either. */
+  #gateways: number;
 
-  constructor(report: ModelStanding, receivedMs: number) {
+  constructor(report: ModelStanding, gateways: number, receivedMs: number) {
     this.#report = report;
+    this.#gateways = Math.max(1, gateways);
     this.#receivedMs = receivedMs;
   }
 
@@ -48,12 +51,12 @@ export class WorkerStanding {
 
   /** Prompt tokens to compute, of one priority. */
   tokensOf(priority: Priority): number {
-    return this.#report.queuedTokens[priority] + (this.#unseenTokens[priority] as number);
+    return this.#report.queuedTokens[priority] + this.#gateways * (this.#unseenTokens[priority] as number);
   }
 
   /** Sequences that wait, as far as is known, of one priority. */
   waitingOf(priority: Priority): number {
-    return this.#report.waiting[priority] + (this.#unseenCount[priority] as number);
+    return this.#report.waiting[priority] + this.#gateways * (this.#unseenCount[priority] as number);
   }
 
   /** Running, waiting, and on their way. */
@@ -62,12 +65,13 @@ export class WorkerStanding {
   }
 
   get freeBlocks(): number {
-    return Math.max(0, this.#report.freeBlocks - this.#unseenBlocks);
+    return Math.max(0, this.#report.freeBlocks - this.#gateways * this.#unseenBlocks);
   }
 
   /** `heard`: the last assignment that the report contains. */
-  renew(report: ModelStanding, heard: number, receivedMs: number): void {
+  renew(report: ModelStanding, heard: number, gateways: number, receivedMs: number): void {
     this.#report = report;
+    this.#gateways = Math.max(1, gateways);
     this.#receivedMs = receivedMs;
     for (const assignment of this.#unseen.values()) {
       if (assignment.number > heard) break;
