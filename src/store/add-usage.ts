@@ -1,17 +1,10 @@
 // Adds usage to what is written already. Part of whoever's change it is.
 
-import type { Database } from './database.ts';
+import type { Tables } from './database.ts';
 import type { KeyUsageTable } from './schema.ts';
 import { utcDay } from './usage-day.ts';
 import type { UsageRow } from './usage-report.ts';
-
-/** What one request used. Prompt tokens include the cached ones. */
-export interface RequestUsage {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-  readonly failed: boolean;
-}
+import type { RequestUsage } from './usage-store.ts';
 
 /** Of one request that ended at that time. */
 export function usageRow(keyId: string, usage: RequestUsage, nowMs: number): UsageRow {
@@ -20,7 +13,7 @@ export function usageRow(keyId: string, usage: RequestUsage, nowMs: number): Usa
   return { keyId, day: utcDay(nowMs), ...counts };
 }
 
-export async function addUsage({ tables }: Database, rows: readonly UsageRow[]): Promise<void> {
+export async function addUsage(tables: Tables, rows: readonly UsageRow[]): Promise<void> {
   await tables
     .insertInto('key_usage')
     .values(rows.map(rowForTable))

@@ -44,15 +44,12 @@ export class BatchLines implements LineQueue {
         succeeded: null,
         answer: null,
       }));
-      await this.#database.change(() =>
-        this.#database.tables.insertInto('batch_line').values(rows).execute(),
-      );
+      await this.#database.change((tables) => tables.insertInto('batch_line').values(rows).execute());
     }
   }
 
   async take(batchId: string, count: number, { owner, nowMs, untilMs }: Lease): Promise<TakenLine[]> {
-    const { tables } = this.#database;
-    const rows = await this.#database.change(() =>
+    const rows = await this.#database.change((tables) =>
       tables
         .updateTable('batch_line')
         .set((column) => ({ owner, until_ms: untilMs, attempts: column('attempts', '+', 1) }))
@@ -88,9 +85,9 @@ export class BatchLines implements LineQueue {
     if (lines.length === 0) return;
     const byBatch = new Map<string, number[]>();
     for (const { batchId, line } of lines) byBatch.set(batchId, [...(byBatch.get(batchId) ?? []), line]);
-    await this.#database.change(async () => {
+    await this.#database.change(async (tables) => {
       for (const [batchId, numbers] of byBatch) {
-        await this.#database.tables
+        await tables
           .updateTable('batch_line')
           .set({ until_ms: untilMs })
           .where('batch_id', '=', batchId)
@@ -108,8 +105,8 @@ export class BatchLines implements LineQueue {
     notBeforeMs: number,
     tried: boolean,
   ): Promise<void> {
-    await this.#database.change(() =>
-      this.#database.tables
+    await this.#database.change((tables) =>
+      tables
         .updateTable('batch_line')
         .set((column) => ({
           owner: null,
@@ -125,9 +122,8 @@ export class BatchLines implements LineQueue {
   }
 
   async giveBackAll(owner: string): Promise<void> {
-    const { tables } = this.#database;
-    const open = tables.selectFrom('batch').select('id').where('ended_ms', 'is', null);
-    await this.#database.change(async () => {
+    await this.#database.change(async (tables) => {
+      const open = tables.selectFrom('batch').select('id').where('ended_ms', 'is', null);
       await tables
         .updateTable('batch_line')
         .set({ owner: null, until_ms: 0 })
@@ -145,10 +141,9 @@ export class BatchLines implements LineQueue {
   }
 
   answer({ batchId, line }: LineName, keyId: string, answer: LineAnswer, nowMs: number): Promise<boolean> {
-    const { tables } = this.#database;
     const { text, succeeded, usage } = answer;
     const count = succeeded ? 'completed' : 'failed';
-    return this.#database.change(async () => {
+    return this.#database.change(async (tables) => {
       // First, as it has whoever ends the batch wait: what it finds answered is then all there is.
       const counted = await tables
         .updateTable('batch')
@@ -172,7 +167,7 @@ export class BatchLines implements LineQueue {
           .execute();
         return false;
       }
-      if (usage !== undefined) await addUsage(this.#database, [usageRow(keyId, usage, nowMs)]);
+      if (usage !== undefined) await addUsage(tables, [usageRow(keyId, usage, nowMs)]);
       return true;
     });
   }
@@ -215,8 +210,7 @@ export class BatchLines implements LineQueue {
 
   /** Forgets some lines of a batch; false once there were none. */
   forget(batchId: string, count: number): Promise<boolean> {
-    const { tables } = this.#database;
-    return this.#database.change(async () => {
+    return this.#database.change(async (tables) => {
       const { numDeletedRows } = await tables
         .deleteFrom('batch_line')
         .where('batch_id', '=', batchId)

@@ -9,7 +9,7 @@ import {
   batchOf,
   type NewBatch,
 } from './batch-record.ts';
-import type { Database } from './database.ts';
+import type { Database, Tables } from './database.ts';
 import type { Lease } from './line-queue.ts';
 import { type Page, type PageQuery, pageOf } from './page.ts';
 import type { BatchTable } from './schema.ts';
@@ -59,7 +59,7 @@ export class BatchStore {
       owner: null,
       until_ms: 0,
     };
-    await this.#database.change(() => this.#database.tables.insertInto('batch').values(row).execute());
+    await this.#database.change((tables) => tables.insertInto('batch').values(row).execute());
     return batchOf(row);
   }
 
@@ -108,8 +108,8 @@ export class BatchStore {
 
   /** Whether it is in that state, and this owner may now read its lines in or write its files, and nobody else. */
   claim(id: string, state: BatchState, { owner, nowMs, untilMs }: Lease): Promise<boolean> {
-    return this.#database.change(async () => {
-      const { numUpdatedRows } = await this.#database.tables
+    return this.#database.change(async (tables) => {
+      const { numUpdatedRows } = await tables
         .updateTable('batch')
         .set({ owner, until_ms: untilMs })
         .where('id', '=', id)
@@ -152,8 +152,8 @@ export class BatchStore {
   /** Its files are written, and seen from now on. */
   finish(id: string, ending: BatchEnding, files: BatchFiles, nowMs: number): Promise<boolean> {
     const { outputFileId, errorFileId, expiresMs } = files;
-    return this.#database.change(async () => {
-      const ended = await this.#update(id, ['finalizing', 'cancelling'], {
+    return this.#database.change(async (tables) => {
+      const ended = await update(tables, id, ['finalizing', 'cancelling'], {
         state: ending,
         output_file_id: outputFileId ?? null,
         error_file_id: errorFileId ?? null,
@@ -161,7 +161,7 @@ export class BatchStore {
       });
       const fileIds = [outputFileId, errorFileId].filter((one) => one !== undefined);
       if (ended && fileIds.length > 0) {
-        await this.#database.tables
+        await tables
           .updateTable('file')
           .set({ complete: 1, expires_ms: expiresMs ?? null })
           .where('id', 'in', fileIds)
@@ -173,22 +173,23 @@ export class BatchStore {
 
   /** Forgets those that ended long ago. */
   async prune(endedBeforeMs: number): Promise<void> {
-    await this.#database.change(() =>
-      this.#database.tables.deleteFrom('batch').where('ended_ms', '<', endedBeforeMs).execute(),
+    await this.#database.change((tables) =>
+      tables.deleteFrom('batch').where('ended_ms', '<', endedBeforeMs).execute(),
     );
   }
 
   #advance(id: string, from: readonly string[], change: Change): Promise<boolean> {
-    return this.#database.change(() => this.#update(id, from, change));
+    return this.#database.change((tables) => update(tables, id, from, change));
   }
+}
 
-  async #update(id: string, from: readonly string[], change: Change): Promise<boolean> {
-    const { numUpdatedRows } = await this.#database.tables
-      .updateTable('batch')
-      .set(change)
-      .where('id', '=', id)
-      .where('state', 'in', from)
-      .executeTakeFirstOrThrow();
-    return numUpdatedRows > 0n;
-  }
+/** Whether it was in one of those states. */
+async function update(tables: Tables, id: string, from: readonly string[], change: Change): Promise<boolean> {
+  const { numUpdatedRows } = await tables
+    .updateTable('batch')
+    .set(change)
+    .where('id', '=', id)
+    .where('state', 'in', from)
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows > 0n;
 }

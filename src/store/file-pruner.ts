@@ -62,12 +62,11 @@ export class FilePruner {
 
   /** What an interruption leaves is found again by its row, which goes last. */
   async #remove(id: string): Promise<void> {
-    const { tables } = this.#database;
-    await this.#database.change(() =>
+    await this.#database.change((tables) =>
       tables.updateTable('file').set({ complete: 0, bytes: 0 }).where('id', '=', id).execute(),
     );
     for (let more = true; more && !this.#closed; ) {
-      more = await this.#database.change(async () => {
+      more = await this.#database.change(async (tables) => {
         const rows = await tables
           .selectFrom('file_chunk')
           .select('position')

@@ -44,8 +44,8 @@ export class FileStore {
   async begin(keyId: string, file: NewFile, nowMs: number): Promise<FileWriter> {
     const id = sortableId('file-', nowMs);
     const { purpose, name, expiresMs, maxKeyBytes } = file;
-    await this.#database.change(() =>
-      this.#database.tables
+    await this.#database.change((tables) =>
+      tables
         .insertInto('file')
         .values({
           id,
@@ -104,8 +104,8 @@ export class FileStore {
 
   /** Whether there was one. It is gone at once for whoever asks; its chunks follow. */
   async remove(keyId: string, id: string): Promise<boolean> {
-    const removed = await this.#database.change(async () => {
-      const { numUpdatedRows } = await this.#database.tables
+    const removed = await this.#database.change(async (tables) => {
+      const { numUpdatedRows } = await tables
         .updateTable('file')
         .set({ complete: 0, bytes: 0, expires_ms: 0 })
         .where('id', '=', id)

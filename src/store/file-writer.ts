@@ -62,8 +62,8 @@ export class FileWriter {
   async complete(purpose: string, expiresMs: number | undefined): Promise<WriteResult> {
     const flushed = await this.flush();
     if (flushed === 'no-room') return flushed;
-    await this.#database.change(() =>
-      this.#database.tables
+    await this.#database.change((tables) =>
+      tables
         .updateTable('file')
         .set({ complete: 1, purpose, expires_ms: expiresMs ?? null })
         .where('id', '=', this.id)
@@ -74,8 +74,8 @@ export class FileWriter {
 
   /** It will never be complete. */
   async discard(): Promise<void> {
-    await this.#database.change(() =>
-      this.#database.tables
+    await this.#database.change((tables) =>
+      tables
         .updateTable('file')
         .set({ complete: 0, bytes: 0, expires_ms: 0 })
         .where('id', '=', this.id)
@@ -84,9 +84,8 @@ export class FileWriter {
   }
 
   async #store(body: Uint8Array): Promise<WriteResult> {
-    const { tables } = this.#database;
     const position = this.#position;
-    const result = await this.#database.change(async (): Promise<WriteResult> => {
+    const result = await this.#database.change(async (tables): Promise<WriteResult> => {
       const row = await tables
         .selectFrom('file')
         .select((column) => column.fn.sum<number | string>('bytes').as('bytes'))

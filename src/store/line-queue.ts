@@ -1,7 +1,7 @@
 // Between a batch and who runs its lines. A line is lent for a while: whoever dies gives it back by that, and of several
 // who answer it the first counts. One machine has one borrower, a fleet has many; another queue may stand in for the store.
 
-import type { RequestUsage } from './add-usage.ts';
+import type { RequestUsage } from './usage-store.ts';
 
 /** Who takes something, and for how long; milliseconds since 1970. */
 export interface Lease {

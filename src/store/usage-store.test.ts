@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import Libsql from 'libsql';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { RequestUsage } from './add-usage.ts';
 import { type Database, IN_MEMORY, openDatabase } from './database.ts';
 import { utcDay } from './usage-day.ts';
 import { reportUsage } from './usage-report.ts';
-import { UsageStore } from './usage-store.ts';
+import { type RequestUsage, UsageStore } from './usage-store.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MIDNIGHT_MS = Date.UTC(2026, 1, 1);

@@ -3,8 +3,8 @@
 // day, until it can.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { addUsage, type RequestUsage, usageRow } from './add-usage.ts';
 import type { Database } from './database.ts';
+import type { KeyUsageTable } from './schema.ts';
 import { utcDay } from './usage-day.ts';
 import { mergeUsage, reportUsage, sumUsage, type UsageQuery, type UsageRow } from './usage-report.ts';
 
@@ -16,6 +16,14 @@ const CLOSE_RETRY_MS = 50;
 const LONGEST_PAUSE_MS = 30_000;
 // SQLite takes 32,766 parameters a statement; a row has seven.
 const ROWS_PER_STATEMENT = 1000;
+
+/** What one request used. Prompt tokens include the cached ones. */
+export interface RequestUsage {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+  readonly failed: boolean;
+}
 
 export class UsageStore {
   readonly #database: Database;
@@ -33,7 +41,9 @@ export class UsageStore {
 
   /** Counts one request that ended at that time. */
   record(keyId: string, usage: RequestUsage, nowMs: number): void {
-    this.#gather(usageRow(keyId, usage, nowMs));
+    const { promptTokens, cachedTokens, completionTokens, failed } = usage;
+    const counts = { requests: 1, promptTokens, cachedTokens, completionTokens, errors: failed ? 1 : 0 };
+    this.#gather({ keyId, day: utcDay(nowMs), ...counts });
     this.#flushSoon();
   }
 
@@ -107,13 +117,45 @@ export class UsageStore {
       const batch = rows.splice(0, ROWS_PER_STATEMENT);
       try {
         // Tried again later anyway, so a lock is not waited for.
-        await this.#database.change(() => addUsage(this.#database, batch), 0);
+        await this.#database.change(() => this.#add(batch), 0);
       } catch (error) {
         for (const row of [...batch, ...rows]) this.#gather(row);
         throw error;
       }
     }
   }
+
+  async #add(rows: readonly UsageRow[]): Promise<void> {
+    await this.#database.tables
+      .insertInto('key_usage')
+      .values(rows.map(rowForTable))
+      .onConflict((conflict) =>
+        conflict.columns(['key_id', 'day']).doUpdateSet((column) => ({
+          requests: column('key_usage.requests', '+', column.ref('excluded.requests')),
+          prompt_tokens: column('key_usage.prompt_tokens', '+', column.ref('excluded.prompt_tokens')),
+          cached_tokens: column('key_usage.cached_tokens', '+', column.ref('excluded.cached_tokens')),
+          completion_tokens: column(
+            'key_usage.completion_tokens',
+            '+',
+            column.ref('excluded.completion_tokens'),
+          ),
+          errors: column('key_usage.errors', '+', column.ref('excluded.errors')),
+        })),
+      )
+      .execute();
+  }
 }
 
 const nothing = () => undefined;
+
+function rowForTable(row: UsageRow): KeyUsageTable {
+  return {
+    key_id: row.keyId,
+    day: row.day,
+    requests: row.requests,
+    prompt_tokens: row.promptTokens,
+    cached_tokens: row.cachedTokens,
+    completion_tokens: row.completionTokens,
+    errors: row.errors,
+  };
+}

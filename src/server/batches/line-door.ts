@@ -2,7 +2,7 @@
 // Who asks is said by who opens it, so that no request from outside can come in this way.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { RequestUsage } from '../../store/add-usage.ts';
+import type { RequestUsage } from '../../store/usage-store.ts';
 import type { Caller } from '../auth.ts';
 import { chatProtocol, textProtocol } from '../completion-kind.ts';
 import type { ServerContext } from '../context.ts';

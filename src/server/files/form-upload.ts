@@ -2,6 +2,7 @@
 // looked at in the end; a file that is refused then leaves nothing behind.
 
 import type { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import { Busboy, type BusboyFileStream, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy';
 import type { FastifyRequest } from 'fastify';
 import type { FileWriter } from '../../store/file-writer.ts';
@@ -12,6 +13,9 @@ const MAX_FIELD_BYTES = 1024;
 const LONGEST_NAME = 255;
 /** What a form has around its file. */
 const FORM_BYTES = 64 * 1024;
+
+/** Of a form that came whole, the parser makes an end in one; of some that are odd, never. */
+const TURNS_TO_FINISH = 8;
 
 export interface FormTarget {
   readonly maxBytes: number;
@@ -33,8 +37,13 @@ export async function receiveForm(request: FastifyRequest, target: FormTarget): 
   let storing: Promise<FileWriter> | undefined;
   const ended = new Promise<void>((resolve, reject) => {
     parser.once('finish', resolve);
-    parser.once('error', () => reject(badRequest('body', 'is no whole form of multipart/form-data')));
-    body.once('error', reject);
+    parser.on('error', () => reject(malformed()));
+    body.once('end', async () => {
+      await storing?.catch(() => {});
+      for (let left = TURNS_TO_FINISH; left > 0; left--) await turn();
+      reject(malformed());
+    });
+    body.on('error', reject);
     body.once('close', () => {
       if (!body.readableEnded) reject(new ClientLeft());
     });
@@ -44,6 +53,8 @@ export async function receiveForm(request: FastifyRequest, target: FormTarget): 
       else setField(fields, name, value);
     });
     parser.on('file', (name, stream, fileName) => {
+      // It also tells of what the parser tells, whoever listens.
+      stream.on('error', reject);
       if (name !== 'file' || storing !== undefined) {
         stream.resume();
         reject(badRequest(name, 'is a file too many; send one, as file'));
@@ -110,6 +121,10 @@ async function store(
 function plainName(given: string | undefined): string {
   const name = (given ?? '').replace(/\p{Cc}/gu, '').slice(0, LONGEST_NAME);
   return name === '' ? 'file' : name;
+}
+
+function malformed(): ApiError {
+  return badRequest('body', 'is no whole form of multipart/form-data');
 }
 
 const closing = { connection: 'close' };
