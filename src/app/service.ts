@@ -169,7 +169,11 @@ async function openStore(config: Config, logger: Logger): Promise<Store> {
       ? undefined
       : new ResponseStore<ConversationItem>(database, { keepMs: keepResponses * 1000, maxBytes }, onProblem);
   const files = new FileStore(database, onProblem);
-  const batches = { store: new BatchStore(database), lines: new BatchLines(database), owner: hostname() };
+  const batches = {
+    store: new BatchStore(database),
+    lines: new BatchLines(database),
+    owner: `${hostname()}:${config.port}`,
+  };
   return { database, keyStore, keys, usage, responses, files, batches, limiter };
 }
 

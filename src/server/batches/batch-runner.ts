@@ -18,6 +18,8 @@ const PRUNE_EVERY_MS = 3_600_000;
 /** Whoever dies has what it held taken by others after so long. */
 const LEASE_MS = 30_000;
 const RENEW_EVERY_MS = LEASE_MS / 3;
+/** Also how soon a batch that is called off is read no further. */
+const CLAIM_EVERY_MS = 1000;
 
 export class BatchRunner {
   readonly #context: ServerContext;
@@ -175,10 +177,13 @@ export class BatchRunner {
   async #do(batch: BatchRecord): Promise<boolean> {
     const { pool, settings } = this.#context;
     const { store, lines, owner } = this.#batches;
+    let claimedMs = 0;
     const goOn = async () => {
       const nowMs = Date.now();
-      const lease = { owner, nowMs, untilMs: nowMs + LEASE_MS };
-      return !this.#stopped && store.claim(batch.id, batch.state, lease);
+      if (this.#stopped) return false;
+      if (nowMs - claimedMs < CLAIM_EVERY_MS) return true;
+      claimedMs = nowMs;
+      return store.claim(batch.id, batch.state, { owner, nowMs, untilMs: nowMs + LEASE_MS });
     };
     if (!(await goOn())) return false;
     const parts = { files: filesOf(this.#context), store, lines };

@@ -42,7 +42,7 @@ export type LineOutcome =
       readonly usage: RequestUsage | undefined;
     }
   /** Not now: a limit, a full queue, a model that cannot be loaded. */
-  | { readonly kind: 'later'; readonly afterMs: number; readonly reason: string }
+  | { readonly kind: 'later'; readonly afterMs: number }
   | { readonly kind: 'aborted' };
 
 interface Visit extends LineRequest {
@@ -102,7 +102,7 @@ export class LineDoor {
       if (status !== 429 && status !== 503) {
         return { kind: 'answer', status, body: answer.body, usage: visit.usage };
       }
-      return { kind: 'later', afterMs: pauseOf(answer.headers), reason: answer.body };
+      return { kind: 'later', afterMs: pauseOf(answer.headers) };
     } catch (error) {
       if (signal.aborted) return { kind: 'aborted' };
       throw error;

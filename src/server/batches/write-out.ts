@@ -12,7 +12,8 @@ import { expiryOf, OUTPUT_PURPOSE } from '../files/file-object.ts';
 import { forgetLines } from './forget-lines.ts';
 import { lineId, unansweredLine } from './line-text.ts';
 
-const LINES_AT_ONCE = 32;
+/** Answers may be large, and are all in memory. */
+const LINES_AT_ONCE = 8;
 
 export interface WriteOutDeps {
   readonly files: FileStore;
