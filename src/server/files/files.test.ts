@@ -1,7 +1,9 @@
 // /v1/files through the routes.
 
+import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { startBatchServer } from '../../../test/support/batch-server.ts';
+import { waitUntil } from '../../../test/support/server-process.ts';
 
 interface FileObject {
   readonly id: string;
@@ -165,6 +167,37 @@ describe('an upload', () => {
     expect((await server.upload('mine', text(200_000))).statusCode).toBe(200);
     await server.call('mine', 'DELETE', `/v1/files/${first.json<FileObject>().id}`);
     expect((await server.upload('mine', text(400_000))).statusCode).toBe(200);
+  });
+
+  it('is answered over a socket, too, where it is too large, and leaves nothing where its client leaves', async () => {
+    const settings = { maxFileBytes: 300_000 };
+    const server = await startBatchServer({ mine: {} }, { settings });
+    const url = new URL('/v1/files', await server.server.listen());
+    const authorization = `Bearer ${server.secrets.mine}`;
+    for (const bytes of [310_000, 5_000_000]) {
+      const body = new FormData();
+      body.append('file', new Blob(['x'.repeat(bytes)]), 'large.jsonl');
+      body.append('purpose', 'batch');
+      const answer = await fetch(url, { method: 'POST', headers: { authorization }, body });
+      expect(answer.status).toBe(413);
+    }
+    const leaving = request(url, {
+      method: 'POST',
+      headers: {
+        authorization,
+        'content-type': 'multipart/form-data; boundary=b',
+        'content-length': 290_000,
+      },
+    });
+    leaving.on('error', () => {});
+    leaving.write('--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n');
+    leaving.write('x'.repeat(270_000));
+    const rows = () => server.database.tables.selectFrom('file').select('bytes').execute();
+    await waitUntil(async () => (await rows()).some(({ bytes }) => bytes > 0));
+    leaving.destroy();
+    await waitUntil(async () => (await rows()).every(({ bytes }) => bytes === 0));
+    await server.files.prune(Date.now());
+    expect(await rows()).toEqual([]);
   });
 
   it('is not taken from the page of another site unless that may ask', async () => {

@@ -31,7 +31,10 @@ export interface ReceivedForm {
 export async function receiveForm(request: FastifyRequest, target: FormTarget): Promise<ReceivedForm> {
   const body = request.body as Readable;
   const announced = Number(request.headers['content-length'] ?? 0);
-  if (announced > target.maxBytes + FORM_BYTES) throw tooLarge(target.maxBytes);
+  if (announced > target.maxBytes + FORM_BYTES) {
+    body.resume();
+    throw tooLarge(target.maxBytes);
+  }
   const parser = parserFor(request);
   const fields: Record<string, unknown> = {};
   let storing: Promise<FileWriter> | undefined;
