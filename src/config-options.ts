@@ -156,7 +156,10 @@ export const configOptions = {
   },
   direct: { kind: onOff, default: false, meaning: 'no batching: one request at a time' },
 
-  database: { kind: text, meaning: 'keys, usage and responses; `~/.chairlift/chairlift.db` where unset' },
+  database: {
+    kind: text,
+    meaning: 'keys, usage, responses, files and batches; `~/.chairlift/chairlift.db` where unset',
+  },
   keepResponses: {
     kind: seconds,
     default: 30 * 86_400,
@@ -166,6 +169,23 @@ export const configOptions = {
     kind: bytes,
     default: 1024 ** 3,
     meaning: 'bytes of such conversations together; the oldest of whoever has most go first',
+  },
+  fileLimit: { kind: bytes, default: 200 * 1024 ** 2, meaning: 'largest file that `/v1/files` takes' },
+  filesLimit: {
+    kind: bytes,
+    default: 2 * 1024 ** 3,
+    meaning: 'bytes of all files of a key; what its batches leave counts, and is never refused',
+  },
+  keepFiles: {
+    kind: seconds,
+    default: 30 * 86_400,
+    meaning: 'how long files and ended batches stay in the database; 0 keeps them until they are deleted',
+  },
+  maxBatchLines: { kind: count, default: 50_000, meaning: 'requests in a batch of `/v1/batches`' },
+  batchConcurrency: {
+    kind: count,
+    default: 16,
+    meaning: 'requests of batches that run at once; one while other requests wait for their first token',
   },
   allowAnonymous: {
     kind: onOff,

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { Server as HttpsServer } from 'node:https';
-import { homedir } from 'node:os';
+import { homedir, hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
@@ -11,13 +11,16 @@ import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { bindRefusal, everyKeyRevoked } from '../server/auth.ts';
-import type { ModelDownloads, TlsPair } from '../server/context.ts';
+import type { BatchDeps, ModelDownloads, TlsPair } from '../server/context.ts';
 import { type ChairliftServer, createServer, createServerPair } from '../server/create-server.ts';
 import { Limiter } from '../server/limits/limiter.ts';
 import type { ConversationItem } from '../server/responses/items.ts';
 import { defaultSettings, type ServerSettings } from '../server/settings.ts';
+import { BatchLines } from '../store/batch-lines.ts';
+import { BatchStore } from '../store/batch-store.ts';
 import { type Database, IN_MEMORY, openDatabase } from '../store/database.ts';
 import { defaultDatabasePath } from '../store/database-path.ts';
+import { FileStore } from '../store/file-store.ts';
 import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { ResponseStore } from '../store/response-store.ts';
@@ -50,6 +53,8 @@ interface Store {
   readonly usage: UsageStore;
   /** Undefined where none are kept. */
   readonly responses: ResponseStore<ConversationItem> | undefined;
+  readonly files: FileStore;
+  readonly batches: BatchDeps;
   readonly limiter: Limiter;
 }
 
@@ -174,12 +179,19 @@ async function openStore(path: string, config: Config, logger: Logger): Promise<
     keepResponses === 0
       ? undefined
       : new ResponseStore<ConversationItem>(database, { keepMs: keepResponses * 1000, maxBytes }, onProblem);
-  return { database, keyStore, keys, usage, responses, limiter };
+  const files = new FileStore(database, onProblem);
+  const batches = {
+    store: new BatchStore(database),
+    lines: new BatchLines(database),
+    owner: `${config.node ?? hostname()}:${config.port}`,
+  };
+  return { database, keyStore, keys, usage, responses, files, batches, limiter };
 }
 
 /** Nothing that happens here may keep the server from ending. */
-async function closeStore({ usage, responses, database }: Store, logger: Logger): Promise<void> {
-  for (const close of [() => usage.close(), () => responses?.close(), () => database.close()]) {
+async function closeStore({ usage, responses, files, database }: Store, logger: Logger): Promise<void> {
+  const parts = [usage, responses, files, database];
+  for (const close of parts.map((part) => () => part?.close())) {
     try {
       await close();
     } catch (error) {
@@ -238,6 +250,11 @@ function serverSettings(config: Config): ServerSettings {
     corsOrigins: config.corsOrigins,
     samplingDefaults: readSamplingDefaults(config.samplingDefaults),
     useModelSampling: config.generationConfig === 'auto',
+    maxFileBytes: config.fileLimit,
+    maxKeyFileBytes: config.filesLimit,
+    keepFilesMs: config.keepFiles === 0 ? Number.POSITIVE_INFINITY : config.keepFiles * 1000,
+    maxBatchLines: config.maxBatchLines,
+    batchConcurrency: config.batchConcurrency,
     protectMetrics: config.protectMetrics,
     allowAnonymous: config.allowAnonymous,
     logPrompts: config.logPrompts,

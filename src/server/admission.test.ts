@@ -73,3 +73,17 @@ describe('the queue', () => {
     expect(message).toContain('30 s');
   });
 });
+
+describe('those who wait', () => {
+  it('are told apart by whether somebody waits for them', () => {
+    const door = new Admission({ maxQueuedRequests: 10, maxQueuedTokens: 100 }, () => 0);
+    const awaited = door.enter('m', 'a');
+    const line = door.enter('m', 'a', true);
+    expect([door.waiting, door.awaited]).toEqual([2, 1]);
+    line.start();
+    line.leave();
+    expect([door.waiting, door.awaited]).toEqual([1, 1]);
+    awaited.leave();
+    expect([door.waiting, door.awaited]).toEqual([0, 0]);
+  });
+});

@@ -43,6 +43,7 @@ export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #nowMs: () => number;
   readonly #queues = new Map<string, Queue>();
+  #background = 0;
 
   constructor(limits: AdmissionLimits, nowMs: () => number) {
     this.#limits = limits;
@@ -56,7 +57,13 @@ export class Admission {
     return waiting;
   }
 
-  enter(model: string, account = ''): QueueTicket {
+  /** Those of them for which somebody waits. */
+  get awaited(): number {
+    return this.waiting - this.#background;
+  }
+
+  /** `background`: nobody waits for the answer. */
+  enter(model: string, account = '', background = false): QueueTicket {
     const queue = this.#queues.get(model) ?? { requests: 0, tokens: 0, accounts: new Map(), starts: [] };
     this.#queues.set(model, queue);
     const { maxQueuedRequests } = this.#limits;
@@ -64,10 +71,10 @@ export class Admission {
     if (queue.requests >= maxQueuedRequests && own >= share(maxQueuedRequests, queue, account)) {
       throw this.#refusal(queue, 0, `${queue.requests} requests wait already`);
     }
-    return this.#ticket(queue, account);
+    return this.#ticket(queue, account, background);
   }
 
-  #ticket(queue: Queue, account: string): QueueTicket {
+  #ticket(queue: Queue, account: string, background: boolean): QueueTicket {
     const own = queue.accounts.get(account) ?? { requests: 0, tokens: 0 };
     queue.accounts.set(account, own);
     let weight = 0;
@@ -77,6 +84,7 @@ export class Admission {
         waits.requests += requests;
         waits.tokens += tokens;
       }
+      if (background) this.#background += requests;
       if (own.requests === 0) queue.accounts.delete(account);
     };
     count(1, 0);

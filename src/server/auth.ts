@@ -8,7 +8,7 @@ import { ANONYMOUS_KEY_ID, type KeyLimits, type Tier } from '../store/key-record
 import type { KeyRing } from '../store/key-ring.ts';
 import { ApiError } from './errors.ts';
 
-export type Keys = Pick<KeyRing, 'findByKey' | 'standing'>;
+export type Keys = Pick<KeyRing, 'findByKey' | 'findById' | 'standing'>;
 
 export interface Caller {
   readonly keyId: string;
@@ -17,6 +17,8 @@ export interface Caller {
   readonly tier: Tier;
   readonly admin: boolean;
   readonly limits: KeyLimits;
+  /** Nobody waits for the answer: whoever does comes first. */
+  readonly background?: boolean;
 }
 
 const anonymous: Caller = { keyId: ANONYMOUS_KEY_ID, tier: 'normal', admin: false, limits: {} };
@@ -59,6 +61,23 @@ export async function identify(
     admin: record.admin,
     limits: record.limits,
   };
+}
+
+/** For what a key asked to be done later, at LOW priority; undefined where the key is not served any more. */
+export async function backgroundCaller(
+  keyId: string,
+  keys: Keys | undefined,
+  allowAnonymous: boolean,
+): Promise<Caller | undefined> {
+  const nowMs = Date.now();
+  const changes = { tier: 'low', admin: false, background: true } as const;
+  if (keyId === ANONYMOUS_KEY_ID) {
+    const standing = keys === undefined ? 'none' : await keys.standing(nowMs);
+    const isServed = standing === 'none' || (standing === 'revoked' && allowAnonymous);
+    return isServed ? { ...anonymous, ...changes } : undefined;
+  }
+  const record = await keys?.findById(keyId, nowMs);
+  return record && { keyId, name: record.name, limits: record.limits, ...changes };
 }
 
 const notLocal = 'without API keys only requests from this machine to this machine are served';
@@ -107,7 +126,7 @@ function isLocal(request: FastifyRequest): boolean {
 }
 
 /** Sent by a browser for a page of somebody else, who may have been allowed to ask, but not to rule. */
-function isForeignPage({ headers, host, protocol }: FastifyRequest): boolean {
+export function isForeignPage({ headers, host, protocol }: FastifyRequest): boolean {
   return headers.origin !== undefined && headers.origin !== `${protocol}://${host}`;
 }
 

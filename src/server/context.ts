@@ -4,6 +4,9 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { Hub } from '../pool/hub.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
+import type { BatchLines } from '../store/batch-lines.ts';
+import type { BatchStore } from '../store/batch-store.ts';
+import type { FileStore } from '../store/file-store.ts';
 import type { KeyStore } from '../store/key-store.ts';
 import type { ResponseStore } from '../store/response-store.ts';
 import type { UsageStore } from '../store/usage-store.ts';
@@ -38,6 +41,13 @@ export interface ModelDownloads {
   readonly hub: Hub;
 }
 
+export interface BatchDeps {
+  readonly store: BatchStore;
+  readonly lines: BatchLines;
+  /** In whose name this server takes lines: the same after it was started again, and no other's. */
+  readonly owner: string;
+}
+
 export interface ServerDeps {
   readonly pool: ModelPool;
   /** Without keys, requests from this machine are served. */
@@ -52,6 +62,10 @@ export interface ServerDeps {
   readonly archive?: RequestArchive | undefined;
   /** The fleet that this server is a gateway of. */
   readonly fleet?: Fleet | undefined;
+  /** Files of clients; without it none are taken, and no batches. */
+  readonly files?: FileStore | undefined;
+  /** Batches of clients; needs files. */
+  readonly batches?: BatchDeps | undefined;
   /** Where models are pulled from and to; without it none can be. */
   readonly downloads?: ModelDownloads | undefined;
   readonly settings: ServerSettings;
@@ -89,6 +103,8 @@ declare module 'fastify' {
     errorBody?: (error: ApiError, request: FastifyRequest) => object;
     /** A header that tells the request's id, beside x-request-id. */
     idHeader?: string;
+    /** Whether the body may be a form. */
+    takesForm?: boolean;
   }
   interface FastifyRequest {
     /** Set before any handler of a route that needs one runs. */

@@ -17,6 +17,9 @@ import { Activity } from './activity.ts';
 import { Admission } from './admission.ts';
 import { messageRoutes } from './anthropic/routes.ts';
 import { identify, requireAdmin } from './auth.ts';
+import { BatchRunner } from './batches/batch-runner.ts';
+import { LineDoor } from './batches/line-door.ts';
+import { batchRoutes } from './batches/routes.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
 import { allowOrigin } from './cross-origin.ts';
 import {
@@ -28,6 +31,7 @@ import {
   shuttingDown,
   toApiError,
 } from './errors.ts';
+import { fileRoutes } from './files/routes.ts';
 import { HealthCheck } from './health.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
 import { LiveFeed } from './live/live-feed.ts';
@@ -72,7 +76,6 @@ export function createServer(deps: ServerDeps): ChairliftServer {
   const app = makeApp(context);
   addPublicRoutes(app, context);
   addAdminRoutes(app, context);
-  drainOnClose(app, context);
   return app;
 }
 
@@ -81,7 +84,6 @@ export function createServerPair(deps: ServerDeps): ServerPair {
   const context = makeContext(deps);
   const main = makeApp(context);
   addPublicRoutes(main, context);
-  drainOnClose(main, context);
   const admin = makeApp(context);
   admin.register(async (open) => probeRoutes(open, context));
   addPage(admin, context);
@@ -129,6 +131,8 @@ function readBodies(app: FastifyInstance): void {
 }
 
 function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
+  const runner = runBatches(app, context);
+  drainOnClose(app, context, runner);
   app.register(async (open) => {
     probeRoutes(open, context);
     documentationRoutes(open, context);
@@ -143,6 +147,8 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
     modelRoutes(keyed, context);
     tokenRoutes(keyed, context);
     responseRoutes(keyed, context);
+    fileRoutes(keyed, context);
+    batchRoutes(keyed, context, runner);
     ollamaRoutes(keyed, context);
   });
 }
@@ -249,9 +255,24 @@ function addHooks(app: FastifyInstance, { metrics, settings }: ServerContext): v
   });
 }
 
-function drainOnClose(app: FastifyInstance, context: ServerContext): void {
+/** From when the server is ready. */
+function runBatches(app: FastifyInstance, context: ServerContext): BatchRunner | undefined {
+  const { batches } = context;
+  if (batches === undefined) return undefined;
+  const door = new LineDoor(makeApp({ ...context, tls: undefined }), context);
+  const runner = new BatchRunner(context, batches, door);
+  app.addHook('onReady', () => runner.start());
+  app.addHook('onClose', () => door.close());
+  return runner;
+}
+
+function drainOnClose(app: FastifyInstance, context: ServerContext, runner: BatchRunner | undefined): void {
   const { activity, encoders, grammars, settings } = context;
-  app.addHook('preClose', () => activity.drain(settings.shutdownLimitMs));
+  app.addHook('preClose', async () => {
+    runner?.stop();
+    await activity.drain(settings.shutdownLimitMs);
+    await runner?.close();
+  });
   cutOffOnClose(app);
   app.addHook('onClose', async () => {
     await Promise.all([encoders.close(), grammars.close()]);

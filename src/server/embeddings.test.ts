@@ -126,6 +126,7 @@ describe('POST /v1/embeddings', () => {
       usage: { record: (_, used) => recorded.push(used), report: async () => [] },
       keys: {
         standing: async () => 'live',
+        findById: async () => undefined,
         findByKey: async () => ({
           id: 'k',
           name: 'k',

@@ -8,6 +8,8 @@ import {
   tokenCountSchema,
 } from './anthropic/answers.ts';
 import { countSchema, messagesRules, messagesSchema } from './anthropic/schema.ts';
+import { batchSchema, newBatchSchema } from './batches/batch-object.ts';
+import { fileDeletedSchema, fileSchema, uploadSchema } from './files/file-object.ts';
 import {
   chatLineSchema,
   embeddedSchema,
@@ -43,6 +45,7 @@ import {
 import { chatRules, chatSchema } from './schemas/chat.ts';
 import { embeddingRules, embeddingSchema, rerankRules, rerankSchema } from './schemas/embeddings.ts';
 import { infillSchema } from './schemas/infill.ts';
+import { listSchema } from './schemas/page.ts';
 import { detokenizeSchema, textRules, textSchema, tokenizeSchema } from './schemas/text.ts';
 
 interface Operation {
@@ -51,6 +54,8 @@ interface Operation {
   readonly summary: string;
   readonly description?: string;
   readonly body?: z.ZodType;
+  /** Default JSON. */
+  readonly bodyType?: string;
   readonly answer?: z.ZodType;
   /** Of a streamed answer's events. */
   readonly chunk?: z.ZodType;
@@ -143,6 +148,69 @@ const ollamaOperations: readonly Operation[] = [
     path: '/api/delete',
     summary: "Remove a model's files; needs an admin key",
     body: showSchema,
+  },
+];
+
+const formSchema = uploadSchema.extend({
+  file: z.string().meta({ format: 'binary', description: 'JSONL, one request a line.' }),
+});
+
+const batchOperations: readonly Operation[] = [
+  {
+    method: 'post',
+    path: '/v1/files',
+    summary: 'Upload the input of a batch',
+    body: formSchema,
+    bodyType: 'multipart/form-data',
+    answer: fileSchema,
+  },
+  {
+    method: 'get',
+    path: '/v1/files',
+    summary: "List the key's files; after, limit, order, purpose",
+    answer: listSchema(fileSchema),
+  },
+  { method: 'get', path: '/v1/files/{id}', summary: 'One file', answer: fileSchema, pathParameter: 'id' },
+  {
+    method: 'get',
+    path: '/v1/files/{id}/content',
+    summary: 'What is in a file',
+    mediaType: 'application/octet-stream',
+    pathParameter: 'id',
+  },
+  {
+    method: 'delete',
+    path: '/v1/files/{id}',
+    summary: 'Delete a file',
+    answer: fileDeletedSchema,
+    pathParameter: 'id',
+  },
+  {
+    method: 'post',
+    path: '/v1/batches',
+    summary: 'Have the requests of a file answered when there is time',
+    body: newBatchSchema,
+    answer: batchSchema,
+  },
+  {
+    method: 'get',
+    path: '/v1/batches',
+    summary: "List the key's batches; after, limit, order",
+    answer: listSchema(batchSchema),
+  },
+  {
+    method: 'get',
+    path: '/v1/batches/{id}',
+    summary: 'A batch, and how far it is',
+    answer: batchSchema,
+    pathParameter: 'id',
+  },
+  {
+    method: 'post',
+    path: '/v1/batches/{id}/cancel',
+    summary: 'Call a batch off; what was done stays',
+    answer: batchSchema,
+    pathParameter: 'id',
   },
 ];
 
@@ -239,6 +307,7 @@ const operations: readonly Operation[] = [
     answer: inputItemsSchema,
     pathParameter: 'id',
   },
+  ...batchOperations,
   {
     method: 'get',
     path: '/v1/models',
@@ -340,7 +409,7 @@ export function openApiDocument(version: string): object {
 }
 
 function describe(operation: Operation): object {
-  const { summary, description, body, error = errorSchema, open, pathParameter } = operation;
+  const { summary, description, body, bodyType, error = errorSchema, open, pathParameter } = operation;
   return {
     summary,
     ...(description === undefined ? {} : { description }),
@@ -348,10 +417,12 @@ function describe(operation: Operation): object {
     ...(pathParameter === undefined
       ? {}
       : { parameters: [{ name: pathParameter, in: 'path', required: true, schema: { type: 'string' } }] }),
-    ...(body === undefined ? {} : { requestBody: { required: true, content: json(body, 'input') } }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, content: content(body, 'input', bodyType) } }),
     responses: {
       200: { description: 'The answer', ...answerContent(operation) },
-      default: { description: 'What is wrong', content: json(error, 'output') },
+      default: { description: 'What is wrong', content: content(error, 'output') },
     },
   };
 }
@@ -360,11 +431,11 @@ function answerContent({ answer, chunk, mediaType, chunkType = 'text/event-strea
   if (mediaType !== undefined) return { content: { [mediaType]: { schema: { type: 'string' } } } };
   if (answer === undefined) return {};
   const events = chunk === undefined ? {} : { [chunkType]: { schema: schemaOf(chunk, 'output') } };
-  return { content: { ...json(answer, 'output'), ...events } };
+  return { content: { ...content(answer, 'output'), ...events } };
 }
 
-function json(schema: z.ZodType, io: 'input' | 'output'): object {
-  return { 'application/json': { schema: schemaOf(schema, io) } };
+function content(schema: z.ZodType, io: 'input' | 'output', type = 'application/json'): object {
+  return { [type]: { schema: schemaOf(schema, io) } };
 }
 
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): object {

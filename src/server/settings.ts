@@ -37,6 +37,16 @@ export interface ServerSettings {
   readonly samplingDefaults: SamplingDefaults;
   /** Whether it counts what a model's files say. */
   readonly useModelSampling: boolean;
+  /** Of a file that a client gives. */
+  readonly maxFileBytes: number;
+  /** Of all files of a key; what its batches leave counts, and is never refused. */
+  readonly maxKeyFileBytes: number;
+  /** How long files and ended batches stay, infinity for ever. */
+  readonly keepFilesMs: number;
+  /** Requests in a batch. */
+  readonly maxBatchLines: number;
+  /** Of all batches together. */
+  readonly batchConcurrency: number;
   /** /metrics needs an admin key. */
   readonly protectMetrics: boolean;
   readonly logPrompts: boolean;
@@ -61,6 +71,11 @@ export const defaultSettings: ServerSettings = Object.freeze({
   corsOrigins: [],
   samplingDefaults: {},
   useModelSampling: true,
+  maxFileBytes: 200 * 1024 * 1024,
+  maxKeyFileBytes: 2 * 1024 ** 3,
+  keepFilesMs: 30 * 86_400_000,
+  maxBatchLines: 50_000,
+  batchConcurrency: 16,
   protectMetrics: false,
   logPrompts: false,
 });

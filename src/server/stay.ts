@@ -85,7 +85,8 @@ export async function visit<Result>(
   use: (visit: Visit) => Promise<Result>,
 ): Promise<Result> {
   return stay(context, request, reply, leastTokens, async (place) => {
-    const ticket = context.admission.enter(modelName, (request.caller as Caller).keyId);
+    const { keyId, background } = request.caller as Caller;
+    const ticket = context.admission.enter(modelName, keyId, background);
     const askedMs = performance.now();
     const enter = (model: ServedModel) => {
       // For the client's eyes: its answer is right, but slow, and others wait for it.

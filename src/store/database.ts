@@ -21,17 +21,19 @@ const PATIENCE_MS = 2000;
 const STALL_MS = 5;
 const RETRY_MS = 10;
 
+export type Tables = Kysely<Schema>;
+
 export interface Database {
   readonly path: string;
-  /** For reading; what writes goes through `change`. */
-  readonly tables: Kysely<Schema>;
+  /** For reading; what writes goes through `change`, with the tables it is given. */
+  readonly tables: Tables;
   /** A number that differs once another connection has changed the file. Cheap: it reads no page. */
   dataVersion(): number;
   /**
    * Makes a change, whole or not at all. Where another connection holds the file it is tried again for so long, by
    * default for two seconds, and the thread does other things meanwhile; then it fails as busy.
    */
-  change<Result>(action: () => Promise<Result>, patienceMs?: number): Promise<Result>;
+  change<Result>(action: (tables: Tables) => Promise<Result>, patienceMs?: number): Promise<Result>;
   /** Puts what was committed on the disk now, so that a power cut cannot undo it. */
   sync(): Promise<void>;
   /** The last connection that closes takes the side files with it. */
@@ -59,14 +61,15 @@ export async function openDatabase(path: string): Promise<Database> {
     execute: (text) => withExplanation(path, () => handle.exec(text)),
     isOpen: () => handle.inTransaction,
   });
+  const tables = new kysely.Kysely<Schema>({
+    dialect: new kysely.SqliteDialect({ database: explaining(path, handle) }),
+  });
   return {
     path,
-    tables: new kysely.Kysely<Schema>({
-      dialect: new kysely.SqliteDialect({ database: explaining(path, handle) }),
-    }),
+    tables,
     dataVersion: () =>
       withExplanation(path, () => (version.all() as { data_version: number }[])[0]?.data_version ?? 0),
-    change: (action, patienceMs = PATIENCE_MS) => changes.make(action, patienceMs),
+    change: (action, patienceMs = PATIENCE_MS) => changes.make(() => action(tables), patienceMs),
     sync: () => changes.inTurn(async () => withExplanation(path, () => checkpoint(handle))),
     close: () => {
       try {

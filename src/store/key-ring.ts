@@ -65,6 +65,13 @@ export class KeyRing {
     return this.#match(key);
   }
 
+  /** The record of the live key of that id. */
+  async findById(id: string, nowMs: number): Promise<KeyRecord | undefined> {
+    await this.#look(nowMs);
+    for (const { record } of this.#keys.values()) if (record.id === id) return record;
+    return undefined;
+  }
+
   async standing(nowMs: number): Promise<KeyStanding> {
     await this.#look(nowMs);
     if (this.#keys.size > 0) return 'live';

@@ -66,4 +66,76 @@ export const MIGRATIONS: readonly string[] = [
 
   create index response_item_id on response_item (id);
   `,
+  `
+  -- Files of clients. One that is not complete is still being written, or was deleted and has chunks left.
+  create table file (
+    id text primary key,
+    key_id text not null,
+    purpose text not null,
+    name text not null,
+    bytes integer not null,
+    complete integer not null,
+    created_ms integer not null,
+    expires_ms integer
+  ) strict;
+
+  create index file_owner on file (key_id, id);
+  create index file_end on file (expires_ms);
+
+  create table file_chunk (
+    file_id text not null,
+    position integer not null,
+    body blob not null,
+    primary key (file_id, position)
+  ) strict;
+
+  create table batch (
+    id text primary key,
+    key_id text not null,
+    state text not null,
+    -- What it becomes once its files are written.
+    ending text,
+    endpoint text not null,
+    input_file_id text not null,
+    output_file_id text,
+    error_file_id text,
+    output_seconds integer,
+    metadata text,
+    errors text,
+    total integer not null,
+    completed integer not null,
+    failed integer not null,
+    created_ms integer not null,
+    expires_ms integer not null,
+    in_progress_ms integer,
+    finalizing_ms integer,
+    cancelling_ms integer,
+    ended_ms integer,
+    -- Who reads its lines in or writes its files, and until when nobody else may.
+    owner text,
+    until_ms integer not null
+  ) strict;
+
+  create index batch_owner on batch (key_id, id);
+  create index batch_open on batch (id) where ended_ms is null;
+
+  create table batch_line (
+    batch_id text not null,
+    -- Counted from 1, as in the file.
+    line integer not null,
+    custom_id text not null,
+    -- What is asked; gone once there is an answer.
+    body text,
+    attempts integer not null,
+    -- Who runs it, and until when nobody else may.
+    owner text,
+    until_ms integer not null,
+    answered_ms integer,
+    succeeded integer,
+    answer text,
+    primary key (batch_id, line)
+  ) strict;
+
+  create index batch_line_open on batch_line (batch_id, line) where answered_ms is null;
+  `,
 ];

@@ -59,10 +59,80 @@ export interface ResponseItemTable {
   readonly body: string;
 }
 
+export interface FileTable {
+  readonly id: string;
+  readonly key_id: string;
+  readonly purpose: string;
+  readonly name: string;
+  /** Of all its chunks so far. */
+  readonly bytes: number;
+  /** 0 while it is being written, and once it was deleted. */
+  readonly complete: number;
+  readonly created_ms: number;
+  readonly expires_ms: number | null;
+}
+
+export interface FileChunkTable {
+  readonly file_id: string;
+  readonly position: number;
+  readonly body: Uint8Array;
+}
+
+export interface BatchTable {
+  readonly id: string;
+  readonly key_id: string;
+  readonly state: string;
+  /** What it becomes once its files are written. */
+  readonly ending: string | null;
+  readonly endpoint: string;
+  readonly input_file_id: string;
+  readonly output_file_id: string | null;
+  readonly error_file_id: string | null;
+  /** How long its files stay. */
+  readonly output_seconds: number | null;
+  /** JSON. */
+  readonly metadata: string | null;
+  /** JSON. */
+  readonly errors: string | null;
+  readonly total: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly created_ms: number;
+  readonly expires_ms: number;
+  readonly in_progress_ms: number | null;
+  readonly finalizing_ms: number | null;
+  readonly cancelling_ms: number | null;
+  readonly ended_ms: number | null;
+  /** Who reads its lines in or writes its files. */
+  readonly owner: string | null;
+  readonly until_ms: number;
+}
+
+export interface BatchLineTable {
+  readonly batch_id: string;
+  readonly line: number;
+  readonly custom_id: string;
+  /** JSON; gone once there is an answer. */
+  readonly body: string | null;
+  /** How often somebody began with it and did not give it back. */
+  readonly attempts: number;
+  /** Who runs it. */
+  readonly owner: string | null;
+  readonly until_ms: number;
+  readonly answered_ms: number | null;
+  readonly succeeded: number | null;
+  /** JSON. */
+  readonly answer: string | null;
+}
+
 export interface Schema {
   readonly api_key: ApiKeyTable;
   readonly key_usage: KeyUsageTable;
   readonly conversation: ConversationTable;
   readonly response: ResponseTable;
   readonly response_item: ResponseItemTable;
+  readonly file: FileTable;
+  readonly file_chunk: FileChunkTable;
+  readonly batch: BatchTable;
+  readonly batch_line: BatchLineTable;
 }

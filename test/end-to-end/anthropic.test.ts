@@ -287,6 +287,7 @@ describe("Anthropic's client", () => {
     const guarded = await testServer({
       keys: {
         standing: async () => 'live' as const,
+        findById: async () => undefined,
         findByKey: async (key) =>
           key === 'good' ? { ...record, createdMs: 0, limits: { requestsPerMinute: 2 } } : undefined,
       },

@@ -172,6 +172,7 @@ describe("OpenAI's client", () => {
     const guarded = await testServer({
       keys: {
         standing: async () => 'live' as const,
+        findById: async () => undefined,
         findByKey: async (key) =>
           key === 'good'
             ? {

@@ -47,6 +47,20 @@ type Wait = Omit<LimitRefusal, 'headers'>;
 
 export class Limiter {
   readonly #states = new Map<string, KeyState>();
+  /** By key id. */
+  readonly #days: Map<string, DailyBudget>;
+
+  constructor(days = new Map<string, DailyBudget>()) {
+    this.#days = days;
+  }
+
+  /**
+   * For what runs in the background: minutes and places of its own, as large as the key's, so that it takes none from
+   * whoever waits for an answer. The tokens of a day are the same.
+   */
+  apart(): Limiter {
+    return new Limiter(this.#days);
+  }
 
   /** What each key has used on the UTC day of that time, from before this process. */
   restoreDailyTokens(tokensByKey: ReadonlyMap<string, number>, nowMs: number): void {
@@ -75,10 +89,12 @@ export class Limiter {
   #state(keyId: string): KeyState {
     const known = this.#states.get(keyId);
     if (known !== undefined) return known;
+    const daily = this.#days.get(keyId) ?? new DailyBudget();
+    this.#days.set(keyId, daily);
     const state = {
       requests: new MinuteBucket(),
       tokens: new MinuteBucket(),
-      daily: new DailyBudget(),
+      daily,
       running: new RunningRequests(),
     };
     this.#states.set(keyId, state);

@@ -2,9 +2,9 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { NewResponse } from '../../store/response-store.ts';
-import { StoreError } from '../../store/store-error.ts';
 import type { ServerContext } from '../context.ts';
-import { ApiError, badRequest } from '../errors.ts';
+import { badRequest } from '../errors.ts';
+import { fromStore } from '../from-store.ts';
 import type { ConversationItem } from './items.ts';
 
 export class KeptResponses {
@@ -82,12 +82,4 @@ export class KeptResponses {
   }
 }
 
-async function explained<Result>(action: () => Result | Promise<Result>): Promise<Result> {
-  try {
-    return await action();
-  } catch (error) {
-    if (!(error instanceof StoreError)) throw error;
-    const message = 'stored responses cannot be read or changed now; try again';
-    throw new ApiError(503, message, { code: 'store_unavailable', headers: { 'retry-after': '5' } });
-  }
-}
+const explained = <Result>(action: () => Result | Promise<Result>) => fromStore('stored responses', action);

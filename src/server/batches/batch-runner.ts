@@ -1,0 +1,214 @@
+// Takes batches through their states: has their input read, their lines run a few at once, their answers written. What
+// it does lies in the store, so that whoever starts after it, here or on another machine, goes on where it ended.
+
+import type { FastifyBaseLogger } from 'fastify';
+import type { BatchRecord } from '../../store/batch-record.ts';
+import { backgroundCaller, type Caller } from '../auth.ts';
+import type { BatchDeps, ServerContext } from '../context.ts';
+import { filesOf } from '../files/routes.ts';
+import { forgetLines } from './forget-lines.ts';
+import type { LineDoor } from './line-door.ts';
+import { LineRunner } from './line-runner.ts';
+import { readIn } from './read-in.ts';
+import { writeOut } from './write-out.ts';
+
+/** Also how soon a batch that another machine took or changed is noticed. */
+const LOOK_EVERY_MS = 1000;
+const PRUNE_EVERY_MS = 3_600_000;
+/** Whoever dies has what it held taken by others after so long. */
+const LEASE_MS = 30_000;
+const RENEW_EVERY_MS = LEASE_MS / 3;
+/** Also how soon a batch that is called off is read no further. */
+const CLAIM_EVERY_MS = 1000;
+
+export class BatchRunner {
+  readonly #context: ServerContext;
+  readonly #batches: BatchDeps;
+  readonly #log: FastifyBaseLogger;
+  readonly #lines: LineRunner;
+  /** Input being read, answers being written; by batch. */
+  readonly #jobs = new Map<string, Promise<void>>();
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #again = false;
+  #stopped = false;
+  #prunedMs = 0;
+
+  constructor(context: ServerContext, batches: BatchDeps, door: LineDoor) {
+    this.#context = context;
+    this.#batches = batches;
+    this.#log = context.logger;
+    this.#lines = new LineRunner({
+      queue: batches.lines,
+      owner: batches.owner,
+      leaseMs: LEASE_MS,
+      door,
+      log: this.#log,
+      onEnd: () => this.wake(),
+    });
+  }
+
+  /** Goes on with whatever this server had begun before it ended. */
+  async start(): Promise<void> {
+    const { lines, owner } = this.#batches;
+    // Where that fails they come back by themselves, when their time is over.
+    await lines.giveBackAll(owner).catch((error: unknown) => this.#log.error({ err: error }, 'batches'));
+    this.#timer = setInterval(() => this.wake(), LOOK_EVERY_MS).unref();
+    this.wake();
+  }
+
+  /** There may be something to do. */
+  wake(): void {
+    if (this.#stopped) return;
+    this.#again = true;
+    this.#looking ??= this.#lookAround().finally(() => {
+      this.#looking = undefined;
+    });
+  }
+
+  /** Nothing new begins; lines that run go on. */
+  stop(): void {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+  }
+
+  /** Resolves when nothing is under way, which requests ending has to bring about. */
+  async close(): Promise<void> {
+    this.stop();
+    await this.#looking;
+    await Promise.all([...this.#jobs.values(), this.#lines.settled()]);
+  }
+
+  async #lookAround(): Promise<void> {
+    while (this.#again && !this.#stopped) {
+      this.#again = false;
+      try {
+        await this.#look();
+      } catch (error) {
+        this.#log.error({ err: error }, 'batches');
+        return;
+      }
+    }
+  }
+
+  async #look(): Promise<void> {
+    const open = await this.#batches.store.open();
+    const running: RunningBatch[] = [];
+    for (const batch of open) {
+      if (batch.state !== 'in_progress') this.#work(batch);
+      else {
+        const caller = await this.#goesOn(batch);
+        if (caller !== undefined) running.push({ batch, caller });
+      }
+    }
+    const ids = new Set(running.map(({ batch }) => batch.id));
+    this.#lines.abortUnless((batchId) => ids.has(batchId));
+    await this.#lines.renew(RENEW_EVERY_MS);
+    await this.#fill(running);
+    await this.#prune();
+  }
+
+  /** In whose name its lines run; undefined where none should any more. */
+  async #goesOn({
+    id,
+    keyId,
+    expiresMs,
+    total,
+    completed,
+    failed,
+  }: BatchRecord): Promise<Caller | undefined> {
+    const { keys, settings } = this.#context;
+    const { store } = this.#batches;
+    const nowMs = Date.now();
+    const caller = await backgroundCaller(keyId, keys, settings.allowAnonymous);
+    if (completed + failed >= total) await store.finalize(id, 'completed', nowMs);
+    else if (nowMs >= expiresMs) await store.finalize(id, 'expired', nowMs);
+    else if (caller === undefined) await store.finalize(id, 'failed', nowMs, [revoked]);
+    else return caller;
+    this.#again = true;
+    return undefined;
+  }
+
+  /** Whoever asks for an answer now goes before all but one line. */
+  async #fill(running: readonly RunningBatch[]): Promise<void> {
+    const { admission, settings } = this.#context;
+    let waiting = [...running];
+    while (waiting.length > 0 && !this.#stopped) {
+      const most = admission.awaited > 0 ? 1 : settings.batchConcurrency;
+      const free = most - this.#lines.count;
+      if (free <= 0) return;
+      const next = this.#least(waiting);
+      const share = Math.ceil(free / waiting.length);
+      const begun = await this.#lines.begin(next.batch, next.caller, share);
+      if (begun < share) waiting = waiting.filter((one) => one !== next);
+    }
+  }
+
+  /** The oldest of the key with the fewest lines, so that neither a batch nor a key waits for another to end. */
+  #least(batches: readonly RunningBatch[]): RunningBatch {
+    const byBatch = this.#lines.countByBatch();
+    const byKey = new Map<string, number>();
+    for (const { batch } of batches) {
+      byKey.set(batch.keyId, (byKey.get(batch.keyId) ?? 0) + (byBatch.get(batch.id) ?? 0));
+    }
+    const rank = ({ batch }: RunningBatch) =>
+      [byKey.get(batch.keyId) ?? 0, byBatch.get(batch.id) ?? 0] as const;
+    const [first] = batches.toSorted((a, b) => rank(a)[0] - rank(b)[0] || rank(a)[1] - rank(b)[1]);
+    return first as RunningBatch;
+  }
+
+  #work(batch: BatchRecord): void {
+    if (this.#jobs.has(batch.id)) return;
+    let worked = false;
+    const job = this.#do(batch)
+      .then((did) => {
+        worked = did;
+      })
+      .catch((error: unknown) => this.#log.error({ err: error, batch: batch.id }, 'batches'))
+      .finally(() => {
+        this.#jobs.delete(batch.id);
+        // What somebody else has, or what failed, is looked at again after a while.
+        if (worked) this.wake();
+      });
+    this.#jobs.set(batch.id, job);
+  }
+
+  /** Whether it was this server's to do. */
+  async #do(batch: BatchRecord): Promise<boolean> {
+    const { pool, settings } = this.#context;
+    const { store, lines, owner } = this.#batches;
+    let claimedMs = 0;
+    const goOn = async () => {
+      const nowMs = Date.now();
+      if (this.#stopped) return false;
+      if (nowMs - claimedMs < CLAIM_EVERY_MS) return true;
+      claimedMs = nowMs;
+      return store.claim(batch.id, batch.state, { owner, nowMs, untilMs: nowMs + LEASE_MS });
+    };
+    if (!(await goOn())) return false;
+    const parts = { files: filesOf(this.#context), store, lines };
+    if (batch.state === 'validating') await readIn({ ...parts, pool, settings }, batch, goOn);
+    else await writeOut({ ...parts, keepFilesMs: settings.keepFilesMs }, batch, goOn);
+    return true;
+  }
+
+  async #prune(): Promise<void> {
+    const nowMs = Date.now();
+    if (nowMs - this.#prunedMs < PRUNE_EVERY_MS) return;
+    this.#prunedMs = nowMs;
+    const { store, lines } = this.#batches;
+    const { keepFilesMs } = this.#context.settings;
+    for (const id of await lines.leftovers()) await forgetLines(lines, id);
+    if (Number.isFinite(keepFilesMs)) await store.prune(nowMs - keepFilesMs);
+  }
+}
+
+interface RunningBatch {
+  readonly batch: BatchRecord;
+  readonly caller: Caller;
+}
+
+const revoked = {
+  code: 'key_revoked',
+  message: 'the key was revoked, or requests without a key are not served any more',
+};

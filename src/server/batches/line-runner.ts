@@ -1,0 +1,174 @@
+// Runs lines that were taken from the queue, and sees that each is answered, or given back for somebody to run again.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyBaseLogger } from 'fastify';
+import type { BatchRecord } from '../../store/batch-record.ts';
+import type { LineAnswer, LineQueue, TakenLine } from '../../store/line-queue.ts';
+import type { Caller } from '../auth.ts';
+import type { Endpoint, LineDoor, LineOutcome } from './line-door.ts';
+import { answeredLine, failedLine, lineId } from './line-text.ts';
+
+/** A server fault is tried again so often; it is often gone by then. */
+const MOST_FAULTS = 3;
+/** A line with which servers end again and again is not tried for ever. */
+const MOST_ATTEMPTS = 10;
+/** However long a limit says: it may be lifted. */
+const LONGEST_PAUSE_MS = 30_000;
+const FAULT_PAUSE_MS = 1000;
+const STORE_RETRY_MS = 500;
+
+export interface LineRunnerOptions {
+  readonly queue: LineQueue;
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly door: Pick<LineDoor, 'ask'>;
+  readonly log: Pick<FastifyBaseLogger, 'error' | 'warn'>;
+  /** A line has ended, so that another may begin. */
+  readonly onEnd: () => void;
+}
+
+interface Running {
+  readonly line: TakenLine;
+  readonly abort: AbortController;
+  readonly ended: Promise<void>;
+}
+
+export class LineRunner {
+  readonly #options: LineRunnerOptions;
+  readonly #running = new Map<string, Running>();
+  /** Until when nothing of a batch begins. */
+  readonly #pausedMs = new Map<string, number>();
+  #renewedMs = 0;
+
+  constructor(options: LineRunnerOptions) {
+    this.#options = options;
+  }
+
+  get count(): number {
+    return this.#running.size;
+  }
+
+  countByBatch(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { line } of this.#running.values()) {
+      counts.set(line.batchId, (counts.get(line.batchId) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  /** Takes up to so many lines of the batch and runs them; how many there were. */
+  async begin(batch: BatchRecord, caller: Caller, most: number): Promise<number> {
+    const { queue, owner, leaseMs } = this.#options;
+    const nowMs = Date.now();
+    if ((this.#pausedMs.get(batch.id) ?? 0) > nowMs) return 0;
+    this.#pausedMs.delete(batch.id);
+    const lines = await queue.take(batch.id, most, { owner, nowMs, untilMs: nowMs + leaseMs });
+    for (const line of lines) this.#start(batch, caller, line);
+    return lines.length;
+  }
+
+  /** Those of batches that take no more answers. */
+  abortUnless(isOpen: (batchId: string) => boolean): void {
+    for (const { line, abort } of this.#running.values()) if (!isOpen(line.batchId)) abort.abort();
+    for (const batchId of this.#pausedMs.keys()) if (!isOpen(batchId)) this.#pausedMs.delete(batchId);
+  }
+
+  /** Keeps what runs from being taken by others; does so again after that time at the earliest. */
+  async renew(everyMs: number): Promise<void> {
+    const { queue, owner, leaseMs } = this.#options;
+    const nowMs = Date.now();
+    if (nowMs - this.#renewedMs < everyMs) return;
+    this.#renewedMs = nowMs;
+    const lines = [...this.#running.values()].map(({ line }) => line);
+    await queue.renew(lines, { owner, nowMs, untilMs: nowMs + leaseMs });
+  }
+
+  /** When all that runs has ended. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+  }
+
+  #start(batch: BatchRecord, caller: Caller, line: TakenLine): void {
+    const id = `${line.batchId}:${line.line}`;
+    const { log, onEnd } = this.#options;
+    // Its lease ran out while it ran, and it was taken anew.
+    if (this.#running.has(id)) return;
+    const abort = new AbortController();
+    const ended = this.#run(id, batch, caller, line, abort.signal)
+      .catch((error: unknown) => log.error({ err: error, line: id }, 'a line of a batch failed'))
+      .finally(() => {
+        this.#running.delete(id);
+        onEnd();
+      });
+    this.#running.set(id, { line, abort, ended });
+  }
+
+  async #run(
+    id: string,
+    { endpoint, keyId }: BatchRecord,
+    caller: Caller,
+    line: TakenLine,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { queue, owner, door } = this.#options;
+    if (line.attempts > MOST_ATTEMPTS) return this.#keep(line, keyId, abandoned(line), signal);
+    const request = { id, endpoint: endpoint as Endpoint, body: line.body, caller, signal };
+    const outcome = await door.ask(request);
+    const nowMs = Date.now();
+    switch (outcome.kind) {
+      case 'aborted':
+        return this.#stored(signal, () => queue.giveBack(line, owner, 0, false));
+      case 'later': {
+        const untilMs = nowMs + Math.min(outcome.afterMs, LONGEST_PAUSE_MS);
+        this.#pausedMs.set(line.batchId, untilMs);
+        return this.#stored(signal, () => queue.giveBack(line, owner, untilMs, false));
+      }
+      case 'answer':
+        if (outcome.status >= 500 && line.attempts < MOST_FAULTS) {
+          const untilMs = nowMs + FAULT_PAUSE_MS * line.attempts;
+          return this.#stored(signal, () => queue.giveBack(line, owner, untilMs, true));
+        }
+        return this.#keep(line, keyId, answerOf(id, line, outcome), signal);
+    }
+  }
+
+  async #keep(line: TakenLine, keyId: string, answer: LineAnswer, signal: AbortSignal): Promise<void> {
+    await this.#stored(signal, async () => {
+      await this.#options.queue.answer(line, keyId, answer, Date.now());
+    });
+  }
+
+  /** Tries until it is written, for as long as the lease can be kept; what is lost then is run again by whoever is next. */
+  async #stored(signal: AbortSignal, write: () => Promise<void>): Promise<void> {
+    const { leaseMs, log } = this.#options;
+    const endMs = performance.now() + leaseMs;
+    for (;;) {
+      try {
+        return await write();
+      } catch (error) {
+        if (signal.aborted || performance.now() >= endMs) throw error;
+        log.warn({ err: error }, 'the answer of a line cannot be written yet');
+        await sleep(STORE_RETRY_MS);
+      }
+    }
+  }
+}
+
+function answerOf(
+  requestId: string,
+  { batchId, line, customId }: TakenLine,
+  { status, body, usage }: LineOutcome & { kind: 'answer' },
+): LineAnswer {
+  const id = lineId(batchId, line);
+  return {
+    text: answeredLine({ id, customId, status, requestId, body }),
+    succeeded: status < 400,
+    usage,
+  };
+}
+
+function abandoned({ batchId, line, customId, attempts }: TakenLine): LineAnswer {
+  const message = `the server ended ${attempts - 1} times while it ran this request; it is not tried again`;
+  const text = failedLine(lineId(batchId, line), customId, 'request_abandoned', message);
+  return { text, succeeded: false, usage: undefined };
+}

@@ -1,0 +1,100 @@
+// Reads a batch's input into lines that can be run. Begun again from the start where somebody was interrupted in it.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import type { ModelPool } from '../../pool/model-pool.ts';
+import type { BatchLines, NewLine } from '../../store/batch-lines.ts';
+import type { BatchProblem, BatchRecord } from '../../store/batch-record.ts';
+import type { BatchStore } from '../../store/batch-store.ts';
+import type { FileStore } from '../../store/file-store.ts';
+import type { ServerSettings } from '../settings.ts';
+import { fileLines } from './file-lines.ts';
+import { forgetLines } from './forget-lines.ts';
+import { LineCheck } from './line-check.ts';
+
+/** Whoever has more to mend mends these first. */
+const MOST_PROBLEMS = 100;
+const LINES_AT_ONCE = 128;
+const BYTES_AT_ONCE = 1024 * 1024;
+
+export interface ReadInDeps {
+  readonly files: FileStore;
+  readonly store: BatchStore;
+  readonly lines: BatchLines;
+  readonly pool: ModelPool;
+  readonly settings: Pick<ServerSettings, 'bodyLimitBytes' | 'maxBatchLines'>;
+}
+
+/** `goOn`: whether the batch is still this caller's to read. */
+export async function readIn(
+  deps: ReadInDeps,
+  batch: BatchRecord,
+  goOn: () => Promise<boolean>,
+): Promise<void> {
+  const { store, lines } = deps;
+  await forgetLines(lines, batch.id);
+  const read = await readLines(deps, batch, goOn);
+  if (read === undefined) return;
+  if (read.problems.length === 0) {
+    await store.begin(batch.id, read.total, Date.now());
+    return;
+  }
+  if (await store.fail(batch.id, read.problems, Date.now())) await forgetLines(lines, batch.id);
+}
+
+interface ReadLines {
+  readonly total: number;
+  readonly problems: readonly BatchProblem[];
+}
+
+async function readLines(
+  { files, lines, pool, settings }: ReadInDeps,
+  { id, keyId, inputFileId, endpoint }: BatchRecord,
+  goOn: () => Promise<boolean>,
+): Promise<ReadLines | undefined> {
+  const file = await files.find(keyId, inputFileId);
+  if (file === undefined) return { total: 0, problems: [gone] };
+  const check = new LineCheck(endpoint, pool);
+  const problems: BatchProblem[] = [];
+  let slice: NewLine[] = [];
+  let sliceBytes = 0;
+  let total = 0;
+  let bytes = 0;
+  const counted = async function* () {
+    for await (const chunk of files.chunks(inputFileId)) {
+      bytes += chunk.length;
+      yield chunk;
+    }
+  };
+  for await (const given of fileLines(counted(), settings.bodyLimitBytes)) {
+    if ('text' in given && given.text.trim() === '') continue;
+    if (++total > settings.maxBatchLines) {
+      const message = `more than ${settings.maxBatchLines} requests, the most that a batch may have`;
+      problems.push({ code: 'too_many_tasks', message, line: given.number });
+    }
+    if (total > settings.maxBatchLines || problems.length >= MOST_PROBLEMS) break;
+    const checked = check.check(given);
+    if (!checked.ok) problems.push(checked.problem);
+    // Once something is wrong nothing will be run.
+    else if (problems.length === 0) {
+      slice.push(checked.line);
+      sliceBytes += checked.line.body.length;
+    }
+    if (total % LINES_AT_ONCE !== 0 && sliceBytes < BYTES_AT_ONCE) continue;
+    if (!(await goOn())) return undefined;
+    await lines.add(id, slice);
+    slice = [];
+    sliceBytes = 0;
+    await turn();
+  }
+  if (problems.length > 0) return { total, problems };
+  if (bytes < file.bytes) return { total, problems: [gone] };
+  if (total === 0) return { total, problems: [{ code: 'empty_file', message: 'the file has no requests' }] };
+  await lines.add(id, slice);
+  return { total, problems };
+}
+
+const gone: BatchProblem = {
+  code: 'file_not_found',
+  message: 'the input file was deleted before it was read',
+  param: 'input_file_id',
+};

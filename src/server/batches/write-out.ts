@@ -1,0 +1,67 @@
+// Writes a batch's answers to its files: what succeeded to one, what did not to the other, in the order of the input. Begun
+// again from the start where somebody was interrupted in it; nobody sees the files before the batch has ended.
+
+import { Buffer } from 'node:buffer';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { BatchLines, SettledLine } from '../../store/batch-lines.ts';
+import type { BatchEnding, BatchRecord } from '../../store/batch-record.ts';
+import type { BatchStore } from '../../store/batch-store.ts';
+import type { FileStore } from '../../store/file-store.ts';
+import type { FileWriter } from '../../store/file-writer.ts';
+import { expiryOf, OUTPUT_PURPOSE } from '../files/file-object.ts';
+import { forgetLines } from './forget-lines.ts';
+import { lineId, unansweredLine } from './line-text.ts';
+
+/** Answers may be large, and are all in memory. */
+const LINES_AT_ONCE = 8;
+
+export interface WriteOutDeps {
+  readonly files: FileStore;
+  readonly store: BatchStore;
+  readonly lines: BatchLines;
+  readonly keepFilesMs: number;
+}
+
+/** `goOn`: whether the batch is still this caller's to end. */
+export async function writeOut(
+  { files, store, lines, keepFilesMs }: WriteOutDeps,
+  batch: BatchRecord,
+  goOn: () => Promise<boolean>,
+): Promise<void> {
+  const { id, keyId, ending = 'cancelled' } = batch;
+  const writers = new Map<'output' | 'error', FileWriter>();
+  const write = async (to: 'output' | 'error', text: string) => {
+    const file = { purpose: OUTPUT_PURPOSE, name: `${id}_${to}.jsonl`, expiresMs: undefined };
+    // What was computed is never refused.
+    const room = { maxKeyBytes: Number.POSITIVE_INFINITY };
+    const writer = writers.get(to) ?? (await files.begin(keyId, { ...file, ...room }, Date.now()));
+    writers.set(to, writer);
+    await writer.write(Buffer.from(`${text}\n`));
+  };
+  let ended = false;
+  try {
+    for (let after = 0; ; ) {
+      const some = await lines.settled(id, after, LINES_AT_ONCE);
+      if (some.length === 0) break;
+      for (const line of some) await write(line.succeeded ? 'output' : 'error', textOf(id, line, ending));
+      after = some.at(-1)?.line ?? after;
+      if (!(await goOn())) return;
+      await turn();
+    }
+    for (const writer of writers.values()) await writer.flush();
+    const nowMs = Date.now();
+    const written = {
+      outputFileId: writers.get('output')?.id,
+      errorFileId: writers.get('error')?.id,
+      expiresMs: expiryOf(nowMs, batch.outputSeconds, keepFilesMs),
+    };
+    ended = await store.finish(id, ending, written, nowMs);
+  } finally {
+    if (!ended) for (const writer of writers.values()) await writer.discard().catch(() => {});
+  }
+  if (ended) await forgetLines(lines, id);
+}
+
+function textOf(batchId: string, { line, customId, answer }: SettledLine, ending: BatchEnding): string {
+  return answer ?? unansweredLine(lineId(batchId, line), customId, ending);
+}

@@ -1,0 +1,77 @@
+// A file as clients see it, and what they may ask of files.
+
+import { z } from 'zod';
+import type { FileRecord } from '../../store/file-store.ts';
+import { pageShape } from '../schemas/page.ts';
+import type { BodyRules } from '../schemas/parse.ts';
+
+export const INPUT_PURPOSE = 'batch';
+/** Made by the server. */
+export const OUTPUT_PURPOSE = 'batch_output';
+
+export const LARGEST_FILE_PAGE = 10_000;
+const LEAST_EXPIRY_SECONDS = 3600;
+const MOST_EXPIRY_SECONDS = 2_592_000;
+
+/** When something goes by itself, as clients say it. */
+export const expirySchema = z.strictObject({
+  anchor: z.literal('created_at'),
+  seconds: z.coerce.number().int().min(LEAST_EXPIRY_SECONDS).max(MOST_EXPIRY_SECONDS),
+});
+
+/** The form of an upload, its file aside. */
+export const uploadSchema = z.object({
+  purpose: z.literal(INPUT_PURPOSE, {
+    error: `must be ${INPUT_PURPOSE}: files are the input of batches; those of other purposes are not taken`,
+  }),
+  expires_after: expirySchema.optional(),
+});
+export const uploadRules: BodyRules<typeof uploadSchema> = { schema: uploadSchema, noOps: [], refused: {} };
+
+export const filePageSchema = z.object({
+  ...pageShape(LARGEST_FILE_PAGE),
+  purpose: z.string().optional(),
+});
+export const filePageRules: BodyRules<typeof filePageSchema> = {
+  schema: filePageSchema,
+  noOps: [],
+  refused: {},
+};
+
+export const fileSchema = z.strictObject({
+  id: z.string(),
+  object: z.literal('file'),
+  bytes: z.int(),
+  created_at: z.int(),
+  expires_at: z.int().optional(),
+  filename: z.string(),
+  purpose: z.enum([INPUT_PURPOSE, OUTPUT_PURPOSE]),
+  status: z.literal('processed'),
+  status_details: z.null(),
+});
+
+export const fileDeletedSchema = z.strictObject({
+  id: z.string(),
+  object: z.literal('file'),
+  deleted: z.literal(true),
+});
+
+export function fileObject({ id, purpose, name, bytes, createdMs, expiresMs }: FileRecord): object {
+  return {
+    id,
+    object: 'file',
+    bytes,
+    created_at: Math.floor(createdMs / 1000),
+    ...(expiresMs === undefined ? {} : { expires_at: Math.floor(expiresMs / 1000) }),
+    filename: name,
+    purpose,
+    status: 'processed',
+    status_details: null,
+  };
+}
+
+/** Undefined where it stays. */
+export function expiryOf(nowMs: number, seconds: number | undefined, keepMs: number): number | undefined {
+  const ms = seconds === undefined ? keepMs : seconds * 1000;
+  return ms === Number.POSITIVE_INFINITY ? undefined : nowMs + ms;
+}

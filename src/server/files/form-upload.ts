@@ -1,0 +1,143 @@
+// A file in a form (multipart/form-data), stored while it comes. Its fields may come after it, so that what they say is
+// looked at in the end; a file that is refused then leaves nothing behind.
+
+import type { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Busboy, type BusboyFileStream, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy';
+import type { FastifyRequest } from 'fastify';
+import type { FileWriter } from '../../store/file-writer.ts';
+import { ApiError, badRequest, ClientLeft } from '../errors.ts';
+
+const MAX_FIELDS = 16;
+const MAX_FIELD_BYTES = 1024;
+const LONGEST_NAME = 255;
+/** What a form has around its file. */
+const FORM_BYTES = 64 * 1024;
+
+/** Of a form that came whole, the parser makes an end in one; of some that are odd, never. */
+const TURNS_TO_FINISH = 8;
+
+export interface FormTarget {
+  readonly maxBytes: number;
+  begin(name: string): Promise<FileWriter>;
+}
+
+export interface ReceivedForm {
+  readonly writer: FileWriter;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** All of the file is written, and not complete. */
+export async function receiveForm(request: FastifyRequest, target: FormTarget): Promise<ReceivedForm> {
+  const body = request.body as Readable;
+  const announced = Number(request.headers['content-length'] ?? 0);
+  if (announced > target.maxBytes + FORM_BYTES) {
+    body.resume();
+    throw tooLarge(target.maxBytes);
+  }
+  const parser = parserFor(request);
+  const fields: Record<string, unknown> = {};
+  let storing: Promise<FileWriter> | undefined;
+  const ended = new Promise<void>((resolve, reject) => {
+    parser.once('finish', resolve);
+    parser.on('error', () => reject(malformed()));
+    body.once('end', async () => {
+      await storing?.catch(() => {});
+      for (let left = TURNS_TO_FINISH; left > 0; left--) await turn();
+      reject(malformed());
+    });
+    body.on('error', reject);
+    body.once('close', () => {
+      if (!body.readableEnded) reject(new ClientLeft());
+    });
+    parser.on('fieldsLimit', () => reject(badRequest('body', `has more than ${MAX_FIELDS} fields`)));
+    parser.on('field', (name, value, _nameCut, cut) => {
+      if (cut) reject(badRequest(name, `is longer than ${MAX_FIELD_BYTES} bytes`));
+      else setField(fields, name, value);
+    });
+    parser.on('file', (name, stream, fileName) => {
+      // It also tells of what the parser tells, whoever listens.
+      stream.on('error', reject);
+      if (name !== 'file' || storing !== undefined) {
+        stream.resume();
+        reject(badRequest(name, 'is a file too many; send one, as file'));
+        return;
+      }
+      storing = store(stream, fileName, target);
+      storing.catch(reject);
+      // Whoever waits for the rest of a file that does not come any more.
+      ended.catch((error: Error) => stream.destroy(error));
+    });
+  });
+  body.pipe(parser);
+  try {
+    await ended;
+    if (storing === undefined) throw badRequest('file', 'is missing', 'missing_required_parameter');
+    return { writer: await storing, fields };
+  } catch (error) {
+    // What else comes is read by nobody; the answer must still reach who sends it.
+    body.unpipe(parser);
+    body.resume();
+    await storing?.then((writer) => writer.discard()).catch(() => {});
+    throw error;
+  }
+}
+
+function parserFor({ headers }: FastifyRequest): BusboyInstance {
+  try {
+    return new Busboy({
+      headers: headers as BusboyHeaders,
+      limits: { fields: MAX_FIELDS, fieldSize: MAX_FIELD_BYTES, fieldNameSize: 100, headerPairs: 32 },
+    });
+  } catch {
+    throw badRequest('content-type', 'must be multipart/form-data with a boundary');
+  }
+}
+
+/** `expires_after[seconds]` is how forms write what is inside of something. */
+function setField(fields: Record<string, unknown>, name: string, value: string): void {
+  const [, outer, inner] = /^(\w+)\[(\w+)\]$/.exec(name) ?? [];
+  if (outer === undefined || inner === undefined) fields[name] = value;
+  else fields[outer] = { ...(fields[outer] as object | undefined), [inner]: value };
+}
+
+async function store(
+  stream: BusboyFileStream,
+  name: string | undefined,
+  { maxBytes, begin }: FormTarget,
+): Promise<FileWriter> {
+  const writer = await begin(plainName(name));
+  try {
+    for await (const piece of stream as AsyncIterable<Buffer>) {
+      if (writer.bytes + piece.length > maxBytes) throw tooLarge(maxBytes);
+      if ((await writer.write(piece)) === 'no-room') throw noRoom();
+    }
+    if (writer.bytes === 0) throw badRequest('file', 'is empty');
+    if ((await writer.flush()) === 'no-room') throw noRoom();
+    return writer;
+  } catch (error) {
+    await writer.discard().catch(() => {});
+    throw error;
+  }
+}
+
+function plainName(given: string | undefined): string {
+  const name = (given ?? '').replace(/\p{Cc}/gu, '').slice(0, LONGEST_NAME);
+  return name === '' ? 'file' : name;
+}
+
+function malformed(): ApiError {
+  return badRequest('body', 'is no whole form of multipart/form-data');
+}
+
+const closing = { connection: 'close' };
+
+function tooLarge(maxBytes: number): ApiError {
+  const message = `file: is larger than ${maxBytes} bytes, the most that this server takes`;
+  return new ApiError(413, message, { param: 'file', code: 'file_too_large', headers: closing });
+}
+
+function noRoom(): ApiError {
+  const message = 'file: the key has no room left for it; delete files that are not needed any more';
+  return new ApiError(413, message, { param: 'file', code: 'files_limit_exceeded', headers: closing });
+}

@@ -1,0 +1,229 @@
+// The lines of batches in the database: read in, lent to whoever runs them, answered once each.
+
+import { addUsage, usageRow } from './add-usage.ts';
+import type { Database } from './database.ts';
+import type { Lease, LineAnswer, LineName, LineQueue, TakenLine } from './line-queue.ts';
+
+// SQLite takes 32,766 parameters a statement; a row has seven.
+const ROWS_PER_STATEMENT = 500;
+
+export interface NewLine {
+  readonly line: number;
+  readonly customId: string;
+  /** JSON. */
+  readonly body: string;
+}
+
+/** A line once nobody runs it any more. */
+export interface SettledLine {
+  readonly line: number;
+  readonly customId: string;
+  /** Undefined where there is none. */
+  readonly answer: string | undefined;
+  readonly succeeded: boolean;
+}
+
+export class BatchLines implements LineQueue {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async add(batchId: string, lines: readonly NewLine[]): Promise<void> {
+    for (let at = 0; at < lines.length; at += ROWS_PER_STATEMENT) {
+      const rows = lines.slice(at, at + ROWS_PER_STATEMENT).map(({ line, customId, body }) => ({
+        batch_id: batchId,
+        line,
+        custom_id: customId,
+        body,
+        attempts: 0,
+        until_ms: 0,
+        owner: null,
+        answered_ms: null,
+        succeeded: null,
+        answer: null,
+      }));
+      await this.#database.change((tables) => tables.insertInto('batch_line').values(rows).execute());
+    }
+  }
+
+  async take(batchId: string, count: number, { owner, nowMs, untilMs }: Lease): Promise<TakenLine[]> {
+    const rows = await this.#database.change((tables) =>
+      tables
+        .updateTable('batch_line')
+        .set((column) => ({ owner, until_ms: untilMs, attempts: column('attempts', '+', 1) }))
+        .where('batch_id', '=', batchId)
+        .where('line', 'in', (select) =>
+          select
+            .selectFrom('batch_line')
+            .select('line')
+            .where('batch_id', '=', batchId)
+            .where('answered_ms', 'is', null)
+            .where('until_ms', '<=', nowMs)
+            .orderBy('line')
+            .limit(count),
+        )
+        // Others may have chosen the same at the same time; who comes second finds them lent.
+        .where('answered_ms', 'is', null)
+        .where('until_ms', '<=', nowMs)
+        .returning(['line', 'custom_id', 'body', 'attempts'])
+        .execute(),
+    );
+    return rows
+      .map(({ line, custom_id: customId, body, attempts }) => ({
+        batchId,
+        line,
+        customId,
+        body: body ?? '',
+        attempts,
+      }))
+      .sort((a, b) => a.line - b.line);
+  }
+
+  async renew(lines: readonly LineName[], { owner, untilMs }: Lease): Promise<void> {
+    if (lines.length === 0) return;
+    const byBatch = new Map<string, number[]>();
+    for (const { batchId, line } of lines) byBatch.set(batchId, [...(byBatch.get(batchId) ?? []), line]);
+    await this.#database.change(async (tables) => {
+      for (const [batchId, numbers] of byBatch) {
+        await tables
+          .updateTable('batch_line')
+          .set({ until_ms: untilMs })
+          .where('batch_id', '=', batchId)
+          .where('line', 'in', numbers)
+          .where('owner', '=', owner)
+          .where('answered_ms', 'is', null)
+          .execute();
+      }
+    });
+  }
+
+  async giveBack(
+    { batchId, line }: LineName,
+    owner: string,
+    notBeforeMs: number,
+    tried: boolean,
+  ): Promise<void> {
+    await this.#database.change((tables) =>
+      tables
+        .updateTable('batch_line')
+        .set((column) => ({
+          owner: null,
+          until_ms: notBeforeMs,
+          attempts: column('attempts', '-', tried ? 0 : 1),
+        }))
+        .where('batch_id', '=', batchId)
+        .where('line', '=', line)
+        .where('owner', '=', owner)
+        .where('answered_ms', 'is', null)
+        .execute(),
+    );
+  }
+
+  async giveBackAll(owner: string): Promise<void> {
+    await this.#database.change(async (tables) => {
+      const open = tables.selectFrom('batch').select('id').where('ended_ms', 'is', null);
+      await tables
+        .updateTable('batch_line')
+        .set({ owner: null, until_ms: 0 })
+        .where('batch_id', 'in', open)
+        .where('answered_ms', 'is', null)
+        .where('owner', '=', owner)
+        .execute();
+      await tables
+        .updateTable('batch')
+        .set({ owner: null, until_ms: 0 })
+        .where('ended_ms', 'is', null)
+        .where('owner', '=', owner)
+        .execute();
+    });
+  }
+
+  answer({ batchId, line }: LineName, keyId: string, answer: LineAnswer, nowMs: number): Promise<boolean> {
+    const { text, succeeded, usage } = answer;
+    const count = succeeded ? 'completed' : 'failed';
+    return this.#database.change(async (tables) => {
+      // First, as it has whoever ends the batch wait: what it finds answered is then all there is.
+      const counted = await tables
+        .updateTable('batch')
+        .set((column) => ({ [count]: column(count, '+', 1) }))
+        .where('id', '=', batchId)
+        .where('state', '=', 'in_progress')
+        .executeTakeFirstOrThrow();
+      if (counted.numUpdatedRows === 0n) return false;
+      const kept = await tables
+        .updateTable('batch_line')
+        .set({ answer: text, succeeded: succeeded ? 1 : 0, answered_ms: nowMs, body: null, owner: null })
+        .where('batch_id', '=', batchId)
+        .where('line', '=', line)
+        .where('answered_ms', 'is', null)
+        .executeTakeFirstOrThrow();
+      if (kept.numUpdatedRows === 0n) {
+        await tables
+          .updateTable('batch')
+          .set((column) => ({ [count]: column(count, '-', 1) }))
+          .where('id', '=', batchId)
+          .execute();
+        return false;
+      }
+      if (usage !== undefined) await addUsage(tables, [usageRow(keyId, usage, nowMs)]);
+      return true;
+    });
+  }
+
+  /** In order, behind that line. */
+  async settled(batchId: string, afterLine: number, limit: number): Promise<SettledLine[]> {
+    const rows = await this.#database.tables
+      .selectFrom('batch_line')
+      .select(['line', 'custom_id', 'answer', 'succeeded'])
+      .where('batch_id', '=', batchId)
+      .where('line', '>', afterLine)
+      .orderBy('line')
+      .limit(limit)
+      .execute();
+    return rows.map(({ line, custom_id: customId, answer, succeeded }) => ({
+      line,
+      customId,
+      answer: answer ?? undefined,
+      succeeded: succeeded === 1,
+    }));
+  }
+
+  /** Of batches that have ended and whose lines are still there. */
+  async leftovers(): Promise<string[]> {
+    const rows = await this.#database.tables
+      .selectFrom('batch')
+      .select('id')
+      .where('ended_ms', 'is not', null)
+      .where((where) =>
+        where.exists(
+          where
+            .selectFrom('batch_line')
+            .select('batch_line.line')
+            .whereRef('batch_line.batch_id', '=', 'batch.id'),
+        ),
+      )
+      .execute();
+    return rows.map(({ id }) => id);
+  }
+
+  /** Forgets some lines of a batch; false once there were none. */
+  forget(batchId: string, count: number): Promise<boolean> {
+    return this.#database.change(async (tables) => {
+      const { numDeletedRows } = await tables
+        .deleteFrom('batch_line')
+        .where('batch_id', '=', batchId)
+        .where('line', 'in', (select) =>
+          select
+            .selectFrom('batch_line')
+            .select('line')
+            .where('batch_id', '=', batchId)
+            .orderBy('line')
+            .limit(count),
+        )
+        .executeTakeFirstOrThrow();
+      return numDeletedRows > 0n;
+    });
+  }
+}

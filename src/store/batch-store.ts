@@ -1,0 +1,195 @@
+// Batches and the states they go through. Every step says which state it goes on from, so that of several who would take
+// it one does. Their lines are in `batch-lines.ts`.
+
+import {
+  type BatchEnding,
+  type BatchProblem,
+  type BatchRecord,
+  type BatchState,
+  batchOf,
+  type NewBatch,
+} from './batch-record.ts';
+import type { Database, Tables } from './database.ts';
+import type { Lease } from './line-queue.ts';
+import { type Page, type PageQuery, pageOf } from './page.ts';
+import type { BatchTable } from './schema.ts';
+import { sortableId } from './sortable-id.ts';
+
+/** More than a server has under way; the rest waits until some have ended. */
+const MOST_OPEN = 4096;
+
+/** The files a batch leaves; undefined where there is nothing to put in one. */
+export interface BatchFiles {
+  readonly outputFileId: string | undefined;
+  readonly errorFileId: string | undefined;
+  readonly expiresMs: number | undefined;
+}
+
+type Change = Partial<Omit<BatchTable, 'id' | 'key_id'>>;
+
+export class BatchStore {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async create(keyId: string, batch: NewBatch, nowMs: number): Promise<BatchRecord> {
+    const row: BatchTable = {
+      id: sortableId('batch_', nowMs),
+      key_id: keyId,
+      state: 'validating',
+      ending: null,
+      endpoint: batch.endpoint,
+      input_file_id: batch.inputFileId,
+      output_file_id: null,
+      error_file_id: null,
+      output_seconds: batch.outputSeconds ?? null,
+      metadata: batch.metadata === undefined ? null : JSON.stringify(batch.metadata),
+      errors: null,
+      total: 0,
+      completed: 0,
+      failed: 0,
+      created_ms: nowMs,
+      expires_ms: batch.expiresMs,
+      in_progress_ms: null,
+      finalizing_ms: null,
+      cancelling_ms: null,
+      ended_ms: null,
+      owner: null,
+      until_ms: 0,
+    };
+    await this.#database.change((tables) => tables.insertInto('batch').values(row).execute());
+    return batchOf(row);
+  }
+
+  async find(keyId: string, id: string): Promise<BatchRecord | undefined> {
+    const row = await this.#database.tables
+      .selectFrom('batch')
+      .selectAll()
+      .where('id', '=', id)
+      .where('key_id', '=', keyId)
+      .executeTakeFirst();
+    return row && batchOf(row);
+  }
+
+  async list(keyId: string, { after, limit, order }: PageQuery): Promise<Page<BatchRecord>> {
+    let select = this.#database.tables.selectFrom('batch').selectAll().where('key_id', '=', keyId);
+    if (after !== undefined) select = select.where('id', order === 'asc' ? '>' : '<', after);
+    const rows = await select
+      .orderBy('id', order)
+      .limit(limit + 1)
+      .execute();
+    return pageOf(rows.map(batchOf), limit);
+  }
+
+  /** How many of a key have not ended. */
+  async countOpen(keyId: string): Promise<number> {
+    const row = await this.#database.tables
+      .selectFrom('batch')
+      .select((column) => column.fn.countAll<number | string>().as('count'))
+      .where('key_id', '=', keyId)
+      .where('ended_ms', 'is', null)
+      .executeTakeFirstOrThrow();
+    return Number(row.count);
+  }
+
+  /** Those that have not ended, of all keys, the oldest first. */
+  async open(): Promise<BatchRecord[]> {
+    const rows = await this.#database.tables
+      .selectFrom('batch')
+      .selectAll()
+      .where('ended_ms', 'is', null)
+      .orderBy('id')
+      .limit(MOST_OPEN)
+      .execute();
+    return rows.map(batchOf);
+  }
+
+  /** Whether it is in that state, and this owner may now read its lines in or write its files, and nobody else. */
+  claim(id: string, state: BatchState, { owner, nowMs, untilMs }: Lease): Promise<boolean> {
+    return this.#database.change(async (tables) => {
+      const { numUpdatedRows } = await tables
+        .updateTable('batch')
+        .set({ owner, until_ms: untilMs })
+        .where('id', '=', id)
+        .where('state', '=', state)
+        .where((where) => where.or([where('owner', '=', owner), where('until_ms', '<=', nowMs)]))
+        .executeTakeFirstOrThrow();
+      return numUpdatedRows > 0n;
+    });
+  }
+
+  /** All its lines are there. */
+  begin(id: string, total: number, nowMs: number): Promise<boolean> {
+    return this.#advance(id, ['validating'], { state: 'in_progress', total, in_progress_ms: nowMs });
+  }
+
+  /** It cannot be run at all. */
+  fail(id: string, errors: readonly BatchProblem[], nowMs: number): Promise<boolean> {
+    const change = { state: 'failed', errors: JSON.stringify(errors), ended_ms: nowMs } as const;
+    return this.#advance(id, ['validating'], change);
+  }
+
+  /** Nothing more is run or answered. */
+  finalize(
+    id: string,
+    ending: Exclude<BatchEnding, 'cancelled'>,
+    nowMs: number,
+    errors: readonly BatchProblem[] = [],
+  ): Promise<boolean> {
+    const problems = errors.length === 0 ? {} : { errors: JSON.stringify(errors) };
+    const change = { state: 'finalizing', ending, finalizing_ms: nowMs, ...problems } as const;
+    return this.#advance(id, ['in_progress'], change);
+  }
+
+  /** Nothing more is run or answered, as its client wants. */
+  cancel(id: string, nowMs: number): Promise<boolean> {
+    const change = { state: 'cancelling', ending: 'cancelled', cancelling_ms: nowMs } as const;
+    return this.#advance(id, ['validating', 'in_progress'], change);
+  }
+
+  /** Its files are written, and seen from now on. */
+  finish(id: string, ending: BatchEnding, files: BatchFiles, nowMs: number): Promise<boolean> {
+    const { outputFileId, errorFileId, expiresMs } = files;
+    return this.#database.change(async (tables) => {
+      const ended = await update(tables, id, ['finalizing', 'cancelling'], {
+        state: ending,
+        output_file_id: outputFileId ?? null,
+        error_file_id: errorFileId ?? null,
+        ended_ms: nowMs,
+      });
+      const fileIds = [outputFileId, errorFileId].filter((one) => one !== undefined);
+      if (ended && fileIds.length > 0) {
+        await tables
+          .updateTable('file')
+          .set({ complete: 1, expires_ms: expiresMs ?? null })
+          .where('id', 'in', fileIds)
+          .execute();
+      }
+      return ended;
+    });
+  }
+
+  /** Forgets those that ended long ago. */
+  async prune(endedBeforeMs: number): Promise<void> {
+    await this.#database.change((tables) =>
+      tables.deleteFrom('batch').where('ended_ms', '<', endedBeforeMs).execute(),
+    );
+  }
+
+  #advance(id: string, from: readonly string[], change: Change): Promise<boolean> {
+    return this.#database.change((tables) => update(tables, id, from, change));
+  }
+}
+
+/** Whether it was in one of those states. */
+async function update(tables: Tables, id: string, from: readonly string[], change: Change): Promise<boolean> {
+  const { numUpdatedRows } = await tables
+    .updateTable('batch')
+    .set(change)
+    .where('id', '=', id)
+    .where('state', 'in', from)
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows > 0n;
+}

@@ -1,0 +1,141 @@
+// Files of clients: what they gave, and what was made for them. They lie in chunks, so that none is ever whole in memory,
+// and belong to the key that gave them. How large they may be is said by who writes them.
+
+import { Buffer } from 'node:buffer';
+import type { Database } from './database.ts';
+import { FilePruner } from './file-pruner.ts';
+import { FileWriter } from './file-writer.ts';
+import { type Page, type PageQuery, pageOf } from './page.ts';
+import type { FileTable } from './schema.ts';
+import { sortableId } from './sortable-id.ts';
+
+export interface FileRecord {
+  readonly id: string;
+  readonly purpose: string;
+  readonly name: string;
+  readonly bytes: number;
+  readonly createdMs: number;
+  readonly expiresMs: number | undefined;
+}
+
+export interface NewFile {
+  readonly purpose: string;
+  readonly name: string;
+  readonly expiresMs: number | undefined;
+  /** Of all files of the key together. */
+  readonly maxKeyBytes: number;
+}
+
+export interface FileQuery extends PageQuery {
+  readonly purpose?: string | undefined;
+}
+
+export class FileStore {
+  readonly #database: Database;
+  readonly #pruner: FilePruner;
+
+  /** `onProblem` hears of what could not be removed yet. */
+  constructor(database: Database, onProblem: (error: unknown) => void) {
+    this.#database = database;
+    this.#pruner = new FilePruner(database, onProblem);
+  }
+
+  /** The file is there for others once it is completed. */
+  async begin(keyId: string, file: NewFile, nowMs: number): Promise<FileWriter> {
+    const id = sortableId('file-', nowMs);
+    const { purpose, name, expiresMs, maxKeyBytes } = file;
+    await this.#database.change((tables) =>
+      tables
+        .insertInto('file')
+        .values({
+          id,
+          key_id: keyId,
+          purpose,
+          name,
+          bytes: 0,
+          complete: 0,
+          created_ms: nowMs,
+          expires_ms: expiresMs ?? null,
+        })
+        .execute(),
+    );
+    return new FileWriter(this.#database, { id, keyId, maxKeyBytes });
+  }
+
+  async find(keyId: string, id: string): Promise<FileRecord | undefined> {
+    const row = await this.#database.tables
+      .selectFrom('file')
+      .selectAll()
+      .where('id', '=', id)
+      .where('key_id', '=', keyId)
+      .where('complete', '=', 1)
+      .executeTakeFirst();
+    return row && recordOf(row);
+  }
+
+  async list(keyId: string, { after, limit, order, purpose }: FileQuery): Promise<Page<FileRecord>> {
+    let select = this.#database.tables
+      .selectFrom('file')
+      .selectAll()
+      .where('key_id', '=', keyId)
+      .where('complete', '=', 1);
+    if (purpose !== undefined) select = select.where('purpose', '=', purpose);
+    if (after !== undefined) select = select.where('id', order === 'asc' ? '>' : '<', after);
+    const rows = await select
+      .orderBy('id', order)
+      .limit(limit + 1)
+      .execute();
+    return pageOf(rows.map(recordOf), limit);
+  }
+
+  /** Its contents, chunk by chunk; ends early where the file is removed meanwhile. */
+  async *chunks(id: string): AsyncGenerator<Buffer> {
+    for (let position = 0; ; position++) {
+      const row = await this.#database.tables
+        .selectFrom('file_chunk')
+        .select('body')
+        .where('file_id', '=', id)
+        .where('position', '=', position)
+        .executeTakeFirst();
+      if (row === undefined) return;
+      yield Buffer.from(row.body);
+    }
+  }
+
+  /** Whether there was one. It is gone at once for whoever asks; its chunks follow. */
+  async remove(keyId: string, id: string): Promise<boolean> {
+    const removed = await this.#database.change(async (tables) => {
+      const { numUpdatedRows } = await tables
+        .updateTable('file')
+        .set({ complete: 0, bytes: 0, expires_ms: 0 })
+        .where('id', '=', id)
+        .where('key_id', '=', keyId)
+        .where('complete', '=', 1)
+        .executeTakeFirstOrThrow();
+      return numUpdatedRows > 0n;
+    });
+    if (removed) this.#pruner.look();
+    return removed;
+  }
+
+  /** Removes what has expired; it also does so by itself, now and then. */
+  prune(nowMs: number): Promise<void> {
+    return this.#pruner.prune(nowMs);
+  }
+
+  /** The database stays open. */
+  close(): Promise<void> {
+    return this.#pruner.close();
+  }
+}
+
+function recordOf(row: FileTable): FileRecord {
+  return {
+    id: row.id,
+    purpose: row.purpose,
+    name: row.name,
+    bytes: row.bytes,
+    createdMs: row.created_ms,
+    expiresMs: row.expires_ms ?? undefined,
+  };
+}
