@@ -156,7 +156,11 @@ export const configOptions = {
   },
   direct: { kind: onOff, default: false, meaning: 'no batching: one request at a time' },
 
-  database: { kind: text, meaning: 'keys, usage and responses; `~/.chairlift/chairlift.db` where unset' },
+  database: {
+    kind: text,
+    meaning:
+      'keys, usage and responses: a file, `~/.chairlift/chairlift.db` where unset, or `postgres://user@host/name`, which several servers may share',
+  },
   keepResponses: {
     kind: seconds,
     default: 30 * 86_400,

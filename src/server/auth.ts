@@ -49,6 +49,10 @@ export async function identify(
     );
   }
   const record = await keys.findByKey(key, nowMs);
+  if (record === 'unsure') {
+    const message = 'whether this API key is known cannot be found out now; try again';
+    throw new ApiError(503, message, { code: 'store_unavailable', headers: { 'retry-after': '5' } });
+  }
   if (record === undefined) {
     throw unauthorized('invalid_api_key', 'this API key is not known, or was revoked');
   }

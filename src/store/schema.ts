@@ -59,10 +59,24 @@ export interface ResponseItemTable {
   readonly body: string;
 }
 
+/** A batch of usage that was written. */
+export interface UsageFlushTable {
+  readonly id: string;
+  readonly at_ms: number;
+}
+
+/** A request whose usage was counted, where it must not be counted again. */
+export interface ChargedRequestTable {
+  readonly request_id: string;
+  readonly at_ms: number;
+}
+
 export interface Schema {
   readonly api_key: ApiKeyTable;
   readonly key_usage: KeyUsageTable;
   readonly conversation: ConversationTable;
   readonly response: ResponseTable;
   readonly response_item: ResponseItemTable;
+  readonly usage_flush: UsageFlushTable;
+  readonly charged_request: ChargedRequestTable;
 }
