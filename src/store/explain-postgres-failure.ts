@@ -7,7 +7,7 @@ import { StoreError } from './store-error.ts';
 export function explainPostgres(name: string, error: unknown): unknown {
   if (error instanceof StoreError || !(error instanceof Error)) return error;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  const explained = refusals[code] ?? (isTls(code, error) ? tls : undefined);
+  const explained = refusals[code] ?? spoken(code, error);
   if (explained !== undefined) return new StoreError('refused', `${name} ${explained(error)}`, error);
   if (busy.has(code)) {
     return new StoreError('busy', `${name} is held up by other changes. Try again.`, error);
@@ -59,7 +59,11 @@ function isLostWay(code: string, error: Error): boolean {
   return NETWORK_CODES.test(code) || (code === '' && LOST_WORDS.test(error.message));
 }
 
-function isTls(code: string, error: Error): boolean {
-  if (/^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_)/.test(code)) return true;
-  return code === '' && /does not support SSL|error establishing an SSL/i.test(error.message);
+/** What the way there refuses, and the library says in words of its own. */
+function spoken(code: string, { message }: Error): Explain | undefined {
+  if (/^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_)/.test(code)) return tls;
+  if (code !== '') return undefined;
+  if (/does not support SSL/.test(message))
+    return () => 'speaks no TLS. Turn it on there, or say sslmode=disable.';
+  return /^SASL/.test(message) ? wrongPassword : undefined;
 }
