@@ -64,7 +64,10 @@ export const SHARED_LIMITS = `
     reserved_tokens bigint,
     running bigint,
     oldest_ms bigint,
-    mean_ms double precision
+    mean_ms double precision,
+    -- As they are kept; day_tokens is what counts.
+    day text,
+    settled_tokens bigint
   );
 
   create function limit_drained(used bigint, elapsed_ms bigint, per_minute bigint) returns bigint
@@ -78,8 +81,7 @@ export const SHARED_LIMITS = `
     select to_char(to_timestamp(now_ms / 1000) at time zone 'UTC', 'YYYY-MM-DD')
   $$;
 
-  -- Locks the key, brings it to this time, and tells where it stands. Requests of gateways not seen since alive_ms ago
-  -- do not count.
+  -- Locks the key and tells where it stands at this time. Requests of gateways not seen since alive_ms ago do not count.
   create function limit_look(
     the_key text, per_minute bigint, tokens_per_minute bigint, at_once bigint, daily bigint, alive_ms bigint,
     given_ms bigint
@@ -99,11 +101,9 @@ export const SHARED_LIMITS = `
     standing.now_ms := coalesce(given_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
     if per_minute is not null then
       held.requests_used := limit_drained(held.requests_used, standing.now_ms - held.requests_drained_ms, per_minute);
-      held.requests_drained_ms := standing.now_ms;
     end if;
     if tokens_per_minute is not null then
       held.tokens_used := limit_drained(held.tokens_used, standing.now_ms - held.tokens_drained_ms, tokens_per_minute);
-      held.tokens_drained_ms := standing.now_ms;
     end if;
     written := 0;
     if daily is not null then
@@ -115,10 +115,6 @@ export const SHARED_LIMITS = `
         held.day := today;
       end if;
     end if;
-    update key_limit set requests_used = held.requests_used, requests_drained_ms = held.requests_drained_ms,
-        tokens_used = held.tokens_used, tokens_drained_ms = held.tokens_drained_ms,
-        day = held.day, day_tokens = held.day_tokens
-      where key_id = the_key;
     standing.running := 0;
     standing.reserved_tokens := 0;
     if at_once is not null or daily is not null then
@@ -132,8 +128,23 @@ export const SHARED_LIMITS = `
     -- What was used while this database could not be asked is in the usage alone.
     standing.day_tokens := greatest(held.day_tokens, written);
     standing.mean_ms := held.mean_ms;
+    standing.day := held.day;
+    standing.settled_tokens := held.day_tokens;
     return standing;
   end
+  $$;
+
+  create function limit_keep(
+    the_key text, per_minute bigint, tokens_per_minute bigint, standing limit_standing
+  ) returns void language sql as $$
+    update key_limit set
+        requests_used = standing.requests_used,
+        requests_drained_ms = case when per_minute is null then requests_drained_ms else standing.now_ms end,
+        tokens_used = standing.tokens_used,
+        tokens_drained_ms = case when tokens_per_minute is null then tokens_drained_ms else standing.now_ms end,
+        day = standing.day,
+        day_tokens = standing.settled_tokens
+      where key_id = the_key
   $$;
 
   create function limit_tokens_fit(
@@ -156,15 +167,14 @@ export const SHARED_LIMITS = `
     standing.ok := (per_minute is null or standing.requests_used + 60000 <= per_minute * 60000)
       and (at_once is null or standing.running < at_once)
       and limit_tokens_fit(standing, least_tokens, tokens_per_minute, daily);
-    if not standing.ok then return standing; end if;
-    if per_minute is not null then
+    if standing.ok and per_minute is not null then
       standing.requests_used := standing.requests_used + 60000;
-      update key_limit set requests_used = standing.requests_used where key_id = the_key;
     end if;
-    if request is not null then
+    if standing.ok and request is not null then
       insert into running_request values (request, the_key, gateway, standing.now_ms, 0);
       standing.running := standing.running + 1;
     end if;
+    perform limit_keep(the_key, per_minute, tokens_per_minute, standing);
     return standing;
   end
   $$;
@@ -183,21 +193,23 @@ export const SHARED_LIMITS = `
     if found then
       standing.running := greatest(0, standing.running - 1);
       standing.reserved_tokens := greatest(0, standing.reserved_tokens - held);
-      standing.tokens_used := greatest(0, standing.tokens_used - held * 60000);
+      if tokens_per_minute is not null then
+        standing.tokens_used := greatest(0, standing.tokens_used - held * 60000);
+      end if;
     end if;
     standing.ok := limit_tokens_fit(standing, expected_tokens, tokens_per_minute, daily);
     if standing.ok then
       standing.running := standing.running + 1;
       standing.reserved_tokens := standing.reserved_tokens + expected_tokens;
-      standing.tokens_used := standing.tokens_used + expected_tokens * 60000;
+      if tokens_per_minute is not null then
+        standing.tokens_used := standing.tokens_used + expected_tokens * 60000;
+      end if;
       insert into running_request values (request, the_key, gateway, standing.now_ms, expected_tokens)
         on conflict (id) do update set held_tokens = excluded.held_tokens;
     else
       delete from running_request where id = request;
     end if;
-    if tokens_per_minute is not null then
-      update key_limit set tokens_used = standing.tokens_used where key_id = the_key;
-    end if;
+    perform limit_keep(the_key, per_minute, tokens_per_minute, standing);
     return standing;
   end
   $$;
@@ -217,14 +229,11 @@ export const SHARED_LIMITS = `
     if not found then return; end if;
     now_ms := coalesce(given_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
     today := limit_day(now_ms);
-    if tokens_per_minute is not null then
-      update key_limit set
-          tokens_used = greatest(0, limit_drained(tokens_used, now_ms - tokens_drained_ms, tokens_per_minute)
-            + (used_tokens - ended.held_tokens) * 60000),
-          tokens_drained_ms = now_ms
-        where key_id = the_key;
-    end if;
     update key_limit set
+        tokens_used = case when tokens_per_minute is null then tokens_used
+          else greatest(0, limit_drained(tokens_used, now_ms - tokens_drained_ms, tokens_per_minute)
+            + (used_tokens - ended.held_tokens) * 60000) end,
+        tokens_drained_ms = case when tokens_per_minute is null then tokens_drained_ms else now_ms end,
         day_tokens = case when day = today then day_tokens else 0 end + used_tokens,
         day = today,
         mean_ms = case when not served then mean_ms
