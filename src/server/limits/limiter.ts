@@ -22,12 +22,27 @@ interface HeldState extends KeyState {
   readonly running: RunningRequests;
 }
 
+/** What somebody else has counted; of limits a minute in 1/60000. */
+export interface CountedUse {
+  readonly requestsUsed: number;
+  readonly tokensUsed: number;
+  readonly dailyTokens: number;
+}
+
 export class Limiter implements KeyLimiter {
   readonly #states = new Map<string, HeldState>();
 
   /** What each key has used on the UTC day of that time, from before this process. */
   restoreDailyTokens(tokensByKey: ReadonlyMap<string, number>, nowMs: number): void {
     for (const [keyId, tokens] of tokensByKey) this.#state(keyId).daily.restore(tokens, nowMs);
+  }
+
+  /** Where a key stood at that time. */
+  restore(keyId: string, { requestsUsed, tokensUsed, dailyTokens }: CountedUse, atMs: number): void {
+    const { requests, tokens, daily } = this.#state(keyId);
+    requests.restore(requestsUsed, atMs);
+    tokens.restore(tokensUsed, atMs);
+    daily.restore(dailyTokens, atMs);
   }
 
   admit(keyId: string, limits: KeyLimits, timeMs: number, leastTokens = 1): HeldResult {

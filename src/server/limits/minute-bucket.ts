@@ -14,6 +14,12 @@ export class MinuteBucket {
     this.#drainedMs = drainedMs;
   }
 
+  /** Sets how many 1/60000 of it were used at that time. */
+  restore(used: number, drainedMs: number): void {
+    this.#used = used;
+    this.#drainedMs = drainedMs;
+  }
+
   /** Milliseconds until that cost fits. One above the whole limit fits an unused bucket, else it never would. */
   waitMs(cost: number, limit: number, nowMs: number): number {
     this.#drain(limit, nowMs);

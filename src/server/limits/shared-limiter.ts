@@ -3,10 +3,10 @@
 // every gateway keeps to its share by itself.
 
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { KeyLimits } from '../../store/key-record.ts';
 import type { LimitedRequest, LimitStanding, LimitStore, Settlement } from '../../store/limit-store.ts';
 import { StoreError } from '../../store/store-error.ts';
-import { utcDay } from '../../store/usage-day.ts';
 import { DailyBudget } from './daily-budget.ts';
 import {
   type Awaitable,
@@ -26,6 +26,7 @@ import { expectedWait } from './running-requests.ts';
 const BEAT_MS = 3000;
 const LOOK_AGAIN_MS = 1000;
 const CLOSE_MS = 2000;
+const CLOSE_RETRY_MS = 50;
 
 export interface SharedLimiterOptions {
   /** How many gateways share the limits, where somebody knows better than the database last did. */
@@ -49,8 +50,8 @@ export class SharedLimiter implements KeyLimiter {
   readonly #alone = new Limiter();
   /** Places that are to be given back, by request, until the database has heard of it. */
   readonly #unsettled = new Map<string, Settlement>();
-  /** What keys with a limit a day had used when the database last told. */
-  readonly #dailyTokens = new Map<string, { readonly day: string; readonly tokens: number }>();
+  /** Where each key stood when the database last told, and when that was here. */
+  readonly #standings = new Map<string, { readonly standing: LimitStanding; readonly atMs: number }>();
   #lost = false;
   #gateways = 1;
   #timer: NodeJS.Timeout | undefined;
@@ -78,7 +79,11 @@ export class SharedLimiter implements KeyLimiter {
     this.#closed = true;
     clearTimeout(this.#timer);
     const endMs = performance.now() + CLOSE_MS;
-    while (this.#unsettled.size > 0 && performance.now() < endMs) await this.#settleAll();
+    for (;;) {
+      await this.#settleAll();
+      if (this.#unsettled.size === 0 || performance.now() >= endMs) break;
+      await sleep(CLOSE_RETRY_MS);
+    }
     await this.#store.leave();
   }
 
@@ -145,10 +150,7 @@ export class SharedLimiter implements KeyLimiter {
     if (this.#lost) return undefined;
     try {
       const standing = await ask(request);
-      if (request.limits.dailyTokens !== undefined) {
-        const { day_tokens: tokens, now_ms } = standing;
-        this.#dailyTokens.set(request.keyId, { day: utcDay(now_ms), tokens });
-      }
+      this.#standings.set(request.keyId, { standing, atMs: Date.now() });
       return standing;
     } catch (error) {
       this.#lose(error);
@@ -204,10 +206,11 @@ export class SharedLimiter implements KeyLimiter {
     const busy = error instanceof StoreError && error.fault === 'busy';
     if (busy || this.#lost || this.#closed) return;
     this.#lost = true;
-    const today = utcDay(Date.now());
-    for (const [keyId, { day, tokens }] of this.#dailyTokens) {
-      const used = day === today ? Math.ceil(tokens / this.#sharers()) : 0;
-      this.#alone.restoreDailyTokens(new Map([[keyId, used]]), Date.now());
+    const share = (used: number) => Math.ceil(used / this.#sharers());
+    for (const [keyId, { standing, atMs }] of this.#standings) {
+      const requestsUsed = share(standing.requests_used);
+      const tokensUsed = share(standing.tokens_used);
+      this.#alone.restore(keyId, { requestsUsed, tokensUsed, dailyTokens: share(standing.day_tokens) }, atMs);
     }
     this.#options.onChange(error);
     clearTimeout(this.#timer);
