@@ -158,7 +158,8 @@ export const configOptions = {
 
   database: {
     kind: text,
-    meaning: 'keys, usage, responses, files and batches; `~/.chairlift/chairlift.db` where unset',
+    meaning:
+      'keys, usage, responses, files and batches: a file, `~/.chairlift/chairlift.db` where unset, or `postgres://user@host/name`, which several servers may share',
   },
   keepResponses: {
     kind: seconds,

@@ -1,6 +1,7 @@
 // The whole server put together from a configuration: store, pool, HTTP edge. Used by `chairlift serve` and by
 // programs that serve from within.
 
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Server as HttpsServer } from 'node:https';
 import { homedir, hostname } from 'node:os';
@@ -13,16 +14,20 @@ import type { ServedModel } from '../pool/served-model.ts';
 import { bindRefusal, everyKeyRevoked } from '../server/auth.ts';
 import type { BatchDeps, ModelDownloads, TlsPair } from '../server/context.ts';
 import { type ChairliftServer, createServer, createServerPair } from '../server/create-server.ts';
+import type { KeyLimiter } from '../server/limits/key-limiter.ts';
 import { Limiter } from '../server/limits/limiter.ts';
+import { SharedLimiter } from '../server/limits/shared-limiter.ts';
 import type { ConversationItem } from '../server/responses/items.ts';
 import { defaultSettings, type ServerSettings } from '../server/settings.ts';
 import { BatchLines } from '../store/batch-lines.ts';
 import { BatchStore } from '../store/batch-store.ts';
-import { type Database, IN_MEMORY, openDatabase } from '../store/database.ts';
-import { defaultDatabasePath } from '../store/database-path.ts';
+import type { Database } from '../store/database.ts';
+import { defaultDatabasePath, IN_MEMORY } from '../store/database-path.ts';
 import { FileStore } from '../store/file-store.ts';
 import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore } from '../store/key-store.ts';
+import { LimitStore } from '../store/limit-store.ts';
+import { openDatabase } from '../store/open-database.ts';
 import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { benchOf } from './bench-self.ts';
@@ -55,8 +60,11 @@ interface Store {
   readonly responses: ResponseStore<ConversationItem> | undefined;
   readonly files: FileStore;
   readonly batches: BatchDeps;
-  readonly limiter: Limiter;
+  readonly limiter: KeyLimiter & { close?(): Promise<void> };
 }
+
+/** A database server may start together with this one. */
+const DATABASE_PATIENCE_MS = 30_000;
 
 /** The version in package.json. */
 export function packageVersion(): string {
@@ -167,13 +175,15 @@ function storedAt({ database, adminPort }: Config, { gateway }: FleetRoles): str
 }
 
 async function openStore(path: string, config: Config, logger: Logger): Promise<Store> {
-  const database = await openDatabase(path);
+  const database = await openDatabase(path, {
+    patienceMs: DATABASE_PATIENCE_MS,
+    onWait: (problem) => logger.warn(`waits for the database: ${problem.message}`),
+  });
   const onProblem = (error: unknown) => logger.error({ err: error }, 'store');
   const keyStore = new KeyStore(database);
   const keys = await KeyRing.open(database, keyStore, onProblem);
   const usage = new UsageStore(database, onProblem);
-  const limiter = new Limiter();
-  limiter.restoreDailyTokens(await usage.tokensOfDay(Date.now()), Date.now());
+  const limiter = await openLimiter(database, usage, logger);
   const { keepResponses, responsesLimit: maxBytes } = config;
   const responses =
     keepResponses === 0
@@ -188,10 +198,33 @@ async function openStore(path: string, config: Config, logger: Logger): Promise<
   return { database, keyStore, keys, usage, responses, files, batches, limiter };
 }
 
+/** One for all gateways of a database that they share, else one in memory. */
+async function openLimiter(database: Database, usage: UsageStore, logger: Logger): Promise<Store['limiter']> {
+  if (database.kind === 'postgres') {
+    const onChange = (lost: unknown) => {
+      if (lost === undefined) logger.info('the database answers again: limits are those of all gateways');
+      else logger.warn({ err: lost }, 'the database is lost: this gateway keeps to its share of the limits');
+    };
+    return SharedLimiter.open(await LimitStore.open(database, randomUUID()), { onChange });
+  }
+  const limiter = new Limiter();
+  limiter.restoreDailyTokens(await usage.tokensOfDay(Date.now()), Date.now());
+  return limiter;
+}
+
 /** Nothing that happens here may keep the server from ending. */
-async function closeStore({ usage, responses, files, database }: Store, logger: Logger): Promise<void> {
-  const parts = [usage, responses, files, database];
-  for (const close of parts.map((part) => () => part?.close())) {
+async function closeStore(
+  { usage, responses, files, limiter, database }: Store,
+  logger: Logger,
+): Promise<void> {
+  const closings = [
+    () => usage.close(),
+    () => responses?.close(),
+    () => files.close(),
+    () => limiter.close?.(),
+    () => database.close(),
+  ];
+  for (const close of closings) {
     try {
       await close();
     } catch (error) {

@@ -3,6 +3,7 @@
 import type { Command } from 'commander';
 import { processInputs, type ResolvedConfig, resolveConfig } from '../config.ts';
 import { optionNames } from '../config-options.ts';
+import { withoutPassword } from '../store/postgres-address.ts';
 import { addConfigOptions } from './config-flags.ts';
 
 export function addConfig(program: Command): void {
@@ -11,9 +12,16 @@ export function addConfig(program: Command): void {
     .description('show the effective configuration and where each value comes from')
     .option('--json', 'print JSON');
   addConfigOptions(command).action((flags: { json?: true }) => {
-    const resolved = resolveConfig(processInputs(flags));
+    const resolved = forPeople(resolveConfig(processInputs(flags)));
     process.stdout.write(`${flags.json ? JSON.stringify(resolved) : layOut(resolved)}\n`);
   });
+}
+
+/** Without the password that an address of a database may hold. */
+function forPeople(resolved: ResolvedConfig): ResolvedConfig {
+  const { database } = resolved.config;
+  if (database === undefined) return resolved;
+  return { ...resolved, config: { ...resolved.config, database: withoutPassword(database) } };
 }
 
 function layOut({ config, sources, file }: ResolvedConfig): string {

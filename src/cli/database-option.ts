@@ -6,7 +6,10 @@ import { defaultDatabasePath } from '../store/database-path.ts';
 
 export function addDatabaseOption(command: Command): Command {
   return command
-    .option('--database <path>', "the database file; the server's where unset")
+    .option(
+      '--database <path>',
+      "the database: a file, or an address as postgres://…; the server's where unset",
+    )
     .hook('preAction', () => {
       if (command.opts().database === undefined) command.setOptionValue('database', ofServer());
     });

@@ -2,9 +2,10 @@
 // A running server takes up the changes by itself.
 
 import { type Command, Option } from 'commander';
-import { openDatabase } from '../store/database.ts';
 import { type KeyRecord, TIERS, type Tier } from '../store/key-record.ts';
 import { KeyStore } from '../store/key-store.ts';
+import { openDatabase } from '../store/open-database.ts';
+import { withoutPassword } from '../store/postgres-address.ts';
 import { parseCount } from './arguments.ts';
 import { formatColumns } from './columns.ts';
 import { addDatabaseOption } from './database-option.ts';
@@ -74,7 +75,7 @@ async function listKeys(options: ListOptions): Promise<void> {
   const all = await withKeyStore(options.database, (store) => store.list());
   const records = options.all ? all : all.filter(({ revokedMs }) => revokedMs === undefined);
   if (options.json) process.stdout.write(`${JSON.stringify(records)}\n`);
-  else if (records.length === 0) process.stdout.write(`No keys in ${options.database}.\n`);
+  else if (records.length === 0) process.stdout.write(`No keys in ${withoutPassword(options.database)}.\n`);
   else process.stdout.write(`${layOut(records)}\n`);
 }
 
@@ -100,7 +101,7 @@ async function withKeyStore<T>(path: string, action: (store: KeyStore) => Promis
   try {
     return await action(new KeyStore(database));
   } finally {
-    database.close();
+    await database.close();
   }
 }
 

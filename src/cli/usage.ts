@@ -1,9 +1,10 @@
 // `chairlift usage`: what each key used on each day, in UTC. A running server writes it every second.
 
 import type { Command } from 'commander';
-import { openDatabase } from '../store/database.ts';
 import { ANONYMOUS_KEY_ID, type KeyRecord } from '../store/key-record.ts';
 import { KeyStore } from '../store/key-store.ts';
+import { openDatabase } from '../store/open-database.ts';
+import { withoutPassword } from '../store/postgres-address.ts';
 import { DAY_MS, utcDay } from '../store/usage-day.ts';
 import { reportUsage, sumUsage, type UsageCounts, type UsageRow } from '../store/usage-report.ts';
 import { parseCount } from './arguments.ts';
@@ -30,7 +31,7 @@ export function addUsage(program: Command): void {
     .action(async (options: UsageOptions) => {
       const rows = await readUsage(options, Date.now());
       if (options.json) process.stdout.write(`${JSON.stringify(rows)}\n`);
-      else if (rows.length === 0) process.stdout.write(`No usage in ${options.database}.\n`);
+      else if (rows.length === 0) process.stdout.write(`No usage in ${withoutPassword(options.database)}.\n`);
       else process.stdout.write(`${layOut(rows)}\n`);
     });
 }
@@ -45,7 +46,7 @@ async function readUsage({ database: path, key, days }: UsageOptions, nowMs: num
     const names = new Map(records.map(({ id, name }) => [id, name]));
     return rows.map((row) => ({ ...row, keyName: names.get(row.keyId) ?? row.keyId }));
   } finally {
-    database.close();
+    await database.close();
   }
 }
 

@@ -51,6 +51,10 @@ export async function identify(
     );
   }
   const record = await keys.findByKey(key, nowMs);
+  if (record === 'unsure') {
+    const message = 'whether this API key is known cannot be found out now; try again';
+    throw new ApiError(503, message, { code: 'store_unavailable', headers: { 'retry-after': '5' } });
+  }
   if (record === undefined) {
     throw unauthorized('invalid_api_key', 'this API key is not known, or was revoked');
   }
@@ -68,7 +72,7 @@ export async function backgroundCaller(
   keyId: string,
   keys: Keys | undefined,
   allowAnonymous: boolean,
-): Promise<Caller | undefined> {
+): Promise<Caller | 'unsure' | undefined> {
   const nowMs = Date.now();
   const changes = { tier: 'low', admin: false, background: true } as const;
   if (keyId === ANONYMOUS_KEY_ID) {
@@ -77,7 +81,8 @@ export async function backgroundCaller(
     return isServed ? { ...anonymous, ...changes } : undefined;
   }
   const record = await keys?.findById(keyId, nowMs);
-  return record && { keyId, name: record.name, limits: record.limits, ...changes };
+  if (record === undefined || record === 'unsure') return record;
+  return { keyId, name: record.name, limits: record.limits, ...changes };
 }
 
 const notLocal = 'without API keys only requests from this machine to this machine are served';

@@ -16,7 +16,7 @@ import type { Admission } from './admission.ts';
 import type { Caller, Keys } from './auth.ts';
 import type { ApiError } from './errors.ts';
 import type { HealthCheck } from './health.ts';
-import type { Limiter } from './limits/limiter.ts';
+import type { KeyLimiter } from './limits/key-limiter.ts';
 import type { TypicalAnswer } from './limits/typical-answer.ts';
 import type { LiveFeed } from './live/live-feed.ts';
 import type { RequestLives } from './live/request-lives.ts';
@@ -54,7 +54,7 @@ export interface ServerDeps {
   readonly keys?: Keys | undefined;
   /** For /admin/keys. */
   readonly keyStore?: Pick<KeyStore, 'createKey' | 'list' | 'revoke'> | undefined;
-  readonly limiter: Limiter;
+  readonly limiter: KeyLimiter;
   readonly usage?: Pick<UsageStore, 'record' | 'report'> | undefined;
   /** Responses that clients may come back to; without it none are kept. */
   readonly responses?: ResponseStore<ConversationItem> | undefined;

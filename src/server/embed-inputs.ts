@@ -86,7 +86,7 @@ async function embed(
     : await encodePrompts({ ...order, caller }, place);
   for (const [at, { ids }] of prompts.entries()) checkFits(ids.length, roomOf(model), nameOf(at));
   const tokens = tokensOf(prompts);
-  weigh(context, { ...place, caller, reply }, tokens, tokens);
+  await weigh({ ...place, reply }, tokens, tokens);
   const record = new RequestRecord({
     ...order,
     ...place,

@@ -14,7 +14,7 @@ import type { Caller } from './auth.ts';
 import type { ServerContext } from './context.ts';
 import { tokensOf } from './encode-prompts.ts';
 import { kindOf } from './errors.ts';
-import type { Permit } from './limits/limiter.ts';
+import type { Permit } from './limits/key-limiter.ts';
 import type { Life } from './live/request-lives.ts';
 import type { RequestLabels } from './metrics.ts';
 import type { FinishedRequest } from './request-feed.ts';

@@ -142,7 +142,7 @@ async function serve(order: Order, place: Visit): Promise<void> {
   const encoding = { encoder: context.encoders, account: caller.keyId, signal: place.signal };
   const expected = await expectedIds(expectedText, model, encoding);
   const work: Work = { ...order, ...place, prompts, parameters, plans, expected };
-  weigh(order.context, work, tokensOf(prompts), expectedTokens(work));
+  await weigh(work, tokensOf(prompts), expectedTokens(work));
   await run(work);
 }
 

@@ -1,4 +1,4 @@
-// A request's stay in the house: first the limits of its key, which cost nothing to ask, then its time, then its place in
+// A request's stay in the house: first the limits of its key, which cost little to ask, then its time, then its place in
 // the queue, then its model. Whatever was taken is given back, in the other order, however the stay ends.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -7,7 +7,7 @@ import type { QueueTicket } from './admission.ts';
 import type { Caller } from './auth.ts';
 import type { ServerContext } from './context.ts';
 import { ApiError } from './errors.ts';
-import type { LimitKind, LimitRefusal, Permit } from './limits/limiter.ts';
+import type { LimitKind, LimitRefusal, Permit } from './limits/key-limiter.ts';
 import { acquireModel } from './models.ts';
 
 export interface Stay {
@@ -30,7 +30,7 @@ export async function stay<Result>(
   use: (stay: Stay) => Promise<Result>,
 ): Promise<Result> {
   const { keyId, limits } = request.caller as Caller;
-  const admitted = limiter.admit(keyId, limits, Date.now(), leastTokens);
+  const admitted = await limiter.admit(keyId, limits, Date.now(), leastTokens);
   if (!admitted.ok) throw limitReached(admitted);
   reply.headers(admitted.headers);
   const { permit } = admitted;
@@ -102,22 +102,15 @@ export async function visit<Result>(
 }
 
 /** What waits in the queue, and what the key will have used when all is done; refuses where either is too much. */
-export function weigh(
-  { limiter }: ServerContext,
-  { caller, reply, permit, ticket }: Pick<Visit, 'permit' | 'ticket'> & Asker,
+export async function weigh(
+  { reply, permit, ticket }: Pick<Visit, 'permit' | 'ticket'> & { readonly reply: FastifyReply },
   promptTokens: number,
   expectedTokens: number,
-): void {
-  const { keyId, limits } = caller;
+): Promise<void> {
   ticket.weigh(promptTokens);
-  const refusal = permit.weigh(expectedTokens, Date.now());
-  if (refusal !== undefined) throw limitReached(refusal);
-  reply.headers(limiter.headers(keyId, limits, Date.now()));
-}
-
-interface Asker {
-  readonly caller: Caller;
-  readonly reply: FastifyReply;
+  const weighed = await permit.weigh(expectedTokens, Date.now());
+  if (!weighed.ok) throw limitReached(weighed);
+  reply.headers(weighed.headers);
 }
 
 const limitNames: Readonly<Record<LimitKind, string>> = {

@@ -10,7 +10,7 @@ const LOOK_EVERY_MS = 1000;
 // Compared with where no key has the prefix, so that both ways do the same work. No key hashes to it.
 const NO_HASH = new Uint8Array(32);
 
-/** Told of failures that nobody awaits; the ring then goes on with the keys it has. */
+/** Told of the first failure of several that nobody awaits; the ring then goes on with the keys it has. */
 export type OnProblem = (error: unknown) => void;
 
 /**
@@ -32,6 +32,7 @@ export class KeyRing {
   #everMade = false;
   #seen: Version = { data: -1, changes: -1 };
   #lookedMs = 0;
+  #failing = false;
 
   private constructor(database: Database, store: KeyStore, onProblem: OnProblem) {
     this.#database = database;
@@ -48,26 +49,33 @@ export class KeyRing {
   /** Reads all keys and their limits again. */
   async reload(): Promise<void> {
     // Taken before the keys are read: a change in between is then seen as new.
-    const seen = this.#version();
+    const seen = await this.#version();
     const { live, everMade } = await this.#store.doorKeys();
     this.#keys = new Map(live.map((key) => [key.record.prefix, key]));
     this.#everMade = everMade;
     this.#seen = seen;
   }
 
-  /** The record of the live key that this is. */
-  async findByKey(key: string, nowMs: number): Promise<KeyRecord | undefined> {
+  /** The record of the live key that this is; `unsure` where it is not known, and the database cannot be asked. */
+  async findByKey(key: string, nowMs: number): Promise<KeyRecord | 'unsure' | undefined> {
     await this.#look(nowMs);
     const found = this.#match(key);
     if (found !== undefined) return found;
     // A key made a moment ago must work at once, so a miss always looks.
-    await this.#reloadIfChanged();
-    return this.#match(key);
+    const sure = await this.#reloadIfChanged();
+    return this.#match(key) ?? (sure ? undefined : 'unsure');
   }
 
-  /** The record of the live key of that id. */
-  async findById(id: string, nowMs: number): Promise<KeyRecord | undefined> {
+  /** The record of the live key of that id; unsure as above. */
+  async findById(id: string, nowMs: number): Promise<KeyRecord | 'unsure' | undefined> {
     await this.#look(nowMs);
+    const found = this.#recordOf(id);
+    if (found !== undefined) return found;
+    const sure = await this.#reloadIfChanged();
+    return this.#recordOf(id) ?? (sure ? undefined : 'unsure');
+  }
+
+  #recordOf(id: string): KeyRecord | undefined {
     for (const { record } of this.#keys.values()) if (record.id === id) return record;
     return undefined;
   }
@@ -90,16 +98,23 @@ export class KeyRing {
     await this.#reloadIfChanged();
   }
 
-  async #reloadIfChanged(): Promise<void> {
+  /** Whether the database could be asked. */
+  async #reloadIfChanged(): Promise<boolean> {
     try {
-      const { data, changes } = this.#version();
+      const { data, changes } = await this.#version();
       if (data !== this.#seen.data || changes !== this.#seen.changes) await this.reload();
+      this.#failing = false;
+      return true;
     } catch (error) {
-      this.#onProblem(error);
+      if (!this.#failing) this.#onProblem(error);
+      this.#failing = true;
+      return false;
     }
   }
 
-  #version(): Version {
-    return { data: this.#database.dataVersion(), changes: this.#store.changes };
+  async #version(): Promise<Version> {
+    // Before the database is asked: a change of our own in between is then seen as new.
+    const { changes } = this.#store;
+    return { data: await this.#database.keysVersion(), changes };
   }
 }

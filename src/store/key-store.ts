@@ -1,14 +1,16 @@
 // API keys in the database: made, listed, revoked. A key's secret is shown once and never stored.
 
 import type { Selectable } from 'kysely';
-import type { Database } from './database.ts';
+import type { Database, Tables } from './database.ts';
 import { ANONYMOUS_KEY_ID, type KeyLimits, type KeyRecord, type Tier } from './key-record.ts';
 import { hashKey, makeKey, prefixOf, randomLetters } from './key-secret.ts';
 import type { ApiKeyTable } from './schema.ts';
+import { violates } from './unique-violation.ts';
 
 const ID_MARK = 'key_';
 const ID_LETTERS = 12;
 const NAME_LENGTH = 64;
+const liveName = { name: 'live_key_name', table: 'api_key', column: 'name' };
 // Keeps the limiter's arithmetic within whole numbers.
 const LARGEST_RATE = 1_000_000_000;
 
@@ -41,7 +43,7 @@ export class KeyStore {
     this.#database = database;
   }
 
-  /** How often this object has changed the keys; changes by others show in the database's data version. */
+  /** How often this object has changed the keys; changes by others show in the database's version of the keys. */
   get changes(): number {
     return this.#changes;
   }
@@ -53,9 +55,9 @@ export class KeyStore {
     const key = makeKey();
     const row = rowOf(wanted, key, nowMs);
     try {
-      await this.#change(() => this.#database.tables.insertInto('api_key').values(row).execute());
+      await this.#change((tables) => tables.insertInto('api_key').values(row).execute());
     } catch (error) {
-      if (!isNameTaken(error)) throw error;
+      if (!violates(error, liveName)) throw error;
       const taken = `a key named '${wanted.name}' exists; revoke it first or choose another name`;
       return { ok: false, problem: 'name-taken', message: taken };
     }
@@ -79,8 +81,8 @@ export class KeyStore {
 
   /** The record as revoked, or undefined where no live key has that name or id. Its usage stays. */
   async revoke(nameOrId: string, nowMs: number): Promise<KeyRecord | undefined> {
-    const row = await this.#change(() =>
-      this.#database.tables
+    const row = await this.#change((tables) =>
+      tables
         .updateTable('api_key')
         .set({ revoked_ms: nowMs })
         .where((where) => where.or([where('name', '=', nameOrId), where('id', '=', nameOrId)]))
@@ -103,7 +105,7 @@ export class KeyStore {
   }
 
   /** One that failed counts too: who looked meanwhile has seen what was taken back. */
-  async #change<Result>(action: () => Promise<Result>): Promise<Result> {
+  async #change<Result>(action: (tables: Tables) => Promise<Result>): Promise<Result> {
     try {
       return await this.#database.change(action);
     } finally {
@@ -167,13 +169,4 @@ function recordOf(row: ApiKeyTable): KeyRecord {
     createdMs: row.created_ms,
     ...(row.revoked_ms === null ? {} : { revokedMs: row.revoked_ms }),
   };
-}
-
-function isNameTaken(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    'code' in error &&
-    error.code === 'SQLITE_CONSTRAINT_UNIQUE' &&
-    error.message.includes('api_key.name')
-  );
 }

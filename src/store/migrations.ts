@@ -1,7 +1,12 @@
-// The schema, one step per version. Steps are never edited once released: a change is a new step.
+// The schema, one step per version. Steps are never edited once released: a change is a new step. A step is written for
+// the embedded database, with a line for each column; Postgres is given a translation, or a text of its own.
 
-/** Step n brings a database from `user_version` n to n + 1. */
-export const MIGRATIONS: readonly string[] = [
+import { KEY_VERSION, SHARED_LIMITS } from './shared-schema.ts';
+
+export type Migration = string | { readonly embedded: string; readonly postgres: string };
+
+/** Step n brings a database from version n to n + 1. */
+export const MIGRATIONS: readonly Migration[] = [
   `
   create table api_key (
     id text primary key,
@@ -66,6 +71,23 @@ export const MIGRATIONS: readonly string[] = [
 
   create index response_item_id on response_item (id);
   `,
+  `
+  -- Batches of usage that were written: one whose outcome was not heard may be written again, and counts once.
+  create table usage_flush (
+    id text primary key,
+    at_ms integer not null
+  ) strict, without rowid;
+
+  -- Requests whose usage counts once, whoever tells of it.
+  create table charged_request (
+    request_id text primary key,
+    at_ms integer not null
+  ) strict, without rowid;
+
+  create index charged_request_time on charged_request (at_ms);
+  `,
+  // A file tells by itself that it has changed, and whoever has it keeps count in memory.
+  { embedded: '', postgres: KEY_VERSION + SHARED_LIMITS },
   `
   -- Files of clients. One that is not complete is still being written, or was deleted and has chunks left.
   create table file (
@@ -139,3 +161,25 @@ export const MIGRATIONS: readonly string[] = [
   create index batch_line_open on batch_line (batch_id, line) where answered_ms is null;
   `,
 ];
+
+export function embeddedText(step: Migration): string {
+  return typeof step === 'string' ? step : step.embedded;
+}
+
+const POSTGRES_TYPES: Readonly<Record<string, string>> = {
+  // Whole numbers of any size, and texts in the order of their bytes, as the embedded database has them.
+  integer: 'bigint',
+  text: 'text collate "C"',
+  blob: 'bytea',
+  real: 'double precision',
+};
+
+export function postgresText(step: Migration): string {
+  if (typeof step !== 'string') return step.postgres;
+  return step
+    .replace(
+      /((?:^|add column)\s+\w+ )(integer|text|blob|real)\b/gm,
+      (_, before: string, type: string) => before + POSTGRES_TYPES[type],
+    )
+    .replace(/\) (?:strict|without rowid)(?:, (?:strict|without rowid))*;/g, ');');
+}

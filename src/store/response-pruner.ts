@@ -2,7 +2,7 @@
 // together take too much. In small steps, since statements run on the thread that serves requests.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Database } from './database.ts';
+import type { Database, Tables } from './database.ts';
 
 const LOOK_EVERY_MS = 3_600_000;
 /** Between looks so much of the limit may be written. */
@@ -40,13 +40,19 @@ export class ResponsePruner {
     if (this.#written > this.#room.maxBytes * SHARE_BETWEEN_LOOKS) this.#look();
   }
 
-  /** One at a time: who asks meanwhile gets the one under way. */
+  /** One at a time: who asks meanwhile comes next, since what is under way may have looked already. */
   prune(nowMs: number): Promise<void> {
-    this.#written = 0;
-    this.#pruning ??= this.#prune(nowMs).finally(() => {
-      this.#pruning = undefined;
-    });
-    return this.#pruning;
+    const before = this.#pruning?.catch(() => {}) ?? Promise.resolve();
+    const pruning = before
+      .then(() => {
+        this.#written = 0;
+        return this.#prune(nowMs);
+      })
+      .finally(() => {
+        if (this.#pruning === pruning) this.#pruning = undefined;
+      });
+    this.#pruning = pruning;
+    return pruning;
   }
 
   async close(): Promise<void> {
@@ -56,7 +62,7 @@ export class ResponsePruner {
   }
 
   #look(): void {
-    if (!this.#closed) this.prune(Date.now()).catch(this.#onProblem);
+    if (!this.#closed && this.#pruning === undefined) this.prune(Date.now()).catch(this.#onProblem);
   }
 
   async #prune(nowMs: number): Promise<void> {
@@ -71,7 +77,7 @@ export class ResponsePruner {
     while (!this.#closed) {
       const ids = await choose();
       if (ids.length === 0) return;
-      await this.#database.change(() => this.#forget(ids));
+      await this.#database.change((tables) => forget(tables, ids));
       await turn();
     }
   }
@@ -119,15 +125,15 @@ export class ResponsePruner {
       .executeTakeFirst();
     return row?.bytes ?? 0;
   }
+}
 
-  async #forget(conversationIds: readonly string[]): Promise<void> {
-    const { tables } = this.#database;
-    const responses = tables
-      .selectFrom('response')
-      .select('id')
-      .where('conversation_id', 'in', conversationIds);
-    await tables.deleteFrom('response_item').where('response_id', 'in', responses).execute();
-    await tables.deleteFrom('response').where('conversation_id', 'in', conversationIds).execute();
-    await tables.deleteFrom('conversation').where('id', 'in', conversationIds).execute();
-  }
+/** The conversation first: who is adding to it then waits, and begins a new one. */
+async function forget(tables: Tables, conversationIds: readonly string[]): Promise<void> {
+  await tables.deleteFrom('conversation').where('id', 'in', conversationIds).execute();
+  const responses = tables
+    .selectFrom('response')
+    .select('id')
+    .where('conversation_id', 'in', conversationIds);
+  await tables.deleteFrom('response_item').where('response_id', 'in', responses).execute();
+  await tables.deleteFrom('response').where('conversation_id', 'in', conversationIds).execute();
 }

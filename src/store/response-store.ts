@@ -1,7 +1,7 @@
 // Responses that clients may come back to: what was given, what was made of it, and which response it goes on from. They
 // belong to the key that asked. Those of one conversation are kept, and forgotten, together.
 
-import type { Database } from './database.ts';
+import type { Database, Tables } from './database.ts';
 import { ResponsePruner, type ResponseRoom } from './response-pruner.ts';
 import type { ResponseItemTable } from './schema.ts';
 
@@ -63,9 +63,8 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
       (sum, text) => sum + Buffer.byteLength(text),
       0,
     );
-    await this.#database.change(async () => {
-      const { tables } = this.#database;
-      const previous = previousId === undefined ? undefined : await this.#link(keyId, previousId);
+    await this.#database.change(async (tables) => {
+      const previous = previousId === undefined ? undefined : await linkOf(tables, keyId, previousId);
       const conversationId = previous?.conversation_id ?? id;
       await tables
         .insertInto('conversation')
@@ -97,7 +96,7 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
   }
 
   async find(keyId: string, id: string): Promise<StoredResponse<Item> | undefined> {
-    if ((await this.#link(keyId, id)) === undefined) return undefined;
+    if ((await linkOf(this.#database.tables, keyId, id)) === undefined) return undefined;
     const row = await this.#database.tables
       .selectFrom('response')
       .select('body')
@@ -111,12 +110,13 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
 
   /** Whether there was one. Those that go on from it stay, and cannot be gone on from any more. */
   async remove(keyId: string, id: string): Promise<boolean> {
-    return this.#database.change(async () => {
-      const link = await this.#link(keyId, id);
+    return this.#database.change(async (tables) => {
+      const link = await linkOf(tables, keyId, id);
       if (link === undefined) return false;
-      const { tables } = this.#database;
+      const removed = await tables.deleteFrom('response').where('id', '=', id).executeTakeFirst();
+      // Somebody else was faster.
+      if (removed.numDeletedRows === 0n) return false;
       await tables.deleteFrom('response_item').where('response_id', '=', id).execute();
-      await tables.deleteFrom('response').where('id', '=', id).execute();
       await tables
         .updateTable('conversation')
         .set((column) => ({ bytes: column('bytes', '-', link.bytes) }))
@@ -150,7 +150,7 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
 
   /** What was given for this response itself. */
   async input(keyId: string, id: string): Promise<Item[]> {
-    if ((await this.#link(keyId, id)) === undefined) return [];
+    if ((await linkOf(this.#database.tables, keyId, id)) === undefined) return [];
     return (await this.#items(id)).filter(({ produced }) => produced === 0).map(itemOf<Item>);
   }
 
@@ -186,22 +186,12 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
     return this.#pruner.close();
   }
 
-  async #link(keyId: string, id: string): Promise<Link | undefined> {
-    return this.#database.tables
-      .selectFrom('response')
-      .innerJoin('conversation', 'conversation.id', 'response.conversation_id')
-      .select(['response.id', 'response.previous_id', 'response.conversation_id', 'response.bytes'])
-      .where('response.id', '=', id)
-      .where('conversation.key_id', '=', keyId)
-      .executeTakeFirst();
-  }
-
   /** From the first response to this one. */
   async #chain(
     keyId: string,
     id: string,
   ): Promise<{ readonly ok: true; readonly links: readonly Link[] } | (History<Item> & { ok: false })> {
-    const last = await this.#link(keyId, id);
+    const last = await linkOf(this.#database.tables, keyId, id);
     if (last === undefined) return { ok: false, problem: 'missing', id };
     const all = await this.#database.tables
       .selectFrom('response')
@@ -241,6 +231,20 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
       .orderBy('position')
       .execute();
   }
+}
+
+async function linkOf(
+  tables: Pick<Tables, 'selectFrom'>,
+  keyId: string,
+  id: string,
+): Promise<Link | undefined> {
+  return tables
+    .selectFrom('response')
+    .innerJoin('conversation', 'conversation.id', 'response.conversation_id')
+    .select(['response.id', 'response.previous_id', 'response.conversation_id', 'response.bytes'])
+    .where('response.id', '=', id)
+    .where('conversation.key_id', '=', keyId)
+    .executeTakeFirst();
 }
 
 function rowsOf<Item extends StoredItem>({ id, input, output }: NewResponse<Item>): ResponseItemTable[] {

@@ -125,6 +125,18 @@ export interface BatchLineTable {
   readonly answer: string | null;
 }
 
+/** A batch of usage that was written. */
+export interface UsageFlushTable {
+  readonly id: string;
+  readonly at_ms: number;
+}
+
+/** A request whose usage was counted, where it must not be counted again. */
+export interface ChargedRequestTable {
+  readonly request_id: string;
+  readonly at_ms: number;
+}
+
 export interface Schema {
   readonly api_key: ApiKeyTable;
   readonly key_usage: KeyUsageTable;
@@ -135,4 +147,6 @@ export interface Schema {
   readonly file_chunk: FileChunkTable;
   readonly batch: BatchTable;
   readonly batch_line: BatchLineTable;
+  readonly usage_flush: UsageFlushTable;
+  readonly charged_request: ChargedRequestTable;
 }

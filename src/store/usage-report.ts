@@ -25,6 +25,7 @@ export interface UsageQuery {
 
 /** By day, then key. */
 export async function reportUsage(database: Database, query: UsageQuery): Promise<UsageRow[]> {
+  if (query.keyIds?.length === 0) return [];
   let select = database.tables.selectFrom('key_usage').selectAll();
   if (query.keyIds !== undefined) select = select.where('key_id', 'in', query.keyIds);
   if (query.fromDay !== undefined) select = select.where('day', '>=', query.fromDay);
@@ -44,13 +45,21 @@ export function mergeUsage(
       (fromDay === undefined || day >= fromDay) &&
       (toDay === undefined || day <= toDay),
   );
-  const merged = new Map(report.map((row) => [`${row.day} ${row.keyId}`, row]));
-  for (const row of asked) {
-    const slot = `${row.day} ${row.keyId}`;
-    const before = merged.get(slot);
-    merged.set(slot, before === undefined ? row : { ...row, ...sumUsage([before, row]) });
-  }
-  return [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+  return gathered([...report, ...asked]);
+}
+
+/** One row for each key and day, by day, then key. */
+export function gathered(rows: readonly UsageRow[]): UsageRow[] {
+  const sums = new Map<string, UsageRow>();
+  for (const row of rows) addUsage(sums, row);
+  return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+}
+
+/** Adds a row to those of its key and day. */
+export function addUsage(rows: Map<string, UsageRow>, row: UsageRow): void {
+  const slot = `${row.day} ${row.keyId}`;
+  const before = rows.get(slot);
+  rows.set(slot, before === undefined ? row : { ...row, ...sumUsage([before, row]) });
 }
 
 export function sumUsage(rows: readonly UsageCounts[]): UsageCounts {

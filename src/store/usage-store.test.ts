@@ -1,10 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import Libsql from 'libsql';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Database, IN_MEMORY, openDatabase } from './database.ts';
+import { describeStores } from '../../test/support/store-homes.ts';
+import type { Database } from './database.ts';
+import { openDatabase } from './open-database.ts';
+import { StoreError } from './store-error.ts';
 import { utcDay } from './usage-day.ts';
 import { reportUsage } from './usage-report.ts';
 import { type RequestUsage, UsageStore } from './usage-store.ts';
@@ -12,21 +16,7 @@ import { type RequestUsage, UsageStore } from './usage-store.ts';
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MIDNIGHT_MS = Date.UTC(2026, 1, 1);
 const one: RequestUsage = { promptTokens: 10, cachedTokens: 4, completionTokens: 3, failed: false };
-let database: Database;
-let usage: UsageStore;
 const onProblem = vi.fn();
-
-beforeEach(async () => {
-  database = await openDatabase(IN_MEMORY);
-  usage = new UsageStore(database, onProblem);
-  onProblem.mockReset();
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-  vi.restoreAllMocks();
-  database.close();
-});
 
 describe('utcDay', () => {
   it('turns at midnight in UTC, wherever the machine is', () => {
@@ -36,102 +26,233 @@ describe('utcDay', () => {
   });
 });
 
-describe('record', () => {
-  it('counts by key and by the day the request ended', async () => {
-    usage.record('a', one, MIDNIGHT_MS - 1);
-    usage.record('a', { ...one, failed: true }, MIDNIGHT_MS);
-    usage.record('a', one, MIDNIGHT_MS + 5);
-    usage.record('b', one, MIDNIGHT_MS);
-    const single = { requests: 1, promptTokens: 10, cachedTokens: 4, completionTokens: 3, errors: 0 };
-    expect(await usage.report({})).toEqual([
-      { keyId: 'a', day: '2026-01-31', ...single },
-      {
-        keyId: 'a',
-        day: '2026-02-01',
-        requests: 2,
-        promptTokens: 20,
-        cachedTokens: 8,
-        completionTokens: 6,
-        errors: 1,
-      },
-      { keyId: 'b', day: '2026-02-01', ...single },
-    ]);
+describeStores('usage', (home) => {
+  let database: Database;
+  let usage: UsageStore;
+
+  beforeEach(async () => {
+    database = await home.open();
+    usage = new UsageStore(database, onProblem);
+    onProblem.mockReset();
   });
 
-  it('writes nothing at once, and all of it in one statement within a second', async () => {
-    vi.useFakeTimers();
-    const insert = vi.spyOn(database.tables, 'insertInto');
-    for (let count = 0; count < 500; count++) usage.record(`key ${count % 50}`, one, MIDNIGHT_MS);
-    await vi.advanceTimersByTimeAsync(999);
-    expect(insert).not.toHaveBeenCalled();
-    await vi.advanceTimersByTimeAsync(1);
-    expect(insert).toHaveBeenCalledTimes(1);
+  afterEach(() => {
     vi.useRealTimers();
-    await usage.flush();
-    const rows = await reportUsage(database, {});
-    expect(rows.map(({ requests }) => requests)).toEqual(Array(50).fill(10));
-    expect(insert).toHaveBeenCalledTimes(1);
+    vi.restoreAllMocks();
   });
 
-  it('loses and doubles nothing, however recording, flushing and failures mix', async () => {
-    const action = fc.oneof(
-      {
-        weight: 6,
-        arbitrary: fc.record({ key: fc.constantFrom('a', 'b', 'c'), tokens: fc.nat(1000), day: fc.nat(2) }),
-      },
-      { weight: 2, arbitrary: fc.constant('flush' as const) },
-      { weight: 1, arbitrary: fc.constant('fail' as const) },
-    );
-    let run = 0;
-    await fc.assert(
-      fc.asyncProperty(fc.array(action, { maxLength: 40 }), async (actions) => {
-        run++;
-        const expected = new Map<string, number>();
-        for (const step of actions) {
-          if (step === 'flush') void usage.flush();
-          else if (step === 'fail') {
-            await usage.flush();
-            usage.record(`${run} a`, one, MIDNIGHT_MS);
-            expected.set(`${run} a 2026-02-01`, (expected.get(`${run} a 2026-02-01`) ?? 0) + 10);
-            vi.spyOn(database.tables, 'insertInto').mockImplementationOnce(() => {
-              throw new Error('locked');
-            });
-            await expect(usage.flush()).rejects.toThrow('locked');
-          } else {
-            const timeMs = MIDNIGHT_MS + step.day * DAY_MS;
-            const slot = `${run} ${step.key} ${utcDay(timeMs)}`;
-            expected.set(slot, (expected.get(slot) ?? 0) + step.tokens);
-            usage.record(`${run} ${step.key}`, { ...one, promptTokens: step.tokens }, timeMs);
-          }
-        }
-        const rows = await usage.report({ keyIds: ['a', 'b', 'c'].map((key) => `${run} ${key}`) });
-        expect(new Map(rows.map((row) => [`${row.keyId} ${row.day}`, row.promptTokens]))).toEqual(expected);
-      }),
-      { numRuns: 60 },
-    );
-    await usage.close();
-  });
-
-  it('tries again by itself after a write that failed, and says so', async () => {
-    vi.useFakeTimers();
-    usage.record('a', one, MIDNIGHT_MS);
-    vi.spyOn(database.tables, 'insertInto').mockImplementationOnce(() => {
-      throw new Error('locked');
+  /** The next change fails, and has been made or not. */
+  function loseNextChange(when: 'lost before' | 'lost after'): void {
+    const { change } = database;
+    vi.spyOn(database, 'change').mockImplementationOnce(async (action, patienceMs) => {
+      if (when === 'lost after') await change(action, patienceMs);
+      throw new Error(when);
     });
-    await vi.advanceTimersByTimeAsync(1000);
-    expect(onProblem).toHaveBeenCalledWith(new Error('locked'));
-    await vi.advanceTimersByTimeAsync(2000);
-    expect(await reportUsage(database, {})).toMatchObject([{ keyId: 'a', requests: 1 }]);
+  }
+
+  /** Tried until others are no longer in the way. */
+  async function written(store: UsageStore): Promise<void> {
+    for (;;) {
+      try {
+        return await store.flush();
+      } catch (error) {
+        if (!(error instanceof StoreError && error.fault === 'busy')) throw error;
+        await sleep(5);
+      }
+    }
+  }
+
+  describe('record', () => {
+    it('counts by key and by the day the request ended', async () => {
+      usage.record('a', one, MIDNIGHT_MS - 1);
+      usage.record('a', { ...one, failed: true }, MIDNIGHT_MS);
+      usage.record('a', one, MIDNIGHT_MS + 5);
+      usage.record('b', one, MIDNIGHT_MS);
+      const single = { requests: 1, promptTokens: 10, cachedTokens: 4, completionTokens: 3, errors: 0 };
+      expect(await usage.report({})).toEqual([
+        { keyId: 'a', day: '2026-01-31', ...single },
+        {
+          keyId: 'a',
+          day: '2026-02-01',
+          requests: 2,
+          promptTokens: 20,
+          cachedTokens: 8,
+          completionTokens: 6,
+          errors: 1,
+        },
+        { keyId: 'b', day: '2026-02-01', ...single },
+      ]);
+    });
+
+    it('writes nothing at once, and all of it in one change within a second', async () => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      const change = vi.spyOn(database, 'change');
+      for (let count = 0; count < 500; count++) usage.record(`key ${count % 50}`, one, MIDNIGHT_MS);
+      await vi.advanceTimersByTimeAsync(999);
+      expect(change).not.toHaveBeenCalled();
+      await vi.advanceTimersByTimeAsync(1);
+      expect(change).toHaveBeenCalledTimes(1);
+      vi.useRealTimers();
+      await usage.flush();
+      const rows = await reportUsage(database, {});
+      expect(rows.map(({ requests }) => requests)).toEqual(Array(50).fill(10));
+      expect(change).toHaveBeenCalledTimes(1);
+    });
+
+    it('loses and doubles nothing, however recording, flushing and failures mix', async () => {
+      const action = fc.oneof(
+        {
+          weight: 6,
+          arbitrary: fc.record({
+            key: fc.constantFrom('a', 'b', 'c'),
+            tokens: fc.nat(1000),
+            day: fc.nat(2),
+            // Told of several times: under an id that is the same for all of these tokens.
+            once: fc.boolean(),
+          }),
+        },
+        { weight: 2, arbitrary: fc.constant('flush' as const) },
+        { weight: 1, arbitrary: fc.constantFrom('lost before' as const, 'lost after' as const) },
+      );
+      let run = 0;
+      await fc.assert(
+        fc.asyncProperty(fc.array(action, { maxLength: 40 }), async (actions) => {
+          run++;
+          const expected = new Map<string, number>();
+          const charged = new Set<string>();
+          const record = (key: string, tokens: number, timeMs: number, requestId?: string) => {
+            const slot = `${run} ${key} ${utcDay(timeMs)}`;
+            const counts = requestId === undefined || !charged.has(requestId);
+            expected.set(slot, (expected.get(slot) ?? 0) + (counts ? tokens : 0));
+            const used = { ...one, promptTokens: tokens };
+            if (requestId === undefined) usage.record(`${run} ${key}`, used, timeMs);
+            else {
+              charged.add(requestId);
+              usage.recordOnce(requestId, `${run} ${key}`, used, timeMs);
+            }
+          };
+          for (const step of actions) {
+            if (step === 'flush') void usage.flush();
+            else if (typeof step === 'string') {
+              await usage.flush();
+              record('a', 10, MIDNIGHT_MS);
+              loseNextChange(step);
+              await expect(usage.flush()).rejects.toThrow('lost');
+            } else {
+              const { key, tokens, day, once } = step;
+              const requestId = once ? `${run} ${key} ${tokens} ${day}` : undefined;
+              record(key, tokens, MIDNIGHT_MS + day * DAY_MS, requestId);
+            }
+          }
+          const rows = await usage.report({ keyIds: ['a', 'b', 'c'].map((key) => `${run} ${key}`) });
+          expect(new Map(rows.map((row) => [`${row.keyId} ${row.day}`, row.promptTokens]))).toEqual(expected);
+        }),
+        { numRuns: 60 },
+      );
+      await usage.close();
+    });
+
+    it('tries again by itself after a write that failed, and says so', async () => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      usage.record('a', one, MIDNIGHT_MS);
+      loseNextChange('lost before');
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(onProblem).toHaveBeenCalledWith(new Error('lost before'));
+      await vi.advanceTimersByTimeAsync(2000);
+      vi.useRealTimers();
+      while ((await reportUsage(database, {})).length === 0) await sleep(10);
+      expect(await reportUsage(database, {})).toMatchObject([{ keyId: 'a', requests: 1 }]);
+    });
+
+    it('writes more keys than one statement takes', async () => {
+      for (let key = 0; key < 5001; key++) usage.record(`key ${key}`, one, MIDNIGHT_MS);
+      await usage.flush();
+      expect(await reportUsage(database, {})).toHaveLength(5001);
+    });
+
+    it('counts a batch once that was written though nobody heard of it', async () => {
+      usage.record('a', one, MIDNIGHT_MS);
+      loseNextChange('lost after');
+      await expect(usage.flush()).rejects.toThrow('lost after');
+      usage.record('a', one, MIDNIGHT_MS);
+      expect(await usage.report({})).toMatchObject([{ requests: 2 }]);
+      await usage.flush();
+      expect(await reportUsage(database, {})).toMatchObject([{ keyId: 'a', requests: 2 }]);
+      // A batch that was heard of is not remembered.
+      expect(await database.tables.selectFrom('usage_flush').selectAll().execute()).toHaveLength(1);
+    });
+
+    it('reports what may have been written once, while the database cannot be written', async () => {
+      usage.record('a', one, MIDNIGHT_MS);
+      loseNextChange('lost after');
+      await expect(usage.flush()).rejects.toThrow('lost after');
+      loseNextChange('lost before');
+      usage.record('b', one, MIDNIGHT_MS);
+      expect(await usage.report({})).toMatchObject([
+        { keyId: 'a', requests: 1 },
+        { keyId: 'b', requests: 1 },
+      ]);
+    });
   });
 
-  it('writes more keys than one statement takes', async () => {
-    for (let key = 0; key < 5001; key++) usage.record(`key ${key}`, one, MIDNIGHT_MS);
-    await usage.flush();
-    expect(await reportUsage(database, {})).toHaveLength(5001);
+  describe('recordOnce', () => {
+    it('counts a request that two gateways tell of once, whichever comes first', async () => {
+      const other = new UsageStore(await home.open(), onProblem);
+      usage.recordOnce('request', 'a', one, MIDNIGHT_MS);
+      usage.recordOnce('request', 'a', one, MIDNIGHT_MS);
+      other.recordOnce('request', 'a', { ...one, promptTokens: 99 }, MIDNIGHT_MS);
+      other.recordOnce('another', 'a', one, MIDNIGHT_MS);
+      await usage.flush();
+      await other.flush();
+      other.recordOnce('request', 'a', one, MIDNIGHT_MS);
+      await other.flush();
+      expect(await reportUsage(database, {})).toMatchObject([{ keyId: 'a', requests: 2, promptTokens: 20 }]);
+    });
+
+    it('also where they tell of it at the same moment, many times over', async () => {
+      const others = await Promise.all(
+        [1, 2, 3].map(async () => new UsageStore(await home.open(), onProblem)),
+      );
+      const stores = [usage, ...others];
+      for (let round = 0; round < 10; round++) {
+        for (const store of stores) {
+          for (let n = 0; n < 20; n++) store.recordOnce(`${round} ${n}`, `key ${n % 3}`, one, MIDNIGHT_MS);
+        }
+        await Promise.all(stores.map(written));
+      }
+      const rows = await reportUsage(database, {});
+      expect(rows.reduce((sum, { requests }) => sum + requests, 0)).toBe(200);
+    });
+  });
+
+  describe('report', () => {
+    it('keeps to the keys and days asked for, both ends included', async () => {
+      for (const key of ['a', 'b']) {
+        for (let day = 0; day < 4; day++) usage.record(key, one, MIDNIGHT_MS + day * DAY_MS);
+      }
+      const rows = await usage.report({ keyIds: ['b'], fromDay: '2026-02-02', toDay: '2026-02-03' });
+      expect(rows.map(({ keyId, day }) => `${keyId} ${day}`)).toEqual(['b 2026-02-02', 'b 2026-02-03']);
+      expect(await usage.report({ keyIds: [] })).toEqual([]);
+    });
+  });
+
+  describe('across restarts', () => {
+    it('adds to what the day had, and gives the tokens that daily limits start from', async () => {
+      for (let start = 1; start <= 3; start++) {
+        const file = await home.open();
+        const counted = new UsageStore(file, onProblem);
+        counted.record('a', one, MIDNIGHT_MS + start);
+        counted.record('a', one, MIDNIGHT_MS - start);
+        expect(await counted.tokensOfDay(MIDNIGHT_MS)).toEqual(new Map([['a', 13 * start]]));
+        expect(await counted.tokensOfDay(MIDNIGHT_MS + DAY_MS)).toEqual(new Map());
+        await counted.close();
+        await file.close();
+      }
+    });
   });
 });
 
-describe('while another connection holds the database', () => {
+describe('usage while another connection holds its file', () => {
   let folder: string;
   let file: Database;
   let holder: Libsql.Database;
@@ -147,9 +268,9 @@ describe('while another connection holds the database', () => {
     holder.exec('begin exclusive');
   });
 
-  afterEach(() => {
+  afterEach(async () => {
     holder.close();
-    file.close();
+    await file.close();
     rmSync(folder, { recursive: true });
   });
 
@@ -185,33 +306,5 @@ describe('while another connection holds the database', () => {
     setTimeout(() => holder.exec('rollback'), 100);
     await closed;
     expect(await reportUsage(file, {})).toMatchObject([{ requests: 2 }]);
-  });
-});
-
-describe('report', () => {
-  it('keeps to the keys and days asked for, both ends included', async () => {
-    for (const key of ['a', 'b']) {
-      for (let day = 0; day < 4; day++) usage.record(key, one, MIDNIGHT_MS + day * DAY_MS);
-    }
-    const rows = await usage.report({ keyIds: ['b'], fromDay: '2026-02-02', toDay: '2026-02-03' });
-    expect(rows.map(({ keyId, day }) => `${keyId} ${day}`)).toEqual(['b 2026-02-02', 'b 2026-02-03']);
-    expect(await usage.report({ keyIds: [] })).toEqual([]);
-  });
-});
-
-describe('across restarts', () => {
-  it('adds to what the day had, and gives the tokens that daily limits start from', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'chairlift-usage-'));
-    for (let start = 1; start <= 3; start++) {
-      const file = await openDatabase(join(folder, 'a.db'));
-      const counted = new UsageStore(file, onProblem);
-      counted.record('a', one, MIDNIGHT_MS + start);
-      counted.record('a', one, MIDNIGHT_MS - start);
-      expect(await counted.tokensOfDay(MIDNIGHT_MS)).toEqual(new Map([['a', 13 * start]]));
-      expect(await counted.tokensOfDay(MIDNIGHT_MS + DAY_MS)).toEqual(new Map());
-      await counted.close();
-      file.close();
-    }
-    rmSync(folder, { recursive: true });
   });
 });

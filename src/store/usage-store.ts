@@ -1,12 +1,20 @@
-// Usage per key and UTC day. Recording only adds to memory; once a second what has gathered is written in one
-// statement, so a crash costs at most that second. What cannot be written stays in memory, one row for each key and
-// day, until it can.
+// Usage per key and UTC day. Recording only adds to memory; once a second what has gathered is written as one batch,
+// so a crash costs at most that second. What cannot be written stays in memory, one row for each key and day, until
+// it can. A batch that was lost on its way is written again under the same id, and counts once.
 
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from './database.ts';
-import type { KeyUsageTable } from './schema.ts';
+import { isWritten, type UsageBatch, writeBatch } from './usage-batch.ts';
 import { utcDay } from './usage-day.ts';
-import { mergeUsage, reportUsage, sumUsage, type UsageQuery, type UsageRow } from './usage-report.ts';
+import {
+  addUsage,
+  gathered,
+  mergeUsage,
+  reportUsage,
+  type UsageQuery,
+  type UsageRow,
+} from './usage-report.ts';
 
 const FLUSH_AFTER_MS = 1000;
 /** How long the last write is tried when the store closes. */
@@ -29,6 +37,11 @@ export class UsageStore {
   readonly #database: Database;
   readonly #onProblem: (error: unknown) => void;
   #pending = new Map<string, UsageRow>();
+  /** Of requests that count once, by request. */
+  #pendingOnce = new Map<string, UsageRow>();
+  /** Tried, and maybe written: it goes again before any other, as it is. */
+  #tried: UsageBatch | undefined;
+  #lastId: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #pauseMs = FLUSH_AFTER_MS;
   #writing: Promise<void> = Promise.resolve();
@@ -41,9 +54,17 @@ export class UsageStore {
 
   /** Counts one request that ended at that time. */
   record(keyId: string, usage: RequestUsage, nowMs: number): void {
-    const { promptTokens, cachedTokens, completionTokens, failed } = usage;
-    const counts = { requests: 1, promptTokens, cachedTokens, completionTokens, errors: failed ? 1 : 0 };
-    this.#gather({ keyId, day: utcDay(nowMs), ...counts });
+    this.#gather(rowOf(keyId, usage, nowMs));
+    this.#flushSoon();
+  }
+
+  /**
+   * The same for a request that somebody else may tell of, too: whoever is first is believed, on whatever gateway, for
+   * two days.
+   */
+  recordOnce(requestId: string, keyId: string, usage: RequestUsage, nowMs: number): void {
+    if (this.#pendingOnce.has(requestId)) return;
+    this.#pendingOnce.set(requestId, rowOf(keyId, usage, nowMs));
     this.#flushSoon();
   }
 
@@ -60,7 +81,7 @@ export class UsageStore {
       await this.#write().catch(this.#onProblem);
       const written = await reportUsage(this.#database, query);
       // Nothing else is written before this is over, so no row counts twice.
-      return mergeUsage(written, [...this.#pending.values()], query);
+      return mergeUsage(written, await this.#unwritten(), query);
     });
     this.#writing = reported.then(nothing, nothing);
     return reported;
@@ -105,57 +126,65 @@ export class UsageStore {
   }
 
   #gather(row: UsageRow): void {
-    const slot = `${row.day} ${row.keyId}`;
-    const before = this.#pending.get(slot);
-    this.#pending.set(slot, before === undefined ? row : { ...row, ...sumUsage([before, row]) });
+    addUsage(this.#pending, row);
+  }
+
+  /** One row for each key and day. */
+  async #unwritten(): Promise<UsageRow[]> {
+    const tried = this.#tried;
+    const kept = tried === undefined || (await isWritten(this.#database, tried.id)) ? [] : rowsOf(tried);
+    return gathered([...kept, ...this.#pending.values(), ...this.#pendingOnce.values()]);
   }
 
   async #write(): Promise<void> {
-    const rows = [...this.#pending.values()];
+    if (this.#tried !== undefined) await this.#writeBatch(this.#tried);
+    const batches = batchesOf([...this.#pending.values()], [...this.#pendingOnce]);
     this.#pending = new Map();
-    while (rows.length > 0) {
-      const batch = rows.splice(0, ROWS_PER_STATEMENT);
+    this.#pendingOnce = new Map();
+    for (const [at, batch] of batches.entries()) {
       try {
-        // Tried again later anyway, so a lock is not waited for.
-        await this.#database.change(() => this.#add(batch), 0);
+        await this.#writeBatch(batch);
       } catch (error) {
-        for (const row of [...batch, ...rows]) this.#gather(row);
+        // The others were not tried.
+        for (const { rows, once } of batches.slice(at + 1)) {
+          for (const row of rows) this.#gather(row);
+          for (const [requestId, row] of once) this.#pendingOnce.set(requestId, row);
+        }
         throw error;
       }
     }
   }
 
-  async #add(rows: readonly UsageRow[]): Promise<void> {
-    await this.#database.tables
-      .insertInto('key_usage')
-      .values(rows.map(rowForTable))
-      .onConflict((conflict) =>
-        conflict.columns(['key_id', 'day']).doUpdateSet((column) => ({
-          requests: column('key_usage.requests', '+', column.ref('excluded.requests')),
-          prompt_tokens: column('key_usage.prompt_tokens', '+', column.ref('excluded.prompt_tokens')),
-          cached_tokens: column('key_usage.cached_tokens', '+', column.ref('excluded.cached_tokens')),
-          completion_tokens: column(
-            'key_usage.completion_tokens',
-            '+',
-            column.ref('excluded.completion_tokens'),
-          ),
-          errors: column('key_usage.errors', '+', column.ref('excluded.errors')),
-        })),
-      )
-      .execute();
+  async #writeBatch(batch: UsageBatch): Promise<void> {
+    this.#tried = batch;
+    // Tried again later anyway, so a lock is not waited for.
+    await this.#database.change((tables) => writeBatch(tables, batch, this.#lastId, Date.now()), 0);
+    this.#tried = undefined;
+    this.#lastId = batch.id;
   }
 }
 
 const nothing = () => undefined;
 
-function rowForTable(row: UsageRow): KeyUsageTable {
-  return {
-    key_id: row.keyId,
-    day: row.day,
-    requests: row.requests,
-    prompt_tokens: row.promptTokens,
-    cached_tokens: row.cachedTokens,
-    completion_tokens: row.completionTokens,
-    errors: row.errors,
-  };
+function rowOf(keyId: string, usage: RequestUsage, nowMs: number): UsageRow {
+  const { promptTokens, cachedTokens, completionTokens, failed } = usage;
+  const counts = { requests: 1, promptTokens, cachedTokens, completionTokens, errors: failed ? 1 : 0 };
+  return { keyId, day: utcDay(nowMs), ...counts };
+}
+
+/** As many as are needed for all of it. */
+function batchesOf(rows: UsageRow[], once: [requestId: string, row: UsageRow][]): UsageBatch[] {
+  const batches: UsageBatch[] = [];
+  while (rows.length > 0 || once.length > 0) {
+    batches.push({
+      id: randomUUID(),
+      rows: rows.splice(0, ROWS_PER_STATEMENT),
+      once: new Map(once.splice(0, ROWS_PER_STATEMENT)),
+    });
+  }
+  return batches;
+}
+
+function rowsOf({ rows, once }: UsageBatch): UsageRow[] {
+  return [...rows, ...once.values()];
 }

@@ -10,9 +10,10 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { deletedSchema, inputItemsSchema, responseSchema } from '../../src/server/responses/answers.ts';
 import type { ConversationItem } from '../../src/server/responses/items.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/database.ts';
 import { KeyRing } from '../../src/store/key-ring.ts';
 import { KeyStore } from '../../src/store/key-store.ts';
+import { openDatabase } from '../../src/store/open-database.ts';
 import { ResponseStore } from '../../src/store/response-store.ts';
 import { type TestServer, testServer } from '../support/test-server.ts';
 

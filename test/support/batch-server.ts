@@ -3,10 +3,12 @@
 import { expect } from 'vitest';
 import { BatchLines } from '../../src/store/batch-lines.ts';
 import { BatchStore } from '../../src/store/batch-store.ts';
-import { type Database, IN_MEMORY, openDatabase } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/database.ts';
+import { IN_MEMORY } from '../../src/store/database-path.ts';
 import { FileStore } from '../../src/store/file-store.ts';
 import { KeyRing } from '../../src/store/key-ring.ts';
 import { KeyStore, type NewKey } from '../../src/store/key-store.ts';
+import { openDatabase } from '../../src/store/open-database.ts';
 import { UsageStore } from '../../src/store/usage-store.ts';
 import { opened, start } from './keyed-server.ts';
 import { waitUntil } from './server-process.ts';

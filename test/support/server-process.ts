@@ -31,11 +31,16 @@ export interface ServerProcess {
 /** A home for the database and the keys of one server; remove it at the end. */
 export class ServerHome {
   readonly folder = mkdtempSync(join(tmpdir(), 'chairlift-'));
-  readonly database = join(this.folder, 'test.db');
+  readonly database: string;
   /** What runs the server and its engines. */
   node = process.execPath;
   /** What else is in their environment. */
   environment: NodeJS.ProcessEnv = {};
+
+  /** With a file of its own where no database is given. */
+  constructor(database?: string) {
+    this.database = database ?? join(this.folder, 'test.db');
+  }
 
   /** Makes a key with the command line and gives its secret. */
   createKey(name: string, tier: Tier, ...flags: string[]): string {

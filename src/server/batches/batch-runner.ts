@@ -123,6 +123,7 @@ export class BatchRunner {
     const caller = await backgroundCaller(keyId, keys, settings.allowAnonymous);
     if (completed + failed >= total) await store.finalize(id, 'completed', nowMs);
     else if (nowMs >= expiresMs) await store.finalize(id, 'expired', nowMs);
+    else if (caller === 'unsure') return undefined;
     else if (caller === undefined) await store.finalize(id, 'failed', nowMs, [revoked]);
     else return caller;
     this.#again = true;

@@ -5,8 +5,20 @@
 const UNITS = 60_000;
 
 export class MinuteBucket {
-  #used = 0;
-  #drainedMs = 0;
+  #used: number;
+  #drainedMs: number;
+
+  /** With so many 1/60000 of it used at that time. */
+  constructor(used = 0, drainedMs = 0) {
+    this.#used = used;
+    this.#drainedMs = drainedMs;
+  }
+
+  /** Sets how many 1/60000 of it were used at that time. */
+  restore(used: number, drainedMs: number): void {
+    this.#used = used;
+    this.#drainedMs = drainedMs;
+  }
 
   /** Milliseconds until that cost fits. One above the whole limit fits an unused bucket, else it never would. */
   waitMs(cost: number, limit: number, nowMs: number): number {

@@ -38,7 +38,15 @@ export class RunningRequests {
   /** When the oldest should end, if it takes as long as those before it; a second at least. */
   expectedWaitMs(nowMs: number): number {
     const [oldest] = this.#running;
-    if (oldest === undefined || this.#meanMs === undefined) return SHORTEST_WAIT_MS;
-    return Math.max(SHORTEST_WAIT_MS, Math.ceil(oldest.startedMs + this.#meanMs - nowMs));
+    return expectedWait(oldest?.startedMs, this.#meanMs, nowMs);
   }
+}
+
+export function expectedWait(
+  oldestMs: number | undefined,
+  meanMs: number | undefined,
+  nowMs: number,
+): number {
+  if (oldestMs === undefined || meanMs === undefined) return SHORTEST_WAIT_MS;
+  return Math.max(SHORTEST_WAIT_MS, Math.ceil(oldestMs + meanMs - nowMs));
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { IN_MEMORY, openDatabase } from '../../store/database.ts';
+import { IN_MEMORY } from '../../store/database-path.ts';
+import { openDatabase } from '../../store/open-database.ts';
 import { ResponseStore } from '../../store/response-store.ts';
 import { StoreError } from '../../store/store-error.ts';
 import { defaultSettings } from '../settings.ts';

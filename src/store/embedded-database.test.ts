@@ -13,10 +13,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Libsql from 'libsql';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { IN_MEMORY, openDatabase } from './database.ts';
-import { defaultDatabasePath } from './database-path.ts';
+import { defaultDatabasePath, IN_MEMORY } from './database-path.ts';
 import { KeyStore } from './key-store.ts';
 import { MIGRATIONS } from './migrations.ts';
+import { openDatabase } from './open-database.ts';
 import { reportUsage } from './usage-report.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 31);
@@ -35,13 +35,13 @@ async function createKeys(names: readonly string[]): Promise<void> {
   for (const name of names) {
     await new KeyStore(database).createKey({ name, tier: 'normal', limits: {} }, NOW_MS);
   }
-  database.close();
+  await database.close();
 }
 
 async function keyNames(): Promise<string[]> {
   const database = await openDatabase(path);
   const records = await new KeyStore(database).list();
-  database.close();
+  await database.close();
   return records.map(({ name }) => name).sort();
 }
 
@@ -53,7 +53,7 @@ describe('openDatabase', () => {
     const files = readdirSync(join(folder, 'deep', 'er'));
     expect(files).toContain('chairlift.db-wal');
     for (const file of files) expect(statSync(join(folder, 'deep', 'er', file)).mode & 0o777).toBe(0o600);
-    database.close();
+    await database.close();
   });
 
   it('keeps what was written when opened again', async () => {
@@ -68,9 +68,9 @@ describe('openDatabase', () => {
     const [first, second] = [await openDatabase(path), await openDatabase(path)];
     await new KeyStore(first).list();
     await new KeyStore(second).createKey({ name: 'two', tier: 'low', limits: {} }, NOW_MS);
-    first.close();
+    await first.close();
     expect(await new KeyStore(second).list()).toHaveLength(2);
-    second.close();
+    await second.close();
     expect(await keyNames()).toEqual(['one', 'two']);
   });
 
@@ -78,7 +78,7 @@ describe('openDatabase', () => {
     const database = await openDatabase(path);
     await new KeyStore(database).createKey({ name: 'left', tier: 'low', limits: {} }, NOW_MS);
     expect(await keyNames()).toEqual(['left']);
-    database.close();
+    await database.close();
   });
 
   it('brings an empty file to the current version', async () => {
@@ -93,7 +93,7 @@ describe('openDatabase', () => {
   it('opens a database in memory that leaves no file', async () => {
     const database = await openDatabase(IN_MEMORY);
     expect(await reportUsage(database, {})).toEqual([]);
-    database.close();
+    await database.close();
     expect(readdirSync('.').filter((name) => name.includes('memory'))).toEqual([]);
   });
 
@@ -101,15 +101,15 @@ describe('openDatabase', () => {
     expect(defaultDatabasePath()).toMatch(/[/\\]\.chairlift[/\\]chairlift\.db$/);
   });
 
-  it('tells by its data version that another connection has written, and only then', async () => {
+  it('tells by the version of the keys that another connection has written, and only then', async () => {
     const [mine, other] = [await openDatabase(path), await openDatabase(path)];
-    const before = mine.dataVersion();
+    const before = await mine.keysVersion();
     await new KeyStore(mine).createKey({ name: 'mine', tier: 'low', limits: {} }, NOW_MS);
-    expect(mine.dataVersion()).toBe(before);
+    expect(await mine.keysVersion()).toBe(before);
     await new KeyStore(other).createKey({ name: 'other', tier: 'low', limits: {} }, NOW_MS);
-    expect(mine.dataVersion()).not.toBe(before);
-    mine.close();
-    other.close();
+    expect(await mine.keysVersion()).not.toBe(before);
+    await mine.close();
+    await other.close();
   });
 });
 
@@ -144,22 +144,12 @@ describe('a file that cannot be used', () => {
     const bytes = readFileSync(path);
     writeFileSync(path, bytes.fill(0xa5, 4096));
     // A write elsewhere makes the first connection read its pages again.
-    await other.tables.deleteFrom('key_usage').execute();
-    await other.tables
-      .insertInto('key_usage')
-      .values({
-        key_id: 'a',
-        day: '2026-01-31',
-        requests: 1,
-        prompt_tokens: 1,
-        cached_tokens: 0,
-        completion_tokens: 1,
-        errors: 0,
-      })
-      .execute();
+    await other.change((tables) =>
+      tables.insertInto('usage_flush').values({ id: 'a', at_ms: NOW_MS }).execute(),
+    );
     await expect(new KeyStore(database).list()).rejects.toMatchObject({ fault: 'damaged' });
-    database.close();
-    other.close();
+    await database.close();
+    await other.close();
   });
 
   it('is refused where it belongs to another program, and left as it was', async () => {
@@ -211,8 +201,8 @@ describe('a file that cannot be used', () => {
     expect(seen()).toEqual([{ name: 'next', revoked_ms: null }]);
     await store.revoke('next', NOW_MS);
     expect(seen()).toEqual([{ name: 'next', revoked_ms: NOW_MS }]);
-    other.close();
-    database.close();
+    await other.close();
+    await database.close();
   });
 });
 
@@ -228,7 +218,7 @@ describe('several processes', () => {
         server: { middlewareMode: true, ws: false, watch: null },
         optimizeDeps: { noDiscovery: true },
       });
-      const { openDatabase } = await loader.ssrLoadModule(${store('database')});
+      const { openDatabase } = await loader.ssrLoadModule(${store('open-database')});
       const { KeyStore } = await loader.ssrLoadModule(${store('key-store')});
       const path = ${JSON.stringify(path)};
       ${script}
@@ -252,7 +242,7 @@ describe('several processes', () => {
       const result = await new KeyStore(database)
         .createKey({ name: '${owner} ' + index, tier: 'normal', limits: {} }, Date.now());
       if (!result.ok) throw new Error(result.message);
-      database.close();
+      await database.close();
     }`;
 
   it('may make, migrate and fill one file at the same time', async () => {
@@ -263,18 +253,18 @@ describe('several processes', () => {
   const printNames = `
     const database = await openDatabase(path);
     console.log(JSON.stringify((await new KeyStore(database).list()).map(({ name }) => name)));
-    database.close();`;
+    await database.close();`;
 
   it('see each other’s keys without being restarted', async () => {
     const database = await openDatabase(path);
     const store = new KeyStore(database);
-    const before = database.dataVersion();
+    const before = await database.keysVersion();
     await inProcess(createTen('elsewhere'));
-    expect(database.dataVersion()).not.toBe(before);
+    expect(await database.keysVersion()).not.toBe(before);
     expect(await store.list()).toHaveLength(10);
     await store.createKey({ name: 'here', tier: 'normal', limits: {} }, NOW_MS);
     expect(JSON.parse(await inProcess(printNames))).toContain('here');
-    database.close();
+    await database.close();
   });
 
   it('leave the log to a process that has opened the file twice', async () => {
@@ -283,7 +273,7 @@ describe('several processes', () => {
     const log = statSync(`${path}-wal`).ino;
     await inProcess(createTen('elsewhere'));
     expect(statSync(`${path}-wal`).ino).toBe(log);
-    database.close();
-    second.close();
+    await database.close();
+    await second.close();
   });
 });

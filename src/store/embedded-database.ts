@@ -1,0 +1,185 @@
+// The embedded database: one file, opened, checked and brought to the current schema.
+// Several processes may have it open: the server and commands run beside it.
+
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { SqliteDatabase } from 'kysely';
+import type Libsql from 'libsql';
+import { Changes } from './changes.ts';
+import { type Database, PATIENCE_MS } from './database.ts';
+import { IN_MEMORY } from './database-path.ts';
+import { explainFailure } from './explain-embedded-failure.ts';
+import { embeddedText, MIGRATIONS } from './migrations.ts';
+import type { Schema } from './schema.ts';
+import { StoreError } from './store-error.ts';
+
+// Marks the file as ours: "CLft" in ASCII.
+const APPLICATION_ID = 0x434c6674;
+/** Statements run on the thread that serves requests: once the file is open, a lock must not stall it. */
+const STALL_MS = 5;
+const RETRY_MS = 10;
+
+/** Opens the file, and makes it and its folder, readable by their owner alone, where they are absent. */
+export async function openEmbedded(path: string): Promise<Database> {
+  // Loaded here so that commands without a database start without them.
+  const [kysely, libsql] = await Promise.all([import('kysely'), import('libsql')]);
+  const handle = withExplanation(path, () => {
+    if (path !== IN_MEMORY) makeFile(path);
+    const opened = new libsql.default(path);
+    try {
+      prepareFile(path, opened);
+      opened.exec(`pragma busy_timeout = ${STALL_MS}`);
+      return opened;
+    } catch (error) {
+      opened.close();
+      throw error;
+    }
+  });
+  const version = handle.prepare('pragma data_version');
+  const changes = new Changes({
+    execute: (text) => withExplanation(path, () => handle.exec(text)),
+    isOpen: () => handle.inTransaction,
+  });
+  const tables = new kysely.Kysely<Schema>({
+    dialect: new kysely.SqliteDialect({ database: explaining(path, handle) }),
+  });
+  return {
+    kind: 'embedded',
+    name: path,
+    tables,
+    // Reads no page.
+    keysVersion: async () =>
+      withExplanation(path, () => (version.all() as { data_version: number }[])[0]?.data_version ?? 0),
+    change: (action, patienceMs = PATIENCE_MS) => changes.make(() => action(tables), patienceMs),
+    sync: () => changes.inTurn(async () => withExplanation(path, () => checkpoint(handle))),
+    /** The last connection that closes takes the side files with it. */
+    close: async () => {
+      try {
+        withExplanation(path, () => leaveWal(handle));
+      } finally {
+        handle.close();
+      }
+    },
+  };
+}
+
+function makeFile(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  try {
+    // SQLite gives its side files the mode of this one. A file that exists must not be opened here: closing it
+    // again would drop the locks that other connections of this process hold on it.
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  }
+}
+
+function prepareFile(path: string, handle: Libsql.Database): void {
+  // Within SQLite's WAL, `normal` loses nothing when a process dies; `sync` is for power cuts.
+  handle.exec(`pragma busy_timeout = ${PATIENCE_MS}; pragma synchronous = normal`);
+  checkHealth(path, handle);
+  useWal(handle);
+  migrate(path, handle);
+}
+
+/** Of several processes that turn a new file to WAL at once, SQLite refuses all but one without waiting. */
+function useWal(handle: Libsql.Database): void {
+  const endMs = performance.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      handle.exec('pragma journal_mode = wal');
+      return;
+    } catch (error) {
+      if (!isBusy(error) || performance.now() >= endMs) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+    }
+  }
+}
+
+/**
+ * Statements that were prepared keep SQLite's connection open until they are collected as garbage, so closing alone
+ * would not tidy up. Only the last connection may leave WAL.
+ */
+function leaveWal(handle: Libsql.Database): void {
+  try {
+    handle.exec('pragma journal_mode = delete');
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+    checkpoint(handle);
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY';
+}
+
+function checkHealth(path: string, handle: Libsql.Database): void {
+  const [report] = handle.prepare('pragma quick_check(1)').all() as { quick_check: string }[];
+  if (report?.quick_check !== 'ok') throw explainFailure(path, { code: 'SQLITE_CORRUPT' });
+}
+
+/** Applies what is missing. Of two processes that open a new file at once, the second finds it done. */
+function migrate(path: string, handle: Libsql.Database): void {
+  handle.exec('begin immediate');
+  try {
+    const version = checkedVersion(path, handle);
+    for (const step of MIGRATIONS.slice(version)) handle.exec(embeddedText(step));
+    if (version < MIGRATIONS.length) {
+      handle.exec(`pragma application_id = ${APPLICATION_ID}; pragma user_version = ${MIGRATIONS.length}`);
+    }
+    handle.exec('commit');
+  } catch (error) {
+    handle.exec('rollback');
+    throw error;
+  }
+}
+
+function checkedVersion(path: string, handle: Libsql.Database): number {
+  const [row] = handle
+    .prepare(
+      `select user_version as version, application_id as application,
+         (select count(*) from sqlite_schema) as tables
+       from pragma_user_version, pragma_application_id`,
+    )
+    .all() as { version: number; application: number; tables: number }[];
+  const { version, application, tables } = row ?? { version: 0, application: 0, tables: 0 };
+  if (application !== APPLICATION_ID && tables > 0) {
+    throw new StoreError('foreign', `${path} is a database of another program. Choose another path.`);
+  }
+  if (version > MIGRATIONS.length) {
+    const versions = `version ${version}, this program knows ${MIGRATIONS.length}`;
+    throw new StoreError(
+      'newer',
+      `${path} was written by a newer Chairlift (${versions}). Upgrade, or use another path.`,
+    );
+  }
+  return version;
+}
+
+function checkpoint(handle: Libsql.Database): void {
+  handle.prepare('pragma wal_checkpoint(passive)').all();
+}
+
+function withExplanation<T>(path: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw explainFailure(path, error);
+  }
+}
+
+/** The handle as Kysely uses it, with every failure explained. */
+function explaining(path: string, handle: Libsql.Database): SqliteDatabase {
+  return {
+    close: () => handle.close(),
+    prepare: (text) => {
+      const statement = withExplanation(path, () => handle.prepare(text));
+      return {
+        reader: statement.reader,
+        all: (parameters) => withExplanation(path, () => statement.all(parameters)),
+        run: (parameters) => withExplanation(path, () => statement.run(parameters)),
+        iterate: (parameters) => statement.iterate(parameters),
+      };
+    },
+  };
+}

@@ -1,0 +1,108 @@
+// The limits of keys where several gateways share them: where a key stands, in one round trip to the database, which
+// decides under the key's lock. What a refusal means for a client is for others to say.
+
+import type { Database } from './database.ts';
+import { inTime } from './in-time.ts';
+import type { KeyLimits } from './key-record.ts';
+
+/** A request waits for its answer. */
+const ANSWER_MS = 1000;
+/** A gateway that was not seen for so long is dead. */
+const ALIVE_MS = 15_000;
+
+export interface LimitedRequest {
+  readonly keyId: string;
+  readonly limits: KeyLimits;
+  readonly tokens: number;
+  /** Undefined where it takes no place. */
+  readonly requestId: string | undefined;
+}
+
+export interface Settlement {
+  readonly keyId: string;
+  readonly limits: KeyLimits;
+  readonly requestId: string;
+  readonly usedTokens: number;
+  readonly served: boolean;
+}
+
+/** Where a key stands, on the database's clock. What is used of limits a minute is in 1/60000. */
+export interface LimitStanding {
+  readonly ok: boolean;
+  readonly now_ms: number;
+  readonly requests_used: number;
+  readonly tokens_used: number;
+  readonly day_tokens: number;
+  readonly reserved_tokens: number;
+  readonly running: number;
+  readonly oldest_ms: number | null;
+  readonly mean_ms: number | null;
+}
+
+type Sql = typeof import('kysely')['sql'];
+
+export class LimitStore {
+  readonly #database: Database;
+  readonly #gatewayId: string;
+  readonly #sql: Sql;
+  readonly #clock: () => number | null;
+
+  private constructor(database: Database, gatewayId: string, sql: Sql, clock: () => number | null) {
+    this.#database = database;
+    this.#gatewayId = gatewayId;
+    this.#sql = sql;
+    this.#clock = clock;
+  }
+
+  /** `clock` stands in for the database's own. */
+  static async open(database: Database, gatewayId: string, clock?: () => number): Promise<LimitStore> {
+    const { sql } = await import('kysely');
+    return new LimitStore(database, gatewayId, sql, clock ?? (() => null));
+  }
+
+  admit(request: LimitedRequest): Promise<LimitStanding> {
+    return this.#stand(request, 'limit_admit');
+  }
+
+  weigh(request: LimitedRequest): Promise<LimitStanding> {
+    return this.#stand(request, 'limit_weigh');
+  }
+
+  async settle({ keyId, limits, requestId, usedTokens, served }: Settlement): Promise<void> {
+    const call = this.#sql<object>`limit_settle(
+      ${keyId}, ${limits.tokensPerMinute ?? null}::bigint, ${this.#clock()}::bigint, ${usedTokens}::bigint,
+      ${requestId}, ${served}::boolean)`;
+    await this.#database.tables.selectFrom(call.as('settled')).selectAll().execute();
+  }
+
+  /** Says that this gateway lives; how many do. */
+  async beat(): Promise<number> {
+    const call = this.#sql<{ gateways: number }>`limit_beat(
+      ${this.#gatewayId}, ${ALIVE_MS}::bigint, ${this.#clock()}::bigint)`;
+    const selected = this.#database.tables
+      .selectFrom(call.as(this.#sql`beat (gateways)`))
+      .select(this.#sql<number>`gateways`.as('gateways'))
+      .executeTakeFirstOrThrow();
+    return (await inTime(this.#database.name, ANSWER_MS, selected)).gateways;
+  }
+
+  /** Whatever this gateway had running no longer counts. */
+  async leave(): Promise<void> {
+    const call = this.#sql<object>`limit_leave(${this.#gatewayId})`;
+    await this.#database.tables.selectFrom(call.as('left_alone')).selectAll().execute();
+  }
+
+  #stand({ keyId, limits, tokens, requestId }: LimitedRequest, action: string): Promise<LimitStanding> {
+    const { requestsPerMinute, tokensPerMinute, maxConcurrent, dailyTokens } = limits;
+    const sql = this.#sql;
+    const call = sql<LimitStanding>`${sql.raw(action)}(
+      ${keyId}, ${requestsPerMinute ?? null}::bigint, ${tokensPerMinute ?? null}::bigint,
+      ${maxConcurrent ?? null}::bigint, ${dailyTokens ?? null}::bigint, ${ALIVE_MS}::bigint,
+      ${this.#clock()}::bigint, ${tokens}::bigint, ${requestId ?? null}::text, ${this.#gatewayId}::text)`;
+    const selected = this.#database.tables
+      .selectFrom(call.as('standing'))
+      .selectAll()
+      .executeTakeFirstOrThrow();
+    return inTime(this.#database.name, ANSWER_MS, selected);
+  }
+}

@@ -1,0 +1,157 @@
+// A Postgres database: connected to, checked, brought to the current schema, and found again where it was lost. Several
+// gateways may have it open.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PostgresPool, PostgresPoolClient } from 'kysely';
+import type { Pool, PoolClient } from 'pg';
+import { type Database, PATIENCE_MS } from './database.ts';
+import { explainPostgres } from './explain-postgres-failure.ts';
+import { inTime } from './in-time.ts';
+import { readAddress, withoutPassword } from './postgres-address.ts';
+import { migratePostgres } from './postgres-migration.ts';
+import type { Schema } from './schema.ts';
+import { StoreError } from './store-error.ts';
+
+const CONNECTIONS = 10;
+const CONNECT_MS = 3000;
+/** A statement that takes longer is lost, and its connection with it. */
+const STATEMENT_MS = 20_000;
+/** A request may wait for this one. */
+const KEYS_VERSION_MS = 500;
+const RETRY_MS = 25;
+const RECONNECT_MS = 250;
+const CLOSE_MS = 2000;
+/** bigint, and numeric, which a sum of bigints is. All of ours are small enough for a number. */
+const WHOLE_NUMBERS = [20, 1700];
+
+interface Patience {
+  readonly patienceMs: number;
+  readonly onWait: (problem: Error) => void;
+}
+
+export async function openPostgres(location: string, patience: Patience): Promise<Database> {
+  const name = withoutPassword(location);
+  const [kysely, pg] = await Promise.all([import('kysely'), loadPg()]);
+  const pool = new pg.Pool({
+    ...readAddress(location),
+    application_name: 'chairlift',
+    max: CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: STATEMENT_MS,
+    keepAlive: true,
+    types: {
+      getTypeParser: (oid, format) =>
+        WHOLE_NUMBERS.includes(oid) ? Number : pg.types.getTypeParser(oid, format),
+    },
+  });
+  // An idle connection that breaks is replaced when one is needed.
+  pool.on('error', () => {});
+  const connections = explaining(name, pool);
+  try {
+    await untilReachable(patience, () => migratePostgres(name, connections));
+  } catch (error) {
+    await pool.end();
+    throw error;
+  }
+  const tables = new kysely.Kysely<Schema>({ dialect: new kysely.PostgresDialect({ pool: connections }) });
+  return {
+    kind: 'postgres',
+    name,
+    tables,
+    keysVersion: () => inTime(name, KEYS_VERSION_MS, keysVersion(connections)),
+    change: async (action, patienceMs = PATIENCE_MS) => {
+      const endMs = performance.now() + patienceMs;
+      for (;;) {
+        try {
+          return await tables.transaction().execute(action);
+        } catch (error) {
+          const busy = error instanceof StoreError && error.fault === 'busy';
+          if (!busy || performance.now() >= endMs) throw error;
+          await sleep(RETRY_MS);
+        }
+      }
+    },
+    // Committed is on the disk, unless the server was told otherwise.
+    sync: async () => {},
+    close: () => inTime(name, CLOSE_MS, pool.end()),
+  };
+}
+
+async function loadPg() {
+  try {
+    return (await import('pg')).default;
+  } catch (error) {
+    const missing = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND';
+    if (!missing) throw error;
+    throw new StoreError('refused', 'Postgres needs the package pg. Install it: npm install pg', error);
+  }
+}
+
+/** A server that starts together with this one may need a while. */
+async function untilReachable({ patienceMs, onWait }: Patience, action: () => Promise<void>): Promise<void> {
+  const endMs = performance.now() + patienceMs;
+  for (let told = false; ; told = true) {
+    try {
+      return await action();
+    } catch (error) {
+      const passing =
+        error instanceof StoreError && (error.fault === 'unreachable' || error.fault === 'busy');
+      if (!passing || performance.now() >= endMs) throw error;
+      if (!told) onWait(error);
+      await sleep(RECONNECT_MS);
+    }
+  }
+}
+
+async function keysVersion(connections: PostgresPool): Promise<number> {
+  const client = await connections.connect();
+  try {
+    const { rows } = await client.query<{ version: number }>('select version from key_version', []);
+    return rows[0]?.version ?? 0;
+  } finally {
+    client.release();
+  }
+}
+
+/** The pool as Kysely uses it, with every failure explained, and without the connections that were lost. */
+function explaining(name: string, pool: Pool): PostgresPool {
+  const explained = async <Result>(action: Promise<Result>): Promise<Result> => {
+    try {
+      return await action;
+    } catch (error) {
+      throw explainPostgres(name, error);
+    }
+  };
+  const lend = (client: PoolClient): PostgresPoolClient => {
+    let lost: Error | undefined;
+    const onLost = (error: Error) => {
+      lost ??= error;
+    };
+    client.on('error', onLost);
+    const query = async (text: string, parameters: readonly unknown[]) => {
+      try {
+        return await explained(client.query(text, parameters.map(withoutNul)));
+      } catch (error) {
+        if (error instanceof StoreError && error.fault === 'unreachable') onLost(error);
+        throw error;
+      }
+    };
+    return {
+      // Cursors, the other thing that may be asked for, are never opened.
+      query: query as unknown as PostgresPoolClient['query'],
+      release: () => {
+        client.off('error', onLost);
+        client.release(lost);
+      },
+    };
+  };
+  return {
+    connect: async () => lend(await explained(pool.connect())),
+    end: () => pool.end(),
+  };
+}
+
+/** The one character that texts of Postgres cannot hold. */
+function withoutNul(value: unknown): unknown {
+  return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\u{fffd}') : value;
+}

@@ -1,0 +1,268 @@
+// What a database needs beside the stores' tables where several gateways share it, in the words of Postgres: a version of
+// the keys, and the limits of keys, which are one for all gateways. `limit-store.ts` calls the functions.
+
+/** Counted by a trigger, so that a change made by hand is seen as well. */
+export const KEY_VERSION = `
+  create table key_version (
+    version bigint not null
+  );
+
+  insert into key_version values (0);
+
+  create function count_key_change() returns trigger language plpgsql as $$
+  begin
+    update key_version set version = version + 1;
+    return null;
+  end
+  $$;
+
+  create trigger api_key_change after insert or update or delete or truncate on api_key
+    for each statement execute function count_key_change();
+`;
+
+/**
+ * The arithmetic is that of MinuteBucket and DailyBudget: what is used of a limit a minute counts in 1/60000, so that it
+ * drains by whole numbers. Every function locks the key's row first. Time is the server's, unless the caller has one.
+ * None of it needs to outlive a crash of the server, so nothing is logged and no admission waits for a disk.
+ */
+export const SHARED_LIMITS = `
+  create unlogged table key_limit (
+    key_id text collate "C" primary key,
+    requests_used bigint not null default 0,
+    requests_drained_ms bigint not null default 0,
+    tokens_used bigint not null default 0,
+    tokens_drained_ms bigint not null default 0,
+    -- Of the day: what settled requests have used. Usage has it all, but a second later.
+    day text collate "C" not null default '',
+    day_tokens bigint not null default 0,
+    -- How long requests take.
+    mean_ms double precision
+  ) with (fillfactor = 50);
+
+  -- Whoever was not seen for a while is dead, and its requests no longer count.
+  create unlogged table limit_gateway (
+    id text collate "C" primary key,
+    seen_ms bigint not null
+  ) with (fillfactor = 50);
+
+  create unlogged table running_request (
+    id text collate "C" primary key,
+    key_id text collate "C" not null,
+    gateway_id text collate "C" not null,
+    started_ms bigint not null,
+    held_tokens bigint not null
+  );
+
+  create index running_request_key on running_request (key_id);
+
+  create type limit_standing as (
+    ok boolean,
+    now_ms bigint,
+    requests_used bigint,
+    tokens_used bigint,
+    day_tokens bigint,
+    reserved_tokens bigint,
+    running bigint,
+    oldest_ms bigint,
+    mean_ms double precision,
+    -- As they are kept; day_tokens is what counts.
+    day text,
+    settled_tokens bigint
+  );
+
+  create function limit_drained(used bigint, elapsed_ms bigint, per_minute bigint) returns bigint
+  language sql immutable as $$
+    select case when elapsed_ms <= 0 then used
+      when elapsed_ms > used / per_minute then 0
+      else used - elapsed_ms * per_minute end
+  $$;
+
+  create function limit_day(now_ms bigint) returns text language sql stable as $$
+    select to_char(to_timestamp(now_ms / 1000) at time zone 'UTC', 'YYYY-MM-DD')
+  $$;
+
+  -- Locks the key and tells where it stands at this time. Requests of gateways not seen since alive_ms ago do not count.
+  create function limit_look(
+    the_key text, per_minute bigint, tokens_per_minute bigint, at_once bigint, daily bigint, alive_ms bigint,
+    given_ms bigint
+  ) returns limit_standing language plpgsql as $$
+  declare
+    held key_limit;
+    standing limit_standing;
+    today text;
+    written bigint;
+  begin
+    select * into held from key_limit where key_id = the_key for update;
+    if not found then
+      insert into key_limit (key_id) values (the_key) on conflict do nothing;
+      select * into held from key_limit where key_id = the_key for update;
+    end if;
+    -- After the lock was had: whoever had it before was here earlier.
+    standing.now_ms := coalesce(given_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+    if per_minute is not null then
+      held.requests_used := limit_drained(held.requests_used, standing.now_ms - held.requests_drained_ms, per_minute);
+    end if;
+    if tokens_per_minute is not null then
+      held.tokens_used := limit_drained(held.tokens_used, standing.now_ms - held.tokens_drained_ms, tokens_per_minute);
+    end if;
+    written := 0;
+    if daily is not null then
+      today := limit_day(standing.now_ms);
+      select prompt_tokens + completion_tokens into written from key_usage where key_id = the_key and day = today;
+      written := coalesce(written, 0);
+      if held.day <> today then
+        held.day_tokens := case when held.day = '' then written else 0 end;
+        held.day := today;
+      end if;
+    end if;
+    standing.running := 0;
+    standing.reserved_tokens := 0;
+    if at_once is not null or daily is not null then
+      select count(*), min(started_ms), coalesce(sum(held_tokens), 0)
+        into standing.running, standing.oldest_ms, standing.reserved_tokens
+        from running_request join limit_gateway on limit_gateway.id = gateway_id
+        where key_id = the_key and seen_ms > standing.now_ms - alive_ms;
+    end if;
+    standing.requests_used := held.requests_used;
+    standing.tokens_used := held.tokens_used;
+    -- What was used while this database could not be asked is in the usage alone.
+    standing.day_tokens := greatest(held.day_tokens, written);
+    standing.mean_ms := held.mean_ms;
+    standing.day := held.day;
+    standing.settled_tokens := held.day_tokens;
+    return standing;
+  end
+  $$;
+
+  create function limit_keep(
+    the_key text, per_minute bigint, tokens_per_minute bigint, standing limit_standing
+  ) returns void language sql as $$
+    update key_limit set
+        requests_used = standing.requests_used,
+        requests_drained_ms = case when per_minute is null then requests_drained_ms else standing.now_ms end,
+        tokens_used = standing.tokens_used,
+        tokens_drained_ms = case when tokens_per_minute is null then tokens_drained_ms else standing.now_ms end,
+        day = standing.day,
+        day_tokens = standing.settled_tokens
+      where key_id = the_key
+  $$;
+
+  create function limit_tokens_fit(
+    standing limit_standing, tokens bigint, tokens_per_minute bigint, daily bigint
+  ) returns boolean language sql immutable as $$
+    select (tokens_per_minute is null
+        or standing.tokens_used + least(tokens, tokens_per_minute) * 60000 <= tokens_per_minute * 60000)
+      and (daily is null or standing.day_tokens + standing.reserved_tokens + least(tokens, daily) <= daily)
+  $$;
+
+  -- Without an id the request takes no place: nothing has to be given back when it ends.
+  create function limit_admit(
+    the_key text, per_minute bigint, tokens_per_minute bigint, at_once bigint, daily bigint, alive_ms bigint,
+    given_ms bigint, least_tokens bigint, request text, gateway text
+  ) returns limit_standing language plpgsql as $$
+  declare
+    standing limit_standing;
+  begin
+    standing := limit_look(the_key, per_minute, tokens_per_minute, at_once, daily, alive_ms, given_ms);
+    standing.ok := (per_minute is null or standing.requests_used + 60000 <= per_minute * 60000)
+      and (at_once is null or standing.running < at_once)
+      and limit_tokens_fit(standing, least_tokens, tokens_per_minute, daily);
+    if standing.ok and per_minute is not null then
+      standing.requests_used := standing.requests_used + 60000;
+    end if;
+    if standing.ok and request is not null then
+      insert into running_request values (request, the_key, gateway, standing.now_ms, 0);
+      standing.running := standing.running + 1;
+    end if;
+    perform limit_keep(the_key, per_minute, tokens_per_minute, standing);
+    return standing;
+  end
+  $$;
+
+  -- A request that does not fit loses its place. One whose place is gone, as after a crash, gets a new one.
+  create function limit_weigh(
+    the_key text, per_minute bigint, tokens_per_minute bigint, at_once bigint, daily bigint, alive_ms bigint,
+    given_ms bigint, expected_tokens bigint, request text, gateway text
+  ) returns limit_standing language plpgsql as $$
+  declare
+    standing limit_standing;
+    held bigint;
+  begin
+    standing := limit_look(the_key, per_minute, tokens_per_minute, at_once, daily, alive_ms, given_ms);
+    select held_tokens into held from running_request where id = request;
+    if found then
+      standing.running := greatest(0, standing.running - 1);
+      standing.reserved_tokens := greatest(0, standing.reserved_tokens - held);
+      if tokens_per_minute is not null then
+        standing.tokens_used := greatest(0, standing.tokens_used - held * 60000);
+      end if;
+    end if;
+    standing.ok := limit_tokens_fit(standing, expected_tokens, tokens_per_minute, daily);
+    if standing.ok then
+      standing.running := standing.running + 1;
+      standing.reserved_tokens := standing.reserved_tokens + expected_tokens;
+      if tokens_per_minute is not null then
+        standing.tokens_used := standing.tokens_used + expected_tokens * 60000;
+      end if;
+      insert into running_request values (request, the_key, gateway, standing.now_ms, expected_tokens)
+        on conflict (id) do update set held_tokens = excluded.held_tokens;
+    else
+      delete from running_request where id = request;
+    end if;
+    perform limit_keep(the_key, per_minute, tokens_per_minute, standing);
+    return standing;
+  end
+  $$;
+
+  -- Gives a place back, and charges what was used in place of what was held. A place that is gone was settled before, or
+  -- its gateway was taken for dead. A request that was not served teaches nothing of how long they take.
+  create function limit_settle(
+    the_key text, tokens_per_minute bigint, given_ms bigint, used_tokens bigint, request text, served boolean
+  ) returns void language plpgsql as $$
+  declare
+    now_ms bigint;
+    today text;
+    ended running_request;
+  begin
+    perform 1 from key_limit where key_id = the_key for update;
+    delete from running_request where id = request returning * into ended;
+    if not found then return; end if;
+    now_ms := coalesce(given_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+    today := limit_day(now_ms);
+    update key_limit set
+        tokens_used = case when tokens_per_minute is null then tokens_used
+          else greatest(0, limit_drained(tokens_used, now_ms - tokens_drained_ms, tokens_per_minute)
+            + (used_tokens - ended.held_tokens) * 60000) end,
+        tokens_drained_ms = case when tokens_per_minute is null then tokens_drained_ms else now_ms end,
+        day_tokens = case when day = today then day_tokens else 0 end + used_tokens,
+        day = today,
+        mean_ms = case when not served then mean_ms
+          else coalesce(mean_ms + 0.2 * (now_ms - ended.started_ms - mean_ms), now_ms - ended.started_ms) end
+      where key_id = the_key;
+  end
+  $$;
+
+  -- The gateway lives; forgets those that do not, unless it was away itself: then the others may have been as well. How
+  -- many live.
+  create function limit_beat(gateway text, alive_ms bigint, given_ms bigint) returns bigint language plpgsql as $$
+  declare
+    now_ms bigint := coalesce(given_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+    was_here boolean;
+  begin
+    select seen_ms > now_ms - alive_ms into was_here from limit_gateway where id = gateway;
+    insert into limit_gateway values (gateway, now_ms) on conflict (id) do update set seen_ms = excluded.seen_ms;
+    if was_here then
+      delete from limit_gateway where id in (
+        select id from limit_gateway where seen_ms <= now_ms - alive_ms for update skip locked);
+      delete from running_request
+        where not exists (select 1 from limit_gateway where limit_gateway.id = gateway_id);
+    end if;
+    return (select count(*) from limit_gateway where seen_ms > now_ms - alive_ms);
+  end
+  $$;
+
+  create function limit_leave(gateway text) returns void language sql as $$
+    delete from running_request where gateway_id = gateway;
+    delete from limit_gateway where id = gateway;
+  $$;
+`;
