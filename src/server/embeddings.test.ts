@@ -123,7 +123,11 @@ describe('POST /v1/embeddings', () => {
     const recorded: object[] = [];
     const limited = await testServer({
       limiter: new Limiter(),
-      usage: { record: (_, used) => recorded.push(used), report: async () => [] },
+      usage: {
+        record: (_, used) => recorded.push(used),
+        recordOnce: (_id, _key, used) => recorded.push(used),
+        report: async () => [],
+      },
       keys: {
         standing: async () => 'live',
         findById: async () => undefined,

@@ -18,7 +18,7 @@ import type { Permit } from './limits/key-limiter.ts';
 import type { Life } from './live/request-lives.ts';
 import type { RequestLabels } from './metrics.ts';
 import type { FinishedRequest } from './request-feed.ts';
-import type { Resumption } from './resumption.ts';
+import type { CountedTokens, Resumption } from './resumption.ts';
 
 export interface RecordedRequest {
   readonly context: ServerContext;
@@ -161,7 +161,7 @@ export class RequestRecord implements GenerationObserver {
       context.metrics.completed(this.#labels, longestAnswer, decodeMs, totalMs);
     }
     const failed = this.#outcome !== 'ok' && this.#outcome !== 'client_left';
-    context.usage?.record(caller.keyId, { ...usage, failed }, Date.now());
+    this.#count(usage, failed);
     context.lives.ended(this.#begun(), { usage, outcome: this.#outcome, reasons: this.#reasons });
     context.feed.tell({
       kind,
@@ -178,6 +178,19 @@ export class RequestRecord implements GenerationObserver {
       ...usage,
     });
     return usage;
+  }
+
+  /** What a client comes back to was counted before, as far as it had come: only the rest is. */
+  #count(usage: TokenUsage, failed: boolean): void {
+    const { context, caller, resumption, kind } = this.#of;
+    const counted = resumption?.kept.counted;
+    if (counted !== undefined) {
+      context.usage?.record(caller.keyId, { ...restOf(usage, counted), failed }, Date.now());
+    } else if (context.archive !== undefined && kind === 'completion') {
+      context.usage?.recordOnce(this.id, caller.keyId, { ...usage, failed }, Date.now());
+    } else {
+      context.usage?.record(caller.keyId, { ...usage, failed }, Date.now());
+    }
   }
 
   /** One that is refused before it begins has no life. */
@@ -208,4 +221,13 @@ export class RequestRecord implements GenerationObserver {
   #elapsedMs(): number {
     return performance.now() - this.#of.request.arrivedMs;
   }
+}
+
+function restOf(usage: TokenUsage, counted: CountedTokens): CountedTokens {
+  const rest = (all: number, before: number) => Math.max(0, all - before);
+  return {
+    promptTokens: rest(usage.promptTokens, counted.promptTokens),
+    cachedTokens: rest(usage.cachedTokens, counted.cachedTokens),
+    completionTokens: rest(usage.completionTokens, counted.completionTokens),
+  };
 }

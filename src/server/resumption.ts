@@ -20,6 +20,14 @@ export interface KeptRequest {
   readonly seed: Seed;
   /** Milliseconds since 1970. */
   readonly arrivedMs: number;
+  /** What of it was counted as used; absent while nobody has. */
+  readonly counted?: CountedTokens | undefined;
+}
+
+export interface CountedTokens {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
 }
 
 /** Requests that have begun, for as long as their clients may come back. */

@@ -22,7 +22,7 @@ import { isServerFault, kindOf } from './errors.ts';
 import { findEntry } from './models.ts';
 import { RequestRecord, recorded } from './request-record.ts';
 import { respondStream, respondWhole } from './respond.ts';
-import { type Resumption, resumptionOf } from './resumption.ts';
+import { type CountedTokens, type Resumption, resumptionOf } from './resumption.ts';
 import { samplingDefaults, withDefaults } from './sampling-defaults.ts';
 import { parseBody, unknownWarning } from './schemas/parse.ts';
 import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from './schemas/sampling.ts';
@@ -200,6 +200,10 @@ async function run(work: Work): Promise<void> {
   });
   const generation = generationOf(work, record);
   const kept = keep(work, record);
+  // Whoever comes back later is charged for the rest alone.
+  const counted = async () => {
+    if (await kept) await keep(work, record, generation.usage);
+  };
   await recorded(record, generation, permit, async () => {
     const reasons = await respond(work, generation, record, kept);
     record.answered(reasons);
@@ -207,23 +211,24 @@ async function run(work: Work): Promise<void> {
     if (parameters[0]?.maxTokens === undefined && reasons.length === answers) {
       context.typicalAnswer.learn(caller.keyId, generation.usage.completionTokens / answers);
     }
-  });
+  }).finally(() => void counted());
 }
 
 /** Whether the client may come back to it. What cannot be kept is answered all the same. */
-async function keep(work: Work, record: RequestRecord): Promise<boolean> {
+async function keep(work: Work, record: RequestRecord, counted?: CountedTokens): Promise<boolean> {
   const { context, request, caller, resumable, resumption, parameters } = work;
   if (context.archive === undefined || !resumable) return false;
-  if (resumption !== undefined) return true;
+  if (resumption !== undefined && counted === undefined) return true;
   try {
     await context.archive.keep({
       id: request.id,
       keyId: caller.keyId,
       route: request.routeOptions.url ?? '',
-      body: JSON.stringify(request.body),
+      body: resumption?.kept.body ?? JSON.stringify(request.body),
       answerId: record.id,
       seed: (parameters[0] as SamplingParameters).seed,
       arrivedMs: record.arrivedMs,
+      counted,
     });
     return true;
   } catch (error) {

@@ -41,23 +41,35 @@ export interface LimitStanding {
 
 type Sql = typeof import('kysely')['sql'];
 
+export interface LimitStoreOptions {
+  /** Stands in for the database's own. */
+  readonly clock?: (() => number) | undefined;
+  /** How long an answer may take. Default a second. */
+  readonly answerMs?: number;
+}
+
 export class LimitStore {
   readonly #database: Database;
   readonly #gatewayId: string;
   readonly #sql: Sql;
   readonly #clock: () => number | null;
+  readonly #answerMs: number;
 
-  private constructor(database: Database, gatewayId: string, sql: Sql, clock: () => number | null) {
+  private constructor(database: Database, gatewayId: string, sql: Sql, options: LimitStoreOptions) {
     this.#database = database;
     this.#gatewayId = gatewayId;
     this.#sql = sql;
-    this.#clock = clock;
+    this.#clock = options.clock ?? (() => null);
+    this.#answerMs = options.answerMs ?? ANSWER_MS;
   }
 
-  /** `clock` stands in for the database's own. */
-  static async open(database: Database, gatewayId: string, clock?: () => number): Promise<LimitStore> {
+  static async open(
+    database: Database,
+    gatewayId: string,
+    options: LimitStoreOptions = {},
+  ): Promise<LimitStore> {
     const { sql } = await import('kysely');
-    return new LimitStore(database, gatewayId, sql, clock ?? (() => null));
+    return new LimitStore(database, gatewayId, sql, options);
   }
 
   admit(request: LimitedRequest): Promise<LimitStanding> {
@@ -83,7 +95,7 @@ export class LimitStore {
       .selectFrom(call.as(this.#sql`beat (gateways)`))
       .select(this.#sql<number>`gateways`.as('gateways'))
       .executeTakeFirstOrThrow();
-    return (await inTime(this.#database.name, ANSWER_MS, selected)).gateways;
+    return (await inTime(this.#database.name, this.#answerMs, selected)).gateways;
   }
 
   /** Whatever this gateway had running no longer counts. */
@@ -103,6 +115,6 @@ export class LimitStore {
       .selectFrom(call.as('standing'))
       .selectAll()
       .executeTakeFirstOrThrow();
-    return inTime(this.#database.name, ANSWER_MS, selected);
+    return inTime(this.#database.name, this.#answerMs, selected);
   }
 }

@@ -41,6 +41,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
         where table_schema = 'public' order by 1, 2`);
       expect(columns).toEqual([
         { data_type: 'bigint', collation_name: null },
+        { data_type: 'bytea', collation_name: null },
         { data_type: 'double precision', collation_name: null },
         { data_type: 'text', collation_name: 'C' },
       ]);
@@ -49,7 +50,8 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     it('comes from an older one without losing what was there', async () => {
       await home.open();
       await execute(`
-        drop table usage_flush, charged_request, key_limit, limit_gateway, running_request, key_version cascade;
+        drop table usage_flush, charged_request, key_limit, limit_gateway, running_request, key_version,
+          file, file_chunk, batch, batch_line cascade;
         drop type limit_standing cascade;
         drop function limit_drained, limit_day, limit_settle, limit_beat, limit_leave, count_key_change cascade;
         update chairlift_schema set version = 2;

@@ -64,6 +64,8 @@ export class LineDoor {
     const context: ServerContext = {
       ...given,
       limiter: given.limiter.apart(),
+      // Its batch is what a client comes back to.
+      archive: undefined,
       // A line may wait for as long as its batch.
       settings: { ...given.settings, requestTimeoutMs: Number.POSITIVE_INFINITY },
     };
@@ -130,11 +132,13 @@ export class LineDoor {
   /** Counted with the line's answer, not before: a line that is run again counts once. */
   #usageOf({ usage: store }: ServerContext, { id }: FastifyRequest): ServerContext['usage'] {
     const visit = this.#visits.get(id);
+    const note = (usage: RequestUsage) => {
+      if (visit !== undefined) visit.usage = usage;
+    };
     return (
       store && {
-        record: (_keyId, usage) => {
-          if (visit !== undefined) visit.usage = usage;
-        },
+        record: (_keyId, usage) => note(usage),
+        recordOnce: (_requestId, _keyId, usage) => note(usage),
         report: (query) => store.report(query),
       }
     );

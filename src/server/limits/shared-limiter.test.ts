@@ -40,7 +40,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     clock?: () => number,
     options: Partial<SharedLimiterOptions> = {},
   ): Promise<Gateway> {
-    const store = await LimitStore.open(database, randomUUID(), clock);
+    const store = await LimitStore.open(database, randomUUID(), { clock, answerMs: 60_000 });
     const settling: Promise<void>[] = [];
     const calls = {
       admit: store.admit.bind(store),
