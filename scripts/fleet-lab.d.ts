@@ -18,6 +18,8 @@ export class FleetLab {
   startPostgres(): Promise<void>;
   runPostgres(): Promise<void>;
   stopPostgres(): Promise<void>;
+  createKey(name: string, ...flags: string[]): string;
+  usage(): { keyId: string; promptTokens: number; completionTokens: number }[];
   startNode(name: string, ...flags: string[]): Promise<void>;
   runNode(name: string, ...flags: string[]): Promise<void>;
   stop(): Promise<void>;

@@ -245,6 +245,38 @@ export class FleetLab {
     await this.kill('postgres', 'SIGKILL');
   }
 
+  /** Makes a key in the fleet's database and gives it. */
+  createKey(name, ...flags) {
+    const made = this.#command(
+      'keys',
+      'create',
+      '--name',
+      name,
+      '--tier',
+      'normal',
+      '--database',
+      this.database,
+      ...flags,
+    );
+    const key = /\bcl-\S+/.exec(made)?.[0];
+    if (key === undefined) throw new Error(`no key was made: ${made}`);
+    return key;
+  }
+
+  /** What was used, by key and day. */
+  usage() {
+    return JSON.parse(this.#command('usage', '--database', this.database, '--json'));
+  }
+
+  #command(...args) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], {
+      encoding: 'utf8',
+      env: { ...process.env, HOME: this.folder },
+    });
+    if (status !== 0) throw new Error(`chairlift ${args[0]}: ${stderr}`);
+    return stdout;
+  }
+
   /** Adds a node of the fleet and starts it. */
   async startNode(name, ...flags) {
     this.addHost(name);

@@ -15,7 +15,19 @@ const refusal = labRefusal();
 const workers = ['worker1', 'worker2', 'worker3'];
 const gateways = ['gateway1', 'gateway2'];
 const workerFlags = ['--worker', '--threads', '1'];
-const gatewayFlags = ['--gateway', '--allow-anonymous'];
+
+/** Asserts until it holds; what lasts is the last failure. */
+async function eventually(check: () => Promise<void>): Promise<void> {
+  const endMs = Date.now() + 60_000;
+  for (;;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (Date.now() > endMs) throw error;
+      await sleep(500);
+    }
+  }
+}
 
 function bodyOf(i: number) {
   return {
@@ -31,12 +43,16 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
   let lab: FleetLab;
   let home: ServerHome;
   let alone: ServerProcess;
+  let gatewayFlags: string[];
+  let key: string;
 
   beforeAll(async () => {
     lab = new FleetLab();
-    await lab.startNats();
+    await Promise.all([lab.startNats(), lab.startPostgres()]);
+    gatewayFlags = ['--gateway', '--database', lab.database];
     home = new ServerHome();
     alone = await home.start();
+    key = lab.createKey('fleet');
     for (const name of workers) await lab.startNode(name, ...workerFlags);
     for (const name of gateways) await lab.startNode(name, ...gatewayFlags);
   });
@@ -47,17 +63,32 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
     await lab?.stop();
   });
 
-  const client = () => ({ gateways: gateways.map((name) => lab.url(name)), limitMs: LIMIT_MS });
+  const client = () => ({ gateways: gateways.map((name) => lab.url(name)), key, limitMs: LIMIT_MS });
 
-  async function same(answers: readonly FleetAnswer[]): Promise<void> {
-    for (const [i, { text, usage }] of answers.entries()) {
-      const own = await askFleet({ gateways: [alone.url], limitMs: LIMIT_MS }, `alone-${i}`, bodyOf(i));
+  /** What the fleet says that was used, in tokens. */
+  async function used(): Promise<number> {
+    const rows = lab.usage();
+    return rows.reduce((sum, row) => sum + row.promptTokens + row.completionTokens, 0);
+  }
+
+  /** Every answer is the one that the same request gives alone; gives the tokens of all. */
+  async function same(answers: ReadonlyMap<number, FleetAnswer>): Promise<number> {
+    const owns = await Promise.all(
+      [...answers.keys()].map((i) =>
+        askFleet({ gateways: [alone.url], limitMs: LIMIT_MS }, `alone-${i}`, bodyOf(i)),
+      ),
+    );
+    let tokens = 0;
+    for (const [at, [i, { text, usage }]] of [...answers].entries()) {
+      const own = owns[at] as FleetAnswer;
       expect(text, `answer ${i}`).toBe(own.text);
       expect(usage).toMatchObject({
         prompt_tokens: own.usage?.prompt_tokens,
         completion_tokens: own.usage?.completion_tokens,
       });
+      tokens += (own.usage?.prompt_tokens ?? 0) + (own.usage?.completion_tokens ?? 0);
     }
+    return tokens;
   }
 
   it('loses no answer and doubles none while machines are killed and cut off', {
@@ -76,10 +107,32 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
     await lab.kill('nats2');
     await sleep(2000);
     lab.runNats('nats2');
+    await lab.stopPostgres();
     await back;
-    await lab.runNode('gateway1', ...gatewayFlags);
-    await sleep(10_000);
+    await sleep(12_000);
     lab.mend('worker2');
-    await same(await Promise.all(answers));
+    await lab.runPostgres();
+    await lab.runNode('gateway1', ...gatewayFlags);
+    const tokens = await same(new Map((await Promise.all(answers)).entries()));
+    await eventually(async () => expect(await used()).toBe(tokens));
+  });
+
+  it('fails no request while every process is started again', { timeout: 400_000 }, async () => {
+    let going = true;
+    const answers = new Map<number, FleetAnswer>();
+    const asking = Array.from({ length: 8 }, async (_, number) => {
+      for (let turn = 0; going; turn++) {
+        const i = 8 * turn + number;
+        answers.set(i, await askFleet(client(), `rolling-${i}`, bodyOf(i), i));
+      }
+    });
+    for (const name of [...workers, ...gateways]) {
+      await lab.kill(name, 'SIGTERM');
+      await lab.runNode(name, ...(workers.includes(name) ? workerFlags : gatewayFlags));
+    }
+    going = false;
+    await Promise.all(asking);
+    expect(answers.size).toBeGreaterThan(8);
+    await same(answers);
   });
 });

@@ -4,7 +4,6 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockTables } from '../../engine/cache/block-tables.ts';
 import { KEY_LANES } from '../../engine/cache/prefix-key.ts';
 import { Sequence } from '../../engine/sequence.ts';
-import { packKeys, unpackKeys } from './packed-keys.ts';
 import { promptKeys } from './prefix-keys.ts';
 
 const tokensOf = (length: number, first = 0) => Int32Array.from({ length }, (_, i) => first + i);
@@ -50,12 +49,5 @@ describe('the keys of a prompt', () => {
   it('are of their salt alone', () => {
     const [keys, others] = [keysOf(tokensOf(100)), keysOf(tokensOf(100), ':other')];
     expect(keys.some((lane, i) => lane === others[i])).toBe(false);
-  });
-
-  it('come back from text as they were; text that is no keys gives nothing', () => {
-    const keys = keysOf(tokensOf(100));
-    expect(unpackKeys(packKeys(keys))).toEqual(keys);
-    expect(unpackKeys('')).toEqual(new Int32Array(0));
-    for (const text of ['AAAA', '??', packKeys(keys).slice(1)]) expect(unpackKeys(text)).toBeUndefined();
   });
 });

@@ -1,0 +1,199 @@
+// Workers and a gateway over a message system that loses messages and nodes: every answer is whole, and right.
+
+import { afterEach, describe, expect, it } from 'vitest';
+import { MemoryWire } from '../../test/support/memory-wire.ts';
+import { rowOf } from '../../test/support/sampling-requests.ts';
+import type { AnswerRequest, EngineRequest, RequestEvent } from '../engine/request.ts';
+import type { ModelPool } from '../pool/model-pool.ts';
+import { FleetNode } from './fleet-node.ts';
+import { Dispatcher } from './gateway/dispatcher.ts';
+import { RoutedChoice } from './gateway/routed-choice.ts';
+import type { ModelStatus } from './messages.ts';
+import { Subjects } from './subjects.ts';
+import { FleetWorker } from './worker/fleet-worker.ts';
+
+const subjects = new Subjects('test');
+const nowMs = () => performance.now();
+const model = { name: 'm', key: 'k' };
+
+/** What every engine answers: it depends on the prompt and the place alone. */
+function tokenAt(prompt: Int32Array, place: number): number {
+  return ((prompt[0] as number) * 7919 + place * 104_729) % 50_021;
+}
+
+async function* answerOf(
+  request: AnswerRequest,
+  isCancelled: () => boolean,
+): AsyncGenerator<RequestEvent, void, void> {
+  const { id, prompt, answer = [] } = request;
+  const count = request.parameters.maxTokens ?? 0;
+  for (let place = answer.length; place < count && !isCancelled(); place++) {
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    yield { kind: 'token', id, token: tokenAt(prompt, place) };
+  }
+  const reason = isCancelled() ? 'cancelled' : 'length';
+  yield { kind: 'finish', id, reason, promptTokens: prompt.length, cachedTokens: 0, generatedTokens: count };
+}
+
+/** A pool with one model, whose engine only counts. */
+function countingPool(): ModelPool {
+  const cancelled = new Set<string>();
+  const engine = {
+    submit: (request: EngineRequest) => answerOf(request as AnswerRequest, () => cancelled.has(request.id)),
+    cancel: (id: string) => cancelled.add(id),
+  };
+  const lease = { model: { name: 'm', engine, adapter: undefined }, release: () => {} };
+  return { acquire: async () => ({ ok: true, lease }) } as unknown as ModelPool;
+}
+
+const status: ModelStatus = {
+  ...model,
+  aliases: [],
+  determinism: 'cpu',
+  state: 'loaded',
+  isDefault: true,
+  pinned: false,
+  createdSeconds: 0,
+  weightBytes: 1,
+  load: {
+    totalBlocks: 1000,
+    freeBlocks: 1000,
+    running: 0,
+    maxRunning: 64,
+    waiting: [0, 0, 0],
+    queuedTokens: [0, 0, 0],
+    oldestMs: [0, 0, 0],
+    speeds: { promptTokenMs: 0.1, stepBaseMs: 1, stepRowMs: 0.1, stepTokens: 256 },
+    answerTokens: 50,
+  },
+};
+
+const closings: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closings.splice(0)) close();
+});
+
+function startNode(wire: MemoryWire, node: string, role: 'worker' | 'gateway') {
+  const bus = wire.bus(node);
+  const options = {
+    node,
+    roles: [role],
+    version: '1',
+    memoryBytes: 0,
+    bus,
+    subjects,
+    nowMs,
+    onProblem: () => {},
+  };
+  const self = new FleetNode(options);
+  closings.push(() => self.close());
+  return { self, common: { node, bus, subjects, nowMs, membership: self.membership } };
+}
+
+function startWorker(wire: MemoryWire, node: string): FleetWorker {
+  const { self, common } = startNode(wire, node, 'worker');
+  const worker = new FleetWorker({ ...common, start: self.start, pool: countingPool(), onEnd: () => {} });
+  self.work(
+    () => ({ draining: worker.draining, models: [status], heard: Object.fromEntries(worker.heard) }),
+    async () => ({ kind: 'answer' }),
+  );
+  closings.push(() => void worker.close(0));
+  self.tell();
+  return worker;
+}
+
+function startGateway(wire: MemoryWire, node: string): Dispatcher {
+  const { self, common } = startNode(wire, node, 'gateway');
+  const ask: FleetNode['ask'] = (name, question, timeoutMs) => self.ask(name, question, timeoutMs);
+  const choice = new RoutedChoice({ ...common, ask });
+  const dispatcher = new Dispatcher({ ...common, choice, find: async () => undefined });
+  closings.push(() => dispatcher.close());
+  self.tell();
+  return dispatcher;
+}
+
+function requestOf(i: number, maxTokens: number): AnswerRequest {
+  return {
+    id: `r${i}`,
+    prompt: Int32Array.of(i + 1, 2, 3),
+    priority: 1,
+    salt: '',
+    account: '',
+    enqueuedMs: Date.now(),
+    parameters: rowOf({ maxTokens }, 50_021).parameters,
+  };
+}
+
+async function tokensOf(dispatcher: Dispatcher, request: AnswerRequest): Promise<number[]> {
+  const tokens: number[] = [];
+  for await (const event of dispatcher.submit(model, request)) {
+    if (event.kind === 'token') tokens.push(event.token);
+    else expect(event.reason).toBe('length');
+  }
+  return tokens;
+}
+
+function expectedOf({ prompt, parameters: { maxTokens = 0 } }: AnswerRequest): number[] {
+  return Array.from({ length: maxTokens }, (_, place) => tokenAt(prompt, place));
+}
+
+/** Always the same numbers. */
+function dice(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
+    return (state >>> 8) / 2 ** 24;
+  };
+}
+
+describe('a fleet whose messages are lost', () => {
+  it.each([0, 0.05, 0.3])('gives every answer whole and in order where %f of them are', async (share) => {
+    const roll = dice(7);
+    const wire = new MemoryWire(() => roll() < share);
+    for (const name of ['a', 'b', 'c']) startWorker(wire, name);
+    const gateway = startGateway(wire, 'g');
+    const requests = Array.from({ length: 24 }, (_, i) => requestOf(i, 60));
+    const answers = await Promise.all(requests.map((request) => tokensOf(gateway, request)));
+    for (const [i, request] of requests.entries()) expect(answers[i]).toEqual(expectedOf(request));
+  });
+
+  it('goes on elsewhere where a worker is cut off, and does not believe it when it is back', async () => {
+    const wire = new MemoryWire();
+    for (const name of ['a', 'b']) startWorker(wire, name);
+    const gateway = startGateway(wire, 'g');
+    const requests = Array.from({ length: 8 }, (_, i) => requestOf(i, 2500));
+    const answers = Promise.all(requests.map((request) => tokensOf(gateway, request)));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    wire.cut('a');
+    await new Promise((resolve) => setTimeout(resolve, 4500));
+    wire.mend('a');
+    for (const [i, tokens] of (await answers).entries()) {
+      expect(tokens).toEqual(expectedOf(requests[i] as AnswerRequest));
+    }
+  });
+
+  it('stops what nobody wants any more', async () => {
+    const wire = new MemoryWire();
+    const worker = startWorker(wire, 'a');
+    const gateway = startGateway(wire, 'g');
+    for await (const event of gateway.submit(model, requestOf(0, 100_000))) if (event.kind === 'token') break;
+    const endMs = Date.now() + 20_000;
+    while (worker.ledger.running().length > 0 && Date.now() < endMs) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    expect(worker.ledger.running()).toEqual([]);
+  });
+
+  it('gives what a worker cannot end in time to another', async () => {
+    const wire = new MemoryWire();
+    const [first, second] = ['a', 'b'].map((name) => startWorker(wire, name)) as [FleetWorker, FleetWorker];
+    const gateway = startGateway(wire, 'g');
+    const requests = Array.from({ length: 6 }, (_, i) => requestOf(i, 800));
+    const answers = Promise.all(requests.map((request) => tokensOf(gateway, request)));
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+    await (first.ledger.running().length > 0 ? first : second).close(50);
+    for (const [i, tokens] of (await answers).entries()) {
+      expect(tokens).toEqual(expectedOf(requests[i] as AnswerRequest));
+    }
+  });
+});
