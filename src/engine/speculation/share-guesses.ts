@@ -4,7 +4,7 @@
  * What guesses must promise over none, since costs are measured on machines that are never quite still. Where many decode,
  * each guess adds little to the step, and what it costs is known less well.
  */
-const LEAST_GAIN = { few: 0.02, many: 0.1 } as const;
+const LEAST_GAIN = { few: 0.02, many: 0.3 } as const;
 const FEW_SEQUENCES = 8;
 
 /**
