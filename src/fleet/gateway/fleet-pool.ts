@@ -173,8 +173,12 @@ export class FleetPool implements ModelPool {
       this.#options.textOf(base),
     );
     close();
-    const blockCounts = () =>
-      loadedPlaces(this.#now(name)).flatMap((place) => place.model.load?.totalBlocks ?? []);
+    let blockCount = 1;
+    const least = () => {
+      const counts = loadedPlaces(this.#now(name)).flatMap((place) => place.model.load?.totalBlocks ?? []);
+      if (counts.length > 0) blockCount = Math.min(...counts);
+      return blockCount;
+    };
     const engine = new FleetEngine({ name, key }, this.#options.dispatcher, () => this.#stats(name));
     const served: ServedModel = {
       name,
@@ -186,10 +190,9 @@ export class FleetPool implements ModelPool {
       fillInMiddle,
       sampling,
       engine,
-      /** The smallest: whoever gets a request can bear it. */
+      /** The smallest: whoever gets a request can bear it. As last known where nobody has it now. */
       get blockCount() {
-        const counts = blockCounts();
-        return counts.length === 0 ? Number.MAX_SAFE_INTEGER : Math.min(...counts);
+        return least();
       },
       direct: false,
     };
