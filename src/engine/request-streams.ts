@@ -15,6 +15,10 @@ export class RequestStreams {
     return this.#streams.size;
   }
 
+  has(id: string): boolean {
+    return this.#streams.has(id);
+  }
+
   /** The events of a request until it has ended; leaving early calls `abandon`. */
   open(id: string, abandon: () => void): AsyncGenerator<RequestEvent, void, void> {
     if (this.#streams.has(id)) throw new Error(`request ${id} is running already`);

@@ -184,6 +184,22 @@ describe('a fleet whose messages are lost', () => {
     expect(worker.ledger.running()).toEqual([]);
   });
 
+  it('answers a request again whose client is back before its leaving was noticed', async () => {
+    const wire = new MemoryWire();
+    startWorker(wire, 'a');
+    const gateway = startGateway(wire, 'g');
+    const request = requestOf(0, 300);
+    const first = (async () => {
+      const reasons: string[] = [];
+      for await (const event of gateway.submit(model, request))
+        if (event.kind === 'finish') reasons.push(event.reason);
+      return reasons;
+    })();
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    expect(await tokensOf(gateway, request)).toEqual(expectedOf(request));
+    expect(await first).toEqual(['cancelled']);
+  });
+
   it('gives what a worker cannot end in time to another', async () => {
     const wire = new MemoryWire();
     const [first, second] = ['a', 'b'].map((name) => startWorker(wire, name)) as [FleetWorker, FleetWorker];

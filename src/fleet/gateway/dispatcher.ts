@@ -1,6 +1,7 @@
 // A gateway's requests on their way: which worker has each, what came of it, and what becomes of it when that worker is lost.
 // Tokens are counted here, so that none is delivered twice, whoever sends it; a worker that was given up is not believed.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineRequest, RequestEvent } from '../../engine/request.ts';
 import { failedEvent } from '../../engine/request-errors.ts';
 import { RequestStreams } from '../../engine/request-streams.ts';
@@ -18,10 +19,11 @@ import type {
 } from '../messages.ts';
 import type { Subjects } from '../subjects.ts';
 import { NO_VOCABULARY } from '../worker/fleet-worker.ts';
-import { type FoundAnswer, OpenAnswer } from './open-answer.ts';
+import { type AskedModel, type FoundAnswer, OpenAnswer } from './open-answer.ts';
 import type { WorkerChoice } from './worker-choice.ts';
 
 const TICK_MS = 250;
+const AGAIN_MS = 20;
 /** What a worker was sent and does not tell of after so long did not arrive. */
 const LOST_AFTER_MS = 1500;
 /** Where nobody can take a request, it waits so long for somebody. */
@@ -66,11 +68,24 @@ export class Dispatcher {
     return this.#open.size;
   }
 
-  /** Its events, as from an engine. `model`: its name, and the key of its weights. */
-  submit(
-    model: { readonly name: string; readonly key: string },
-    request: EngineRequest,
-  ): AsyncGenerator<RequestEvent, void, void> {
+  /**
+   * Its events, as from an engine. One that runs already by this id ends: its client has come back before its leaving was
+   * noticed.
+   */
+  submit(model: AskedModel, request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
+    const before = this.#open.get(request.id);
+    if (before === undefined) return this.#begin(model, request);
+    if (before.worker !== undefined) this.#tell(before.worker.node, { kind: 'cancel', ...before.current });
+    this.#finish(before, before.cancelledEvent());
+    return this.#beginAfter(model, request);
+  }
+
+  async *#beginAfter(model: AskedModel, request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
+    while (this.#streams.has(request.id)) await sleep(AGAIN_MS);
+    yield* this.#begin(model, request);
+  }
+
+  #begin(model: AskedModel, request: EngineRequest): AsyncGenerator<RequestEvent, void, void> {
     const { id } = request;
     const events = this.#streams.open(id, () => this.cancel(id));
     const open = new OpenAnswer(model, request, this.#options.nowMs());

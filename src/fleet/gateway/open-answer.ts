@@ -27,7 +27,8 @@ export class OpenAnswer {
   readonly request: EngineRequest;
   readonly tokens: number[];
   worker: Pick<NodeStatus, 'node' | 'start'> | undefined;
-  attempt = 0;
+  /** Higher than those of whoever had this request before. */
+  attempt = Date.now();
   /** Once it has a token, it can go on only where the same bits come out. */
   determinism: string | undefined;
   /** Of the gateway's requests to this worker. */

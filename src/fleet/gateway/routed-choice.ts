@@ -107,7 +107,9 @@ export class RoutedChoice implements WorkerChoice {
 }
 
 function routedRequest({ model, request, tokens }: OpenAnswer, excluded: ReadonlySet<string>): RoutedRequest {
-  const all = Int32Array.from([...request.prompt, ...tokens]);
+  const all = new Int32Array(request.prompt.length + tokens.length);
+  all.set(request.prompt);
+  all.set(tokens, request.prompt.length);
   // As the engine has it where no adapter is used; whoever uses one finds nothing, and goes by load alone.
   const keys = promptKeys({ modelKey: '', salt: `:${request.salt}`, tokens: all });
   const maxTokens = mostTokens(request);
