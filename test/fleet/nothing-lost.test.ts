@@ -109,7 +109,7 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
     lab.runNats('nats2');
     await lab.stopPostgres();
     await back;
-    await sleep(12_000);
+    await sleep(25_000);
     lab.mend('worker2');
     await lab.runPostgres();
     await lab.runNode('gateway1', ...gatewayFlags);
