@@ -86,10 +86,6 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
   });
   const { membership } = self;
   const ask: FleetNode['ask'] = (name, question, timeoutMs) => self.ask(name, question, timeoutMs);
-  const choice = new RoutedChoice({ ...common, membership, ask });
-  if (gateway !== undefined) {
-    bus.listen(common.subjects.everyPrefixes, (message) => choice.news(message as PrefixMessage));
-  }
   const started = options.worker && startWorker(options.worker, self, common, folder, onProblem);
   const pool =
     gateway &&
@@ -101,7 +97,7 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
       dispatcher: new Dispatcher({
         ...common,
         membership,
-        choice,
+        choice: routedChoice(self, common),
         find: (name, id) => findAnswer(self, name, id),
       }),
     });
@@ -138,6 +134,23 @@ export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
       await bus.close();
     },
   };
+}
+
+/** A choice that hears of the prefixes that workers hold. */
+function routedChoice(
+  self: FleetNode,
+  {
+    node,
+    bus,
+    subjects,
+    nowMs,
+  }: { readonly node: string; readonly bus: NatsBus; readonly subjects: Subjects; nowMs(): number },
+): RoutedChoice {
+  const { membership } = self;
+  const ask: FleetNode['ask'] = (name, question, timeoutMs) => self.ask(name, question, timeoutMs);
+  const choice = new RoutedChoice({ node, membership, ask, nowMs });
+  bus.listen(subjects.everyPrefixes, (message) => choice.news(message as PrefixMessage));
+  return choice;
 }
 
 function startWorker(

@@ -63,11 +63,6 @@ export class Dispatcher {
     );
   }
 
-  /** Requests that have not ended. */
-  get size(): number {
-    return this.#open.size;
-  }
-
   /**
    * Its events, as from an engine. One that runs already by this id ends: its client has come back before its leaving was
    * noticed.

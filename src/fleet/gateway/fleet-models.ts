@@ -14,8 +14,6 @@ export interface FleetModel {
   readonly key: string;
   /** Workers that have exactly this one. */
   readonly places: readonly Place[];
-  /** Workers that have another one by this name. */
-  readonly strangers: readonly Place[];
 }
 
 /** By name. The default one first: the one that most workers call theirs. */
@@ -42,7 +40,6 @@ function oneModel(name: string, places: readonly Place[]): FleetModel {
     name,
     key,
     places: places.filter(({ model }) => model.key === key),
-    strangers: places.filter(({ model }) => model.key !== key),
   };
 }
 

@@ -201,8 +201,7 @@ export class FleetPool implements ModelPool {
   }
 
   #now(name: string): FleetModel {
-    const places = { name, key: '', places: [], strangers: [] };
-    return this.#models().find((one) => one.name === name) ?? places;
+    return this.#models().find((one) => one.name === name) ?? { name, key: '', places: [] };
   }
 
   /** From a worker that has it; once on each gateway. */

@@ -44,6 +44,8 @@ export class FleetWorker {
   readonly ledger = new Ledger();
   /** By gateway, the last of its requests that was heard of. */
   readonly heard = new Map<string, number>();
+  /** Whether it refuses new requests; those that run go on. */
+  draining = false;
   readonly #options: FleetWorkerOptions;
   readonly #outbox: Outbox;
   readonly #vocabularies = new Map<string, VocabularyTables>();
@@ -53,7 +55,6 @@ export class FleetWorker {
   readonly #goneMs = new Map<string, number>();
   readonly #endings: (() => void)[] = [];
   #whenIdle: (() => void)[] = [];
-  #draining = false;
 
   constructor(options: FleetWorkerOptions) {
     this.#options = options;
@@ -62,6 +63,8 @@ export class FleetWorker {
     this.#endings.push(
       bus.listen(subjects.work(node), (message) => this.#obey(message as ToWorker)),
       membership.onChange((change, { node: gateway }) => {
+        // The next process by its name counts its requests anew.
+        this.heard.delete(gateway);
         if (change === 'left') this.#goneMs.set(gateway, options.nowMs());
         else this.#goneMs.delete(gateway);
       }),
@@ -70,18 +73,9 @@ export class FleetWorker {
     this.#endings.push(() => clearInterval(timer));
   }
 
-  get draining(): boolean {
-    return this.#draining;
-  }
-
-  /** Whether it refuses new requests; those that run go on. */
-  set draining(on: boolean) {
-    this.#draining = on;
-  }
-
   /** Lets running requests end for so long, then gives the rest back to their gateways, and ends. */
   async close(limitMs: number): Promise<void> {
-    this.#draining = true;
+    this.draining = true;
     if (this.#cancels.size > 0) {
       let timer: NodeJS.Timeout | undefined;
       await Promise.race([
@@ -122,7 +116,7 @@ export class FleetWorker {
     const entry = this.ledger.open(known);
     if (entry === undefined) return;
     if (before !== undefined) this.#cancels.get(before)?.();
-    if (this.#draining) this.#giveBack(entry, 'the worker is draining');
+    if (this.draining) this.#giveBack(entry, 'the worker is draining');
     else void this.#compute(entry, request);
   }
 
