@@ -3,6 +3,7 @@
 
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../support/embedded-model.ts';
 import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
@@ -78,7 +79,11 @@ describe('models of a server', () => {
     await answer('late');
     rmSync(join(folder, 'late.gguf'));
     await answer('late');
-    expect((await post('/admin/models/unload', { model: 'late' })).status).toBe(200);
+    // The server has looked into the folder again by then.
+    await sleep(1100);
+    const response = await post('/admin/models/unload', { model: 'late' });
+    expect(await response.json()).toMatchObject({ name: 'late', state: 'unloaded' });
+    expect(response.status).toBe(200);
     await waitUntil(async () => !(await names()).includes('late'));
     expect((await post('/v1/completions', { model: 'late', prompt: 'Once' })).status).toBe(404);
   });

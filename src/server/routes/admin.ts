@@ -91,8 +91,11 @@ function modelRoutes(app: FastifyInstance, { pool }: ServerContext): void {
   });
   app.post('/models/unload', async (request) => {
     const { body } = known(parseBody(modelNameRules, request.body));
-    const { name } = findEntry(pool, body.model);
-    if (await pool.unload(name)) return findEntry(pool, name);
+    const entry = findEntry(pool, body.model);
+    const { name } = entry;
+    // Said from what was known before: a model whose file is gone leaves the list with its engine.
+    const gone = { memoryBytes: undefined, computedBy: undefined, expiresMs: undefined };
+    if (await pool.unload(name)) return { ...entry, ...gone, state: 'unloaded', busy: 0 };
     throw new ApiError(409, `the model '${name}' is in use; try again later`, { code: 'model_busy' });
   });
 }
