@@ -17,9 +17,9 @@ export class FleetLab {
   runNats(name: string): void;
   startPostgres(): Promise<void>;
   runPostgres(): Promise<void>;
-  stopPostgres(): Promise<void>;
+  stopPostgres(mode?: 'fast' | 'immediate'): Promise<void>;
   createKey(name: string, ...flags: string[]): string;
-  usage(): { keyId: string; promptTokens: number; completionTokens: number }[];
+  usage(key?: string): { requests: number; promptTokens: number; completionTokens: number }[];
   startNode(name: string, ...flags: string[]): Promise<void>;
   runNode(name: string, ...flags: string[]): Promise<void>;
   stop(): Promise<void>;

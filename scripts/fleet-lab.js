@@ -236,11 +236,11 @@ export class FleetLab {
     );
   }
 
-  /** As `pg_ctl stop` would: clients are cut off. */
-  async stopPostgres() {
+  /** As `pg_ctl stop` would: clients are cut off. `immediate` leaves its files as a crash would. */
+  async stopPostgres(mode = 'fast') {
     spawnSync('runuser', [
       ...['-u', 'postgres', '--', join(postgresFolder() ?? '', 'pg_ctl')],
-      ...['-D', join(this.folder, 'postgres'), '-m', 'fast', 'stop'],
+      ...['-D', join(this.folder, 'postgres'), '-m', mode, 'stop'],
     ]);
     await this.kill('postgres', 'SIGKILL');
   }
@@ -263,9 +263,10 @@ export class FleetLab {
     return key;
   }
 
-  /** What was used, by key and day. */
-  usage() {
-    return JSON.parse(this.#command('usage', '--database', this.database, '--json'));
+  /** What was used, by day; of one key alone where its name is given. */
+  usage(key) {
+    const whose = key === undefined ? [] : ['--key', key];
+    return JSON.parse(this.#command('usage', '--database', this.database, '--json', ...whose));
   }
 
   #command(...args) {

@@ -4,12 +4,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FleetLab, labRefusal } from '../../scripts/fleet-lab.js';
+import { inputLine } from '../support/batch-server.ts';
+import { FleetBatch } from '../support/fleet-batch.ts';
 import { askFleet, type FleetAnswer } from '../support/fleet-client.ts';
 import { ServerHome, type ServerProcess } from '../support/server-process.ts';
+import { thorough } from '../support/thorough.ts';
 
 const STREAMS = 64;
 const TOKENS = 160;
 const LIMIT_MS = 150_000;
+const BATCH_LINES = thorough ? 10_000 : 400;
+const BATCH_LIMIT_MS = 1_200_000;
 
 const refusal = labRefusal();
 const workers = ['worker1', 'worker2', 'worker3'];
@@ -39,6 +44,24 @@ function bodyOf(i: number) {
   };
 }
 
+interface Completion {
+  readonly choices: readonly object[];
+  readonly usage: {
+    readonly prompt_tokens: number;
+    readonly completion_tokens: number;
+    readonly total_tokens: number;
+  };
+}
+
+/** Few enough to ask each of them alone. */
+const lineBodies = Array.from({ length: 40 }, (_, i) => ({
+  prompt: `Once upon a time there was a ${['miller', 'fox', 'queen'][i % 3]} who had ${i} `,
+  max_tokens: 4 + (i % 9),
+  temperature: i % 2 === 0 ? 0 : 0.9,
+  seed: i,
+}));
+const lineBody = (line: number) => lineBodies[line % lineBodies.length] as (typeof lineBodies)[number];
+
 describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` (${refusal})`}`, () => {
   let lab: FleetLab;
   let home: ServerHome;
@@ -65,9 +88,9 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
 
   const client = () => ({ gateways: gateways.map((name) => lab.url(name)), key, limitMs: LIMIT_MS });
 
-  /** What the fleet says that was used, in tokens. */
-  async function used(): Promise<number> {
-    const rows = lab.usage();
+  /** What the fleet says that was used with a key, in tokens. */
+  async function used(name: string): Promise<number> {
+    const rows = lab.usage(name);
     return rows.reduce((sum, row) => sum + row.promptTokens + row.completionTokens, 0);
   }
 
@@ -114,7 +137,7 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
     await lab.runPostgres();
     await lab.runNode('gateway1', ...gatewayFlags);
     const tokens = await same(new Map((await Promise.all(answers)).entries()));
-    await eventually(async () => expect(await used()).toBe(tokens));
+    await eventually(async () => expect(await used('fleet')).toBe(tokens));
   });
 
   it('fails no request while every process is started again', { timeout: 400_000 }, async () => {
@@ -135,4 +158,78 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
     expect(answers.size).toBeGreaterThan(8);
     await same(answers);
   });
+
+  it('answers every line of a batch once while one of each kind of process is killed', {
+    timeout: BATCH_LIMIT_MS,
+  }, async () => {
+    const lines = Array.from({ length: BATCH_LINES }, (_, i) =>
+      inputLine(`line-${i}`, lineBody(i), '/v1/completions'),
+    );
+    const urls = gateways.map((name) => lab.url(name));
+    const batch = await FleetBatch.begin(urls, lab.createKey('batch'), lines);
+    const strikes = [
+      () => lab.kill('worker1').then(() => lab.runNode('worker1', ...workerFlags)),
+      () => lab.kill('gateway1').then(() => lab.runNode('gateway1', ...gatewayFlags)),
+      () => lab.kill('nats1').then(() => lab.runNats('nats1')),
+      () => lab.stopPostgres('immediate').then(() => lab.runPostgres()),
+    ];
+    for (const [at, strike] of strikes.entries()) {
+      const goal = ((at + 0.5) / strikes.length) * BATCH_LINES;
+      await batch.until(({ request_counts: counts }) => counts.completed >= goal, BATCH_LIMIT_MS);
+      await strike();
+    }
+    const ended = await batch.until(({ status }) => status === 'completed', BATCH_LIMIT_MS);
+    expect(ended.request_counts).toEqual({ total: BATCH_LINES, completed: BATCH_LINES, failed: 0 });
+    const output = await batch.output(ended);
+    expect(output.map((line) => line.custom_id)).toEqual(lines.map((_, i) => `line-${i}`));
+    const own = await Promise.all(lineBodies.map(completeAlone));
+    let tokens = 0;
+    for (const [i, line] of output.entries()) {
+      const { choices, usage } = own[i % own.length] as Completion;
+      tokens += usage.total_tokens;
+      expect(line.response?.body, line.custom_id).toMatchObject({
+        choices,
+        usage: { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens },
+      });
+    }
+    await eventually(async () => expect(await used('batch')).toBe(tokens));
+  });
+
+  it('holds a key to one limit, however many gateways it asks', { timeout: LIMIT_MS }, async () => {
+    const [perMinute, enough] = [240, 300];
+    const limited = lab.createKey('limited', '--rpm', `${perMinute}`);
+    const begunMs = performance.now();
+    let lastMs = begunMs;
+    let admitted = 0;
+    const ask = async (url: string) => {
+      while (admitted < enough) {
+        const response = await fetch(`${url}/v1/completions`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', authorization: `Bearer ${limited}` },
+          body: JSON.stringify({ prompt: 'Once', max_tokens: 1 }),
+        });
+        await response.text();
+        if (response.ok) {
+          admitted++;
+          lastMs = performance.now();
+        } else {
+          expect(response.status).toBe(429);
+          await sleep(20);
+        }
+      }
+    };
+    await Promise.all(gateways.flatMap((name) => Array.from({ length: 4 }, () => ask(lab.url(name)))));
+    const allowed = perMinute + (perMinute * (lastMs - begunMs)) / 60_000;
+    expect(admitted / allowed).toBeGreaterThan(0.98);
+    expect(admitted / allowed).toBeLessThan(1.02);
+  });
+
+  async function completeAlone(body: object): Promise<Completion> {
+    const response = await fetch(`${alone.url}/v1/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    return (await response.json()) as Completion;
+  }
 });
