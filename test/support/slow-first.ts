@@ -2,7 +2,11 @@
 
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-const slow = [/\/test\/(gpu|chaos)\//, /\/test\/(property|fuzz|golden|engine)\//, /\/test\/end-to-end\//];
+const slow = [
+  /\/test\/(gpu|chaos|fleet)\//,
+  /\/test\/(property|fuzz|golden|engine|web)\//,
+  /\/test\/end-to-end\//,
+];
 
 export class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -2,11 +2,11 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { source as axeSource } from 'axe-core';
 import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { missingBrowser, startBrowser } from '../support/browser.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
+import { hindrances } from '../support/hindrances.ts';
 import { type HubStandIn, startHub } from '../support/hub-stand-in.ts';
 import { ServerHome, type ServerProcess } from '../support/server-process.ts';
 import { StreamClient } from '../support/stream-client.ts';
@@ -92,15 +92,6 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     const answer = page.locator('.answer').last();
     await page.locator('.answer[data-state="done"]').last().waitFor();
     return answer;
-  }
-
-  /** What axe finds serious. */
-  async function hindrances(page: Page): Promise<string[]> {
-    await page.evaluate(axeSource);
-    const found = await page.evaluate<AxeViolations>('axe.run().then(({ violations }) => violations)');
-    return found
-      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
   }
 
   function startStreams(count: number, tokens: number): StreamClient[] {
@@ -479,9 +470,3 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     }
   });
 });
-
-type AxeViolations = readonly {
-  readonly id: string;
-  readonly impact?: string;
-  readonly nodes: readonly { readonly html: string }[];
-}[];

@@ -6,6 +6,7 @@ import type { Server } from './access/server.ts';
 import { BenchView } from './bench/bench-view.tsx';
 import { ChatRoom } from './chat/chat-room.ts';
 import { ChatView } from './chat/chat-view.tsx';
+import { FleetView } from './fleet/fleet-view.tsx';
 import { KeysView } from './keys/keys-view.tsx';
 import { LiftBoard } from './live/lift-board.ts';
 import { LiftView } from './live/lift-view.tsx';
@@ -27,9 +28,9 @@ export interface InsideProps {
 }
 
 /** Those for administrators are not shown to others. */
-function viewsOf({ admin, hasKeyStore }: WhoAmI): readonly View[] {
+function viewsOf({ admin, hasKeyStore, inFleet }: WhoAmI): readonly View[] {
   if (!admin) return ['chat', 'requests'];
-  return hasKeyStore ? views : views.filter((view) => view !== 'keys');
+  return views.filter((view) => (view !== 'keys' || hasKeyStore) && (view !== 'fleet' || inFleet));
 }
 
 export function Inside({ server, who, onLeave, onKey }: InsideProps) {
@@ -67,7 +68,9 @@ export function Inside({ server, who, onLeave, onKey }: InsideProps) {
   function viewOf({ view, id }: Route) {
     switch (view) {
       case 'lift':
-        return <LiftView server={server} board={board} theme={theme} />;
+        return <LiftView server={server} board={board} theme={theme} inFleet={who.inFleet} />;
+      case 'fleet':
+        return <FleetView server={server} />;
       case 'chat':
         return <ChatView server={server} room={room} id={id} />;
       case 'requests':

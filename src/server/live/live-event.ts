@@ -21,6 +21,8 @@ export interface WhoAmI {
   readonly canPull: boolean;
   /** Whether there are keys to list and make. */
   readonly hasKeyStore: boolean;
+  /** Whether other machines compute. */
+  readonly inFleet: boolean;
 }
 
 /** Sent as `snapshot`: first, again after ticks were dropped, and in place of a tick where engines came or went. */

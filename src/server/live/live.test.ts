@@ -271,6 +271,7 @@ describe('whoami', () => {
       logPrompts: false,
       canPull: false,
       hasKeyStore: true,
+      inFleet: false,
     });
   });
 });

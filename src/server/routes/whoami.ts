@@ -7,7 +7,7 @@ import type { ServerContext } from '../context.ts';
 import type { WhoAmI } from '../live/live-event.ts';
 
 export function whoamiRoute(app: FastifyInstance, context: ServerContext): void {
-  const { version, settings, downloads, keyStore } = context;
+  const { version, settings, downloads, keyStore, fleet } = context;
   app.get('/whoami', async (request): Promise<WhoAmI> => {
     const { keyId, name, admin, tier } = request.caller as Caller;
     const anonymous = keyId === ANONYMOUS_KEY_ID;
@@ -21,6 +21,7 @@ export function whoamiRoute(app: FastifyInstance, context: ServerContext): void 
       logPrompts: settings.logPrompts,
       canPull: admin && downloads !== undefined,
       hasKeyStore: keyStore !== undefined,
+      inFleet: fleet !== undefined,
     };
   });
 }

@@ -4,8 +4,10 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { Server } from '../access/server.ts';
 import { useValue } from '../observable.ts';
 import { EndedTable } from '../requests/ended-table.tsx';
+import { hashOf } from '../shell/route.ts';
 import { SeriesPlot } from '../shell/series-plot.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
+import type { EngineBoard } from './engine-board.ts';
 import { EnginePanel } from './engine-panel.tsx';
 import { FeedBar } from './feed-bar.tsx';
 import { Figures } from './figures.tsx';
@@ -18,9 +20,11 @@ export interface LiftViewProps {
   readonly server: Server;
   readonly board: LiftBoard;
   readonly theme: ThemeChoice;
+  /** Others compute: their steps and blocks are not seen from here. */
+  readonly inFleet: boolean;
 }
 
-export function LiftView({ server, board, theme }: LiftViewProps) {
+export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
   const feed = useMemo(() => new LiveFeed(server, board), [server, board]);
   useEffect(() => {
     // A tab that nobody sees costs the engines nothing.
@@ -39,13 +43,15 @@ export function LiftView({ server, board, theme }: LiftViewProps) {
       <FeedBar feed={feed} notices={notices} />
       {tick && (
         <>
-          <Figures tick={tick} series={board.series} />
-          <Plots board={board} theme={theme} />
-          {engines.map((engine) => (
-            <EnginePanel key={engine.model} engine={engine} nowMs={tick.atMs} theme={theme} />
-          ))}
-          {engines.length === 0 && (
-            <p class="empty panel">No model is loaded: the first request, or the Models view, loads one.</p>
+          <Figures tick={tick} series={inFleet ? undefined : board.series} />
+          <Plots board={board} theme={theme} inFleet={inFleet} />
+          {inFleet ? (
+            <p class="empty panel">
+              Steps and blocks are seen on each worker's own page. What all workers do is told by the{' '}
+              <a href={hashOf({ view: 'fleet' })}>Fleet</a> view.
+            </p>
+          ) : (
+            <Engines engines={engines} nowMs={tick.atMs} theme={theme} />
           )}
           <div class="lift-foot">
             <MemoryPanel tick={tick} />
@@ -64,7 +70,25 @@ export function LiftView({ server, board, theme }: LiftViewProps) {
   );
 }
 
-function Plots({ board, theme }: { readonly board: LiftBoard; readonly theme: ThemeChoice }) {
+interface EnginesProps extends Pick<LiftViewProps, 'theme'> {
+  readonly engines: readonly EngineBoard[];
+  readonly nowMs: number;
+}
+
+function Engines({ engines, nowMs, theme }: EnginesProps) {
+  if (engines.length === 0) {
+    return <p class="empty panel">No model is loaded: the first request, or the Models view, loads one.</p>;
+  }
+  return (
+    <>
+      {engines.map((engine) => (
+        <EnginePanel key={engine.model} engine={engine} nowMs={nowMs} theme={theme} />
+      ))}
+    </>
+  );
+}
+
+function Plots({ board, theme, inFleet }: Omit<LiftViewProps, 'server'>) {
   const { series } = board;
   const common = { times: series.times, theme, windowSeconds: SERIES_SECONDS };
   const percentiles = ({ p50, p95, p99 }: typeof series.firstToken) => [
@@ -74,24 +98,28 @@ function Plots({ board, theme }: { readonly board: LiftBoard; readonly theme: Th
   ];
   return (
     <section class="plots" aria-label="The last two minutes">
-      <SeriesPlot
-        {...common}
-        label="Tokens/s"
-        unit=""
-        series={[
-          { label: 'prompt', colour: '--prompt', values: series.promptRate, filled: true },
-          { label: 'decoded', colour: '--series-1', values: series.decodeRate, filled: true },
-        ]}
-      />
-      <SeriesPlot
-        {...common}
-        label="Tokens in a step"
-        unit=""
-        series={[
-          { label: 'prompt', colour: '--prompt', values: series.batchPrompt, filled: true },
-          { label: 'decoding', colour: '--series-1', values: series.batchDecode, filled: true },
-        ]}
-      />
+      {!inFleet && (
+        <>
+          <SeriesPlot
+            {...common}
+            label="Tokens/s"
+            unit=""
+            series={[
+              { label: 'prompt', colour: '--prompt', values: series.promptRate, filled: true },
+              { label: 'decoded', colour: '--series-1', values: series.decodeRate, filled: true },
+            ]}
+          />
+          <SeriesPlot
+            {...common}
+            label="Tokens in a step"
+            unit=""
+            series={[
+              { label: 'prompt', colour: '--prompt', values: series.batchPrompt, filled: true },
+              { label: 'decoding', colour: '--series-1', values: series.batchDecode, filled: true },
+            ]}
+          />
+        </>
+      )}
       <SeriesPlot {...common} label="First token" unit="ms" series={percentiles(series.firstToken)} />
       <SeriesPlot {...common} label="Between tokens" unit="ms" series={percentiles(series.betweenTokens)} />
     </section>

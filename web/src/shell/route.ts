@@ -2,11 +2,12 @@
 
 import { Observable } from '../observable.ts';
 
-export const views = ['lift', 'chat', 'requests', 'models', 'keys', 'bench'] as const;
+export const views = ['lift', 'fleet', 'chat', 'requests', 'models', 'keys', 'bench'] as const;
 export type View = (typeof views)[number];
 
 export const viewTitles: Readonly<Record<View, string>> = {
   lift: 'Lift',
+  fleet: 'Fleet',
   chat: 'Chat',
   requests: 'Requests',
   models: 'Models',

@@ -1,12 +1,14 @@
-// A fleet of three workers and two gateways on machines of their own, while one after the other is struck: every answer is what
-// the same request gives alone, none is lost and none is doubled.
+// A fleet of three workers and two gateways on machines of their own. While one after the other is struck, every answer is what
+// the same request gives alone, none is lost and none is doubled; and what gateways share, they share.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FleetLab, labRefusal } from '../../scripts/fleet-lab.js';
 import { inputLine } from '../support/batch-server.ts';
+import { missingBrowser, startBrowser } from '../support/browser.ts';
 import { FleetBatch } from '../support/fleet-batch.ts';
 import { askFleet, type FleetAnswer } from '../support/fleet-client.ts';
+import { hindrances } from '../support/hindrances.ts';
 import { ServerHome, type ServerProcess } from '../support/server-process.ts';
 import { thorough } from '../support/thorough.ts';
 
@@ -223,6 +225,36 @@ describe.skipIf(refusal !== undefined)(`a fleet${refusal === undefined ? '' : ` 
     expect(admitted / allowed).toBeGreaterThan(0.98);
     expect(admitted / allowed).toBeLessThan(1.02);
   });
+
+  it.skipIf(missingBrowser !== undefined)(
+    'is seen on the page of a gateway, and steered from there',
+    {
+      timeout: LIMIT_MS,
+    },
+    async () => {
+      const browser = await startBrowser();
+      try {
+        const page = await browser.newPage();
+        page.setDefaultTimeout(LIMIT_MS / 2);
+        const admin = lab.createKey('operator', '--admin');
+        await page.addInitScript(`sessionStorage.setItem('chairlift.key', ${JSON.stringify(admin)})`);
+        await page.goto(`${lab.url('gateway1')}/#/fleet`);
+        const nodes = page.locator('section.panel').first();
+        const row = (node: string) => nodes.locator('tr', { hasText: node });
+        for (const node of [...workers, ...gateways]) await row(node).getByText('serving').waitFor();
+        await row('worker1').getByRole('button', { name: 'Drain' }).click();
+        await row('worker1').getByText('draining').waitFor();
+        await row('worker1').getByRole('button', { name: 'Resume' }).click();
+        await row('worker1').getByText('serving').waitFor();
+        await page.getByRole('spinbutton', { name: 'Workers' }).fill('2');
+        await page.getByRole('button', { name: 'Place' }).click();
+        await page.getByText('on 2 workers').waitFor();
+        expect(await hindrances(page)).toEqual([]);
+      } finally {
+        await browser.close();
+      }
+    },
+  );
 
   async function completeAlone(body: object): Promise<Completion> {
     const response = await fetch(`${alone.url}/v1/completions`, {

@@ -1,0 +1,80 @@
+// Which worker has which model, and how it gets on with it.
+
+import type { ModelStatus, NodeStatus } from '../../../src/fleet/messages.ts';
+import { ScrollBox } from '../shell/scroll-box.tsx';
+import { bytes, count, duration } from '../text/format.ts';
+import { SafeText } from '../text/safe-text.tsx';
+
+export function PlacesTable({ nodes }: { readonly nodes: readonly NodeStatus[] }) {
+  const places = nodes
+    .flatMap(({ node, models }) => models.map((model) => ({ node, model })))
+    .sort((a, b) => (a.model.name < b.model.name ? -1 : a.model.name > b.model.name ? 1 : 0));
+  return (
+    <section class="panel" aria-labelledby="places-title">
+      <h2 id="places-title">Models</h2>
+      {places.length === 0 ? (
+        <p class="empty">No worker is there.</p>
+      ) : (
+        <ScrollBox name="Models">
+          <table class="data">
+            <thead>
+              <tr>
+                <th scope="col">Model</th>
+                <th scope="col">Node</th>
+                <th scope="col">State</th>
+                <th scope="col" class="number">
+                  Running
+                </th>
+                <th scope="col" class="number">
+                  Waiting
+                </th>
+                <th scope="col" class="number">
+                  Free blocks
+                </th>
+                <th scope="col" class="number">
+                  A step
+                </th>
+                <th scope="col" class="number">
+                  Memory
+                </th>
+                <th scope="col">Computed by</th>
+              </tr>
+            </thead>
+            <tbody>
+              {places.map(({ node, model }) => (
+                <PlaceRow key={`${model.name} ${node}`} node={node} model={model} />
+              ))}
+            </tbody>
+          </table>
+        </ScrollBox>
+      )}
+    </section>
+  );
+}
+
+function PlaceRow({ node, model }: { readonly node: string; readonly model: ModelStatus }) {
+  const { name, state, load, memoryBytes, computedBy } = model;
+  const waiting = load?.waiting.reduce((sum, one) => sum + one, 0);
+  const stepMs = load && load.speeds.stepBaseMs + Math.max(1, load.running) * load.speeds.stepRowMs;
+  return (
+    <tr>
+      <th scope="row">
+        <SafeText text={name} most={80} />
+      </th>
+      <td>
+        <SafeText text={node} most={80} />
+      </td>
+      <td>
+        <span class="lamp" data-lamp={state}>
+          {state}
+        </span>
+      </td>
+      <td class="number">{load ? count(load.running) : '–'}</td>
+      <td class="number">{waiting === undefined ? '–' : count(waiting)}</td>
+      <td class="number">{load ? count(load.freeBlocks) : '–'}</td>
+      <td class="number">{stepMs === undefined ? '–' : duration(stepMs)}</td>
+      <td class="number">{memoryBytes === undefined ? '–' : bytes(memoryBytes)}</td>
+      <td>{computedBy === undefined ? '–' : <SafeText text={computedBy} most={60} />}</td>
+    </tr>
+  );
+}
