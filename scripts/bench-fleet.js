@@ -31,7 +31,8 @@ if (refusal !== undefined) throw new Error(refusal);
 const lab = new FleetLab();
 try {
   await lab.startNats();
-  await lab.startNode('alone', '--allow-anonymous');
+  lab.addHost('alone');
+  await lab.runServer('alone', '--allow-anonymous');
   const cached = await measureConversations();
   const overhead = await measureOverhead();
   process.stdout.write(
@@ -105,28 +106,50 @@ async function ask(url, body) {
 async function measureOverhead() {
   await lab.kill('alone', 'SIGTERM');
   await lab.kill('worker1', 'SIGTERM');
-  await lab.runNode('alone', '--allow-anonymous', '--threads', '1');
+  await lab.runServer('alone', '--allow-anonymous', '--threads', '1');
   await lab.runNode('worker1', '--worker', '--threads', '1');
   const [direct, byFleet] = [lab.url('alone'), lab.url('gateway1')];
   await untilServed(byFleet);
   for (const url of [direct, byFleet]) await load(url);
   const firsts = { direct: [], fleet: [] };
   const speeds = { direct: [], fleet: [] };
+  const processor = {};
   for (let round = 0; round < rounds; round++) {
     for (const [name, url] of [
       ['direct', direct],
       ['fleet', byFleet],
     ]) {
       for (let i = 0; i < 10; i++) firsts[name].push(await firstTokenMs(url));
+      const before = processorTimes();
       speeds[name].push(await load(url));
+      for (const [host, seconds] of Object.entries(processorTimes())) {
+        const kind = `${name}, ${host}`;
+        processor[kind] = (processor[kind] ?? 0) + seconds - before[host];
+      }
     }
   }
+  const millions = (rounds * streams * tokens) / 1e6;
+  for (const kind of Object.keys(processor)) processor[kind] /= millions;
   const firstTokenMsMore = median(firsts.fleet) - median(firsts.direct);
   const throughput = median(speeds.fleet.map((speed, i) => speed / speeds.direct[i]));
   process.stdout.write(
     `first token: ${median(firsts.direct).toFixed(1)} ms directly, ${firstTokenMsMore.toFixed(1)} ms more by the fleet; ${streams} streams: ${(100 * throughput).toFixed(1)} % of the tokens\n`,
   );
-  return { firstTokenMs: median(firsts.direct), firstTokenMsMore, throughput, speeds };
+  process.stdout.write('processor time in µs a token:\n');
+  for (const [kind, us] of Object.entries(processor)) {
+    if (us >= 1) process.stdout.write(`  ${kind}: ${us.toFixed(0)}\n`);
+  }
+  return { firstTokenMs: median(firsts.direct), firstTokenMsMore, throughput, speeds, processor };
+}
+
+/** By host; `client` is this process. */
+function processorTimes() {
+  const { user, system } = process.cpuUsage();
+  const hosts = ['alone', 'worker1', 'gateway1', 'nats1', 'nats2', 'nats3'];
+  return {
+    client: (user + system) / 1e6,
+    ...Object.fromEntries(hosts.map((host) => [host, lab.processorSeconds(host)])),
+  };
 }
 
 async function firstTokenMs(url) {

@@ -22,5 +22,7 @@ export class FleetLab {
   usage(key?: string): { requests: number; promptTokens: number; completionTokens: number }[];
   startNode(name: string, ...flags: string[]): Promise<void>;
   runNode(name: string, ...flags: string[]): Promise<void>;
+  runServer(name: string, ...flags: string[]): Promise<void>;
+  processorSeconds(name: string): number;
   stop(): Promise<void>;
 }

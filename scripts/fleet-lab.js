@@ -284,26 +284,32 @@ export class FleetLab {
     await this.runNode(name, ...flags);
   }
 
-  async runNode(name, ...flags) {
+  runNode(name, ...flags) {
+    const joined = ['--join', this.servers.join(','), '--nats-user', USER, '--node', name];
+    return this.runServer(name, ...joined, ...flags);
+  }
+
+  /** A server by itself, unless its flags say otherwise. */
+  async runServer(name, ...flags) {
     const home = join(this.folder, `${name}-home`);
     mkdirSync(home, { recursive: true });
     const ready = /listens on|works for its fleet/;
     const before = this.#count(name, ready);
-    const common = [
-      '--join',
-      this.servers.join(','),
-      '--nats-user',
-      USER,
-      '--node',
-      name,
-      '--host',
-      this.address(name),
-    ];
-    this.run(name, process.execPath, [program, 'serve', ...common, ...flags], {
+    this.run(name, process.execPath, [program, 'serve', '--host', this.address(name), ...flags], {
       HOME: home,
       CHAIRLIFT_NATS_PASSWORD: PASSWORD,
     });
     await until(() => this.#count(name, ready) > before, `${name} does not start`);
+  }
+
+  /** Processor time of all that runs on a host, in seconds. */
+  processorSeconds(name) {
+    const { space } = this.#host(name);
+    const { stdout } = spawnSync('ip', ['netns', 'pids', space], { encoding: 'utf8' });
+    return stdout
+      .split('\n')
+      .filter((pid) => pid !== '')
+      .reduce((sum, pid) => sum + processorSeconds(pid), 0);
   }
 
   async stop() {
@@ -331,6 +337,21 @@ export class FleetLab {
   #count(name, text) {
     const file = this.log(name);
     return existsSync(file) ? readFileSync(file, 'utf8').split(text).length - 1 : 0;
+  }
+}
+
+/** Of one that is gone, none. */
+function processorSeconds(pid) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // Behind the name, which may have spaces: user and system time, in hundredths of a second.
+    const [user, system] = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13);
+    return (Number(user) + Number(system)) / 100;
+  } catch {
+    return 0;
   }
 }
 
