@@ -112,7 +112,8 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
       pool: (fleet?.pool ?? own) as ModelPool,
       archive: fleet?.archive,
       fleet: fleet?.control,
-      bench: benchOf(() => url),
+      // A worker alone has no address for requests.
+      bench: roles.gateway ? benchOf(() => url) : undefined,
       ...store,
       downloads: downloadsOf(config, logger),
       tls,
