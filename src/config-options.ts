@@ -3,8 +3,11 @@
 
 export type OptionKind =
   | { readonly type: 'text' }
-  /** Of addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. Of origins: as browsers write them, or `*`. */
-  | { readonly type: 'list'; readonly of?: 'addresses' | 'origins' }
+  /**
+   * Of addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. Of origins: as browsers write them, or `*`. Of servers:
+   * several may be in one item, with commas between them.
+   */
+  | { readonly type: 'list'; readonly of?: 'addresses' | 'origins' | 'servers' }
   | { readonly type: 'switch' }
   | { readonly type: 'integer'; readonly least: number; readonly most?: number }
   | { readonly type: 'bytes' }
@@ -24,6 +27,7 @@ const text = { type: 'text' } as const;
 const list = { type: 'list' } as const;
 const addresses = { type: 'list', of: 'addresses' } as const;
 const origins = { type: 'list', of: 'origins' } as const;
+const servers = { type: 'list', of: 'servers' } as const;
 const onOff = { type: 'switch' } as const;
 const bytes = { type: 'bytes' } as const;
 const seconds = { type: 'seconds' } as const;
@@ -202,7 +206,7 @@ export const configOptions = {
   },
 
   join: {
-    kind: list,
+    kind: servers,
     default: [],
     meaning:
       'servers of a NATS message system, such as `nats://10.0.0.1:4222`, or `tls://…` where nothing but TLS may be spoken: makes this a node of a [fleet](fleet.md), a worker and a gateway in one',
