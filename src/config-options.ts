@@ -3,8 +3,11 @@
 
 export type OptionKind =
   | { readonly type: 'text' }
-  /** Of addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. Of origins: as browsers write them, or `*`. */
-  | { readonly type: 'list'; readonly of?: 'addresses' | 'origins' }
+  /**
+   * Of addresses: IP addresses, networks such as 10.0.0.0/8, or `loopback`. Of origins: as browsers write them, or `*`. Of servers:
+   * several may be in one item, with commas between them.
+   */
+  | { readonly type: 'list'; readonly of?: 'addresses' | 'origins' | 'servers' }
   | { readonly type: 'switch' }
   | { readonly type: 'integer'; readonly least: number; readonly most?: number }
   | { readonly type: 'bytes' }
@@ -16,12 +19,15 @@ export interface ConfigOption {
   /** Absent: unset, and the meaning says what follows. */
   readonly default?: string | number | boolean | readonly string[];
   readonly meaning: string;
+  /** Never shown. */
+  readonly secret?: true;
 }
 
 const text = { type: 'text' } as const;
 const list = { type: 'list' } as const;
 const addresses = { type: 'list', of: 'addresses' } as const;
 const origins = { type: 'list', of: 'origins' } as const;
+const servers = { type: 'list', of: 'servers' } as const;
 const onOff = { type: 'switch' } as const;
 const bytes = { type: 'bytes' } as const;
 const seconds = { type: 'seconds' } as const;
@@ -200,10 +206,10 @@ export const configOptions = {
   },
 
   join: {
-    kind: list,
+    kind: servers,
     default: [],
     meaning:
-      'servers of a NATS message system, such as `nats://10.0.0.1:4222`: makes this a node of a [fleet](fleet.md), a worker and a gateway in one',
+      'servers of a NATS message system, such as `nats://10.0.0.1:4222`, or `tls://…` where nothing but TLS may be spoken: makes this a node of a [fleet](fleet.md), a worker and a gateway in one',
   },
   worker: {
     kind: onOff,
@@ -217,13 +223,29 @@ export const configOptions = {
   },
   fleet: { kind: text, default: 'main', meaning: 'name of the fleet: several may share a message system' },
   node: { kind: text, meaning: 'name of this node, unlike any other; the machine’s name where unset' },
-  natsUser: { kind: text, meaning: 'user at the message system' },
-  natsPassword: { kind: text, meaning: 'its password; better given as `CHAIRLIFT_NATS_PASSWORD`' },
-  natsToken: { kind: text, meaning: 'token for the message system; better given as `CHAIRLIFT_NATS_TOKEN`' },
-  natsCredentials: { kind: text, meaning: 'credentials file of the message system' },
-  natsNkey: { kind: text, meaning: 'file with the seed of an nkey' },
-  natsCa: { kind: text, meaning: 'certificates that the message system’s rests on, in PEM' },
-  natsCert: { kind: text, meaning: 'certificate to show the message system, in PEM' },
+  natsUser: { kind: text, meaning: 'user at the message system; needs its password' },
+  natsPassword: {
+    kind: text,
+    meaning: 'its password; better given as `CHAIRLIFT_NATS_PASSWORD`',
+    secret: true,
+  },
+  natsToken: {
+    kind: text,
+    meaning: 'token for the message system; better given as `CHAIRLIFT_NATS_TOKEN`',
+    secret: true,
+  },
+  natsCredentials: {
+    kind: text,
+    meaning:
+      'file with the JWT and the seed of a user, as `nsc generate creds` writes it; read for each connection',
+  },
+  natsNkey: { kind: text, meaning: 'file with the seed of a user’s nkey; read for each connection' },
+  natsCa: {
+    kind: text,
+    meaning:
+      'certificates that the message system’s rests on, in PEM: nothing but TLS is spoken, and no other certificate trusted',
+  },
+  natsCert: { kind: text, meaning: 'certificate to show the message system, in PEM; needs its key' },
   natsKey: { kind: text, meaning: 'private key of that certificate, in PEM' },
 
   maxQueuedRequests: {

@@ -80,6 +80,11 @@ describe('the configuration', () => {
     expect(resolve({ trustProxy: given.join(', ') }).config.trustProxy).toEqual(given);
   });
 
+  it('reads servers that are given one by one, with commas between them, or both', () => {
+    for (const join of [['a:1', 'b:2', 'c:3'], ['a:1,b:2', 'c:3'], 'a:1, b:2,c:3'])
+      expect(resolve({ join }).config.join).toEqual(['a:1', 'b:2', 'c:3']);
+  });
+
   it.each([
     ['90', 90],
     ['90s', 90],

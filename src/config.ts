@@ -150,7 +150,17 @@ function parseList(raw: unknown, where: string): readonly string[] {
   throw new ConfigError(`${where}: give a list of texts`);
 }
 
-const listParsers = { texts: parseList, addresses: parseAddresses, origins: parseOrigins } as const;
+const listParsers = {
+  texts: parseList,
+  addresses: parseAddresses,
+  origins: parseOrigins,
+  servers: parseSeparated,
+} as const;
+
+/** Where no item can have a comma in it: one separates them in an array too. */
+function parseSeparated(raw: unknown, where: string): readonly string[] {
+  return parseList(parseList(raw, where).join(','), where);
+}
 
 function parseOrigins(raw: unknown, where: string): readonly string[] {
   const items = parseList(raw, where).map((item) => item.replace(/\/$/, '').toLowerCase());
@@ -160,8 +170,7 @@ function parseOrigins(raw: unknown, where: string): readonly string[] {
 }
 
 function parseAddresses(raw: unknown, where: string): readonly string[] {
-  // No address has a comma in it, so it separates them in an array too.
-  const items = parseList(parseList(raw, where).join(','), where);
+  const items = parseSeparated(raw, where);
   const stranger = items.find((item) => item !== 'loopback' && !isAddress(item));
   if (stranger === undefined) return items;
   throw new ConfigError(

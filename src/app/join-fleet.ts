@@ -1,16 +1,17 @@
 // From the configuration to a node of a fleet. What only fleets need is loaded where one is joined.
 
-import { readFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
-import type { NodeConnectionOptions } from '@nats-io/transport-node';
+import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node';
 import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
-import { messageOf } from '../failure/message-of.ts';
 import type { JoinedNode } from '../fleet/join.ts';
 import type { NatsBus } from '../fleet/nats-bus.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
+import { isLoopback } from '../server/auth.ts';
 import type { KeptRequest, RequestArchive } from '../server/resumption.ts';
+import { natsAccess, refuseWithoutServers } from './nats-access.ts';
+import { natsProblem } from './nats-problem.ts';
 import { chosenFormats, chosenTemplates } from './pool-settings.ts';
 
 /** Other bits come out of the same model where this differs: raised whenever a kernel's arithmetic changes. */
@@ -36,51 +37,93 @@ export interface JoinedFleet extends Omit<JoinedNode, 'requests'> {
   readonly archive: RequestArchive | undefined;
 }
 
+/** What is known of a node before anything starts: its settings are right, and what fleets need is installed. */
+export interface FleetPlan {
+  readonly config: Config;
+  readonly node: string;
+  readonly connection: NodeConnectionOptions;
+  readonly parts: FleetParts;
+}
+
+type FleetParts = Awaited<ReturnType<typeof fleetParts>>;
+
+/** Undefined where no fleet is joined. */
+export async function planFleet(config: Config): Promise<FleetPlan | undefined> {
+  if (config.join.length === 0) {
+    refuseWithoutServers(config);
+    return undefined;
+  }
+  if (!/^[\w-]{1,64}$/.test(config.fleet)) {
+    throw new ConfigError('--fleet: has letters, digits, - and _ alone');
+  }
+  const node = nodeName(config);
+  const parts = await fleetParts();
+  return {
+    config,
+    node,
+    connection: { ...(await natsAccess(config)), name: `chairlift ${node}` },
+    parts,
+  };
+}
+
+export async function connectFleet(
+  { config, connection, parts }: FleetPlan,
+  logger: Logger,
+): Promise<NatsBus> {
+  const { fleet } = config;
+  try {
+    return await parts.connectNats(connection, {
+      refusal: (reached) => strangersRefusal(config, reached),
+      onProblem: (message) => logger.warn({ fleet }, message),
+    });
+  } catch (error) {
+    throw new ConfigError(
+      `--join: ${config.join.join(', ')} cannot be joined: ${natsProblem(error, config)}`,
+    );
+  }
+}
+
 /** `own`: the models of this machine, where it is a worker. */
 export async function joinFleet(
-  config: Config,
+  { config, node: name, parts }: FleetPlan,
+  bus: NatsBus,
   { gateway }: FleetRoles,
   own: ModelPool | undefined,
   version: string,
   logger: Logger,
 ): Promise<JoinedFleet> {
   const { fleet, kvType } = config;
-  if (!/^[\w-]{1,64}$/.test(fleet)) throw new ConfigError('--fleet: has letters, digits, - and _ alone');
-  const { FleetArchive, joinFleet: joined, connection } = await fleetParts(config);
   const templateOf = chosenTemplates(config);
   const formatOf = chosenFormats(config);
   const determinism = (computedBy: string) => `${computedBy} ${kvType} ${ARITHMETIC}`;
-  try {
-    const { requests, ...node } = await joined({
-      connection,
-      refusal: (bus) => strangersRefusal(config, bus),
-      fleet,
-      node: nodeName(config),
-      version,
-      folder: join(homedir(), '.chairlift', 'fleet'),
-      worker: own && { pool: own, determinism, maxRunning: config.maxBatchSize ?? MOST_RUNNING },
-      gateway: gateway
-        ? { textOf: (name) => ({ chatTemplate: templateOf(name), toolFormat: formatOf(name) }) }
-        : undefined,
-      onProblem: (message) => logger.warn({ fleet }, message),
-    });
-    node.membership.onChange((change, { node: name, roles }) =>
-      logger.info({ node: name, roles }, `a node has ${change} the fleet`),
-    );
-    return { ...node, archive: requests && new FleetArchive<KeptRequest>(requests) };
-  } catch (error) {
-    throw new ConfigError(`--join: ${config.join.join(', ')} cannot be joined: ${messageOf(error)}`);
-  }
+  const { requests, ...node } = await parts.joinFleet({
+    bus,
+    fleet,
+    node: name,
+    version,
+    folder: join(homedir(), '.chairlift', 'fleet'),
+    worker: own && { pool: own, determinism, maxRunning: config.maxBatchSize ?? MOST_RUNNING },
+    gateway: gateway
+      ? { textOf: (model) => ({ chatTemplate: templateOf(model), toolFormat: formatOf(model) }) }
+      : undefined,
+    onProblem: (message) => logger.warn({ fleet }, message),
+  });
+  node.membership.onChange((change, { node: other, roles }) =>
+    logger.info({ node: other, roles }, `a node has ${change} the fleet`),
+  );
+  return { ...node, archive: requests && new parts.FleetArchive<KeptRequest>(requests) };
 }
 
-async function fleetParts(config: Config) {
+async function fleetParts() {
   try {
-    const [fleet, archive, connection] = await Promise.all([
+    const [fleet, bus, archive] = await Promise.all([
       import('../fleet/join.ts'),
+      import('../fleet/nats-bus.ts'),
       import('../fleet/gateway/request-archive.ts'),
-      connectionOptions(config),
+      // Not loaded before it is connected to; without it nothing can be.
+      import('@nats-io/transport-node'),
     ]);
-    return { ...fleet, ...archive, connection };
+    return { ...fleet, ...bus, ...archive };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     const packages = ['transport-node', 'jetstream', 'kv'].map((name) => `@nats-io/${name}`).join(' ');
@@ -99,50 +142,14 @@ function nodeName({ node }: Config): string {
 }
 
 /** Whoever may speak on the message system may use every model, and answer in their place. */
-function strangersRefusal({ allowAnonymous }: Config, { connection }: NatsBus): string | undefined {
+function strangersRefusal({ allowAnonymous }: Config, connection: NatsConnection): string | undefined {
   const { info } = connection;
-  const host = connection.getServer().replace(/:\d+$/, '');
-  const isLocal = host === 'localhost' || host === '[::1]' || host.startsWith('127.');
+  const host = connection
+    .getServer()
+    .replace(/:\d+$/, '')
+    .replace(/^\[(.*)\]$/, '$1');
+  const isLocal = host === 'localhost' || isLoopback(host);
   if (allowAnonymous || isLocal || info?.auth_required === true || info?.tls_verify === true)
     return undefined;
   return `${host} asks for no credentials, so that anyone who reaches it could use the models: give it accounts, or say --allow-anonymous`;
-}
-
-async function connectionOptions(config: Config): Promise<NodeConnectionOptions> {
-  const { credsAuthenticator, nkeyAuthenticator } = await import('@nats-io/transport-node');
-  const { natsUser, natsPassword, natsToken, natsCredentials, natsNkey, natsCa, natsCert, natsKey } = config;
-  const authenticators = [
-    ...(natsCredentials === undefined
-      ? []
-      : [credsAuthenticator(readSecret('--nats-credentials', natsCredentials))]),
-    ...(natsNkey === undefined ? [] : [nkeyAuthenticator(readSecret('--nats-nkey', natsNkey))]),
-  ];
-  const tls = {
-    ...(natsCa === undefined ? {} : { caFile: natsCa }),
-    ...(natsCert === undefined ? {} : { certFile: natsCert }),
-    ...(natsKey === undefined ? {} : { keyFile: natsKey }),
-  };
-  return {
-    name: `chairlift ${nodeName(config)}`,
-    servers: config.join.map(addressOf),
-    ...(natsUser === undefined ? {} : { user: natsUser, pass: natsPassword ?? '' }),
-    ...(natsToken === undefined ? {} : { token: natsToken }),
-    ...(authenticators.length === 0 ? {} : { authenticator: authenticators }),
-    ...(Object.keys(tls).length > 0 || config.join.some((url) => url.startsWith('tls:')) ? { tls } : {}),
-  };
-}
-
-function addressOf(url: string): string {
-  if (/^[a-z]+:\/\/[^/@]*@/.test(url)) {
-    throw new ConfigError('--join: names no password: give it with --nats-user and CHAIRLIFT_NATS_PASSWORD');
-  }
-  return url;
-}
-
-function readSecret(flag: string, path: string): Uint8Array {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw new ConfigError(`${flag}: ${messageOf(error)}`);
-  }
 }

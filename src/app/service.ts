@@ -8,6 +8,7 @@ import { homedir, hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
+import type { NatsBus } from '../fleet/nats-bus.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import type { ModelPool } from '../pool/model-pool.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -33,7 +34,14 @@ import { UsageStore } from '../store/usage-store.ts';
 import { benchOf } from './bench-self.ts';
 import { chooseGpu } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
-import { type FleetRoles, type JoinedFleet, joinFleet, rolesOf } from './join-fleet.ts';
+import {
+  connectFleet,
+  type FleetRoles,
+  type JoinedFleet,
+  joinFleet,
+  planFleet,
+  rolesOf,
+} from './join-fleet.ts';
 import { modelsFolder, poolModels, poolOptions } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
 import { readTls } from './tls-files.ts';
@@ -77,8 +85,10 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
   const tls = readTls(config);
   const roles = rolesOf(config);
   const settings = serverSettings(config);
+  const plan = await planFleet(config);
   const store = await openStore(storedAt(config, roles), config, logger);
   let own: ManagedPool | undefined;
+  let bus: NatsBus | undefined;
   let fleet: JoinedFleet | undefined;
   const apps: ChairliftServer[] = [];
   const closeAll = async (limitMs: number) => {
@@ -86,20 +96,24 @@ export async function startService(config: Config, logger: Logger = makeLogger(c
     for (const app of apps) await app.close();
     await fleet?.pool?.close(limitMs);
     await fleet?.close(limitMs);
+    await bus?.close();
     await own?.close(limitMs);
     await closeStore(store, logger);
   };
   try {
     if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
+    // Before any model is loaded: that may take minutes, and would be for nothing where no fleet can be joined.
+    bus = plan && (await connectFleet(plan, logger));
     own = roles.worker ? await openPool(config, logger) : undefined;
     const model = own && (await preload(own, config));
-    if (config.join.length > 0) fleet = await joinFleet(config, roles, own, packageVersion(), logger);
+    fleet = plan && bus && (await joinFleet(plan, bus, roles, own, packageVersion(), logger));
     let url = '';
     const deps = {
       pool: (fleet?.pool ?? own) as ModelPool,
       archive: fleet?.archive,
       fleet: fleet?.control,
-      bench: benchOf(() => url),
+      // A worker alone has no address for requests.
+      bench: roles.gateway ? benchOf(() => url) : undefined,
       ...store,
       downloads: downloadsOf(config, logger),
       tls,

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander';
 import { processInputs, type ResolvedConfig, resolveConfig } from '../config.ts';
-import { optionNames } from '../config-options.ts';
+import { type ConfigOption, configOptions, optionNames } from '../config-options.ts';
 import { withoutPassword } from '../store/postgres-address.ts';
 import { addConfigOptions } from './config-flags.ts';
 
@@ -17,11 +17,21 @@ export function addConfig(program: Command): void {
   });
 }
 
-/** Without the password that an address of a database may hold. */
-function forPeople(resolved: ResolvedConfig): ResolvedConfig {
-  const { database } = resolved.config;
-  if (database === undefined) return resolved;
-  return { ...resolved, config: { ...resolved.config, database: withoutPassword(database) } };
+/** Without passwords, also those that addresses may hold. */
+export function forPeople(resolved: ResolvedConfig): ResolvedConfig {
+  const { config } = resolved;
+  const secrets = optionNames.filter(
+    (name) => (configOptions[name] as ConfigOption).secret && config[name] !== undefined,
+  );
+  return {
+    ...resolved,
+    config: {
+      ...config,
+      ...Object.fromEntries(secrets.map((name) => [name, '(hidden)'])),
+      ...(config.database === undefined ? {} : { database: withoutPassword(config.database) }),
+      join: config.join.map((address) => address.replace(/^([a-z]+:\/\/)?.*@/is, '$1')),
+    },
+  };
 }
 
 function layOut({ config, sources, file }: ResolvedConfig): string {

@@ -3,7 +3,6 @@
 
 import { join } from 'node:path';
 import type { KV } from '@nats-io/kv';
-import type { NodeConnectionOptions } from '@nats-io/transport-node';
 import type { ModelPool } from '../pool/model-pool.ts';
 import { DesiredState } from './desired-state.ts';
 import { FleetNode } from './fleet-node.ts';
@@ -16,7 +15,7 @@ import { RoutedChoice } from './gateway/routed-choice.ts';
 import { openBucket } from './kept-values.ts';
 import type { Membership } from './membership.ts';
 import type { PrefixMessage } from './messages.ts';
-import { connectNats, type NatsBus } from './nats-bus.ts';
+import type { NatsBus } from './nats-bus.ts';
 import { Subjects } from './subjects.ts';
 import { answerQuestion } from './worker/answer-questions.ts';
 import { FleetWorker } from './worker/fleet-worker.ts';
@@ -28,9 +27,8 @@ import { WorkerModels, type WorkerModelsOptions } from './worker/worker-models.t
 const FIND_MS = 1000;
 
 export interface JoinOptions {
-  readonly connection: NodeConnectionOptions;
-  /** Says why the message system must not be used, if it must not. */
-  readonly refusal: (bus: NatsBus) => string | undefined;
+  /** Closed with the node. */
+  readonly bus: NatsBus;
   readonly fleet: string;
   readonly node: string;
   readonly version: string;
@@ -64,15 +62,8 @@ interface StartedWorker {
   readonly prefixes: PrefixTeller;
 }
 
-/** Throws where the message system cannot be joined. */
 export async function joinFleet(options: JoinOptions): Promise<JoinedNode> {
-  const { node, fleet, version, folder, onProblem, gateway } = options;
-  const bus = await connectNats(options.connection, onProblem);
-  const refusal = options.refusal(bus);
-  if (refusal !== undefined) {
-    await bus.close();
-    throw new Error(refusal);
-  }
+  const { bus, node, fleet, version, folder, onProblem, gateway } = options;
   const common = { node, bus, subjects: new Subjects(fleet), nowMs: () => performance.now() };
   const self = new FleetNode({
     ...common,

@@ -13,38 +13,56 @@ const RECONNECT_MS = 250;
 /** A link that is silently dead is noticed after so many pings without an answer. */
 const PING_MS = 2000;
 const LOST_PINGS = 2;
+/** A server that does not speak within this time is given up for the next one. */
+const CONNECT_MS = 5000;
+/** Different problems that are told until the link changes; each of them once. */
+const MOST_PROBLEMS = 100;
 
 export interface NatsBus extends Bus {
   readonly connection: NatsConnection;
 }
 
-/** Goes on trying to connect again for as long as it lives. */
+export interface NatsListeners {
+  /** Says why the server that was reached must not be used, if it must not. */
+  readonly refusal: (connection: NatsConnection) => string | undefined;
+  readonly onProblem: (message: string) => void;
+}
+
+/** Goes on trying to connect again for as long as it lives, also where its credentials are refused: they may be renewed. */
 export async function connectNats(
   options: NodeConnectionOptions,
-  onProblem: (message: string) => void,
+  listeners: NatsListeners,
 ): Promise<NatsBus> {
   const { connect } = await import('@nats-io/transport-node');
   const connection = await connect({
+    timeout: CONNECT_MS,
     ...options,
     maxReconnectAttempts: -1,
     reconnectTimeWait: RECONNECT_MS,
     pingInterval: PING_MS,
     maxPingOut: LOST_PINGS,
+    ignoreAuthErrorAbort: true,
   });
-  return new ConnectedBus(connection, onProblem);
+  const refusal = listeners.refusal(connection);
+  if (refusal === undefined) return new ConnectedBus(connection, listeners);
+  await connection.close();
+  throw new Error(refusal);
 }
 
 class ConnectedBus implements NatsBus {
   readonly connection: NatsConnection;
-  readonly #onProblem: (message: string) => void;
+  readonly #refusal: NatsListeners['refusal'];
+  readonly #tellProblem: (message: string) => void;
+  readonly #problems = new Set<string>();
   readonly #listeners = new Set<(state: BusState) => void>();
   readonly #sender: Sender = { id: randomBytes(4).readUInt32BE(), parcels: 0 };
   readonly #mostBytes: number;
   #state: BusState = 'connected';
 
-  constructor(connection: NatsConnection, onProblem: (message: string) => void) {
+  constructor(connection: NatsConnection, { refusal, onProblem }: NatsListeners) {
     this.connection = connection;
-    this.#onProblem = onProblem;
+    this.#refusal = refusal;
+    this.#tellProblem = onProblem;
     this.#mostBytes = (connection.info?.max_payload ?? 2 ** 20) - MARGIN_BYTES;
     void this.#watch();
   }
@@ -108,6 +126,8 @@ class ConnectedBus implements NatsBus {
   }
 
   #hear(received: Msg, unpacker: Unpacker, listener: BusListener): void {
+    // From a server that is refused, and left at once.
+    if (this.#state !== 'connected') return;
     const whole = unpacker.take(received.data);
     if (whole === undefined) return;
     const { reply } = received;
@@ -137,15 +157,35 @@ class ConnectedBus implements NatsBus {
   async #watch(): Promise<void> {
     for await (const status of this.connection.status()) {
       if (status.type === 'disconnect') this.#become('cut-off');
-      else if (status.type === 'reconnect') this.#become('connected');
+      else if (status.type === 'reconnect') this.#return();
       else if (status.type === 'error') this.#onProblem(messageOf(status.error));
     }
     this.#become('closed');
   }
 
+  /** To the same server, or to another: it must be one that may be used. */
+  #return(): void {
+    const refusal = this.#refusal(this.connection);
+    if (refusal === undefined) {
+      this.#become('connected');
+      return;
+    }
+    this.#onProblem(refusal);
+    void this.connection.reconnect().catch(() => {});
+  }
+
+  /** What fails fails again several times a second. */
+  #onProblem(message: string): void {
+    if (this.#problems.has(message)) return;
+    if (this.#problems.size === MOST_PROBLEMS) this.#problems.clear();
+    this.#problems.add(message);
+    this.#tellProblem(message);
+  }
+
   #become(state: BusState): void {
     if (state === this.#state) return;
     this.#state = state;
+    if (state === 'connected') this.#problems.clear();
     for (const listener of this.#listeners) listener(state);
   }
 }

@@ -49,6 +49,17 @@ function metricsOf(...engines: StandIn[]): Metrics {
 }
 
 describe('totals', () => {
+  it('have the steps of engines that nobody asks here, once somebody looks', async () => {
+    const engine = new StandIn();
+    const metrics = metricsOf(engine);
+    await metrics.text();
+    engine.step({ preempted: ['a'] });
+    engine.step({});
+    const text = await metrics.text();
+    expect(valueIn(text, 'step_seconds_count{model="m"}')).toBe(2);
+    expect(valueIn(text, 'preemptions_total{model="m"}')).toBe(1);
+  });
+
   it('are the same however many scrape at once', async () => {
     const engine = new StandIn();
     const metrics = metricsOf(engine);

@@ -161,7 +161,10 @@ export class Metrics {
   /** Gauges change in one go, once every engine has answered. */
   async #collect(): Promise<string> {
     const answers = await Promise.all(
-      this.#pool.loaded().map(async ({ name, engine }) => {
+      this.#pool.loaded().map(async (served) => {
+        const { name, engine } = served;
+        // A worker of a fleet has engines that nobody asks over HTTP.
+        this.watch(served);
         const stats = await within(engine.stats(), STATS_TIMEOUT_MS).catch(() => undefined);
         return { name, stats };
       }),

@@ -13,6 +13,7 @@ import type { Tier } from '../../src/store/key-record.ts';
 const program = fileURLToPath(new URL('../../bin/chairlift.js', import.meta.url));
 
 export interface ServerProcess {
+  /** Empty for a worker of a fleet, which listens nowhere. */
   readonly url: string;
   readonly pid: number;
   /** The process that computes. */
@@ -92,14 +93,14 @@ async function watch(child: ChildProcess): Promise<ServerProcess> {
   const exited = new Promise<number | undefined>((resolve) => {
     child.once('exit', (code) => resolve(code ?? undefined));
   });
-  const url = () => /listens on (\S+)/.exec(output)?.[1];
+  const ready = () => /listens on (\S+)|works for its fleet/.exec(output);
   await waitUntil(() => {
     if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}:\n${log}`);
-    return url() !== undefined;
+    return ready() !== null;
   });
   const pid = child.pid as number;
   return {
-    url: url() as string,
+    url: ready()?.[1] ?? '',
     pid,
     enginePid: () => childrenOf(pid)[0] as number,
     output: () => output,

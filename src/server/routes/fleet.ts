@@ -38,7 +38,7 @@ const drainRules: BodyRules<typeof drainSchema> = { schema: drainSchema, noOps: 
 export function fleetRoutes(app: FastifyInstance, { fleet }: ServerContext): void {
   const joined = () => {
     if (fleet !== undefined) return fleet;
-    throw new ApiError(501, 'this server is no gateway of a fleet; --join makes it one', {
+    throw new ApiError(501, 'this server is no gateway of a fleet; --join without --worker makes it one', {
       code: 'no_fleet',
     });
   };
