@@ -17,6 +17,8 @@ const LOST_PINGS = 2;
 const CONNECT_MS = 5000;
 /** Different problems that are told until the link changes; each of them once. */
 const MOST_PROBLEMS = 100;
+/** What was said last goes out within this, or nobody takes it any more. */
+const DRAIN_MS = 5000;
 
 export interface NatsBus extends Bus {
   readonly connection: NatsConnection;
@@ -120,8 +122,17 @@ class ConnectedBus implements NatsBus {
   }
 
   async close(): Promise<void> {
-    // Flushed first: a connection that is cut off has nobody to drain to.
-    if (this.#state === 'connected') await this.connection.drain().catch(() => {});
+    // Flushed first: a connection that is cut off has nobody to drain to, and one that is cut off meanwhile drains for long.
+    if (this.#state === 'connected') {
+      let timer: NodeJS.Timeout | undefined;
+      await Promise.race([
+        this.connection.drain().catch(() => {}),
+        new Promise<void>((resolve) => {
+          timer = setTimeout(resolve, DRAIN_MS);
+        }),
+      ]);
+      clearTimeout(timer);
+    }
     await this.connection.close().catch(() => {});
   }
 

@@ -72,6 +72,15 @@ describe('totals', () => {
     expect(valueIn(await metrics.text(), 'preemptions_total{model="m"}')).toBe(3);
   });
 
+  it('begin at 0 with the model, so that the first of what alerts wait for is a rise', async () => {
+    const metrics = metricsOf(new StandIn());
+    const text = await metrics.text();
+    expect(valueIn(text, 'fallback_requests_total{model="m"}')).toBe(0);
+    expect(valueIn(text, 'preemptions_total{model="m"}')).toBe(0);
+    metrics.fellBack('m');
+    expect(valueIn(await metrics.text(), 'fallback_requests_total{model="m"}')).toBe(1);
+  });
+
   it('never go back: neither when an engine starts anew nor when its model is loaded again', async () => {
     const first = new StandIn();
     const engines = [first];

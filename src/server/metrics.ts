@@ -172,6 +172,9 @@ export class Metrics {
     for (const gauge of [this.#engineUp, this.#waiting, this.#running, this.#blocks]) gauge.reset();
     for (const { name, stats } of answers) {
       this.#engineUp.set({ model: name }, stats === undefined ? 0 : 1);
+      // There at 0 before the first of them, which would not be seen as a rise else.
+      this.#fallbacks.inc({ model: name }, 0);
+      this.#preemptions.inc({ model: name }, 0);
       if (stats !== undefined) this.#take(name, stats);
     }
     return this.#registry.metrics();

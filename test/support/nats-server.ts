@@ -17,6 +17,8 @@ export interface NatsServer {
   log(): string;
   /** Reads another configuration; connections that it does not allow any more end. */
   reload(...settings: readonly string[]): Promise<void>;
+  /** It stays connected, and says nothing any more. */
+  freeze(): void;
   stop(): Promise<void>;
 }
 
@@ -49,6 +51,7 @@ export async function startNats(folder: string, ...settings: readonly string[]):
       child.kill('SIGHUP');
       await says('Reloaded server configuration', ++reloads);
     },
+    freeze: () => void child.kill('SIGSTOP'),
     stop: () => end(child),
   };
 }

@@ -76,15 +76,15 @@ export class FleetWorker {
   /** Lets running requests end for so long, then gives the rest back to their gateways, and ends. */
   async close(limitMs: number): Promise<void> {
     this.draining = true;
-    if (this.#cancels.size > 0) {
-      let timer: NodeJS.Timeout | undefined;
-      await Promise.race([
-        new Promise<void>((resolve) => this.#whenIdle.push(resolve)),
-        new Promise<void>((resolve) => {
-          timer = setTimeout(resolve, limitMs);
-        }),
-      ]);
-      clearTimeout(timer);
+    const { bus } = this.#options;
+    if (this.#cancels.size > 0 && bus.state === 'connected') {
+      await new Promise<void>((resolve) => {
+        this.#whenIdle.push(resolve);
+        const timer = setTimeout(resolve, limitMs);
+        // Cut off, there is nobody to compute for: others go on with them.
+        const endState = bus.onState((state) => state !== 'connected' && resolve());
+        this.#endings.push(() => clearTimeout(timer), endState);
+      });
     }
     for (const entry of [...this.#cancels.keys()]) this.#giveBack(entry, 'the worker is shutting down');
     this.#outbox.flush();
