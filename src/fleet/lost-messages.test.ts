@@ -179,6 +179,18 @@ describe('a fleet whose messages are lost', () => {
     }
   });
 
+  it('sends a request again that did not reach a worker with nothing else to do', async () => {
+    const wire = new MemoryWire();
+    startWorker(wire, 'a');
+    const gateway = startGateway(wire, 'g');
+    expect(await tokensOf(gateway, requestOf(0, 1))).toHaveLength(1);
+    wire.cut('a');
+    const request = requestOf(1, 5);
+    const tokens = tokensOf(gateway, request);
+    wire.mend('a');
+    expect(await tokens).toEqual(expectedOf(request));
+  });
+
   it('stops what nobody wants any more', async () => {
     const wire = new MemoryWire();
     const worker = startWorker(wire, 'a');

@@ -158,21 +158,15 @@ export class Dispatcher {
   /** Who has missed something asks for it; what nobody wants any more is stopped. */
   #compare(worker: string, start: string, standing: readonly AnswerStanding[]): void {
     const nowMs = this.#options.nowMs();
-    const told = new Set<OpenAnswer>();
     for (const one of standing) {
       const open = this.#ofWorker(worker, start, one);
       if (open === undefined) {
         this.#disown(worker, one);
         continue;
       }
-      told.add(open);
       open.heardMs = nowMs;
       if (open.cancelled) this.#tell(worker, { kind: 'cancel', ...open.current });
       if (one.count > open.tokens.length || one.ended) this.#askAgain(open);
-    }
-    for (const open of this.#open.values()) {
-      const isIts = open.worker?.node === worker && open.worker.start === start && !told.has(open);
-      if (isIts && nowMs - Math.max(open.sentMs, open.heardMs) > LOST_AFTER_MS) this.#send(open);
     }
   }
 
@@ -259,11 +253,13 @@ export class Dispatcher {
   }
 
   #tick(): void {
-    const { nowMs } = this.#options;
+    const nowMs = this.#options.nowMs();
     for (const open of [...this.#open.values()]) {
-      if (open.worker !== undefined || open.recovering) continue;
-      this.#assign(open);
-      if (open.worker === undefined && nowMs() - open.waitingSinceMs > WAIT_MS) {
+      if (open.recovering) continue;
+      if (open.worker === undefined) this.#assign(open);
+      // A worker that has nothing of this gateway's tells nothing.
+      else if (nowMs - Math.max(open.sentMs, open.heardMs) > LOST_AFTER_MS) this.#send(open);
+      if (open.worker === undefined && nowMs - open.waitingSinceMs > WAIT_MS) {
         this.#fail(open, `no worker serves ${open.model.name} now`);
       }
     }
