@@ -53,8 +53,7 @@ inline Sums startDot(const int32_t*) {
   return {_mm512_setzero_si512()};
 }
 
-/** Pair sums of unsigned codes and signed inputs, added to sums. */
-// Both in assembly for the reason that `spread` is; sums would move through memory otherwise.
+// In assembly for the reason that `spread` is: sums would move through memory between any two products.
 inline __m512i addNibbles(__m512i sums, __m512i codes, __m512i inputs) {
   __m512i pairs;
   asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+v"(sums), "=&v"(pairs) : "v"(codes), "v"(inputs));
