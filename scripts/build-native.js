@@ -15,11 +15,13 @@ const nativeFolder = join(root, 'native');
 export const includeFlags = ['-I', nativeFolder];
 
 const avx2 = ['-mavx2', '-mfma', '-mf16c'];
-const avx512 = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', '-mavx512vnni'];
+const avx512bw = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl'];
+const avx512 = [...avx512bw, '-mavx512vnni'];
 // By architecture, as Node names it; what stands under none is compiled for all.
 const isaFlags = {
   x64: {
     'kernels/isa-avx2.cc': avx2,
+    'kernels/isa-avx512bw.cc': avx512bw,
     'kernels/isa-avx512.cc': avx512,
     'kernels/isa-amx.cc': [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'],
   },

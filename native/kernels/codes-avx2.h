@@ -17,6 +17,7 @@ struct Codes {
   __m256i low, high;
 };
 
+/** Of nibbles in 16 bits, two to a column; of others in 32. */
 struct Sums {
   __m256i low, high;
 };
@@ -52,13 +53,16 @@ inline Sums startDot(const int32_t*) {
   return {_mm256_setzero_si256(), _mm256_setzero_si256()};
 }
 
-/** Exact: |code| <= 128 and |input| <= 127, so a pair sum is at most 32,512. */
+/**
+ * Exact: |code| <= 128 and |input| <= 127, so a pair sum of bytes is at most 32,512, and the sixteen products of nibbles
+ * that a group brings into 16 bits are at most 30,480.
+ */
 template <Encoding encoding>
 inline __m256i addDot(__m256i sums, __m256i codes, __m256i inputs) {
-  constexpr bool small = encoding == Encoding::Nibble || encoding == Encoding::UnsignedNibble;
-  __m256i pairs;
-  if constexpr (small) pairs = _mm256_maddubs_epi16(codes, inputs);
-  else pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(inputs, codes));
+  if constexpr (encoding == Encoding::Nibble || encoding == Encoding::UnsignedNibble) {
+    return _mm256_add_epi16(sums, _mm256_maddubs_epi16(codes, inputs));
+  }
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(inputs, codes));
   return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
@@ -73,7 +77,9 @@ inline Sums addDot(Sums sums, const Codes& codes, const int8_t* inputs) {
 template <Encoding encoding>
 inline __m256 finishDot(__m256i sums, const int32_t* offset) {
   if constexpr (encoding == Encoding::Nibble) {
-    sums = _mm256_add_epi32(_mm256_slli_epi32(sums, 4), _mm256_set1_epi32(*offset));
+    sums = _mm256_add_epi32(_mm256_madd_epi16(sums, _mm256_set1_epi16(16)), _mm256_set1_epi32(*offset));
+  } else if constexpr (encoding == Encoding::UnsignedNibble) {
+    sums = _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
   } else if constexpr (encoding == Encoding::UnsignedByte) {
     sums = _mm256_sub_epi32(sums, _mm256_set1_epi32(*offset));
   }

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "kernels/kernels.h"
+#include "kernels/spread-avx512.h"
 
 namespace {
 
@@ -60,22 +61,7 @@ inline Sums startDot(const int32_t* offset) {
   return {isSigned(encoding) ? _mm512_set1_epi32(*offset) : _mm512_setzero_si512()};
 }
 
-struct Four {
-  int8_t inputs[4];
-};
-
-/** Four inputs in every lane. */
-struct Spread {
-  __m512i lanes;
-};
-
-// Both in assembly: left to itself, the compiler moves all inputs before all products, and has no registers for them.
-inline Spread spread(const int8_t* inputs) {
-  __m512i lanes;
-  asm("vpbroadcastd %1, %0" : "=v"(lanes) : "m"(*(const Four*)inputs));
-  return {lanes};
-}
-
+// In assembly for the reason that `spread` is.
 template <Encoding>
 inline Sums addDot(Sums sums, const Codes& codes, Spread inputs) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums.lanes) : "v"(codes.bytes), "v"(inputs.lanes));

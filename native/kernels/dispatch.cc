@@ -26,6 +26,7 @@ bool always() { return true; }
 
 #if defined(__x86_64__)
 bool hasAvx2() { return x86Features().avx2; }
+bool hasAvx512Bw() { return x86Features().avx512; }
 bool hasAvx512() { return x86Features().avx512Vnni; }
 #endif
 
@@ -69,6 +70,7 @@ const Candidate candidates[] = {
     {&scalarKernels, always},
 #if defined(__x86_64__)
     {&avx2Kernels, hasAvx2},
+    {&avx512bwKernels, hasAvx512Bw},
     {&avx512Kernels, hasAvx512},
 #if defined(__linux__)
     {&amxKernels, hasAmx},

@@ -265,6 +265,7 @@ struct KernelTable {
 
 extern const KernelTable scalarKernels;
 extern const KernelTable avx2Kernels;
+extern const KernelTable avx512bwKernels;
 extern const KernelTable avx512Kernels;
 extern const KernelTable amxKernels;
 extern const KernelTable neonKernels;

@@ -1,6 +1,6 @@
-// `npm run bench:context -- SHAPE:TYPE [layers]`: what a long history costs. Decoding behind 32 K tokens: how fast K and V are
-// read, beside the machine's read bandwidth. A prompt in chunks: what of a chunk's time grows with what is before it.
-// Ends in one JSON line.
+// `npm run bench:context -- SHAPE:TYPE [layers] [kernels]`: what a long history costs. Decoding behind 32 K tokens: how
+// fast K and V are read, beside the machine's read bandwidth. A prompt in chunks: what of a chunk's time grows with what
+// is before it. Ends in one JSON line.
 
 import { availableParallelism } from 'node:os';
 import { type Backend, BLOCK_TOKENS, type KvType } from '../compute/backend.ts';
@@ -41,6 +41,8 @@ if (!(Number.isInteger(layers) && layers > 0)) give('give a number of layers');
 const load = loadAddon();
 if (!load.available) give(load.reason);
 const { addon } = load;
+const isa = process.argv[4] ?? addon.kernels().at(-1) ?? '';
+if (!addon.kernels().includes(isa)) give(`no kernels named ${isa} here, but ${addon.kernels().join(', ')}`);
 
 const threads = availableParallelism();
 const files = dummyModel(wanted.shape, wanted.type, layers);
@@ -130,11 +132,11 @@ async function measurePrompt(backend: Backend, kvType: KvType) {
   return { kvType, chunkTokens: CHUNK, chunks, fixedMs, msPerTokenBefore: slope };
 }
 
-print(`${files.path}, ${layers} layers, ${threads} threads, ${HISTORY} tokens of history`);
+print(`${files.path}, ${layers} layers, ${threads} threads, ${isa} kernels, ${HISTORY} tokens of history`);
 const decode = [];
 const prompt = [];
 for (const kvType of ['f16', 'q8'] as const) {
-  const backend = await createCpuBackend(addon, spec, files.weights, { blockCount, threads, kvType });
+  const backend = await createCpuBackend(addon, spec, files.weights, { blockCount, threads, kvType, isa });
   await fill(backend);
   decode.push(...(await measureDecode(backend, kvType)));
   prompt.push(await measurePrompt(backend, kvType));
@@ -146,6 +148,7 @@ print(
     model: files.path,
     layers,
     threads,
+    kernels: isa,
     history: HISTORY,
     decode,
     prompt,

@@ -1,5 +1,6 @@
-// `npm run bench:steps -- SHAPE:TYPE [streams]`: how long one step of a model of that shape takes, for several
-// streams that decode and for a prompt, beside the machine's read bandwidth. Ends in one JSON line.
+// `npm run bench:steps -- SHAPE:TYPE [streams] [kernels]`: how long one step of a model of that shape takes, for several
+// streams that decode and for a prompt, beside the machine's read bandwidth; with several kernel tables, in turns.
+// Ends in one JSON line.
 
 import { availableParallelism } from 'node:os';
 import type { Backend } from '../compute/backend.ts';
@@ -17,6 +18,8 @@ const REPEATS = 9;
 const HISTORY = 200;
 const BLOCKS_PER_STREAM = 8;
 const PROMPT_TOKENS = 256;
+const PROMPT_REPEATS = 3;
+const FILLED_AT_A_TIME = 64;
 
 const print = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -33,6 +36,10 @@ const streams = (process.argv[3] ?? '1,8,16').split(',').map(Number);
 if (!streams.every((count) => Number.isInteger(count) && count > 0)) give('give streams such as 1,8,16');
 const load = loadAddon();
 if (!load.available) give(load.reason);
+const available = load.addon.kernels();
+const tables = process.argv[4]?.split(',') ?? available.slice(-1);
+const unknown = tables.find((table) => !available.includes(table));
+if (unknown !== undefined) give(`no kernels named ${unknown} here, but ${available.join(', ')}`);
 
 const stream = (index: number, tokens: readonly number[], start: number): BatchSequence => ({
   tokens,
@@ -41,16 +48,36 @@ const stream = (index: number, tokens: readonly number[], start: number): BatchS
   wantLogits: 'last',
 });
 
-async function time(backend: Backend, sequences: readonly BatchSequence[], repeats: number) {
-  const times: number[] = [];
+interface Contender {
+  readonly kernels: string;
+  readonly backend: Backend;
+}
+
+interface StepTimes {
+  readonly kernels: string;
+  readonly bestMs: number;
+  readonly medianMs: number;
+}
+
+/** In turns, so that a machine that slows down does so for all. */
+async function time(
+  contenders: readonly Contender[],
+  sequences: readonly BatchSequence[],
+  repeats: number,
+): Promise<readonly StepTimes[]> {
+  const trials = contenders.map((contender) => ({ ...contender, times: [] as number[] }));
   for (let trial = 0; trial < repeats; trial++) {
-    const batch = buildBatch(sequences);
-    const started = performance.now();
-    await backend.step(batch);
-    times.push(performance.now() - started);
+    for (const { backend, times } of trials) {
+      const batch = buildBatch(sequences);
+      const started = performance.now();
+      await backend.step(batch);
+      times.push(performance.now() - started);
+    }
   }
-  times.sort((a, b) => a - b);
-  return { bestMs: times[0] as number, medianMs: times[Math.floor(repeats / 2)] as number };
+  return trials.map(({ kernels, times }) => {
+    times.sort((a, b) => a - b);
+    return { kernels, bestMs: times[0] as number, medianMs: times[Math.floor(repeats / 2)] as number };
+  });
 }
 
 const threads = availableParallelism();
@@ -58,39 +85,48 @@ const files = dummyModel(wanted.shape, wanted.type);
 const spec = buildSpec(files);
 const bandwidth = load.addon.readBandwidth(threads, 1024);
 const blockCount = BLOCKS_PER_STREAM * Math.max(...streams);
-const backend = await createCpuBackend(load.addon, spec, files.weights, { blockCount, threads });
+const contenders: Contender[] = [];
+for (const kernels of tables) {
+  const options = { blockCount, threads, isa: kernels };
+  contenders.push({ kernels, backend: await createCpuBackend(load.addon, spec, files.weights, options) });
+}
 const bytes = weightBytes(spec, files.weights, fileMatrixBytes);
 print(
   `${files.path}, ${(bytes / 1e9).toFixed(2)} GB, ${threads} threads, read bandwidth ${(bandwidth / 1e9).toFixed(1)} GB/s`,
 );
 
-// What a stream has behind it, so that attention reads memory that was written.
-for (let index = 0; index < Math.max(...streams); index++) {
-  const history = Array.from({ length: HISTORY }, (_, place) => (place * 7919 + index) % spec.vocabSize);
-  await backend.step(buildBatch([{ ...stream(index, history, 0), wantLogits: 'none' }]));
+// One token in every block: its pages are then there, and reading zeros takes as long as reading anything.
+for (let first = 0; first < blockCount; first += FILLED_AT_A_TIME) {
+  const count = Math.min(FILLED_AT_A_TIME, blockCount - first);
+  const texts = Array.from(
+    { length: count },
+    (_, index): BatchSequence => ({
+      tokens: [index],
+      start: 0,
+      blocks: [first + index],
+      wantLogits: 'none',
+    }),
+  );
+  for (const { backend } of contenders) await backend.step(buildBatch(texts));
 }
 
 const decode = [];
 for (const count of streams) {
   const sequences = Array.from({ length: count }, (_, index) => stream(index, [100 + index], HISTORY));
-  const { bestMs, medianMs } = await time(backend, sequences, REPEATS);
-  decode.push({ streams: count, bestMs, medianMs, tokensPerSecond: (count * 1000) / medianMs });
-  print(
-    `${String(count).padStart(3)} streams: median ${medianMs.toFixed(1)} ms, ${((count * 1000) / medianMs).toFixed(1)} tokens/s; best ${bestMs.toFixed(1)} ms`,
-  );
+  for (const { kernels, bestMs, medianMs } of await time(contenders, sequences, REPEATS)) {
+    const tokensPerSecond = (count * 1000) / medianMs;
+    decode.push({ kernels, streams: count, bestMs, medianMs, tokensPerSecond });
+    print(
+      `${kernels}, ${String(count).padStart(3)} streams: median ${medianMs.toFixed(1)} ms, ${tokensPerSecond.toFixed(1)} tokens/s; best ${bestMs.toFixed(1)} ms`,
+    );
+  }
 }
-const prompt = Array.from({ length: PROMPT_TOKENS }, (_, token) => token);
-const prefill = await time(backend, [stream(0, prompt, 0)], 3);
-const promptTokensPerSecond = (PROMPT_TOKENS * 1000) / prefill.medianMs;
-print(`prompt of ${PROMPT_TOKENS}: ${promptTokensPerSecond.toFixed(0)} tokens/s`);
-backend.close();
-print(
-  JSON.stringify({
-    benchmark: 'steps',
-    model: files.path,
-    threads,
-    bandwidth,
-    decode,
-    promptTokensPerSecond,
-  }),
-);
+const promptTokens = Array.from({ length: PROMPT_TOKENS }, (_, token) => token);
+const prompt = [];
+for (const { kernels, medianMs } of await time(contenders, [stream(0, promptTokens, 0)], PROMPT_REPEATS)) {
+  const tokensPerSecond = (PROMPT_TOKENS * 1000) / medianMs;
+  prompt.push({ kernels, tokensPerSecond });
+  print(`${kernels}, prompt of ${PROMPT_TOKENS}: ${tokensPerSecond.toFixed(0)} tokens/s`);
+}
+for (const { backend } of contenders) backend.close();
+print(JSON.stringify({ benchmark: 'steps', model: files.path, threads, bandwidth, decode, prompt }));

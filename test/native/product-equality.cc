@@ -80,10 +80,12 @@ void fillBrains(uint8_t* from, const uint8_t* end, Random& random) {
     return halves[1];
   });
 }
-/** All bytes, or nothing but 0, 127, 128 and 255, so that a sum that saturates shows. */
+/** All bytes, or nothing but 0, 127, 128 and 255, mixed or one of them alone, so that a sum that saturates shows. */
 void fillBytes(uint8_t* from, const uint8_t* end, Random& random) {
-  const bool extreme = random.below(2) == 0;
-  fill(from, end, [&] { return uint8_t(extreme ? random.oneOf({0, 127, 128, 255}) : random.below(256)); });
+  const auto extreme = [&] { return uint8_t(random.oneOf({0, 127, 128, 255})); };
+  const int form = random.below(4);
+  const uint8_t alone = extreme();
+  fill(from, end, [&] { return form == 0 ? alone : form == 1 ? extreme() : uint8_t(random.below(256)); });
 }
 
 /** Any that are allowed, mostly small ones: sums with the large ones are infinite. */
@@ -156,7 +158,11 @@ void holdProduct(Equality& equality, Random& random, const PackedMatrix& kind, i
                      : isFloat(kind.encoding) ? 1 + random.below(70)
                                               : groupInputs * random.oneOf({1, 2, 3, 10});
   const RandomMatrix matrix(kind, outputs, inputs, random);
-  const std::vector<float> x = random.values(size_t(rows * inputs), random.below(8) == 0);
+  // At times all inputs are as large as can be, for the sake of the largest sums.
+  const bool isLoud = random.below(8) == 0;
+  const size_t values = size_t(rows * inputs);
+  const std::vector<float> x = isLoud ? std::vector<float>(values, random.oneOf({-1.0f, 1.0f}))
+                                      : random.values(values, random.below(8) == 0);
   const std::vector<float> bias = random.values(size_t(matrix.panels()) * panelColumns);
   const bool biased = random.below(2) == 0;
   const int split = random.below(matrix.panels() + 1);
