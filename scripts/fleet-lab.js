@@ -297,7 +297,7 @@ export class FleetLab {
     const before = this.#count(name, ready);
     this.run(name, process.execPath, [program, 'serve', '--host', this.address(name), ...flags], {
       HOME: home,
-      CHAIRLIFT_NATS_PASSWORD: PASSWORD,
+      ...(flags.includes('--join') ? { CHAIRLIFT_NATS_PASSWORD: PASSWORD } : {}),
     });
     await until(() => this.#count(name, ready) > before, `${name} does not start`);
   }
