@@ -154,9 +154,12 @@ function processorTimes() {
 
 async function firstTokenMs(url) {
   const begun = performance.now();
-  const response = await stream(url, 1, `Say something about number ${Math.random()}.`);
-  for await (const chunk of response.body ?? []) if (Buffer.from(chunk).includes('"content":"')) break;
-  return performance.now() - begun;
+  let first;
+  const response = await stream(url, 8, `Say something about number ${Math.random()}.`);
+  for await (const chunk of response.body ?? []) {
+    if (Buffer.from(chunk).includes('"content":"')) first ??= performance.now();
+  }
+  return (first ?? Number.NaN) - begun;
 }
 
 /** Tokens a second of so many streams at once. */

@@ -2,6 +2,7 @@
 // door of the queue, waits for its model, encodes its prompts, weighs them, runs it, and settles however it ends.
 
 import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { type AnswerPlan, type AnswerWish, planAnswer } from '../generation/answer-plan.ts';
@@ -219,6 +220,8 @@ async function keep(work: Work, record: RequestRecord, counted?: CountedTokens):
   const { context, request, caller, resumable, resumption, parameters } = work;
   if (context.archive === undefined || !resumable) return false;
   if (resumption !== undefined && counted === undefined) return true;
+  // The request itself goes first: what carries both would hold it up.
+  await setImmediate();
   try {
     await context.archive.keep({
       id: request.id,
