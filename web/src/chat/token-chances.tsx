@@ -2,6 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { visible } from '../../../src/text/visible.ts';
+import { Headings } from '../shell/headings.tsx';
 import { percent } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import type { Token } from './conversation.ts';
@@ -51,14 +52,7 @@ export function TokenChances({ tokens }: { readonly tokens: readonly Token[] }) 
           <caption>
             Token {at + 1} of {tokens.length}
           </caption>
-          <thead>
-            <tr>
-              <th scope="col">Token</th>
-              <th scope="col" class="number">
-                Probability
-              </th>
-            </tr>
-          </thead>
+          <Headings columns={['Token', { number: 'Probability' }]} />
           <tbody>
             {[chosen, ...chosen.others.filter(({ text }) => text !== chosen.text)].map((one, index) => (
               <tr key={index} aria-current={index === 0 ? 'true' : undefined}>

@@ -1,6 +1,7 @@
 // Who is there.
 
 import type { NodeStatus } from '../../../src/fleet/messages.ts';
+import { Headings } from '../shell/headings.tsx';
 import { ScrollBox } from '../shell/scroll-box.tsx';
 import { bytes, count } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
@@ -17,26 +18,18 @@ export function NodesTable({ nodes, onDrain }: NodesTableProps) {
       <h2 id="nodes-title">Nodes</h2>
       <ScrollBox name="Nodes">
         <table class="data">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Does</th>
-              <th scope="col">State</th>
-              <th scope="col" class="number">
-                Running
-              </th>
-              <th scope="col" class="number">
-                Waiting
-              </th>
-              <th scope="col" class="number">
-                Memory
-              </th>
-              <th scope="col">Version</th>
-              <th scope="col">
-                <span class="offscreen">Actions</span>
-              </th>
-            </tr>
-          </thead>
+          <Headings
+            columns={[
+              'Name',
+              'Does',
+              'State',
+              { number: 'Running' },
+              { number: 'Waiting' },
+              { number: 'Memory' },
+              'Version',
+              { hidden: 'Actions' },
+            ]}
+          />
           <tbody>
             {nodes.map((status) => (
               <NodeRow key={status.node} status={status} onDrain={onDrain} />

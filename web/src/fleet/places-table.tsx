@@ -1,6 +1,7 @@
 // Which worker has which model, and how it gets on with it.
 
 import type { ModelStatus, NodeStatus } from '../../../src/fleet/messages.ts';
+import { Headings } from '../shell/headings.tsx';
 import { ScrollBox } from '../shell/scroll-box.tsx';
 import { bytes, count, duration } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
@@ -17,29 +18,19 @@ export function PlacesTable({ nodes }: { readonly nodes: readonly NodeStatus[] }
       ) : (
         <ScrollBox name="Models">
           <table class="data">
-            <thead>
-              <tr>
-                <th scope="col">Model</th>
-                <th scope="col">Node</th>
-                <th scope="col">State</th>
-                <th scope="col" class="number">
-                  Running
-                </th>
-                <th scope="col" class="number">
-                  Waiting
-                </th>
-                <th scope="col" class="number">
-                  Free blocks
-                </th>
-                <th scope="col" class="number">
-                  A step
-                </th>
-                <th scope="col" class="number">
-                  Memory
-                </th>
-                <th scope="col">Computed by</th>
-              </tr>
-            </thead>
+            <Headings
+              columns={[
+                'Model',
+                'Node',
+                'State',
+                { number: 'Running' },
+                { number: 'Waiting' },
+                { number: 'Free blocks' },
+                { number: 'A step' },
+                { number: 'Memory' },
+                'Computed by',
+              ]}
+            />
             <tbody>
               {places.map(({ node, model }) => (
                 <PlaceRow key={`${model.name} ${node}`} node={node} model={model} />

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { type Server, wordsFor } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { Confirm } from '../shell/confirm.tsx';
+import { Headings } from '../shell/headings.tsx';
 import { Problem } from '../shell/problem.tsx';
 import { ScrollBox } from '../shell/scroll-box.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
@@ -44,29 +45,19 @@ export function KeysView({ server, theme, onFirstKey }: KeysViewProps) {
         <ScrollBox name="Keys">
           <table class="data">
             <caption class="offscreen">Keys of this server</caption>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Begins</th>
-                <th scope="col">Tier</th>
-                <th scope="col" class="number">
-                  Requests/min
-                </th>
-                <th scope="col" class="number">
-                  Tokens/min
-                </th>
-                <th scope="col" class="number">
-                  At once
-                </th>
-                <th scope="col" class="number">
-                  Tokens/day
-                </th>
-                <th scope="col">Made</th>
-                <th scope="col">
-                  <span class="offscreen">Actions</span>
-                </th>
-              </tr>
-            </thead>
+            <Headings
+              columns={[
+                'Name',
+                'Begins',
+                'Tier',
+                { number: 'Requests/min' },
+                { number: 'Tokens/min' },
+                { number: 'At once' },
+                { number: 'Tokens/day' },
+                'Made',
+                { hidden: 'Actions' },
+              ]}
+            />
             <tbody>
               {keys.map((key) => (
                 <KeyRow key={key.id} record={key} onRevoke={() => setDoomed(key)} />

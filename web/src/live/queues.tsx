@@ -1,6 +1,7 @@
 // Who waits, in which queue, for how long, and for what.
 
 import type { LiveQueue, WaitingRequest } from '../../../src/server/live/live-event.ts';
+import { Headings } from '../shell/headings.tsx';
 import { hashOf } from '../shell/route.ts';
 import { ScrollBox } from '../shell/scroll-box.tsx';
 import { TierMark } from '../shell/tier-mark.tsx';
@@ -41,19 +42,7 @@ export function Queues({ queues, waiting }: QueuesProps) {
       {waiting.length > 0 && (
         <ScrollBox name="Waiting requests" cut>
           <table class="data">
-            <thead>
-              <tr>
-                <th scope="col">Request</th>
-                <th scope="col">Tier</th>
-                <th scope="col" class="number">
-                  Tokens
-                </th>
-                <th scope="col" class="number">
-                  Waits
-                </th>
-                <th scope="col">Why</th>
-              </tr>
-            </thead>
+            <Headings columns={['Request', 'Tier', { number: 'Tokens' }, { number: 'Waits' }, 'Why']} />
             <tbody>
               {waiting.slice(0, MOST_SHOWN).map((request) => (
                 <tr key={request.requestId}>

@@ -1,6 +1,7 @@
 // Who rides now, seat by seat.
 
 import type { Rider } from '../../../src/server/live/live-event.ts';
+import { Headings } from '../shell/headings.tsx';
 import { hashOf } from '../shell/route.ts';
 import { ScrollBox } from '../shell/scroll-box.tsx';
 import { Swatch } from '../shell/swatch.tsx';
@@ -18,29 +19,19 @@ export function RidersTable({ riders }: { readonly riders: readonly Rider[] }) {
       ) : (
         <ScrollBox name="Riders" cut>
           <table class="data">
-            <thead>
-              <tr>
-                <th scope="col">Seat</th>
-                <th scope="col">Request</th>
-                <th scope="col">Tier</th>
-                <th scope="col">Does</th>
-                <th scope="col" class="number">
-                  Prompt
-                </th>
-                <th scope="col" class="number">
-                  Cached
-                </th>
-                <th scope="col" class="number">
-                  Tokens
-                </th>
-                <th scope="col" class="number">
-                  Blocks
-                </th>
-                <th scope="col" class="number">
-                  Age
-                </th>
-              </tr>
-            </thead>
+            <Headings
+              columns={[
+                'Seat',
+                'Request',
+                'Tier',
+                'Does',
+                { number: 'Prompt' },
+                { number: 'Cached' },
+                { number: 'Tokens' },
+                { number: 'Blocks' },
+                { number: 'Age' },
+              ]}
+            />
             <tbody>
               {[...riders]
                 .sort((a, b) => a.seat - b.seat)

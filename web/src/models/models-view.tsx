@@ -5,6 +5,7 @@ import type { ModelEntry } from '../../../src/pool/model-pool.ts';
 import { type Server, wordsFor } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { Confirm } from '../shell/confirm.tsx';
+import { Headings } from '../shell/headings.tsx';
 import { Problem } from '../shell/problem.tsx';
 import { ScrollBox } from '../shell/scroll-box.tsx';
 import { bytes, day } from '../text/format.ts';
@@ -50,23 +51,17 @@ export function ModelsView({ server, pulls, canPull }: ModelsViewProps) {
         <ScrollBox name="Models">
           <table class="data">
             <caption class="offscreen">Models of this server</caption>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">State</th>
-                <th scope="col" class="number">
-                  Memory
-                </th>
-                <th scope="col" class="number">
-                  In use
-                </th>
-                <th scope="col">Computed by</th>
-                <th scope="col">Changed</th>
-                <th scope="col">
-                  <span class="offscreen">Actions</span>
-                </th>
-              </tr>
-            </thead>
+            <Headings
+              columns={[
+                'Name',
+                'State',
+                { number: 'Memory' },
+                { number: 'In use' },
+                'Computed by',
+                'Changed',
+                { hidden: 'Actions' },
+              ]}
+            />
             <tbody>
               {models.map((model, at) => (
                 <ModelRow

@@ -1,6 +1,7 @@
 // Requests that ended, a row each.
 
 import type { EndedRequest } from '../../../src/server/live/live-event.ts';
+import { Headings } from '../shell/headings.tsx';
 import { hashOf } from '../shell/route.ts';
 import { ScrollBox } from '../shell/scroll-box.tsx';
 import { TierMark } from '../shell/tier-mark.tsx';
@@ -17,29 +18,19 @@ export function EndedTable({ requests, cut = false }: EndedTableProps) {
     <ScrollBox name="Ended requests" cut={cut}>
       <table class="data">
         <caption class="offscreen">Ended requests, the newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Request</th>
-            <th scope="col">Model</th>
-            <th scope="col">Tier</th>
-            <th scope="col">Outcome</th>
-            <th scope="col" class="number">
-              Prompt
-            </th>
-            <th scope="col" class="number">
-              Cached
-            </th>
-            <th scope="col" class="number">
-              Answer
-            </th>
-            <th scope="col" class="number">
-              First token
-            </th>
-            <th scope="col" class="number">
-              In all
-            </th>
-          </tr>
-        </thead>
+        <Headings
+          columns={[
+            'Request',
+            'Model',
+            'Tier',
+            'Outcome',
+            { number: 'Prompt' },
+            { number: 'Cached' },
+            { number: 'Answer' },
+            { number: 'First token' },
+            { number: 'In all' },
+          ]}
+        />
         <tbody>
           {requests.map((request) => (
             <tr key={request.requestId}>
