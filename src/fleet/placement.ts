@@ -32,10 +32,14 @@ export function placedOn({ model, replicas, nodes }: Placement, workers: readonl
     .map(({ node }) => node);
 }
 
+/** Of a worker, in bytes. */
+export function freeMemory({ memoryBytes: all, models }: NodeStatus): number {
+  return models.reduce((left, { memoryBytes = 0 }) => left - memoryBytes, all);
+}
+
 function candidateOf(status: NodeStatus, model: ModelStatus, nodes: readonly string[]): Candidate {
-  const used = status.models.reduce((sum, { memoryBytes = 0 }) => sum + memoryBytes, 0);
   const isThere = model.state === 'loaded' || model.state === 'loading';
-  const fits = isThere || used + model.weightBytes <= status.memoryBytes;
+  const fits = isThere || model.weightBytes <= freeMemory(status);
   return { node: status.node, pinned: nodes.includes(status.node), model, fits };
 }
 

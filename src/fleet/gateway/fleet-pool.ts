@@ -10,6 +10,7 @@ import type { AcquireResult, ModelEntry, ModelPool } from '../../pool/model-pool
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, Question } from '../messages.ts';
+import { freeMemory } from '../placement.ts';
 import { fetchTextSide, type TextSide } from '../text-side.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { FleetEngine } from './fleet-engine.ts';
@@ -260,9 +261,5 @@ function loadedPlaces({ places }: FleetModel): Place[] {
 }
 
 function byFreeMemory(a: Place, b: Place): number {
-  return freeMemory(b) - freeMemory(a);
-}
-
-function freeMemory({ status }: Place): number {
-  return status.memoryBytes - status.models.reduce((sum, { memoryBytes = 0 }) => sum + memoryBytes, 0);
+  return freeMemory(b.status) - freeMemory(a.status);
 }

@@ -29,8 +29,6 @@ const CLOSE_MS = 2000;
 const CLOSE_RETRY_MS = 50;
 
 export interface SharedLimiterOptions {
-  /** How many gateways share the limits, where somebody knows better than the database last did. */
-  readonly gateways?: () => number;
   /** Told once when the database is lost, with the error, and once when it is back. */
   readonly onChange: (lost: unknown) => void;
 }
@@ -53,6 +51,7 @@ export class SharedLimiter implements KeyLimiter {
   /** Where each key stood when the database last told, and when that was here. */
   readonly #standings = new Map<string, { readonly standing: LimitStanding; readonly atMs: number }>();
   #lost = false;
+  /** That share the limits, as the database last knew. */
   #gateways = 1;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -80,7 +79,7 @@ export class SharedLimiter implements KeyLimiter {
     return {
       apart: () => this.apart(),
       admit: async (keyId, limits, nowMs, leastTokens) => {
-        const { dailyTokens, ...minutes } = shareOf(limits, this.#sharers());
+        const { dailyTokens, ...minutes } = shareOf(limits, this.#gateways);
         const day = await this.admit(keyId, { dailyTokens: limits.dailyTokens }, nowMs, leastTokens);
         if (!day.ok) return day;
         const minute = own.admit(keyId, minutes, nowMs, leastTokens);
@@ -175,11 +174,7 @@ export class SharedLimiter implements KeyLimiter {
   }
 
   #admitAlone(keyId: string, limits: KeyLimits, nowMs: number, leastTokens: number): LimitResult {
-    return this.#alone.admit(keyId, shareOf(limits, this.#sharers()), nowMs, leastTokens);
-  }
-
-  #sharers(): number {
-    return Math.max(1, this.#options.gateways?.() ?? this.#gateways);
+    return this.#alone.admit(keyId, shareOf(limits, this.#gateways), nowMs, leastTokens);
   }
 
   #settle(settlement: Settlement): void {
@@ -222,7 +217,7 @@ export class SharedLimiter implements KeyLimiter {
     const busy = error instanceof StoreError && error.fault === 'busy';
     if (busy || this.#lost || this.#closed) return;
     this.#lost = true;
-    const share = (used: number) => Math.ceil(used / this.#sharers());
+    const share = (used: number) => Math.ceil(used / this.#gateways);
     for (const [keyId, { standing, atMs }] of this.#standings) {
       const requestsUsed = share(standing.requests_used);
       const tokensUsed = share(standing.tokens_used);
