@@ -4,12 +4,12 @@
 
 /** Steps of more rows are not measured, and not wanted for guesses. */
 const MOST_ROWS = 64;
-/** What a measurement counts beside those before it, at least. */
-const LEARNING = 0.05;
-/** The machine's own ups and downs are followed too: they say nothing of one number of rows. */
-const DRIFT = 0.1;
+/** What is known of a number of rows counts like so many comparisons at most: what they cost changes with the sequences. */
+const MOST_COMPARISONS = 20;
 /** A step is not believed to be further than this factor from what was expected. */
 const MOST_SURPRISE = 2;
+/** How much slower the machine is just now follows each step by this. */
+const DRIFT = 0.1;
 /** What was not measured for so many steps is forgotten, and sooner what was measured only once or twice: it may have been an accident. */
 const FORGOTTEN_AFTER = 1000;
 const FORGOTTEN_AFTER_ONE = 100;
@@ -28,10 +28,16 @@ export interface RowTime {
   readonly ms: number;
 }
 
+/**
+ * A step is compared with the one just before it, if that had other rows: a machine that is slow for a while, or sequences
+ * that grow, then say nothing of what rows cost.
+ */
 export class RowCosts {
   readonly #ms = new Float64Array(MOST_ROWS + 1);
+  /** Comparisons. */
   readonly #measured = new Float64Array(MOST_ROWS + 1);
   readonly #measuredAt = new Float64Array(MOST_ROWS + 1);
+  #last: RowTime | undefined;
   /** How much slower the machine is just now, or its sequences longer. */
   #pace = 1;
   #steps = 0;
@@ -40,26 +46,37 @@ export class RowCosts {
 
   /** `before`: measured before the first step, fewer rows first. */
   constructor(before: readonly RowTime[] = USUAL) {
-    this.#usual = curveThrough(before.length < 2 ? USUAL : before);
+    this.#usual = curveThrough(before.length < 2 ? USUAL : withoutPeaks(before));
   }
 
-  /** Whether a step of so many rows was measured not long ago: without one, a slow machine is taken for slow guesses. */
+  /** Whether there was a step of so many rows not long ago: others need one to be compared with. */
   isFresh(rows: number): boolean {
-    return this.#has(rows) && this.#steps - (this.#measuredAt[rows] as number) < FRESH_FOR;
+    return (this.#measuredAt[rows] ?? 0) > 0 && this.#steps - (this.#measuredAt[rows] as number) < FRESH_FOR;
   }
 
   observe(rows: number, ms: number): void {
     if (rows < 1 || rows > MOST_ROWS || !(ms > 0)) return;
     this.#steps += 1;
     this.#forget();
-    const expected = this.#steps === 1 ? ms : this.of(rows);
-    const believed = Math.min(Math.max(ms / this.#pace, expected / MOST_SURPRISE), expected * MOST_SURPRISE);
-    const before = this.#ms[rows] as number;
-    const count = (this.#measured[rows] as number) + 1;
-    if (count > 1) this.#pace *= 1 + DRIFT * (believed / expected - 1);
-    this.#ms[rows] = before + Math.max(1 / count, LEARNING) * (believed - before);
-    this.#measured[rows] = count;
+    if (this.#last !== undefined && this.#last.rows !== rows) this.#compare(this.#last, { rows, ms });
+    this.#last = { rows, ms };
     this.#measuredAt[rows] = this.#steps;
+    this.#pace *= believable(ms / this.#pace / this.of(rows)) ** DRIFT;
+  }
+
+  /** Two steps, one right after the other: the less is known of a number of rows, the more of a difference is its. */
+  #compare(one: RowTime, other: RowTime): void {
+    const surprise = believable(other.ms / one.ms / (this.of(other.rows) / this.of(one.rows)));
+    const doubt = (rows: number) => 1 / (1 + (this.#measured[rows] as number));
+    const all = 1 + doubt(one.rows) + doubt(other.rows);
+    const [less, more] = [surprise ** (-doubt(one.rows) / all), surprise ** (doubt(other.rows) / all)];
+    this.#learn(one.rows, this.of(one.rows) * less);
+    this.#learn(other.rows, this.of(other.rows) * more);
+  }
+
+  #learn(rows: number, ms: number): void {
+    this.#ms[rows] = ms;
+    this.#measured[rows] = Math.min(MOST_COMPARISONS, (this.#measured[rows] as number) + 1);
   }
 
   /** So many milliseconds of now, in the machine's usual state. */
@@ -110,6 +127,28 @@ export class RowCosts {
   }
 }
 
+function believable(factor: number): number {
+  return Math.min(Math.max(factor, 1 / MOST_SURPRISE), MOST_SURPRISE);
+}
+
+/** Without those above the line between their neighbours: each row costs as much as the one before it or more, but a machine is not always still. */
+function withoutPeaks(points: readonly RowTime[]): RowTime[] {
+  const kept: RowTime[] = [];
+  for (const point of points) {
+    while (kept.length > 1 && isPeak(kept.at(-2) as RowTime, kept.at(-1) as RowTime, point)) kept.pop();
+    kept.push(point);
+  }
+  return kept;
+}
+
+function isPeak(before: RowTime, between: RowTime, after: RowTime): boolean {
+  return slope(before, between) > slope(before, after);
+}
+
+function slope(from: RowTime, to: RowTime): number {
+  return (to.ms - from.ms) / (to.rows - from.rows);
+}
+
 /** Lines from point to point, and on beyond the last one as before it. */
 function curveThrough(points: readonly RowTime[]): Float64Array {
   const curve = new Float64Array(MOST_ROWS + 1);
@@ -117,10 +156,10 @@ function curveThrough(points: readonly RowTime[]): Float64Array {
   let [from, to] = [points[0] as RowTime, points[1] as RowTime];
   for (let rows = 1, next = 2; rows <= MOST_ROWS; rows++) {
     while (rows > to.rows && next < points.length) [from, to] = [to, points[next++] as RowTime];
-    const slope = Math.max(MIN_SLOPE * from.ms, (to.ms - from.ms) / (to.rows - from.rows));
+    const perRow = Math.max(MIN_SLOPE * from.ms, slope(from, to));
     curve[rows] = Math.max(
       (curve[rows - 1] as number) * (1 + MIN_SLOPE),
-      from.ms + (rows - from.rows) * slope,
+      from.ms + (rows - from.rows) * perRow,
     );
   }
   return curve;

@@ -47,9 +47,19 @@ describe('what rows cost', () => {
       { rows: 8, ms: 260 },
     ]);
     costs.observe(4, 200);
-    expect(costs.of(8)).toBeCloseTo(325, 0);
-    expect(costs.of(6)).toBeCloseTo(262.5, 0);
-    expect(costs.of(12)).toBeCloseTo(450, 0);
+    expect(costs.of(8)).toBeCloseTo(260, 0);
+    expect(costs.of(6)).toBeCloseTo(210, 0);
+    expect(costs.of(12)).toBeCloseTo(360, 0);
+  });
+
+  it('leaves out what was measured while the machine was slow', () => {
+    const costs = new RowCosts([
+      { rows: 1, ms: 100 },
+      { rows: 8, ms: 300 },
+      { rows: 16, ms: 900 },
+      { rows: 32, ms: 1000 },
+    ]);
+    expect(costs.of(16)).toBeCloseTo(533, 0);
   });
 
   it('never falls with more rows, however measurements waver', () => {

@@ -40,12 +40,12 @@ export class Speculation {
   couldPay(decoding: number, load: StepLoad): boolean {
     if (decoding === load.sequences && !this.#rowCosts.isFresh(load.tokens)) return false;
     const stepMs = this.#stepMs(decoding, load);
-    return (decoding + 1) * stepMs(0) > decoding * stepMs(1);
+    return (load.sequences + 1) * stepMs(0) > load.sequences * stepMs(1);
   }
 
   /** How many guesses each of those who decode should get, by the chances of theirs. */
   share(chances: readonly (readonly number[])[], load: StepLoad): number[] {
-    return shareGuesses(chances, chances.length, this.#stepMs(chances.length, load));
+    return shareGuesses(chances, load.sequences, this.#stepMs(chances.length, load));
   }
 
   /** How many tokens a draft model should guess for each of so many sequences, one round after the other. */
@@ -74,15 +74,16 @@ export class Speculation {
     if (isDecode) this.#rowCosts.observe(load.tokens, ms);
   }
 
-  #stepMs(decoding: number, load: StepLoad): (guesses: number) => number {
-    if (decoding === load.sequences) return (guesses) => this.#rowCosts.of(load.tokens + guesses);
-    const attended = load.attended / load.tokens;
-    return (guesses) =>
-      this.#costModel.predictMs({
-        tokens: load.tokens + guesses,
-        sequences: load.sequences,
-        attended: load.attended + guesses * attended,
-      });
+  /**
+   * A step of all these sequences once they all decode, and so many guesses. Prompts that are computed meanwhile take their
+   * time with guesses or without: they must not make them look cheap.
+   */
+  #stepMs(decoding: number, { tokens, sequences, attended }: StepLoad): (guesses: number) => number {
+    if (decoding === sequences) return (guesses) => this.#rowCosts.of(tokens + guesses);
+    return (guesses) => {
+      const rows = sequences + guesses;
+      return this.#costModel.predictMs({ tokens: rows, sequences, attended: (rows * attended) / tokens });
+    };
   }
 }
 
