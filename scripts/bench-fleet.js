@@ -1,5 +1,6 @@
 // `npm run bench:fleet`: what a fleet costs and keeps, on one machine, with real processes in network namespaces (fleet-lab.js).
 // 1. Conversations over three workers: how much of their prompts is found in caches, beside one server with enough memory.
+//    Left out with --conversations 0.
 // 2. A stream by gateway, NATS and worker beside the same server asked directly: time to the first token, and throughput.
 // Needs what fleet-lab.js needs. Ends in one JSON line.
 
@@ -14,15 +15,17 @@ const { values } = parseArgs({
     clients: { type: 'string', default: '4' },
     streams: { type: 'string', default: '32' },
     tokens: { type: 'string', default: '128' },
+    firsts: { type: 'string', default: '20' },
     rounds: { type: 'string', default: '5' },
   },
 });
-const [conversations, turns, clients, streams, tokens, rounds] = [
+const [conversations, turns, clients, streams, tokens, firsts, rounds] = [
   values.conversations,
   values.turns,
   values.clients,
   values.streams,
   values.tokens,
+  values.firsts,
   values.rounds,
 ].map(Number);
 
@@ -31,9 +34,7 @@ if (refusal !== undefined) throw new Error(refusal);
 const lab = new FleetLab();
 try {
   await lab.startNats();
-  lab.addHost('alone');
-  await lab.runServer('alone', '--allow-anonymous');
-  const cached = await measureConversations();
+  const cached = conversations > 0 ? await measureConversations() : undefined;
   const overhead = await measureOverhead();
   process.stdout.write(
     `${JSON.stringify({ benchmark: 'fleet', conversations, turns, clients, cached, streams, tokens, overhead })}\n`,
@@ -43,6 +44,8 @@ try {
 }
 
 async function measureConversations() {
+  lab.addHost('alone');
+  await lab.runServer('alone', '--allow-anonymous');
   const one = await allConversations([lab.url('alone')]);
   for (const name of ['worker1', 'worker2', 'worker3'])
     await lab.startNode(name, '--worker', '--threads', '1');
@@ -50,7 +53,9 @@ async function measureConversations() {
   await untilServed(lab.url('gateway1'));
   await untilServed(lab.url('gateway2'));
   const fleet = await allConversations([lab.url('gateway1'), lab.url('gateway2')]);
-  for (const name of ['worker2', 'worker3', 'gateway2']) await lab.kill(name, 'SIGTERM');
+  for (const name of ['alone', 'worker1', 'worker2', 'worker3', 'gateway1', 'gateway2']) {
+    await lab.kill(name, 'SIGTERM');
+  }
   const share = fleet.cached / one.cached;
   process.stdout.write(
     `cached prompt tokens: one server ${one.cached} of ${one.prompt}, three workers ${fleet.cached} (${(100 * share).toFixed(1)} % of that)\n`,
@@ -104,22 +109,25 @@ async function ask(url, body) {
 
 /** Both have one engine of the same threads; the rounds alternate. */
 async function measureOverhead() {
-  await lab.kill('alone', 'SIGTERM');
-  await lab.kill('worker1', 'SIGTERM');
-  await lab.runServer('alone', '--allow-anonymous', '--threads', '1');
-  await lab.runNode('worker1', '--worker', '--threads', '1');
-  const [direct, byFleet] = [lab.url('alone'), lab.url('gateway1')];
+  lab.addHost('server');
+  await lab.runServer('server', '--allow-anonymous', '--threads', '1');
+  await lab.startNode('worker', '--worker', '--threads', '1');
+  await lab.startNode('gateway', '--gateway', '--allow-anonymous');
+  const [direct, byFleet] = [lab.url('server'), lab.url('gateway')];
   await untilServed(byFleet);
   for (const url of [direct, byFleet]) await load(url);
-  const firsts = { direct: [], fleet: [] };
+  const waits = { direct: [], fleet: [] };
   const speeds = { direct: [], fleet: [] };
   const processor = {};
   for (let round = 0; round < rounds; round++) {
+    for (let i = 0; i < firsts; i++) {
+      waits.direct.push(await firstTokenMs(direct));
+      waits.fleet.push(await firstTokenMs(byFleet));
+    }
     for (const [name, url] of [
       ['direct', direct],
       ['fleet', byFleet],
     ]) {
-      for (let i = 0; i < 10; i++) firsts[name].push(await firstTokenMs(url));
       const before = processorTimes();
       speeds[name].push(await load(url));
       for (const [host, seconds] of Object.entries(processorTimes())) {
@@ -130,22 +138,22 @@ async function measureOverhead() {
   }
   const millions = (rounds * streams * tokens) / 1e6;
   for (const kind of Object.keys(processor)) processor[kind] /= millions;
-  const firstTokenMsMore = median(firsts.fleet) - median(firsts.direct);
+  const firstTokenMsMore = median(waits.fleet.map((wait, i) => wait - waits.direct[i]));
   const throughput = median(speeds.fleet.map((speed, i) => speed / speeds.direct[i]));
   process.stdout.write(
-    `first token: ${median(firsts.direct).toFixed(1)} ms directly, ${firstTokenMsMore.toFixed(1)} ms more by the fleet; ${streams} streams: ${(100 * throughput).toFixed(1)} % of the tokens\n`,
+    `first token: ${median(waits.direct).toFixed(1)} ms directly, ${firstTokenMsMore.toFixed(1)} ms more by the fleet; ${streams} streams: ${(100 * throughput).toFixed(1)} % of the tokens\n`,
   );
   process.stdout.write('processor time in µs a token:\n');
   for (const [kind, us] of Object.entries(processor)) {
     if (us >= 1) process.stdout.write(`  ${kind}: ${us.toFixed(0)}\n`);
   }
-  return { firstTokenMs: median(firsts.direct), firstTokenMsMore, throughput, speeds, processor };
+  return { firstTokenMs: median(waits.direct), firstTokenMsMore, throughput, speeds, processor };
 }
 
 /** By host; `client` is this process. */
 function processorTimes() {
   const { user, system } = process.cpuUsage();
-  const hosts = ['alone', 'worker1', 'gateway1', 'nats1', 'nats2', 'nats3'];
+  const hosts = ['server', 'worker', 'gateway', 'nats1', 'nats2', 'nats3'];
   return {
     client: (user + system) / 1e6,
     ...Object.fromEntries(hosts.map((host) => [host, lab.processorSeconds(host)])),
