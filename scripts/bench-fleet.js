@@ -14,9 +14,9 @@ const { values } = parseArgs({
     turns: { type: 'string', default: '8' },
     clients: { type: 'string', default: '4' },
     streams: { type: 'string', default: '32' },
-    tokens: { type: 'string', default: '128' },
-    firsts: { type: 'string', default: '20' },
-    rounds: { type: 'string', default: '5' },
+    tokens: { type: 'string', default: '256' },
+    firsts: { type: 'string', default: '60' },
+    rounds: { type: 'string', default: '3' },
   },
 });
 const [conversations, turns, clients, streams, tokens, firsts, rounds] = [

@@ -67,6 +67,8 @@ export type ToWorker =
       readonly gateway: string;
       /** Of the gateway's requests to this worker: 1, 2, 3, … */
       readonly number: number;
+      /** What the worker probably has of it in its cache; 0 where nobody says. */
+      readonly cachedTokens?: number;
       readonly model: string;
       /** Its adapter is the worker's business, by the model's name. */
       readonly request: EngineRequest;

@@ -229,13 +229,14 @@ export class Dispatcher {
 
   /** The same attempt twice is one. */
   #send(open: OpenAnswer): void {
-    const { worker, model, current, number } = open;
+    const { worker, model, current, number, cachedTokens } = open;
     if (worker === undefined) return;
     open.sentMs = this.#options.nowMs();
     if (open.needsVocabulary) this.#teach(worker, model.name);
     const gateway = this.#options.node;
     const request = open.asItStands();
-    this.#tell(worker.node, { kind: 'submit', ...current, gateway, number, model: model.name, request });
+    const work = { kind: 'submit', model: model.name, request, number, cachedTokens } as const;
+    this.#tell(worker.node, { ...work, ...current, gateway });
   }
 
   #teach(worker: Pick<NodeStatus, 'node' | 'start'>, model: string): void {

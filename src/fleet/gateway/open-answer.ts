@@ -22,6 +22,16 @@ export interface FoundAnswer {
   readonly determinism: string;
 }
 
+/** Who gets it. */
+export interface ChosenWorker {
+  readonly status: NodeStatus;
+  readonly determinism: string;
+  /** Of what this gateway has given that worker. */
+  readonly number: number;
+  /** What that worker probably has of it in its cache. */
+  readonly cachedTokens: number;
+}
+
 export class OpenAnswer {
   readonly model: AskedModel;
   readonly request: EngineRequest;
@@ -33,6 +43,8 @@ export class OpenAnswer {
   determinism: string | undefined;
   /** Of the gateway's requests to this worker. */
   number = 0;
+  /** What this worker probably has of it in its cache. */
+  cachedTokens = 0;
   sentMs = 0;
   heardMs = 0;
   waitingSinceMs: number;
@@ -72,15 +84,9 @@ export class OpenAnswer {
     if (suspect) this.#returns += 1;
   }
 
-  give(
-    {
-      status,
-      determinism,
-      number,
-    }: { readonly status: NodeStatus; readonly determinism: string; readonly number: number },
-    nowMs: number,
-  ): void {
+  give({ status, determinism, number, cachedTokens }: ChosenWorker, nowMs: number): void {
     this.number = number;
+    this.cachedTokens = cachedTokens;
     this.worker = { node: status.node, start: status.start };
     this.attempt += 1;
     this.#candidate = determinism;

@@ -1,13 +1,14 @@
 // Chooses workers by the router: hands it what workers say of themselves and of their caches, and asks it about each request.
 
+import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { EngineRequest } from '../../engine/request.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, NodeStatus, PrefixMessage, Question } from '../messages.ts';
 import { promptKeys } from '../routing/prefix-keys.ts';
 import { type RoutedRequest, Router } from '../routing/router.ts';
 import type { Assignment } from '../routing/worker-standing.ts';
-import type { OpenAnswer } from './open-answer.ts';
-import { type ChosenWorker, candidates, type WorkerChoice } from './worker-choice.ts';
+import type { ChosenWorker, OpenAnswer } from './open-answer.ts';
+import { candidates, type WorkerChoice } from './worker-choice.ts';
 
 const ASK_MS = 5000;
 /** Of an answer that says nothing of its length. */
@@ -54,6 +55,7 @@ export class RoutedChoice implements WorkerChoice {
       status: chosen.status,
       determinism: chosen.model.determinism,
       number: assignment?.number ?? 0,
+      cachedTokens: cached * BLOCK_TOKENS,
     };
   }
 

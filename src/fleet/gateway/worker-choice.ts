@@ -2,14 +2,7 @@
 // is expected to be through with it first.
 
 import type { ModelStatus, NodeStatus } from '../messages.ts';
-import type { OpenAnswer } from './open-answer.ts';
-
-export interface ChosenWorker {
-  readonly status: NodeStatus;
-  readonly determinism: string;
-  /** Of what this gateway has given that worker. */
-  readonly number: number;
-}
+import type { ChosenWorker, OpenAnswer } from './open-answer.ts';
 
 export interface WorkerChoice {
   choose(open: OpenAnswer, workers: readonly NodeStatus[], nowMs: number): ChosenWorker | undefined;

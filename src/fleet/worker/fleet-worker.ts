@@ -107,13 +107,22 @@ export class FleetWorker {
   }
 
   #take(submission: Submission): void {
-    const { id, attempt, gateway, model, request, number } = submission;
+    const { id, attempt, gateway, model, request, number, cachedTokens = 0 } = submission;
     this.heard.set(gateway, Math.max(number, this.heard.get(gateway) ?? 0));
     const before = this.ledger.get(id);
     const { priority, enqueuedMs, prompt, answer = [] } = request;
     const promptTokens = prompt.length;
-    const known = { id, attempt, gateway, model, priority, enqueuedMs, promptTokens, answer };
-    const entry = this.ledger.open(known);
+    const entry = this.ledger.open({
+      id,
+      attempt,
+      gateway,
+      model,
+      priority,
+      enqueuedMs,
+      promptTokens,
+      cachedTokens,
+      answer,
+    });
     if (entry === undefined) return;
     if (before !== undefined) this.#cancels.get(before)?.();
     if (this.draining) this.#giveBack(entry, 'the worker is draining');

@@ -17,6 +17,8 @@ export interface LedgerEntry extends Attempt {
   readonly gateway: string;
   readonly model: string;
   readonly promptTokens: number;
+  /** Of them and of those that it came with, probably. */
+  readonly cachedTokens: number;
   readonly priority: Priority;
   /** Milliseconds since 1970. */
   readonly enqueuedMs: number;
@@ -34,7 +36,7 @@ export interface LedgerEntry extends Attempt {
 
 export type NewEntry = Pick<
   LedgerEntry,
-  'id' | 'attempt' | 'gateway' | 'model' | 'promptTokens' | 'priority' | 'enqueuedMs'
+  'id' | 'attempt' | 'gateway' | 'model' | 'promptTokens' | 'cachedTokens' | 'priority' | 'enqueuedMs'
 > & {
   readonly answer: readonly number[];
 };

@@ -79,9 +79,11 @@ export class WorkerModels {
     const waiting = entries.filter(({ tokens, given }) => tokens.length === given);
     const of = (priority: Priority) => waiting.filter((entry) => entry.priority === priority);
     const count = (priority: Priority) => of(priority).length;
-    // What is cached of them is known to the engine alone: they count whole.
+    // What is cached of them is known to the engine alone; who sent them has chosen this worker for it.
     const tokens = (priority: Priority) =>
-      of(priority).reduce((sum, { promptTokens, given }) => sum + promptTokens + given, 0);
+      of(priority).reduce((sum, { promptTokens, given, cachedTokens }) => {
+        return sum + Math.max(0, promptTokens + given - cachedTokens);
+      }, 0);
     const nowMs = Date.now();
     const oldest = (priority: Priority) =>
       Math.max(0, ...of(priority).map(({ enqueuedMs }) => nowMs - enqueuedMs));
