@@ -88,7 +88,8 @@ function rowOf({ node, roles, version, draining, memoryBytes }: NodeStatus) {
 function modelRow(node: string, { name, state, load }: ModelStatus) {
   if (load === undefined) return [name, node, state, undefined, undefined, undefined, undefined, undefined];
   const { running, waiting, freeBlocks, speeds } = load;
-  const { stepBaseMs, stepRowMs, promptTokenMs } = speeds;
+  // Not known before something was computed.
+  const { stepBaseMs = Number.NaN, stepRowMs = Number.NaN, promptTokenMs = Number.NaN } = speeds;
   const waits = waiting.reduce((sum, count) => sum + count, 0);
   return [
     name,
@@ -97,7 +98,11 @@ function modelRow(node: string, { name, state, load }: ModelStatus) {
     running,
     waits,
     freeBlocks,
-    (stepBaseMs + stepRowMs).toFixed(1),
-    promptTokenMs.toFixed(2),
+    known(stepBaseMs + stepRowMs, 1),
+    known(promptTokenMs, 2),
   ];
+}
+
+function known(ms: number, digits: number): string | undefined {
+  return Number.isNaN(ms) ? undefined : ms.toFixed(digits);
 }

@@ -6,7 +6,7 @@ import type { EngineRequest, FinishEvent, Logprobs } from '../engine/request.ts'
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { ModelState } from '../pool/model-pool.ts';
 import type { CacheBatch, CacheSnapshot } from './routing/cache-news.ts';
-import type { ModelStanding } from './routing/heartbeat.ts';
+import type { ModelReport } from './routing/heartbeat.ts';
 import type { TextSide } from './text-side.ts';
 
 /** Nodes of another number do not understand each other. */
@@ -53,7 +53,7 @@ export interface ModelStatus {
   readonly load?: ModelLoad | undefined;
 }
 
-export type ModelLoad = Omit<ModelStanding, 'modelKey'>;
+export type ModelLoad = Omit<ModelReport, 'modelKey'>;
 
 /** One try at a request. Each further try has a higher number; who hears of two believes the higher one. */
 export interface Attempt {

@@ -12,6 +12,9 @@ export interface Speeds {
   readonly stepTokens: number;
 }
 
+/** As far as they were measured. */
+export type KnownSpeeds = Pick<Speeds, 'stepTokens'> & Partial<Speeds>;
+
 /** Where one loaded model stands. */
 export interface ModelStanding {
   readonly modelKey: string;
@@ -30,6 +33,9 @@ export interface ModelStanding {
   readonly answerTokens: number;
 }
 
+/** The same as its worker tells it. */
+export type ModelReport = Omit<ModelStanding, 'speeds'> & { readonly speeds: KnownSpeeds };
+
 export interface Heartbeat {
   readonly worker: string;
   /** Of the worker's life; another one means that it has begun anew, and has forgotten everything. */
@@ -38,7 +44,7 @@ export interface Heartbeat {
   readonly number: number;
   /** It finishes what it has and wants nothing new. */
   readonly draining: boolean;
-  readonly models: readonly ModelStanding[];
+  readonly models: readonly ModelReport[];
   /**
    * The number of the last assignment that this heartbeat takes into account, for each gateway that is there: one that
    * is gone must not be named for long, as the number of gateways counts, too. No clocks are compared.

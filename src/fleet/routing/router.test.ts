@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Priority } from '../../engine/sequence.ts';
 import { TIE_SHARE } from './candidates.ts';
 import { costMs } from './expected-finish.ts';
-import type { Heartbeat, ModelStanding } from './heartbeat.ts';
+import type { Heartbeat, ModelReport, ModelStanding } from './heartbeat.ts';
 import { promptKeys } from './prefix-keys.ts';
 import { type HeartbeatOutcome, type RoutedRequest, Router } from './router.ts';
 
@@ -21,7 +21,7 @@ const idle: ModelStanding = {
   answerTokens: 100,
 };
 
-type Says = Partial<Omit<Heartbeat, 'models' | 'worker'>> & { readonly model?: Partial<ModelStanding> };
+type Says = Partial<Omit<Heartbeat, 'models' | 'worker'>> & { readonly model?: Partial<ModelReport> };
 
 function hear(router: Router, worker: string, says: Says = {}, nowMs = 0): HeartbeatOutcome {
   const { model, ...rest } = says;

@@ -9,6 +9,7 @@ import { costMs, type ExpectedTimes, expectedTimes, fits, type RequestShape } fr
 import type { ByPriority, Heartbeat } from './heartbeat.ts';
 import { DEFAULT_MAX_ENTRIES, PrefixIndex } from './prefix-index.ts';
 import { hashText, rank } from './rendezvous.ts';
+import { wholeSpeeds } from './whole-speeds.ts';
 import { type Assignment, blocksOf, WorkerStanding } from './worker-standing.ts';
 
 export interface RouterOptions {
@@ -114,18 +115,21 @@ export class Router {
     for (const report of heartbeat.models) {
       const { candidates } = this.#modelOf(report.modelKey);
       const known = candidates.get(worker.number);
+      const others = () =>
+        candidates.all.filter((one) => one !== known).map((one) => one.standing.report.speeds);
+      const standing = { ...report, speeds: wholeSpeeds(report.speeds, others) };
       if (known === undefined) {
         candidates.add({
           name: worker.name,
           worker: worker.number,
           hash: hashText(worker.name),
-          standing: new WorkerStanding(report, gateways, nowMs),
+          standing: new WorkerStanding(standing, gateways, nowMs),
           draining: heartbeat.draining,
         });
         continue;
       }
       known.draining = heartbeat.draining;
-      known.standing.renew(report, heard, gateways, nowMs);
+      known.standing.renew(standing, heard, gateways, nowMs);
       candidates.refresh(worker.number);
     }
     if (former === worker) return 'known';

@@ -2,13 +2,12 @@
 // as it becomes slower or faster.
 
 import type { StepSummary } from '../../engine/step-report.ts';
-import type { Speeds } from '../routing/heartbeat.ts';
+import type { KnownSpeeds } from '../routing/heartbeat.ts';
 
 /** What a newer step weighs beside those before it. */
 const LEARNING = 0.05;
-
-/** Before anything was measured: of a small model on a small machine. */
-const GUESS: Speeds = { promptTokenMs: 1, stepBaseMs: 20, stepRowMs: 1, stepTokens: 256 };
+/** Before a step was larger. */
+const USUAL_STEP_TOKENS = 256;
 
 export class StepSpeeds {
   #promptTokenMs: number | undefined;
@@ -18,7 +17,7 @@ export class StepSpeeds {
   #rowsRows = 0;
   #rowsMs = 0;
   #steps = 0;
-  #mostTokens = 0;
+  #mostTokens = USUAL_STEP_TOKENS;
 
   observe({ tokens, sequences, times }: StepSummary): void {
     if (tokens === 0) return;
@@ -29,9 +28,12 @@ export class StepSpeeds {
     else this.#prompted(tokens - sequences, ms);
   }
 
-  get speeds(): Speeds {
-    const promptTokenMs = this.#promptTokenMs ?? GUESS.promptTokenMs;
-    return { promptTokenMs, ...this.#line(), stepTokens: Math.max(GUESS.stepTokens, this.#mostTokens) };
+  get speeds(): KnownSpeeds {
+    return {
+      stepTokens: this.#mostTokens,
+      ...(this.#promptTokenMs === undefined ? {} : { promptTokenMs: this.#promptTokenMs }),
+      ...(this.#steps === 0 ? {} : this.#line()),
+    };
   }
 
   #decoded(rows: number, ms: number): void {
@@ -51,8 +53,7 @@ export class StepSpeeds {
         : this.#promptTokenMs + LEARNING * (each - this.#promptTokenMs);
   }
 
-  #line(): Pick<Speeds, 'stepBaseMs' | 'stepRowMs'> {
-    if (this.#steps === 0) return { stepBaseMs: GUESS.stepBaseMs, stepRowMs: GUESS.stepRowMs };
+  #line(): { readonly stepBaseMs: number; readonly stepRowMs: number } {
     const variance = this.#rowsRows - this.#rows ** 2;
     const slope = variance < 0.01 ? 0 : (this.#rowsMs - this.#rows * this.#ms) / variance;
     const stepRowMs = Math.min(Math.max(0, slope), this.#ms / Math.max(1, this.#rows));

@@ -1,6 +1,6 @@
 // Which worker has which model, and how it gets on with it.
 
-import type { ModelStatus, NodeStatus } from '../../../src/fleet/messages.ts';
+import type { ModelLoad, ModelStatus, NodeStatus } from '../../../src/fleet/messages.ts';
 import { Headings } from '../shell/headings.tsx';
 import { ScrollBox } from '../shell/scroll-box.tsx';
 import { bytes, count, duration } from '../text/format.ts';
@@ -43,10 +43,17 @@ export function PlacesTable({ nodes }: { readonly nodes: readonly NodeStatus[] }
   );
 }
 
+/** With those that run now; undefined where no step was measured yet. */
+function stepTime({ running, speeds }: ModelLoad): number | undefined {
+  const { stepBaseMs, stepRowMs } = speeds;
+  if (stepBaseMs === undefined || stepRowMs === undefined) return undefined;
+  return stepBaseMs + Math.max(1, running) * stepRowMs;
+}
+
 function PlaceRow({ node, model }: { readonly node: string; readonly model: ModelStatus }) {
   const { name, state, load, memoryBytes, computedBy } = model;
   const waiting = load?.waiting.reduce((sum, one) => sum + one, 0);
-  const stepMs = load && load.speeds.stepBaseMs + Math.max(1, load.running) * load.speeds.stepRowMs;
+  const stepMs = load && stepTime(load);
   return (
     <tr>
       <th scope="row">
