@@ -69,7 +69,7 @@ function gain(
   machine: keyof typeof machines,
   streams: number,
   share: number,
-  { tokens = Math.ceil(6000 / streams), isBusy = false, mismeasured }: Conditions = {},
+  { tokens = Math.ceil(3000 / streams), isBusy = false, mismeasured }: Conditions = {},
 ): number {
   const dice = new Dice(streams + Math.round(100 * share));
   const disturbance = new Disturbance(new Dice(streams));
