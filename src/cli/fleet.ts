@@ -89,7 +89,8 @@ function modelRow(node: string, { name, state, load }: ModelStatus) {
   if (load === undefined) return [name, node, state, undefined, undefined, undefined, undefined, undefined];
   const { running, waiting, freeBlocks, speeds } = load;
   // Not known before something was computed.
-  const { stepBaseMs = Number.NaN, stepRowMs = Number.NaN, promptTokenMs = Number.NaN } = speeds;
+  const { stepBaseMs, stepRowMs, promptTokenMs } = speeds;
+  const isMeasured = stepBaseMs !== undefined && stepRowMs !== undefined;
   const waits = waiting.reduce((sum, count) => sum + count, 0);
   return [
     name,
@@ -98,11 +99,7 @@ function modelRow(node: string, { name, state, load }: ModelStatus) {
     running,
     waits,
     freeBlocks,
-    known(stepBaseMs + stepRowMs, 1),
-    known(promptTokenMs, 2),
+    isMeasured ? (stepBaseMs + stepRowMs).toFixed(1) : undefined,
+    promptTokenMs?.toFixed(2),
   ];
-}
-
-function known(ms: number, digits: number): string | undefined {
-  return Number.isNaN(ms) ? undefined : ms.toFixed(digits);
 }

@@ -29,14 +29,14 @@ export interface RowTime {
 }
 
 /**
- * A step is compared with the one just before it, if that had other rows: a machine that is slow for a while, or sequences
+ * A step is compared with the last one that decoded, if that had other rows: a machine that is slow for a while, or sequences
  * that grow, then say nothing of what rows cost.
  */
 export class RowCosts {
   readonly #ms = new Float64Array(MOST_ROWS + 1);
-  /** Comparisons. */
-  readonly #measured = new Float64Array(MOST_ROWS + 1);
-  readonly #measuredAt = new Float64Array(MOST_ROWS + 1);
+  readonly #comparisons = new Float64Array(MOST_ROWS + 1);
+  /** The last step of so many rows; 0 where there was none. */
+  readonly #seenAt = new Float64Array(MOST_ROWS + 1);
   #last: RowTime | undefined;
   /** How much slower the machine is just now, or its sequences longer. */
   #pace = 1;
@@ -51,7 +51,8 @@ export class RowCosts {
 
   /** Whether there was a step of so many rows not long ago: others need one to be compared with. */
   isFresh(rows: number): boolean {
-    return (this.#measuredAt[rows] ?? 0) > 0 && this.#steps - (this.#measuredAt[rows] as number) < FRESH_FOR;
+    const seenAt = this.#seenAt[rows] ?? 0;
+    return seenAt > 0 && this.#steps - seenAt < FRESH_FOR;
   }
 
   observe(rows: number, ms: number): void {
@@ -60,14 +61,16 @@ export class RowCosts {
     this.#forget();
     if (this.#last !== undefined && this.#last.rows !== rows) this.#compare(this.#last, { rows, ms });
     this.#last = { rows, ms };
-    this.#measuredAt[rows] = this.#steps;
-    this.#pace *= believable(ms / this.#pace / this.of(rows)) ** DRIFT;
+    this.#seenAt[rows] = this.#steps;
+    // What is usual may have another unit: the first step tells it.
+    if (this.#steps === 1) this.#pace = ms / this.of(rows);
+    else this.#pace *= believable(ms / this.#pace / this.of(rows)) ** DRIFT;
   }
 
-  /** Two steps, one right after the other: the less is known of a number of rows, the more of a difference is its. */
+  /** Two steps, one after the other: the less is known of a number of rows, the more of a difference is its. */
   #compare(one: RowTime, other: RowTime): void {
     const surprise = believable(other.ms / one.ms / (this.of(other.rows) / this.of(one.rows)));
-    const doubt = (rows: number) => 1 / (1 + (this.#measured[rows] as number));
+    const doubt = (rows: number) => 1 / (1 + (this.#comparisons[rows] as number));
     const all = 1 + doubt(one.rows) + doubt(other.rows);
     const [less, more] = [surprise ** (-doubt(one.rows) / all), surprise ** (doubt(other.rows) / all)];
     this.#learn(one.rows, this.of(one.rows) * less);
@@ -76,7 +79,7 @@ export class RowCosts {
 
   #learn(rows: number, ms: number): void {
     this.#ms[rows] = ms;
-    this.#measured[rows] = Math.min(MOST_COMPARISONS, (this.#measured[rows] as number) + 1);
+    this.#comparisons[rows] = Math.min(MOST_COMPARISONS, (this.#comparisons[rows] as number) + 1);
   }
 
   /** So many milliseconds of now, in the machine's usual state. */
@@ -107,7 +110,7 @@ export class RowCosts {
   }
 
   #has(rows: number): boolean {
-    return this.#measured[rows] !== undefined && this.#measured[rows] > 0;
+    return this.#comparisons[rows] !== undefined && this.#comparisons[rows] > 0;
   }
 
   /** The nearest number of rows that was measured. */
@@ -120,10 +123,10 @@ export class RowCosts {
 
   #forget(): void {
     const rows = this.#steps % (MOST_ROWS + 1);
-    const lasts = Math.min(FORGOTTEN_AFTER, FORGOTTEN_AFTER_ONE * (this.#measured[rows] as number));
-    if (this.#steps - (this.#measuredAt[rows] as number) <= lasts) return;
+    const lasts = Math.min(FORGOTTEN_AFTER, FORGOTTEN_AFTER_ONE * (this.#comparisons[rows] as number));
+    if (this.#steps - (this.#seenAt[rows] as number) <= lasts) return;
     this.#ms[rows] = 0;
-    this.#measured[rows] = 0;
+    this.#comparisons[rows] = 0;
   }
 }
 

@@ -52,6 +52,12 @@ describe('what rows cost', () => {
     expect(costs.of(12)).toBeCloseTo(360, 0);
   });
 
+  it('tells times in its own unit from the first step on', () => {
+    const costs = new RowCosts();
+    costs.observe(1, 40);
+    expect(costs.usually(10)).toBeCloseTo(costs.of(1) / 4, 6);
+  });
+
   it('leaves out what was measured while the machine was slow', () => {
     const costs = new RowCosts([
       { rows: 1, ms: 100 },
