@@ -45,8 +45,11 @@ describe('chairlift generate', () => {
   });
 
   it('writes what a schema, a regular expression or a grammar allows', async () => {
-    const continued = async (...words: string[]) =>
-      JSON.parse((await generate('--prompt', 'Once there was', '--json', ...words)).output).text;
+    const continued = async (...words: string[]) => {
+      const { error, output } = await generate('--prompt', 'Once there was', '--json', ...words);
+      expect(error).toBeUndefined();
+      return JSON.parse(output).text;
+    };
     const schema = file('schema.json', '{ "type": "array", "items": { "type": "integer" }, "maxItems": 3 }');
     expect(Array.isArray(JSON.parse(await continued('--schema', schema)))).toBe(true);
     expect(await continued('--regex', ' (a fox|an owl)')).toMatch(/^ (a fox|an owl)$/);

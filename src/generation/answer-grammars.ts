@@ -54,7 +54,8 @@ export class AnswerGrammars {
     caller.signal?.throwIfAborted();
     const key = keyOf(expression, controls);
     const verdict = this.#verdicts.get(key) ?? (await this.#verdict(expression, controls, caller));
-    this.#keep(key, verdict);
+    // How long it takes depends on what else there was to do.
+    if (verdict !== tooMuch) this.#keep(key, verdict);
     if (verdict.kind === 'refused') throw new GrammarError(verdict.problem, verdict.message, verdict.keyword);
     model.engine.learn(vocabulary);
     return verdict;
@@ -104,7 +105,7 @@ export class AnswerGrammars {
 const tooMuch: Verdict = {
   kind: 'refused',
   problem: 'too-large',
-  message: `the grammar takes longer than ${LIMIT_MS} ms, or more memory than there is, to compile`,
+  message: `the grammar takes more than ${LIMIT_MS} ms of the processor, or more memory than there is, to compile`,
   keyword: undefined,
 };
 
