@@ -2,7 +2,7 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Locator, Page, Route } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { missingBrowser, startBrowser } from '../support/browser.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
@@ -125,6 +125,25 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await eventually(() => page.locator('.answer .markdown').first().innerText()).toBe(text);
     expect(await page.evaluate<string>('JSON.stringify(localStorage)')).not.toContain(adminKey);
     expect(complaints).toEqual([]);
+  });
+
+  it('keeps what is written until there is a model to ask', async () => {
+    const page = await openPage('lift', adminKey);
+    await isLive(page);
+    const held: Route[] = [];
+    await page.route('**/v1/models', (route) => {
+      held.push(route);
+    });
+    await page.goto(`${server.url}/#/chat`);
+    const message = page.getByRole('textbox', { name: 'Message' });
+    await message.fill('Hello');
+    await message.press('Enter');
+    expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
+    await eventually(() => held.length).toBe(1);
+    await held[0]?.continue();
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.locator('.answer[data-state="done"]').waitFor();
+    expect(await message.inputValue()).toBe('');
   });
 
   it('asks two lanes side by side, and tells how probable tokens were', async () => {

@@ -3,16 +3,19 @@
 import { useId, useState } from 'preact/hooks';
 
 export interface ComposerProps {
+  /** Whether there is a model to ask. Until then what is written stays. */
+  readonly askable: boolean;
   readonly answering: boolean;
   readonly onSay: (text: string) => void;
   readonly onStop: () => void;
 }
 
-export function Composer({ answering, onSay, onStop }: ComposerProps) {
+export function Composer({ askable, answering, onSay, onStop }: ComposerProps) {
   const [text, setText] = useState('');
   const id = useId();
+  const sayable = askable && text.trim() !== '';
   const say = () => {
-    if (answering || text.trim() === '') return;
+    if (answering || !sayable) return;
     onSay(text);
     setText('');
   };
@@ -45,7 +48,7 @@ export function Composer({ answering, onSay, onStop }: ComposerProps) {
           Stop
         </button>
       ) : (
-        <button type="submit" class="primary" disabled={text.trim() === ''}>
+        <button type="submit" class="primary" disabled={!sayable}>
           Send
         </button>
       )}

@@ -78,6 +78,7 @@ export function ConversationView({ room, conversation, models }: ConversationVie
         {answering ? 'The answer is being written' : turns.length > 0 ? 'The answer is complete' : ''}
       </p>
       <Composer
+        askable={lanes.every(({ model }) => model !== '')}
         answering={answering}
         onSay={(text) => {
           // What was set is set; the answer wants the room.
