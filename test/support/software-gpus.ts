@@ -19,6 +19,8 @@ const hasPackage = existsSync(join(build, 'webgpu/node_modules/webgpu/index.js')
 
 /** Bits of lavapipe's vectors; a subgroup is a vector. Half of what most processors have: kernels compile thrice as fast. */
 const vectorBits = process.env.LP_NATIVE_VECTOR_WIDTH ?? '128';
+/** Without LLVM's optimizations: most kernels run for less time than those take. Floats are summed as they are written, with or without. */
+const compiling = process.env.GALLIVM_PERF ?? 'nopt';
 
 /** What a script brought to build/; its description says where the driver lies. */
 function broughtBy(script: string, name: string, description: string): SoftwareGpu {
@@ -44,8 +46,9 @@ function lavapipe(): SoftwareGpu {
     environment: {
       ...gpu.environment,
       LP_NATIVE_VECTOR_WIDTH: vectorBits,
-      // Many processes run the same kernels. The cache does not tell widths apart, so each width has its own.
-      MESA_SHADER_CACHE_DIR: join(build, 'lavapipe', `kernels-${vectorBits}`),
+      GALLIVM_PERF: compiling,
+      // Many processes run the same kernels. The cache does not tell apart how they were compiled.
+      MESA_SHADER_CACHE_DIR: join(build, 'lavapipe', `kernels-${vectorBits}-${compiling}`),
     },
   };
 }
