@@ -51,7 +51,7 @@ const stranger = () => tinyModel({ vocabSize: embeddedSpec.vocabSize, layerCount
 const alone = { newDrafter: () => ({ guess: () => undefined, imagine() {}, forget() {}, accept() {} }) };
 
 describe('a draft model', () => {
-  it.each([1, 3])('changes no answer, right or wrong, %i at once', { timeout: 120_000 }, async (atOnce) => {
+  it.each([1, 3])('changes no answer, right or wrong, %i at once', async (atOnce) => {
     const plain = await answers({ speculation: false }, atOnce);
     for (const model of [itself, stranger]) {
       const guessed = await answers({ ...alone, draft: await draftOf(model()) }, atOnce);
@@ -61,7 +61,7 @@ describe('a draft model', () => {
     expect(mixed.all.map(({ tokens }) => tokens)).toEqual(plain.all.map(({ tokens }) => tokens));
   });
 
-  it('that is the model itself is always right', { timeout: 60_000 }, async () => {
+  it('that is the model itself is always right', async () => {
     const { all } = await answers({ ...alone, draft: await draftOf(itself()) }, 1);
     const count = (kind: 'accepted' | 'rejected') =>
       all.reduce((sum, { finish }) => sum + (finish.guesses?.[kind] ?? 0), 0);
@@ -69,7 +69,7 @@ describe('a draft model', () => {
     expect(count('rejected')).toBe(0);
   });
 
-  it('gets along with few blocks, and with fewer than it holds', { timeout: 60_000 }, async () => {
+  it('gets along with few blocks, and with fewer than it holds', async () => {
     const plain = await answers({ speculation: false }, 5);
     const draft = await draftOf(itself(), 6);
     const guessed = await withEngine({ ...alone, draft }, async (engine) => {

@@ -10,30 +10,23 @@ import { thorough } from '../support/thorough.ts';
 const TOLERANCE = 1e-3;
 const BF16_TOLERANCE = 3e-2;
 
-// For machines busy with other work; nothing here is about speed.
-const TIMEOUT_MS = 60_000;
-
 // Twins in another format run on the cpu backend, which is faster.
 const models = hasTestdata ? goldenModels().filter((model) => thorough || isOwnModel(model)) : [];
 
 describe.skipIf(!hasTestdata)(
   'the reference backend on shared models (skipped where they are absent)',
   () => {
-    it.each(models)(
-      'computes the known logits and greedy ids of $name',
-      { timeout: TIMEOUT_MS },
-      async (model) => {
-        const outcomes = await runGolden(createReferenceBackend, model);
-        expect(outcomes.length).toBeGreaterThan(0);
-        for (const [index, expected] of model.cases.entries()) {
-          const outcome = outcomes[index];
-          if (outcome === undefined) throw new Error(`case ${index} gave no outcome`);
-          const tolerance = model.approximate ? BF16_TOLERANCE : TOLERANCE;
-          expect(largestDifference(outcome.lastLogits, expected)).toBeLessThan(tolerance);
-          if (expected.midTop1.length > 0) expect(outcome.midTop1).toEqual(expected.midTop1);
-          expect(outcome.greedy).toEqual(expected.greedy);
-        }
-      },
-    );
+    it.each(models)('computes the known logits and greedy ids of $name', async (model) => {
+      const outcomes = await runGolden(createReferenceBackend, model);
+      expect(outcomes.length).toBeGreaterThan(0);
+      for (const [index, expected] of model.cases.entries()) {
+        const outcome = outcomes[index];
+        if (outcome === undefined) throw new Error(`case ${index} gave no outcome`);
+        const tolerance = model.approximate ? BF16_TOLERANCE : TOLERANCE;
+        expect(largestDifference(outcome.lastLogits, expected)).toBeLessThan(tolerance);
+        if (expected.midTop1.length > 0) expect(outcome.midTop1).toEqual(expected.midTop1);
+        expect(outcome.greedy).toEqual(expected.greedy);
+      }
+    });
   },
 );

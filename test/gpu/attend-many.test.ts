@@ -149,12 +149,11 @@ const trials: readonly Trial[] = [
 describeOnFastestGpu('attention of many queries', () => {
   beforeAll(async () => {
     gpu = await openGpu();
-  }, 60_000);
+  });
   afterAll(() => gpu?.close());
 
   it.each(trials)(
     'has the bits of attention of few: $kvType, heads of $headSize, group of $group',
-    { timeout: 120_000 },
     async (trial) => {
       const layout = kvLayout(trial.kvType, trial.headSize, KV_HEADS);
       const few = await attend(trial, 0);

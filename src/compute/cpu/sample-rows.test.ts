@@ -25,7 +25,7 @@ function nativeSampler(threads: number): SampleRows {
 }
 
 describe.skipIf(!load.available)('native sampling (skipped where the addon is not built)', () => {
-  it('gives the bits of the oracle for any logits and parameters', { timeout: 60_000 }, () => {
+  it('gives the bits of the oracle for any logits and parameters', () => {
     const sample = nativeSampler(1);
     const sizes = fc.oneof(
       fc.constantFrom(1, 2, 31, 32, 63, 64, 65, 1000),
@@ -43,7 +43,7 @@ describe.skipIf(!load.available)('native sampling (skipped where the addon is no
     );
   });
 
-  it('gives the bits of the oracle over a vocabulary of 128 K', { timeout: 60_000 }, () => {
+  it('gives the bits of the oracle over a vocabulary of 128 K', () => {
     const vocabSize = 128_256;
     const sample = nativeSampler(2);
     const cases: readonly (readonly [Shape, SamplingRequest])[] = [

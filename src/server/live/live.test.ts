@@ -41,7 +41,7 @@ async function view(url: string, key: string): Promise<Heard> {
 }
 
 /** Ticks come four times a second. */
-const eventually = (check: () => void) => vi.waitFor(check, { timeout: 10_000 });
+const eventually = (check: () => void) => vi.waitFor(check, { timeout: 60_000 });
 
 const keys = { boss: { admin: true }, guest: {}, other: {} } as const;
 
