@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sumOf } from './counters.ts';
-import { processTable } from './process-table.ts';
+import { heldBytes, processTable } from './process-table.ts';
 import type { Trial } from './trial.ts';
 
 export interface Footprint {
@@ -27,11 +27,9 @@ export async function footprint(trial: Trial, calmMs: number): Promise<Footprint
     await sleep(SAMPLE_MS);
     const table = await processTable();
     const own = table.filter(({ parent, defunct }) => parent === trial.server.pid && !defunct);
-    const sum = own.reduce((total, { residentBytes }) => total + residentBytes, 0);
-    serverBytes = Math.min(
-      serverBytes,
-      table.find(({ pid }) => pid === trial.server.pid)?.residentBytes ?? Number.POSITIVE_INFINITY,
-    );
+    const sum = own.reduce((total, entry) => total + heldBytes(entry), 0);
+    const server = table.find(({ pid }) => pid === trial.server.pid);
+    if (server !== undefined) serverBytes = Math.min(serverBytes, heldBytes(server));
     enginesBytes = Math.min(enginesBytes, sum);
     engines = own.length;
   }

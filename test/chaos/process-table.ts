@@ -1,6 +1,7 @@
 // The processes of this machine as `ps` tells them: who is whose child, and how much memory each really holds.
 
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -27,6 +28,21 @@ export async function processTable(): Promise<ProcessEntry[]> {
         defunct: state.startsWith('Z'),
       };
     });
+}
+
+/**
+ * Without pages of files, where the system tells them apart: programs, libraries and models that were read are the system's to
+ * drop and to read again, and it does so when it likes.
+ */
+export function heldBytes({ pid, residentBytes }: ProcessEntry): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    const parts = [...status.matchAll(/^Rss(?:Anon|Shmem):\s+(\d+) kB$/gm)];
+    if (parts.length > 0) return parts.reduce((sum, [, kilobytes]) => sum + 1024 * Number(kilobytes), 0);
+  } catch {
+    // No such folder here, or the process has just ended.
+  }
+  return residentBytes;
 }
 
 /** Those that live, oldest first. */
