@@ -117,6 +117,13 @@ function staticImportsOf(path: string): string[] {
   );
 }
 
+/** The file, what it imports, what that imports, and so on. */
+function metBy(path: string): Set<string> {
+  const met = new Set([path]);
+  for (const one of met) for (const next of staticImportsOf(one)) met.add(next);
+  return met;
+}
+
 describe('the arrows between rooms', () => {
   it.each(files)('%s imports only what its room may', (path) => {
     const room = roomOf(path);
@@ -140,10 +147,17 @@ describe('the arrows between rooms', () => {
   );
 
   it('a program that only loads models never meets the HTTP edge: that comes with serve() alone', () => {
-    const met = new Set(['index.ts']);
-    for (const path of met) for (const next of staticImportsOf(path)) met.add(next);
+    const met = metBy('index.ts');
     expect(met).toContain('app/model-calls.ts');
     expect([...met].filter((path) => roomOf(path) === 'server')).toEqual([]);
+  });
+
+  it('a command starts without the others: each is loaded where it is asked for', () => {
+    const rooms = new Set([...metBy('cli/main.ts')].map(roomOf));
+    expect(rooms).toContain('config');
+    expect([...rooms].filter((room) => ['app', 'bench', 'server', 'engine', 'model'].includes(room))).toEqual(
+      [],
+    );
   });
 
   it('the addon is loaded in one file', () => {

@@ -9,28 +9,30 @@ import type { ServeReport } from '../bench/serve/serve-report.ts';
 import type { ServeSettings } from '../bench/serve/serve-settings.ts';
 import { baseUrlOf } from '../bench/serve/target.ts';
 import type { BenchOrder, BenchResult } from '../server/live/live-event.ts';
-import type { Bench, BenchRun } from '../server/routes/bench.ts';
+import type { BenchRun } from '../server/routes/bench.ts';
 
 const TELL_EVERY_MS = 250;
 const TIMEOUT_MS = 120_000;
 const MOST_WARM_UP = 4;
 
-/** `url`: where the server listens, once it does. */
-export function benchOf(url: () => string): Bench {
-  return async (order, { key, signal, onProgress }) => {
-    const live = new LiveLoad();
-    const tell = () => {
-      const { phase, total, done, running, errors, chunks } = live;
-      onProgress({ phase, total, done, running, errors, chunks });
-    };
-    const timer = setInterval(tell, TELL_EVERY_MS);
-    try {
-      return resultOf(await benchServer(settingsOf(order, url(), key), { signal, live }));
-    } finally {
-      clearInterval(timer);
-      tell();
-    }
+/** `url`: where the server listens. */
+export async function benchSelf(
+  url: string,
+  order: BenchOrder,
+  { key, signal, onProgress }: BenchRun,
+): Promise<BenchResult> {
+  const live = new LiveLoad();
+  const tell = () => {
+    const { phase, total, done, running, errors, chunks } = live;
+    onProgress({ phase, total, done, running, errors, chunks });
   };
+  const timer = setInterval(tell, TELL_EVERY_MS);
+  try {
+    return resultOf(await benchServer(settingsOf(order, url, key), { signal, live }));
+  } finally {
+    clearInterval(timer);
+    tell();
+  }
 }
 
 function settingsOf(order: BenchOrder, url: string, secret: BenchRun['key']): ServeSettings {

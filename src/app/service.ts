@@ -19,6 +19,7 @@ import type { KeyLimiter } from '../server/limits/key-limiter.ts';
 import { Limiter } from '../server/limits/limiter.ts';
 import { SharedLimiter } from '../server/limits/shared-limiter.ts';
 import type { ConversationItem } from '../server/responses/items.ts';
+import type { Bench } from '../server/routes/bench.ts';
 import { defaultSettings, type ServerSettings } from '../server/settings.ts';
 import { BatchLines } from '../store/batch-lines.ts';
 import { BatchStore } from '../store/batch-store.ts';
@@ -31,7 +32,6 @@ import { LimitStore } from '../store/limit-store.ts';
 import { openDatabase } from '../store/open-database.ts';
 import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
-import { benchOf } from './bench-self.ts';
 import { chooseGpu } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
 import {
@@ -78,6 +78,11 @@ const DATABASE_PATIENCE_MS = 30_000;
 export function packageVersion(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(file) as { version: string }).version;
+}
+
+/** Loaded when asked for: few servers measure themselves. */
+function benchOf(url: () => string): Bench {
+  return async (order, run) => (await import('./bench-self.ts')).benchSelf(url(), order, run);
 }
 
 export async function startService(config: Config, logger: Logger = makeLogger(config)): Promise<Service> {

@@ -18,7 +18,7 @@ import { type BenchTarget, cpuTarget, gpuTarget } from '../bench/offline/target.
 import { throughputPlot } from '../bench/offline/throughput-plot.ts';
 import { writeGguf } from '../bench/write-gguf.ts';
 import type { KvType } from '../compute/backend.ts';
-import { BackendUnavailableError } from '../compute/choose-backend.ts';
+import { BackendUnavailableError } from '../compute/backend-unavailable.ts';
 import { loadAddon } from '../compute/cpu/binding.ts';
 import { buildSpec } from '../model/build-spec.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';

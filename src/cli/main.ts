@@ -1,52 +1,48 @@
-// The command line: one file per command, errors as one line.
+// The command line: one file per command, loaded where it is asked for; errors as one line.
 
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { BackendUnavailableError } from '../compute/choose-backend.ts';
+import { BackendUnavailableError } from '../compute/backend-unavailable.ts';
 import { ConfigError } from '../config.ts';
 import { StoreError } from '../store/store-error.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
-import { addBatch } from './batch.ts';
-import { addBench } from './bench.ts';
-import { addChat } from './chat.ts';
-import { addConfig } from './config.ts';
-import { addDoctor } from './doctor.ts';
-import { addFleet } from './fleet.ts';
-import { addGenerate } from './generate.ts';
-import { addGrammar } from './grammar.ts';
-import { addInspect } from './inspect.ts';
-import { addKeys } from './keys.ts';
-import { addList } from './list.ts';
-import { addLogits } from './logits.ts';
-import { addPs } from './ps.ts';
-import { addPull } from './pull.ts';
-import { addServe } from './serve.ts';
-import { addTokenize } from './tokenize.ts';
-import { addUsage } from './usage.ts';
 import { UsageError } from './usage-error.ts';
 
 const { version, description } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 ) as { version: string; description: string };
 
+type AddCommand = (program: Command) => void;
+
+/** In the order of the help. */
+const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  serve: async () => (await import('./serve.ts')).addServe,
+  chat: async () => (await import('./chat.ts')).addChat,
+  pull: async () => (await import('./pull.ts')).addPull,
+  list: async () => (await import('./list.ts')).addList,
+  ps: async () => (await import('./ps.ts')).addPs,
+  fleet: async () => (await import('./fleet.ts')).addFleet,
+  doctor: async () => (await import('./doctor.ts')).addDoctor,
+  config: async () => (await import('./config.ts')).addConfig,
+  keys: async () => (await import('./keys.ts')).addKeys,
+  usage: async () => (await import('./usage.ts')).addUsage,
+  inspect: async () => (await import('./inspect.ts')).addInspect,
+  tokenize: async () => (await import('./tokenize.ts')).addTokenize,
+  grammar: async () => (await import('./grammar.ts')).addGrammar,
+  logits: async () => (await import('./logits.ts')).addLogits,
+  generate: async () => (await import('./generate.ts')).addGenerate,
+  batch: async () => (await import('./batch.ts')).addBatch,
+  bench: async () => (await import('./bench.ts')).addBench,
+};
+
+/** All of them where none is named: for the help, and for what a mistyped name may have meant. */
+function needed(word: string | undefined): string[] {
+  if (word === '--version' || word === '-V') return [];
+  return word !== undefined && Object.hasOwn(commands, word) ? [word] : Object.keys(commands);
+}
+
 const program = new Command('chairlift').description(description).version(version);
-addServe(program);
-addChat(program);
-addPull(program);
-addList(program);
-addPs(program);
-addFleet(program);
-addDoctor(program);
-addConfig(program);
-addKeys(program);
-addUsage(program);
-addInspect(program);
-addTokenize(program);
-addGrammar(program);
-addLogits(program);
-addGenerate(program);
-addBatch(program);
-addBench(program);
+for (const name of needed(process.argv[2])) (await commands[name]?.())?.(program);
 
 /** Errors that say by themselves what to do; of any other the trace is needed to find its cause. */
 const explained = [ModelFileError, BackendUnavailableError, ConfigError, StoreError, UsageError];

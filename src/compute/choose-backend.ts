@@ -1,11 +1,11 @@
 // Which backend computes: the one that is asked for, else the addon where it is built, else the TypeScript one. A fallback
-// is never silent.
+// is never silent. Those that few ask for are loaded when they are: a hundred files.
 
 import type { BackendName, CreateBackend } from './backend.ts';
+import { BackendUnavailableError } from './backend-unavailable.ts';
 import { type CpuOptions, createCpuBackend } from './cpu/backend.ts';
 import { loadAddon } from './cpu/binding.ts';
-import { createReferenceBackend } from './reference/backend.ts';
-import { createWebGpuBackend, type WebGpuOptions } from './webgpu/backend.ts';
+import type { WebGpuOptions } from './webgpu/backend.ts';
 
 export interface BackendChoice {
   readonly name: BackendName;
@@ -16,11 +16,10 @@ export interface BackendChoice {
   readonly notice?: string;
 }
 
-export class BackendUnavailableError extends Error {
-  override readonly name = 'BackendUnavailableError';
-}
-
 type ChoiceOptions = Pick<CpuOptions, 'threads' | 'kvType' | 'isa'> & Pick<WebGpuOptions, 'gpu'>;
+
+const createReferenceBackend: CreateBackend = async (...wanted) =>
+  (await import('./reference/backend.ts')).createReferenceBackend(...wanted);
 
 /** Where nobody says, takes the processor's fastest; what is asked for and cannot be met is an error. */
 export function chooseBackend(
@@ -31,8 +30,10 @@ export function chooseBackend(
   if (wanted === 'webgpu') {
     const { kvType } = cpuOptions;
     const chosen = { ...(kvType === undefined ? {} : { kvType }), ...(gpu === undefined ? {} : { gpu }) };
-    const create: CreateBackend = (spec, weights, options) =>
-      createWebGpuBackend(spec, weights, { ...options, ...chosen });
+    const create: CreateBackend = async (spec, weights, options) => {
+      const { createWebGpuBackend } = await import('./webgpu/backend.ts');
+      return createWebGpuBackend(spec, weights, { ...options, ...chosen });
+    };
     return { name: 'webgpu', create };
   }
   const load = loadAddon();

@@ -1,7 +1,7 @@
 // A model repository on the Hugging Face hub or a mirror: its files with size and checksum, their addresses, and
 // what its refusals mean. Transfers nothing.
 
-import { HubApiError, type ListFileEntry, listFiles } from '@huggingface/hub';
+import type { ListFileEntry } from '@huggingface/hub';
 import type { ModelReference } from './model-reference.ts';
 import { PullError } from './pull-error.ts';
 
@@ -31,6 +31,8 @@ export async function listHubFiles(
   repository: Repository,
   signal: AbortSignal,
 ): Promise<HubFile[]> {
+  // Most servers never ask a hub.
+  const { HubApiError, listFiles } = await import('@huggingface/hub');
   const files: HubFile[] = [];
   try {
     const entries = listFiles({
