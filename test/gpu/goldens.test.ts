@@ -27,16 +27,13 @@ const CHUNK_TOKENS = 16;
 /** What models are made of, each at least once; test/gpu/tensor-types.test.ts has the encodings. */
 const various = [
   'tinystories-656k',
-  'arch/gemma3',
   'quants/q4_k_m.gguf',
   'gemma3n',
-  'gemma4',
   'gpt_oss',
   'deepseek_v3',
   'qwen3_5_moe',
   'lfm2_moe',
   'granitemoehybrid',
-  'llama4',
   'glm4_moe',
 ];
 

@@ -30,7 +30,7 @@ const models = featuredModels(['F32', 'BF16', ...groupTypes]);
 // Too large for the reference backend.
 const allModels = featuredModels(['F32', 'F16', ...groupTypes, 'Q4_K', 'Q6_K']);
 
-const runs = (all: number) => ({ seed: 20261116, numRuns: cases(all, 0.5) });
+const runs = (all: number) => ({ seed: 20261116, numRuns: cases(all, 0.25) });
 
 describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not built)', () => {
   it('computes what the reference backend computes, whatever a spec says', async () => {

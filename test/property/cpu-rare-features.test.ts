@@ -62,7 +62,7 @@ const streamedModels: fc.Arbitrary<RareModel> = fc
   })
   .map((options) => ({ ...streamedModel(options), seed: options.seed, exact: true }));
 
-const runs = (all: number) => ({ seed: 20261117, numRuns: cases(all, 0.5) });
+const runs = (all: number) => ({ seed: 20261117, numRuns: cases(all, 0.25) });
 
 describe.skipIf(!hasAddon).each([
   { name: 'attention through a latent', models: latentModels },

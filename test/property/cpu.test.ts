@@ -46,7 +46,7 @@ function alone(
   });
 }
 
-const runs = (all: number) => ({ seed: 20261115, numRuns: cases(all, 0.5) });
+const runs = (all: number) => ({ seed: 20261115, numRuns: cases(all, 0.25) });
 
 describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not built)', () => {
   it('gives a sequence the same bits alone and among 16 others, in any chunks, with 1 or 2 threads', async () => {

@@ -17,7 +17,7 @@ const onCpu = ({ spec, weights }: TinyModel, options: Partial<CpuOptions> = {}):
 const onReference = ({ spec, weights }: TinyModel): Promise<Backend> =>
   createReferenceBackend(spec, weights, { blockCount: BLOCKS });
 
-const runs = (all: number) => ({ seed: 20261116, numRuns: cases(all, 0.5) });
+const runs = (all: number) => ({ seed: 20261116, numRuns: cases(all, 0.25) });
 const models = encoders(['F32', 'BF16', 'Q8_0', 'Q4_0']);
 
 async function closing<Result>(

@@ -277,19 +277,21 @@ async function run(setting: Scenario): Promise<void> {
 
 describe('the engine under random traffic', () => {
   it('keeps its invariants and every output, with a fixed seed', async () => {
-    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: 1000, seed: 20 });
+    const numRuns = cases(1000);
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns, seed: 20 });
     const { resumedVectors, ...often } = seen;
-    for (const count of Object.values(often)) expect(count, JSON.stringify(seen)).toBeGreaterThan(100);
-    expect(resumedVectors).toBeGreaterThan(25);
+    for (const count of Object.values(often))
+      expect(count, JSON.stringify(seen)).toBeGreaterThan(numRuns / 20);
+    expect(resumedVectors).toBeGreaterThan(numRuns / 100);
   }, 300_000);
 
   it('keeps its invariants and every output, with a random seed', async () => {
-    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: cases(1000, 0.4) });
+    await fc.assert(fc.asyncProperty(scenario, run), { numRuns: cases(1000, 0.2) });
   }, 300_000);
 
   it('keeps them where texts are computed whole', async () => {
     const whole = (setting: Scenario) => run({ ...setting, wholeTexts: true, memorySlots: undefined });
-    await fc.assert(fc.asyncProperty(scenario, whole), { numRuns: cases(300, 0.4) });
+    await fc.assert(fc.asyncProperty(scenario, whole), { numRuns: cases(300, 0.2) });
   }, 300_000);
 
   it('serves LOW under a flood of HIGH in the time that aging promises', async () => {
