@@ -2,6 +2,7 @@
 
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node';
 import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
@@ -11,13 +12,16 @@ import type { ModelPool } from '../pool/model-pool.ts';
 import { isLoopback } from '../server/auth.ts';
 import type { KeptRequest, RequestArchive } from '../server/resumption.ts';
 import { natsAccess, refuseWithoutServers } from './nats-access.ts';
-import { natsProblem } from './nats-problem.ts';
+import { isNobodyThere, natsProblem } from './nats-problem.ts';
 import { chosenFormats, chosenTemplates } from './pool-settings.ts';
 
 /** Other bits come out of the same model where this differs: raised whenever a kernel's arithmetic changes. */
 const ARITHMETIC = 1;
 /** Where only memory limits how many run at once. */
 const MOST_RUNNING = 256;
+/** A message system may start together with this node. */
+const PATIENCE_MS = 30_000;
+const RETRY_MS = 500;
 
 export interface FleetRoles {
   readonly worker: boolean;
@@ -66,20 +70,29 @@ export async function planFleet(config: Config): Promise<FleetPlan | undefined> 
   };
 }
 
+/** Waits for a server that is not there yet, but for none that refuses. */
 export async function connectFleet(
   { config, connection, parts }: FleetPlan,
   logger: Logger,
+  patienceMs = PATIENCE_MS,
 ): Promise<NatsBus> {
   const { fleet } = config;
-  try {
-    return await parts.connectNats(connection, {
-      refusal: (reached) => strangersRefusal(config, reached),
-      onProblem: (message) => logger.warn({ fleet }, message),
-    });
-  } catch (error) {
-    throw new ConfigError(
-      `--join: ${config.join.join(', ')} cannot be joined: ${natsProblem(error, config)}`,
-    );
+  const servers = config.join.join(', ');
+  const endMs = performance.now() + patienceMs;
+  for (let told = false; ; told = true) {
+    try {
+      return await parts.connectNats(connection, {
+        refusal: (reached) => strangersRefusal(config, reached),
+        onProblem: (message) => logger.warn({ fleet }, message),
+      });
+    } catch (error) {
+      const problem = natsProblem(error, config);
+      if (!isNobodyThere(error) || performance.now() + RETRY_MS > endMs) {
+        throw new ConfigError(`--join: ${servers} cannot be joined: ${problem}`);
+      }
+      if (!told) logger.warn({ fleet }, `waits for ${servers}: ${problem}`);
+      await sleep(RETRY_MS);
+    }
   }
 }
 

@@ -18,6 +18,15 @@ const untrusted: readonly string[] = [
   'CERT_UNTRUSTED',
 ];
 
+/** Also where its name is not known, as of a container that has not started. */
+const absent: readonly string[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
+
+/** Whether a server may come to be there: nobody has refused anything yet. */
+export function isNobodyThere(error: unknown): boolean {
+  const { code, cause } = error as { readonly code?: string; readonly cause?: { readonly code?: string } };
+  return absent.includes(code ?? cause?.code ?? '');
+}
+
 /** What the client or Node has thrown. */
 export function natsProblem(error: unknown, settings: Settings): string {
   const message = messageOf(error);

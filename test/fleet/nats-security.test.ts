@@ -286,3 +286,39 @@ describe('a server that is none, or speaks no TLS', () => {
     await expectRefused({ join: `nats://127.0.0.1:${web}` }, /does not speak as a NATS server does/);
   });
 });
+
+describe.skipIf(withoutNats !== undefined)(`a server that is not there yet${because(withoutNats)}`, () => {
+  /** Nobody listens there now, and hardly anybody will. */
+  async function freePort(): Promise<number> {
+    const { port, stop } = await startNats(folder);
+    await stop();
+    return port;
+  }
+
+  it('is waited for, which is told once', async () => {
+    const port = await freePort();
+    const log: Log = [];
+    const linking = linkOf({ join: `nats://127.0.0.1:${port}` }, log, {}, 120_000);
+    await waitUntil(() => log.length > 0);
+    await server(`listen: "127.0.0.1:${port}"`);
+    const bus = await linking;
+    endings.push(() => bus.close());
+    expect(log).toEqual([expect.stringMatching(/waits for nats:.*nothing listens there/)]);
+  });
+
+  it('is not waited for where it comes and refuses', async () => {
+    const port = await freePort();
+    const log: Log = [];
+    const linking = linkOf({ join: `nats://127.0.0.1:${port}` }, log, {}, 120_000);
+    const refused = expect(linking).rejects.toThrow(/asks for credentials/);
+    await waitUntil(() => log.length > 0);
+    await server(`listen: "127.0.0.1:${port}"`, 'authorization { token: "open-sesame-1" }');
+    await refused;
+  });
+
+  it('is given up in the end where its name is unknown', async () => {
+    await expect(linkOf({ join: 'nats://chairlift.invalid' }, [], {}, 1200)).rejects.toThrow(
+      /chairlift\.invalid/,
+    );
+  });
+});

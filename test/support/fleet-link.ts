@@ -24,16 +24,17 @@ function loggerTo(log: Log) {
   return pino({ base: null }, { write: (line) => log.push(line) });
 }
 
-/** `changes`: what no setting changes. */
+/** `changes`: what no setting changes. Waits for nobody, unless told to. */
 export async function linkOf(
   given: Given,
   log: Log = [],
   changes: NodeConnectionOptions = {},
+  patienceMs = 0,
 ): Promise<NatsBus> {
   const plan = await planned(given);
   const tls = plan.connection.tls ? { ...plan.connection.tls, ...changes.tls } : changes.tls;
   const connection = { ...plan.connection, ...changes, ...(tls ? { tls } : {}) };
-  return connectFleet({ ...plan, connection }, loggerTo(log));
+  return connectFleet({ ...plan, connection }, loggerTo(log), patienceMs);
 }
 
 /** A gateway alone: it needs no model. */
