@@ -55,7 +55,7 @@ export interface ServerDeps {
   /** For /admin/keys. */
   readonly keyStore?: Pick<KeyStore, 'createKey' | 'list' | 'revoke'> | undefined;
   readonly limiter: KeyLimiter;
-  readonly usage?: Pick<UsageStore, 'record' | 'recordOnce' | 'report'> | undefined;
+  readonly usage?: Pick<UsageStore, 'record' | 'recordOnce' | 'written' | 'report'> | undefined;
   /** Responses that clients may come back to; without it none are kept. */
   readonly responses?: ResponseStore<ConversationItem> | undefined;
   /** Requests that clients may come back to; without it they cannot. */

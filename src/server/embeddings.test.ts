@@ -126,6 +126,7 @@ describe('POST /v1/embeddings', () => {
       usage: {
         record: (_, used) => recorded.push(used),
         recordOnce: (_id, _key, used) => recorded.push(used),
+        written: async () => {},
         report: async () => [],
       },
       keys: {

@@ -57,6 +57,9 @@ export interface Spent {
   readonly longestAnswer: number;
 }
 
+/** How long the end of an answer waits for the books. */
+const CHARGE_MS = 250;
+
 /** Runs what is measured, and settles however it ends. */
 export async function recorded<Result>(
   record: RequestRecord,
@@ -88,6 +91,7 @@ export class RequestRecord implements GenerationObserver {
   #admittedMs: number | undefined;
   #firstTokenMs: number | undefined;
   #outcome = 'ok';
+  #counted = false;
   #reasons: readonly FinishReason[] = [];
 
   constructor(of: RecordedRequest) {
@@ -151,6 +155,17 @@ export class RequestRecord implements GenerationObserver {
     this.#outcome = kindOf(error);
   }
 
+  /**
+   * Before the client hears of the end: where it may come back by another server, this one may die any time, and nobody would
+   * count an answer that is not asked for again.
+   */
+  async charge(usage: TokenUsage): Promise<void> {
+    const { context } = this.#of;
+    if (context.archive === undefined) return;
+    this.#count(usage, false);
+    await context.usage?.written(CHARGE_MS);
+  }
+
   close({ usage, longestAnswer }: Spent): TokenUsage {
     const { context, caller, kind, model, request, stream } = this.#of;
     const totalMs = this.#elapsedMs();
@@ -182,6 +197,8 @@ export class RequestRecord implements GenerationObserver {
 
   /** What a client comes back to was counted before, as far as it had come: only the rest is. */
   #count(usage: TokenUsage, failed: boolean): void {
+    if (this.#counted) return;
+    this.#counted = true;
     const { context, caller, resumption, kind } = this.#of;
     const counted = resumption?.kept.counted;
     if (counted !== undefined) {

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import type { Generation, GenerationEvent } from '../generation/generation.ts';
+import type { TokenUsage } from '../generation/token-usage.ts';
 import { WholeAnswer } from '../generation/whole-answer.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { AnswerShape, StreamMessage } from './answer-shape.ts';
@@ -18,11 +19,13 @@ export interface Answer {
   readonly shape: AnswerShape;
   /** Of each choice, what is shown before the answer. */
   readonly echoes: readonly string[];
+  /** When all is known and before the client hears of it. */
+  readonly charge: (usage: TokenUsage) => Promise<void>;
 }
 
 export async function respondWhole(
   reply: FastifyReply,
-  { generation, shape, echoes }: Answer,
+  { generation, shape, echoes, charge }: Answer,
 ): Promise<FinishReason[]> {
   const whole = new WholeAnswer(echoes.length);
   for await (const event of generation.events()) {
@@ -31,6 +34,7 @@ export async function respondWhole(
   }
   const choices = whole.choices.map((choice, at) => ({ ...choice, text: `${echoes[at]}${choice.text}` }));
   await shape.settled?.(choices, generation.usage);
+  await charge(generation.usage);
   reply.send(shape.whole(choices, generation.usage));
   return whole.reasons;
 }
@@ -49,7 +53,7 @@ export interface StreamOptions {
 
 export async function respondStream(
   reply: FastifyReply,
-  { generation, shape, echoes }: Answer,
+  { generation, shape, echoes, charge }: Answer,
   { framing, keepAliveMs, signal, kept, after, onFailure }: StreamOptions,
 ): Promise<FinishReason[]> {
   const events = generation.events();
@@ -76,6 +80,8 @@ export async function respondStream(
     }
     for (let step = await first; !step.done; step = await events.next()) {
       whole.add(step.value);
+      const isEnd = step.value.kind === 'finish' && whole.reasons.length === echoes.length;
+      if (isEnd) await charge(generation.usage);
       await sendAll(step.value.index, messagesOf(shape, step.value));
     }
     await shape.settled?.(whole.choices, generation.usage);

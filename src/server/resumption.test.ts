@@ -1,7 +1,8 @@
 // Clients that come back to their answers, at a server that keeps what it has begun.
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { messages, startWithKeys } from '../../test/support/keyed-server.ts';
+import { reportUsage } from '../store/usage-report.ts';
 import type { KeptRequest, RequestArchive } from './resumption.ts';
 import { StreamPosition } from './stream-position.ts';
 
@@ -21,7 +22,7 @@ const body = { messages, max_tokens: 40, temperature: 1, ignore_eos: true, strea
 
 async function begin() {
   const archive = new MemoryArchive();
-  const { server, secrets, usage } = await startWithKeys({ mine: {}, other: {} }, { archive });
+  const { server, secrets, usage, database } = await startWithKeys({ mine: {}, other: {} }, { archive });
   const post = (
     key: string,
     id: string,
@@ -39,7 +40,7 @@ async function begin() {
       },
       ...(payload === undefined ? {} : { payload }),
     });
-  return { archive, secrets, usage, post };
+  return { archive, secrets, usage, database, post };
 }
 
 /** Ids and data of a stream's events. */
@@ -88,6 +89,23 @@ describe('an answer that a client comes back to', () => {
       promptTokens: before[0]?.promptTokens,
       completionTokens: before[0]?.completionTokens,
     });
+  });
+
+  it.each([true, false])('is in the books when its end is heard, streamed: %s', async (stream) => {
+    const { post, secrets, database } = await begin();
+    const answer = await post(secrets.mine, 'one', { ...body, n: 2, stream });
+    expect(answer.statusCode).toBe(200);
+    // On the disk: what is in memory alone dies with its server.
+    expect(await reportUsage(database, {})).toMatchObject([{ requests: 1, completionTokens: 80, errors: 0 }]);
+  });
+
+  it('ends though the books cannot be written, which is made up for', async () => {
+    const { post, secrets, usage, database } = await begin();
+    vi.spyOn(usage, 'flush').mockImplementation(() => new Promise(() => {}));
+    expect(eventsOf((await post(secrets.mine, 'one', body)).body).at(-1)?.data).toBe('[DONE]');
+    expect(await reportUsage(database, {})).toEqual([]);
+    vi.restoreAllMocks();
+    expect(await usage.report({})).toMatchObject([{ requests: 1, completionTokens: 40 }]);
   });
 
   it('is nobody else’s, and is not found under another name or path', async () => {

@@ -288,7 +288,8 @@ async function respond(
     abort: work.abort,
     times: () => record.times,
   });
-  const answer = { generation, shape, echoes: await echoesOf(work) };
+  const charge = record.charge.bind(record);
+  const answer = { generation, shape, echoes: await echoesOf(work), charge };
   if (body.stream !== true) return respondWhole(reply, answer);
   return respondStream(reply, answer, {
     framing: work.framing,

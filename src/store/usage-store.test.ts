@@ -229,6 +229,38 @@ describeStores('usage', (home) => {
     });
   });
 
+  describe('written', () => {
+    it('is known when all of it is, and soon where it cannot be', async () => {
+      usage.record('a', one, MIDNIGHT_MS);
+      await usage.written(60_000);
+      expect(await reportUsage(database, {})).toMatchObject([{ keyId: 'a', requests: 1 }]);
+      const { change } = database;
+      let goOn = () => {};
+      const held = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      vi.spyOn(database, 'change').mockImplementationOnce((...given) => held.then(() => change(...given)));
+      usage.record('a', one, MIDNIGHT_MS);
+      await usage.written(20);
+      expect(await reportUsage(database, {})).toMatchObject([{ requests: 1 }]);
+      goOn();
+      await written(usage);
+      expect(await reportUsage(database, {})).toMatchObject([{ requests: 2 }]);
+    });
+
+    it('is not waited for where writing has failed before', async () => {
+      const problem = vi.fn();
+      const store = new UsageStore(database, problem);
+      vi.spyOn(database, 'change').mockRejectedValueOnce(new Error('lost'));
+      store.record('a', one, MIDNIGHT_MS);
+      await vi.waitFor(() => expect(problem).toHaveBeenCalled(), 30_000);
+      const flush = vi.spyOn(store, 'flush');
+      await store.written(60_000);
+      expect(flush).not.toHaveBeenCalled();
+      await written(store);
+    });
+  });
+
   describe('report', () => {
     it('keeps to the keys and days asked for, both ends included', async () => {
       for (const key of ['a', 'b']) {

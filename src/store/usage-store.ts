@@ -77,6 +77,15 @@ export class UsageStore {
     return flushed;
   }
 
+  /** Resolves when all that was recorded is written; or after that time, and at once where nothing can be: it is written later. */
+  async written(limitMs: number): Promise<void> {
+    if (this.#pauseMs > FLUSH_AFTER_MS[this.#database.kind]) return;
+    const waiting = new AbortController();
+    const late = sleep(limitMs, undefined, { signal: waiting.signal }).catch(nothing);
+    await Promise.race([this.flush().catch(nothing), late]);
+    waiting.abort();
+  }
+
   /** The usage on disk and in memory, by day, then key. */
   report(query: UsageQuery): Promise<UsageRow[]> {
     const reported = this.#writing.then(async () => {

@@ -52,5 +52,5 @@ export async function startWithKeys<Name extends string>(
       ...(payload === undefined ? {} : { payload }),
       headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
     });
-  return { server: { ...server, keys }, secrets, call, usage, keyStore };
+  return { server: { ...server, keys }, secrets, call, usage, keyStore, database };
 }

@@ -139,6 +139,7 @@ export class LineDoor {
       store && {
         record: (_keyId, usage) => note(usage),
         recordOnce: (_requestId, _keyId, usage) => note(usage),
+        written: async () => {},
         report: (query) => store.report(query),
       }
     );
