@@ -13,7 +13,7 @@ import { ServerHome, type ServerProcess } from '../support/server-process.ts';
 import { thorough } from '../support/thorough.ts';
 
 const STREAMS = 64;
-/** None of those that are struck has ended before the gateway is killed: what that had not written yet would not be counted. */
+/** Enough that those that are struck are still under way when the last blow falls. */
 const STRUCK_TOKENS = thorough ? 400 : 240;
 const TOKENS = 160;
 /** Clients who ask on and on while nodes are started again. */
