@@ -12,10 +12,10 @@ const { version, description } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 ) as { version: string; description: string };
 
-type AddCommand = (program: Command) => void;
+type LoadCommand = () => Promise<(program: Command) => void>;
 
 /** In the order of the help. */
-const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
+const commands: Readonly<Record<string, LoadCommand>> = {
   serve: async () => (await import('./serve.ts')).addServe,
   chat: async () => (await import('./chat.ts')).addChat,
   pull: async () => (await import('./pull.ts')).addPull,
@@ -36,13 +36,14 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
 };
 
 /** All of them where none is named: for the help, and for what a mistyped name may have meant. */
-function needed(word: string | undefined): string[] {
+function needed(word = ''): LoadCommand[] {
   if (word === '--version' || word === '-V') return [];
-  return word !== undefined && Object.hasOwn(commands, word) ? [word] : Object.keys(commands);
+  const named = Object.hasOwn(commands, word) ? commands[word] : undefined;
+  return named === undefined ? Object.values(commands) : [named];
 }
 
 const program = new Command('chairlift').description(description).version(version);
-for (const name of needed(process.argv[2])) (await commands[name]?.())?.(program);
+for (const load of needed(process.argv[2])) (await load())(program);
 
 /** Errors that say by themselves what to do; of any other the trace is needed to find its cause. */
 const explained = [ModelFileError, BackendUnavailableError, ConfigError, StoreError, UsageError];

@@ -91,7 +91,7 @@ export class RequestRecord implements GenerationObserver {
   #admittedMs: number | undefined;
   #firstTokenMs: number | undefined;
   #outcome = 'ok';
-  #counted = false;
+  #isCounted = false;
   #reasons: readonly FinishReason[] = [];
 
   constructor(of: RecordedRequest) {
@@ -197,8 +197,8 @@ export class RequestRecord implements GenerationObserver {
 
   /** What a client comes back to was counted before, as far as it had come: only the rest is. */
   #count(usage: TokenUsage, failed: boolean): void {
-    if (this.#counted) return;
-    this.#counted = true;
+    if (this.#isCounted) return;
+    this.#isCounted = true;
     const { context, caller, resumption, kind } = this.#of;
     const counted = resumption?.kept.counted;
     if (counted !== undefined) {

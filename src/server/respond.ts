@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import type { Generation, GenerationEvent } from '../generation/generation.ts';
-import type { TokenUsage } from '../generation/token-usage.ts';
 import { WholeAnswer } from '../generation/whole-answer.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { AnswerShape, StreamMessage } from './answer-shape.ts';
@@ -20,7 +19,7 @@ export interface Answer {
   /** Of each choice, what is shown before the answer. */
   readonly echoes: readonly string[];
   /** When all is known and before the client hears of it. */
-  readonly charge: (usage: TokenUsage) => Promise<void>;
+  readonly charge: () => Promise<void>;
 }
 
 export async function respondWhole(
@@ -34,7 +33,7 @@ export async function respondWhole(
   }
   const choices = whole.choices.map((choice, at) => ({ ...choice, text: `${echoes[at]}${choice.text}` }));
   await shape.settled?.(choices, generation.usage);
-  await charge(generation.usage);
+  await charge();
   reply.send(shape.whole(choices, generation.usage));
   return whole.reasons;
 }
@@ -81,7 +80,7 @@ export async function respondStream(
     for (let step = await first; !step.done; step = await events.next()) {
       whole.add(step.value);
       const isEnd = step.value.kind === 'finish' && whole.reasons.length === echoes.length;
-      if (isEnd) await charge(generation.usage);
+      if (isEnd) await charge();
       await sendAll(step.value.index, messagesOf(shape, step.value));
     }
     await shape.settled?.(whole.choices, generation.usage);

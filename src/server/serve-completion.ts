@@ -288,8 +288,12 @@ async function respond(
     abort: work.abort,
     times: () => record.times,
   });
-  const charge = record.charge.bind(record);
-  const answer = { generation, shape, echoes: await echoesOf(work), charge };
+  const answer = {
+    generation,
+    shape,
+    echoes: await echoesOf(work),
+    charge: () => record.charge(generation.usage),
+  };
   if (body.stream !== true) return respondWhole(reply, answer);
   return respondStream(reply, answer, {
     framing: work.framing,

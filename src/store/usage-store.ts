@@ -1,6 +1,7 @@
 // Usage per key and UTC day. Recording only adds to memory; what has gathered within a second, or a tenth of one in Postgres, is
-// written as one batch, so a crash costs at most that time. What cannot be written stays in memory, one row for each key and
-// day, until it can. A batch that was lost on its way is written again under the same id, and counts once.
+// written as one batch, so a crash costs at most that time; who cannot bear that waits until it is written. What cannot be
+// written stays in memory, one row for each key and day, until it can. A batch that was lost on its way is written again under
+// the same id, and counts once.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -24,7 +24,7 @@ const LEAST_FLOAT = 0.9999;
 /** Few, for small tiles: a processor that plays a GPU takes its time to compile a kernel, most of all one of many rows. */
 const CHUNK_TOKENS = 16;
 
-/** What models are made of, each at least once; test/gpu/tensor-types.test.ts has the encodings. */
+/** Most of what models are made of; tests of features, experts, states and tensor types have the rest, beside the reference backend. */
 const various = [
   'tinystories-656k',
   'quants/q4_k_m.gguf',
