@@ -1,5 +1,6 @@
-// Builds the C++ addon with a compiler, the system's or one for another machine: every source to an object, each ISA with
-// its own flags, then one shared library. No build tool beside the compiler; objects whose inputs did not change are kept.
+// Builds the C++ addon with a compiler, the system's or one for another machine: sources to objects, the kernels of each
+// instruction set with flags of its own, then one shared library. No build tool beside the compiler; objects whose inputs
+// did not change are kept.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -11,26 +12,26 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const nativeFolder = join(root, 'native');
+const unitFolder = join(root, 'build', 'units');
+const objectFolder = join(root, 'build', 'objects');
 // Headers are named from the addon's folder on.
 export const includeFlags = ['-I', nativeFolder];
 
 const avx2 = ['-mavx2', '-mfma', '-mf16c'];
 const avx512bw = [...avx2, '-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl'];
 const avx512 = [...avx512bw, '-mavx512vnni'];
-// By architecture, as Node names it; what stands under none is compiled for all.
-const isaFlags = {
-  x64: {
-    'kernels/isa-avx2.cc': avx2,
-    'kernels/isa-avx512bw.cc': avx512bw,
-    'kernels/isa-avx512.cc': avx512,
-    'kernels/isa-amx.cc': [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'],
-  },
+// By architecture, as Node names it: the instruction sets that kernels are written for, beside scalar, and their flags.
+const setFlags = {
+  x64: { avx2, avx512bw, avx512, amx: [...avx512, '-mgfni', '-mamx-tile', '-mamx-int8'] },
   arm64: {
-    'kernels/isa-neon.cc': [],
-    'kernels/isa-dotprod.cc': ['-march=armv8.2-a+dotprod'],
-    'kernels/isa-i8mm.cc': ['-march=armv8.2-a+dotprod+i8mm'],
+    neon: [],
+    dotprod: ['-march=armv8.2-a+dotprod'],
+    i8mm: ['-march=armv8.2-a+dotprod+i8mm'],
   },
 };
+
+// Their files are compiled together, a folder at a time: most of what a small one costs is the headers that all include.
+const unitNames = ['model', 'sampling', 'system'];
 
 // Contraction is off so that a multiply and an add are never fused behind the code's back: all ISAs must
 // give the same bits.
@@ -51,11 +52,6 @@ export const commonFlags = [
 // Kernels are written as vectors and unrolled by hand; more zeal of the compiler makes them no faster, only larger.
 const kernelFlags = ['-O2', '-ftree-vectorize'];
 
-/** Whether a source is the kernels of one instruction set. */
-export function isKernels(name) {
-  return name.startsWith('kernels/isa-');
-}
-
 /** A source and all of ours that it includes, each once; headers are named from the source's folder or the addon's. */
 function textsOf(folder, name, seen = new Set()) {
   const path = [join(folder, name), join(nativeFolder, name)].find(existsSync);
@@ -66,25 +62,40 @@ function textsOf(folder, name, seen = new Set()) {
   return [text, ...included.flatMap((header) => textsOf(folder, header, seen))];
 }
 
-/** The C++ files that an architecture's build takes, each with its compiler flags. */
-export function nativeSources(arch) {
-  const foreign = Object.entries(isaFlags).flatMap(([other, files]) =>
-    other === arch ? [] : Object.keys(files),
-  );
-  return readdirSync(nativeFolder, { recursive: true })
-    .map((name) => name.replaceAll('\\', '/'))
-    .filter((name) => name.endsWith('.cc') && !foreign.includes(name))
+/** The instruction sets that kernels are written for on an architecture, beside scalar. */
+export function instructionSets(arch) {
+  return Object.keys(setFlags[arch] ?? {});
+}
+
+/** A source that includes all of a folder's. */
+function unitOf(folder) {
+  mkdirSync(unitFolder, { recursive: true });
+  const files = readdirSync(join(nativeFolder, folder)).filter((file) => file.endsWith('.cc'));
+  const text = files.sort().map((file) => `#include "${folder}/${file}"\n`);
+  const name = `${folder}.cc`;
+  const path = join(unitFolder, name);
+  if (!existsSync(path) || readFileSync(path, 'utf8') !== text.join('')) writeFileSync(path, text.join(''));
+  return { folder: unitFolder, name, flags: [...commonFlags, ...includeFlags] };
+}
+
+/** In one file, or in several that are compiled side by side. */
+function kernelsOf(arch, set) {
+  const flags = [...commonFlags, ...kernelFlags, ...(setFlags[arch]?.[set] ?? []), ...includeFlags];
+  return readdirSync(join(nativeFolder, 'kernels'))
+    .filter((file) => file === `isa-${set}.cc` || file.startsWith(`isa-${set}-`))
     .sort()
-    .map((name) => ({
-      name,
-      folder: nativeFolder,
-      flags: [
-        ...commonFlags,
-        ...(isKernels(name) ? kernelFlags : []),
-        ...(isaFlags[arch]?.[name] ?? []),
-        ...includeFlags,
-      ],
-    }));
+    .map((file) => ({ folder: nativeFolder, name: `kernels/${file}`, flags }));
+}
+
+/** The kernels of these sets and what chooses among them, what takes longest first. */
+export function kernelSources(arch, sets = instructionSets(arch)) {
+  const named = sets.map((set) => `-DCHAIRLIFT_WITH_${set.toUpperCase()}`);
+  const choice = { folder: nativeFolder, name: 'kernels/dispatch.cc' };
+  return [
+    ...sets.toReversed().flatMap((set) => kernelsOf(arch, set)),
+    ...kernelsOf(arch, 'scalar'),
+    { ...choice, flags: [...commonFlags, ...named, ...includeFlags] },
+  ];
 }
 
 export function findCompiler() {
@@ -115,38 +126,97 @@ export function runCompiler(compiler, args) {
   });
 }
 
-async function runAll(jobs, limit) {
-  const queue = [...jobs];
-  const worker = async () => {
-    for (let job = queue.shift(); job; job = queue.shift()) await job();
-  };
-  await Promise.all(Array.from({ length: limit }, worker));
+/** As many compilers at a time as there are cores, whoever asks; the others wait in order. */
+class Slots {
+  #free = availableParallelism();
+  #waiting = [];
+
+  async run(job) {
+    if (this.#free > 0) this.#free--;
+    else await new Promise((resolve) => this.#waiting.push(resolve));
+    try {
+      return await job();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    }
+  }
 }
+
+const slots = new Slots();
+
+function versionOf(compiler) {
+  const { program, words } = wordsOf(compiler, ['--version']);
+  return spawnSync(program, words, { encoding: 'utf8' }).stdout;
+}
+
+/** Where a source's object lies: it has a name of its own for all that it depends on. */
+function objectOf({ compiler, version, arch }, { folder, name, flags }) {
+  const { words } = wordsOf(compiler, []);
+  const key = hashOf([version, ...words, arch, flags.join(' '), ...textsOf(folder, name)]);
+  return join(objectFolder, `${name.replaceAll('/', '-')}-${key}.o`);
+}
+
+const nobody = { add: (_count) => {}, done: () => {} };
 
 /**
  * Compiles sources, but for those that have been compiled as they are, and returns the paths of their objects.
- * @param {{ compiler: string | string[], arch: string,
- *   sources: { folder: string, name: string, flags: string[] }[], log?: (line: string) => void }} options
+ * @param {{ compiler: string | string[], arch: string, sources: { folder: string, name: string, flags: string[] }[],
+ *   progress?: { add(count: number): void, done(): void } }} options
  */
-export async function compileObjects({ compiler, arch, sources, log = () => {} }) {
-  const folder = join(root, 'build', 'objects');
-  mkdirSync(folder, { recursive: true });
-  const { program, words } = wordsOf(compiler, []);
-  const version = spawnSync(program, [...words, '--version'], { encoding: 'utf8' }).stdout;
-  const objects = sources.map(({ folder: sourceFolder, name, flags }) => {
-    const key = hashOf([version, ...words, arch, flags.join(' '), ...textsOf(sourceFolder, name)]);
-    const object = join(folder, `${name.replaceAll('/', '-')}-${key}.o`);
-    return { object, args: [...flags, '-c', join(sourceFolder, name), '-o'] };
-  });
-  const stale = objects.filter(({ object }) => !existsSync(object));
-  if (stale.length > 0) log(`compiling ${stale.length} C++ files with ${program}`);
-  const jobs = stale.map(({ object, args }) => async () => {
+export async function compileObjects({ compiler, arch, sources, progress = nobody }) {
+  mkdirSync(objectFolder, { recursive: true });
+  const version = versionOf(compiler);
+  const all = sources.map((source) => ({ ...source, object: objectOf({ compiler, version, arch }, source) }));
+  const stale = all.filter(({ object }) => !existsSync(object));
+  progress.add(stale.length);
+  const compile = async ({ folder, name, flags, object }) => {
     const partial = `${object}.${process.pid}`;
-    await runCompiler(compiler, [...args, partial]);
+    await runCompiler(compiler, [...flags, '-c', join(folder, name), '-o', partial]);
     renameSync(partial, object);
-  });
-  await runAll(jobs, availableParallelism());
-  return objects.map(({ object }) => object);
+    progress.done();
+  };
+  await Promise.all(stale.map((source) => slots.run(() => compile(source))));
+  return all.map(({ object }) => object);
+}
+
+/** The instruction sets that this machine runs, slowest first; undefined where it cannot be asked. */
+async function runnableSets(compiler) {
+  const source = {
+    folder: join(root, 'scripts'),
+    name: 'instruction-sets.cc',
+    flags: [...commonFlags, ...includeFlags],
+  };
+  const program = objectOf({ compiler, version: versionOf(compiler), arch: process.arch }, source).replace(
+    /\.o$/,
+    '',
+  );
+  try {
+    mkdirSync(objectFolder, { recursive: true });
+    if (!existsSync(program)) {
+      const partial = `${program}.${process.pid}`;
+      await runCompiler(compiler, [...source.flags, join(source.folder, source.name), '-o', partial]);
+      renameSync(partial, program);
+    }
+    const { status, stdout } = spawnSync(program, { encoding: 'utf8' });
+    return status === 0 ? stdout.trim().split('\n') : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The instruction sets that an addon for this machine alone needs: its fastest, scalar going without saying, and those whose
+ * kernels are compiled already. All where the machine cannot be asked.
+ */
+export async function setsOfThisMachine(compiler, arch = process.arch) {
+  const runnable = await runnableSets(compiler);
+  if (runnable === undefined) return instructionSets(arch);
+  const version = versionOf(compiler);
+  const isCompiled = (set) =>
+    kernelsOf(arch, set).every((source) => existsSync(objectOf({ compiler, version, arch }, source)));
+  return instructionSets(arch).filter((set) => set === runnable.at(-1) || isCompiled(set));
 }
 
 /** Flags for what includes Node's headers, wherever npm put them: among this package's own modules, or another program's. */
@@ -156,10 +226,11 @@ function headerFlags() {
 }
 
 /**
- * For this machine, if no other is named. `spell` gives the flags of a source as the compiler knows them.
- * @param {{ compiler: string | string[], output: string, arch?: string, platform?: string,
- *   spell?: (flags: string[]) => string[], extraFlags?: string[], linkFlags?: string[],
- *   log?: (line: string) => void }} options
+ * For this machine, if no other is named, with the kernels of all instruction sets, if none are. `spell` gives the flags of a
+ * source as the compiler knows them; `headers` resolves when Node's headers are installed.
+ * @param {{ compiler: string | string[], output: string, arch?: string, platform?: string, sets?: string[],
+ *   spell?: (flags: string[]) => string[], extraFlags?: string[], linkFlags?: string[], headers?: Promise<void>,
+ *   progress?: { add(count: number): void, done(): void } }} options
  * @returns {Promise<boolean>} whether anything was built
  */
 export async function buildNative({
@@ -167,17 +238,26 @@ export async function buildNative({
   output,
   arch = process.arch,
   platform = process.platform,
+  sets = instructionSets(arch),
   spell = (flags) => flags,
   extraFlags = [],
   linkFlags = [],
-  log = () => {},
+  headers = Promise.resolve(),
+  progress = nobody,
 }) {
-  const nodeFlags = headerFlags();
-  const sources = nativeSources(arch).map((source) => ({
-    ...source,
-    flags: spell([...source.flags, ...(source.name.startsWith('addon/') ? nodeFlags : []), ...extraFlags]),
-  }));
-  const objects = await compileObjects({ compiler, arch, sources, log });
+  const compile = (sources, moreFlags = []) => {
+    const spelled = sources.map((source) => ({
+      ...source,
+      flags: spell([...source.flags, ...moreFlags, ...extraFlags]),
+    }));
+    return compileObjects({ compiler, arch, sources: spelled, progress });
+  };
+  const [addon, ...others] = ['addon', ...unitNames].map(unitOf);
+  const compiled = await Promise.all([
+    compile([...kernelSources(arch, sets), ...others]),
+    headers.then(() => compile([addon], headerFlags())),
+  ]);
+  const objects = compiled.flat();
   const linked = hashOf([...objects, [...extraFlags, ...linkFlags].join(' ')]);
   const stamp = `${output}.stamp`;
   if (existsSync(output) && existsSync(stamp) && readFileSync(stamp, 'utf8') === linked) return false;

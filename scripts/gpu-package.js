@@ -1,7 +1,7 @@
 // The package `webgpu` (Dawn, about 50 MB) in build/webgpu, beside the project's own dependencies: only machines with a
 // GPU need it.
 
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,20 +22,27 @@ export function isGpuLikely() {
 }
 
 /** False, and the reason told, where it cannot be had. */
-export function installGpuPackage(log) {
+export async function installGpuPackage(progress) {
   const { peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const wanted = peerDependencies.webgpu;
   const installed = join(folder, 'node_modules', 'webgpu', 'package.json');
   if (existsSync(installed) && JSON.parse(readFileSync(installed, 'utf8')).version === wanted) return true;
-  log(`installing webgpu ${wanted} for the GPU`);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+  const succeeded = await progress.during(`installing webgpu ${wanted} for the GPU`, () => install(wanted));
+  if (!succeeded) progress.log('webgpu could not be installed: the processor will serve.');
+  return succeeded;
+}
+
+function install(version) {
   const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error', '--no-save'];
-  const { status } = spawnSync('npm', ['install', ...flags, `webgpu@${wanted}`], {
-    cwd: folder,
-    stdio: ['ignore', 2, 2],
-    shell: process.platform === 'win32',
+  return new Promise((resolve) => {
+    const npm = spawn('npm', ['install', ...flags, `webgpu@${version}`], {
+      cwd: folder,
+      stdio: ['ignore', 2, 2],
+      shell: process.platform === 'win32',
+    });
+    npm.on('error', () => resolve(false));
+    npm.on('exit', (code) => resolve(code === 0));
   });
-  if (status !== 0) log('webgpu could not be installed: the processor will serve.');
-  return status === 0;
 }

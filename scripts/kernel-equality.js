@@ -13,8 +13,7 @@ import {
   compileObjects,
   findCompiler,
   includeFlags,
-  isKernels,
-  nativeSources,
+  kernelSources,
   runCompiler,
 } from './build-native.js';
 import { crossCompiler, crossFlags, findZig, noZig, prebuiltArchitectures } from './cross-compiler.js';
@@ -46,11 +45,13 @@ function runs(command) {
 async function compile({ compiler, arch, spell = (flags) => flags, link = [] }) {
   const folder = join(root, 'build', `kernel-equality-${arch}`);
   mkdirSync(folder, { recursive: true });
-  const kernels = nativeSources(arch).filter(({ name }) => isKernels(name) || name === 'kernels/dispatch.cc');
   const tests = readdirSync(testFolder)
     .filter((name) => name.endsWith('.cc'))
     .map((name) => ({ folder: testFolder, name, flags: [...commonFlags, ...includeFlags] }));
-  const sources = [...kernels, ...tests].map((source) => ({ ...source, flags: spell(source.flags) }));
+  const sources = [...kernelSources(arch), ...tests].map((source) => ({
+    ...source,
+    flags: spell(source.flags),
+  }));
   const objects = await compileObjects({ compiler, arch, sources });
   const program = join(folder, 'kernel-equality');
   await runCompiler(compiler, [...link, ...objects, '-o', program]);

@@ -1,5 +1,6 @@
 // Makes the package for npm, with addons for Linux on x64 and ARM64 in it, so that whoever installs it needs no compiler.
-// Usage: node scripts/package.js, which needs Zig to compile for both; the package lies in build/package then.
+// Usage: node scripts/package.js, which needs Zig to compile for both and sets the checkout up first; the package lies in
+// build/package then.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -15,9 +16,11 @@ import {
   prebuiltArchitectures,
   prebuiltName,
 } from './cross-compiler.js';
+import { Progress } from './progress.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const log = (line) => process.stderr.write(`chairlift package: ${line}\n`);
+const progress = new Progress('chairlift package');
+const log = (line) => progress.log(line);
 
 function fail(line) {
   log(line);
@@ -33,17 +36,24 @@ async function buildAddons(zig) {
   mkdirSync(folder, { recursive: true });
   for (const arch of prebuiltArchitectures) {
     const output = join(folder, prebuiltName(arch));
-    await buildNative({
-      compiler: crossCompiler(zig, arch),
-      output,
-      arch,
-      platform: 'linux',
-      spell: crossFlags,
-      linkFlags: crossLinkFlags,
-      log: (line) => log(`${arch}: ${line}`),
-    });
+    await progress.during(`compiling C++ for ${arch}`, (pieces) =>
+      buildNative({
+        compiler: crossCompiler(zig, arch),
+        output,
+        arch,
+        platform: 'linux',
+        spell: crossFlags,
+        linkFlags: crossLinkFlags,
+        progress: pieces,
+      }),
+    );
     log(`${prebuiltName(arch)}, ${sizeOf(output)}`);
   }
+}
+
+function setUp() {
+  const { status } = spawnSync(process.execPath, [join(root, 'scripts', 'setup.js')], { stdio: 'inherit' });
+  if (status !== 0) fail('the checkout could not be set up; see above.');
 }
 
 /** Scripts stay away: all they would do is done. */
@@ -65,8 +75,10 @@ function pack() {
   return join(folder, `${name}-${version}.tgz`);
 }
 
+// Before anything that takes minutes.
 const zig = findZig();
 if (!zig) fail(noZig);
+setUp();
 await buildAddons(zig).catch((error) => fail(error.message));
 const file = pack();
 log(`${file}, ${sizeOf(file)}`);

@@ -6,6 +6,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildNative, findCompiler } from './build-native.js';
+import { Progress } from './progress.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const compiler = findCompiler();
@@ -24,12 +25,9 @@ const flags = [
   '-g',
   '-O1',
 ];
-await buildNative({
-  compiler,
-  output,
-  extraFlags: flags,
-  log: (line) => process.stderr.write(`${line}\n`),
-});
+await new Progress('chairlift sanitize').during('compiling C++', (pieces) =>
+  buildNative({ compiler, output, extraFlags: flags, progress: pieces }),
+);
 
 // Node itself is not instrumented, so the runtime must be there before anything else is loaded.
 const runtime = (name) => execFileSync(compiler, [`-print-file-name=${name}`], { encoding: 'utf8' }).trim();

@@ -1,31 +1,46 @@
 // Makes a checkout ready to run: installs packages, compiles TypeScript, builds the page and the C++ addon, and brings what
 // a GPU needs where one is likely, or asked for with --gpu. Needs nothing but Node, does only what has changed, and is quick
-// when nothing has. As an installed package it takes the addon that came along, where that loads; --compile or
-// CHAIRLIFT_COMPILE=1 builds one all the same.
+// when nothing has. The addon of a checkout has kernels for this machine; --all-kernels compiles those of every instruction
+// set, as tests want them. As an installed package it takes the addon that came along, where that loads; --compile or
+// CHAIRLIFT_COMPILE=1 builds one all the same, for every machine of this architecture: an image may run elsewhere.
 
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { buildNative, findCompiler } from './build-native.js';
+import { buildNative, findCompiler, instructionSets, setsOfThisMachine } from './build-native.js';
 import { installGpuPackage, isGpuLikely } from './gpu-package.js';
+import { Progress } from './progress.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const log = (line) => process.stderr.write(`chairlift set-up: ${line}\n`);
+const progress = new Progress('chairlift set-up');
+const log = (line) => progress.log(line);
+const has = (flag) => process.argv.includes(flag);
+
+/** Told to the person already, by its own line. */
+class SetupError extends Error {}
 
 function fail(line) {
   log(line);
-  process.exit(1);
+  throw new SetupError(line);
 }
 
+// Tells the script that npm runs after an install that set-up is under way, and does its work.
+const UNDER_WAY = 'CHAIRLIFT_SETUP_UNDER_WAY';
+
+/** Whether the command succeeded. */
 function run(command, args) {
-  const result = spawnSync(command, args, {
-    cwd: root,
-    stdio: ['ignore', 2, 2],
-    shell: process.platform === 'win32',
+  return new Promise((resolve) => {
+    const child = spawn(command, args, {
+      cwd: root,
+      stdio: ['ignore', 2, 2],
+      env: { ...process.env, [UNDER_WAY]: '1' },
+      shell: process.platform === 'win32',
+    });
+    child.on('error', () => resolve(false));
+    child.on('exit', (code) => resolve(code === 0));
   });
-  return result.status === 0;
 }
 
 function upToDate(stampName, key) {
@@ -33,15 +48,15 @@ function upToDate(stampName, key) {
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === key;
 }
 
-function installPackages() {
+async function installPackages() {
   const key = createHash('sha256')
     .update(readFileSync(join(root, 'package-lock.json')))
     .update(process.version)
     .digest('hex');
   const stamp = 'node_modules/.chairlift-stamp';
   if (upToDate(stamp, key)) return;
-  log('installing packages');
-  if (!run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'])) {
+  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'];
+  if (!(await progress.during('installing packages', () => run('npm', args)))) {
     fail('npm ci failed; see above. Check the network, or run npm ci yourself.');
   }
   writeFileSync(join(root, stamp), key);
@@ -63,29 +78,29 @@ function sourceKey(folder, names) {
   return hash.digest('hex');
 }
 
-function compileTypeScript() {
+async function compileTypeScript() {
   const dist = join(root, 'dist');
   const key = sourceKey('src', ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json']);
   const stamp = 'build/typescript.stamp';
   if (upToDate(stamp, key) && existsSync(join(dist, 'index.js'))) return;
-  log('compiling TypeScript');
   // A file that has left src must leave dist too; the page has a build of its own.
   for (const name of existsSync(dist) ? readdirSync(dist) : []) {
     if (name !== 'web') rmSync(join(dist, name), { recursive: true, force: true });
   }
-  if (!run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'])) {
+  // Types are checked by npm run typecheck, which takes twice as long as all the rest.
+  const args = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--noCheck'];
+  if (!(await progress.during('compiling TypeScript', () => run(process.execPath, args)))) {
     fail('the TypeScript compiler reported errors; see above.');
   }
-  mkdirSync(join(root, 'build'), { recursive: true });
   writeFileSync(join(root, stamp), key);
 }
 
-function buildPage() {
+async function buildPage() {
   const key = sourceKey('web', ['tsconfig.json', 'package-lock.json', 'src/text/visible.ts']);
   const stamp = 'build/web.stamp';
   if (upToDate(stamp, key) && existsSync(join(root, 'dist/web/index.html'))) return;
-  log('building the page');
-  if (!run(process.execPath, ['node_modules/vite/bin/vite.js', 'build', 'web', '--logLevel', 'warn'])) {
+  const args = ['node_modules/vite/bin/vite.js', 'build', 'web', '--logLevel', 'warn'];
+  if (!(await progress.during('building the page', () => run(process.execPath, args)))) {
     fail('the page could not be built; see above.');
   }
   writeFileSync(join(root, stamp), key);
@@ -103,29 +118,41 @@ function hasFittingPrebuilt() {
   return status === 0;
 }
 
-async function compileNative() {
+/** `headers` resolves when Node's headers are installed; all but the addon's surface is compiled before. */
+async function compileNative(headers) {
+  if (!has('--compile') && process.env.CHAIRLIFT_COMPILE !== '1' && hasFittingPrebuilt()) return;
   const compiler = findCompiler();
   if (!compiler) {
     log('no C++ compiler found (c++, g++ or clang++): the slower TypeScript backend will serve.');
     return;
   }
-  mkdirSync(join(root, 'build'), { recursive: true });
+  const output = join(root, 'build', 'chairlift.node');
+  const isForThisMachine = existsSync(join(root, 'src')) && !has('--all-kernels');
   try {
-    await buildNative({ compiler, output: join(root, 'build', 'chairlift.node'), log });
+    const sets = isForThisMachine ? await setsOfThisMachine(compiler) : instructionSets(process.arch);
+    await progress.during('compiling C++', (pieces) =>
+      buildNative({ compiler, output, sets, headers, progress: pieces }),
+    );
   } catch (error) {
-    rmSync(join(root, 'build', 'chairlift.node'), { force: true });
+    // Whoever waits for the headers has heard why they do not come.
+    if (error instanceof SetupError) return;
+    rmSync(output, { force: true });
     const reason = error instanceof Error ? error.message : String(error);
     log(`the C++ addon could not be built (${reason}): the slower TypeScript backend will serve.`);
   }
 }
 
+if (process.env[UNDER_WAY] === '1') process.exit();
+mkdirSync(join(root, 'build'), { recursive: true });
 // As a dependency of another program the packages and the compiled TypeScript are there already.
-const nativeOnly = process.argv.includes('--native');
-if (!nativeOnly) {
-  installPackages();
-  compileTypeScript();
-  buildPage();
+const packages = has('--native') ? Promise.resolve() : installPackages();
+const parts = [
+  compileNative(packages),
+  ...(has('--native') ? [] : [packages.then(compileTypeScript), packages.then(buildPage)]),
+  ...(has('--gpu') || isGpuLikely() ? [packages.then(() => installGpuPackage(progress))] : []),
+];
+for (const part of await Promise.allSettled(parts)) {
+  if (part.status === 'fulfilled') continue;
+  process.exitCode = 1;
+  if (!(part.reason instanceof SetupError)) throw part.reason;
 }
-const mustCompile = process.argv.includes('--compile') || process.env.CHAIRLIFT_COMPILE === '1';
-if (mustCompile || !hasFittingPrebuilt()) await compileNative();
-if (process.argv.includes('--gpu') || isGpuLikely()) installGpuPackage(log);

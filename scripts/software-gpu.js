@@ -16,10 +16,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliDecompressSync } from 'node:zlib';
 import { installGpuPackage } from './gpu-package.js';
+import { Progress } from './progress.js';
 
 const PACKAGE = '@sparticuz/chromium@153.0.0';
 const folder = fileURLToPath(new URL('../build/swiftshader', import.meta.url));
-const log = (line) => process.stderr.write(`chairlift tests: ${line}\n`);
+const progress = new Progress('chairlift tests');
+const log = (line) => progress.log(line);
 
 function run(command, args, cwd) {
   const { status } = spawnSync(command, args, { cwd, stdio: ['ignore', 'ignore', 2] });
@@ -45,7 +47,7 @@ function bringSwiftShader() {
 
 if (process.platform === 'linux' && process.arch === 'x64') {
   try {
-    if (installGpuPackage(log)) bringSwiftShader();
+    if (await installGpuPackage(progress)) bringSwiftShader();
   } catch (error) {
     log(
       `no software GPU, so tests of the GPU are skipped: ${error instanceof Error ? error.message : error}`,

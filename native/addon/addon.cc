@@ -261,19 +261,30 @@ napi_value destroy(napi_env env, napi_callback_info info) {
   });
 }
 
+napi_value fromNames(napi_env env, const std::vector<const char*>& names) {
+  napi_value list;
+  check(napi_create_array(env, &list), "cannot make a list");
+  uint32_t index = 0;
+  for (const char* name : names) {
+    napi_value text;
+    check(napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &text), "cannot make a name");
+    check(napi_set_element(env, list, index++, text), "cannot fill a list");
+  }
+  return list;
+}
+
 /** kernels(): names of the kernel tables this machine runs, slowest first */
 napi_value kernels(napi_env env, napi_callback_info) {
   return guarded(env, [&] {
-    napi_value list;
-    check(napi_create_array(env, &list), "cannot make a list");
-    uint32_t index = 0;
-    for (const KernelTable* table : availableKernels()) {
-      napi_value name;
-      check(napi_create_string_utf8(env, table->name, NAPI_AUTO_LENGTH, &name), "cannot make a name");
-      check(napi_set_element(env, list, index++, name), "cannot fill a list");
-    }
-    return list;
+    std::vector<const char*> names;
+    for (const KernelTable* table : availableKernels()) names.push_back(table->name);
+    return fromNames(env, names);
   });
+}
+
+/** instructionSets(): names of those this machine runs, slowest first, whether or not this build holds kernels for them */
+napi_value instructionSetNames(napi_env env, napi_callback_info) {
+  return guarded(env, [&] { return fromNames(env, runnableSets()); });
 }
 
 /** kvBlockBytes(kvType, caches): what one block of K/V takes */
@@ -353,6 +364,7 @@ NAPI_MODULE_INIT() {
       {"create", create},         {"addMatrix", addMatrix},     {"packRows", packRows},
       {"assemble", assemble},     {"step", step},               {"releaseBlocks", releaseBlocks},
       {"destroy", destroy},       {"kernels", kernels},         {"matrixBytes", matrixBytes},
+      {"instructionSets", instructionSetNames},
       {"kvBlockBytes", kvBlockBytes}, {"useThreads", useThreads},
       {"unpack", unpack},         {"multiply", multiply},
       {"timeMultiply", timeMultiply}, {"readBandwidth", readBandwidth},

@@ -7,6 +7,8 @@
 
 namespace chairlift {
 
+/** Names of the instruction sets this machine runs, slowest first, whether or not this build holds kernels for them. */
+std::vector<const char*> runnableSets();
 /** The tables this machine runs, slowest first; all give the same bits. */
 std::vector<const KernelTable*> availableKernels();
 /** The fastest of them. */

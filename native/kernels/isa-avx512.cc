@@ -13,7 +13,8 @@
 namespace chairlift {
 
 const KernelTable avx512Kernels = {
-    "avx512", false, multiplyOnAvx512, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
+    "avx512", false, multiplyOnAvx512<multiplyNibblesAvx512>, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace,
+    storeKv, attend,
     {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 

@@ -13,7 +13,8 @@
 namespace chairlift {
 
 const KernelTable avx512bwKernels = {
-    "avx512bw", false, multiplyOnAvx512, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace, storeKv, attend,
+    "avx512bw", false, multiplyOnAvx512<multiplyNibblesAvx512bw>, rowScale, normalize, makeInput, rotate, addScaled, softcapInPlace,
+    storeKv, attend,
     {convolve, learn, scan, stepsAndDecays, sigmoids, toLength, multiplyRow},
 };
 

@@ -236,17 +236,19 @@ constexpr size_t headBlockBytes(KvType type, int headSize, bool valuesInKeys) {
   return (valuesInKeys ? 0 : keyBytes(type, headSize)) + valueBytes(type, headSize);
 }
 
+/**
+ * out[row][column] = Σ x[row] w[column] + bias[column] for the panels from firstPanel up to endPanel.
+ * `bias` is null or padded to whole panels.
+ */
+using MultiplyKernel = void (*)(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
+                                const float* bias, float* out, size_t outStride);
+
 struct KernelTable {
   const char* name;
   // See Activations.
   bool pairsGroups;
   bool pairs(int rows, int groups) const { return pairsGroups && isPaired(rows, groups); }
-  /**
-   * out[row][column] = Σ x[row] w[column] + bias[column] for the panels from firstPanel up to endPanel.
-   * `bias` is null or padded to whole panels.
-   */
-  void (*multiply)(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
-                   const float* bias, float* out, size_t outStride);
+  MultiplyKernel multiply;
   RowScale (*rowScale)(NormKind kind, const float* x, int count, float epsilon);
   /** to = (x - mean) * factor * weight + bias; weight and bias are padded to 16, the bias may be null. */
   void (*normalize)(const float* x, RowScale scale, const float* weight, const float* bias, float* to, int count);
@@ -262,6 +264,12 @@ struct KernelTable {
   void (*attend)(KvType type, const AttentionTask& task);
   RecurrenceKernels recurrence;
 };
+
+/** Products with matrices of nibbles, compiled apart from the tables that they belong to. */
+void multiplyNibblesAvx512bw(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
+                             const float* bias, float* out, size_t outStride);
+void multiplyNibblesAvx512(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
+                           const float* bias, float* out, size_t outStride);
 
 extern const KernelTable scalarKernels;
 extern const KernelTable avx2Kernels;

@@ -111,10 +111,21 @@ void multiplyPanels(const Product& p, int firstRow) {
   }
 }
 
+/** The kernels of nibbles, half of what there is to compile, are compiled apart. */
+template <MultiplyKernel multiplyNibbles>
 void multiplyOnAvx512(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel, const float* bias,
                       float* out, size_t outStride) {
+  if (hasNibbles(matrix)) return multiplyNibbles(matrix, x, firstPanel, endPanel, bias, out, outStride);
   const Product p{matrix, x, firstPanel, endPanel, bias, out, outStride};
-  forKind(matrix, [&](auto kind) { multiplyPanels<decltype(kind)>(p, 0); });
+  forWholeCodes(matrix, [&](auto kind) { multiplyPanels<decltype(kind)>(p, 0); });
+}
+
+/** A template so that only what calls it compiles it. */
+template <int most = rowTile>
+void multiplyNibblesOnAvx512(const PackedMatrix& matrix, const Activations& x, int firstPanel, int endPanel,
+                             const float* bias, float* out, size_t outStride) {
+  const Product p{matrix, x, firstPanel, endPanel, bias, out, outStride};
+  forNibbles(matrix, [&](auto kind) { multiplyPanels<decltype(kind), most>(p, 0); });
 }
 
 }  // namespace

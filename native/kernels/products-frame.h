@@ -27,22 +27,43 @@ struct Kind {
   static constexpr int sumIndex(int part) { return parts == 1 ? 0 : 1 + part; }
 };
 
-/** Calls run(Kind<…>) with the kind of a matrix. */
+/** Whether a matrix has two codes in a byte. */
+inline bool hasNibbles(const PackedMatrix& matrix) {
+  return matrix.encoding == Encoding::Nibble || matrix.encoding == Encoding::UnsignedNibble ||
+         matrix.encoding == Encoding::Codebook;
+}
+
+/** Calls run(Kind<…>) with the kind of a matrix of nibbles. */
 template <class Run>
-void forKind(const PackedMatrix& matrix, const Run& run) {
+void forNibbles(const PackedMatrix& matrix, const Run& run) {
   const bool fine = matrix.scaleInputs == 16;
+  switch (matrix.encoding) {
+    case Encoding::Nibble: return fine ? run(Kind<Encoding::Nibble, 16>()) : run(Kind<Encoding::Nibble, 32>());
+    case Encoding::UnsignedNibble:
+      return fine ? run(Kind<Encoding::UnsignedNibble, 16>()) : run(Kind<Encoding::UnsignedNibble, 32>());
+    default: return fine ? run(Kind<Encoding::Codebook, 16>()) : run(Kind<Encoding::Codebook, 32>());
+  }
+}
+
+/** The same of any other matrix. */
+template <class Run>
+void forWholeCodes(const PackedMatrix& matrix, const Run& run) {
   switch (matrix.encoding) {
     case Encoding::F32: return run(Kind<Encoding::F32, 0>());
     case Encoding::F16: return run(Kind<Encoding::F16, 0>());
     case Encoding::BF16: return run(Kind<Encoding::BF16, 0>());
     case Encoding::F8: return run(Kind<Encoding::F8, 0>());
-    case Encoding::Byte: return fine ? run(Kind<Encoding::Byte, 16>()) : run(Kind<Encoding::Byte, 32>());
     case Encoding::UnsignedByte: return run(Kind<Encoding::UnsignedByte, 32>());
-    case Encoding::Nibble: return fine ? run(Kind<Encoding::Nibble, 16>()) : run(Kind<Encoding::Nibble, 32>());
-    case Encoding::UnsignedNibble:
-      return fine ? run(Kind<Encoding::UnsignedNibble, 16>()) : run(Kind<Encoding::UnsignedNibble, 32>());
-    case Encoding::Codebook: return fine ? run(Kind<Encoding::Codebook, 16>()) : run(Kind<Encoding::Codebook, 32>());
+    default:
+      return matrix.scaleInputs == 16 ? run(Kind<Encoding::Byte, 16>()) : run(Kind<Encoding::Byte, 32>());
   }
+}
+
+/** The same of all. */
+template <class Run>
+void forKind(const PackedMatrix& matrix, const Run& run) {
+  if (hasNibbles(matrix)) return forNibbles(matrix, run);
+  forWholeCodes(matrix, run);
 }
 
 /** A product under way, of some panels: what is multiplied, and where results go. */

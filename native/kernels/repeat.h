@@ -1,18 +1,25 @@
 // Loops written out by the compiler's front end.
 #pragma once
 
+#include <utility>
+
 #define CHAIRLIFT_INLINE __attribute__((always_inline)) inline
 #define CHAIRLIFT_LAMBDA __attribute__((always_inline))
 
 namespace {
 
-/** f(0) … f(count - 1), written out: arrays of vectors stay in registers only where every index is a constant. */
-template <int count, int from = 0, class F>
+template <class F, int... indices>
+CHAIRLIFT_INLINE void callEach(const F& f, std::integer_sequence<int, indices...>) {
+  (f(indices), ...);
+}
+
+/**
+ * f(0) … f(count - 1), written out: arrays of vectors stay in registers only where every index is a constant. One list of
+ * calls, not calls within calls, each of which the compiler would copy into the next.
+ */
+template <int count, class F>
 CHAIRLIFT_INLINE void repeat(const F& f) {
-  if constexpr (from < count) {
-    f(from);
-    repeat<count, from + 1>(f);
-  }
+  callEach(f, std::make_integer_sequence<int, count>());
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace chairlift {
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity(), lowest = std::numeric_limits<float>::lowest();
+constexpr float lowest = std::numeric_limits<float>::lowest();
 
 // Depths below the highest logit, in scaled logits. Seldom is anything drawn below the first; below the last,
 // which is beyond every `leastScaled`, nothing weighs anything.

@@ -46,7 +46,6 @@ CHAIRLIFT_BODY Range rangeOf(const float* logits, int count) {
 }
 
 CHAIRLIFT_BODY float summarizeBody(const float* logits, int count, float* tops) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
   Range all = rangeOf(logits, 0);
   const auto add = [&](Range range, float& top) __attribute__((always_inline)) {
     all.lowest = std::min(all.lowest, range.lowest);

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "sampling/exponential.h"
 
 namespace chairlift {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /** Passes look at a block's highest logit first: most blocks hold nothing that could be drawn. */
 constexpr int blockLogits = 128;

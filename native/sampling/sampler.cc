@@ -12,7 +12,6 @@ namespace chairlift {
 
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr double greedyBelow = 1e-5;
 
 bool hasPenalties(const SamplingRow& row) {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { type Addon, type AddonFile, firstThatLoads, loadAddon } from './binding.ts';
+import { type Addon, type AddonFile, firstThatLoads, loadAddon, missingKernels } from './binding.ts';
 
 const compilers = ['c++', 'g++', 'clang++'];
 const hasCompiler = compilers.some((name) => spawnSync(name, ['--version']).status === 0);
@@ -48,5 +48,17 @@ describe('the choice of an addon', () => {
     expect(reason).toContain('the built C++ addon does not load (build is for another system)');
     expect(reason).toContain('the prebuilt C++ addon does not load (prebuilt is for another system)');
     expect(reason).toContain('install a C++ compiler');
+  });
+});
+
+describe('an addon that was built on another machine', () => {
+  const addonOf = (kernels: string[], sets: string[]) =>
+    ({ kernels: () => kernels, instructionSets: () => sets }) as Addon;
+
+  it('is told from one that has this machine’s fastest kernels, with what to do', () => {
+    expect(missingKernels(addonOf(['scalar', 'avx512'], ['scalar', 'avx2', 'avx512']))).toBeUndefined();
+    expect(missingKernels(addonOf(['scalar'], ['scalar', 'avx2']))).toBe(
+      'the C++ addon was built for another processor: it computes with scalar kernels where avx2 would be faster; run npm run setup',
+    );
   });
 });

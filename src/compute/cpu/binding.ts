@@ -52,6 +52,8 @@ export interface SampleOutput {
 export interface Addon {
   /** Names of the kernel tables this machine runs, slowest first. */
   kernels(): string[];
+  /** Names of the instruction sets this machine runs, slowest first, whether or not the addon has kernels for them. */
+  instructionSets(): string[];
   /** An empty `isa` takes the fastest kernels. */
   create(threads: number, isa: string): ModelHandle;
   /** Room for so many matrices that are alike; gives their number. */
@@ -142,6 +144,13 @@ const addonFiles: readonly AddonFile[] = [
 
 const REMEDY =
   'install a C++ compiler and run npm run setup, or npm rebuild chairlift where it is a dependency';
+
+/** What to tell where the addon lacks this machine's fastest kernels: it was compiled for another processor. */
+export function missingKernels(addon: Addon): string | undefined {
+  const [fastest, wanted] = [addon.kernels().at(-1), addon.instructionSets().at(-1)];
+  if (fastest === wanted) return undefined;
+  return `the C++ addon was built for another processor: it computes with ${fastest} kernels where ${wanted} would be faster; run npm run setup`;
+}
 
 export function loadAddon(path?: string): AddonLoad {
   const require = createRequire(import.meta.url);
