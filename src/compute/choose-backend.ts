@@ -4,7 +4,7 @@
 import type { BackendName, CreateBackend } from './backend.ts';
 import { BackendUnavailableError } from './backend-unavailable.ts';
 import { type CpuOptions, createCpuBackend } from './cpu/backend.ts';
-import { loadAddon } from './cpu/binding.ts';
+import { loadAddon, missingKernels } from './cpu/binding.ts';
 import type { WebGpuOptions } from './webgpu/backend.ts';
 
 export interface BackendChoice {
@@ -12,7 +12,7 @@ export interface BackendChoice {
   readonly create: CreateBackend;
   /** What computes, where the name does not say enough. */
   readonly device?: string;
-  /** Why the faster backend does not serve, where it was not asked to stay away. */
+  /** Why the faster backend, or faster kernels, do not serve, where they were not asked to stay away. */
   readonly notice?: string;
 }
 
@@ -40,7 +40,13 @@ export function chooseBackend(
   if (load.available) {
     const create: CreateBackend = (spec, weights, options) =>
       createCpuBackend(load.addon, spec, weights, { ...options, ...cpuOptions });
-    return { name: 'cpu', create, ...(load.origin === 'prebuilt' ? { device: 'prebuilt addon' } : {}) };
+    const notice = missingKernels(load.addon);
+    return {
+      name: 'cpu',
+      create,
+      ...(load.origin === 'prebuilt' ? { device: 'prebuilt addon' } : {}),
+      ...(notice === undefined ? {} : { notice }),
+    };
   }
   if (wanted === 'cpu') throw new BackendUnavailableError(`the cpu backend is not available: ${load.reason}`);
   return {

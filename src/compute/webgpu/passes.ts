@@ -9,6 +9,7 @@ import { Patience } from './patience.ts';
 import { type AttentionCounts, planStep, type StepCounts } from './plan-step.ts';
 import type { Programs } from './programs.ts';
 import { RANGE_BYTES, type Scratch } from './scratch.ts';
+import { inSlowTurns } from './slow-turns.ts';
 
 /** Operations of one command buffer. */
 const OPERATIONS_AT_ONCE = 48;
@@ -137,7 +138,7 @@ export class Passes {
   }
 
   async #finish(lengths: readonly number[]): Promise<ArrayBuffer[]> {
-    await this.#gpu.device.queue.onSubmittedWorkDone();
+    await inSlowTurns(this.#gpu.device.queue.onSubmittedWorkDone());
     if (this.#failure !== undefined) throw this.#failure;
     return lengths.map(() => new ArrayBuffer(0));
   }
@@ -147,7 +148,7 @@ export class Passes {
     const places = placesOf(lengths);
     try {
       // GPUMapMode.READ
-      await readback.mapAsync(1, 0, places.at(-1));
+      await inSlowTurns(readback.mapAsync(1, 0, places.at(-1)));
     } catch (error) {
       throw this.#failure ?? error;
     }
