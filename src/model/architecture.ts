@@ -1,6 +1,15 @@
 // What one architecture file provides: the names it goes by, and the traits that set it apart, as data.
 
-import { type Config, configError, fieldOf, optionalFlag, optionalSize, optionalText } from './config.ts';
+import type { OpenedModel } from '../weights/open-model.ts';
+import {
+  type Config,
+  configError,
+  fieldOf,
+  optionalCount,
+  optionalFlag,
+  optionalSize,
+  optionalText,
+} from './config.ts';
 import type { ListField } from './layer-lists.ts';
 import type { ModelSizes } from './sizes.ts';
 import type {
@@ -180,6 +189,7 @@ export interface ModelSource {
   readonly config: Config;
   readonly sizes: ModelSizes;
   readonly naming: Naming;
+  readonly opened: OpenedModel;
 }
 
 export interface Architecture {
@@ -294,7 +304,7 @@ export function rotatedLayers({ config, sizes }: ModelSource, period: number): r
   );
 }
 
-/** The sliding window's length, where the file gives one. */
+/** The sliding window's length, where the file gives one; 0 stands for none. */
 export function windowOf(config: Config): number | undefined {
-  return optionalSize(config, 'sliding_window');
+  return optionalCount(config, 'sliding_window') || undefined;
 }

@@ -19,7 +19,7 @@ import { hunyuan } from './families/hunyuan.ts';
 import { lfm2, lfm2Moe } from './families/lfm2.ts';
 import { llama } from './families/llama.ts';
 import { llama4 } from './families/llama4.ts';
-import { mistral } from './families/mistral.ts';
+import { ministral3, mistral } from './families/mistral.ts';
 import { mixtral } from './families/mixtral.ts';
 import { modernbert } from './families/modernbert.ts';
 import { nomicBert } from './families/nomic-bert.ts';
@@ -40,6 +40,7 @@ import type { Naming } from './tensor-names.ts';
 export const architectures: readonly Architecture[] = [
   llama,
   mistral,
+  ministral3,
   mixtral,
   qwen2,
   qwen3,

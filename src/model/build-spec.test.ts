@@ -15,7 +15,7 @@ describe('buildSpec on a bad configuration', () => {
     const fault = llamaFault({ model_type: 'mamba' });
     expect(fault).toMatchObject({ file: 'made/config.json', field: 'model_type' });
     expect(fault.problem).toContain('"mamba" is not supported');
-    expect(fault.remedy).toContain('llama, mistral, mixtral');
+    expect(fault.remedy).toContain('llama, mistral, ministral3, mixtral');
   });
 
   it.each([

@@ -35,7 +35,7 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   const config = withLayerLists(withDefaults(named, defaults ?? {}), architecture.layerLists ?? []);
   const sizes = modelSizes(config, modelContext(config), options.contextLength);
   refuseMissingLayers(config, sizes, opened);
-  const traits = architecture.traits({ config, sizes, naming });
+  const traits = architecture.traits({ config, sizes, naming, opened });
   const names = tensorNames(naming, opened.weights, traits.names);
   refuseMissingExperts(config, traits, names, opened);
   const tiedHead = isHeadTied(config, names, opened);

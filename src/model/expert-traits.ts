@@ -1,6 +1,6 @@
 // Mixtures of experts as configurations describe them.
 
-import type { ExpertTraits, LayerTraits, ModelSource } from './architecture.ts';
+import type { ExpertTraits, LayerTraits, ModelSource, Traits } from './architecture.ts';
 import {
   type Config,
   configError,
@@ -30,9 +30,18 @@ export function expertCountField(config: Config): string {
   return spelled(config, countFields);
 }
 
-/** Whether the file has experts at all. */
+/** Whether the file has experts at all; 0 stands for none. */
 export function hasExperts(config: Config): boolean {
-  return countFields.some((field) => optionalSize(config, field) !== undefined);
+  return countFields.some((field) => (optionalCount(config, field) ?? 0) > 0);
+}
+
+/** What experts make of a family's layers, in files that have some. */
+export function mixtureOf(
+  source: ModelSource,
+  layers: readonly LayerTraits[],
+  experts: () => ExpertTraits,
+): Pick<Traits, 'layers' | 'experts'> {
+  return hasExperts(source.config) ? { layers: withExperts(source, layers), experts: experts() } : { layers };
 }
 
 /** What a family does, where its files do not say. */
@@ -110,6 +119,16 @@ function groupsOf(
 function sharedOf(config: Config, expertSize: number): ExpertTraits['shared'] {
   const count = optionalCount(config, spelled(config, sharedFields)) ?? 0;
   return count === 0 ? undefined : { size: count * expertSize, hasShare: false };
+}
+
+/** One more expert, which all rows use, has a share of its own for each. A size of 0 stands for none. */
+export function withSharedExpert(
+  { config }: ModelSource,
+  experts: ExpertTraits,
+  usualSize: number,
+): ExpertTraits {
+  const size = optionalCount(config, 'shared_expert_intermediate_size') ?? usualSize;
+  return { ...experts, shared: size === 0 ? undefined : { size, hasShare: true } };
 }
 
 /** Which layers have experts: by a list of those that have none, every so many layers, after so many dense ones. */

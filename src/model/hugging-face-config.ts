@@ -28,7 +28,8 @@ export function huggingFaceConfig(file: string, fields: Fields): Config {
   // Either may say that head and embedding are one; weights are quantized all alike.
   const tied = text.tie_word_embeddings === true || fields.tie_word_embeddings === true;
   const outer = {
-    model_type: fields.model_type,
+    // This wrapper is around models of several generations.
+    model_type: fields.model_type === 'mistral3' ? (text.model_type ?? 'mistral') : fields.model_type,
     ...(tied ? { tie_word_embeddings: true } : {}),
     ...(fields.quantization_config === undefined ? {} : { quantization_config: fields.quantization_config }),
   };
@@ -51,8 +52,13 @@ export function withUsualNames(
   return { ...config, fields, spellings };
 }
 
+/** Without these there is no rotation: null means no more than that the file does not say. */
+const neverNone: readonly string[] = ['rope_theta', 'rope_local_base_freq', 'partial_rotary_factor'];
+
 export function withDefaults(config: Config, defaults: Fields): Config {
-  // Fields that a file sets to null stay null: a null window means none.
-  const given = Object.entries(config.fields).filter(([, value]) => value !== undefined);
+  // Other fields that a file sets to null stay null: a null window means none.
+  const given = Object.entries(config.fields).filter(
+    ([field, value]) => value !== undefined && !(value === null && neverNone.includes(field)),
+  );
   return { ...config, fields: { ...defaults, ...Object.fromEntries(given) } };
 }

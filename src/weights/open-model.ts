@@ -18,6 +18,8 @@ export interface SafetensorsModel {
   /** Where config.json and the tokenizer's files lie. */
   readonly directory: string;
   readonly config: JsonObject;
+  /** What headers' metadata say of the writer, e.g. `pt` or `mlx`; one entry for each that differs. */
+  readonly headerFormats?: readonly string[];
   readonly weights: WeightSource;
 }
 
@@ -98,7 +100,8 @@ function withConfig(directory: string, path: string, open: () => Safetensors): S
   const model = open();
   try {
     const format = isMlxConfig(config) ? 'mlx' : 'safetensors';
-    return { format, path, directory, config, weights: openWeights(model) };
+    const { headerFormats } = model;
+    return { format, path, directory, config, headerFormats, weights: openWeights(model) };
   } catch (error) {
     for (const file of model.files) file.close();
     throw error;

@@ -43,6 +43,18 @@ describe('openSafetensors', () => {
     weights.close();
   });
 
+  it('tells what headers say of their writer, once for all files that say the same', () => {
+    const file = (name: string, header: object) => save(name, joinSafetensors(header, new Uint8Array(0)));
+    const paths = [
+      file('a.safetensors', { __metadata__: { format: 'mlx' } }),
+      file('b.safetensors', { __metadata__: { format: 'mlx' } }),
+      file('c.safetensors', { __metadata__: { format: 7 } }),
+      file('d.safetensors', {}),
+    ];
+    expect(openSafetensors('model', paths).headerFormats).toEqual(['mlx']);
+    expect(openSafetensors('model', paths.slice(2)).headerFormats).toEqual([]);
+  });
+
   it('passes over tensors of other types until they are asked for', () => {
     const weights = open(
       writeSafetensors([

@@ -25,6 +25,8 @@ export interface Safetensors {
   readonly path: string;
   readonly entries: ReadonlyMap<string, SafetensorsEntry>;
   readonly files: readonly FileReader[];
+  /** The metadata's `format` of the files that have one; one entry for each that differs. */
+  readonly headerFormats: readonly string[];
 }
 
 const LENGTH_BYTES = 8;
@@ -53,16 +55,19 @@ export function openSafetensors(path: string, filePaths: readonly string[]): Saf
   const files: FileReader[] = [];
   try {
     const entries = new Map<string, SafetensorsEntry>();
+    const headerFormats = new Set<string>();
     for (const filePath of filePaths) {
       const file = openFile(filePath);
       files.push(file);
-      for (const entry of readEntries(file)) {
+      const header = readHeader(file);
+      if (header.format !== undefined) headerFormats.add(header.format);
+      for (const entry of header.entries) {
         const other = entries.get(entry.name);
         if (other !== undefined) throw jsonFault(filePath, entry.name, `is also in ${other.file.path}`);
         entries.set(entry.name, entry);
       }
     }
-    return { path, entries, files };
+    return { path, entries, files, headerFormats: [...headerFormats] };
   } catch (error) {
     for (const file of files) file.close();
     throw error;
@@ -102,7 +107,12 @@ export function unusable(entry: SafetensorsEntry | undefined): ModelFileError | 
   });
 }
 
-function readEntries(file: FileReader): readonly SafetensorsEntry[] {
+interface Header {
+  readonly entries: readonly SafetensorsEntry[];
+  readonly format: string | undefined;
+}
+
+function readHeader(file: FileReader): Header {
   refuseLfsPointer(file);
   const headerBytes = readHeaderLength(file);
   const header = parseJsonObject(file.readAt(LENGTH_BYTES, headerBytes, 'header'), file.path, 'header');
@@ -113,7 +123,9 @@ function readEntries(file: FileReader): readonly SafetensorsEntry[] {
     file.path,
     entries.map(({ name, offset, bytes }) => ({ name, start: offset, end: offset + bytes })),
   );
-  return entries;
+  const metadata = header[METADATA_KEY];
+  const format = isJsonObject(metadata) ? metadata.format : undefined;
+  return { entries, format: typeof format === 'string' ? format : undefined };
 }
 
 /** Where the tensors of a file begin. */

@@ -156,14 +156,18 @@ describe.each(subjects)('answers of $name', ({ family, adapterCount }) => {
     });
     try {
       expect(await engine.start()).toMatchObject({ ok: true });
+      // Long enough that it cannot have ended before the signal comes.
+      const one = requests[4] as TestRequest;
+      const long = { ...one, sampling: { ...one.sampling, maxTokens: 600 } };
+      const { answers } = await run(model, [[long]]);
       const tokens: number[] = [];
       const beside = collect(engine.submit(engineRequest(requests[1] as TestRequest, VOCABULARY)));
-      for await (const event of engine.submit(engineRequest(requests[4] as TestRequest, VOCABULARY))) {
+      for await (const event of engine.submit(engineRequest(long, VOCABULARY))) {
         if (event.kind === 'finish') expect(event).toMatchObject({ reason: 'length' });
         else if (tokens.push(event.token) === 11) process.kill(engine.pid as number, 'SIGKILL');
       }
       expect(engine.restarts).toBe(1);
-      expect(tokens).toEqual(alone[4]?.tokens);
+      expect(tokens).toEqual(answers[0]?.tokens);
       expect((await beside).tokens).toEqual(alone[1]?.tokens);
     } finally {
       await engine.close();

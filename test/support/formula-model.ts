@@ -2,7 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
-import { buildBatch } from '../../src/compute/batch.ts';
+import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
+import { ownSlot } from '../../src/compute/batch-memories.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
@@ -75,12 +76,15 @@ export async function formulaLogits(
   chunkTokens = model.ids.length,
 ): Promise<Float32Array> {
   const spec = buildSpec(opened);
-  const backend = await create(spec, opened.weights, { blockCount: 3 });
+  const backend = await create(spec, opened.weights, { blockCount: 3, memorySlots: 1 });
+  const remembers = spec.memories.length > 0;
   const logits = new Float32Array(model.ids.length * spec.vocabSize);
   for (let start = 0; start < model.ids.length; start += chunkTokens) {
     const tokens = model.ids.slice(start, start + chunkTokens);
     const blocks = [2, 0, 1].slice(0, Math.ceil((start + tokens.length) / BLOCK_TOKENS));
-    const step = await backend.step(buildBatch([{ tokens, start, blocks, wantLogits: 'all' }]));
+    const sequence: BatchSequence = { tokens, start, blocks, wantLogits: 'all' };
+    const memory = remembers ? { memory: ownSlot(sequence, 0) } : {};
+    const step = await backend.step(buildBatch([{ ...sequence, ...memory }]));
     logits.set(step.logits, start * spec.vocabSize);
   }
   backend.close();

@@ -167,6 +167,36 @@ function quantizedModels(): GoldenModel[] {
   );
 }
 
+interface StoredMlxCase {
+  readonly ids: readonly number[];
+  readonly last_logits_every_K: number;
+  readonly last_logits: readonly number[];
+  readonly top5: readonly Logit[];
+  readonly argmax: readonly number[];
+  readonly greedy: readonly number[];
+  /** By how much each of the greedy ids won. */
+  readonly greedy_gap: readonly number[];
+}
+
+const NEAR_TIE = 0.02;
+
+/** A folder converted by mlx-lm, and what mlx-lm computes with it. */
+export function mlxModel(folder: string): GoldenModel {
+  const { cases } = stored<{ cases: StoredMlxCase[] }>(`mlx/${folder}`, 'golden-mlx.json');
+  return model(`mlx/${folder}`, cases.map(mlxCase));
+}
+
+function mlxCase(one: StoredMlxCase): GoldenCase {
+  const tie = one.greedy_gap.findIndex((gap) => gap < NEAR_TIE);
+  return {
+    ids: one.ids,
+    top8: one.top5,
+    sparse: every(one.last_logits_every_K, one.last_logits),
+    midTop1: one.argmax,
+    greedy: one.greedy.slice(0, tie < 0 ? undefined : tie),
+  };
+}
+
 function model(name: string, cases: readonly GoldenCase[]): GoldenModel {
   return { name, path: testdata(name), cases };
 }

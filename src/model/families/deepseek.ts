@@ -8,8 +8,8 @@ import {
   type ModelSource,
   type Traits,
 } from '../architecture.ts';
-import { configError, fieldOf, optionalFlag, optionalSize, size } from '../config.ts';
-import { expertTraits, hasExperts, withExperts } from '../expert-traits.ts';
+import { configError, fieldOf, optionalCount, optionalFlag, size } from '../config.ts';
+import { expertTraits, mixtureOf } from '../expert-traits.ts';
 import { ropeOf, yarnAttentionScale } from '../rope-parameters.ts';
 import { sharedExpertsNames } from '../tensor-names.ts';
 
@@ -45,6 +45,9 @@ const defaults = {
   scoring_func: 'sigmoid',
   topk_method: 'noaux_tc',
   norm_topk_prob: true,
+  n_group: 8,
+  topk_group: 4,
+  routed_scaling_factor: 2.5,
 };
 
 export const deepseek3: Architecture = {
@@ -70,6 +73,8 @@ export const glm4MoeLite: Architecture = {
     n_routed_experts: 64,
     moe_intermediate_size: 1536,
     num_experts_per_tok: 4,
+    n_group: 1,
+    topk_group: 1,
     routed_scaling_factor: 1.8,
     first_k_dense_replace: 1,
   },
@@ -81,15 +86,14 @@ function deepseekTraits(source: ModelSource): Traits {
   const { contentSize, rotatedSize } = headSizes(source);
   const bias = optionalFlag(config, 'attention_bias') ?? false;
   const layers = alikeLayers(sizes);
-  const mixes = hasExperts(config);
   return {
     ropes: [ropeOf(config, { ...sizes, headSize: rotatedSize })],
-    layers: mixes ? withExperts(source, layers) : layers,
-    ...(mixes ? { experts: expertsOf(source) } : {}),
+    ...mixtureOf(source, layers, () => expertsOf(source)),
     activation: activationOf(config, 'hidden_act', 'silu'),
     attentionScale: (contentSize + rotatedSize) ** -0.5 * yarnAttentionScale(config),
     latent: {
-      queryRank: optionalSize(config, 'q_lora_rank'),
+      // 0 stands for none.
+      queryRank: optionalCount(config, 'q_lora_rank') || undefined,
       rank: size(config, 'kv_lora_rank'),
       contentSize,
       rotatedSize,

@@ -12,6 +12,7 @@ export const gemma2: Architecture = {
   ggufNames: ['gemma2'],
   defaults: {
     ...caps,
+    num_key_value_heads: 4,
     head_dim: 256,
     max_position_embeddings: 8192,
     rms_norm_eps: 1e-6,

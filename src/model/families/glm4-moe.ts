@@ -20,6 +20,8 @@ export const glm4Moe: Architecture = {
     num_experts_per_tok: 8,
     n_shared_experts: 1,
     first_k_dense_replace: 1,
+    n_group: 1,
+    topk_group: 1,
   },
   ggufDefaults: { norm_topk_prob: false },
   traits(source) {

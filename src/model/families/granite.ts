@@ -10,7 +10,15 @@ import {
   type StateSpaceTraits,
   type Traits,
 } from '../architecture.ts';
-import { configError, optionalFlag, optionalPositive, optionalSize, optionalText, size } from '../config.ts';
+import {
+  configError,
+  fieldOf,
+  optionalFlag,
+  optionalPositive,
+  optionalSize,
+  optionalText,
+  size,
+} from '../config.ts';
 import { expertTraits, hasExperts, withExperts } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import type { RoleNames } from '../tensor-names.ts';
@@ -61,19 +69,30 @@ export const graniteHybrid: Architecture = {
   name: 'granitehybrid',
   modelTypes: ['granitemoehybrid'],
   ggufNames: ['granitehybrid'],
-  defaults: { ...defaults, attention_multiplier: 1, mamba_n_groups: 1, mamba_d_conv: 4, mamba_d_state: 256 },
+  defaults: {
+    ...defaults,
+    attention_multiplier: 1,
+    num_local_experts: 8,
+    num_experts_per_tok: 2,
+    shared_intermediate_size: 1024,
+    mamba_n_heads: 128,
+    mamba_n_groups: 1,
+    mamba_d_conv: 4,
+    mamba_d_state: 256,
+    mamba_expand: 2,
+  },
   traits(source) {
     const { config, naming } = source;
     const traits = graniteTraits(source);
     const attention = tellsPositions(source) ? { rope: 0 } : {};
-    const layers = hybridLayers(source, { attention, other: { mixer: 'state-space' } });
+    const layers = hybridLayers(source, { attention, other: { mixer: 'state-space' } }, () => false);
     const sharedSize =
       optionalSize(config, 'shared_intermediate_size') ?? size(config, 'shared_expert_intermediate_size');
     const fused = naming !== 'gguf';
-    const common = { ...traits, layers, stateSpace: stateSpaceTraits(source) };
-    if (!hasExperts(config)) {
-      return { ...common, ffnSize: sharedSize, fusedGateUp: fused, names: { 'hugging-face': sharedNames } };
-    }
+    const remembers = layers.some(({ mixer }) => mixer === 'state-space');
+    // Files of models that only attend may give sizes of state spaces that mean nothing.
+    const common = { ...traits, layers, ...(remembers ? { stateSpace: stateSpaceTraits(source) } : {}) };
+    if (!hasExperts(config)) return { ...common, ...feedForwardAlone(source, sharedSize) };
     return {
       ...common,
       layers: withExperts(source, layers),
@@ -86,17 +105,25 @@ export const graniteHybrid: Architecture = {
   },
 };
 
+/** In place of experts. mlx-lm stores it under the usual names, gate and up apart. */
+function feedForwardAlone({ naming, opened }: ModelSource, ffnSize: number): Partial<Traits> {
+  const shared = `${sharedNames.gateUp}.weight`;
+  const fused = naming !== 'gguf' && [...opened.weights.tensors.keys()].some((name) => name.endsWith(shared));
+  return fused ? { ffnSize, fusedGateUp: true, names: { 'hugging-face': sharedNames } } : { ffnSize };
+}
+
 /** GGUF files say so in a place of their own. */
 function tellsPositions({ config, naming }: ModelSource): boolean {
   if (naming === 'gguf') return optionalFlag(config, 'rope_is_used') ?? false;
   return optionalText(config, 'position_embedding_type') === 'rope';
 }
 
-function stateSpaceTraits({ config, naming }: ModelSource): StateSpaceTraits {
+function stateSpaceTraits(source: ModelSource): StateSpaceTraits {
+  const { config, naming } = source;
   const isGguf = naming === 'gguf';
   const heads = size(config, isGguf ? 'linear_num_value_heads' : 'mamba_n_heads');
   const groups = size(config, isGguf ? 'linear_num_key_heads' : 'mamba_n_groups');
-  const headSize = isGguf ? size(config, 'linear_inner_size') / heads : size(config, 'mamba_d_head');
+  const headSize = isGguf ? size(config, 'linear_inner_size') / heads : mambaHeadSize(source, heads);
   if (!Number.isInteger(headSize) || heads % groups !== 0) {
     throw configError(
       config,
@@ -115,6 +142,14 @@ function stateSpaceTraits({ config, naming }: ModelSource): StateSpaceTraits {
     projectionBias: optionalFlag(config, 'mamba_proj_bias') ?? false,
     logarithmicRates: !isGguf,
   };
+}
+
+/** It may be left to what the others leave. */
+function mambaHeadSize({ config, sizes }: ModelSource, heads: number): number {
+  const given = fieldOf(config, 'mamba_d_head') ?? 'auto';
+  return given === 'auto'
+    ? (size(config, 'mamba_expand') * sizes.hiddenSize) / heads
+    : size(config, 'mamba_d_head');
 }
 
 function graniteTraits({ config, sizes, naming }: ModelSource): Traits {

@@ -1,7 +1,15 @@
 // LFM 2, dense and with experts: most layers are short convolutions, the others attention with norms over each head.
 
 import { type Architecture, activationOf, type ModelSource, type Traits } from '../architecture.ts';
-import { type Config, optionalFlag, optionalPositive, optionalSize, size } from '../config.ts';
+import {
+  type Config,
+  configError,
+  fieldOf,
+  optionalFlag,
+  optionalPositive,
+  optionalSize,
+  size,
+} from '../config.ts';
 import { expertTraits, withExperts } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import type { RoleNames } from '../tensor-names.ts';
@@ -24,13 +32,29 @@ const names: RoleNames = {
   expertDown: 'feed_forward.experts.*.w2',
 };
 
-const defaults = { norm_eps: 1e-5, conv_L_cache: 3, block_multiple_of: 256 } as const;
+const defaults = {
+  num_key_value_heads: 8,
+  max_position_embeddings: 128_000,
+  rope_theta: 1_000_000,
+  norm_eps: 1e-5,
+  conv_L_cache: 3,
+  block_multiple_of: 256,
+  tie_word_embeddings: true,
+} as const;
+
+/** As the first files on the hub name them. */
+const otherNames = {
+  tie_word_embeddings: ['tie_embedding'],
+  intermediate_size: ['block_ff_dim'],
+  rope_theta: ['theta'],
+};
 
 export const lfm2: Architecture = {
   name: 'lfm2',
   modelTypes: ['lfm2'],
   ggufNames: ['lfm2'],
   defaults: { ...defaults, block_auto_adjust_ff_dim: true, block_ffn_dim_multiplier: 1 },
+  otherNames,
   traits: (source) => ({ ...lfmTraits(source), ffnSize: adjustedSize(source) }),
 };
 
@@ -38,7 +62,15 @@ export const lfm2Moe: Architecture = {
   name: 'lfm2moe',
   modelTypes: ['lfm2_moe'],
   ggufNames: ['lfm2moe'],
-  defaults: { ...defaults, norm_topk_prob: true, use_expert_bias: true },
+  defaults: {
+    ...defaults,
+    num_dense_layers: 2,
+    moe_intermediate_size: 1792,
+    num_experts_per_tok: 4,
+    norm_topk_prob: true,
+    use_expert_bias: true,
+  },
+  otherNames,
   traits(source) {
     const traits = lfmTraits(source);
     return {
@@ -56,7 +88,11 @@ function lfmTraits(source: ModelSource): Traits {
   const { config, sizes } = source;
   return {
     ropes: [ropeOf(config, sizes)],
-    layers: hybridLayers(source, { attention: { rope: 0 }, other: { mixer: 'short-convolution' } }),
+    layers: hybridLayers(
+      source,
+      { attention: { rope: 0 }, other: { mixer: 'short-convolution' } },
+      attendingLayers(config),
+    ),
     activation: activationOf(config, 'hidden_act', 'silu'),
     attentionScale: sizes.headSize ** -0.5,
     queryKeyNorm: 'head',
@@ -66,6 +102,14 @@ function lfmTraits(source: ModelSource): Traits {
     },
     names: { 'hugging-face': names, gguf: { finalNorm: 'token_embd_norm' } },
   };
+}
+
+/** Older files list the layers that attend; where they do not, all do. */
+function attendingLayers(config: Config): (index: number) => boolean {
+  const listed = fieldOf(config, 'full_attn_idxs');
+  if (listed === undefined) return () => true;
+  if (Array.isArray(listed)) return (index) => listed.includes(index);
+  throw configError(config, 'full_attn_idxs', 'must be a list of numbers of layers', 'Correct the field.');
 }
 
 /** Folders may give a size of which two thirds are meant, rounded up; GGUF files give the real one. */

@@ -11,7 +11,7 @@ import {
   slidingLayers,
 } from '../architecture.ts';
 import { fieldOf, optionalFlag, optionalPositive, optionalSize } from '../config.ts';
-import { expertTraits, hasExperts, withExperts } from '../expert-traits.ts';
+import { expertTraits, mixtureOf } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import type { AttentionSpec } from '../spec.ts';
 import type { RoleNames } from '../tensor-names.ts';
@@ -57,7 +57,6 @@ export const llama4: Architecture = {
   traits(source) {
     const { config, sizes, naming } = source;
     const layers = layersOf(source);
-    const mixes = hasExperts(config);
     const experts = () => {
       const traits = expertTraits(source, { score: 'sigmoid', normalized: false });
       const shared = { size: traits.size, hasShare: false };
@@ -65,8 +64,7 @@ export const llama4: Architecture = {
     };
     return {
       ropes: [ropeOf(config, sizes)],
-      layers: mixes ? withExperts(source, layers) : layers,
-      ...(mixes ? { experts: experts() } : {}),
+      ...mixtureOf(source, layers, experts),
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
       normsAfterRope: true,

@@ -18,6 +18,7 @@ export const mixtral: Architecture = {
   ggufNames: [],
   defaults: {
     num_key_value_heads: 8,
+    max_position_embeddings: 131_072,
     rms_norm_eps: 1e-5,
     rope_theta: 1_000_000,
     num_local_experts: 8,

@@ -9,8 +9,8 @@ import {
   slidingLayers,
   windowOf,
 } from '../architecture.ts';
-import { optionalFlag, optionalSize } from '../config.ts';
-import { expertTraits, withExperts } from '../expert-traits.ts';
+import { optionalCount, optionalFlag } from '../config.ts';
+import { expertTraits, mixtureOf, withSharedExpert } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
 
 export const qwen2Moe: Architecture = {
@@ -21,6 +21,7 @@ export const qwen2Moe: Architecture = {
     num_key_value_heads: 16,
     max_position_embeddings: 32_768,
     rms_norm_eps: 1e-6,
+    sliding_window: 4096,
     max_window_layers: 28,
     num_experts: 60,
     num_experts_per_tok: 4,
@@ -32,26 +33,24 @@ export const qwen2Moe: Architecture = {
     const { config, sizes } = source;
     return {
       ropes: [ropeOf(config, sizes)],
-      layers: withExperts(source, layersOf(source)),
+      ...mixtureOf(source, layersOf(source), () => expertsOf(source)),
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
       queryKeyValueBias: optionalFlag(config, 'qkv_bias') ?? optionalFlag(config, 'attention_bias') ?? false,
-      experts: {
-        ...expertTraits(source, { score: 'softmax', normalized: false }),
-        shared: {
-          size: optionalSize(config, 'shared_expert_intermediate_size') ?? sizes.ffnSize,
-          hasShare: true,
-        },
-      },
     };
   },
 };
+
+function expertsOf(source: ModelSource) {
+  const experts = expertTraits(source, { score: 'softmax', normalized: false });
+  return withSharedExpert(source, experts, source.sizes.ffnSize);
+}
 
 /** Every other one of the lower layers has a window, where `use_sliding_window` says so. */
 function layersOf(source: ModelSource): LayerTraits[] {
   const { config } = source;
   const window = optionalFlag(config, 'use_sliding_window') === true ? windowOf(config) : undefined;
-  const end = optionalSize(config, 'max_window_layers') ?? 0;
+  const end = optionalCount(config, 'max_window_layers') ?? 0;
   const sliding = slidingLayers(source, (index) => index % 2 === 0 && index < end);
   return sliding.map((slides) => ({ rope: 0, window: slides ? window : undefined }));
 }

@@ -8,14 +8,19 @@ import {
   slidingLayers,
   windowOf,
 } from '../architecture.ts';
-import { optionalFlag, optionalSize } from '../config.ts';
+import { optionalCount, optionalFlag } from '../config.ts';
 import { ropeOf } from '../rope-parameters.ts';
 
 export const qwen2: Architecture = {
   name: 'qwen2',
   modelTypes: ['qwen2'],
   ggufNames: ['qwen2'],
-  defaults: { rms_norm_eps: 1e-6, max_window_layers: 28 },
+  defaults: {
+    max_position_embeddings: 32_768,
+    rms_norm_eps: 1e-6,
+    sliding_window: 4096,
+    max_window_layers: 28,
+  },
   traits(source) {
     const { config, sizes } = source;
     return {
@@ -32,7 +37,7 @@ export const qwen2: Architecture = {
 export function upperWindowLayers(source: ModelSource): LayerTraits[] {
   const { config } = source;
   const window = optionalFlag(config, 'use_sliding_window') === true ? windowOf(config) : undefined;
-  const firstWindowed = config.fields.max_window_layers === 0 ? 0 : optionalSize(config, 'max_window_layers');
+  const firstWindowed = optionalCount(config, 'max_window_layers');
   const sliding = slidingLayers(source, (index) => index >= (firstWindowed ?? Number.POSITIVE_INFINITY));
   return sliding.map((slides) => ({ rope: 0, window: slides ? window : undefined }));
 }

@@ -9,7 +9,8 @@ import {
   type Traits,
 } from '../architecture.ts';
 import { configError, optionalFlag, optionalSize, size } from '../config.ts';
-import { expertTraits, withExperts } from '../expert-traits.ts';
+import { expertTraits, mixtureOf, withSharedExpert } from '../expert-traits.ts';
+import { hasMlxLayout } from '../mlx-layout.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import { hybridLayers } from './hybrid-layers.ts';
 
@@ -21,13 +22,21 @@ const defaults = {
   linear_key_head_dim: 128,
   linear_value_head_dim: 128,
   full_attention_interval: 4,
+  max_position_embeddings: 32_768,
+} as const;
+
+const expertDefaults = {
+  num_key_value_heads: 2,
+  moe_intermediate_size: 512,
+  shared_expert_intermediate_size: 512,
+  norm_topk_prob: true,
 } as const;
 
 export const qwen3Next: Architecture = {
   name: 'qwen3next',
   modelTypes: ['qwen3_next'],
   ggufNames: ['qwen3next'],
-  defaults: { ...defaults, norm_topk_prob: true },
+  defaults: { ...defaults, ...expertDefaults, num_experts_per_tok: 10 },
   traits: (source) => expertsBeside(source, { ...hybridTraits(source), ...deltaTraits(source, true) }),
 };
 
@@ -35,7 +44,7 @@ export const qwen35: Architecture = {
   name: 'qwen3.5',
   modelTypes: ['qwen3_5', 'qwen3_5_text'],
   ggufNames: ['qwen35'],
-  defaults,
+  defaults: { ...defaults, num_key_value_heads: 4 },
   traits: (source) => ({ ...hybridTraits(source), ...deltaTraits(source, false) }),
 };
 
@@ -43,12 +52,12 @@ export const qwen35Moe: Architecture = {
   name: 'qwen3.5moe',
   modelTypes: ['qwen3_5_moe', 'qwen3_5_moe_text'],
   ggufNames: ['qwen35moe'],
-  defaults: { ...defaults, norm_topk_prob: true },
+  defaults: { ...defaults, ...expertDefaults, num_experts_per_tok: 8 },
   traits: (source) => expertsBeside(source, { ...hybridTraits(source), ...deltaTraits(source, false) }),
 };
 
 function hybridTraits(source: ModelSource): Traits {
-  const { config, sizes, naming } = source;
+  const { config, sizes, naming, opened } = source;
   const bias = optionalFlag(config, 'attention_bias') ?? false;
   const interval = optionalSize(config, 'full_attention_interval') ?? 4;
   return {
@@ -64,8 +73,8 @@ function hybridTraits(source: ModelSource): Traits {
     queryKeyNorm: 'head',
     queryKeyValueBias: bias,
     outputBias: bias,
-    // GGUF files store norm weights with 1 already added.
-    normOffset: naming === 'gguf' ? 0 : 1,
+    // GGUF files store norm weights with 1 already added, as do folders converted by mlx-lm.
+    normOffset: naming === 'gguf' || hasMlxLayout(opened, 'linear_attn.conv1d.weight') ? 0 : 1,
     names: { gguf: { ffnNorm: 'post_attention_norm' } },
   };
 }
@@ -103,13 +112,10 @@ function deltaTraits(
   };
 }
 
-/** One more expert, which all rows use, has a share of its own for each. */
 function expertsBeside(source: ModelSource, traits: Traits): Traits {
-  const experts = expertTraits(source, { score: 'softmax', normalized: true });
-  const sharedSize = optionalSize(source.config, 'shared_expert_intermediate_size');
-  return {
-    ...traits,
-    layers: withExperts(source, traits.layers),
-    experts: { ...experts, shared: { size: sharedSize ?? experts.size, hasShare: true } },
+  const experts = () => {
+    const own = expertTraits(source, { score: 'softmax', normalized: true });
+    return withSharedExpert(source, own, own.size);
   };
+  return { ...traits, ...mixtureOf(source, traits.layers, experts) };
 }

@@ -9,7 +9,13 @@ export const qwen3: Architecture = {
   // What sees images, too, tells the positions of texts as these do.
   modelTypes: ['qwen3', 'qwen3_vl', 'qwen3_vl_text'],
   ggufNames: ['qwen3', 'qwen3vl'],
-  defaults: { head_dim: 128, rms_norm_eps: 1e-6, max_window_layers: 28 },
+  defaults: {
+    head_dim: 128,
+    max_position_embeddings: 32_768,
+    rms_norm_eps: 1e-6,
+    sliding_window: 4096,
+    max_window_layers: 28,
+  },
   traits(source) {
     const { config, sizes } = source;
     return {
