@@ -14,7 +14,7 @@ import type { Controls, GrammarResult, GrammarWork } from './grammar-worker.ts';
 // The compiled file, from wherever this one runs.
 const entry = new URL('../../dist/generation/grammar-worker.js', import.meta.url);
 
-const LIMIT_MS = 3000;
+const LIMIT_MS = 5000;
 const HEAP_MB = 1024;
 const MAX_KEPT_BYTES = 64 * 2 ** 20;
 /** What a refusal counts for in the cache. */

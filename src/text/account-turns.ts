@@ -14,6 +14,11 @@ export class AccountTurns<Job> {
     this.#waiting.set(account, jobs.add(job));
   }
 
+  /** Before the other jobs of its account. */
+  putBack(account: string, job: Job): void {
+    this.#waiting.set(account, new Set([job, ...(this.#waiting.get(account) ?? [])]));
+  }
+
   take(): Job | undefined {
     for (const [account, jobs] of this.#waiting) {
       for (const job of jobs) {

@@ -16,7 +16,12 @@ export interface AddedToken {
 export type Segment =
   | { readonly kind: 'token'; readonly id: number }
   /** `first`: the text begins with it. */
-  | { readonly kind: 'text'; readonly text: string; readonly first: boolean };
+  | { readonly kind: 'text'; readonly text: string; readonly first: boolean }
+  /** Nothing yet: the text is long. */
+  | { readonly kind: 'pause' };
+
+/** UTF-16 units that are looked through in one go. */
+const PAUSE_UNITS = 65_536;
 
 interface TrieNode {
   readonly children: Map<number, TrieNode>;
@@ -33,7 +38,7 @@ export function addedTokenSplitter(tokens: readonly AddedToken[]): SegmentSplitt
     while (position < text.length) {
       const token = longestMatch(root, text, position, special);
       if (token === undefined) {
-        position++;
+        if (++position % PAUSE_UNITS === 0) yield { kind: 'pause' };
         continue;
       }
       const textEnd = token.lstrip ? startOfWhitespace(text, textStart, position) : position;

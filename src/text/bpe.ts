@@ -4,6 +4,7 @@
 import { byteCharacters, toByteCharacters } from './byte-characters.ts';
 import { MergeLoop } from './merge-loop.ts';
 import { PairTable } from './pair-table.ts';
+import { partsOf, STEP_SIZE, type Steps } from './steps.ts';
 
 export interface BpeModel {
   /** Ids by token text, as the vocabulary spells it. */
@@ -28,15 +29,32 @@ export type SymbolRule =
       readonly fuseUnknown: boolean;
     };
 
-export type PieceEncoder = (piece: string, into: number[]) => void;
+/** Returns what is left to do of a long piece; others are done. */
+export type PieceEncoder = (piece: string, into: number[]) => Steps | undefined;
+
+/** In UTF-16 units. */
+export const LONG_PIECE = 16_384;
+
+export function* encodePieces(pieces: Iterable<string>, encodePiece: PieceEncoder, into: number[]): Steps {
+  let units = 0;
+  for (const piece of pieces) {
+    const rest = encodePiece(piece, into);
+    if (rest !== undefined) yield* rest;
+    units += piece.length;
+    if (units < STEP_SIZE) continue;
+    units = 0;
+    yield;
+  }
+}
 
 const cachedPieceLength = 48;
 const cachedPieces = 20_000;
 const encoder = new TextEncoder();
 
 export function bpeEncoder(model: BpeModel): PieceEncoder {
-  const loop = new MergeLoop(mergeTable(model));
-  const toSymbols =
+  const table = mergeTable(model);
+  const loop = new MergeLoop(table);
+  const toSymbols: (piece: string, unknown?: { before: boolean }) => Int32Array =
     model.symbols.kind === 'bytes' ? byteSymbols(model) : characterSymbols(model, model.symbols);
   const wholeToken = model.ignoreMerges ? wholeTokenLookup(model) : undefined;
   const cache = new Map<string, readonly number[]>();
@@ -48,7 +66,26 @@ export function bpeEncoder(model: BpeModel): PieceEncoder {
     return Array.from(symbols.subarray(0, loop.run(symbols, symbols.length)));
   };
 
+  /** With a loop of its own: while it rests, other pieces are encoded. */
+  function* encodeLong(piece: string, into: number[]): Steps {
+    const whole = wholeToken?.(piece);
+    if (whole !== undefined) {
+      into.push(whole);
+      return;
+    }
+    const read: number[] = [];
+    const unknown = { before: false };
+    for (const part of partsOf(piece)) {
+      for (const symbol of toSymbols(part, unknown)) read.push(symbol);
+      yield;
+    }
+    const symbols = Int32Array.from(read);
+    const count = yield* new MergeLoop(table).steps(symbols, symbols.length);
+    for (let i = 0; i < count; i++) into.push(symbols[i] as number);
+  }
+
   return (piece, into) => {
+    if (piece.length > LONG_PIECE) return encodeLong(piece, into);
     let ids = cache.get(piece);
     if (ids === undefined) {
       ids = encode(piece);
@@ -58,6 +95,7 @@ export function bpeEncoder(model: BpeModel): PieceEncoder {
       }
     }
     for (const id of ids) into.push(id);
+    return undefined;
   };
 }
 
@@ -115,11 +153,12 @@ function byteSymbols(model: BpeModel): (piece: string) => Int32Array {
 function characterSymbols(
   model: BpeModel,
   rule: Extract<SymbolRule, { kind: 'characters' }>,
-): (piece: string) => Int32Array {
+): (piece: string, unknown?: { before: boolean }) => Int32Array {
   const fallback = rule.byteFallback ? byteTokenIds(model.ids) : undefined;
-  return (piece) => {
+  // `unknown`: whether the part of the piece before this one ends with an unknown character.
+  return (piece, unknown) => {
     const symbols: number[] = [];
-    let afterUnknown = false;
+    let afterUnknown = unknown?.before ?? false;
     for (const character of piece) {
       const id = model.ids.get(character);
       const bytes = id === undefined ? fallback?.(character) : undefined;
@@ -129,6 +168,7 @@ function characterSymbols(
         symbols.push(rule.unknownId);
       afterUnknown = id === undefined && bytes === undefined;
     }
+    if (unknown !== undefined) unknown.before = afterUnknown;
     return Int32Array.from(symbols);
   };
 }

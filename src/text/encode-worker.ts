@@ -1,14 +1,22 @@
-// The thread behind `encode-workers.ts`: opens one model's tokenizer, says so, and answers one job after another.
+// The thread behind `encode-workers.ts`: opens one model's tokenizer, says so, and answers one job after another. A text that
+// takes long rests after each part, until it is asked for again.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../failure/message-of.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 import type { FromJobThread } from './job-thread.ts';
 import { openText } from './open-text.ts';
+import type { Steps } from './steps.ts';
 import type { DecodeOptions, EncodeOptions, Tokenizer } from './tokenizer.ts';
 
 export type EncodeWork =
-  | { readonly kind: 'encode'; readonly text: string; readonly options: EncodeOptions }
+  | {
+      readonly kind: 'encode';
+      readonly job: number;
+      readonly text: string;
+      readonly options: EncodeOptions;
+    }
+  | { readonly kind: 'resume' | 'forget'; readonly job: number }
   | { readonly kind: 'decode'; readonly ids: Int32Array<ArrayBuffer>; readonly options: DecodeOptions };
 
 export type EncodeResult =
@@ -26,17 +34,39 @@ function openTokenizer(path: string): Tokenizer {
   }
 }
 
-function answer(work: EncodeWork): FromEncodeWorker {
+/** How long a text is encoded before others come in. */
+const PART_MS = 20;
+
+const paused = new Map<number, Steps<Int32Array>>();
+
+function answer(work: Exclude<EncodeWork, { kind: 'forget' }>): FromEncodeWorker {
   try {
-    return { kind: 'result', result: resultOf(work) };
+    return answerOf(work);
   } catch (error) {
     return { kind: 'problem', message: messageOf(error) };
   }
 }
 
-function resultOf(work: EncodeWork): EncodeResult {
-  if (work.kind === 'decode') return { kind: 'text', text: tokenizer.decode(work.ids, work.options) };
-  return { kind: 'ids', ids: new Int32Array(tokenizer.encode(work.text, work.options)) };
+function answerOf(work: Exclude<EncodeWork, { kind: 'forget' }>): FromEncodeWorker {
+  if (work.kind === 'decode') {
+    return { kind: 'result', result: { kind: 'text', text: tokenizer.decode(work.ids, work.options) } };
+  }
+  const steps =
+    work.kind === 'encode' ? tokenizer.encodeInSteps(work.text, work.options) : paused.get(work.job);
+  if (steps === undefined) throw new Error('a text was asked for that does not rest here');
+  paused.delete(work.job);
+  return encodePart(work.job, steps);
+}
+
+function encodePart(job: number, steps: Steps<Int32Array>): FromEncodeWorker {
+  const endMs = performance.now() + PART_MS;
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return { kind: 'result', result: { kind: 'ids', ids: new Int32Array(value) } };
+    if (performance.now() < endMs) continue;
+    paused.set(job, steps);
+    return { kind: 'paused' };
+  }
 }
 
 function send(message: FromEncodeWorker): void {
@@ -46,5 +76,8 @@ function send(message: FromEncodeWorker): void {
 }
 
 const tokenizer = openTokenizer(workerData as string);
-parentPort?.on('message', (work: EncodeWork) => send(answer(work)));
+parentPort?.on('message', (work: EncodeWork) => {
+  if (work.kind === 'forget') paused.delete(work.job);
+  else send(answer(work));
+});
 send({ kind: 'ready' });

@@ -1,6 +1,8 @@
 // Turns texts of any length into ids, and ids into text, without holding up the event loop: short ones at once, long
-// ones in a thread that opens the same model's tokenizer. Long ones can be cancelled, and accounts take turns.
+// ones in a thread that opens the same model's tokenizer. Long ones can be cancelled, and accounts take turns, also between
+// the parts of a very long one.
 
+import { setImmediate } from 'node:timers/promises';
 import type { EncodeResult, EncodeWork } from './encode-worker.ts';
 import { type JobCaller, JobQueue } from './job-queue.ts';
 import type { DecodeOptions, EncodeOptions, Tokenizer } from './tokenizer.ts';
@@ -8,6 +10,9 @@ import type { DecodeOptions, EncodeOptions, Tokenizer } from './tokenizer.ts';
 /** Shorter ones take a few milliseconds at most, about what the way to a thread and back costs. */
 const INLINE_CHARACTERS = 8192;
 const INLINE_IDS = 8192;
+
+/** Characters, or ids, that are done here before it is others' turn: a request may bring thousands of short texts. */
+const INLINE_AT_ONCE = 32_768;
 
 // The compiled file, from wherever this one runs.
 const entry = new URL('../../dist/text/encode-worker.js', import.meta.url);
@@ -25,6 +30,10 @@ export interface TextModel {
 export class EncodeWorkers {
   readonly #queues = new Map<string, EncodeQueue>();
   #closed = false;
+  #doneInline = 0;
+  #jobs = 0;
+  /** One after the other, so that many requests together hold nobody up either. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   async encode(
     model: TextModel,
@@ -33,8 +42,12 @@ export class EncodeWorkers {
     caller: JobCaller = {},
   ): Promise<Int32Array> {
     caller.signal?.throwIfAborted();
-    if (text.length <= INLINE_CHARACTERS) return model.tokenizer.encode(text, options);
-    const result = await this.#queue(model.path).run({ kind: 'encode', text, options }, caller);
+    if (text.length <= INLINE_CHARACTERS) {
+      await this.#takeTurn(text.length, caller);
+      return model.tokenizer.encode(text, options);
+    }
+    const work = { kind: 'encode', job: this.#jobs++, text, options } as const;
+    const result = await this.#queue(model.path).run(work, caller);
     if (result.kind !== 'ids') throw new Error('the encoding thread answered an encoding with a text');
     return result.ids;
   }
@@ -46,11 +59,23 @@ export class EncodeWorkers {
     caller: JobCaller = {},
   ): Promise<string> {
     caller.signal?.throwIfAborted();
-    if (ids.length <= INLINE_IDS) return model.tokenizer.decode(ids, options);
+    if (ids.length <= INLINE_IDS) {
+      await this.#takeTurn(ids.length, caller);
+      return model.tokenizer.decode(ids, options);
+    }
     const work = { kind: 'decode', ids: packed(ids), options } as const;
     const result = await this.#queue(model.path).run(work, caller);
     if (result.kind !== 'text') throw new Error('the encoding thread answered a decoding with ids');
     return result.text;
+  }
+
+  async #takeTurn(size: number, { signal }: JobCaller): Promise<void> {
+    this.#doneInline += size;
+    if (this.#doneInline <= INLINE_AT_ONCE) return;
+    this.#doneInline = size;
+    this.#turn = this.#turn.then(() => setImmediate());
+    await this.#turn;
+    signal?.throwIfAborted();
   }
 
   /** Whatever is on its way is rejected. */
@@ -71,6 +96,10 @@ function newQueue(path: string): EncodeQueue {
   return new JobQueue({
     entry,
     workerData: path,
+    pausing: {
+      resume: (work) => (work.kind === 'encode' ? { kind: 'resume', job: work.job } : work),
+      forget: (work) => (work.kind === 'encode' ? { kind: 'forget', job: work.job } : work),
+    },
     handedOver: (work) => (work.kind === 'decode' ? [work.ids.buffer] : []),
   });
 }

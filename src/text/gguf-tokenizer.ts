@@ -8,6 +8,7 @@ import { type AddedToken, addedTokenSplitter } from './added-tokens.ts';
 import { bertFolder, bertWords } from './bert-words.ts';
 import {
   bpeEncoder,
+  encodePieces,
   MergeOutsideVocabulary,
   type PieceEncoder,
   type SymbolRule,
@@ -18,6 +19,7 @@ import { fromByteCharacters } from './byte-characters.ts';
 import { turnEndIds } from './end-of-generation.ts';
 import { namedPreTokenizer, type PreTokenizer, preTokenizerNames } from './pre-tokenizers.ts';
 import { escapedSpace, spmEncoder } from './spm.ts';
+import { LONG_TEXT } from './text-splitter.ts';
 import { assembleTokenizer, type Tokenizer, type TokenizerParts } from './tokenizer.ts';
 import { wordPieceEncoder } from './wordpiece.ts';
 
@@ -151,9 +153,7 @@ function byteLevelParts(vocabulary: GgufVocabulary, path: string): AlgorithmPart
     shrinkage: spellsEveryByte(ids) ? 1 : Number.POSITIVE_INFINITY,
     addBos: preTokenizer.addBos,
     defaultIds: {},
-    encodeText({ text }, _special, into) {
-      for (const piece of preTokenizer.split(text)) encodePiece(piece, into);
-    },
+    encodeText: ({ text }, _special, into) => encodePieces(preTokenizer.split(text), encodePiece, into),
     bytesOf(id, token) {
       const plain = types[id] === tokenTypes.control || types[id] === tokenTypes.userDefined;
       return (plain ? undefined : fromByteCharacters(token)) ?? Buffer.from(token);
@@ -199,7 +199,8 @@ function spmParts(vocabulary: GgufVocabulary): AlgorithmParts {
     addBos: true,
     defaultIds: { bos: 1, eos: 2 },
     encodeText({ text }, _special, into) {
-      encodePiece((addSpacePrefix ? ` ${text}` : text).replaceAll(' ', escapedSpace), into);
+      const piece = (addSpacePrefix ? ` ${text}` : text).replaceAll(' ', escapedSpace);
+      return encodePieces([piece], encodePiece, into);
     },
     bytesOf: (id, token) => spmBytes(types[id], token),
   };
@@ -221,7 +222,8 @@ function mergedSpmParts(vocabulary: GgufVocabulary): AlgorithmParts {
     shrinkage: spellsEveryByteToken(ids) ? 1 : Number.POSITIVE_INFINITY,
     addBos: true,
     defaultIds: {},
-    encodeText: ({ text }, _special, into) => encodePiece(text.replaceAll(' ', escapedSpace), into),
+    encodeText: ({ text }, _special, into) =>
+      encodePieces([text.replaceAll(' ', escapedSpace)], encodePiece, into),
     bytesOf: (id, token) => spmBytes(types[id], token),
   };
 }
@@ -255,8 +257,14 @@ function wordPieceParts(vocabulary: GgufVocabulary): AlgorithmParts {
       bos: tokenId(vocabulary, 'tokenizer.ggml.cls_token_id') ?? ids.get('[CLS]'),
       eos: tokenId(vocabulary, 'tokenizer.ggml.seperator_token_id') ?? ids.get('[SEP]'),
     },
-    encodeText({ text }, _special, into) {
-      for (const word of bertWords(fold(text))) encodeWord(word, into);
+    *encodeText({ text }, _special, into) {
+      // No word goes over a space, and nothing before one changes with what comes after it.
+      for (let start = 0; start < text.length; ) {
+        const space = text.indexOf(' ', start + LONG_TEXT);
+        const end = space === -1 ? text.length : space;
+        yield* encodePieces(bertWords(fold(text.slice(start, end))), encodeWord, into);
+        start = end;
+      }
     },
     bytesOf: (id, token) => spmBytes(types[id], token),
   };

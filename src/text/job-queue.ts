@@ -1,4 +1,5 @@
-// Jobs on their way through a thread, one at a time, accounts in turn. The thread starts with the first job and ends
+// Jobs on their way through a thread, one at a time, accounts in turn; between the parts of a long one, too, where the
+// thread does it in parts. The thread starts with the first job and ends
 // after a quiet minute. A job whose caller has left never starts; one that has started is dropped, and if it goes on for
 // long, its thread with it: the jobs that wait get a new one. So it is with a job that takes more time of the processor
 // than it may. Time by the clock says little: where other programs have the machine, short jobs take long.
@@ -34,6 +35,19 @@ export class JobTooLong extends Error {
 export interface JobQueueOptions<Work> extends JobThreadOptions<Work> {
   /** No job may take more of the processor's time, together with what else runs in this process. Default: any may. */
   readonly limitMs?: number;
+  /** Where jobs are done in parts: what the thread is told of one that rests, to go on with it or to forget it. */
+  readonly pausing?: { readonly resume: (work: Work) => Work; readonly forget: (work: Work) => Work };
+}
+
+/** The most of the processor's time that one thread can have had: no more than has passed, or the process was given. */
+class Stopwatch {
+  readonly #beganMs = performance.now();
+  readonly #begunUsage = process.cpuUsage();
+
+  get ms(): number {
+    const { user, system } = process.cpuUsage(this.#begunUsage);
+    return Math.min(performance.now() - this.#beganMs, (user + system) / 1000);
+  }
 }
 
 export class JobQueue<Work, Result> {
@@ -43,6 +57,10 @@ export class JobQueue<Work, Result> {
   /** The thread has a job, even if nobody waits for it any more. */
   #busy = false;
   #running: Job<Work, Result> | undefined;
+  /** What the thread was given last. */
+  #given: Job<Work, Result> | undefined;
+  /** Those that rest in the thread. */
+  readonly #paused = new Set<Job<Work, Result>>();
   /** Runs while the thread is quiet, or busy with a job that nobody waits for or that may not take for ever. */
   #timer: NodeJS.Timeout | undefined;
 
@@ -101,14 +119,36 @@ export class JobQueue<Work, Result> {
     this.#running = this.#turns.take();
     if (this.#running === undefined) return;
     this.#busy = true;
-    this.#thread.send(this.#running.work);
+    this.#given = this.#running;
+    this.#thread.send(this.#toDo(this.#running));
     const { limitMs } = this.#options;
-    if (limitMs !== undefined) this.#watch(this.#running, limitMs, process.cpuUsage());
+    if (limitMs !== undefined) this.#watch(this.#running, limitMs, new Stopwatch());
   }
 
-  #watch(job: Job<Work, Result>, limitMs: number, begun: NodeJS.CpuUsage): void {
-    const { user, system } = process.cpuUsage(begun);
-    const left = limitMs - (user + system) / 1000;
+  #toDo(job: Job<Work, Result>): Work {
+    return this.#paused.delete(job) ? (this.#options.pausing?.resume(job.work) ?? job.work) : job.work;
+  }
+
+  /** Others come first, but those of its own account. */
+  #pause(): void {
+    const [job, given] = [this.#running, this.#given];
+    clearTimeout(this.#timer);
+    this.#running = undefined;
+    this.#busy = false;
+    if (job !== undefined) {
+      this.#paused.add(job);
+      this.#turns.putBack(job.account, job);
+    } else if (given !== undefined) this.#forget(given);
+    this.#advance();
+  }
+
+  #forget({ work }: Job<Work, Result>): void {
+    const { pausing } = this.#options;
+    if (pausing !== undefined) this.#thread?.send(pausing.forget(work));
+  }
+
+  #watch(job: Job<Work, Result>, limitMs: number, spent: Stopwatch): void {
+    const left = limitMs - spent.ms;
     if (left <= 0) {
       // What it has answered by now is heard first.
       setImmediate(() => {
@@ -116,7 +156,7 @@ export class JobQueue<Work, Result> {
       });
       return;
     }
-    this.#timer = setTimeout(() => this.#watch(job, limitMs, begun), Math.max(left, LOOK_AGAIN_MS)).unref();
+    this.#timer = setTimeout(() => this.#watch(job, limitMs, spent), Math.max(left, LOOK_AGAIN_MS)).unref();
   }
 
   #cutOff(limitMs: number): void {
@@ -128,10 +168,12 @@ export class JobQueue<Work, Result> {
     const thread = new JobThread<Work, Result>(this.#options, {
       ready: () => this.#advance(),
       answer: (result) => this.#finish(result),
+      paused: () => this.#pause(),
       lost: (error) => {
         // A thread that cannot start would not serve the others either.
         if (!thread.ready) return this.#failAll(error);
         this.#thread = undefined;
+        this.#paused.clear();
         this.#finish(error);
       },
     });
@@ -148,6 +190,7 @@ export class JobQueue<Work, Result> {
 
   #abandon(job: Job<Work, Result>): void {
     this.#turns.remove(job.account, job);
+    if (this.#paused.delete(job)) this.#forget(job);
     if (this.#running === job) {
       this.#running = undefined;
       clearTimeout(this.#timer);
@@ -164,6 +207,8 @@ export class JobQueue<Work, Result> {
     this.#thread?.end();
     this.#thread = undefined;
     this.#busy = false;
+    // The next thread begins with them anew.
+    this.#paused.clear();
   }
 
   #failAll(error: Error): void {
@@ -172,6 +217,7 @@ export class JobQueue<Work, Result> {
     this.#busy = false;
     this.#running?.settle(error);
     this.#running = undefined;
+    this.#paused.clear();
     for (let job = this.#turns.take(); job !== undefined; job = this.#turns.take()) job.settle(error);
   }
 }

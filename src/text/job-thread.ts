@@ -2,16 +2,22 @@
 
 import { type ResourceLimits, type Transferable, Worker } from 'node:worker_threads';
 
-/** What a thread says: that it is ready, then to each job its result, or why there is none. */
+/**
+ * What a thread says: that it is ready, then to each job its result, or why there is none, or that it rests, to be taken up
+ * again.
+ */
 export type FromJobThread<Result> =
   | { readonly kind: 'ready' }
   | { readonly kind: 'problem'; readonly message: string }
+  | { readonly kind: 'paused' }
   | { readonly kind: 'result'; readonly result: Result };
 
 export interface JobThreadListener<Result> {
   ready(): void;
   /** To the job it was given last. */
   answer(result: Result | Error): void;
+  /** The job it was given last rests. */
+  paused(): void;
   /** It failed or ended by itself; no more is heard from it. */
   lost(error: Error): void;
 }
@@ -67,7 +73,8 @@ export class JobThread<Work, Result> {
     if (message.kind === 'ready') {
       this.#ready = true;
       this.#listener?.ready();
-    } else if (message.kind === 'problem') this.#listener?.answer(new Error(message.message));
+    } else if (message.kind === 'paused') this.#listener?.paused();
+    else if (message.kind === 'problem') this.#listener?.answer(new Error(message.message));
     else this.#listener?.answer(message.result);
   }
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MergeLoop } from './merge-loop.ts';
 import { PairTable } from './pair-table.ts';
+import { finish } from './steps.ts';
 
 const symbol = fc.nat(5);
 const rules = fc.array(fc.tuple(symbol, symbol, symbol, fc.nat(8)), { maxLength: 20 });
@@ -15,6 +16,9 @@ describe('the merge loop', () => {
         const merged = Int32Array.from(symbols);
         const count = new MergeLoop(table).run(merged, symbols.length);
         expect([...merged.subarray(0, count)]).toEqual(mergeBySearch(table, symbols));
+        const stepped = Int32Array.from(symbols);
+        expect(finish(new MergeLoop(table).steps(stepped, symbols.length))).toBe(count);
+        expect(stepped.subarray(0, count)).toEqual(merged.subarray(0, count));
       }),
       { numRuns: 2000 },
     );

@@ -2,6 +2,8 @@
 // rank merges first, the leftmost of equals. A heap of pairs and a linked list of symbols keep it
 // O(n log n), also for one hostile piece of a hundred thousand characters.
 
+import { STEP_SIZE, type Steps } from './steps.ts';
+
 /** Which pairs merge. Symbols are token ids; ranks are whole numbers from 0 on. */
 export interface MergeRules {
   /** A handle for `rank` and `merged`, or -1 where the pair does not merge. */
@@ -30,15 +32,35 @@ export class MergeLoop {
   /** Merges the first `count` symbols in place and returns how many are left, in order from index 0. */
   run(symbols: Int32Array, count: number): number {
     if (count < 2) return count;
-    this.#reserve(count);
+    this.#reserve(count, 2 * count);
+    this.#link(count);
+    for (let i = 0; i < count; i++) this.#pushPair(symbols, i);
+    while (this.#heapSize > 0) this.#mergeBest(symbols);
+    return this.#compact(symbols);
+  }
+
+  /** The same, step by step; this loop can do nothing else meanwhile. */
+  *steps(symbols: Int32Array, count: number): Steps<number> {
+    if (count < 2) return count;
+    this.#reserve(count, count);
+    this.#link(count);
+    for (let i = 0; i < count; i++) {
+      this.#pushPair(symbols, i);
+      if (i % STEP_SIZE === 0) yield;
+    }
+    for (let merges = 1; this.#heapSize > 0; merges++) {
+      this.#mergeBest(symbols);
+      if (merges % STEP_SIZE === 0) yield;
+    }
+    return this.#compact(symbols);
+  }
+
+  #link(count: number): void {
     this.#heapSize = 0;
     for (let i = 0; i < count; i++) {
       this.#previous[i] = i - 1;
       this.#next[i] = i + 1 < count ? i + 1 : none;
     }
-    for (let i = 0; i < count; i++) this.#pushPair(symbols, i);
-    while (this.#heapSize > 0) this.#mergeBest(symbols);
-    return this.#compact(symbols);
   }
 
   #mergeBest(symbols: Int32Array): void {
@@ -104,9 +126,8 @@ export class MergeLoop {
   }
 
   /** At most one pair per symbol enters at first and two per merge after: three per symbol in all. */
-  #reserve(count: number): void {
+  #reserve(count: number, capacity: number): void {
     if (this.#next.length >= count) return;
-    const capacity = count * 2;
     this.#previous = new Int32Array(capacity);
     this.#next = new Int32Array(capacity);
     this.#pair = new Int32Array(capacity);

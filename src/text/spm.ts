@@ -2,9 +2,10 @@
 // text is a token, those with the best-scored result merge first. A character without a token becomes its
 // bytes. Spaces are written as ▁.
 
-import { byteTokenIds, type PieceEncoder } from './bpe.ts';
+import { byteTokenIds, LONG_PIECE, type PieceEncoder } from './bpe.ts';
 import { MergeLoop, type MergeRules } from './merge-loop.ts';
 import { PairTable } from './pair-table.ts';
+import { partsOf, STEP_SIZE, type Steps } from './steps.ts';
 
 export const escapedSpace = '▁';
 
@@ -27,15 +28,35 @@ export function spmEncoder(model: SpmModel): PieceEncoder {
   const loop = new MergeLoop(rules);
   const bytesOf = byteTokenIds(model.ids);
   return (piece, into) => {
+    if (piece.length > LONG_PIECE) return encodeLong(piece, into);
     rules.forgetIfFull();
     const symbols = Int32Array.from(piece, (character) => rules.symbolOf(character));
-    const count = loop.run(symbols, symbols.length);
-    for (let i = 0; i < count; i++) {
-      const symbol = symbols[i] as number;
+    pushAll(symbols.subarray(0, loop.run(symbols, symbols.length)), into);
+    return undefined;
+  };
+
+  /** With a loop and pairs of its own: while it rests, other pieces are encoded. */
+  function* encodeLong(piece: string, into: number[]): Steps {
+    const own = rules.emptyCopy();
+    const read: number[] = [];
+    for (const part of partsOf(piece)) {
+      for (const character of part) read.push(own.symbolOf(character));
+      yield;
+    }
+    const symbols = Int32Array.from(read);
+    const count = yield* new MergeLoop(own).steps(symbols, symbols.length);
+    for (let from = 0; from < count; from += STEP_SIZE) {
+      pushAll(symbols.subarray(from, Math.min(count, from + STEP_SIZE)), into);
+      yield;
+    }
+  }
+
+  function pushAll(symbols: Int32Array, into: number[]): void {
+    for (const symbol of symbols) {
       if (symbol < model.tokens.length) into.push(symbol);
       else pushUnknown(rules.textOf(symbol), into);
     }
-  };
+  }
 
   function pushUnknown(character: string, into: number[]): void {
     const bytes = bytesOf(character);
@@ -50,9 +71,14 @@ class ScoredPairs implements MergeRules {
   readonly #ranks: Int32Array;
   #known = new PairTable(4096);
 
-  constructor(model: SpmModel) {
+  constructor(model: SpmModel, ranks = scoreRanks(model.scores, model.tokens.length)) {
     this.#model = model;
-    this.#ranks = scoreRanks(model.scores, model.tokens.length);
+    this.#ranks = ranks;
+  }
+
+  /** The same rules, with nothing remembered. */
+  emptyCopy(): ScoredPairs {
+    return new ScoredPairs(this.#model, this.#ranks);
   }
 
   /** The token of a character; one without a token gets a symbol past the vocabulary, as it may still merge. */

@@ -2,8 +2,14 @@
 
 export type SplitBehavior = 'Isolated' | 'Removed' | 'MergedWithPrevious' | 'MergedWithNext' | 'Contiguous';
 
+/** Those of a long text are cut as they are asked for. */
+export type Pieces = readonly string[] | Generator<string>;
+
 /** Cuts one piece of text into smaller ones. */
-export type TextSplitter = (text: string) => readonly string[];
+export type TextSplitter = (text: string) => Pieces;
+
+/** In UTF-16 units: cutting one takes a while. */
+export const LONG_TEXT = 65_536;
 
 interface Cut {
   readonly text: string;
@@ -15,50 +21,83 @@ export function splitBy(regex: RegExp, behavior: SplitBehavior, invert = false):
   // Matches and gaps alike become pieces of their own.
   if (behavior === 'Isolated') return (text) => isolate(regex, text);
   return (text) => {
-    const cuts = cutsOf(regex, text).map((cut) => ({ text: cut.text, matched: cut.matched !== invert }));
-    if (behavior === 'Removed') return cuts.filter((cut) => !cut.matched).map((cut) => cut.text);
-    return join(cuts, behavior);
+    const cuts =
+      behavior === 'Removed' ? remaining(regex, text, invert) : join(regex, text, invert, behavior);
+    return text.length > LONG_TEXT ? cuts : [...cuts];
   };
 }
 
 export function splitInTurn(splitters: readonly TextSplitter[]): TextSplitter {
   if (splitters.length === 1) return splitters[0] as TextSplitter;
-  return (text) => splitters.reduce<readonly string[]>((pieces, split) => pieces.flatMap(split), [text]);
+  return (text) => splitters.reduce<Pieces>((pieces, split) => cutFurther(pieces, split), [text]);
 }
 
-function isolate(regex: RegExp, text: string): readonly string[] {
+export function cutFurther(pieces: Pieces, cut: (piece: string, index: number) => Pieces): Pieces {
+  if (!isList(pieces)) return cutEach(pieces, cut);
+  // A lone long text is cut as it is asked for, too.
+  if (pieces.length === 1) return cut(pieces[0] as string, 0);
+  return pieces.flatMap((piece, index) => [...cut(piece, index)]);
+}
+
+function isList(pieces: Pieces): pieces is readonly string[] {
+  return Array.isArray(pieces);
+}
+
+function* cutEach(
+  pieces: Generator<string>,
+  cut: (piece: string, index: number) => Pieces,
+): Generator<string> {
+  let index = 0;
+  for (const piece of pieces) yield* cut(piece, index++);
+}
+
+function isolate(regex: RegExp, text: string): Pieces {
   if (text.length === 1) return [text];
+  if (text.length > LONG_TEXT) return textsOf(cutsOf(regex, text));
   const matches: readonly string[] = text.match(regex) ?? [];
   let covered = 0;
   for (const match of matches) covered += match.length;
   // Most expressions cover all of the text: then the matches are the answer, much faster.
   if (covered === text.length && !matches.includes('')) return matches;
-  return cutsOf(regex, text).map((cut) => cut.text);
+  return [...textsOf(cutsOf(regex, text))];
 }
 
-function cutsOf(regex: RegExp, text: string): Cut[] {
-  const cuts: Cut[] = [];
+function* textsOf(cuts: Iterable<Cut>): Generator<string> {
+  for (const { text } of cuts) yield text;
+}
+
+function* cutsOf(regex: RegExp, text: string): Generator<Cut> {
   let end = 0;
   for (const match of text.matchAll(regex)) {
-    if (match.index > end) cuts.push({ text: text.slice(end, match.index), matched: false });
-    if (match[0] !== '') cuts.push({ text: match[0], matched: true });
+    if (match.index > end) yield { text: text.slice(end, match.index), matched: false };
+    if (match[0] !== '') yield { text: match[0], matched: true };
     end = match.index + match[0].length;
   }
-  if (end < text.length) cuts.push({ text: text.slice(end), matched: false });
-  return cuts;
+  if (end < text.length) yield { text: text.slice(end), matched: false };
 }
 
-function join(cuts: readonly Cut[], behavior: Exclude<SplitBehavior, 'Isolated' | 'Removed'>): string[] {
-  const pieces: string[] = [];
+function* remaining(regex: RegExp, text: string, invert: boolean): Generator<string> {
+  for (const cut of cutsOf(regex, text)) if (cut.matched === invert) yield cut.text;
+}
+
+function* join(
+  regex: RegExp,
+  whole: string,
+  invert: boolean,
+  behavior: Exclude<SplitBehavior, 'Isolated' | 'Removed'>,
+): Generator<string> {
+  let piece: string | undefined;
   let previousMatched: boolean | undefined;
-  for (const { text, matched } of cuts) {
+  for (const cut of cutsOf(regex, whole)) {
+    const { text } = cut;
+    const matched = cut.matched !== invert;
     const joins =
       (behavior === 'Contiguous' && matched === previousMatched) ||
       (behavior === 'MergedWithPrevious' && matched && previousMatched === false) ||
       (behavior === 'MergedWithNext' && !matched && previousMatched === true);
-    if (joins) pieces.push((pieces.pop() ?? '') + text);
-    else pieces.push(text);
+    if (!joins && piece !== undefined) yield piece;
+    piece = joins ? (piece ?? '') + text : text;
     previousMatched = matched;
   }
-  return pieces;
+  if (piece !== undefined) yield piece;
 }

@@ -3,6 +3,7 @@
 
 import { TextDecoder } from 'node:util';
 import type { Segment, SegmentSplitter } from './added-tokens.ts';
+import { finish, type Steps } from './steps.ts';
 
 export interface EncodeOptions {
   /** Control tokens spelled in the text become those tokens; else they are plain text. */
@@ -37,6 +38,8 @@ export interface Tokenizer {
    */
   readonly longestToken: number;
   encode(text: string, options?: EncodeOptions): Int32Array;
+  /** The same ids, step by step. */
+  encodeInSteps(text: string, options?: EncodeOptions): Steps<Int32Array>;
   /** Ids without a token give no text: models have more rows than tokens. */
   decode(ids: Iterable<number>, options?: DecodeOptions): string;
   /** What the token adds to the text, in bytes: often not whole characters. */
@@ -69,7 +72,7 @@ export type TextEncoding = (
   segment: Extract<Segment, { kind: 'text' }>,
   special: boolean,
   into: number[],
-) => void;
+) => Steps;
 
 const noBytes = new Uint8Array(0);
 
@@ -84,6 +87,21 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     return bytesById[id];
   };
 
+  function* encodeInSteps(
+    text: string,
+    { special = false, bos = false, eos = false }: EncodeOptions = {},
+  ): Steps<Int32Array> {
+    const ids: number[] = [];
+    for (const segment of parts.splitAddedTokens(wellFormed(text), special)) {
+      if (segment.kind === 'pause') yield;
+      else if (segment.kind === 'token') ids.push(segment.id);
+      else yield* parts.encodeText(segment, special, ids);
+    }
+    // A text that spells its own BOS keeps that one alone.
+    const prefix = bos && !startsWith(ids, parts.prefixIds) ? parts.prefixIds : [];
+    return idsOf(prefix, ids, eos ? parts.suffixIds : []);
+  }
+
   return {
     kind: parts.kind,
     vocabSize: tokens.length,
@@ -93,16 +111,8 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     addBos: parts.prefixIds.length > 0,
     stripsLeadingSpace: parts.stripsLeadingSpace,
     longestToken: parts.shrinkage * longestText(tokens),
-    encode(text, { special = false, bos = false, eos = false } = {}) {
-      const ids: number[] = [];
-      for (const segment of parts.splitAddedTokens(wellFormed(text), special)) {
-        if (segment.kind === 'token') ids.push(segment.id);
-        else parts.encodeText(segment, special, ids);
-      }
-      // A text that spells its own BOS keeps that one alone.
-      const prefix = bos && !startsWith(ids, parts.prefixIds) ? parts.prefixIds : [];
-      return Int32Array.from([...prefix, ...ids, ...(eos ? parts.suffixIds : [])]);
-    },
+    encode: (text, options) => finish(encodeInSteps(text, options)),
+    encodeInSteps,
     decode(ids, { special = false } = {}) {
       const chunks: Uint8Array[] = [];
       for (const id of ids) if (special || !specialIds.has(id)) chunks.push(tokenBytes(id));
@@ -113,6 +123,16 @@ export function assembleTokenizer(parts: TokenizerParts): Tokenizer {
     tokenText: (id) => tokens[id],
     isSpecial: (id) => specialIds.has(id),
   };
+}
+
+function idsOf(...parts: readonly (readonly number[])[]): Int32Array {
+  const ids = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    ids.set(part, at);
+    at += part.length;
+  }
+  return ids;
 }
 
 /** Of a token that spells bytes as characters, its bytes: never fewer than the units of the text they spell. */

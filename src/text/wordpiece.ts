@@ -36,7 +36,7 @@ export function wordPieceEncoder(model: WordPieceModel): PieceEncoder {
     // A character has two units at most.
     if (word.length > longestWord && [...word].length > longestWord) {
       into.push(unknownId);
-      return;
+      return undefined;
     }
     let ids = cache.get(word);
     if (ids === undefined) {
@@ -45,6 +45,7 @@ export function wordPieceEncoder(model: WordPieceModel): PieceEncoder {
       cache.set(word, ids);
     }
     for (const id of ids) into.push(id);
+    return undefined;
   };
 }
 

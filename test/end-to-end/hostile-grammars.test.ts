@@ -15,7 +15,7 @@ import { StreamClient } from '../support/stream-client.ts';
 /** `CHAIRLIFT_HOSTILE_REQUESTS=1000` takes some minutes. */
 const REQUESTS = Number(process.env.CHAIRLIFT_HOSTILE_REQUESTS ?? 18);
 const AT_ONCE = 4;
-/** Compiling may take three seconds of the processor, and each waits for three others. */
+/** Compiling may take five seconds of the processor, and each waits for three others. */
 const PATIENCE_MS = 180_000;
 /** Far more than a story ever waits for its next piece, on a machine of any speed. */
 const LONGEST_SILENCE_MS = 15_000;

@@ -9,7 +9,7 @@ import { Grammar, Matcher } from '../../src/grammar/matcher.ts';
 import { SharedMasks } from '../../src/grammar/shared-masks.ts';
 import type { GrammarTables } from '../../src/grammar/tables.ts';
 import { type VocabularyTables, vocabularyTables } from '../../src/grammar/vocabulary.ts';
-import type { AnswerFormat, AnswerPart, CallMode, Tool } from '../../src/text/formats/format.ts';
+import type { AnswerFormat, CallMode, Tool } from '../../src/text/formats/format.ts';
 import { functiongemma, gemma } from '../../src/text/formats/gemma.ts';
 import { glm } from '../../src/text/formats/glm.ts';
 import { harmony } from '../../src/text/formats/harmony.ts';
@@ -21,11 +21,13 @@ import { lfm2, pythonic, toolCode } from '../../src/text/formats/pythonic.ts';
 import { think } from '../../src/text/formats/reasoning.ts';
 import { deepseekV3, deepseekV31, kimiK2 } from '../../src/text/formats/sectioned.ts';
 import { qwenXml, seedXml } from '../../src/text/formats/xml.ts';
-import { type Piece, readPieces } from '../support/answer-formats.ts';
+import { callsIn, expectCut, type Piece, type ReadCall, readPieces } from '../support/answer-formats.ts';
 import { type Random, seededRandom } from '../support/random-schemas.ts';
 
 /** Of each format, mode and kind of marks. */
 const ANSWERS = Number(process.env.CHAIRLIFT_TOOL_ANSWERS ?? 1);
+/** Places at which each is cut off. */
+const CUTS = 20;
 const MAX_TOKENS = 1500;
 const END = 0;
 
@@ -192,20 +194,6 @@ function picked(mask: Uint32Array, vocabulary: VocabularyTables, random: Random,
   return one(plain.length > 0 ? plain : some);
 }
 
-interface ReadCall {
-  readonly name: string;
-  json: string;
-}
-
-function callsIn(parts: readonly AnswerPart[]): ReadCall[] {
-  const calls: ReadCall[] = [];
-  for (const part of parts) {
-    if (part.kind === 'call') calls.push({ name: part.name, json: '' });
-    else if (part.kind === 'arguments') (calls[part.call] as ReadCall).json += part.text;
-  }
-  return calls;
-}
-
 const ajv = new Ajv2020({ strict: false, unicodeRegExp: true, ownProperties: true, validateFormats: false });
 const validators = new Map(tools.map(({ name, parameters }) => [name, ajv.compile(parameters as object)]));
 
@@ -249,10 +237,11 @@ describe.each(
         const answer = drawn(tables, vocabulary, (token) => format.marks[token - first] ?? '', random);
         if (answer === undefined) continue;
         ended++;
-        const parts = readPieces(format, answer, {
-          tools,
-          isControl: (mark) => areControls && format.marks.includes(mark),
-        });
+        const isControl = (mark: string) => areControls && format.marks.includes(mark);
+        const parts = readPieces(format, answer, { tools, isControl });
+        const length = answer.reduce((sum, { text }) => sum + text.length, 0);
+        for (let cut = 0; cut < CUTS; cut++)
+          expectCut(format, answer, random(length + 1), { tools, isControl });
         const where = `seed ${seed}: ${JSON.stringify(answer.map(({ text }) => text).join(''))}`;
         const calls = callsIn(parts);
         called += calls.length;

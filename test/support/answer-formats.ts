@@ -53,6 +53,7 @@ export function readPieces(
   format: AnswerFormat,
   pieces: readonly Piece[],
   options: Partial<ReaderOptions> = {},
+  cut = false,
 ): AnswerPart[] {
   const reader = format.reader({
     tools,
@@ -61,7 +62,65 @@ export function readPieces(
     thinks: true,
     ...options,
   });
-  return joined([...pieces.flatMap(({ text, control }) => reader.push(text, control)), ...reader.end()]);
+  return joined([...pieces.flatMap(({ text, control }) => reader.push(text, control)), ...reader.end(cut)]);
+}
+
+export interface ReadCall {
+  readonly name: string;
+  json: string;
+}
+
+export function callsIn(parts: readonly AnswerPart[]): ReadCall[] {
+  const calls: ReadCall[] = [];
+  for (const part of parts) {
+    if (part.kind === 'call') calls.push({ name: part.name, json: '' });
+    else if (part.kind === 'arguments') (calls[part.call] as ReadCall).json += part.text;
+  }
+  return calls;
+}
+
+function textOf(parts: readonly AnswerPart[], kind: 'content' | 'reasoning'): string {
+  return parts.map((part) => (part.kind === kind ? part.text : '')).join('');
+}
+
+/** The first pieces of an answer, up to so many characters; control tokens stay whole. */
+export function firstPieces(pieces: readonly Piece[], length: number): Piece[] {
+  const first: Piece[] = [];
+  let left = length;
+  for (const { text, control } of pieces) {
+    if (left < (control ? text.length : 1)) break;
+    first.push({ text: text.slice(0, left), control });
+    left -= text.length;
+  }
+  return first;
+}
+
+/** An answer that is cut off there shows the beginning of what the whole one shows, and no more. */
+export function expectCut(
+  format: AnswerFormat,
+  pieces: readonly Piece[],
+  length: number,
+  options: Partial<ReaderOptions> = {},
+): void {
+  const whole = readPieces(format, pieces, options);
+  const first = firstPieces(pieces, length);
+  const cut = readPieces(format, first, options, true);
+  const where = JSON.stringify(first.map(({ text }) => text).join(''));
+  for (const kind of ['content', 'reasoning'] as const) {
+    // Blanks before a call are no part of the whole answer.
+    const shownOf = textOf(cut, kind).trimEnd();
+    expect(textOf(whole, kind).startsWith(shownOf), `${kind} of ${where}: ${shownOf}`).toBe(true);
+  }
+  const calls = callsIn(whole);
+  const known = callsIn(cut);
+  expect(known.length, where).toBeLessThanOrEqual(calls.length);
+  for (const [index, { name, json }] of known.entries()) {
+    const { name: called, json: given } = calls[index] as ReadCall;
+    expect(name, where).toBe(called);
+    expect(json, where).not.toBe('');
+    if (index < known.length - 1) expect(json, where).toBe(given);
+    else expect(given.startsWith(json), `${where}: ${json}`).toBe(true);
+  }
 }
 
 export function readText(format: AnswerFormat, answer: string, options: Partial<ReaderOptions> = {}) {
@@ -99,6 +158,14 @@ export function itReads(format: ToolFormat, calls: readonly Transcript[], texts:
   });
   it.each(texts)('leaves %j as it is', (answer) => {
     expect(readText(answers, answer)).toEqual([answer]);
+  });
+  it.each(calls)('shows no marks and no half calls where it is cut off: %j', (answer) => {
+    for (const controls of [[], format.marks]) {
+      const pieces = tokenized(answer, controls);
+      const isControl = (mark: string) => controls.includes(mark);
+      for (let length = 0; length <= answer.length; length++)
+        expectCut(answers, pieces, length, { isControl });
+    }
   });
   it.each(calls)('calls nothing without tools: %j', (answer) => {
     expect(readText(answers, answer, { tools: [] })).toEqual([answer]);

@@ -3,9 +3,19 @@
 import type { AnswerPart, AnswerReader, Tool } from './format.ts';
 import type { Reading, Tape } from './tape.ts';
 
+/** A call that is given when it is complete, or when the answer is cut off before that. */
+interface PendingCall {
+  readonly tool: Tool;
+  /** As far as it has come. */
+  json: string;
+  complete: boolean;
+}
+
 export class AnswerWriter {
   #parts: AnswerPart[] = [];
   #calls = 0;
+  #hasOpenCall = false;
+  #pending: PendingCall[] = [];
   readonly #tools: readonly Tool[];
 
   constructor(tools: readonly Tool[]) {
@@ -22,7 +32,18 @@ export class AnswerWriter {
   }
 
   call(tool: Tool): void {
+    this.discardPending();
+    this.#hasOpenCall = true;
     this.#parts.push({ kind: 'call', call: this.#calls++, name: tool.name });
+  }
+
+  /** All arguments of the call that began last have come. */
+  closeCall(): void {
+    this.#hasOpenCall = false;
+  }
+
+  get hasOpenCall(): boolean {
+    return this.#hasOpenCall;
   }
 
   /** Of the call that began last. */
@@ -34,6 +55,31 @@ export class AnswerWriter {
   whole(tool: Tool, json: string): void {
     this.call(tool);
     this.arguments(json);
+    this.closeCall();
+  }
+
+  /** The name of a call is known, but it may still turn out to be text. */
+  pend(tool: Tool): void {
+    this.#pending.push({ tool, json: '', complete: false });
+  }
+
+  /** The arguments of the call that was named last, as far as they are known. */
+  pendArguments(json: string, complete: boolean): void {
+    const last = this.#pending.at(-1);
+    if (last !== undefined) Object.assign(last, { json, complete });
+  }
+
+  discardPending(): void {
+    this.#pending = [];
+  }
+
+  /** The answer was cut off: what is known of calls on their way. No arguments at all would read as none needed. */
+  cut(): void {
+    for (const { tool, json, complete } of this.#pending) {
+      this.call(tool);
+      this.arguments(json === '' ? '{' : json);
+      if (complete) this.closeCall();
+    }
   }
 
   find(name: string): Tool | undefined {
@@ -48,6 +94,7 @@ export class AnswerWriter {
 
   /** Gives back as text what was taken since the tape last began. */
   spill(tape: Tape): void {
+    this.discardPending();
     this.content(tape.taken());
     tape.begin();
   }
@@ -80,10 +127,16 @@ export function answerReader(
       reading.next();
       return writer.release();
     },
-    end() {
-      tape.end();
-      reading.next();
+    end(cut) {
+      if (cut && tape.isUndecided) writer.cut();
+      else {
+        tape.end();
+        reading.next();
+      }
       return writer.release();
+    },
+    get hasOpenCall() {
+      return writer.hasOpenCall;
     },
   };
 }

@@ -22,8 +22,13 @@ export type AnswerPart =
 export interface AnswerReader {
   /** A piece of text, or one control token by its spelling. Gives what is certain by now. */
   push(text: string, control: boolean): AnswerPart[];
-  /** The answer is over: what was waited with. */
-  end(): AnswerPart[];
+  /**
+   * The answer is over: what was waited with. Where it was cut off, by a limit or a stop string, what may have been the
+   * beginning of a mark or a call is no text; a call whose name is known is given as far as it has come.
+   */
+  end(cut: boolean): AnswerPart[];
+  /** Whether the last call lacks some of its arguments. */
+  readonly hasOpenCall: boolean;
 }
 
 export type FormatName =

@@ -5,7 +5,7 @@ import { sequence, text } from '../../grammar/expression.ts';
 import { mark, objectSchema, oneOf, triggered } from './call-grammar.ts';
 import type { FormatName } from './format.ts';
 import { keyOf, type LiteralStyle, listed, literal, plainWord } from './literal.ts';
-import { objectText, type Parameter, parametersByName } from './parameters.ts';
+import { objectStart, objectText, type Parameter, parametersByName } from './parameters.ts';
 import type { Reading, Tape } from './tape.ts';
 import type { ToolFormat } from './tool-format.ts';
 
@@ -53,9 +53,15 @@ function gemmaCalls(name: FormatName, open: string, close: string, quote: string
       const tool = yield* writer.named(tape);
       if (tool === undefined || !(yield* tape.took('{'))) return false;
       const parameters = parametersByName(tool);
-      const values = yield* listed(tape, '}', () => readMember(tape, parameters));
-      if (values === undefined) return false;
-      writer.whole(tool, objectText(new Map(values)));
+      writer.pend(tool);
+      const values = new Map<string, string>();
+      const members = yield* listed(tape, '}', function* () {
+        const member = yield* readMember(tape, parameters);
+        if (member !== undefined) writer.pendArguments(objectStart(values.set(...member)), false);
+        return member;
+      });
+      if (members === undefined) return false;
+      writer.whole(tool, objectText(values));
       yield* tape.tookBehindSpace(close);
       return true;
     },

@@ -2,11 +2,13 @@
 // passed on when it is complete.
 
 import { type Expression, optional, sequence, text } from '../../grammar/expression.ts';
+import type { AnswerWriter } from './answer-writer.ts';
 import { mark, oneOf, triggered } from './call-grammar.ts';
 import type { Tool } from './format.ts';
 import {
   asJson,
   bareValue,
+  objectStart,
   objectText,
   parameterName,
   parameterRow,
@@ -23,7 +25,11 @@ const glmMarks = {
 } as const;
 
 /** Up to the end of the call. */
-function* glmValues(tape: Tape, tool: Tool): Reading<ReadonlyMap<string, string> | undefined> {
+function* glmValues(
+  tape: Tape,
+  writer: AnswerWriter,
+  tool: Tool,
+): Reading<ReadonlyMap<string, string> | undefined> {
   const parameters = parametersByName(tool);
   const values = new Map<string, string>();
   for (;;) {
@@ -36,6 +42,7 @@ function* glmValues(tape: Tape, tool: Tool): Reading<ReadonlyMap<string, string>
     const value = yield* tape.until(glmMarks.value[1]);
     if (value === undefined) return undefined;
     values.set(name, asJson(value, parameters.get(name)));
+    writer.pendArguments(objectStart(values), false);
   }
 }
 
@@ -75,7 +82,8 @@ export const glm: ToolFormat = {
     yield* tape.skipSpace();
     const tool = yield* writer.named(tape);
     if (tool === undefined) return false;
-    const values = yield* glmValues(tape, tool);
+    writer.pend(tool);
+    const values = yield* glmValues(tape, writer, tool);
     if (values === undefined) return false;
     writer.whole(tool, objectText(values));
     return true;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readText } from '../../../test/support/answer-formats.ts';
+import { expectCut, readText, tokenized } from '../../../test/support/answer-formats.ts';
 import { harmony } from './harmony.ts';
 
 const analysis = '<|channel|>analysis<|message|>Hm. <|end|><|start|>assistant';
@@ -35,6 +35,18 @@ it.each([
   [`${header}{"city": "Pa`, '0:get_weather', '{"city": "Pa'],
 ])('reads %j', (answer, ...parts) => {
   expect(readText(harmony, answer)).toEqual(parts);
+});
+
+it.each([
+  `${analysis}<|channel|>final<|message|>Yes. <|return|>`,
+  `<|channel|>commentary<|message|>I look.<|end|><|start|>assistant${header}${json}<|call|>`,
+  `${analysis} to=functions.get_weather<|channel|>commentary json<|message|>${json}<|call|>`,
+])('shows neither headers nor half calls where it is cut off: %j', (answer) => {
+  for (const controls of [[], harmony.marks]) {
+    const pieces = tokenized(answer, controls);
+    const isControl = (mark: string) => controls.includes(mark);
+    for (let length = 0; length <= answer.length; length++) expectCut(harmony, pieces, length, { isControl });
+  }
 });
 
 it.each([

@@ -88,7 +88,10 @@ function* readMessages(tape: Tape, writer: AnswerWriter, opened: boolean, thinks
 /** A call of no tool, or whose arguments are none, stays as it was written. */
 function* readCall(tape: Tape, writer: AnswerWriter, recipient: string): Reading {
   const tool = writer.find(recipient.replace(/^functions\./, ''));
-  if (tool !== undefined) yield* tape.skipSpace();
+  if (tool !== undefined) {
+    writer.pend(tool);
+    yield* tape.skipSpace();
+  }
   if (tool === undefined || !(yield* jsonArguments(tape, writer, tool))) return writer.spill(tape);
   tape.begin();
   for (const end of ends) if (yield* tape.tookBehindSpace(end)) return;

@@ -9,19 +9,23 @@ import type { Reading, Tape } from './tape.ts';
 /** Some models say `parameters`, and one of the two kinds may slip into the other. */
 const argumentKeys: readonly string[] = ['arguments', 'parameters'];
 
+/** What a call may begin with where no mark says that it is one. */
+const callKeys: readonly string[] = [...argumentKeys, 'name', 'type', 'id', 'function'];
+
 /** True once the call has begun, though its arguments may then be cut or break off: what follows is text. */
 export function* jsonArguments(tape: Tape, writer: AnswerWriter, tool: Tool): Reading<boolean> {
   if ((yield* tape.peek()) !== '{') return false;
   writer.call(tool);
-  yield* jsonValue(tape, (text) => {
+  const whole = yield* jsonValue(tape, (text) => {
     writer.arguments(text);
     tape.begin();
   });
+  if (whole) writer.closeCall();
   return true;
 }
 
-/** True where a call began. */
-export function* jsonCall(tape: Tape, writer: AnswerWriter): Reading<boolean> {
+/** True where a call began. An object that no mark calls a call must look like one from its first key on. */
+export function* jsonCall(tape: Tape, writer: AnswerWriter, isMarked = true): Reading<boolean> {
   if (!(yield* tape.took('{'))) return false;
   let tool: Tool | undefined;
   /** Arguments that came before the name. */
@@ -30,7 +34,7 @@ export function* jsonCall(tape: Tape, writer: AnswerWriter): Reading<boolean> {
   for (;;) {
     yield* tape.skipSpace();
     const key = yield* jsonString(tape);
-    if (key === undefined) return begun;
+    if (key === undefined || !(isMarked || callKeys.includes(key))) return begun;
     yield* tape.skipSpace();
     if (!(yield* tape.took(':'))) return begun;
     yield* tape.skipSpace();
@@ -38,6 +42,8 @@ export function* jsonCall(tape: Tape, writer: AnswerWriter): Reading<boolean> {
       const name = yield* jsonString(tape);
       tool = name === undefined ? undefined : writer.find(name);
       if (tool === undefined) return false;
+      writer.pend(tool);
+      if (early !== undefined) writer.pendArguments(early, true);
     } else if (argumentKeys.includes(key) && !begun && early === undefined) {
       if (tool === undefined) {
         early = yield* heldObject(tape);

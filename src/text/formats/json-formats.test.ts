@@ -58,7 +58,7 @@ describe('Hermes', () => {
     expect(shown(reader.push('ris"}', false))).toEqual(['ris"}']);
     expect(reader.push('}\n</tool', false)).toEqual([]);
     expect(reader.push('_call>', false)).toEqual([]);
-    expect(reader.end()).toEqual([]);
+    expect(reader.end(false)).toEqual([]);
   });
 
   it('keeps what was passed on of arguments that are cut off', () => {

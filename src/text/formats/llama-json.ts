@@ -23,7 +23,7 @@ export const llamaJson: ToolFormat = {
     const tagged = yield* tape.tookAny([pythonTag, pythonStart]);
     if (!tagged && !fresh) return false;
     if (tagged) yield* tape.skipSpace();
-    if (!(yield* jsonCall(tape, writer))) return false;
+    if (!(yield* jsonCall(tape, writer, tagged))) return false;
     for (;;) {
       tape.begin();
       if (tagged && (yield* tape.tookBehindSpace(pythonEnd))) return true;

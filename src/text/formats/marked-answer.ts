@@ -114,7 +114,10 @@ class MarkedReading {
   *#tookCalls(): Reading<boolean> {
     if (this.#calls === undefined) return false;
     const read = yield* this.#calls.read(this.#tape, this.#writer, this.#fresh);
-    if (!read) return false;
+    if (!read) {
+      this.#writer.discardPending();
+      return false;
+    }
     this.#held = '';
     this.#called = true;
     this.#fresh = false;

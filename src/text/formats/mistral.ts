@@ -48,6 +48,7 @@ function* read(tape: Tape, writer: AnswerWriter): Reading<boolean> {
   if (yield* tape.took(callId)) {
     if ((yield* tape.until(argumentsMark)) === undefined) return false;
   } else yield* tape.took(argumentsMark);
+  writer.pend(tool);
   yield* tape.skipSpace();
   return yield* jsonArguments(tape, writer, tool);
 }

@@ -111,7 +111,12 @@ export function asJson(raw: string, parameter: Parameter | undefined): string {
 
 /** JSON text of an object; of equal names the last counts. */
 export function objectText(values: ReadonlyMap<string, string>): string {
-  return `{${[...values].map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
+  return `${objectStart(values)}}`;
+}
+
+/** The same before it is known that no more follows. */
+export function objectStart(values: ReadonlyMap<string, string>): string {
+  return `{${[...values].map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}`;
 }
 
 /** Each parameter in turn, those that are not required optionally. */

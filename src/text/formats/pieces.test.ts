@@ -144,6 +144,19 @@ describe.each(formats.map((format) => [format.name, format] as const))('%s', (_,
     );
   });
 
+  it('shows nothing of a mark that is cut off', () => {
+    for (const mark of format.marks)
+      for (let length = 1; length < mark.length; length++) {
+        const pieces = [{ text: `Yes.${mark.slice(0, length)}`, control: false }];
+        const [first, ...more] = readPieces(format, pieces, {}, true);
+        expect(first).toMatchObject({ kind: 'content' });
+        // Marks that end something are text where nothing has begun.
+        const isText = readPieces(format, [{ text: `Yes.${mark} no`, control: false }], {})[0];
+        if (isText?.kind === 'content' && isText.text.startsWith(`Yes.${mark}`)) continue;
+        expect([first, ...more]).toEqual([{ kind: 'content', text: 'Yes.' }]);
+      }
+  });
+
   it('takes any number of brackets', () => {
     const deep = '[{'.repeat(20_000);
     for (const mark of ['', ...format.marks])

@@ -7,7 +7,7 @@ import { leading, mark, oneOf, schema, several, triggered } from './call-grammar
 import type { Tool } from './format.ts';
 import { jsonCalls } from './json-call.ts';
 import { listed, literal } from './literal.ts';
-import { objectText, type Parameter, parameterList, parametersOf } from './parameters.ts';
+import { objectStart, objectText, type Parameter, parameterList, parametersOf } from './parameters.ts';
 import { python } from './python.ts';
 import type { Reading, Tape } from './tape.ts';
 import type { ToolFormat } from './tool-format.ts';
@@ -39,8 +39,17 @@ function listGrammar(tools: readonly Tool[], parallel: boolean): Expression {
 function* readCall(tape: Tape, writer: AnswerWriter): Reading<PythonCall | undefined> {
   const tool = yield* writer.named(tape);
   if (tool === undefined || !(yield* tape.took('('))) return undefined;
-  const given = yield* listed(tape, ')', () => readArgument(tape, tool));
-  return given === undefined ? undefined : { tool, json: objectText(new Map(given)) };
+  writer.pend(tool);
+  const values = new Map<string, string>();
+  const given = yield* listed(tape, ')', function* () {
+    const argument = yield* readArgument(tape, tool);
+    if (argument !== undefined) writer.pendArguments(objectStart(values.set(...argument)), false);
+    return argument;
+  });
+  if (given === undefined) return undefined;
+  const json = objectText(values);
+  writer.pendArguments(json, true);
+  return { tool, json };
 }
 
 function* readArgument(tape: Tape, tool: Tool): Reading<[string, string] | undefined> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readPieces, readText, shown, tokenized } from '../../../test/support/answer-formats.ts';
+import { expectCut, readPieces, readText, shown, tokenized } from '../../../test/support/answer-formats.ts';
 import { hermes } from './hermes.ts';
 import { llamaJson } from './llama-json.ts';
 import { markedAnswer } from './marked-answer.ts';
@@ -54,6 +54,22 @@ describe('reasoning', () => {
     [graniteThink, '<think>Hm.</think>\n<response>Yes.</response>'],
   ])('is known by many marks', (reasoning, answer) => {
     expect(readText(markedAnswer(hermes, reasoning), answer)).toEqual(['(Hm.)', 'Yes.']);
+  });
+
+  it.each([
+    [think, `<think>\nHm.\n</think>\n\nYes. ${call}`],
+    [bracketThink, '[THINK]Hm.[/THINK]Yes.'],
+    [gemmaThought, '<|channel>thought\nHm.\n<channel|>Yes.'],
+    [graniteThought, 'Here is my thought process:\nHm.\n\nHere is my response:\n\nYes.'],
+    [graniteThink, `<think>Hm.</think>\n<response>Yes.</response>`],
+  ])('shows no half mark where it is cut off', (reasoning, answer) => {
+    const answers = markedAnswer(hermes, reasoning);
+    for (const controls of [[], answers.marks]) {
+      const pieces = tokenized(answer, controls);
+      const isControl = (mark: string) => controls.includes(mark);
+      for (let length = 0; length <= answer.length; length++)
+        expectCut(answers, pieces, length, { isControl });
+    }
   });
 
   it('leaves a call that must be the first thing the first thing', () => {

@@ -27,6 +27,7 @@ function sectioned({ name, section, call, separator, between, spell, head, fence
   function* readCall(tape: Tape, writer: AnswerWriter): Reading<boolean> {
     const tool = yield* head(tape, writer);
     if (tool === undefined) return false;
+    writer.pend(tool);
     yield* tape.skipSpace();
     if (!(yield* jsonArguments(tape, writer, tool))) return false;
     if (fence !== undefined) yield* tape.tookBehindSpace(fence);

@@ -35,6 +35,11 @@ export class Tape {
     this.#begin = this.#next;
   }
 
+  /** Whether something has come that is not settled. */
+  get isUndecided(): boolean {
+    return this.#begin < this.#symbols.length;
+  }
+
   taken(): string {
     return this.#symbols.slice(this.#begin, this.#next).join('');
   }

@@ -2,11 +2,13 @@
 // quotes; a call is passed on when it is complete.
 
 import { type Expression, sequence, text } from '../../grammar/expression.ts';
+import type { AnswerWriter } from './answer-writer.ts';
 import { mark, oneOf, triggered } from './call-grammar.ts';
 import type { FormatName, Tool } from './format.ts';
 import {
   asJson,
   bareValue,
+  objectStart,
   objectText,
   parameterName,
   parameterRow,
@@ -43,7 +45,8 @@ function functionTags(name: FormatName, open: string, close: string): ToolFormat
       if (!(yield* tape.took('<function='))) return false;
       const tool = yield* writer.named(tape);
       if (tool === undefined || !(yield* tape.took('>'))) return false;
-      const values = yield* taggedValues(tape, tool);
+      writer.pend(tool);
+      const values = yield* taggedValues(tape, writer, tool);
       if (values === undefined) return false;
       writer.whole(tool, objectText(values));
       yield* tape.tookBehindSpace(close);
@@ -53,7 +56,11 @@ function functionTags(name: FormatName, open: string, close: string): ToolFormat
 }
 
 /** Up to the end of the function. */
-function* taggedValues(tape: Tape, tool: Tool): Reading<ReadonlyMap<string, string> | undefined> {
+function* taggedValues(
+  tape: Tape,
+  writer: AnswerWriter,
+  tool: Tool,
+): Reading<ReadonlyMap<string, string> | undefined> {
   const parameters = parametersByName(tool);
   const values = new Map<string, string>();
   for (;;) {
@@ -66,6 +73,7 @@ function* taggedValues(tape: Tape, tool: Tool): Reading<ReadonlyMap<string, stri
     // Templates put each value on lines of its own.
     const bare = value.replace(/^\n/, '').replace(/\n$/, '');
     values.set(name, asJson(bare, parameters.get(name)));
+    writer.pendArguments(objectStart(values), false);
   }
 }
 

@@ -5,12 +5,12 @@ import { toByteCharacters } from '../byte-characters.ts';
 import { fromOniguruma } from '../oniguruma/oniguruma.ts';
 import { gpt2Pattern } from '../pre-tokenizers.ts';
 import { escapedSpace } from '../spm.ts';
-import { type SplitBehavior, splitBy } from '../text-splitter.ts';
+import { cutFurther, type Pieces, type SplitBehavior, splitBy } from '../text-splitter.ts';
 import type { JsonNode } from './json-node.ts';
 import { readPattern } from './pattern.ts';
 
 /** `first`: the piece begins the text. */
-export type PieceSplitter = (text: string, first: boolean) => readonly string[];
+export type PieceSplitter = (text: string, first: boolean) => Pieces;
 
 export interface JsonPreTokenizer {
   readonly split: PieceSplitter;
@@ -53,8 +53,8 @@ function removesText({ type, value }: JsonNode): boolean {
 function inTurn(steps: readonly PieceSplitter[]): PieceSplitter {
   if (steps.length === 1) return steps[0] as PieceSplitter;
   return (text, first) =>
-    steps.reduce<readonly string[]>(
-      (pieces, step) => pieces.flatMap((piece, index) => step(piece, first && index === 0)),
+    steps.reduce<Pieces>(
+      (pieces, step) => cutFurther(pieces, (piece, index) => step(piece, first && index === 0)),
       [text],
     );
 }
@@ -89,7 +89,7 @@ function readByteLevel(node: JsonNode, more: boolean): PieceSplitter {
   return (text) => {
     const prefixed = prefix && !text.startsWith(' ') ? ` ${text}` : text;
     const pieces = cut?.(prefixed) ?? [prefixed];
-    return more ? pieces.map(toByteCharacters) : pieces;
+    return more ? cutFurther(pieces, (piece) => [toByteCharacters(piece)]) : pieces;
   };
 }
 

@@ -5,6 +5,7 @@ import { isJsonObject, type JsonObject } from '../../weights/json-file.ts';
 import { type AddedToken, addedTokenSplitter } from '../added-tokens.ts';
 import {
   bpeEncoder,
+  encodePieces,
   MergeOutsideVocabulary,
   type PieceEncoder,
   type SymbolRule,
@@ -207,12 +208,11 @@ function textEncoding(
     token.normalizedContent === undefined ? [] : [{ ...token, content: token.normalizedContent }],
   );
   const splitNormalized = addedTokenSplitter(inNormalized);
-  return ({ text, first }, special, into) => {
+  return function* ({ text, first }, special, into) {
     for (const segment of splitNormalized(normalize(text), special)) {
-      if (segment.kind === 'token') into.push(segment.id);
-      else
-        for (const piece of preTokenizer.split(segment.text, first && segment.first))
-          encodePiece(piece, into);
+      if (segment.kind === 'pause') yield;
+      else if (segment.kind === 'token') into.push(segment.id);
+      else yield* encodePieces(preTokenizer.split(segment.text, first && segment.first), encodePiece, into);
     }
   };
 }
