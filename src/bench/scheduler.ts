@@ -66,7 +66,7 @@ function measure(blockCount: number): Record<string, number> {
   const microseconds: number[] = [];
   for (let step = 0; step < WARM_UP_STEPS + STEPS; step++) {
     const planStart = performance.now();
-    const plan = load.scheduler.plan();
+    const plan = load.scheduler.plan(50 * step);
     const planMs = performance.now() - planStart;
     const tokens = load.sample(plan);
     const commitStart = performance.now();

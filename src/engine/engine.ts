@@ -27,6 +27,7 @@ import type { Guesses, StepPlan } from './scheduler/step-plan.ts';
 import type { Sequence } from './sequence.ts';
 import { type EngineRecord, StepRecorder } from './step-recorder.ts';
 import type { PrefixLookup, StepReport, StepSummary } from './step-report.ts';
+import { WaitEstimates } from './wait-estimates.ts';
 
 export interface EngineOptions extends SchedulerOptions, GuessingOptions {
   /** Maps of vectors, once they are pooled. Default none. */
@@ -66,6 +67,14 @@ interface Kept {
   readonly end: { readonly reason: EndReason; readonly error?: RequestError } | undefined;
 }
 
+/** Waiting sequences that may leave between two steps; ending one takes some microseconds. */
+const MOST_CANCELLED_AT_ONCE = 2048;
+/** Events in one report: whoever reads it does so in one go. */
+const MOST_EVENTS_TOLD = 256;
+
+/** How often those that wait are told where they are. */
+const PLACES_MS = 500;
+
 export type ReportListener = (report: StepReport) => void;
 
 export class Engine {
@@ -73,6 +82,12 @@ export class Engine {
   readonly #options: EngineOptions;
   readonly #scheduler: Scheduler;
   readonly #recorder: StepRecorder;
+  readonly #estimates = new WaitEstimates();
+  readonly #nowMs: () => number;
+  /** Since 1970, as requests tell when they came. */
+  readonly #wallMs: () => number;
+  /** When those that wait were last told where they are. */
+  #placesMs = Number.NEGATIVE_INFINITY;
   readonly #guessing: Guessing | undefined;
   readonly #tell: ReportListener;
   readonly #requests = new Map<string, OpenRequest>();
@@ -91,13 +106,9 @@ export class Engine {
   /** Why it computes no more, once that is so. */
   #ended: RequestError | undefined;
 
-  /** The clock measures steps; only its differences count. */
-  constructor(
-    backend: Backend,
-    options: EngineOptions,
-    report: ReportListener,
-    nowMs: () => number = () => performance.now(),
-  ) {
+  /** The clock is given by tests; otherwise steps are measured by one that never jumps, and ages by that of requests. */
+  constructor(backend: Backend, options: EngineOptions, report: ReportListener, clock?: () => number) {
+    const nowMs = clock ?? (() => performance.now());
     this.#backend = backend;
     this.#options = options;
     this.#tell = report;
@@ -106,6 +117,8 @@ export class Engine {
       memorySlots: backend.memorySlots,
       ...(options.direct ? { maxBatchSize: 1 } : {}),
     });
+    this.#nowMs = nowMs;
+    this.#wallMs = clock ?? Date.now;
     this.#recorder = new StepRecorder(nowMs);
     if (options.speculation ?? true) {
       const { blockLimit = options.blockCount } = options;
@@ -196,6 +209,8 @@ export class Engine {
     this.#recorder.lap('sampleMs');
     const events = [...cancelled, ...this.#commit(plan, draws), ...this.#pool(plan, result)];
     this.#recorder.lap('emitMs');
+    const tokens = events.reduce((count, { kind }) => count + Number(kind === 'token'), 0);
+    this.#estimates.stepped(plan, tokens, this.#scheduler, this.#nowMs());
     this.#report(events, this.#summary(plan, events), lookupsOf(plan));
     this.#recorder.end(plan);
     this.#live?.stepped(plan, this.#recorder.lastStepAt(Date.now()));
@@ -236,6 +251,7 @@ export class Engine {
     const answers = (decoding: readonly Sequence[]) =>
       decoding.map((sequence) => this.#bySequence.get(sequence) as OpenAnswer);
     const plan = this.#scheduler.plan(
+      this.#wallMs(),
       guessing && ((decoding, load) => guessing.guess(answers(decoding), load)),
     );
     guessing?.planned(plan);
@@ -250,6 +266,7 @@ export class Engine {
    */
   #skip(plan: StepPlan): boolean {
     this.#scheduler.commit(plan, [], 0);
+    this.#estimates.rested();
     this.#report([]);
     return plan.preempted.length > 0;
   }
@@ -307,6 +324,7 @@ export class Engine {
     this.#guessing?.observe(plan, elapsedMs);
     for (const one of kept) {
       if (one.tokens.length === 0) continue;
+      if (one.open.generated === one.tokens.length) this.#estimates.begun(one.open.request.id, this.#nowMs());
       one.open.guesser?.learn(one.tokens);
       events.push(...one.events);
       finish(one);
@@ -358,18 +376,24 @@ export class Engine {
       : { ...this.#end(open, 'stop'), vector };
   }
 
+  /** Where thousands leave at once, those that wait go a part at a time, so that no step waits for all of them. */
   #applyCancellations(): FinishEvent[] {
     const events: FinishEvent[] = [];
+    let left = MOST_CANCELLED_AT_ONCE;
     for (const id of this.#cancelled) {
       const open = this.#requests.get(id);
+      if (open !== undefined && open.sequence.state !== 'running' && left-- <= 0) continue;
+      this.#cancelled.delete(id);
       if (open !== undefined) events.push(this.#end(open, 'cancelled'));
     }
-    this.#cancelled.clear();
+    if (this.#cancelled.size > 0) this.#rouse();
     return events;
   }
 
   #end(open: OpenRequest, reason: EndReason, error?: RequestError): FinishEvent {
     const event = open.ended(reason, error);
+    this.#estimates.begun(event.id, undefined);
+    if (reason === 'stop' || reason === 'length') this.#estimates.answered(event.generatedTokens);
     this.#scheduler.finish(open.sequence);
     this.#guessing?.release(open.sequence);
     this.#bySequence.delete(open.sequence);
@@ -399,14 +423,27 @@ export class Engine {
     const isNews = step !== undefined || events.length > 0 || prefixes !== undefined;
     if (!isNews && isSame(blocks, this.#toldBlocks)) return;
     this.#toldBlocks = blocks;
+    const last = Math.max(0, events.length - MOST_EVENTS_TOLD);
+    for (let from = 0; from < last; from += MOST_EVENTS_TOLD) {
+      this.#tell({ events: events.slice(from, Math.min(last, from + MOST_EVENTS_TOLD)), blocks });
+    }
     this.#tell({
-      events,
+      events: events.slice(last),
       blocks,
       ...(prefixes === undefined ? {} : { prefixes }),
       ...(step === undefined ? {} : { step }),
       ...(lookups === undefined ? {} : { lookups }),
+      ...(step === undefined ? {} : this.#places()),
       ...(step !== undefined && this.#watched ? { stats: this.#scheduler.stats(Date.now()) } : {}),
     });
+  }
+
+  /** Now and then, while any wait. */
+  #places(): Pick<StepReport, 'places'> {
+    const nowMs = this.#nowMs();
+    if (this.#scheduler.waitingCount === 0 || nowMs - this.#placesMs < PLACES_MS) return {};
+    this.#placesMs = nowMs;
+    return { places: this.#estimates.places(this.#scheduler, nowMs) };
   }
 
   #rouse(): void {
@@ -452,15 +489,16 @@ export class Engine {
   }
 
   #openAnswer(request: AnswerRequest, matcher: Matcher | undefined): OpenAnswer {
-    const maxTokens = this.#lengthLimit(request.prompt.length, request.parameters.maxTokens);
+    const maxTokens = this.#lengthLimit(request);
     return new OpenAnswer(request, { ...this.#options, maxTokens }, matcher);
   }
 
-  /** Where nobody says, an answer may fill the context, or the whole cache if that is smaller. */
-  #lengthLimit(promptLength: number, maxTokens: number | undefined): number {
+  /** Where nobody says, an answer may fill the context, or what the account may hold of the cache if that is smaller. */
+  #lengthLimit({ prompt, parameters: { maxTokens }, kvShare = 1 }: AnswerRequest): number {
     const { contextLength, blockCount } = this.#options;
-    if (maxTokens !== undefined) return Math.min(contextLength, promptLength + maxTokens);
-    return Math.min(contextLength, Math.max(promptLength + 1, blockCount * BLOCK_TOKENS));
+    if (maxTokens !== undefined) return Math.min(contextLength, prompt.length + maxTokens);
+    const blocks = Math.max(1, Math.floor(kvShare * blockCount));
+    return Math.min(contextLength, Math.max(prompt.length + 1, blocks * BLOCK_TOKENS));
   }
 }
 
@@ -484,6 +522,7 @@ function isSame(a: BlockDemand, b: BlockDemand | undefined): boolean {
     a.held === b.held &&
     a.used === b.used &&
     a.wanted === b.wanted &&
-    a.short === b.short
+    a.short === b.short &&
+    a.required === b.required
   );
 }

@@ -5,7 +5,13 @@ import { messageOf } from '../failure/message-of.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { Engine, type EngineOptions, type EngineStats } from './engine.ts';
 import type { EngineView } from './live/engine-view.ts';
-import { type LossListener, Onlookers, type PrefixListener, type StepFollower } from './onlookers.ts';
+import {
+  type LossListener,
+  Onlookers,
+  type PlacesListener,
+  type PrefixListener,
+  type StepFollower,
+} from './onlookers.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
 import { unloadedError } from './request-errors.ts';
 import { RequestStreams } from './request-streams.ts';
@@ -79,6 +85,10 @@ export class LocalEngine {
     };
     recount();
     return { recount, end };
+  }
+
+  onPlaces(listener: PlacesListener): () => void {
+    return this.#onlookers.onPlaces(listener);
   }
 
   onLost(listener: LossListener): () => void {

@@ -6,10 +6,10 @@ import type { FromEngine, ToEngine } from './protocol.ts';
 export function obey(engine: Engine, message: ToEngine, send: (message: FromEngine) => void): void {
   switch (message.kind) {
     case 'submit':
-      engine.submit(message.request);
+      for (const request of message.requests) engine.submit(request);
       break;
     case 'cancel':
-      engine.cancel(message.id);
+      for (const id of message.ids) engine.cancel(id);
       break;
     case 'stats':
       send({ kind: 'stats', ticket: message.ticket, stats: engine.stats(Date.now()) });

@@ -4,8 +4,11 @@
 import type { PrefixNews } from './cache/prefix-journal.ts';
 import type { BlockDemand } from './scheduler/stats.ts';
 import type { PrefixLookup, StepEvent, StepReport, StepSummary } from './step-report.ts';
+import type { QueuePlace } from './wait-estimates.ts';
 
 export type PrefixListener = (news: PrefixNews) => void;
+
+export type PlacesListener = (places: readonly QueuePlace[]) => void;
 
 export type StepFollower = (step: StepSummary, lookups: readonly PrefixLookup[]) => void;
 
@@ -17,6 +20,7 @@ export class Onlookers {
   readonly #lossListeners = new Set<LossListener>();
   readonly #watchers = new Set<(event: StepEvent) => void>();
   readonly #blockListeners = new Set<(demand: BlockDemand) => void>();
+  readonly #placesListeners = new Set<PlacesListener>();
   readonly #prefixListeners = new Set<PrefixListener>();
   readonly #setWatched: (watched: boolean) => void;
   #blocks: BlockDemand | undefined;
@@ -54,6 +58,11 @@ export class Onlookers {
     return () => this.#prefixListeners.delete(listener);
   }
 
+  onPlaces(listener: PlacesListener): () => void {
+    this.#placesListeners.add(listener);
+    return () => this.#placesListeners.delete(listener);
+  }
+
   onLost(listener: LossListener): () => void {
     this.#lossListeners.add(listener);
     return () => this.#lossListeners.delete(listener);
@@ -71,7 +80,8 @@ export class Onlookers {
     return () => this.#blockListeners.delete(listener);
   }
 
-  tell({ step, stats, blocks, prefixes, lookups = [] }: StepReport): void {
+  tell({ step, stats, blocks, prefixes, places, lookups = [] }: StepReport): void {
+    if (places !== undefined) for (const listener of this.#placesListeners) listener(places);
     if (prefixes !== undefined) for (const listener of this.#prefixListeners) listener(prefixes);
     this.#blocks = blocks;
     for (const listener of this.#blockListeners) listener(blocks);

@@ -29,6 +29,12 @@ export class OpenRequest<Request extends EngineRequest = EngineRequest> {
     this.sequence = sequence;
   }
 
+  /** Of the prompt, what lies in the cache for it. */
+  get computedPrompt(): number {
+    const { computed, promptLength } = this.sequence;
+    return this.generated > 0 ? promptLength : Math.min(computed, promptLength);
+  }
+
   get generated(): number {
     return this.sequence.length - this.sequence.promptLength;
   }
@@ -39,8 +45,8 @@ export class OpenRequest<Request extends EngineRequest = EngineRequest> {
       id: this.request.id,
       reason,
       ...(error === undefined ? {} : { error }),
-      promptTokens: this.sequence.promptLength,
-      cachedTokens: this.sequence.cachedTokens,
+      promptTokens: this.computedPrompt,
+      cachedTokens: Math.min(this.sequence.cachedTokens, this.computedPrompt),
       generatedTokens: this.generated,
     };
   }

@@ -12,9 +12,12 @@ function send(message: FromEngine): void {
 }
 
 process.on('disconnect', () => process.exit(0));
-// A terminal sends its interrupt to the whole group; the parent decides when this process ends.
+// The parent decides when this process ends, also where somebody signals all processes of a service.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});
+process.on('SIGHUP', () => {});
+// Warnings that nobody can read any more are no reason to end.
+for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
 
 process.once('message', (message: ToEngine) => {
   if (message.kind !== 'load') throw new Error(`an engine process must load first, not ${message.kind}`);

@@ -1,4 +1,5 @@
-// What the server process and an engine process say to each other. One report a step carries all its tokens.
+// What the server process and an engine process say to each other. One report a step carries all its tokens; requests come
+// many in a message, so that those of one prompt carry it once.
 
 import type { BackendName, KvType } from '../compute/backend.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
@@ -36,8 +37,8 @@ export interface EngineSettings {
 
 export type ToEngine =
   | { readonly kind: 'load'; readonly settings: EngineSettings }
-  | { readonly kind: 'submit'; readonly request: EngineRequest }
-  | { readonly kind: 'cancel'; readonly id: string }
+  | { readonly kind: 'submit'; readonly requests: readonly EngineRequest[] }
+  | { readonly kind: 'cancel'; readonly ids: readonly string[] }
   | { readonly kind: 'stats'; readonly ticket: number }
   /** Whether reports carry full stats. */
   | { readonly kind: 'watch'; readonly on: boolean }

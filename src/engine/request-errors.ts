@@ -4,12 +4,17 @@ import type { SampleError } from '../sampling/sample-row.ts';
 import type { EngineRequest, FinishEvent, RequestError } from './request.ts';
 
 export function failedEvent(request: EngineRequest, error: RequestError): FinishEvent {
+  return { ...cancelledEvent(request), reason: 'error', error };
+}
+
+/** Of a request that no engine has. */
+export function cancelledEvent(request: EngineRequest): FinishEvent {
   return {
     kind: 'finish',
     id: request.id,
-    reason: 'error',
-    error,
-    promptTokens: request.prompt.length,
+    reason: 'cancelled',
+    // Of what an engine had computed that is gone nothing is known, unless there are tokens.
+    promptTokens: request.answer === undefined || request.answer.length === 0 ? 0 : request.prompt.length,
     cachedTokens: 0,
     generatedTokens: request.answer?.length ?? 0,
   };

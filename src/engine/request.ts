@@ -15,8 +15,10 @@ interface RequestBase {
   readonly salt: string;
   /** Which of the model's adapters it uses. Default none. */
   readonly adapter?: number | undefined;
-  /** Who asks: within a tier, accounts are served in turn. */
+  /** Who asks: within a tier, the account goes first that has had least work. */
   readonly account: string;
+  /** The part of the KV blocks, above 0 and up to 1, that the account's sequences may hold together. Default: no limit. */
+  readonly kvShare?: number | undefined;
   /** When the request first came, in milliseconds since 1970: it keeps its age for life. */
   readonly enqueuedMs: number;
 }
@@ -93,8 +95,9 @@ export interface FinishEvent {
   readonly id: string;
   readonly reason: EndReason;
   readonly error?: RequestError;
+  /** Prompt tokens that were computed, or needed no compute: all of them once the answer has begun. */
   readonly promptTokens: number;
-  /** Prompt tokens that needed no compute. */
+  /** Of them, those that needed no compute. */
   readonly cachedTokens: number;
   readonly generatedTokens: number;
   /** Tokens that were guessed and computed before it was known whether they come. Absent where none were sought. */

@@ -31,8 +31,10 @@ export interface SequenceOptions {
   readonly salt?: string;
   /** Which of the model's adapters it uses. Default none. */
   readonly adapter?: number | undefined;
-  /** Whose it is: the accounts of a tier are served in turn. */
+  /** Whose it is: of a tier's accounts the one goes first that has had least work. */
   readonly account?: string;
+  /** The part of the KV blocks, above 0 and up to 1, that its account may hold. Absent: no limit. */
+  readonly kvShare?: number | undefined;
   /** Where it is not continued but embedded. */
   readonly pooled?: PooledStates;
 }
@@ -46,6 +48,7 @@ export class Sequence implements BlockHolder {
   readonly salt: string;
   readonly adapter: number | undefined;
   readonly account: string;
+  readonly kvShare: number | undefined;
   /** Where it is embedded: nothing is drawn for it, and it ends when this is complete. */
   readonly pooled: PooledStates | undefined;
   /** Smaller is more urgent. All waiting sequences age alike, so the order never changes. */
@@ -60,6 +63,8 @@ export class Sequence implements BlockHolder {
   readonly written: WrittenMemory[] = [];
   readonly keptAt = new Set<number>();
   lastKept: BlockHolder['lastKept'];
+  /** Tokens that were computed when it last began to run. */
+  startedFrom = 0;
   /** Prompt tokens that needed no compute when it first ran. */
   cachedTokens = 0;
   /** Why no more was found when it first ran. */
@@ -85,6 +90,7 @@ export class Sequence implements BlockHolder {
     // What one adapter has computed is of no use to others.
     this.salt = `${this.adapter ?? ''}:${options.salt ?? ''}`;
     this.account = options.account ?? '';
+    this.kvShare = options.kvShare;
     this.pooled = options.pooled;
     this.key = this.priority + (AGING_PER_SECOND * this.enqueuedMs) / 1000;
     this.rank = this.key;

@@ -4,6 +4,7 @@ import type { PrefixNews } from './cache/prefix-journal.ts';
 import type { PrefixMiss } from './cache/prefix-miss.ts';
 import type { RequestEvent } from './request.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
+import type { QueuePlace } from './wait-estimates.ts';
 
 /** Where the time of a step goes. */
 export interface StepTimes {
@@ -47,6 +48,8 @@ export interface StepReport {
   readonly lookups?: readonly PrefixLookup[];
   /** What entered and left the prefix cache, while someone keeps count of it. */
   readonly prefixes?: PrefixNews;
+  /** Now and then, while any wait: where the next of them are. */
+  readonly places?: readonly QueuePlace[];
   /** With a step, while someone watches. */
   readonly stats?: SchedulerStats;
 }

@@ -43,6 +43,11 @@ export class AnswerParts {
     return this.#calls;
   }
 
+  /** Whether the last call was cut off within its arguments. */
+  get hasOpenCall(): boolean {
+    return this.#reader?.hasOpenCall ?? false;
+  }
+
   /** The stop string that ended it. */
   get stop(): string | undefined {
     return this.#text.stop;
@@ -53,7 +58,7 @@ export class AnswerParts {
       return { parts: this.#control(token, this.#reader), details: [], stopped: false };
     }
     const { text, details, stopped } = this.#text.push(token, logprobs);
-    const parts = [...this.#read(text), ...(stopped ? this.#end() : [])];
+    const parts = [...this.#read(text), ...(stopped ? this.#end(true) : [])];
     return { parts, details, stopped };
   }
 
@@ -64,10 +69,10 @@ export class AnswerParts {
       : this.#control(token, this.#reader);
   }
 
-  /** The rest, where the answer ended without a stop string. */
-  end(): AnswerPiece & { readonly stopped: boolean } {
+  /** The rest, where the answer ended without a stop string; `cut`: the model had not come to its end. */
+  end(cut: boolean): AnswerPiece & { readonly stopped: boolean } {
     const { text, details, stopped } = this.#text.end();
-    return { parts: [...this.#read(text), ...this.#end()], details, stopped };
+    return { parts: [...this.#read(text), ...this.#end(cut || stopped)], details, stopped };
   }
 
   #control(token: number, reader: AnswerReader): GenerationPart[] {
@@ -82,8 +87,8 @@ export class AnswerParts {
       : this.#named(this.#reader.push(text, false));
   }
 
-  #end(): GenerationPart[] {
-    return this.#reader === undefined ? [] : this.#named(this.#reader.end());
+  #end(cut: boolean): GenerationPart[] {
+    return this.#reader === undefined ? [] : this.#named(this.#reader.end(cut));
   }
 
   #named(parts: readonly AnswerPart[]): GenerationPart[] {

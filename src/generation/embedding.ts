@@ -1,8 +1,9 @@
 // Texts on their way to vectors: each is a request of its own to the engine, and what comes back is cut to the wanted
 // length and scaled to length 1. One text that fails fails the whole.
 
-import type { EmbedRequest, FinishEvent } from '../engine/request.ts';
+import type { EmbedRequest, FinishEvent, RequestEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
+import { cancelAll } from './cancel-all.ts';
 import type { GenerationObserver, GenerationRequest } from './generation.ts';
 import { engineError, type GenerationError, invalid, notCapable } from './generation-error.ts';
 import { mergeStreams } from './merge-streams.ts';
@@ -12,7 +13,7 @@ import type { TokenUsage } from './token-usage.ts';
 type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'engine'>;
 
 export interface EmbeddingRequest
-  extends Pick<GenerationRequest, 'id' | 'priority' | 'salt' | 'account' | 'enqueuedMs'> {
+  extends Pick<GenerationRequest, 'id' | 'priority' | 'salt' | 'account' | 'kvShare' | 'enqueuedMs'> {
   readonly model: EmbeddingModel;
   readonly prompts: readonly Prompt[];
   /** Leading values of each vector that are wanted. Default all. */
@@ -26,16 +27,21 @@ export class Embedding {
   readonly #requests: readonly EmbedRequest[];
   readonly #signal: AbortSignal;
   readonly #observer: Pick<GenerationObserver, 'submitted'>;
+  #promptTokens = 0;
   #cachedTokens = 0;
+  /** What the engine has not let go of. */
+  readonly #running = new Set<string>();
+  #whenReleased: (() => void) | undefined;
 
   constructor(
     request: EmbeddingRequest,
     signal: AbortSignal,
     observer: Pick<GenerationObserver, 'submitted'> = { submitted: () => {} },
   ) {
-    const { id, model, prompts, priority = 1, salt = '', account = '', enqueuedMs = Date.now() } = request;
+    const { id, model, prompts, priority = 1, salt = '', account = '' } = request;
+    const { kvShare, enqueuedMs = Date.now() } = request;
     const pooling = poolingOf(model);
-    const shared = { pooling, priority, salt, adapter: model.adapter, account, enqueuedMs };
+    const shared = { pooling, priority, salt, adapter: model.adapter, account, kvShare, enqueuedMs };
     this.#request = request;
     this.#requests = prompts.map(({ ids }, at) => ({ id: `${id}-${at}`, prompt: ids, ...shared }));
     this.#signal = signal;
@@ -45,34 +51,54 @@ export class Embedding {
   /** As far as it has come. */
   get usage(): TokenUsage {
     return {
-      promptTokens: this.#requests.reduce((sum, { prompt }) => sum + prompt.length, 0),
+      promptTokens: this.#promptTokens,
       cachedTokens: this.#cachedTokens,
       completionTokens: 0,
     };
+  }
+
+  /** Where it has ended and the engine must still say how much was computed: resolves when it has. */
+  get released(): Promise<void> | undefined {
+    if (this.#running.size === 0) return undefined;
+    return new Promise((resolve) => {
+      this.#whenReleased = resolve;
+    });
   }
 
   /** One for each prompt, in their order. An abort cancels what still runs. */
   async vectors(): Promise<Float32Array[]> {
     this.#signal.throwIfAborted();
     const { model, dimensions = model.spec.hiddenSize } = this.#request;
-    const running = new Set(this.#requests.map(({ id }) => id));
     const vectors: Float32Array[] = [];
+    const heard = (_: number, event: RequestEvent) => this.#hear(event);
     try {
-      const streams = this.#requests.map((request) => {
-        this.#observer.submitted(request.id);
-        return model.engine.submit(request);
-      });
-      for await (const [at, event] of mergeStreams(streams, this.#signal)) {
+      for await (const [at, event] of mergeStreams(this.#submit(), this.#signal, heard)) {
         if (event.kind !== 'finish') continue;
-        running.delete(event.id);
         if (event.vector === undefined) throw failure(event);
-        this.#cachedTokens += event.cachedTokens;
         vectors[at] = unitVector(event.vector.subarray(0, dimensions));
       }
       return vectors;
     } finally {
-      for (const id of running) model.engine.cancel(id);
+      await cancelAll(model.engine, this.#running);
     }
+  }
+
+  /** One after the other, as they are asked for: there may be thousands. */
+  *#submit(): Generator<AsyncGenerator<RequestEvent, void, void>> {
+    for (const request of this.#requests) {
+      this.#running.add(request.id);
+      this.#observer.submitted(request.id);
+      yield this.#request.model.engine.submit(request);
+    }
+  }
+
+  /** Also when nobody waits for the vectors any more: what was computed is charged. */
+  #hear(event: RequestEvent): void {
+    if (event.kind !== 'finish') return;
+    this.#running.delete(event.id);
+    this.#promptTokens += event.promptTokens;
+    this.#cachedTokens += event.cachedTokens;
+    if (this.#running.size === 0) this.#whenReleased?.();
   }
 }
 

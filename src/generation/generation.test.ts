@@ -216,4 +216,30 @@ describe('several answers', () => {
     expect((await read(generation, 4)).error).toEqual(new Error('gone'));
     expect(cancelled).toEqual(['r-0-0', 'r-0-1', 'r-0-2', 'r-0-3']);
   });
+
+  it('come and go a few at a time where there are thousands, and others are served in between', async () => {
+    const controller = new AbortController();
+    const silent: Script = async function* () {
+      await new Promise(() => {});
+      yield finish('never', {});
+    };
+    const prompts = Array.from({ length: 32 }, () => prompt);
+    const request = { prompts, choices: 32 };
+    const { generation, submitted, cancelled } = generationOf(silent, request, controller.signal);
+    const reading = read(generation, 1024);
+    expect(await mostInATurn(submitted, 1024)).toBeLessThanOrEqual(64);
+    controller.abort(new Error('gone'));
+    expect(await mostInATurn(cancelled, 1024)).toBeLessThanOrEqual(256);
+    expect((await reading).error).toEqual(new Error('gone'));
+  });
 });
+
+/** How many came in one turn of the event loop at most, until there are so many. */
+async function mostInATurn(list: readonly unknown[], until: number): Promise<number> {
+  let most = 0;
+  for (let before = list.length; list.length < until; before = list.length) {
+    await new Promise((resolve) => setImmediate(resolve));
+    most = Math.max(most, list.length - before);
+  }
+  return most;
+}

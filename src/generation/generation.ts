@@ -1,13 +1,21 @@
 // One answer on its way through the engine: every choice is a request of its own, tokens become text, choices end
 // at stop strings, and what is used is counted. One choice that fails fails the whole.
 
-import type { AnswerRequest, FinishEvent, GuessCounts, Logprobs, TokenEvent } from '../engine/request.ts';
+import type {
+  AnswerRequest,
+  FinishEvent,
+  GuessCounts,
+  Logprobs,
+  RequestEvent,
+  TokenEvent,
+} from '../engine/request.ts';
 import type { Priority } from '../engine/sequence.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import { type FinishReason, finishReason } from '../sampling/stop-condition.ts';
 import { AnswerParts, type AnswerPiece } from './answer-parts.ts';
 import { type AnswerPlan, plainAnswer } from './answer-plan.ts';
+import { cancelAll } from './cancel-all.ts';
 import { engineError, notContinued } from './generation-error.ts';
 import { mergeStreams } from './merge-streams.ts';
 import type { ParameterNames } from './parameter-names.ts';
@@ -34,13 +42,22 @@ export interface GenerationRequest {
   readonly priority?: Priority | undefined;
   /** Prefixes are shared only among requests of the same salt. Default: one for all. */
   readonly salt?: string;
-  /** Who asks: within a tier, accounts are served in turn. Default: one for all. */
+  /** Who asks: within a tier, the account goes first that has had least work. Default: one for all. */
   readonly account?: string;
+  /** The part of the KV blocks, above 0 and up to 1, that the account may hold. Default: no limit. */
+  readonly kvShare?: number | undefined;
   /** When it came, in milliseconds since 1970. Default: now. */
   readonly enqueuedMs?: number;
   /** It was begun before: engines that know of it go on from there. Default false. */
   readonly recover?: boolean;
+  /** How many tokens all answers may have together, where more than their parameters limits them. */
+  readonly budget?: TokenBudget | undefined;
   readonly names: Pick<ParameterNames, 'logitBias'>;
+}
+
+export interface TokenBudget {
+  /** Asked before each token of an answer; false where the answer must end without it. */
+  take(): boolean | Promise<boolean>;
 }
 
 /** A choice's number counts through all prompts: those of the first come first. */
@@ -58,6 +75,8 @@ export type GenerationEvent =
       readonly reason: FinishReason;
       /** How many there are in the answer. */
       readonly calls: number;
+      /** The last of them was cut off within its arguments. */
+      readonly hasOpenCall?: true;
       /** The stop string that ended it, where one did. */
       readonly stop: string | undefined;
     };
@@ -73,15 +92,27 @@ export interface GenerationObserver {
 
 const nobody: GenerationObserver = { submitted: () => {}, firstToken: () => {}, token: () => {} };
 
+/** What is known of a prompt from its choices, which share it. */
+interface PromptUse {
+  /** Choices that the engine has not let go of. */
+  running: number;
+  /** An answer to it has begun. */
+  begun: boolean;
+  /** Those that were computed, or needed no compute, as far as that is known. */
+  tokens: number;
+  /** Of its choices one computes what all share: the one that found least in the cache. Undefined until one has ended. */
+  cachedTokens: number | undefined;
+}
+
 class Choice {
   readonly request: AnswerRequest;
   readonly prompt: number;
   readonly index: number;
   readonly parts: AnswerParts;
-  /** Prompt tokens that needed no compute, once that is known. */
-  cachedTokens: number | undefined;
   guesses: GuessCounts | undefined;
   tokens = 0;
+  /** The model had more to say when a stop id ended it. */
+  cut = false;
   /** The client has all of it; the engine may not know yet. */
   complete = false;
   /** The engine has let go of it. */
@@ -89,7 +120,7 @@ class Choice {
 
   constructor(generation: GenerationRequest, prompt: number, choice: number) {
     const { model, id, choices = 1, stops = [], special = false } = generation;
-    const { priority = 1, salt = '', account = '', enqueuedMs = Date.now(), expected } = generation;
+    const { priority = 1, salt = '', account = '', kvShare, enqueuedMs = Date.now(), expected } = generation;
     const { ids, continuation } = generation.prompts[prompt] as Prompt;
     const parameters = generation.parameters[prompt] as SamplingParameters;
     this.prompt = prompt;
@@ -107,6 +138,7 @@ class Choice {
       salt,
       adapter: model.adapter,
       account,
+      ...(kvShare === undefined ? {} : { kvShare }),
       enqueuedMs,
       ...(generation.recover === true ? { recover: true } : {}),
       ...(grammar === undefined ? {} : { grammar }),
@@ -119,31 +151,47 @@ export class Generation {
   readonly #request: GenerationRequest;
   readonly #signal: AbortSignal;
   readonly #observer: GenerationObserver;
-  readonly #choices: readonly Choice[];
+  /** Those that have begun. */
+  readonly #choices: Choice[] = [];
+  readonly #prompts: readonly PromptUse[];
   readonly #endIds: readonly number[];
   #completionTokens = 0;
+  #whenReleased: (() => void) | undefined;
 
   constructor(request: GenerationRequest, signal: AbortSignal, observer = nobody) {
-    const { prompts, choices = 1, model } = request;
+    const { model } = request;
     if (model.spec.headless === true) throw notContinued(model.name);
     this.#request = request;
     this.#signal = signal;
     this.#observer = observer;
-    this.#choices = prompts.flatMap((_, prompt) =>
-      Array.from({ length: choices }, (_, choice) => new Choice(request, prompt, choice)),
-    );
     this.#endIds = [...model.tokenizer.eosIds];
+    this.#prompts = request.prompts.map(() => ({
+      running: 0,
+      begun: false,
+      tokens: 0,
+      cachedTokens: undefined,
+    }));
   }
 
   /** As far as it has come. */
   get usage(): TokenUsage {
-    const { prompts } = this.#request;
     return {
-      promptTokens: prompts.reduce((sum, { ids }) => sum + ids.length, 0),
-      cachedTokens: prompts.reduce((sum, _, prompt) => sum + this.#cachedTokens(prompt), 0),
+      promptTokens: this.#prompts.reduce((sum, { tokens }) => sum + tokens, 0),
+      cachedTokens: this.#prompts.reduce((sum, { cachedTokens = 0 }) => sum + cachedTokens, 0),
       completionTokens: this.#completionTokens,
       guesses: this.#guesses(),
     };
+  }
+
+  /** Where it has ended and the engine must still say how much was computed: resolves when it has. */
+  get released(): Promise<void> | undefined {
+    const isUnknown = ({ running, begun }: PromptUse) => running > 0 && !begun;
+    if (!this.#prompts.some(isUnknown)) return undefined;
+    return new Promise((resolve) => {
+      this.#whenReleased = () => {
+        if (!this.#prompts.some(isUnknown)) resolve();
+      };
+    });
   }
 
   /** What is not enforced, though it was asked for where that is allowed. */
@@ -153,7 +201,7 @@ export class Generation {
 
   /** Tokens of the longest answer. */
   get longestAnswer(): number {
-    return Math.max(0, ...this.#choices.map(({ tokens }) => tokens));
+    return this.#choices.reduce((longest, { tokens }) => Math.max(longest, tokens), 0);
   }
 
   /** Ends when the engine has let go of everything; leaving early, or an abort, cancels what still runs. */
@@ -161,31 +209,92 @@ export class Generation {
     this.#signal.throwIfAborted();
     const { engine } = this.#request.model;
     try {
-      const drawn = this.#choices.filter(({ request }) => request.parameters.maxTokens !== 0);
-      for (const choice of this.#choices) if (!drawn.includes(choice)) yield emptyAnswer(choice);
-      const streams = drawn.map(({ request }) => {
-        this.#observer.submitted(request.id);
-        return engine.submit(request);
-      });
-      for await (const [at, event] of mergeStreams(streams, this.#signal)) {
-        const choice = drawn[at] as Choice;
-        if (event.kind === 'token') yield* this.#token(choice, event);
-        else yield* this.#finish(choice, event);
+      for (const choice of this.#begin(({ maxTokens }) => maxTokens === 0)) yield this.#empty(choice);
+      const empty = this.#choices.length;
+      const choiceAt = (at: number) => this.#choices[empty + at] as Choice;
+      const heard = (at: number, event: RequestEvent) => this.#hear(choiceAt(at), event);
+      for await (const [at, event] of mergeStreams(this.#submit(), this.#signal, heard)) {
+        const choice = choiceAt(at);
+        if (event.kind === 'finish') {
+          yield* this.#finish(choice, event);
+          continue;
+        }
+        if (choice.complete) continue;
+        const taken = this.#takes();
+        // Most answers have no budget, and are not kept waiting for one.
+        if (taken === true || (await taken)) yield* this.#token(choice, event);
+        else yield* this.#cut(choice);
       }
     } finally {
-      for (const { request, released } of this.#choices) if (!released) engine.cancel(request.id);
+      await cancelAll(engine, this.#unreleased());
     }
   }
 
+  /** Also when nobody waits for the answer any more: what was computed is charged. */
+  #hear(choice: Choice, event: RequestEvent): void {
+    if (event.kind !== 'finish') return;
+    choice.released = true;
+    choice.guesses = event.guesses;
+    const prompt = this.#promptOf(choice);
+    prompt.running--;
+    prompt.tokens = Math.max(prompt.tokens, event.promptTokens);
+    prompt.cachedTokens = Math.min(prompt.cachedTokens ?? event.cachedTokens, event.cachedTokens);
+    this.#whenReleased?.();
+  }
+
+  #takes(): boolean | Promise<boolean> {
+    return this.#request.budget?.take() ?? true;
+  }
+
+  /** The engine knows of no budget, and has drawn more. */
+  *#cut(choice: Choice): Generator<GenerationEvent> {
+    this.#request.model.engine.cancel(choice.request.id);
+    yield* this.#complete(choice, 'length');
+  }
+
+  /** One after the other, as they are asked for: there may be thousands. */
+  *#begin(where: (parameters: SamplingParameters) => boolean): Generator<Choice> {
+    const { choices = 1, parameters } = this.#request;
+    for (const [prompt, its] of parameters.entries()) {
+      if (!where(its)) continue;
+      for (let number = 0; number < choices; number++) {
+        const choice = new Choice(this.#request, prompt, number);
+        this.#choices.push(choice);
+        yield choice;
+      }
+    }
+  }
+
+  /** Of a choice that asks for no token: the engine never hears of it. */
+  #empty(choice: Choice): GenerationEvent {
+    choice.complete = true;
+    choice.released = true;
+    this.#countWhole(choice);
+    return finishOf(choice, 'length');
+  }
+
+  *#submit(): Generator<AsyncGenerator<RequestEvent, void, void>> {
+    for (const choice of this.#begin(({ maxTokens }) => maxTokens !== 0)) {
+      this.#promptOf(choice).running++;
+      this.#observer.submitted(choice.request.id);
+      yield this.#request.model.engine.submit(choice.request);
+    }
+  }
+
+  *#unreleased(): Generator<string> {
+    for (const { request, released } of this.#choices) if (!released) yield request.id;
+  }
+
   *#token(choice: Choice, { token, logprobs }: TokenEvent): Generator<GenerationEvent> {
-    if (choice.complete) return;
     if (this.#completionTokens === 0) this.#observer.firstToken();
     this.#completionTokens++;
     choice.tokens++;
+    this.#countWhole(choice);
     const { index, request } = choice;
     this.#observer.token(index);
     // The token that ends the answer is no part of its text, like a stop string.
     if (finishReason(request.parameters, this.#endIds, token, choice.tokens) === 'stop') {
+      choice.cut = !this.#endIds.includes(token);
       yield { kind: 'piece', index, token, logprobs, parts: choice.parts.endWith(token), details: [] };
       return;
     }
@@ -198,9 +307,6 @@ export class Generation {
   }
 
   *#finish(choice: Choice, event: FinishEvent): Generator<GenerationEvent> {
-    choice.released = true;
-    choice.cachedTokens = event.cachedTokens;
-    choice.guesses = event.guesses;
     if (choice.complete) return;
     const { error, reason } = event;
     if (error !== undefined) throw engineError(error, this.#request.names.logitBias);
@@ -208,11 +314,27 @@ export class Generation {
       const message = `the engine ended the answer: ${reason}`;
       throw engineError({ code: 'engine-failed', message }, this.#request.names.logitBias);
     }
+    yield* this.#complete(choice, reason);
+  }
+
+  *#complete(choice: Choice, reason: FinishReason): Generator<GenerationEvent> {
     choice.complete = true;
+    this.#countWhole(choice);
     const { index } = choice;
-    const { stopped, ...rest } = choice.parts.end();
+    const { stopped, ...rest } = choice.parts.end(choice.cut || reason === 'length');
     if (rest.parts.length > 0 || rest.details.length > 0) yield { kind: 'piece', index, ...rest };
     yield finishOf(choice, stopped ? 'stop' : reason);
+  }
+
+  #promptOf({ prompt }: Choice): PromptUse {
+    return this.#prompts[prompt] as PromptUse;
+  }
+
+  /** All of a prompt is computed before the first token of an answer to it. */
+  #countWhole(choice: Choice): void {
+    const prompt = this.#promptOf(choice);
+    prompt.begun = true;
+    prompt.tokens = choice.request.prompt.length;
   }
 
   #guesses(): GuessCounts | undefined {
@@ -224,24 +346,9 @@ export class Generation {
       rejected: known.reduce((sum, { guesses }) => sum + (guesses?.rejected ?? 0), 0),
     };
   }
-
-  /** Of a prompt's choices one computes what all share: the one that found least. */
-  #cachedTokens(prompt: number): number {
-    const known = this.#choices.flatMap((choice) =>
-      choice.prompt === prompt && choice.cachedTokens !== undefined ? [choice.cachedTokens] : [],
-    );
-    return known.length === 0 ? 0 : Math.min(...known);
-  }
-}
-
-/** Of a choice that asks for no token: the engine never hears of it. */
-function emptyAnswer(choice: Choice): GenerationEvent {
-  choice.complete = true;
-  choice.released = true;
-  return finishOf(choice, 'length');
 }
 
 function finishOf({ index, parts }: Choice, reason: FinishReason): GenerationEvent {
-  const { calls, stop } = parts;
-  return { kind: 'finish', index, reason, calls, stop };
+  const { calls, hasOpenCall, stop } = parts;
+  return { kind: 'finish', index, reason, calls, ...(hasOpenCall ? { hasOpenCall } : {}), stop };
 }

@@ -1,12 +1,21 @@
 // Several streams read as one, in the order their values come. An abort ends it at once with the signal's
-// reason, even where no stream moves.
+// reason, even where no stream moves. Streams are read to their end all the same, and `heard` hears all of it.
 
+import { setImmediate } from 'node:timers/promises';
+
+/** Streams that are opened before it is others' turn: there may be thousands. */
+const OPENED_AT_ONCE = 32;
+
+/** `streams` is asked for one after the other; where this ends early, for no more. */
 export async function* mergeStreams<Value>(
-  streams: readonly AsyncGenerator<Value, void, void>[],
+  streams: Iterable<AsyncGenerator<Value, void, void>>,
   signal: AbortSignal,
+  heard: (stream: number, value: Value) => void = () => {},
 ): AsyncGenerator<readonly [stream: number, value: Value], void, void> {
   const ready: (readonly [number, Value])[] = [];
-  let open = streams.length;
+  /** One more while streams are being opened. */
+  let open = 1;
+  let ended = false;
   let failure: { readonly error: unknown } | undefined;
   let wake: (() => void) | undefined;
   const abort = () => {
@@ -16,6 +25,7 @@ export async function* mergeStreams<Value>(
   const pump = async (stream: AsyncGenerator<Value, void, void>, index: number) => {
     try {
       for await (const value of stream) {
+        heard(index, value);
         ready.push([index, value]);
         wake?.();
       }
@@ -25,11 +35,26 @@ export async function* mergeStreams<Value>(
     open--;
     wake?.();
   };
+  const openAll = async () => {
+    let count = 0;
+    try {
+      for (const stream of streams) {
+        open++;
+        pump(stream, count++);
+        if (count % OPENED_AT_ONCE === 0) await setImmediate();
+        if (ended) break;
+      }
+    } catch (error) {
+      failure ??= { error };
+    }
+    open--;
+    wake?.();
+  };
   signal.addEventListener('abort', abort, { once: true });
   try {
-    // Streams are read to their end whatever happens here, so that none is left open.
-    for (const [index, stream] of streams.entries()) pump(stream, index);
     if (signal.aborted) abort();
+    // Streams are read to their end whatever happens here, so that none is left open.
+    else void openAll();
     while (open > 0 || ready.length > 0 || failure !== undefined) {
       if (failure !== undefined) throw failure.error;
       yield* ready.splice(0);
@@ -40,6 +65,7 @@ export async function* mergeStreams<Value>(
       wake = undefined;
     }
   } finally {
+    ended = true;
     signal.removeEventListener('abort', abort);
   }
 }

@@ -3,7 +3,7 @@
 import type { GuessCounts } from '../engine/request.ts';
 
 export interface TokenUsage {
-  /** A prompt counts once, however many answers it gets. */
+  /** Those that were computed. A prompt counts once, however many answers it gets. */
   readonly promptTokens: number;
   /** Of them, those that needed no compute. */
   readonly cachedTokens: number;

@@ -14,6 +14,8 @@ export interface WholeChoice {
   readonly calls: readonly WholeCall[];
   /** Of tokens whose text is shown, where log-probabilities were asked for. */
   readonly details: readonly TokenDetail[];
+  /** The last call was cut off within its arguments. */
+  readonly hasOpenCall?: boolean;
   /** Undefined until it ends. */
   readonly reason: FinishReason | undefined;
   /** The stop string that ended it, where one did. */
@@ -37,6 +39,7 @@ type Growing = Writable<Omit<WholeChoice, 'tokens' | 'calls' | 'details'>> & {
 
 export class WholeAnswer {
   readonly #choices: readonly Growing[];
+  #ended = 0;
 
   constructor(choices: number) {
     this.#choices = Array.from({ length: choices }, (_, index) => ({
@@ -46,6 +49,7 @@ export class WholeAnswer {
       reasoning: '',
       calls: [],
       details: [],
+      hasOpenCall: false,
       reason: undefined,
       stop: undefined,
     }));
@@ -53,6 +57,11 @@ export class WholeAnswer {
 
   get choices(): readonly WholeChoice[] {
     return this.#choices;
+  }
+
+  /** Whether every choice has ended. */
+  get complete(): boolean {
+    return this.#ended === this.#choices.length;
   }
 
   /** Of the choices that have ended, in their order. */
@@ -64,7 +73,9 @@ export class WholeAnswer {
     const choice = this.#choices[event.index];
     if (choice === undefined) throw new RangeError(`there is no choice ${event.index}`);
     if (event.kind === 'finish') {
+      if (choice.reason === undefined) this.#ended++;
       choice.reason = event.reason;
+      choice.hasOpenCall = event.hasOpenCall ?? false;
       choice.stop = event.stop;
       return;
     }

@@ -104,6 +104,33 @@ describe('a supervised engine', () => {
     });
   });
 
+  it('takes thousands of sequences, and lets them go, a part in each turn of the event loop', async () => {
+    await withSupervised({}, async (engine) => {
+      const prompt = chatIds('Hello');
+      const requests = Array.from({ length: 2000 }, () =>
+        engineRequest({ prompt, sampling: { maxTokens: 500 } }),
+      );
+      let ended = 0;
+      const answers = requests.map(async (request) => {
+        const { finish } = await collect(engine.submit(request));
+        ended++;
+        return finish.reason;
+      });
+      // All of them: what no engine has is let go of at once.
+      await waitUntil(async () => (await engine.stats()).requests.submitted === requests.length);
+      for (const { id } of requests) engine.cancel(id);
+      let most = 0;
+      for (let before = ended; ended < requests.length; before = ended) {
+        await new Promise((resolve) => setImmediate(resolve));
+        most = Math.max(most, ended - before);
+      }
+      expect(new Set(await Promise.all(answers))).toEqual(new Set(['cancelled']));
+      // One more report than a turn is for may come before it.
+      expect(most).toBeLessThanOrEqual(1024);
+      expect((await engine.stats()).blocks.used).toBe(0);
+    });
+  });
+
   it('says why a model cannot be served', async () => {
     const engine = new SupervisedEngine({ ...settings, modelPath: '/nowhere/model.gguf' });
     const result = await engine.start();

@@ -106,6 +106,11 @@ const scenario = fc.record({
   maxBatchSize: fc.oneof(fc.constant(64), fc.integer({ min: 1, max: 6 })),
   memorySlots: fc.constantFrom(undefined, undefined, 2, 3, 5, 12),
   drafter: fc.constantFrom<Character>('silent', 'text', 'seer', 'seer', 'liar', 'vandal'),
+  /** What accounts may hold of the blocks: x and y, where they are limited. */
+  kvShares: fc.record({
+    x: fc.constantFrom(undefined, 0.2, 0.5, 0.9),
+    y: fc.constantFrom(undefined, undefined, 0.1, 0.6),
+  }),
   foresight: fc.double({ min: 0.3, max: 1, noNaN: true }),
   commands: fc.array(command, { minLength: 1, maxLength: 30, size: 'max' }),
 });
@@ -151,7 +156,10 @@ async function checkedStep(
   invariant(isWhole || !wholeTexts, 'texts that are computed whole are not cut');
   invariant(scheduler.tables.prefixes.size === 0 || !wholeTexts, 'nothing is kept of them');
   invariant(scheduler.running.length <= maxBatchSize, 'the batch keeps to its limit');
-  invariant(plan.preempted.length * plan.admitted.length === 0, 'no step both preempts and admits');
+  invariant(
+    plan.admitted.every((sequence) => !plan.preempted.includes(sequence)),
+    'nobody that was preempted comes straight back',
+  );
   invariant(planned.size === plan.items.length, 'a sequence has one item');
   const written = new Set(plan.items.flatMap(({ sequence }) => sequence.blocks));
   invariant(written.size <= limit || during !== undefined, 'the step keeps to its blocks');
@@ -166,19 +174,24 @@ async function checkedStep(
 
 /**
  * Admission keeps the order: no one left waiting at plan time, unless deferred, precedes one admitted of the same
- * account and tier, or any that is more than 20 s younger.
+ * account and tier, or any that is more than a minute younger, unless its account had a turn in that time.
  */
 function watchOrder(engine: SteppedEngine): void {
   const { scheduler } = engine;
   const plan = scheduler.plan.bind(scheduler);
-  scheduler.plan = (guess) => {
-    const planned = plan(guess);
+  const turns = new Map<string, number>();
+  const flow = ({ priority, account }: Sequence) => `${priority} ${account}`;
+  scheduler.plan = (nowMs, guess) => {
+    const planned = plan(nowMs, guess);
+    for (const sequence of planned.admitted) turns.set(flow(sequence), sequence.priority + nowMs / 10_000);
     const deferred = new Set([...scheduler.deferred()].map(({ sequence }) => sequence));
     for (const sequence of scheduler.waiting()) {
-      if (deferred.has(sequence)) continue;
-      for (const { key, priority, account } of planned.admitted) {
-        const beside = priority === sequence.priority && account === sequence.account;
-        invariant(sequence.key >= key - (beside ? 0 : 2 + 1e-9), 'no one overtakes in the queue');
+      if (deferred.has(sequence) || planned.preempted.includes(sequence)) continue;
+      const key = Math.max(sequence.key, turns.get(flow(sequence)) ?? sequence.key);
+      for (const admitted of planned.admitted) {
+        const isBeside = flow(admitted) === flow(sequence);
+        const earliest = isBeside ? admitted.key : admitted.key - 6 - 1e-9;
+        invariant((isBeside ? sequence.key : key) >= earliest, 'no one overtakes in the queue');
       }
     }
     seen.deferrals += deferred.size;
@@ -200,10 +213,12 @@ async function execute(
   switch (each.kind) {
     case 'submit': {
       const prompt = promptOf(each, unique);
-      if (blocksFor(prompt.length + each.newTokens - 1) > setting.blockCount) return;
+      const kvShare = setting.kvShares[each.account as 'x' | 'y'];
+      const most = Math.max(1, Math.floor((kvShare ?? 1) * setting.blockCount));
+      if (blocksFor(prompt.length + each.newTokens - 1) > most) return;
       const pooling = each.pooling ?? poolingOf(setting);
       for (let choice = 0; choice < each.choices; choice++) {
-        engine.submit({ ...each, prompt, choice, pooling });
+        engine.submit({ ...each, kvShare, prompt, choice, pooling });
       }
       return;
     }

@@ -18,6 +18,7 @@ export interface Request {
   readonly priority?: Priority;
   readonly salt?: string;
   readonly account?: string;
+  readonly kvShare?: number | undefined;
   readonly choice?: number;
   /** Goes on to the last of its new tokens whatever is drawn. */
   readonly ignoreEnd?: boolean;
@@ -91,6 +92,7 @@ export class SteppedEngine {
       priority: request.priority ?? 1,
       salt: request.salt ?? '',
       account: request.account ?? '',
+      kvShare: request.kvShare,
       enqueuedMs: this.nowMs,
     });
     const sequence = [...this.scheduler.waiting()].find((one) => one.id === id);
@@ -172,8 +174,8 @@ export class SteppedEngine {
   #watchPlans(): void {
     const { scheduler } = this;
     const plan = scheduler.plan.bind(scheduler);
-    scheduler.plan = (guess) => {
-      this.#plan = plan(guess);
+    scheduler.plan = (nowMs, guess) => {
+      this.#plan = plan(nowMs, guess);
       for (const { sequence, start, count } of this.#plan.items) {
         const { id, salt, blocks } = sequence;
         for (const [i, block] of blocks.entries()) {

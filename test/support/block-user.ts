@@ -78,7 +78,8 @@ export class BlockUser {
   #asItStands(): BlockDemand {
     const next = this.#sequences.find(({ running }) => !running)?.length ?? 1;
     const wanted = this.#short ? Math.max(2 * this.#limit, this.#used + next) : this.#limit;
-    return { limit: this.#limit, held: this.held, used: this.#used, wanted, short: this.#short };
+    const required = (this.#sequences.find(({ running }) => running) ?? this.#sequences[0])?.length ?? 0;
+    return { limit: this.#limit, held: this.held, used: this.#used, wanted, short: this.#short, required };
   }
 
   get #used(): number {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   type Behaviour,
   type CompletionStandIn,
@@ -117,7 +117,8 @@ describe('a streamed request', () => {
   it('is cut off by the end of the run', async () => {
     const ending = new AbortController();
     const answer = ask({ kind: 'hang' }, { signal: ending.signal });
-    setTimeout(() => ending.abort(), 20);
+    await vi.waitUntil(() => server?.asked.length === 1, { timeout: 60_000 });
+    ending.abort();
     expect((await answer).outcome).toEqual({ kind: 'cut-off' });
     const late = await askAgain(server as CompletionStandIn, { signal: ending.signal });
     expect(late.outcome).toEqual({ kind: 'cut-off' });

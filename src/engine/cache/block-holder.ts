@@ -11,6 +11,9 @@ export interface BlockHolder {
   readonly neededFrom: number;
   /** Blocks are shared only between holders of the same salt. */
   readonly salt: string;
+  readonly account: string;
+  /** The part of the blocks that the account's sequences, running and cached, may hold together. Absent: no limit. */
+  readonly kvShare: number | undefined;
   /** What only LOW sequences wrote is evicted before anything else. */
   readonly low: boolean;
   /** Physical blocks: position p lives in row `p % 32` of block `blocks[p / 32]`. */

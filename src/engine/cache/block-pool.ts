@@ -10,6 +10,8 @@
 // Held is whatever has memory: all but the untouched. At most `limit` blocks are held; where it is lowered, free
 // blocks are dropped at once, others when they are released.
 
+import { type BlockOwner, BlockOwners } from './block-owners.ts';
+
 export type BlockList = 'empty' | 'untouched' | 'cached-low' | 'cached';
 
 const LISTS: readonly BlockList[] = ['empty', 'untouched', 'cached-low', 'cached'];
@@ -29,6 +31,8 @@ export class BlockPool {
   readonly #next: Int32Array;
   readonly #previous: Int32Array;
   readonly #onEvict: (block: number) => void;
+  /** Where an account may hold a part of the blocks only. */
+  #owners: BlockOwners | undefined;
   #limit: number;
   #heldCount = 0;
   #usedCount = 0;
@@ -83,6 +87,16 @@ export class BlockPool {
     return this.#evictions;
   }
 
+  get owners(): BlockOwners | undefined {
+    return this.#owners;
+  }
+
+  /** From now on blocks can be taken for accounts. */
+  countOwners(): BlockOwners {
+    this.#owners ??= new BlockOwners(this.blockCount);
+    return this.#owners;
+  }
+
   /** Sets the limit, and drops free blocks as far as that takes: empty ones first, then as they would be taken. */
   setLimit(blocks: number): void {
     this.#limit = Math.min(blocks, this.blockCount);
@@ -134,8 +148,8 @@ export class BlockPool {
     return shared;
   }
 
-  /** A block with one reference and no content, evicting a cached one where it must. */
-  take(low: boolean): number | undefined {
+  /** A block with one reference and no content, evicting a cached one where it must. It counts for the owner, if there is one. */
+  take(low: boolean, owner?: BlockOwner): number | undefined {
     const block =
       this.#first('empty') ?? this.#takeUntouched() ?? this.#first('cached-low') ?? this.#first('cached');
     if (block === undefined) return undefined;
@@ -143,8 +157,10 @@ export class BlockPool {
     if (this.isCached(block)) {
       this.#cachedFreeCount -= 1;
       this.#evictions += 1;
+      this.#owners?.left(block, true);
       this.#onEvict(block);
     }
+    if (owner !== undefined) this.#owners?.taken(block, owner);
     this.#flags[block] = low ? TOUCHED | LOW_WRITTEN : TOUCHED;
     this.#references[block] = 1;
     this.#usedCount += 1;
@@ -156,6 +172,7 @@ export class BlockPool {
     if (this.#references[block] === 0) {
       if (!this.isCached(block)) throw new Error(`block ${block} is empty and cannot be shared`);
       this.#unlink(block);
+      this.#owners?.revived(block);
       this.#usedCount += 1;
       this.#cachedFreeCount -= 1;
     }
@@ -170,8 +187,10 @@ export class BlockPool {
     if (references > 0) return;
     this.#usedCount -= 1;
     if (!this.isCached(block)) {
+      this.#owners?.left(block, false);
       this.#insertAfter(this.#head('empty'), block);
     } else {
+      this.#owners?.rested(block);
       this.#cachedFreeCount += 1;
       const head = this.#head(this.isLowWritten(block) ? 'cached-low' : 'cached');
       this.#insertAfter(this.#previous[head] as number, block);
@@ -191,8 +210,16 @@ export class BlockPool {
     this.#flags[block] = (this.#flags[block] as number) & ~CACHED;
     if (this.#references[block] !== 0) return;
     this.#unlink(block);
+    this.#owners?.left(block, true);
     this.#cachedFreeCount -= 1;
     this.#insertAfter(this.#head('empty'), block);
+  }
+
+  /** Empties a free cached block before its time. */
+  evict(block: number): void {
+    this.#evictions += 1;
+    this.#onEvict(block);
+    this.uncache(block);
   }
 
   /** The blocks of a list in the order in which they would be taken. O(list): for checks and tests. */
@@ -228,6 +255,7 @@ export class BlockPool {
     this.#unlink(block);
     if (this.isCached(block)) {
       this.#cachedFreeCount -= 1;
+      this.#owners?.left(block, true);
       this.#onEvict(block);
     }
     this.#flags[block] = 0;

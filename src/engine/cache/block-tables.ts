@@ -10,6 +10,7 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
+import type { BlockOwner } from './block-owners.ts';
 import { BlockPool } from './block-pool.ts';
 import { MemorySlots } from './memory-slots.ts';
 import { PrefixCache, type PrefixNode } from './prefix-cache.ts';
@@ -71,14 +72,47 @@ export class BlockTables {
     return blocksFor(holder.length) - held;
   }
 
+  /** Blocks that nobody holds once this sequence lets go of its own. */
+  ownBlocks({ blocks }: BlockHolder): number {
+    return blocks.reduce((count, block) => count + Number(this.pool.references(block) === 1), 0);
+  }
+
   /** Whether a sequence that starts on matched blocks finds another one to write to. */
   hasBlockBeside(matched: readonly number[]): boolean {
     const revived = matched.reduce((count, block) => count + Number(this.pool.references(block) === 0), 0);
     return this.pool.freeCount > revived;
   }
 
+  /** The blocks that a part of the cache is now, one at least. */
+  shareBlocks(kvShare: number): number {
+    return Math.max(1, Math.floor(kvShare * this.pool.limit));
+  }
+
+  /**
+   * Whether its account may have so many blocks more in use. What it has cached goes for them, and an account that runs nothing
+   * else always may: others may use what counts for it, and the limit may have been lowered.
+   */
+  fitsShare({ account, kvShare }: BlockHolder, blocks: number): boolean {
+    if (kvShare === undefined) return true;
+    const owner = this.pool.owners?.of(account);
+    if (owner === undefined || owner.running === 0) return true;
+    return owner.held - owner.evictable + blocks <= this.shareBlocks(kvShare);
+  }
+
+  /** Whether a running sequence may take another block; its account's cached ones go for it. */
+  mayTake(holder: BlockHolder): boolean {
+    return this.pool.owners?.of(holder.account)?.running === 1 || this.fitsShare(holder, 1);
+  }
+
+  /** Whether it may do so without losing a cached one. */
+  isWithinShare({ account, kvShare }: BlockHolder): boolean {
+    if (kvShare === undefined) return true;
+    return (this.pool.owners?.of(account)?.held ?? 0) < this.shareBlocks(kvShare);
+  }
+
   /** Starts a sequence without blocks on matched ones. */
   adopt(holder: BlockHolder, matched: readonly number[]): void {
+    if (holder.kvShare !== undefined) this.pool.countOwners().started(holder.account);
     for (const block of matched) {
       this.pool.retain(block, holder.low);
       holder.blocks.push(block);
@@ -96,7 +130,7 @@ export class BlockTables {
   grow(holder: BlockHolder, count: number): number {
     const wanted = blocksFor(holder.computed + count);
     while (holder.blocks.length < wanted) {
-      const block = this.pool.take(holder.low);
+      const block = this.#take(holder);
       if (block === undefined) break;
       holder.blocks.push(block);
     }
@@ -138,6 +172,23 @@ export class BlockTables {
     holder.blocks.length = 0;
     holder.computed = 0;
     this.memories?.release(holder);
+    if (holder.kvShare !== undefined) this.pool.owners?.stopped(holder.account);
+  }
+
+  /** Within its account's part; where that is full, what the account has cached goes, the longest unused first. */
+  #take(holder: BlockHolder): number | undefined {
+    const owner = holder.kvShare === undefined ? undefined : this.pool.owners?.of(holder.account);
+    if (owner === undefined) return this.pool.take(holder.low);
+    if (!this.mayTake(holder)) return undefined;
+    while (!this.isWithinShare(holder) && owner.evictable > 0) this.#evictOf(owner);
+    return this.pool.take(holder.low, owner);
+  }
+
+  /** A block on which cached ones of others build stays, and counts for nobody from now on. */
+  #evictOf({ first }: BlockOwner): void {
+    const block = first - 1;
+    if (this.prefixes.hasChildren(block)) this.pool.owners?.left(block, true);
+    else this.pool.evict(block);
   }
 
   #publish(holder: BlockHolder, index: number, parent: PrefixNode): number {

@@ -13,6 +13,7 @@ export function checkCacheIntegrity(tables: BlockTables, holders: readonly Block
   checkReferences(tables, holders, order);
   checkPrefixes(tables, order);
   for (const holder of holders) checkHolder(tables, holder);
+  checkOwners(tables, holders);
   if (tables.memories !== undefined) checkMemories(tables, tables.memories, holders);
 }
 
@@ -41,6 +42,32 @@ function checkMemories({ pool }: BlockTables, memories: MemorySlots, holders: re
     const references = memories.pool.references(slot);
     invariant(references === held[slot], `memory ${slot}: ${references} references, ${held[slot]} holders`);
     invariant(memories.pool.isCached(slot) === kept.has(slot), `memory ${slot} is kept for a block, or not`);
+  }
+}
+
+/** What counts for each account is what its blocks add up to. */
+function checkOwners({ pool }: BlockTables, holders: readonly BlockHolder[]): void {
+  const { owners } = pool;
+  if (owners === undefined) return;
+  const held = new Map<string, number>();
+  for (let block = 0; block < pool.blockCount; block++) {
+    const owner = owners.ownerOf(block);
+    if (owner === undefined) continue;
+    held.set(owner.account, (held.get(owner.account) ?? 0) + 1);
+    invariant(pool.references(block) > 0 || pool.isCached(block), `block ${block} counts while it is of use`);
+  }
+  for (const owner of owners) {
+    const { account, evictable } = owner;
+    invariant(owner.held === (held.get(account) ?? 0), `${account} holds ${owner.held} blocks`);
+    const listed = [...owners.evictableOf(owner)];
+    invariant(listed.length === evictable, `${account} has ${evictable} blocks to lose`);
+    for (const block of listed) {
+      invariant(owners.ownerOf(block) === owner, `block ${block} is ${account}'s to lose`);
+      invariant(pool.references(block) === 0 && pool.isCached(block), `block ${block} can be lost`);
+    }
+    const running = holders.filter((one) => one.account === account && one.kvShare !== undefined).length;
+    invariant(owner.running === running, `${account} runs ${running}`);
+    invariant(owner.held > 0 || running > 0, `${account} is known while it holds or runs something`);
   }
 }
 

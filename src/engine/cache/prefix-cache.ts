@@ -173,6 +173,11 @@ export class PrefixCache {
     return true;
   }
 
+  /** Whether cached blocks go on from this one. */
+  hasChildren(block: number): boolean {
+    return this.#children[block] !== 0;
+  }
+
   parentOf(block: number): PrefixNode {
     return this.#parents[block] as number;
   }

@@ -1,5 +1,6 @@
 // Stands beside the loop while somebody looks on: gathers steps, and tells at each look what has changed. Knows no clock.
 
+import { Heap } from '../scheduler/heap.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import { runningStats } from '../scheduler/stats.ts';
 import type { StepItem, StepPlan } from '../scheduler/step-plan.ts';
@@ -111,8 +112,7 @@ export class LiveView {
       if (sequence.state === 'preempted') return 'preempted';
       return sequence === next && short ? 'blocks' : 'queue';
     };
-    const waiting = [...this.#scheduler.waiting()].sort(compareKeys).slice(0, MOST_WAITING);
-    return waiting.map((sequence) => ({
+    return mostUrgent(this.#scheduler.waiting(), MOST_WAITING).map((sequence) => ({
       id: sequence.id,
       priority: sequence.priority,
       tokens: sequence.length,
@@ -120,6 +120,18 @@ export class LiveView {
       why: why(sequence),
     }));
   }
+}
+
+/** In one pass: tens of thousands may wait. */
+function mostUrgent(sequences: Iterable<Sequence>, count: number): Sequence[] {
+  const kept = new Heap<Sequence>((a, b) => compareKeys(b, a));
+  for (const sequence of sequences) {
+    const last = kept.size < count ? undefined : (kept.peek() as Sequence);
+    if (last !== undefined && compareKeys(sequence, last) >= 0) continue;
+    if (last !== undefined) kept.remove(last);
+    kept.push(sequence);
+  }
+  return [...kept].sort(compareKeys);
 }
 
 /** None of one that ended while the step was computed. */

@@ -5,7 +5,7 @@
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 
 /** Smallest share worth a place in the step. */
-const MINIMUM_SHARE = BLOCK_TOKENS / 2;
+export const MINIMUM_SHARE = BLOCK_TOKENS / 2;
 
 /** The share of `left` tokens for the most urgent prompt; `others` says whether more prompts want some. */
 export function leadingShare(left: number, others: boolean): number {

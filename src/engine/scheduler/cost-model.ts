@@ -55,6 +55,19 @@ export class CostModel {
     return ms;
   }
 
+  /**
+   * What so many tokens of one sequence cost in a step of so many sequences, which share alike what every step costs. Before
+   * anything was measured, the number of tokens.
+   */
+  workOf(tokens: number, attended: number, sequences: number): number {
+    if (this.#observations === 0) return tokens;
+    const fixed = (this.#coefficients[0] as number) / sequences;
+    const perToken = this.#coefficients[1] as number;
+    const perSequence = this.#coefficients[2] as number;
+    const perAttended = (this.#coefficients[3] as number) / ATTENDED_UNIT;
+    return fixed + perSequence + perToken * tokens + perAttended * attended;
+  }
+
   /** Tokens of one chunk after `start` others that fit beside `load` within the target; may be infinite. */
   chunkWithin(targetMs: number, load: StepLoad, start: number): number {
     const perToken = this.#coefficients[1] as number;

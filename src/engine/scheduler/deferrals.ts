@@ -2,7 +2,8 @@
 // computed once. The owner takes over the urgency of those that wait for it.
 
 import { publishedBlocks } from '../cache/block-tables.ts';
-import type { Sequence } from '../sequence.ts';
+import { compareKeys, type Sequence } from '../sequence.ts';
+import { Heap } from './heap.ts';
 
 export interface Deferral {
   readonly sequence: Sequence;
@@ -12,11 +13,37 @@ export interface Deferral {
   readonly blocks: number;
 }
 
-interface Waiters {
+/** Those that wait for one owner: thousands may. */
+class Waiters {
   /** Each with the number of published blocks that ends its wait. */
-  readonly until: Map<Sequence, number>;
-  /** No wait ends before the owner has published this many blocks. */
-  soonest: number;
+  readonly until = new Map<Sequence, number>();
+  readonly #byBlocks = new Heap<Sequence>((a, b) => this.#blocksOf(a) - this.#blocksOf(b));
+  readonly #byUrgency = new Heap<Sequence>(compareKeys);
+
+  /** The next whose wait ends. */
+  get next(): Sequence | undefined {
+    return this.#byBlocks.peek();
+  }
+
+  get mostUrgent(): Sequence | undefined {
+    return this.#byUrgency.peek();
+  }
+
+  add(sequence: Sequence, blocks: number): void {
+    this.until.set(sequence, blocks);
+    this.#byBlocks.push(sequence);
+    this.#byUrgency.push(sequence);
+  }
+
+  delete(sequence: Sequence): void {
+    this.#byBlocks.remove(sequence);
+    this.#byUrgency.remove(sequence);
+    this.until.delete(sequence);
+  }
+
+  #blocksOf(sequence: Sequence): number {
+    return this.until.get(sequence) as number;
+  }
 }
 
 export class Deferrals {
@@ -36,12 +63,11 @@ export class Deferrals {
   add({ sequence, owner, blocks }: Deferral): void {
     let waiters = this.#waiters.get(owner);
     if (waiters === undefined) {
-      waiters = { until: new Map(), soonest: blocks };
+      waiters = new Waiters();
       this.#waiters.set(owner, waiters);
     }
     this.#owners.set(sequence, owner);
-    waiters.until.set(sequence, blocks);
-    waiters.soonest = Math.min(waiters.soonest, blocks);
+    waiters.add(sequence, blocks);
     owner.rank = Math.min(owner.rank, sequence.key);
   }
 
@@ -50,23 +76,23 @@ export class Deferrals {
     const owner = this.#owners.get(sequence);
     if (owner === undefined) return;
     this.#owners.delete(sequence);
-    this.#waiters.get(owner)?.until.delete(sequence);
-    if (sequence.key === owner.rank) this.#settle(owner);
+    this.#waiters.get(owner)?.delete(sequence);
+    this.#settle(owner);
   }
 
   /** Ends and returns the waits for blocks that the owner has published by now. */
   takeServed(owner: Sequence): Sequence[] {
     const waiters = this.#waiters.get(owner);
+    if (waiters === undefined) return [];
     const published = publishedBlocks(owner);
-    if (waiters === undefined || published < waiters.soonest) return [];
-    const served = [...waiters.until.keys()].filter(
-      (each) => (waiters.until.get(each) as number) <= published,
-    );
-    for (const sequence of served) {
-      this.#owners.delete(sequence);
-      waiters.until.delete(sequence);
+    const served: Sequence[] = [];
+    for (let next = waiters.next; next !== undefined; next = waiters.next) {
+      if ((waiters.until.get(next) as number) > published) break;
+      this.#owners.delete(next);
+      waiters.delete(next);
+      served.push(next);
     }
-    this.#settle(owner);
+    if (served.length > 0) this.#settle(owner);
     return served;
   }
 
@@ -82,13 +108,7 @@ export class Deferrals {
   /** Brings the owner's rank up to date after waits ended. */
   #settle(owner: Sequence): void {
     const waiters = this.#waiters.get(owner);
-    owner.rank = owner.key;
-    if (waiters === undefined) return;
-    if (waiters.until.size === 0) this.#waiters.delete(owner);
-    waiters.soonest = Number.POSITIVE_INFINITY;
-    for (const [waiter, blocks] of waiters.until) {
-      waiters.soonest = Math.min(waiters.soonest, blocks);
-      owner.rank = Math.min(owner.rank, waiter.key);
-    }
+    if (waiters?.until.size === 0) this.#waiters.delete(owner);
+    owner.rank = Math.min(owner.key, waiters?.mostUrgent?.key ?? owner.key);
   }
 }

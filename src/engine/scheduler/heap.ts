@@ -19,6 +19,18 @@ export class Heap<Item> {
     return this.#items[Symbol.iterator]();
   }
 
+  /** Smallest first, without touching the heap, which must not change meanwhile. The first k cost O(k log k). */
+  *inOrder(): Generator<Item, undefined> {
+    const at = (index: number) => this.#items[index] as Item;
+    const reached = new Heap<number>((a, b) => this.#compare(at(a), at(b)));
+    if (this.size > 0) reached.push(0);
+    for (let index = reached.peek(); index !== undefined; index = reached.peek()) {
+      reached.remove(index);
+      for (const child of [2 * index + 1, 2 * index + 2]) if (child < this.size) reached.push(child);
+      yield at(index);
+    }
+  }
+
   has(item: Item): boolean {
     return this.#places.has(item);
   }

@@ -166,6 +166,78 @@ describe('order and aging', () => {
   });
 });
 
+describe('accounts', () => {
+  const ask = (engine: SteppedEngine, account: string, seed: number, more: Partial<Request> = {}) =>
+    engine.submit({ prompt: prompt(40, seed), newTokens: 60, ignoreEnd: true, account, ...more });
+
+  it.each([1, 2] as const)(
+    'that run nothing get in at the next step, though a batch of another, of priority %i, has all lanes',
+    async (priority) => {
+      const engine = new SteppedEngine({ blockCount: 200, budget: FIXED, maxBatchSize: 4 });
+      const batch = Array.from({ length: 20 }, (_, i) => ask(engine, 'batch', i + 1, { priority }));
+      await stepUntil(engine, () => batch[3]?.length === 42);
+      const [one, other] = [ask(engine, 'one', 50), ask(engine, 'other', 51)];
+      const { admitted, preempted } = await engine.step();
+      expect(admitted).toEqual([one, other]);
+      expect(preempted).toEqual([batch[3], batch[2]]);
+      await stepUntil(engine, () => one.state === 'finished');
+      expect([one.preemptions, other.preemptions]).toEqual([0, 0]);
+      await engine.drain();
+      engine.checkOutputs();
+    },
+  );
+
+  it('that run nothing get in at the next step, though a batch of another has all blocks', async () => {
+    const engine = new SteppedEngine({ blockCount: 20, budget: FIXED });
+    const batch = Array.from({ length: 20 }, (_, i) => ask(engine, 'batch', i + 1));
+    await stepUntil(engine, () => (batch[0]?.length ?? 0) > 50);
+    const one = ask(engine, 'one', 50, { prompt: prompt(100, 50) });
+    expect((await engine.step()).admitted).toContain(one);
+    await stepUntil(engine, () => one.state === 'finished');
+    expect(one.preemptions).toBe(0);
+    await engine.drain();
+    engine.checkOutputs();
+  });
+
+  it('that run nothing get in at the next step, though decodes of another take all of its time', async () => {
+    const budget = { kind: 'adaptive', targetStepMs: 1, maxStepTokens: 256 } as const;
+    const engine = new SteppedEngine({ blockCount: 400, budget });
+    const batch = Array.from({ length: 60 }, (_, i) => ask(engine, 'batch', i + 1, { newTokens: 200 }));
+    await stepUntil(engine, () => batch.filter(({ length }) => length > 40).length >= 32);
+    const one = ask(engine, 'one', 90);
+    expect((await engine.step()).admitted).toEqual([one]);
+    engine.cancel(one);
+    for (const each of batch) engine.cancel(each);
+    await engine.drain();
+  });
+
+  it('get on though others come without end: who made place must come further each time', async () => {
+    const engine = new SteppedEngine({ blockCount: 200, budget: FIXED, maxBatchSize: 2 });
+    const batch = [1, 2].map((seed) => ask(engine, 'batch', seed, { newTokens: 300 }));
+    for (let step = 0; batch.some(({ state }) => state !== 'finished'); step++) {
+      if (step % 7 === 0) ask(engine, `single ${step % 3}`, 100 + step, { newTokens: 5 });
+      await engine.step();
+      if (step === 5000) throw new Error('the batch starved');
+    }
+    expect(Math.max(...batch.map(({ preemptions }) => preemptions))).toBeLessThanOrEqual(4);
+    await engine.drain();
+    engine.checkOutputs();
+  });
+
+  it('do not wait with a prompt behind all prompts of another that run', async () => {
+    const engine = new SteppedEngine({ blockCount: 400, budget: { kind: 'fixed', maxStepTokens: 128 } });
+    const batch = [1, 2, 3, 4, 5].map((seed) =>
+      ask(engine, 'batch', seed, { prompt: prompt(1000, seed), newTokens: 2 }),
+    );
+    await stepUntil(engine, () => engine.scheduler.running.length === 5);
+    const one = ask(engine, 'one', 50, { prompt: prompt(1000, 50), newTokens: 2 });
+    await stepUntil(engine, () => one.state === 'finished');
+    expect(batch.filter(({ state }) => state === 'finished').length).toBeLessThanOrEqual(2);
+    await engine.drain();
+    engine.checkOutputs();
+  });
+});
+
 describe('the shared prefix', () => {
   const tenBlocks = prompt(10 * BLOCK_TOKENS);
   const requests: Request[] = [7, 8].map((seed) => ({
@@ -421,8 +493,8 @@ describe('the cycle', () => {
     const { scheduler } = engine;
     expect(() => scheduler.add(sequence)).toThrow('added before');
     expect(() => scheduler.preempt(sequence)).toThrow('is waiting');
-    const plan = scheduler.plan();
-    expect(() => scheduler.plan()).toThrow('not committed');
+    const plan = scheduler.plan(0);
+    expect(() => scheduler.plan(0)).toThrow('not committed');
     expect(() => scheduler.commit(plan, [], 1)).toThrow('samples 1, got 0 draws');
     scheduler.commit(plan, [[5]], 1);
     expect(() => scheduler.commit(plan, [[5]], 1)).toThrow('and once');

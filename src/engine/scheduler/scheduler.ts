@@ -1,15 +1,17 @@
 // Decides who computes how many tokens in each step. One cycle: `plan`, the engine computes and samples,
 // `commit`, then the engine `finish`es what ended. Knows no clock, no sampling and no backend.
 //
-// One order, the static key, rules everything: who computes first, who is admitted first, and, from the
-// other end, who is preempted. The most urgent sequence therefore always advances, so every one ends.
+// One order, the static key, rules tiers and ages: who computes first, who is admitted first, and, from the other end, who is
+// preempted. Within a tier the account that has had least work goes first (see waiting-queue.ts), and accounts that run several
+// make place for one that runs nothing (see give-way.ts). The most urgent sequence is preempted last, so every one ends.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockTables, blocksFor, reusableBlocks } from '../cache/block-tables.ts';
 import { notShared, prefixMiss } from '../cache/prefix-miss.ts';
 import type { Sequence } from '../sequence.ts';
-import { chunk, furtherShare, leadingShare } from './chunk.ts';
+import { chunk, furtherShare, leadingShare, MINIMUM_SHARE } from './chunk.ts';
 import { type Deferral, Deferrals } from './deferrals.ts';
+import { type Accounts, leastEntitled, makePlace } from './give-way.ts';
 import { pendingPrefix } from './pending-prefix.ts';
 import { type BlockDemand, blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
 import {
@@ -21,8 +23,9 @@ import {
   noLoad,
   prefillOrder,
   type StepDraft,
+  takeOut,
 } from './step-draft.ts';
-import { type Guess, noGuesses, type StepLoad, type StepPlan } from './step-plan.ts';
+import { attendedTokens, type Guess, noGuesses, type StepLoad, type StepPlan } from './step-plan.ts';
 import { type BudgetOptions, TokenBudget } from './token-budget.ts';
 import { WaitingQueue } from './waiting-queue.ts';
 
@@ -66,6 +69,10 @@ export class Scheduler {
     prefixHitTokens: 0,
     computedTokens: 0,
   };
+  readonly #accounts: Accounts = {
+    runningOf: (account) => this.#queue.runningOf(account),
+    servedOf: (sequence) => this.#queue.servedOf(sequence),
+  };
   #arrivals = 0;
   /** The last plan could not have all the blocks it wanted. */
   #short = false;
@@ -106,6 +113,21 @@ export class Scheduler {
     for (const { sequence } of this.#deferrals) yield sequence;
   }
 
+  /** Those that wait, as they would be admitted if none ended and none came; `most` at most. */
+  waitingInOrder(most: number): Sequence[] {
+    const deferred: Sequence[] = [];
+    for (const { sequence } of this.#deferrals) {
+      if (deferred.length === most) return deferred;
+      deferred.push(sequence);
+    }
+    return [...deferred, ...this.#queue.order(most - deferred.length, (each) => this.#workAhead(each))];
+  }
+
+  /** How many more could run at once, `most` at most, as far as is known: none where blocks are short. */
+  freeLanes(most: number): number {
+    return this.#short ? 0 : Math.min(most, this.#limit - this.#running.length);
+  }
+
   /** Running sequences of the same account and tier, as the waiting queue counts them. */
   runningBeside(sequence: Sequence): number {
     return this.#queue.runningBeside(sequence);
@@ -126,6 +148,11 @@ export class Scheduler {
       const reason = `${sequence.maxTokens} tokens need ${needed} blocks of ${BLOCK_TOKENS} tokens, but the K/V cache has ${blockCount}`;
       return { accepted: false, reason };
     }
+    const { kvShare } = sequence;
+    if (kvShare !== undefined && needed > Math.max(1, Math.floor(kvShare * blockCount))) {
+      const reason = `${sequence.maxTokens} tokens need ${needed} blocks of ${BLOCK_TOKENS} tokens, but this key may hold ${Math.floor(kvShare * blockCount)} of the KV cache's ${blockCount} (a kvShare of ${kvShare}); ask for fewer tokens`;
+      return { accepted: false, reason };
+    }
     this.#enqueue(sequence);
     return { accepted: true };
   }
@@ -139,6 +166,7 @@ export class Scheduler {
       throw new RangeError(`an engine may hold a whole number of blocks, not ${blocks}`);
     }
     this.tables.pool.setLimit(blocks);
+    this.#queue.resumeAll();
   }
 
   /** Who is admitted next, and whether it waits for want of blocks. */
@@ -149,7 +177,9 @@ export class Scheduler {
   /** As of the last plan. */
   demand(): BlockDemand {
     const { limit, heldCount: held, usedCount: used } = this.tables.pool;
-    return { limit, held, used, wanted: this.#pressed ? this.#wantedBlocks() : limit, short: this.#short };
+    const wanted = this.#pressed ? this.#wantedBlocks() : limit;
+    const required = blocksFor((this.#running[0] ?? this.#queue.peek())?.length ?? 0);
+    return { limit, held, used, wanted, short: this.#short, required };
   }
 
   /** Ends a sequence in whatever state, finished or cancelled, also during a step. */
@@ -172,15 +202,18 @@ export class Scheduler {
 
   /**
    * The next step. Running sequences come first, then admission, then guesses, which take what is left; each plan needs
-   * its commit.
+   * its commit. `nowMs` is of the clock by which sequences were enqueued.
    */
-  plan(guess?: Guess): StepPlan {
+  plan(nowMs: number, guess?: Guess): StepPlan {
     if (this.#planned !== undefined) throw new Error('the last plan was not committed');
+    this.#queue.advance(nowMs);
     this.#running.sort((a, b) => a.rank - b.rank || a.arrival - b.arrival);
     const draft: StepDraft = {
       items: [],
       admitted: [],
       preempted: [],
+      overShare: 0,
+      notForBlocks: 0,
       left: 0,
       hasChunk: false,
       short: false,
@@ -189,7 +222,7 @@ export class Scheduler {
     this.#keepToLimit(draft);
     const load = this.#wholeTexts ? this.#admitTexts(draft) : this.#share(draft);
     if (guess !== undefined) this.#addGuesses(draft, guess);
-    this.#short = draft.short || draft.preempted.length > 0;
+    this.#short = draft.short || draft.preempted.length > draft.overShare + draft.notForBlocks;
     this.#pressed = this.#short || this.tables.pool.evictions > evictions;
     this.#planned = finishedPlan(draft, this.tables.memories, load);
     return this.#planned;
@@ -199,12 +232,12 @@ export class Scheduler {
   #share(draft: StepDraft): undefined {
     const decodes = decodeLoad(this.#running);
     const left = this.budget.beside(decodes, longestPrefill(this.#running));
-    const prefilling = decodes.sequences < this.#running.length;
+    const prefilling = decodes.sequences < this.#running.length || this.#guestWaits();
     draft.left = prefilling ? Math.max(left, this.budget.floorBeside(decodes)) : left;
     this.#continueRunning(draft);
     this.#continueShorter(draft);
     // What was just preempted must not come straight back.
-    if (left > 0 && draft.preempted.length === 0) this.#admit(draft);
+    if (draft.preempted.length === draft.overShare) this.#admit(draft, left > 0);
     this.#spendRest(draft);
   }
 
@@ -220,6 +253,7 @@ export class Scheduler {
       const { length } = sequence;
       const next = besideText(load, length);
       if (draft.items.length > 0 && !this.budget.holds(next)) break;
+      if (!this.#holdToShare(sequence, blocksFor(length))) continue;
       if (blocksFor(length) > this.tables.pool.freeCount) {
         draft.short = true;
         break;
@@ -245,7 +279,7 @@ export class Scheduler {
     if (drawn.length !== samples) throw new Error(`the plan samples ${samples}, got ${drawn.length} draws`);
     this.#planned = undefined;
     let sampled = 0;
-    for (const { sequence, count, guesses, samples } of plan.items) {
+    for (const { sequence, start, count, guesses, samples } of plan.items) {
       const tokens = samples ? (drawn[sampled++] as readonly number[]) : [];
       if (sequence.state !== 'running') continue;
       if (samples && !(tokens.length > 0 && tokens.length <= guesses.length + 1)) {
@@ -253,10 +287,12 @@ export class Scheduler {
       }
       for (const token of tokens) sequence.append(token);
       const wrong = samples ? guesses.length + 1 - tokens.length : 0;
+      this.#queue.computed(sequence, this.#workOf(start, count - wrong, plan.load.sequences));
       this.tables.advance(sequence, count - wrong);
       if (wrong > 0) this.tables.trim(sequence);
       for (const waiter of this.#deferrals.takeServed(sequence)) this.#queue.push(waiter);
     }
+    this.#queue.settle();
     this.#counters.computedTokens += plan.load.tokens;
     this.budget.observe(plan.load, stepMs);
   }
@@ -282,6 +318,7 @@ export class Scheduler {
     this.#running.splice(this.#running.lastIndexOf(sequence), 1);
     this.#queue.stopped(sequence);
     this.tables.release(sequence);
+    if (sequence.kvShare !== undefined) this.#queue.resume(sequence.account);
     for (const waiter of this.#deferrals.takeAll(sequence)) this.#queue.push(waiter);
   }
 
@@ -292,18 +329,32 @@ export class Scheduler {
   }
 
   #preemptLast(draft: StepDraft): Sequence {
-    const victim = this.#running.at(-1) as Sequence;
+    const victim = leastEntitled(this.#running, this.#accounts);
+    this.#giveWay(draft, victim);
+    return victim;
+  }
+
+  /** The account's least urgent sequence makes place for another of its own, which runs beside it. */
+  #preemptOwn(draft: StepDraft, { account }: Sequence): Sequence {
+    const victim = this.#running.findLast((each) => each.account === account) as Sequence;
+    this.#giveWay(draft, victim);
+    draft.overShare += 1;
+    this.#queue.hold(account);
+    return victim;
+  }
+
+  #giveWay(draft: StepDraft, victim: Sequence): void {
+    takeOut(draft, victim);
     this.preempt(victim);
     draft.preempted.push(victim);
-    return victim;
   }
 
   /** Every decode, and a chunk of the most urgent prompt. */
   #continueRunning(draft: StepDraft): void {
-    const [leader, ...others] = prefillOrder(this.#running);
-    // Preemption shortens the list from its end.
-    for (let i = 0; i < this.#running.length; i++) {
-      const sequence = this.#running[i] as Sequence;
+    const [leader, ...others] = prefillOrder(this.#running, this.#accounts.servedOf);
+    for (const sequence of [...this.#running]) {
+      // It may have been preempted for one before it.
+      if (sequence.state !== 'running') continue;
       if (sequence.remaining === 1) this.#place(draft, sequence, 1);
       if (sequence !== leader) continue;
       this.#placeChunk(draft, sequence, leadingShare(draft.left, others.length > 0 || this.#couldAdmit(1)));
@@ -312,11 +363,14 @@ export class Scheduler {
 
   /** Chunks of the prompts that are shorter than the most urgent one, as far as free blocks go. */
   #continueShorter(draft: StepDraft): void {
-    const [, ...shorter] = prefillOrder(this.#running);
+    const [, ...shorter] = prefillOrder(this.#running, this.#accounts.servedOf);
+    const kept = this.#couldAdmit(1) && this.#guestWaits() ? MINIMUM_SHARE : 0;
     for (const [i, sequence] of shorter.entries()) {
-      if (this.tables.pool.freeCount === 0 && !this.tables.hasRoom(sequence)) continue;
+      const mayTake = this.tables.pool.freeCount > 0 && this.tables.mayTake(sequence);
+      if (!mayTake && !this.tables.hasRoom(sequence)) continue;
       const others = i < shorter.length - 1 || this.#couldAdmit(1);
-      this.#placeChunk(draft, sequence, furtherShare(draft.left, sequence.remaining, others));
+      const left = Math.max(0, draft.left - kept);
+      this.#placeChunk(draft, sequence, furtherShare(left, sequence.remaining, others));
     }
   }
 
@@ -328,33 +382,45 @@ export class Scheduler {
 
   /** Puts up to `tokens` tokens of a running sequence into the step, preempting where no block is left. */
   #place(draft: StepDraft, sequence: Sequence, tokens: number): number {
+    while (!this.tables.hasRoom(sequence) && !this.tables.mayTake(sequence)) {
+      if (this.#preemptOwn(draft, sequence) === sequence) return 0;
+    }
     while (this.tables.pool.freeCount === 0 && !this.tables.hasRoom(sequence)) {
       if (this.#preemptLast(draft) === sequence) return 0;
     }
     const count = this.tables.grow(sequence, tokens);
-    if (count < tokens) draft.short = true;
+    if (count < tokens && this.tables.mayTake(sequence)) draft.short = true;
     draft.items.push({ sequence, count, guesses: noGuesses });
     return count;
   }
 
   /** Whether `count` of those that wait would find a place, as far as can be told without looking at them. */
   #couldAdmit(count: number): boolean {
-    return (
-      this.#queue.size >= count &&
-      this.#running.length + count <= this.#limit &&
-      this.tables.pool.usedCount < this.#watermarkBlocks()
-    );
+    if (this.#queue.size < count) return false;
+    const isFree =
+      this.#running.length + count <= this.#limit && this.tables.pool.usedCount < this.#watermarkBlocks();
+    return isFree || (this.#running.length > this.#queue.runningAccounts && this.#guestWaits());
+  }
+
+  /** Whether the next is of an account that runs nothing: tokens are kept for it, and who runs several makes place. */
+  #guestWaits(): boolean {
+    const next = this.#queue.peek();
+    return next !== undefined && this.#queue.runningOf(next.account) === 0;
   }
 
   /**
    * Admits in the queue's order: nothing overtakes the first that does not fit, or large requests would wait for
-   * ever. Those that wait for a prefix which is being computed step aside.
+   * ever. Those that wait for a prefix which is being computed step aside. Where decodes take all of the step's time, which is
+   * not `roomy`, only guests are admitted: sequences of accounts that run nothing.
    */
-  #admit(draft: StepDraft): void {
-    let promised = this.tables.pool.usedCount + this.#outstandingBlocks();
-    while (draft.left > 0 && this.#running.length < this.#limit) {
+  #admit(draft: StepDraft, roomy: boolean): void {
+    for (;;) {
       const sequence = this.#queue.peek();
-      if (sequence === undefined) return;
+      // What was just preempted must not come straight back.
+      if (sequence === undefined || draft.preempted.includes(sequence)) return;
+      const isGuest = this.#queue.runningOf(sequence.account) === 0;
+      const isFree = roomy && draft.left > 0 && this.#running.length < this.#limit;
+      if (!isFree && !isGuest) return;
       const found = this.tables.match(sequence);
       const pending = pendingPrefix(sequence, found, this.#running);
       if (pending !== undefined) {
@@ -364,14 +430,10 @@ export class Scheduler {
         continue;
       }
       const matched = this.tables.resumable(found);
-      const share = this.#admissionShare(draft, sequence.length - matched.length * BLOCK_TOKENS);
-      promised += this.tables.addedBlocks(sequence, matched);
-      if (share === 0) return;
-      const crowded = promised > this.#watermarkBlocks() && this.#running.length > 0;
-      if (crowded || !this.tables.hasBlockBeside(matched)) {
-        draft.short = true;
-        return;
-      }
+      if (!this.#holdToShare(sequence, this.tables.addedBlocks(sequence, matched))) continue;
+      if (!this.#hasPlace(draft, sequence, matched, isGuest)) return;
+      const share = this.#admissionShare(draft, sequence.length - matched.length * BLOCK_TOKENS, isGuest);
+      if (share <= 0) return;
       this.#queue.remove(sequence);
       sequence.miss ??= prefixMiss(this.tables.prefixes, sequence, found, matched);
       // Where it parts from others, and where one like it would, what it remembers is kept.
@@ -382,9 +444,50 @@ export class Scheduler {
     }
   }
 
-  #admissionShare({ left, hasChunk }: StepDraft, remaining: number): number {
+  /** Whether so many blocks are within its account's part; where not, the account waits, and nobody else. */
+  #holdToShare(sequence: Sequence, added: number): boolean {
+    const { account, kvShare } = sequence;
+    if (kvShare === undefined) return true;
+    const own = this.#running.filter((each) => each.account === account);
+    const outstanding = own.reduce((sum, each) => sum + outstandingBlocks(each), 0);
+    const fits = this.tables.fitsShare(sequence, outstanding + added);
+    if (!fits) this.#queue.hold(account);
+    return fits;
+  }
+
+  /** Whether there are blocks and a lane for a sequence; for a guest, others that can do so make place. */
+  #hasPlace(draft: StepDraft, sequence: Sequence, matched: readonly number[], isGuest: boolean): boolean {
+    const lack = this.#lackOf(sequence, matched);
+    if (lack.blocks <= 0 && lack.lanes <= 0) return true;
+    const yielding = isGuest
+      ? makePlace(
+          this.#running.filter((each) => !draft.admitted.includes(each)),
+          sequence,
+          this.#accounts,
+          { ...lack, freedBy: (each) => this.tables.ownBlocks(each) + outstandingBlocks(each) },
+        )
+      : undefined;
+    for (const each of yielding ?? []) this.#giveWay(draft, each);
+    if (lack.blocks <= 0) draft.notForBlocks += yielding?.length ?? 0;
+    if (yielding !== undefined && this.#lackOf(sequence, matched).blocks <= 0) return true;
+    draft.short ||= lack.blocks > 0;
+    return false;
+  }
+
+  /** Above 0 where it does not fit: lanes, and blocks below the watermark, or one to write to. */
+  #lackOf(sequence: Sequence, matched: readonly number[]): { lanes: number; blocks: number } {
+    const lanes = this.#running.length + 1 - this.#limit;
+    if (!this.tables.hasBlockBeside(matched)) return { lanes, blocks: 1 };
+    if (this.#running.length === 0) return { lanes, blocks: 0 };
+    const added = this.tables.addedBlocks(sequence, matched);
+    const promised = this.tables.pool.usedCount + this.#outstandingBlocks() + added;
+    return { lanes, blocks: promised - this.#watermarkBlocks() };
+  }
+
+  #admissionShare({ left, hasChunk }: StepDraft, remaining: number, isGuest: boolean): number {
     const others = this.#couldAdmit(2);
-    return hasChunk ? furtherShare(left, remaining, others) : leadingShare(left, others);
+    const share = hasChunk ? furtherShare(left, remaining, others) : leadingShare(left, others);
+    return share === 0 && isGuest ? left : share;
   }
 
   #start(sequence: Sequence, matched: readonly number[]): void {
@@ -396,8 +499,9 @@ export class Scheduler {
     }
     this.#counters.admissions += 1;
     sequence.state = 'running';
+    sequence.startedFrom = sequence.computed;
     this.#running.push(sequence);
-    this.#queue.started(sequence);
+    this.#queue.started(sequence, this.#workAhead(sequence));
   }
 
   /** Gives tokens that found no taker to the first who can use them, as far as free blocks go. */
@@ -435,7 +539,7 @@ export class Scheduler {
         wanted.length,
         left,
         sequence.maxTokens - 1 - sequence.length,
-        freeCount > cachedFreeCount ? room + BLOCK_TOKENS : room,
+        freeCount > cachedFreeCount && this.tables.isWithinShare(sequence) ? room + BLOCK_TOKENS : room,
       );
       if (most <= 0) continue;
       item.guesses = wanted.slice(0, this.tables.grow(sequence, 1 + most) - 1);
@@ -458,6 +562,21 @@ export class Scheduler {
 
   /** Blocks that running sequences will need for the tokens they have. */
   #outstandingBlocks(): number {
-    return this.#running.reduce((sum, { length, blocks }) => sum + blocksFor(length) - blocks.length, 0);
+    return this.#running.reduce((sum, sequence) => sum + outstandingBlocks(sequence), 0);
   }
+
+  /** Of the tokens that a sequence has and are not computed. */
+  #workAhead({ computed, remaining }: Sequence): number {
+    return this.#workOf(computed, remaining, Number.POSITIVE_INFINITY);
+  }
+
+  /** Of `count` tokens of one sequence behind `start` others, in a step of so many sequences. */
+  #workOf(start: number, count: number, sequences: number): number {
+    const attended = this.#wholeTexts ? count * count : attendedTokens(start, count);
+    return this.budget.costModel.workOf(count, attended, sequences);
+  }
+}
+
+function outstandingBlocks({ length, blocks }: Sequence): number {
+  return blocksFor(length) - blocks.length;
 }

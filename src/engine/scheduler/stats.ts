@@ -43,6 +43,8 @@ export interface BlockDemand {
   readonly wanted: number;
   /** Sequences wait or were preempted for want of blocks; otherwise more would serve the prefix cache alone. */
   readonly short: boolean;
+  /** Blocks without which its most urgent sequence cannot go on; 0 where there is none. */
+  readonly required: number;
 }
 
 /** Totals since the start. */

@@ -3,6 +3,7 @@
 import type { SequenceMemory } from '../../compute/batch-memories.ts';
 import type { MemorySlots } from '../cache/memory-slots.ts';
 import type { Sequence } from '../sequence.ts';
+import { LONGEST_OVERTAKING } from './flow.ts';
 import { attendedTokens, type Guesses, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
 
 export interface DraftItem {
@@ -16,12 +17,24 @@ export interface StepDraft {
   readonly items: DraftItem[];
   readonly admitted: Sequence[];
   readonly preempted: Sequence[];
+  /** Those of them that made place within their own account's part of the blocks. */
+  overShare: number;
+  /** Those of them that made place where only a lane was missing. */
+  notForBlocks: number;
   /** Prefill tokens not handed out yet. */
   left: number;
   /** The most urgent prompt has its chunk. */
   hasChunk: boolean;
   /** Someone got fewer tokens, or no place, for want of blocks. */
   short: boolean;
+}
+
+/** Takes a preempted sequence out of the step. */
+export function takeOut(draft: StepDraft, sequence: Sequence): void {
+  const index = draft.items.findIndex((item) => item.sequence === sequence);
+  if (index < 0) return;
+  draft.left += (draft.items[index] as DraftItem).count;
+  draft.items.splice(index, 1);
 }
 
 /** What the sequences that decode make of the step. */
@@ -36,13 +49,40 @@ export function decodeLoad(running: readonly Sequence[]): StepLoad {
   return { tokens: sequences, sequences, attended };
 }
 
-/** Of sequences in order of urgency: the first prompt, and those with less to compute than it, shortest first. */
-export function prefillOrder(running: readonly Sequence[]): Sequence[] {
+/**
+ * Of sequences in order of urgency: the leading prompt, and those with less to compute than it, shortest first. The most urgent
+ * one leads, or another of its tier, not more than a minute younger, whose account was served less.
+ */
+export function prefillOrder(
+  running: readonly Sequence[],
+  servedOf: (sequence: Sequence) => number,
+): Sequence[] {
   const prefills = running.filter(({ remaining }) => remaining > 1);
-  const [leader] = prefills;
-  if (leader === undefined) return [];
+  const [urgent] = prefills;
+  if (urgent === undefined) return [];
+  const leader = prefills.length === 1 ? urgent : leastServed(urgent, prefills, servedOf);
   const shorter = prefills.filter(({ remaining }) => remaining < leader.remaining);
   return [leader, ...shorter.sort((a, b) => a.remaining - b.remaining)];
+}
+
+function leastServed(
+  urgent: Sequence,
+  prefills: readonly Sequence[],
+  servedOf: (sequence: Sequence) => number,
+): Sequence {
+  let leader = urgent;
+  // Somebody more urgent waits for its blocks.
+  if (urgent.rank < urgent.key) return leader;
+  let least = servedOf(urgent);
+  for (const sequence of prefills) {
+    const { account, priority, key } = sequence;
+    if (account === leader.account || priority !== urgent.priority) continue;
+    const served = servedOf(sequence);
+    if (served >= least || key - urgent.key > LONGEST_OVERTAKING) continue;
+    leader = sequence;
+    least = served;
+  }
+  return leader;
 }
 
 /** Computed tokens of the prefill that has come furthest: its tokens are the dearest. */
