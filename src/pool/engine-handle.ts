@@ -2,7 +2,7 @@
 
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineView } from '../engine/live/engine-view.ts';
-import type { LossListener, PrefixListener, StepFollower } from '../engine/onlookers.ts';
+import type { LossListener, PlacesListener, PrefixListener, StepFollower } from '../engine/onlookers.ts';
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
 import type { BlockDemand } from '../engine/scheduler/stats.ts';
 import type { StepEvent } from '../engine/step-report.ts';
@@ -35,6 +35,8 @@ export interface EngineHandle {
   lookAway(): void;
   /** Hears of each engine that was lost and is replaced: the next knows of no look. */
   onLost(listener: LossListener): () => void;
+  /** Where those that wait are, now and then while any do. Absent where that is not known. */
+  onPlaces?(listener: PlacesListener): () => void;
   /** What enters and leaves its prefix cache; all that is in it first, and again whenever `recount` is called. */
   onPrefixes(listener: PrefixListener): PrefixCount;
   /** How many K/V blocks it may hold. */

@@ -31,6 +31,8 @@ export interface KeeperOptions {
   readonly onIncident?: (message: string) => void;
   /** From now on the engine runs in the server, without batching. */
   readonly onFallback?: (reason: string) => void;
+  /** None can be had any more. */
+  readonly onFailed?: () => void;
   /** From now on it has a process again. */
   readonly onReturn?: () => void;
 }
@@ -317,6 +319,7 @@ export class EngineKeeper {
     } else if (result.failure !== 'closed') {
       this.#options.onIncident?.(result.message);
       this.#listener.failed(result.message);
+      this.#options.onFailed?.();
     }
   }
 

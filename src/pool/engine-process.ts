@@ -19,6 +19,9 @@ export function spawnEngine(listener: HostListener): Promise<SpawnResult> {
     try {
       const child = fork(entry, {
         serialization: 'advanced',
+        // A session of its own: what a terminal sends to its processes, at Ctrl-C or when it is closed, is the server's to
+        // handle. The engine ends when its connection to the server does.
+        detached: true,
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });
       // For life: a second error must not end the server. Those after the start, of a signal or a message that

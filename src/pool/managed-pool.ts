@@ -1,17 +1,37 @@
 // The pool: models by name, loaded on the first request, within a memory budget. Idle ones leave after a while,
-// least recently used first when room is needed; a busy or pinned one never does.
+// least recently used first when room is needed; a pinned one never does. Models that fit only in turn change places:
+// one that has had its turn takes no new requests, ends those it has, and leaves; who asks for it meanwhile waits.
 
 import { messageOf } from '../failure/message-of.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
 import { textOnlyNotice } from '../model/text-only.ts';
-import { runAfter } from '../time/long-timer.ts';
+import { type LongTimer, runAfter } from '../time/long-timer.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';
 import { type LocalModel, openLocalModel } from './local-model.ts';
 import { type KvChoice, type ModelMemory, planMemory } from './model-memory.ts';
-import type { AcquireFailure, AcquireResult, ModelEntry, ModelLease, ModelPool } from './model-pool.ts';
-import { type AcquireRefusal, adapterName, ModelSlots, type PoolModel, type Slot } from './model-slots.ts';
+import type {
+  AcquireFailure,
+  AcquireOptions,
+  AcquireResult,
+  ModelEntry,
+  ModelLease,
+  ModelPool,
+} from './model-pool.ts';
+import {
+  type AcquireRefusal,
+  adapterName,
+  busyOf,
+  callAll,
+  leasesOf,
+  ModelSlots,
+  type PoolModel,
+  type Slot,
+  turnOf,
+  type Waiter,
+  waitingOf,
+} from './model-slots.ts';
 import { openDraft } from './open-draft.ts';
-import { PoolMemory, type Standing } from './pool-memory.ts';
+import { PoolMemory, type Standing, withdrawn } from './pool-memory.ts';
 import type { ServedModel } from './served-model.ts';
 import { SupervisedEngine } from './supervised-engine.ts';
 
@@ -28,6 +48,8 @@ export interface PoolOptions {
   readonly keepAliveMs: number | undefined;
   /** An engine that hangs for so long is replaced; undefined waits for ever. */
   readonly stepTimeoutMs?: number | undefined;
+  /** A default model that failed is tried for again after so long. Default 10 s. */
+  readonly retryMs?: number;
   readonly engine: EngineChoice;
   readonly kv: KvChoice;
   readonly onEvent?: (event: PoolEvent) => void;
@@ -40,6 +62,8 @@ export interface PoolEvent {
   readonly message: string;
 }
 
+const RETRY_MS = 10_000;
+
 export class ManagedPool implements ModelPool {
   readonly #options: PoolOptions;
   readonly #slots: ModelSlots;
@@ -47,6 +71,7 @@ export class ManagedPool implements ModelPool {
   /** By model; a slot is here from the start of its load until its engine is gone. */
   readonly #occupied = new Map<string, Slot>();
   #uses = 0;
+  #retry: LongTimer | undefined;
   #fallbacks = 0;
   #closed: Promise<void> | undefined;
 
@@ -55,6 +80,8 @@ export class ManagedPool implements ModelPool {
     this.#slots = new ModelSlots(options.models, options.find);
     this.#memory = new PoolMemory(options.memoryBytes, {
       standing: (name) => this.#standing(name),
+      waiting: (name) => waitingOf(this.#occupied.get(name)),
+      close: (names) => this.#setClosed(names),
       unload: (name) => {
         const slot = this.#occupied.get(name);
         if (slot !== undefined) void this.#unload(slot, 'its memory is needed');
@@ -74,12 +101,15 @@ export class ManagedPool implements ModelPool {
   list(): readonly ModelEntry[] {
     return this.#slots.all().flatMap((slot) => {
       const { adapters = [], ...model } = slot.model;
-      const { state, busy, served, computedBy } = slot;
+      const { served, computedBy, proven } = slot;
+      const busy = busyOf(slot);
+      const state = this.#memory.isWaiting(model.name) ? 'waiting' : slot.state;
       const memoryBytes = this.#memory.bytesOf(model.name);
       const expiresMs = served && (slot.expiresMs ?? Date.now() + this.#idleMs(slot));
       const known = {
         ...(served === undefined || computedBy === undefined ? {} : { computedBy }),
         ...(expiresMs === undefined || expiresMs === Number.POSITIVE_INFINITY ? {} : { expiresMs }),
+        proven,
       };
       const whole = { ...model, state, busy, ...(memoryBytes > 0 ? { memoryBytes } : {}), ...known };
       const adapted = adapters.map(({ name, path, aliases, createdSeconds }) => ({
@@ -102,18 +132,26 @@ export class ManagedPool implements ModelPool {
     return [...this.#occupied.values()].flatMap(({ served }) => served ?? []);
   }
 
-  async acquire(name: string | undefined): Promise<AcquireResult> {
+  async acquire(
+    name: string | undefined,
+    { signal, background = false, atOnce = false }: AcquireOptions = {},
+  ): Promise<AcquireResult> {
     if (this.#closed !== undefined) return closing;
     const asked = this.#slots.get(name);
     if (asked === undefined) return unknownModel(name, this.#slots.names());
+    if (signal?.aborted) return cancelled;
     const { slot, adapter } = asked;
-    // Held from here on, so that nothing unloads it between loading and use.
-    this.#hold(slot);
-    const refusal = await this.#occupy(slot);
+    // Counted from here on, so that nothing unloads it between loading and use.
+    const waiter = { sinceMs: Date.now(), background, atOnce };
+    this.#come(slot, waiter);
+    const leave = () => this.#leaveQueue(slot, waiter);
+    signal?.addEventListener('abort', leave, { once: true });
+    const refusal = await this.#occupy(slot, waiter);
+    signal?.removeEventListener('abort', leave);
     const served = adapter === undefined ? slot.served : slot.adapted[adapter];
     if (refusal === undefined && this.#closed === undefined && served !== undefined)
-      return { ok: true, lease: this.#lease(slot, served) };
-    this.#letGo(slot);
+      return { ok: true, lease: this.#lease(slot, waiter, served) };
+    leave();
     return refusal ?? closing;
   }
 
@@ -123,7 +161,7 @@ export class ManagedPool implements ModelPool {
 
   async unload(name: string): Promise<boolean> {
     const slot = this.#slots.get(name)?.slot;
-    if (slot === undefined || slot.busy > 0) return false;
+    if (slot === undefined || busyOf(slot) > 0) return false;
     await this.#unload(slot, 'on request');
     return true;
   }
@@ -134,7 +172,9 @@ export class ManagedPool implements ModelPool {
   }
 
   async #close(limitMs: number): Promise<void> {
+    this.#retry?.cancel();
     this.#memory.close(closing.message);
+    for (const slot of this.#slots.all()) callAll(slot.whenOpen);
     const occupied = [...this.#occupied.values()];
     const drained = Promise.all(occupied.map(({ served }) => served?.engine.drain()));
     const limit = new Promise<void>((resolve) => {
@@ -156,35 +196,61 @@ export class ManagedPool implements ModelPool {
   #standing(name: string): Standing {
     const slot = this.#occupied.get(name);
     if (slot === undefined) throw new Error(`${name} is not loaded`);
-    const { served, leaving, lastUsed, engine } = slot;
+    const { served, leaving, lastUsed, engine, waiters, closed, model } = slot;
+    const isIdle = leasesOf(slot) === 0 && (closed || waiters.size === 0);
     return {
       state: leaving !== undefined ? 'leaving' : served === undefined ? 'loading' : 'loaded',
-      unloadable: served !== undefined && slot.busy === 0 && !slot.model.pinned,
+      unloadable: served !== undefined && isIdle && !model.pinned,
+      pinned: model.pinned,
+      turn: turnOf(slot, Date.now()),
       lastUsed,
       oldestMs: engine?.oldestMs,
     };
   }
 
-  #hold(slot: Slot): void {
-    slot.busy++;
-    if (slot.busy === 1) this.#shareCores();
+  /** Who is closed no longer takes requests again. */
+  #setClosed(names: ReadonlySet<string>): void {
+    for (const slot of this.#occupied.values()) {
+      slot.closed = names.has(slot.model.name);
+      if (!slot.closed) callAll(slot.whenOpen);
+    }
+  }
+
+  #come(slot: Slot, waiter: Waiter): void {
+    slot.waiters.add(waiter);
+    if (busyOf(slot) === 1) this.#shareCores();
     slot.lastUsed = ++this.#uses;
     slot.idleTimer?.cancel();
     slot.expiresMs = undefined;
   }
 
-  #letGo(slot: Slot): void {
-    slot.busy--;
+  /** Without a lease. Nothing is loaded for nobody. */
+  #leaveQueue(slot: Slot, waiter: Waiter): void {
+    if (!slot.waiters.delete(waiter)) return;
+    callAll(slot.whenOpen);
+    if (slot.waiters.size === 0) this.#memory.withdraw(slot.model.name);
+    this.#restAfterUse(slot);
+  }
+
+  #letGo(slot: Slot, { background }: Waiter): void {
+    slot.leases[background ? 'background' : 'awaited']--;
+    if (!background) slot.awaitedMs = Date.now();
     slot.lastUsed = ++this.#uses;
-    if (slot.busy > 0) return;
     // Who waits for room may unload it now.
+    if (leasesOf(slot) === 0) this.#memory.share();
+    this.#restAfterUse(slot);
+  }
+
+  #restAfterUse(slot: Slot): void {
+    if (busyOf(slot) > 0) return;
     this.#memory.share();
     this.#shareCores();
     const idleMs = this.#idleMs(slot);
     if (idleMs === Number.POSITIVE_INFINITY || slot.served === undefined) return;
     slot.expiresMs = Date.now() + idleMs;
+    slot.idleTimer?.cancel();
     slot.idleTimer = runAfter(idleMs, () => {
-      if (slot.busy === 0) void this.#unload(slot, `idle for ${idleMs / 1000} s`);
+      if (busyOf(slot) === 0) void this.#unload(slot, `idle for ${idleMs / 1000} s`);
     });
   }
 
@@ -197,13 +263,15 @@ export class ManagedPool implements ModelPool {
   /** Engines at work compute on all cores together, not on all cores each. */
   #shareCores(): void {
     if (this.#options.engine.threads !== undefined) return;
-    const busy = [...this.#occupied.values()].filter((slot) => slot.busy > 0);
+    const busy = [...this.#occupied.values()].filter((slot) => slot.engine !== undefined && busyOf(slot) > 0);
     for (const [at, { engine }] of busy.entries()) {
       engine?.useThreads(shareOfCores(this.#options.cores, busy.length, at));
     }
   }
 
-  #lease(slot: Slot, model: ServedModel): ModelLease {
+  #lease(slot: Slot, waiter: Waiter, model: ServedModel): ModelLease {
+    slot.waiters.delete(waiter);
+    slot.leases[waiter.background ? 'background' : 'awaited']++;
     let released = false;
     return {
       model,
@@ -211,23 +279,33 @@ export class ManagedPool implements ModelPool {
         if (released) return;
         released = true;
         if (idleMs !== undefined) slot.idleMs = idleMs;
-        this.#letGo(slot);
+        this.#letGo(slot, waiter);
       },
     };
   }
 
-  /** Has the model loaded, once for all that ask at the same time. */
-  async #occupy(slot: Slot): Promise<AcquireRefusal | undefined> {
-    // An engine that has given up is replaced; its requests have all ended.
-    const failure = slot.served?.engine.failure;
-    if (failure !== undefined) void this.#unload(slot, failure);
-    // Nothing is waited for without need: a load has its memory before anybody else can ask.
-    if (slot.leaving !== undefined) await slot.leaving;
-    if (slot.served !== undefined) return undefined;
-    slot.loading ??= this.#load(slot).finally(() => {
-      slot.loading = undefined;
-    });
-    return slot.loading;
+  /** Has the model loaded, once for all that ask at the same time, and open to new requests. */
+  async #occupy(slot: Slot, waiter: Waiter): Promise<AcquireRefusal | undefined> {
+    while (slot.waiters.has(waiter)) {
+      // An engine that has given up is replaced; its requests have all ended.
+      const failure = slot.served?.engine.failure;
+      if (failure !== undefined) void this.#unload(slot, failure);
+      // Nothing is waited for without need: a load has its memory before anybody else can ask.
+      if (slot.leaving !== undefined) await slot.leaving;
+      else if (slot.served === undefined) {
+        slot.loading ??= this.#load(slot).finally(() => {
+          slot.loading = undefined;
+        });
+        if (waiter.atOnce && this.#memory.isWaiting(slot.model.name)) return notItsTurn(slot.model.name);
+        const refusal = await slot.loading;
+        // The last who had waited left just before.
+        if (refusal !== undefined && refusal !== cancelled) return refusal;
+      } else if (!slot.closed) return undefined;
+      else if (waiter.atOnce) return notItsTurn(slot.model.name);
+      else await new Promise<void>((resolve) => slot.whenOpen.push(resolve));
+      if (this.#closed !== undefined) return closing;
+    }
+    return cancelled;
   }
 
   /** Undefined where it went well. */
@@ -235,7 +313,6 @@ export class ManagedPool implements ModelPool {
     if (this.#closed !== undefined) return closing;
     const { name, path, adapters = [], chatTemplate, toolFormat, draftPath } = slot.model;
     slot.state = 'loading';
-    this.#tell('loading', name, path);
     try {
       const { memoryBytes, engine, kv } = this.#options;
       const contextLength = engine.engine?.contextLength;
@@ -258,7 +335,10 @@ export class ManagedPool implements ModelPool {
       this.#occupied.set(name, slot);
       const noRoom = await this.#memory.claim(name, memory);
       if (this.#closed !== undefined) return this.#abandon(slot, closing);
-      if (noRoom !== undefined) return this.#failed(slot, 'no-memory', noRoom);
+      if (noRoom === withdrawn) return this.#abandon(slot, cancelled);
+      if (noRoom !== undefined)
+        return this.#abandon(slot, { ok: false, failure: 'no-memory', message: noRoom });
+      this.#tell('loading', name, path);
       return await this.#startEngine(slot, local, memory);
     } catch (error) {
       return this.#failed(slot, 'load-failed', messageOf(error));
@@ -277,10 +357,12 @@ export class ManagedPool implements ModelPool {
       stepTimeoutMs: this.#options.stepTimeoutMs,
       onIncident: (message) => this.#tell('incident', name, message),
       onFallback: (reason) => this.#fellBack(name, reason),
+      onFailed: () => this.#retryLater(slot),
       onReturn: () => this.#tell('returned', name, 'an engine process serves again'),
     });
     slot.engine = engine;
     this.#shareCores();
+    const startedMs = Date.now();
     const started = await engine.start();
     if (!started.ok || this.#closed !== undefined) {
       await engine.close();
@@ -314,7 +396,12 @@ export class ManagedPool implements ModelPool {
     slot.adapted = adapters.map((one, adapter) => servedAs(adapterName(name, one.name), adapter));
     slot.computedBy = device === undefined ? backend : `${backend}, ${device}`;
     slot.state = 'loaded';
+    slot.loadedMs = Date.now();
+    slot.loadMs = slot.loadedMs - startedMs;
+    slot.proven = true;
     this.#memory.attach(name, engine);
+    // Whoever asked for it may have left meanwhile.
+    this.#restAfterUse(slot);
     this.#tell('loaded', name, `up to ${blockCount} K/V blocks, computed by ${slot.computedBy}`);
     return undefined;
   }
@@ -329,7 +416,22 @@ export class ManagedPool implements ModelPool {
     this.#tell('failed', slot.model.name, message);
     this.#abandon(slot, closing);
     slot.state = 'failed';
+    slot.proven = false;
+    this.#retryLater(slot);
     return { ok: false, failure, message };
+  }
+
+  /** Of the default model alone: nobody else would ask for it where a balancer sees that this server is not ready. */
+  #retryLater(slot: Slot): void {
+    if (slot !== this.#slots.get(undefined)?.slot) return;
+    // One for all who ask meanwhile and fail.
+    this.#retry?.cancel();
+    this.#retry = runAfter(this.#options.retryMs ?? RETRY_MS, async () => {
+      const isBroken = slot.state === 'failed' || slot.served?.engine.failure !== undefined;
+      if (!isBroken || this.#closed !== undefined) return;
+      const result = await this.acquire(slot.model.name);
+      if (result.ok) result.lease.release();
+    });
   }
 
   /** Leaves nothing of a load that came to nothing. */
@@ -337,8 +439,10 @@ export class ManagedPool implements ModelPool {
     slot.engine = undefined;
     slot.idleMs = undefined;
     slot.state = 'unloaded';
+    slot.closed = false;
     this.#occupied.delete(slot.model.name);
     this.#memory.release(slot.model.name);
+    callAll(slot.whenOpen);
     return refusal;
   }
 
@@ -371,6 +475,20 @@ export class ManagedPool implements ModelPool {
 
 function plainPath({ name, path }: AdapterPath): AdapterPath {
   return { name, path };
+}
+
+const cancelled: AcquireRefusal = {
+  ok: false,
+  failure: 'cancelled',
+  message: 'the request was withdrawn before its model was loaded',
+};
+
+function notItsTurn(name: string): AcquireRefusal {
+  return {
+    ok: false,
+    failure: 'no-memory',
+    message: `it is not the turn of ${name}: other models are in use`,
+  };
 }
 
 const closing: AcquireRefusal = { ok: false, failure: 'closing', message: 'the server is shutting down' };

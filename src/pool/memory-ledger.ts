@@ -20,8 +20,8 @@ export interface Holding {
   readonly wanted: number;
   /** Whether sequences wait for blocks; otherwise its prefix cache alone would gain. */
   readonly short: boolean;
-  /** The largest limit under which not one of its sequences could run; undefined where they can. */
-  readonly stuckAt: number | undefined;
+  /** Blocks without which its most urgent sequence cannot go on, by its last report. */
+  readonly required: number;
 }
 
 type OpenHolding = { -readonly [Part in keyof Holding]: Holding[Part] };
@@ -60,7 +60,7 @@ export class MemoryLedger {
       used: 0,
       wanted: 0,
       short: false,
-      stuckAt: undefined,
+      required: 0,
     });
     return true;
   }
@@ -86,16 +86,15 @@ export class MemoryLedger {
   }
 
   /** Takes note of what an engine says. */
-  report(name: string, { limit, held, used, wanted, short }: BlockDemand): void {
+  report(name: string, { limit, held, used, wanted, short, required }: BlockDemand): void {
     const holding = this.#open(name);
     holding.used = used;
     holding.wanted = wanted;
     holding.short = short;
+    holding.required = required;
     holding.heard = limit === holding.allowed;
     // An engine that has not heard of its limit yet goes by an older one.
     if (holding.heard) holding.counted = Math.max(limit, Math.min(held, holding.counted));
-    const isStuck = short && used === 0;
-    holding.stuckAt = isStuck ? Math.max(limit, holding.stuckAt ?? 0) : undefined;
   }
 
   #open(name: string): OpenHolding {

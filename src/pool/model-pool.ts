@@ -2,7 +2,8 @@
 
 import type { ServedModel } from './served-model.ts';
 
-export type ModelState = 'unloaded' | 'loading' | 'loaded' | 'failed';
+/** `waiting`: it was asked for, and is loaded as soon as other models have made room. */
+export type ModelState = 'unloaded' | 'waiting' | 'loading' | 'loaded' | 'failed';
 
 export interface ModelEntry {
   readonly name: string;
@@ -17,8 +18,10 @@ export interface ModelEntry {
   readonly createdSeconds: number;
   /** Weights, and the K/V blocks it may hold now, where it is loaded or loading. */
   readonly memoryBytes?: number;
-  /** Requests that use it now. */
+  /** Requests that use it now, or wait for it. */
   readonly busy: number;
+  /** Whether it has served since it last failed; absent where that is not known. */
+  readonly proven?: boolean;
   /** What computes, where it is loaded: the backend, and the GPU if there is one. */
   readonly computedBy?: string;
   /** Milliseconds since 1970 when it is unloaded if nobody asks for it; absent where it stays. */
@@ -36,7 +39,22 @@ export interface ModelLease {
 }
 
 /** `load-failed`: the model itself is to blame. `engine-died`: its engine did not survive the load; it may later. */
-export type AcquireFailure = 'unknown-model' | 'no-memory' | 'load-failed' | 'engine-died' | 'closing';
+export type AcquireFailure =
+  | 'unknown-model'
+  | 'no-memory'
+  | 'load-failed'
+  | 'engine-died'
+  | 'cancelled'
+  | 'closing';
+
+export interface AcquireOptions {
+  /** Ends the wait: nobody wants the model any more. */
+  readonly signal?: AbortSignal | undefined;
+  /** Nobody waits for the answer: it makes busy models leave later than others do. */
+  readonly background?: boolean | undefined;
+  /** Refused where other models would have to become idle first. */
+  readonly atOnce?: boolean | undefined;
+}
 
 export type AcquireResult =
   | { readonly ok: true; readonly lease: ModelLease }
@@ -49,8 +67,11 @@ export interface ModelPool {
   list(): readonly ModelEntry[];
   /** Those loaded now, for metrics and health: looking does not count as use. */
   loaded(): readonly ServedModel[];
-  /** Loads the model first where it is not loaded. A name, an alias, or undefined for the default model. */
-  acquire(name: string | undefined): Promise<AcquireResult>;
+  /**
+   * Loads the model first where it is not loaded, and waits until it has its turn where it fits only instead of others.
+   * A name, an alias, or undefined for the default model.
+   */
+  acquire(name: string | undefined, options?: AcquireOptions): Promise<AcquireResult>;
   load(name: string): Promise<AcquireResult>;
   /** Whether it is unloaded now; false where it is busy, or unknown. */
   unload(name: string): Promise<boolean>;

@@ -65,11 +65,11 @@ describe('the models a pool knows', () => {
   it('stay while they are in use, though their files are gone', () => {
     const { folder, clock, slots } = slotsOf(model('a'), model('b'));
     const used = slots.get('a')?.slot;
-    if (used !== undefined) used.busy = 1;
+    if (used !== undefined) used.leases.awaited = 1;
     folder.models = [];
     clock.ms += 1000;
     expect(names(slots)).toEqual(['a']);
-    if (used !== undefined) used.busy = 0;
+    if (used !== undefined) used.leases.awaited = 0;
     clock.ms += 1000;
     expect(names(slots)).toEqual([]);
   });

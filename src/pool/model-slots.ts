@@ -6,8 +6,10 @@ import type { ChosenTemplate } from '../text/chosen-template.ts';
 import type { FormatName } from '../text/formats/format.ts';
 import type { LongTimer } from '../time/long-timer.ts';
 import type { AcquireResult, ModelState } from './model-pool.ts';
+import type { LoadWait } from './pool-memory.ts';
 import type { ServedModel } from './served-model.ts';
 import type { SupervisedEngine } from './supervised-engine.ts';
+import type { Turn } from './turns.ts';
 
 export interface PoolModel {
   readonly name: string;
@@ -37,6 +39,12 @@ export interface Asked {
 
 export type AcquireRefusal = Extract<AcquireResult, { ok: false }>;
 
+export interface Waiter {
+  readonly sinceMs: number;
+  readonly background: boolean;
+  readonly atOnce: boolean;
+}
+
 export interface Slot {
   model: PoolModel;
   state: ModelState;
@@ -51,8 +59,20 @@ export interface Slot {
   loading: Promise<AcquireRefusal | undefined> | undefined;
   /** Its unloading under way. */
   leaving: Promise<void> | undefined;
-  /** Leases and those who wait for one. */
-  busy: number;
+  /** Leases that are held: those of requests that are awaited, and of background ones. */
+  readonly leases: { awaited: number; background: number };
+  /** Who waits for a lease, the oldest first. */
+  readonly waiters: Set<Waiter>;
+  /** It gives no new leases: others wait for its room. Its own waiters are called when it opens or has left. */
+  closed: boolean;
+  readonly whenOpen: (() => void)[];
+  /** When it was last loaded, and how long that took. */
+  loadedMs: number;
+  loadMs: number;
+  /** When an awaited request last used it. */
+  awaitedMs: number;
+  /** Whether it has been loaded since it last failed. */
+  proven: boolean;
   /** Larger is later. */
   lastUsed: number;
   /** How long it may be idle, where a request said so. */
@@ -158,8 +178,37 @@ function namesOf({ name, aliases, adapters = [] }: PoolModel) {
   ];
 }
 
-function isEmpty({ engine, loading, busy }: Slot): boolean {
-  return engine === undefined && loading === undefined && busy === 0;
+/** Leases and those who wait for one. */
+export function busyOf({ leases, waiters }: Slot): number {
+  return leasesOf({ leases }) + waiters.size;
+}
+
+export function leasesOf({ leases }: Pick<Slot, 'leases'>): number {
+  return leases.awaited + leases.background;
+}
+
+/** As it stands with its turn. */
+export function turnOf({ loadedMs, loadMs, awaitedMs, leases }: Slot, nowMs: number): Turn {
+  const use = leases.awaited > 0 ? 'awaited' : leases.background > 0 ? 'background' : 'idle';
+  return { loadedMs, loadMs, use, awaitedMs: use === 'awaited' ? nowMs : awaitedMs };
+}
+
+/** By its waiters: the oldest of them, and whether anybody waits for an answer. */
+export function waitingOf(slot: Slot | undefined): LoadWait {
+  const waiters = [...(slot?.waiters ?? [])];
+  return {
+    sinceMs: Math.min(...waiters.map(({ sinceMs }) => sinceMs)),
+    background: waiters.every(({ background }) => background),
+    atOnce: waiters.every(({ atOnce }) => atOnce),
+  };
+}
+
+export function callAll(calls: (() => void)[]): void {
+  for (const call of calls.splice(0)) call();
+}
+
+function isEmpty(slot: Slot): boolean {
+  return slot.engine === undefined && slot.loading === undefined && busyOf(slot) === 0;
 }
 
 function emptySlot(model: PoolModel): Slot {
@@ -172,7 +221,14 @@ function emptySlot(model: PoolModel): Slot {
     computedBy: undefined,
     loading: undefined,
     leaving: undefined,
-    busy: 0,
+    leases: { awaited: 0, background: 0 },
+    waiters: new Set(),
+    closed: false,
+    whenOpen: [],
+    loadedMs: 0,
+    loadMs: 0,
+    awaitedMs: 0,
+    proven: false,
     lastUsed: 0,
     idleMs: undefined,
     idleTimer: undefined,

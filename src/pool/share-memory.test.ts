@@ -6,7 +6,13 @@ import { describe, expect, it } from 'vitest';
 import { BlockUser, type SequenceNeed } from '../../test/support/block-user.ts';
 import { holdingBytes, MemoryLedger } from './memory-ledger.ts';
 import type { ModelMemory } from './model-memory.ts';
-import { type Holder, type Sharing, shareMemory, type WaitingLoad } from './share-memory.ts';
+import { type Holder, type Sharing, shareMemory as shareMemoryAt, type WaitingLoad } from './share-memory.ts';
+
+/** Whenever that is. */
+const NOW = 1e6;
+
+const shareMemory = (budget: number, holders: readonly Holder[], loads: readonly WaitingLoad[]) =>
+  shareMemoryAt(budget, holders, loads, NOW);
 
 const memory = (more: Partial<ModelMemory> = {}): ModelMemory => ({
   kvType: 'f16',
@@ -27,15 +33,21 @@ const holder = (name: string, more: Partial<Holder> = {}): Holder => ({
   used: 0,
   wanted: 0,
   short: (more.wanted ?? 0) > (more.allowed ?? 10),
-  stuckAt: undefined,
+  required: 0,
   state: 'loaded',
   unloadable: false,
+  pinned: false,
   lastUsed: 0,
   oldestMs: undefined,
   ...more,
 });
 
-const load = (name: string, sinceMs = 0): WaitingLoad => ({ name, memory: memory(), sinceMs });
+const load = (name: string, sinceMs = 0): WaitingLoad => ({
+  name,
+  memory: memory(),
+  sinceMs,
+  background: false,
+});
 
 const limits = ({ allow }: Sharing) => Object.fromEntries(allow.map(({ name, blocks }) => [name, blocks]));
 
@@ -83,20 +95,41 @@ describe('an engine that wants more blocks', () => {
     const idle = holder('b', { unloadable: true });
     const running = holder('a', { allowed: 10, used: 10, wanted: 30, oldestMs: 1 });
     expect(shareMemory(220, [running, idle], [])).toMatchObject({ allow: [], unload: [] });
-    const stuck = { ...running, used: 0, stuckAt: 10 };
+    const stuck = { ...running, used: 0, required: 11 };
     expect(shareMemory(220, [stuck, idle], [])).toMatchObject({ allow: [], unload: ['b'] });
   });
 
   it('takes everything from those with younger requests when it cannot run at all, never from older ones', () => {
-    const stuck = holder('a', { allowed: 10, used: 0, wanted: 60, stuckAt: 10, oldestMs: 2 });
+    const stuck = holder('a', { allowed: 10, used: 0, wanted: 60, required: 11, oldestMs: 2 });
     const younger = holder('b', { allowed: 10, used: 10, oldestMs: 3 });
     const older = holder('c', { allowed: 10, used: 10, oldestMs: 1 });
     expect(limits(shareMemory(330, [stuck, younger, older], []))).toEqual({ b: 0 });
   });
 
+  it('of two that came in the same millisecond, one takes from the other', () => {
+    const stuck = { allowed: 10, used: 0, wanted: 15, required: 15, oldestMs: 2 };
+    const [first, second] = [holder('a', stuck), holder('b', stuck)];
+    expect(limits(shareMemory(220, [first, second], []))).toEqual({ b: 5 });
+  });
+
+  it('takes from an older one what that holds above its share, but not what its next sequence requires', () => {
+    const younger = holder('a', { allowed: 10, used: 10, wanted: 30, oldestMs: 2 });
+    const older = holder('b', { allowed: 90, used: 90, wanted: 95, required: 84, oldestMs: 1 });
+    expect(limits(shareMemory(300, [younger, older], []))).toEqual({ b: 84 });
+    expect(limits(shareMemory(300, [{ ...younger, oldestMs: 0 }, older], []))).toEqual({ b: 80 });
+  });
+
+  it('has busy models make way where it cannot run beside them', () => {
+    const stuck = holder('a', { allowed: 100, used: 0, wanted: 150, required: 150, oldestMs: 2 });
+    const busy = holder('b', { allowed: 0, used: 0, oldestMs: 1 });
+    expect(shareMemory(300, [stuck, busy], [])).toMatchObject({ unload: [], closed: ['b'] });
+    const idle = { ...busy, oldestMs: undefined, unloadable: true };
+    expect(shareMemory(300, [stuck, idle], [])).toMatchObject({ unload: ['b'], closed: [] });
+  });
+
   it('gives up its claim where all there is would not be enough, so that others can run', () => {
-    const hopeless = holder('a', { allowed: 100, used: 0, wanted: 101, stuckAt: 100, oldestMs: 1 });
-    const waiting = holder('b', { allowed: 0, used: 0, wanted: 20, stuckAt: 0, oldestMs: 2 });
+    const hopeless = holder('a', { allowed: 100, used: 0, wanted: 101, required: 101, oldestMs: 1 });
+    const waiting = holder('b', { allowed: 0, used: 0, wanted: 20, required: 1, oldestMs: 2 });
     expect(limits(shareMemory(300, [hopeless, waiting], []))).toEqual({ a: 90 });
   });
 });
@@ -105,7 +138,7 @@ describe('a load', () => {
   it('fits where memory is free, and has it put by for it', () => {
     const pressed = holder('a', { allowed: 40, used: 40, wanted: 41, oldestMs: 5 });
     const sharing = shareMemory(255, [pressed], [load('b', 1)]);
-    expect(sharing).toMatchObject({ fitting: ['b'], hopeless: [], unload: [] });
+    expect(sharing).toMatchObject({ fitting: ['b'], waiting: [], unload: [] });
     expect(limits(sharing)).toEqual({ a: 45 });
   });
 
@@ -126,19 +159,59 @@ describe('a load', () => {
     expect(shareMemory(300, [greedy], [load('b')])).toMatchObject({
       allow: [{ name: 'a', blocks: 90 }],
       unload: [],
-      hopeless: [],
+      waiting: [],
     });
   });
 
   it('disturbs nobody where there is no room whatever is done', () => {
-    const busy = holder('a', { allowed: 150, used: 20, wanted: 20, oldestMs: 1 });
+    const busy = holder('a', { allowed: 150, used: 20, wanted: 20, oldestMs: 1, pinned: true });
     const idle = holder('c', { unloadable: true });
     const large = { ...load('b'), memory: memory({ weightBytes: 400 }) };
     expect(shareMemory(500, [busy, idle], [large])).toEqual({
       allow: [],
       unload: [],
       fitting: [],
-      hopeless: ['b'],
+      waiting: ['b'],
+      closed: [],
+      againMs: undefined,
+    });
+  });
+
+  it('waits until a busy model has had its turn, then that takes no new requests', () => {
+    const turn = { loadedMs: NOW - 2000, loadMs: 1000, use: 'awaited', awaitedMs: NOW } as const;
+    const busy = holder('a', { used: 10, oldestMs: 1, turn });
+    const nothing = { allow: [], unload: [], fitting: [], waiting: ['b'] };
+    expect(shareMemory(150, [busy], [load('b')])).toEqual({ ...nothing, closed: [], againMs: NOW + 2000 });
+    const later = holder('a', { ...busy, turn: { ...turn, loadedMs: NOW - 4000 } });
+    expect(shareMemory(150, [later], [load('b')])).toEqual({
+      ...nothing,
+      closed: ['a'],
+      againMs: undefined,
+    });
+  });
+
+  it('closes as few as are needed, and none while another of them has still its turn', () => {
+    const turn = (loadedMs: number) => ({ loadedMs, loadMs: 1000, use: 'awaited', awaitedMs: NOW }) as const;
+    const holders = [
+      holder('a', { used: 10, turn: turn(NOW - 5000) }),
+      holder('b', { used: 10, turn: turn(NOW - 9000) }),
+      holder('c', { used: 10, turn: turn(NOW - 1000) }),
+    ];
+    expect(shareMemory(330, holders, [load('d')]).closed).toEqual(['b']);
+    const large = { ...load('d'), memory: memory({ weightBytes: 300 }) };
+    expect(shareMemory(330, holders, [large])).toMatchObject({ closed: [], againMs: NOW + 3000 });
+  });
+
+  it('lets an idle model stay for as long as its own load took', () => {
+    const idle = (loadedMs: number) =>
+      holder('a', { unloadable: true, turn: { loadedMs, loadMs: 3000, use: 'idle', awaitedMs: 0 } });
+    expect(shareMemory(150, [idle(NOW - 3000)], [load('b')])).toMatchObject({
+      unload: ['a'],
+      againMs: undefined,
+    });
+    expect(shareMemory(150, [idle(NOW - 2000)], [load('b')])).toMatchObject({
+      unload: [],
+      againMs: NOW + 1000,
     });
   });
 });
@@ -226,6 +299,7 @@ function play({ budget, models, needs, seed }: Scene): number {
         ...holding,
         state: 'loaded',
         unloadable: false,
+        pinned: false,
         lastUsed: at,
         oldestMs: engines[at]?.user.oldestMs,
       }),
@@ -256,15 +330,15 @@ describe('the ledger', () => {
     expect(ledger.reserve('a', memory({ firstBlocks: 100 }))).toBe(true);
     expect(ledger.reserve('b', memory())).toBe(false);
     expect(ledger.freeBytes).toBe(100);
-    ledger.report('a', { limit: 100, held: 0, used: 0, wanted: 0, short: false });
+    ledger.report('a', { limit: 100, held: 0, used: 0, wanted: 0, short: false, required: 0 });
     ledger.allow('a', 40);
     expect(ledger.freeBytes).toBe(100);
     // What it said before it heard does not count.
-    ledger.report('a', { limit: 100, held: 30, used: 30, wanted: 30, short: false });
+    ledger.report('a', { limit: 100, held: 30, used: 30, wanted: 30, short: false, required: 0 });
     expect(ledger.freeBytes).toBe(100);
-    ledger.report('a', { limit: 40, held: 70, used: 30, wanted: 30, short: false });
+    ledger.report('a', { limit: 40, held: 70, used: 30, wanted: 30, short: false, required: 0 });
     expect(ledger.freeBytes).toBe(130);
-    ledger.report('a', { limit: 40, held: 35, used: 30, wanted: 30, short: false });
+    ledger.report('a', { limit: 40, held: 35, used: 30, wanted: 30, short: false, required: 0 });
     expect(ledger.freeBytes).toBe(160);
     expect(ledger.holdings().map(holdingBytes)).toEqual([140]);
     ledger.release('a');
@@ -275,7 +349,7 @@ describe('the ledger', () => {
     const ledger = new MemoryLedger(120);
     ledger.reserve('a', memory());
     expect(() => ledger.allow('a', 20)).toThrow(/not heard/);
-    ledger.report('a', { limit: 10, held: 0, used: 0, wanted: 0, short: false });
+    ledger.report('a', { limit: 10, held: 0, used: 0, wanted: 0, short: false, required: 0 });
     expect(() => ledger.allow('a', 21)).toThrow(/not free/);
     expect(() => ledger.allow('a', 1001)).toThrow(/cannot be allowed/);
     expect(() => ledger.reserve('a', memory())).toThrow(/already/);

@@ -4,20 +4,27 @@
 // Needs are met in the order of their age, the oldest first, each from
 //   1. what is free: a limit doubles, so that few messages are needed;
 //   2. where sequences wait, blocks that others may hold but do not use, the least recently used model first;
-//   3. for a load, idle models: they are unloaded;
+//   3. for a load, idle models whose turn is over: they are unloaded;
 //   4. for a load, and for an engine below its share of all K/V: what others hold above theirs;
 //   5. for an engine that cannot run a single sequence: idle models, then everything of those whose requests are younger.
-// So the engine with the oldest request can always run it, nobody waits for ever, and two engines never wait for
-// each other. What is taken from sequences that run makes them wait; they go on later with all their tokens.
+// An engine with an older request keeps what its most urgent sequence requires. So the engine with the oldest request
+// can always run it, nobody waits for ever, and two engines never wait for each other, nor take the same blocks from
+// each other in turn. A load for which there is no room waits until enough models have had their turn (see turns.ts):
+// those take no new requests and are unloaded when they are idle. What is taken from sequences that run makes them wait; they go on later with all their tokens.
 
 import { firstBytes, type Holding, holdingBytes } from './memory-ledger.ts';
 import type { ModelMemory } from './model-memory.ts';
+import { type Turn, turnEndsMs } from './turns.ts';
 
 export interface Holder extends Holding {
   /** A model that is loading keeps what it has; all of one that is leaving becomes free soon. */
   readonly state: 'loading' | 'loaded' | 'leaving';
   /** Whether it is idle and nothing speaks against unloading it. */
   readonly unloadable: boolean;
+  /** It never leaves. */
+  readonly pinned: boolean;
+  /** Of a model that is loaded. */
+  readonly turn?: Turn | undefined;
   /** Larger is later. */
   readonly lastUsed: number;
   /** When its oldest unfinished request came; undefined where it has none. */
@@ -28,7 +35,10 @@ export interface Holder extends Holding {
 export interface WaitingLoad {
   readonly name: string;
   readonly memory: ModelMemory;
+  /** When the oldest request for it came. */
   readonly sinceMs: number;
+  /** Nobody waits for the answers. */
+  readonly background: boolean;
 }
 
 export interface Sharing {
@@ -37,15 +47,23 @@ export interface Sharing {
   readonly unload: readonly string[];
   /** Loads that fit now. Their memory is left free for them. */
   readonly fitting: readonly string[];
-  /** Loads for which there is no room, and none will come by what was decided. */
-  readonly hopeless: readonly string[];
+  /** Loads for which there is no room, and none will come by what was decided now. */
+  readonly waiting: readonly string[];
+  /** Models that take no new requests: others wait for them to become idle. */
+  readonly closed: readonly string[];
+  /** When a turn ends that something waits for: then it is to be shared out again. */
+  readonly againMs: number | undefined;
 }
 
 /** A holder while it is decided about. */
 interface Seat {
   readonly holder: Holder;
-  /** Smaller is older; infinite where nothing waits for it. */
+  /** When its oldest request came; infinite where nothing waits for it. */
   readonly ageMs: number;
+  /** Whether its most urgent sequence cannot run beside the models that are busy, whatever it is given. */
+  readonly hopeless: boolean;
+  /** Decides between requests of the same millisecond, or two engines would both give way, or neither. */
+  readonly place: number;
   /** Blocks it has, or is to have. */
   blocks: number;
   leaves: boolean;
@@ -56,30 +74,47 @@ export function shareMemory(
   budgetBytes: number,
   holders: readonly Holder[],
   loads: readonly WaitingLoad[],
+  nowMs: number,
 ): Sharing {
-  return new Table(budgetBytes, holders, loads).decide(loads);
+  return new Table(budgetBytes, holders, loads, nowMs).decide(loads);
+}
+
+/** What a load could ever have: all but what models that never leave start with. */
+export function mostBytes(budgetBytes: number, holders: readonly Holder[]): number {
+  return budgetBytes - sum(holders.filter(({ pinned }) => pinned).map(({ memory }) => firstBytes(memory)));
 }
 
 class Table {
   readonly #seats: readonly Seat[];
   readonly #kvBytes: number;
   readonly #sharers: number;
+  readonly #nowMs: number;
+  readonly #closed = new Set<string>();
+  #againMs = Number.POSITIVE_INFINITY;
   /** Free now and not promised to anybody. */
   #freeBytes: number;
   /** Not free yet, but soon, and not promised to anybody. */
   #comingBytes: number;
 
-  constructor(budgetBytes: number, holders: readonly Holder[], loads: readonly WaitingLoad[]) {
-    this.#seats = holders.map((holder) => ({
-      holder,
-      ageMs: isHopeless(holder, budgetBytes, holders) ? Number.POSITIVE_INFINITY : ageOf(holder),
-      blocks: holder.allowed,
-      leaves: holder.state === 'leaving',
-      raised: false,
-    }));
+  constructor(budgetBytes: number, holders: readonly Holder[], loads: readonly WaitingLoad[], nowMs: number) {
+    this.#nowMs = nowMs;
+    this.#seats = holders.map((holder, place) => {
+      const hopeless = isHopeless(holder, budgetBytes, holders);
+      return {
+        holder,
+        place,
+        hopeless,
+        ageMs: hopeless ? Number.POSITIVE_INFINITY : ageOf(holder),
+        blocks: holder.allowed,
+        leaves: holder.state === 'leaving',
+        raised: false,
+      };
+    });
     const staying = holders.filter(({ state }) => state !== 'leaving').map(({ memory }) => memory);
-    const weights = [...staying, ...loads.map(({ memory }) => memory)].map(unsharedBytes);
-    this.#kvBytes = Math.max(0, budgetBytes - sum(weights));
+    const weights = sum(staying.map(unsharedBytes));
+    const withLoads = weights + sum(loads.map(({ memory }) => unsharedBytes(memory)));
+    // What will not be loaded beside the others has no share either.
+    this.#kvBytes = Math.max(0, budgetBytes - (withLoads < budgetBytes ? withLoads : weights));
     const busy = holders.filter(({ oldestMs, memory }) => oldestMs !== undefined && !memory.fixed);
     this.#sharers = Math.max(1, busy.length + loads.length);
     this.#freeBytes = budgetBytes - sum(holders.map(holdingBytes));
@@ -94,7 +129,7 @@ class Table {
 
   decide(loads: readonly WaitingLoad[]): Sharing {
     const fitting: string[] = [];
-    const hopeless: string[] = [];
+    const waiting: string[] = [];
     const needs = [
       ...loads.map((load) => ({
         ageMs: load.sinceMs,
@@ -103,45 +138,84 @@ class Table {
           if (bytes <= this.#freeBytes) {
             this.#freeBytes -= bytes;
             fitting.push(load.name);
-          } else if (!this.#makeRoom(bytes)) hopeless.push(load.name);
+          } else if (!this.#makeRoom(bytes, load.background)) waiting.push(load.name);
         },
       })),
       ...this.#seats
         .filter(({ holder, ageMs }) => isPressed(holder) && Number.isFinite(ageMs))
+        .sort(olderFirst)
         .map((seat) => ({ ageMs: seat.ageMs, meet: () => this.#grow(seat) })),
     ].sort((a, b) => a.ageMs - b.ageMs);
     for (const { meet } of needs) meet();
-    return { ...this.#changes(), fitting, hopeless };
+    for (const seat of this.#seats) if (seat.hopeless) this.#endTurns(this.#shortOf(seat), seat, false);
+    const againMs = Number.isFinite(this.#againMs) ? this.#againMs : undefined;
+    return { ...this.#changes(), fitting, waiting, closed: [...this.#closed], againMs };
   }
 
-  /** All that is free is put by for the load, the rest is taken back; nothing is done where that is not enough. */
-  #makeRoom(bytes: number): boolean {
+  /**
+   * All that is free is put by for the load, the rest is taken back. Where that is not enough, it is left as it was,
+   * and those whose turn is over make way.
+   */
+  #makeRoom(bytes: number, background: boolean): boolean {
     const before = this.#snapshot();
     let short = this.#takeComing(this.#takeFree(bytes));
     short = this.#takeUnused(short, undefined);
-    short = this.#unloadIdle(short, undefined);
+    short = this.#unloadIdle(short, undefined, ({ turn }) => this.#isOver(turn, background));
     short = this.#takeAboveShare(short, undefined);
-    if (short > 0) before.restore();
-    else this.#keepChange(short);
-    return short <= 0;
+    if (short <= 0) {
+      this.#keepChange(short);
+      return true;
+    }
+    this.#endTurns(short, undefined, background);
+    before.restore();
+    return false;
+  }
+
+  /** As many make way as are needed, those whose turn ends first; none before all of them can. */
+  #endTurns(short: number, taker: Seat | undefined, background: boolean): void {
+    const turns = this.#others(taker)
+      // Of two that cannot run beside each other, neither would become idle.
+      .filter(({ holder, hopeless }) => !holder.pinned && !(taker?.hopeless && hopeless))
+      .map((seat) => ({
+        seat,
+        endsMs: seat.holder.turn === undefined ? 0 : turnEndsMs(seat.holder.turn, background),
+      }))
+      .sort((a, b) => a.endsMs - b.endsMs || a.seat.place - b.seat.place);
+    let left = short;
+    const enough = turns.findIndex(({ seat: { holder, blocks } }) => {
+      left -= holder.memory.weightBytes + blocks * holder.memory.blockBytes;
+      return left <= 0;
+    });
+    const leaving = turns.slice(0, enough + 1);
+    const endsMs = leaving.at(-1)?.endsMs ?? Number.POSITIVE_INFINITY;
+    if (endsMs > this.#nowMs) this.#againMs = Math.min(this.#againMs, endsMs);
+    else for (const { seat } of leaving) this.#closed.add(seat.holder.name);
+  }
+
+  /** Bytes that its most urgent sequence requires and others hold. */
+  #shortOf({ holder, blocks }: Seat): number {
+    return (holder.required - blocks) * holder.memory.blockBytes - this.#freeBytes - this.#comingBytes;
+  }
+
+  #isOver(turn: Turn | undefined, background: boolean): boolean {
+    return turn === undefined || turnEndsMs(turn, background) <= this.#nowMs;
   }
 
   #grow(seat: Seat): void {
-    const { allowed, memory, wanted, stuckAt } = seat.holder;
+    const { allowed, memory, wanted, required } = seat.holder;
     // A limit that an older need has just lowered stays so.
     if (seat.blocks < allowed) return;
     const { blockBytes, blockCount, firstBlocks } = memory;
-    const doubled = Math.min(blockCount, Math.max(2 * seat.blocks, firstBlocks));
+    const doubled = Math.min(blockCount, Math.max(2 * seat.blocks, firstBlocks, required));
     this.#raise(seat, Math.min(doubled, seat.blocks + Math.floor(this.#freeBytes / blockBytes)));
     if (!seat.holder.short) return;
-    // Stuck under a larger limit before, it needs more than that.
-    const goal = Math.min(blockCount, wanted, Math.max(doubled, 2 * (stuckAt ?? 0)));
+    const goal = Math.min(doubled, wanted);
     let short = this.#takeComing(Math.max(0, goal - seat.blocks) * blockBytes);
     short = this.#takeUnused(short, seat);
     const aboveShare = Math.max(0, goal - this.#shareOf(memory)) * blockBytes;
     short = this.#takeAboveShare(short - aboveShare, seat) + aboveShare;
-    if (stuckAt !== undefined) {
-      short = this.#unloadIdle(short, seat);
+    if (required > allowed) {
+      short = this.#unloadIdle(short, seat, () => true);
       short = this.#takeFromYounger(short, seat);
     }
     this.#keepChange(short);
@@ -186,14 +260,16 @@ class Table {
 
   #takeUnused(short: number, taker: Seat | undefined): number {
     const spare = this.#others(taker)
-      .filter((seat) => !isPressed(seat.holder) || (taker !== undefined && seat.ageMs > taker.ageMs))
+      .filter((seat) => !isPressed(seat.holder) || (taker !== undefined && isYounger(seat, taker)))
       .sort((a, b) => a.holder.lastUsed - b.holder.lastUsed);
-    return takeBack(spare, short, ({ holder }) => Math.max(holder.used, holder.memory.firstBlocks));
+    return takeBack(spare, short, (seat) =>
+      Math.max(seat.holder.used, seat.holder.memory.firstBlocks, keptFrom(seat, taker)),
+    );
   }
 
-  #unloadIdle(short: number, taker: Seat | undefined): number {
+  #unloadIdle(short: number, taker: Seat | undefined, mayLeave: (holder: Holder) => boolean): number {
     const idle = this.#others(taker)
-      .filter(({ holder }) => holder.unloadable)
+      .filter(({ holder }) => holder.unloadable && mayLeave(holder))
       .sort((a, b) => a.holder.lastUsed - b.holder.lastUsed);
     let left = short;
     for (const seat of idle) {
@@ -205,14 +281,17 @@ class Table {
   }
 
   #takeAboveShare(short: number, taker: Seat | undefined): number {
-    const others = this.#others(taker).sort((a, b) => b.ageMs - a.ageMs);
-    return takeBack(others, short, ({ holder }) => this.#shareOf(holder.memory));
+    const others = this.#others(taker).sort(olderFirst).reverse();
+    return takeBack(others, short, (seat) =>
+      Math.max(this.#shareOf(seat.holder.memory), keptFrom(seat, taker)),
+    );
   }
 
   #takeFromYounger(short: number, taker: Seat): number {
     const younger = this.#others(taker)
-      .filter(({ ageMs }) => ageMs > taker.ageMs)
-      .sort((a, b) => b.ageMs - a.ageMs);
+      .filter((seat) => isYounger(seat, taker))
+      .sort(olderFirst)
+      .reverse();
     return takeBack(younger, short, () => 0);
   }
 
@@ -261,19 +340,33 @@ function isPressed({ state, heard, wanted, allowed, memory }: Holder): boolean {
   return state === 'loaded' && heard && !memory.fixed && wanted > allowed && allowed < memory.blockCount;
 }
 
+/** A total order: of two engines one is always the older. */
+function olderFirst(a: Seat, b: Seat): number {
+  return a.ageMs === b.ageMs ? a.place - b.place : a.ageMs - b.ageMs;
+}
+
+function isYounger(seat: Seat, taker: Seat): boolean {
+  return olderFirst(seat, taker) > 0;
+}
+
+/** What is left to a holder, whoever needs it, unless that is an older engine: what its most urgent sequence requires. */
+function keptFrom(seat: Seat, taker: Seat | undefined): number {
+  return taker !== undefined && isYounger(seat, taker) ? 0 : seat.holder.required;
+}
+
 function ageOf({ oldestMs }: Holder): number {
   return oldestMs ?? Number.POSITIVE_INFINITY;
 }
 
-/** Stuck even under the largest limit that it could get: it waits until another model leaves. */
+/** Stuck even under the largest limit that it could get: it waits until another model has had its turn. */
 function isHopeless(holder: Holder, budgetBytes: number, holders: readonly Holder[]): boolean {
-  if (holder.stuckAt === undefined) return false;
+  if (holder.required <= holder.allowed) return false;
   const staying = holders.filter(
     (other) => other !== holder && !other.unloadable && other.state !== 'leaving',
   );
   const others = sum(staying.map(({ memory }) => unsharedBytes(memory)));
   const { weightBytes, blockBytes } = holder.memory;
-  return Math.floor((budgetBytes - weightBytes - others) / blockBytes) <= holder.stuckAt;
+  return Math.floor((budgetBytes - weightBytes - others) / blockBytes) < holder.required;
 }
 
 /** What no other model can ever have. */

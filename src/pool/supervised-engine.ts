@@ -3,10 +3,16 @@
 
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineView } from '../engine/live/engine-view.ts';
-import { type LossListener, Onlookers, type PrefixListener, type StepFollower } from '../engine/onlookers.ts';
+import {
+  type LossListener,
+  Onlookers,
+  type PlacesListener,
+  type PrefixListener,
+  type StepFollower,
+} from '../engine/onlookers.ts';
 import type { EngineSettings, ToEngine } from '../engine/protocol.ts';
-import type { EngineRequest, RequestError, RequestEvent } from '../engine/request.ts';
-import { drainingError, failedEvent, unloadedError } from '../engine/request-errors.ts';
+import type { EngineRequest, FinishEvent, RequestError, RequestEvent } from '../engine/request.ts';
+import { cancelledEvent, drainingError, failedEvent, unloadedError } from '../engine/request-errors.ts';
 import { RequestStreams } from '../engine/request-streams.ts';
 import type { BlockDemand } from '../engine/scheduler/stats.ts';
 import type { StepEvent, StepReport } from '../engine/step-report.ts';
@@ -14,6 +20,11 @@ import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { EngineHandle, PrefixCount } from './engine-handle.ts';
 import { EngineKeeper, type KeeperOptions, type StartResult } from './engine-keeper.ts';
 import { DEATHS_TO_GIVE_UP, UnfinishedRequests } from './unfinished-requests.ts';
+
+/** Requests, ids and events that are passed on in one turn of the event loop: where there are more, others come in between. */
+const REQUESTS_A_TURN = 128;
+const IDS_A_TURN = 1024;
+const EVENTS_A_TURN = 256;
 
 interface Waiter<Answer> {
   resolve(answer: Answer): void;
@@ -28,8 +39,15 @@ export class SupervisedEngine implements EngineHandle {
   readonly #statsWaiting = new Map<number, Waiter<EngineStats>>();
   readonly #viewsWaiting = new Map<number, Waiter<EngineView>>();
   readonly #whenDrained: (() => void)[] = [];
-  /** Cancelled but not ended: an engine may be lost, or start, before it hears of it. */
+  /** Cancelled but not ended: an engine may be lost before it hears of it. */
   readonly #cancelled = new Set<string>();
+  /** Those that the engine has yet to be told. */
+  #cancels: string[] = [];
+  /** What the engine has told and clients have yet to hear. */
+  #reports: StepReport[] = [];
+  /** Told enough for this turn of the event loop. */
+  #telling = false;
+  #sending = false;
   #draining = false;
   #closed: Promise<void> | undefined;
   #failure: string | undefined;
@@ -84,14 +102,20 @@ export class SupervisedEngine implements EngineHandle {
     this.#unfinished.add(request);
     const refusal = this.#refusal();
     if (refusal !== undefined) this.#fail(request, refusal);
-    else this.#submitWaiting();
+    else this.#sendSoon();
     return events;
   }
 
   cancel(id: string): void {
-    if (!this.#unfinished.has(id)) return;
+    if (!this.#unfinished.has(id) || this.#cancelled.has(id)) return;
+    const unsubmitted = this.#unfinished.unsubmitted(id);
+    if (unsubmitted !== undefined) {
+      this.#endCancelled(unsubmitted);
+      return;
+    }
     this.#cancelled.add(id);
-    this.#keeper.send({ kind: 'cancel', id });
+    this.#cancels.push(id);
+    this.#sendSoon();
   }
 
   stats(): Promise<EngineStats> {
@@ -104,6 +128,10 @@ export class SupervisedEngine implements EngineHandle {
 
   lookAway(): void {
     this.#keeper.send({ kind: 'look-away' });
+  }
+
+  onPlaces(listener: PlacesListener): () => void {
+    return this.#onlookers.onPlaces(listener);
   }
 
   onLost(listener: LossListener): () => void {
@@ -159,6 +187,7 @@ export class SupervisedEngine implements EngineHandle {
 
   async #end(): Promise<void> {
     this.#failure ??= unloadedError.message;
+    this.#tellSome(Number.POSITIVE_INFINITY);
     for (const request of this.#unfinished.all()) this.#fail(request, unloadedError);
     this.#refuseAnswers(unloadedError.message);
     await this.#keeper.close();
@@ -176,26 +205,56 @@ export class SupervisedEngine implements EngineHandle {
   #ready(): void {
     if (this.#onlookers.watched) this.#keeper.send({ kind: 'watch', on: true });
     if (this.#onlookers.counted) this.#keeper.send({ kind: 'journal', on: true });
-    this.#submitWaiting();
+    this.#send();
   }
 
+  /** Reports of thousands of ends come one upon the other: routes that have nothing to do with them are served meanwhile. */
   #hear(report: StepReport): void {
+    this.#reports.push(report);
+    if (!this.#telling) this.#tellSome(EVENTS_A_TURN);
+  }
+
+  #tellSome(most: number): void {
+    let told = 0;
+    while (told < most) {
+      // Taken out first: whoever hears of it may have more told.
+      const report = this.#reports.shift();
+      if (report === undefined) break;
+      told += report.events.length;
+      this.#tell(report);
+    }
+    this.#telling = told >= most;
+    if (!this.#telling) return;
+    setImmediate(() => {
+      this.#telling = false;
+      this.#tellSome(EVENTS_A_TURN);
+    });
+  }
+
+  #tell(report: StepReport): void {
     const { events } = report;
     this.#unfinished.note(events);
     for (const { id } of events) if (!this.#unfinished.has(id)) this.#cancelled.delete(id);
     this.#streams.deliver(events);
     this.#onlookers.tell(report);
-    this.#submitWaiting();
+    this.#send();
     this.#noteDrained();
   }
 
   #lost(cause: string, died: boolean): void {
+    this.#tellSome(Number.POSITIVE_INFINITY);
     this.#refuseAnswers(`the engine process ${cause}`);
     this.#onlookers.lost(died);
     if (!died) this.#unfinished.takeBack();
     for (const request of died ? this.#unfinished.die() : []) {
       const message = `${DEATHS_TO_GIVE_UP} engine processes in a row ended on this request; the last ${cause}`;
-      this.#deliver(request, { code: 'engine-failed', message });
+      this.#deliver(failedEvent(request, { code: 'engine-failed', message }));
+    }
+    // The next engine need not hear of them.
+    this.#cancels = [];
+    for (const id of this.#cancelled) {
+      const request = this.#unfinished.unsubmitted(id);
+      if (request !== undefined) this.#endCancelled(request);
     }
   }
 
@@ -205,12 +264,29 @@ export class SupervisedEngine implements EngineHandle {
     for (const request of this.#unfinished.all()) this.#fail(request, { code: 'engine-failed', message });
   }
 
-  #submitWaiting(): void {
-    if (!this.#keeper.isReady) return;
-    for (const request of this.#unfinished.takeSubmittable()) {
-      this.#keeper.send({ kind: 'submit', request });
-      if (this.#cancelled.has(request.id)) this.#keeper.send({ kind: 'cancel', id: request.id });
-    }
+  /** What comes in one go is sent in one message. */
+  #sendSoon(): void {
+    if (this.#sending) return;
+    this.#sending = true;
+    queueMicrotask(() => {
+      this.#sending = false;
+      this.#send();
+    });
+  }
+
+  /** The rest in the next turn of the event loop, where there is one. */
+  #send(): void {
+    if (this.#sending || !this.#keeper.isReady) return;
+    const requests = this.#unfinished.takeSubmittable(REQUESTS_A_TURN);
+    if (requests.length > 0) this.#keeper.send({ kind: 'submit', requests });
+    const ids = this.#cancels.splice(0, IDS_A_TURN);
+    if (ids.length > 0) this.#keeper.send({ kind: 'cancel', ids });
+    if (requests.length < REQUESTS_A_TURN && this.#cancels.length === 0) return;
+    this.#sending = true;
+    setImmediate(() => {
+      this.#sending = false;
+      this.#send();
+    });
   }
 
   #refusal(): RequestError | undefined {
@@ -220,12 +296,17 @@ export class SupervisedEngine implements EngineHandle {
 
   #fail(request: EngineRequest, error: RequestError): void {
     this.#unfinished.remove(request.id);
-    this.#deliver(request, error);
+    this.#deliver(failedEvent(request, error));
   }
 
-  #deliver(request: EngineRequest, error: RequestError): void {
-    this.#cancelled.delete(request.id);
-    this.#streams.deliver([failedEvent(request, error)]);
+  #endCancelled(request: EngineRequest): void {
+    this.#unfinished.remove(request.id);
+    this.#deliver(cancelledEvent(request));
+  }
+
+  #deliver(event: FinishEvent): void {
+    this.#cancelled.delete(event.id);
+    this.#streams.deliver([event]);
     this.#noteDrained();
   }
 

@@ -93,4 +93,33 @@ describe('unfinished requests', () => {
     unfinished.note([finish(earlier)]);
     expect(unfinished.oldestMs).toBe(5000);
   });
+
+  it('cost the same each, however many there are', () => {
+    const count = 2000;
+    workOf(count);
+    const [few, many] = [count, 8 * count].map((each) => Math.min(...[1, 2, 3].map(() => workOf(each)))) as [
+      number,
+      number,
+    ];
+    // A walk through all of them for each would make it 64 times as much.
+    expect(many / few).toBeLessThan(24);
+  });
 });
+
+/** Milliseconds that so many take to come, be submitted one by one, give a token and end. */
+function workOf(count: number): number {
+  const unfinished = new UnfinishedRequests();
+  const requests = Array.from({ length: count }, () => engineRequest({ prompt: [1] }));
+  const beganMs = performance.now();
+  for (const request of requests) {
+    unfinished.add(request);
+    if (unfinished.takeSubmittable().length !== 1) throw new Error('it was not submitted');
+  }
+  for (const request of requests) {
+    unfinished.note([token(request, 1)]);
+    if (unfinished.takeSubmittable().length !== 0) throw new Error('it was submitted twice');
+    if (!unfinished.hasSubmitted || unfinished.oldestMs === undefined) throw new Error('one is forgotten');
+  }
+  for (const request of requests) unfinished.note([finish(request)]);
+  return performance.now() - beganMs;
+}

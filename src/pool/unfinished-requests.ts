@@ -2,6 +2,7 @@
 // where one died. Also tells who is suspected of killing engines.
 
 import type { EngineRequest, RequestEvent } from '../engine/request.ts';
+import { Heap } from '../engine/scheduler/heap.ts';
 
 /** Deaths in a row after which a request is given up. */
 export const DEATHS_TO_GIVE_UP = 3;
@@ -17,8 +18,13 @@ interface Unfinished {
   submitted: boolean;
 }
 
+/** Sequences come by the thousand: nothing but a death and `all` walks through them. */
 export class UnfinishedRequests {
   readonly #unfinished = new Map<string, Unfinished>();
+  readonly #byAge = new Heap<Unfinished>((a, b) => a.request.enqueuedMs - b.request.enqueuedMs);
+  /** Those the engine has not been given, in the order they came. */
+  readonly #unsubmitted = new Set<Unfinished>();
+  readonly #suspects = new Set<Unfinished>();
 
   get size(): number {
     return this.#unfinished.size;
@@ -26,26 +32,30 @@ export class UnfinishedRequests {
 
   /** When the oldest of them came. */
   get oldestMs(): number | undefined {
-    let oldest: number | undefined;
-    for (const { request } of this.#unfinished.values()) {
-      if (oldest === undefined || request.enqueuedMs < oldest) oldest = request.enqueuedMs;
-    }
-    return oldest;
+    return this.#byAge.peek()?.request.enqueuedMs;
   }
 
   /** Whether the engine works on any. */
   get hasSubmitted(): boolean {
-    for (const { submitted } of this.#unfinished.values()) if (submitted) return true;
-    return false;
+    return this.#unsubmitted.size < this.#unfinished.size;
   }
 
   has(id: string): boolean {
     return this.#unfinished.has(id);
   }
 
+  /** As it stands, where the engine has not been given it. */
+  unsubmitted(id: string): EngineRequest | undefined {
+    const one = this.#unfinished.get(id);
+    return one === undefined || one.submitted ? undefined : asItStands(one);
+  }
+
   add(request: EngineRequest): void {
     const tokens = [...(request.answer ?? [])];
-    this.#unfinished.set(request.id, { request, tokens, deaths: 0, submitted: false });
+    const one: Unfinished = { request, tokens, deaths: 0, submitted: false };
+    this.#unfinished.set(request.id, one);
+    this.#byAge.push(one);
+    this.#unsubmitted.add(one);
   }
 
   /** Every one as it stands. */
@@ -54,7 +64,12 @@ export class UnfinishedRequests {
   }
 
   remove(id: string): void {
+    const one = this.#unfinished.get(id);
+    if (one === undefined) return;
     this.#unfinished.delete(id);
+    this.#byAge.remove(one);
+    this.#unsubmitted.delete(one);
+    this.#suspects.delete(one);
   }
 
   /** Takes note of what was delivered. */
@@ -63,41 +78,59 @@ export class UnfinishedRequests {
       const one = this.#unfinished.get(event.id);
       if (one === undefined) continue;
       one.deaths = 0;
+      this.#suspects.delete(one);
       if (event.kind === 'token') one.tokens.push(event.token);
-      else this.#unfinished.delete(event.id);
+      else this.remove(event.id);
     }
   }
 
   /** The engine was put aside in good order: everything it was given must be given again. */
   takeBack(): void {
-    for (const one of this.#unfinished.values()) one.submitted = false;
+    // In the order they came, whether it was given them or not.
+    for (const one of this.#unfinished.values()) this.#takeBack(one);
   }
 
   /** The engine died: everything it was given must be given again. Returns those that are given up. */
   die(): EngineRequest[] {
     const lost: EngineRequest[] = [];
     for (const [id, one] of this.#unfinished) {
-      if (!one.submitted) continue;
-      one.submitted = false;
+      const { submitted } = one;
+      this.#takeBack(one);
+      if (!submitted) continue;
       one.deaths++;
+      if (one.deaths >= DEATHS_TO_ISOLATE) this.#suspects.add(one);
       if (one.deaths < DEATHS_TO_GIVE_UP) continue;
       lost.push(asItStands(one));
-      this.#unfinished.delete(id);
+      this.remove(id);
     }
     return lost;
   }
 
   /**
-   * Requests to submit now, as they stand. Suspects go one at a time: the next one only when the last has
+   * Requests to submit now, as they stand, `most` at most. Suspects go one at a time: the next one only when the last has
    * given a token or ended, so that a request which kills engines is found without harm to the others.
    */
-  takeSubmittable(): EngineRequest[] {
-    const all = [...this.#unfinished.values()];
-    const suspects = all.filter(({ deaths }) => deaths >= DEATHS_TO_ISOLATE);
-    if (suspects.some(({ submitted }) => submitted)) return [];
-    const next = suspects.length > 0 ? suspects.slice(0, 1) : all.filter(({ submitted }) => !submitted);
-    for (const one of next) one.submitted = true;
-    return next.map(asItStands);
+  takeSubmittable(most = Number.POSITIVE_INFINITY): EngineRequest[] {
+    const [suspect] = this.#suspects;
+    if (suspect !== undefined) return suspect.submitted ? [] : [this.#submit(suspect)];
+    const taken: EngineRequest[] = [];
+    for (const one of this.#unsubmitted) {
+      if (taken.length >= most) break;
+      taken.push(this.#submit(one));
+    }
+    return taken;
+  }
+
+  #submit(one: Unfinished): EngineRequest {
+    one.submitted = true;
+    this.#unsubmitted.delete(one);
+    return asItStands(one);
+  }
+
+  #takeBack(one: Unfinished): void {
+    one.submitted = false;
+    this.#unsubmitted.delete(one);
+    this.#unsubmitted.add(one);
   }
 }
 

@@ -52,7 +52,7 @@ export function findModel(models: readonly FleetModel[], name: string | undefine
   );
 }
 
-const order: readonly ModelState[] = ['loaded', 'loading', 'unloaded', 'failed'];
+const order: readonly ModelState[] = ['loaded', 'loading', 'waiting', 'unloaded', 'failed'];
 
 export function entryOf({ name, places }: FleetModel): ModelEntry {
   const models = places.map(({ model }) => model);

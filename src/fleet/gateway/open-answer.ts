@@ -136,7 +136,7 @@ export class OpenAnswer {
       kind: 'finish',
       id: this.request.id,
       reason: 'cancelled',
-      promptTokens: this.request.prompt.length,
+      promptTokens: this.tokens.length > 0 ? this.request.prompt.length : 0,
       cachedTokens: 0,
       generatedTokens: this.tokens.length,
     };

@@ -28,7 +28,7 @@ async function answer(question: Question, { pool, worker, prefixes }: WorkerPart
   switch (question.kind) {
     case 'load':
     case 'keep': {
-      const acquired = await pool.acquire(question.model);
+      const acquired = await pool.acquire(question.model, { atOnce: true });
       if (!acquired.ok) return refused(acquired.message);
       acquired.lease.release(question.kind === 'keep' ? question.idleMs : undefined);
       return done;

@@ -137,7 +137,7 @@ export class FleetWorker {
     this.#cancels.set(entry, () => cancel());
     let lease: ModelLease | undefined;
     try {
-      const acquired = await this.#options.pool.acquire(entry.model);
+      const acquired = await this.#options.pool.acquire(entry.model, { atOnce: true });
       if (!acquired.ok) return this.#giveBack(entry, acquired.message, acquired.failure !== 'closing');
       lease = acquired.lease;
       const { engine, adapter } = lease.model;

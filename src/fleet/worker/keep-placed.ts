@@ -52,7 +52,7 @@ async function look(
     held.delete(model);
   }
   for (const model of own.filter((name) => !held.has(name))) {
-    const acquired = await pool.acquire(model);
+    const acquired = await pool.acquire(model, { atOnce: true });
     if (acquired.ok) held.set(model, acquired.lease);
     else onProblem(`${model} should be loaded here: ${acquired.message}`);
   }
