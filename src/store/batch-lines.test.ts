@@ -15,27 +15,29 @@ const answer = (text: string, succeeded = true): LineAnswer => ({
   usage: { promptTokens: 5, cachedTokens: 0, completionTokens: 2, failed: !succeeded },
 });
 
+const some = [1, 2, 4].map((line) => ({ line, customId: `c${line}`, body: `{"n":${line}}` }));
+
 describeStores('lines of a batch', (home) => {
   let database: Database;
   let store: BatchStore;
   let lines: BatchLines;
   let batchId: string;
+  const order = {
+    endpoint: '/v1/completions',
+    inputFileId: 'file-1',
+    metadata: undefined,
+    expiresMs: NOW_MS + 1e6,
+    outputSeconds: undefined,
+  };
 
   beforeEach(async () => {
     database = await home.open();
     store = new BatchStore(database);
     lines = new BatchLines(database);
-    const order = {
-      endpoint: '/v1/completions',
-      inputFileId: 'file-1',
-      metadata: undefined,
-      expiresMs: NOW_MS + 1e6,
-      outputSeconds: undefined,
-    };
     batchId = (await store.create('key_a', order, NOW_MS)).id;
-    const some = [1, 2, 4].map((line) => ({ line, customId: `c${line}`, body: `{"n":${line}}` }));
-    await lines.add(batchId, some);
-    await store.begin(batchId, some.length, NOW_MS);
+    await store.claim(batchId, 'validating', lease('reader'));
+    await lines.add(batchId, some, 'reader');
+    await store.begin(batchId, some.length, 'reader', NOW_MS);
   });
 
   const numbers = async (owner: string, count: number, nowMs = NOW_MS) =>
@@ -43,6 +45,45 @@ describeStores('lines of a batch', (home) => {
 
   const usedRequests = async () =>
     (await reportUsage(database, {})).reduce((sum, { requests }) => sum + requests, 0);
+
+  describe('lines that are read in', () => {
+    const stateOf = async (id: string) => (await store.find('key_a', id))?.state;
+
+    it('are those of one reader: who lost the batch to another adds and forgets nothing, and does not begin it', async () => {
+      const { id } = await store.create('key_a', order, NOW_MS);
+      await store.claim(id, 'validating', lease('a'));
+      expect(await lines.add(id, some.slice(0, 1), 'a')).toBe(true);
+      await store.claim(id, 'validating', lease('b', NOW_MS + LEASE_MS));
+      expect(await lines.add(id, some.slice(1), 'a')).toBe(false);
+      expect(await lines.forgetRead(id, 5, 'a')).toBe(false);
+      expect(await store.begin(id, 1, 'a', NOW_MS)).toBe(false);
+      expect(await lines.settled(id, 0, 5)).toHaveLength(1);
+      expect(await lines.forgetRead(id, 5, 'b')).toBe(true);
+      expect(await lines.add(id, some, 'b')).toBe(true);
+      expect(await store.begin(id, some.length, 'b', NOW_MS)).toBe(true);
+      expect(await lines.settled(id, 0, 5)).toHaveLength(some.length);
+    });
+
+    it('begin when all are there, and are to be read again where some are missing', async () => {
+      const { id } = await store.create('key_a', order, NOW_MS);
+      await store.claim(id, 'validating', lease('a'));
+      await lines.add(id, some.slice(1), 'a');
+      expect(await store.begin(id, some.length, 'a', NOW_MS)).toBe(false);
+      expect(await stateOf(id)).toBe('validating');
+      await lines.add(id, some.slice(0, 1), 'a');
+      expect(await store.begin(id, some.length, 'a', NOW_MS)).toBe(true);
+      expect(await stateOf(id)).toBe('in_progress');
+    });
+
+    it('and lines that are lent have owners who can be asked for', async () => {
+      const { id } = await store.create('key_a', order, NOW_MS);
+      await store.claim(id, 'validating', lease('a'));
+      await numbers('b', 1);
+      expect(await lines.owners()).toEqual(expect.arrayContaining(['a', 'b']));
+      await lines.giveBackAll('b');
+      expect(await lines.owners()).not.toContain('b');
+    });
+  });
 
   describe('a line', () => {
     it('is lent to one at a time, in order', async () => {
@@ -59,7 +100,7 @@ describeStores('lines of a batch', (home) => {
       expect(await numbers('b', 5, NOW_MS + 2 * LEASE_MS)).toEqual([1, 2, 4]);
     });
 
-    it('comes back at once where its borrower starts again, and later where it is to wait', async () => {
+    it('comes back at once where its borrower is gone, and later where it is to wait', async () => {
       await numbers('a', 2);
       await lines.giveBackAll('b');
       expect(await numbers('a', 1)).toEqual([4]);
@@ -96,7 +137,7 @@ describeStores('lines of a batch', (home) => {
 
   describe('a batch', () => {
     it('goes through its states once each', async () => {
-      expect(await store.begin(batchId, 9, NOW_MS)).toBe(false);
+      expect(await store.begin(batchId, 9, 'reader', NOW_MS)).toBe(false);
       expect(await store.finalize(batchId, 'completed', NOW_MS)).toBe(true);
       expect(await store.finalize(batchId, 'expired', NOW_MS)).toBe(false);
       expect(await store.cancel(batchId, NOW_MS)).toBe(false);

@@ -1,7 +1,7 @@
 // The lines of batches in the database: read in, lent to whoever runs them, answered once each.
 
 import { addUsage, usageRow } from './add-usage.ts';
-import type { Database } from './database.ts';
+import type { Database, Tables } from './database.ts';
 import type { Lease, LineAnswer, LineName, LineQueue, TakenLine } from './line-queue.ts';
 
 // SQLite takes 32,766 parameters a statement; a row has seven.
@@ -30,7 +30,8 @@ export class BatchLines implements LineQueue {
     this.#database = database;
   }
 
-  async add(batchId: string, lines: readonly NewLine[]): Promise<void> {
+  /** Of a batch that this owner reads in. False where it is not its to read any more. */
+  async add(batchId: string, lines: readonly NewLine[], owner: string): Promise<boolean> {
     for (let at = 0; at < lines.length; at += ROWS_PER_STATEMENT) {
       const rows = lines.slice(at, at + ROWS_PER_STATEMENT).map(({ line, customId, body }) => ({
         batch_id: batchId,
@@ -44,8 +45,21 @@ export class BatchLines implements LineQueue {
         succeeded: null,
         answer: null,
       }));
-      await this.#database.change((tables) => tables.insertInto('batch_line').values(rows).execute());
+      const isAdded = await this.#database.change(async (tables) => {
+        if (!(await isReadBy(tables, batchId, owner))) return false;
+        await tables.insertInto('batch_line').values(rows).execute();
+        return true;
+      });
+      if (!isAdded) return false;
     }
+    return true;
+  }
+
+  /** Forgets some of the lines that were read in, where this owner is to read them in anew; false once there were none. */
+  forgetRead(batchId: string, count: number, owner: string): Promise<boolean> {
+    return this.#database.change(
+      async (tables) => (await isReadBy(tables, batchId, owner)) && forgetSome(tables, batchId, count),
+    );
   }
 
   async take(batchId: string, count: number, { owner, nowMs, untilMs }: Lease): Promise<TakenLine[]> {
@@ -119,6 +133,28 @@ export class BatchLines implements LineQueue {
         .where('answered_ms', 'is', null)
         .execute(),
     );
+  }
+
+  /** Who has borrowed lines, or has a batch to read in or to write out. */
+  async owners(): Promise<string[]> {
+    const { tables } = this.#database;
+    const ofLines = await tables
+      .selectFrom('batch_line')
+      .innerJoin('batch', 'batch.id', 'batch_line.batch_id')
+      .select('batch_line.owner')
+      .distinct()
+      .where('batch.ended_ms', 'is', null)
+      .where('batch_line.answered_ms', 'is', null)
+      .where('batch_line.owner', 'is not', null)
+      .execute();
+    const ofBatches = await tables
+      .selectFrom('batch')
+      .select('owner')
+      .distinct()
+      .where('ended_ms', 'is', null)
+      .where('owner', 'is not', null)
+      .execute();
+    return [...new Set([...ofLines, ...ofBatches].map(({ owner }) => owner as string))];
   }
 
   async giveBackAll(owner: string): Promise<void> {
@@ -210,20 +246,34 @@ export class BatchLines implements LineQueue {
 
   /** Forgets some lines of a batch; false once there were none. */
   forget(batchId: string, count: number): Promise<boolean> {
-    return this.#database.change(async (tables) => {
-      const { numDeletedRows } = await tables
-        .deleteFrom('batch_line')
-        .where('batch_id', '=', batchId)
-        .where('line', 'in', (select) =>
-          select
-            .selectFrom('batch_line')
-            .select('line')
-            .where('batch_id', '=', batchId)
-            .orderBy('line')
-            .limit(count),
-        )
-        .executeTakeFirstOrThrow();
-      return numDeletedRows > 0n;
-    });
+    return this.#database.change((tables) => forgetSome(tables, batchId, count));
   }
+}
+
+/** Nobody can take the batch from it before the change is made that asks. */
+export async function isReadBy(tables: Tables, batchId: string, owner: string): Promise<boolean> {
+  const { numUpdatedRows } = await tables
+    .updateTable('batch')
+    .set({ owner })
+    .where('id', '=', batchId)
+    .where('state', '=', 'validating')
+    .where('owner', '=', owner)
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows > 0n;
+}
+
+async function forgetSome(tables: Tables, batchId: string, count: number): Promise<boolean> {
+  const { numDeletedRows } = await tables
+    .deleteFrom('batch_line')
+    .where('batch_id', '=', batchId)
+    .where('line', 'in', (select) =>
+      select
+        .selectFrom('batch_line')
+        .select('line')
+        .where('batch_id', '=', batchId)
+        .orderBy('line')
+        .limit(count),
+    )
+    .executeTakeFirstOrThrow();
+  return numDeletedRows > 0n;
 }

@@ -1,6 +1,7 @@
 // Batches and the states they go through. Every step says which state it goes on from, so that of several who would take
 // it one does. Their lines are in `batch-lines.ts`.
 
+import { isReadBy } from './batch-lines.ts';
 import {
   type BatchEnding,
   type BatchProblem,
@@ -120,9 +121,19 @@ export class BatchStore {
     });
   }
 
-  /** All its lines are there. */
-  begin(id: string, total: number, nowMs: number): Promise<boolean> {
-    return this.#advance(id, ['validating'], { state: 'in_progress', total, in_progress_ms: nowMs });
+  /** All its lines are there, read in by this owner. False where they are not, and it is to be read in again. */
+  begin(id: string, total: number, owner: string, nowMs: number): Promise<boolean> {
+    return this.#database.change(async (tables) => {
+      if (!(await isReadBy(tables, id, owner))) return false;
+      const { count } = await tables
+        .selectFrom('batch_line')
+        .select((column) => column.fn.countAll<number | string>().as('count'))
+        .where('batch_id', '=', id)
+        .executeTakeFirstOrThrow();
+      if (Number(count) !== total) return false;
+      const begun = { state: 'in_progress', total, in_progress_ms: nowMs, owner: null, until_ms: 0 };
+      return update(tables, id, ['validating'], begun);
+    });
   }
 
   /** It cannot be run at all. */

@@ -178,6 +178,15 @@ describe('a file that cannot be used', () => {
     await expect(openDatabase(join(folder, 'file', 'a.db'))).rejects.toMatchObject({ fault: 'unreachable' });
   });
 
+  it.skipIf(process.platform !== 'linux')(
+    'is said not to open where the system has no room for files',
+    async () => {
+      for (const nowhere of ['/proc/a.db', '/proc/folder/a.db', join(folder, 'a'.repeat(300))]) {
+        await expect(openDatabase(nowhere)).rejects.toMatchObject({ fault: 'unreachable' });
+      }
+    },
+  );
+
   it('is said to be busy where another process keeps it locked', async () => {
     await createKeys([]);
     const raw = new Libsql(path);

@@ -1,8 +1,8 @@
 // The embedded database: one file, opened, checked and brought to the current schema.
 // Several processes may have it open: the server and commands run beside it.
 
-import { closeSync, mkdirSync, openSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import type { SqliteDatabase } from 'kysely';
 import type Libsql from 'libsql';
 import { Changes } from './changes.ts';
@@ -64,13 +64,25 @@ export async function openEmbedded(path: string): Promise<Database> {
 }
 
 function makeFile(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(resolve(path)));
   try {
     // SQLite gives its side files the mode of this one. A file that exists must not be opened here: closing it
     // again would drop the locks that other connections of this process hold on it.
     closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  }
+}
+
+/** One by one: Node's own way to make several tries for ever where the system has no room for any, as under /proc. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Of several processes that make it at once one does.
+    if (!existsSync(path)) throw error;
   }
 }
 

@@ -33,8 +33,13 @@ export function explainFailure(path: string, error: unknown): unknown {
     case 'SQLITE_CANTOPEN':
       return unreachable(path, 'cannot be read and written as a file', error);
     default:
-      return error;
+      return isSystemError(error) ? unreachable(path, `cannot be opened (${error.message})`, error) : error;
   }
+}
+
+/** A folder or a file that the system does not give, for whatever reason. */
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error;
 }
 
 function unreachable(path: string, problem: string, cause: unknown): StoreError {

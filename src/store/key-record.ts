@@ -10,6 +10,8 @@ export interface KeyLimits {
   readonly tokensPerMinute?: number | undefined;
   readonly maxConcurrent?: number | undefined;
   readonly dailyTokens?: number | undefined;
+  /** The part of a model's KV blocks, above 0 and up to 1, that its running and cached sequences may hold together. */
+  readonly kvShare?: number | undefined;
 }
 
 export interface KeyRecord {

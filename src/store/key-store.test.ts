@@ -44,6 +44,7 @@ describeStores('keys', (home) => {
               tokensPerMinute: fc.integer({ min: 1, max: 1e9 }),
               maxConcurrent: fc.integer({ min: 1, max: 1e9 }),
               dailyTokens: fc.maxSafeNat().filter((value) => value > 0),
+              kvShare: fc.double({ min: 0, max: 1, minExcluded: true, noNaN: true }),
             },
             { requiredKeys: [] },
           ),
@@ -78,6 +79,9 @@ describeStores('keys', (home) => {
       { tokensPerMinute: 1.5 },
       { maxConcurrent: -1 },
       { dailyTokens: Number.NaN },
+      { kvShare: 0 },
+      { kvShare: 1.01 },
+      { kvShare: Number.NaN },
       { requestsPerMinute: 1_000_000_001 },
     ])('refuses the limits %j', async (limits) => {
       const result = await store.createKey({ name: 'a', tier: 'high', limits }, NOW_MS);

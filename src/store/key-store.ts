@@ -126,7 +126,11 @@ function faultOf({ name, limits }: NewKey): string | undefined {
   if (name.startsWith(ID_MARK) || name === ANONYMOUS_KEY_ID) {
     return `a key's name is not '${ANONYMOUS_KEY_ID}' and does not start with '${ID_MARK}'`;
   }
-  for (const [limit, value] of Object.entries(limits)) {
+  const { kvShare, ...counts } = limits;
+  if (kvShare !== undefined && !(kvShare > 0 && kvShare <= 1)) {
+    return `kvShare is a number above 0 and up to 1, not ${kvShare}; leave it out for no limit`;
+  }
+  for (const [limit, value] of Object.entries(counts)) {
     const largest = limit === 'dailyTokens' ? Number.MAX_SAFE_INTEGER : LARGEST_RATE;
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1 && value <= largest)) {
       return `${limit} is a whole number from 1 to ${largest}, not ${value}; leave it out for no limit`;
@@ -147,6 +151,7 @@ function rowOf({ name, tier, admin = false, limits }: NewKey, key: string, nowMs
     tokens_per_minute: limits.tokensPerMinute ?? null,
     max_concurrent: limits.maxConcurrent ?? null,
     daily_tokens: limits.dailyTokens ?? null,
+    kv_share: limits.kvShare ?? null,
     created_ms: nowMs,
     revoked_ms: null,
   };
@@ -165,6 +170,7 @@ function recordOf(row: ApiKeyTable): KeyRecord {
       tokensPerMinute: row.tokens_per_minute ?? undefined,
       maxConcurrent: row.max_concurrent ?? undefined,
       dailyTokens: row.daily_tokens ?? undefined,
+      kvShare: row.kv_share ?? undefined,
     },
     createdMs: row.created_ms,
     ...(row.revoked_ms === null ? {} : { revokedMs: row.revoked_ms }),

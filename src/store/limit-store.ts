@@ -1,6 +1,7 @@
 // The limits of keys where several gateways share them: where a key stands, in one round trip to the database, which
 // decides under the key's lock. What a refusal means for a client is for others to say.
 
+import type { RawBuilder } from 'kysely';
 import type { Database } from './database.ts';
 import { inTime } from './in-time.ts';
 import type { KeyLimits } from './key-record.ts';
@@ -13,9 +14,19 @@ const ALIVE_MS = 15_000;
 export interface LimitedRequest {
   readonly keyId: string;
   readonly limits: KeyLimits;
-  readonly tokens: number;
+  /** What it needs for certain. */
+  readonly leastTokens: number;
+  readonly expectedTokens: number;
   /** Undefined where it takes no place. */
   readonly requestId: string | undefined;
+}
+
+export interface GrowingRequest {
+  readonly keyId: string;
+  readonly limits: KeyLimits;
+  /** As many as it would have. */
+  readonly moreTokens: number;
+  readonly requestId: string;
 }
 
 export interface Settlement {
@@ -32,8 +43,11 @@ export interface LimitStanding {
   readonly now_ms: number;
   readonly requests_used: number;
   readonly tokens_used: number;
+  /** With what was carried over. */
   readonly day_tokens: number;
   readonly reserved_tokens: number;
+  /** Of this request, by this call. */
+  readonly held_tokens: number;
   readonly running: number;
   readonly oldest_ms: number | null;
   readonly mean_ms: number | null;
@@ -80,10 +94,17 @@ export class LimitStore {
     return this.#stand(request, 'limit_weigh');
   }
 
+  grow({ keyId, limits, moreTokens, requestId }: GrowingRequest): Promise<LimitStanding> {
+    const { tokensPerMinute, dailyTokens } = limits;
+    return this.#ask(this.#sql<LimitStanding>`limit_grow(
+      ${keyId}, ${tokensPerMinute ?? null}::bigint, ${dailyTokens ?? null}::bigint, ${ALIVE_MS}::bigint,
+      ${this.#clock()}::bigint, ${moreTokens}::bigint, ${requestId}::text, ${this.#gatewayId}::text)`);
+  }
+
   async settle({ keyId, limits, requestId, usedTokens, served }: Settlement): Promise<void> {
     const call = this.#sql<object>`limit_settle(
-      ${keyId}, ${limits.tokensPerMinute ?? null}::bigint, ${this.#clock()}::bigint, ${usedTokens}::bigint,
-      ${requestId}, ${served}::boolean)`;
+      ${keyId}, ${limits.tokensPerMinute ?? null}::bigint, ${limits.dailyTokens ?? null}::bigint,
+      ${this.#clock()}::bigint, ${usedTokens}::bigint, ${requestId}, ${served}::boolean)`;
     await this.#database.tables.selectFrom(call.as('settled')).selectAll().execute();
   }
 
@@ -104,13 +125,20 @@ export class LimitStore {
     await this.#database.tables.selectFrom(call.as('left_alone')).selectAll().execute();
   }
 
-  #stand({ keyId, limits, tokens, requestId }: LimitedRequest, action: string): Promise<LimitStanding> {
+  #stand(
+    { keyId, limits, leastTokens, expectedTokens, requestId }: LimitedRequest,
+    action: string,
+  ): Promise<LimitStanding> {
     const { requestsPerMinute, tokensPerMinute, maxConcurrent, dailyTokens } = limits;
     const sql = this.#sql;
-    const call = sql<LimitStanding>`${sql.raw(action)}(
+    return this.#ask(sql<LimitStanding>`${sql.raw(action)}(
       ${keyId}, ${requestsPerMinute ?? null}::bigint, ${tokensPerMinute ?? null}::bigint,
       ${maxConcurrent ?? null}::bigint, ${dailyTokens ?? null}::bigint, ${ALIVE_MS}::bigint,
-      ${this.#clock()}::bigint, ${tokens}::bigint, ${requestId ?? null}::text, ${this.#gatewayId}::text)`;
+      ${this.#clock()}::bigint, ${leastTokens}::bigint, ${expectedTokens}::bigint, ${requestId ?? null}::text,
+      ${this.#gatewayId}::text)`);
+  }
+
+  #ask(call: RawBuilder<LimitStanding>): Promise<LimitStanding> {
     const selected = this.#database.tables
       .selectFrom(call.as('standing'))
       .selectAll()

@@ -40,7 +40,7 @@ export interface LineQueue {
   renew(lines: readonly LineName[], lease: Lease): Promise<void>;
   /** Gives a line back unanswered, which nobody takes before that time. `tried`: whether the attempt counts. */
   giveBack(line: LineName, owner: string, notBeforeMs: number, tried: boolean): Promise<void>;
-  /** Gives back all that this owner had before it died. */
+  /** Gives back all that this owner had before it was gone. */
   giveBackAll(owner: string): Promise<void>;
   /**
    * Keeps the answer, counts it and what it used, all or nothing. False where it comes too late: the line has an answer,

@@ -1,7 +1,7 @@
 // The schema, one step per version. Steps are never edited once released: a change is a new step. A step is written for
 // the embedded database, with a line for each column; Postgres is given a translation, or a text of its own.
 
-import { KEY_VERSION, SHARED_LIMITS } from './shared-schema.ts';
+import { CAPPED_LIMITS, KEY_VERSION, SHARED_LIMITS } from './shared-schema.ts';
 
 export type Migration = string | { readonly embedded: string; readonly postgres: string };
 
@@ -159,6 +159,11 @@ export const MIGRATIONS: readonly Migration[] = [
   ) strict;
 
   create index batch_line_open on batch_line (batch_id, line) where answered_ms is null;
+  `,
+  { embedded: '', postgres: CAPPED_LIMITS },
+  `
+  -- The part of the KV blocks that a key may hold.
+  alter table api_key add column kv_share real;
   `,
 ];
 

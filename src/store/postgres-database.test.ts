@@ -52,8 +52,9 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
       await execute(`
         drop table usage_flush, charged_request, key_limit, limit_gateway, running_request, key_version,
           file, file_chunk, batch, batch_line cascade;
+        alter table api_key drop column kv_share;
         drop type limit_standing cascade;
-        drop function limit_drained, limit_day, limit_settle, limit_beat, limit_leave, count_key_change cascade;
+        drop function limit_drained, limit_day, limit_carried, limit_settle, limit_beat, limit_leave, count_key_change cascade;
         update chairlift_schema set version = 2;
         insert into key_usage values ('a', '2026-01-31', 1, 2, 3, 4, 5)`);
       expect(await reportUsage(await home.open(), {})).toMatchObject([{ keyId: 'a', requests: 1 }]);

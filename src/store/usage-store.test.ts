@@ -279,8 +279,11 @@ describeStores('usage', (home) => {
         const counted = new UsageStore(file, onProblem);
         counted.record('a', one, MIDNIGHT_MS + start);
         counted.record('a', one, MIDNIGHT_MS - start);
-        expect(await counted.tokensOfDay(MIDNIGHT_MS)).toEqual(new Map([['a', 13 * start]]));
-        expect(await counted.tokensOfDay(MIDNIGHT_MS + DAY_MS)).toEqual(new Map());
+        expect(await counted.tokensOfDays(1, MIDNIGHT_MS)).toEqual(new Map([['a', [13 * start]]]));
+        expect(await counted.tokensOfDays(1, MIDNIGHT_MS + DAY_MS)).toEqual(new Map());
+        expect(await counted.tokensOfDays(2, MIDNIGHT_MS + DAY_MS)).toEqual(
+          new Map([['a', [13 * start, 0]]]),
+        );
         await counted.close();
         await file.close();
       }
@@ -317,7 +320,7 @@ describe('usage while another connection holds its file', () => {
     const requests = async () =>
       (await counted.report({})).map((row) => `${row.keyId} ${row.day} ${row.requests}`);
     expect(await requests()).toEqual(['a 2026-02-01 2', 'b 2026-02-02 1']);
-    expect(await counted.tokensOfDay(MIDNIGHT_MS)).toEqual(new Map([['a', 26]]));
+    expect(await counted.tokensOfDays(1, MIDNIGHT_MS)).toEqual(new Map([['a', [26]]]));
     holder.exec('rollback');
     await counted.flush();
     expect((await reportUsage(file, {})).map(({ requests }) => requests)).toEqual([2, 1]);

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from './database.ts';
 import { isWritten, type UsageBatch, writeBatch } from './usage-batch.ts';
-import { utcDay } from './usage-day.ts';
+import { DAY_MS, utcDay } from './usage-day.ts';
 import {
   addUsage,
   gathered,
@@ -99,11 +99,20 @@ export class UsageStore {
     return reported;
   }
 
-  /** Prompt and completion tokens of each key on the UTC day of that time: what daily limits start from. */
-  async tokensOfDay(nowMs: number): Promise<Map<string, number>> {
-    const day = utcDay(nowMs);
-    const rows = await this.report({ fromDay: day, toDay: day });
-    return new Map(rows.map((row) => [row.keyId, row.promptTokens + row.completionTokens]));
+  /**
+   * Prompt and completion tokens of each key on so many UTC days up to that of the time, the oldest first: what daily
+   * limits start from.
+   */
+  async tokensOfDays(days: number, nowMs: number): Promise<Map<string, number[]>> {
+    const names = Array.from({ length: days }, (_, at) => utcDay(nowMs - (days - 1 - at) * DAY_MS));
+    const rows = await this.report({ fromDay: names[0] as string, toDay: utcDay(nowMs) });
+    const tokens = new Map<string, number[]>();
+    for (const { keyId, day, promptTokens, completionTokens } of rows) {
+      const byDay = tokens.get(keyId) ?? names.map(() => 0);
+      byDay[names.indexOf(day)] = promptTokens + completionTokens;
+      tokens.set(keyId, byDay);
+    }
+    return tokens;
   }
 
   /** Writes what is left; waits a while for a database that others hold. It stays open. */
