@@ -12,6 +12,8 @@ export type OptionKind =
   | { readonly type: 'integer'; readonly least: number; readonly most?: number }
   | { readonly type: 'bytes' }
   | { readonly type: 'seconds' }
+  /** Above 0 and up to 1. */
+  | { readonly type: 'part' }
   | { readonly type: 'choice'; readonly values: readonly string[] };
 
 export interface ConfigOption {
@@ -31,6 +33,7 @@ const servers = { type: 'list', of: 'servers' } as const;
 const onOff = { type: 'switch' } as const;
 const bytes = { type: 'bytes' } as const;
 const seconds = { type: 'seconds' } as const;
+const part = { type: 'part' } as const;
 const port = { type: 'integer', least: 0, most: 65535 } as const;
 const count = { type: 'integer', least: 1 } as const;
 
@@ -145,7 +148,7 @@ export const configOptions = {
     meaning:
       'smaller models of the same vocabulary that guess for larger ones: a path for the default model, or `name=path`',
   },
-  kvBlocks: { kind: count, meaning: 'K/V blocks of 32 tokens per model' },
+  kvBlocks: { kind: count, meaning: 'K/V blocks of 32 tokens per model, in place of `kvMemory`' },
   kvMemory: {
     kind: bytes,
     meaning:
@@ -204,6 +207,13 @@ export const configOptions = {
     default: false,
     meaning: 'keys share cached prefixes, which tells them what others have asked',
   },
+  kvShareHigh: {
+    kind: part,
+    meaning:
+      "part of a model's KV blocks, such as 0.5, that the running and cached sequences of one HIGH key may hold, where the key has no `kvShare` itself",
+  },
+  kvShareNormal: { kind: part, meaning: 'the same for each NORMAL key, and for all without a key together' },
+  kvShareLow: { kind: part, meaning: 'the same for each LOW key' },
 
   join: {
     kind: servers,
@@ -253,6 +263,12 @@ export const configOptions = {
     default: 512,
     meaning: 'waiting requests of a model; more are answered 429',
   },
+  maxQueuedSequences: {
+    kind: count,
+    default: 32_768,
+    meaning:
+      'waiting sequences of a model, `n` for each prompt and one for each text to embed; more are answered 429, except a request that finds nothing waiting',
+  },
   maxQueuedTokens: { kind: count, default: 1_000_000, meaning: 'prompt tokens of waiting requests together' },
   maxEmbeddingInputs: {
     kind: count,
@@ -282,6 +298,12 @@ export const configOptions = {
 export type OptionName = keyof typeof configOptions;
 
 export const optionNames = Object.keys(configOptions) as OptionName[];
+
+/** Pairs that say the same thing in two ways: only one of each counts. */
+export const exclusiveOptions = [['kvBlocks', 'kvMemory']] as const satisfies readonly (readonly [
+  OptionName,
+  OptionName,
+])[];
 
 /** `kvType` is `--kv-type`. */
 export function flagOf(name: OptionName): string {

@@ -33,6 +33,15 @@ describe('the configuration', () => {
     expect(sources).toMatchObject({ port: 'flag', threads: 'environment', memory: 'file', host: 'default' });
   });
 
+  it('takes the closer of two settings that exclude each other', () => {
+    const { config, sources } = resolve({ kvMemory: '1GiB' }, { CHAIRLIFT_KV_BLOCKS: '64' });
+    expect(config).toMatchObject({ kvMemory: 2 ** 30, kvBlocks: undefined });
+    expect(sources).toMatchObject({ kvMemory: 'flag', kvBlocks: 'default' });
+    expect(() => resolve({}, { CHAIRLIFT_KV_BLOCKS: '64', CHAIRLIFT_KV_MEMORY: '1GiB' })).toThrow(
+      'CHAIRLIFT_KV_BLOCKS and CHAIRLIFT_KV_MEMORY exclude each other',
+    );
+  });
+
   it('is frozen', () => {
     expect(Object.isFrozen(resolve({}).config)).toBe(true);
   });
@@ -52,6 +61,10 @@ describe('the configuration', () => {
     [{ trustProxy: ['10.0.0.0/33'] }, /--trust-proxy/],
     [{ corsOrigins: ['chat.example'] }, /--cors-origins: give origins such as .*not chat.example/],
     [{ corsOrigins: 'https://chat.example/page' }, /--cors-origins/],
+    [
+      { kvBlocks: '64', kvMemory: '1GiB' },
+      /^--kv-blocks and --kv-memory exclude each other: give one of them$/,
+    ],
     [{ config: '/nowhere.json' }, /\/nowhere.json: the config file does not exist/],
   ])('refuses %j with the place and the remedy', (flags, message) => {
     expect(() => resolve(flags)).toThrow(ConfigError);

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import {
   type ConfigOption,
   configOptions,
+  exclusiveOptions,
   flagOf,
   type OptionKind,
   type OptionName,
@@ -20,7 +21,7 @@ type ValueOf<Kind extends OptionKind> = Kind extends { type: 'list' }
   ? readonly string[]
   : Kind extends { type: 'switch' }
     ? boolean
-    : Kind extends { type: 'integer' | 'bytes' | 'seconds' }
+    : Kind extends { type: 'integer' | 'bytes' | 'seconds' | 'part' }
       ? number
       : Kind extends { type: 'choice'; values: readonly (infer Value)[] }
         ? Value
@@ -62,18 +63,46 @@ export function processInputs(flags: Readonly<Record<string, unknown>>): ConfigI
 export function resolveConfig(inputs: ConfigInputs): ResolvedConfig {
   const { path, content } = readConfigFile(inputs);
   const values: Record<string, unknown> = {};
-  const sources: Record<string, ConfigSource> = {};
+  const given: Partial<Record<OptionName, Given>> = {};
   for (const name of optionNames) {
     const option: ConfigOption = configOptions[name];
     const [source, where, raw] = firstGiven(name, inputs, path, content);
-    sources[name] = source;
+    given[name] = { source, where };
     values[name] = raw === undefined ? option.default : parse(option.kind, raw, where);
   }
+  const found = given as Record<OptionName, Given>;
+  // None of these has a default.
+  for (const name of overruled(found)) {
+    values[name] = undefined;
+    found[name] = { source: 'default', where: name };
+  }
+  const sources = Object.fromEntries(optionNames.map((name) => [name, found[name].source]));
   return {
     config: Object.freeze(values) as unknown as Config,
     sources: sources as Record<OptionName, ConfigSource>,
     file: path,
   };
+}
+
+interface Given {
+  readonly source: ConfigSource;
+  /** As a person would find it. */
+  readonly where: string;
+}
+
+/** From the one that counts most. */
+const precedence: readonly ConfigSource[] = ['flag', 'environment', 'file', 'default'];
+
+/** Of settings that say the same thing in two ways, those that another from a closer source overrules. */
+function overruled(found: Readonly<Record<OptionName, Given>>): OptionName[] {
+  return exclusiveOptions.flatMap(([first, second]) => {
+    const [one, other] = [found[first], found[second]];
+    if (one.source === 'default' || other.source === 'default') return [];
+    if (one.source === other.source) {
+      throw new ConfigError(`${one.where} and ${other.where} exclude each other: give one of them`);
+    }
+    return precedence.indexOf(one.source) < precedence.indexOf(other.source) ? [second] : [first];
+  });
 }
 
 function firstGiven(
@@ -139,7 +168,15 @@ function parse(kind: OptionKind, raw: unknown, where: string): unknown {
       return parseBytes(raw, where);
     case 'seconds':
       return parseSeconds(raw, where);
+    case 'part':
+      return parsePart(raw, where);
   }
+}
+
+function parsePart(raw: unknown, where: string): number {
+  const value = typeof raw === 'string' && raw.trim() !== '' ? Number(raw) : raw;
+  if (typeof value === 'number' && value > 0 && value <= 1) return value;
+  throw new ConfigError(`${where}: give a number above 0 and up to 1, such as 0.25, not ${raw}`);
 }
 
 function parseList(raw: unknown, where: string): readonly string[] {

@@ -7,14 +7,19 @@ import type { ComparisonReport } from '../bench/comparison/comparison-report.ts'
 import type { ComparisonOptions } from '../bench/comparison/comparison-settings.ts';
 import { type OfflineModel, openOfflineModel } from '../bench/offline/offline-model.ts';
 import { OfflineError } from '../bench/offline/offline-settings.ts';
-import { cpuTarget } from '../bench/offline/target.ts';
-import { loadAddon } from '../compute/cpu/binding.ts';
-import { machineLimits } from '../machine/limits.ts';
+import type { BenchTarget } from '../bench/offline/target.ts';
+import { BackendUnavailableError } from '../compute/backend-unavailable.ts';
+import { GpuUnavailableError } from '../compute/webgpu/gpu.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
+import { chooseBenchTarget, type TargetWish } from './bench-target.ts';
 import { ChairliftError, invalidValue } from './chairlift-error.ts';
 
 export interface BenchmarkOptions extends ComparisonOptions {
+  /** What computes; as a server would choose where absent. */
+  readonly backend?: 'cpu' | 'webgpu' | undefined;
+  /** One of several GPUs. */
+  readonly gpu?: string | undefined;
   /** A .gguf file, a .safetensors file or a model folder; the embedded model where absent. */
   readonly path?: string | undefined;
   /** Told what is measured next. */
@@ -37,23 +42,26 @@ const known: Readonly<Record<keyof ComparisonOptions, true>> = {
 
 /** Compares serving requests one by one with batching them. Takes its time: seconds to minutes. */
 export async function benchmark(options: BenchmarkOptions = {}): Promise<BenchmarkReport> {
-  const { path, onPhase = () => {}, signal, ...wanted } = options;
+  const { path, backend, gpu, onPhase = () => {}, signal, ...wanted } = options;
   const stranger = Object.keys(wanted).find((name) => !Object.hasOwn(known, name));
   if (stranger !== undefined) throw invalidValue(stranger, 'there is no such option of benchmark()');
-  const load = loadAddon();
-  if (!load.available) throw new ChairliftError('model_load_failed', load.reason);
+  const target = await chooseTarget({ backend, gpu, threads: wanted.threads });
   const model = openModel(resolve(path ?? embeddedModelPath()));
   try {
-    return await benchComparison(
-      cpuTarget(load.addon, wanted.threads ?? machineLimits().cores),
-      model,
-      wanted,
-      { onLoad: () => {}, onPhase, signal },
-    );
+    return await benchComparison(target, model, wanted, { onLoad: () => {}, onPhase, signal });
   } catch (error) {
     throw asRefusal(error);
   } finally {
     model.weights.close();
+  }
+}
+
+async function chooseTarget(wish: TargetWish): Promise<BenchTarget> {
+  try {
+    return await chooseBenchTarget(wish);
+  } catch (error) {
+    if (!(error instanceof BackendUnavailableError || error instanceof GpuUnavailableError)) throw error;
+    throw new ChairliftError('model_load_failed', error.message, error);
   }
 }
 

@@ -61,6 +61,7 @@ const loadCodes: Readonly<Record<AcquireFailure, ChairliftErrorCode>> = {
   'load-failed': 'model_load_failed',
   'engine-died': 'engine_failed',
   'no-memory': 'model_does_not_fit',
+  cancelled: 'model_closed',
   closing: 'model_closed',
 };
 

@@ -4,8 +4,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Server as HttpsServer } from 'node:https';
-import { homedir, hostname } from 'node:os';
+import { homedir } from 'node:os';
 import { resolve } from 'node:path';
+import type { FastifyInstance } from 'fastify';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError } from '../config.ts';
 import type { NatsBus } from '../fleet/nats-bus.ts';
@@ -15,6 +16,7 @@ import type { ServedModel } from '../pool/served-model.ts';
 import { bindRefusal, everyKeyRevoked } from '../server/auth.ts';
 import type { BatchDeps, ModelDownloads, TlsPair } from '../server/context.ts';
 import { type ChairliftServer, createServer, createServerPair } from '../server/create-server.ts';
+import { CARRY_OVER_DAYS, usedOfDay } from '../server/limits/daily-budget.ts';
 import type { KeyLimiter } from '../server/limits/key-limiter.ts';
 import { Limiter } from '../server/limits/limiter.ts';
 import { SharedLimiter } from '../server/limits/shared-limiter.ts';
@@ -28,20 +30,24 @@ import { defaultDatabasePath, IN_MEMORY } from '../store/database-path.ts';
 import { FileStore } from '../store/file-store.ts';
 import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore } from '../store/key-store.ts';
+import { newLeaseOwner } from '../store/lease-owner.ts';
 import { LimitStore } from '../store/limit-store.ts';
 import { openDatabase } from '../store/open-database.ts';
 import { ResponseStore } from '../store/response-store.ts';
 import { UsageStore } from '../store/usage-store.ts';
+import { closeInOrder } from './close-steps.ts';
 import { chooseGpu } from './gpu-choice.ts';
 import { hubSettings } from './hub-settings.ts';
 import {
   connectFleet,
+  type FleetPlan,
   type FleetRoles,
   type JoinedFleet,
   joinFleet,
   planFleet,
   rolesOf,
 } from './join-fleet.ts';
+import { LogDestination } from './log-destination.ts';
 import { modelsFolder, poolModels, poolOptions } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
 import { readTls } from './tls-files.ts';
@@ -55,8 +61,10 @@ export interface Service {
   readonly model: ServedModel | undefined;
   /** Reads keys, limits and certificate again. What cannot be read stays as it was; the log says so. */
   reload(): Promise<void>;
-  /** Refuses new requests, lets running ones end within the configured limit, closes everything. */
+  /** Refuses new requests, lets running ones end within the configured limit, closes everything. Failures are logged. */
   close(): Promise<void>;
+  /** Ends running requests now, where it is closing. */
+  hurry(): void;
 }
 
 interface Store {
@@ -73,6 +81,8 @@ interface Store {
 
 /** A database server may start together with this one. */
 const DATABASE_PATIENCE_MS = 30_000;
+/** What each part may take to close, beyond what running requests may. */
+const CLOSE_MS = 10_000;
 
 /** The version in package.json. */
 export function packageVersion(): string {
@@ -85,68 +95,141 @@ function benchOf(url: () => string): Bench {
   return async (order, run) => (await import('./bench-self.ts')).benchSelf(url(), order, run);
 }
 
-export async function startService(config: Config, logger: Logger = makeLogger(config)): Promise<Service> {
+/** Of a server that is starting or runs; what is not there yet is undefined. */
+interface Parts {
+  readonly store: Store;
+  own?: ManagedPool | undefined;
+  bus?: NatsBus | undefined;
+  fleet?: JoinedFleet | undefined;
+  main?: ChairliftServer;
+  admin?: FastifyInstance | undefined;
+  /** Running requests need not end. */
+  isHurried?: boolean;
+}
+
+/** `stop` ends a start that is under way, which may take minutes: it then rejects with the signal's reason. */
+export async function startService(
+  config: Config,
+  logger: Logger = makeLogger(config),
+  stop?: AbortSignal,
+): Promise<Service> {
   checkAddresses(config);
   const tls = readTls(config);
-  const roles = rolesOf(config);
-  const settings = serverSettings(config);
   const plan = await planFleet(config);
-  const store = await openStore(storedAt(config, roles), config, logger);
-  let own: ManagedPool | undefined;
-  let bus: NatsBus | undefined;
-  let fleet: JoinedFleet | undefined;
-  const apps: ChairliftServer[] = [];
-  const closeAll = async (limitMs: number) => {
-    fleet?.drain();
-    for (const app of apps) await app.close();
-    await fleet?.pool?.close(limitMs);
-    await fleet?.close(limitMs);
-    await bus?.close();
-    await own?.close(limitMs);
-    await closeStore(store, logger);
-  };
+  const store = await unlessStopped(stop, openStore(storedAt(config, rolesOf(config)), config, logger));
+  const parts: Parts = { store };
   try {
-    if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
-    // Before any model is loaded: that may take minutes, and would be for nothing where no fleet can be joined.
-    bus = plan && (await connectFleet(plan, logger));
-    own = roles.worker ? await openPool(config, logger) : undefined;
-    const model = own && (await preload(own, config));
-    fleet = plan && bus && (await joinFleet(plan, bus, roles, own, packageVersion(), logger));
-    let url = '';
-    const deps = {
-      pool: (fleet?.pool ?? own) as ModelPool,
-      archive: fleet?.archive,
-      fleet: fleet?.control,
-      // A worker alone has no address for requests.
-      bench: roles.gateway ? benchOf(() => url) : undefined,
-      ...store,
-      downloads: downloadsOf(config, logger),
-      tls,
-      settings,
-      logger,
-      version: packageVersion(),
-    };
-    const { main, admin } =
-      config.adminPort === undefined
-        ? { main: createServer(deps), admin: undefined }
-        : createServerPair(deps);
-    apps.push(main, ...(admin === undefined ? [] : [admin]));
-    if (roles.gateway) url = await main.listen({ host: config.host, port: config.port });
-    const adminUrl = await admin?.listen({
-      host: config.adminHost ?? config.host,
-      port: config.adminPort as number,
-    });
-    return {
-      url,
-      adminUrl,
-      model,
-      reload: () => reload(config, store.keys, apps, logger),
-      close: () => closeAll(config.shutdownLimit * 1000),
-    };
+    return await unlessStopped(stop, startParts(parts, { config, logger, tls, plan, stop }));
   } catch (error) {
-    await closeAll(0);
+    await closeParts(parts, 0, logger);
     throw error;
   }
+}
+
+interface StartOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly tls: TlsPair | undefined;
+  readonly plan: FleetPlan | undefined;
+  readonly stop: AbortSignal | undefined;
+}
+
+async function startParts(parts: Parts, options: StartOptions): Promise<Service> {
+  const { config, logger, tls, plan, stop } = options;
+  const { store } = parts;
+  const roles = rolesOf(config);
+  if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
+  // Before any model is loaded: that may take minutes, and would be for nothing where no fleet can be joined.
+  parts.bus = plan && (await connectFleet(plan, logger));
+  stop?.throwIfAborted();
+  parts.own = roles.worker ? await openPool(config, logger) : undefined;
+  const model = parts.own && (await preload(parts.own, config));
+  stop?.throwIfAborted();
+  parts.fleet =
+    plan && parts.bus && (await joinFleet(plan, parts.bus, roles, parts.own, packageVersion(), logger));
+  let url = '';
+  const deps = {
+    pool: (parts.fleet?.pool ?? parts.own) as ModelPool,
+    archive: parts.fleet?.archive,
+    fleet: parts.fleet?.control,
+    // A worker alone has no address for requests.
+    bench: roles.gateway ? benchOf(() => url) : undefined,
+    ...store,
+    downloads: downloadsOf(config, logger),
+    tls,
+    settings: serverSettings(config),
+    logger,
+    version: packageVersion(),
+  };
+  const { main, admin } =
+    config.adminPort === undefined ? { main: createServer(deps), admin: undefined } : createServerPair(deps);
+  parts.main = main;
+  parts.admin = admin;
+  if (roles.gateway) url = await main.listen({ host: config.host, port: config.port });
+  const adminUrl = await admin?.listen({
+    host: config.adminHost ?? config.host,
+    port: config.adminPort as number,
+  });
+  if (roles.gateway) await main.startBatches();
+  const limitMs = config.shutdownLimit * 1000;
+  let closed: Promise<void> | undefined;
+  return {
+    url,
+    adminUrl,
+    model,
+    reload: () => reload(config, store.keys, [main, ...(admin === undefined ? [] : [admin])], logger),
+    close: () => {
+      closed ??= closeParts(parts, limitMs, logger);
+      return closed;
+    },
+    hurry: () => {
+      parts.isHurried = true;
+      void main.drain(0);
+    },
+  };
+}
+
+/** A step that is under way goes on, for nothing; whoever stops a start ends the process, too. */
+async function unlessStopped<Result>(stop: AbortSignal | undefined, start: Promise<Result>): Promise<Result> {
+  if (stop === undefined) return start;
+  let onStop = () => {};
+  const stopped = new Promise<never>((_, reject) => {
+    onStop = () => reject(stop.reason);
+    if (stop.aborted) onStop();
+    stop.addEventListener('abort', onStop);
+  });
+  start.catch(() => {});
+  try {
+    return await Promise.race([stopped, start]);
+  } finally {
+    stop.removeEventListener('abort', onStop);
+  }
+}
+
+/** Running requests may go on for so long, in all. */
+async function closeParts(parts: Parts, limitMs: number, logger: Logger): Promise<void> {
+  const { main, admin, fleet, bus, own, store } = parts;
+  const endMs = performance.now() + limitMs;
+  const leftMs = () => (parts.isHurried === true ? 0 : Math.max(0, endMs - performance.now()));
+  const steps: readonly (readonly [string, () => unknown])[] = [
+    ['the fleet', () => fleet?.drain()],
+    ['running requests', () => main?.drain(limitMs)],
+    ['the HTTP server', () => main?.close()],
+    ['the HTTP server of the admin port', () => admin?.close()],
+    ['the fleet’s models', () => fleet?.pool?.close(leftMs())],
+    ['the fleet', () => fleet?.close(leftMs())],
+    ['the connection to the fleet', () => bus?.close()],
+    ['the models', () => own?.close(leftMs())],
+    ['the usage', () => store.usage.close()],
+    ['the responses', () => store.responses?.close()],
+    ['the files', () => store.files.close()],
+    ['the limits', () => store.limiter.close?.()],
+    ['the database', () => store.database.close()],
+  ];
+  await closeInOrder(
+    steps.map(([what, close]) => ({ what, limitMs: limitMs + CLOSE_MS, close })),
+    logger,
+  );
 }
 
 function checkAddresses({ adminHost, adminPort }: Config): void {
@@ -164,7 +247,7 @@ async function checkDoor({ host, allowAnonymous }: Config, keys: KeyRing, logger
 async function reload(
   config: Config,
   keys: KeyRing,
-  apps: readonly ChairliftServer[],
+  apps: readonly FastifyInstance[],
   logger: Logger,
 ): Promise<void> {
   const attempt = async (what: string, action: () => void | Promise<void>) => {
@@ -184,8 +267,8 @@ async function reload(
   });
 }
 
-function makeLogger({ logLevel }: Config): Logger {
-  return pino({ level: logLevel, base: null }, pino.destination({ dest: 2, sync: false }));
+export function makeLogger({ logLevel }: Config, destination = new LogDestination()): Logger {
+  return pino({ level: logLevel, base: null }, destination);
 }
 
 /** A worker that nobody can ask over HTTP has nothing to store. */
@@ -202,7 +285,7 @@ async function openStore(path: string, config: Config, logger: Logger): Promise<
   const keyStore = new KeyStore(database);
   const keys = await KeyRing.open(database, keyStore, onProblem);
   const usage = new UsageStore(database, onProblem);
-  const limiter = await openLimiter(database, usage, logger);
+  const limiter = await openLimiter(database, keyStore, usage, logger);
   const { keepResponses, responsesLimit: maxBytes } = config;
   const responses =
     keepResponses === 0
@@ -212,13 +295,18 @@ async function openStore(path: string, config: Config, logger: Logger): Promise<
   const batches = {
     store: new BatchStore(database),
     lines: new BatchLines(database),
-    owner: `${config.node ?? hostname()}:${config.port}`,
+    owner: newLeaseOwner(),
   };
   return { database, keyStore, keys, usage, responses, files, batches, limiter };
 }
 
 /** One for all gateways of a database that they share, else one in memory. */
-async function openLimiter(database: Database, usage: UsageStore, logger: Logger): Promise<Store['limiter']> {
+async function openLimiter(
+  database: Database,
+  keyStore: KeyStore,
+  usage: UsageStore,
+  logger: Logger,
+): Promise<Store['limiter']> {
   if (database.kind === 'postgres') {
     const onChange = (lost: unknown) => {
       if (lost === undefined) logger.info('the database answers again: limits are those of all gateways');
@@ -227,29 +315,14 @@ async function openLimiter(database: Database, usage: UsageStore, logger: Logger
     return SharedLimiter.open(await LimitStore.open(database, randomUUID()), { onChange });
   }
   const limiter = new Limiter();
-  limiter.restoreDailyTokens(await usage.tokensOfDay(Date.now()), Date.now());
+  const nowMs = Date.now();
+  const tokens = await usage.tokensOfDays(CARRY_OVER_DAYS + 1, nowMs);
+  const limits = new Map((await keyStore.list()).map(({ id, limits }) => [id, limits.dailyTokens]));
+  limiter.restoreDailyTokens(
+    new Map([...tokens].map(([keyId, byDay]) => [keyId, usedOfDay(byDay, limits.get(keyId))])),
+    nowMs,
+  );
   return limiter;
-}
-
-/** Nothing that happens here may keep the server from ending. */
-async function closeStore(
-  { usage, responses, files, limiter, database }: Store,
-  logger: Logger,
-): Promise<void> {
-  const closings = [
-    () => usage.close(),
-    () => responses?.close(),
-    () => files.close(),
-    () => limiter.close?.(),
-    () => database.close(),
-  ];
-  for (const close of closings) {
-    try {
-      await close();
-    } catch (error) {
-      logger.error({ err: error }, 'store');
-    }
-  }
 }
 
 async function openPool(config: Config, logger: Logger): Promise<ManagedPool> {
@@ -293,11 +366,12 @@ function serverSettings(config: Config): ServerSettings {
     ...defaultSettings,
     bodyLimitBytes: config.bodyLimit,
     maxQueuedRequests: config.maxQueuedRequests,
+    maxQueuedSequences: config.maxQueuedSequences,
     maxQueuedTokens: config.maxQueuedTokens,
     maxEmbeddingInputs: config.maxEmbeddingInputs,
     requestTimeoutMs: config.requestTimeout === 0 ? Number.POSITIVE_INFINITY : config.requestTimeout * 1000,
-    shutdownLimitMs: config.shutdownLimit * 1000,
     shareCache: config.shareCache,
+    kvShares: { high: config.kvShareHigh, normal: config.kvShareNormal, low: config.kvShareLow },
     trustedProxies: config.trustProxy,
     corsOrigins: config.corsOrigins,
     samplingDefaults: readSamplingDefaults(config.samplingDefaults),

@@ -16,6 +16,12 @@ export function parseCount(text: string): number {
   return count;
 }
 
+export function parseNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('give a number');
+  return value;
+}
+
 export function parseInteger(text: string): number {
   const value = Number(text);
   if (text.trim() === '' || !Number.isSafeInteger(value))

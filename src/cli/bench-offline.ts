@@ -6,6 +6,7 @@ import { statSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { chooseBenchTarget } from '../app/bench-target.ts';
 import { type BenchObserver, benchComparison } from '../bench/comparison/bench-comparison.ts';
 import { comparisonPlot } from '../bench/comparison/comparison-plot.ts';
 import { type Dummy, dummyModel, parseDummy } from '../bench/dummy-model.ts';
@@ -14,12 +15,10 @@ import { dummyTypes } from '../bench/dummy-weights.ts';
 import { benchOffline } from '../bench/offline/offline-bench.ts';
 import { type OfflineModel, openOfflineModel } from '../bench/offline/offline-model.ts';
 import { OfflineError, type OfflineSettings } from '../bench/offline/offline-settings.ts';
-import { type BenchTarget, cpuTarget, gpuTarget } from '../bench/offline/target.ts';
+import type { BenchTarget } from '../bench/offline/target.ts';
 import { throughputPlot } from '../bench/offline/throughput-plot.ts';
 import { writeGguf } from '../bench/write-gguf.ts';
 import type { KvType } from '../compute/backend.ts';
-import { BackendUnavailableError } from '../compute/backend-unavailable.ts';
-import { loadAddon } from '../compute/cpu/binding.ts';
 import { buildSpec } from '../model/build-spec.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import type { GgufFile } from '../weights/gguf.ts';
@@ -42,7 +41,7 @@ interface BenchOfflineOptions {
   readonly prefix?: number;
   readonly guesses?: number;
   readonly tokens?: number;
-  readonly backend: 'cpu' | 'webgpu';
+  readonly backend?: 'cpu' | 'webgpu';
   readonly gpu?: string;
   readonly threads?: number;
   readonly kvType: KvType;
@@ -84,7 +83,12 @@ export function addBenchOffline(parent: Command): void {
     .option('--prefix <n>', 'also measure a prompt of so many tokens, cold and cached', parseCount)
     .option('--guesses <share>', 'also decode with guesses of which this share is right', parseShare)
     .option('--tokens <n>', 'tokens of each answer (default: 32, with streams 64)', parseCount)
-    .addOption(new Option('--backend <name>', 'what computes').choices(['cpu', 'webgpu']).default('cpu'))
+    .addOption(
+      new Option('--backend <name>', 'what computes; as serve chooses where unset').choices([
+        'cpu',
+        'webgpu',
+      ]),
+    )
     .option('--gpu <name>', 'one of several GPUs')
     .option('--threads <n>', 'threads that compute; all of the machine where unset', parseCount)
     .addOption(new Option('--kv-type <type>', 'how K and V are kept').choices(['f16', 'q8']).default('f16'))
@@ -113,7 +117,7 @@ async function run(options: BenchOfflineOptions): Promise<void> {
     if (ofComparison === undefined && ofStreams === undefined) return;
   }
   for (const file of [json, plot]) checkFolder(file);
-  const target = await chooseTarget(options);
+  const target = await chooseBenchTarget(options);
   const opened = openModel(options, dummy);
   try {
     await (ofStreams === undefined ? compare : measureStreams)(target, opened, options);
@@ -132,13 +136,6 @@ function makeDummy({ dummy, layers }: BenchOfflineOptions): GgufFile | undefined
   const most = dummyShapes[dummy.shape].layers;
   if (layers !== undefined && layers > most) throw new UsageError(`--layers: ${dummy.shape} has ${most}`);
   return dummyModel(dummy.shape, dummy.type, layers);
-}
-
-async function chooseTarget({ backend, gpu, threads }: BenchOfflineOptions): Promise<BenchTarget> {
-  if (backend === 'webgpu') return gpuTarget(gpu);
-  const load = loadAddon();
-  if (load.available) return cpuTarget(load.addon, threads ?? availableParallelism());
-  throw new BackendUnavailableError(`the cpu backend is not available: ${load.reason}`);
 }
 
 /** A dummy that was written is measured from its file. */

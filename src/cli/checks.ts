@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { freemem, totalmem } from 'node:os';
-import { loadAddon } from '../compute/cpu/binding.ts';
+import { loadAddon, missingKernels } from '../compute/cpu/binding.ts';
 import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
@@ -54,6 +54,8 @@ export function checkAddon(load = loadAddon()): Check {
   const kernels = load.addon.kernels();
   const origin = load.origin === 'built' ? 'built here' : 'came with the package';
   const detail = `loads, ${origin}; kernels: ${kernels.join(', ')}`;
+  const missing = missingKernels(load.addon);
+  if (missing !== undefined) return { name, state: 'warn', detail, remedies: [missing] };
   const isSlow = kernels.every((kernel) => kernel === 'scalar');
   if (!isSlow) return { name, state: 'ok', detail };
   return {

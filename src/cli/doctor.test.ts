@@ -86,7 +86,8 @@ describe('chairlift doctor', () => {
 describe('its checks', () => {
   it('warn where a slower way remains, and fail where none does', async () => {
     expect(checkNode('18.19.0')).toMatchObject({ state: 'fail', remedies: [expect.stringContaining('20')] });
-    const addon = { kernels: () => ['scalar', 'avx2'] } as Addon;
+    const addon = { kernels: () => ['scalar', 'avx2'], instructionSets: () => ['scalar', 'avx2'] } as Addon;
+    const foreign = { ...addon, instructionSets: () => ['scalar', 'avx2', 'avx512'] };
     const absent = { available: false, reason: 'run npm run setup' } as const;
     const prebuilt = { available: true, addon, origin: 'prebuilt' } as const;
     expect(await checkCompiler(() => undefined, absent)).toMatchObject({ state: 'warn' });
@@ -98,6 +99,10 @@ describe('its checks', () => {
     expect(checkAddon(prebuilt)).toMatchObject({
       state: 'ok',
       detail: 'loads, came with the package; kernels: scalar, avx2',
+    });
+    expect(checkAddon({ available: true, addon: foreign, origin: 'built' })).toMatchObject({
+      state: 'warn',
+      remedies: [expect.stringContaining('built for another processor')],
     });
     expect(checkEmbeddedModel(join(root, 'absent.gguf'))).toMatchObject({ state: 'warn' });
     expect(checkModels([], root)).toMatchObject({

@@ -71,7 +71,7 @@ describe('chairlift keys', () => {
   it('creates a key that opens the door, alone on standard output', async () => {
     const { output, notes } = await run(
       ...['keys', 'create', '--name', 'Ada', '--tier', 'high', '--rpm', '60', '--tpm', '9000'],
-      ...['--max-concurrent', '4', '--daily-tokens', '100000'],
+      ...['--max-concurrent', '4', '--daily-tokens', '100000', '--kv-share', '0.25'],
     );
     expect(output).toMatch(/^cl-\w{43}\n$/);
     expect(notes).toContain('shown this once');
@@ -83,7 +83,13 @@ describe('chairlift keys', () => {
       name: 'Ada',
       tier: 'high',
       admin: false,
-      limits: { requestsPerMinute: 60, tokensPerMinute: 9000, maxConcurrent: 4, dailyTokens: 100_000 },
+      limits: {
+        requestsPerMinute: 60,
+        tokensPerMinute: 9000,
+        maxConcurrent: 4,
+        dailyTokens: 100_000,
+        kvShare: 0.25,
+      },
     });
   });
 

@@ -6,7 +6,7 @@ import { type KeyRecord, TIERS, type Tier } from '../store/key-record.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { openDatabase } from '../store/open-database.ts';
 import { withoutPassword } from '../store/postgres-address.ts';
-import { parseCount } from './arguments.ts';
+import { parseCount, parseNumber } from './arguments.ts';
 import { formatColumns } from './columns.ts';
 import { addDatabaseOption } from './database-option.ts';
 import { UsageError } from './usage-error.ts';
@@ -24,6 +24,7 @@ interface CreateOptions extends DatabaseOptions {
   readonly tpm?: number;
   readonly maxConcurrent?: number;
   readonly dailyTokens?: number;
+  readonly kvShare?: number;
 }
 
 interface ListOptions extends DatabaseOptions {
@@ -40,6 +41,7 @@ export function addKeys(program: Command): void {
     .option('--tpm <count>', 'tokens a minute', parseCount)
     .option('--max-concurrent <count>', 'requests at once', parseCount)
     .option('--daily-tokens <count>', 'tokens a day, counted in UTC', parseCount)
+    .option('--kv-share <part>', "part of a model's KV blocks it may hold, such as 0.25", parseNumber)
     .action(createKey);
   withStore(keys.command('list').description('show the keys'))
     .option('--all', 'show revoked keys too')
@@ -54,8 +56,8 @@ function withStore(command: Command): Command {
 }
 
 async function createKey(options: CreateOptions): Promise<void> {
-  const { name, tier, admin = false, rpm, tpm, maxConcurrent, dailyTokens } = options;
-  const limits = { requestsPerMinute: rpm, tokensPerMinute: tpm, maxConcurrent, dailyTokens };
+  const { name, tier, admin = false, rpm, tpm, maxConcurrent, dailyTokens, kvShare } = options;
+  const limits = { requestsPerMinute: rpm, tokensPerMinute: tpm, maxConcurrent, dailyTokens, kvShare };
   const result = await withKeyStore(options.database, (store) =>
     store.createKey({ name, tier, admin, limits }, Date.now()),
   );
@@ -116,6 +118,7 @@ function layOut(records: readonly KeyRecord[]): string {
     'tpm',
     'at once',
     'tokens/day',
+    'kv share',
     'made',
     'revoked',
   ];
@@ -131,6 +134,7 @@ function layOut(records: readonly KeyRecord[]): string {
       limits.tokensPerMinute,
       limits.maxConcurrent,
       limits.dailyTokens,
+      limits.kvShare,
       formatTime(record.createdMs),
       record.revokedMs === undefined ? undefined : formatTime(record.revokedMs),
     ]),

@@ -1,10 +1,13 @@
 // `chairlift serve`: starts the server, says where it is, and ends in good order.
 
+import { once } from 'node:events';
 import type { Command } from 'commander';
-import { type Service, startService } from '../app/service.ts';
-import { processInputs, resolveConfig } from '../config.ts';
+import { LogDestination } from '../app/log-destination.ts';
+import type { Service } from '../app/service.ts';
+import { type Config, processInputs, resolveConfig } from '../config.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { addConfigOptions } from './config-flags.ts';
+import { handleSignals } from './serve-signals.ts';
 import { UsageError } from './usage-error.ts';
 
 export function addServe(program: Command): void {
@@ -14,20 +17,42 @@ export function addServe(program: Command): void {
 
 async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
   const { config } = resolveConfig(processInputs(flags));
-  let service: Service;
+  const stopping = new AbortController();
+  let service: Service | undefined;
+  // What nobody can read any more must not end the server.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => {});
+  const notes = new LogDestination();
+  process.on('exit', () => notes.flushSync());
+  handleSignals({
+    stop: () => {
+      if (service !== undefined) notes.write(CLOSING);
+      stopping.abort();
+    },
+    hurry: () => service?.hurry(),
+    reload: () => void service?.reload(),
+  });
+  // Loaded once signals are heard.
+  const { makeLogger, startService } = await import('../app/service.ts');
   try {
-    service = await startService(config);
+    service = await startService(config, makeLogger(config, notes), stopping.signal);
+    process.stdout.write(welcome(service));
+    if (!stopping.signal.aborted) await once(stopping.signal, 'abort');
+    await service.close();
   } catch (error) {
-    const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
-    // A file that may not be read has the same code, and no port.
-    if ((code !== 'EADDRINUSE' && code !== 'EACCES') || port === undefined) throw error;
-    const problem = code === 'EACCES' ? 'may not be used' : 'is in use';
-    const flag = port === config.adminPort ? '--admin-port' : '--port';
-    throw new UsageError(`port ${port} of ${address} ${problem}; choose another with ${flag}`);
+    if (!stopping.signal.aborted) throw portProblem(error, config);
   }
-  process.stdout.write(welcome(service));
-  closeOnSignals(service);
-  process.on('SIGHUP', () => void service.reload());
+  process.exit(0);
+}
+
+const CLOSING = 'closing: running requests may end, new ones are refused; again to stop at once\n';
+
+function portProblem(error: unknown, { adminPort }: Config): unknown {
+  const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+  // A file that may not be read has the same code, and no port.
+  if ((code !== 'EADDRINUSE' && code !== 'EACCES') || port === undefined) return error;
+  const problem = code === 'EACCES' ? 'may not be used' : 'is in use';
+  const flag = port === adminPort ? '--admin-port' : '--port';
+  return new UsageError(`port ${port} of ${address} ${problem}; choose another with ${flag}`);
 }
 
 export function welcome({ url, adminUrl, model }: Pick<Service, 'url' | 'adminUrl' | 'model'>): string {
@@ -57,23 +82,4 @@ function exampleFor(url: string, { name, template }: Pick<ServedModel, 'name' | 
     '',
     curl('/v1/completions', { prompt: 'Once upon a time', max_tokens: 40 }),
   ].join('\n');
-}
-
-/** The first signal lets running requests end; a second one ends them. */
-function closeOnSignals(service: Service): void {
-  let closing = false;
-  const onSignal = () => {
-    if (closing) process.exit(1);
-    closing = true;
-    process.stderr.write('closing: running requests may end, new ones are refused; again to stop at once\n');
-    service.close().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        process.stderr.write(`chairlift: ${error instanceof Error ? error.stack : error}\n`);
-        process.exit(1);
-      },
-    );
-  };
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
 }

@@ -1,6 +1,7 @@
-// Which requests are in the house, and how each may be ended from outside: the client leaves, its time is up,
-// the server closes.
+// Which requests are in the house, and how each may be ended from outside: the client leaves, its time is up, its key
+// loses its right, the server closes.
 
+import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { runAfter } from '../time/long-timer.ts';
 import { badRequest, ClientLeft, deadlineExceeded, shuttingDown } from './errors.ts';
@@ -14,10 +15,16 @@ export interface Lifetime {
   end(): void;
 }
 
+/** What is cut off has this long to settle: to write down what it used, and to say why it ended. */
+const SETTLE_MS = 5000;
+
 export class Activity {
-  readonly #running = new Set<AbortController>();
+  readonly #running = new Map<FastifyRequest, AbortController>();
+  /** Responses that are not sent whole, also of requests that no engine computes for, such as uploads. */
+  readonly #open = new Set<ServerResponse>();
   readonly #whenEmpty: (() => void)[] = [];
   #draining = false;
+  #cutOff = false;
 
   get draining(): boolean {
     return this.#draining;
@@ -25,6 +32,17 @@ export class Activity {
 
   get running(): number {
     return this.#running.size;
+  }
+
+  /** A drain waits until this response is sent, or its client is gone. */
+  awaitSent(response: ServerResponse): void {
+    // Gone while its key was looked up: nobody hears of its leaving again.
+    if (response.destroyed) return;
+    this.#open.add(response);
+    response.once('close', () => {
+      this.#open.delete(response);
+      this.#settle();
+    });
   }
 
   begin(request: FastifyRequest, reply: FastifyReply, longestMs: number): Lifetime {
@@ -37,28 +55,60 @@ export class Activity {
     reply.raw.once('close', leave);
     // Who left while the request was still being read is not told of again.
     if (reply.raw.destroyed) leave();
-    this.#running.add(controller);
+    this.#running.set(request, controller);
+    // It was still being read when the others were ended.
+    if (this.#cutOff) controller.abort(shuttingDown());
     return {
       signal: controller.signal,
       abort: (reason) => controller.abort(reason),
       end: () => {
         timer.cancel();
         reply.raw.off('close', leave);
-        this.#running.delete(controller);
-        if (this.#running.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
+        this.#running.delete(request);
+        this.#settle();
       },
     };
   }
 
-  /** From now on nobody new comes in. Resolves when all have gone; those still there after the limit are ended. */
-  async drain(limitMs: number): Promise<void> {
+  /** Ends one from outside; false where it is not running. */
+  abort(request: FastifyRequest, reason: Error): boolean {
+    const controller = this.#running.get(request);
+    controller?.abort(reason);
+    return controller !== undefined;
+  }
+
+  /**
+   * From now on nobody new comes in. Resolves when all have gone; those still there after the limit are ended. May be asked
+   * again with a shorter limit. False where some did not end even then.
+   */
+  async drain(limitMs: number): Promise<boolean> {
     this.#draining = true;
-    if (this.#running.size === 0) return;
-    const timer = runAfter(limitMs, () => {
-      for (const controller of this.#running) controller.abort(shuttingDown());
+    if (this.#isEmpty) return true;
+    const limit = runAfter(limitMs, () => this.#endAll());
+    const isEmpty = await new Promise<boolean>((resolve) => {
+      const late = runAfter(limitMs + SETTLE_MS, () => resolve(false));
+      this.#whenEmpty.push(() => {
+        late.cancel();
+        resolve(true);
+      });
     });
-    await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
-    timer.cancel();
+    limit.cancel();
+    return isEmpty;
+  }
+
+  get #isEmpty(): boolean {
+    // Once all is ended, who does not read the end of an answer is waited for no longer.
+    return this.#running.size === 0 && (this.#cutOff || this.#open.size === 0);
+  }
+
+  #endAll(): void {
+    this.#cutOff = true;
+    for (const controller of this.#running.values()) controller.abort(shuttingDown());
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#isEmpty) for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 }
 

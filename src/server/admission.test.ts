@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Admission } from './admission.ts';
+import { Admission, type AdmissionLimits } from './admission.ts';
 import { ApiError } from './errors.ts';
 
 function refusal(act: () => unknown): ApiError {
@@ -11,9 +11,14 @@ function refusal(act: () => unknown): ApiError {
   throw new Error('it was admitted');
 }
 
+function newDoor(limits: Partial<AdmissionLimits>, nowMs = () => 0): Admission {
+  const wide = { maxQueuedRequests: 1000, maxQueuedSequences: 1000, maxQueuedTokens: 1_000_000 };
+  return new Admission({ ...wide, ...limits }, nowMs);
+}
+
 describe('the queue', () => {
   it('takes so many requests and not one more, until one starts or leaves', () => {
-    const door = new Admission({ maxQueuedRequests: 2, maxQueuedTokens: 1000 }, () => 0);
+    const door = newDoor({ maxQueuedRequests: 2, maxQueuedTokens: 1000 });
     const first = door.enter('m');
     const second = door.enter('m');
     expect(refusal(() => door.enter('m'))).toMatchObject({ status: 429, code: 'queue_full' });
@@ -27,7 +32,7 @@ describe('the queue', () => {
   });
 
   it('takes so many tokens, but always one request alone', () => {
-    const door = new Admission({ maxQueuedRequests: 10, maxQueuedTokens: 100 }, () => 0);
+    const door = newDoor({ maxQueuedRequests: 10, maxQueuedTokens: 100 });
     const long = door.enter('m');
     long.weigh(5000);
     const next = door.enter('m');
@@ -38,20 +43,43 @@ describe('the queue', () => {
     expect(refusal(() => door.enter('m').weigh(1)).status).toBe(429);
   });
 
+  it('takes so many sequences, each until its first token, but always one request alone', () => {
+    const door = newDoor({ maxQueuedSequences: 100 });
+    const many = door.enter('m', { sequences: 4096 });
+    expect(refusal(() => door.enter('m')).message).toContain('4096 sequences');
+    many.start();
+    for (let n = 0; n < 4036; n++) many.begin();
+    const next = door.enter('m', { sequences: 40 });
+    expect(refusal(() => door.enter('m')).status).toBe(429);
+    many.leave();
+    next.leave();
+    next.begin();
+    door.enter('m', { sequences: 100 });
+    expect(refusal(() => door.enter('m')).status).toBe(429);
+  });
+
+  it('keeps a share of its sequences for an account that another would shut out', () => {
+    const door = newDoor({ maxQueuedSequences: 100 });
+    door.enter('m', { account: 'flood', sequences: 100 });
+    expect(refusal(() => door.enter('m', { account: 'flood' })).status).toBe(429);
+    door.enter('m', { account: 'other', sequences: 50 });
+    expect(refusal(() => door.enter('m', { account: 'other' })).status).toBe(429);
+  });
+
   it('stays open to an account that others would shut out, up to its share', () => {
-    const door = new Admission({ maxQueuedRequests: 8, maxQueuedTokens: 1000 }, () => 0);
-    for (let n = 0; n < 8; n++) door.enter('m', 'flood').weigh(125);
-    expect(refusal(() => door.enter('m', 'flood')).status).toBe(429);
-    const tickets = Array.from({ length: 4 }, () => door.enter('m', 'other'));
+    const door = newDoor({ maxQueuedRequests: 8, maxQueuedTokens: 1000 });
+    for (let n = 0; n < 8; n++) door.enter('m', { account: 'flood' }).weigh(125);
+    expect(refusal(() => door.enter('m', { account: 'flood' })).status).toBe(429);
+    const tickets = Array.from({ length: 4 }, () => door.enter('m', { account: 'other' }));
     for (const ticket of tickets) ticket.weigh(125);
-    expect(refusal(() => door.enter('m', 'other')).status).toBe(429);
+    expect(refusal(() => door.enter('m', { account: 'other' })).status).toBe(429);
     for (const ticket of tickets) ticket.leave();
-    expect(refusal(() => door.enter('m', 'flood')).status).toBe(429);
-    door.enter('m', 'other');
+    expect(refusal(() => door.enter('m', { account: 'flood' })).status).toBe(429);
+    door.enter('m', { account: 'other' });
   });
 
   it('is one for each model', () => {
-    const door = new Admission({ maxQueuedRequests: 1, maxQueuedTokens: 100 }, () => 0);
+    const door = newDoor({ maxQueuedRequests: 1, maxQueuedTokens: 100 });
     door.enter('a');
     door.enter('b');
     expect(refusal(() => door.enter('a')).status).toBe(429);
@@ -59,7 +87,7 @@ describe('the queue', () => {
 
   it('tells the wait by the rate of late', () => {
     let nowMs = 0;
-    const door = new Admission({ maxQueuedRequests: 3, maxQueuedTokens: 10_000 }, () => nowMs);
+    const door = newDoor({ maxQueuedRequests: 3, maxQueuedTokens: 10_000 }, () => nowMs);
     // 1000 tokens in 10 seconds: a hundred a second.
     for (nowMs = 1000; nowMs <= 10_000; nowMs += 1000) {
       const ticket = door.enter('m');
@@ -76,9 +104,9 @@ describe('the queue', () => {
 
 describe('those who wait', () => {
   it('are told apart by whether somebody waits for them', () => {
-    const door = new Admission({ maxQueuedRequests: 10, maxQueuedTokens: 100 }, () => 0);
-    const awaited = door.enter('m', 'a');
-    const line = door.enter('m', 'a', true);
+    const door = newDoor({ maxQueuedRequests: 10, maxQueuedTokens: 100 });
+    const awaited = door.enter('m', { account: 'a' });
+    const line = door.enter('m', { account: 'a', background: true });
     expect([door.waiting, door.awaited]).toEqual([2, 1]);
     line.start();
     line.leave();

@@ -1,5 +1,5 @@
-// The door: for each model, so many requests and so many prompt tokens may wait for their first token. Whoever
-// comes beyond that hears at once how long the wait is likely to be, by what was measured lately. A queue that others
+// The door: for each model, so many requests, sequences and prompt tokens may wait for their first token. A request has a
+// sequence for each answer to each of its prompts, or for each text to embed. Whoever comes beyond that hears at once how long the wait is likely to be, by what was measured lately. A queue that others
 // have filled is still open to an account up to its share, so that a flood shuts nobody out; never more than twice
 // the limit waits.
 
@@ -7,16 +7,28 @@ import { ApiError } from './errors.ts';
 
 export interface AdmissionLimits {
   readonly maxQueuedRequests: number;
+  readonly maxQueuedSequences: number;
   readonly maxQueuedTokens: number;
 }
 
 export interface QueueTicket {
   /** Says how long the prompts are, once that is known; refuses where they are too much. */
   weigh(tokens: number): void;
-  /** The first token is there: no longer waiting. */
+  /** The first token is there: no longer waiting, but for its other sequences. */
   start(): void;
+  /** One of its sequences has its first token. */
+  begin(): void;
   /** Leaves the queue in any state; more than once does no harm. */
   leave(): void;
+}
+
+export interface QueueEntry {
+  /** Default: one that all nameless callers share. */
+  readonly account?: string;
+  /** Nobody waits for the answer. Default false. */
+  readonly background?: boolean | undefined;
+  /** Default 1. */
+  readonly sequences?: number;
 }
 
 interface Start {
@@ -26,6 +38,7 @@ interface Start {
 
 interface Waiting {
   requests: number;
+  sequences: number;
   tokens: number;
 }
 
@@ -34,6 +47,8 @@ interface Queue extends Waiting {
   readonly accounts: Map<string, Waiting>;
   readonly starts: Start[];
 }
+
+const nothing: Readonly<Waiting> = { requests: 0, sequences: 0, tokens: 0 };
 
 /** Starts older than this say nothing about the present. */
 const WINDOW_MS = 30_000;
@@ -62,36 +77,51 @@ export class Admission {
     return this.waiting - this.#background;
   }
 
-  /** `background`: nobody waits for the answer. */
-  enter(model: string, account = '', background = false): QueueTicket {
-    const queue = this.#queues.get(model) ?? { requests: 0, tokens: 0, accounts: new Map(), starts: [] };
+  enter(model: string, { account = '', background = false, sequences = 1 }: QueueEntry = {}): QueueTicket {
+    const queue = this.#queues.get(model) ?? { ...nothing, accounts: new Map(), starts: [] };
     this.#queues.set(model, queue);
-    const { maxQueuedRequests } = this.#limits;
-    const own = queue.accounts.get(account)?.requests ?? 0;
-    if (queue.requests >= maxQueuedRequests && own >= share(maxQueuedRequests, queue, account)) {
+    const { maxQueuedRequests, maxQueuedSequences } = this.#limits;
+    const own = queue.accounts.get(account) ?? nothing;
+    if (queue.requests >= maxQueuedRequests && own.requests >= share(maxQueuedRequests, queue, account)) {
       throw this.#refusal(queue, 0, `${queue.requests} requests wait already`);
     }
-    return this.#ticket(queue, account, background);
+    // Alone, even the largest may wait: what one request may ask for has limits of its own.
+    const full = queue.sequences > 0 && queue.sequences + sequences > maxQueuedSequences;
+    if (full && own.sequences + sequences > share(maxQueuedSequences, queue, account)) {
+      const why = `${queue.sequences} sequences wait already, and this request has ${sequences}`;
+      throw this.#refusal(queue, 0, why);
+    }
+    return this.#ticket(queue, account, background, sequences);
   }
 
-  #ticket(queue: Queue, account: string, background: boolean): QueueTicket {
-    const own = queue.accounts.get(account) ?? { requests: 0, tokens: 0 };
-    queue.accounts.set(account, own);
+  #ticket(queue: Queue, account: string, background: boolean, sequences: number): QueueTicket {
+    const own = queue.accounts.get(account) ?? { ...nothing };
     let weight = 0;
     let waiting = true;
-    const count = (requests: number, tokens: number) => {
+    let sequencesLeft = sequences;
+    const count = (change: Waiting) => {
       for (const waits of [queue, own]) {
-        waits.requests += requests;
-        waits.tokens += tokens;
+        waits.requests += change.requests;
+        waits.sequences += change.sequences;
+        waits.tokens += change.tokens;
       }
-      if (background) this.#background += requests;
-      if (own.requests === 0) queue.accounts.delete(account);
+      if (background) this.#background += change.requests;
+      if (own.requests === 0 && own.sequences === 0) queue.accounts.delete(account);
+      else queue.accounts.set(account, own);
     };
-    count(1, 0);
-    const leave = () => {
+    count({ requests: 1, sequences, tokens: 0 });
+    const begin = (begun: number) => {
+      count({ requests: 0, sequences: -begun, tokens: 0 });
+      sequencesLeft -= begun;
+    };
+    const end = () => {
       if (!waiting) return;
       waiting = false;
-      count(-1, -weight);
+      count({ requests: -1, sequences: 0, tokens: -weight });
+    };
+    const leave = () => {
+      end();
+      if (sequencesLeft > 0) begin(sequencesLeft);
     };
     return {
       weigh: (tokens) => {
@@ -103,11 +133,14 @@ export class Admission {
           throw this.#refusal(queue, tokens, `prompts of ${queue.tokens} tokens wait already`);
         }
         weight = tokens;
-        count(0, tokens);
+        count({ requests: 0, sequences: 0, tokens });
       },
       start: () => {
         if (waiting) this.#remember(queue, weight);
-        leave();
+        end();
+      },
+      begin: () => {
+        if (sequencesLeft > 0) begin(1);
       },
       leave,
     };

@@ -29,6 +29,8 @@ export interface ChoiceEnd {
   readonly reason: FinishReason;
   /** How many there are in the answer. */
   readonly calls: number;
+  /** The last of them was cut off within its arguments. */
+  readonly hasOpenCall?: boolean;
   /** The stop string that ended it, where one did. */
   readonly stop: string | undefined;
 }

@@ -7,6 +7,7 @@ import type { Priority } from '../engine/sequence.ts';
 import { ANONYMOUS_KEY_ID, type KeyLimits, type Tier } from '../store/key-record.ts';
 import type { KeyRing } from '../store/key-ring.ts';
 import { ApiError } from './errors.ts';
+import type { ServerSettings } from './settings.ts';
 
 export type Keys = Pick<KeyRing, 'findByKey' | 'findById' | 'standing'>;
 
@@ -29,6 +30,11 @@ const challenge = { 'www-authenticate': 'Bearer' };
 
 export function priorityOf({ tier }: Caller): Priority {
   return priorities[tier];
+}
+
+/** The part of a model's KV blocks that the caller may hold. */
+export function kvShareOf({ limits, tier }: Caller, { kvShares }: ServerSettings): number | undefined {
+  return limits.kvShare ?? kvShares[tier];
 }
 
 export async function identify(

@@ -20,8 +20,10 @@ export function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): 
   return {
     opening: (index) => [deltaChunk(index, { role: 'assistant', content: '' })],
     piece: (index, piece) => deltasOf(piece).map(({ delta, details }) => deltaChunk(index, delta, details)),
-    finish: (index, { reason, calls }) => [
-      chunk([{ index, delta: {}, logprobs: null, finish_reason: finishOf(reason, calls) }]),
+    finish: (index, end) => [
+      chunk([
+        { index, delta: {}, logprobs: null, finish_reason: finishOf(end.reason, end.calls, end.hasOpenCall) },
+      ]),
     ],
     closing: (usage) => (usageComes ? [{ data: { ...chunk([]).data, usage: usageOf(usage) } }] : []),
     failure: (error) => [{ data: error.body() }],
@@ -33,7 +35,7 @@ export function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): 
         index: choice.index,
         message: messageOf(choice),
         logprobs: content(choice.details),
-        finish_reason: choice.reason && finishOf(choice.reason, choice.calls.length),
+        finish_reason: choice.reason && finishOf(choice.reason, choice.calls.length, choice.hasOpenCall),
       })),
       usage: usageOf(usage),
     }),
@@ -41,8 +43,8 @@ export function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): 
 }
 
 /** An answer that was cut off has no complete call at its end. */
-function finishOf(reason: FinishReason, calls: number): string {
-  return reason === 'stop' && calls > 0 ? 'tool_calls' : reason;
+function finishOf(reason: FinishReason, calls: number, hasOpenCall = false): string {
+  return reason === 'stop' && calls > 0 && !hasOpenCall ? 'tool_calls' : reason;
 }
 
 function messageOf({ text, reasoning, calls }: WholeChoice): object {

@@ -136,18 +136,18 @@ describe('closing', () => {
     await vi.waitFor(async () => {
       expect((await server.pool.engine.stats()).generatedTokens).toBeGreaterThan(0);
     });
-    const closed = server.app.close();
+    const drained = server.app.drain(60_000);
     const refused = await post({ messages });
     expect(refused.status).toBe(503);
     expect(await refused.json()).toMatchObject({ error: { code: 'shutting_down' } });
     expect((await fetch(`${url}/ready`)).status).toBe(503);
     const answer = (await (await running).json()) as { usage: { completion_tokens: number } };
     expect(answer.usage.completion_tokens).toBe(300);
-    await closed;
+    await drained;
   });
 
   it('ends what runs beyond the limit, and says so', async () => {
-    const server = await start({ settings: { shutdownLimitMs: 30 } });
+    const server = await start();
     const url = await server.listen();
     const running = fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
@@ -155,9 +155,9 @@ describe('closing', () => {
       body: JSON.stringify({ ...endless, stream: true }),
     });
     const response = await running;
-    const closed = server.app.close();
+    const drained = server.app.drain(30);
     const text = await response.text();
-    await closed;
+    await drained;
     expect(text).toContain('shutting_down');
     expect(text).not.toContain('[DONE]');
   });

@@ -44,7 +44,7 @@ export interface ModelDownloads {
 export interface BatchDeps {
   readonly store: BatchStore;
   readonly lines: BatchLines;
-  /** In whose name this server takes lines: the same after it was started again, and no other's. */
+  /** In whose name this server takes lines: no other's, nor its own after it was started again. */
   readonly owner: string;
 }
 

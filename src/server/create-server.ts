@@ -1,8 +1,9 @@
-// Assembles the HTTP edge. It never listens by itself, so that it can be tested without a socket. Closing it
-// refuses new requests with 503, lets running ones end within a limit, then ends the rest.
+// Assembles the HTTP edge. It never listens by itself, so that it can be tested without a socket. Draining it refuses new
+// requests with 503 and lets running ones end within a limit; closing it ends the rest.
 
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import {
   type FastifyError,
   type FastifyInstance,
@@ -17,6 +18,7 @@ import { Activity } from './activity.ts';
 import { Admission } from './admission.ts';
 import { messageRoutes } from './anthropic/routes.ts';
 import { identify, requireAdmin } from './auth.ts';
+import { endWithAuthority } from './authority.ts';
 import { BatchRunner } from './batches/batch-runner.ts';
 import { LineDoor } from './batches/line-door.ts';
 import { batchRoutes } from './batches/routes.ts';
@@ -40,6 +42,7 @@ import { SlidingPercentiles } from './live/sliding-percentiles.ts';
 import { Metrics } from './metrics.ts';
 import { isTooDeep } from './nesting.ts';
 import { ollamaAdminRoutes, ollamaRoutes } from './ollama/routes.ts';
+import { ParserErrors } from './parser-errors.ts';
 import { Readiness } from './readiness.ts';
 import { RequestFeed } from './request-feed.ts';
 import { responseRoutes } from './responses/routes.ts';
@@ -56,34 +59,42 @@ import { requestRoutes } from './routes/requests.ts';
 import { metricsRoute, probeRoutes } from './routes/status.ts';
 import { tokenRoutes } from './routes/tokens.ts';
 import { whoamiRoute } from './routes/whoami.ts';
+import { refuseSlowBodies } from './slow-bodies.ts';
 import { addUnprefixedRoutes } from './unprefixed-routes.ts';
 
-/** A body must arrive within this time: whoever sends it slower holds a socket, not a place. */
-const RECEIVE_MS = 60_000;
-
 const LAST_READ_MS = 2000;
+/** Of a request's id, all of it percent-encoded. */
+const LONGEST_ID = 128;
+const LONGEST_PARAMETER = 3 * LONGEST_ID;
 
-export type ChairliftServer = FastifyInstance;
+export interface ChairliftServer extends FastifyInstance {
+  /** Begins with batches. For when it listens: one that cannot have its address must not touch the work of another. */
+  startBatches(): Promise<void>;
+  /**
+   * Refuses new requests, on connections old and new, and resolves when running ones have ended; those still there after the
+   * limit are ended. To be called before `close`, and not by its hooks: Fastify gives those ten seconds.
+   */
+  drain(limitMs: number): Promise<void>;
+}
 
 export interface ServerPair {
   readonly main: ChairliftServer;
   /** Has /metrics and /admin to itself. Closed after the other, so that its end can be watched. */
-  readonly admin: ChairliftServer;
+  readonly admin: FastifyInstance;
 }
 
 export function createServer(deps: ServerDeps): ChairliftServer {
   const context = makeContext(deps);
   const app = makeApp(context);
-  addPublicRoutes(app, context);
+  const server = addPublicRoutes(app, context);
   addAdminRoutes(app, context);
-  return app;
+  return server;
 }
 
 /** Two servers for two addresses, of one whole. */
 export function createServerPair(deps: ServerDeps): ServerPair {
   const context = makeContext(deps);
-  const main = makeApp(context);
-  addPublicRoutes(main, context);
+  const main = addPublicRoutes(makeApp(context), context);
   const admin = makeApp(context);
   admin.register(async (open) => probeRoutes(open, context));
   addPage(admin, context);
@@ -92,13 +103,15 @@ export function createServerPair(deps: ServerDeps): ServerPair {
   return { main, admin };
 }
 
-function makeApp(context: ServerContext): ChairliftServer {
+function makeApp(context: ServerContext): FastifyInstance {
   const { logger, settings, tls } = context;
+  const parserErrors = new ParserErrors();
   const options = {
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: settings.bodyLimitBytes,
-    requestTimeout: RECEIVE_MS,
+    routerOptions: { maxParamLength: LONGEST_PARAMETER },
+    clientErrorHandler: (error: FastifyError, socket: Socket) => parserErrors.answer(error, socket),
     trustProxy: settings.trustedProxies.length === 0 ? false : [...settings.trustedProxies],
     genReqId: (request: IncomingMessage) => requestId(request.headers['x-request-id']),
     // The drain below answers newcomers itself, in the shape clients know.
@@ -110,9 +123,11 @@ function makeApp(context: ServerContext): ChairliftServer {
     },
   };
   // Beyond how bytes travel nothing differs.
-  const app = fastify({ ...options, https: tls ?? null }) as unknown as ChairliftServer;
+  const app = fastify({ ...options, https: tls ?? null }) as unknown as FastifyInstance;
   // Without it a web page could have a browser post here unasked; JSON makes the browser ask first.
   app.removeContentTypeParser('text/plain');
+  parserErrors.follow(app.server);
+  refuseSlowBodies(app, settings.bodyStallMs);
   readBodies(app);
   addErrors(app, context);
   addHooks(app, context);
@@ -130,16 +145,19 @@ function readBodies(app: FastifyInstance): void {
   });
 }
 
-function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
-  const runner = runBatches(app, context);
-  drainOnClose(app, context, runner);
+function addPublicRoutes(app: FastifyInstance, context: ServerContext): ChairliftServer {
+  const runner = makeRunner(app, context);
+  endOnClose(app, context, runner);
   app.register(async (open) => {
     probeRoutes(open, context);
     documentationRoutes(open, context);
   });
   addPage(app, context);
   app.register(async (keyed) => {
-    keyed.addHook('onRequest', async (request) => admit(request, context));
+    keyed.addHook('onRequest', async (request, reply) => {
+      await admit(request, context);
+      context.activity.awaitSent(reply.raw);
+    });
     addUnprefixedRoutes(keyed);
     completionRoutes(keyed, context);
     embeddingRoutes(keyed, context);
@@ -150,6 +168,10 @@ function addPublicRoutes(app: FastifyInstance, context: ServerContext): void {
     fileRoutes(keyed, context);
     batchRoutes(keyed, context, runner);
     ollamaRoutes(keyed, context);
+  });
+  return Object.assign(app, {
+    startBatches: async () => runner?.start(),
+    drain: (limitMs: number) => drain(context, runner, limitMs),
   });
 }
 
@@ -174,9 +196,10 @@ function addAdminRoutes(app: FastifyInstance, context: ServerContext): void {
     metricsRoute(scraped, context);
   });
   app.register(async (admin) => {
-    admin.addHook('onRequest', async (request) => {
+    admin.addHook('onRequest', async (request, reply) => {
       await admit(request, context);
       if (request.caller !== undefined) requireAdmin(request.caller);
+      endWithAuthority(context, request, reply);
     });
     ollamaAdminRoutes(admin, context);
     liveRoute(admin, context);
@@ -220,7 +243,7 @@ function makeContext(deps: ServerDeps): ServerContext {
     encoders: new EncodeWorkers(),
     grammars: new AnswerGrammars(),
     health,
-    readiness: new Readiness(pool, health, nowMs),
+    readiness: new Readiness(pool, health),
     metrics: new Metrics(pool),
     typicalAnswer: new TypicalAnswer(),
   };
@@ -231,7 +254,7 @@ async function admit(request: FastifyRequest, context: ServerContext): Promise<v
   request.caller = await identify(request, context.keys, context.settings.allowAnonymous);
 }
 
-function addHooks(app: FastifyInstance, { metrics, settings }: ServerContext): void {
+function addHooks(app: FastifyInstance, { activity, metrics, settings }: ServerContext): void {
   app.decorateRequest('caller', undefined);
   app.decorateRequest('arrivedMs', 0);
   app.addHook('onRequest', async (request, reply) => {
@@ -240,6 +263,8 @@ function addHooks(app: FastifyInstance, { metrics, settings }: ServerContext): v
     for (const name of ['x-request-id', ...(idHeader === undefined ? [] : [idHeader])]) {
       reply.header(name, request.id);
     }
+    // Its next request is for another server.
+    if (activity.draining) reply.header('connection', 'close');
     const asked = allowOrigin(request, reply, settings.corsOrigins);
     if (asked !== undefined) return asked;
     // Before anybody reads a body that is for nobody.
@@ -255,23 +280,30 @@ function addHooks(app: FastifyInstance, { metrics, settings }: ServerContext): v
   });
 }
 
-/** From when the server is ready. */
-function runBatches(app: FastifyInstance, context: ServerContext): BatchRunner | undefined {
+function makeRunner(app: FastifyInstance, context: ServerContext): BatchRunner | undefined {
   const { batches } = context;
   if (batches === undefined) return undefined;
   const door = new LineDoor(makeApp({ ...context, tls: undefined }), context);
-  const runner = new BatchRunner(context, batches, door);
-  app.addHook('onReady', () => runner.start());
   app.addHook('onClose', () => door.close());
-  return runner;
+  return new BatchRunner(context, batches, door);
 }
 
-function drainOnClose(app: FastifyInstance, context: ServerContext, runner: BatchRunner | undefined): void {
-  const { activity, encoders, grammars, settings } = context;
+async function drain(
+  { activity, logger }: ServerContext,
+  runner: BatchRunner | undefined,
+  limitMs: number,
+): Promise<void> {
+  runner?.stop();
+  if (!(await activity.drain(limitMs))) logger.error('requests were ended, and go on all the same');
+  await runner?.close();
+}
+
+/** Where nobody has drained it, what runs is ended at once. */
+function endOnClose(app: FastifyInstance, context: ServerContext, runner: BatchRunner | undefined): void {
+  const { activity, encoders, grammars } = context;
   app.addHook('preClose', async () => {
     runner?.stop();
-    await activity.drain(settings.shutdownLimitMs);
-    await runner?.close();
+    await activity.drain(0);
   });
   cutOffOnClose(app);
   app.addHook('onClose', async () => {
@@ -309,6 +341,6 @@ function unknownUrl(request: FastifyRequest, reply: FastifyReply): FastifyReply 
 
 /** A client's own id is kept where it is harmless. */
 function requestId(given: string | string[] | undefined): string {
-  if (typeof given === 'string' && /^[\w.:-]{1,128}$/.test(given)) return given;
+  if (typeof given === 'string' && given.length <= LONGEST_ID && /^[\w.:-]+$/.test(given)) return given;
   return `req_${randomBytes(12).toString('hex')}`;
 }

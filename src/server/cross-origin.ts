@@ -11,8 +11,16 @@ const limits = ['limit', 'remaining', 'reset'].flatMap((what) =>
   ['requests', 'tokens', 'daily-tokens'].map((of) => `x-ratelimit-${what}-${of}`),
 );
 /** What a page may read of an answer, beside its body. */
-const EXPOSED = ['x-request-id', 'x-chairlift-warning', 'x-chairlift-mode', 'retry-after', 'retry-after-ms']
-  .concat(limits)
+const EXPOSED = [
+  'x-request-id',
+  'x-chairlift-warning',
+  'x-chairlift-mode',
+  'x-queue-wait-ms',
+  'x-queue-position',
+  'retry-after',
+  'retry-after-ms',
+]
+  .concat(limits, 'x-ratelimit-capped-tokens')
   .join(', ');
 const DAY_SECONDS = 86_400;
 

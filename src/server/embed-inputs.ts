@@ -8,7 +8,7 @@ import { Embedding, poolingOf } from '../generation/embedding.ts';
 import type { Prompt, PromptInput } from '../generation/prompt.ts';
 import type { TokenUsage } from '../generation/token-usage.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import { type Caller, priorityOf } from './auth.ts';
+import { type Caller, kvShareOf, priorityOf } from './auth.ts';
 import type { ServerContext } from './context.ts';
 import { encodePrompts, tokensOf } from './encode-prompts.ts';
 import { badRequest } from './errors.ts';
@@ -67,7 +67,9 @@ export async function embedInputs(
 ): Promise<void> {
   const { context, request, reply, inputs, idleMs } = order;
   const modelName = findEntry(context.pool, order.modelName).name;
-  const terms = { modelName, leastTokens: inputs.length, idleMs };
+  const sequences = inputs.length;
+  const demand = { least: sequences, expected: sequences };
+  const terms = { modelName, demand, sequences, idleMs };
   await visit(context, request, reply, terms, (place) => embed(order, place, answer));
 }
 
@@ -77,7 +79,7 @@ async function embed(
   answer: (embedded: EmbeddedInputs) => Promise<void>,
 ): Promise<void> {
   const { context, request, reply, dimensions, forceLow, nameOf } = order;
-  const { model, signal, permit } = place;
+  const { model, signal } = place;
   const caller = request.caller as Caller;
   poolingOf(model);
   order.check?.(model);
@@ -86,7 +88,7 @@ async function embed(
     : await encodePrompts({ ...order, caller }, place);
   for (const [at, { ids }] of prompts.entries()) checkFits(ids.length, roomOf(model), nameOf(at));
   const tokens = tokensOf(prompts);
-  await weigh({ ...place, reply }, tokens, tokens);
+  await weigh({ ...place, reply }, tokens, { least: tokens, expected: tokens });
   const record = new RequestRecord({
     ...order,
     ...place,
@@ -106,12 +108,13 @@ async function embed(
       priority: forceLow ? 2 : priorityOf(caller),
       salt: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
+      kvShare: kvShareOf(caller, context.settings),
       enqueuedMs: record.arrivedMs,
     },
     signal,
     record,
   );
-  await recorded(record, embedding, permit, async () => {
+  await recorded(record, embedding, place, async () => {
     const vectors = await embedding.vectors();
     record.prompted();
     await answer({ model, vectors, usage: embedding.usage, times: record.times });

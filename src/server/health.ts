@@ -42,14 +42,22 @@ export class HealthCheck {
   }
 
   /** Of every loaded model. */
-  check(): Promise<EngineHealth[]> {
-    return Promise.all(this.#pool.loaded().map((model) => this.#checkOne(model)));
+  async check(): Promise<EngineHealth[]> {
+    const all = await Promise.all(this.#pool.loaded().map((model) => this.#checkLoaded(model)));
+    return all.filter((one) => one !== undefined);
   }
 
   /** Undefined where the model is not loaded. */
   async checkModel(name: string): Promise<EngineHealth | undefined> {
     const model = this.#pool.loaded().find((one) => one.name === name);
-    return model === undefined ? undefined : this.#checkOne(model);
+    return model === undefined ? undefined : this.#checkLoaded(model);
+  }
+
+  /** One that was unloaded while it was asked is not ill. */
+  async #checkLoaded(model: ServedModel): Promise<EngineHealth | undefined> {
+    const health = await this.#checkOne(model);
+    const isLoaded = () => this.#pool.loaded().some(({ engine }) => engine === model.engine);
+    return serves(health) || isLoaded() ? health : undefined;
   }
 
   async #checkOne({ name: model, engine, direct }: ServedModel): Promise<EngineHealth> {

@@ -12,9 +12,14 @@ export function findEntry(pool: ModelPool, name: string | undefined): ModelEntry
   return entry;
 }
 
-/** Waits until the model is loaded; who leaves before that holds nothing. */
-export async function acquireModel(pool: ModelPool, name: string, signal: AbortSignal): Promise<ModelLease> {
-  const result = await orAbort(pool.acquire(name), signal, (late) => {
+/** Waits until the model is loaded; who leaves before that holds nothing. `background`: nobody waits for the answer. */
+export async function acquireModel(
+  pool: ModelPool,
+  name: string,
+  signal: AbortSignal,
+  background = false,
+): Promise<ModelLease> {
+  const result = await orAbort(pool.acquire(name, { signal, background }), signal, (late) => {
     if (late.ok) late.lease.release();
   });
   if (!result.ok) throw acquireError(result.failure, result.message, name);

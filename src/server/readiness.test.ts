@@ -7,6 +7,7 @@ class StandIn {
   state: ModelState = 'loaded';
   failure: string | undefined;
   restarting = false;
+  proven: boolean | undefined;
   loads = 0;
   nowMs = 0;
   readonly readiness: Readiness;
@@ -19,7 +20,7 @@ class StandIn {
     Object.defineProperty(engine, 'failure', { get: () => this.failure });
     const pool = {
       list: () => [
-        { name: 'first', state: this.state },
+        { name: 'first', state: this.state, proven: this.proven },
         { name: 'second', state: 'loaded' },
       ],
       loaded: () => (this.state === 'loaded' ? [{ name: 'first', engine, direct: false }] : []),
@@ -27,9 +28,13 @@ class StandIn {
         this.loads++;
         return { ok: false };
       },
+      acquire: async () => {
+        this.loads++;
+        return { ok: false };
+      },
     } as unknown as ModelPool;
     const nowMs = () => this.nowMs;
-    this.readiness = new Readiness(pool, new HealthCheck(pool, 1000, nowMs), nowMs);
+    this.readiness = new Readiness(pool, new HealthCheck(pool, 1000, nowMs));
   }
 
   problem(): Promise<string | undefined> {
@@ -59,20 +64,38 @@ describe('readiness', () => {
     expect(await model.problem()).toBeUndefined();
   });
 
-  it('comes back by itself: a model that has failed is tried again now and then', async () => {
+  it('loads nothing: a model that has failed, or waits for its turn, is only looked at', async () => {
     const model = new StandIn();
     model.state = 'failed';
     expect(await model.problem()).toContain('could not be loaded');
-    await model.problem();
-    expect(model.loads).toBe(1);
+    model.nowMs = 100_000;
+    expect(await model.problem()).toContain('could not be loaded');
     model.state = 'loading';
     expect(await model.problem()).toBe('first is loading');
     model.state = 'loaded';
     model.failure = 'died five times';
-    model.nowMs = 10_000;
     expect(await model.problem()).toContain('died five times');
-    expect(model.loads).toBe(2);
     model.failure = undefined;
     expect(await model.problem()).toBeUndefined();
+    expect(model.loads).toBe(0);
+  });
+
+  it('holds where the model is unloaded while its engine is asked', async () => {
+    const model = new StandIn();
+    model.restarting = true;
+    const asked = model.problem();
+    model.state = 'unloaded';
+    expect(await asked).toBeUndefined();
+  });
+
+  it('holds while a model waits for its turn, or comes back though no probe has seen it before', async () => {
+    const waiting = new StandIn();
+    waiting.state = 'waiting';
+    expect(await waiting.problem()).toBeUndefined();
+    const again = new StandIn();
+    again.state = 'loading';
+    again.proven = true;
+    expect(await again.problem()).toBeUndefined();
+    expect([waiting.loads, again.loads]).toEqual([0, 0]);
   });
 });

@@ -2,6 +2,7 @@
 // metrics, usage, the feed of finished requests.
 
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import type { GenerationObserver } from '../generation/generation.ts';
 import type { Prompt } from '../generation/prompt.ts';
@@ -14,11 +15,12 @@ import type { Caller } from './auth.ts';
 import type { ServerContext } from './context.ts';
 import { tokensOf } from './encode-prompts.ts';
 import { kindOf } from './errors.ts';
-import type { Permit } from './limits/key-limiter.ts';
 import type { Life } from './live/request-lives.ts';
 import type { RequestLabels } from './metrics.ts';
+import type { QueuePosition } from './queue-position.ts';
 import type { FinishedRequest } from './request-feed.ts';
 import type { CountedTokens, Resumption } from './resumption.ts';
+import type { Stay } from './stay.ts';
 
 export interface RecordedRequest {
   readonly context: ServerContext;
@@ -55,17 +57,25 @@ export interface Spent {
   readonly usage: TokenUsage;
   /** Tokens of the longest answer; 0 where there is none. */
   readonly longestAnswer: number;
+  /** Where it has ended and the engine must still say how much was computed: resolves when it has. */
+  readonly released: Promise<void> | undefined;
 }
 
 /** How long the end of an answer waits for the books. */
 const CHARGE_MS = 250;
+/** How long an engine may take to say how far it had come with a request that was cancelled. */
+const RELEASE_MS = 5000;
 
-/** Runs what is measured, and settles however it ends. */
+/**
+ * Runs what is measured, and settles however it ends: with what was computed. Nobody waits until a lost engine says what
+ * that was.
+ */
 export async function recorded<Result>(
   record: RequestRecord,
   spent: Spent,
-  permit: Permit,
+  place: Pick<Stay, 'permit' | 'endAfter'>,
   run: () => Promise<Result>,
+  charged: () => void = () => {},
 ): Promise<Result> {
   try {
     return await run();
@@ -73,8 +83,13 @@ export async function recorded<Result>(
     record.failed(error);
     throw error;
   } finally {
-    const { promptTokens, completionTokens } = record.close(spent);
-    permit.settle(promptTokens + completionTokens, Date.now());
+    const settle = () => {
+      place.permit.settle(record.close(spent), Date.now());
+      charged();
+    };
+    const { released } = spent;
+    if (released === undefined) settle();
+    else place.endAfter(Promise.race([released, sleep(RELEASE_MS, undefined, { ref: false })]).then(settle));
   }
 }
 
@@ -125,6 +140,18 @@ export class RequestRecord implements GenerationObserver {
     };
   }
 
+  /** Where it is while it waits, as far as is known; see docs/api.md. */
+  get place(): QueuePosition | undefined {
+    if (this.#admittedMs !== undefined || this.#firstTokenMs !== undefined) return undefined;
+    return this.#of.context.lives.placeOf(this.#of.model.engine, this.#submitted);
+  }
+
+  /** How long it waited for the engine to begin with it, once it has. */
+  get queuedMs(): number | undefined {
+    if (this.#admittedMs === undefined || this.#submittedMs === undefined) return undefined;
+    return Math.max(0, this.#admittedMs - this.#submittedMs);
+  }
+
   /** All its prompts are computed: it waits no longer. */
   prompted(): void {
     this.#of.ticket.start();
@@ -143,6 +170,7 @@ export class RequestRecord implements GenerationObserver {
     const nowMs = performance.now();
     const lastMs = this.#tokenMs[index];
     if (lastMs !== undefined) this.#of.context.betweenTokens.add(nowMs - lastMs, nowMs);
+    else this.#of.ticket.begin();
     this.#tokenMs[index] = nowMs;
     this.#begun().generatedTokens++;
   }
@@ -166,7 +194,8 @@ export class RequestRecord implements GenerationObserver {
     await context.usage?.written(CHARGE_MS);
   }
 
-  close({ usage, longestAnswer }: Spent): TokenUsage {
+  /** How many tokens count. */
+  close({ usage, longestAnswer }: Spent): number {
     const { context, caller, kind, model, request, stream } = this.#of;
     const totalMs = this.#elapsedMs();
     for (const requestId of this.#submitted) context.metrics.forget(requestId);
@@ -192,17 +221,22 @@ export class RequestRecord implements GenerationObserver {
       totalMs,
       ...usage,
     });
-    return usage;
+    const { promptTokens, completionTokens } = this.#uncounted(usage);
+    return promptTokens + completionTokens;
   }
 
   /** What a client comes back to was counted before, as far as it had come: only the rest is. */
+  #uncounted(usage: TokenUsage): CountedTokens {
+    const counted = this.#of.resumption?.kept.counted;
+    return counted === undefined ? usage : restOf(usage, counted);
+  }
+
   #count(usage: TokenUsage, failed: boolean): void {
     if (this.#isCounted) return;
     this.#isCounted = true;
     const { context, caller, resumption, kind } = this.#of;
-    const counted = resumption?.kept.counted;
-    if (counted !== undefined) {
-      context.usage?.record(caller.keyId, { ...restOf(usage, counted), failed }, Date.now());
+    if (resumption?.kept.counted !== undefined) {
+      context.usage?.record(caller.keyId, { ...this.#uncounted(usage), failed }, Date.now());
     } else if (context.archive !== undefined && kind === 'completion') {
       context.usage?.recordOnce(this.id, caller.keyId, { ...usage, failed }, Date.now());
     } else {

@@ -7,6 +7,7 @@ import { WholeAnswer } from '../generation/whole-answer.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { AnswerShape, StreamMessage } from './answer-shape.ts';
 import { toApiError } from './errors.ts';
+import { type Queued, queueHeaders, tellPosition } from './queue-position.ts';
 import { type Framing, SseStream } from './sse.ts';
 import { StreamPosition } from './stream-position.ts';
 
@@ -18,13 +19,14 @@ export interface Answer {
   readonly shape: AnswerShape;
   /** Of each choice, what is shown before the answer. */
   readonly echoes: readonly string[];
+  readonly queued: Queued;
   /** When all is known and before the client hears of it. */
   readonly charge: () => Promise<void>;
 }
 
 export async function respondWhole(
   reply: FastifyReply,
-  { generation, shape, echoes, charge }: Answer,
+  { generation, shape, echoes, queued, charge }: Answer,
 ): Promise<FinishReason[]> {
   const whole = new WholeAnswer(echoes.length);
   for await (const event of generation.events()) {
@@ -34,6 +36,7 @@ export async function respondWhole(
   const choices = whole.choices.map((choice, at) => ({ ...choice, text: `${echoes[at]}${choice.text}` }));
   await shape.settled?.(choices, generation.usage);
   await charge();
+  queueHeaders(reply, queued);
   reply.send(shape.whole(choices, generation.usage));
   return whole.reasons;
 }
@@ -52,13 +55,14 @@ export interface StreamOptions {
 
 export async function respondStream(
   reply: FastifyReply,
-  { generation, shape, echoes, charge }: Answer,
+  { generation, shape, echoes, queued, charge }: Answer,
   { framing, keepAliveMs, signal, kept, after, onFailure }: StreamOptions,
 ): Promise<FinishReason[]> {
   const events = generation.events();
   const first = events.next();
   await Promise.race([first, sleep(REFUSAL_MS, undefined, { ref: false })]);
   const resumable = await kept;
+  queueHeaders(reply, queued);
   reply.hijack();
   const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, signal, framing);
   const whole = new WholeAnswer(echoes.length);
@@ -77,9 +81,9 @@ export async function respondStream(
       const parts = [{ kind: 'content', text: echo } as const];
       if (echo !== '') await sendAll(index, shape.piece(index, { parts, details: [] }));
     }
-    for (let step = await first; !step.done; step = await events.next()) {
+    for (let step = await tellPosition(first, stream, queued); !step.done; step = await events.next()) {
       whole.add(step.value);
-      const isEnd = step.value.kind === 'finish' && whole.reasons.length === echoes.length;
+      const isEnd = step.value.kind === 'finish' && whole.complete;
       if (isEnd) await charge();
       await sendAll(step.value.index, messagesOf(shape, step.value));
     }

@@ -169,7 +169,8 @@ describe('several answers whose client leaves', () => {
     const leave = await asked(server, { messages: long, n, max_tokens: 1000, ignore_eos: true });
     await computing;
     leave();
-    await vi.waitFor(async () => expect((await engine.stats()).requests.cancelled).toBe(n));
+    const isCancelled = async () => (await engine.stats()).requests.cancelled === n;
+    await vi.waitUntil(isCancelled, { timeout: 60_000 });
     await engine.drain();
     const { running, queues, blocks } = await engine.stats();
     expect(running).toEqual([]);

@@ -15,11 +15,13 @@ import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
-import { type Caller, priorityOf } from './auth.ts';
+import { CAPPED_HEADER, demandOf, earlyDemand, grantAnswers } from './answer-terms.ts';
+import { type Caller, kvShareOf, priorityOf } from './auth.ts';
 import type { Protocol } from './completion-kind.ts';
 import type { ServerContext } from './context.ts';
 import { encodePrompts, tokensOf } from './encode-prompts.ts';
 import { isServerFault, kindOf } from './errors.ts';
+import type { AnswerBudget } from './limits/answer-budget.ts';
 import { findEntry } from './models.ts';
 import { RequestRecord, recorded } from './request-record.ts';
 import { respondStream, respondWhole } from './respond.ts';
@@ -75,6 +77,8 @@ interface Work extends Order, Visit {
   /** Of each prompt, where more than text is asked for. */
   readonly plans: readonly AnswerPlan[] | undefined;
   readonly expected: Int32Array | undefined;
+  /** Where only the limits of the key say how long answers may be. */
+  readonly budget: AnswerBudget | undefined;
 }
 
 export async function serveCompletion<Schema extends z.ZodObject, Body extends SamplingBody>(
@@ -115,20 +119,14 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     check: (model) => protocol.check?.(given, model, asked) ?? [],
     shape: (options) => protocol.shape(options, given, asked),
   };
-  const terms = { modelName, leastTokens: leastTokens(order), idleMs: protocol.idleMs?.(given, asked) };
+  const terms = {
+    modelName,
+    demand: earlyDemand(order, order.inputs.length, order.maxTokens),
+    sequences: order.inputs.length * order.choices,
+    idleMs: protocol.idleMs?.(given, asked),
+  };
   await visit(context, request, reply, terms, (place) => serve(order, place));
   return reply;
-}
-
-/** A token of each prompt, and its answers; what is asked for beyond the usual may be more than the context holds. */
-function leastTokens(order: Order): number {
-  const { context, inputs, choices, caller, maxTokens } = order;
-  const usual = context.typicalAnswer.expect(
-    caller.keyId,
-    Number.POSITIVE_INFINITY,
-    caller.limits.dailyTokens,
-  );
-  return inputs.length * (1 + choices * Math.min(usual, maxTokens ?? usual));
 }
 
 async function serve(order: Order, place: Visit): Promise<void> {
@@ -137,14 +135,16 @@ async function serve(order: Order, place: Visit): Promise<void> {
   warn(reply, order.check(model));
   const sampling = endingWithGap(drawn(order, model), inputs, model);
   const prompts = await encodePrompts({ ...order, nameOf: () => names.prompt }, place);
-  const parameters = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
+  const asked = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
   const plans = await plan(order, place, prompts);
   const { context, caller, expectedText } = order;
   const encoding = { encoder: context.encoders, account: caller.keyId, signal: place.signal };
   const expected = await expectedIds(expectedText, model, encoding);
-  const work: Work = { ...order, ...place, prompts, parameters, plans, expected };
-  await weigh(work, tokensOf(prompts), expectedTokens(work));
-  await run(work);
+  const answers = { ...order, ...place, prompts, parameters: asked };
+  const weighed = await weigh(answers, tokensOf(prompts), demandOf(answers));
+  const { cappedTokens, ...granted } = grantAnswers(answers, place.permit, weighed);
+  if (cappedTokens !== undefined) reply.header(CAPPED_HEADER, String(cappedTokens));
+  await run({ ...answers, ...granted, plans, expected });
 }
 
 /** What chance decided when the request first came stays. */
@@ -182,17 +182,8 @@ async function plan(
   return plans;
 }
 
-/** When all is done. Of an answer without a limit, what those of the key usually take. */
-function expectedTokens({ context, caller, model, prompts, parameters, choices }: Work): number {
-  const { keyId, limits } = caller;
-  const answerTokens = (at: number, promptTokens: number) =>
-    parameters[at]?.maxTokens ??
-    context.typicalAnswer.expect(keyId, roomOf(model) - promptTokens, limits.dailyTokens);
-  return prompts.reduce((sum, { ids }, at) => sum + ids.length + choices * answerTokens(at, ids.length), 0);
-}
-
 async function run(work: Work): Promise<void> {
-  const { context, caller, body, prompts, choices, parameters, permit } = work;
+  const { caller, body, prompts, choices, parameters } = work;
   const record = new RequestRecord({
     ...work,
     kind: 'completion',
@@ -205,14 +196,20 @@ async function run(work: Work): Promise<void> {
   const counted = async () => {
     if (await kept) await keep(work, record, generation.usage);
   };
-  await recorded(record, generation, permit, async () => {
+  const answer = async () => {
     const reasons = await respond(work, generation, record, kept);
     record.answered(reasons);
-    const answers = prompts.length * choices;
-    if (parameters[0]?.maxTokens === undefined && reasons.length === answers) {
-      context.typicalAnswer.learn(caller.keyId, generation.usage.completionTokens / answers);
-    }
-  }).finally(() => void counted());
+    const isWhole = reasons.length === prompts.length * choices;
+    if (parameters[0]?.maxTokens === undefined && isWhole) learn(work, generation);
+  };
+  await recorded(record, generation, work, answer, () => void counted());
+}
+
+/** Of answers that were cut short by the limits it is only known that they would have been longer. */
+function learn({ context, caller, prompts, choices, budget }: Work, { usage }: Generation): void {
+  const tokens = usage.completionTokens / (prompts.length * choices);
+  const isLess = tokens < context.typicalAnswer.expect(caller.keyId, Number.POSITIVE_INFINITY);
+  if (!(budget?.isSpent && isLess)) context.typicalAnswer.learn(caller.keyId, tokens);
 }
 
 /** Whether the client may come back to it. What cannot be kept is answered all the same. */
@@ -257,8 +254,10 @@ function generationOf(work: Work, record: RequestRecord): Generation {
       priority: forceLow ? 2 : priorityOf(caller),
       salt: context.settings.shareCache ? '' : caller.keyId,
       account: caller.keyId,
+      kvShare: kvShareOf(caller, context.settings),
       enqueuedMs: record.arrivedMs,
       recover: work.resumption !== undefined,
+      budget: work.budget,
       names: work.names,
     },
     signal,
@@ -284,7 +283,7 @@ async function respond(
     model,
     logprobs: work.parameters[0]?.logprobs !== undefined,
     usageComes: includeUsage,
-    promptTokens: generation.usage.promptTokens,
+    promptTokens: tokensOf(work.prompts),
     abort: work.abort,
     times: () => record.times,
   });
@@ -292,7 +291,12 @@ async function respond(
     generation,
     shape,
     echoes: await echoesOf(work),
-    charge: () => record.charge(generation.usage),
+    queued: record,
+    charge: () => {
+      const { completionTokens } = generation.usage;
+      if (body.stream !== true && work.budget?.isSpent) reply.header(CAPPED_HEADER, String(completionTokens));
+      return record.charge(generation.usage);
+    },
   };
   if (body.stream !== true) return respondWhole(reply, answer);
   return respondStream(reply, answer, {

@@ -1,6 +1,7 @@
 // What the HTTP edge may be told: limits, timeouts, manners. Frozen for the life of a server.
 
 import type { SamplingDefaults } from '../sampling/parameters.ts';
+import type { Tier } from '../store/key-record.ts';
 
 export interface ServerSettings {
   readonly bodyLimitBytes: number;
@@ -15,18 +16,22 @@ export interface ServerSettings {
   readonly maxChoices: number;
   /** Requests of one model that have no token yet. */
   readonly maxQueuedRequests: number;
+  /** Their sequences that have no token yet: answers to each prompt, texts to embed. */
+  readonly maxQueuedSequences: number;
   /** Their prompt tokens together. */
   readonly maxQueuedTokens: number;
   /** No request takes longer, infinity for no limit; a client may ask for less with `x-chairlift-timeout-ms`. */
   readonly requestTimeoutMs: number;
+  /** A request body of which nearly nothing comes for so long is given up. */
+  readonly bodyStallMs: number;
   /** A silent stream sends a comment this often, so that nothing between takes it for dead. */
   readonly keepAliveMs: number;
-  /** How long running requests may go on when the server closes. */
-  readonly shutdownLimitMs: number;
   /** Running sequences without a step for so long: the engine is not healthy. */
   readonly stallMs: number;
   /** Keys share cached prefixes, and so can tell by `cached_tokens` what others have asked. */
   readonly shareCache: boolean;
+  /** By tier: the part of a model's KV blocks that each key may hold, where it says nothing itself. */
+  readonly kvShares: Readonly<Partial<Record<Tier, number | undefined>>>;
   /** Where there are no keys: serve strangers from other machines, too. */
   readonly allowAnonymous: boolean;
   /** Addresses, networks, or `loopback`: whose forwarding headers tell where a request comes from. */
@@ -60,12 +65,14 @@ export const defaultSettings: ServerSettings = Object.freeze({
   maxEmbeddingInputs: 2048,
   maxChoices: 32,
   maxQueuedRequests: 512,
+  maxQueuedSequences: 32_768,
   maxQueuedTokens: 1_000_000,
   requestTimeoutMs: 600_000,
+  bodyStallMs: 60_000,
   keepAliveMs: 15_000,
-  shutdownLimitMs: 30_000,
   stallMs: 30_000,
   shareCache: false,
+  kvShares: {},
   allowAnonymous: false,
   trustedProxies: [],
   corsOrigins: [],

@@ -2,6 +2,7 @@
 // is nothing to say, or lines of JSON.
 
 import type { ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 
 const headers = {
   'cache-control': 'no-cache, no-transform',
@@ -10,6 +11,8 @@ const headers = {
 };
 
 const LAST_WORD_MS = 5000;
+/** Messages after which it is others' turn, however fast the client reads: an answer of thousands of choices has as many. */
+const MESSAGES_AT_ONCE = 128;
 
 export type Headers = Readonly<Record<string, string | number | string[] | undefined>>;
 
@@ -26,6 +29,8 @@ export interface Framing {
   readonly last: string;
   /** What is said while there is nothing to say. */
   readonly filler: string;
+  /** What clients pass over; empty where there is no such thing. */
+  comment(text: string): string;
 }
 
 const asEvents = {
@@ -33,6 +38,7 @@ const asEvents = {
   frame: (data: unknown, event: string | undefined, id?: string) =>
     `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`,
   filler: ': keep-alive\n\n',
+  comment: (text: string) => `: ${text}\n\n`,
 };
 
 /** As OpenAI's completions end. */
@@ -44,6 +50,7 @@ export const jsonLines: Framing = {
   frame: (data) => `${JSON.stringify(data)}\n`,
   last: '',
   filler: '',
+  comment: () => '',
 };
 
 export class SseStream {
@@ -51,6 +58,7 @@ export class SseStream {
   readonly #response: ServerResponse;
   readonly #keepAlive: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
+  #written = 0;
 
   /** An abort ends every wait for the client. */
   constructor(
@@ -72,7 +80,7 @@ export class SseStream {
       'content-type': framing.contentType,
     });
     response.flushHeaders();
-    this.#keepAlive = setInterval(() => this.#comment(), keepAliveMs).unref();
+    this.#keepAlive = setInterval(() => this.#writeAside(framing.filler), keepAliveMs).unref();
     response.once('close', () => clearInterval(this.#keepAlive));
   }
 
@@ -107,11 +115,23 @@ export class SseStream {
     this.#response.end();
   }
 
+  comment(text: string): void {
+    this.#writeAside(this.#framing.comment(text));
+  }
+
+  /** A client that does not read is not helped by more to read. */
+  #writeAside(framed: string): void {
+    if (framed === '' || this.#response.writableNeedDrain) return;
+    if (!this.#response.destroyed && !this.#response.writableEnded) this.#response.write(framed);
+  }
+
   async #write(text: string | Buffer): Promise<void> {
     const response = this.#response;
     if (response.destroyed || response.writableEnded) return;
     this.#keepAlive.refresh();
-    if (response.write(text) || response.destroyed || this.#signal?.aborted) return;
+    const taken = response.write(text);
+    if (++this.#written % MESSAGES_AT_ONCE === 0) await setImmediate();
+    if (taken || response.destroyed || this.#signal?.aborted || !response.writableNeedDrain) return;
     await new Promise<void>((resolve) => {
       const go = () => {
         response.off('drain', go);
@@ -123,13 +143,5 @@ export class SseStream {
       response.once('close', go);
       this.#signal?.addEventListener('abort', go);
     });
-  }
-
-  #comment(): void {
-    // A client that does not read is not helped by more to read.
-    const { filler } = this.#framing;
-    if (filler !== '' && !this.#response.writableNeedDrain && !this.#response.destroyed) {
-      this.#response.write(filler);
-    }
   }
 }

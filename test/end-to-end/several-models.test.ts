@@ -88,3 +88,55 @@ describe('models of a server', () => {
     expect((await post('/v1/completions', { model: 'late', prompt: 'Once' })).status).toBe(404);
   });
 });
+
+describe('two models that fit only in turn', () => {
+  it('change places: nobody is refused, the server stays ready, and a probe loads nothing', async () => {
+    const inTurn = new ServerHome();
+    const key = inTurn.createKey('tester', 'normal', '--admin');
+    const models = join(inTurn.folder, 'models');
+    mkdirSync(models);
+    for (const name of ['one', 'two']) copyFileSync(embeddedModelPath, join(models, `${name}.gguf`));
+    const server = await inTurn.start('--models-folder', models, '--memory', '30MB');
+    try {
+      const authorization = `Bearer ${key}`;
+      const ask = async (n: number) => {
+        const response = await fetch(`${server.url}/v1/completions`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', authorization },
+          body: JSON.stringify({
+            model: n % 2 === 0 ? 'one' : 'two',
+            prompt: 'Once',
+            max_tokens: 20,
+            temperature: 0,
+          }),
+        });
+        return [response.status, await response.text()] as const;
+      };
+      const seen = new Set<string>();
+      let asking = true;
+      const probe = async () => {
+        while (asking) {
+          const ready = await fetch(`${server.url}/ready`);
+          seen.add(`ready ${ready.status} ${ready.ok ? '' : await ready.text()}`);
+          const list = await fetch(`${server.url}/v1/models`, { headers: { authorization } });
+          const { data } = (await list.json()) as { data: { state: string }[] };
+          for (const { state } of data) seen.add(state);
+          await sleep(20);
+        }
+      };
+      const probing = probe();
+      const answers = await Promise.all(Array.from({ length: 22 }, (_, n) => ask(n)));
+      asking = false;
+      await probing;
+      expect(answers.filter(([status]) => status !== 200)).toEqual([]);
+      expect([...seen].filter((one) => one.startsWith('ready') || one === 'failed')).toEqual(['ready 200 ']);
+      expect(seen).toContain('waiting');
+      // Each comes once, or twice where the other was asked for first.
+      const loads = [...server.log().matchAll(/"model loading"/g)].length;
+      expect(loads).toBeLessThanOrEqual(5);
+    } finally {
+      await server.stop();
+      inTurn.remove();
+    }
+  });
+});

@@ -9,7 +9,9 @@ import { type StreamBody, StreamClient } from '../support/stream-client.ts';
 const PLACES = 2;
 
 let home: ServerHome;
-let keys: Readonly<Record<'admin' | 'high' | 'normal' | 'low' | 'flood', string>>;
+let keys: Readonly<Record<'admin' | 'high' | 'normal' | 'low' | 'flood' | 'modest', string>>;
+/** One for each place: an account that runs several would make place for another. */
+let holderKeys: readonly string[];
 let server: ServerProcess;
 
 beforeAll(async () => {
@@ -20,7 +22,9 @@ beforeAll(async () => {
     normal: home.createKey('normal', 'normal'),
     low: home.createKey('low', 'low'),
     flood: home.createKey('flood', 'normal'),
+    modest: home.createKey('modest', 'normal'),
   };
+  holderKeys = Array.from({ length: PLACES }, (_, n) => home.createKey(`holder-${n}`, 'high'));
   server = await home.start('--max-batch-size', String(PLACES));
 });
 
@@ -52,9 +56,9 @@ const body = (n: number): StreamBody => ({
  * of their first tokens; every one must be served in full.
  */
 async function overload(wishes: readonly Wish[]): Promise<Outcome[]> {
-  const holders = Array.from({ length: PLACES }, (_, n) => {
-    return new StreamClient(server.url, { ...body(n), max_tokens: 4000 }, { key: keys.admin });
-  });
+  const holders = holderKeys.map(
+    (key, n) => new StreamClient(server.url, { ...body(n), max_tokens: 4000 }, { key }),
+  );
   await waitUntil(() => holders.every(({ pieces }) => pieces > 0));
   const outcomes: Outcome[] = [];
   const clients: StreamClient[] = [];
@@ -117,7 +121,7 @@ describe.skipIf(!hasAddon)('under overload (with the addon)', () => {
   it('keys of one tier are served in turn, however much one of them sends', async () => {
     const outcomes = await overload([
       ...times(40, { name: 'flood', key: keys.flood }),
-      ...times(4, { name: 'modest', key: keys.normal }),
+      ...times(4, { name: 'modest', key: keys.modest }),
     ]);
     // Taken in turn, all four have started when four of the flood have.
     const last = outcomes.findLastIndex(({ name }) => name === 'modest');

@@ -8,6 +8,7 @@ import { IN_MEMORY } from '../../src/store/database-path.ts';
 import { FileStore } from '../../src/store/file-store.ts';
 import { KeyRing } from '../../src/store/key-ring.ts';
 import { KeyStore, type NewKey } from '../../src/store/key-store.ts';
+import { newLeaseOwner } from '../../src/store/lease-owner.ts';
 import { openDatabase } from '../../src/store/open-database.ts';
 import { UsageStore } from '../../src/store/usage-store.ts';
 import { opened, start } from './keyed-server.ts';
@@ -145,7 +146,11 @@ export async function startBatchServer<Name extends string>(
   opened.push(() => usage.close());
   const files = new FileStore(database, onProblem);
   opened.push(() => files.close());
-  const batches = { store: new BatchStore(database), lines: new BatchLines(database), owner: 'here' };
+  const batches = {
+    store: new BatchStore(database),
+    lines: new BatchLines(database),
+    owner: newLeaseOwner(),
+  };
   const keys = await KeyRing.open(database, keyStore, onProblem);
   const server = await start({ ...options, keys, keyStore, usage, files, batches });
   return new BatchServer<Name>({ server, secrets, database, keyStore, usage, batches, files });

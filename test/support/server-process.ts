@@ -63,13 +63,31 @@ export class ServerHome {
 
   /** Resolves when it listens. */
   async start(...flags: string[]): Promise<ServerProcess> {
-    const args = [program, 'serve', '--port', '0', '--database', this.database, ...flags];
-    const child = spawn(this.node, args, {
+    return watch(this.launch(...flags));
+  }
+
+  /** The process alone, which may not listen yet. */
+  launch(...flags: string[]): ChildProcess {
+    const [node = '', ...args] = this.command(...flags);
+    return spawn(node, args, {
       cwd: this.folder,
       env: this.#environment(),
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    return watch(child);
+  }
+
+  /** In a pseudo-terminal, by the program `script`: what it writes is what a person would see, and its input what they type. */
+  launchInTerminal(...flags: string[]): ChildProcess {
+    const command = this.command(...flags).map((word) => `'${word}'`);
+    return spawn('script', ['-qec', `exec ${command.join(' ')}`, '/dev/null'], {
+      cwd: this.folder,
+      env: { ...this.#environment(), SHELL: '/bin/sh' },
+      stdio: 'pipe',
+    });
+  }
+
+  command(...flags: string[]): string[] {
+    return [this.node, program, 'serve', '--port', '0', '--database', this.database, ...flags];
   }
 
   remove(): void {

@@ -34,12 +34,14 @@ export async function testServer(options: TestServerOptions = {}): Promise<TestS
     logger,
     settings: { ...defaultSettings, ...options.settings },
   });
+  await app.startBatches();
   return {
     app,
     pool,
     log,
     listen: () => app.listen({ host: '127.0.0.1', port: 0 }),
     async close() {
+      await app.drain(0);
       await app.close();
       await pool.close(0);
     },

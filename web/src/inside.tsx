@@ -15,6 +15,7 @@ import { Pulls } from './models/pulls.ts';
 import { useValue } from './observable.ts';
 import { RequestPage } from './requests/request-page.tsx';
 import { RequestsView } from './requests/requests-view.tsx';
+import { AbsentView } from './shell/absent-view.tsx';
 import { Header } from './shell/header.tsx';
 import { followHash, hashOf, type Route, type View, views, viewTitles } from './shell/route.ts';
 import { ThemeChoice } from './shell/theme.ts';
@@ -43,7 +44,8 @@ export function Inside({ server, who, onLeave, onKey }: InsideProps) {
   const allowed = viewsOf(who);
   const asked = useValue(routes);
   const home: Route = { view: who.admin ? 'lift' : 'chat' };
-  const route = asked !== undefined && allowed.includes(asked.view) ? asked : home;
+  // Whoever is no administrator is led to what is theirs.
+  const route = asked !== undefined && (who.admin || allowed.includes(asked.view)) ? asked : home;
   const place = hashOf(route);
   const entered = useRef(place);
   useEffect(() => {
@@ -60,7 +62,7 @@ export function Inside({ server, who, onLeave, onKey }: InsideProps) {
       </a>
       <Header who={who} views={allowed} current={route.view} theme={theme} onLeave={onLeave} />
       <main ref={main} tabIndex={-1} class={`view view-${route.view}`}>
-        {viewOf(route)}
+        {allowed.includes(route.view) ? viewOf(route) : <AbsentView view={route.view} />}
       </main>
     </>
   );

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { readPrompt } from '../../generation/prompt.ts';
 import type { Caller } from '../auth.ts';
 import type { ServerContext } from '../context.ts';
+import { NO_TOKENS } from '../limits/key-limiter.ts';
 import { findEntry } from '../models.ts';
 import { parseBody, unknownWarning } from '../schemas/parse.ts';
 import { serveCompletion } from '../serve-completion.ts';
@@ -33,7 +34,7 @@ async function countTokens(
   const inputs = messagesKind.prompts(body, context.settings);
   const name = findEntry(context.pool, body.model).name;
   const { keyId: account } = request.caller as Caller;
-  const count = await stay(context, request, reply, 0, ({ signal }) =>
+  const count = await stay(context, request, reply, NO_TOKENS, ({ signal }) =>
     withModel(context, name, signal, async (model) => {
       const { encoders: encoder, settings: limits } = context;
       const options = { encoder, account, signal, limits, parameter: 'messages', mustFit: false };

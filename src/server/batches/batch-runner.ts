@@ -3,6 +3,7 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { BatchRecord } from '../../store/batch-record.ts';
+import { isGone } from '../../store/lease-owner.ts';
 import { backgroundCaller, type Caller } from '../auth.ts';
 import type { BatchDeps, ServerContext } from '../context.ts';
 import { filesOf } from '../files/routes.ts';
@@ -31,6 +32,7 @@ export class BatchRunner {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #again = false;
+  #started = false;
   #stopped = false;
   #prunedMs = 0;
 
@@ -48,28 +50,32 @@ export class BatchRunner {
     });
   }
 
-  /** Goes on with whatever this server had begun before it ended. */
+  /** Goes on with whatever servers of this machine had begun before they ended. */
   async start(): Promise<void> {
-    const { lines, owner } = this.#batches;
-    // Where that fails they come back by themselves, when their time is over.
-    await lines.giveBackAll(owner).catch((error: unknown) => this.#log.error({ err: error }, 'batches'));
+    // Where that fails it comes back by itself, when its time is over.
+    await this.#takeOver().catch((error: unknown) => this.#log.error({ err: error }, 'batches'));
+    // Told to stop while it began.
+    if (this.#stopped) return;
+    this.#started = true;
     this.#timer = setInterval(() => this.wake(), LOOK_EVERY_MS).unref();
     this.wake();
   }
 
   /** There may be something to do. */
   wake(): void {
-    if (this.#stopped) return;
+    if (!this.#started || this.#stopped) return;
     this.#again = true;
     this.#looking ??= this.#lookAround().finally(() => {
       this.#looking = undefined;
     });
   }
 
-  /** Nothing new begins; lines that run go on. */
+  /** Nothing new begins; lines that run go on, and stay this server's. */
   stop(): void {
+    if (this.#stopped) return;
     this.#stopped = true;
     clearInterval(this.#timer);
+    this.#timer = setInterval(() => void this.#renew(), LOOK_EVERY_MS).unref();
   }
 
   /** Resolves when nothing is under way, which requests ending has to bring about. */
@@ -77,6 +83,19 @@ export class BatchRunner {
     this.stop();
     await this.#looking;
     await Promise.all([...this.#jobs.values(), this.#lines.settled()]);
+    clearInterval(this.#timer);
+  }
+
+  async #renew(): Promise<void> {
+    await this.#lines
+      .renew(RENEW_EVERY_MS)
+      .catch((error: unknown) => this.#log.error({ err: error }, 'batches'));
+  }
+
+  async #takeOver(): Promise<void> {
+    const { lines } = this.#batches;
+    const gone = (await lines.owners()).filter(isGone);
+    for (const owner of gone) await lines.giveBackAll(owner);
   }
 
   async #lookAround(): Promise<void> {
@@ -188,7 +207,7 @@ export class BatchRunner {
     };
     if (!(await goOn())) return false;
     const parts = { files: filesOf(this.#context), store, lines };
-    if (batch.state === 'validating') await readIn({ ...parts, pool, settings }, batch, goOn);
+    if (batch.state === 'validating') await readIn({ ...parts, pool, settings, owner }, batch, goOn);
     else await writeOut({ ...parts, keepFilesMs: settings.keepFilesMs }, batch, goOn);
     return true;
   }

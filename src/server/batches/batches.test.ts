@@ -328,7 +328,7 @@ describe('a batch under way', () => {
     const folder = mkdtempSync(join(tmpdir(), 'chairlift-batches-'));
     opened.push(() => rmSync(folder, { recursive: true }));
     const path = join(folder, 'test.db');
-    const settings = { batchConcurrency: 2, shutdownLimitMs: 0 };
+    const settings = { batchConcurrency: 2 };
     const first = await startBatchServer({ mine: {} }, { settings }, path);
     const { id } = await first.submit('mine', several(40, { ...short, max_tokens: 30, ignore_eos: true }));
     await first.until('mine', id, ({ request_counts: counts }) => counts.completed >= 3);

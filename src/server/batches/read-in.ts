@@ -22,6 +22,8 @@ export interface ReadInDeps {
   readonly lines: BatchLines;
   readonly pool: ModelPool;
   readonly settings: Pick<ServerSettings, 'bodyLimitBytes' | 'maxBatchLines'>;
+  /** In whose name it is read: nothing is changed where it has become another's. */
+  readonly owner: string;
 }
 
 /** `goOn`: whether the batch is still this caller's to read. */
@@ -30,12 +32,12 @@ export async function readIn(
   batch: BatchRecord,
   goOn: () => Promise<boolean>,
 ): Promise<void> {
-  const { store, lines } = deps;
-  await forgetLines(lines, batch.id);
+  const { store, lines, owner } = deps;
+  while (await lines.forgetRead(batch.id, LINES_AT_ONCE, owner)) await turn();
   const read = await readLines(deps, batch, goOn);
   if (read === undefined) return;
   if (read.problems.length === 0) {
-    await store.begin(batch.id, read.total, Date.now());
+    await store.begin(batch.id, read.total, owner, Date.now());
     return;
   }
   if (await store.fail(batch.id, read.problems, Date.now())) await forgetLines(lines, batch.id);
@@ -47,7 +49,7 @@ interface ReadLines {
 }
 
 async function readLines(
-  { files, lines, pool, settings }: ReadInDeps,
+  { files, lines, pool, settings, owner }: ReadInDeps,
   { id, keyId, inputFileId, endpoint }: BatchRecord,
   goOn: () => Promise<boolean>,
 ): Promise<ReadLines | undefined> {
@@ -80,8 +82,7 @@ async function readLines(
       sliceBytes += checked.line.body.length;
     }
     if (total % LINES_AT_ONCE !== 0 && sliceBytes < BYTES_AT_ONCE) continue;
-    if (!(await goOn())) return undefined;
-    await lines.add(id, slice);
+    if (!(await goOn()) || !(await lines.add(id, slice, owner))) return undefined;
     slice = [];
     sliceBytes = 0;
     await turn();
@@ -89,7 +90,7 @@ async function readLines(
   if (problems.length > 0) return { total, problems };
   if (bytes < file.bytes) return { total, problems: [gone] };
   if (total === 0) return { total, problems: [{ code: 'empty_file', message: 'the file has no requests' }] };
-  await lines.add(id, slice);
+  if (!(await lines.add(id, slice, owner))) return undefined;
   return { total, problems };
 }
 

@@ -1,50 +1,81 @@
 // Tokens of one UTC day. Tokens count on the day their request ends, as usage is recorded; what running
-// requests may still use is reserved, and goes over midnight with them.
+// requests may still use is reserved, and goes over midnight with them. What was used beyond a day's limit is carried
+// over: the next day begins with it.
 
 import { DAY_MS } from '../../store/usage-day.ts';
 
 export class DailyBudget {
-  #day = 0;
+  #day: number | undefined;
+  /** With what was carried over. */
   #used = 0;
   #reserved = 0;
 
-  /** Sets what the day of that time has used so far. */
+  /** Sets what the day of that time has used so far, with what was carried over to it. */
   restore(usedTokens: number, nowMs: number): void {
-    this.#turn(nowMs);
+    this.#day = dayOf(nowMs);
     this.#used = usedTokens;
   }
 
-  /** 0 where it fits; until midnight where the day is used up; undefined where running requests hold the rest. */
-  waitMs(tokens: number, limit: number, nowMs: number): number | undefined {
-    this.#turn(nowMs);
-    const wanted = Math.min(tokens, limit);
-    if (this.#used + wanted > limit) return this.resetMs(nowMs);
-    return this.#used + this.#reserved + wanted > limit ? undefined : 0;
+  /**
+   * 0 where it fits, with as much as is left of the day where more is expected; until a midnight where too little is
+   * left; undefined where running requests hold the rest.
+   */
+  waitMs(leastTokens: number, expectedTokens: number, limit: number, nowMs: number): number | undefined {
+    const left = limit - this.used(limit, nowMs);
+    if (left < leastTokens) return this.#freeMs(leastTokens, limit, nowMs);
+    return Math.min(expectedTokens, left) > left - this.#reserved ? undefined : 0;
   }
 
   reserve(tokens: number): void {
     this.#reserved += tokens;
   }
 
-  settle(reservedTokens: number, usedTokens: number, nowMs: number): void {
-    this.#turn(nowMs);
+  settle(reservedTokens: number, usedTokens: number, limit: number | undefined, nowMs: number): void {
+    this.#turn(limit, nowMs);
     this.#reserved -= reservedTokens;
     this.#used += usedTokens;
   }
 
+  used(limit: number, nowMs: number): number {
+    this.#turn(limit, nowMs);
+    return this.#used;
+  }
+
   remaining(limit: number, nowMs: number): number {
-    this.#turn(nowMs);
-    return Math.max(0, limit - this.#used - this.#reserved);
+    return Math.max(0, limit - this.used(limit, nowMs) - this.#reserved);
   }
 
   resetMs(nowMs: number): number {
     return DAY_MS - (nowMs % DAY_MS);
   }
 
-  #turn(nowMs: number): void {
-    const day = Math.floor(nowMs / DAY_MS);
-    if (day === this.#day) return;
-    this.#day = day;
-    this.#used = 0;
+  /** Until the day that has so many left, if no more is used. */
+  #freeMs(tokens: number, limit: number, nowMs: number): number {
+    if (tokens > limit) return Number.POSITIVE_INFINITY;
+    const days = Math.max(1, Math.ceil((this.#used + tokens) / limit) - 1);
+    return this.resetMs(nowMs) + (days - 1) * DAY_MS;
   }
+
+  /** A clock that was set back gives nothing, and time goes on from there. */
+  #turn(limit: number | undefined, nowMs: number): void {
+    const day = dayOf(nowMs);
+    const days = day - (this.#day ?? day);
+    this.#day = day;
+    if (days > 0) this.#used = limit === undefined ? 0 : Math.max(0, this.#used - days * limit);
+  }
+}
+
+/** How far back a restart looks for what is carried over. */
+export const CARRY_OVER_DAYS = 7;
+
+/** What the last of some days has used, with what those before, the oldest first, have carried over to it. */
+export function usedOfDay(tokensByDay: readonly number[], limit: number | undefined): number {
+  const today = tokensByDay.at(-1) ?? 0;
+  if (limit === undefined) return today;
+  const past = tokensByDay.slice(0, -1);
+  return today + past.reduce((carried, used) => Math.max(0, carried + used - limit), 0);
+}
+
+function dayOf(timeMs: number): number {
+  return Math.floor(timeMs / DAY_MS);
 }

@@ -19,6 +19,7 @@ export function standingHeaders(name: string, standing: LimitStanding): LimitHea
 
 /** The standard header knows whole seconds only; clients that know the second one need not wait longer. */
 export function retryHeaders(retryAfterMs: number): LimitHeaders {
+  if (retryAfterMs === Number.POSITIVE_INFINITY) return {};
   return {
     'retry-after': String(Math.ceil(retryAfterMs / 1000)),
     'retry-after-ms': String(retryAfterMs),

@@ -4,7 +4,7 @@
 import type { KeyLimits } from '../../store/key-record.ts';
 import type { DailyBudget } from './daily-budget.ts';
 import { type LimitHeaders, retryHeaders, standingHeaders } from './headers.ts';
-import type { LimitRefusal } from './key-limiter.ts';
+import type { LimitRefusal, TokenDemand, Weighed } from './key-limiter.ts';
 import type { MinuteBucket } from './minute-bucket.ts';
 import type { RunningRequests } from './running-requests.ts';
 
@@ -20,19 +20,24 @@ type Wait = Omit<LimitRefusal, 'headers'>;
 export function refusalOf(
   state: KeyState,
   limits: KeyLimits,
-  tokens: number,
+  demand: TokenDemand,
   nowMs: number,
 ): LimitRefusal | undefined {
-  const wait = longestWait(state, limits, tokens, nowMs);
+  const wait = longestWait(state, limits, demand, nowMs);
   if (wait === undefined) return undefined;
   return { ...wait, headers: { ...standings(state, limits, nowMs), ...retryHeaders(wait.retryAfterMs) } };
 }
 
 /** Of all limits in the way the one that stays longest: the others are then free too. */
-function longestWait(state: KeyState, limits: KeyLimits, tokens: number, nowMs: number): Wait | undefined {
+function longestWait(
+  state: KeyState,
+  limits: KeyLimits,
+  demand: TokenDemand,
+  nowMs: number,
+): Wait | undefined {
   const { requests, running } = state;
   const { requestsPerMinute, maxConcurrent } = limits;
-  const waits = tokenWaits(state, limits, tokens, nowMs);
+  const waits = tokenWaits(state, limits, demand, nowMs);
   if (requestsPerMinute !== undefined) {
     waits.push({ kind: 'requests', retryAfterMs: requests.waitMs(1, requestsPerMinute, nowMs) });
   }
@@ -45,21 +50,53 @@ function longestWait(state: KeyState, limits: KeyLimits, tokens: number, nowMs: 
     .at(0);
 }
 
-export function tokenWaits(
-  { tokens: bucket, daily, running }: KeyState,
+/** What is held of the tokens that are expected: never more than a day has left, or a minute has at all. */
+export function heldTokens(
+  { daily }: KeyState,
   { tokensPerMinute, dailyTokens }: KeyLimits,
-  tokens: number,
+  { expected }: TokenDemand,
   nowMs: number,
-): Wait[] {
+): number {
+  const left = dailyTokens === undefined ? expected : dailyTokens - daily.used(dailyTokens, nowMs);
+  return Math.max(0, Math.min(expected, tokensPerMinute ?? expected, left));
+}
+
+export function tokenWaits(state: KeyState, limits: KeyLimits, demand: TokenDemand, nowMs: number): Wait[] {
+  const { tokens: bucket, daily, running } = state;
+  const { tokensPerMinute, dailyTokens } = limits;
+  const { least } = demand;
+  // What uses no tokens need not wait for any.
+  if (demand.expected === 0) return [];
+  // Where a day has too little left it is asked for the least.
+  const asked = Math.max(least, heldTokens(state, limits, demand, nowMs));
   const waits: Wait[] = [];
   if (tokensPerMinute !== undefined) {
-    waits.push({ kind: 'tokens', retryAfterMs: bucket.waitMs(tokens, tokensPerMinute, nowMs) });
+    const fits = least <= tokensPerMinute;
+    const left = bucket.remaining(tokensPerMinute, nowMs);
+    waits.push({
+      kind: 'tokens',
+      retryAfterMs: fits ? bucket.waitMs(asked, tokensPerMinute, nowMs) : Number.POSITIVE_INFINITY,
+      numbers: { limit: tokensPerMinute, used: tokensPerMinute - left, left, asked },
+    });
   }
   if (dailyTokens !== undefined) {
-    const retryAfterMs = daily.waitMs(tokens, dailyTokens, nowMs) ?? running.expectedWaitMs(nowMs);
-    waits.push({ kind: 'daily', retryAfterMs });
+    const used = daily.used(dailyTokens, nowMs);
+    const left = daily.remaining(dailyTokens, nowMs);
+    waits.push({
+      kind: 'daily',
+      retryAfterMs: daily.waitMs(least, asked, dailyTokens, nowMs) ?? running.expectedWaitMs(nowMs),
+      numbers: { limit: dailyTokens, used, left, asked },
+    });
   }
   return waits;
+}
+
+/** Of a request that holds so many tokens already. */
+export function weighed(state: KeyState, limits: KeyLimits, heldTokens: number, nowMs: number): Weighed {
+  const { dailyTokens } = limits;
+  const left =
+    dailyTokens === undefined ? Number.POSITIVE_INFINITY : state.daily.remaining(dailyTokens, nowMs);
+  return { ok: true, headers: standings(state, limits, nowMs), heldTokens, mostTokens: heldTokens + left };
 }
 
 export function standings(

@@ -4,14 +4,22 @@
 import type { KeyLimits } from '../../store/key-record.ts';
 import { DailyBudget } from './daily-budget.ts';
 import type { LimitHeaders } from './headers.ts';
-import type { KeyLimiter, LimitRefusal, Permit, Weighed } from './key-limiter.ts';
-import { type KeyState, refusalOf, standings, tokenWaits } from './key-state.ts';
-import { MinuteBucket } from './minute-bucket.ts';
+import {
+  type KeyLimiter,
+  LEAST_DEMAND,
+  type LimitRefusal,
+  type Permit,
+  type TokenDemand,
+  type Weighed,
+} from './key-limiter.ts';
+import { heldTokens, type KeyState, refusalOf, standings, tokenWaits, weighed } from './key-state.ts';
+import { type Hold, MinuteBucket } from './minute-bucket.ts';
 import { RunningRequests } from './running-requests.ts';
 
 /** Answers at once. */
 export interface HeldPermit extends Permit {
-  weigh(expectedTokens: number, nowMs: number): Weighed;
+  weigh(demand: TokenDemand, nowMs: number): Weighed;
+  grow(tokens: number, nowMs: number): number;
 }
 
 export type HeldResult =
@@ -42,7 +50,7 @@ export class Limiter implements KeyLimiter {
     return new Limiter(this.#days);
   }
 
-  /** What each key has used on the UTC day of that time, from before this process. */
+  /** What each key has used on the UTC day of that time, from before this process, with what was carried over to it. */
   restoreDailyTokens(tokensByKey: ReadonlyMap<string, number>, nowMs: number): void {
     for (const [keyId, tokens] of tokensByKey) this.#state(keyId).daily.restore(tokens, nowMs);
   }
@@ -55,10 +63,10 @@ export class Limiter implements KeyLimiter {
     daily.restore(dailyTokens, atMs);
   }
 
-  admit(keyId: string, limits: KeyLimits, timeMs: number, leastTokens = 1): HeldResult {
+  admit(keyId: string, limits: KeyLimits, timeMs: number, demand = LEAST_DEMAND): HeldResult {
     const nowMs = Math.floor(timeMs);
     const state = this.#state(keyId);
-    const refusal = refusalOf(state, limits, leastTokens, nowMs);
+    const refusal = refusalOf(state, limits, demand, nowMs);
     if (refusal !== undefined) return { ok: false, ...refusal };
     const permit = grant(state, limits, nowMs);
     return { ok: true, permit, headers: standings(state, limits, nowMs) };
@@ -86,40 +94,55 @@ export class Limiter implements KeyLimiter {
 }
 
 function grant(state: HeldState, limits: KeyLimits, startMs: number): HeldPermit {
-  const { requestsPerMinute, tokensPerMinute } = limits;
+  const { requestsPerMinute, tokensPerMinute, dailyTokens } = limits;
   if (requestsPerMinute !== undefined) state.requests.charge(1, requestsPerMinute, startMs);
   const request = state.running.start(startMs);
-  let heldTokens = 0;
+  let held = 0;
+  /** Of the last tokens that were held; those before are used. */
+  let last: Hold | undefined;
   let settled = false;
+  const release = (unused: number, nowMs: number) => {
+    if (last !== undefined) state.tokens.release(last, unused, tokensPerMinute as number, nowMs);
+    last = undefined;
+  };
   const hold = (tokens: number, nowMs: number) => {
-    const more = tokens - heldTokens;
-    heldTokens = tokens;
-    state.daily.reserve(more);
-    if (tokensPerMinute !== undefined) state.tokens.charge(more, tokensPerMinute, nowMs);
+    held += tokens;
+    state.daily.reserve(tokens);
+    release(0, nowMs);
+    if (tokensPerMinute !== undefined) last = state.tokens.hold(tokens, tokensPerMinute, nowMs);
   };
   return {
-    weigh(expectedTokens, timeMs) {
+    weigh(demand, timeMs) {
       const nowMs = Math.floor(timeMs);
-      if (settled) return { ok: true, headers: standings(state, limits, nowMs) };
-      hold(0, nowMs);
-      const fits = tokenWaits(state, limits, expectedTokens, nowMs).every(
-        ({ retryAfterMs }) => retryAfterMs === 0,
-      );
-      if (fits) {
-        hold(expectedTokens, nowMs);
-        return { ok: true, headers: standings(state, limits, nowMs) };
+      const waits = settled ? [] : tokenWaits(state, limits, demand, nowMs);
+      if (waits.every(({ retryAfterMs }) => retryAfterMs === 0)) {
+        const tokens = heldTokens(state, limits, demand, nowMs);
+        if (!settled) hold(tokens, nowMs);
+        return weighed(state, limits, tokens, nowMs);
       }
       settled = true;
       state.running.drop(request);
       // It must pass all limits when it comes again.
-      return { ok: false, ...(refusalOf(state, limits, expectedTokens, nowMs) as LimitRefusal) };
+      return { ok: false, ...(refusalOf(state, limits, demand, nowMs) as LimitRefusal) };
+    },
+    grow(tokens, timeMs) {
+      const nowMs = Math.floor(timeMs);
+      if (settled) return 0;
+      const minute = tokensPerMinute === undefined ? tokens : state.tokens.remaining(tokensPerMinute, nowMs);
+      const day = dailyTokens === undefined ? tokens : state.daily.remaining(dailyTokens, nowMs);
+      const more = Math.min(tokens, minute, day);
+      if (more > 0) hold(more, nowMs);
+      return more;
     },
     settle(usedTokens, timeMs) {
       if (settled) return;
       settled = true;
       const nowMs = Math.floor(timeMs);
-      hold(usedTokens, nowMs);
-      state.daily.settle(usedTokens, usedTokens, nowMs);
+      release(Math.max(0, held - usedTokens), nowMs);
+      if (usedTokens > held && tokensPerMinute !== undefined) {
+        state.tokens.charge(usedTokens - held, tokensPerMinute, nowMs);
+      }
+      state.daily.settle(held, usedTokens, dailyTokens, nowMs);
       state.running.end(request, nowMs);
     },
   };

@@ -9,7 +9,6 @@ export interface RunningRequest {
 }
 
 export class RunningRequests {
-  // In the order they started.
   readonly #running = new Set<RunningRequest>();
   #meanMs: number | undefined;
 
@@ -37,8 +36,12 @@ export class RunningRequests {
 
   /** When the oldest should end, if it takes as long as those before it; a second at least. */
   expectedWaitMs(nowMs: number): number {
-    const [oldest] = this.#running;
-    return expectedWait(oldest?.startedMs, this.#meanMs, nowMs);
+    // Not the first that came: the clock may have gone back since.
+    const oldestMs = [...this.#running].reduce<number | undefined>(
+      (oldest, { startedMs }) => Math.min(oldest ?? startedMs, startedMs),
+      undefined,
+    );
+    return expectedWait(oldestMs, this.#meanMs, nowMs);
   }
 }
 

@@ -8,13 +8,15 @@ import type { KeyLimits } from '../../store/key-record.ts';
 import { LimitStore, type Settlement } from '../../store/limit-store.ts';
 import { StoreError } from '../../store/store-error.ts';
 import { UsageStore } from '../../store/usage-store.ts';
-import type { LimitResult, Permit } from './key-limiter.ts';
+import type { LimitResult, Permit, TokenDemand } from './key-limiter.ts';
 import { Limiter } from './limiter.ts';
 import { SharedLimiter, type SharedLimiterOptions } from './shared-limiter.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 31, 12);
 const MINUTE_MS = 60_000;
 const title = missingPostgres === undefined ? 'shared limits' : `shared limits (skipped: ${missingPostgres})`;
+
+const exactly = (tokens: number): TokenDemand => ({ least: tokens, expected: tokens });
 
 function permitOf(result: LimitResult): Permit {
   if (!result.ok) throw new Error(`was refused: ${result.kind}`);
@@ -45,6 +47,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     const calls = {
       admit: store.admit.bind(store),
       weigh: store.weigh.bind(store),
+      grow: store.grow.bind(store),
       beat: store.beat.bind(store),
       leave: store.leave.bind(store),
       settle: (settlement: Settlement) => {
@@ -71,17 +74,26 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
       dailyTokens: limit(9000),
     });
     const step = fc.record({
-      elapsedMs: fc.oneof(fc.constant(0), fc.nat(5000), fc.nat(10 * 3_600_000)),
-      estimate: fc.nat(2000),
+      // A clock may be set back, too.
+      elapsedMs: fc.oneof(
+        fc.constant(0),
+        fc.nat(5000),
+        fc.nat(10 * 3_600_000),
+        fc.integer({ min: -9000, max: 0 }),
+      ),
+      least: fc.nat(100),
+      expected: fc.nat(2000),
       used: fc.nat(2500),
       ending: fc.nat(3),
+      growing: fc.boolean(),
     });
     await fc.assert(
       fc.asyncProperty(limits, fc.array(step, { minLength: 1, maxLength: 15 }), async (key, steps) => {
         const alone = new Limiter();
         const keyId = `key ${run++}`;
         const running: { readonly permit: Permit; readonly twin: Permit; readonly used: number }[] = [];
-        for (const { elapsedMs, estimate, used, ending } of steps) {
+        for (const { elapsedMs, least, expected: most, used, ending, growing } of steps) {
+          const demand = { least: Math.min(least, most), expected: most };
           nowMs += elapsedMs;
           await store.beat();
           for (const { permit, twin, used } of running.splice(0, ending)) {
@@ -90,15 +102,22 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
             // One by one: in another order it may come to something else.
             await settled();
           }
-          const [result, expected] = [await limiter.admit(keyId, key, nowMs), alone.admit(keyId, key, nowMs)];
+          const [first] = running;
+          if (growing && first !== undefined) {
+            expect(await first.permit.grow(256, nowMs)).toBe(first.twin.grow(256, nowMs));
+          }
+          const [result, expected] = [
+            await limiter.admit(keyId, key, nowMs, demand),
+            alone.admit(keyId, key, nowMs, demand),
+          ];
           expect({ ...result, permit: {} }).toEqual({ ...expected, permit: {} });
           if (!result.ok || !expected.ok) continue;
           const { permit } = result;
           const { permit: twin } = expected;
           const hasTokens = (key.tokensPerMinute ?? key.maxConcurrent ?? key.dailyTokens) !== undefined;
-          const weighed = await permit.weigh(estimate, nowMs);
-          const twinWeighed = twin.weigh(estimate, nowMs);
-          expect(weighed).toEqual(hasTokens ? twinWeighed : { ok: true, headers: expected.headers });
+          const weighed = await permit.weigh(demand, nowMs);
+          const twinWeighed = twin.weigh(demand, nowMs);
+          expect(weighed).toEqual(hasTokens ? twinWeighed : { ...twinWeighed, headers: expected.headers });
           if (weighed.ok) running.push({ permit, twin, used });
         }
       }),
@@ -124,7 +143,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
       const result = await limiter.admit('a', limits, nowMs);
       if (!result.ok) return;
       requests++;
-      const weighed = await result.permit.weigh(2 * used, nowMs);
+      const weighed = await result.permit.weigh(exactly(2 * used), nowMs);
       if (!weighed.ok) return;
       atOnce++;
       mostAtOnce = Math.max(mostAtOnce, atOnce);
@@ -184,12 +203,12 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     const { limiter, settled } = await open(database, () => NOON_MS);
     const limits = { dailyTokens: 100 };
     const remaining = async () => {
-      const { headers } = await limiter.admit('a', limits, NOON_MS, 0);
+      const { headers } = await limiter.admit('a', limits, NOON_MS, exactly(0));
       return headers['x-ratelimit-remaining-daily-tokens'];
     };
     expect(await remaining()).toBe('40');
     const permit = permitOf(await limiter.admit('a', limits, NOON_MS));
-    await permit.weigh(30, NOON_MS);
+    await permit.weigh(exactly(30), NOON_MS);
     expect(await remaining()).toBe('10');
     permit.settle(10, NOON_MS);
     await settled();
@@ -201,12 +220,33 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     expect(await remaining()).toBe('25');
   });
 
+  it('begin a day with what those before have used beyond it, also where only the usage knows of it', async () => {
+    const database = await home.open();
+    const usage = new UsageStore(database, (error) => expect.fail(String(error)));
+    const limits = { dailyTokens: 100 };
+    for (const [days, promptTokens] of [
+      [3, 280],
+      [1, 150],
+    ] as const) {
+      const spent = { promptTokens, cachedTokens: 0, completionTokens: 0, failed: false };
+      usage.record('a', spent, NOON_MS - days * 24 * 60 * MINUTE_MS);
+    }
+    await usage.flush();
+    // 180 of the first day, 80 after the next, 130 after the last.
+    const { limiter } = await open(database, () => NOON_MS);
+    expect(await limiter.admit('a', limits, NOON_MS)).toMatchObject({
+      ok: false,
+      numbers: { limit: 100, used: 130, left: 0, asked: 1 },
+      retryAfterMs: 12 * 60 * MINUTE_MS,
+    });
+  });
+
   it('cost a key without limits nothing', async () => {
     const { limiter, store } = await open(await home.open());
     const admit = vi.spyOn(store, 'admit');
-    const result = await limiter.admit('a', {}, NOON_MS, 1_000_000);
+    const result = await limiter.admit('a', {}, NOON_MS, exactly(1_000_000));
     expect(result).toMatchObject({ ok: true, headers: {} });
-    expect(await permitOf(result).weigh(1_000_000, NOON_MS)).toMatchObject({ ok: true });
+    expect(await permitOf(result).weigh(exactly(1_000_000), NOON_MS)).toMatchObject({ ok: true });
     permitOf(result).settle(1, NOON_MS);
     expect(admit).not.toHaveBeenCalled();
   });
@@ -216,7 +256,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     const { limiter, store, settled } = await open(database, () => NOON_MS);
     const limits = { tokensPerMinute: 600 };
     const permit = permitOf(await limiter.admit('a', limits, NOON_MS));
-    await permit.weigh(100, NOON_MS);
+    await permit.weigh(exactly(100), NOON_MS);
     const [row] = await server().execute(home.location(), 'select id from running_request');
     permit.settle(300, NOON_MS);
     await settled();
@@ -252,10 +292,10 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
       const { limiter } = await open(database, undefined, { onChange });
       const weighed = permitOf(await limiter.admit('a', limits, Date.now()));
       const early = permitOf(await limiter.admit('a', limits, Date.now()));
-      await weighed.weigh(100, Date.now());
+      await weighed.weigh(exactly(100), Date.now());
       await server().halt();
       // A third of nine, less a third of the two that were used before: the early one, which was not weighed yet, and another.
-      expect(await early.weigh(100, Date.now())).toMatchObject({ ok: true });
+      expect(await early.weigh(exactly(100), Date.now())).toMatchObject({ ok: true });
       const late = permitOf(await limiter.admit('a', { requestsPerMinute: 9 }, Date.now()));
       expect(await limiter.admit('a', { requestsPerMinute: 9 }, Date.now())).toMatchObject({
         ok: false,
@@ -278,14 +318,14 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
       const { limiter, settled } = await open(database, undefined, { onChange });
       const daily = { dailyTokens: 1000 };
       const permit = permitOf(await limiter.admit('a', daily, Date.now()));
-      await permit.weigh(400, Date.now());
+      await permit.weigh(exactly(400), Date.now());
       permit.settle(400, Date.now());
       await settled();
       permitOf(await limiter.admit('a', daily, Date.now())).settle(0, Date.now());
       await settled();
       await server().halt();
       const next = permitOf(await limiter.admit('a', daily, Date.now()));
-      expect(await next.weigh(300, Date.now())).toMatchObject({
+      expect(await next.weigh(exactly(300), Date.now())).toMatchObject({
         ok: true,
         headers: { 'x-ratelimit-remaining-daily-tokens': '0' },
       });

@@ -5,19 +5,21 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KeyLimits } from '../../store/key-record.ts';
-import type { LimitedRequest, LimitStanding, LimitStore, Settlement } from '../../store/limit-store.ts';
+import type { LimitStanding, LimitStore, Settlement } from '../../store/limit-store.ts';
 import { StoreError } from '../../store/store-error.ts';
 import { DailyBudget } from './daily-budget.ts';
 import {
   type Awaitable,
   isUnlimited,
   type KeyLimiter,
+  LEAST_DEMAND,
   type LimitRefusal,
   type LimitResult,
   type Permit,
+  type TokenDemand,
   type Weighed,
 } from './key-limiter.ts';
-import { type KeyState, refusalOf, standings } from './key-state.ts';
+import { type KeyState, refusalOf, standings, weighed } from './key-state.ts';
 import { Limiter } from './limiter.ts';
 import { MinuteBucket } from './minute-bucket.ts';
 import { expectedWait } from './running-requests.ts';
@@ -33,13 +35,9 @@ export interface SharedLimiterOptions {
   readonly onChange: (lost: unknown) => void;
 }
 
-type Calls = Pick<LimitStore, 'admit' | 'weigh' | 'settle' | 'beat' | 'leave'>;
+type Calls = Pick<LimitStore, 'admit' | 'weigh' | 'grow' | 'settle' | 'beat' | 'leave'>;
 
-const unlimited: LimitResult = {
-  ok: true,
-  headers: {},
-  permit: { weigh: () => ({ ok: true, headers: {} }), settle: () => {} },
-};
+const unlimited: LimitResult = { ok: true, headers: {}, permit: passed({}) };
 
 export class SharedLimiter implements KeyLimiter {
   readonly #store: Calls;
@@ -67,10 +65,10 @@ export class SharedLimiter implements KeyLimiter {
     return limiter;
   }
 
-  admit(keyId: string, limits: KeyLimits, nowMs: number, leastTokens = 1): Awaitable<LimitResult> {
+  admit(keyId: string, limits: KeyLimits, nowMs: number, demand = LEAST_DEMAND): Awaitable<LimitResult> {
     if (isUnlimited(limits)) return unlimited;
-    if (this.#lost) return this.#admitAlone(keyId, limits, nowMs, leastTokens);
-    return this.#admit(keyId, limits, nowMs, leastTokens);
+    if (this.#lost) return this.#admitAlone(keyId, limits, nowMs, demand);
+    return this.#admit(keyId, limits, nowMs, demand);
   }
 
   /** The day is that of all gateways; of its minutes and places each has its share, by itself. */
@@ -78,11 +76,11 @@ export class SharedLimiter implements KeyLimiter {
     const own = new Limiter();
     return {
       apart: () => this.apart(),
-      admit: async (keyId, limits, nowMs, leastTokens) => {
-        const { dailyTokens, ...minutes } = shareOf(limits, this.#gateways);
-        const day = await this.admit(keyId, { dailyTokens: limits.dailyTokens }, nowMs, leastTokens);
+      admit: async (keyId, limits, nowMs, demand) => {
+        const { dailyTokens, ...minutes } = limits;
+        const day = await this.admit(keyId, { dailyTokens }, nowMs, demand);
         if (!day.ok) return day;
-        const minute = own.admit(keyId, minutes, nowMs, leastTokens);
+        const minute = admitShare(own, keyId, minutes, this.#gateways, nowMs, demand);
         if (!minute.ok) day.permit.settle(0, nowMs);
         return minute.ok ? { ...minute, permit: bothOf(day.permit, minute.permit) } : minute;
       },
@@ -102,21 +100,21 @@ export class SharedLimiter implements KeyLimiter {
     await this.#store.leave();
   }
 
-  async #admit(keyId: string, limits: KeyLimits, nowMs: number, leastTokens: number): Promise<LimitResult> {
+  async #admit(keyId: string, limits: KeyLimits, nowMs: number, demand: TokenDemand): Promise<LimitResult> {
     // With a limit of requests alone nothing is held, and nothing has to be given back.
     const { tokensPerMinute, maxConcurrent, dailyTokens } = limits;
     const holds = (tokensPerMinute ?? maxConcurrent ?? dailyTokens) !== undefined;
     const requestId = holds ? randomUUID() : undefined;
-    const standing = await this.#ask({ keyId, limits, tokens: leastTokens, requestId }, (request) =>
-      this.#store.admit(request),
+    const standing = await this.#ask(keyId, () =>
+      this.#store.admit({ keyId, limits, ...tokensOf(demand), requestId }),
     );
     if (standing === undefined) {
       // It may have been admitted all the same.
       if (requestId !== undefined) this.#settle({ keyId, limits, requestId, usedTokens: 0, served: false });
-      return this.#admitAlone(keyId, limits, nowMs, leastTokens);
+      return this.#admitAlone(keyId, limits, nowMs, demand);
     }
     const state = stateOf(standing);
-    if (!standing.ok) return refused(state, limits, leastTokens, standing.now_ms);
+    if (!standing.ok) return refused(state, limits, demand, standing.now_ms);
     const headers = standings(state, limits, standing.now_ms);
     const permit = requestId === undefined ? passed(headers) : this.#permit(keyId, limits, requestId);
     return { ok: true, headers, permit };
@@ -130,25 +128,39 @@ export class SharedLimiter implements KeyLimiter {
       this.#settle({ keyId, limits, requestId, usedTokens, served });
     };
     return {
-      weigh: async (expectedTokens, nowMs): Promise<Weighed> => {
-        if (settled) return { ok: true, headers: {} };
-        if (alone !== undefined) return alone.weigh(expectedTokens, nowMs);
-        const standing = await this.#ask({ keyId, limits, tokens: expectedTokens, requestId }, (request) =>
-          this.#store.weigh(request),
+      weigh: async (demand, nowMs): Promise<Weighed> => {
+        if (settled) return unweighed(demand, {});
+        const standing = await this.#ask(keyId, () =>
+          this.#store.weigh({ keyId, limits, ...tokensOf(demand), requestId }),
         );
         if (standing === undefined) {
-          const admitted = this.#admitAlone(keyId, limits, nowMs, expectedTokens);
+          const admitted = this.#admitAlone(keyId, limits, nowMs, demand);
           if (!admitted.ok) {
             giveBack(0, false);
             return admitted;
           }
           alone = admitted.permit;
-          return alone.weigh(expectedTokens, nowMs);
+          return alone.weigh(demand, nowMs);
         }
         const state = stateOf(standing);
-        if (standing.ok) return { ok: true, headers: standings(state, limits, standing.now_ms) };
+        if (standing.ok) return weighed(state, limits, standing.held_tokens, standing.now_ms);
         settled = true;
-        return refused(state, limits, expectedTokens, standing.now_ms);
+        return refused(state, limits, demand, standing.now_ms);
+      },
+      grow: async (moreTokens, nowMs) => {
+        if (settled) return 0;
+        if (alone === undefined) {
+          const grown = await this.#ask(keyId, () =>
+            this.#store.grow({ keyId, limits, moreTokens, requestId }),
+          );
+          if (grown !== undefined) return grown.held_tokens;
+          // It runs already: neither a request nor a place is asked for again.
+          const { tokensPerMinute, dailyTokens } = limits;
+          const admitted = this.#admitAlone(keyId, { tokensPerMinute, dailyTokens }, nowMs, LEAST_DEMAND);
+          if (!admitted.ok) return 0;
+          alone = admitted.permit;
+        }
+        return alone.grow(moreTokens, nowMs);
       },
       settle: (usedTokens, nowMs) => {
         alone?.settle(usedTokens, nowMs);
@@ -158,14 +170,11 @@ export class SharedLimiter implements KeyLimiter {
   }
 
   /** Undefined where the database does not answer. */
-  async #ask(
-    request: LimitedRequest,
-    ask: (request: LimitedRequest) => Promise<LimitStanding>,
-  ): Promise<LimitStanding | undefined> {
+  async #ask(keyId: string, ask: () => Promise<LimitStanding>): Promise<LimitStanding | undefined> {
     if (this.#lost) return undefined;
     try {
-      const standing = await ask(request);
-      this.#standings.set(request.keyId, { standing, atMs: Date.now() });
+      const standing = await ask();
+      this.#standings.set(keyId, { standing, atMs: Date.now() });
       return standing;
     } catch (error) {
       this.#lose(error);
@@ -173,8 +182,8 @@ export class SharedLimiter implements KeyLimiter {
     }
   }
 
-  #admitAlone(keyId: string, limits: KeyLimits, nowMs: number, leastTokens: number): LimitResult {
-    return this.#alone.admit(keyId, shareOf(limits, this.#gateways), nowMs, leastTokens);
+  #admitAlone(keyId: string, limits: KeyLimits, nowMs: number, demand: TokenDemand): LimitResult {
+    return admitShare(this.#alone, keyId, limits, this.#gateways, nowMs, demand);
   }
 
   #settle(settlement: Settlement): void {
@@ -229,7 +238,7 @@ export class SharedLimiter implements KeyLimiter {
   }
 }
 
-/** One that is refused by one of them holds nothing of the other. */
+/** A day and a minute: one that is refused by one of them holds nothing of the other. */
 function bothOf(first: Permit, second: Permit): Permit {
   const settle = (usedTokens: number, nowMs: number) => {
     first.settle(usedTokens, nowMs);
@@ -237,20 +246,57 @@ function bothOf(first: Permit, second: Permit): Permit {
   };
   return {
     settle,
-    weigh: async (expectedTokens, nowMs) => {
-      for (const one of [first, second]) {
-        const weighed = await one.weigh(expectedTokens, nowMs);
-        if (weighed.ok) continue;
-        settle(0, nowMs);
-        return weighed;
-      }
-      return { ok: true, headers: {} };
+    weigh: async (demand, nowMs) => {
+      const day = await first.weigh(demand, nowMs);
+      const minute = day.ok ? await second.weigh({ ...demand, expected: day.heldTokens }, nowMs) : day;
+      if (day.ok && minute.ok) return { ...minute, headers: {}, mostTokens: day.mostTokens };
+      settle(0, nowMs);
+      return minute;
     },
+    grow: async (tokens, nowMs) => second.grow(await first.grow(tokens, nowMs), nowMs),
   };
 }
 
 function passed(headers: LimitResult['headers']): Permit {
-  return { weigh: () => ({ ok: true, headers }), settle: () => {} };
+  return {
+    weigh: (demand) => unweighed(demand, headers),
+    grow: (tokens) => tokens,
+    settle: () => {},
+  };
+}
+
+function unweighed({ expected }: TokenDemand, headers: LimitResult['headers']): Weighed {
+  return { ok: true, headers, heldTokens: expected, mostTokens: Number.POSITIVE_INFINITY };
+}
+
+function tokensOf({ least, expected }: TokenDemand): { leastTokens: number; expectedTokens: number } {
+  return { leastTokens: least, expectedTokens: expected };
+}
+
+/** Within this gateway's share. What needs more than that, but not more than the whole limit, needs all of the share. */
+function admitShare(
+  limiter: Limiter,
+  keyId: string,
+  limits: KeyLimits,
+  gateways: number,
+  nowMs: number,
+  demand = LEAST_DEMAND,
+): LimitResult {
+  const share = shareOf(limits, gateways);
+  const mostOf = ({ tokensPerMinute, dailyTokens }: KeyLimits) =>
+    Math.min(tokensPerMinute ?? Number.POSITIVE_INFINITY, dailyTokens ?? Number.POSITIVE_INFINITY);
+  const fitted = ({ least, expected }: TokenDemand) => ({
+    least: least <= mostOf(limits) ? Math.min(least, mostOf(share)) : least,
+    expected,
+  });
+  const result = limiter.admit(keyId, share, nowMs, fitted(demand));
+  if (!result.ok) return result;
+  const { permit } = result;
+  const weigh: Permit['weigh'] = (weight, atMs) => {
+    const answer = permit.weigh(fitted(weight), atMs);
+    return answer.ok ? { ...answer, heldTokens: Math.max(weight.least, answer.heldTokens) } : answer;
+  };
+  return { ...result, permit: { ...permit, weigh } };
 }
 
 /** What one of so many gateways may give out by itself: at least one of each. */
@@ -285,10 +331,10 @@ function stateOf(standing: LimitStanding): KeyState {
 function refused(
   state: KeyState,
   limits: KeyLimits,
-  tokens: number,
+  demand: TokenDemand,
   nowMs: number,
 ): { readonly ok: false } & LimitRefusal {
-  const refusal = refusalOf(state, limits, tokens, nowMs);
+  const refusal = refusalOf(state, limits, demand, nowMs);
   if (refusal === undefined) throw new Error('a request was refused within all limits');
   return { ok: false, ...refusal };
 }

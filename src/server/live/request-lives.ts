@@ -3,6 +3,7 @@
 
 import type { EndReason } from '../../engine/request.ts';
 import type { PrefixLookup as EngineLookup, StepSummary } from '../../engine/step-report.ts';
+import type { QueuePlace } from '../../engine/wait-estimates.ts';
 import type { TokenUsage } from '../../generation/token-usage.ts';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { Tier } from '../../store/key-record.ts';
@@ -42,6 +43,11 @@ interface Choice {
   readonly number: number;
   readonly submittedMs: number;
   admitted: boolean;
+}
+
+interface Places {
+  readonly byId: ReadonlyMap<string, QueuePlace>;
+  readonly heardMs: number;
 }
 
 export interface KeptLookup extends Omit<EngineLookup, 'id'> {
@@ -107,6 +113,7 @@ export class RequestLives {
   readonly #lives: Life[] = [];
   readonly #choices = new Map<string, Choice>();
   readonly #followed = new WeakMap<EngineHandle, ExpectedWaits>();
+  readonly #places = new WeakMap<EngineHandle, Places>();
   readonly #endListeners = new Set<(ended: EndedRequest) => void>();
 
   /** The clock is monotonic. */
@@ -155,6 +162,20 @@ export class RequestLives {
     return this.#choices.get(engineId)?.life.of.requestId;
   }
 
+  /** Where the first of an engine's requests that wait is; undefined where none is known to. */
+  placeOf(engine: EngineHandle, engineIds: readonly string[]): Omit<QueuePlace, 'id'> | undefined {
+    const places = this.#places.get(engine);
+    if (places === undefined) return undefined;
+    let first: QueuePlace | undefined;
+    for (const id of engineIds) {
+      const place = places.byId.get(id);
+      if (place !== undefined && (first === undefined || place.position < first.position)) first = place;
+    }
+    if (first === undefined) return undefined;
+    const waitMs = Math.max(0, first.waitMs - (this.#nowMs() - places.heardMs));
+    return { position: first.position, waitMs };
+  }
+
   /** The newest first. */
   all(): readonly Life[] {
     return this.#lives.toReversed();
@@ -169,6 +190,10 @@ export class RequestLives {
     const waits = new ExpectedWaits();
     this.#followed.set(engine, waits);
     engine.follow((step, lookups) => this.#stepped(step, lookups, waits));
+    engine.onPlaces?.((places) => {
+      const byId = new Map(places.map((place) => [place.id, place]));
+      this.#places.set(engine, { byId, heardMs: this.#nowMs() });
+    });
     engine.onLost((died) => {
       if (!died) return;
       const nowMs = this.#nowMs();

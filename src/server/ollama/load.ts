@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../auth.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../errors.ts';
+import { NO_TOKENS } from '../limits/key-limiter.ts';
 import { stay, withModel } from '../stay.ts';
 import { decidesStay, durationMs, idleMsOf } from './keep-alive.ts';
 import { findModel } from './names.ts';
@@ -22,8 +23,8 @@ export async function loadOrUnload(
     if (state === 'loaded') await unload(context, name);
     return answer('unload');
   }
-  return stay(context, request, reply, 0, ({ signal }) =>
-    withModel(context, name, signal, async () => answer('load'), idleMsOf(keep_alive, caller)),
+  return stay(context, request, reply, NO_TOKENS, ({ signal }) =>
+    withModel(context, name, signal, async () => answer('load'), { idleMs: idleMsOf(keep_alive, caller) }),
   );
 }
 
@@ -39,6 +40,7 @@ function refuseUnload(caller: Caller, model: string, pinned: boolean): void {
 /** At once, or when the last request that uses it has ended. */
 async function unload({ pool }: ServerContext, name: string): Promise<void> {
   if (await pool.unload(name)) return;
-  const held = await pool.acquire(name);
+  // One that makes way for another leaves anyway.
+  const held = await pool.acquire(name, { atOnce: true });
   if (held.ok) held.lease.release(0);
 }

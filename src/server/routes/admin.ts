@@ -28,6 +28,7 @@ export const newKeySchema = z.object({
   tokens_per_minute: limit,
   max_concurrent: limit,
   daily_tokens: limit,
+  kv_share: z.number().optional(),
 });
 
 export const modelNameSchema = z.object({ model: z.string() });
@@ -65,6 +66,7 @@ function keyRoutes(app: FastifyInstance, { keyStore }: ServerContext): void {
       tokensPerMinute: body.tokens_per_minute,
       maxConcurrent: body.max_concurrent,
       dailyTokens: body.daily_tokens,
+      kvShare: body.kv_share,
     };
     const { name, tier = 'normal', admin = false } = body;
     const result = await store().createKey({ name, tier, admin, limits }, Date.now());
@@ -197,6 +199,7 @@ function keyOf({ id, name, prefix, tier, admin, limits, createdMs, revokedMs }: 
     tokens_per_minute: limits.tokensPerMinute ?? null,
     max_concurrent: limits.maxConcurrent ?? null,
     daily_tokens: limits.dailyTokens ?? null,
+    kv_share: limits.kvShare ?? null,
     created: Math.floor(createdMs / 1000),
     revoked: revokedMs === undefined ? null : Math.floor(revokedMs / 1000),
   };

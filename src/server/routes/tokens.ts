@@ -9,6 +9,7 @@ import type { Caller } from '../auth.ts';
 import { chatKind } from '../completion-kind.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest } from '../errors.ts';
+import { NO_TOKENS } from '../limits/key-limiter.ts';
 import { findEntry } from '../models.ts';
 import { chatRules, templateOptions } from '../schemas/chat.ts';
 import { type BodyRules, parseBody, unknownWarning } from '../schemas/parse.ts';
@@ -76,7 +77,7 @@ async function tokenCall<
   if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
   const name = findEntry(context.pool, body.model as string | undefined).name;
   const account = (request.caller as Caller).keyId;
-  return stay(context, request, reply, 0, ({ signal }) =>
+  return stay(context, request, reply, NO_TOKENS, ({ signal }) =>
     withModel(context, name, signal, (model) => use({ body, model, caller: { account, signal } })),
   );
 }

@@ -140,7 +140,7 @@ export const modelSchema = z.object({
   created: z.int(),
   owned_by: z.string(),
   aliases: z.array(z.string()),
-  state: z.enum(['unloaded', 'loading', 'loaded', 'failed']),
+  state: z.enum(['unloaded', 'waiting', 'loading', 'loaded', 'failed']),
   default_parameters: z
     .record(z.string(), z.number())
     .meta({ description: 'How answers are drawn where a request says nothing; while the model is loaded.' })

@@ -54,6 +54,7 @@ export function KeysView({ server, theme, onFirstKey }: KeysViewProps) {
                 { number: 'Tokens/min' },
                 { number: 'At once' },
                 { number: 'Tokens/day' },
+                { number: 'KV part' },
                 'Made',
                 { hidden: 'Actions' },
               ]}
@@ -104,6 +105,7 @@ function KeyRow({ record, onRevoke }: { readonly record: WireKey; readonly onRev
       {limit(record.tokens_per_minute)}
       {limit(record.max_concurrent)}
       {limit(record.daily_tokens)}
+      <td class="number">{record.kv_share ?? '–'}</td>
       <td class="nowrap">{day(1000 * record.created)}</td>
       <td class="actions">
         {record.revoked === null ? (

@@ -11,10 +11,11 @@ import type { WireKey } from './wire-key.ts';
 const tiers: readonly Tier[] = ['high', 'normal', 'low'];
 
 const limits = [
-  ['requests_per_minute', 'Requests per minute'],
-  ['tokens_per_minute', 'Tokens per minute'],
-  ['max_concurrent', 'At once'],
-  ['daily_tokens', 'Tokens per day'],
+  ['requests_per_minute', 'Requests per minute', { min: 1, step: 1 }],
+  ['tokens_per_minute', 'Tokens per minute', { min: 1, step: 1 }],
+  ['max_concurrent', 'At once', { min: 1, step: 1 }],
+  ['daily_tokens', 'Tokens per day', { min: 1, step: 1 }],
+  ['kv_share', 'Part of the KV blocks', { min: 0.01, max: 1, step: 0.01 }],
 ] as const;
 
 type MadeKey = WireKey & { readonly key: string };
@@ -72,10 +73,10 @@ export function NewKeyForm({ server, onMade, onFirstKey }: NewKeyFormProps) {
             ))}
           </select>
         </label>
-        {limits.map(([name, label]) => (
+        {limits.map(([name, label, range]) => (
           <label key={name}>
             <span>{label}</span>
-            <input name={name} type="number" min={1} step={1} placeholder="no limit" />
+            <input name={name} type="number" {...range} placeholder="no limit" />
           </label>
         ))}
         {first ? (

@@ -12,6 +12,7 @@ export interface WireKey {
   readonly tokens_per_minute: number | null;
   readonly max_concurrent: number | null;
   readonly daily_tokens: number | null;
+  readonly kv_share: number | null;
   readonly created: number;
   readonly revoked: number | null;
 }

@@ -1,0 +1,40 @@
+// Closes the parts of a server in order. Every step runs, whatever became of those before it, and none is waited for
+// without end; what goes wrong is logged.
+
+import type { Logger } from 'pino';
+import { messageOf } from '../failure/message-of.ts';
+import { runAfter } from '../time/long-timer.ts';
+
+export interface CloseStep {
+  /** For the log, as in "the pool". */
+  readonly what: string;
+  /** How long it may take; infinity for as long as it wants. */
+  readonly limitMs: number;
+  readonly close: () => unknown;
+}
+
+export async function closeInOrder(
+  steps: readonly CloseStep[],
+  logger: Pick<Logger, 'error'>,
+): Promise<void> {
+  for (const { what, limitMs, close } of steps) {
+    try {
+      await inTime(close, limitMs);
+    } catch (error) {
+      logger.error({ err: error }, `${what} could not be closed: ${messageOf(error)}`);
+    }
+  }
+}
+
+async function inTime(close: () => unknown, limitMs: number): Promise<void> {
+  let cancel = () => {};
+  const late = new Promise<never>((_, reject) => {
+    const problem = new Error(`it took longer than ${limitMs} ms`);
+    cancel = runAfter(limitMs, () => reject(problem)).cancel;
+  });
+  try {
+    await Promise.race([close(), late]);
+  } finally {
+    cancel();
+  }
+}

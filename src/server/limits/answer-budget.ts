@@ -1,0 +1,58 @@
+// What the answers of a request may take of their key's limits where the request does not say how long they may be: held
+// as they grow, so that a long answer takes from the others of its key only what it uses, and ends where nothing is left.
+
+import type { Permit } from './key-limiter.ts';
+
+/** Tokens that are held at once when more are needed. */
+const GROWTH_TOKENS = 256;
+
+export class AnswerBudget {
+  readonly #permit: Pick<Permit, 'grow'>;
+  readonly #nowMs: () => number;
+  #left: number;
+  #isSpent = false;
+
+  /** With so many tokens that are held for them already. */
+  constructor(heldTokens: number, permit: Pick<Permit, 'grow'>, nowMs: () => number) {
+    this.#left = heldTokens;
+    this.#permit = permit;
+    this.#nowMs = nowMs;
+  }
+
+  /** An answer had to end because of the limits. */
+  get isSpent(): boolean {
+    return this.#isSpent;
+  }
+
+  /** Takes a token of an answer; false where the answer must end without it. */
+  take(): boolean | Promise<boolean> {
+    if (this.#left > 0) return this.#count();
+    if (this.#isSpent) return false;
+    const grown = this.#permit.grow(GROWTH_TOKENS, this.#nowMs());
+    return typeof grown === 'number' ? this.#grow(grown) : grown.then((tokens) => this.#grow(tokens));
+  }
+
+  #grow(tokens: number): boolean {
+    this.#left += tokens;
+    if (this.#left > 0) return this.#count();
+    this.#isSpent = true;
+    return false;
+  }
+
+  #count(): true {
+    this.#left--;
+    return true;
+  }
+}
+
+/** The lengths of answers that may have so many tokens together: the longest are shortened, alike. */
+export function shareTokens(lengths: readonly number[], tokens: number): number[] {
+  let left = tokens;
+  const sorted = [...lengths].sort((a, b) => a - b);
+  for (const [at, length] of sorted.entries()) {
+    const even = Math.max(0, Math.floor(left / (sorted.length - at)));
+    if (length > even) return lengths.map((one) => Math.min(one, even));
+    left -= length;
+  }
+  return [...lengths];
+}

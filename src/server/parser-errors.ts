@@ -1,0 +1,60 @@
+// What the HTTP parser cannot read is refused in the shape of all other errors, by hand: there is no request yet.
+
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { ApiError } from './errors.ts';
+
+type ParserError = Pick<NodeJS.ErrnoException, 'code'>;
+
+export class ParserErrors {
+  /** Of each connection, answers that are under way. */
+  readonly #open = new WeakMap<Socket, Set<ServerResponse<IncomingMessage>>>();
+
+  follow(server: Server): void {
+    server.prependListener('request', ({ socket }, response) => {
+      const open = this.#open.get(socket) ?? new Set();
+      this.#open.set(socket, open.add(response));
+      response.once('close', () => open.delete(response));
+    });
+  }
+
+  answer({ code }: ParserError, socket: Socket): void {
+    // Where another answer is owed or under way, no byte of this one may get into it.
+    if (!socket.writable || code === 'ECONNRESET' || this.#owesAnother(socket)) {
+      socket.destroy();
+      return;
+    }
+    socket.write(messageOf(refusalOf(code)));
+    socket.destroySoon();
+  }
+
+  /** Other than the one to the request that cannot be read on. */
+  #owesAnother(socket: Socket): boolean {
+    const open = [...(this.#open.get(socket) ?? [])];
+    return open.some(({ headersSent, req }) => headersSent || req.complete);
+  }
+}
+
+function refusalOf(code: string | undefined): ApiError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new ApiError(408, 'the request did not come in time', { code: 'request_timeout' });
+  }
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return new ApiError(431, 'the request has more headers than this server reads', {
+      code: 'headers_too_large',
+    });
+  }
+  return new ApiError(400, 'the request is no HTTP/1.1 that this server can read', { code: 'invalid_http' });
+}
+
+function messageOf(refusal: ApiError): string {
+  const body = JSON.stringify(refusal.body());
+  return [
+    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+    '',
+    body,
+  ].join('\r\n');
+}

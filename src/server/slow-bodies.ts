@@ -1,0 +1,66 @@
+// Bodies that come too slowly: an upload may take as long as it needs while it flows; one that stalls is answered with 408. So
+// a client cannot hold a connection for nothing.
+
+import { Transform, type TransformCallback } from 'node:stream';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { ApiError } from './errors.ts';
+
+/** Less than this within the time is as good as nothing. */
+const LEAST_BYTES = 16 * 1024;
+
+export function refuseSlowBodies(app: FastifyInstance, stallMs: number): void {
+  app.addHook('preParsing', async (request, _reply, payload) => {
+    if (!hasBody(request)) return payload;
+    const body = new FlowingBody(stallMs);
+    payload.on('error', (error) => body.destroy(error));
+    payload.on('close', () => {
+      if (!payload.readableEnded) body.destroy();
+    });
+    return payload.pipe(body);
+  });
+  // An answer came before all of the body did: who goes on sending it is listened to for as long, and no longer.
+  app.addHook('onResponse', async ({ raw }) => {
+    if (raw.complete) return;
+    const timer = setTimeout(() => raw.destroy(), stallMs).unref();
+    raw.once('close', () => clearTimeout(timer));
+  });
+}
+
+function hasBody({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** What comes in goes out; fails where too little comes in while it waits for more. */
+class FlowingBody extends Transform {
+  readonly #timer: NodeJS.Timeout;
+  #bytes = 0;
+
+  constructor(stallMs: number) {
+    super();
+    this.#timer = setInterval(() => {
+      // What nobody has read yet is no fault of the client.
+      if (this.#bytes < LEAST_BYTES && this.readableLength === 0) this.destroy(stalled(stallMs));
+      this.#bytes = 0;
+    }, stallMs).unref();
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    this.#bytes += chunk.length;
+    done(null, chunk);
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    clearInterval(this.#timer);
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    clearInterval(this.#timer);
+    done(error);
+  }
+}
+
+function stalled(stallMs: number): ApiError {
+  const message = `the request body stalled: fewer than ${LEAST_BYTES} bytes of it came within ${stallMs / 1000} s`;
+  return new ApiError(408, message, { code: 'request_stalled', headers: { connection: 'close' } });
+}

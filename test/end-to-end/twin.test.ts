@@ -1,0 +1,81 @@
+// A server and what is started beside it by mistake, or after it: a batch that is being read in is read in whole.
+
+import OpenAI, { toFile } from 'openai';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { childrenOf, ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
+
+const LINES = 10_000;
+
+let home: ServerHome;
+let server: ServerProcess;
+
+beforeAll(async () => {
+  home = new ServerHome();
+  server = await home.start('--batch-concurrency', '1');
+});
+
+afterAll(async () => {
+  await server.stop();
+  home.remove();
+});
+
+const clientOf = ({ url }: ServerProcess) =>
+  new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
+
+async function submit(): Promise<string> {
+  const body = { prompt: 'Once', max_tokens: 1 };
+  const lines = Array.from({ length: LINES }, (_, n) =>
+    JSON.stringify({ custom_id: `line-${n}`, method: 'POST', url: '/v1/completions', body }),
+  );
+  const client = clientOf(server);
+  const file = await toFile(Buffer.from(lines.join('\n')), 'input.jsonl');
+  const { id: input_file_id } = await client.files.create({ file, purpose: 'batch' });
+  const order = { input_file_id, endpoint: '/v1/completions', completion_window: '24h' } as const;
+  return (await client.batches.create(order)).id;
+}
+
+/** Waits until all is read, calls the rest off, and looks at what the batch's files have. */
+async function expectEveryLine(id: string): Promise<void> {
+  const client = clientOf(server);
+  await waitUntil(async () => (await client.batches.retrieve(id)).status !== 'validating');
+  expect((await client.batches.retrieve(id)).request_counts?.total).toBe(LINES);
+  await client.batches.cancel(id);
+  await waitUntil(async () => (await client.batches.retrieve(id)).status === 'cancelled');
+  const { output_file_id, error_file_id } = await client.batches.retrieve(id);
+  const ids: string[] = [];
+  for (const fileId of [output_file_id, error_file_id]) {
+    if (fileId === null || fileId === undefined) continue;
+    const text = await (await client.files.content(fileId)).text();
+    for (const line of text.trimEnd().split('\n')) {
+      ids.push((JSON.parse(line) as { custom_id: string }).custom_id);
+    }
+  }
+  expect(ids).toHaveLength(LINES);
+  expect(new Set(ids).size).toBe(LINES);
+}
+
+it('a second server on the same port and database says so, ends, and takes no line from the first', async () => {
+  const twin = home.launch('--port', new URL(server.url).port);
+  const exited = new Promise((resolve) => twin.once('exit', resolve));
+  let said = '';
+  twin.stderr?.on('data', (text) => {
+    said += text;
+  });
+  // Held while it loads, so that it comes to where it would begin while the batch is read.
+  await waitUntil(() => childrenOf(twin.pid as number).length > 0);
+  const [engine = 0] = childrenOf(twin.pid as number);
+  process.kill(engine, 'SIGSTOP');
+  const id = await submit();
+  process.kill(engine, 'SIGCONT');
+  expect(await exited).toBe(1);
+  expect(said).toContain('is in use');
+  await expectEveryLine(id);
+});
+
+it('a batch that was being read in when its server was killed is read in again, whole and once', async () => {
+  const id = await submit();
+  server.signal('SIGKILL');
+  await server.exited;
+  server = await home.start('--batch-concurrency', '1');
+  await expectEveryLine(id);
+});
