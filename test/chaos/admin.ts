@@ -17,11 +17,17 @@ export interface NewKey {
   readonly tokens_per_minute?: number;
   readonly max_concurrent?: number;
   readonly daily_tokens?: number;
+  readonly kv_share?: number;
 }
 
 export interface AdminStats {
   readonly runningRequests: number;
-  readonly models: readonly { readonly name: string; readonly state: string; readonly busy: number }[];
+  readonly models: readonly {
+    readonly name: string;
+    readonly state: string;
+    readonly busy: number;
+    readonly memoryBytes?: number;
+  }[];
   readonly engines: readonly {
     readonly model: string;
     readonly direct: boolean;
@@ -32,12 +38,6 @@ export interface AdminStats {
       readonly blocks: { readonly used: number };
     };
   }[];
-}
-
-export interface UsageRow {
-  readonly keyId: string;
-  readonly requests: number;
-  readonly completionTokens: number;
 }
 
 export class Admin {
@@ -72,11 +72,6 @@ export class Admin {
 
   async stats(): Promise<AdminStats> {
     return JSON.parse((await this.#send('GET', '/admin/stats')).text) as AdminStats;
-  }
-
-  async usage(): Promise<readonly UsageRow[]> {
-    const { text } = await this.#send('GET', '/admin/usage');
-    return (JSON.parse(text) as { data: UsageRow[] }).data;
   }
 
   #send(method: 'GET' | 'POST' | 'DELETE', path: string, body?: object): Promise<Exchange> {

@@ -8,9 +8,15 @@ export interface AnswerChoice {
   readonly logprobs: readonly unknown[];
 }
 
+/** Prompt tokens include those that were cached. */
+export interface TokenUsage {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}
+
 export interface CompletionAnswer {
   readonly choices: readonly AnswerChoice[];
-  readonly usage: { readonly promptTokens: number; readonly completionTokens: number } | undefined;
+  readonly usage: TokenUsage | undefined;
 }
 
 interface WireUsage {
@@ -64,6 +70,30 @@ function logprobsOf(logprobs: WireChoice['logprobs']): readonly unknown[] {
   const { tokens, token_logprobs, top_logprobs, text_offset } = logprobs;
   return tokens.map((token, at) => [token, token_logprobs[at], top_logprobs[at], text_offset[at]]);
 }
+
+/**
+ * Where an answer is no beginning of the right one. What a budget has cut says so by its reason, and may end in half a
+ * character.
+ */
+export function beginningProblem(expected: CompletionAnswer, got: CompletionAnswer): string | undefined {
+  for (const [index, choice] of got.choices.entries()) {
+    const right = expected.choices[index];
+    if (right === undefined) return `choice ${index} is one too many`;
+    const same = difference(right, choice);
+    if (same === undefined) continue;
+    const text = choice.text.replace(/\uFFFD+$/, '');
+    if (!right.text.startsWith(text)) return difference(right.text, choice.text, `choices.${index}.text`);
+    const logprobs = right.logprobs.slice(0, choice.logprobs.length);
+    const likely = difference(logprobs, choice.logprobs, `choices.${index}.logprobs`);
+    if (likely !== undefined) return likely;
+    if (!cutReasons.has(choice.reason ?? ''))
+      return `choices.${index}.reason: a shorter answer with ${choice.reason}`;
+  }
+  return undefined;
+}
+
+/** That an answer may not be longer, in the words of each protocol. */
+const cutReasons: ReadonlySet<string> = new Set(['length', 'incomplete', 'max_tokens']);
 
 /** Where two values first differ, as a path with both sides; undefined where they are equal. */
 export function difference(expected: unknown, got: unknown, path = ''): string | undefined {

@@ -2,12 +2,15 @@
 
 import type { Account } from './accounts.ts';
 import type { BadRequest } from './bad-requests.ts';
+import { noTokens } from './books.ts';
 import type { KnownRequest } from './catalogue.ts';
 import { type Ask, type Exchange, exchange, type Manner, patient } from './exchange.ts';
 import { complaintAbout } from './judgement.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
+import { protocols } from './protocols.ts';
+import { type Form, tokensSent } from './readers.ts';
 import { nameOf } from './tally.ts';
-import type { Trial } from './trial.ts';
+import type { Reference, Trial } from './trial.ts';
 
 /** Beyond this a request has got no answer: far longer than any engine is kept from answering. */
 const LIMIT_MS = 150_000;
@@ -18,7 +21,6 @@ export interface Way {
   readonly deadlineMs?: number;
   /** Nothing is being disturbed. */
   readonly calm?: boolean;
-  readonly closing?: boolean;
   readonly revoked?: boolean;
 }
 
@@ -30,31 +32,43 @@ export async function askKnown(
   account: Account,
   way: Way,
 ): Promise<Outcome> {
-  const { came, outcome } = await asked(trial, request, account, way);
+  const { came, outcome, form } = await asked(trial, request, account, way);
+  enter(trial, request.name, account, came, outcome, form);
+  const { startedMs, endedMs } = came;
   const complaint = complaintAbout(outcome, {
-    reference: trial.references.get(request.name),
+    reference: trial.references.get(request.name)?.answer,
     limited: account.limited,
+    budgeted: account.dailyTokens !== undefined,
     revoked: way.revoked ?? false,
     deadline: way.deadlineMs !== undefined,
-    deaths: trial.timeline.deathsBetween(came.startedMs, came.endedMs),
-    closing: way.closing ?? false,
+    slow: way.manner.kind === 'slow',
+    deaths: trial.timeline.deathsBetween(startedMs, endedMs),
+    outage: trial.outages.during(startedMs, endedMs),
+    startedMs,
+    endedMs,
     calm: way.calm ?? false,
   });
   if (complaint !== undefined) {
     const { name, path, body } = request;
     const { stream, manner, deadlineMs } = way;
-    const tookMs = Math.round(came.endedMs - came.startedMs);
-    const how = { stream, manner, deadlineMs, account: account.name, tookMs };
+    const how = {
+      stream,
+      manner,
+      deadlineMs,
+      account: account.name,
+      tookMs: Math.round(endedMs - startedMs),
+    };
     trial.violations.add(complaint.kind, complaint.detail, { name, path, body: shortened(body), ...how });
   }
   return outcome;
 }
 
 /** The answer of a request whose answer is not known yet. */
-export async function learnAnswer(trial: Trial, request: KnownRequest, account: Account): Promise<unknown> {
-  const { outcome } = await asked(trial, request, account, calmly);
-  if (outcome.kind === 'answer') return outcome.answer;
-  throw new Error(`${request.name} has no answer: ${JSON.stringify(outcome)}`);
+export async function learnAnswer(trial: Trial, request: KnownRequest, account: Account): Promise<Reference> {
+  const { came, outcome, form } = await asked(trial, request, account, calmly);
+  if (outcome.kind !== 'answer') throw new Error(`${request.name} has no answer: ${JSON.stringify(outcome)}`);
+  enter(trial, request.name, account, came, outcome, form);
+  return { answer: outcome.answer, usage: outcome.usage };
 }
 
 async function asked(
@@ -62,33 +76,59 @@ async function asked(
   request: KnownRequest,
   account: Account,
   way: Way,
-): Promise<{ readonly came: Exchange; readonly outcome: Outcome }> {
-  const stream = way.stream && request.streams;
-  const came = await exchange(server.url, askOf(request, account, way, stream), way.manner, LIMIT_MS);
-  const outcome = outcomeOf(came, stream ? 'stream' : request.streams ? 'completion' : 'json');
-  if (request.streams) tally.completion(outcome, account.id);
-  else tally.count(nameOf(outcome));
-  return { came, outcome };
+): Promise<{ readonly came: Exchange; readonly outcome: Outcome; readonly form: Form }> {
+  const { whole, streamed } = protocols[request.path];
+  const form = way.stream && streamed !== undefined ? streamed.form : whole.form;
+  const body = { ...request.body, ...(form === whole.form ? whole.asks : streamed?.asks) };
+  const came = await exchange(server.url, askOf(request.path, body, account, way), way.manner, LIMIT_MS);
+  const outcome = outcomeOf(came, form);
+  tally.count(nameOf(outcome));
+  return { came, outcome, form };
 }
 
-function askOf({ path, body }: KnownRequest, { key }: Account, way: Way, stream: boolean): Ask {
-  const sent = stream ? { ...body, stream, stream_options: { include_usage: true } } : body;
+function askOf(path: string, body: object, { key }: Account, { deadlineMs }: Way): Ask {
   const headers: Record<string, string> =
-    way.deadlineMs === undefined ? {} : { 'x-chairlift-timeout-ms': String(way.deadlineMs) };
-  return { method: 'POST', path, key, headers, body: JSON.stringify(sent) };
+    deadlineMs === undefined ? {} : { 'x-chairlift-timeout-ms': String(deadlineMs) };
+  return { method: 'POST', path, key, headers, body: JSON.stringify(body) };
+}
+
+/** Nobody pays for a refusal; who heard the end pays what it said; the others something up to the whole answer. */
+function enter(
+  { books, references, outages }: Trial,
+  what: string,
+  { id }: Account,
+  { startedMs, endedMs, text, status }: Exchange,
+  outcome: Outcome,
+  form: Form,
+): void {
+  if (outcome.kind === 'answer') {
+    if (outcome.usage !== undefined) books.exact(id, what, outcome.usage, startedMs, endedMs);
+    return;
+  }
+  if (outcome.kind === 'error' && !outcome.inStream && outcome.status === 429) return;
+  const most = references.get(what)?.usage;
+  if (most === undefined) return;
+  const cut = outages.during(startedMs, endedMs)?.kind === 'cut';
+  const sent = status === 200 && !cut ? { ...noTokens, completionTokens: tokensSent(text, form) } : noTokens;
+  books.enter({ accountId: id, what, startedMs, endedMs, least: sent, most });
 }
 
 export async function askBad(trial: Trial, bad: BadRequest, account: Account): Promise<void> {
   const ask = bad.keyed ? { ...bad.ask, key: account.key } : bad.ask;
   const came = await exchange(trial.server.url, ask, patient, LIMIT_MS);
+  const { startedMs, endedMs } = came;
   if (came.end === 'broken' && bad.mayBreak === true) {
     trial.tally.count('refused while still sending');
     return;
   }
   const outcome = outcomeOf(came, 'json');
   trial.tally.count(outcome.kind === 'error' ? `refused ${nameOf(outcome)}` : outcome.kind);
+  if (outcome.kind === 'answer' && outcome.usage !== undefined) {
+    trial.books.exact(account.id, bad.name, outcome.usage, startedMs, endedMs);
+  }
+  if (trial.outages.during(startedMs, endedMs) !== undefined) return;
   const told = { name: bad.name, ask: shortened({ ...bad.ask, body: String(ask.body).slice(0, 200) }) };
-  if (outcome.kind === 'nothing') {
+  if (outcome.kind === 'nothing' || outcome.kind === 'broken') {
     trial.violations.add('no answer and no error', outcome.why, told);
   } else if (!bad.statuses.includes(came.status ?? 0) && !mayBeRefused(outcome, account)) {
     const detail = `${came.status} instead of ${bad.statuses.join(' or ')}: ${came.text.slice(0, 200)}`;

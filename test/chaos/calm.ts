@@ -6,6 +6,7 @@ import type { Account } from './accounts.ts';
 import type { AdminStats } from './admin.ts';
 import { askBad, askKnown, calmly, learnAnswer } from './asking.ts';
 import { hugeRequests } from './bad-requests.ts';
+import { chargedIn, noTokens } from './books.ts';
 import { FIRST_MODEL, knownRequests, SECOND_MODEL } from './catalogue.ts';
 import { idleDifferences, parseCounters } from './counters.ts';
 import { freeAccounts, type Trial } from './trial.ts';
@@ -105,18 +106,13 @@ export async function checkUnloading(trial: Trial): Promise<void> {
   }
 }
 
-/** Every answer that arrived is in the books, though these could not be written for a while. */
-export async function checkUsage(trial: Trial): Promise<void> {
-  const rows = await trial.admin.usage();
-  for (const { id, name } of trial.accounts) {
-    // More rows than one where midnight passed.
-    const own = rows.filter(({ keyId }) => keyId === id);
-    const requests = own.reduce((sum, row) => sum + row.requests, 0);
-    const completionTokens = own.reduce((sum, row) => sum + row.completionTokens, 0);
-    const known = trial.tally.account(id);
-    if (requests < known.requests || completionTokens < known.completionTokens) {
-      const detail = `${name}: ${requests} requests and ${completionTokens} tokens are recorded, but its clients got ${known.requests} and ${known.completionTokens}`;
-      trial.violations.add('usage was lost', detail);
+/** Tokens charged are tokens sent, for every key. The server has ended. */
+export function checkBooks(trial: Trial): void {
+  const charged = chargedIn(trial.server.database);
+  for (const account of trial.accounts) {
+    const own = charged.get(account.id) ?? { requests: 0, ...noTokens };
+    for (const problem of trial.books.problems(account, own)) {
+      trial.violations.add('the books do not agree', problem);
     }
   }
 }

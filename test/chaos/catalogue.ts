@@ -1,16 +1,10 @@
 // The requests whose answers are known: each is asked alone first, and whenever it is answered later, under whatever
 // circumstances, the answer must be the same. All are greedy or seeded.
 
+import { type KnownPath, protocols } from './protocols.ts';
+
 export const FIRST_MODEL = 'demo';
 export const SECOND_MODEL = 'tiny';
-
-export type KnownPath =
-  | '/v1/chat/completions'
-  | '/v1/completions'
-  | '/v1/batch/chat/completions'
-  | '/v1/batch/completions'
-  | '/tokenize'
-  | '/detokenize';
 
 export interface KnownRequest {
   readonly name: string;
@@ -47,6 +41,8 @@ const ways: Readonly<Record<string, Settings>> = {
 };
 
 const sentence = 'The miller, the fox and the old queen walked through the forest to the sea. ';
+/** A prompt that takes most of a context. */
+export const longText = sentence.repeat(80);
 
 function chat(model: string | undefined, content: string, settings: Settings): KnownRequest['body'] {
   const messages = [{ role: 'user', content }];
@@ -63,7 +59,7 @@ function request(
   body: KnownRequest['body'],
   longPrompt = false,
 ): KnownRequest {
-  return { name, path, body, streams: !path.includes('tokenize'), longPrompt };
+  return { name, path, body, streams: protocols[path].streamed !== undefined, longPrompt };
 }
 
 function waysOf(model: string): KnownRequest[] {
@@ -212,6 +208,39 @@ const others: readonly KnownRequest[] = [
   request('detokenize', '/detokenize', { model: FIRST_MODEL, tokens: [300, 301, 302, 1000] }),
 ];
 
+/** The same models by the other doors. */
+function otherProtocols(model: string): KnownRequest[] {
+  const question = `What does ${model} know about the sea?`;
+  const messages = [{ role: 'user', content: question }];
+  const options = { temperature: 0.8, seed: 41, num_predict: 30 };
+  return [
+    request(`${model} by Responses`, '/v1/responses', {
+      model,
+      input: question,
+      temperature: 0,
+      max_output_tokens: 40,
+      store: false,
+    }),
+    request(`${model} by Responses, kept`, '/v1/responses', {
+      model,
+      input: [{ role: 'user', content: `${question} Tell me more.` }],
+      temperature: 0,
+      max_output_tokens: 24,
+    }),
+    request(`${model} by Messages`, '/v1/messages', { model, messages, temperature: 0, max_tokens: 40 }),
+    request(`${model} by Ollama’s chat`, '/api/chat', { model, messages, options }),
+    request(`${model} by Ollama’s generate`, '/api/generate', { model, prompt: question, options }),
+    request(`${model} embeds`, '/v1/embeddings', { model, input: [question, sentence, 'the sea'] }),
+  ];
+}
+
+/** For batches of very many. */
+export const shortLine = request(
+  'short line',
+  '/v1/completions',
+  text(SECOND_MODEL, 'a', { temperature: 0, max_tokens: 1 }),
+);
+
 /** Of each model. */
 export const longStories: readonly (readonly KnownRequest[])[] = [
   stories(FIRST_MODEL, 18),
@@ -226,4 +255,7 @@ export const knownRequests: readonly KnownRequest[] = [
   ...longPrompts(SECOND_MODEL, 20),
   ...logprobs,
   ...others,
+  ...otherProtocols(FIRST_MODEL),
+  ...otherProtocols(SECOND_MODEL),
+  shortLine,
 ];

@@ -7,8 +7,14 @@ describe('the options of a run', () => {
     expect(parseOptions([], 42)).toEqual({ minutes: 1, seed: 42 });
   });
 
+  it('may be a few kinds of trouble alone', () => {
+    const only = new Set(['twin', 'close the terminal']);
+    expect(parseOptions(['--only', 'twin, close the terminal'], 1)).toEqual({ minutes: 1, seed: 1, only });
+  });
+
   it.each([
     [['--minutes', '0']],
+    [['--only', '?']],
     [['--minutes', 'two']],
     [['--minutes']],
     [['--seed', '1.5']],

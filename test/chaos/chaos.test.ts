@@ -1,4 +1,4 @@
-// Half a minute of disturbances with a fixed seed; `npm run chaos` has as many more as wanted.
+// A short run with a fixed seed: two lives of the server with a stop in good order between them; `npm run chaos` has as many more as wanted.
 
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const LIMIT_MS = 10 * 60_000;
 
 interface Report {
-  readonly requests: { readonly total: number; readonly answer: number };
+  readonly requests: { readonly total: number; readonly answer: number; readonly broken?: number };
   readonly violations: readonly unknown[];
 }
 
@@ -26,10 +26,12 @@ describe.skipIf(!hasAddon)('a server under chaos (with the addon)', () => {
   it('answers everyone rightly or says why not, and leaves nothing behind', {
     timeout: LIMIT_MS,
   }, async () => {
-    const { code, output } = await chaos('--minutes', '0.5', '--seed', '1');
+    const { code, output } = await chaos('--minutes', '0.3', '--seed', '5');
     const report = JSON.parse(output) as Report;
     expect(report.violations).toEqual([]);
-    expect(report.requests.answer).toBeGreaterThan(report.requests.total / 3);
+    // Nobody is there for a while between the lives.
+    const { total, answer, broken = 0 } = report.requests;
+    expect(answer).toBeGreaterThan((total - broken) / 3);
     expect(code).toBe(0);
   });
 });

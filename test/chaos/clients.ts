@@ -6,16 +6,23 @@ import { askBad, askKnown } from './asking.ts';
 import type { Chance } from './chance.ts';
 import { decide } from './decisions.ts';
 import { look } from './prober.ts';
-import type { Trial } from './trial.ts';
+import { anyAccounts, type Trial } from './trial.ts';
+
+const AWAY_MS = 1000;
 
 /** Resolves when it has been told to stop and its last request has ended. */
 export async function steadyClient(trial: Trial, chance: Chance, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     const decision = decide(chance);
     await sleep(decision.pauseMs);
-    const account = trial.accounts[Math.floor(decision.account * trial.accounts.length)] as Account;
-    if (decision.what === 'ask') await askKnown(trial, decision.request, account, decision);
-    else if (decision.what === 'ask badly') await askBad(trial, decision.request, account);
-    else await look(trial, decision.path, [200], account.key);
+    const accounts = anyAccounts(trial);
+    const account = accounts[Math.floor(decision.account * accounts.length)] as Account;
+    if (decision.what === 'ask') {
+      const outcome = await askKnown(trial, decision.request, account, decision);
+      // Nobody is there: as any client, it waits a little longer.
+      if (outcome.kind === 'broken') await sleep(AWAY_MS);
+    }
+    if (decision.what === 'ask badly') await askBad(trial, decision.request, account);
+    if (decision.what === 'look') await look(trial, decision.path, [200], account.key);
   }
 }

@@ -33,6 +33,11 @@ export function sumOf(text: string, name: string, label = ''): number | undefine
 export class CounterWatch {
   readonly #last = new Map<string, number>();
 
+  /** Another process counts from zero. */
+  restart(): void {
+    this.#last.clear();
+  }
+
   /** Scrapes that were made at the same time. A series that is absent for once says nothing. */
   look(atOnce: readonly Counters[]): string[] {
     const fallen = new Set<string>();

@@ -2,12 +2,12 @@
 
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Account } from './accounts.ts';
 import type { MadeKey } from './admin.ts';
 import { askBad, askKnown } from './asking.ts';
 import { hugeRequests } from './bad-requests.ts';
-import { type KnownRequest, knownRequests, longStories } from './catalogue.ts';
+import { knownRequests, longStories } from './catalogue.ts';
 import type { Chance } from './chance.ts';
+import { flood, leavingCrowd, spendTwice, thousandsOfSequences } from './crowds.ts';
 import { whileLocked } from './database-lock.ts';
 import {
   hangEngine,
@@ -19,29 +19,40 @@ import {
 } from './engine-disturbances.ts';
 import { type Exchange, patient } from './exchange.ts';
 import type { Disturbance, Planned } from './schedule.ts';
-import { freeAccounts, type Trial } from './trial.ts';
+import { anyAccounts, freeAccounts, type Trial } from './trial.ts';
+import { startTwin } from './twin.ts';
 import { sendGarbage } from './wire-garbage.ts';
 
-/** Resolves when the last one is over. */
+/** Resolves when the time is over and the last one, too; at once where the server dies. */
 export async function disturb(
   trial: Trial,
   planned: readonly Planned[],
   chance: Chance,
-  stop: AbortSignal,
+  durationMs: number,
 ): Promise<void> {
   const startedMs = performance.now();
+  const { server } = trial;
+  const died = new AbortController();
+  void server.process.exited.then(() => died.abort());
+  const until = (atMs: number) =>
+    sleep(Math.max(0, startedMs + atMs - performance.now()), undefined, { signal: died.signal }).catch(
+      () => {},
+    );
   const under: Promise<unknown>[] = [];
   for (const [at, { atMs, disturbance }] of planned.entries()) {
-    await sleep(Math.max(0, startedMs + atMs - performance.now()));
-    if (stop.aborted) break;
+    await until(atMs);
+    if (!server.alive) break;
     const { kind, ...how } = disturbance;
     trial.timeline.note(kind, Object.entries(how).join(' '));
+    const begunMs = performance.now();
     const done = act(trial, disturbance, chance.branch(`disturbance ${at}`)).catch((error: unknown) => {
       // A server that is gone is told by others; here it must not hide what else is found.
-      if (trial.server.alive) trial.violations.add('a disturbance failed', `${kind}: ${String(error)}`);
+      const away = trial.outages.during(begunMs, performance.now()) !== undefined;
+      if (server.alive && !away) trial.violations.add('a disturbance failed', `${kind}: ${String(error)}`);
     });
     under.push(done);
   }
+  await until(durationMs);
   await Promise.all(under);
 }
 
@@ -62,7 +73,9 @@ function act(trial: Trial, disturbance: Disturbance, chance: Chance): Promise<un
     case 'load':
       return expectStatus(trial, 'load', trial.admin.load(disturbance.model), [200, 503]);
     case 'flood': {
-      const account = chance.pick(trial.accounts.filter(({ limited }) => limited === disturbance.limited));
+      const account = chance.pick(
+        anyAccounts(trial).filter(({ limited }) => limited === disturbance.limited),
+      );
       return flood(trial, chance, account, knownRequests, disturbance.requests);
     }
     case 'flood of stories':
@@ -75,10 +88,17 @@ function act(trial: Trial, disturbance: Disturbance, chance: Chance): Promise<un
       );
     case 'crowd that leaves':
       return leavingCrowd(trial, chance, disturbance.clients, disturbance.afterMs);
+    case 'sequences by the thousand':
+      return thousandsOfSequences(trial, disturbance.requests, disturbance.forMs);
+    case 'spend twice':
+      return spendTwice(trial, disturbance.holdMs);
+    case 'twin':
+      return startTwin(trial, chance, disturbance.batches, disturbance.lines);
     case 'make and revoke a key':
       return makeAndRevokeKey(trial, chance);
     case 'reload':
-      trial.server.signal('SIGHUP');
+      // In a terminal it is the terminal that has gone, and the server ends.
+      if (!trial.server.settings.terminal) trial.server.process.signal('SIGHUP');
       return Promise.resolve();
     case 'lock the database':
       return lockDatabase(trial, chance, disturbance.forMs);
@@ -101,37 +121,12 @@ async function expectStatus(
 ): Promise<Exchange> {
   const came = await asked;
   trial.tally.count(`admin: ${what} ${came.status ?? came.end}`);
+  if (trial.outages.during(came.startedMs, came.endedMs) !== undefined) return came;
   if (came.end !== 'complete' || !statuses.includes(came.status ?? 0)) {
     const detail = `${came.end}, status ${came.status}: ${came.text.slice(0, 300)}`;
     trial.violations.add(`admin: ${what} answered wrongly`, detail);
   }
   return came;
-}
-
-/** Many requests of one key at once. */
-async function flood(
-  trial: Trial,
-  chance: Chance,
-  account: Account,
-  among: readonly KnownRequest[],
-  requests: number,
-): Promise<void> {
-  await Promise.all(
-    Array.from({ length: requests }, () =>
-      askKnown(trial, chance.pick(among), account, { stream: chance.happens(0.5), manner: patient }),
-    ),
-  );
-}
-
-/** Several answers to long prompts, wanted and at once not wanted any more. */
-async function leavingCrowd(trial: Trial, chance: Chance, clients: number, afterMs: number): Promise<void> {
-  const long = knownRequests.filter(({ longPrompt, body }) => longPrompt && body.n !== undefined);
-  await Promise.all(
-    Array.from({ length: clients }, () => {
-      const way = { stream: chance.happens(0.5), manner: { kind: 'leaves', afterMs } } as const;
-      return askKnown(trial, chance.pick(long), chance.pick(freeAccounts(trial)), way);
-    }),
-  );
 }
 
 /** A key opens the door from the moment it is made until the moment it is revoked. */
@@ -141,7 +136,7 @@ async function makeAndRevokeKey(trial: Trial, chance: Chance): Promise<void> {
   const made = await expectStatus(trial, 'make a key', trial.admin.createKey({ name, tier }), [201, 503]);
   if (made.status !== 201) return;
   const { id, key } = JSON.parse(made.text) as MadeKey;
-  const guest = { name, id, key, limited: false };
+  const guest = { name, id, key, limited: false, role: 'any' } as const;
   const way = { stream: chance.happens(0.5), manner: patient };
   await askKnown(trial, chance.pick(knownRequests), guest, way);
   const revoked = await expectStatus(trial, 'revoke a key', trial.admin.revokeKey(id), [200, 503]);

@@ -5,7 +5,7 @@ import { askKnown, calmly } from './asking.ts';
 import { FIRST_MODEL, knownRequests, SECOND_MODEL } from './catalogue.ts';
 import type { Exchange } from './exchange.ts';
 import { type ProcessEntry, sendSignal } from './process-table.ts';
-import { STEP_TIMEOUT_SECONDS } from './server.ts';
+import { type Server, STEP_TIMEOUT_SECONDS } from './server.ts';
 import { freeAccounts, type Trial } from './trial.ts';
 
 /** Far beyond the step timeout: for machines with much else to do. */
@@ -105,4 +105,21 @@ function kill(trial: Trial, pid: number): void {
 
 async function lives(trial: Trial, pid: number): Promise<boolean> {
   return (await trial.server.engines()).some((engine) => engine.pid === pid);
+}
+
+/** A moment of work between pauses that no watchdog minds: whatever is being answered takes as long as one likes. */
+const PAUSE_MS = 3000;
+const WORK_MS = 40;
+
+/** Until it is told to let them run. */
+export async function slowEngines(server: Server, stop: AbortSignal): Promise<void> {
+  const signal = async (name: NodeJS.Signals) => {
+    for (const { pid } of await server.engines()) sendSignal(pid, name);
+  };
+  while (!stop.aborted && server.alive) {
+    await signal('SIGSTOP');
+    await sleep(PAUSE_MS, undefined, { signal: stop }).catch(() => undefined);
+    await signal('SIGCONT');
+    await sleep(WORK_MS);
+  }
 }

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sumOf } from './counters.ts';
-import { heldBytes, processTable } from './process-table.ts';
+import { descriptorsOf, heldBytes, processTable } from './process-table.ts';
 import type { Trial } from './trial.ts';
 
 export interface Footprint {
@@ -12,12 +12,16 @@ export interface Footprint {
   readonly engines: number;
   /** Undefined where the server does not tell. */
   readonly timers: number | undefined;
+  /** Of the server's process; undefined where the system does not tell. */
+  readonly descriptors: number | undefined;
 }
 
 const SAMPLE_MS = 500;
 /** How much more than before is no leak: a share, and what heaps keep that were once pressed for room. */
 const TOLERANCE = 0.1;
 const KEPT_BYTES = 64e6;
+/** Connections of the database and of whoever asks for these numbers. */
+const KEPT_DESCRIPTORS = 8;
 
 /** The least within the time: garbage is collected when the collector sees fit, not when asked. */
 export async function footprint(trial: Trial, calmMs: number): Promise<Footprint> {
@@ -38,17 +42,19 @@ export async function footprint(trial: Trial, calmMs: number): Promise<Footprint
   // A kind of resource of which there is none is not listed.
   const told = sumOf(text, 'nodejs_active_resources_total') !== undefined;
   const timers = told ? (sumOf(text, 'nodejs_active_resources', 'type="Timeout"') ?? 0) : undefined;
-  return { serverBytes, enginesBytes, engines, timers };
+  return { serverBytes, enginesBytes, engines, timers, descriptors: descriptorsOf(trial.server.pid) };
 }
 
 /** Of two at different times, what was the least. Engines are those of the later one. */
 export function smaller(earlier: Footprint, later: Footprint): Footprint {
-  const { timers } = later;
+  const { timers, descriptors } = later;
   return {
     serverBytes: Math.min(earlier.serverBytes, later.serverBytes),
     enginesBytes: Math.min(earlier.enginesBytes, later.enginesBytes),
     engines: later.engines,
     timers: timers === undefined ? undefined : Math.min(timers, earlier.timers ?? timers),
+    descriptors:
+      descriptors === undefined ? undefined : Math.min(descriptors, earlier.descriptors ?? descriptors),
   };
 }
 
@@ -67,6 +73,10 @@ export function growth(before: Footprint, after: Footprint): string[] {
   }
   if (before.timers !== undefined && after.timers !== undefined && after.timers > before.timers) {
     complaints.push(`timers: ${before.timers} before, ${after.timers} after`);
+  }
+  const { descriptors = 0 } = after;
+  if (before.descriptors !== undefined && descriptors > before.descriptors + KEPT_DESCRIPTORS) {
+    complaints.push(`descriptors: ${before.descriptors} before, ${descriptors} after`);
   }
   return complaints;
 }

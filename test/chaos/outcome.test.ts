@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { difference } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 import { type Circumstances, complaintAbout } from './judgement.ts';
+import type { Outage } from './outages.ts';
 import { outcomeOf } from './outcome.ts';
 
 function came(text: string, over: Partial<Exchange> = {}): Exchange {
@@ -57,13 +58,19 @@ describe('what became of a request', () => {
     ['a stream whose choice never ends', came(chunk(0, 'Hel') + done), 'stream'],
     ['a stream with a choice missing', came(chunk(1, 'Hel', 'stop') + done), 'stream'],
     ['words after the last', came(streamed + done + chunk(0, '!')), 'stream'],
-    ['a broken connection', came(streamed, { end: 'broken', problem: 'ECONNRESET' }), 'stream'],
     ['silence', came('', { end: 'late', status: undefined }), 'completion'],
     ['a body cut off', came(whole.slice(0, -5)), 'completion'],
     ['an error without a body', came('', { status: 500 }), 'completion'],
     ['an error in another shape', came('{"statusCode":500}', { status: 500 }), 'completion'],
   ] as const)('is nothing in the case of %s', (_, exchange, form) => {
     expect(outcomeOf(exchange, form).kind).toBe('nothing');
+  });
+
+  it('is a broken connection, before or after something came', () => {
+    const cut = (status: number | undefined) =>
+      outcomeOf(came('', { end: 'broken', problem: 'ECONNRESET', status }), 'stream');
+    expect(cut(200)).toMatchObject({ kind: 'broken', begun: true });
+    expect(cut(undefined)).toMatchObject({ kind: 'broken', begun: false });
   });
 
   it('is the leaving of a client, whatever it had by then', () => {
@@ -80,9 +87,18 @@ describe('a judgement', () => {
     revoked: false,
     deadline: false,
     deaths: 0,
-    closing: false,
+    outage: undefined,
+    startedMs: 100_000,
+    endedMs: 101_000,
+    budgeted: false,
+    slow: false,
     calm: false,
   };
+  /** Told to end while the request was under way, with half a minute for those that are served. */
+  const orderly: Outage = { kind: 'orderly', toldMs: 100_500, limitMs: 30_000 };
+  const longBefore: Outage = { ...orderly, toldMs: 110_000 };
+  const killed: Outage = { ...longBefore, kind: 'cut' };
+  const broken = (begun: boolean) => ({ kind: 'broken', why: 'ECONNRESET', begun }) as const;
   const error = (status: number, code: string, retryAfter?: number) =>
     ({ kind: 'error', status, code, message: '', retryAfter, inStream: false }) as const;
 
@@ -102,10 +118,14 @@ describe('a judgement', () => {
   it.each([
     ['a full queue', error(429, 'queue_full', 3), {}],
     ['the limit of a key that has one', error(429, 'rate_limit_exceeded', 3), { limited: true }],
+    ['a prompt longer than a whole limit of its key', error(400, 'exceeds_key_limit'), { limited: true }],
     ['a revoked key', error(401, 'invalid_api_key'), { revoked: true }],
     ['a deadline of its own', error(408, 'deadline_exceeded'), { deadline: true }],
-    ['a model that does not fit', error(503, 'model_does_not_fit'), {}],
-    ['an end that was announced', error(503, 'shutting_down'), { closing: true }],
+    ['a stop that came first', error(503, 'shutting_down'), { outage: orderly }],
+    ['a stop whose time was over', error(503, 'shutting_down'), { outage: longBefore, endedMs: 140_000 }],
+    ['a connection that a killed server broke', broken(true), { outage: killed }],
+    ['a connection that a stopping server never took', broken(false), { outage: orderly }],
+    ['a slow reader that a stopping server left', broken(true), { outage: longBefore, slow: true }],
     ['three engines lost on it', error(500, 'engine_failed'), { deaths: 3 }],
     ['a client that left', { kind: 'left' }, {}],
   ] as const)('lets pass: %s', (_, outcome, given) => {
@@ -114,6 +134,7 @@ describe('a judgement', () => {
 
   it.each([
     ['a limit for a key that has none', error(429, 'rate_limit_exceeded', 3), {}],
+    ['a prompt longer than the limit of a key that has none', error(400, 'exceeds_key_limit'), {}],
     ['429 without Retry-After', error(429, 'queue_full'), {}],
     ['401 for a live key', error(401, 'invalid_api_key'), {}],
     ['an answer for a revoked key', answer, { revoked: true }],
@@ -122,7 +143,15 @@ describe('a judgement', () => {
     ['500', error(500, 'internal_error'), { deaths: 3 }],
     ['an engine lost twice', error(500, 'engine_failed'), { deaths: 2 }],
     ['the end of a server nobody told to end', error(503, 'shutting_down'), {}],
-    ['any error when all is calm', error(503, 'model_does_not_fit'), { calm: true }],
+    [
+      'a stop before its time was over',
+      error(503, 'shutting_down'),
+      { outage: longBefore, endedMs: 121_000 },
+    ],
+    ['a connection that a stop in good order broke', broken(true), { outage: longBefore }],
+    ['a connection that just breaks', broken(true), {}],
+    ['a model that fits in turn', error(503, 'model_does_not_fit'), {}],
+    ['any error when all is calm', error(503, 'store_unavailable'), { calm: true }],
     ['nothing at all', { kind: 'nothing', why: 'silence' }, {}],
   ] as const)('objects to %s', (_, outcome, given) => {
     expect(complaintAbout(outcome, { ...usual, ...given })).toBeDefined();

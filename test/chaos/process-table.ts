@@ -1,7 +1,7 @@
 // The processes of this machine as `ps` tells them: who is whose child, and how much memory each really holds.
 
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -43,6 +43,15 @@ export function heldBytes({ pid, residentBytes }: ProcessEntry): number {
     // No such folder here, or the process has just ended.
   }
   return residentBytes;
+}
+
+/** Open files and connections; undefined where the system does not tell. */
+export function descriptorsOf(pid: number): number | undefined {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Those that live, oldest first. */

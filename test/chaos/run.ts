@@ -1,28 +1,30 @@
-// One run from the start of the server to its end: learn the answers, measure, disturb, let it calm down, measure again,
-// end it. Prints a commentary to standard error and one line of JSON to standard output.
+// One run: learn the answers, measure, disturb the server through all its lives, let it calm down, measure again, end it,
+// and look into the books. Prints a commentary to standard error and one line of JSON to standard output.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { makeAccounts } from './accounts.ts';
-import { Admin } from './admin.ts';
+import { Admin, type AdminStats } from './admin.ts';
+import { batchClient } from './batches.ts';
+import { Books } from './books.ts';
 import {
   askEverything,
+  checkBooks,
   checkCounters,
   checkQuiet,
   checkUnloading,
-  checkUsage,
   learnAnswers,
   loadBoth,
 } from './calm.ts';
 import { Chance } from './chance.ts';
 import { type ChaosOptions, parseOptions } from './chaos-options.ts';
 import { steadyClient } from './clients.ts';
-import { type Closing, closeServer } from './closing.ts';
-import { CounterWatch } from './counters.ts';
+import type { Closing } from './closing.ts';
+import { conversationClient, learnConversation } from './conversations.ts';
 import { disturb } from './disturber.ts';
 import { type Footprint, footprint, growth, smaller } from './footprint.ts';
 import { probe } from './prober.ts';
-import { type Abilities, schedule } from './schedule.ts';
-import { ServerHome } from './server.ts';
+import { type Abilities, type Life, lives, type Stop, schedule, shortDeck } from './schedule.ts';
+import { plainSettings, ServerHome } from './server.ts';
+import { ServerLives } from './server-lives.ts';
 import { Tally } from './tally.ts';
 import { Timeline } from './timeline.ts';
 import type { Trial } from './trial.ts';
@@ -33,6 +35,7 @@ const CLIENTS = 6;
 const CALM_MS = 4000;
 const BASELINE_ROUNDS = 2;
 const WARM_UP_MS = 8000;
+const WARM_UP: Abilities = { watchdog: false };
 const MOST_ROUNDS = 8;
 /** Everything beside the disturbances themselves. */
 const OVERHEAD_LIMIT_MS = 20 * 60_000;
@@ -41,8 +44,11 @@ const COMMENT_MS = 15_000;
 interface Findings {
   before?: Footprint;
   after?: Footprint;
-  closing?: Closing;
+  stops: Closing[];
 }
+
+/** How the run ends: nobody is kept waiting. */
+const lastStop: Stop = { kind: 'SIGTERM', drainMs: 0 };
 
 /** The exit code. `root`: of the checkout. */
 export async function chaos(words: readonly string[], root: string): Promise<number> {
@@ -56,7 +62,7 @@ export async function chaos(words: readonly string[], root: string): Promise<num
   const say = (line: string) => void process.stderr.write(`${timeline.clock().padStart(8)}  ${line}\n`);
   const violations = new Violations(timeline, say);
   const tally = new Tally();
-  const findings: Findings = {};
+  const findings: Findings = { stops: [] };
   const interrupted = endOnSignals(home);
   const limit = setTimeout(
     () => {
@@ -68,9 +74,10 @@ export async function chaos(words: readonly string[], root: string): Promise<num
   );
   try {
     say(`chaos for ${options.minutes} minutes with seed ${options.seed}`);
-    const trial = await begin(home, { timeline, violations, tally, say });
-    await whole(trial, home, options, findings);
-    report(options, findings, trial);
+    const servers = new ServerLives(home, { timeline, violations, books: new Books() });
+    const trial = await begin(home, servers, { timeline, violations, tally, say });
+    await whole(trial, servers, options, findings);
+    report(options, findings, { tally, timeline, violations, loggedErrors: servers.errors });
   } catch (error) {
     violations.add(
       'the run broke off',
@@ -87,63 +94,91 @@ export async function chaos(words: readonly string[], root: string): Promise<num
 
 async function begin(
   home: ServerHome,
+  servers: ServerLives,
   parts: Pick<Trial, 'timeline' | 'violations' | 'tally' | 'say'>,
 ): Promise<Trial> {
+  await home.prepare();
   const adminKey = home.createAdminKey();
-  const server = await home.start((message) => {
-    // The watchdog's own work; ends that others brought about are known already.
-    if (message.includes('said nothing')) parts.timeline.death();
-  });
-  const admin = new Admin(server.url, adminKey);
+  await servers.start(plainSettings);
+  const admin = new Admin(home.url, adminKey);
   const accounts = await makeAccounts(admin);
-  return { ...parts, server, admin, accounts, references: new Map(), counters: new CounterWatch() };
+  const { outages, counters, books } = servers;
+  return {
+    ...parts,
+    get server() {
+      return servers.current;
+    },
+    outages,
+    counters,
+    books,
+    admin,
+    accounts,
+    references: new Map(),
+  };
 }
 
 async function whole(
   trial: Trial,
-  home: ServerHome,
+  servers: ServerLives,
   options: ChaosOptions,
   findings: Findings,
 ): Promise<void> {
-  const { say, violations, server } = trial;
-  let closing = false;
-  void server.exited.then(({ code, signal }) => {
-    if (closing) return;
-    violations.add('the server died', `exit code ${code}, signal ${signal}\n${server.log.recent()}`);
-  });
+  const { say } = trial;
   await learnAnswers(trial);
+  await learnConversation(trial);
   say(`${trial.references.size} answers are known`);
-  // A little of what is to come belongs to the warm-up: code runs for the first time then, and memory grows to its plateau.
   const chance = new Chance(options.seed);
-  await disturbed(trial, chance.branch('warm-up'), WARM_UP_MS, { watchdog: false });
-  await checkQuiet(trial);
-  await loadBoth(trial);
-  const before = await smallest(trial, BASELINE_ROUNDS);
-  findings.before = before;
-  say(`calm: ${told(before)}`);
-  await disturbed(trial, chance.branch('chaos'), options.minutes * 60_000, server);
-  if (!server.alive) return;
+  servers.home.memoryOfOneBytes = memoryOfOne(await trial.admin.stats());
+  // Whoever looks at a few kinds alone wants to see them soon: what the server holds is not measured then.
+  if (options.only === undefined) findings.before = await baseline(trial, chance.branch('warm-up'));
+  const { watchdog } = trial.server;
+  const planned = lives(chance.branch('lives'), options.minutes * 60_000, { watchdog, only: options.only });
+  await disturbed(trial, chance.branch('chaos'), () =>
+    live(trial, servers, planned, chance.branch('disturber'), findings),
+  );
+  if (!trial.server.alive) return;
   say('calming down');
   await checkQuiet(trial);
   await checkCounters(trial);
   await checkUnloading(trial);
-  findings.after = await settled(trial, before);
-  say(`calm: ${told(findings.after)}`);
-  await checkUsage(trial);
-  closing = true;
-  findings.closing = await closeServer(trial, home);
-  for (const cry of server.log.cries.slice(0, 50)) violations.add('a cry on standard error', cry);
+  if (findings.before !== undefined) {
+    findings.after = await settled(trial, findings.before);
+    say(`calm: ${told(findings.after)}`);
+  }
+  findings.stops.push(await servers.stop(trial, lastStop));
+  checkBooks(trial);
 }
 
-async function disturbed(
+/** A little of what is to come belongs to it: code runs for the first time then, and memory grows to its plateau. */
+async function baseline(trial: Trial, chance: Chance): Promise<Footprint> {
+  const planned = schedule(chance.branch('schedule'), WARM_UP_MS, WARM_UP, shortDeck);
+  await disturbed(trial, chance, () => disturb(trial, planned, chance, WARM_UP_MS));
+  await checkQuiet(trial);
+  await loadBoth(trial);
+  const least = await smallest(trial, BASELINE_ROUNDS);
+  trial.say(`calm: ${told(least)}`);
+  return least;
+}
+
+/** One life after another, each with what is planned for it. */
+async function live(
   trial: Trial,
+  servers: ServerLives,
+  planned: readonly Life[],
   chance: Chance,
-  durationMs: number,
-  abilities: Abilities,
+  findings: Findings,
 ): Promise<void> {
-  const planned = schedule(chance.branch('schedule'), durationMs, abilities);
+  for (const [at, { settings, durationMs, planned: disturbances, stop }] of planned.entries()) {
+    if (at > 0) await servers.start(settings);
+    trial.say(`life ${at + 1} of ${planned.length}: ${JSON.stringify(settings)}`);
+    await disturb(trial, disturbances, chance.branch(`life ${at}`), durationMs);
+    if (stop !== undefined) findings.stops.push(await servers.stop(trial, stop));
+  }
+}
+
+/** Clients, batches and those who look on, for as long as something is done. */
+async function disturbed(trial: Trial, chance: Chance, act: () => Promise<void>): Promise<void> {
   const stop = new AbortController();
-  void trial.server.exited.then(() => stop.abort());
   const comment = setInterval(() => {
     const { tally, violations } = trial;
     trial.say(`${tally.total} requests, ${violations.total} violations`);
@@ -152,11 +187,21 @@ async function disturbed(
     steadyClient(trial, chance.branch(`client ${n}`), stop.signal),
   );
   const prober = probe(trial, chance.branch('prober'), stop.signal);
-  const disturber = disturb(trial, planned, chance.branch('disturber'), stop.signal);
-  await Promise.race([sleep(durationMs), trial.server.exited]);
-  stop.abort();
-  await Promise.all([...clients, prober, disturber]);
-  clearInterval(comment);
+  const batches = batchClient(trial, chance.branch('batches'), stop.signal);
+  const conversations = conversationClient(trial, chance.branch('conversations'), stop.signal);
+  try {
+    await act();
+  } finally {
+    stop.abort();
+    await Promise.all([...clients, prober, batches, conversations]);
+    clearInterval(comment);
+  }
+}
+
+/** What either model takes, and not both. */
+function memoryOfOne({ models }: AdminStats): number {
+  const sizes = models.map(({ memoryBytes = 0 }) => memoryBytes);
+  return Math.ceil(Math.max(...sizes) + Math.min(...sizes) / 2);
 }
 
 /** The smallest footprint over rounds of the same work, each followed by calm. */
@@ -184,19 +229,26 @@ async function settled(trial: Trial, before: Footprint): Promise<Footprint> {
   return after;
 }
 
-function told({ serverBytes, enginesBytes, engines, timers }: Footprint): string {
+function told({ serverBytes, enginesBytes, engines, timers, descriptors }: Footprint): string {
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
-  return `server ${megabytes(serverBytes)}, ${engines} engines ${megabytes(enginesBytes)}, ${timers} timers`;
+  return `server ${megabytes(serverBytes)}, ${engines} engines ${megabytes(enginesBytes)}, ${timers} timers, ${descriptors} descriptors`;
 }
 
 function report(
-  { minutes, seed }: ChaosOptions,
-  { before, after, closing }: Findings,
-  { tally, timeline, violations, server }: Pick<Trial, 'tally' | 'timeline' | 'violations'> & Partial<Trial>,
+  { minutes, seed, only }: ChaosOptions,
+  { before, after, stops }: Findings,
+  {
+    tally,
+    timeline,
+    violations,
+    loggedErrors,
+  }: Pick<Trial, 'tally' | 'timeline' | 'violations'> & { readonly loggedErrors?: object },
 ): void {
+  const chosen = only === undefined ? '' : ` --only '${[...only].join(',')}'`;
   const line = {
     seed,
     minutes,
+    again: `npm run chaos -- --minutes ${minutes} --seed ${seed}${chosen}`,
     requests: { total: tally.total, ...sorted(tally.outcomes) },
     disturbances: sorted(timeline.counts),
     preemptions: tally.preemptions,
@@ -204,8 +256,8 @@ function report(
     violationKinds: violations.counts,
     violations: violations.list,
     footprint: { before, after },
-    closing,
-    loggedErrors: server?.log.errors,
+    stops,
+    loggedErrors,
   };
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
@@ -216,9 +268,15 @@ function sorted(counts: Readonly<Record<string, number>>): Record<string, number
 
 /** Whoever breaks the run off leaves no server behind. */
 function endOnSignals(home: ServerHome): { forget(): void } {
-  const end = () => void home.remove().finally(() => process.exit(130));
-  process.once('SIGINT', end);
-  process.once('SIGTERM', end);
+  let ending = false;
+  // Heard again, as by a whole process group, it must not break off the clearing away.
+  const end = () => {
+    if (ending) return;
+    ending = true;
+    void home.remove().finally(() => process.exit(130));
+  };
+  process.on('SIGINT', end);
+  process.on('SIGTERM', end);
   return {
     forget() {
       process.off('SIGINT', end);
