@@ -115,6 +115,15 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     expect(complaints).toEqual([]);
   });
 
+  it('says why a view that the address names is not here, and leads elsewhere', async () => {
+    const page = await openPage('fleet', adminKey);
+    await page.getByText('not part of a fleet').waitFor();
+    expect(await page.locator('h1').textContent()).toBe('Fleet');
+    await page.getByRole('link', { name: 'Go to Lift' }).click();
+    await isLive(page);
+    expect(complaints).toEqual([]);
+  });
+
   it('chats with the embedded model, and knows what was said after a reload', async () => {
     const page = await openPage('chat', adminKey);
     const answer = await say(page, 'Hello, who are you?');
