@@ -67,6 +67,14 @@ describe('an answer by another protocol', () => {
     expect(readers[streamed](cut).kind).toBe('nothing');
   });
 
+  it('can be gone on from where it was kept', () => {
+    const read = (store: boolean) => readers.responses(JSON.stringify({ ...response, store }));
+    expect([read(true), read(false)].map((outcome) => 'id' in outcome && outcome.id)).toEqual([
+      'resp_1',
+      false,
+    ]);
+  });
+
   it('has its errors told apart where there are no codes', () => {
     expect(errorOf({ error: 'the queue is full: 16 wait' })?.code).toBe('queue_full');
     const message = 'the server is shutting down and takes no new requests';

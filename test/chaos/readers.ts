@@ -21,7 +21,9 @@ export const readers = {
   stream: (text) => events(text, completionStream),
   responses: (text) => {
     const outcome = whole(text, (body) => responseAnswer(body as WireResponse));
-    return outcome.kind === 'answer' ? { ...outcome, id: (parsed(text) as WireResponse).id } : outcome;
+    const { id, store } = parsed(text) as WireResponse;
+    // Where the database is locked, an answer is given all the same, and says that it was not kept.
+    return outcome.kind === 'answer' && store ? { ...outcome, id } : outcome;
   },
   'responses stream': (text) => events(text, responseStream),
   messages: (text) => whole(text, (body) => messageAnswer(body as WireMessage)),
@@ -116,6 +118,7 @@ function completionStream(parts: readonly unknown[], done: boolean): CompletionA
 
 interface WireResponse {
   readonly id: string;
+  readonly store: boolean;
   readonly status: string;
   readonly output: readonly { readonly content?: readonly { readonly text?: string }[] }[];
   readonly usage: { readonly input_tokens: number; readonly output_tokens: number } | null;
