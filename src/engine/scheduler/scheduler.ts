@@ -123,9 +123,9 @@ export class Scheduler {
     return [...deferred, ...this.#queue.order(most - deferred.length, (each) => this.#workAhead(each))];
   }
 
-  /** How many more could run at once, `most` at most, as far as is known: none where blocks are short. */
-  freeLanes(most: number): number {
-    return this.#short ? 0 : Math.min(most, this.#limit - this.#running.length);
+  /** Sequences that may run at once, and blocks that they may hold when another is admitted. */
+  get capacity(): { readonly lanes: number; readonly blocks: number } {
+    return { lanes: this.#limit, blocks: this.#watermarkBlocks() };
   }
 
   /** Running sequences of the same account and tier, as the waiting queue counts them. */
