@@ -56,8 +56,9 @@ export async function receiveForm(request: FastifyRequest, target: FormTarget): 
       else setField(fields, name, value);
     });
     parser.on('file', (name, stream, fileName) => {
-      // It also tells of what the parser tells, whoever listens.
-      stream.on('error', reject);
+      // Failures reach the loop that reads it. Where that loop ends early, the stream says that it was aborted, which must
+      // not hide why.
+      stream.on('error', () => {});
       if (name !== 'file' || storing !== undefined) {
         stream.resume();
         reject(badRequest(name, 'is a file too many; send one, as file'));
