@@ -45,6 +45,24 @@ export function heldBytes({ pid, residentBytes }: ProcessEntry): number {
   return residentBytes;
 }
 
+export interface ThreadTimes {
+  readonly computedMs: number;
+  /** It could have gone on, and other programs had the processor. */
+  readonly heldUpMs: number;
+}
+
+/** Of a process's first thread, since it began; nothing where the system does not tell. */
+export function threadTimes(pid: number): ThreadTimes {
+  try {
+    const [computed = 0, heldUp = 0] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8')
+      .split(' ')
+      .map((nanoseconds) => Number(nanoseconds) / 1e6);
+    return { computedMs: computed, heldUpMs: heldUp };
+  } catch {
+    return { computedMs: 0, heldUpMs: 0 };
+  }
+}
+
 /** Open files and connections; undefined where the system does not tell. */
 export function descriptorsOf(pid: number): number | undefined {
   try {
