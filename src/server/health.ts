@@ -9,6 +9,8 @@ import { within } from './within.ts';
 
 /** Shorter than a probe waits: the one of Kubernetes gives up after a second. */
 const ANSWER_MS = 500;
+/** On a machine with much else to do a single answer may be late. */
+const SILENT_MS = 2000;
 
 /**
  * `direct`: serves without batching, by choice or for want of a process. `restarting`: a new process takes over.
@@ -34,6 +36,8 @@ export class HealthCheck {
   readonly #stallMs: number;
   readonly #nowMs: () => number;
   readonly #progress = new WeakMap<EngineHandle, Progress>();
+  /** Since when a question is unanswered. */
+  readonly #unansweredMs = new WeakMap<EngineHandle, number>();
 
   constructor(pool: ModelPool, stallMs: number, nowMs: () => number) {
     this.#pool = pool;
@@ -63,10 +67,20 @@ export class HealthCheck {
   async #checkOne({ name: model, engine, direct }: ServedModel): Promise<EngineHealth> {
     const { failure } = engine;
     if (failure !== undefined) return { model, state: 'failed', problem: failure };
-    const asked = engine.stats().catch((error: unknown) => messageOf(error));
+    const askedMs = this.#nowMs();
+    const asked = engine
+      .stats()
+      .catch((error: unknown) => messageOf(error))
+      .finally(() => this.#unansweredMs.delete(engine));
     const stats = await within(asked, ANSWER_MS).catch((error: unknown) => ({ late: messageOf(error) }));
     if (typeof stats === 'string') return { model, state: 'restarting', problem: stats };
-    if ('late' in stats) return { model, state: 'silent', problem: stats.late };
+    if ('late' in stats) {
+      const sinceMs = this.#unansweredMs.get(engine) ?? askedMs;
+      this.#unansweredMs.set(engine, sinceMs);
+      const silentMs = this.#nowMs() - sinceMs;
+      if (silentMs < SILENT_MS) return { model, state: direct ? 'direct' : 'ok' };
+      return { model, state: 'silent', problem: `no answer for ${silentMs} ms` };
+    }
     const { steps } = stats;
     const running = stats.running.length;
     // Who waits, for blocks for example, advances no step, and nothing is wrong with that.
