@@ -115,7 +115,7 @@ describe('a server whose engine hangs', () => {
     try {
       expect(await status('/ready')).toBe(200);
       process.kill(engine, 'SIGSTOP');
-      expect(await status('/ready')).toBe(503);
+      await waitUntil(async () => (await status('/ready')) === 503);
       const health = await fetch(`${server.url}/health`);
       expect(health.status).toBe(200);
       expect(await health.json()).toMatchObject({ status: 'degraded', engines: [{ state: 'silent' }] });
