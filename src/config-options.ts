@@ -124,7 +124,8 @@ export const configOptions = {
   gpu: { kind: text, meaning: 'which of several GPUs, by its name or a part of it' },
   gpuMemory: {
     kind: bytes,
-    meaning: 'memory of the GPU for weights and K/V of all models; 90 % of what it gives where unset',
+    meaning:
+      'memory of the GPU for weights and K/V of all models; where unset, 90 % of what it gives, or `memory` where it shares the machine’s',
   },
   threads: {
     kind: count,

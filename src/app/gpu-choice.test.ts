@@ -6,6 +6,7 @@ import { chooseGpu } from './gpu-choice.ts';
 const info: GpuInfo = {
   name: 'Some GPU',
   software: false,
+  unified: false,
   features: [],
   limits: { bufferBytes: 1, bindingBytes: 1, workgroupBytes: 1, workgroupThreads: 1 },
 };
@@ -16,6 +17,7 @@ const missing: ProbeResult = { found: false, reason: 'the package webgpu could n
 const search = (result: ProbeResult, likely = true) => ({
   isLikely: async () => likely,
   probe: async () => result,
+  unifiedLimit: () => 6e9,
 });
 
 describe('a GPU', () => {
@@ -24,6 +26,13 @@ describe('a GPU', () => {
   it('serves by itself where a hardware one is found, within the memory it gives', async () => {
     const choice = await chooseGpu(nobodySays, search(hardware));
     expect(choice).toMatchObject({ backend: 'webgpu', memoryBytes: 8e9 });
+  });
+
+  it('that shares the machine’s memory has what the system lets it have', async () => {
+    const shared: ProbeResult = { found: true, info: { ...info, unified: true }, memoryBytes: undefined };
+    const choice = await chooseGpu(nobodySays, search(shared));
+    expect(choice).toMatchObject({ memoryBytes: undefined, unifiedBytes: 6e9 });
+    expect((await chooseGpu(nobodySays, search(hardware))).unifiedBytes).toBeUndefined();
   });
 
   it('is not looked for where none is likely, or where the processor was asked for', async () => {

@@ -3,12 +3,15 @@
 import { hasGpuPackage } from '../compute/webgpu/gpu.ts';
 import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
 import type { Config } from '../config.ts';
+import { gpuMemoryLimit } from '../machine/gpu-memory-limit.ts';
 
 export interface GpuChoice {
   /** The backend that is left after looking: webgpu only where a GPU answered. */
   readonly backend: Config['backend'];
   /** What the GPU gives; undefined where it shares the machine's memory, or none serves. */
   readonly memoryBytes?: number | undefined;
+  /** What the system lets a GPU have of the machine's memory, where it says so. */
+  readonly unifiedBytes?: number | undefined;
   /** What it gives to a kernel at once. */
   readonly bindingBytes?: number | undefined;
   /** What a person should know. */
@@ -20,6 +23,8 @@ export interface GpuSearch {
   /** Whether looking is worth the while where nobody asked for it. */
   isLikely(): Promise<boolean>;
   probe(name?: string): Promise<ProbeResult>;
+  /** Of the machine's memory; undefined where the system does not say. */
+  unifiedLimit(): number | undefined;
 }
 
 const realSearch: GpuSearch = {
@@ -29,6 +34,7 @@ const realSearch: GpuSearch = {
     return isGpuLikely() && hasGpuPackage();
   },
   probe: probeGpu,
+  unifiedLimit: gpuMemoryLimit,
 };
 
 /** Where nobody says, a hardware GPU is taken; a software one only where it was asked for. */
@@ -47,5 +53,7 @@ export async function chooseGpu(
   const { info, memoryBytes } = result;
   if (info.software && !isAskedFor) return { backend: undefined };
   const { bindingBytes } = info.limits;
-  return { backend: 'webgpu', memoryBytes, bindingBytes, notice: `serving on the GPU ${info.name}` };
+  const unifiedBytes = info.unified ? search.unifiedLimit() : undefined;
+  const notice = `serving on the GPU ${info.name}`;
+  return { backend: 'webgpu', memoryBytes, unifiedBytes, bindingBytes, notice };
 }

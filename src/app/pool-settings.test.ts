@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../../test/support/embedded-model.ts';
 import { resolveConfig } from '../config.ts';
+import type { GpuChoice } from './gpu-choice.ts';
 import { poolModels, poolOptions } from './pool-settings.ts';
 
 let home: string;
@@ -31,6 +32,21 @@ describe('what the pool is told', () => {
       kv: { kvType: 'f16' },
     });
     expect(optionsOf({ memory: '2GB' }).memoryBytes).toBe(2e9);
+  });
+
+  it('has the budget of a GPU: its own memory, or its part of the machine’s', () => {
+    const bytesOf = (gpu: Partial<GpuChoice>, flags: Readonly<Record<string, unknown>> = {}) =>
+      poolOptions(configOf(flags), { models: [] }, { backend: 'webgpu', ...gpu }, limits).memoryBytes;
+    expect(bytesOf({ memoryBytes: 8e9 })).toBe(7.2e9);
+    expect(bytesOf({ memoryBytes: 8e9 }, { memory: '2GB' })).toBe(7.2e9);
+    expect(bytesOf({ memoryBytes: 8e9 }, { gpuMemory: '5GB' })).toBe(5e9);
+    // Where it shares the machine's, never more than 70 % of that, than the system allows, or than was said.
+    expect(bytesOf({})).toBe(7e9);
+    expect(bytesOf({ unifiedBytes: 6e9 })).toBe(6e9);
+    expect(bytesOf({ unifiedBytes: 9e9 })).toBe(7e9);
+    expect(bytesOf({ unifiedBytes: 6e9 }, { memory: '2GB' })).toBe(2e9);
+    expect(bytesOf({ unifiedBytes: 6e9 }, { memory: '2GB', gpuMemory: '3GB' })).toBe(2e9);
+    expect(bytesOf({ unifiedBytes: 6e9 }, { gpuMemory: '8GB' })).toBe(8e9);
   });
 
   it('takes 0 for a time without end', () => {

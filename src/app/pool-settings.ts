@@ -151,11 +151,13 @@ export function poolOptions(
   };
 }
 
-/** A GPU with memory of its own has a budget of its own. */
+/** A GPU with memory of its own has a budget of its own; one without shares the machine's, and all its limits hold. */
 function memoryBudget(config: Config, gpu: GpuChoice, limits: MachineLimits): number {
-  if (gpu.backend === 'webgpu' && config.gpuMemory !== undefined) return config.gpuMemory;
-  if (gpu.memoryBytes !== undefined) return Math.floor(GPU_MEMORY_SHARE * gpu.memoryBytes);
-  return config.memory ?? Math.floor(MEMORY_SHARE * limits.memoryBytes);
+  const gpuMemory = gpu.backend === 'webgpu' ? config.gpuMemory : undefined;
+  if (gpu.memoryBytes !== undefined) return gpuMemory ?? Math.floor(GPU_MEMORY_SHARE * gpu.memoryBytes);
+  const shared = config.memory ?? Math.floor(MEMORY_SHARE * limits.memoryBytes);
+  if (gpuMemory !== undefined) return config.memory === undefined ? gpuMemory : Math.min(gpuMemory, shared);
+  return Math.min(shared, gpu.unifiedBytes ?? shared);
 }
 
 function engineChoice(config: Config, { backend }: GpuChoice): EngineChoice {

@@ -56,6 +56,8 @@ export interface Backend {
   readonly name: BackendName;
   /** The GPU, where one computes. */
   readonly device?: string;
+  /** A driver has compiled its kernels that may do as it likes: see `self-test.ts`. */
+  readonly wantsSelfTest?: boolean;
   readonly blockCount: number;
   /** Absent where the model has no memories. */
   readonly memorySlots?: number | undefined;

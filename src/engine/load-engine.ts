@@ -2,6 +2,7 @@
 
 import type { Backend } from '../compute/backend.ts';
 import { type BackendChoice, chooseBackend } from '../compute/choose-backend.ts';
+import { selfTest } from '../compute/self-test.ts';
 import { readDenseLayers } from '../model/dense-layers.ts';
 import { openSpec } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
@@ -51,6 +52,7 @@ export async function loadEngine(
       ...(memorySlots === undefined ? {} : { memorySlots }),
       onProgress,
     });
+    const problem = await selfTestProblem(backend, spec);
     const budget = engine.budget ?? (await calibratedBudget(backend, () => onProgress(1)));
     const draft = await loadDraft(settings, spec, choice).catch((error: unknown) => {
       backend.close();
@@ -69,10 +71,22 @@ export async function loadEngine(
       draft,
       rowTimes,
     };
-    return { backend, options, choice };
+    return { backend, options, choice: withNotice(choice, problem) };
   } finally {
     weights.close();
   }
+}
+
+/** Answers are right all the same; what they might differ by should be known. */
+async function selfTestProblem(backend: Backend, spec: ModelSpec): Promise<string | undefined> {
+  if (backend.wantsSelfTest !== true || spec.headless === true || isEncoder(spec)) return undefined;
+  const problem = await selfTest(backend, spec.vocabSize);
+  return problem && `on ${backend.device ?? backend.name} ${problem} (docs/gpu.md)`;
+}
+
+function withNotice(choice: BackendChoice, problem: string | undefined): BackendChoice {
+  const notice = [choice.notice, problem].filter((one) => one !== undefined).join('; ');
+  return notice === '' ? choice : { ...choice, notice };
 }
 
 /** As many blocks as the model has that it guesses for. */

@@ -1,6 +1,7 @@
 // The first promise of all, from a request to its tokens: who else is in the batch changes nothing.
 
 import { expect, it } from 'vitest';
+import { selfTest } from '../../src/compute/self-test.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import { collect, engineRequest, type TestRequest } from '../support/engine-requests.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
@@ -32,6 +33,11 @@ const requests = Array.from(
 
 describeOnFastestGpu('a request to an engine on a GPU', () => {
   const backends = gpuBackends();
+
+  it('passes the self-test of a start', async () => {
+    const backend = await backends.create(spec, weights, { blockCount: 32 });
+    expect(await selfTest(backend, vocabSize)).toBeUndefined();
+  });
 
   it(`draws the same tokens alone and among ${OTHERS} others, for ${SEEDS} seeds`, async () => {
     const blockCount = 64;

@@ -152,6 +152,7 @@ interface Place {
 class WebGpuBackend implements Backend {
   readonly name = 'webgpu';
   readonly device: string;
+  readonly wantsSelfTest: boolean;
   readonly blockCount: number;
   readonly memorySlots: number | undefined;
   readonly sampleRows: SampleRows;
@@ -175,6 +176,8 @@ class WebGpuBackend implements Backend {
   ) {
     this.sampleRows = hostSampler();
     this.device = gpu.info.name;
+    // What plays a GPU is tested with this program.
+    this.wantsSelfTest = !gpu.info.software;
     this.#gpu = gpu;
     this.#memory = memory;
     this.#spec = spec;

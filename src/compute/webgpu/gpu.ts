@@ -8,6 +8,8 @@ export interface GpuInfo {
   readonly name: string;
   /** A processor that plays a GPU: slower than the CPU backend, good for tests. */
   readonly software: boolean;
+  /** It has no memory of its own and takes the machine's. */
+  readonly unified: boolean;
   readonly features: readonly string[];
   readonly limits: {
     readonly bufferBytes: number;
@@ -91,12 +93,18 @@ async function findAdapter(name: string | undefined): Promise<GPUAdapter> {
   );
 }
 
-function describe(adapter: GPUAdapter): GpuInfo {
+/** WebGPU does not say it; Intel's cards with memory of their own are those of the families for games and servers. */
+function isUnified({ vendor, architecture }: GPUAdapterInfo): boolean {
+  return vendor === 'apple' || (vendor === 'intel' && !/hp[gc]$/.test(architecture));
+}
+
+export function describeAdapter(adapter: Pick<GPUAdapter, 'info' | 'limits' | 'features'>): GpuInfo {
   const { info, limits } = adapter;
   return {
     name: info.device || info.description || info.architecture || 'unknown',
     software:
       info.isFallbackAdapter || /swiftshader|llvmpipe|lavapipe/i.test(`${info.device} ${info.description}`),
+    unified: isUnified(info),
     features: [...adapter.features].sort(),
     limits: {
       bufferBytes: limits.maxBufferSize,
@@ -110,7 +118,7 @@ function describe(adapter: GPUAdapter): GpuInfo {
 
 /** What a GPU is like, without opening it. Throws GpuUnavailableError where there is none. */
 export async function gpuInfo(name?: string): Promise<GpuInfo> {
-  return describe(await findAdapter(name));
+  return describeAdapter(await findAdapter(name));
 }
 
 /** For benchmarks; kernels need no optional feature. */
@@ -119,7 +127,7 @@ const TIMER = 'timestamp-query';
 /** Opens the named GPU, or the fastest. */
 export async function openGpu(name?: string): Promise<Gpu> {
   const adapter = await findAdapter(name);
-  const info = describe(adapter);
+  const info = describeAdapter(adapter);
   const { limits } = adapter;
   const device = await adapter.requestDevice({
     requiredFeatures: adapter.features.has(TIMER) ? [TIMER] : [],

@@ -12,7 +12,8 @@ async function probe(name: string | undefined): Promise<ProbeResult> {
     return {
       found: true,
       info: gpu.info,
-      memoryBytes: gpu.info.software ? undefined : await findGpuMemory(gpu),
+      // Asking for all of the machine's memory would push everything else out of it.
+      memoryBytes: gpu.info.software || gpu.info.unified ? undefined : await findGpuMemory(gpu),
     };
   } catch (error) {
     return { found: false, reason: messageOf(error) };
