@@ -59,9 +59,12 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
   async function openPage(
     view: string,
     key?: string,
-    options: { dark?: boolean; url?: string } = {},
+    options: { dark?: boolean; url?: string; screen?: { width: number; height: number } } = {},
   ): Promise<Page> {
-    const context = await browser.newContext({ colorScheme: options.dark ? 'dark' : 'light' });
+    const context = await browser.newContext({
+      colorScheme: options.dark ? 'dark' : 'light',
+      viewport: options.screen ?? { width: 1280, height: 720 },
+    });
     context.setDefaultTimeout(PATIENCE_MS);
     contexts.push(context);
     const page = await context.newPage();
@@ -192,6 +195,51 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await page.locator('.said-text', { hasText: /^Hello$/ }).waitFor();
     await page.locator('.answer[data-state="done"]').waitFor();
     expect(await page.locator('.turn').count()).toBe(1);
+  });
+
+  it.each([
+    { width: 1280, height: 800 },
+    { width: 390, height: 844 },
+    { width: 1024, height: 480 },
+  ])('keeps the end of a long conversation and the composer in sight ($width×$height)', async (screen) => {
+    const page = await openPage('chat', adminKey, { screen });
+    await isFilled(page, 'chat');
+    const paragraphs = Array.from({ length: 12 }, (_, n) => `Paragraph ${n} of the answer.\n\n`);
+    await page.route('**/v1/chat/completions', (route) => {
+      const events = paragraphs.map(
+        (content) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`,
+      );
+      return route.fulfill({ contentType: 'text/event-stream', body: `${events.join('')}data: [DONE]\n\n` });
+    });
+    const messages = page.getByRole('log', { name: 'Messages' });
+    const hiddenPixels = () =>
+      messages.evaluate((box) => Math.round(box.scrollHeight - box.scrollTop - box.clientHeight));
+    const pageOverflow = () => page.evaluate<number>('document.documentElement.scrollHeight - innerHeight');
+    const composerEnd = async () => {
+      const box = await page.locator('.composer').boundingBox();
+      return (box?.y ?? 0) + (box?.height ?? 0);
+    };
+    for (let turn = 1; turn <= 5; turn++) {
+      await page.getByRole('textbox', { name: 'Message' }).fill(`Question ${turn}`);
+      await page.getByRole('button', { name: 'Send' }).click();
+      await eventually(() => page.locator('.answer[data-state="done"]').count()).toBe(turn);
+      await eventually(hiddenPixels).toBeLessThanOrEqual(1);
+      expect(await composerEnd()).toBeLessThanOrEqual(screen.height);
+      expect(await pageOverflow()).toBeLessThanOrEqual(0);
+    }
+    await messages.evaluate((box) => {
+      box.scrollTop = 0;
+    });
+    await eventually(() => page.locator('.said-text').first().isVisible()).toBe(true);
+    expect(await hiddenPixels()).toBeGreaterThan(500);
+    await page.getByRole('textbox', { name: 'Message' }).fill('Question 6');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await eventually(() => page.locator('.answer[data-state="done"]').count()).toBe(6);
+    await eventually(hiddenPixels).toBeLessThanOrEqual(1);
+    await page.reload();
+    await eventually(() => page.locator('.answer').count()).toBe(6);
+    await eventually(hiddenPixels).toBeLessThanOrEqual(1);
+    expect(await composerEnd()).toBeLessThanOrEqual(screen.height);
   });
 
   it('shows reasoning and calls as what they are, and hands on what tools gave back', async () => {

@@ -1,6 +1,6 @@
 // One conversation: its lanes beside each other, what was said below each other, and where to say more.
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ChatRoom } from './chat-room.ts';
 import { Composer } from './composer.tsx';
 import type { Conversation, LaneSettings } from './conversation.ts';
@@ -67,12 +67,14 @@ export function ConversationView({ room, conversation, models }: ConversationVie
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable with the keyboard */}
       <div class="turns" ref={scroll} tabIndex={0} role="log" aria-label="Messages" aria-live="off">
-        {turns.length === 0 && (
-          <p class="empty">Say something. The answer comes token by token, as the lift brings it up.</p>
-        )}
-        {turns.map((turn) => (
-          <TurnView key={turn.id} room={room} conversationId={id} turn={turn} lanes={lanes.length} />
-        ))}
+        <div>
+          {turns.length === 0 && (
+            <p class="empty">Say something. The answer comes token by token, as the lift brings it up.</p>
+          )}
+          {turns.map((turn) => (
+            <TurnView key={turn.id} room={room} conversationId={id} turn={turn} lanes={lanes.length} />
+          ))}
+        </div>
       </div>
       <p class="offscreen" role="status">
         {answering ? 'The answer is being written' : turns.length > 0 ? 'The answer is complete' : ''}
@@ -122,23 +124,42 @@ function LaneHead({ name, settings, models, onChange }: LaneHeadProps) {
   );
 }
 
-/** Stays at the end while somebody reads there, and leaves them alone where they scrolled up. */
-function useFollowing(conversation: Conversation) {
+/**
+ * Stays at the end while somebody reads there, leaves them alone where they scrolled up, and returns there with what is
+ * said next.
+ */
+function useFollowing({ turns }: Conversation) {
   const element = useRef<HTMLDivElement>(null);
   const following = useRef(true);
+  const lastTurnId = turns.at(-1)?.id;
   useEffect(() => {
     const box = element.current;
     if (box === null) return;
+    let top = box.scrollTop;
+    const toEnd = () => {
+      if (following.current) box.scrollTop = box.scrollHeight;
+      top = box.scrollTop;
+    };
     const look = () => {
-      following.current = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END_PIXELS;
+      const isNearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END_PIXELS;
+      // The end is also far where the answer has grown since the last jump: only scrolling up means to read elsewhere.
+      if (isNearEnd || box.scrollTop < top) following.current = isNearEnd;
+      top = box.scrollTop;
     };
     box.addEventListener('scroll', look, { passive: true });
-    return () => box.removeEventListener('scroll', look);
+    // Answers grow, turns get their real height once they are laid out, and a phone's keyboard takes room from the box.
+    const resizes = new ResizeObserver(toEnd);
+    for (const part of [box, ...box.children]) resizes.observe(part);
+    return () => {
+      resizes.disconnect();
+      box.removeEventListener('scroll', look);
+    };
   }, []);
-  // With every change of what is said.
-  useEffect(() => {
+  useLayoutEffect(() => {
     const box = element.current;
-    if (box !== null && following.current) box.scrollTop = box.scrollHeight;
-  }, [conversation]);
+    if (box === null || lastTurnId === undefined) return;
+    following.current = true;
+    box.scrollTop = box.scrollHeight;
+  }, [lastTurnId]);
   return element;
 }
