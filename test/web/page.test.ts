@@ -359,6 +359,31 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     }
   });
 
+  it('fills a view that was opened while the server was away, once it is back', async () => {
+    const own = new ServerHome();
+    const key = own.createKey('operator', 'high', '--admin');
+    let running = await own.start();
+    try {
+      const page = await openPage('lift', key, { url: running.url });
+      await isLive(page);
+      await running.stop();
+      for (const view of ['keys', 'chat'] as const) {
+        await page.goto(`${running.url}/#/${view}`);
+        await page
+          .getByRole('alert')
+          .getByText(/does not answer/)
+          .waitFor();
+      }
+      running = await own.start('--port', new URL(running.url).port);
+      await isFilled(page, 'chat');
+      await eventually(() => page.getByRole('alert').count()).toBe(0);
+      await say(page, 'Hello');
+    } finally {
+      await running.stop();
+      own.remove();
+    }
+  });
+
   it('asks for a key, refuses a wrong one, and keeps the right one for the tab alone', async () => {
     const page = await openPage('lift');
     const field = page.getByLabel('API key');

@@ -10,6 +10,10 @@ export interface Polled<Answer> {
   readonly refresh: () => void;
 }
 
+/** Until a server that did not answer, or refused, is asked again. */
+const ASK_AGAIN_MS = 2000;
+
+/** Each time after the answer before it, however slow the link; without `everyMs` until there is one. */
 export function usePolled<Answer>(server: Server, path: string, everyMs?: number): Polled<Answer> {
   const [known, setKnown] = useState<{ answer?: Answer; problem?: string }>({});
   const asking = useRef<AbortController | undefined>(undefined);
@@ -18,21 +22,22 @@ export function usePolled<Answer>(server: Server, path: string, everyMs?: number
     const leave = new AbortController();
     asking.current = leave;
     const { signal } = leave;
+    let nextMs = everyMs;
     try {
       setKnown({ answer: await server.json<Answer>(path, { signal }) });
     } catch (error) {
+      if (signal.aborted) return;
       // What was known stays to be seen.
-      if (!signal.aborted)
-        setKnown(({ answer }) => ({ ...(answer && { answer }), problem: wordsFor(error) }));
+      setKnown(({ answer }) => ({ ...(answer && { answer }), problem: wordsFor(error) }));
+      nextMs ??= ASK_AGAIN_MS;
     }
-  }, [server, path]);
+    if (signal.aborted || nextMs === undefined) return;
+    const timer = setTimeout(ask, nextMs);
+    signal.addEventListener('abort', () => clearTimeout(timer));
+  }, [server, path, everyMs]);
   useEffect(() => {
     void ask();
-    const timer = everyMs === undefined ? undefined : setInterval(ask, everyMs);
-    return () => {
-      clearInterval(timer);
-      asking.current?.abort();
-    };
-  }, [ask, everyMs]);
+    return () => asking.current?.abort();
+  }, [ask]);
   return { ...known, refresh: () => void ask() };
 }

@@ -1,14 +1,18 @@
 // A place to talk: the conversations on one side, the one that is open on the other.
 
-import { useEffect, useState } from 'preact/hooks';
-import { type Server, wordsFor } from '../access/server.ts';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { Server } from '../access/server.ts';
 import { useValue } from '../observable.ts';
+import { usePolled } from '../polled.ts';
 import { Confirm } from '../shell/confirm.tsx';
 import { hashOf } from '../shell/route.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import type { ChatRoom } from './chat-room.ts';
 import { type Conversation, plainSettings, titleOf } from './conversation.ts';
 import { ConversationView } from './conversation-view.tsx';
+
+/** Models come and go while one talks. */
+const ASK_EVERY_MS = 5000;
 
 export interface ChatViewProps {
   readonly server: Server;
@@ -54,15 +58,14 @@ export function ChatView({ server, room, id }: ChatViewProps) {
   );
 }
 
-function useModels(server: Server): { models: readonly string[]; problem?: string } {
-  const [known, setKnown] = useState<{ models: readonly string[]; problem?: string }>({ models: [] });
-  useEffect(() => {
-    server
-      .json<{ data: readonly { id: string }[] }>('v1/models')
-      .then(({ data }) => setKnown({ models: data.map((model) => model.id) }))
-      .catch((error: unknown) => setKnown({ models: [], problem: wordsFor(error) }));
-  }, [server]);
-  return known;
+function useModels(server: Server): { models: readonly string[]; problem: string | undefined } {
+  const { answer, problem } = usePolled<{ data: readonly { id: string }[] }>(
+    server,
+    'v1/models',
+    ASK_EVERY_MS,
+  );
+  const models = useMemo(() => answer?.data.map(({ id }) => id) ?? [], [answer]);
+  return { models, problem };
 }
 
 interface ConversationsProps {
