@@ -4,7 +4,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { runAfter } from '../time/long-timer.ts';
-import { badRequest, ClientLeft, deadlineExceeded, shuttingDown } from './errors.ts';
+import { badRequest, ClientLeft, deadlineExceeded, endedByShutdown } from './errors.ts';
 
 const TIMEOUT_HEADER = 'x-chairlift-timeout-ms';
 
@@ -57,7 +57,7 @@ export class Activity {
     if (reply.raw.destroyed) leave();
     this.#running.set(request, controller);
     // It was still being read when the others were ended.
-    if (this.#cutOff) controller.abort(shuttingDown());
+    if (this.#cutOff) controller.abort(endedByShutdown());
     return {
       signal: controller.signal,
       abort: (reason) => controller.abort(reason),
@@ -103,7 +103,7 @@ export class Activity {
 
   #endAll(): void {
     this.#cutOff = true;
-    for (const controller of this.#running.values()) controller.abort(shuttingDown());
+    for (const controller of this.#running.values()) controller.abort(endedByShutdown());
     this.#settle();
   }
 

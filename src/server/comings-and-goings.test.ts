@@ -159,6 +159,7 @@ describe('closing', () => {
     const text = await response.text();
     await drained;
     expect(text).toContain('shutting_down');
+    expect(text).toContain('ended this request before its answer was complete');
     expect(text).not.toContain('[DONE]');
   });
 });

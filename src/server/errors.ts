@@ -89,9 +89,15 @@ export function modelNotFound(name: string): ApiError {
 }
 
 /** Nobody is served now; trying again, elsewhere or later, may help. */
-export function shuttingDown(): ApiError {
-  const message = 'the server is shutting down and takes no new requests';
+export function shuttingDown(message = 'the server is shutting down and takes no new requests'): ApiError {
   return new ApiError(503, message, { code: 'shutting_down', headers: { 'retry-after': '5' } });
+}
+
+/** Of a request that was running. */
+export function endedByShutdown(): ApiError {
+  return shuttingDown(
+    'the server is shutting down and ended this request before its answer was complete; send it again',
+  );
 }
 
 export function deadlineExceeded(limitMs: number): ApiError {
