@@ -297,6 +297,11 @@ describe('a request that cannot be served', () => {
     expect(await refusal('/v1/completions', huge)).toMatchObject({ status: 413, code: 'request_too_large' });
     const typed = await refusal('/v1/completions', 'prompt=a', { 'content-type': 'text/plain' });
     expect(typed).toMatchObject({ status: 415, code: 'unsupported_media_type' });
+    const compressed = await refusal('/v1/completions', '{"prompt":"a"}', { 'content-encoding': 'gzip' });
+    expect(compressed).toMatchObject({ status: 415, code: 'unsupported_content_encoding' });
+    expect(compressed.message).toMatch(/"gzip"; send the body uncompressed/);
+    const plain = { 'content-encoding': 'identity' };
+    expect((await post('/v1/completions', { prompt: 'a', max_tokens: 1 }, plain)).statusCode).toBe(200);
     const lost = await server.app.inject({ url: '/v2/nothing' });
     expect(errorSchema.parse(lost.json()).error.code).toBe('unknown_url');
   });

@@ -122,16 +122,33 @@ function makeApp(context: ServerContext): FastifyInstance {
       (reply as FastifyReply).code(failure.status).send(failure.body());
     },
   };
-  // Beyond how bytes travel nothing differs.
-  const app = fastify({ ...options, https: tls ?? null }) as unknown as FastifyInstance;
+  // Beyond how bytes travel nothing differs. A missing Host header is refused below: Node would answer with an empty body.
+  const http = { requireHostHeader: false };
+  const app = (tls === undefined
+    ? fastify({ ...options, http })
+    : fastify({ ...options, https: { ...tls, ...http } })) as unknown as FastifyInstance;
   // Without it a web page could have a browser post here unasked; JSON makes the browser ask first.
   app.removeContentTypeParser('text/plain');
   parserErrors.follow(app.server);
+  refuseCompressedBodies(app);
   refuseSlowBodies(app, settings.bodyStallMs);
   readBodies(app);
   addErrors(app, context);
   addHooks(app, context);
   return app;
+}
+
+/** Not to be taken for broken JSON. */
+function refuseCompressedBodies(app: FastifyInstance): void {
+  app.addHook('preParsing', async ({ headers }) => {
+    const encoding = headers['content-encoding']?.toLowerCase();
+    if (encoding === undefined || encoding === 'identity') return;
+    throw new ApiError(
+      415,
+      `this server reads no bodies of content-encoding ${JSON.stringify(encoding)}; send the body uncompressed, without that header`,
+      { code: 'unsupported_content_encoding', headers: { 'accept-encoding': 'identity' } },
+    );
+  });
 }
 
 /** Clients name JSON where they send nothing, too: what needs a body says so itself. */
@@ -263,6 +280,7 @@ function addHooks(app: FastifyInstance, { activity, metrics, settings }: ServerC
     for (const name of ['x-request-id', ...(idHeader === undefined ? [] : [idHeader])]) {
       reply.header(name, request.id);
     }
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') throw missingHost();
     // Its next request is for another server.
     if (activity.draining) reply.header('connection', 'close');
     const asked = allowOrigin(request, reply, settings.corsOrigins);
@@ -337,6 +355,11 @@ function addErrors(app: FastifyInstance, { metrics }: ServerContext): void {
 function unknownUrl(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const message = `there is no ${request.method} ${request.url.split('?')[0]}; /docs lists what there is`;
   return reply.code(404).send(new ApiError(404, message, { code: 'unknown_url' }).body());
+}
+
+function missingHost(): ApiError {
+  const message = 'a request of HTTP/1.1 needs the header Host: the name or address that it was sent to';
+  return new ApiError(400, message, { code: 'missing_host', headers: { connection: 'close' } });
 }
 
 /** A client's own id is kept where it is harmless. */

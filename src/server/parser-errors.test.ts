@@ -29,7 +29,9 @@ function open(url: string): Connection {
 
 function errorIn(text: string) {
   const [head = '', body = ''] = text.split('\r\n\r\n');
-  return { status: Number(head.split(' ')[1]), error: JSON.parse(body).error };
+  // Perhaps in chunks.
+  const json = body.slice(body.indexOf('{'), body.lastIndexOf('}') + 1);
+  return { status: Number(head.split(' ')[1]), error: JSON.parse(json).error };
 }
 
 describe('what cannot be read as HTTP', () => {
@@ -47,6 +49,13 @@ describe('what cannot be read as HTTP', () => {
       431,
       'headers_too_large',
     ],
+    ['no Host', 'GET /v1/models HTTP/1.1\r\nx-api-key: cl-unknown\r\n\r\n', 400, 'missing_host'],
+    [
+      'an expectation that cannot be met',
+      'POST /v1/completions HTTP/1.1\r\nhost: localhost\r\nexpect: a miracle\r\ncontent-length: 2\r\n\r\n{}',
+      417,
+      'unsupported_expectation',
+    ],
   ])('is refused in the shape of any other error: %s', async (_, sent, status, code) => {
     const connection = open(await (await start()).listen());
     connection.socket.write(sent);
@@ -55,6 +64,13 @@ describe('what cannot be read as HTTP', () => {
       status,
       error: { code, type: 'invalid_request_error' },
     });
+  });
+
+  it('needs no Host in HTTP/1.0', async () => {
+    const connection = open(await (await start()).listen());
+    connection.socket.write('GET /health HTTP/1.0\r\n\r\n');
+    await connection.closed;
+    expect(connection.text()).toMatch(/^HTTP\/1.1 200/);
   });
 
   it('is refused as too late where it does not come', async () => {

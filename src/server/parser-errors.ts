@@ -1,10 +1,13 @@
-// What the HTTP parser cannot read is refused in the shape of all other errors, by hand: there is no request yet.
+// What Node's HTTP server would refuse by itself is refused in the shape of all other errors, by hand: no request of Fastify's
+// has come of it.
 
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { ApiError } from './errors.ts';
 
 type ParserError = Pick<NodeJS.ErrnoException, 'code'>;
+
+const JSON_TYPE = 'application/json; charset=utf-8';
 
 export class ParserErrors {
   /** Of each connection, answers that are under way. */
@@ -15,6 +18,12 @@ export class ParserErrors {
       const open = this.#open.get(socket) ?? new Set();
       this.#open.set(socket, open.add(response));
       response.once('close', () => open.delete(response));
+    });
+    server.on('checkExpectation', ({ headers }, response) => {
+      const refusal = unmetExpectation(headers.expect);
+      // The client may still send a body, which nobody reads.
+      response.writeHead(refusal.status, { 'content-type': JSON_TYPE, connection: 'close' });
+      response.end(JSON.stringify(refusal.body()));
     });
   }
 
@@ -35,6 +44,11 @@ export class ParserErrors {
   }
 }
 
+function unmetExpectation(expected = ''): ApiError {
+  const message = `this server meets no expectation but 100-continue, and not ${JSON.stringify(expected)}; leave out the header Expect`;
+  return new ApiError(417, message, { code: 'unsupported_expectation' });
+}
+
 function refusalOf(code: string | undefined): ApiError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return new ApiError(408, 'the request did not come in time', { code: 'request_timeout' });
@@ -51,7 +65,7 @@ function messageOf(refusal: ApiError): string {
   const body = JSON.stringify(refusal.body());
   return [
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
-    'content-type: application/json; charset=utf-8',
+    `content-type: ${JSON_TYPE}`,
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
     '',
