@@ -477,7 +477,10 @@ export class Engine {
         : new OpenEmbedding(request);
     if (open instanceof OpenAnswer && open.obstacle !== undefined) return open.obstacle;
     const result = this.#scheduler.add(open.sequence);
-    if (!result.accepted) return { code: 'never-fits', message: result.reason };
+    if (!result.accepted) {
+      const code = result.tooLong === 'prompt' ? 'never-fits' : 'answer-never-fits';
+      return { code, message: result.reason };
+    }
     this.#requests.set(request.id, open);
     this.#bySequence.set(open.sequence, open);
     return undefined;

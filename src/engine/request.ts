@@ -61,6 +61,8 @@ export type EndReason = FinishReason | 'cancelled' | 'error';
 export type RequestErrorCode =
   | 'too-long'
   | 'never-fits'
+  /** It would with fewer tokens of answer. */
+  | 'answer-never-fits'
   | 'invalid'
   | 'numeric-error'
   | 'no-candidate'

@@ -104,7 +104,7 @@ export class Embedding {
 
 function failure({ error, reason }: Pick<FinishEvent, 'error' | 'reason'>): GenerationError {
   const message = `the engine ended the embedding: ${reason}`;
-  return engineError(error ?? { code: 'engine-failed', message }, 'input');
+  return engineError(error ?? { code: 'engine-failed', message }, { logitBias: 'input' });
 }
 
 /** The model's own way, or why it has none. */

@@ -2,6 +2,7 @@
 // neither HTTP nor the command line; each edge makes its own of it.
 
 import type { RequestError } from '../engine/request.ts';
+import type { ParameterNames } from './parameter-names.ts';
 
 export type GenerationErrorCode =
   | 'invalid_value'
@@ -52,18 +53,23 @@ export function notContinued(name: string): GenerationError {
   return notCapable(name, 'embeds texts and cannot continue them');
 }
 
-/** What the engine says of a request; `biasName` is what the asker calls logit biases. */
-export function engineError({ code, message }: RequestError, biasName: string): GenerationError {
+/** What the engine says of a request, with the asker's names of parameters. */
+export function engineError(
+  { code, message }: RequestError,
+  names: Partial<Pick<ParameterNames, 'logitBias' | 'maxTokens'>>,
+): GenerationError {
   switch (code) {
     case 'too-long':
     case 'never-fits':
       return new GenerationError('context_length_exceeded', message);
+    case 'answer-never-fits':
+      return new GenerationError('context_length_exceeded', message, names.maxTokens);
     case 'invalid':
       return new GenerationError('invalid_value', message);
     case 'grammar-failed':
       return new GenerationError('grammar_failed', message);
     case 'no-candidate':
-      return new GenerationError('invalid_value', message, biasName);
+      return new GenerationError('invalid_value', message, names.logitBias);
     case 'draining':
       return new GenerationError('closing', message);
     case 'numeric-error':

@@ -309,10 +309,10 @@ export class Generation {
   *#finish(choice: Choice, event: FinishEvent): Generator<GenerationEvent> {
     if (choice.complete) return;
     const { error, reason } = event;
-    if (error !== undefined) throw engineError(error, this.#request.names.logitBias);
+    if (error !== undefined) throw engineError(error, this.#request.names);
     if (reason === 'cancelled' || reason === 'error') {
       const message = `the engine ended the answer: ${reason}`;
-      throw engineError({ code: 'engine-failed', message }, this.#request.names.logitBias);
+      throw engineError({ code: 'engine-failed', message }, this.#request.names);
     }
     yield* this.#complete(choice, reason);
   }

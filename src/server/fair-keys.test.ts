@@ -35,7 +35,7 @@ describe('kvShare', () => {
     for (const key of [secrets.mine, secrets.low]) {
       const refused = await ask(key, 1500);
       expect(refused.statusCode).toBe(400);
-      expect(refused.json().error).toMatchObject({ code: 'context_length_exceeded' });
+      expect(refused.json().error).toMatchObject({ code: 'context_length_exceeded', param: 'max_tokens' });
       expect(refused.json().error.message).toMatch(/need \d+ blocks of 32 tokens, but this key may hold \d+/);
       expect((await ask(key, 8)).statusCode).toBe(200);
       // Without a limit the answer may be as long as the part allows.

@@ -229,7 +229,7 @@ describe('memory pressure', () => {
         ),
       );
       expect(finish.reason).toBe('error');
-      expect(finish.error?.code).toBe('never-fits');
+      expect(finish.error?.code).toBe('answer-never-fits');
       expect(finish.error?.message).toMatch(/65 blocks.*64/);
     });
   });

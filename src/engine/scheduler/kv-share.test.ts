@@ -90,7 +90,11 @@ describe('an account with a part of the blocks', () => {
       accepted: false,
       reason:
         "514 tokens need 17 blocks of 32 tokens, but this key may hold 16 of the KV cache's 64 (a kvShare of 0.25); ask for fewer tokens",
+      tooLong: 'answer',
     });
+    const prompt = new Int32Array(16 * BLOCK_TOKENS + 1);
+    const long = new Sequence({ ...options, tokens: prompt, maxTokens: prompt.length + 1 });
+    expect(scheduler.add(long)).toMatchObject({ accepted: false, tooLong: 'prompt' });
     expect(scheduler.add(new Sequence({ ...options, maxTokens: 16 * BLOCK_TOKENS + 1 })).accepted).toBe(true);
   });
 

@@ -51,7 +51,10 @@ export interface SchedulerOptions {
   readonly wholeTexts?: boolean | undefined;
 }
 
-export type AddResult = { readonly accepted: true } | { readonly accepted: false; readonly reason: string };
+/** `tooLong`: what has to be shorter to be accepted. */
+export type AddResult =
+  | { readonly accepted: true }
+  | { readonly accepted: false; readonly reason: string; readonly tooLong: 'prompt' | 'answer' };
 
 export class Scheduler {
   readonly tables: BlockTables;
@@ -146,12 +149,13 @@ export class Scheduler {
     const { blockCount } = this.tables.pool;
     if (needed > blockCount) {
       const reason = `${sequence.maxTokens} tokens need ${needed} blocks of ${BLOCK_TOKENS} tokens, but the K/V cache has ${blockCount}`;
-      return { accepted: false, reason };
+      return { accepted: false, reason, tooLong: tooLong(sequence, blockCount) };
     }
     const { kvShare } = sequence;
-    if (kvShare !== undefined && needed > Math.max(1, Math.floor(kvShare * blockCount))) {
-      const reason = `${sequence.maxTokens} tokens need ${needed} blocks of ${BLOCK_TOKENS} tokens, but this key may hold ${Math.floor(kvShare * blockCount)} of the KV cache's ${blockCount} (a kvShare of ${kvShare}); ask for fewer tokens`;
-      return { accepted: false, reason };
+    const share = kvShare === undefined ? blockCount : Math.max(1, Math.floor(kvShare * blockCount));
+    if (needed > share) {
+      const reason = `${sequence.maxTokens} tokens need ${needed} blocks of ${BLOCK_TOKENS} tokens, but this key may hold ${share} of the KV cache's ${blockCount} (a kvShare of ${kvShare}); ask for fewer tokens`;
+      return { accepted: false, reason, tooLong: tooLong(sequence, share) };
     }
     this.#enqueue(sequence);
     return { accepted: true };
@@ -579,4 +583,8 @@ export class Scheduler {
 
 function outstandingBlocks({ length, blocks }: Sequence): number {
   return blocksFor(length) - blocks.length;
+}
+
+function tooLong({ promptLength }: Sequence, blocks: number): 'prompt' | 'answer' {
+  return blocksFor(promptLength) > blocks ? 'prompt' : 'answer';
 }

@@ -27,3 +27,11 @@ it('a prompt that is too long is called so', () => {
     error: { message: 'prompt is too long: it has 5 tokens' },
   });
 });
+
+it.each(['min_tokens', 'max_tokens'])(
+  'a %s that does not fit is not called a prompt that is too long',
+  (param) => {
+    const error = new ApiError(400, '9000 do not fit', { code: 'context_length_exceeded', param });
+    expect(anthropicError(error, { id: 'req_1' })).toMatchObject({ error: { message: '9000 do not fit' } });
+  },
+);

@@ -32,9 +32,11 @@ function typeOf(status: number): string {
   }
 }
 
-/** The first words are those by which clients know that they must shorten a conversation. */
-function messageOf({ code, message }: ApiError): string {
-  return code === 'context_length_exceeded' ? `prompt is too long: ${message}` : message;
+/** The first words are those by which clients know that they must shorten a conversation; it would not help with other limits. */
+function messageOf({ code, param, message }: ApiError): string {
+  const isAboutPrompt =
+    code === 'context_length_exceeded' && param !== 'min_tokens' && param !== 'max_tokens';
+  return isAboutPrompt ? `prompt is too long: ${message}` : message;
 }
 
 /** By this the tool runners of Anthropic's libraries know that they must send the whole conversation each time. */
