@@ -74,6 +74,8 @@ const MOST_EVENTS_TOLD = 256;
 
 /** How often those that wait are told where they are. */
 const PLACES_MS = 500;
+/** The same where one of them has not been told yet: in time for the headers of its stream. */
+const FIRST_PLACES_MS = 50;
 
 export type ReportListener = (report: StepReport) => void;
 
@@ -88,6 +90,8 @@ export class Engine {
   readonly #wallMs: () => number;
   /** When those that wait were last told where they are. */
   #placesMs = Number.NEGATIVE_INFINITY;
+  /** Whether requests have come since. */
+  #hasNewcomers = false;
   readonly #guessing: Guessing | undefined;
   readonly #tell: ReportListener;
   readonly #requests = new Map<string, OpenRequest>();
@@ -441,9 +445,14 @@ export class Engine {
   /** Now and then, while any wait. */
   #places(): Pick<StepReport, 'places'> {
     const nowMs = this.#nowMs();
-    if (this.#scheduler.waitingCount === 0 || nowMs - this.#placesMs < PLACES_MS) return {};
+    const pauseMs = this.#hasNewcomers ? FIRST_PLACES_MS : PLACES_MS;
+    if (this.#scheduler.waitingCount === 0 || nowMs - this.#placesMs < pauseMs) return {};
+    const places = this.#estimates.places(this.#scheduler, nowMs);
+    // Nothing was measured yet.
+    if (places.length === 0) return {};
     this.#placesMs = nowMs;
-    return { places: this.#estimates.places(this.#scheduler, nowMs) };
+    this.#hasNewcomers = false;
+    return { places };
   }
 
   #rouse(): void {
@@ -483,6 +492,7 @@ export class Engine {
     }
     this.#requests.set(request.id, open);
     this.#bySequence.set(open.sequence, open);
+    this.#hasNewcomers = true;
     return undefined;
   }
 

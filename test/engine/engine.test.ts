@@ -379,3 +379,41 @@ describe('trouble', () => {
     });
   });
 });
+
+describe('a place in the queue', () => {
+  it('is told to whoever has just come in time for headers, and to those told before less often', async () => {
+    const STEP_MS = 10;
+    let nowMs = 0;
+    const ticking = (backend: Backend): Backend => ({
+      ...recording([])(backend),
+      step: (batch) => {
+        nowMs += STEP_MS;
+        return backend.step(batch);
+      },
+    });
+    await withEngine(
+      { maxBatchSize: 1, speculation: false },
+      async (engine) => {
+        const told: { readonly atMs: number; readonly ids: readonly string[] }[] = [];
+        engine.onPlaces((places) => told.push({ atMs: nowMs, ids: places.map(({ id }) => id) }));
+        // Waits are estimated once a prompt was measured.
+        const measured = () => engine.submit(engineRequest({ prompt: chatIds('Hi'), sampling: ramble(2) }));
+        await Promise.all([collect(measured()), collect(measured())]);
+        const first = engine.submit(engineRequest({ prompt: chatIds('Hello'), sampling: ramble(150) }));
+        await first.next();
+        for (const id of ['second', 'third']) {
+          const cameMs = nowMs;
+          const request = engineRequest({ prompt: chatIds('Hi'), sampling: ramble(1) });
+          void collect(engine.submit({ ...request, id }));
+          while (nowMs < cameMs + 200) await first.next();
+          const hearings = told.filter(({ ids }) => ids.includes(id));
+          expect(hearings[0]?.atMs).toBeLessThanOrEqual(cameMs + 100);
+          expect(hearings.length).toBe(1);
+        }
+        await collect(first);
+      },
+      ticking,
+      () => nowMs,
+    );
+  });
+});
