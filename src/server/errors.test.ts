@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { GenerationError, type GenerationErrorCode } from '../generation/generation-error.ts';
-import { ApiError, acquireError, ClientLeft, kindOf, toApiError } from './errors.ts';
+import {
+  ApiError,
+  acquireError,
+  ClientLeft,
+  endedByShutdown,
+  isServerFault,
+  kindOf,
+  shuttingDown,
+  toApiError,
+} from './errors.ts';
 import { errorSchema } from './schemas/answers.ts';
 
 describe('an error', () => {
@@ -75,6 +84,15 @@ describe('an error', () => {
     const failure = toApiError(new Error('secret path /home/x'));
     expect(failure.status).toBe(500);
     expect(failure.message).not.toContain('secret');
+  });
+
+  it('of a shutdown is nothing to look into, unlike those of the server itself', () => {
+    expect(isServerFault(shuttingDown())).toBe(false);
+    expect(isServerFault(endedByShutdown())).toBe(false);
+    expect(isServerFault(new GenerationError('closing', 'm'))).toBe(false);
+    expect(isServerFault(new ClientLeft())).toBe(false);
+    expect(isServerFault(acquireError('engine-died', 'm', 'x'))).toBe(true);
+    expect(isServerFault(new Error('x'))).toBe(true);
   });
 
   it('has one word for logs', () => {

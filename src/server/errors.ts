@@ -70,9 +70,11 @@ export function kindOf(error: unknown): string {
   return error instanceof ClientLeft ? 'client_left' : (toApiError(error).code ?? 'error');
 }
 
-/** Neither the client's fault nor its leaving: something to look into. */
+/** Neither the client's fault, nor its leaving, nor a shutdown: something to look into. */
 export function isServerFault(error: unknown): boolean {
-  return !(error instanceof ClientLeft) && toApiError(error).status >= 500;
+  if (error instanceof ClientLeft) return false;
+  const { status, code } = toApiError(error);
+  return status >= 500 && code !== 'shutting_down';
 }
 
 export function badRequest(param: string, problem: string, code = 'invalid_value'): ApiError {
