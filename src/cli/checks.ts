@@ -1,12 +1,15 @@
 // What `chairlift doctor` looks at. Each check looks at one thing and says how it is and what would help.
 
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { freemem, totalmem } from 'node:os';
+import { dirname, resolve } from 'node:path';
 import { loadAddon, missingKernels } from '../compute/cpu/binding.ts';
 import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
+import { IN_MEMORY } from '../store/database-path.ts';
+import { isPostgresAddress, withoutPassword } from '../store/postgres-address.ts';
 import { formatBytes } from './table.ts';
 
 export interface Check {
@@ -128,6 +131,40 @@ export function checkModels(models: readonly ModelOnDisk[], folder: string): Che
     return { name: 'models', state: 'fail', detail, remedies };
   }
   return { name: 'models', state: broken.length > 0 ? 'warn' : 'ok', detail, remedies: broken };
+}
+
+/** Less than this is filled by the first keys and a day of usage. */
+const LEAST_DATABASE_BYTES = 1 << 20;
+
+/** Looks only: opening it would bring it to the schema of this version, and an older server may still use it. */
+export function checkDatabase(location: string): Check {
+  const name = 'database';
+  const detail = withoutPassword(location);
+  if (location === IN_MEMORY) return { name, state: 'ok', detail: 'in memory' };
+  if (isPostgresAddress(location)) return { name, state: 'ok', detail: `${detail}; not asked here` };
+  const problem = fileProblem(resolve(location));
+  if (problem === undefined) return { name, state: 'ok', detail };
+  const remedies = ['mend that, or give serve another path with --database'];
+  return { name, state: 'fail', detail: `${detail} ${problem}`, remedies };
+}
+
+function fileProblem(path: string): string | undefined {
+  const folder = existingFolder(dirname(path));
+  if (!statSync(folder).isDirectory()) return `cannot be made: ${folder} is no folder`;
+  try {
+    if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK);
+    // SQLite keeps files beside it.
+    accessSync(folder, constants.W_OK | constants.X_OK);
+  } catch {
+    return 'may not be written by this user';
+  }
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize < LEAST_DATABASE_BYTES ? 'cannot grow: the disk is full' : undefined;
+}
+
+/** Itself, or the nearest above it in which it would be made. */
+function existingFolder(path: string): string {
+  return existsSync(path) ? path : existingFolder(dirname(path));
 }
 
 export async function checkPort(host: string, port: number): Promise<Check> {

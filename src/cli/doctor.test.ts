@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,6 +12,7 @@ import {
   type Check,
   checkAddon,
   checkCompiler,
+  checkDatabase,
   checkEmbeddedModel,
   checkMemory,
   checkModels,
@@ -53,6 +54,7 @@ describe('chairlift doctor', () => {
       'memory',
       'embedded model',
       'models',
+      'database',
       'port 0',
     ]) {
       expect(output).toMatch(new RegExp(`^(ok  |warn)  ${name.replaceAll('+', '\\+')} `, 'm'));
@@ -114,6 +116,24 @@ describe('its checks', () => {
       detail: `1 to serve, 1 broken; folder ${root}`,
       remedies: ['is cut'],
     });
+  });
+
+  it('look whether the database could be written, and leave no trace', () => {
+    const path = join(root, 'absent', 'deeper', 'a.db');
+    expect(checkDatabase(path)).toEqual({ name: 'database', state: 'ok', detail: path });
+    expect(existsSync(join(root, 'absent'))).toBe(false);
+    expect(checkDatabase(join(config, 'a.db'))).toMatchObject({
+      state: 'fail',
+      detail: `${join(config, 'a.db')} cannot be made: ${config} is no folder`,
+      remedies: [expect.stringContaining('--database')],
+    });
+    const readOnly = join(root, 'read-only');
+    mkdirSync(readOnly, { mode: 0o555 });
+    // No rights stop the superuser.
+    expect(checkDatabase(join(readOnly, 'a.db')).state).toBe(process.getuid?.() === 0 ? 'ok' : 'fail');
+    expect(checkDatabase('postgres://me:secret@db/chairlift').detail).toBe(
+      'postgres://me@db/chairlift; not asked here',
+    );
   });
 
   it('compare the models with the memory', () => {

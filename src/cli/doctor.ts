@@ -3,10 +3,12 @@
 
 import type { Command } from 'commander';
 import { processInputs, resolveConfig } from '../config.ts';
+import { defaultDatabasePath } from '../store/database-path.ts';
 import {
   type Check,
   checkAddon,
   checkCompiler,
+  checkDatabase,
   checkEmbeddedModel,
   checkGpu,
   checkMemory,
@@ -44,6 +46,7 @@ async function examine(options: DoctorOptions): Promise<Check[]> {
     checkMemory(models),
     checkEmbeddedModel(),
     checkModels(models, modelFolder(options)),
+    checkDatabase(config.database ?? defaultDatabasePath()),
     await checkPort(config.host, config.port),
   ];
 }
