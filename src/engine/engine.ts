@@ -75,7 +75,7 @@ const MOST_EVENTS_TOLD = 256;
 /** How often those that wait are told where they are. */
 const PLACES_MS = 500;
 /** The same where one of them has not been told yet: in time for the headers of its stream. */
-const FIRST_PLACES_MS = 50;
+const FIRST_PLACES_MS = 100;
 
 export type ReportListener = (report: StepReport) => void;
 
