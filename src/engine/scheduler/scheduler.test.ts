@@ -398,6 +398,7 @@ describe('memory pressure', () => {
     expect(scheduler.add(sequence(65 * BLOCK_TOKENS))).toEqual({
       accepted: false,
       reason: '2080 tokens need 65 blocks of 32 tokens, but the K/V cache has 64',
+      tooLong: 'answer',
     });
     expect(scheduler.waitingCount).toBe(0);
     expect(scheduler.add(sequence(64 * BLOCK_TOKENS + 1))).toEqual({ accepted: true });
