@@ -21,7 +21,7 @@ import type {
   RopeSpec,
   RouterSpec,
 } from './spec.ts';
-import type { Naming, RoleNames } from './tensor-names.ts';
+import type { FamilyNames, Naming } from './tensor-names.ts';
 
 export interface LayerTraits {
   /** Index into `Traits.ropes`; absent: positions are not told. */
@@ -116,7 +116,7 @@ export interface Traits {
   /** Where it is not the one that the file gives. */
   readonly ffnSize?: number;
   /** Names of tensors that differ from what is usual. */
-  readonly names?: { readonly [scheme in Naming]?: RoleNames };
+  readonly names?: FamilyNames;
 }
 
 export interface ExpertTraits {
@@ -129,7 +129,8 @@ export interface ExpertTraits {
   /** The layer's feed-forward stands beside them, each behind norms of its own. */
   readonly beside?: boolean;
   readonly routerBias?: boolean;
-  readonly choiceBias?: boolean;
+  /** In some families mlx-lm leaves it out of its folders, and computes without it. */
+  readonly choiceBias?: boolean | 'not-in-mlx';
   readonly biases?: boolean;
   /** Where gates and ups share a tensor: rows by turns, not all gates of an expert first. */
   readonly alternatingGateUp?: boolean;
@@ -149,8 +150,6 @@ export interface LatentTraits {
   readonly contentSize: number;
   readonly rotatedSize: number;
   readonly valueSize: number;
-  /** Maps from the latent to keys and to values share a tensor, and are stored as they would make keys. */
-  readonly fusedUp: boolean;
 }
 
 export interface DeltaNetTraits {

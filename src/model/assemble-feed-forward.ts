@@ -87,10 +87,9 @@ function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
     columns: sizes.hiddenSize,
     bias: experts.routerBias,
   });
-  const choiceBias = experts.choiceBias ? { choiceBias: names.bias(index, 'choiceBias') } : {};
   return {
     kind: 'experts',
-    router: { linear, ...choiceBias, ...routerExtras(parts, experts, index), ...experts.router },
+    router: { linear, ...routerExtras(parts, experts, index), ...experts.router },
     experts: Array.from({ length: experts.count }, (_, expert) => ({
       kind: 'feed-forward',
       size: experts.size,
@@ -103,11 +102,15 @@ function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
 
 function routerExtras(
   parts: SpecParts,
-  { expertScales, routerNorm }: ExpertTraits,
+  { expertScales, routerNorm, choiceBias }: ExpertTraits,
   index: number,
-): Pick<RouterSpec, 'expertScales' | 'norm'> {
-  const { names } = parts;
+): Pick<RouterSpec, 'choiceBias' | 'expertScales' | 'norm'> {
+  const { names, opened } = parts;
+  const bias = names.bias(index, 'choiceBias');
+  const isLeftOut =
+    choiceBias === 'not-in-mlx' && names.has(index, 'switchDowns') && !opened.weights.tensors.has(bias);
   return {
+    ...(choiceBias && !isLeftOut ? { choiceBias: bias } : {}),
     ...(expertScales ? { expertScales: names.weight(index, 'expertScales') } : {}),
     ...(routerNorm
       ? { norm: { kind: 'rms', weight: names.weight(index, 'routerNorm'), ...routerNorm } }
@@ -117,7 +120,7 @@ function routerExtras(
 
 type ExpertLinears = Readonly<Record<'gate' | 'up' | 'down', LinearSpec>>;
 
-/** Experts have tensors of their own, or share one, and in it may share one of gates and ups. */
+/** Experts have tensors of their own, or share one as mlx-lm or as the hub stores them, which may join gates and ups. */
 function expertLinears(
   parts: SpecParts,
   experts: ExpertTraits,
@@ -136,18 +139,21 @@ function expertLinears(
       down: linearSpec(names, index, { ...outer, role: 'expertDown', expert }),
     };
   }
-  const turned = (rows: number) => (experts.transposed ? { transposed: { rows } } : {});
-  const down = linearSpec(names, index, {
-    ...outer,
-    role: 'expertDowns',
-    firstRow: expert * hiddenSize,
-    ...turned(hiddenSize),
-  });
-  if (!names.has(index, 'expertGateUps')) {
-    const firstRow = expert * size;
+  const gatesAndUps = { ...inner, firstRow: expert * size };
+  const downs = { ...outer, firstRow: expert * hiddenSize };
+  if (names.has(index, 'switchDowns')) {
     return {
-      gate: linearSpec(names, index, { ...inner, role: 'expertGates', firstRow, ...turned(size) }),
-      up: linearSpec(names, index, { ...inner, role: 'expertUps', firstRow, ...turned(size) }),
+      gate: linearSpec(names, index, { ...gatesAndUps, role: 'switchGates' }),
+      up: linearSpec(names, index, { ...gatesAndUps, role: 'switchUps' }),
+      down: linearSpec(names, index, { ...downs, role: 'switchDowns' }),
+    };
+  }
+  const turned = (rows: number) => (experts.transposed ? { transposed: { rows } } : {});
+  const down = linearSpec(names, index, { ...downs, role: 'expertDowns', ...turned(hiddenSize) });
+  if (!names.has(index, 'expertGateUps')) {
+    return {
+      gate: linearSpec(names, index, { ...gatesAndUps, role: 'expertGates', ...turned(size) }),
+      up: linearSpec(names, index, { ...gatesAndUps, role: 'expertUps', ...turned(size) }),
       down,
     };
   }

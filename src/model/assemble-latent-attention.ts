@@ -70,12 +70,12 @@ export function latentAttentionSpec(
 
 function upProjections(
   { sizes, names }: SpecParts,
-  { rank, contentSize, valueSize, fusedUp }: LatentTraits,
+  { rank, contentSize, valueSize }: LatentTraits,
   index: number,
 ): Readonly<Record<'toLatent' | 'toValues', LinearSpec>> {
   const keys = { rows: sizes.headCount * rank, columns: contentSize };
   const values = { rows: sizes.headCount * valueSize, columns: rank };
-  if (!fusedUp) {
+  if (names.has(index, 'latentKeyUp')) {
     return {
       toLatent: linearSpec(names, index, { ...keys, role: 'latentKeyUp' }),
       toValues: linearSpec(names, index, { ...values, role: 'latentValueUp' }),

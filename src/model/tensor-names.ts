@@ -48,6 +48,7 @@ export type LayerRole =
   | DeltaRole
   | SpaceRole
   | StackedRole
+  | SwitchRole
   | ExpertRole;
 
 /** Of attention through a latent. */
@@ -90,6 +91,8 @@ type DeltaRole =
 
 /** All experts in one tensor. */
 type StackedRole = 'expertGates' | 'expertUps' | 'expertGateUps' | 'expertDowns';
+/** All experts in one tensor, as mlx-lm stores them: gates and ups always apart, rows always outputs. */
+type SwitchRole = 'switchGates' | 'switchUps' | 'switchDowns';
 /** One tensor an expert: `*` in its name stands for the expert's number. */
 type ExpertRole = 'expertGate' | 'expertUp' | 'expertDown';
 
@@ -104,6 +107,7 @@ export type ModelRole =
   | 'streamSpread'
   | 'streamGather';
 
+/** Folders of mlx-lm are told by single tensors from those of the hub, whose names most of theirs have. */
 export type Naming = 'gguf' | 'hugging-face';
 
 /** Without its ending `.weight` or `.bias`; or both, where they end otherwise. */
@@ -116,6 +120,14 @@ export type RoleNames = Readonly<Partial<Record<LayerRole, RoleName>>> & {
   /** What stands before a layer's number. */
   readonly layers?: string;
 };
+
+/** What the tensors of a family are called by each publisher, where that is not what is usual. */
+export interface FamilyNames {
+  readonly 'hugging-face'?: RoleNames;
+  /** In folders of mlx-lm, where they have not the names of the hub. */
+  readonly mlx?: RoleNames;
+  readonly gguf?: RoleNames;
+}
 
 export interface TensorNames {
   readonly embedding: string;
@@ -260,8 +272,6 @@ const huggingFaceRoles: RoleNames = {
   latent: 'self_attn.kv_a_proj_with_mqa',
   latentNorm: 'self_attn.kv_a_layernorm',
   latentUp: 'self_attn.kv_b_proj',
-  latentKeyUp: 'self_attn.k_b_proj',
-  latentValueUp: 'self_attn.v_b_proj',
   deltaQueryKeyValue: 'linear_attn.in_proj_qkv',
   deltaQueryKeyValueGate: 'linear_attn.in_proj_qkvz',
   deltaGate: 'linear_attn.in_proj_z',
@@ -283,6 +293,22 @@ const huggingFaceRoles: RoleNames = {
   spaceSkip: { weight: 'mamba.D', bias: '' },
   spaceNorm: 'mamba.norm',
   spaceOutput: 'mamba.out_proj',
+};
+
+/** Experts of mlx-lm, by the module that holds them. */
+export function switchNames(module: string): RoleNames {
+  return {
+    switchGates: `${module}.gate_proj`,
+    switchUps: `${module}.up_proj`,
+    switchDowns: `${module}.down_proj`,
+  };
+}
+
+/** Where mlx-lm stores what the hub does not, or not so. */
+const mlxRoles: RoleNames = {
+  ...switchNames('mlp.switch_mlp'),
+  latentKeyUp: 'self_attn.embed_q',
+  latentValueUp: 'self_attn.unembed_out',
 };
 
 const ggufModelRoles: Readonly<Record<ModelRole, string>> = {
@@ -331,13 +357,9 @@ const huggingFacePrefixes = [
   { body: 'bert.', head: '' },
 ] as const;
 
-/** `own` are names that differ from what is usual, for each naming. */
-export function tensorNames(
-  naming: Naming,
-  weights: WeightSource,
-  own: { readonly [scheme in Naming]?: RoleNames } = {},
-): TensorNames {
-  return naming === 'gguf' ? ggufNames(weights, own.gguf) : huggingFaceNames(weights, own['hugging-face']);
+/** `own` are names that differ from what is usual. */
+export function tensorNames(naming: Naming, weights: WeightSource, own: FamilyNames = {}): TensorNames {
+  return naming === 'gguf' ? ggufNames(weights, own.gguf) : folderNames(weights, own);
 }
 
 function ggufNames(weights: WeightSource, own: RoleNames | undefined): TensorNames {
@@ -347,11 +369,11 @@ function ggufNames(weights: WeightSource, own: RoleNames | undefined): TensorNam
     head: 'output.weight',
     model: (role) => `${ggufModelRoles[role]}.weight`,
     bodyAlone: false,
-    ...layerNames('blk.', { ...ggufRoles, ...own }, weights),
+    ...layerNames('blk.', [{ ...ggufRoles, ...own }], weights),
   };
 }
 
-function huggingFaceNames(weights: WeightSource, own: RoleNames | undefined): TensorNames {
+function folderNames(weights: WeightSource, { 'hugging-face': own, mlx }: FamilyNames): TensorNames {
   const embedding = `${own?.embedding ?? 'embed_tokens'}.weight`;
   const prefix =
     huggingFacePrefixes.find(({ body }) => weights.tensors.has(body + embedding)) ?? huggingFacePrefixes[0];
@@ -363,20 +385,36 @@ function huggingFaceNames(weights: WeightSource, own: RoleNames | undefined): Te
     head: `${prefix.head}lm_head.weight`,
     model: (role, number) => `${prefix.body}${modelRoles[role].replace('*', String(number))}.weight`,
     bodyAlone: prefix.body === '',
-    ...layerNames(`${prefix.body}${own?.layers ?? 'layers'}.`, { ...huggingFaceRoles, ...own }, weights),
+    ...layerNames(
+      `${prefix.body}${own?.layers ?? 'layers'}.`,
+      [
+        { ...huggingFaceRoles, ...own },
+        { ...mlxRoles, ...mlx },
+      ],
+      weights,
+    ),
   };
 }
 
+/** By the first table whose weight the file has; by the first one where it has none. */
 function layerNames(
   prefix: string,
-  roles: RoleNames,
+  tables: readonly RoleNames[],
   { tensors }: WeightSource,
 ): Pick<TensorNames, 'weight' | 'bias' | 'has'> {
-  const named = (ending: 'weight' | 'bias') => (layer: number, role: LayerRole, expert?: number) => {
-    const name = roles[role] ?? role;
+  type Place = Parameters<TensorNames['has']>;
+  const spell = (name: RoleName, ending: 'weight' | 'bias', [layer, , expert]: Place) => {
     const whole = typeof name === 'string' ? `${name}.${ending}` : name[ending];
     return `${prefix}${layer}.${whole.replace('*', String(expert))}`;
   };
-  const weight = named('weight');
-  return { weight, bias: named('bias'), has: (...place) => tensors.has(weight(...place)) };
+  const nameOf = (place: Place): RoleName => {
+    const known = tables.map((table) => table[place[1]]).filter((name) => name !== undefined);
+    return known.find((name) => tensors.has(spell(name, 'weight', place))) ?? known[0] ?? place[1];
+  };
+  const weight: TensorNames['weight'] = (...place) => spell(nameOf(place), 'weight', place);
+  return {
+    weight,
+    bias: (...place) => spell(nameOf(place), 'bias', place),
+    has: (...place) => tensors.has(weight(...place)),
+  };
 }

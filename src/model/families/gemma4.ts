@@ -12,18 +12,21 @@ import { configError, optionalCount, optionalFlag, optionalSize } from '../confi
 import { expertTraits, hasExperts, withExperts } from '../expert-traits.ts';
 import { layerList } from '../layer-lists.ts';
 import { localRopeOf, ropeOf } from '../rope-parameters.ts';
-import { type RoleNames, sandwichNorms } from '../tensor-names.ts';
+import { type FamilyNames, sandwichNorms, switchNames } from '../tensor-names.ts';
 import { gemmaTraits } from './gemma-traits.ts';
 import { withSharedCaches } from './shared-caches.ts';
 
 const GLOBAL = 0;
 const LOCAL = 1;
 
-const names: RoleNames = {
-  ...sandwichNorms,
-  router: 'router.proj',
-  expertGateUps: { weight: 'experts.gate_up_proj', bias: '' },
-  expertDowns: { weight: 'experts.down_proj', bias: '' },
+const names: FamilyNames = {
+  'hugging-face': {
+    ...sandwichNorms,
+    router: 'router.proj',
+    expertGateUps: { weight: 'experts.gate_up_proj', bias: '' },
+    expertDowns: { weight: 'experts.down_proj', bias: '' },
+  },
+  mlx: switchNames('experts.switch_glu'),
 };
 
 export const gemma4: Architecture = {
@@ -68,7 +71,7 @@ export const gemma4: Architecture = {
       layerInputSize: optionalCount(config, 'hidden_size_per_layer_input') || undefined,
       layerInputRows: optionalSize(config, 'vocab_size_per_layer_input'),
       layerScales: true,
-      names: { 'hugging-face': names },
+      names,
     };
   },
 };

@@ -4,6 +4,13 @@ import { type Architecture, type ModelSource, mixedLayers, windowOf } from '../a
 import { fieldOf, isRecord, optionalFlag, optionalPositive } from '../config.ts';
 import { expertTraits, withExperts } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
+import { type FamilyNames, switchNames } from '../tensor-names.ts';
+
+const names: FamilyNames = {
+  'hugging-face': { router: 'mlp.router' },
+  mlx: switchNames('mlp.experts'),
+  gguf: { ffnNorm: 'post_attention_norm' },
+};
 
 export const gptOss: Architecture = {
   name: 'gpt-oss',
@@ -49,7 +56,7 @@ export const gptOss: Architecture = {
         alternatingGateUp: true,
         transposed: !isCompressed(source),
       },
-      names: { 'hugging-face': { router: 'mlp.router' }, gguf: { ffnNorm: 'post_attention_norm' } },
+      names,
     };
   },
 };

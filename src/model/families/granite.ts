@@ -21,7 +21,7 @@ import {
 } from '../config.ts';
 import { expertTraits, hasExperts, withExperts } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
-import type { RoleNames } from '../tensor-names.ts';
+import { type RoleNames, switchNames } from '../tensor-names.ts';
 import { hybridLayers } from './hybrid-layers.ts';
 
 const defaults = { rms_norm_eps: 1e-6, max_position_embeddings: 2048 };
@@ -40,6 +40,8 @@ const expertNames: RoleNames = {
   expertDowns: 'block_sparse_moe.output_linear',
 };
 
+const mlxExpertNames = switchNames('block_sparse_moe.switch_mlp');
+
 export const graniteMoe: Architecture = {
   name: 'granitemoe',
   modelTypes: ['granitemoe'],
@@ -51,7 +53,7 @@ export const graniteMoe: Architecture = {
       ...traits,
       layers: withExperts(source, traits.layers),
       experts: expertTraits(source, { score: 'softmax', normalized: true }),
-      names: { 'hugging-face': expertNames },
+      names: { 'hugging-face': expertNames, mlx: mlxExpertNames },
     };
   },
 };
@@ -100,7 +102,7 @@ export const graniteHybrid: Architecture = {
         ...expertTraits(source, { score: 'softmax', normalized: true }),
         shared: { size: sharedSize, hasShare: false, fused },
       },
-      names: { 'hugging-face': { ...expertNames, ...sharedNames } },
+      names: { 'hugging-face': { ...expertNames, ...sharedNames }, mlx: mlxExpertNames },
     };
   },
 };

@@ -12,24 +12,34 @@ import {
 } from '../config.ts';
 import { expertTraits, withExperts } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
-import type { RoleNames } from '../tensor-names.ts';
+import { type FamilyNames, switchNames } from '../tensor-names.ts';
 import { hybridLayers } from './hybrid-layers.ts';
 
-const names: RoleNames = {
-  finalNorm: 'embedding_norm',
-  attentionNorm: 'operator_norm',
-  output: 'self_attn.out_proj',
-  queryNorm: 'self_attn.q_layernorm',
-  keyNorm: 'self_attn.k_layernorm',
-  ffnNorm: 'ffn_norm',
-  gate: 'feed_forward.w1',
-  up: 'feed_forward.w3',
-  down: 'feed_forward.w2',
-  router: 'feed_forward.gate',
-  choiceBias: { weight: '', bias: 'feed_forward.expert_bias' },
-  expertGate: 'feed_forward.experts.*.w1',
-  expertUp: 'feed_forward.experts.*.w3',
-  expertDown: 'feed_forward.experts.*.w2',
+const names: FamilyNames = {
+  'hugging-face': {
+    finalNorm: 'embedding_norm',
+    attentionNorm: 'operator_norm',
+    output: 'self_attn.out_proj',
+    queryNorm: 'self_attn.q_layernorm',
+    keyNorm: 'self_attn.k_layernorm',
+    ffnNorm: 'ffn_norm',
+    gate: 'feed_forward.w1',
+    up: 'feed_forward.w3',
+    down: 'feed_forward.w2',
+    router: 'feed_forward.gate',
+    choiceBias: { weight: '', bias: 'feed_forward.expert_bias' },
+    expertGate: 'feed_forward.experts.*.w1',
+    expertUp: 'feed_forward.experts.*.w3',
+    expertDown: 'feed_forward.experts.*.w2',
+  },
+  // Dense layers of models with experts; models without keep the names of the hub.
+  mlx: {
+    ...switchNames('feed_forward.switch_mlp'),
+    gate: 'feed_forward.gate_proj',
+    up: 'feed_forward.up_proj',
+    down: 'feed_forward.down_proj',
+  },
+  gguf: { finalNorm: 'token_embd_norm' },
 };
 
 const defaults = {
@@ -100,7 +110,7 @@ function lfmTraits(source: ModelSource): Traits {
       length: size(config, 'conv_L_cache'),
       bias: optionalFlag(config, 'conv_bias') ?? false,
     },
-    names: { 'hugging-face': names, gguf: { finalNorm: 'token_embd_norm' } },
+    names,
   };
 }
 

@@ -14,18 +14,21 @@ import { fieldOf, optionalFlag, optionalPositive, optionalSize } from '../config
 import { expertTraits, mixtureOf } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import type { AttentionSpec } from '../spec.ts';
-import type { RoleNames } from '../tensor-names.ts';
+import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
-const names: RoleNames = {
-  gate: 'feed_forward.gate_proj',
-  up: 'feed_forward.up_proj',
-  down: 'feed_forward.down_proj',
-  router: 'feed_forward.router',
-  expertGateUps: { weight: 'feed_forward.experts.gate_up_proj', bias: '' },
-  expertDowns: { weight: 'feed_forward.experts.down_proj', bias: '' },
-  sharedGate: 'feed_forward.shared_expert.gate_proj',
-  sharedUp: 'feed_forward.shared_expert.up_proj',
-  sharedDown: 'feed_forward.shared_expert.down_proj',
+const names: FamilyNames = {
+  'hugging-face': {
+    gate: 'feed_forward.gate_proj',
+    up: 'feed_forward.up_proj',
+    down: 'feed_forward.down_proj',
+    router: 'feed_forward.router',
+    expertGateUps: { weight: 'feed_forward.experts.gate_up_proj', bias: '' },
+    expertDowns: { weight: 'feed_forward.experts.down_proj', bias: '' },
+    sharedGate: 'feed_forward.shared_expert.gate_proj',
+    sharedUp: 'feed_forward.shared_expert.up_proj',
+    sharedDown: 'feed_forward.shared_expert.down_proj',
+  },
+  mlx: switchNames('feed_forward.experts'),
 };
 
 const attention = {
@@ -70,7 +73,7 @@ export const llama4: Architecture = {
       normsAfterRope: true,
       ...biasesOf(config),
       interleavedPairs: true,
-      names: { 'hugging-face': names },
+      names,
     };
   },
 };

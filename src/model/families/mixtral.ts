@@ -3,13 +3,16 @@
 import { type Architecture, activationOf, alikeLayers, windowOf } from '../architecture.ts';
 import { expertTraits, withExperts } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
-import type { RoleNames } from '../tensor-names.ts';
+import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
-const names: RoleNames = {
-  router: 'block_sparse_moe.gate',
-  expertGate: 'block_sparse_moe.experts.*.w1',
-  expertUp: 'block_sparse_moe.experts.*.w3',
-  expertDown: 'block_sparse_moe.experts.*.w2',
+const names: FamilyNames = {
+  'hugging-face': {
+    router: 'block_sparse_moe.gate',
+    expertGate: 'block_sparse_moe.experts.*.w1',
+    expertUp: 'block_sparse_moe.experts.*.w3',
+    expertDown: 'block_sparse_moe.experts.*.w2',
+  },
+  mlx: switchNames('block_sparse_moe.switch_mlp'),
 };
 
 export const mixtral: Architecture = {
@@ -32,7 +35,7 @@ export const mixtral: Architecture = {
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
       experts: expertTraits(source, { score: 'softmax', normalized: true }),
-      names: { 'hugging-face': names },
+      names,
     };
   },
 };
