@@ -2,6 +2,7 @@
 
 import type { LinearSpec, ModelSpec } from '../model/spec.ts';
 import { addedTables, isHeadTied, layerLinears } from '../model/spec-walk.ts';
+import { rowType } from '../model/weight-reader.ts';
 import { rowBytes, type TensorType } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import type { BackendName, KvType } from './backend.ts';
@@ -73,6 +74,5 @@ export function linearBytes(
   weights: WeightSource,
   matrixBytes: MatrixBytes,
 ): number {
-  const type = weights.tensors.get(weight.tensor)?.type ?? 'F32';
-  return matrixBytes(type, weight.rows, columns);
+  return matrixBytes(rowType(weights, weight), weight.rows, columns);
 }

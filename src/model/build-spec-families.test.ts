@@ -2,8 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { type Fields, faultOf, specOf, withTensors } from '../../test/support/built-spec.ts';
 import { encoderModel } from '../../test/support/encoder-models.ts';
 import { asFolder, formulaModel, formulaTensors } from '../../test/support/formula-model.ts';
-import { floatTensor, type MemoryTensor, memoryWeights } from '../../test/support/memory-weights.ts';
-import type { OpenedModel } from '../weights/open-model.ts';
 import { buildSpec } from './build-spec.ts';
 
 describe('buildSpec on experts', () => {
@@ -171,18 +169,5 @@ describe('buildSpec on what few families have', () => {
       tensor.name === field ? { ...tensor, shape: [2], values: Float32Array.of(1, 1) } : tensor,
     );
     expect(faultOf(() => buildSpec(withTensors(name, tensors)))).toMatchObject({ field });
-  });
-
-  it('refuses a quantized tensor whose columns are needed as rows', () => {
-    const field = 'model.layers.0.self_attn.kv_b_proj.weight';
-    const name = 'deepseek3';
-    const tensors = formulaTensors(formulaModel(name)).map(
-      ({ name: tensor, shape, values }): MemoryTensor =>
-        tensor === field
-          ? { name: tensor, type: 'Q8_0', shape: [80, 32], bytes: new Uint8Array(80 * 34) }
-          : floatTensor(tensor, shape, values),
-    );
-    const opened = { ...asFolder(formulaModel(name)), weights: memoryWeights(tensors) } as OpenedModel;
-    expect(faultOf(() => buildSpec(opened))).toMatchObject({ field });
   });
 });

@@ -1,7 +1,6 @@
 // Checks that a file holds every tensor a ModelSpec names, with exactly the size the spec expects.
 
 import { ModelFileError } from '../weights/model-file-error.ts';
-import { tensorLayouts } from '../weights/tensor-type.ts';
 import { columnsOf, rowsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
 import type { LinearSpec, ModelSpec, RowSlice } from './spec.ts';
 import { addedTables, layerLinears, vectorsOf } from './spec-walk.ts';
@@ -10,8 +9,6 @@ import { addedTables, layerLinears, vectorsOf } from './spec-walk.ts';
 interface Size {
   readonly rows?: number;
   readonly columns: number;
-  /** Values must stand by themselves, not in blocks. */
-  readonly floats?: boolean;
 }
 
 export function checkTensors(spec: ModelSpec, weights: WeightSource, file: string): void {
@@ -23,14 +20,6 @@ export function checkTensors(spec: ModelSpec, weights: WeightSource, file: strin
         field: name,
         problem: `the tensor is missing; a ${spec.architecture} model of ${spec.layers.length} layers needs it`,
         remedy: 'The file is incomplete, or its configuration is not its own; download it again.',
-      });
-    }
-    if (size.floats && tensorLayouts[tensor.type].blockSize > 1) {
-      throw new ModelFileError({
-        file,
-        field: name,
-        problem: `is quantized (${tensor.type}), but its columns are needed as rows`,
-        remedy: 'Use a file in which this tensor has floats, or that was converted with a current tool.',
       });
     }
     if (!hasSize(tensor, size)) {
@@ -76,8 +65,7 @@ function addSlice(sizes: Map<string, Size>, slice: RowSlice, columns: number): v
   const { tensor, transposed } = slice;
   const end = transposed === undefined ? endOf(slice) : turnedEnd(slice, transposed, columns);
   const rows = Math.max(end, sizes.get(tensor)?.rows ?? 0);
-  const floats = transposed !== undefined || sizes.get(tensor)?.floats === true;
-  sizes.set(tensor, { rows, columns: transposed?.rows ?? columns, floats });
+  sizes.set(tensor, { rows, columns: transposed?.rows ?? columns });
 }
 
 /** Where the tensor's last matrix ends whose inputs are rows. */

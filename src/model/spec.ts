@@ -8,8 +8,8 @@ export interface RowSlice {
   /** The slice is made of runs of so many rows, one every so many rows of the tensor; absent: all in one run. */
   readonly runs?: { readonly rows: number; readonly every: number };
   /**
-   * The tensor stores matrices of so many rows with their inputs as rows: readers turn them. Floats alone. Matrices stand
-   * one behind the other, or one every so many of the tensor's rows.
+   * The tensor stores matrices of so many rows with their inputs as rows: readers turn them, quantized ones as floats.
+   * Matrices stand one behind the other, or one every so many of the tensor's rows.
    */
   readonly transposed?: { readonly rows: number; readonly every?: number };
   /**

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { floatTensor, memoryWeights } from '../../test/support/memory-weights.ts';
 import type { RowSlice } from './spec.ts';
-import { readBias, readLinearRows, readNorm } from './weight-reader.ts';
+import { readBias, readLinearRows, readNorm, rowType } from './weight-reader.ts';
 
 // Row r of the matrix holds [r, r + 0.5]; the vector holds its own indices.
 const weights = memoryWeights([
@@ -63,6 +63,29 @@ describe('readLinearRows', () => {
     const runs: RowSlice = { tensor: 'matrix', firstRow: 2, rows: 6, runs: { rows: 2, every: 5 } };
     expect(rowsRead(runs, 0, 6)).toEqual([2, 3, 7, 8, 12, 13]);
     expect(rowsRead(runs, 1, 3)).toEqual([3, 7, 8]);
+  });
+
+  it('turns matrices, quantized ones as float32', () => {
+    // Two heads of three inputs and one row that is another's, of 32 values each: 32 outputs of three inputs.
+    const values = Float32Array.from({ length: 8 * 32 }, (_, i) => (i % 32) + 100 * Math.floor(i / 32));
+    const blocks = Uint8Array.from({ length: 8 * 34 }, (_, i) => (i % 34 === 1 ? 0x3c : 0));
+    for (let row = 0; row < 8; row++) blocks.set([row, 10 + row], row * 34 + 2);
+    const stored = memoryWeights([
+      floatTensor('floats', [8, 32], values),
+      { name: 'blocks', type: 'Q8_0', shape: [8, 32], bytes: blocks },
+    ]);
+    const read = (tensor: string, first: number, count: number) => {
+      const slice: RowSlice = { tensor, firstRow: 0, rows: 64, transposed: { rows: 32, every: 4 } };
+      expect(rowType(stored, slice)).toBe('F32');
+      const rows = new Float32Array(count * 3);
+      readLinearRows(stored, slice, first, count, new Uint8Array(rows.buffer));
+      return [...rows];
+    };
+    expect(read('floats', 1, 1)).toEqual([1, 101, 201]);
+    expect(read('floats', 31, 2)).toEqual([31, 131, 231, 400, 500, 600]);
+    expect(read('blocks', 0, 2)).toEqual([0, 1, 2, 10, 11, 12]);
+    expect(read('blocks', 32, 1)).toEqual([4, 5, 6]);
+    expect(rowType(stored, { tensor: 'blocks', firstRow: 0, rows: 8 })).toBe('Q8_0');
   });
 
   it('refuses rows outside the slice, though the tensor has them', () => {

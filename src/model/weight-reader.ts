@@ -1,12 +1,18 @@
 // Reads the tensors a ModelSpec names in the order backends know: slices resolved, rotary rows as halves.
 
-import { readFloats, requireTensor } from '../weights/read-tensor.ts';
-import { rowBytes } from '../weights/tensor-type.ts';
+import { readFloatRows, readFloats, requireTensor } from '../weights/read-tensor.ts';
+import { rowBytes, type TensorType, tensorLayouts } from '../weights/tensor-type.ts';
 import { columnsOf, type WeightSource } from '../weights/weight-source.ts';
 import type { InterleavedHeads, NormSpec, RateSpec, RowSlice } from './spec.ts';
 
+/** How rows of a slice are encoded: as in the file; in float32 where blocks would have to be turned. */
+export function rowType(weights: WeightSource, { tensor, transposed }: RowSlice): TensorType {
+  const { type } = requireTensor(weights, tensor);
+  return transposed !== undefined && tensorLayouts[type].blockSize > 1 ? 'F32' : type;
+}
+
 /**
- * Copies rows `first … first + count - 1` of a slice, encoded as in the file, in backend order, into `into`,
+ * Copies rows `first … first + count - 1` of a slice, encoded as `rowType` says, in backend order, into `into`,
  * which holds exactly those.
  */
 export function readLinearRows(
@@ -54,15 +60,16 @@ function readTransposed(
   into: Uint8Array,
 ): void {
   if (count === 0) return;
-  const { type } = requireTensor(weights, slice.tensor);
+  const type = rowType(weights, slice);
   const valueBytes = rowBytes(type, 1);
   const inputs = into.length / valueBytes / count;
-  const stored = new Uint8Array(inputs * rows * valueBytes);
+  let stored = new Uint8Array(0);
   let inMemory = -1;
   for (let index = 0; index < count; index++) {
     const place = storedRow(slice, first + index);
     const matrix = Math.floor(place / rows);
-    if (matrix !== inMemory) weights.readRows(slice.tensor, matrix * (every ?? inputs), inputs, stored);
+    if (matrix !== inMemory)
+      stored = readValues(weights, slice.tensor, type, matrix * (every ?? inputs), inputs);
     inMemory = matrix;
     for (let input = 0; input < inputs; input++) {
       const at = (input * rows + (place % rows)) * valueBytes;
@@ -70,6 +77,21 @@ function readTransposed(
       for (let byte = 0; byte < valueBytes; byte++) into[to + byte] = stored[at + byte] as number;
     }
   }
+}
+
+/** Rows of a tensor in its own type, which is one of floats, or in float32. */
+function readValues(
+  weights: WeightSource,
+  name: string,
+  type: TensorType,
+  first: number,
+  count: number,
+): Uint8Array<ArrayBuffer> {
+  const tensor = requireTensor(weights, name);
+  if (tensor.type !== type) return new Uint8Array(readFloatRows(weights, name, first, count).buffer);
+  const stored = new Uint8Array(count * rowBytes(type, columnsOf(tensor)));
+  weights.readRows(name, first, count, stored);
+  return stored;
 }
 
 /** A bias in backend order. */

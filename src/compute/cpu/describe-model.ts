@@ -29,9 +29,9 @@ import type {
   StreamsSpec,
 } from '../../model/spec.ts';
 import { isHeadTied } from '../../model/spec-walk.ts';
-import { type NormWeights, readBias, readNorm, readRates } from '../../model/weight-reader.ts';
+import { type NormWeights, readBias, readNorm, readRates, rowType } from '../../model/weight-reader.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
-import { readFloats, requireTensor } from '../../weights/read-tensor.ts';
+import { readFloats } from '../../weights/read-tensor.ts';
 import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type {
@@ -396,20 +396,20 @@ class Describer {
 
   #addUpload(members: readonly MemberRows[], columns: number, floats = false): number {
     const { slice, rows } = members[0] as MemberRows;
-    const { type } = requireTensor(this.#weights, slice.tensor);
-    for (const member of members) this.#requireType(member.slice.tensor, type);
+    const type = rowType(this.#weights, slice);
+    for (const member of members) this.#requireType(member.slice, type);
     const decoded = floats && tensorLayouts[type].blockSize > 1;
     const matrix = this.#addMatrix(decoded ? 'F32' : type, rows, columns, members.length);
     this.matrices.push({ matrix, type, columns, members, decoded });
     return matrix;
   }
 
-  #requireType(tensor: string, type: TensorType): void {
-    const own = requireTensor(this.#weights, tensor).type;
+  #requireType(slice: RowSlice, type: TensorType): void {
+    const own = rowType(this.#weights, slice);
     if (own === type) return;
     throw new ModelFileError({
       file: 'weights',
-      field: tensor,
+      field: slice.tensor,
       problem: `is ${own}, and the same matrix of another expert is ${type}`,
       remedy: 'Convert the model so that all experts of a layer are stored alike',
     });

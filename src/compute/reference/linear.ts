@@ -2,9 +2,8 @@
 // for all rows of a batch.
 
 import type { AdditionSpec, LinearSpec, RowSlice } from '../../model/spec.ts';
-import { readBias, readLinearRows } from '../../model/weight-reader.ts';
+import { readBias, readLinearRows, rowType } from '../../model/weight-reader.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
-import { requireTensor } from '../../weights/read-tensor.ts';
 import { rowBytes, type TensorType } from '../../weights/tensor-type.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import { dot } from './vector.ts';
@@ -39,8 +38,8 @@ export interface Addition {
 const READ_BYTES = 2 ** 24;
 
 export function loadMatrix(weights: WeightSource, slice: RowSlice, columns: number): Matrix {
-  const tensor = requireTensor(weights, slice.tensor);
-  const bytesPerRow = rowBytes(tensor.type, columns);
+  const type = rowType(weights, slice);
+  const bytesPerRow = rowBytes(type, columns);
   const bytes = new Uint8Array(slice.rows * bytesPerRow);
   const rowsAtOnce = Math.max(1, Math.floor(READ_BYTES / bytesPerRow));
   for (let first = 0; first < slice.rows; first += rowsAtOnce) {
@@ -48,7 +47,7 @@ export function loadMatrix(weights: WeightSource, slice: RowSlice, columns: numb
     const into = bytes.subarray(first * bytesPerRow, (first + count) * bytesPerRow);
     readLinearRows(weights, slice, first, count, into);
   }
-  return { type: tensor.type, rows: slice.rows, columns, bytesPerRow, bytes };
+  return { type, rows: slice.rows, columns, bytesPerRow, bytes };
 }
 
 export function loadLinear(weights: WeightSource, spec: LinearSpec, rows?: RowAdapters): Linear {

@@ -4,9 +4,8 @@
 
 import { messageOf } from '../../failure/message-of.ts';
 import type { LinearSpec, RowSlice } from '../../model/spec.ts';
-import { readLinearRows } from '../../model/weight-reader.ts';
+import { readLinearRows, rowType } from '../../model/weight-reader.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
-import { requireTensor } from '../../weights/read-tensor.ts';
 import { rowBytes, type TensorType } from '../../weights/tensor-type.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import { type Format, formats, PANEL_COLUMNS, type PanelWords, panelWords } from './format.ts';
@@ -63,9 +62,6 @@ export interface MatrixRows {
 
 const PIECE_BYTES = 4 << 20;
 
-const typeOf = (weights: WeightSource, slice: RowSlice): TensorType =>
-  requireTensor(weights, slice.tensor).type;
-
 const panelsOf = (outputs: number): number => Math.ceil(outputs / PANEL_COLUMNS);
 
 const outputsOf = (slices: readonly RowSlice[]): number => slices.reduce((sum, { rows }) => sum + rows, 0);
@@ -79,7 +75,7 @@ export function joinedLinears(weights: WeightSource, linears: readonly LinearSpe
     const joins =
       last !== undefined &&
       last.weight.rows % PANEL_COLUMNS === 0 &&
-      typeOf(weights, last.weight) === typeOf(weights, linear.weight);
+      rowType(weights, last.weight) === rowType(weights, linear.weight);
     if (joins) set?.push(linear);
     else sets.push([linear]);
   }
@@ -91,7 +87,7 @@ export async function loadMatrix(
   label: string,
   { inputs, slices }: MatrixRows,
 ): Promise<GpuMatrix> {
-  const type = typeOf(loader.weights, slices[0] as RowSlice);
+  const type = rowType(loader.weights, slices[0] as RowSlice);
   const format = formats[type];
   const outputs = outputsOf(slices);
   const perPart = PANEL_COLUMNS * mostPanels(loader, panelWords(format, inputs));
@@ -124,8 +120,8 @@ export async function loadExperts(
   experts: readonly (readonly RowSlice[])[],
 ): Promise<ExpertMatrix> {
   const [first] = experts as readonly [readonly RowSlice[]];
-  const type = typeOf(loader.weights, first[0] as RowSlice);
-  const other = experts.flat().find((slice) => typeOf(loader.weights, slice) !== type);
+  const type = rowType(loader.weights, first[0] as RowSlice);
+  const other = experts.flat().find((slice) => rowType(loader.weights, slice) !== type);
   if (other !== undefined) throw otherType(other.tensor, type);
   const format = formats[type];
   const words = panelWords(format, inputs);
