@@ -41,7 +41,25 @@ describe('buildSpec on experts', () => {
       QWEN,
       formulaTensors(model).filter((tensor) => tensor.name !== name),
     );
-    expect(faultOf(() => buildSpec(opened))).toMatchObject({ field: name });
+    expect(faultOf(() => buildSpec(opened))).toMatchObject({
+      field: name,
+      remedy: expect.stringContaining('incomplete'),
+    });
+  });
+
+  it('names the tensor that shows a layout it does not know', () => {
+    const renamed = formulaTensors(formulaModel(QWEN)).map((tensor) => ({
+      ...tensor,
+      name: tensor.name.replace('.experts.', '.packed_experts.'),
+    }));
+    const { field, problem, remedy } = faultOf(() => buildSpec(withTensors(QWEN, renamed)));
+    expect(field).toMatch(/^model\.layers\.0\.mlp\.experts\./);
+    expect(problem).toBe(
+      'is not there, but model.layers.0.mlp.packed_experts.0.down_proj.weight is: this layout of qwen3moe is not known',
+    );
+    expect(remedy).not.toContain('incomplete');
+    const strange = renamed.map((tensor) => ({ ...tensor, name: `strange.${tensor.name}` }));
+    expect(faultOf(() => buildSpec(withTensors(QWEN, strange))).problem).toMatch(/is not known/);
   });
 
   it('names experts of the wrong shape, by themselves and in one tensor', () => {

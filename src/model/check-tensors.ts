@@ -1,6 +1,6 @@
 // Checks that a file holds every tensor a ModelSpec names, with exactly the size the spec expects.
 
-import { ModelFileError } from '../weights/model-file-error.ts';
+import { ModelFileError, printable } from '../weights/model-file-error.ts';
 import { columnsOf, rowsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
 import type { LinearSpec, ModelSpec, RowSlice } from './spec.ts';
 import { addedTables, layerLinears, vectorsOf } from './spec-walk.ts';
@@ -12,16 +12,10 @@ interface Size {
 }
 
 export function checkTensors(spec: ModelSpec, weights: WeightSource, file: string): void {
-  for (const [name, size] of expectedSizes(spec)) {
+  const sizes = expectedSizes(spec);
+  for (const [name, size] of sizes) {
     const tensor = weights.tensors.get(name);
-    if (tensor === undefined) {
-      throw new ModelFileError({
-        file,
-        field: name,
-        problem: `the tensor is missing; a ${spec.architecture} model of ${spec.layers.length} layers needs it`,
-        remedy: 'The file is incomplete, or its configuration is not its own; download it again.',
-      });
-    }
+    if (tensor === undefined) throw missingTensor(spec, name, strangerTo(name, sizes, weights), file);
     if (!hasSize(tensor, size)) {
       const wanted = size.rows === undefined ? `${size.columns}` : `${size.rows}, ${size.columns}`;
       throw new ModelFileError({
@@ -32,6 +26,49 @@ export function checkTensors(spec: ModelSpec, weights: WeightSource, file: strin
       });
     }
   }
+}
+
+/** A whole file may hold the same in tensors that are not known: `stranger` is one of them. */
+function missingTensor(
+  { architecture, layers }: ModelSpec,
+  name: string,
+  stranger: string | undefined,
+  file: string,
+): ModelFileError {
+  if (stranger === undefined) {
+    return new ModelFileError({
+      file,
+      field: name,
+      problem: `the tensor is missing; a ${architecture} model of ${layers.length} layers needs it`,
+      remedy: 'The file is incomplete, or its configuration is not its own; download it again.',
+    });
+  }
+  return new ModelFileError({
+    file,
+    field: name,
+    problem: `is not there, but ${printable(stranger)} is: this layout of ${architecture} is not known`,
+    remedy:
+      "Use the model's original files, a GGUF, or a conversion of a current mlx-lm; or config.json is not this model's.",
+  });
+}
+
+/** A tensor of the same layer that no part of the model is; any tensor where nothing of the model is there. */
+function strangerTo(
+  name: string,
+  sizes: ReadonlyMap<string, Size>,
+  { tensors }: WeightSource,
+): string | undefined {
+  const names = [...tensors.keys()];
+  const [layer] = /^.*?\.\d+\./.exec(name) ?? [];
+  if (layer === undefined) return names.some((one) => sizes.has(one)) ? undefined : names[0];
+  const strangers = names.filter((one) => one.startsWith(layer) && !sizes.has(one));
+  // The one with the most of the name in common shows best what is meant.
+  return strangers.sort((a, b) => sharedLength(b, name) - sharedLength(a, name))[0];
+}
+
+function sharedLength(one: string, other: string): number {
+  const end = [...one].findIndex((letter, index) => letter !== other[index]);
+  return end < 0 ? one.length : end;
 }
 
 /** Stacked matrices count as one of all their rows, stacked vectors as one of all their values. */
