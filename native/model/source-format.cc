@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "kernels/float-bits.h"
 #include "model/iq-readers.h"
 #include "model/source-codes.h"
 
@@ -23,6 +24,14 @@ void readQ8_0(const uint8_t* block, GroupCodes& to) {
 void readMXFP4(const uint8_t* block, GroupCodes& to) {
   to.scales[0] = block[0];
   memcpy(to.codes, block + 1, 16);
+}
+
+/** A half of each scale, a 256th of it; what is no number stays none. */
+void readNVFP4(const uint8_t* block, GroupCodes& to) {
+  for (int half = 0; half < 2; half++) {
+    to.scales[half] = (block[half] & 127) == 127 ? 0x7e00 : f8ToHalf(block[half]);
+  }
+  memcpy(to.codes, block + 2, 16);
 }
 
 void readQ4_0(const uint8_t* block, GroupCodes& to) {
@@ -222,6 +231,9 @@ constexpr Codebook iq4 = {{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 
 // Floats of four bits, doubled.
 constexpr Codebook fp4 = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, 0.5f};
 
+// The same, where scales are a 256th of the file's.
+constexpr Codebook fp4Scaled = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, 128.0f};
+
 const SourceFormat formats[] = {
     // name, block, bytes, encoding, inputs per scale, scales, minimum, codebook, reader
     {"F32", 1, 4, Encoding::F32, 0, ScaleType::F32, false, nullptr, nullptr},
@@ -251,6 +263,7 @@ const SourceFormat formats[] = {
     {"TQ1_0", 256, 54, Encoding::Nibble, 32, ScaleType::Super, false, nullptr, readSuperBlock<54, readTQ1_0>},
     {"TQ2_0", 256, 66, Encoding::Nibble, 32, ScaleType::Super, false, nullptr, readSuperBlock<66, readTQ2_0>},
     {"MXFP4", 32, 17, Encoding::Codebook, 32, ScaleType::Power, false, &fp4, readBlocks<17, readMXFP4>},
+    {"NVFP4", 32, 18, Encoding::Codebook, 16, ScaleType::F16, false, &fp4Scaled, readBlocks<18, readNVFP4>},
     {"MLX2_G32", 32, 16, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 32>},
     {"MLX2_G64", 64, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 64>},
     {"MLX2_G128", 128, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 128>},

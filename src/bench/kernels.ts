@@ -16,6 +16,7 @@ const types: readonly TensorType[] = [
   'Q6_K',
   'IQ4_NL',
   'MXFP4',
+  'NVFP4',
   'MLX4_G64',
   'F8_G128',
   'BF16',

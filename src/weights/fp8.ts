@@ -59,9 +59,7 @@ function scaledTensor(
     shape: weight.shape,
     parts: [weight, scale],
     fill(first, count, into) {
-      const codes = readPart(weight, columns, first, count);
-      if (codes.includes(0x7f) || codes.includes(0xff))
-        throw partFault(weight, 'holds a weight that is no number');
+      const codes = readCodes(weight, columns, first, count);
       fillGroups(type, codes, scalesOfRows(scale, layout, columns, type, first, count), into);
     },
   };
@@ -129,6 +127,37 @@ function scalesOfRows(
     }
   }
   return scales;
+}
+
+/** Of MLX's mode mxfp8: four values in a word, and a power of two for each 32. */
+export function mxfp8Tensor(
+  packed: SafetensorsEntry,
+  powers: SafetensorsEntry,
+  shape: readonly number[],
+): DerivedTensor {
+  const columns = shape.at(-1) ?? 0;
+  return {
+    name: packed.name,
+    type: 'F8_G32',
+    shape,
+    parts: [packed, powers],
+    fill(first, count, into) {
+      const codes = readCodes(packed, columns, first, count);
+      const bytes = readPart(powers, columns / 32, first, count);
+      fillGroups('F8_G32', codes, Float32Array.from(bytes, powerOfTwo), into);
+    },
+  };
+}
+
+function powerOfTwo(byte: number): number {
+  return byte === 255 ? Number.NaN : 2 ** (byte - 127);
+}
+
+function readCodes(weight: SafetensorsEntry, columns: number, first: number, count: number): Buffer {
+  const codes = readPart(weight, columns, first, count);
+  if (codes.includes(0x7f) || codes.includes(0xff))
+    throw partFault(weight, 'holds a weight that is no number');
+  return codes;
 }
 
 function fillGroups(type: F8Type, codes: Buffer, scales: Float32Array, into: Uint8Array): void {

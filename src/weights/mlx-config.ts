@@ -7,14 +7,18 @@ import type { TensorType } from './tensor-type.ts';
 interface Mode {
   readonly bits: readonly unknown[];
   readonly groupSizes: readonly unknown[];
+  /** Where it does not hang on bits and groups. */
+  readonly type?: TensorType;
 }
 
-const modes: ReadonlyMap<unknown, Mode> = new Map([
+const modes: ReadonlyMap<unknown, Mode> = new Map<unknown, Mode>([
   ['affine', { bits: [2, 3, 4, 5, 6, 8], groupSizes: [32, 64, 128] }],
-  ['mxfp4', { bits: [4], groupSizes: [32] }],
+  ['mxfp4', { bits: [4], groupSizes: [32], type: 'MXFP4' }],
+  ['nvfp4', { bits: [4], groupSizes: [16], type: 'NVFP4' }],
+  ['mxfp8', { bits: [8], groupSizes: [32], type: 'F8_G32' }],
 ]);
 
-/** How a module's values lie: packed integers with scales and biases, or floats of four bits with powers of two. */
+/** How a module's values lie: packed integers with scales and biases, or floats of four or eight bits with scales. */
 export interface MlxGrouping {
   readonly bits: number;
   readonly groupSize: number;
@@ -44,7 +48,7 @@ export function mlxGrouping(config: JsonObject, configPath: string, module: stri
   if (!known.groupSizes.includes(groupSize)) {
     throw fault(configPath, `${field}.group_size`, `${shown(groupSize)} is not supported`);
   }
-  const type = mode === 'mxfp4' ? 'MXFP4' : `MLX${bits}_G${groupSize}`;
+  const type = known.type ?? `MLX${bits}_G${groupSize}`;
   return { bits, groupSize, type } as MlxGrouping;
 }
 
@@ -67,6 +71,6 @@ function fault(file: string, field: string, problem: string): ModelFileError {
     field,
     problem,
     remedy:
-      'Use a model quantized by MLX with 2 to 6 or 8 bits in groups of 32, 64 or 128, or in its mode mxfp4.',
+      'Use a model quantized by MLX with 2 to 6 or 8 bits in groups of 32, 64 or 128, or in its modes mxfp4, nvfp4 and mxfp8.',
   });
 }

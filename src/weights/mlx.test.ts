@@ -26,12 +26,40 @@ interface MlxVector {
   readonly values: string;
 }
 
+interface Vectors {
+  readonly mlx: Readonly<Record<string, MlxVector>>;
+  readonly mlxMxfp4: MlxVector;
+  readonly mlxNvfp4: MlxVector;
+  readonly mlxMxfp8: MlxVector;
+}
+
 const {
   mlx: vectors,
   mlxMxfp4: mxfp4,
-}: { readonly mlx: Readonly<Record<string, MlxVector>>; readonly mlxMxfp4: MlxVector } = JSON.parse(
-  readFileSync(new URL('./quants/dequantize.vectors.json', import.meta.url), 'utf8'),
-);
+  mlxNvfp4: nvfp4,
+  mlxMxfp8: mxfp8,
+}: Vectors = JSON.parse(readFileSync(new URL('./quants/dequantize.vectors.json', import.meta.url), 'utf8'));
+
+/** Modes of floats, and how they are stored. */
+const floatModes = [
+  { mode: 'mxfp4', bits: 4, group: 32, type: 'MXFP4', vector: mxfp4 },
+  { mode: 'nvfp4', bits: 4, group: 16, type: 'NVFP4', vector: nvfp4 },
+  { mode: 'mxfp8', bits: 8, group: 32, type: 'F8_G32', vector: mxfp8 },
+] as const;
+
+function floatModule({ bits, group, vector }: (typeof floatModes)[number]): SafetensorsWriterTensor[] {
+  const { rows, columns, weight, scales } = vector;
+  const part = (name: string, dtype: string, size: number, base64: string) => ({
+    name: `x.${name}`,
+    dtype,
+    shape: [rows, size],
+    bytes: Buffer.from(base64, 'base64'),
+  });
+  return [
+    part('weight', 'U32', (columns * bits) / 32, weight),
+    part('scales', 'U8', columns / group, scales),
+  ];
+}
 
 function floatsOf(base64: string): Float32Array {
   return new Float32Array(new Uint8Array(Buffer.from(base64, 'base64')).buffer);
@@ -88,22 +116,16 @@ describe('mlxWeights', () => {
     weights.close();
   });
 
-  it('reads the mode mxfp4, and modules of another mode beside it', () => {
-    const { rows, columns } = mxfp4;
-    const packed = (part: string, dtype: string, size: number, base64: string) => ({
-      name: `x.${part}`,
-      dtype,
-      shape: [rows, size],
-      bytes: Buffer.from(base64, 'base64'),
-    });
-    const tensors = [
-      packed('weight', 'U32', columns / 8, mxfp4.weight),
-      packed('scales', 'U8', columns / 32, mxfp4.scales),
-      ...moduleTensors('a', 'MLX6_G64'),
-    ];
-    const weights = open(tensors, { bits: 4, group_size: 32, mode: 'mxfp4', a: settings('MLX6_G64') });
-    expect(weights.tensors.get('x.weight')).toMatchObject({ type: 'MXFP4', shape: [rows, columns] });
-    expect(readFloats(weights, 'x.weight').map((value) => value + 0)).toEqual(floatsOf(mxfp4.values));
+  it.each(floatModes)('reads the mode $mode, and modules of another mode beside it', (one) => {
+    const { mode, bits, group, type, vector } = one;
+    const tensors = [...floatModule(one), ...moduleTensors('a', 'MLX6_G64')];
+    const weights = open(tensors, { bits, group_size: group, mode, a: settings('MLX6_G64') });
+    expect(weights.tensors.get('x.weight')).toMatchObject({ type, shape: [vector.rows, vector.columns] });
+    const expected = floatsOf(vector.values).map((value) => value + 0);
+    expect(readFloats(weights, 'x.weight').map((value) => value + 0)).toEqual(expected);
+    expect(readFloatRows(weights, 'x.weight', 1, 1).map((value) => value + 0)).toEqual(
+      expected.slice(vector.columns, 2 * vector.columns),
+    );
     expectValues(readFloats(weights, 'a.weight'), 'MLX6_G64');
     weights.close();
   });
@@ -152,7 +174,17 @@ describe('a bad MLX model is refused with file, field and remedy', () => {
     ['7 bits', good, { bits: 7, group_size: 64 }, /config\.json: quantization\.bits: 7 is not supported/],
     ['groups of 16', good, { bits: 4, group_size: 16 }, /quantization\.group_size: 16 is not supported/],
     ['no group size', good, { bits: 4 }, /group_size: no value is not supported/],
-    ['mode nvfp4', good, { bits: 4, group_size: 16, mode: 'nvfp4' }, /mode: "nvfp4" is not supported/],
+    ['mode nf4', good, { bits: 4, group_size: 16, mode: 'nf4' }, /mode: "nf4" is not supported/],
+    ['mode nvfp4 in groups of 32', good, { bits: 4, group_size: 32, mode: 'nvfp4' }, /group_size: 32 is not/],
+    [
+      'mode nvfp4 with half a block',
+      [
+        { name: 'a.weight', dtype: 'U32', shape: [2, 6], bytes: new Uint8Array(48) },
+        { name: 'a.scales', dtype: 'U8', shape: [2, 3], bytes: new Uint8Array(6) },
+      ],
+      { bits: 4, group_size: 16, mode: 'nvfp4' },
+      /a\.weight: its rows of 48 values are not whole blocks of 32/,
+    ],
     [
       'mode mxfp4 with 8 bits',
       good,

@@ -5,7 +5,8 @@
 //   X.scales float  [rows, columns / group]      ├─> per group { float32 scale, float32 bias, packed bytes }
 //   X.biases float  [rows, columns / group]      ┘
 //
-// In the mode mxfp4 there are no biases, and scales are powers of two: see mxfp4.ts.
+// Modes of floats have no biases, and scales of one byte: powers of two in mxfp4 (see mxfp4.ts) and mxfp8 (see fp8.ts), floats
+// of eight bits in nvfp4.
 
 import {
   type DerivedTensor,
@@ -18,9 +19,10 @@ import {
   requirePart,
   requireShape,
 } from './derived-weights.ts';
+import { mxfp8Tensor } from './fp8.ts';
 import type { JsonObject } from './json-file.ts';
 import { type MlxGrouping, mlxGrouping } from './mlx-config.ts';
-import { mxfp4Tensor } from './mxfp4.ts';
+import { fourBitTensor } from './mxfp4.ts';
 import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
 import { type TensorType, tensorLayouts } from './tensor-type.ts';
 import type { WeightSource } from './weight-source.ts';
@@ -57,9 +59,13 @@ function quantizedTensor(
   const groupsPerRow = columns / groupSize;
   const needs = `a weight of ${bits} bits in groups of ${groupSize}`;
   requireShape(scales, [...leading, groupsPerRow], needs);
-  if (type === 'MXFP4') {
+  if (type === 'MXFP4' || type === 'NVFP4' || type === 'F8_G32') {
     requireDtype(scales, 'U8');
-    return mxfp4Tensor(packed.name, packed, scales, leading, groupsPerRow);
+    if (columns % 32 !== 0)
+      throw partFault(packed, `its rows of ${columns} values are not whole blocks of 32`);
+    const shape = [...leading, columns];
+    if (type === 'F8_G32') return mxfp8Tensor(packed, scales, shape);
+    return fourBitTensor(type, { name: packed.name, pairs: packed, scales }, shape);
   }
   const biases = requirePart(model, `${module}.biases`, scales);
   requireShape(biases, [...leading, groupsPerRow], needs);

@@ -4,7 +4,8 @@
 //   X_blocks uint8 [..., rows, groups, 16]   ┐
 //   X_scales uint8 [..., rows, groups]       ┴─> X [..., rows, groups * 32], per group { scale, 16 bytes }
 //
-// There, byte j holds the values 2j and 2j + 1; in a block of the type MXFP4 it holds j and j + 16.
+// There, byte j holds the values 2j and 2j + 1; in a block of the type MXFP4 it holds j and j + 16. So it is in blocks of NVFP4,
+// which MLX has beside MXFP4 and which have two scales.
 
 import {
   type DerivedTensor,
@@ -21,8 +22,7 @@ import { tensorLayouts } from './tensor-type.ts';
 import type { WeightSource } from './weight-source.ts';
 
 const BLOCKS = '_blocks';
-const { blockSize, blockBytes } = tensorLayouts.MXFP4;
-const CODE_BYTES = blockBytes - 1;
+const CODE_BYTES = 16;
 
 export function mxfp4Weights(model: Safetensors): WeightSource {
   const blocks = [...model.entries.values()].filter(({ name }) => name.endsWith(BLOCKS));
@@ -44,42 +44,55 @@ function pairedTensor(model: Safetensors, blocks: SafetensorsEntry): DerivedTens
     );
   }
   requireShape(scales, blocks.shape.slice(0, -1), printable(blocks.name));
-  return mxfp4Tensor(name, blocks, scales, blocks.shape.slice(0, -2), groupsPerRow);
+  return fourBitTensor('MXFP4', { name, pairs: blocks, scales }, [
+    ...blocks.shape.slice(0, -2),
+    groupsPerRow * 32,
+  ]);
 }
 
-/** A tensor of the type MXFP4 out of bytes of two neighbours each, and as many scales as there are groups. */
-export function mxfp4Tensor(
-  name: string,
-  pairs: SafetensorsEntry,
-  scales: SafetensorsEntry,
-  leading: readonly number[],
-  groupsPerRow: number,
+interface Parts {
+  readonly name: string;
+  /** Bytes of two neighbours each. */
+  readonly pairs: SafetensorsEntry;
+  readonly scales: SafetensorsEntry;
+}
+
+/** A tensor of floats of four bits, whose last dimension is a whole number of blocks. */
+export function fourBitTensor(
+  type: 'MXFP4' | 'NVFP4',
+  { name, pairs, scales }: Parts,
+  shape: readonly number[],
 ): DerivedTensor {
+  const { blockSize, blockBytes } = tensorLayouts[type];
+  const blocksPerRow = (shape.at(-1) ?? 0) / blockSize;
+  const scalesPerBlock = blockBytes - CODE_BYTES;
   return {
     name,
-    type: 'MXFP4',
-    shape: [...leading, groupsPerRow * blockSize],
+    type,
+    shape,
     parts: [pairs, scales],
     fill: (first, count, into) =>
       joinBlocks(
-        readPart(pairs, groupsPerRow * CODE_BYTES, first, count),
-        readPart(scales, groupsPerRow, first, count),
+        readPart(pairs, blocksPerRow * CODE_BYTES, first, count),
+        readPart(scales, blocksPerRow * scalesPerBlock, first, count),
+        scalesPerBlock,
         into,
       ),
   };
 }
 
-function joinBlocks(pairs: Buffer, scales: Buffer, into: Uint8Array): void {
+function joinBlocks(pairs: Buffer, scales: Buffer, scalesPerBlock: number, into: Uint8Array): void {
+  const blockBytes = scalesPerBlock + CODE_BYTES;
   // Half the bytes of a block at a time: millions of blocks go through here.
   const words = new Int32Array(pairs.buffer, pairs.byteOffset, pairs.length / 4);
-  for (let group = 0, to = 0; group < scales.length; group++, to += blockBytes) {
-    into[to] = scales[group] as number;
+  for (let group = 0, to = 0; to < into.length; group++, to += blockBytes) {
+    for (let i = 0; i < scalesPerBlock; i++) into[to + i] = scales[group * scalesPerBlock + i] as number;
     for (let half = 0; half < 2; half++) {
       const early = words[4 * group + half] as number;
       const late = words[4 * group + half + 2] as number;
       const even = (early & 0x0f0f0f0f) | ((late & 0x0f0f0f0f) << 4);
       const odd = ((early >>> 4) & 0x0f0f0f0f) | (late & 0xf0f0f0f0);
-      const at = to + 1 + 8 * half;
+      const at = to + scalesPerBlock + 8 * half;
       into[at] = even;
       into[at + 1] = odd;
       into[at + 2] = even >> 8;

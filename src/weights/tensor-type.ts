@@ -12,7 +12,7 @@ const mlxGroup = (bits: number, group: number): TensorLayout => ({
   blockBytes: 8 + (group * bits) / 8,
 });
 
-// F8_G… are floats of eight bits in groups with a float32 scale: see fp8.ts.
+// F8_G… are floats of eight bits in groups with a float32 scale: see fp8.ts. NVFP4 has two scales of its own, one for each half.
 export const tensorLayouts = {
   F32: { blockSize: 1, blockBytes: 4 },
   F16: { blockSize: 1, blockBytes: 2 },
@@ -41,6 +41,7 @@ export const tensorLayouts = {
   TQ1_0: { blockSize: 256, blockBytes: 54 },
   TQ2_0: { blockSize: 256, blockBytes: 66 },
   MXFP4: { blockSize: 32, blockBytes: 17 },
+  NVFP4: { blockSize: 32, blockBytes: 18 },
   MLX2_G32: mlxGroup(2, 32),
   MLX2_G64: mlxGroup(2, 64),
   MLX2_G128: mlxGroup(2, 128),

@@ -19,6 +19,7 @@ export const groupTypes: readonly TensorType[] = [
   'Q5_1',
   'IQ4_NL',
   'MXFP4',
+  'NVFP4',
   'F8_G32',
   'MLX3_G64',
   'MLX4_G32',

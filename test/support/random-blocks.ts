@@ -1,6 +1,7 @@
 // Random but valid weights of any tensor type: random bits with scales that keep values near a wanted size,
 // so that no quantizer is needed.
 
+import { f8Values } from '../../src/weights/quants/f8.ts';
 import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts';
 
 /** Numbers from 0 up to 1. */
@@ -18,8 +19,8 @@ export function seededRandom(seed: number): Random {
 
 interface ScaleField {
   readonly at: number;
-  /** E8M0: a byte n for 2^(n - 127). Spread: a half whose bits are the upper four of four shorts. */
-  readonly type: 'F16' | 'F32' | 'E8M0' | 'spread';
+  /** E8M0: a byte n for 2^(n - 127). E4M3: a float of eight bits. Spread: a half whose bits are the upper four of four shorts. */
+  readonly type: 'F16' | 'F32' | 'E8M0' | 'E4M3' | 'spread';
   /** Value of the field for a block whose values shall have a mean size of about 1. */
   readonly unit: number;
 }
@@ -27,6 +28,7 @@ interface ScaleField {
 const half = (at: number, unit: number): ScaleField => ({ at, type: 'F16', unit });
 const spread = (at: number, unit: number): ScaleField => ({ at, type: 'spread', unit });
 const power = (at: number, unit: number): ScaleField => ({ at, type: 'E8M0', unit });
+const eight = (at: number, unit: number): ScaleField => ({ at, type: 'E4M3', unit });
 const single = (at: number, unit: number): ScaleField => ({ at, type: 'F32', unit });
 
 export type BlockType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>;
@@ -64,6 +66,7 @@ export const scaleFields: Readonly<Record<BlockType, readonly ScaleField[]>> = {
   TQ1_0: [half(52, 1 / 0.8)],
   TQ2_0: [half(64, 1 / 1.2)],
   MXFP4: [power(0, 1 / 2.5)],
+  NVFP4: [eight(0, 1 / 2.5), eight(1, 1 / 2)],
   MLX2_G32: mlx(2),
   MLX2_G64: mlx(2),
   MLX2_G128: mlx(2),
@@ -120,11 +123,20 @@ export function writeSpread(view: DataView, at: number, bits: number): void {
   }
 }
 
-type FloatType = 'F32' | 'F16' | 'BF16' | 'E8M0';
+type FloatType = 'F32' | 'F16' | 'BF16' | 'E8M0' | 'E4M3';
 
 function writeFloat(view: DataView, at: number, type: FloatType, value: number): void {
   if (type === 'E8M0') {
     view.setUint8(at, Math.round(Math.log2(value)) + 127);
+  } else if (type === 'E4M3') {
+    // Positive floats of eight bits ascend with their bits.
+    view.setUint8(
+      at,
+      Math.max(
+        0,
+        f8Values.findIndex((known) => known >= value),
+      ),
+    );
   } else if (type === 'F32') {
     view.setFloat32(at, value, true);
   } else if (type === 'F16') {

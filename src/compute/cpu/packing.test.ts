@@ -21,6 +21,7 @@ const notFinite = {
   spread: [0x7c00, 0xfc00, 0x7e01],
   F32: [0x7f80, 0xff80, 0x7fc1],
   E8M0: [228, 254, 255],
+  E4M3: [127, 255],
 } as const;
 
 /** Row lengths that leave readers of several groups, and stretches of floats, a remainder. */
@@ -67,7 +68,7 @@ describe.skipIf(!hasAddon)('packing (skipped where the addon is not built)', () 
           expect(() => unpack(weights)).not.toThrow();
           const at = block * blockBytes + field.at + (field.type === 'F32' ? 2 : 0);
           const view = new DataView(weights.buffer);
-          if (field.type === 'E8M0') view.setUint8(at, upperBits);
+          if (field.type === 'E8M0' || field.type === 'E4M3') view.setUint8(at, upperBits);
           else if (field.type === 'spread') writeSpread(view, at, upperBits);
           else view.setUint16(at, upperBits, true);
           expect(() => unpack(weights)).toThrow('a scale or minimum is not finite');

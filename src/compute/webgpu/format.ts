@@ -93,6 +93,7 @@ export const formats: Readonly<Record<TensorType, Format>> = {
   TQ1_0: signed,
   TQ2_0: signed,
   MXFP4: { ...codebook(fp4Steps), scale: 'power' },
+  NVFP4: { ...codebook(fp4Steps), halves: true },
   MLX2_G32: mlx4,
   MLX2_G64: mlx4,
   MLX2_G128: mlx4,

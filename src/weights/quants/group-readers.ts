@@ -9,7 +9,7 @@ import { readIQ4_NL, readIQ4_XS } from './iq4.ts';
 import { readQ2_K, readQ3_K, readQ4_K, readQ5_K, readQ6_K } from './k-quants.ts';
 import { readQ4_0, readQ4_1, readQ5_0, readQ5_1, readQ8_0 } from './legacy-blocks.ts';
 import { mlxReader } from './mlx-groups.ts';
-import { readMXFP4 } from './mxfp4.ts';
+import { readMXFP4, readNVFP4 } from './mxfp4.ts';
 import { readTQ1_0, readTQ2_0 } from './ternary.ts';
 
 export type QuantType = Exclude<TensorType, 'F32' | 'F16' | 'BF16' | 'F8_G32' | 'F8_G128'>;
@@ -44,6 +44,7 @@ export const groupReaders: Readonly<Record<QuantType, GroupReader>> = {
   TQ1_0: readTQ1_0,
   TQ2_0: readTQ2_0,
   MXFP4: readMXFP4,
+  NVFP4: readNVFP4,
   MLX2_G32: mlx2,
   MLX2_G64: mlx2,
   MLX2_G128: mlx2,
