@@ -71,6 +71,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     'weights',
   ],
   index: ['app', 'generation', 'engine', 'text'],
+  'engine entry': ['pool', ...inner],
   bench: ['fleet/routing', 'pool', 'grammar', ...inner],
   cli: [
     'app',
@@ -100,6 +101,7 @@ const innerRooms: readonly string[] = ['engine/cache', 'engine/scheduler', 'engi
 function roomOf(path: string): string {
   const [first = '', second = ''] = path.split('/');
   if (path === 'index.ts') return 'index';
+  if (path === 'engine.ts') return 'engine entry';
   if (second === '') return 'config';
   return innerRooms.includes(`${first}/${second}`) ? `${first}/${second}` : first;
 }
@@ -150,6 +152,14 @@ describe('the arrows between rooms', () => {
     const met = metBy('index.ts');
     expect(met).toContain('app/model-calls.ts');
     expect([...met].filter((path) => roomOf(path) === 'server')).toEqual([]);
+  });
+
+  it('a program that puts an engine together never meets the server, its store or its settings', () => {
+    const rooms = new Set([...metBy('engine.ts')].map(roomOf));
+    expect(rooms).toContain('engine/scheduler');
+    expect([...rooms].filter((room) => ['app', 'server', 'store', 'config', 'fleet'].includes(room))).toEqual(
+      [],
+    );
   });
 
   it('a command starts without the others: each is loaded where it is asked for', () => {

@@ -34,7 +34,7 @@ async function run(name: string, code: string): Promise<string> {
 }
 
 describe('docs/library.md', () => {
-  it('has seven examples', () => expect(examples).toHaveLength(7));
+  it('has nine examples', () => expect(examples).toHaveLength(9));
 
   it('holds answers to structures', async () => {
     const lines = (await run('structure.js', examples[1] ?? '')).trimEnd().split('\n');
@@ -88,6 +88,25 @@ describe('docs/library.md', () => {
     }
   });
 
+  it('drives the scheduler by hand, with blocks of a shared prefix', async () => {
+    const lines = (await run('parts.js', examples[7] ?? '')).trimEnd().split('\n');
+    const steps = lines.filter((line) => /^story \d: \d+\+\d+/.test(line));
+    expect(steps[0]).toMatch(/^story 0: 0\+48$/);
+    // Prompts come in chunks of the step's budget, and both decode in the same steps.
+    expect(steps.some((line) => /^story 0: \d+\+1, story 1: \d+\+1$/.test(line))).toBe(true);
+    const [first, second] = lines.filter((line) => line.includes('tokens cached'));
+    expect(first).toMatch(/^story 0, 0 of \d+ tokens cached: \w+/);
+    const [, cached, prompt] = /^story 1, (\d+) of (\d+) tokens cached:/.exec(second ?? '') ?? [];
+    expect(Number(cached)).toBeGreaterThanOrEqual(32);
+    expect(Number(cached) % 32).toBe(0);
+    expect(Number(cached)).toBeLessThan(Number(prompt));
+  });
+
+  it('runs an engine on a backend of its own', async () => {
+    const output = await run('counting.js', examples[8] ?? '');
+    expect(output.trimEnd().split('\n')).toEqual(['5', '6', '7', '8', '9', '10', 'ended by stop']);
+  });
+
   it('is right about types', async () => {
     for (const [at, code] of examples.entries()) writeFileSync(join(project, `example-${at}.ts`), code);
     const uses = `import { benchmark, type BenchmarkReport, type ChairliftError, load } from 'chairlift';
@@ -103,6 +122,19 @@ describe('docs/library.md', () => {
       await benchmark({ prompts: ['short'] });
       // @ts-expect-error: there is no such code
       export const isOdd = (error: ChairliftError) => error.code === 'odd';`;
+    const parts = `import { type Backend, type Batch, BlockPool, BlockTables, type CreateBackend, Engine } from 'chairlift/engine';
+      export const create: CreateBackend = async (spec, weights, { blockCount }) => {
+        const rows: number = weights.tensors.size + spec.layers.length;
+        return { name: 'mine', blockCount, step: async (batch: Batch) => ({ logits: new Float32Array(batch.logitRows.length * rows), states: new Float32Array() }), sampleRows: () => [], releaseBlocks() {}, close() {} };
+      };
+      const pool = new BlockPool(4, (block: number) => block);
+      export const taken: number | undefined = pool.take(false);
+      export const { prefixes } = new BlockTables(4);
+      // @ts-expect-error: a backend without a step is none
+      export const empty: Backend = { name: 'mine', blockCount: 1 };
+      // @ts-expect-error: an engine needs a model's sizes
+      new Engine({} as Backend, { blockCount: 1 }, () => {});`;
+    writeFileSync(join(project, 'parts-uses.ts'), parts);
     writeFileSync(join(project, 'uses.ts'), uses);
     const options = {
       strict: true,

@@ -53,7 +53,8 @@ export interface StepResult {
 }
 
 export interface Backend {
-  readonly name: BackendName;
+  /** One of `backendNames`, or any other for a backend that a program brings. */
+  readonly name: string;
   /** The GPU, where one computes. */
   readonly device?: string;
   /** A driver has compiled its kernels that may do as it likes: see `self-test.ts`. */

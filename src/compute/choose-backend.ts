@@ -5,7 +5,6 @@ import type { BackendName, CreateBackend } from './backend.ts';
 import { BackendUnavailableError } from './backend-unavailable.ts';
 import { type CpuOptions, createCpuBackend } from './cpu/backend.ts';
 import { loadAddon, missingKernels } from './cpu/binding.ts';
-import type { WebGpuOptions } from './webgpu/backend.ts';
 
 export interface BackendChoice {
   readonly name: BackendName;
@@ -16,7 +15,10 @@ export interface BackendChoice {
   readonly notice?: string;
 }
 
-type ChoiceOptions = Pick<CpuOptions, 'threads' | 'kvType' | 'isa'> & Pick<WebGpuOptions, 'gpu'>;
+interface ChoiceOptions extends Pick<CpuOptions, 'threads' | 'kvType' | 'isa'> {
+  /** One of several GPUs, by name. WebGPU's own types stay out of here: programs see this file's. */
+  readonly gpu?: string;
+}
 
 const createReferenceBackend: CreateBackend = async (...wanted) =>
   (await import('./reference/backend.ts')).createReferenceBackend(...wanted);
