@@ -67,7 +67,7 @@ export const configOptions = {
     kind: list,
     default: [],
     meaning:
-      'models to serve: paths, or `name=path`; the first is the default one; the embedded one where there is no other',
+      'models to serve: paths, names of [models on this machine](#models-that-are-here-already) such as `owner/repo`, or `name=` and either; the first is the default one; the embedded one where there is no other',
   },
   chatTemplate: {
     kind: list,

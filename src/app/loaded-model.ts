@@ -1,7 +1,9 @@
 // A model loaded for a program of its own: an engine process behind chat(), complete(), tokens() and embed(). All calls
 // that run at the same time share one batch.
 
+import { homedir } from 'node:os';
 import { resolve } from 'node:path';
+import type { Config } from '../config.ts';
 import type { EngineStats } from '../engine/engine.ts';
 import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import type { ChatMessage } from '../generation/message.ts';
@@ -9,8 +11,10 @@ import { orAbort } from '../generation/or-abort.ts';
 import { ManagedPool, type PoolEvent } from '../pool/managed-pool.ts';
 import { modelFilesAt } from '../pool/model-files.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
-import { wantedNameOfPath } from '../pool/model-names.ts';
+import type { ModelHomes } from '../pool/model-homes.ts';
+import { type ModelPath, wantedNameOfPath } from '../pool/model-names.ts';
 import { adapterName } from '../pool/model-slots.ts';
+import { locateModel } from '../pool/named-models.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
@@ -26,7 +30,7 @@ import {
   type TokenPiece,
   type TokensResult,
 } from './model-calls.ts';
-import { chosenFormats, chosenTemplates, poolOptions } from './pool-settings.ts';
+import { chosenFormats, chosenTemplates, modelHomesOf, poolOptions } from './pool-settings.ts';
 
 const settings = [
   'backend',
@@ -51,7 +55,7 @@ const settings = [
 
 /** Settings as docs/configuration.md describes them. */
 export interface LoadOptions extends Pick<GivenConfig, (typeof settings)[number]> {
-  /** A .gguf file, a .safetensors file or a model folder; the embedded model where absent. */
+  /** A .gguf file, a .safetensors file, a model folder or the name of a model on this machine; else the embedded model. */
   readonly path?: string | undefined;
   /** LoRA adapters by name: folders that PEFT wrote, or GGUF files. Calls choose one by `adapter`. */
   readonly adapters?: Readonly<Record<string, string>> | undefined;
@@ -89,14 +93,23 @@ export async function load(options: string | LoadOptions = {}): Promise<Model> {
   const { path, adapters, draft, onNotice, ...given } =
     typeof options === 'string' ? { path: options } : options;
   try {
+    const config = configFrom(given, settings);
+    const homes = modelHomesOf(config, homedir());
     const besides = {
       adapterPaths: adapters ?? {},
-      draftPath: draft === undefined ? undefined : resolve(draft),
+      draftPath: draft === undefined ? undefined : located(draft, homes).path,
     };
-    return await start(resolve(path ?? embeddedModelPath()), besides, given, onNotice ?? warn);
+    const model = located(path ?? embeddedModelPath(), homes);
+    return await start(model, besides, config, onNotice ?? warn);
   } catch (error) {
     throw asLibraryError(error);
   }
+}
+
+function located(text: string, homes: ModelHomes): ModelPath {
+  const { problem, ...model } = locateModel(text, homes);
+  if (problem !== undefined) throw new ChairliftError('model_load_failed', problem);
+  return { ...model, path: resolve(model.path) };
 }
 
 /** What comes with a model. */
@@ -106,13 +119,12 @@ interface Besides {
 }
 
 async function start(
-  path: string,
+  { name: given, path }: ModelPath,
   { adapterPaths, draftPath }: Besides,
-  given: GivenConfig,
+  config: Config,
   onNotice: (message: string) => void,
 ): Promise<Model> {
-  const config = configFrom(given, settings);
-  const name = wantedNameOfPath(path, undefined).short;
+  const name = given ?? wantedNameOfPath(path, undefined).short;
   const createdSeconds = modelFilesAt(path).changedSeconds;
   const onEvent = ({ kind, message }: PoolEvent) => {
     if (kind === 'fallback' || kind === 'incident') onNotice(message);

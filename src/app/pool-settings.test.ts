@@ -1,11 +1,11 @@
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../../test/support/embedded-model.ts';
 import { resolveConfig } from '../config.ts';
 import type { GpuChoice } from './gpu-choice.ts';
-import { poolModels, poolOptions } from './pool-settings.ts';
+import { modelHomesOf, poolModels, poolOptions } from './pool-settings.ts';
 
 let home: string;
 beforeAll(() => {
@@ -116,6 +116,35 @@ describe('the models of a server', () => {
     expect(names([])).toEqual(['chairlift-demo-14m-q8_0']);
     expect(names([given])).toEqual(['given']);
     expect(names([given, `demo=${embeddedModelPath}`])).toEqual(['given', 'demo']);
+  });
+
+  it('are found by their names on the hub, where they are complete', () => {
+    const snapshot = join(home, 'hub', 'models--owner--tiny', 'snapshots', 'c0ffee');
+    mkdirSync(snapshot, { recursive: true });
+    copyFileSync(embeddedModelPath, join(snapshot, 'tiny-Q8_0.gguf'));
+    const environment = { HF_HUB_CACHE: join(home, 'hub') };
+    const found = (flags: Readonly<Record<string, unknown>>) => {
+      const config = configOf({ modelsFolder: join(home, 'none'), ...flags });
+      return poolModels(config, home, modelHomesOf(config, home, { environment, home, flags: {} }));
+    };
+    const path = join(snapshot, 'tiny-Q8_0.gguf');
+    expect(found({ model: ['owner/tiny'] }).models).toMatchObject([{ name: 'owner/tiny', path }]);
+    expect(found({ model: ['mine=owner/tiny'], draft: ['owner/tiny'] }).models).toMatchObject([
+      { name: 'mine', path, draftPath: path },
+    ]);
+    expect(() => found({ model: ['owner/none'] })).toThrow(
+      /--model: owner\/none: .*chairlift pull hf:owner\/none/,
+    );
+    expect(() => found({ draft: ['owner/none'] })).toThrow(/--draft: owner\/none: .*no model of this name/);
+    // Nobody asked for it: what other programs have is not served by itself.
+    expect(found({}).models.map(({ name }) => name)).toEqual(['chairlift-demo-14m-q8_0']);
+    const half = join(snapshot, 'half-00001-of-00002.gguf');
+    copyFileSync(embeddedModelPath, half);
+    const { models, broken } = found({ model: ['owner/tiny:Q8_0', 'owner/tiny:half'] });
+    expect(models.map(({ name }) => name)).toEqual(['owner/tiny:Q8_0']);
+    expect(broken).toMatchObject([
+      { name: 'owner/tiny:half', problem: expect.stringContaining('is missing') },
+    ]);
   });
 
   it('have the chat templates that were chosen for them', () => {

@@ -1,7 +1,7 @@
 // From the configuration to the models of the pool and what their engines are told.
 
 import type { Config } from '../config.ts';
-import { ConfigError } from '../config.ts';
+import { ConfigError, processInputs } from '../config.ts';
 import type { EngineSettings } from '../engine/protocol.ts';
 import { messageOf } from '../failure/message-of.ts';
 import { type MachineLimits, machineLimits } from '../machine/limits.ts';
@@ -9,9 +9,11 @@ import type { EngineChoice } from '../pool/engine-choice.ts';
 import { type GivenAdapter, readGivenAdapter } from '../pool/given-adapters.ts';
 import type { PoolOptions } from '../pool/managed-pool.ts';
 import { defaultModelFolder, embeddedModelPath } from '../pool/model-folder.ts';
+import { type ModelHomes, modelHomes } from '../pool/model-homes.ts';
 import { parseModelPath } from '../pool/model-names.ts';
 import { findModels, type InspectedModels, type ModelOnDisk } from '../pool/model-registry.ts';
 import { adapterName, type PoolModel } from '../pool/model-slots.ts';
+import { givenModel, locateModel } from '../pool/named-models.ts';
 import { type ChosenTemplate, readChosenTemplate } from '../text/chosen-template.ts';
 import { formatNames } from '../text/formats/detect.ts';
 import type { FormatName } from '../text/formats/format.ts';
@@ -34,20 +36,29 @@ export function modelsFolder(config: Config, home: string): string {
   return config.modelsFolder ?? defaultModelFolder(home);
 }
 
-/** Models given by path, then those of the folder; the embedded one only where there is no other. */
-export function poolModels(config: Config, home: string): FoundModels {
+/** Where a model is looked for that is given by its name on the hub. */
+export function modelHomesOf(config: Config, home: string, { environment } = processInputs({})): ModelHomes {
+  return modelHomes(modelsFolder(config, home), { environment, home });
+}
+
+/**
+ * Models given by path or name, then those of the folder; the embedded one only where there is no other. Names are looked up
+ * once: what a cache brings later is no part of a server that runs.
+ */
+export function poolModels(config: Config, home: string, homes = modelHomesOf(config, home)): FoundModels {
   const folder = modelsFolder(config, home);
+  const paths = config.model.map((text) => givenModel(text, homes));
   const aliases = config.alias.map(parseAlias);
   const aliasesOf = (name: string) => aliases.filter((one) => one.name === name).map(({ alias }) => alias);
   const adapters = config.adapter.map(givenAdapter);
   const templateOf = chosenTemplates(config);
   const formatOf = chosenFormats(config);
-  const draftOf = chosenDrafts(config);
+  const draftOf = chosenDrafts(config, homes);
   const inspected: InspectedModels = new Map();
   let lastPaths: readonly string[] = [];
   let defaultName: string | undefined;
   const look = () => {
-    const found = findModels({ folder, paths: config.model, lastPaths }, inspected);
+    const found = findModels({ folder, paths, lastPaths }, inspected);
     if (lastPaths.length > 0 || config.model.length > 0 || found.some(isSound)) return found;
     // From now on it stays, for others may come while somebody uses it.
     lastPaths = [embeddedModelPath()];
@@ -122,8 +133,14 @@ export function chosenFormats({ toolFormat }: Pick<Config, 'toolFormat'>) {
 }
 
 /** Which smaller model guesses for the one of this name; one without a name guesses for the default model. */
-function chosenDrafts({ draft }: Pick<Config, 'draft'>) {
-  const chosen = new Map(draft.map(parseModelPath).map(({ name, path }) => [name, path]));
+function chosenDrafts({ draft }: Pick<Config, 'draft'>, homes: ModelHomes) {
+  const chosen = new Map<string | undefined, string>();
+  for (const text of draft) {
+    const { name, path: given } = parseModelPath(text);
+    const { path, problem } = locateModel(given, homes);
+    if (problem !== undefined) throw new ConfigError(`--draft: ${problem}`);
+    chosen.set(name, path);
+  }
   const find = (name: string, isDefault: boolean) =>
     chosen.get(name) ?? (isDefault ? chosen.get(undefined) : undefined);
   return Object.assign(find, { names: [...chosen.keys()].filter((name) => name !== undefined) });

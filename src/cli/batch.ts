@@ -19,6 +19,7 @@ import type { SamplingParameters, SamplingRequest } from '../sampling/parameters
 import { parseCount } from './arguments.ts';
 import { asUsageError } from './generation-refusal.ts';
 import { adapterOf, loadHere } from './loaded-here.ts';
+import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
 import { progressBar } from './progress-bar.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -54,7 +55,7 @@ export function addBatch(program: Command): void {
   program
     .command('batch')
     .description('run many prompts through the engine, answers in input order')
-    .requiredOption('--model <path>', 'a .gguf file, a .safetensors file or a model folder')
+    .requiredOption('--model <path>', MODEL_MEANING, parseModel)
     .option('--adapter <path>', 'a LoRA adapter: a folder that PEFT wrote, or a .gguf file')
     .requiredOption(
       '--prompts <file>',

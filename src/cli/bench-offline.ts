@@ -25,6 +25,7 @@ import type { GgufFile } from '../weights/gguf.ts';
 import { parseCount } from './arguments.ts';
 import { comparisonText } from './bench-comparison-table.ts';
 import { offlineReportText } from './bench-offline-table.ts';
+import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
 import { progressBar } from './progress-bar.ts';
 import { formatBytes } from './table.ts';
 import { UsageError } from './usage-error.ts';
@@ -72,7 +73,7 @@ export function addBenchOffline(parent: Command): void {
       'measure a model on this machine, without a server: requests one by one beside the same in a batch; ' +
         'with --streams, --prompt or --prefix how fast it computes prompts and decodes',
     )
-    .option('--model <path>', 'a .gguf file, a .safetensors file or a model folder; else the embedded model')
+    .option('--model <path>', `${MODEL_MEANING}; else the embedded model`, parseModel)
     .option('--dummy <shape:type>', `random weights in place of a model: ${dummyForms}`, parseDummyName)
     .option('--layers <n>', 'of the --dummy model, the first so many', parseCount)
     .option('--prompts <list>', 'compare: tokens of the prompts (default: 32,128,512)', parseLengths)

@@ -3,11 +3,12 @@
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type BackendName, backendNames } from '../compute/backend.ts';
+import { referenceIn } from '../pool/model-reference.ts';
 import { parseCount, parseInteger, parseTemperature } from './arguments.ts';
 import type { ChatAnswers, ChatSampling } from './chat-answers.ts';
 import { ChatSession } from './chat-session.ts';
 import { localAnswers } from './local-answers.ts';
-import { addFolderOptions, type FolderFlags, modelsOnDisk } from './models-on-disk.ts';
+import { addFolderOptions, type FolderFlags, modelPath, modelsOnDisk } from './models-on-disk.ts';
 import { serverAnswers } from './server-answers.ts';
 import { DEFAULT_URL } from './server-client.ts';
 import { addStructureOptions, type StructureFlags, structureFrom } from './structure-flags.ts';
@@ -81,6 +82,7 @@ function pathOf(model: string, flags: FolderFlags): string {
   const named = modelsOnDisk(flags).find(({ name }) => name === model);
   if (named?.problem !== undefined) throw new UsageError(named.problem);
   if (named !== undefined) return named.path;
+  if (referenceIn(model) !== undefined) return modelPath(model, flags);
   throw new UsageError(
     `there is no file and no model '${model}'; 'chairlift list' shows the models here, and with --url the server's are meant`,
   );

@@ -18,6 +18,7 @@ import { visible } from '../text/visible.ts';
 import { parseCount, parseIds, parseInteger, parseTemperature } from './arguments.ts';
 import { asUsageError } from './generation-refusal.ts';
 import { adapterOf, loadHere } from './loaded-here.ts';
+import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
 import { addStructureOptions, type StructureFlags, structureFrom } from './structure-flags.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -40,7 +41,7 @@ export function addGenerate(program: Command): void {
   const command = program
     .command('generate')
     .description('continue a prompt')
-    .requiredOption('--model <path>', 'a .gguf file, a .safetensors file or a model folder')
+    .requiredOption('--model <path>', MODEL_MEANING, parseModel)
     .option('--adapter <path>', 'a LoRA adapter: a folder that PEFT wrote, or a .gguf file')
     .option('--prompt <text>', 'the text to continue; special tokens in it are parsed')
     .option('--ids <list>', 'the token ids to continue, separated by commas', parseIds);

@@ -13,6 +13,7 @@ import { vocabularyTables } from '../grammar/vocabulary.ts';
 import { openText } from '../text/open-text.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { openModelFiles } from '../weights/open-model.ts';
+import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
 import {
   addStructureOptions,
   ONE_OF,
@@ -37,7 +38,7 @@ export function addGrammar(program: Command): void {
     .description('tell whether texts are what a schema, a regular expression or a grammar allows')
     .argument('<text-files...>');
   addStructureOptions(command)
-    .requiredOption('--model <path>', 'a .gguf file or a model folder: whose tokens the texts are made of')
+    .requiredOption('--model <path>', `whose tokens the texts are made of: ${MODEL_MEANING}`, parseModel)
     .option('--json', 'print one JSON object for each file')
     .action((files: readonly string[], flags: GrammarFlags) => run(files, flags));
 }

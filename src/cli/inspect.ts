@@ -17,13 +17,14 @@ import {
 } from '../model/spec-walk.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
+import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
 import { formatBytes, formatCount, formatTable } from './table.ts';
 
 export function addInspect(program: Command): void {
   program
     .command('inspect')
     .description('show what a model is and how much memory it needs')
-    .argument('<path>', 'a .gguf file, a .safetensors file or a model folder')
+    .argument('<path>', MODEL_MEANING, parseModel)
     .option('--adapter <path...>', 'LoRA adapters to look at beside it')
     .option('--json', 'print JSON')
     .action((path: string, options: { adapter?: string[]; json?: true }) => {

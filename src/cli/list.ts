@@ -3,7 +3,14 @@
 import type { Command } from 'commander';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
 import { formatColumns } from './columns.ts';
-import { addFolderOptions, type FolderFlags, modelFolder, modelsOnDisk } from './models-on-disk.ts';
+import {
+  addFolderOptions,
+  type FolderFlags,
+  modelFolder,
+  modelsOfOthers,
+  modelsOnDisk,
+  type OtherModel,
+} from './models-on-disk.ts';
 import { formatBytes } from './table.ts';
 
 interface ListOptions extends FolderFlags {
@@ -16,27 +23,54 @@ export function addList(program: Command): void {
     .option('--json', 'print JSON')
     .action((options: ListOptions) => {
       const models = modelsOnDisk(options);
-      const text = options.json ? JSON.stringify(models) : layOut(models, modelFolder(options));
+      const others = modelsOfOthers(options, models);
+      const text = options.json
+        ? JSON.stringify([...models, ...others])
+        : layOut(models, modelFolder(options), others);
       process.stdout.write(`${text}\n`);
     });
 }
 
-export function layOut(models: readonly ModelOnDisk[], folder: string): string {
-  const rows = models.map(({ name, format, sizeBytes, createdSeconds, path, problem }) => [
+export function layOut(
+  models: readonly ModelOnDisk[],
+  folder: string,
+  others: readonly OtherModel[] = [],
+): string {
+  const rowOf = (
+    { name, format, sizeBytes, createdSeconds, path }: ModelOnDisk,
+    state: string | undefined,
+  ) => [
     name,
-    problem === undefined ? format : 'broken',
+    state ?? format,
     formatBytes(sizeBytes),
     new Date(createdSeconds * 1000).toISOString().slice(0, 10),
     path,
-  ]);
-  const problems = models.flatMap(({ name, problem }) =>
-    problem === undefined ? [] : [`${name}: ${problem}`],
+  ];
+  const rows = models.map((model) => rowOf(model, model.problem === undefined ? undefined : 'broken'));
+  const problems = [...models, ...others.filter(({ incomplete }) => incomplete)].flatMap(
+    ({ name, problem }) => (problem === undefined ? [] : [`${name}: ${problem}`]),
   );
   const hint = `Models lie in ${folder}. 'chairlift pull owner/repo' brings another.`;
+  const columns = ['name', 'format', 'size', 'changed', 'path'];
+  const ofOthers = [
+    '',
+    "Of other programs; 'chairlift serve --model name' serves one from where it lies:",
+    formatColumns(
+      columns,
+      others.map((model) => rowOf(model, stateOf(model))),
+    ),
+  ];
   return [
-    formatColumns(['name', 'format', 'size', 'changed', 'path'], rows),
+    formatColumns(columns, rows),
+    ...(others.length > 0 ? ofOthers : []),
     ...(problems.length > 0 ? ['', ...problems] : []),
     '',
     hint,
   ].join('\n');
+}
+
+/** A cache holds models of all kinds; why one is not served is for `chairlift inspect` to say. */
+function stateOf({ incomplete, problem }: OtherModel): string | undefined {
+  if (incomplete) return 'incomplete';
+  return problem === undefined ? undefined : 'unsupported';
 }

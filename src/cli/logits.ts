@@ -9,6 +9,7 @@ import { chooseBackend } from '../compute/choose-backend.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import { parseCount, parseIds } from './arguments.ts';
+import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
 import { progressBar } from './progress-bar.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -28,7 +29,7 @@ export function addLogits(program: Command): void {
   program
     .command('logits')
     .description('show the logits after the last of some token ids')
-    .requiredOption('--model <path>', 'a .gguf file, a .safetensors file or a model folder')
+    .requiredOption('--model <path>', MODEL_MEANING, parseModel)
     .requiredOption('--ids <list>', 'token ids, separated by commas', parseIds)
     .option('--top <n>', 'how many of the largest logits to show', parseCount, 8)
     .option('--full', 'show all logits')

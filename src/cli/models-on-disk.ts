@@ -3,7 +3,14 @@
 import type { Command } from 'commander';
 import { type ConfigInputs, processInputs, resolveConfig } from '../config.ts';
 import { defaultModelFolder, embeddedModelPath } from '../pool/model-folder.ts';
+import { type ModelHomes, modelHomes } from '../pool/model-homes.ts';
 import { findModels, type ModelOnDisk } from '../pool/model-registry.ts';
+import { givenModel, locateModel, type ModelSource, otherModels } from '../pool/named-models.ts';
+import { UsageError } from './usage-error.ts';
+
+/** What commands take for a model. */
+export const MODEL_MEANING =
+  'a .gguf file, a .safetensors file, a model folder, or owner/repo of a model that is on this machine';
 
 export interface FolderFlags {
   readonly modelsFolder?: string;
@@ -22,8 +29,47 @@ export function modelFolder(flags: FolderFlags): string {
 }
 
 export function modelsOnDisk(flags: FolderFlags): ModelOnDisk[] {
-  const { model: paths } = resolveConfig(inputsOf(flags)).config;
+  const { model } = resolveConfig(inputsOf(flags)).config;
+  const homes = homesOf(flags);
+  const paths = model.map((text) => givenModel(text, homes));
   return findModels({ folder: modelFolder(flags), paths, lastPaths: [embeddedModelPath()] });
+}
+
+export interface OtherModel extends ModelOnDisk {
+  readonly source: ModelSource;
+  /** Whether its files are not all there. */
+  readonly incomplete: boolean;
+}
+
+/** What other programs have on this machine, but for what a server started here would know anyway. */
+export function modelsOfOthers(flags: FolderFlags, known: readonly ModelOnDisk[]): OtherModel[] {
+  const paths = new Set(known.map(({ path }) => path));
+  return otherModels(homesOf(flags))
+    .filter(({ path }) => !paths.has(path))
+    .flatMap(({ name, path, source, incomplete }) => {
+      const given = { name, path, ...(incomplete === undefined ? {} : { problem: incomplete }) };
+      return findModels({ paths: [given] }).map((model) => ({
+        ...model,
+        source,
+        incomplete: incomplete !== undefined,
+      }));
+    });
+}
+
+/** A path as it is, and the name of a model on this machine as its path. */
+export function modelPath(text: string, flags: FolderFlags = {}): string {
+  const { path, problem } = locateModel(text, homesOf(flags));
+  if (problem !== undefined) throw new UsageError(problem);
+  return path;
+}
+
+/** For options of commands. */
+export function parseModel(text: string): string {
+  return modelPath(text);
+}
+
+function homesOf(flags: FolderFlags): ModelHomes {
+  return modelHomes(modelFolder(flags), inputsOf(flags));
 }
 
 /** Commands have flags of their own, some of the same name as a setting. */

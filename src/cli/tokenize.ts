@@ -3,13 +3,14 @@
 import type { Command } from 'commander';
 import { openText } from '../text/open-text.ts';
 import { openModelFiles } from '../weights/open-model.ts';
+import { MODEL_MEANING, parseModel } from './models-on-disk.ts';
 
 export function addTokenize(program: Command): void {
   program
     .command('tokenize')
     .description('show the token ids of a text')
     .argument('<text>')
-    .requiredOption('--model <path>', 'a .gguf file or a model folder')
+    .requiredOption('--model <path>', MODEL_MEANING, parseModel)
     .option('--special', 'put BOS in front where the model wants it, and parse special tokens in the text')
     .option('--json', 'print JSON')
     .action((text: string, options: { model: string; special?: true; json?: true }) => {

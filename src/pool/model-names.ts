@@ -17,6 +17,8 @@ export interface WantedName {
 export interface ModelPath {
   readonly name?: string;
   readonly path: string;
+  /** Why it cannot be used, where that is known before its files are opened. */
+  readonly problem?: string;
 }
 
 /** Reads `name=path` or a path alone. A file that has such a name with `=` is a path. */

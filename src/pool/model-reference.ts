@@ -10,21 +10,29 @@ export interface ModelReference {
   readonly file?: string;
 }
 
+const PREFIX = 'hf:';
 const pattern = /^(?<owner>[A-Za-z0-9][\w.-]*)\/(?<repo>[A-Za-z0-9_][\w.-]*)(?::(?<file>[^:]+))?$/;
 
 /** Without `hf:` a text that is also a path on this machine could mean both, and is refused. */
 export function parseReference(text: string): ModelReference {
-  const hasPrefix = text.startsWith('hf:');
-  const { owner, repo, file } = pattern.exec(hasPrefix ? text.slice(3) : text)?.groups ?? {};
-  if (owner === undefined || repo === undefined) {
+  const reference = referenceIn(text);
+  if (reference === undefined) {
     throw new PullError(
       `'${text}' names no model; write hf:owner/repo, or hf:owner/repo:file for one of its files`,
     );
   }
-  if (!hasPrefix && existsSync(text)) {
+  if (!text.startsWith(PREFIX) && existsSync(text)) {
     throw new PullError(
       `'${text}' is also a path on this machine; write hf:${text} for the model on the hub`,
     );
   }
+  return reference;
+}
+
+/** With or without `hf:`; undefined where the text cannot be such a name. */
+export function referenceIn(text: string): ModelReference | undefined {
+  const written = text.startsWith(PREFIX) ? text.slice(PREFIX.length) : text;
+  const { owner, repo, file } = pattern.exec(written)?.groups ?? {};
+  if (owner === undefined || repo === undefined) return undefined;
   return file === undefined ? { owner, repo } : { owner, repo, file };
 }

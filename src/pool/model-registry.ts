@@ -34,8 +34,8 @@ export interface ModelOnDisk {
 export interface ModelPlaces {
   /** Need not exist. */
   readonly folder?: string;
-  /** Each a path or `name=path`. */
-  readonly paths?: readonly string[];
+  /** Each a path or `name=path`, or either taken apart. */
+  readonly paths?: readonly (string | ModelPath)[];
   /** As `paths`, but listed last: their names give way to all others. */
   readonly lastPaths?: readonly string[];
 }
@@ -65,10 +65,10 @@ export function findModels(
     last.filter(({ path }) => isNew(path)).map(atPath),
   ];
   const names = chooseNames(groups.map((group) => group.map(({ wanted }) => wanted))).flat();
-  const models = groups.flat().map(({ files }, at) => {
+  const models = groups.flat().map(({ files, problem }, at) => {
     const { path, sizeBytes, changedSeconds, unfinished } = files;
-    const state = JSON.stringify([path, sizeBytes, changedSeconds, unfinished]);
-    const model = { ...(inspected.get(state) ?? inspect(files)), name: names[at] as string };
+    const state = JSON.stringify([path, sizeBytes, changedSeconds, unfinished, problem]);
+    const model = { ...(inspected.get(state) ?? inspect(files, problem)), name: names[at] as string };
     return { state, model };
   });
   inspected.clear();
@@ -79,10 +79,11 @@ export function findModels(
 interface FoundFiles {
   readonly files: ModelFiles;
   readonly wanted: WantedName;
+  readonly problem?: string | undefined;
 }
 
-function atPath({ name, path }: ModelPath): FoundFiles {
-  return { files: modelFilesAt(path), wanted: wantedNameOfPath(path, name) };
+function atPath({ name, path, problem }: ModelPath): FoundFiles {
+  return { files: modelFilesAt(path), wanted: wantedNameOfPath(path, name), problem };
 }
 
 function inFolder(folder: string): FoundFiles[] {
@@ -91,21 +92,20 @@ function inFolder(folder: string): FoundFiles[] {
   return all.map((files, at) => ({ files, wanted: wanted[at] as WantedName }));
 }
 
-function pathsOnce(paths: readonly string[]): ModelPath[] {
-  const given = paths.map(parseModelPath).map((one) => ({ ...one, path: openingPath(resolve(one.path)) }));
+function pathsOnce(paths: readonly (string | ModelPath)[]): ModelPath[] {
+  const taken = paths.map((one) => (typeof one === 'string' ? parseModelPath(one) : one));
+  const given = taken.map((one) => ({ ...one, path: openingPath(resolve(one.path)) }));
   return given.filter(
     ({ name, path }, at) => given.findIndex((other) => other.name === name && other.path === path) === at,
   );
 }
 
-function inspect({
-  path,
-  kind,
-  sizeBytes,
-  changedSeconds,
-  unfinished,
-}: ModelFiles): Omit<ModelOnDisk, 'name'> {
+function inspect(
+  { path, kind, sizeBytes, changedSeconds, unfinished }: ModelFiles,
+  problem: string | undefined,
+): Omit<ModelOnDisk, 'name'> {
   const known = { path, createdSeconds: changedSeconds, sizeBytes };
+  if (problem !== undefined) return { ...known, format: kind, problem };
   if (unfinished) {
     return {
       ...known,
