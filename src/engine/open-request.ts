@@ -29,10 +29,10 @@ export class OpenRequest<Request extends EngineRequest = EngineRequest> {
     this.sequence = sequence;
   }
 
-  /** Of the prompt, what lies in the cache for it. */
+  /** Of the prompt, what was computed or found in the cache, though it may have been taken back since. */
   get computedPrompt(): number {
-    const { computed, promptLength } = this.sequence;
-    return this.generated > 0 ? promptLength : Math.min(computed, promptLength);
+    const { computed, reached, promptLength } = this.sequence;
+    return this.generated > 0 ? promptLength : Math.min(Math.max(computed, reached), promptLength);
   }
 
   get generated(): number {

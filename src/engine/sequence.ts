@@ -63,6 +63,8 @@ export class Sequence implements BlockHolder {
   readonly written: WrittenMemory[] = [];
   readonly keptAt = new Set<number>();
   lastKept: BlockHolder['lastKept'];
+  /** Most tokens that were computed before it was preempted. */
+  reached = 0;
   /** Tokens that were computed when it last began to run. */
   startedFrom = 0;
   /** Prompt tokens that needed no compute when it first ran. */

@@ -197,6 +197,7 @@ export class Scheduler {
   /** Sends a running sequence back to the queue. It keeps its tokens and its age. */
   preempt(sequence: Sequence): void {
     if (sequence.state !== 'running') throw new Error(`sequence ${sequence.id} is ${sequence.state}`);
+    sequence.reached = Math.max(sequence.reached, sequence.computed);
     this.#stop(sequence);
     sequence.state = 'preempted';
     sequence.preemptions += 1;
