@@ -26,9 +26,17 @@ export const noTokens: TokenUsage = { promptTokens: 0, completionTokens: 0 };
 /** A server that is killed loses what it had not written: that of a second, and of as long as somebody held the database. */
 const UNWRITTEN_MS = 10_000;
 
+export type HeldUp = (fromMs: number, toMs: number) => number;
+
 export class Books {
   #entries: Entry[] = [];
   readonly #livesMs: number[] = [];
+  readonly #heldUp: HeldUp;
+
+  /** `heldUp` says for how long other programs kept the server from computing within a time. */
+  constructor(heldUp: HeldUp = () => 0) {
+    this.#heldUp = heldUp;
+  }
 
   enter(entry: Entry): void {
     this.#entries.push(entry);
@@ -86,7 +94,12 @@ export class Books {
     return lives.slice(0, -1).flatMap((fromMs, at) => {
       const own = entries
         .filter(({ startedMs }) => startedMs >= fromMs && startedMs < (lives[at + 1] as number))
-        .map(({ startedMs, least }) => ({ startedMs, tokens: least.promptTokens + least.completionTokens }));
+        .map(({ startedMs, endedMs, least }) => ({
+          startedMs,
+          // The limits may have seen it so much later.
+          lateMs: CLOCK_MS + this.#heldUp(startedMs, endedMs),
+          tokens: least.promptTokens + least.completionTokens,
+        }));
       return [
         overBurst(own, tokensPerMinute, `${name}: tokens`),
         overBurst(own.filter(({ tokens }) => tokens > 0).map(single), requestsPerMinute, `${name}: requests`),
@@ -97,10 +110,12 @@ export class Books {
 
 interface Spending {
   readonly startedMs: number;
+  /** How much later the server's clock may have started. */
+  readonly lateMs?: number;
   readonly tokens: number;
 }
 
-const single = ({ startedMs }: Spending): Spending => ({ startedMs, tokens: 1 });
+const single = (spending: Spending): Spending => ({ ...spending, tokens: 1 });
 
 /** Clients' clocks start a little before the server's. */
 const CLOCK_MS = 1000;
@@ -117,10 +132,12 @@ export function overBurst(
   for (const [at, first] of ordered.entries()) {
     let spent = 0;
     let largest = limit;
-    for (const { startedMs, tokens } of ordered.slice(at)) {
+    let lateMs = 0;
+    for (const { startedMs, tokens, ...spending } of ordered.slice(at)) {
+      lateMs = Math.max(lateMs, spending.lateMs ?? CLOCK_MS);
       spent += tokens;
       largest = Math.max(largest, tokens);
-      const windowMs = startedMs - first.startedMs + CLOCK_MS;
+      const windowMs = startedMs - first.startedMs + lateMs;
       const over = spent - largest - (limit * windowMs) / 60_000;
       if (over <= 0 || over <= (worst?.over ?? 0)) continue;
       worst = {

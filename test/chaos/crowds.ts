@@ -9,7 +9,6 @@ import { FIRST_MODEL, type KnownRequest, knownRequests, longText, SECOND_MODEL }
 import type { Chance } from './chance.ts';
 import { type Exchange, exchange, type Manner, patient } from './exchange.ts';
 import { outcomeOf } from './outcome.ts';
-import { threadTimes } from './process-table.ts';
 import { accountFor, freeAccounts, type Trial } from './trial.ts';
 
 const LIMIT_MS = 150_000;
@@ -85,8 +84,6 @@ async function manyTexts(trial: Trial, account: Account, manner: Manner): Promis
 async function listen(trial: Trial, over: AbortSignal): Promise<void> {
   const { key } = accountFor(trial, 'crowds');
   while (!over.aborted) {
-    const { pid } = trial.server.process;
-    const before = threadTimes(pid);
     const came = await exchange(
       trial.server.url,
       { method: 'GET', path: '/v1/models', key },
@@ -94,17 +91,13 @@ async function listen(trial: Trial, over: AbortSignal): Promise<void> {
       LISTEN_LIMIT_MS,
     );
     const tookMs = came.endedMs - came.startedMs;
-    const times = threadTimes(pid);
-    const heldUpMs = times.heldUpMs - before.heldUpMs;
+    const heldUpMs = trial.holdUps.between(came.startedMs, came.endedMs);
     const away = trial.outages.during(came.startedMs, came.endedMs) !== undefined;
     // Time that other programs took is no fault of the server's.
     if (!away && tookMs - heldUpMs > DEAF_MS) {
       const seconds = (ms: number) => (ms / 1000).toFixed(1);
-      const parts = `computing for ${seconds(times.computedMs - before.computedMs)} s, held up for ${seconds(heldUpMs)} s`;
-      trial.violations.add(
-        'deaf',
-        `/v1/models took ${seconds(tookMs)} s with thousands of sequences, ${parts}`,
-      );
+      const detail = `/v1/models took ${seconds(tookMs)} s with thousands of sequences`;
+      trial.violations.add('deaf', `${detail}, held up for ${seconds(heldUpMs)} s`);
     }
     await sleep(200);
   }

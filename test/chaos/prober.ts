@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Chance } from './chance.ts';
 import { parseCounters, sumOf } from './counters.ts';
 import { exchange, patient } from './exchange.ts';
-import { threadTimes } from './process-table.ts';
 import type { Trial } from './trial.ts';
 
 const LONGEST_PAUSE_MS = 1000;
@@ -37,15 +36,11 @@ export async function look(
   statuses: readonly number[],
   key?: string,
 ): Promise<void> {
-  const { pid } = trial.server.process;
-  const before = threadTimes(pid);
   const came = await exchange(trial.server.url, { method: 'GET', path, key }, patient, LIMIT_MS);
   trial.tally.count(`looked ${came.status ?? came.end}`);
   if (trial.outages.during(came.startedMs, came.endedMs) !== undefined) return;
   if (came.end === 'complete' && statuses.includes(came.status ?? 0)) return;
-  const heldUpMs = threadTimes(pid).heldUpMs - before.heldUpMs;
-  // Other programs had the processor: that is no fault of the server's.
-  if (came.end === 'late' && heldUpMs > LIMIT_MS / 2) return;
+  if (came.end === 'late' && trial.holdUps.between(came.startedMs, came.endedMs) > LIMIT_MS / 2) return;
   const detail = `${came.end}, status ${came.status}: ${came.text.slice(0, 300)}`;
   trial.violations.add(`GET ${path} fails`, detail);
 }

@@ -45,21 +45,13 @@ export function heldBytes({ pid, residentBytes }: ProcessEntry): number {
   return residentBytes;
 }
 
-export interface ThreadTimes {
-  readonly computedMs: number;
-  /** It could have gone on, and other programs had the processor. */
-  readonly heldUpMs: number;
-}
-
-/** Of a process's first thread, since it began; nothing where the system does not tell. */
-export function threadTimes(pid: number): ThreadTimes {
+/** For how long a process's first thread could have gone on while other programs had the processor; 0 where nobody tells. */
+export function heldUpMs(pid: number): number {
   try {
-    const [computed = 0, heldUp = 0] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8')
-      .split(' ')
-      .map((nanoseconds) => Number(nanoseconds) / 1e6);
-    return { computedMs: computed, heldUpMs: heldUp };
+    const [, heldUp = 0] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ').map(Number);
+    return heldUp / 1e6;
   } catch {
-    return { computedMs: 0, heldUpMs: 0 };
+    return 0;
   }
 }
 

@@ -21,6 +21,7 @@ import type { Closing } from './closing.ts';
 import { conversationClient, learnConversation } from './conversations.ts';
 import { disturb } from './disturber.ts';
 import { type Footprint, footprint, growth, smaller } from './footprint.ts';
+import { HoldUps } from './hold-ups.ts';
 import { probe } from './prober.ts';
 import { type Abilities, type Life, lives, type Stop, schedule, shortDeck } from './schedule.ts';
 import { plainSettings, ServerHome } from './server.ts';
@@ -63,6 +64,7 @@ export async function chaos(words: readonly string[], root: string): Promise<num
   const violations = new Violations(timeline, say);
   const tally = new Tally();
   const findings: Findings = { stops: [] };
+  const holdUps = new HoldUps();
   const interrupted = endOnSignals(home);
   const limit = setTimeout(
     () => {
@@ -74,7 +76,8 @@ export async function chaos(words: readonly string[], root: string): Promise<num
   );
   try {
     say(`chaos for ${options.minutes} minutes with seed ${options.seed}`);
-    const servers = new ServerLives(home, { timeline, violations, books: new Books() });
+    const books = new Books((fromMs, toMs) => holdUps.between(fromMs, toMs));
+    const servers = new ServerLives(home, { timeline, violations, books, holdUps });
     const trial = await begin(home, servers, { timeline, violations, tally, say });
     await whole(trial, servers, options, findings);
     report(options, findings, { tally, timeline, violations, loggedErrors: servers.errors });
@@ -86,6 +89,7 @@ export async function chaos(words: readonly string[], root: string): Promise<num
     report(options, findings, { tally, timeline, violations });
   } finally {
     clearTimeout(limit);
+    holdUps.end();
     interrupted.forget();
     await home.remove();
   }
@@ -102,7 +106,7 @@ async function begin(
   await servers.start(plainSettings);
   const admin = new Admin(home.url, adminKey);
   const accounts = await makeAccounts(admin);
-  const { outages, counters, books } = servers;
+  const { outages, counters, books, holdUps } = servers;
   return {
     ...parts,
     get server() {
@@ -111,6 +115,7 @@ async function begin(
     outages,
     counters,
     books,
+    holdUps,
     admin,
     accounts,
     references: new Map(),

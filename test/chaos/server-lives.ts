@@ -4,6 +4,7 @@
 import type { Books } from './books.ts';
 import { type Closing, closeServer } from './closing.ts';
 import { CounterWatch } from './counters.ts';
+import type { HoldUps } from './hold-ups.ts';
 import { Outages } from './outages.ts';
 import type { Stop } from './schedule.ts';
 import type { Server, ServerHome, ServerSettings } from './server.ts';
@@ -15,6 +16,7 @@ export interface ServerLivesParts {
   readonly timeline: Timeline;
   readonly violations: Violations;
   readonly books: Books;
+  readonly holdUps: HoldUps;
 }
 
 export class ServerLives {
@@ -22,6 +24,7 @@ export class ServerLives {
   readonly outages = new Outages();
   readonly counters = new CounterWatch();
   readonly books: Books;
+  readonly holdUps: HoldUps;
   /** Log lines of errors, by what they say, of all lives. */
   readonly errors: Record<string, number> = {};
   readonly #timeline: Timeline;
@@ -29,9 +32,10 @@ export class ServerLives {
   #current: Server | undefined;
   #stopping = false;
 
-  constructor(home: ServerHome, { timeline, violations, books }: ServerLivesParts) {
+  constructor(home: ServerHome, { timeline, violations, books, holdUps }: ServerLivesParts) {
     this.home = home;
     this.books = books;
+    this.holdUps = holdUps;
     this.#timeline = timeline;
     this.#violations = violations;
   }
@@ -52,6 +56,7 @@ export class ServerLives {
     this.#current = server;
     this.#stopping = false;
     this.counters.restart();
+    this.holdUps.follow(server.pid);
     this.books.lifeBegan(performance.now());
     this.outages.end();
     void server.process.exited.then(({ code, signal }) => {

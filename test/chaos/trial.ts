@@ -5,6 +5,7 @@ import type { Admin } from './admin.ts';
 import type { TokenUsage } from './answer.ts';
 import type { Books } from './books.ts';
 import type { CounterWatch } from './counters.ts';
+import type { HoldUps } from './hold-ups.ts';
 import type { Outages } from './outages.ts';
 import type { Server } from './server.ts';
 import type { Tally } from './tally.ts';
@@ -20,6 +21,7 @@ export interface Trial {
   /** The one that runs, or ran last. */
   readonly server: Server;
   readonly outages: Outages;
+  readonly holdUps: HoldUps;
   readonly admin: Admin;
   readonly accounts: readonly Account[];
   /** The right answers, by the names of the requests. */
