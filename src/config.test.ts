@@ -42,6 +42,14 @@ describe('the configuration', () => {
     );
   });
 
+  it('passes over what Kubernetes says of a service with its name', () => {
+    const links = { CHAIRLIFT_PORT: 'tcp://10.0.0.1:80', CHAIRLIFT_ADMIN_PORT: 'tcp://10.0.0.2:8001' };
+    const { config, sources } = resolve({ config: file }, links);
+    expect(config).toMatchObject({ port: 9001, adminPort: undefined });
+    expect(sources).toMatchObject({ port: 'file', adminPort: 'default' });
+    expect(() => resolve({}, { CHAIRLIFT_PORT: 'eighty' })).toThrow(/CHAIRLIFT_PORT: give a whole number/);
+  });
+
   it('is frozen', () => {
     expect(Object.isFrozen(resolve({}).config)).toBe(true);
   });

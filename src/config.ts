@@ -105,6 +105,9 @@ function overruled(found: Readonly<Record<OptionName, Given>>): OptionName[] {
   });
 }
 
+/** Kubernetes tells pods of a service named chairlift: CHAIRLIFT_PORT=tcp://10.0.0.1:80. That is not our setting. */
+const SERVICE_LINK = /^(tcp|udp|sctp):\/\//;
+
 function firstGiven(
   name: OptionName,
   { flags, environment }: ConfigInputs,
@@ -113,8 +116,9 @@ function firstGiven(
 ): [source: ConfigSource, where: string, raw: unknown] {
   if (flags[name] !== undefined) return ['flag', flagOf(name), flags[name]];
   const variable = variableOf(name);
-  if (environment[variable] !== undefined && environment[variable] !== '') {
-    return ['environment', variable, environment[variable]];
+  const said = environment[variable];
+  if (said !== undefined && said !== '' && !(variable.endsWith('_PORT') && SERVICE_LINK.test(said))) {
+    return ['environment', variable, said];
   }
   if (content[name] !== undefined) return ['file', `${path}: ${name}`, content[name]];
   return ['default', name, undefined];
