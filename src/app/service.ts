@@ -51,6 +51,7 @@ import { LogDestination } from './log-destination.ts';
 import { modelsFolder, poolModels, poolOptions } from './pool-settings.ts';
 import { readSamplingDefaults } from './sampling-defaults.ts';
 import { readTls } from './tls-files.ts';
+import { tryAddress } from './try-address.ts';
 
 export interface Service {
   /** Where it listens, such as http://127.0.0.1:8000. Empty for a worker of a fleet, which listens nowhere. */
@@ -139,8 +140,10 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
   const { store } = parts;
   const roles = rolesOf(config);
   if (roles.gateway || config.adminPort !== undefined) await checkDoor(config, store.keys, logger);
-  // Before any model is loaded: that may take minutes, and would be for nothing where no fleet can be joined.
+  // Before any model is loaded: that may take minutes, and would be for nothing where no fleet can be joined, or the port is
+  // another program's.
   parts.bus = plan && (await connectFleet(plan, logger));
+  for (const { host, port } of addressesOf(config, roles)) await tryAddress(host, port);
   stop?.throwIfAborted();
   parts.own = roles.worker ? await openPool(config, logger) : undefined;
   const model = parts.own && (await preload(parts.own, config));
@@ -165,11 +168,8 @@ async function startParts(parts: Parts, options: StartOptions): Promise<Service>
     config.adminPort === undefined ? { main: createServer(deps), admin: undefined } : createServerPair(deps);
   parts.main = main;
   parts.admin = admin;
-  if (roles.gateway) url = await main.listen({ host: config.host, port: config.port });
-  const adminUrl = await admin?.listen({
-    host: config.adminHost ?? config.host,
-    port: config.adminPort as number,
-  });
+  if (roles.gateway) url = await main.listen(mainAddress(config));
+  const adminUrl = await admin?.listen(adminAddress(config) as Address);
   if (roles.gateway) await main.startBatches();
   const limitMs = config.shutdownLimit * 1000;
   let closed: Promise<void> | undefined;
@@ -230,6 +230,24 @@ async function closeParts(parts: Parts, limitMs: number, logger: Logger): Promis
     steps.map(([what, close]) => ({ what, limitMs: limitMs + CLOSE_MS, close })),
     logger,
   );
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+function mainAddress({ host, port }: Config): Address {
+  return { host, port };
+}
+
+function adminAddress({ host, adminHost = host, adminPort }: Config): Address | undefined {
+  return adminPort === undefined ? undefined : { host: adminHost, port: adminPort };
+}
+
+function addressesOf(config: Config, { gateway }: FleetRoles): Address[] {
+  const admin = adminAddress(config);
+  return [...(gateway ? [mainAddress(config)] : []), ...(admin === undefined ? [] : [admin])];
 }
 
 function checkAddresses({ adminHost, adminPort }: Config): void {

@@ -1,9 +1,9 @@
 // What `chairlift doctor` looks at. Each check looks at one thing and says how it is and what would help.
 
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { freemem, totalmem } from 'node:os';
 import { dirname, resolve } from 'node:path';
+import { tryAddress } from '../app/try-address.ts';
 import { loadAddon, missingKernels } from '../compute/cpu/binding.ts';
 import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
@@ -183,11 +183,10 @@ export async function checkPort(host: string, port: number): Promise<Check> {
 }
 
 function bindProblem(host: string, port: number): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-    server.listen({ host, port }, () => server.close(() => resolve(undefined)));
-  });
+  return tryAddress(host, port).then(
+    () => undefined,
+    (error: NodeJS.ErrnoException) => error.code ?? error.message,
+  );
 }
 
 const ANSWER_MS = 2000;

@@ -1,5 +1,7 @@
 // A server and what is started beside it by mistake, or after it: a batch that is being read in is read in whole.
 
+import type { ChildProcess } from 'node:child_process';
+import { type AddressInfo, createServer } from 'node:net';
 import OpenAI, { toFile } from 'openai';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { childrenOf, ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
@@ -54,21 +56,41 @@ async function expectEveryLine(id: string): Promise<void> {
   expect(new Set(ids).size).toBe(LINES);
 }
 
-it('a second server on the same port and database says so, ends, and takes no line from the first', async () => {
-  const twin = home.launch('--port', new URL(server.url).port);
-  const exited = new Promise((resolve) => twin.once('exit', resolve));
+/** Its exit code and what it said, once it has ended. */
+function ending(twin: ChildProcess): Promise<{ code: number | null; said: string }> {
   let said = '';
   twin.stderr?.on('data', (text) => {
     said += text;
   });
+  return new Promise((resolve) => twin.once('close', (code) => resolve({ code, said })));
+}
+
+it('a second server on the same port and database says so before it loads a model', async () => {
+  const { code, said } = await ending(home.launch('--port', new URL(server.url).port));
+  expect(code).toBe(1);
+  expect(said).toMatch(/port \d+ of 127.0.0.1 is in use; choose another with --port/);
+  expect(said).not.toContain('model loading');
+});
+
+it('one that loses its port while it loads takes no line from the first', async () => {
+  const other = createServer();
+  const port = await new Promise<number>((resolve) => {
+    other.listen(0, '127.0.0.1', () => resolve((other.address() as AddressInfo).port));
+  });
+  await new Promise((resolve) => other.close(resolve));
+  const twin = home.launch('--port', String(port));
+  const ended = ending(twin);
   // Held while it loads, so that it comes to where it would begin while the batch is read.
   await waitUntil(() => childrenOf(twin.pid as number).length > 0);
   const [engine = 0] = childrenOf(twin.pid as number);
   process.kill(engine, 'SIGSTOP');
+  await new Promise<void>((resolve) => {
+    other.listen(port, '127.0.0.1', resolve);
+  });
   const id = await submit();
   process.kill(engine, 'SIGCONT');
-  expect(await exited).toBe(1);
-  expect(said).toContain('is in use');
+  expect(await ended).toMatchObject({ code: 1, said: expect.stringContaining('is in use') });
+  other.close();
   await expectEveryLine(id);
 });
 
