@@ -169,6 +169,9 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await page.getByRole('textbox', { name: 'Message' }).fill('Hello');
     await page.getByRole('button', { name: 'Send' }).click();
     await eventually(() => page.locator('.answer[data-state="done"]').count()).toBe(2);
+    const model = await page.locator('.lane-head select').first().inputValue();
+    const names = page.locator('.answer h3:not(.offscreen)');
+    expect(await names.allInnerTexts()).toEqual([`Answer A · ${model}`, `Answer B · ${model}`]);
     await page.getByRole('button', { name: 'Token by token' }).click();
     await page.getByRole('listbox', { name: 'Tokens' }).getByRole('option').first().waitFor();
     await page.getByText(/^Token 1 of \d+$/).waitFor();
@@ -314,6 +317,16 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await page.reload();
     await isLive(page);
     expect(await paper()).toBe(day);
+  });
+
+  it('cuts off no label of its figures on a phone', async () => {
+    const page = await openPage('lift', adminKey, { screen: { width: 390, height: 844 } });
+    await isLive(page);
+    const labels = page.locator('.figures dt');
+    expect(await labels.count()).toBeGreaterThan(5);
+    for (const label of await labels.all()) {
+      expect(await label.evaluate((one) => one.scrollWidth - one.clientWidth)).toBeLessThanOrEqual(0);
+    }
   });
 
   it('stands still while it is paused, says for how long, and goes on', async () => {

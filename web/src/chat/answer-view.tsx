@@ -14,17 +14,21 @@ import { ToolCalls } from './tool-calls.tsx';
 export interface AnswerViewProps {
   readonly answer: Answer;
   readonly name: string;
+  /** Stands beside another, or above it on a narrow screen: whose it is has to be seen. */
+  readonly compared: boolean;
   readonly onRetry: () => void;
   readonly onResults: (results: readonly ToolResult[]) => void;
 }
 
-export function AnswerView({ answer, name, onRetry, onResults }: AnswerViewProps) {
+export function AnswerView({ answer, name, compared, onRetry, onResults }: AnswerViewProps) {
   const [byToken, setByToken] = useState(false);
   const { state, content, reasoning, calls, tokens, problem } = answer;
   const streaming = state === 'streaming';
   return (
     <section class="answer" aria-label={name} aria-busy={streaming} data-state={state}>
-      <h3 class="offscreen">{name}</h3>
+      <h3 class={compared ? 'answer-name' : 'offscreen'}>
+        {name} · <SafeText text={answer.model} most={80} />
+      </h3>
       {reasoning !== '' && (
         <details class="reasoning" open={streaming && content === ''}>
           <summary>Reasoning</summary>

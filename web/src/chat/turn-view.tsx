@@ -28,6 +28,7 @@ export const TurnView = memo(({ room, conversationId, turn, lanes }: TurnViewPro
               <AnswerView
                 answer={answer}
                 name={lanes === 1 ? 'Answer' : `Answer ${'AB'[lane]}`}
+                compared={lanes > 1}
                 onRetry={() => room.retry(conversationId, turn.id, lane)}
                 onResults={(results) => room.say(conversationId, { by: 'tools', lane, results })}
               />
