@@ -202,6 +202,7 @@ export class Engine {
     const batch = planBatch(plan);
     const sampling = this.#sampling(plan);
     this.#recorder.lap('scheduleMs');
+    this.#estimates.beginning(this.#nowMs());
     const result = await this.#backend.step(
       batch,
       sampling.flatMap(({ rows }) => rows),

@@ -71,6 +71,7 @@ function ratiosOf(load: Load, random: () => number): number[] {
       nowMs = Math.max(nowMs, arrivalMs);
       continue;
     }
+    estimates.beginning(nowMs);
     const stepMs = (8 + 0.4 * plan.load.tokens) * (0.8 + 0.4 * random());
     const sampling = plan.items.filter(({ samples }) => samples).map(({ sequence }) => sequence);
     scheduler.commit(

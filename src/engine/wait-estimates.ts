@@ -65,6 +65,11 @@ export class WaitEstimates {
   readonly #lateness = new Rate(LATENESS_MEMORY, TRUST);
   #lastMs: number | undefined;
 
+  /** After a rest the time of the first step counts from its beginning. */
+  beginning(nowMs: number): void {
+    this.#lastMs ??= nowMs;
+  }
+
   /** A step has ended that gave answers so many tokens. */
   stepped({ items, load }: StepPlan, generated: number, { budget }: Scheduler, nowMs: number): void {
     const ms = this.#lastMs === undefined ? undefined : nowMs - this.#lastMs;

@@ -396,9 +396,6 @@ describe('a place in the queue', () => {
       async (engine) => {
         const told: { readonly atMs: number; readonly ids: readonly string[] }[] = [];
         engine.onPlaces((places) => told.push({ atMs: nowMs, ids: places.map(({ id }) => id) }));
-        // Waits are estimated once a prompt was measured.
-        const measured = () => engine.submit(engineRequest({ prompt: chatIds('Hi'), sampling: ramble(2) }));
-        await Promise.all([collect(measured()), collect(measured())]);
         const first = engine.submit(engineRequest({ prompt: chatIds('Hello'), sampling: ramble(150) }));
         await first.next();
         for (const id of ['second', 'third']) {
