@@ -139,6 +139,29 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     expect(complaints).toEqual([]);
   });
 
+  it('goes on in one tab with what was said in another, and loses nothing of either', async () => {
+    const first = await openPage('chat', adminKey);
+    await say(first, 'Hello');
+    const second = await first.context().newPage();
+    await second.addInitScript(`sessionStorage.setItem('chairlift.key', ${JSON.stringify(adminKey)})`);
+    await second.goto(first.url());
+    await isFilled(second, 'chat');
+    await say(first, 'What is 3 + 4?');
+    await eventually(() => second.locator('.answer[data-state="done"]').count()).toBe(2);
+    await say(second, 'What is 5 + 6?');
+    await eventually(() => first.locator('.said-text').allInnerTexts()).toEqual([
+      'Hello',
+      'What is 3 + 4?',
+      'What is 5 + 6?',
+    ]);
+    await first.reload();
+    await eventually(() => first.locator('.said-text').count()).toBe(3);
+    await second.getByRole('button', { name: /^Delete conversation/ }).click();
+    await second.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await eventually(() => first.locator('.said-text').count()).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+
   it('keeps what is written until there is a model to ask', async () => {
     const page = await openPage('lift', adminKey);
     await isLive(page);

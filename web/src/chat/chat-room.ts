@@ -14,7 +14,12 @@ import {
   type Turn,
   withAnswer,
 } from './conversation.ts';
-import { forgetConversation, keepConversation, readConversations } from './kept-conversations.ts';
+import {
+  followOtherTabs,
+  forgetConversation,
+  keepConversation,
+  readConversations,
+} from './kept-conversations.ts';
 
 /** Between two drawings of a growing answer; more where drawing takes long. */
 const DRAW_MS = 40;
@@ -38,10 +43,15 @@ export interface RoomState {
 export class ChatRoom extends Observable<RoomState> {
   readonly #server: Server;
   readonly #running = new Set<Running>();
+  readonly #unfollow: () => void;
 
   constructor(server: Server) {
     super({ conversations: readConversations(), unkept: false });
     this.#server = server;
+    this.#unfollow = followOtherTabs(
+      (conversation) => this.#takeFromTab(conversation),
+      (id) => this.#forgetAsTab(id),
+    );
   }
 
   find(id: string | undefined): Conversation | undefined {
@@ -103,7 +113,27 @@ export class ChatRoom extends Observable<RoomState> {
   }
 
   close(): void {
+    this.#unfollow();
     for (const { stream } of this.#running) stream.stop();
+  }
+
+  /** What is being answered here is kept by this tab. */
+  #takeFromTab(conversation: Conversation): void {
+    const { id } = conversation;
+    if (this.isAnswering(id)) return;
+    const { conversations } = this.value;
+    const isKnown = conversations.some((one) => one.id === id);
+    this.set({
+      ...this.value,
+      conversations: isKnown
+        ? conversations.map((one) => (one.id === id ? conversation : one))
+        : [conversation, ...conversations],
+    });
+  }
+
+  #forgetAsTab(id: string): void {
+    if (this.isAnswering(id)) return;
+    this.set({ ...this.value, conversations: this.value.conversations.filter((one) => one.id !== id) });
   }
 
   #answer(conversationId: string, turnId: string, lane: number): void {

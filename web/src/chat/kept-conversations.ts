@@ -42,6 +42,20 @@ export function keepConversation(conversation: Conversation): boolean {
   }
 }
 
+/** Told of what other tabs keep and forget. Returns how to stop. */
+export function followOtherTabs(
+  onKept: (conversation: Conversation) => void,
+  onForgotten: (id: string) => void,
+): () => void {
+  const hear = ({ key, newValue }: StorageEvent) => {
+    if (!key?.startsWith(PREFIX)) return;
+    if (newValue === null) onForgotten(key.slice(PREFIX.length));
+    else parsed(newValue).forEach(onKept);
+  };
+  addEventListener('storage', hear);
+  return () => removeEventListener('storage', hear);
+}
+
 export function forgetConversation(id: string): void {
   localStorage.removeItem(PREFIX + id);
 }
