@@ -268,6 +268,20 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     expect(await composerEnd()).toBeLessThanOrEqual(screen.height);
   });
 
+  it('lets a question be asked again whose answer had not begun when the page was loaded anew', async () => {
+    const page = await openPage('chat', adminKey);
+    await isFilled(page, 'chat');
+    await page.route('**/v1/chat/completions', () => {});
+    await page.getByRole('textbox', { name: 'Message' }).fill('Hello');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.locator('.answer[data-state="streaming"]').waitFor();
+    await page.reload();
+    await page.unroute('**/v1/chat/completions');
+    await page.getByRole('button', { name: 'Retry' }).click();
+    await page.locator('.answer[data-state="done"]').waitFor();
+    expect(await page.locator('.said-text').allInnerTexts()).toEqual(['Hello']);
+  });
+
   it('shows reasoning and calls as what they are, and hands on what tools gave back', async () => {
     const page = await openPage('chat', adminKey);
     await isFilled(page, 'chat');

@@ -167,7 +167,8 @@ export class ChatRoom extends Observable<RoomState> {
         this.#running.delete(running);
         this.#show(running, true);
       });
-    this.#show(running, false);
+    // Kept at once: where the page is gone before the first words come, there is something to retry.
+    this.#show(running, true);
   }
 
   #show({ conversationId, turnId, lane, stream, replaced }: Running, keep: boolean): void {
