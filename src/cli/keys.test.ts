@@ -119,6 +119,10 @@ describe('chairlift keys', () => {
 
   it('says where it looked when there is none', async () => {
     expect((await run('keys', 'list')).output).toBe(`No keys in ${path}.\n`);
+    await run('keys', 'create', '--name', 'a');
+    await run('keys', 'revoke', 'a');
+    const { output } = await run('keys', 'list');
+    expect(output).toBe(`No live keys in ${path}. 1 revoked: --all shows them.\n`);
   });
 
   it('opens the database of the server where none is named', async () => {

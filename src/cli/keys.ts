@@ -77,8 +77,12 @@ async function listKeys(options: ListOptions): Promise<void> {
   const all = await withKeyStore(options.database, (store) => store.list());
   const records = options.all ? all : all.filter(({ revokedMs }) => revokedMs === undefined);
   if (options.json) process.stdout.write(`${JSON.stringify(records)}\n`);
-  else if (records.length === 0) process.stdout.write(`No keys in ${withoutPassword(options.database)}.\n`);
-  else process.stdout.write(`${layOut(records)}\n`);
+  else if (records.length === 0) {
+    const place = withoutPassword(options.database);
+    // Without any key this machine is served; with revoked ones alone nobody is.
+    const revoked = all.length === 0 ? '' : ` ${all.length} revoked: --all shows them.`;
+    process.stdout.write(`No ${all.length === 0 ? '' : 'live '}keys in ${place}.${revoked}\n`);
+  } else process.stdout.write(`${layOut(records)}\n`);
 }
 
 async function revokeKey(nameOrId: string, options: DatabaseOptions): Promise<void> {
