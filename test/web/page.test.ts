@@ -266,6 +266,10 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     await eventually(() => page.locator('.answer').count()).toBe(6);
     await eventually(hiddenPixels).toBeLessThanOrEqual(1);
     expect(await composerEnd()).toBeLessThanOrEqual(screen.height);
+    await page.getByRole('button', { name: 'Settings' }).click();
+    await page.getByRole('button', { name: 'Side by side' }).click();
+    await eventually(() => page.getByLabel('System prompt').count()).toBe(2);
+    expect(await composerEnd()).toBeLessThanOrEqual(screen.height);
   });
 
   it('lets a question be asked again whose answer had not begun when the page was loaded anew', async () => {
