@@ -101,7 +101,7 @@ export const configOptions = {
     kind: list,
     default: [],
     meaning:
-      'LoRA adapters, asked for as models: `model:name=path` of a folder that PEFT wrote, or of a GGUF file',
+      'LoRA adapters, asked for as models: `model:name=path` of a folder that PEFT or mlx-lm wrote, or of a GGUF file',
   },
   alias: { kind: list, default: [], meaning: 'further names: `alias=name`' },
   preload: {

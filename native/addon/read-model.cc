@@ -125,8 +125,11 @@ class ModelReader {
   }
 
   Addition readAddition(const ScriptObject& from, size_t offset, int outputs, int inputs) const {
-    Addition read{from.integer("adapter"), float(from.number("scale")), from.integer("rank"), outputs, {}, {}, offset};
+    Addition read{from.integer("adapter"), float(from.number("scale")), from.integer("rank"), outputs, {}, {}, offset,
+                  from.floats("factors"), from.floats("shifts")};
     require(read.rank > 0, "an adapter of no rank");
+    require(read.factors.size() == read.shifts.size(), "factors of an adapter without shifts");
+    require(read.factors.empty() || read.factors.size() == size_t(outputs), "factors of another size");
     read.down.parts.push_back({matrixAt(from.integer("down"), read.rank, inputs, 1), {}, 0});
     read.up.parts.push_back({matrixAt(from.integer("up"), outputs, read.rank, 1), {}, 0});
     return read;

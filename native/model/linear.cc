@@ -54,8 +54,9 @@ void Multiplier::add(const Addition& addition, const std::vector<int32_t>& rows,
   inner_->apply(addition.down, input, int(rows.size()), reduced, reducedStride);
   inner_->apply(addition.up, {reduced, reducedStride, addition.rank}, int(rows.size()), added, addedStride);
   pool_.forEachOne(int(rows.size()), [&](int i) {
-    kernels_.addScaled(out + size_t(rows[size_t(i)]) * outStride + addition.offset, added + size_t(i) * addedStride,
-                       addition.scale, addition.outputs);
+    float* const sums = out + size_t(rows[size_t(i)]) * outStride + addition.offset;
+    kernels_.addScaled(sums, added + size_t(i) * addedStride, addition.scale, addition.outputs);
+    for (size_t k = 0; k < addition.factors.size(); k++) sums[k] = sums[k] * addition.factors[k] + addition.shifts[k];
   });
 }
 

@@ -34,13 +34,18 @@ struct Linear {
   bool readsValues() const;
 };
 
-/** What an adapter adds from `offset` of the output row on: `scale * up(down(x))`. */
+/**
+ * What an adapter adds from `offset` of the output row on: `scale * up(down(x))`. With factors (DoRA) the sum is multiplied
+ * by them, and shifts bring back what that takes of the bias.
+ */
 struct Addition {
   int adapter;
   float scale;
   int rank, outputs;
   Linear down, up;
   size_t offset;
+  // Both empty, or one for each output.
+  std::vector<float> factors, shifts;
 };
 
 /** Rows of a step that use one adapter. */

@@ -57,7 +57,7 @@ const settings = [
 export interface LoadOptions extends Pick<GivenConfig, (typeof settings)[number]> {
   /** A .gguf file, a .safetensors file, a model folder or the name of a model on this machine; else the embedded model. */
   readonly path?: string | undefined;
-  /** LoRA adapters by name: folders that PEFT wrote, or GGUF files. Calls choose one by `adapter`. */
+  /** LoRA adapters by name: folders that PEFT or mlx-lm wrote, or GGUF files. Calls choose one by `adapter`. */
   readonly adapters?: Readonly<Record<string, string>> | undefined;
   /** A smaller model of the same vocabulary that guesses for it. */
   readonly draft?: string | undefined;

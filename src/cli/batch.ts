@@ -56,7 +56,7 @@ export function addBatch(program: Command): void {
     .command('batch')
     .description('run many prompts through the engine, answers in input order')
     .requiredOption('--model <path>', MODEL_MEANING, parseModel)
-    .option('--adapter <path>', 'a LoRA adapter: a folder that PEFT wrote, or a .gguf file')
+    .option('--adapter <path>', 'a LoRA adapter: a folder that PEFT or mlx-lm wrote, or a .gguf file')
     .requiredOption(
       '--prompts <file>',
       'JSON lines: {"prompt": …}, {"ids": […]} or {"messages": […]}, with sampling settings',

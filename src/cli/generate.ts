@@ -42,7 +42,7 @@ export function addGenerate(program: Command): void {
     .command('generate')
     .description('continue a prompt')
     .requiredOption('--model <path>', MODEL_MEANING, parseModel)
-    .option('--adapter <path>', 'a LoRA adapter: a folder that PEFT wrote, or a .gguf file')
+    .option('--adapter <path>', 'a LoRA adapter: a folder that PEFT or mlx-lm wrote, or a .gguf file')
     .option('--prompt <text>', 'the text to continue; special tokens in it are parsed')
     .option('--ids <list>', 'the token ids to continue, separated by commas', parseIds);
   addStructureOptions(command)

@@ -4,7 +4,7 @@ import type { AdapterFiles, AdapterPair } from '../weights/adapter-files.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { requireTensor } from '../weights/read-tensor.ts';
-import { rowsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
+import { rowsOf, type WeightSource } from '../weights/weight-source.ts';
 import type { AdditionSpec, BodySpec, LinearSpec, ModelSpec, PartSpec } from './spec.ts';
 
 export interface NamedAdapter {
@@ -76,8 +76,10 @@ class Places {
     this.#taken.add(pair.target);
     const prefix = tensorPrefix(this.#adapter);
     const { rank, scale } = pair;
+    const rows = rowsOf(requireTensor(this.#weights, weight.tensor));
     this.#refuseOtherShape(pair.down, [rank, columns]);
-    this.#refuseOtherShape(pair.up, [rowsOf(requireTensor(this.#weights, weight.tensor)), rank]);
+    this.#refuseOtherShape(pair.up, [rows, rank]);
+    if (pair.magnitude !== undefined) this.#refuseOtherShape(pair.magnitude, [rows]);
     return {
       adapter: this.#adapter,
       rank,
@@ -85,16 +87,17 @@ class Places {
       down: { tensor: prefix + pair.down, firstRow: 0, rows: rank },
       // Rows of a fused tensor, and rows in the order of pairs, are so in the adapter, too.
       up: { ...weight, tensor: prefix + pair.up },
+      ...(pair.magnitude === undefined ? {} : { magnitude: { ...weight, tensor: prefix + pair.magnitude } }),
     };
   }
 
-  #refuseOtherShape(name: string, [rows, columns]: readonly [number, number]): void {
-    const { shape } = this.#files.weights.tensors.get(name) as TensorInfo;
-    if (shape[0] === rows && shape[1] === columns) return;
+  #refuseOtherShape(name: string, wanted: readonly number[]): void {
+    const { shape } = requireTensor(this.#files.weights, name);
+    if (shape.length === wanted.length && wanted.every((size, index) => size === shape[index])) return;
     throw new ModelFileError({
       file: this.#files.path,
       field: name,
-      problem: `has the shape [${shape.join(', ')}] where the model needs [${rows}, ${columns}]`,
+      problem: `has the shape [${shape.join(', ')}] where the model needs [${wanted.join(', ')}]`,
       remedy: 'The adapter was trained for another model.',
     });
   }

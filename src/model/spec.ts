@@ -34,7 +34,7 @@ export interface LinearSpec {
   readonly additions?: readonly AdditionSpec[];
 }
 
-/** `scale * up(down(x))`. */
+/** `scale * up(down(x))`; with a magnitude (DoRA) outputs are scaled to it, row by row of the sum of both matrices. */
 export interface AdditionSpec {
   /** Index into `ModelSpec.adapters`. */
   readonly adapter: number;
@@ -44,6 +44,8 @@ export interface AdditionSpec {
   readonly down: RowSlice;
   /** As many rows as the map has, of `rank` columns. */
   readonly up: RowSlice;
+  /** One value for each row of the map: see output-factors.ts. */
+  readonly magnitude?: RowSlice;
 }
 
 /** Of the mean square, or of the variance around the mean: `value * weight + bias`. */

@@ -7,6 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { writeGguf } from '../../test/support/gguf-writer.ts';
 import { float32Bytes, writeSafetensors } from '../../test/support/safetensors-writer.ts';
 import { openAdapter } from './adapter-files.ts';
+import { readFloatRows, readFloats } from './read-tensor.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'chairlift-'));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -97,10 +98,73 @@ describe('a folder of PEFT', () => {
   it('is refused where its weights are missing or pickled', () => {
     const empty = join(root, 'empty');
     mkdirSync(empty);
-    expect(() => openAdapter(empty)).toThrow(/holds no adapter_model.safetensors/);
+    expect(() => openAdapter(empty)).toThrow(
+      /holds no adapter_model.safetensors and no adapters.safetensors/,
+    );
     writeFileSync(join(empty, 'adapter_model.bin'), '');
     expect(() => openAdapter(empty)).toThrow(/safe_serialization=True/);
     expect(() => openAdapter(join(root, 'nowhere'))).toThrow(/nowhere/);
+  });
+});
+
+describe('a folder of mlx-lm', () => {
+  const query = 'model.layers.0.self_attn.q_proj';
+  const plain = { [`${query}.lora_a`]: [6, 2], [`${query}.lora_b`]: [2, 4] };
+  const settings = { fine_tune_type: 'lora', lora_parameters: { rank: 2, scale: 20, dropout: 0 } };
+
+  /** Tensors hold 0, 1, 2 … */
+  function mlx(config: object, shapes: Readonly<Record<string, readonly number[]>> = plain): string {
+    const folder = join(root, `${folders++}`);
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'adapter_config.json'), JSON.stringify(config));
+    const tensors = Object.entries(shapes).map(([name, shape]) => {
+      const count = shape.reduce((product, size) => product * size, 1);
+      return { name, dtype: 'F32', shape, bytes: float32Bytes(Array.from({ length: count }, (_, i) => i)) };
+    });
+    writeFileSync(join(folder, 'adapters.safetensors'), writeSafetensors(tensors));
+    return folder;
+  }
+
+  it('says what it adds to which matrix, with its scale as it is and its matrices turned', () => {
+    const { pairs, weights } = openAdapter(mlx(settings));
+    expect(pairs).toMatchObject([{ target: `${query}.weight`, rank: 2, scale: 20 }]);
+    const [{ down, up }] = pairs as readonly [(typeof pairs)[number]];
+    expect(weights.tensors.get(down)?.shape).toEqual([2, 6]);
+    expect([...readFloats(weights, down)]).toEqual([0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11]);
+    expect([...readFloatRows(weights, up, 1, 2)]).toEqual([1, 5, 2, 6]);
+    weights.close();
+    expect(pairsOf(join(mlx(settings), 'adapters.safetensors'))).toMatchObject([{ rank: 2 }]);
+  });
+
+  it('has magnitudes where it was trained as DoRA', () => {
+    const path = mlx({ ...settings, fine_tune_type: 'dora' }, { ...plain, [`${query}.m`]: [4] });
+    expect(pairsOf(path)).toMatchObject([{ magnitude: `${query}.m` }]);
+  });
+
+  it.each<readonly [string, object, Readonly<Record<string, readonly number[]>>, RegExp]>([
+    ['whole weights', { ...settings, fine_tune_type: 'full' }, plain, /fine_tune_type: "full" is not/],
+    ['no scale', { lora_parameters: { rank: 2 } }, plain, /lora_parameters\.scale: is missing/],
+    ['a scale that is none', { lora_parameters: { scale: -1 } }, plain, /scale: must be a positive number/],
+    ['DoRA without magnitudes', { ...settings, fine_tune_type: 'dora' }, plain, /lora_a: has no magnitude/],
+    [
+      'magnitudes without DoRA',
+      settings,
+      { ...plain, [`${query}.m`]: [4] },
+      /q_proj\.m: is a magnitude, which LoRA has not/,
+    ],
+    ['a magnitude alone', settings, { [`${query}.m`]: [4] }, /q_proj\.m: its other half is missing/],
+    ['halves of different ranks', settings, { ...plain, [`${query}.lora_b`]: [3, 4] }, /share no rank/],
+    [
+      'experts',
+      settings,
+      { 'a.switch_mlp.up_proj.lora_a': [4, 2, 6], 'a.switch_mlp.up_proj.lora_b': [4, 6, 2] },
+      /not that of a matrix/,
+    ],
+    ['something else', settings, { ...plain, 'model.norm.weight': [6] }, /norm\.weight: is no part of a/],
+  ])('is refused in one line: %s', (_, config, shapes, message) => {
+    const path = mlx(config, shapes);
+    expect(() => openAdapter(path)).toThrow(message);
+    expect(() => openAdapter(path)).toThrow(/^[^\n]+$/);
   });
 });
 

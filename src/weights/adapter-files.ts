@@ -1,5 +1,5 @@
-// Adapters (LoRA) on disk: a folder of PEFT's or a GGUF file. What they add to a matrix W of a model is `scale * B A`;
-// headers alone are read here.
+// Adapters (LoRA) on disk: a folder of PEFT's or of mlx-lm's, or a GGUF file. What they add to a matrix W of a model is
+// `scale * B A`; headers alone are read here.
 
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,8 +7,10 @@ import { unreadableFile } from './file-reader.ts';
 import { openGguf } from './gguf.ts';
 import type { GgufValue } from './gguf-values.ts';
 import { type JsonObject, readJsonFile } from './json-file.ts';
+import { isMlxAdapter, mlxPart, mlxSettings } from './mlx-adapter.ts';
 import { ModelFileError } from './model-file-error.ts';
-import { floatWeights, openSafetensors } from './safetensors.ts';
+import { floatWeights, openSafetensors, type Safetensors } from './safetensors.ts';
+import { turnedWeights } from './turned-weights.ts';
 import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
 
 /** What is added to one matrix. */
@@ -20,6 +22,8 @@ export interface AdapterPair {
   readonly up: string;
   readonly rank: number;
   readonly scale: number;
+  /** Of DoRA: a tensor of one value for each output. */
+  readonly magnitude?: string;
 }
 
 export interface AdapterFiles {
@@ -31,12 +35,13 @@ export interface AdapterFiles {
 
 const CONFIG = 'adapter_config.json';
 const WEIGHTS = 'adapter_model.safetensors';
-const REMEDY = 'Give a LoRA adapter: a folder that PEFT wrote, or a GGUF file of its conversion.';
+const MLX_WEIGHTS = 'adapters.safetensors';
+const REMEDY = 'Give a LoRA adapter: a folder that PEFT or mlx-lm wrote, or a GGUF file of its conversion.';
 
 /** Close `weights` when done. */
 export function openAdapter(path: string): AdapterFiles {
   if (path.endsWith('.gguf')) return openGgufAdapter(path);
-  return isFolder(path) ? openFolder(path) : openPeft(dirname(path), path);
+  return isFolder(path) ? openFolder(path) : openFile(dirname(path), path);
 }
 
 function isFolder(path: string): boolean {
@@ -48,31 +53,49 @@ function isFolder(path: string): boolean {
 }
 
 function openFolder(folder: string): AdapterFiles {
-  const path = join(folder, WEIGHTS);
-  if (existsSync(path)) return openPeft(folder, path);
+  const path = [WEIGHTS, MLX_WEIGHTS].map((name) => join(folder, name)).find((one) => existsSync(one));
+  if (path !== undefined) return openFile(folder, path);
   const pickled = existsSync(join(folder, 'adapter_model.bin'));
   throw new ModelFileError({
     file: folder,
     field: 'path',
-    problem: pickled ? `holds adapter_model.bin but no ${WEIGHTS}` : `holds no ${WEIGHTS}`,
+    problem: pickled
+      ? `holds adapter_model.bin but no ${WEIGHTS}`
+      : `holds no ${WEIGHTS} and no ${MLX_WEIGHTS}`,
     remedy: pickled ? 'Save the adapter again with safe_serialization=True.' : REMEDY,
   });
 }
 
-function openPeft(folder: string, path: string): AdapterFiles {
+function openFile(folder: string, path: string): AdapterFiles {
   const configPath = join(folder, CONFIG);
   const config = readJsonFile(configPath);
-  refuseOtherKinds(configPath, config);
+  const open = isMlxAdapter(config) ? openMlx : openPeft;
   const stored = openSafetensors(path, [path]);
   try {
-    const weights = floatWeights(stored);
-    const scaleOf = peftScales(configPath, config);
-    const names = [...stored.entries.keys()];
-    return { format: 'safetensors', path, pairs: pairUp(path, names, weights, peftPart, scaleOf), weights };
+    return { format: 'safetensors', path, ...open(path, stored, configPath, config) };
   } catch (error) {
     for (const file of stored.files) file.close();
     throw error;
   }
+}
+
+type Opened = Pick<AdapterFiles, 'pairs' | 'weights'>;
+
+function openPeft(path: string, stored: Safetensors, configPath: string, config: JsonObject): Opened {
+  refuseOtherKinds(configPath, config);
+  const weights = floatWeights(stored);
+  const scaleOf = peftScales(configPath, config);
+  return { pairs: pairUp(path, [...stored.entries.keys()], weights, peftPart, scaleOf), weights };
+}
+
+function openMlx(path: string, stored: Safetensors, configPath: string, config: JsonObject): Opened {
+  const { scale, hasMagnitudes } = mlxSettings(configPath, config);
+  const weights = turnedWeights(floatWeights(stored));
+  const pairs = pairUp(path, [...stored.entries.keys()], weights, mlxPart, () => scale);
+  const other = pairs.find(({ magnitude }) => (magnitude !== undefined) !== hasMagnitudes);
+  if (other === undefined) return { pairs, weights };
+  const problem = hasMagnitudes ? 'has no magnitude (m) beside it' : 'is a magnitude, which LoRA has not';
+  throw fault(path, other.magnitude ?? other.down, `${problem}: ${CONFIG} says otherwise`);
 }
 
 /** What PEFT can train beside plain matrices of low rank is never left out in silence. */
@@ -150,9 +173,9 @@ function expect(file: string, metadata: ReadonlyMap<string, GgufValue>, key: str
   throw fault(file, key, value === undefined ? 'is missing' : `is not ${JSON.stringify(wanted)}`);
 }
 
-interface NamedPart {
+export interface NamedPart {
   readonly target: string;
-  readonly side: 'down' | 'up';
+  readonly side: 'down' | 'up' | 'magnitude';
 }
 
 /** `base_model.model.` + the module + `.lora_A.weight`, in some files with the adapter's name within. */
@@ -176,13 +199,17 @@ function pairUp(
   partOf: (name: string) => NamedPart | undefined,
   scaleOf: (target: string, rank: number) => number,
 ): AdapterPair[] {
-  const sides = { down: new Map<string, string>(), up: new Map<string, string>() };
+  const sides = {
+    down: new Map<string, string>(),
+    up: new Map<string, string>(),
+    magnitude: new Map<string, string>(),
+  };
   for (const name of names) {
     const part = partOf(name);
     if (part === undefined) throw fault(file, name, 'is no part of a plain LoRA adapter');
     sides[part.side].set(part.target, name);
   }
-  for (const [target, name] of sides.up) {
+  for (const [target, name] of [...sides.up, ...sides.magnitude]) {
     if (!sides.down.has(target)) throw fault(file, name, 'its other half is missing');
   }
   if (sides.down.size === 0) throw fault(file, 'tensors', 'there are none');
@@ -190,7 +217,15 @@ function pairUp(
     const up = sides.up.get(target);
     if (up === undefined) throw fault(file, down, 'its other half is missing');
     const rank = rankOf(file, tensors.get(down), down, tensors.get(up), up);
-    return { target, down, up, rank, scale: scaleOf(target, rank) };
+    const magnitude = sides.magnitude.get(target);
+    return {
+      target,
+      down,
+      up,
+      rank,
+      scale: scaleOf(target, rank),
+      ...(magnitude === undefined ? {} : { magnitude }),
+    };
   });
 }
 

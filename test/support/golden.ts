@@ -5,8 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { ownSlot } from '../../src/compute/batch-memories.ts';
-import { buildSpec } from '../../src/model/build-spec.ts';
-import { openModelFiles } from '../../src/weights/open-model.ts';
+import { openSpec } from '../../src/model/open-spec.ts';
 import { cosine } from './backend-properties.ts';
 import { embeddedModelPath } from './embedded-model.ts';
 import { testdata } from './testdata.ts';
@@ -32,6 +31,8 @@ export interface GoldenModel {
   readonly cases: readonly GoldenCase[];
   /** Set where the weights are coarser than the ones the results were computed from. */
   readonly approximate?: boolean;
+  /** The path of an adapter that all cases use. */
+  readonly adapter?: string;
   /** Positions served at most, where rotary factors depend on them. */
   readonly contextLength?: number;
 }
@@ -186,6 +187,13 @@ export function mlxModel(folder: string): GoldenModel {
   return model(`mlx/${folder}`, cases.map(mlxCase));
 }
 
+/** An adapter that mlx-lm trains, with its model. */
+export function mlxAdapter(name: string): GoldenModel {
+  const folder = `mlx/adapters/${name}`;
+  const { base, cases } = stored<{ base: string; cases: StoredMlxCase[] }>(folder, 'golden-mlx.json');
+  return { ...model(`${folder}/${base}`, cases.map(mlxCase)), name, adapter: testdata(folder) };
+}
+
 function mlxCase(one: StoredMlxCase): GoldenCase {
   const tie = one.greedy_gap.findIndex((gap) => gap < NEAR_TIE);
   return {
@@ -280,16 +288,20 @@ async function withModel<Result>(
   tables: readonly (readonly number[])[],
   use: (step: Step) => Promise<Result>,
 ): Promise<Result> {
-  const opened = openModelFiles(golden.path);
+  const { contextLength, adapter } = golden;
+  const adapters = adapter === undefined ? [] : [{ name: 'own', path: adapter }];
+  const { spec, weights } = openSpec(golden.path, {
+    adapters,
+    ...(contextLength === undefined ? {} : { contextLength }),
+  });
   try {
-    const { contextLength } = golden;
-    const spec = buildSpec(opened, contextLength === undefined ? {} : { contextLength });
     const blockCount = tables.flat().length;
-    const backend = await create(spec, opened.weights, { blockCount, memorySlots: blockCount });
+    const backend = await create(spec, weights, { blockCount, memorySlots: blockCount });
     const remembers = spec.memories.length > 0;
     try {
       return await use(async (sequences) => {
-        const { logits } = await backend.step(buildBatch(remembers ? sequences.map(withMemory) : sequences));
+        const adapted = adapter === undefined ? sequences : sequences.map((one) => ({ ...one, adapter: 0 }));
+        const { logits } = await backend.step(buildBatch(remembers ? adapted.map(withMemory) : adapted));
         return Array.from({ length: logits.length / spec.vocabSize }, (_, row) =>
           logits.slice(row * spec.vocabSize, (row + 1) * spec.vocabSize),
         );
@@ -298,7 +310,7 @@ async function withModel<Result>(
       backend.close();
     }
   } finally {
-    opened.weights.close();
+    weights.close();
   }
 }
 

@@ -1,5 +1,6 @@
 // Makes of a spec what the addon is told: reads its vectors, and gives every matrix a number and a place to be filled.
 
+import type { OutputFactors } from '../../model/output-factors.ts';
 import type {
   Activation,
   AdditionSpec,
@@ -87,18 +88,29 @@ export interface DescribedModel {
   readonly matrices: readonly MatrixUpload[];
 }
 
-export function describeModel(spec: ModelSpec, weights: WeightSource, addMatrix: AddMatrix): DescribedModel {
-  const describer = new Describer(weights, addMatrix);
+export function describeModel(
+  spec: ModelSpec,
+  weights: WeightSource,
+  outputFactors: ReadonlyMap<AdditionSpec, OutputFactors>,
+  addMatrix: AddMatrix,
+): DescribedModel {
+  const describer = new Describer(weights, outputFactors, addMatrix);
   return { model: describer.model(spec), matrices: describer.matrices };
 }
 
 class Describer {
   readonly matrices: MatrixUpload[] = [];
   readonly #weights: WeightSource;
+  readonly #outputFactors: ReadonlyMap<AdditionSpec, OutputFactors>;
   readonly #addMatrix: AddMatrix;
 
-  constructor(weights: WeightSource, addMatrix: AddMatrix) {
+  constructor(
+    weights: WeightSource,
+    outputFactors: ReadonlyMap<AdditionSpec, OutputFactors>,
+    addMatrix: AddMatrix,
+  ) {
     this.#weights = weights;
+    this.#outputFactors = outputFactors;
     this.#addMatrix = addMatrix;
   }
 
@@ -379,8 +391,10 @@ class Describer {
     return { matrix: this.#matrix(specs), bias: this.#bias(specs), additions };
   }
 
-  #addition({ adapter, rank, scale, down, up }: AdditionSpec, columns: number): NativeAddition {
+  #addition(addition: AdditionSpec, columns: number): NativeAddition {
+    const { adapter, rank, scale, down, up } = addition;
     return {
+      ...this.#outputFactors.get(addition),
       adapter,
       rank,
       scale,

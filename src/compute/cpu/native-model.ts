@@ -34,6 +34,9 @@ export interface NativeAddition extends Pick<AdditionSpec, 'adapter' | 'rank' | 
   /** What `addMatrix` gave. */
   readonly down: number;
   readonly up: number;
+  /** Both or none: one for each output. */
+  readonly factors?: Float32Array;
+  readonly shifts?: Float32Array;
 }
 
 export interface NativeHeadNorm {

@@ -1,6 +1,7 @@
 // Hands a model's weights to the addon, a few megabytes at a time, so that loading never needs a second copy
 // of the model. The addon's threads repack a piece into their own layout while the next one is read.
 
+import { readOutputFactors } from '../../model/output-factors.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import { readLinearRows } from '../../model/weight-reader.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
@@ -32,7 +33,8 @@ export async function uploadModel(
   weights: WeightSource,
   onProgress: (share: number) => void,
 ): Promise<NativeModel> {
-  const { model, matrices } = describeModel(spec, weights, (type, outputs, inputs, members) =>
+  const factors = await readOutputFactors(spec, weights);
+  const { model, matrices } = describeModel(spec, weights, factors, (type, outputs, inputs, members) =>
     addon.addMatrix(handle, type, outputs, inputs, members),
   );
   await packPieces(addon, handle, matrices.flatMap(cutPieces), weights, onProgress);

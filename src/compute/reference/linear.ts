@@ -1,6 +1,7 @@
 // Linear maps whose weights stay in memory as the file encodes them; a row is decoded when it is needed, once
 // for all rows of a batch.
 
+import { type OutputFactors, outputFactors } from '../../model/output-factors.ts';
 import type { AdditionSpec, LinearSpec, RowSlice } from '../../model/spec.ts';
 import { readBias, readLinearRows, rowType } from '../../model/weight-reader.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
@@ -28,11 +29,12 @@ export interface RowAdapters {
   current: Int32Array;
 }
 
-/** What an adapter adds: `scale * up(down(x))`. */
+/** What an adapter adds: `scale * up(down(x))`, and what it makes of the sum. */
 export interface Addition {
   readonly down: Matrix;
   readonly up: Matrix;
   readonly scale: number;
+  readonly output: OutputFactors | undefined;
 }
 
 const READ_BYTES = 2 ** 24;
@@ -61,14 +63,18 @@ export function loadLinear(weights: WeightSource, spec: LinearSpec, rows?: RowAd
 
 function loadAdditions(
   weights: WeightSource,
-  { columns }: LinearSpec,
+  linear: LinearSpec,
   additions: readonly AdditionSpec[],
 ): ReadonlyMap<number, Addition> {
   return new Map(
-    additions.map(({ adapter, rank, scale, down, up }) => [
-      adapter,
-      { down: loadMatrix(weights, down, columns), up: loadMatrix(weights, up, rank), scale },
-    ]),
+    additions.map((addition) => {
+      const { adapter, rank, scale, down, up } = addition;
+      const matrices = {
+        down: loadMatrix(weights, down, linear.columns),
+        up: loadMatrix(weights, up, rank),
+      };
+      return [adapter, { ...matrices, scale, output: outputFactors(weights, linear, addition) }];
+    }),
   );
 }
 
@@ -88,7 +94,9 @@ export function applyLinear({ matrix, bias, additions }: Linear, input: Float32A
     const added = applyMatrix(addition.up, undefined, applyMatrix(addition.down, undefined, own));
     for (const [index, value] of added.entries()) {
       const at = row * matrix.rows + index;
-      output[at] = (output[at] as number) + addition.scale * value;
+      const sum = (output[at] as number) + addition.scale * value;
+      const { factors, shifts } = addition.output ?? {};
+      output[at] = sum * (factors?.[index] ?? 1) + (shifts?.[index] ?? 0);
     }
   }
   return output;

@@ -1,5 +1,6 @@
 // What adapters add to linear maps that read one input, brought to the GPU: all adapters of all maps in two buffers.
 
+import { outputFactors } from '../../model/output-factors.ts';
 import type { AdditionSpec, LinearSpec, RowSlice } from '../../model/spec.ts';
 import { readLinearRows } from '../../model/weight-reader.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
@@ -16,6 +17,8 @@ export interface Additions {
   readonly down: GPUBuffer;
   /** [adapter][rank][output], with their scales. */
   readonly up: GPUBuffer;
+  /** [adapter][factor, shift][output], where any has a magnitude. */
+  readonly factors: GPUBuffer | undefined;
 }
 
 /** Undefined where no adapter adds to any of them. */
@@ -44,7 +47,33 @@ export async function loadAdditions(
     shape: { inputs, outputs, values, rank, starts },
     down: await memory.filled('adapters, down', down),
     up: await memory.filled('adapters, up', up),
+    factors: await loadFactors({ memory, weights }, specs, { adapters, outputs, starts }),
   };
+}
+
+async function loadFactors(
+  { memory, weights }: Pick<MatrixLoader, 'memory' | 'weights'>,
+  specs: readonly LinearSpec[],
+  {
+    adapters,
+    outputs,
+    starts,
+  }: { readonly adapters: number; readonly outputs: number; readonly starts: readonly number[] },
+): Promise<GPUBuffer | undefined> {
+  if (!specs.some(({ additions }) => additions?.some(({ magnitude }) => magnitude))) return undefined;
+  const all = new Float32Array(adapters * 2 * outputs);
+  for (let adapter = 0; adapter < adapters; adapter++) {
+    all.fill(1, adapter * 2 * outputs, (adapter * 2 + 1) * outputs);
+  }
+  for (const [at, spec] of specs.entries()) {
+    for (const addition of spec.additions ?? []) {
+      const own = outputFactors(weights, spec, addition);
+      const start = addition.adapter * 2 * outputs + (starts[at] as number);
+      if (own !== undefined) all.set(own.factors, start);
+      if (own !== undefined) all.set(own.shifts, start + outputs);
+    }
+  }
+  return memory.filled('adapters, factors', all);
 }
 
 function turnUp(

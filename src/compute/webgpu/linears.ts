@@ -167,11 +167,15 @@ export class Linears {
   }
 
   /** Of a step's rows, or of those whose logits are wanted. */
-  async multiply(
-    { matrices, additions }: Linear,
-    output: ProductOutput,
-    input: 'rows' | 'wanted' = 'rows',
-  ): Promise<void> {
+  async multiply(linear: Linear, output: ProductOutput, input: 'rows' | 'wanted' = 'rows'): Promise<void> {
+    const { matrices, additions } = linear;
+    if (additions?.factors !== undefined && output.adds) {
+      // Factors are for the product alone, not for what it is added to.
+      const { product } = this.#builder.scratch;
+      await this.multiply(linear, { buffer: product, stride: output.stride }, input);
+      this.#builder.join({ from: product }, { buffer: output.buffer, adds: true, scale: output.scale ?? 1 });
+      return;
+    }
     const count = (counts: StepCounts) => counts[input];
     const sharing: Sharing = {
       rowTiles: ({ rows }, counts) => Math.ceil(count(counts) / rows),
@@ -190,18 +194,20 @@ export class Linears {
 
   /** What adapters add to a product, from the same input. */
   #addAdditions(
-    { shape, down, up, offset }: NonNullable<Linear['additions']>,
+    { shape, down, up, factors, offset }: NonNullable<Linear['additions']>,
     { buffer, stride, scale = 1 }: ProductOutput,
   ): void {
     const { step, values, brought } = this.#builder.scratch;
-    const outer = { ...shape, outputOffset: offset, outputStride: stride, scale };
+    const hasFactors = factors !== undefined;
+    const outer = { ...shape, outputOffset: offset, outputStride: stride, scale, hasFactors };
+    const buffers = [step, brought, up, buffer, ...(hasFactors ? [factors] : [])];
     this.#builder.add(
       'adapters, down',
       bringDownKernel(shape),
       [step, values, down, brought],
       ({ adapted }) => [shape.values, adapted],
     );
-    this.#builder.add('adapters, up', expandKernel(outer), [step, brought, up, buffer], ({ adapted }) => [
+    this.#builder.add('adapters, up', expandKernel(outer), buffers, ({ adapted }) => [
       Math.ceil(shape.outputs / EXPANDED_VALUES),
       adapted,
     ]);

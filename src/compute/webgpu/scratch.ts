@@ -72,6 +72,8 @@ export interface Scratch {
   readonly found: GPUBuffer;
   /** What adapters bring rows to. */
   readonly brought: GPUBuffer;
+  /** A product that adapters scale before it is added to others. */
+  readonly product: GPUBuffer;
   /** Where a kernel binds something that it will not read. */
   readonly nothing: GPUBuffer;
 }
@@ -153,6 +155,7 @@ export async function allocateScratch(
     saved: await memory.storage('saved logits', DRAW_BYTES),
     found: await memory.storage('first candidates', foundBytes),
     brought: await floats('what adapters bring rows to', rows * widths.brought),
+    product: await floats('a product that adapters scale', widths.hasFactors ? rows * hiddenSize : 0),
     nothing: await memory.storage('nothing', 16),
   };
 }

@@ -41,6 +41,8 @@ export interface Widths {
   /** Streams beside the first. */
   readonly streams: number;
   readonly hasPartNorm: boolean;
+  /** Whether adapters multiply products. */
+  readonly hasFactors: boolean;
   /** Values that adapters bring a row to. */
   readonly brought: number;
   /** Of all of these, for one row of a step. */
@@ -138,6 +140,7 @@ export function widthsOf(spec: ModelSpec): Widths {
     ]),
     hasLowRank: lowRanks.length > 0,
     streams: spec.streams?.spread.length ?? 0,
+    hasFactors: additionsOf(spec).some(({ magnitude }) => magnitude !== undefined),
     hasShare: feedForwards.some(({ share }) => share !== undefined),
     hasPartNorm: spec.layers.some(
       ({ branches, streams }) =>

@@ -50,11 +50,20 @@ export interface ExpandShape extends AdditionsShape {
   readonly outputOffset: number;
   readonly outputStride: number;
   readonly scale: number;
+  /** The sum is multiplied and shifted, output by output. */
+  readonly hasFactors: boolean;
 }
 
-/** Bindings: step, brought values, up, output. Workgroups take some outputs of a row each. */
+/**
+ * Bindings: step, brought values, up, output, and factors where it has them: for each adapter first those of all outputs, then
+ * what is added. Workgroups take some outputs of a row each.
+ */
 export function expandKernel(shape: ExpandShape): string {
-  const { outputs, values, rank, starts, outputOffset, outputStride, scale } = shape;
+  const { outputs, values, rank, starts, outputOffset, outputStride, scale, hasFactors } = shape;
+  const factors = '@group(0) @binding(4) var<storage, read> factors: array<f32>;';
+  const scaled = /* wgsl */ `
+  let own = (adapter - 1u) * ${2 * outputs}u + i;
+  output[at] = output[at] * factors[own] + ${scale === 1 ? '' : `${scale} * `}factors[own + ${outputs}u];`;
   const later = starts
     .slice(1)
     .map((start, index) => `first = select(first, ${(index + 1) * rank}u, i >= ${start}u);`);
@@ -63,6 +72,7 @@ ${stepReader(0)}
 @group(0) @binding(1) var<storage, read> brought: array<f32>;
 @group(0) @binding(2) var<storage, read> up: array<f32>;
 @group(0) @binding(3) var<storage, read_write> output: array<f32>;
+${hasFactors ? factors : ''}
 @compute @workgroup_size(${EXPANDED_VALUES})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = workgroup.y;
@@ -76,7 +86,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   for (var k = 0u; k < ${rank}u; k++) {
     sum = fma(up[((adapter - 1u) * ${rank}u + k) * ${outputs}u + i], brought[row * ${values}u + first + k], sum);
   }
-  output[row * ${outputStride}u + ${outputOffset}u + i] += ${scale === 1 ? 'sum' : `sum * ${scale}`};
+  let at = row * ${outputStride}u + ${outputOffset}u + i;
+  output[at] += ${scale === 1 ? 'sum' : `sum * ${scale}`};${hasFactors ? scaled : ''}
 }
 `;
 }

@@ -1,0 +1,45 @@
+// Adapters as `mlx_lm.lora` writes them: adapter_config.json holds the settings of the training, matrices are turned.
+
+import type { NamedPart } from './adapter-files.ts';
+import { isJsonObject, type JsonObject } from './json-file.ts';
+import { ModelFileError, printable } from './model-file-error.ts';
+
+/** PEFT names its method instead. */
+export function isMlxAdapter(config: JsonObject): boolean {
+  return (
+    config.peft_type === undefined && (isJsonObject(config.lora_parameters) || 'fine_tune_type' in config)
+  );
+}
+
+export interface MlxAdapterSettings {
+  /** As it is: mlx-lm does not divide it by the rank. */
+  readonly scale: number;
+  /** Of DoRA. */
+  readonly hasMagnitudes: boolean;
+}
+
+export function mlxSettings(file: string, config: JsonObject): MlxAdapterSettings {
+  const { fine_tune_type: kind = config.use_dora === true ? 'dora' : 'lora' } = config;
+  if (kind !== 'lora' && kind !== 'dora') {
+    throw fault(file, 'fine_tune_type', `${printable(JSON.stringify(kind))} is not supported`);
+  }
+  const scale = isJsonObject(config.lora_parameters) ? config.lora_parameters.scale : undefined;
+  if (typeof scale === 'number' && Number.isFinite(scale) && scale > 0)
+    return { scale, hasMagnitudes: kind === 'dora' };
+  const problem = scale === undefined ? 'is missing' : 'must be a positive number';
+  throw fault(file, 'lora_parameters.scale', problem);
+}
+
+const sides = { lora_a: 'down', lora_b: 'up', m: 'magnitude' } as const;
+
+/** The module, and behind it what the tensor is. */
+export function mlxPart(name: string): NamedPart | undefined {
+  const [, module, ending] = /^(.+)\.(lora_a|lora_b|m)$/.exec(name) ?? [];
+  if (module === undefined) return undefined;
+  return { target: `${module}.weight`, side: sides[ending as keyof typeof sides] };
+}
+
+function fault(file: string, field: string, problem: string): ModelFileError {
+  const remedy = 'Merge the adapter into its model with mlx_lm.fuse, or train LoRA or DoRA.';
+  return new ModelFileError({ file, field, problem, remedy });
+}
