@@ -158,7 +158,7 @@ describe('a folder of mlx-lm', () => {
       'experts',
       settings,
       { 'a.switch_mlp.up_proj.lora_a': [4, 2, 6], 'a.switch_mlp.up_proj.lora_b': [4, 6, 2] },
-      /not that of a matrix/,
+      /lora_a: adds to experts, which take no adapters/,
     ],
     ['something else', settings, { ...plain, 'model.norm.weight': [6] }, /norm\.weight: is no part of a/],
   ])('is refused in one line: %s', (_, config, shapes, message) => {

@@ -90,12 +90,26 @@ function openPeft(path: string, stored: Safetensors, configPath: string, config:
 
 function openMlx(path: string, stored: Safetensors, configPath: string, config: JsonObject): Opened {
   const { scale, hasMagnitudes } = mlxSettings(configPath, config);
+  refuseExperts(path, stored);
   const weights = turnedWeights(floatWeights(stored));
   const pairs = pairUp(path, [...stored.entries.keys()], weights, mlxPart, () => scale);
   const other = pairs.find(({ magnitude }) => (magnitude !== undefined) !== hasMagnitudes);
   if (other === undefined) return { pairs, weights };
   const problem = hasMagnitudes ? 'has no magnitude (m) beside it' : 'is a magnitude, which LoRA has not';
   throw fault(path, other.magnitude ?? other.down, `${problem}: ${CONFIG} says otherwise`);
+}
+
+/** mlx-lm also trains experts, unless it is told which modules to train. */
+function refuseExperts(file: string, { entries }: Safetensors): void {
+  const stacked = [...entries.values()].find(({ shape }) => shape.length > 2);
+  if (stacked === undefined) return;
+  throw new ModelFileError({
+    file,
+    field: stacked.name,
+    problem: 'adds to experts, which take no adapters',
+    remedy:
+      'Merge the adapter into its model with mlx_lm.fuse, or name the modules to train without experts.',
+  });
 }
 
 /** What PEFT can train beside plain matrices of low rank is never left out in silence. */
@@ -218,6 +232,8 @@ function pairUp(
     if (up === undefined) throw fault(file, down, 'its other half is missing');
     const rank = rankOf(file, tensors.get(down), down, tensors.get(up), up);
     const magnitude = sides.magnitude.get(target);
+    if (magnitude !== undefined && !tensors.has(magnitude))
+      throw fault(file, magnitude, 'does not hold floats');
     return {
       target,
       down,

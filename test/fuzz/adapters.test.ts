@@ -14,6 +14,7 @@ import {
   type FormulaAdapter,
   formulaAdapters,
   writeGgufAdapter,
+  writeMlxFolder,
   writePeftFolder,
 } from '../support/formula-adapter.ts';
 import { asGguf } from '../support/formula-gguf.ts';
@@ -32,6 +33,7 @@ const model = formulaModel(adapter.model);
 const tensors = adapterTensors(adapter);
 const folder = writePeftFolder(join(root, 'peft'), adapter.config, tensors);
 const gguf = writeGgufAdapter(join(root, 'adapter.gguf'), tensors, { q: 4, k: 2 }, 6);
+const mlx = writeMlxFolder(join(root, 'mlx'), tensors);
 const llama = asGguf(model, { architecture: 'llama', pairs: true, keys: { 'rope.freq_base': 5000 } });
 
 function attempt(path: string, opened: OpenedModel): 'read' | 'refused' {
@@ -80,6 +82,20 @@ describe('a damaged adapter', () => {
     const random = seededRandom(2);
     const path = join(folder, 'adapter_config.json');
     survive(path, folder, asFolder(model), (bytes) =>
+      Buffer.from(JSON.stringify(damageJson(JSON.parse(bytes.toString('utf8')), random) ?? null)),
+    );
+  });
+
+  it(`of mlx-lm survives ${CASES} damages of its weights`, () => {
+    const random = seededRandom(4);
+    const path = join(mlx, 'adapters.safetensors');
+    survive(path, mlx, asFolder(model), (bytes) => damageBytes(bytes, 2000, random));
+  });
+
+  it(`of mlx-lm survives ${CASES} lies in its configuration`, () => {
+    const random = seededRandom(5);
+    const path = join(mlx, 'adapter_config.json');
+    survive(path, mlx, asFolder(model), (bytes) =>
       Buffer.from(JSON.stringify(damageJson(JSON.parse(bytes.toString('utf8')), random) ?? null)),
     );
   });

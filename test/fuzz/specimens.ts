@@ -22,9 +22,13 @@ export interface Specimen {
 }
 
 const HIDDEN = 64;
-/** Of a module in the mode mxfp4, where others have their bits. */
-const MXFP4 = -4;
-const mlxBits = [4, 8, 2, 3, 5, 6, MXFP4];
+/** How modules of an MLX folder are stored, in turns: with so many bits, or in a mode of floats. */
+const mlxKinds: readonly { readonly bits: number; readonly group: number; readonly mode?: string }[] = [
+  ...[4, 8, 2, 3, 6].map((bits) => ({ bits, group: 32 })),
+  { bits: 4, group: 32, mode: 'mxfp4' },
+  { bits: 4, group: 16, mode: 'nvfp4' },
+  { bits: 8, group: 32, mode: 'mxfp8' },
+];
 const VOCABULARY = 8;
 
 /** Rows and columns; norms have one row. */
@@ -263,30 +267,23 @@ function sharded(): Specimen {
 }
 
 function mlx(): Specimen {
-  const tensors = shapes.flatMap(([, name, rows], index) => {
-    if (rows === 1) return [floatTensor(`${name}.weight`, [HIDDEN])];
-    const bits = mlxBits[index % mlxBits.length] as number;
-    if (bits === MXFP4) {
-      return [
-        u32Tensor(`${name}.weight`, rows, 4),
-        {
-          name: `${name}.scales`,
-          dtype: 'U8',
-          shape: [rows, HIDDEN / 32],
-          bytes: bytes((rows * HIDDEN) / 32),
-        },
-      ];
-    }
-    return [
-      u32Tensor(`${name}.weight`, rows, bits),
-      floatTensor(`${name}.scales`, [rows, HIDDEN / 32]),
-      floatTensor(`${name}.biases`, [rows, HIDDEN / 32]),
-    ];
+  const matrices = shapes.filter(([, , rows]) => rows > 1);
+  const norms = shapes.filter(([, , rows]) => rows === 1);
+  const kindOf = (index: number) => mlxKinds[index % mlxKinds.length] as (typeof mlxKinds)[number];
+  const tensors = matrices.flatMap(([, name, rows], index) => {
+    const { bits, group, mode } = kindOf(index);
+    const [weight, scales] = [u32Tensor(`${name}.weight`, rows, bits), [rows, HIDDEN / group] as const];
+    return mode === undefined
+      ? [weight, floatTensor(`${name}.scales`, scales), floatTensor(`${name}.biases`, scales)]
+      : [
+          weight,
+          { name: `${name}.scales`, dtype: 'U8', shape: scales, bytes: bytes((rows * HIDDEN) / group) },
+        ];
   });
-  const overrides = shapes.flatMap(([, name, rows], index) => {
-    const bits = mlxBits[index % mlxBits.length] as number;
-    if (rows === 1 || bits === 4) return [];
-    return [[name, bits === MXFP4 ? { group_size: 32, bits: 4, mode: 'mxfp4' } : { group_size: 32, bits }]];
+  tensors.push(...norms.map(([, name]) => floatTensor(`${name}.weight`, [HIDDEN])));
+  const overrides = matrices.flatMap(([, name], index) => {
+    const { bits, group: group_size, mode } = kindOf(index);
+    return bits === 4 && mode === undefined ? [] : [[name, { group_size, bits, ...(mode && { mode }) }]];
   });
   const quantization = { group_size: 32, bits: 4, ...Object.fromEntries(overrides) };
   const files = {

@@ -16,7 +16,7 @@ const CHUNK_TOKENS = thorough ? 16 : 5;
 /** Layouts and modes that tests beside the reference backend do not have. */
 const folders = thorough
   ? ['qwen3_moe-4bit', 'gpt_oss-4bit', 'llama4-4bit', 'deepseek_v2-4bit', 'llama-nvfp4', 'llama-mxfp8']
-  : ['gpt_oss-4bit', 'deepseek_v2-4bit'];
+  : ['gpt_oss-4bit'];
 const adapters = thorough ? ['llama-4bit-lora', 'llama-4bit-dora'] : ['llama-4bit-dora'];
 
 describeOnFastestGpu('what mlx-lm makes, on a GPU', () => {

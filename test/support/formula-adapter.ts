@@ -56,6 +56,30 @@ export function writePeftFolder(
   return folder;
 }
 
+/** As mlx-lm would save it, had it been trained there as DoRA; gives the folder's path. */
+export function writeMlxFolder(folder: string, tensors: readonly FormulaTensor[]): string {
+  mkdirSync(folder, { recursive: true });
+  const config = { fine_tune_type: 'dora', lora_parameters: { rank: 4, scale: 2, dropout: 0 } };
+  writeFileSync(join(folder, 'adapter_config.json'), JSON.stringify(config));
+  const entries = tensors.flatMap(({ name, shape: [rows = 0, columns = 0], values }) => {
+    const [, module, half] = /^base_model\.model\.(.+)\.lora_([AB])\.weight$/.exec(name) ?? [];
+    const turned = Array.from(
+      values,
+      (_, at) => values[(at % rows) * columns + Math.floor(at / rows)] as number,
+    );
+    const one = (ending: string, shape: readonly number[], floats: readonly number[]) => ({
+      name: `${module}.${ending}`,
+      dtype: 'F32',
+      shape,
+      bytes: float32Bytes(floats),
+    });
+    const matrix = one(half === 'A' ? 'lora_a' : 'lora_b', [columns, rows], turned);
+    return half === 'A' ? [matrix] : [matrix, one('m', [rows], Array(rows).fill(1))];
+  });
+  writeFileSync(join(folder, 'adapters.safetensors'), writeSafetensors(entries));
+  return folder;
+}
+
 /** As it is converted for a model whose queries and keys are stored for rotary pairs; gives the file's path. */
 export function writeGgufAdapter(
   path: string,
