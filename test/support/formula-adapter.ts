@@ -156,19 +156,23 @@ export async function haveOwnBits(create: CreateBackend, folder: string): Promis
   const tensors = adapterTensors(adapter);
   const one = writePeftFolder(join(folder, 'one'), adapter.config, tensors);
   const other = writePeftFolder(join(folder, 'other'), adapter.config, negated(tensors));
+  const scaled = writeMlxFolder(join(folder, 'scaled'), tensors);
+  const paths = [one, other, scaled];
   const sequences = [
     { tokens: model.ids.slice(0, 40), adapter: 1 },
     { tokens: model.ids.slice(5, 8) },
     { tokens: model.ids.slice(3, 50), adapter: 0 },
     { tokens: model.ids.slice(5, 8), adapter: 1 },
     { tokens: model.ids.slice(9, 10), adapter: 0 },
+    { tokens: model.ids.slice(5, 8), adapter: 2 },
   ];
-  const together = await stepLogits(create, asFolder(model), [one, other], sequences);
+  const together = await stepLogits(create, asFolder(model), paths, sequences);
   for (const [index, sequence] of sequences.entries()) {
-    const [alone] = await stepLogits(create, asFolder(model), [one, other], [sequence]);
+    const [alone] = await stepLogits(create, asFolder(model), paths, [sequence]);
     expect(together[index]).toEqual(alone);
   }
   const [without] = await stepLogits(create, asFolder(model), [], [{ tokens: model.ids.slice(5, 8) }]);
   expect(together[1]).toEqual(without);
   expect(together[3]).not.toEqual(without);
+  expect(together[5]).not.toEqual(together[3]);
 }
