@@ -12,8 +12,11 @@ import { expiryOf, OUTPUT_PURPOSE } from '../files/file-object.ts';
 import { forgetLines } from './forget-lines.ts';
 import { lineId, unansweredLine } from './line-text.ts';
 
-/** Answers may be large, and are all in memory. */
-const LINES_AT_ONCE = 8;
+/** Lines that are read at once: answers may be large, and are all in memory; lines that were never answered are short. */
+const FEWEST_LINES = 8;
+const MOST_LINES = 512;
+/** About what is written in one turn of the event loop. */
+const TURN_BYTES = 64 * 1024;
 
 export interface WriteOutDeps {
   readonly files: FileStore;
@@ -40,10 +43,16 @@ export async function writeOut(
   };
   let ended = false;
   try {
-    for (let after = 0; ; ) {
-      const some = await lines.settled(id, after, LINES_AT_ONCE);
+    for (let [after, count] = [0, FEWEST_LINES]; ; ) {
+      const some = await lines.settled(id, after, count);
       if (some.length === 0) break;
-      for (const line of some) await write(line.succeeded ? 'output' : 'error', textOf(id, line, ending));
+      let bytes = 0;
+      for (const line of some) {
+        const text = textOf(id, line, ending);
+        bytes += text.length;
+        await write(line.succeeded ? 'output' : 'error', text);
+      }
+      count = Math.min(MOST_LINES, Math.max(FEWEST_LINES, Math.floor((count * TURN_BYTES) / bytes)));
       after = some.at(-1)?.line ?? after;
       if (!(await goOn())) return;
       await turn();
