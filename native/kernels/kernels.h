@@ -36,10 +36,10 @@ struct Codebook {
 };
 
 /**
- * F16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. Power: a byte n for
- * 2^(n - 127), as MXFP4 has it. All are finite, and powers at most `largestPower`.
+ * F16, BF16, F32: as they are. Super: a signed byte times a half per chunk, as the k-quants have it. Power: a byte n for
+ * 2^(n - 127), as MXFP4 has it. All are finite; powers and the exponents of BF16 are at most `largestPower`.
  */
-enum class ScaleType : uint8_t { F16, F32, Super, Power };
+enum class ScaleType : uint8_t { F16, BF16, F32, Super, Power };
 
 // 2^100. Beyond it, what kernels add to whole numbers before they scale them would become infinite.
 constexpr uint8_t largestPower = 227;
@@ -64,7 +64,8 @@ struct PackedMatrix {
   bool hasMinimum;
   // Of Encoding::Codebook; null for others.
   const Codebook* codebook;
-  // Inputs per scale: 32, or 16 for formats with finer groups; 0 for float matrices.
+  // Inputs per scale: 32, or 16 for formats with finer groups, or 64 or 128, which divide `inputs`, for those with coarser
+  // ones; 0 for float matrices.
   int32_t scaleInputs;
   // Inputs per scale of F8; 0 for others.
   int32_t blockInputs;
@@ -82,9 +83,11 @@ struct PackedMatrix {
   size_t codeBytes() const {
     return encoding == Encoding::Byte || encoding == Encoding::UnsignedByte ? 512 : 256;
   }
+  // A group's share where several have one scale.
   size_t scaleBytes() const {
-    const size_t one = scaleType == ScaleType::F16 ? 2 : scaleType == ScaleType::F32 ? 4 : 1;
-    return one * panelColumns * size_t(groupInputs / scaleInputs);
+    const bool isHalf = scaleType == ScaleType::F16 || scaleType == ScaleType::BF16;
+    const size_t one = isHalf ? 2 : scaleType == ScaleType::F32 ? 4 : 1;
+    return one * size_t(panelColumns * groupInputs / scaleInputs);
   }
   // Offsets within a chunk of `n` groups.
   size_t scalesAt(int n) const { return size_t(n) * codeBytes(); }

@@ -57,7 +57,7 @@ inline void multiplyTwoPanels(const Product& p, int row, int panel) {
 
   for (int c = 0; c < matrix.chunks(); c++) {
     const int groups = matrix.groupsIn(c);
-    const ChunkScales firstScales(matrix, chunk, groups), secondScales(matrix, chunk + toSecond, groups);
+    const ChunkScales firstScales(matrix, chunk, groups), secondScales = firstScales.ahead(toSecond);
     for (int i = 0; i < groups; i++) {
       // Behind the ends of both lie the next two, behind the first alone the second.
       const uint8_t* ahead = chunk + size_t(i) * groupBytes + twoPanelsPrefetchBytes;

@@ -10,7 +10,7 @@ namespace {
 
 using namespace chairlift;
 
-/** A kind of matrix as constants: its encoding, and how many inputs share a scale, 0 for floats. */
+/** A kind of matrix as constants: its encoding, and how many inputs of a group share a scale, 0 for floats. */
 template <Encoding itsEncoding, int itsScaleInputs>
 struct Kind {
   static constexpr Encoding encoding = itsEncoding;
@@ -153,20 +153,33 @@ CHAIRLIFT_INLINE void loadGroup(const PackedMatrix& matrix, const uint8_t* from,
   }
 }
 
-/** Scales and minimums of one chunk, by scale group within it. */
+/** Scales and minimums of one chunk, by scale group within it, or by group where several groups share one. */
 struct ChunkScales {
   ScaleType type;
+  // Groups that share a scale, as a power of two.
+  int sharedShift;
   const uint8_t* scales;
   const uint8_t* minimums;
   const uint16_t* supers;
   const Codebook* codebook;
 
-  ChunkScales(const PackedMatrix& matrix, const uint8_t* chunk, int groups)
+  // Always inlined: where the compiler would rather call it, scales are found by way of memory, and AMX loses a fifth.
+  CHAIRLIFT_INLINE ChunkScales(const PackedMatrix& matrix, const uint8_t* chunk, int groups)
       : type(matrix.scaleType),
+        sharedShift(matrix.scaleInputs <= groupInputs ? 0 : matrix.scaleInputs == 2 * groupInputs ? 1 : 2),
         scales(chunk + matrix.scalesAt(groups)),
         minimums(chunk + matrix.minimumsAt(groups)),
         supers((const uint16_t*)(chunk + matrix.supersAt(groups))),
         codebook(matrix.codebook) {}
+
+  /** Those of the chunk that lies so many bytes further on. */
+  CHAIRLIFT_INLINE ChunkScales ahead(size_t bytes) const {
+    ChunkScales other = *this;
+    other.scales += bytes;
+    other.minimums += bytes;
+    other.supers += bytes / sizeof(uint16_t);
+    return other;
+  }
 
   template <Encoding encoding>
   CHAIRLIFT_INLINE Vec scale(int scaleGroup) const {
@@ -182,11 +195,12 @@ struct ChunkScales {
 
  private:
   CHAIRLIFT_INLINE Vec load(const uint8_t* from, int super, int scaleGroup) const {
-    const size_t at = size_t(scaleGroup) * panelColumns;
-    if (type == ScaleType::F16) return Vec::loadF16((const uint16_t*)from + at);
-    if (type == ScaleType::F32) return Vec::load((const float*)from + at);
+    const size_t at = size_t(scaleGroup) * panelColumns, sharedAt = size_t(scaleGroup >> sharedShift) * panelColumns;
+    if (type == ScaleType::F16) return Vec::loadF16((const uint16_t*)from + sharedAt);
+    if (type == ScaleType::Super) return Vec::loadI8((const int8_t*)from + at) * Vec::loadF16(supers + super);
+    if (type == ScaleType::BF16) return Vec::loadBf16((const uint16_t*)from + sharedAt);
     if (type == ScaleType::Power) return Vec::loadPowers(from + at);
-    return Vec::loadI8((const int8_t*)from + at) * Vec::loadF16(supers + super);
+    return Vec::load((const float*)from + sharedAt);
   }
 };
 

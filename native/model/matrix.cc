@@ -21,14 +21,16 @@ constexpr size_t codeRowBytes = 4 * panelColumns;
 // By how much scales of F8 are larger than the file's.
 constexpr float f8Lift = 256;
 
-// Not a plain byte, which is a scale beside a super-block's half.
+// Not a plain byte, which is a scale beside a super-block's half, nor a plain short, which is a half.
 enum class Power : uint8_t {};
+enum class Brain : uint16_t {};
 
 // Of scales by their bits.
 bool isFinite(uint16_t bits) { return (bits & 0x7c00u) != 0x7c00u; }
 bool isFinite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
 bool isFinite(uint8_t) { return true; }
 bool isFinite(Power power) { return uint8_t(power) <= largestPower; }
+bool isFinite(Brain bits) { return (uint16_t(bits) >> 7 & 0xff) <= largestPower; }
 
 size_t floatBytes(Encoding encoding) { return encoding == Encoding::F32 ? 4 : 2; }
 
@@ -125,6 +127,7 @@ bool Matrix::packCodes(uint8_t* panel, const uint8_t* rows, int count) const {
       if (packed_.codeBytes() == 8 * codeRowBytes) storeCodes<8>(panel, groups, column, read);
       else storeCodes<4>(panel, groups, column, read);
       if (packed_.scaleType == ScaleType::F16) finite &= storeScales<uint16_t>(panel, groups, column, read);
+      else if (packed_.scaleType == ScaleType::BF16) finite &= storeScales<Brain>(panel, groups, column, read);
       else if (packed_.scaleType == ScaleType::F32) finite &= storeScales<uint32_t>(panel, groups, column, read);
       else if (packed_.scaleType == ScaleType::Power) finite &= storeScales<Power>(panel, groups, column, read);
       else finite &= storeSupers(panel, groups, column, read);
@@ -144,14 +147,14 @@ void Matrix::storeCodes(uint8_t* chunk, int groups, int column, const ChunkCodes
 
 template <class Bits>
 bool Matrix::storeScales(uint8_t* chunk, int groups, int column, const ChunkCodes& from) const {
-  const int parts = groupInputs / packed_.scaleInputs;
   uint8_t* scales = chunk + packed_.scalesAt(groups) + size_t(column) * sizeof(Bits);
   uint8_t* minimums = chunk + packed_.minimumsAt(groups) + size_t(column) * sizeof(Bits);
   bool finite = true;
-  for (int i = 0; i < groups * parts; i++) {
+  for (int i = 0, input = 0; input < groups * groupInputs; i++, input += packed_.scaleInputs) {
     const size_t at = size_t(i) * panelColumns * sizeof(Bits);
-    const GroupCodes& group = from.groups[i / parts];
-    const Bits scale = Bits(group.scales[i % parts]), minimum = Bits(group.minimums[i % parts]);
+    const GroupCodes& group = from.groups[input / groupInputs];
+    const int part = input % groupInputs / packed_.scaleInputs;
+    const Bits scale = Bits(group.scales[part]), minimum = Bits(group.minimums[part]);
     memcpy(scales + at, &scale, sizeof scale);
     finite &= isFinite(scale);
     if (!packed_.hasMinimum) continue;
@@ -181,6 +184,9 @@ float Matrix::loadScale(const uint8_t* from, int scaleGroup, int column, const u
     case ScaleType::F16:
       memcpy(&half, from + at * 2, 2);
       return f16ToFloat(half);
+    case ScaleType::BF16:
+      memcpy(&half, from + at * 2, 2);
+      return bf16ToFloat(half);
     case ScaleType::Power: return powerToFloat(from[at]);
     default:
       memcpy(&half, supers + column * 2, 2);
@@ -238,17 +244,16 @@ void Matrix::unpackGroup(const uint8_t* chunk, int groups, int group, int column
       default: values[i] = nibble;
     }
   }
-  const int parts = groupInputs / packed_.scaleInputs;
+  const int perScale = std::min(packed_.scaleInputs, groupInputs);
   const uint8_t* supers = chunk + packed_.supersAt(groups);
   const float unit = packed_.codebook ? packed_.codebook->unit : 1.0f;
-  for (int part = 0; part < parts; part++) {
-    const int index = group * parts + part;
+  for (int first = 0; first < groupInputs; first += perScale) {
+    const int index = (group * groupInputs + first) / packed_.scaleInputs;
     const float scale = unit * loadScale(chunk + packed_.scalesAt(groups), index, column, supers);
     const float minimum = packed_.hasMinimum ? loadScale(chunk + packed_.minimumsAt(groups), index, column,
                                                          supers + panelColumns * 2)
                                              : 0.0f;
-    const int end = (part + 1) * packed_.scaleInputs;
-    for (int i = part * packed_.scaleInputs; i < end; i++) to[i] = scale * float(values[i]) + minimum;
+    for (int i = first; i < first + perScale; i++) to[i] = scale * float(values[i]) + minimum;
   }
 }
 

@@ -10,7 +10,7 @@
 namespace chairlift {
 
 // What is wrong with weights that cannot be packed. Kernels that lift whole numbers rely on scales that are finite.
-constexpr const char* notFinite = "a scale or minimum is not finite";
+constexpr const char* notFinite = "a scale or minimum is not finite, or too large";
 
 class Matrix {
  public:

@@ -3,6 +3,7 @@
 #include "model/source-format.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/float-bits.h"
 #include "model/iq-readers.h"
@@ -203,22 +204,38 @@ void storePairs(const uint8_t* packed, GroupCodes& to) {
   memcpy(to.codes, pairs, sizeof pairs);
 }
 
-/** MLX: { float32 scale, float32 bias, codes in a row of bits } per block of `size` weights. */
-template <int bits, int size>
+/** MLX: { scale, bias, codes in a row of bits } per block of `size` weights. */
+template <int bits, int size, class Number>
 void readMlx(const uint8_t* row, int chunk, int count, ChunkCodes& to) {
-  constexpr int groupBytes = groupInputs * bits / 8, perBlock = size / groupInputs;
+  constexpr int groupBytes = groupInputs * bits / 8, perBlock = size / groupInputs, numberBytes = sizeof(Number);
+  const auto numberAt = [](const uint8_t* from) { return numberBytes == 4 ? wordAt(from) : halfAt(from); };
   for (int i = 0; i < count; i++) {
     const int group = chunk * chunkGroups + i;
-    const uint8_t* block = row + size_t(group / perBlock) * (8 + perBlock * groupBytes);
-    const uint8_t* packed = block + 8 + (group % perBlock) * groupBytes;
-    to.groups[i].scales[0] = wordAt(block);
-    to.groups[i].minimums[0] = wordAt(block + 4);
+    const uint8_t* block = row + size_t(group / perBlock) * (2 * numberBytes + perBlock * groupBytes);
+    const uint8_t* packed = block + 2 * numberBytes + (group % perBlock) * groupBytes;
+    to.groups[i].scales[0] = numberAt(block);
+    to.groups[i].minimums[0] = numberAt(block + numberBytes);
     if constexpr (bits == 8) memcpy(to.groups[i].codes, packed, groupInputs);
     else if constexpr (bits == 4) storePairs(packed, to.groups[i]);
     else if constexpr (bits < 4) storeNibbles(bitCodes<bits>(packed), to.groups[i]);
     else storeBytes(bitCodes<bits>(packed), to.groups[i]);
   }
 }
+
+template <int bits, int size, ScaleType scaleType>
+constexpr SourceFormat mlx(const char* name) {
+  using Number = std::conditional_t<scaleType == ScaleType::F32, uint32_t, uint16_t>;
+  constexpr Encoding encoding =
+      bits <= 4 ? Encoding::UnsignedNibble : bits < 8 ? Encoding::Byte : Encoding::UnsignedByte;
+  return {name, size, 2 * int(sizeof(Number)) + size * bits / 8, encoding, size, scaleType, true, nullptr,
+          readMlx<bits, size, Number>};
+}
+
+// Of one size of groups, by the type of scales and biases.
+#define MLX_FORMATS(bits, size)                                      \
+  mlx<bits, size, ScaleType::F32>("MLX" #bits "_G" #size),           \
+      mlx<bits, size, ScaleType::F16>("MLX" #bits "_G" #size "_F16"), \
+      mlx<bits, size, ScaleType::BF16>("MLX" #bits "_G" #size "_BF16")
 
 // Steps of a grid at places from 0 on, and at those from 8 on the same with a minus; those of IQ1 moved up, and down, by an eighth.
 constexpr Codebook iq1 = {{-7, 1, 9, 0, 0, 0, 0, 0, -9, -1, 7, 0, 0, 0, 0, 0}, 0.125f};
@@ -264,25 +281,15 @@ const SourceFormat formats[] = {
     {"TQ2_0", 256, 66, Encoding::Nibble, 32, ScaleType::Super, false, nullptr, readSuperBlock<66, readTQ2_0>},
     {"MXFP4", 32, 17, Encoding::Codebook, 32, ScaleType::Power, false, &fp4, readBlocks<17, readMXFP4>},
     {"NVFP4", 32, 18, Encoding::Codebook, 16, ScaleType::F16, false, &fp4Scaled, readBlocks<18, readNVFP4>},
-    {"MLX2_G32", 32, 16, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 32>},
-    {"MLX2_G64", 64, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 64>},
-    {"MLX2_G128", 128, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<2, 128>},
-    {"MLX3_G32", 32, 20, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<3, 32>},
-    {"MLX3_G64", 64, 32, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<3, 64>},
-    {"MLX3_G128", 128, 56, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<3, 128>},
-    {"MLX4_G32", 32, 24, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 32>},
-    {"MLX4_G64", 64, 40, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 64>},
-    {"MLX4_G128", 128, 72, Encoding::UnsignedNibble, 32, ScaleType::F32, true, nullptr, readMlx<4, 128>},
-    {"MLX5_G32", 32, 28, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<5, 32>},
-    {"MLX5_G64", 64, 48, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<5, 64>},
-    {"MLX5_G128", 128, 88, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<5, 128>},
-    {"MLX6_G32", 32, 32, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<6, 32>},
-    {"MLX6_G64", 64, 56, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<6, 64>},
-    {"MLX6_G128", 128, 104, Encoding::Byte, 32, ScaleType::F32, true, nullptr, readMlx<6, 128>},
-    {"MLX8_G32", 32, 40, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 32>},
-    {"MLX8_G64", 64, 72, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 64>},
-    {"MLX8_G128", 128, 136, Encoding::UnsignedByte, 32, ScaleType::F32, true, nullptr, readMlx<8, 128>},
+    MLX_FORMATS(2, 32), MLX_FORMATS(2, 64), MLX_FORMATS(2, 128),
+    MLX_FORMATS(3, 32), MLX_FORMATS(3, 64), MLX_FORMATS(3, 128),
+    MLX_FORMATS(4, 32), MLX_FORMATS(4, 64), MLX_FORMATS(4, 128),
+    MLX_FORMATS(5, 32), MLX_FORMATS(5, 64), MLX_FORMATS(5, 128),
+    MLX_FORMATS(6, 32), MLX_FORMATS(6, 64), MLX_FORMATS(6, 128),
+    MLX_FORMATS(8, 32), MLX_FORMATS(8, 64), MLX_FORMATS(8, 128),
 };
+
+#undef MLX_FORMATS
 
 }  // namespace
 

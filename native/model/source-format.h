@@ -5,11 +5,11 @@
 
 namespace chairlift {
 
-/** 32 weights: `scale * value + minimum`; one scale, or one for each half. */
+/** 32 weights: `scale * value + minimum`; one scale, which several groups may share, or one for each half. */
 struct GroupCodes {
   // As a panel keeps them: one byte per input, or inputs i and i + 16 in the halves of byte i.
   uint8_t codes[groupInputs];
-  // Bits of a float32, of a half, of a signed byte or of a power, as the format's `scaleType` has it.
+  // Bits of a float32, of a float of 16 bits, of a signed byte or of a power, as the format's `scaleType` has it.
   uint32_t scales[2];
   uint32_t minimums[2];
 };

@@ -96,6 +96,11 @@ function settings(type: string): { readonly bits: number; readonly group_size: n
   return { bits: Number(bits), group_size: Number(group) };
 }
 
+/** The type of a weight whose scales are of this one. */
+function withScales(type: string, dtype: string | undefined): string {
+  return dtype === 'F32' ? type : `${type}_${dtype}`;
+}
+
 function expectValues(actual: Float32Array, type: string): void {
   const expected = floatsOf(vectors[type]?.values ?? '');
   expect(actual).toHaveLength(expected.length);
@@ -108,11 +113,26 @@ describe('mlxWeights', () => {
     const weights = open([norm, ...moduleTensors('layer', type)], settings(type));
     expect([...weights.tensors.keys()].sort()).toEqual(['layer.weight', 'norm.weight']);
     expect(weights.tensors.get('layer.weight')).toMatchObject({
-      type,
+      type: withScales(type, vectors[type]?.dtype),
       shape: [vectors[type]?.rows, vectors[type]?.columns],
     });
     expectValues(readFloats(weights, 'layer.weight'), type);
     expect(readFloats(weights, 'norm.weight')).toEqual(Float32Array.of(3));
+    weights.close();
+  });
+
+  it('takes scales and biases of two types as float32', () => {
+    const [packed, scales, biases] = moduleTensors('a', 'MLX4_G64') as [
+      SafetensorsWriterTensor,
+      SafetensorsWriterTensor,
+      SafetensorsWriterTensor,
+    ];
+    // A BF16 is the upper half of a float32.
+    const wide = new Uint8Array(2 * scales.bytes.length);
+    for (const [index, byte] of scales.bytes.entries()) wide[4 * (index >> 1) + 2 + (index & 1)] = byte;
+    const weights = open([packed, { ...scales, dtype: 'F32', bytes: wide }, biases], settings('MLX4_G64'));
+    expect(weights.tensors.get('a.weight')?.type).toBe('MLX4_G64');
+    expectValues(readFloats(weights, 'a.weight'), 'MLX4_G64');
     weights.close();
   });
 
@@ -238,7 +258,7 @@ describe.skipIf(!hasTestdata)('reference MLX folders (skipped without shared tes
     expect(quantized.format).toBe('mlx');
     expect([...quantized.weights.tensors.keys()].sort()).toEqual([...original.tensors.keys()].sort());
     for (const [name, tensor] of quantized.weights.tensors) {
-      if (tensor.type !== `MLX${bits}_G64`) continue;
+      if (!tensor.type.startsWith(`MLX${bits}_G64`)) continue;
       for (let row = 0; row < rowsOf(tensor); row++) {
         const expected = readFloatRows(original, name, row, 1);
         const actual = readFloatRows(quantized.weights, name, row, 1);

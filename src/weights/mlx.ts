@@ -2,7 +2,7 @@
 // model. They are presented as one tensor `X.weight` whose groups hold all three:
 //
 //   X.weight uint32 [rows, columns * bits / 32]  ┐
-//   X.scales float  [rows, columns / group]      ├─> per group { float32 scale, float32 bias, packed bytes }
+//   X.scales float  [rows, columns / group]      ├─> per group { scale, bias, packed bytes }
 //   X.biases float  [rows, columns / group]      ┘
 //
 // Modes of floats have no biases, and scales of one byte: powers of two in mxfp4 (see mxfp4.ts) and mxfp8 (see fp8.ts), floats
@@ -23,8 +23,8 @@ import { mxfp8Tensor } from './fp8.ts';
 import type { JsonObject } from './json-file.ts';
 import { type MlxGrouping, mlxGrouping } from './mlx-config.ts';
 import { fourBitTensor } from './mxfp4.ts';
-import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
-import { type TensorType, tensorLayouts } from './tensor-type.ts';
+import { floatType, type Safetensors, type SafetensorsEntry } from './safetensors.ts';
+import { type MlxLayout, mlxType } from './tensor-type.ts';
 import type { WeightSource } from './weight-source.ts';
 
 interface Parts {
@@ -71,36 +71,62 @@ function quantizedTensor(
   requireShape(biases, [...leading, groupsPerRow], needs);
   for (const part of [scales, biases]) requireFloats(part);
   const parts = { packed, scales, biases };
+  const layout = { bits, groupSize, scale: scaleType(scales, biases) } as MlxLayout;
   return {
     name: packed.name,
-    type,
+    type: mlxType(layout),
     shape: [...leading, columns],
     parts: [packed, scales, biases],
-    fill: (first, count, into) => fillGroups(parts, type, first * groupsPerRow, count * groupsPerRow, into),
+    fill: (first, count, into) => fillGroups(parts, layout, first * groupsPerRow, count * groupsPerRow, into),
   };
+}
+
+/** What both scales and biases are, or float32, which holds either. */
+function scaleType(scales: SafetensorsEntry, biases: SafetensorsEntry): MlxLayout['scale'] {
+  return scales.dtype === biases.dtype ? (floatType(scales.dtype) ?? 'F32') : 'F32';
 }
 
 /** Groups `first … first + count - 1`, counted over all rows. */
 function fillGroups(
-  { packed, scales, biases }: Parts,
-  type: TensorType,
+  parts: Parts,
+  { bits, groupSize, scale }: MlxLayout,
   first: number,
   count: number,
   into: Uint8Array,
 ): void {
-  const groupWords = tensorLayouts[type].blockBytes / 4;
-  const packedWords = groupWords - 2;
-  const codes = readPart(packed, 4 * packedWords, first, count);
+  const heads = readHeads(parts, scale, first, count);
+  const headWords = heads.length / count;
+  const packedWords = (groupSize * bits) / 32;
+  const codes = readPart(parts.packed, 4 * packedWords, first, count);
   const codeWords = new Int32Array(codes.buffer, codes.byteOffset, count * packedWords);
-  const [scale, bias] = [readFloatPart(scales, first, count), readFloatPart(biases, first, count)];
 
-  const words = new Int32Array(count * groupWords);
-  const floats = new Float32Array(words.buffer);
+  const words = new Int32Array(heads.length + codeWords.length);
+  let at = 0;
   for (let group = 0; group < count; group++) {
-    const at = group * groupWords;
-    floats[at] = scale[group] as number;
-    floats[at + 1] = bias[group] as number;
-    for (let i = 0; i < packedWords; i++) words[at + 2 + i] = codeWords[group * packedWords + i] as number;
+    for (let i = 0; i < headWords; i++) words[at++] = heads[group * headWords + i] as number;
+    for (let i = 0; i < packedWords; i++) words[at++] = codeWords[group * packedWords + i] as number;
   }
   into.set(new Uint8Array(words.buffer));
+}
+
+/** Scales and biases in turn. */
+function readHeads(
+  { scales, biases }: Parts,
+  type: MlxLayout['scale'],
+  first: number,
+  count: number,
+): Int32Array {
+  const read = type === 'F32' ? readFloatPart : readShortPart;
+  const [scale, bias] = [read(scales, first, count), read(biases, first, count)];
+  const heads = type === 'F32' ? new Float32Array(2 * count) : new Uint16Array(2 * count);
+  for (let group = 0; group < count; group++) {
+    heads[2 * group] = scale[group] as number;
+    heads[2 * group + 1] = bias[group] as number;
+  }
+  return new Int32Array(heads.buffer);
+}
+
+function readShortPart(part: SafetensorsEntry, first: number, count: number): Uint16Array {
+  const bytes = readPart(part, 2, first, count);
+  return new Uint16Array(bytes.buffer, bytes.byteOffset, count);
 }

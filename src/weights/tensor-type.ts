@@ -6,11 +6,38 @@ export interface TensorLayout {
   readonly blockBytes: number;
 }
 
-// An MLX group is stored as { float32 scale, float32 bias, packed values }: see mlx.ts.
-const mlxGroup = (bits: number, group: number): TensorLayout => ({
-  blockSize: group,
-  blockBytes: 8 + (group * bits) / 8,
-});
+const mlxBits = [2, 3, 4, 5, 6, 8] as const;
+const mlxGroupSizes = [32, 64, 128] as const;
+const mlxScales = ['F32', 'F16', 'BF16'] as const;
+
+/** MLX's affine quantization: values of so many bits in groups, each with a scale and a bias of one float type. */
+export interface MlxLayout {
+  readonly bits: (typeof mlxBits)[number];
+  readonly groupSize: (typeof mlxGroupSizes)[number];
+  readonly scale: (typeof mlxScales)[number];
+}
+
+type MlxName = `MLX${MlxLayout['bits']}_G${MlxLayout['groupSize']}`;
+export type MlxType = MlxName | `${MlxName}_${'F16' | 'BF16'}`;
+
+export function mlxType({ bits, groupSize, scale }: MlxLayout): MlxType {
+  const name: MlxName = `MLX${bits}_G${groupSize}`;
+  return scale === 'F32' ? name : `${name}_${scale}`;
+}
+
+/** A table of all MLX types. */
+export function eachMlxType<Value>(make: (layout: MlxLayout) => Value): Readonly<Record<MlxType, Value>> {
+  const layouts = mlxBits.flatMap((bits) =>
+    mlxGroupSizes.flatMap((groupSize) => mlxScales.map((scale) => ({ bits, groupSize, scale }))),
+  );
+  return Object.fromEntries(layouts.map((layout) => [mlxType(layout), make(layout)])) as Record<
+    MlxType,
+    Value
+  >;
+}
+
+/** Bytes of a scale, or a bias. */
+export const mlxScaleBytes = (scale: MlxLayout['scale']): number => (scale === 'F32' ? 4 : 2);
 
 // F8_G… are floats of eight bits in groups with a float32 scale: see fp8.ts. NVFP4 has two scales of its own, one for each half.
 export const tensorLayouts = {
@@ -42,24 +69,11 @@ export const tensorLayouts = {
   TQ2_0: { blockSize: 256, blockBytes: 66 },
   MXFP4: { blockSize: 32, blockBytes: 17 },
   NVFP4: { blockSize: 32, blockBytes: 18 },
-  MLX2_G32: mlxGroup(2, 32),
-  MLX2_G64: mlxGroup(2, 64),
-  MLX2_G128: mlxGroup(2, 128),
-  MLX3_G32: mlxGroup(3, 32),
-  MLX3_G64: mlxGroup(3, 64),
-  MLX3_G128: mlxGroup(3, 128),
-  MLX4_G32: mlxGroup(4, 32),
-  MLX4_G64: mlxGroup(4, 64),
-  MLX4_G128: mlxGroup(4, 128),
-  MLX5_G32: mlxGroup(5, 32),
-  MLX5_G64: mlxGroup(5, 64),
-  MLX5_G128: mlxGroup(5, 128),
-  MLX6_G32: mlxGroup(6, 32),
-  MLX6_G64: mlxGroup(6, 64),
-  MLX6_G128: mlxGroup(6, 128),
-  MLX8_G32: mlxGroup(8, 32),
-  MLX8_G64: mlxGroup(8, 64),
-  MLX8_G128: mlxGroup(8, 128),
+  // A group is stored as { scale, bias, packed values }: see mlx.ts.
+  ...eachMlxType(({ bits, groupSize, scale }) => ({
+    blockSize: groupSize,
+    blockBytes: 2 * mlxScaleBytes(scale) + (groupSize * bits) / 8,
+  })),
 } as const satisfies Record<string, TensorLayout>;
 
 export type TensorType = keyof typeof tensorLayouts;

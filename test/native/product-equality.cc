@@ -1,5 +1,7 @@
 // Matrix products over every encoding, and the making of their inputs.
 
+#include <algorithm>
+
 #include "equality.h"
 #include "model/tiled-rows.h"
 
@@ -39,7 +41,7 @@ std::vector<PackedMatrix> allKinds() {
     add(Encoding::F8, ScaleType::F32, false, 0);
     kinds.back().blockInputs = blockInputs;
   }
-  for (const ScaleType scaleType : {ScaleType::F16, ScaleType::F32, ScaleType::Super, ScaleType::Power}) {
+  for (const ScaleType scaleType : {ScaleType::F16, ScaleType::BF16, ScaleType::F32, ScaleType::Super, ScaleType::Power}) {
     for (const bool hasMinimum : {false, true}) {
       for (const Encoding encoding :
            {Encoding::Byte, Encoding::Nibble, Encoding::UnsignedNibble, Encoding::Codebook}) {
@@ -48,6 +50,14 @@ std::vector<PackedMatrix> allKinds() {
       }
       // No format has these with finer scales, and no kernel takes them.
       add(Encoding::UnsignedByte, scaleType, hasMinimum, 32);
+    }
+  }
+  // Scales that several groups share are MLX's.
+  for (const ScaleType scaleType : {ScaleType::F16, ScaleType::BF16, ScaleType::F32}) {
+    for (const int32_t scaleInputs : {64, 128}) {
+      for (const Encoding encoding : {Encoding::UnsignedNibble, Encoding::Byte, Encoding::UnsignedByte}) {
+        add(encoding, scaleType, true, scaleInputs);
+      }
     }
   }
   return kinds;
@@ -92,6 +102,12 @@ void fillBytes(uint8_t* from, const uint8_t* end, Random& random) {
 void fillPowers(uint8_t* from, const uint8_t* end, Random& random) {
   const int most = random.below(4) == 0 ? largestPower : 140;
   fill(from, end, [&] { return uint8_t(random.below(most + 1)); });
+}
+
+/** Scales of either sign, as wide as powers are. */
+void fillBrainScales(uint8_t* from, const uint8_t* end, Random& random) {
+  const int most = random.below(4) == 0 ? largestPower : 140;
+  fill(from, end, [&] { return uint16_t(random.below(2) << 15 | random.below(most + 1) << 7 | random.below(128)); });
 }
 
 /** A matrix of random weights and the memory of its panels. */
@@ -144,6 +160,7 @@ struct RandomMatrix {
       for (uint8_t* at = chunk; at < scales; at += packed.codeBytes()) fillBytes(at, at + packed.codeBytes(), random);
       if (packed.scaleType == ScaleType::F32) fillFloats(scales, supers, random);
       else if (packed.scaleType == ScaleType::F16) fillHalves(scales, supers, random);
+      else if (packed.scaleType == ScaleType::BF16) fillBrainScales(scales, supers, random);
       else if (packed.scaleType == ScaleType::Power) fillPowers(scales, supers, random);
       else fillBytes(scales, supers, random);
       chunk += packed.chunkBytes(groups);
@@ -156,7 +173,7 @@ void holdProduct(Equality& equality, Random& random, const PackedMatrix& kind, i
   const int outputs = random.oneOf({1, 16, 35});
   const int inputs = kind.blockInputs > 0     ? kind.blockInputs * random.oneOf({1, 2, 3})
                      : isFloat(kind.encoding) ? 1 + random.below(70)
-                                              : groupInputs * random.oneOf({1, 2, 3, 10});
+                                              : std::max(groupInputs, kind.scaleInputs) * random.oneOf({1, 2, 3, 10});
   const RandomMatrix matrix(kind, outputs, inputs, random);
   // At times all inputs are as large as can be, for the sake of the largest sums.
   const bool isLoud = random.below(8) == 0;

@@ -25,7 +25,7 @@ async function alone(backend: Backend, tokens: readonly number[]): Promise<Float
   return logits.slice();
 }
 
-const groupTypes: readonly TensorType[] = ['Q8_0', 'Q4_0', 'Q4_1', 'MLX4_G32'];
+const groupTypes: readonly TensorType[] = ['Q8_0', 'Q4_0', 'Q4_1', 'MLX4_G32_BF16'];
 const models = featuredModels(['F32', 'BF16', ...groupTypes]);
 // Too large for the reference backend.
 const allModels = featuredModels(['F32', 'F16', ...groupTypes, 'Q4_K', 'Q6_K']);

@@ -22,8 +22,9 @@ export const groupTypes: readonly TensorType[] = [
   'NVFP4',
   'F8_G32',
   'MLX3_G64',
-  'MLX4_G32',
-  'MLX8_G64',
+  'MLX4_G32_F16',
+  'MLX4_G64_BF16',
+  'MLX8_G64_BF16',
 ];
 export const superTypes: readonly TensorType[] = [
   'Q2_K',

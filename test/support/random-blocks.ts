@@ -2,7 +2,13 @@
 // so that no quantizer is needed.
 
 import { f8Values } from '../../src/weights/quants/f8.ts';
-import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts';
+import {
+  eachMlxType,
+  type MlxLayout,
+  mlxScaleBytes,
+  type TensorType,
+  tensorLayouts,
+} from '../../src/weights/tensor-type.ts';
 
 /** Numbers from 0 up to 1. */
 export type Random = () => number;
@@ -20,7 +26,7 @@ export function seededRandom(seed: number): Random {
 interface ScaleField {
   readonly at: number;
   /** E8M0: a byte n for 2^(n - 127). E4M3: a float of eight bits. Spread: a half whose bits are the upper four of four shorts. */
-  readonly type: 'F16' | 'F32' | 'E8M0' | 'E4M3' | 'spread';
+  readonly type: 'F16' | 'BF16' | 'F32' | 'E8M0' | 'E4M3' | 'spread';
   /** Value of the field for a block whose values shall have a mean size of about 1. */
   readonly unit: number;
 }
@@ -34,9 +40,12 @@ const single = (at: number, unit: number): ScaleField => ({ at, type: 'F32', uni
 export type BlockType = Exclude<TensorType, 'F32' | 'F16' | 'BF16'>;
 
 // The second field of a block, where there is one, brings its values' mean near zero.
-const mlx = (bits: number): readonly ScaleField[] => {
+const mlx = ({ bits, scale }: MlxLayout): readonly ScaleField[] => {
   const [most, unit] = [2 ** bits - 1, 12 ** 0.5 / 2 ** bits];
-  return [single(0, unit), single(4, (-most / 2) * unit)];
+  return [
+    { at: 0, type: scale, unit },
+    { at: mlxScaleBytes(scale), type: scale, unit: (-most / 2) * unit },
+  ];
 };
 const f8 = [single(0, 1 / 60)];
 
@@ -67,24 +76,7 @@ export const scaleFields: Readonly<Record<BlockType, readonly ScaleField[]>> = {
   TQ2_0: [half(64, 1 / 1.2)],
   MXFP4: [power(0, 1 / 2.5)],
   NVFP4: [eight(0, 1 / 2.5), eight(1, 1 / 2)],
-  MLX2_G32: mlx(2),
-  MLX2_G64: mlx(2),
-  MLX2_G128: mlx(2),
-  MLX3_G32: mlx(3),
-  MLX3_G64: mlx(3),
-  MLX3_G128: mlx(3),
-  MLX4_G32: mlx(4),
-  MLX4_G64: mlx(4),
-  MLX4_G128: mlx(4),
-  MLX5_G32: mlx(5),
-  MLX5_G64: mlx(5),
-  MLX5_G128: mlx(5),
-  MLX6_G32: mlx(6),
-  MLX6_G64: mlx(6),
-  MLX6_G128: mlx(6),
-  MLX8_G32: mlx(8),
-  MLX8_G64: mlx(8),
-  MLX8_G128: mlx(8),
+  ...eachMlxType(mlx),
 };
 
 /** `count` blocks of `type` whose values are of about the given size. */

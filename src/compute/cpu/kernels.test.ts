@@ -36,6 +36,18 @@ function randomProduct(
   return { type, weights, outputs, inputs, x };
 }
 
+/** Blocks of MLX whose scale and bias are of 16 bits, with the same in float32. */
+function withWideScales({ type, weights }: Product, scale: 'F16' | 'BF16'): Uint8Array {
+  const { blockBytes } = tensorLayouts[type];
+  const blocks = Array.from({ length: weights.length / blockBytes }, (_, block) => {
+    const start = block * blockBytes;
+    const head = new Float32Array(2);
+    dequantize(scale, weights.subarray(start, start + 4), head);
+    return [new Uint8Array(head.buffer), weights.subarray(start + 4, start + blockBytes)];
+  });
+  return Buffer.concat(blocks.flat());
+}
+
 /** The same product in float64 over dequantized weights. */
 function exactProduct({ type, weights, outputs, inputs, x }: Product): Float64Array {
   const rows = x.length / inputs;
@@ -77,6 +89,16 @@ describe.skipIf(!hasAddon)('matrix kernels (skipped where the addon is not built
       const expected = multiply('scalar', product);
       expect(expected.every(Number.isFinite)).toBe(true);
       for (const isa of addon().kernels()) expect(multiply(isa, product)).toEqual(expected);
+    }
+  });
+
+  it.each(['F16', 'BF16'] as const)('multiply scales of %s as the same in float32, bit for bit', (scale) => {
+    for (const type of ['MLX4_G32', 'MLX4_G64', 'MLX6_G128', 'MLX8_G64'] as const) {
+      for (const rows of [1, 6, 16]) {
+        const narrow = randomProduct(`${type}_${scale}`, 35, 384, rows, rows);
+        const wide = { ...narrow, type, weights: withWideScales(narrow, scale) };
+        for (const isa of addon().kernels()) expect(multiply(isa, narrow)).toEqual(multiply(isa, wide));
+      }
     }
   });
 

@@ -15,11 +15,12 @@ import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
 const types = Object.keys(tensorLayouts) as TensorType[];
 const floatTypes: readonly TensorType[] = ['F32', 'F16', 'BF16'];
 
-/** Upper bits of infinities and NaN; powers of two, which have no infinity, are refused beyond 2^100. */
+/** Upper bits of infinities and NaN; powers of two, and floats as wide as they are, are refused beyond 2^100. */
 const notFinite = {
   F16: [0x7c00, 0xfc00, 0x7e01],
   spread: [0x7c00, 0xfc00, 0x7e01],
   F32: [0x7f80, 0xff80, 0x7fc1],
+  BF16: [0x7f80, 0xff80, 0x7fc1, 0x7200, 0xf200],
   E8M0: [228, 254, 255],
   E4M3: [127, 255],
 } as const;

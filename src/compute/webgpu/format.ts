@@ -17,7 +17,7 @@ import { iq2Codebook } from '../../weights/quants/iq2.ts';
 import { iq3sCodebook, iq3xxsCodebook } from '../../weights/quants/iq3.ts';
 import { iq4Steps } from '../../weights/quants/iq4.ts';
 import { fp4Steps } from '../../weights/quants/mxfp4.ts';
-import type { TensorType } from '../../weights/tensor-type.ts';
+import { eachMlxType, type TensorType } from '../../weights/tensor-type.ts';
 
 export const PANEL_COLUMNS = 32;
 export const GROUP_INPUTS = 32;
@@ -94,24 +94,7 @@ export const formats: Readonly<Record<TensorType, Format>> = {
   TQ2_0: signed,
   MXFP4: { ...codebook(fp4Steps), scale: 'power' },
   NVFP4: { ...codebook(fp4Steps), halves: true },
-  MLX2_G32: mlx4,
-  MLX2_G64: mlx4,
-  MLX2_G128: mlx4,
-  MLX3_G32: mlx4,
-  MLX3_G64: mlx4,
-  MLX3_G128: mlx4,
-  MLX4_G32: mlx4,
-  MLX4_G64: mlx4,
-  MLX4_G128: mlx4,
-  MLX5_G32: mlx8,
-  MLX5_G64: mlx8,
-  MLX5_G128: mlx8,
-  MLX6_G32: mlx8,
-  MLX6_G64: mlx8,
-  MLX6_G128: mlx8,
-  MLX8_G32: mlx8,
-  MLX8_G64: mlx8,
-  MLX8_G128: mlx8,
+  ...eachMlxType(({ bits }) => (bits <= 4 ? mlx4 : mlx8)),
 };
 
 /** Numbers that go with a group of one column. */

@@ -5,7 +5,7 @@ import { type TensorType, tensorLayouts } from '../tensor-type.ts';
 import { dequantize } from './dequantize.ts';
 
 // Blocks of random bytes and their values by the Python packages gguf 0.19 (GGUF types) and mlx 0.32
-// (quantize and dequantize with float32 scales), all in base64. Scales are large, negative and subnormal.
+// (quantize and dequantize), all in base64. Scales are large, negative and subnormal.
 interface Vectors {
   readonly gguf: Readonly<Record<string, { readonly blocks: string; readonly values: string }>>;
   readonly ggufDigests: Readonly<Record<string, DigestVector>>;
@@ -72,24 +72,24 @@ describe('dequantize', () => {
     expect(createHash('sha256').update(new Uint8Array(values.buffer)).digest('hex')).toBe(vector.sha256);
   });
 
-  it.each(Object.entries(vectors.mlx).filter(([, { dtype }]) => dtype === 'F32'))(
-    '%s groups give the values of mlx',
-    (type, vector) => {
-      const expected = floatsOf(vector.values);
-      const [scales, biases, packed] = [
-        floatsOf(vector.scales),
-        floatsOf(vector.biases),
-        bytesOf(vector.weight),
-      ];
-      const packedBytes = packed.length / scales.length;
-      const blocks = Array.from(scales, (scale, group) => [
-        new Uint8Array(Float32Array.of(scale, biases[group] ?? Number.NaN).buffer),
-        packed.subarray(group * packedBytes, (group + 1) * packedBytes),
-      ]);
-      const actual = dequantized(type, Buffer.concat(blocks.flat()), expected.length);
-      for (const [index, value] of expected.entries()) expect(actual[index]).toBeCloseTo(value, 7);
-    },
-  );
+  it.each(Object.entries(vectors.mlx))('%s groups give the values of mlx', (name, vector) => {
+    const expected = floatsOf(vector.values);
+    const type = vector.dtype === 'F32' ? name : `${name}_${vector.dtype}`;
+    const numberBytes = vector.dtype === 'F32' ? 4 : 2;
+    const [scales, biases, packed] = [vector.scales, vector.biases, vector.weight].map(bytesOf) as [
+      Uint8Array,
+      Uint8Array,
+      Uint8Array,
+    ];
+    const groups = scales.length / numberBytes;
+    const piece = (bytes: Uint8Array, group: number) =>
+      bytes.subarray((group * bytes.length) / groups, ((group + 1) * bytes.length) / groups);
+    const blocks = Array.from({ length: groups }, (_, group) =>
+      [scales, biases, packed].map((bytes) => piece(bytes, group)),
+    );
+    const actual = dequantized(type, Buffer.concat(blocks.flat()), expected.length);
+    for (const [index, value] of expected.entries()) expect(actual[index]).toBeCloseTo(value, 7);
+  });
 
   it('reads blocks at any byte offset of a larger buffer', () => {
     for (const [type, vector] of Object.entries(vectors.gguf)) {

@@ -1,6 +1,6 @@
 // Which reader each block format has.
 
-import type { TensorType } from '../tensor-type.ts';
+import { eachMlxType, type TensorType } from '../tensor-type.ts';
 import type { GroupReader } from './group.ts';
 import { readIQ1_M, readIQ1_S } from './iq1.ts';
 import { readIQ2_S, readIQ2_XS, readIQ2_XXS } from './iq2.ts';
@@ -13,13 +13,6 @@ import { readMXFP4, readNVFP4 } from './mxfp4.ts';
 import { readTQ1_0, readTQ2_0 } from './ternary.ts';
 
 export type QuantType = Exclude<TensorType, 'F32' | 'F16' | 'BF16' | 'F8_G32' | 'F8_G128'>;
-
-const mlx2 = mlxReader(2);
-const mlx3 = mlxReader(3);
-const mlx4 = mlxReader(4);
-const mlx5 = mlxReader(5);
-const mlx6 = mlxReader(6);
-const mlx8 = mlxReader(8);
 
 export const groupReaders: Readonly<Record<QuantType, GroupReader>> = {
   Q8_0: readQ8_0,
@@ -45,22 +38,5 @@ export const groupReaders: Readonly<Record<QuantType, GroupReader>> = {
   TQ2_0: readTQ2_0,
   MXFP4: readMXFP4,
   NVFP4: readNVFP4,
-  MLX2_G32: mlx2,
-  MLX2_G64: mlx2,
-  MLX2_G128: mlx2,
-  MLX3_G32: mlx3,
-  MLX3_G64: mlx3,
-  MLX3_G128: mlx3,
-  MLX4_G32: mlx4,
-  MLX4_G64: mlx4,
-  MLX4_G128: mlx4,
-  MLX5_G32: mlx5,
-  MLX5_G64: mlx5,
-  MLX5_G128: mlx5,
-  MLX6_G32: mlx6,
-  MLX6_G64: mlx6,
-  MLX6_G128: mlx6,
-  MLX8_G32: mlx8,
-  MLX8_G64: mlx8,
-  MLX8_G128: mlx8,
+  ...eachMlxType(mlxReader),
 };

@@ -1,18 +1,37 @@
-// MLX's affine groups: scale * q + bias, after { float32 scale; float32 bias }. Values lie in a row of bits, the first in the
-// lowest.
+// MLX's affine groups: scale * q + bias, after { scale; bias } in one float type. Values lie in a row of bits, the first in
+// the lowest.
 
-import { byteAt, type GroupReader, setScale, shortAt } from './group.ts';
+import { type MlxLayout, mlxScaleBytes } from '../tensor-type.ts';
+import { byteAt, type GroupReader, setScale, shortAt, wordAt } from './group.ts';
+import { halfToNumber } from './half.ts';
 
 type ReadValues = (bytes: Uint8Array, at: number, values: Int16Array) => void;
 
-export function mlxReader(bits: 2 | 3 | 4 | 5 | 6 | 8): GroupReader {
+type ReadNumber = (bytes: Uint8Array, at: number) => number;
+
+export function mlxReader({ bits, scale }: MlxLayout): GroupReader {
   const readValues = bits === 4 ? readNibblePairs : bits === 8 ? readBytes : bitReader(bits);
+  const [numberAt, numberBytes] = [numberReaders[scale], mlxScaleBytes(scale)];
   return (bytes, at, group, to) => {
-    const header = new DataView(bytes.buffer, bytes.byteOffset + at, 8);
-    setScale(to, header.getFloat32(0, true), header.getFloat32(4, true));
-    readValues(bytes, at + 8 + group * 4 * bits, to.values);
+    setScale(to, numberAt(bytes, at), numberAt(bytes, at + numberBytes));
+    readValues(bytes, at + 2 * numberBytes + group * 4 * bits, to.values);
   };
 }
+
+const floatBits = new Uint32Array(1);
+const floatValue = new Float32Array(floatBits.buffer);
+
+function floatOf(bits: number): number {
+  floatBits[0] = bits;
+  return floatValue[0] as number;
+}
+
+const numberReaders: Readonly<Record<MlxLayout['scale'], ReadNumber>> = {
+  F32: (bytes, at) => floatOf(wordAt(bytes, at)),
+  F16: (bytes, at) => halfToNumber(shortAt(bytes, at)),
+  // The upper half of a float32.
+  BF16: (bytes, at) => floatOf(shortAt(bytes, at) << 16),
+};
 
 /** A value reaches into two bytes at most; past the end of the last there is nothing of it. */
 function bitReader(bits: number): ReadValues {

@@ -1,0 +1,42 @@
+// What weights take in memory, by their type.
+
+import { describe, expect, it } from 'vitest';
+import { hasAddon } from '../../test/support/native.ts';
+import type { TensorType } from '../weights/tensor-type.ts';
+import { sizesOf } from './memory.ts';
+
+const [OUTPUTS, INPUTS] = [1024, 4096];
+
+/**
+ * Codes of up to four bits take four, others eight. MLX's own are those of the file for 4 and 8 bits; finer groups of 32
+ * cost a bit, and scales in float32 as much again as those of 16 bits.
+ */
+const bits = {
+  Q4_0: 4.5,
+  Q8_0: 8.5,
+  MLX4_G32_F16: 5,
+  MLX4_G64_F16: 4.5,
+  MLX4_G128_F16: 4.25,
+  MLX4_G32_BF16: 5,
+  MLX4_G64_BF16: 4.5,
+  MLX4_G128_BF16: 4.25,
+  MLX4_G32: 6,
+  MLX4_G64: 5,
+  MLX4_G128: 4.5,
+  MLX2_G64_BF16: 4.5,
+  MLX3_G64_BF16: 4.5,
+  MLX5_G64_BF16: 8.5,
+  MLX6_G64_BF16: 8.5,
+  MLX8_G32_BF16: 9,
+  MLX8_G64_BF16: 8.5,
+  MLX8_G64_F16: 8.5,
+  MLX8_G128_BF16: 8.25,
+  MLX8_G64: 9,
+} as const satisfies Partial<Record<TensorType, number>>;
+
+describe.skipIf(!hasAddon)('weights on the cpu backend (skipped where the addon is not built)', () => {
+  it.each(Object.entries(bits))('of %s take %d bits each', (type, expected) => {
+    const bytes = sizesOf('cpu').matrixBytes(type as TensorType, OUTPUTS, INPUTS);
+    expect((8 * bytes) / (OUTPUTS * INPUTS)).toBe(expected);
+  });
+});
