@@ -39,15 +39,20 @@ export function dummyModel(name: DummyShapeName, type: DummyType, layers?: numbe
     version: 3,
     metadata: new Map<string, GgufValue>([
       ...architectureMetadata(name, shape),
-      ['general.file_type', fileTypes[type]],
+      ...fileTypeMetadata(type),
       ...tokenizerMetadata(shape),
     ]),
     weights: dummyWeights(dummyTensors(shape, type)),
   };
 }
 
-/** GGUF's numbers for what a file mainly holds; some programs read no file without one. */
-const fileTypes: Readonly<Record<DummyType, number>> = {
+function fileTypeMetadata(type: DummyType): [string, GgufValue][] {
+  const number = fileTypes[type];
+  return number === undefined ? [] : [['general.file_type', number]];
+}
+
+/** GGUF's numbers for what a file mainly holds; some programs read no file without one. MLX's types have none. */
+const fileTypes: Readonly<Partial<Record<DummyType, number>>> = {
   F32: 0,
   F16: 1,
   Q4_0: 2,

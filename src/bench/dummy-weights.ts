@@ -1,11 +1,11 @@
-// Random weights of any GGUF type, a row at a time: whoever asks for a row, and whenever, gets the same one.
+// Random weights of any GGUF type, and of MLX's most common ones, a row at a time: whoever asks for a row, and whenever, gets the same one.
 // Values have a mean of zero and a spread of 1 / sqrt(columns), so that a product keeps the size of its input.
 
 import { toHalf } from '../weights/quants/half.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../weights/tensor-type.ts';
 import { columnsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
 
-/** A half-precision field of a block: where it lies, and its value for weights with a spread of 1. */
+/** A 16-bit field of a block, a half but for MLX's, which are BF16: where it lies, and its value for weights with a spread of 1. */
 interface ScaleField {
   readonly at: number;
   readonly value: number;
@@ -34,6 +34,8 @@ const blockScales = {
   Q6_K: scaled(208, 1365),
   IQ4_NL: scaled(0, 67.4),
   IQ4_XS: scaled(0, 1247),
+  MLX4_G64_BF16: scaled(0, 4.61, { at: 2, value: -7.5 }),
+  MLX8_G64_BF16: scaled(0, 73.9, { at: 2, value: -127.5 }),
 } as const satisfies Partial<Record<TensorType, readonly ScaleField[]>>;
 
 /** Of a block of MXFP4 whose power of two, the only kind of scale it has, is 1. */
@@ -102,7 +104,8 @@ function rowFiller(tensor: TensorInfo): FillRow {
 
 function blockFiller(type: BlockType, spread: number): FillRow {
   const { blockBytes } = tensorLayouts[type];
-  const fields = blockScales[type].map(({ at, value }) => ({ at, bits: toHalf(value * spread) }));
+  const toBits = type.endsWith('_BF16') ? floatBits.BF16 : toHalf;
+  const fields = blockScales[type].map(({ at, value }) => ({ at, bits: toBits(value * spread) }));
   // Codes reach one step further down than up. Where no minimum makes up for it, scales of either sign do.
   const signBit = fields.length === 1 ? 0x80 : 0;
   return (random, row) => {

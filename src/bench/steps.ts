@@ -1,5 +1,5 @@
-// `npm run bench:steps -- SHAPE:TYPE [streams] [kernels]`: how long one step of a model of that shape takes, for several
-// streams that decode and for a prompt, beside the machine's read bandwidth; with several kernel tables, in turns.
+// `npm run bench:steps -- SHAPE:TYPE[,…] [streams] [kernels]`: how long one step of a model of that shape takes, for several
+// streams that decode and for a prompt, beside the machine's read bandwidth; with several models or kernel tables, in turns.
 // Ends in one JSON line.
 
 import { availableParallelism } from 'node:os';
@@ -28,8 +28,9 @@ function give(line: string): never {
   process.exit(1);
 }
 
-const wanted = parseDummy(process.argv[2] ?? '');
-if (wanted === undefined) {
+const names = (process.argv[2] ?? '').split(',');
+const wanted = names.flatMap((name) => parseDummy(name) ?? []);
+if (wanted.length < names.length) {
   give(`give SHAPE:TYPE, of ${Object.keys(dummyShapes).join(', ')} and ${dummyTypes.join(', ')}`);
 }
 const streams = (process.argv[3] ?? '1,8,16').split(',').map(Number);
@@ -49,11 +50,13 @@ const stream = (index: number, tokens: readonly number[], start: number): BatchS
 });
 
 interface Contender {
+  readonly model: string;
   readonly kernels: string;
   readonly backend: Backend;
 }
 
 interface StepTimes {
+  readonly model: string;
   readonly kernels: string;
   readonly bestMs: number;
   readonly medianMs: number;
@@ -74,26 +77,29 @@ async function time(
       times.push(performance.now() - started);
     }
   }
-  return trials.map(({ kernels, times }) => {
+  return trials.map(({ model, kernels, times }) => {
     times.sort((a, b) => a - b);
-    return { kernels, bestMs: times[0] as number, medianMs: times[Math.floor(repeats / 2)] as number };
+    return { model, kernels, bestMs: times[0] as number, medianMs: times[Math.floor(repeats / 2)] as number };
   });
 }
 
 const threads = availableParallelism();
-const files = dummyModel(wanted.shape, wanted.type);
-const spec = buildSpec(files);
 const bandwidth = load.addon.readBandwidth(threads, 1024);
 const blockCount = BLOCKS_PER_STREAM * Math.max(...streams);
 const contenders: Contender[] = [];
-for (const kernels of tables) {
-  const options = { blockCount, threads, isa: kernels };
-  contenders.push({ kernels, backend: await createCpuBackend(load.addon, spec, files.weights, options) });
+for (const { shape, type } of wanted) {
+  const files = dummyModel(shape, type);
+  const [spec, model] = [buildSpec(files), files.path];
+  const bytes = weightBytes(spec, files.weights, fileMatrixBytes);
+  print(
+    `${model}, ${(bytes / 1e9).toFixed(2)} GB, ${threads} threads, read bandwidth ${(bandwidth / 1e9).toFixed(1)} GB/s`,
+  );
+  for (const kernels of tables) {
+    const options = { blockCount, threads, isa: kernels };
+    const backend = await createCpuBackend(load.addon, spec, files.weights, options);
+    contenders.push({ model, kernels, backend });
+  }
 }
-const bytes = weightBytes(spec, files.weights, fileMatrixBytes);
-print(
-  `${files.path}, ${(bytes / 1e9).toFixed(2)} GB, ${threads} threads, read bandwidth ${(bandwidth / 1e9).toFixed(1)} GB/s`,
-);
 
 // One token in every block: its pages are then there, and reading zeros takes as long as reading anything.
 for (let first = 0; first < blockCount; first += FILLED_AT_A_TIME) {
@@ -113,20 +119,21 @@ for (let first = 0; first < blockCount; first += FILLED_AT_A_TIME) {
 const decode = [];
 for (const count of streams) {
   const sequences = Array.from({ length: count }, (_, index) => stream(index, [100 + index], HISTORY));
-  for (const { kernels, bestMs, medianMs } of await time(contenders, sequences, REPEATS)) {
+  for (const { model, kernels, bestMs, medianMs } of await time(contenders, sequences, REPEATS)) {
     const tokensPerSecond = (count * 1000) / medianMs;
-    decode.push({ kernels, streams: count, bestMs, medianMs, tokensPerSecond });
+    decode.push({ model, kernels, streams: count, bestMs, medianMs, tokensPerSecond });
     print(
-      `${kernels}, ${String(count).padStart(3)} streams: median ${medianMs.toFixed(1)} ms, ${tokensPerSecond.toFixed(1)} tokens/s; best ${bestMs.toFixed(1)} ms`,
+      `${model}, ${kernels}, ${String(count).padStart(3)} streams: median ${medianMs.toFixed(1)} ms, ${tokensPerSecond.toFixed(1)} tokens/s; best ${bestMs.toFixed(1)} ms`,
     );
   }
 }
 const promptTokens = Array.from({ length: PROMPT_TOKENS }, (_, token) => token);
 const prompt = [];
-for (const { kernels, medianMs } of await time(contenders, [stream(0, promptTokens, 0)], PROMPT_REPEATS)) {
+const promptTimes = await time(contenders, [stream(0, promptTokens, 0)], PROMPT_REPEATS);
+for (const { model, kernels, medianMs } of promptTimes) {
   const tokensPerSecond = (PROMPT_TOKENS * 1000) / medianMs;
-  prompt.push({ kernels, tokensPerSecond });
-  print(`${kernels}, prompt of ${PROMPT_TOKENS}: ${tokensPerSecond.toFixed(0)} tokens/s`);
+  prompt.push({ model, kernels, tokensPerSecond });
+  print(`${model}, ${kernels}, prompt of ${PROMPT_TOKENS}: ${tokensPerSecond.toFixed(0)} tokens/s`);
 }
 for (const { backend } of contenders) backend.close();
-print(JSON.stringify({ benchmark: 'steps', model: files.path, threads, bandwidth, decode, prompt }));
+print(JSON.stringify({ benchmark: 'steps', threads, bandwidth, decode, prompt }));

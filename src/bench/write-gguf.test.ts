@@ -66,7 +66,8 @@ function expectSame(read: GgufFile, written: GgufFile): void {
 
 describe('a written file', () => {
   it('reads back with every kind of metadata and every type of tensor', async () => {
-    const tensors = dummyTypes.map((type): TensorInfo => ({ name: `of ${type}`, type, shape: [3, 512] }));
+    const ggufTypes = dummyTypes.filter((type) => !type.startsWith('MLX'));
+    const tensors = ggufTypes.map((type): TensorInfo => ({ name: `of ${type}`, type, shape: [3, 512] }));
     const file = ggufOf(everyKind, [{ name: 'vector', type: 'F32', shape: [5] }, ...tensors]);
     const path = join(folder, 'kinds.gguf');
     const bytes = await writeGguf(file, path);
