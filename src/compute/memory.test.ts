@@ -34,9 +34,16 @@ const bits = {
   MLX8_G64: 9,
 } as const satisfies Partial<Record<TensorType, number>>;
 
-describe.skipIf(!hasAddon)('weights on the cpu backend (skipped where the addon is not built)', () => {
-  it.each(Object.entries(bits))('of %s take %d bits each', (type, expected) => {
-    const bytes = sizesOf('cpu').matrixBytes(type as TensorType, OUTPUTS, INPUTS);
-    expect((8 * bytes) / (OUTPUTS * INPUTS)).toBe(expected);
-  });
+const bitsWith = (backend: 'cpu' | 'webgpu', type: string): number =>
+  (8 * sizesOf(backend).matrixBytes(type as TensorType, OUTPUTS, INPUTS)) / (OUTPUTS * INPUTS);
+
+describe('weights in memory', () => {
+  it.skipIf(!hasAddon).each(Object.entries(bits))(
+    'of %s take %d bits each on the cpu backend (skipped where the addon is not built)',
+    (type, expected) => expect(bitsWith('cpu', type)).toBe(expected),
+  );
+
+  it.each(Object.entries(bits))('of %s take %d bits each on the webgpu backend', (type, expected) =>
+    expect(bitsWith('webgpu', type)).toBe(expected),
+  );
 });

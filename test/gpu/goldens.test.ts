@@ -11,6 +11,7 @@ import {
   isOwnModel,
   lastLogits,
   likeness,
+  mlxModel,
 } from '../support/golden.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu, isSlowGpu } from '../support/on-gpu.ts';
@@ -27,6 +28,7 @@ const CHUNK_TOKENS = 16;
 /** Most of what models are made of; tests of features, experts, states and tensor types have the rest, beside the reference backend. */
 const various = [
   'tinystories-656k',
+  'tinystories-656k-mlx-8bit',
   'quants/q4_k_m.gguf',
   'gemma3n',
   'gpt_oss',
@@ -85,4 +87,11 @@ describeOnFastestGpu('the webgpu backend', () => {
       expect(await leastLikeness({ ...model, cases })).toBeGreaterThanOrEqual(LEAST);
     },
   );
+
+  // With scales in BF16; those of the shared model above are halves.
+  it.runIf(hasTestdata)('computes the logits of mlx-lm', async () => {
+    const model = mlxModel('llama-4bit');
+    const cases = isSlowGpu ? model.cases.slice(0, 1) : model.cases;
+    expect(await leastLikeness({ ...model, cases })).toBeGreaterThanOrEqual(LEAST);
+  });
 });

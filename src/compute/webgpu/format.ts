@@ -5,9 +5,10 @@
 //              nibble, signed, codebook   one vec4<u32>: inputs 0 … 15 in the low, 16 … 31 in the high halves of its
 //                                 bytes, as 0 … 15, as -8 … 7, or as places in the codebook
 //              byte               two vec4<u32>: inputs in order
-//   scales   per panel and group the scale, or one for each half, then the minimum, likewise, as
+//   scales   per panel and group, or per run of groups that share them, the scale, or one for each half, then the minimum,
+//            likewise, as
 //              f16, one number    half a word a lane
-//              f16, two or four   one or two words a lane, all lanes' first word first
+//              f16, bf16, two or four   one or two words a lane, all lanes' first word first
 //              f32                a word a lane and number, all lanes' first number first
 //              power, one number  a quarter of a word a lane: the exponent of a float32
 //   floats   per panel and pair of inputs a word a lane (halves, or float32 as two planes)
@@ -17,7 +18,7 @@ import { iq2Codebook } from '../../weights/quants/iq2.ts';
 import { iq3sCodebook, iq3xxsCodebook } from '../../weights/quants/iq3.ts';
 import { iq4Steps } from '../../weights/quants/iq4.ts';
 import { fp4Steps } from '../../weights/quants/mxfp4.ts';
-import { eachMlxType, type TensorType } from '../../weights/tensor-type.ts';
+import { eachMlxType, type MlxLayout, type TensorType } from '../../weights/tensor-type.ts';
 
 export const PANEL_COLUMNS = 32;
 export const GROUP_INPUTS = 32;
@@ -36,7 +37,11 @@ export interface CodedFormat {
   /** Whether each half of a group has a scale of its own. */
   readonly halves: boolean;
   readonly hasMinimum: boolean;
-  readonly scale: 'f16' | 'f32' | 'power';
+  readonly scale: 'f16' | 'bf16' | 'f32' | 'power';
+  /** Groups of 32 inputs, one after the other, that have one scale. */
+  readonly groupsPerScale: number;
+  /** Whether bytes stand for 0 … 255: they are kept 128 lower, and kernels raise the minimum by as many steps. */
+  readonly isLowered: boolean;
 }
 
 export interface FloatFormat {
@@ -46,7 +51,14 @@ export interface FloatFormat {
 
 export type Format = CodedFormat | FloatFormat;
 
-const plain = { kind: 'coded', halves: false, hasMinimum: false, scale: 'f16' } as const;
+const plain = {
+  kind: 'coded',
+  halves: false,
+  hasMinimum: false,
+  scale: 'f16',
+  groupsPerScale: 1,
+  isLowered: false,
+} as const;
 const nibble = { ...plain, encoding: 'nibble' } as const;
 const signed = { ...plain, encoding: 'signed' } as const;
 const byte = { ...plain, encoding: 'byte' } as const;
@@ -57,9 +69,15 @@ function codebook(steps: Int8Array<ArrayBuffer>) {
   return { ...plain, encoding: 'codebook', codebook: { steps, places } } as const;
 }
 
-// Of up to so many bits.
-const mlx4: CodedFormat = { ...nibble, hasMinimum: true, scale: 'f32' };
-const mlx8: CodedFormat = { ...byte, hasMinimum: true, scale: 'f32' };
+function mlx({ bits, groupSize, scale }: MlxLayout): CodedFormat {
+  return {
+    ...(bits <= 4 ? nibble : byte),
+    hasMinimum: true,
+    scale: ({ F16: 'f16', BF16: 'bf16', F32: 'f32' } as const)[scale],
+    groupsPerScale: groupSize / GROUP_INPUTS,
+    isLowered: bits === 8,
+  };
+}
 
 /**
  * Scales of the k-quants are products of a half and a small number, rounded to a half here. So are weights of F8, products of
@@ -94,7 +112,7 @@ export const formats: Readonly<Record<TensorType, Format>> = {
   TQ2_0: signed,
   MXFP4: { ...codebook(fp4Steps), scale: 'power' },
   NVFP4: { ...codebook(fp4Steps), halves: true },
-  ...eachMlxType(({ bits }) => (bits <= 4 ? mlx4 : mlx8)),
+  ...eachMlxType(mlx),
 };
 
 /** Numbers that go with a group of one column. */
@@ -102,9 +120,9 @@ export function scaleNumbers({ halves, hasMinimum }: CodedFormat): number {
   return (halves ? 2 : 1) * (hasMinimum ? 2 : 1);
 }
 
-/** Words of scales that a panel has for each group. */
+/** Words of scales that a panel has for each group, or for groups that share them. */
 export function scaleWords(format: CodedFormat): number {
-  const bytes = { f16: 2, f32: 4, power: 1 }[format.scale];
+  const bytes = { f16: 2, bf16: 2, f32: 4, power: 1 }[format.scale];
   return (PANEL_COLUMNS * bytes * scaleNumbers(format)) / 4;
 }
 
@@ -127,7 +145,7 @@ export interface PanelWords {
 export function panelWords(format: Format, inputs: number): PanelWords {
   if (format.kind === 'float') return { codes: Math.ceil(inputs / 2) * floatWords(format), scales: 0 };
   const groups = inputs / GROUP_INPUTS;
-  return { codes: groups * codeWords(format), scales: groups * scaleWords(format) };
+  return { codes: groups * codeWords(format), scales: (groups / format.groupsPerScale) * scaleWords(format) };
 }
 
 /** Bytes of a whole matrix in GPU memory. */

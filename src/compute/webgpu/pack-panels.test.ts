@@ -32,7 +32,7 @@ function weightAt(type: TensorType, { codes, scales }: Panels, row: number, inpu
   const number = (index: number) => scaleAt(format, scales, group, lane, index);
   const half = format.halves ? Math.floor((input % 32) / 16) : 0;
   const minimum = format.hasMinimum ? number((format.halves ? 2 : 1) + half) : 0;
-  return number(half) * value + minimum;
+  return number(half) * (format.isLowered ? value + 128 : value) + minimum;
 }
 
 function codeAt(format: CodedFormat, codes: Uint32Array, group: number, lane: number, input: number): number {
@@ -54,13 +54,14 @@ function scaleAt(
   lane: number,
   index: number,
 ): number {
-  const words = scales.subarray(group * scaleWords(format), (group + 1) * scaleWords(format));
+  const words = scales.subarray(Math.floor(group / format.groupsPerScale) * scaleWords(format));
   if (format.scale === 'f32') return asFloat(words[32 * index + lane] as number);
   if (format.scale === 'power')
     return 2 ** ((((words[lane >> 2] as number) >>> (8 * (lane & 3))) & 255) - 127);
   const alone = !format.halves && !format.hasMinimum;
   const word = words[alone ? lane >> 1 : 32 * (index >> 1) + lane] as number;
-  return halfToNumber((word >>> (16 * ((alone ? lane : index) & 1))) & 0xffff);
+  const bits = (word >>> (16 * ((alone ? lane : index) & 1))) & 0xffff;
+  return format.scale === 'bf16' ? asFloat(bits * 65536) : halfToNumber(bits);
 }
 
 function asFloat(bits: number): number {
@@ -78,8 +79,9 @@ describe('panels', () => {
       dequantize(type, bytes.subarray(row * size, (row + 1) * size), expected);
       const largest = expected.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
       const errors = expected.map((value, input) => Math.abs(weightAt(type, panels, row, input) - value));
-      // Scales of the k-quants are rounded to halves.
-      expect(errors.every((error) => error <= 2 ** -10 * largest)).toBe(true);
+      // Scales of the k-quants are rounded to halves; those of MLX are the file's.
+      const most = type.startsWith('MLX') ? 2 ** -22 : 2 ** -10;
+      expect(errors.every((error) => error <= most * largest)).toBe(true);
     }
   });
 
@@ -89,6 +91,12 @@ describe('panels', () => {
     expect(() => packPanels('Q4_0', 32, block, 1)).toThrow('not finite');
     for (const power of [228, 255]) {
       expect(() => packPanels('MXFP4', 32, new Uint8Array(17).fill(power), 1)).toThrow('not finite');
+    }
+    // Infinite, and 2^101.
+    for (const bits of [0x7f80, 0x7200, 0xf200]) {
+      const group = new Uint8Array(rowBytes('MLX4_G64_BF16', 64));
+      new DataView(group.buffer).setUint16(0, bits, true);
+      expect(() => packPanels('MLX4_G64_BF16', 64, group, 1)).toThrow('not finite, or too large');
     }
   });
 });

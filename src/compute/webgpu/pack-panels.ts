@@ -17,11 +17,12 @@ import {
   scaleWords,
 } from './format.ts';
 
-const NOT_FINITE = 'a scale or minimum is not finite';
+const NOT_FINITE = 'a scale or minimum is not finite, or too large';
 const HALF_NAN = 0x7e00;
 const SCALES_KEPT = 1024;
-/** As on the processor, where kernels need room above. */
+/** As on the processor, where kernels need room above: powers of two up to this one, and floats below 2^101. */
 const LARGEST_POWER = 2 ** 99;
+const BRAIN_LIMIT = 2 ** 101;
 
 type F8Type = 'F8_G32' | 'F8_G128';
 
@@ -162,19 +163,17 @@ function packCodes(
   for (let index = 0; index < groups; index++) {
     const block = Math.floor(index / groupsPerBlock);
     read(bytes, block * blockBytes, index - block * groupsPerBlock, group);
-    if (format.encoding === 'byte') centre(group);
+    if (format.isLowered) lower(group);
     storeCodes(format, group.values, to.codes, place.codes + index * codeStride, place.lane);
-    storeScales(format, group, to.scales, place.scales + index * scaleStride, place.lane);
+    if (index % format.groupsPerScale !== 0) continue;
+    const scaleAt = place.scales + (index / format.groupsPerScale) * scaleStride;
+    storeScales(format, group, to.scales, scaleAt, place.lane);
   }
 }
 
-/** Bytes from 0 to 255 become -128 to 127; their minimum rises by as much. */
-function centre({ values, scales, minimums }: Group): void {
-  if (!values.some((value) => value > 127)) return;
+/** Bytes from 0 to 255 become -128 to 127. */
+function lower({ values }: Group): void {
   for (let i = 0; i < GROUP_SIZE; i++) values[i] = (values[i] as number) - 128;
-  for (const half of [0, 1]) {
-    minimums[half] = (minimums[half] as number) + 128 * (scales[half] as number);
-  }
 }
 
 function storeNibbles(
@@ -235,12 +234,22 @@ function storeScales(
       words[at + number * PANEL_COLUMNS + lane] = floatWord[0] as number;
       continue;
     }
+    if (format.scale === 'bf16' && Math.abs(value) >= BRAIN_LIMIT) throw new Error(NOT_FINITE);
     // Alone, two lanes share a word; otherwise two numbers of a lane do.
     const word = numbers === 1 ? lane >> 1 : (number >> 1) * PANEL_COLUMNS + lane;
     const shift = 16 * ((numbers === 1 ? lane : number) & 1);
-    words[at + word] = (words[at + word] as number) | (toHalf(value) << shift);
+    words[at + word] = (words[at + word] as number) | (bitsOf[format.scale](value) << shift);
   }
 }
+
+/** Of floats of 16 bits. A BF16 is the upper half of a float32. */
+const bitsOf = {
+  f16: toHalf,
+  bf16: (value: number): number => {
+    floatBits[0] = value;
+    return (floatWord[0] as number) >>> 16;
+  },
+} as const;
 
 /** Powers of two below the smallest float32 that is not subnormal become zero, as GPUs may make them anyway. */
 function storePower(value: number, words: Uint32Array, at: number, lane: number): void {

@@ -13,7 +13,7 @@ ${format.codebook === undefined ? '' : lookup(format.codebook.steps)}
 ${wordReader(format)}
 // Scales of both halves, then minimums.
 fn loadScales(at: u32, lane: u32) -> vec4<f32> {
-  let words = at * ${scaleWords(format)}u;
+  let words = ${format.groupsPerScale === 1 ? 'at' : `(at / ${format.groupsPerScale}u)`} * ${scaleWords(format)}u;
 ${scaleBody(format)}
 }
 `;
@@ -55,8 +55,9 @@ fn stepsOf(words: vec4<u32>) -> vec4<u32> {
 }`;
 }
 
-function scaleBody({ encoding, scale, halves, hasMinimum }: CodedFormat): string {
+function scaleBody({ encoding, scale, halves, hasMinimum, isLowered }: CodedFormat): string {
   const unit = encoding === 'signed' ? ' * 0.0625' : '';
+  const raised = (step: string, minimum: string) => (isLowered ? `fma(128.0, ${step}, ${minimum})` : minimum);
   if (scale === 'power') {
     return `  let powers = scales[words + (lane >> 2u)];
   let one = bitcast<f32>(((powers >> (8u * (lane & 3u))) & 255u) << 23u);
@@ -70,28 +71,35 @@ function scaleBody({ encoding, scale, halves, hasMinimum }: CodedFormat): string
       ? ['0.0', '0.0']
       : halves
         ? [number(2), number(3)]
-        : [number(1), number(1)];
+        : [raised(number(0), number(1)), raised(number(0), number(1))];
     return `  return vec4<f32>(${first}, ${second}, ${third}, ${fourth});`;
   }
   if (!halves && !hasMinimum) {
-    return `  let pair = unpack2x16float(scales[words + (lane >> 1u)]);
+    return `  let pair = ${floatPair(scale, 'scales[words + (lane >> 1u)]')};
   let one = select(pair.x, pair.y, (lane & 1u) == 1u);
   return vec4<f32>(one, one, 0.0, 0.0)${unit};`;
   }
-  const first = `  let first = unpack2x16float(${word(0)});`;
+  const first = `  let first = ${floatPair(scale, word(0))};`;
   if (halves && hasMinimum) {
-    return `${first}\n  let second = unpack2x16float(${word(1)});\n  return vec4<f32>(first, second);`;
+    return `${first}\n  let second = ${floatPair(scale, word(1))};\n  return vec4<f32>(first, second);`;
   }
   return halves
     ? `${first}\n  return vec4<f32>(first, 0.0, 0.0)${unit};`
-    : `${first}\n  return vec4<f32>(first.x, first.x, first.y, first.y);`;
+    : `${first}\n  let minimum = ${raised('first.x', 'first.y')};\n  return vec4<f32>(first.x, first.x, minimum, minimum);`;
+}
+
+/** Two floats of 16 bits in a word. */
+function floatPair(type: 'f16' | 'bf16', word: string): string {
+  return type === 'f16'
+    ? `unpack2x16float(${word})`
+    : `vec2<f32>(bitcast<f32>(${word} << 16u), bitcast<f32>(${word} & 0xffff0000u))`;
 }
 
 /** Declares `loadPair` over the buffer `codes`: two weights of a column. */
 export function pairReader({ encoding }: FloatFormat): string {
   const pair = {
-    f16: 'unpack2x16float(codes[at])',
-    bf16: 'vec2<f32>(bitcast<f32>(codes[at] << 16u), bitcast<f32>(codes[at] & 0xffff0000u))',
+    f16: floatPair('f16', 'codes[at]'),
+    bf16: floatPair('bf16', 'codes[at]'),
     f32: 'vec2<f32>(bitcast<f32>(codes[at]), bitcast<f32>(codes[at + 32u]))',
   }[encoding];
   return `fn loadPair(at: u32) -> vec2<f32> { return ${pair}; }`;
