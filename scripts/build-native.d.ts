@@ -40,6 +40,7 @@ export function buildNative(options: {
   sets?: readonly string[];
   spell?: (flags: string[]) => string[];
   extraFlags?: string[];
+  shared?: string[] | undefined;
   linkFlags?: string[];
   headers?: Promise<void>;
   progress?: CompileProgress;

@@ -148,7 +148,9 @@ const slots = new Slots();
 
 function versionOf(compiler) {
   const { program, words } = wordsOf(compiler, ['--version']);
-  return spawnSync(program, words, { encoding: 'utf8' }).stdout;
+  mkdirSync(objectFolder, { recursive: true });
+  // For some targets Zig leaves an empty object where it is asked.
+  return spawnSync(program, words, { encoding: 'utf8', cwd: objectFolder }).stdout;
 }
 
 /** Where a source's object lies: it has a name of its own for all that it depends on. */
@@ -157,6 +159,12 @@ function objectOf({ compiler, version, arch }, { folder, name, flags }) {
   const key = hashOf([version, ...words, arch, flags.join(' '), ...textsOf(folder, name)]);
   return join(objectFolder, `${name.replaceAll('/', '-')}-${key}.o`);
 }
+
+/** How the system's own compiler makes a library that Node loads. */
+const sharedFlags = {
+  darwin: ['-bundle', '-undefined', 'dynamic_lookup'],
+  win32: ['-shared'],
+};
 
 const nobody = { add: (_count) => {}, done: () => {} };
 
@@ -229,7 +237,7 @@ function headerFlags() {
  * For this machine, if no other is named, with the kernels of all instruction sets, if none are. `spell` gives the flags of a
  * source as the compiler knows them; `headers` resolves when Node's headers are installed.
  * @param {{ compiler: string | string[], output: string, arch?: string, platform?: string, sets?: string[],
- *   spell?: (flags: string[]) => string[], extraFlags?: string[], linkFlags?: string[], headers?: Promise<void>,
+ *   spell?: (flags: string[]) => string[], extraFlags?: string[], shared?: string[], linkFlags?: string[], headers?: Promise<void>,
  *   progress?: { add(count: number): void, done(): void } }} options
  * @returns {Promise<boolean>} whether anything was built
  */
@@ -241,6 +249,7 @@ export async function buildNative({
   sets = instructionSets(arch),
   spell = (flags) => flags,
   extraFlags = [],
+  shared = sharedFlags[platform] ?? ['-shared', '-pthread'],
   linkFlags = [],
   headers = Promise.resolve(),
   progress = nobody,
@@ -258,11 +267,9 @@ export async function buildNative({
     headers.then(() => compile([addon], headerFlags())),
   ]);
   const objects = compiled.flat();
-  const linked = hashOf([...objects, [...extraFlags, ...linkFlags].join(' ')]);
+  const linked = hashOf([...objects, [...shared, ...extraFlags, ...linkFlags].join(' ')]);
   const stamp = `${output}.stamp`;
   if (existsSync(output) && existsSync(stamp) && readFileSync(stamp, 'utf8') === linked) return false;
-  const shared =
-    platform === 'darwin' ? ['-bundle', '-undefined', 'dynamic_lookup'] : ['-shared', '-pthread'];
   const partial = `${output}.${process.pid}`;
   await runCompiler(compiler, [...shared, ...extraFlags, ...objects, ...linkFlags, '-o', partial]);
   renameSync(partial, output);

@@ -1,23 +1,32 @@
 // The compiler that makes addons for machines other than this one: Zig's clang, which brings the headers and libraries
-// of each, so that what it links runs with an old C library and needs no C++ library at all.
+// of each, so that what it links runs on old systems and needs no C++ library at all.
 
 import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { instructionSets } from './build-native.js';
 
-const exportsFile = fileURLToPath(new URL('../native/addon/exports.map', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
+const exportsFile = join(root, 'native', 'addon', 'exports.map');
 
-// Older than any system that runs Node 20.
-const glibc = '2.17';
+// Systems older than any that runs Node 20. The names are Node's: `process.platform` and `process.arch`.
 const triples = {
-  x64: `x86_64-linux-gnu.${glibc}`,
-  arm64: `aarch64-linux-gnu.${glibc}`,
+  'linux-x64': 'x86_64-linux-gnu.2.17',
+  'linux-arm64': 'aarch64-linux-gnu.2.17',
+  'darwin-arm64': 'aarch64-macos.11.0',
+  'darwin-x64': 'x86_64-macos.11.0',
+  'win32-x64': 'x86_64-windows-gnu',
 };
 
-export const prebuiltArchitectures = Object.keys(triples);
+/** The systems that the package brings an addon for. */
+export const prebuiltTargets = Object.entries(triples).map(([name, triple]) => {
+  const [platform, arch] = name.split('-');
+  return { name, platform, arch, triple, file: `${name}.node` };
+});
 
-/** As the loader looks for it. */
-export function prebuiltName(arch) {
-  return `linux-${arch}.node`;
+/** Tiles of AMX need a leave that only Linux is asked for here. */
+export function targetSets({ platform, arch }) {
+  return instructionSets(arch).filter((set) => set !== 'amx' || platform === 'linux');
 }
 
 /** The words that start Zig, or undefined where there is none. */
@@ -31,8 +40,8 @@ export function findZig() {
 export const noZig =
   'prebuilt addons need Zig, which compiles for other machines: pip install ziglang, or set ZIG to where it is';
 
-export function crossCompiler(zig, arch) {
-  return [...zig, 'c++', '-target', triples[arch]];
+export function crossCompiler(zig, { triple }) {
+  return [...zig, 'c++', '-target', triple];
 }
 
 /** The flags of a source, as this compiler spells them. */
@@ -46,5 +55,16 @@ export function crossFlags(flags) {
   ];
 }
 
-/** Node has a C++ library of its own: nothing of the one in the addon may be seen from outside, or be taken from there. */
-export const crossLinkFlags = ['-s', `-Wl,--version-script=${exportsFile}`];
+/** What makes a library of objects. Node has a C++ library of its own: nothing of the one in the addon may be seen from outside. */
+export function crossLinkFlags({ platform }) {
+  if (platform === 'linux') return ['-s', `-Wl,--version-script=${exportsFile}`];
+  // The linker also writes a library for those who would link against it, in the folder it is started from.
+  if (platform === 'win32') return ['-s', `-Wl,--out-implib,${join(root, 'build', 'chairlift.lib')}`];
+  // The linker would name it after the file that it is told to write, which has another name at first.
+  return ['-s', '-Wl,-install_name,@rpath/chairlift.node'];
+}
+
+/** In place of the system's own linker: Zig's has no bundles, and Node loads libraries as well. */
+export function crossSharedFlags({ platform }) {
+  return platform === 'darwin' ? ['-shared', '-Wl,-undefined,dynamic_lookup'] : undefined;
+}

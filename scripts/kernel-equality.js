@@ -1,6 +1,6 @@
 // Holds this machine's kernels against the scalar ones, bit for bit; with --arm64 also those of ARM64, on emulated
 // processors with and without the optional instructions, against the same results; with --prebuilt also those that the
-// compiler of the package makes, for both architectures.
+// compiler of the package makes, for both architectures of Linux.
 // Usage: node scripts/kernel-equality.js [--arm64] [--prebuilt]. On machines that are not ARM64 they need QEMU's user
 // emulation and a cross compiler (the second one for its C library), and --prebuilt needs Zig.
 
@@ -16,7 +16,7 @@ import {
   kernelSources,
   runCompiler,
 } from './build-native.js';
-import { crossCompiler, crossFlags, findZig, noZig, prebuiltArchitectures } from './cross-compiler.js';
+import { crossCompiler, crossFlags, findZig, noZig, prebuiltTargets } from './cross-compiler.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const testFolder = join(root, 'test', 'native');
@@ -48,7 +48,13 @@ async function compile({ compiler, arch, spell = (flags) => flags, link = [] }) 
   const tests = readdirSync(testFolder)
     .filter((name) => name.endsWith('.cc'))
     .map((name) => ({ folder: testFolder, name, flags: [...commonFlags, ...includeFlags] }));
-  const sources = [...kernelSources(arch), ...tests].map((source) => ({
+  // Inputs and results lie in pages of the system, as in the addon.
+  const pages = {
+    folder: join(root, 'native'),
+    name: 'system/pages.cc',
+    flags: [...commonFlags, ...includeFlags],
+  };
+  const sources = [...kernelSources(arch), pages, ...tests].map((source) => ({
     ...source,
     flags: spell(source.flags),
   }));
@@ -81,9 +87,10 @@ function checkEmulated(label, emulator, options, program, fingerprint) {
 }
 
 async function checkPrebuilt(zig, emulator, fingerprint) {
-  for (const arch of prebuiltArchitectures) {
-    const program = await compile({ compiler: crossCompiler(zig, arch), arch, spell: crossFlags });
-    const label = `prebuilt for ${arch}`;
+  for (const target of prebuiltTargets.filter(({ platform }) => platform === 'linux')) {
+    const { name, arch } = target;
+    const program = await compile({ compiler: crossCompiler(zig, target), arch, spell: crossFlags });
+    const label = `prebuilt for ${name}`;
     if (arch === process.arch) {
       if (check(label, program, []).fingerprint !== fingerprint) fail(`${label} computes other bits`);
     } else if (arch === 'arm64') {

@@ -1,5 +1,5 @@
-// Makes the package for npm, with addons for Linux on x64 and ARM64 in it, so that whoever installs it needs no compiler.
-// Usage: node scripts/package.js, which needs Zig to compile for both and sets the checkout up first; the package lies in
+// Makes the package for npm, with addons for Linux, macOS and Windows in it, so that whoever installs it needs no compiler.
+// Usage: node scripts/package.js, which needs Zig to compile for all and sets the checkout up first; the package lies in
 // build/package then.
 
 import { spawnSync } from 'node:child_process';
@@ -7,14 +7,16 @@ import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildNative } from './build-native.js';
+import { checkAddonFile } from './check-addon.js';
 import {
   crossCompiler,
   crossFlags,
   crossLinkFlags,
+  crossSharedFlags,
   findZig,
   noZig,
-  prebuiltArchitectures,
-  prebuiltName,
+  prebuiltTargets,
+  targetSets,
 } from './cross-compiler.js';
 import { Progress } from './progress.js';
 
@@ -34,20 +36,23 @@ function sizeOf(path) {
 async function buildAddons(zig) {
   const folder = join(root, 'prebuilt');
   mkdirSync(folder, { recursive: true });
-  for (const arch of prebuiltArchitectures) {
-    const output = join(folder, prebuiltName(arch));
-    await progress.during(`compiling C++ for ${arch}`, (pieces) =>
+  for (const target of prebuiltTargets) {
+    const { name, arch, platform, file } = target;
+    const output = join(folder, file);
+    await progress.during(`compiling C++ for ${name}`, (pieces) =>
       buildNative({
-        compiler: crossCompiler(zig, arch),
+        compiler: crossCompiler(zig, target),
         output,
         arch,
-        platform: 'linux',
+        platform,
+        sets: targetSets(target),
         spell: crossFlags,
-        linkFlags: crossLinkFlags,
+        shared: crossSharedFlags(target),
+        linkFlags: crossLinkFlags(target),
         progress: pieces,
       }),
     );
-    log(`${prebuiltName(arch)}, ${sizeOf(output)}`);
+    log(`${file}, ${sizeOf(output)}: ${checkAddonFile(output, target)}`);
   }
 }
 

@@ -1,7 +1,7 @@
 // The sampler's part of the Node-API surface.
 #pragma once
 
-#include <node_api.h>
+#include "addon/node-api.h"
 
 #include <memory>
 

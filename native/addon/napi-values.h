@@ -2,7 +2,7 @@
 // entry point turns into a JavaScript error.
 #pragma once
 
-#include <node_api.h>
+#include "addon/node-api.h"
 
 #include <stdexcept>
 #include <string>

@@ -2,7 +2,7 @@
 // number. What does not fit together is refused, for kernels trust every size.
 #pragma once
 
-#include <node_api.h>
+#include "addon/node-api.h"
 
 #include "model/model.h"
 

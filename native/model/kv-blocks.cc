@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "system/pages.h"
+
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #else
@@ -25,7 +27,7 @@ size_t KvLayout::blockBytes() const {
 }
 
 KvBlocks::KvBlocks(const KvLayout& layout, int count)
-    : layout_(layout), count_(count), stride_(layout.blockBytes()), memory_(stride_ * size_t(count)) {
+    : layout_(layout), count_(count), stride_(layout.blockBytes()), memory_(stride_ * size_t(count)), committed_(size_t(count)) {
   for (size_t i = 0; i < layout.caches.size(); i++) places_.push_back({layout.cacheAt(i), layout.headBytes(i)});
   ASAN_POISON_MEMORY_REGION(memory_.data(), stride_ * size_t(count));
 }
@@ -33,7 +35,11 @@ KvBlocks::KvBlocks(const KvLayout& layout, int count)
 // Whoever is given the same addresses next may touch them.
 KvBlocks::~KvBlocks() { ASAN_UNPOISON_MEMORY_REGION(memory_.data(), stride_ * size_t(count_)); }
 
-void KvBlocks::hold([[maybe_unused]] int block) {
+void KvBlocks::hold(int block) {
+  if (!committed_[size_t(block)]) {
+    memory_.commit(size_t(block) * stride_, stride_);
+    committed_[size_t(block)] = true;
+  }
   ASAN_UNPOISON_MEMORY_REGION(memory_.data() + size_t(block) * stride_, layout_.cacheAt(layout_.caches.size()));
 }
 
@@ -44,6 +50,7 @@ void KvBlocks::release(std::vector<int32_t> blocks) {
     for (end = first + 1; end < blocks.size() && blocks[end] - blocks[end - 1] <= 1;) end++;
     const size_t from = size_t(blocks[first]) * stride_, bytes = size_t(blocks[end - 1] - blocks[first] + 1) * stride_;
     memory_.release(from, bytes);
+    for (int block = blocks[first]; block <= blocks[end - 1]; block++) committed_[size_t(block)] = false;
     ASAN_POISON_MEMORY_REGION(memory_.data() + from, bytes);
   }
 }

@@ -52,7 +52,7 @@ class KvBlocks {
     return memory_.data() + size_t(block) * stride_ + place.at + size_t(head) * place.headBytes;
   }
 
-  /** To be called before a block is written: a sanitized build lets no kernel touch any other. */
+  /** To be called before a block is written: it may have no memory yet, and a sanitized build lets no kernel touch any other. */
   void hold(int block);
   /** Gives the memory of blocks back; their content is lost. */
   void release(std::vector<int32_t> blocks);
@@ -68,6 +68,7 @@ class KvBlocks {
   const int count_;
   const size_t stride_;
   ReservedMemory memory_;
+  std::vector<bool> committed_;
 };
 
 }  // namespace chairlift

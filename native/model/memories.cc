@@ -2,6 +2,8 @@
 
 #include "model/memories.h"
 
+#include "system/pages.h"
+
 namespace chairlift {
 
 namespace {
@@ -17,6 +19,8 @@ size_t wholePages(const std::vector<MemoryLayout>& layouts) {
 
 Memories::Memories(const std::vector<MemoryLayout>& layouts, int slots)
     : slots_(slots), stride_(wholePages(layouts) / sizeof(float)), memory_(wholePages(layouts) * size_t(slots)) {
+  // Slots are few: all of them may be touched at any time.
+  memory_.commit(0, wholePages(layouts) * size_t(slots));
   size_t at = 0;
   for (const MemoryLayout& layout : layouts) {
     starts_.push_back(at);

@@ -1,14 +1,14 @@
 // Zeroed memory straight from the system: pages are committed when first touched, huge ones where allowed.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
+
+#include "system/pages.h"
 
 namespace chairlift {
 
@@ -23,12 +23,8 @@ class PageBuffer {
     if (!data_) throw std::bad_alloc();
     memset(data_, 0, bytes);
 #else
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    data_ = static_cast<uint8_t*>(memory);
-#ifdef MADV_HUGEPAGE
-    madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
+    data_ = static_cast<uint8_t*>(mapPages(bytes));
+    if (!data_) throw std::bad_alloc();
 #endif
   }
   PageBuffer(PageBuffer&& other) noexcept { swap(other); }
@@ -41,7 +37,7 @@ class PageBuffer {
 #ifdef __SANITIZE_ADDRESS__
     free(data_);
 #else
-    if (data_) munmap(data_, bytes_);
+    if (data_) unmapPages(data_, bytes_);
 #endif
   }
 

@@ -1,14 +1,11 @@
-// Zeroed memory of which the system knows the addresses at first: pages are committed when touched and can be given
-// back one range at a time.
+// Zeroed memory of which the system knows the addresses at first: ranges are committed before they are used, take memory
+// when they are touched, and can be given back one by one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 namespace chairlift {
-
-/** What the system hands out and takes back whole. */
-size_t pageBytes();
 
 class ReservedMemory {
  public:
@@ -18,7 +15,9 @@ class ReservedMemory {
 
   uint8_t* data() const { return data_; }
 
-  /** Whole pages. Their content is lost; touched again, they are zeroed. */
+  /** Whole pages, which may be touched from now on. Costs nothing but on Windows. */
+  void commit(size_t from, size_t bytes);
+  /** Whole pages. Their content is lost; committed and touched again, they are zeroed. */
   void release(size_t from, size_t bytes);
 
  private:

@@ -27,12 +27,13 @@ inline X86Features readX86Features() {
   // Registers are of use only where the system saves them when it changes threads.
   unsigned saved, high;
   __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
-  constexpr unsigned avxState = 0x06, avx512State = 0xe6;
+  constexpr unsigned avxState = 0x06;
   if ((saved & avxState) != avxState) return features;
 #if defined(__APPLE__)
   // Saves them from their first use on, and does not say so before.
   const bool savesAvx512 = true;
 #else
+  constexpr unsigned avx512State = 0xe6;
   const bool savesAvx512 = (saved & avx512State) == avx512State;
 #endif
 
