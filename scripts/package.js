@@ -1,6 +1,6 @@
 // Makes the package for npm, with addons for Linux, macOS and Windows in it, so that whoever installs it needs no compiler.
 // Usage: node scripts/package.js, which needs Zig to compile for all and sets the checkout up first; the package lies in
-// build/package then.
+// build/package then, and a Homebrew formula for it in build/homebrew. CHAIRLIFT_PACKAGE_URL says where people will find the package.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -18,6 +18,7 @@ import {
   prebuiltTargets,
   targetSets,
 } from './cross-compiler.js';
+import { writeFormula } from './homebrew.js';
 import { Progress } from './progress.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -77,7 +78,7 @@ function pack() {
   );
   if (status !== 0) fail('npm pack failed; see above.');
   const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  return join(folder, `${name}-${version}.tgz`);
+  return { file: join(folder, `${name}-${version}.tgz`), version };
 }
 
 // Before anything that takes minutes.
@@ -85,5 +86,6 @@ const zig = findZig();
 if (!zig) fail(noZig);
 setUp();
 await buildAddons(zig).catch((error) => fail(error.message));
-const file = pack();
+const { file, version } = pack();
 log(`${file}, ${sizeOf(file)}`);
+log(writeFormula(file, version, process.env.CHAIRLIFT_PACKAGE_URL));

@@ -1,11 +1,13 @@
 // What lies in ops/ names only what exists: metrics of a real server, settings and paths of the real package.
 
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { formulaFor } from '../scripts/homebrew.js';
 import { configOptions, optionNames, variableOf } from '../src/config-options.ts';
 import { messages, start } from './support/keyed-server.ts';
 
@@ -132,5 +134,63 @@ describe('the container and the service', () => {
       .split('\n')
       .filter((line) => line !== '' && !line.includes('is not executable'));
     expect(complaints).toEqual([]);
+  });
+});
+
+describe('what runs it on a Mac', () => {
+  const plist = textOf('ops/local.chairlift.plist');
+
+  it('sets only what can be set', () => {
+    const variables = optionNames.map(variableOf);
+    const named = plist.match(/\bCHAIRLIFT_[A-Z_]+/g) ?? [];
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((name) => !variables.includes(name))).toEqual([]);
+  });
+
+  it('gives running requests the time that the server gives them', () => {
+    const seconds = Number(/<key>ExitTimeOut<\/key>\s*<integer>(\d+)<\/integer>/.exec(plist)?.[1]);
+    expect(seconds).toBeGreaterThan(configOptions.shutdownLimit.default);
+  });
+
+  it('is a property list: every key has a value, every element its end', () => {
+    const inside = plist.replace(/<!--.*?-->/gs, '').replace(/^.*?<plist version="1.0">|<\/plist>\s*$/gs, '');
+    const value = '<(?:string|integer)>[^<]+</(?:string|integer)>|<true/>|<false/>';
+    let reduced = inside.replace(/\s+</g, '<').trim();
+    // From the inside out: an array or a dictionary of values is a value.
+    const whole = new RegExp(
+      `<array>(?:${value})*</array>|<dict>(?:<key>[^<]+</key>(?:${value}))*</dict>`,
+      'g',
+    );
+    for (let before = ''; before !== reduced; ) {
+      before = reduced;
+      reduced = reduced.replace(whole, '<true/>');
+    }
+    expect(reduced).toBe('<true/>');
+  });
+
+  it('is filled in by the command that the page gives', () => {
+    const [, command] =
+      /^(sed .*local\.chairlift\.plist.*(?:\n.*)?)$/m.exec(textOf('docs/operations.md')) ?? [];
+    expect(command).toContain('s|HOME|');
+    expect(command).toContain('s|PREFIX|');
+    expect(plist.replaceAll('HOME', '').replaceAll('PREFIX', '')).not.toMatch(/\/Users\//);
+  });
+
+  it('has a formula with address, version and checksum of a package', () => {
+    const bytes = Buffer.from('package');
+    const url = 'https://example.org/chairlift-1.2.3.tgz';
+    const formula = formulaFor({ bytes, version: '1.2.3', url });
+    expect(formula).toContain(`url "${url}"`);
+    expect(formula).toContain('version "1.2.3"');
+    expect(formula).toContain(`sha256 "${createHash('sha256').update(bytes).digest('hex')}"`);
+    expect(formula).not.toContain('PACKAGE_');
+    for (const bad of [
+      'chairlift.tgz',
+      'https://example.org/#{exit}.tgz',
+      'https://example.org/a".tgz',
+      'ftp://a/b.tgz',
+    ]) {
+      expect(() => formulaFor({ bytes, version: '1.2.3', url: bad })).toThrow(/is no address of a package/);
+    }
   });
 });
