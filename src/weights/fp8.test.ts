@@ -157,7 +157,6 @@ describe('a model in FP8', () => {
       { quant_method: 'modelopt', quant_algo: 'NVFP4' },
       /quant_algo: "NVFP4" is not/,
     ],
-    ['the method awq', [weight], { quant_method: 'awq' }, /quant_method: "awq" is not supported/],
     [
       'the method bitsandbytes',
       [weight],

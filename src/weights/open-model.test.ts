@@ -82,9 +82,9 @@ describe('openModelFiles', () => {
       'another quantizer’s weights',
       {
         'model.safetensors': safetensors,
-        'config.json': JSON.stringify({ quantization_config: { quant_method: 'gptq', bits: 4 } }),
+        'config.json': JSON.stringify({ quantization_config: { quant_method: 'hqq', nbits: 4 } }),
       },
-      /quantization_config\.quant_method: "gptq" is not supported/,
+      /quantization_config\.quant_method: "hqq" is not supported/,
     ],
   ])('refuses %s', (_, files, message) => {
     const path = folder(files);

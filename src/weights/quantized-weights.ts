@@ -1,7 +1,9 @@
 // Which reader the weights of a safetensors model need: config.json says how they were quantized.
 
+import { awqGroupSize, awqWeights } from './awq.ts';
 import { fp8Weights } from './fp8.ts';
 import { fp8Block, fp8Methods } from './fp8-config.ts';
+import { gptqSettings, gptqWeights } from './gptq.ts';
 import { isJsonObject, type JsonObject } from './json-file.ts';
 import { mlxWeights } from './mlx.ts';
 import { isMlxConfig } from './mlx-config.ts';
@@ -24,10 +26,18 @@ export function weightsOpener(config: JsonObject, configPath: string): OpenWeigh
     const block = fp8Block(settings, configPath);
     return (model) => fp8Weights(model, block);
   }
+  if (method === 'gptq') {
+    const gptq = gptqSettings(settings, configPath);
+    return (model) => gptqWeights(model, gptq);
+  }
+  if (method === 'awq') {
+    const groupSize = awqGroupSize(settings, configPath);
+    return (model) => awqWeights(model, groupSize);
+  }
   throw new ModelFileError({
     file: configPath,
     field: 'quantization_config.quant_method',
     problem: `${printable(JSON.stringify(method))} is not supported`,
-    remedy: 'Use the unquantized model, one in FP8 or MXFP4, an MLX-quantized one, or a GGUF.',
+    remedy: 'Use the unquantized model, one quantized in a way that docs/models.md lists, or a GGUF.',
   });
 }

@@ -75,6 +75,8 @@ export function specimens(): readonly Specimen[] {
     mxfp4(),
     fp8(),
     compressed(),
+    gptq(),
+    awq(),
   ];
 }
 
@@ -328,6 +330,47 @@ function compressed(): Specimen {
     quant_method: 'compressed-tensors',
     config_groups: { group_0: { weights } },
   });
+}
+
+/** Every other matrix with act-order. */
+function gptq(): Specimen {
+  const tensors = integerMatrices((name, rows, index) => [
+    { name: `${name}.qweight`, dtype: 'I32', shape: [HIDDEN / 8, rows], bytes: bytes((HIDDEN / 2) * rows) },
+    { name: `${name}.qzeros`, dtype: 'I32', shape: [2, rows / 8], bytes: bytes(rows) },
+    floatTensor(`${name}.scales`, [2, rows]),
+    {
+      name: `${name}.g_idx`,
+      dtype: 'I32',
+      shape: [HIDDEN],
+      bytes: wordBytes(HIDDEN, (input) => (index % 2 === 0 ? input >> 5 : input & 1)),
+    },
+  ]);
+  const settings = { quant_method: 'gptq', bits: 4, group_size: 32, desc_act: true, sym: false };
+  return quantizedFolder('GPTQ folder', tensors, { ...settings, checkpoint_format: 'gptq' });
+}
+
+function awq(): Specimen {
+  const tensors = integerMatrices((name, rows) => [
+    { name: `${name}.qweight`, dtype: 'I32', shape: [HIDDEN, rows / 8], bytes: bytes((HIDDEN / 2) * rows) },
+    { name: `${name}.qzeros`, dtype: 'I32', shape: [2, rows / 8], bytes: bytes(rows) },
+    floatTensor(`${name}.scales`, [2, rows]),
+  ]);
+  const settings = { quant_method: 'awq', bits: 4, group_size: 32, version: 'gemm', zero_point: true };
+  return quantizedFolder('AWQ folder', tensors, settings);
+}
+
+/** Norms and the embedding stay floats. */
+function integerMatrices(
+  parts: (name: string, rows: number, index: number) => readonly SafetensorsWriterTensor[],
+): readonly SafetensorsWriterTensor[] {
+  return shapes.flatMap(([, name, rows], index) => {
+    if (rows === 1) return [floatTensor(`${name}.weight`, [HIDDEN])];
+    return rows === VOCABULARY ? [floatTensor(`${name}.weight`, [rows, HIDDEN])] : parts(name, rows, index);
+  });
+}
+
+function wordBytes(count: number, value: (index: number) => number): Uint8Array {
+  return new Uint8Array(Int32Array.from({ length: count }, (_, index) => value(index)).buffer);
 }
 
 function f8Tensors(

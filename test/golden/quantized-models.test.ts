@@ -1,0 +1,78 @@
+// Models quantized as users of vLLM have them, against what each format's own Python package makes of the same tensors.
+
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { CreateBackend } from '../../src/compute/backend.ts';
+import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
+import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
+import { openModelFiles } from '../../src/weights/open-model.ts';
+import { readFloatRows, readFloats } from '../../src/weights/read-tensor.ts';
+import { cosine } from '../support/backend-properties.ts';
+import { formulaLogits, knownLogits } from '../support/formula-model.ts';
+import { addon, hasAddon } from '../support/native.ts';
+import { type QuantizedModel, quantizedModels, writeQuantizedFolder } from '../support/quantized-folder.ts';
+
+const onCpu: CreateBackend = (spec, weights, options) => createCpuBackend(addon(), spec, weights, options);
+
+const root = mkdtempSync(join(tmpdir(), 'chairlift-quantized-'));
+afterAll(() => rmSync(root, { recursive: true }));
+
+function open(model: QuantizedModel) {
+  return openModelFiles(writeQuantizedFolder(mkdtempSync(join(root, 'model-')), model));
+}
+
+function digest(values: Float32Array): string {
+  // Zeros have no sign here.
+  const bytes = values.map((value) => value + 0);
+  return createHash('sha256').update(new Uint8Array(bytes.buffer)).digest('hex');
+}
+
+/** Of the logits that are known. */
+async function likeness(create: CreateBackend, model: QuantizedModel): Promise<number> {
+  const opened = open(model);
+  const formula = { ...model, tensors: {} };
+  const logits = await formulaLogits(create, formula, opened);
+  opened.weights.close();
+  const { known, computed } = knownLogits(formula, logits);
+  return cosine(known, computed);
+}
+
+const models = Object.entries(quantizedModels);
+
+describe('a quantized model', () => {
+  it.each(models)('has exactly the weights that its package dequantizes: %s', (_, model) => {
+    const { weights } = open(model);
+    for (const [name, expected] of Object.entries(model.weights)) {
+      expect([name, digest(readFloats(weights, name))]).toEqual([name, expected]);
+    }
+    weights.close();
+  });
+
+  it.each(models)('has the same rows however many are read at once: %s', (_, model) => {
+    const { weights } = open(model);
+    for (const name of Object.keys(model.weights)) {
+      const [rows = 0, columns = 0] = weights.tensors.get(name)?.shape ?? [];
+      const whole = readFloats(weights, name);
+      for (const [first, count] of [
+        [3, 1],
+        [5, 30],
+        [rows - 9, 9],
+      ] as const) {
+        const part = readFloatRows(weights, name, first, count);
+        expect(part).toEqual(whole.subarray(first * columns, (first + count) * columns));
+      }
+    }
+    weights.close();
+  });
+
+  it.each(models)('has the logits of transformers in float32: %s', async (_, model) => {
+    expect(await likeness(createReferenceBackend, model)).toBeGreaterThan(0.999999);
+  });
+
+  it.skipIf(!hasAddon).each(models)('has its logits on the cpu backend: %s', async (_, model) => {
+    expect(await likeness(onCpu, model)).toBeGreaterThan(0.999);
+  });
+});
