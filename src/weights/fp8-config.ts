@@ -1,19 +1,17 @@
 // How config.json says a model in floats of eight bits is scaled. Several tools write such models, each its own settings.
 
 import type { ScaleBlock } from './fp8.ts';
-import { isJsonObject, type JsonObject } from './json-file.ts';
+import type { JsonObject } from './json-file.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
 
 const FIELD = 'quantization_config';
 
 /** Methods whose weights may be floats of eight bits. */
-export const fp8Methods: readonly unknown[] = ['fp8', 'fbgemm_fp8', 'modelopt', 'compressed-tensors'];
+export const fp8Methods: readonly unknown[] = ['fp8', 'fbgemm_fp8', 'modelopt'];
 
 /** The blocks that share a scale, where there are any. Throws where something else than floats of eight bits is meant. */
 export function fp8Block(settings: JsonObject, configPath: string): ScaleBlock | undefined {
   switch (settings.quant_method) {
-    case 'compressed-tensors':
-      return compressedBlock(settings, configPath);
     case 'modelopt':
       if (settings.quant_algo === 'FP8') return undefined;
       throw fault(configPath, `${FIELD}.quant_algo`, `${shown(settings.quant_algo)} is not supported`);
@@ -22,23 +20,7 @@ export function fp8Block(settings: JsonObject, configPath: string): ScaleBlock |
   }
 }
 
-function compressedBlock(settings: JsonObject, configPath: string): ScaleBlock | undefined {
-  const groups = isJsonObject(settings.config_groups) ? Object.entries(settings.config_groups) : [];
-  if (groups.length === 0) throw fault(configPath, `${FIELD}.config_groups`, 'names no group of weights');
-  let block: ScaleBlock | undefined;
-  for (const [name, group] of groups) {
-    const field = `${FIELD}.config_groups.${name}.weights`;
-    const weights = isJsonObject(group) && isJsonObject(group.weights) ? group.weights : {};
-    if (weights.type !== 'float' || weights.num_bits !== 8) {
-      const problem = `${shown(weights.num_bits)} bits of the type ${shown(weights.type)} are not supported`;
-      throw fault(configPath, field, problem);
-    }
-    block ??= readBlock(weights.block_structure, configPath, `${field}.block_structure`);
-  }
-  return block;
-}
-
-function readBlock(value: unknown, configPath: string, field: string): ScaleBlock | undefined {
+export function readBlock(value: unknown, configPath: string, field: string): ScaleBlock | undefined {
   if (value === undefined || value === null) return undefined;
   const isSize = (size: unknown) => Number.isSafeInteger(size) && (size as number) > 0;
   if (Array.isArray(value) && value.length === 2 && value.every(isSize)) {

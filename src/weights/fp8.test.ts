@@ -140,10 +140,10 @@ describe('a model in FP8', () => {
     ],
     ['a vector', [{ ...weight, shape: [384] }, scales], inBlocks, /x\.weight: has no rows/],
     [
-      'integers by compressed-tensors',
+      'integers of a width that is not known, by compressed-tensors',
       [weight],
-      compressed({ num_bits: 4, type: 'int' }),
-      /config_groups\.group_0\.weights: 4 bits of the type "int" are not supported/,
+      compressed({ num_bits: 7, type: 'int' }),
+      /config_groups\.group_0\.weights: 7 bits of the type "int" are not supported/,
     ],
     [
       'no groups by compressed-tensors',

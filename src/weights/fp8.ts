@@ -33,6 +33,10 @@ type F8Type = 'F8_G32' | 'F8_G128';
 
 /** `block` is what config.json says of scales that are neither a tensor's nor its rows'. */
 export function fp8Weights(model: Safetensors, block: ScaleBlock | undefined): WeightSource {
+  return derivedWeights(model, fp8Tensors(model, block));
+}
+
+export function fp8Tensors(model: Safetensors, block: ScaleBlock | undefined): readonly DerivedTensor[] {
   const tensors: DerivedTensor[] = [];
   for (const weight of model.entries.values()) {
     if (weight.dtype !== 'F8_E4M3' || weight.bytes === 0) continue;
@@ -40,7 +44,7 @@ export function fp8Weights(model: Safetensors, block: ScaleBlock | undefined): W
     // A weight without one stays unlisted, and is an error where it is asked for.
     if (scale !== undefined) tensors.push(scaledTensor(weight, scale, block));
   }
-  return derivedWeights(model, tensors);
+  return tensors;
 }
 
 function scaledTensor(

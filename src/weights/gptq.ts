@@ -16,14 +16,16 @@ import {
   requirePart,
   requireShape,
 } from './derived-weights.ts';
-import { type CodeBits, codeAt, type IntegerRows, integerTensor } from './integer-matrix.ts';
+import { codeAt, type IntegerRows, integerTensor } from './integer-matrix.ts';
 import { isJsonObject, type JsonObject } from './json-file.ts';
 import { refuseSetting, requireSetting, shown } from './quantization-settings.ts';
 import type { Safetensors, SafetensorsEntry } from './safetensors.ts';
 import type { WeightSource } from './weight-source.ts';
 
+type GptqBits = 2 | 3 | 4 | 8;
+
 interface Settings {
-  readonly bits: CodeBits;
+  readonly bits: GptqBits;
   /** -1: one group for all inputs. */
   readonly groupSize: number;
   /** What version 1 has taken from zeros before it stored them. */
@@ -52,7 +54,7 @@ export function gptqSettings(settings: JsonObject, configPath: string): Settings
     throw refuseSetting(configPath, 'group_size', `${shown(groupSize)} is no size of groups`);
   }
   return {
-    bits: bits as CodeBits,
+    bits: bits as GptqBits,
     groupSize: groupSize as number,
     zeroOffset: format === 'gptq' ? 1 : 0,
     mixed: isJsonObject(settings.dynamic) && Object.keys(settings.dynamic).length > 0,
@@ -104,10 +106,10 @@ function quantizedTensor(model: Safetensors, codes: SafetensorsEntry, settings: 
 }
 
 /** Modules with settings of their own (`dynamic`) are known by their shapes. */
-function bitsOf(zeros: SafetensorsEntry, scales: SafetensorsEntry, { bits, mixed }: Settings): CodeBits {
+function bitsOf(zeros: SafetensorsEntry, scales: SafetensorsEntry, { bits, mixed }: Settings): GptqBits {
   const own = ((zeros.shape[1] ?? 0) * 32) / (scales.shape[1] ?? 0);
   if (!mixed || !knownBits.includes(own)) return bits;
-  return own as CodeBits;
+  return own as GptqBits;
 }
 
 function groupSizeOf(scales: SafetensorsEntry, columns: number, { groupSize, mixed }: Settings): number {
@@ -130,7 +132,7 @@ function readIndexes(part: SafetensorsEntry, columns: number, groups: number): I
 
 function readRows(
   { codes, zeros, scales }: Parts,
-  bits: CodeBits,
+  bits: GptqBits,
   zeroOffset: 0 | 1,
   first: number,
   count: number,
@@ -145,7 +147,7 @@ function readRows(
 function readZeros(
   matrix: WordMatrix,
   groups: number,
-  bits: CodeBits,
+  bits: GptqBits,
   offset: 0 | 1,
   first: number,
   count: number,

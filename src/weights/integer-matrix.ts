@@ -10,7 +10,7 @@ import { encodeFloats } from './quants/encode-floats.ts';
 import { floatType, type SafetensorsEntry } from './safetensors.ts';
 import { type TensorType, tensorLayouts } from './tensor-type.ts';
 
-export type CodeBits = 2 | 3 | 4 | 8;
+export type CodeBits = 2 | 3 | 4 | 5 | 6 | 8;
 
 /** Rows are outputs, columns inputs. */
 export interface IntegerMatrix {

@@ -1,6 +1,8 @@
 // Which reader the weights of a safetensors model need: config.json says how they were quantized.
 
 import { awqGroupSize, awqWeights } from './awq.ts';
+import { compressedWeights } from './compressed-tensors.ts';
+import { compressedSettings } from './compressed-tensors-config.ts';
 import { fp8Weights } from './fp8.ts';
 import { fp8Block, fp8Methods } from './fp8-config.ts';
 import { gptqSettings, gptqWeights } from './gptq.ts';
@@ -25,6 +27,10 @@ export function weightsOpener(config: JsonObject, configPath: string): OpenWeigh
   if (fp8Methods.includes(method)) {
     const block = fp8Block(settings, configPath);
     return (model) => fp8Weights(model, block);
+  }
+  if (method === 'compressed-tensors') {
+    const compressed = compressedSettings(settings, configPath);
+    return (model) => compressedWeights(model, compressed);
   }
   if (method === 'gptq') {
     const gptq = gptqSettings(settings, configPath);

@@ -33,6 +33,7 @@ const lyingJson: readonly unknown[] = [
   'mxfp4',
   'gptq',
   'awq',
+  'compressed-tensors',
   'I32',
   '../../etc/passwd',
   'model.safetensors.index.json',

@@ -77,6 +77,7 @@ export function specimens(): readonly Specimen[] {
     compressed(),
     gptq(),
     awq(),
+    packed(),
   ];
 }
 
@@ -359,6 +360,56 @@ function awq(): Specimen {
   return quantizedFolder('AWQ folder', tensors, settings);
 }
 
+/** Of compressed-tensors: matrices of whole numbers, packed or not, and of floats of four bits in turn. */
+function packed(): Specimen {
+  const tensors = integerMatrices((name, rows, index) => {
+    const matrix = (part: string, dtype: string, shape: readonly number[], valueBytes: number) => ({
+      name: `${name}.${part}`,
+      dtype,
+      shape,
+      bytes: bytes(shape.reduce((product, size) => product * size, valueBytes)),
+    });
+    switch (index % 3) {
+      case 0:
+        return [matrix('weight', 'I8', [rows, HIDDEN], 1), floatTensor(`${name}.weight_scale`, [rows, 1])];
+      case 1:
+        return [
+          matrix('weight_packed', 'U8', [rows, HIDDEN / 2], 1),
+          matrix('weight_scale', 'F8_E4M3', [rows, HIDDEN / 16], 1),
+          floatTensor(`${name}.weight_global_scale`, [1], 0.5),
+        ];
+      default:
+        return [
+          matrix('weight_packed', 'I32', [rows, HIDDEN / 8], 4),
+          matrix('weight_zero_point', 'I32', [rows / 8, 2], 4),
+          floatTensor(`${name}.weight_scale`, [rows, 2]),
+          {
+            name: `${name}.weight_shape`,
+            dtype: 'I64',
+            shape: [2],
+            bytes: new Uint8Array(BigInt64Array.of(BigInt(rows), BigInt(HIDDEN)).buffer),
+          },
+        ];
+    }
+  });
+  const group = (weights: object) => ({ targets: ['Linear'], weights });
+  return quantizedFolder('compressed-tensors folder of three formats', tensors, {
+    quant_method: 'compressed-tensors',
+    format: 'mixed-precision',
+    config_groups: {
+      group_0: group({ num_bits: 4, type: 'int', symmetric: false, strategy: 'group', group_size: 32 }),
+      group_1: group({ num_bits: 8, type: 'int', symmetric: true, strategy: 'channel' }),
+      group_2: group({
+        num_bits: 4,
+        type: 'float',
+        symmetric: true,
+        strategy: 'tensor_group',
+        group_size: 16,
+      }),
+    },
+  });
+}
+
 /** Norms and the embedding stay floats. */
 function integerMatrices(
   parts: (name: string, rows: number, index: number) => readonly SafetensorsWriterTensor[],
@@ -410,9 +461,9 @@ function floatTensors(): readonly SafetensorsWriterTensor[] {
   );
 }
 
-function floatTensor(name: string, shape: readonly number[]): SafetensorsWriterTensor {
+function floatTensor(name: string, shape: readonly number[], added = 0): SafetensorsWriterTensor {
   const count = shape.reduce((product, size) => product * size, 1);
-  return { name, dtype: 'F32', shape, bytes: float32Bytes(values(count)) };
+  return { name, dtype: 'F32', shape, bytes: float32Bytes(values(count).map((value) => value + added)) };
 }
 
 function values(count: number): readonly number[] {

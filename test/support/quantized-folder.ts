@@ -13,6 +13,7 @@ interface Part {
   readonly factor?: number;
   /** Again and again. */
   readonly words?: readonly number[];
+  readonly bytes?: readonly number[];
   /** Of the groups of inputs: how far neighbours of a group lie apart. */
   readonly stride?: number;
   readonly size?: number;
@@ -51,7 +52,8 @@ export function writeQuantizedFolder(folder: string, model: QuantizedModel): str
 function contents(name: string, part: Part): Uint8Array {
   const count = part.shape.reduce((product, size) => product * size, 1);
   if (part.base64 !== undefined) return Buffer.from(part.base64, 'base64');
-  const { words, stride, size = 1 } = part;
+  const { words, bytes, stride, size = 1 } = part;
+  if (bytes !== undefined) return Uint8Array.from({ length: count }, (_, i) => bytes[i % bytes.length] ?? 0);
   if (words !== undefined)
     return bytesOf(Uint32Array.from({ length: count }, (_, i) => words[i % words.length] ?? 0));
   if (stride !== undefined) {

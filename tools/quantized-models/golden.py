@@ -67,6 +67,12 @@ def tensor(name, part):
     if "words" in part:
         words = numpy.resize(numpy.array(part["words"], dtype=numpy.uint32), count)
         return torch.from_numpy(words.view(numpy.int32)).reshape(shape)
+    if "bytes" in part:
+        return torch.from_numpy(numpy.resize(numpy.array(part["bytes"], dtype=numpy.uint8), count)).reshape(shape)
+    if "map" in part:
+        # Not bitsandbytes' own, which every file brings along: the fourth power has its many small values, too.
+        share = (numpy.arange(256) - 127) / 128
+        return torch.from_numpy((numpy.sign(share) * share**4).astype(numpy.float32))
     if "stride" in part:
         places = numpy.arange(count) * part["stride"] % count // part["size"]
         return torch.from_numpy(places.astype(numpy.int32))
@@ -163,6 +169,122 @@ class Awq(Form):
         return dequantize_gemm(codes, zeros, scales.float(), 4, self.size).T
 
 
+class Compressed(Form):
+    """Of compressed-tensors."""
+
+    def __init__(self, format, family="llama", stored="F16", **weights):
+        self.format, self.family, self.stored, self.args = format, family, stored, weights
+        self.settings = {
+            "quant_method": "compressed-tensors",
+            "format": format,
+            "quantization_status": "compressed",
+            "ignore": ["lm_head"],
+            "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}},
+        }
+
+    def scale_shape(self, outputs, inputs):
+        size = self.args.get("group_size")
+        return [outputs, inputs // size if size else 1]
+
+    def parts(self, module, outputs, inputs):
+        bits = self.args["num_bits"]
+        scale = {"dtype": self.stored, "shape": self.scale_shape(outputs, inputs), "factor": 0.16 / 2**bits}
+        if self.format == "pack-quantized":
+            parts = {
+                f"{module}.weight_packed": {"dtype": "I32", "shape": [outputs, inputs * bits // 32]},
+                f"{module}.weight_scale": scale,
+                f"{module}.weight_shape": raw(torch.tensor([outputs, inputs]), "I64"),
+            }
+            if not self.args["symmetric"]:
+                shape = [outputs * bits // 32, scale["shape"][1]]
+                parts[f"{module}.weight_zero_point"] = {"dtype": "I32", "shape": shape}
+            return parts
+        if self.format == "int-quantized":
+            return {f"{module}.weight": {"dtype": "I8", "shape": [outputs, inputs]}, f"{module}.weight_scale": scale}
+        if self.format == "float-quantized":
+            scale["factor"] = 0.0005
+            return {f"{module}.weight": {"dtype": "F8_E4M3", "shape": [outputs, inputs]}, f"{module}.weight_scale": scale}
+        packed = {f"{module}.weight_packed": {"dtype": "U8", "shape": [outputs, inputs // 2]}}
+        if self.format == "mxfp4-pack-quantized":
+            powers = {"dtype": "U8", "shape": [outputs, inputs // 32], "bytes": [120, 121, 122, 119, 118]}
+            return {**packed, f"{module}.weight_scale": powers}
+        codes = {"dtype": "F8_E4M3", "shape": [outputs, inputs // 16], "positive": True}
+        whole = {"dtype": "F32", "shape": [1], "factor": 3000.0}
+        return {**packed, f"{module}.weight_scale": codes, f"{module}.weight_global_scale": whole}
+
+    def weight(self, module, parts):
+        from compressed_tensors.compressors import BaseCompressor
+        from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
+
+        scheme = QuantizationScheme(targets=["Linear"], weights=QuantizationArgs(**self.args))
+        state = {name.removeprefix(f"{module}."): value for name, value in parts.items()}
+        # Products that are not rounded.
+        if state["weight_scale"].dtype in (torch.float16, torch.bfloat16):
+            state["weight_scale"] = state["weight_scale"].float()
+        return BaseCompressor.get_value_from_registry(self.format).decompress(state, scheme)["weight"].float()
+
+
+class ActivationOrder(Compressed):
+    """By groups, with an index: no longer saved by compressed-tensors, which unpacks the codes; the scales are put to them here."""
+
+    def parts(self, module, outputs, inputs):
+        spread = {"stride": 29, "size": self.args["group_size"]}
+        return {**super().parts(module, outputs, inputs), f"{module}.weight_g_idx": {"dtype": "I32", "shape": [inputs], **spread}}
+
+    def weight(self, module, parts):
+        from compressed_tensors.compressors.pack_quantized.helpers import unpack_from_int32
+
+        packed, scale, shape, index = (parts[f"{module}.weight_{name}"] for name in ("packed", "scale", "shape", "g_idx"))
+        codes = unpack_from_int32(packed, self.args["num_bits"], shape)
+        return (codes.to(scale.dtype) * scale[:, index.long()]).float()
+
+
+class BitsAndBytes(Form):
+    def __init__(self, nested, family, dtype="bfloat16", quant_type="nf4"):
+        self.nested, self.family, self.dtype, self.quant_type = nested, family, dtype, quant_type
+        self.settings = {
+            "quant_method": "bitsandbytes",
+            "load_in_4bit": True,
+            "load_in_8bit": False,
+            "bnb_4bit_quant_type": quant_type,
+            "bnb_4bit_use_double_quant": nested,
+            "bnb_4bit_compute_dtype": dtype,
+            "bnb_4bit_quant_storage": "uint8",
+        }
+
+    def parts(self, module, outputs, inputs):
+        from bitsandbytes.functional import get_4bit_type
+
+        count = outputs * inputs
+        blocks = count // 64
+        state = {"quant_type": self.quant_type, "blocksize": 64, "dtype": self.dtype, "shape": [outputs, inputs]}
+        parts = {
+            f"{module}.weight": {"dtype": "U8", "shape": [count // 2, 1]},
+            f"{module}.weight.quant_map": raw(get_4bit_type(self.quant_type, device="cpu"), "F32"),
+        }
+        if self.nested:
+            state |= {"nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": 0.11}
+            parts[f"{module}.weight.absmax"] = {"dtype": "U8", "shape": [blocks]}
+            parts[f"{module}.weight.nested_absmax"] = {"dtype": "F32", "shape": [-(-blocks // 256)], "factor": 0.05}
+            parts[f"{module}.weight.nested_quant_map"] = {"dtype": "F32", "shape": [256], "map": "fourth power"}
+        else:
+            parts[f"{module}.weight.absmax"] = {"dtype": "F32", "shape": [blocks], "factor": 0.11}
+        packed = torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
+        return {**parts, f"{module}.weight.quant_state.bitsandbytes__{self.quant_type}": raw(packed, "U8")}
+
+    def weight(self, module, parts):
+        from bitsandbytes.functional import QuantState, dequantize_4bit
+
+        prefix = f"{module}.weight."
+        state = {name.removeprefix(prefix): value for name, value in parts.items() if name.startswith(prefix)}
+        return dequantize_4bit(parts[f"{module}.weight"], QuantState.from_dict(state, device="cpu")).float()
+
+
+def packed(bits, size, family="llama", symmetric=True):
+    group = {"strategy": "group", "group_size": size} if size else {"strategy": "channel"}
+    return Compressed("pack-quantized", family, "BF16", num_bits=bits, type="int", symmetric=symmetric, **group)
+
+
 FORMS = {
     "gptq, 4 bits in groups of 128": Gptq(4, 128, [0x77777777]),
     "gptq, 4 bits with act-order": Gptq(4, 32, [0x76543210, 0x6A7B58C9], stride=29, family="qwen3"),
@@ -173,6 +295,29 @@ FORMS = {
     "gptq, 8 bits for all inputs": Gptq(8, -1, [0x7F7F7F7F], family="qwen3"),
     "awq in groups of 64": Awq(64, "qwen3"),
     "awq in groups of 128": Awq(128, "llama"),
+    "compressed-tensors, W4A16": packed(4, 128),
+    "compressed-tensors, W4A16 with zeros": packed(4, 32, "qwen3", symmetric=False),
+    "compressed-tensors, W4A16 with act-order": ActivationOrder(
+        "pack-quantized", "llama", "BF16", num_bits=4, type="int", symmetric=True, strategy="group", group_size=32
+    ),
+    "compressed-tensors, W3A16": packed(3, 64),
+    "compressed-tensors, W8A16 for rows": packed(8, None, "qwen3"),
+    "compressed-tensors, W8A8": Compressed(
+        "int-quantized", "llama", "F32", num_bits=8, type="int", symmetric=True, strategy="channel"
+    ),
+    "compressed-tensors, FP8": Compressed(
+        "float-quantized", "qwen3", "BF16", num_bits=8, type="float", symmetric=True, strategy="channel"
+    ),
+    "compressed-tensors, NVFP4": Compressed(
+        "nvfp4-pack-quantized", "llama", num_bits=4, type="float", symmetric=True, strategy="tensor_group", group_size=16
+    ),
+    "compressed-tensors, MXFP4": Compressed(
+        "mxfp4-pack-quantized", "qwen3", num_bits=4, type="float", symmetric=True, strategy="group", group_size=32
+    ),
+    "bitsandbytes, NF4": BitsAndBytes(False, "llama"),
+    "bitsandbytes, NF4 twice quantized": BitsAndBytes(True, "qwen3"),
+    "bitsandbytes, NF4 in halves": BitsAndBytes(True, "llama", "float16"),
+    "bitsandbytes, FP4": BitsAndBytes(False, "llama", quant_type="fp4"),
 }
 
 
