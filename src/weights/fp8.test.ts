@@ -157,12 +157,6 @@ describe('a model in FP8', () => {
       { quant_method: 'modelopt', quant_algo: 'NVFP4' },
       /quant_algo: "NVFP4" is not/,
     ],
-    [
-      'the method bitsandbytes',
-      [weight],
-      { quant_method: 'bitsandbytes' },
-      /quant_method: "bitsandbytes" is not/,
-    ],
   ])('is refused with %s', (_, tensors, settings, message) => {
     expect(() => open(tensors, settings)).toThrow(ModelFileError);
     expect(() => open(tensors, settings)).toThrow(message);

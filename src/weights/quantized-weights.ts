@@ -1,6 +1,7 @@
 // Which reader the weights of a safetensors model need: config.json says how they were quantized.
 
 import { awqGroupSize, awqWeights } from './awq.ts';
+import { bitsAndBytesWeights, checkBitsAndBytes } from './bitsandbytes.ts';
 import { compressedWeights } from './compressed-tensors.ts';
 import { compressedSettings } from './compressed-tensors-config.ts';
 import { fp8Weights } from './fp8.ts';
@@ -31,6 +32,10 @@ export function weightsOpener(config: JsonObject, configPath: string): OpenWeigh
   if (method === 'compressed-tensors') {
     const compressed = compressedSettings(settings, configPath);
     return (model) => compressedWeights(model, compressed);
+  }
+  if (method === 'bitsandbytes') {
+    checkBitsAndBytes(settings, configPath);
+    return bitsAndBytesWeights;
   }
   if (method === 'gptq') {
     const gptq = gptqSettings(settings, configPath);

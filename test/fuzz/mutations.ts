@@ -33,6 +33,7 @@ const lyingJson: readonly unknown[] = [
   'mxfp4',
   'gptq',
   'awq',
+  'bitsandbytes',
   'compressed-tensors',
   'I32',
   '../../etc/passwd',

@@ -78,6 +78,7 @@ export function specimens(): readonly Specimen[] {
     gptq(),
     awq(),
     packed(),
+    bitsAndBytes(),
   ];
 }
 
@@ -408,6 +409,30 @@ function packed(): Specimen {
       }),
     },
   });
+}
+
+/** Every other matrix with factors that are quantized themselves. */
+function bitsAndBytes(): Specimen {
+  const tensors = integerMatrices((name, rows, index) => {
+    const nested = index % 2 === 0;
+    const sizes = { quant_type: 'nf4', blocksize: 64, dtype: 'bfloat16', shape: [rows, HIDDEN] };
+    const state = json(nested ? { ...sizes, nested_blocksize: 256, nested_offset: 0.5 } : sizes);
+    const part = `${name}.weight`;
+    return [
+      { name: part, dtype: 'U8', shape: [(rows * HIDDEN) / 2, 1], bytes: bytes((rows * HIDDEN) / 2) },
+      floatTensor(`${part}.quant_map`, [16]),
+      ...(nested
+        ? [
+            { name: `${part}.absmax`, dtype: 'U8', shape: [rows], bytes: bytes(rows) },
+            floatTensor(`${part}.nested_absmax`, [1]),
+            floatTensor(`${part}.nested_quant_map`, [256]),
+          ]
+        : [floatTensor(`${part}.absmax`, [rows])]),
+      { name: `${part}.quant_state.bitsandbytes__nf4`, dtype: 'U8', shape: [state.length], bytes: state },
+    ];
+  });
+  const settings = { quant_method: 'bitsandbytes', load_in_4bit: true, bnb_4bit_quant_type: 'nf4' };
+  return quantizedFolder('bitsandbytes folder', tensors, settings);
 }
 
 /** Norms and the embedding stay floats. */

@@ -18,6 +18,8 @@ interface Part {
   readonly stride?: number;
   readonly size?: number;
   readonly positive?: boolean;
+  /** Of 256 values between -1 and 1, many of them small. */
+  readonly map?: 'fourth power';
   /** Where there is no formula. */
   readonly base64?: string;
 }
@@ -58,6 +60,11 @@ function contents(name: string, part: Part): Uint8Array {
     return bytesOf(Uint32Array.from({ length: count }, (_, i) => words[i % words.length] ?? 0));
   if (stride !== undefined) {
     return bytesOf(Int32Array.from({ length: count }, (_, i) => Math.floor(((i * stride) % count) / size)));
+  }
+  if (part.map !== undefined) {
+    return bytesOf(
+      Float32Array.from({ length: count }, (_, i) => Math.sign(i - 127) * ((i - 127) / 128) ** 4),
+    );
   }
   const bits = hashed(name, count);
   switch (part.dtype) {
