@@ -33,7 +33,7 @@ const outputOrder = [0, 2, 4, 6, 1, 3, 5, 7] as const;
 /** The size of groups; -1 is one for all inputs. */
 export function awqGroupSize(settings: JsonObject, configPath: string): number {
   requireSetting(settings, 'bits', [4], configPath);
-  const { group_size: size, version = settings.format ?? 'gemm' } = settings;
+  const { group_size: size, version = settings.format ?? settings.checkpoint_format ?? 'gemm' } = settings;
   if (typeof version !== 'string' || version.toLowerCase() !== 'gemm') {
     throw refuseSetting(configPath, 'version', `${shown(version)} is not supported, but "gemm" is`);
   }

@@ -159,6 +159,12 @@ describe('a model quantized by AWQ', () => {
   it.each<[string, readonly SafetensorsWriterTensor[], object, RegExp]>([
     ['8 bits', awq(64), { bits: 8 }, /quantization_config\.bits: 8 is not supported/],
     ['packing for GEMV', awq(64), { version: 'gemv' }, /version: "gemv" is not supported, but "gemm" is/],
+    [
+      'packing for GEMV by GPTQModel',
+      awq(64),
+      { version: undefined, checkpoint_format: 'gemv' },
+      /"gemv" is not/,
+    ],
     ['no zeros', awq(64), { zero_point: false }, /zero_point: false is not supported/],
     ['groups of no size', awq(64), { group_size: 'all' }, /group_size: "all" is no size of groups/],
     [
