@@ -10,13 +10,11 @@ import base64
 import hashlib
 import json
 import sys
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy
 import torch
-from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
 IDS = [(7 * n + n * n) % 40 for n in range(24)]
