@@ -76,6 +76,7 @@ function quantizedTensor(model: Safetensors, codes: SafetensorsEntry, groupSize:
     groups,
     grouping: size,
     scales,
+    symmetric: false,
     parts: [codes, zeros, scales],
     read: (first, count) => readRows(words, first, count),
   });

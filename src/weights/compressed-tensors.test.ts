@@ -78,7 +78,12 @@ const scattered = Array.from({ length: INPUTS }, (_, input) => [input & 1, 0, 0,
 
 describe('a model of compressed-tensors', () => {
   it.each<[string, readonly SafetensorsWriterTensor[], string]>([
-    ['4 bits in groups of 64', packed(2), 'MLX4_G64'],
+    ['4 bits in groups of 64', packed(2), 'MLX4_G64_BF16'],
+    [
+      '4 bits with zeros',
+      [...packed(2), part('x.weight_zero_point', 'I32', [OUTPUTS / 8, 2], [0x88])],
+      'MLX4_G64',
+    ],
     ['bytes with a scale a row', bytes, 'MLX8_G128'],
     [
       'bytes with one scale',
@@ -88,7 +93,7 @@ describe('a model of compressed-tensors', () => {
     [
       'an index that was never filled',
       [...packed(2), part('x.weight_g_idx', 'I32', [INPUTS], [255])],
-      'MLX4_G64',
+      'MLX4_G64_BF16',
     ],
     ['act-order', [...packed(2), part('x.weight_g_idx', 'I32', [INPUTS], scattered)], 'BF16'],
     ['NVFP4', nvfp4, 'BF16'],

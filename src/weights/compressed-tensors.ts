@@ -152,6 +152,7 @@ function integers(
     groups,
     grouping,
     scales,
+    symmetric: zeros === undefined,
     parts: [
       part,
       scales,

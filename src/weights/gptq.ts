@@ -30,6 +30,8 @@ interface Settings {
   readonly groupSize: number;
   /** What version 1 has taken from zeros before it stored them. */
   readonly zeroOffset: 0 | 1;
+  /** Whether zeros may all be the middle of the codes. */
+  readonly symmetric: boolean;
   /** Whether modules may have bits and groups of their own. */
   readonly mixed: boolean;
 }
@@ -57,6 +59,7 @@ export function gptqSettings(settings: JsonObject, configPath: string): Settings
     bits: bits as GptqBits,
     groupSize: groupSize as number,
     zeroOffset: format === 'gptq' ? 1 : 0,
+    symmetric: settings.sym !== false,
     mixed: isJsonObject(settings.dynamic) && Object.keys(settings.dynamic).length > 0,
   };
 }
@@ -100,6 +103,7 @@ function quantizedTensor(model: Safetensors, codes: SafetensorsEntry, settings: 
     groups,
     grouping,
     scales,
+    symmetric: settings.symmetric && isSymmetric(words.zeros, zeros, bits, settings.zeroOffset),
     parts: [codes, zeros, scales, ...(indexes === undefined ? [] : [indexes])],
     read: (first, count) => readRows(words, bits, settings.zeroOffset, first, count),
   });
@@ -169,6 +173,18 @@ function readZeros(
     }
   }
   return zeros;
+}
+
+/** Zeros of three bits reach over words; they are not looked at. */
+function isSymmetric(
+  matrix: WordMatrix,
+  { shape: [, width = 0] }: SafetensorsEntry,
+  bits: GptqBits,
+  offset: 0 | 1,
+): boolean {
+  if (bits === 3) return false;
+  const expected = (ones[bits] * (2 ** (bits - 1) - offset)) | 0;
+  return matrix.rows(0, width).every((word) => word === expected);
 }
 
 /** A one in every code of a word. */

@@ -3,12 +3,15 @@
 //
 //   weight = scale * code + bias, bias = -scale * zero         a 16-bit scale times a zero of up to 9 bits fits a float32
 //
+// Where all zeros are the middle of the codes, a power of two, biases are as narrow as scales.
 // Groups whose inputs are scattered (GPTQ's act-order) have no such type: their weights become floats as wide as their scales.
 
 import { type DerivedTensor, partFault } from './derived-weights.ts';
 import { encodeFloats } from './quants/encode-floats.ts';
 import { floatType, type SafetensorsEntry } from './safetensors.ts';
-import { type TensorType, tensorLayouts } from './tensor-type.ts';
+import { mlxType, type TensorType, tensorLayouts } from './tensor-type.ts';
+
+type FloatType = 'F32' | 'F16' | 'BF16';
 
 export type CodeBits = 2 | 3 | 4 | 5 | 6 | 8;
 
@@ -24,6 +27,8 @@ export interface IntegerMatrix {
   /** Columns that follow each other and share a group, or the group of each column. */
   readonly grouping: number | Int32Array;
   readonly scales: SafetensorsEntry;
+  /** Whether all zeros are 2^(bits - 1). */
+  readonly symmetric: boolean;
   readonly parts: readonly SafetensorsEntry[];
   readonly read: (first: number, count: number) => IntegerRows;
 }
@@ -52,13 +57,14 @@ export function integerTensor(matrix: IntegerMatrix): DerivedTensor {
       fill: (first, count, into) => fillFloats(matrix, matrix.read(first, count), type, into),
     };
   }
-  const type = `MLX${bits}_G${size}` as const;
+  const scale = (matrix.symmetric ? floatType(matrix.scales.dtype) : undefined) ?? 'F32';
+  const type = mlxType({ bits, groupSize: size, scale });
   return {
     name,
     type,
     shape,
     parts,
-    fill: (first, count, into) => fillGroups(matrix, matrix.read(first, count), type, into),
+    fill: (first, count, into) => fillGroups(matrix, matrix.read(first, count), type, scale, into),
   };
 }
 
@@ -77,32 +83,50 @@ function fillGroups(
   matrix: IntegerMatrix,
   { words: codes, scales, zeros }: IntegerRows,
   type: TensorType,
+  scaleType: FloatType,
   into: Uint8Array,
 ): void {
   const { columns, groups } = matrix;
   const { blockSize, blockBytes } = tensorLayouts[type];
-  const codeWords = blockBytes / 4 - 2;
   const perRow = columns / blockSize;
   const groupOfBlock = Array.from({ length: perRow }, (_, block) => groupAt(matrix, block * blockSize));
+  const headers = groupHeaders(matrix, scaleType, scales, zeros);
+  const headerWords = headers.length / scales.length;
+  const codeWords = blockBytes / 4 - headerWords;
   const words = new Int32Array(into.length / 4);
-  const floats = new Float32Array(words.buffer);
   for (let to = 0, from = 0, row = 0; to < words.length; row++) {
     for (let block = 0; block < perRow; block++) {
-      const at = row * groups + (groupOfBlock[block] as number);
-      const scale = scales[at] as number;
-      floats[to++] = scale;
-      floats[to++] = -scale * (zeros[at] as number);
+      const header = (row * groups + (groupOfBlock[block] as number)) * headerWords;
+      for (let i = 0; i < headerWords; i++) words[to++] = headers[header + i] as number;
       for (const end = to + codeWords; to < end; ) words[to++] = codes[from++] as number;
     }
   }
   into.set(new Uint8Array(words.buffer));
 }
 
+/** The scale and the bias of each group, in one word or two. */
+function groupHeaders(
+  matrix: IntegerMatrix,
+  type: FloatType,
+  scales: Float32Array,
+  zeros: Int32Array,
+): Int32Array {
+  const pairs = new Float32Array(2 * scales.length);
+  for (let group = 0; group < scales.length; group++) {
+    pairs[2 * group] = scales[group] as number;
+    pairs[2 * group + 1] = -(scales[group] as number) * (zeros[group] as number);
+  }
+  if (type === 'F32') return new Int32Array(pairs.buffer);
+  const narrow = encodeFloats(type, pairs);
+  if (narrow === undefined) throw partFault(matrix.scales, `makes weights too large for ${type}`);
+  return new Int32Array(narrow.buffer);
+}
+
 /** Rounded once, from the exact product, as the kernels that dequantize to such floats do. */
 function fillFloats(
   matrix: IntegerMatrix,
   { words, scales, zeros }: IntegerRows,
-  type: 'F32' | 'F16' | 'BF16',
+  type: FloatType,
   into: Uint8Array,
 ): void {
   const { columns, groups, bits } = matrix;

@@ -80,6 +80,28 @@ describe('a model quantized by GPTQ', () => {
     weights.close();
   });
 
+  it.each<[string, number, number, object]>([
+    ['2 bits', 2, 0x55555555, {}],
+    ['4 bits', 4, 0x77777777, {}],
+    ['8 bits', 8, 0x7f7f7f7f, {}],
+    ['4 bits of version 2', 4, 0x88888888, { checkpoint_format: 'gptq_v2' }],
+  ])('has biases as narrow as its scales where all zeros are the middle: %s', (_, bits, zero, settings) => {
+    const tensors = (last: number) => [
+      words('x.qweight', [(INPUTS * bits) / 32, OUTPUTS]),
+      words('x.qzeros', [2, bits], (index) => (index === 2 * bits - 1 ? last : zero)),
+      halves('x.scales', [2, OUTPUTS], 0x3c00),
+    ];
+    const own = { ...gptqSettings, bits, group_size: 64, ...settings };
+    const symmetric = open(tensors(zero), own);
+    expect(symmetric.tensors.get('x.weight')?.type).toBe(`MLX${bits}_G64_F16`);
+    expect(readFloats(symmetric, 'x.weight').every((value) => value === -(2 ** (bits - 1)))).toBe(true);
+    symmetric.close();
+    // The setting alone is not trusted.
+    const other = open(tensors(0), own);
+    expect(other.tensors.get('x.weight')?.type).toBe(`MLX${bits}_G64`);
+    other.close();
+  });
+
   it.each<[string, readonly SafetensorsWriterTensor[], object, RegExp]>([
     ['5 bits', gptq(128), { bits: 5 }, /quantization_config\.bits: 5 is not supported/],
     ['no bits', gptq(128), { bits: undefined }, /quantization_config\.bits: no value is not supported/],
