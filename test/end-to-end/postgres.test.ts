@@ -66,7 +66,7 @@ describe.skipIf(missingPostgres !== undefined)(title, () => {
     const served = statuses.filter((status) => status === 200).length;
     expect(usage()).toMatchObject([{ keyName: 'ann', requests: served, completionTokens: 2 * served }]);
     home.run('keys', 'revoke', 'ann');
-    expect(home.run('keys', 'list')).toMatch(/^No keys in postgres:/);
+    expect(home.run('keys', 'list')).toMatch(/^No live keys in postgres:/);
   });
 
   it('go on with each other’s conversations', async () => {

@@ -53,6 +53,8 @@ export class WaitingQueue {
   readonly #running = new Map<string, number>();
   /** What is left of the work that was promised to running sequences. */
   readonly #promises = new Map<Sequence, number>();
+  /** Of sequences that have begun: when their flow had its last turn before them, and with them. */
+  readonly #turns = new WeakMap<Sequence, { readonly before: number; readonly own: number }>();
   /** Accounts whose sequences wait for their own to end, so that others go before them. */
   readonly #held = new Set<string>();
   readonly #charges = new Map<Flow, Charge>();
@@ -98,9 +100,15 @@ export class WaitingQueue {
     this.#size += 1;
     this.#change(this.#flowOf(sequence), (flow) => {
       flow.waiting.push(sequence);
-      // The turn it had was taken back: it waits as it did before, not anew.
-      if (sequence.state === 'preempted') flow.turn = Math.min(flow.turn, sequence.key);
+      this.#giveTurnBack(flow, sequence);
     });
+  }
+
+  /** Of one that was preempted: unless others of its account have begun since, it waits as it did before, not anew. */
+  #giveTurnBack(flow: Flow, sequence: Sequence): void {
+    const turns = this.#turns.get(sequence);
+    this.#turns.delete(sequence);
+    if (sequence.state === 'preempted' && turns?.own === flow.turn) flow.turn = turns.before;
   }
 
   remove(sequence: Sequence): void {
@@ -170,7 +178,9 @@ export class WaitingQueue {
     this.#change(this.#flowOf(sequence), (flow) => {
       flow.running += 1;
       flow.promised += promise;
-      flow.turn = turnAt(flow, this.#scale.nowMs);
+      const own = turnAt(flow, this.#scale.nowMs);
+      this.#turns.set(sequence, { before: flow.turn, own });
+      flow.turn = own;
     });
   }
 
