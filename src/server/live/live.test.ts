@@ -84,11 +84,14 @@ describe('looking on', () => {
       signal: aborted.signal,
     });
     await eventually(() => {
-      const riding = events.at(-1)?.tick.engines[0];
-      expect(riding?.riders).toMatchObject([{ seat: 0, requestId: 'mine', tier: 'normal', phase: 'decode' }]);
-      expect(riding?.timeline.length).toBeGreaterThan(0);
-      expect(riding?.timeline.at(-1)?.rides).toEqual([[0, 1, 1]]);
-      expect(riding?.generatedTokens).toBeGreaterThan(0);
+      // In any tick: a fast machine may be done with the answer before this is looked at again.
+      const riding = events.flatMap(({ tick }) => tick.engines.slice(0, 1));
+      const rider = { seat: 0, requestId: 'mine', tier: 'normal', phase: 'decode' };
+      expect(riding.flatMap(({ riders }) => riders)).toContainEqual(expect.objectContaining(rider));
+      expect(riding.flatMap(({ timeline }) => timeline).map(({ rides }) => rides)).toContainEqual([
+        [0, 1, 1],
+      ]);
+      expect(riding.some(({ generatedTokens }) => generatedTokens > 0)).toBe(true);
     });
     aborted.abort();
     await answer.catch(() => {});
