@@ -108,13 +108,21 @@ describeStores('a key ring', (home) => {
       expect(look).toHaveBeenCalledTimes(3);
     });
 
+    it('is no longer open as soon as another connection has made the first key', async () => {
+      const ring = await openRing();
+      expect(await ring.standing(NOW_MS)).toBe('none');
+      await create(elsewhereStore, 'new');
+      expect(await ring.standing(NOW_MS)).toBe('live');
+    });
+
     it('reads all again when told to', async () => {
+      const { key } = await create(store, 'a');
       const ring = await openRing();
       await ring.standing(NOW_MS);
-      await create(elsewhereStore, 'new');
-      expect(await ring.standing(NOW_MS)).toBe('none');
+      await elsewhereStore.revoke('a', NOW_MS);
+      expect(await ring.findByKey(key, NOW_MS)).toBeDefined();
       await ring.reload();
-      expect(await ring.standing(NOW_MS)).toBe('live');
+      expect(await ring.findByKey(key, NOW_MS)).toBeUndefined();
     });
 
     it('does not take a ring whose keys were all revoked for one that never had any', async () => {

@@ -1,5 +1,6 @@
 // The live keys in memory: what every request is checked against, without SQL.
-// Follows the database: keys made or revoked by this process at once, by another within a second.
+// Follows the database: keys made or revoked by this process at once, by another within a second, and the first key of
+// all at once.
 
 import type { Database } from './database.ts';
 import type { KeyRecord } from './key-record.ts';
@@ -93,7 +94,9 @@ export class KeyRing {
 
   async #look(nowMs: number): Promise<void> {
     const recent = Math.abs(nowMs - this.#lookedMs) < LOOK_EVERY_MS;
-    if (recent && this.#seen.changes === this.#store.changes) return;
+    // Without keys everybody may be served, so the first one must close the door at once.
+    const isOpen = this.#keys.size === 0 && !this.#failing;
+    if (recent && !isOpen && this.#seen.changes === this.#store.changes) return;
     this.#lookedMs = nowMs;
     await this.#reloadIfChanged();
   }
