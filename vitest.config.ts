@@ -1,10 +1,19 @@
 import { availableParallelism } from 'node:os';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import { SlowFirst } from './test/support/slow-first.ts';
 import { softwareGpus } from './test/support/software-gpus.ts';
 
 const onGpus = 'test/gpu/**/*.test.ts';
 const fastestGpu = softwareGpus.findLast(({ missing }) => missing === undefined)?.name;
+
+/** Replace modules, and so need a process of their own. */
+const replacingModules = ['src/store/key-ring.test.ts', 'src/cli/bench-offline-failure.test.ts'];
+
+/** Strike a whole server, a fleet or a page for minutes: `npm run test:system`. */
+const ofTheSystem = [
+  'test/{chaos,fleet,web}/**/*.test.ts',
+  'test/end-to-end/{hostile-grammars,load,recovery,shutdown,survival,twin}.test.ts',
+];
 
 export default defineConfig({
   test: {
@@ -14,12 +23,27 @@ export default defineConfig({
     // Tests wait for processes and timers as much as they compute: on two cores two files at a time take half as long.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     sequence: { sequencer: SlowFirst },
-    reporters: ['default', './test/support/count-reporter.ts'],
+    reporters: ['default', './test/support/run-report.ts'],
     projects: [
       {
         extends: true,
-        test: { name: 'chairlift', include: ['{src,test,web/src}/**/*.test.ts'], exclude: [onGpus] },
+        test: {
+          name: 'unit',
+          include: ['{src,web/src}/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...replacingModules],
+          // Files share a process and the modules they import, which otherwise take as long as the tests.
+          isolate: false,
+        },
       },
+      {
+        extends: true,
+        test: {
+          name: 'integration',
+          include: ['test/**/*.test.ts', ...replacingModules],
+          exclude: [...configDefaults.exclude, onGpus, ...ofTheSystem],
+        },
+      },
+      { extends: true, test: { name: 'system', include: ofTheSystem } },
       ...softwareGpus.map((gpu) => ({
         extends: true as const,
         test: {

@@ -17,7 +17,8 @@ describe('.ci/run', () => {
     const npm = [
       '#!/bin/sh',
       'echo "npm $*"',
-      '[ "$1" = test ] && echo "3 passed, 0 failed, 0 skipped"',
+      '[ "$*" = test ] && echo "30 passed, 1 failed, 4 skipped"',
+      '[ "$*" = "run test:system" ] && echo "7 passed, 0 failed, 2 skipped"',
       '[ "$*" != "$TO_FAIL" ]',
     ];
     const nothing = '#!/bin/sh\n';
@@ -38,15 +39,17 @@ describe('.ci/run', () => {
   it('succeeds where lint, types and tests do', () => {
     const { status, lines } = run('');
     expect(status).toBe(0);
-    expect(lines).toEqual(expect.arrayContaining(['npm run lint', 'npm run typecheck', 'npm test']));
+    expect(lines).toEqual(
+      expect.arrayContaining(['npm run lint', 'npm run typecheck', 'npm test', 'npm run test:system']),
+    );
   });
 
-  it.each(['run lint', 'run typecheck', 'test'])(
-    'fails with npm %s, and still counts the tests',
+  it.each(['run lint', 'run typecheck', 'test', 'run test:system'])(
+    'fails with npm %s, and still counts the tests of both commands',
     (command) => {
       const { status, lines } = run(command);
       expect(status).not.toBe(0);
-      expect(lines.at(-1)).toBe('3 passed, 0 failed, 0 skipped');
+      expect(lines.at(-1)).toBe('37 passed, 1 failed, 6 skipped');
     },
   );
 });

@@ -1,20 +1,24 @@
-// Files that take long come first: at the end, when few are left, nobody waits for one that began late.
+// Files that take long come first: at the end, when few are left, none begins late. Where a run has ended before, its
+// times decide; on a new checkout, where they lie.
 
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { readTestTimes, timeKey } from './run-report.ts';
 
 const slow = [
   /\/test\/(gpu|chaos|fleet)\//,
   /\/test\/(property|fuzz|golden|engine|web)\//,
   /\/test\/end-to-end\//,
 ];
+const LONG_SECONDS = 60;
 
 export class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const rankOf = ({ moduleId }: TestSpecification) => {
+    const times = readTestTimes();
+    const secondsOf = ({ project, moduleId }: TestSpecification) => {
       const rank = slow.findIndex((pattern) => pattern.test(moduleId));
-      return rank < 0 ? slow.length : rank;
+      return times[timeKey(project.name, moduleId)] ?? (rank < 0 ? 0 : LONG_SECONDS / (rank + 1));
     };
-    return sorted.sort((a, b) => rankOf(a) - rankOf(b));
+    const sorted = await super.sort(files);
+    return sorted.sort((one, other) => secondsOf(other) - secondsOf(one));
   }
 }
