@@ -1,7 +1,7 @@
 // What is refused of models quantized to integers, and how they lie in memory; that their weights are right is the matter of
 // test/golden/quantized-models.test.ts.
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -59,6 +59,44 @@ function gptq(size: number, bits = 4, indexes?: (input: number) => number) {
 }
 
 const gptqSettings = { quant_method: 'gptq', bits: 4, group_size: 128, desc_act: false, sym: true };
+
+describe('a folder whose config.json says nothing of its quantization', () => {
+  const older = mkdtempSync(join(tmpdir(), 'chairlift-older-'));
+  afterAll(() => rmSync(older, { recursive: true }));
+
+  function openOlder(tensors: readonly SafetensorsWriterTensor[], name: string, settings: object) {
+    rmSync(older, { recursive: true });
+    mkdirSync(older);
+    writeFileSync(join(older, 'model.safetensors'), writeSafetensors(tensors));
+    writeFileSync(join(older, 'config.json'), '{}');
+    writeFileSync(join(older, name), JSON.stringify(settings));
+    return openModelFiles(older).weights;
+  }
+
+  const autoGptq = { bits: 4, group_size: 128, desc_act: false, sym: true, damp_percent: 0.01 };
+  const autoAwq = { zero_point: true, q_group_size: 64, w_bit: 4, version: 'GEMM' };
+
+  it.each([
+    ['quantize_config.json', gptq(128), autoGptq, { quant_method: 'gptq', ...autoGptq }],
+    [
+      'quant_config.json',
+      awq(64),
+      autoAwq,
+      { quant_method: 'awq', bits: 4, group_size: 64, zero_point: true },
+    ],
+  ])('is read by %s', (name, tensors, settings, inConfig) => {
+    const expected = open(tensors, inConfig);
+    const weights = openOlder(tensors, name, settings);
+    expect(weights.tensors.get('x.weight')?.type).toBe(expected.tensors.get('x.weight')?.type);
+    expect([...readFloats(weights, 'x.weight')]).toEqual([...readFloats(expected, 'x.weight')]);
+  });
+
+  it('is refused by the file that says so', () => {
+    expect(() => openOlder(gptq(128), 'quantize_config.json', { ...autoGptq, bits: 5 })).toThrow(
+      /quantize_config\.json.*bits: 5 is not supported/s,
+    );
+  });
+});
 
 describe('a model quantized by GPTQ', () => {
   it.each<[string, readonly SafetensorsWriterTensor[], object, string]>([

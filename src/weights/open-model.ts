@@ -4,9 +4,10 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { unreadableFile } from './file-reader.ts';
 import { type GgufFile, openGguf } from './gguf.ts';
-import { type JsonObject, readJsonFile } from './json-file.ts';
+import type { JsonObject } from './json-file.ts';
 import { isMlxConfig } from './mlx-config.ts';
 import { ModelFileError, printable } from './model-file-error.ts';
+import { withQuantizationFile } from './older-quantization-files.ts';
 import { weightsOpener } from './quantized-weights.ts';
 import { openSafetensors, type Safetensors } from './safetensors.ts';
 import { openSafetensorsIndex } from './safetensors-index.ts';
@@ -94,9 +95,8 @@ function openSafetensorsFile(path: string): SafetensorsModel {
 }
 
 function withConfig(directory: string, path: string, open: () => Safetensors): SafetensorsModel {
-  const configPath = join(directory, CONFIG);
-  const config = readJsonFile(configPath);
-  const openWeights = weightsOpener(config, configPath);
+  const { config, path: settingsPath } = withQuantizationFile(directory, join(directory, CONFIG));
+  const openWeights = weightsOpener(config, settingsPath);
   const model = open();
   try {
     const format = isMlxConfig(config) ? 'mlx' : 'safetensors';
