@@ -89,7 +89,7 @@ function describe({ files, spec, weights, tokenizer, template, pooling }: LocalM
 }
 
 function describeAdapters(spec: ModelSpec) {
-  const linears = layerLinears(spec).map(({ linear }) => linear);
+  const linears = layerLinears(spec);
   return (spec.adapters ?? []).map((name, adapter) => {
     const own = linears.flatMap(({ columns, weight, additions = [] }) =>
       additions

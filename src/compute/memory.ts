@@ -1,7 +1,8 @@
 // What a model takes in memory: its weights as a backend keeps them, and its K/V.
 
-import type { LinearSpec, ModelSpec } from '../model/spec.ts';
-import { addedTables, isHeadTied, layerLinears } from '../model/spec-walk.ts';
+import { leavesOf } from '../model/leaves.ts';
+import type { MatrixSpec, ModelSpec } from '../model/spec.ts';
+import { isHeadTied, layerMatrices } from '../model/spec-walk.ts';
 import { rowType } from '../model/weight-reader.ts';
 import { rowBytes, type TensorType } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
@@ -50,16 +51,11 @@ export function sizesOf(backend?: BackendName): BackendSizes {
 }
 
 export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes: MatrixBytes): number {
-  const added = addedTables(spec);
-  const embeddings = [spec.embedding, ...added].map((weight) => ({ weight, columns: spec.hiddenSize }));
-  const linears = layerLinears(spec).map(({ linear }) => linear);
-  const { layerInputs } = spec;
-  const tables =
-    layerInputs === undefined
-      ? []
-      : [{ weight: layerInputs.table, columns: layerInputs.count * layerInputs.size }];
-  return [...embeddings, ...tables, ...linears, ...(isHeadTied(spec) ? [] : [spec.head])].reduce(
-    (sum, linear) => sum + linearBytes(linear, weights, matrixBytes),
+  const tables = leavesOf(spec, 'table').map((weight) => ({ weight, columns: weight.columns }));
+  const matrices = layerMatrices(spec).map(({ matrix }) => matrix);
+  const head = isHeadTied(spec) ? [] : [spec.head];
+  return [...tables, ...matrices, ...head].reduce(
+    (sum, matrix) => sum + bytesOfMatrix(matrix, weights, matrixBytes),
     0,
   );
 }
@@ -69,8 +65,8 @@ export function memoryBytes({ memories }: ModelSpec): number {
   return memories.reduce((sum, { size }) => sum + size * Float32Array.BYTES_PER_ELEMENT, 0);
 }
 
-export function linearBytes(
-  { weight, columns }: LinearSpec,
+export function bytesOfMatrix(
+  { weight, columns }: MatrixSpec,
   weights: WeightSource,
   matrixBytes: MatrixBytes,
 ): number {

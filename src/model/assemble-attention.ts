@@ -3,7 +3,7 @@
 import type { LayerTraits, Traits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
 import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec, StoredSpec } from './spec.ts';
-import { normOf, type SpecParts } from './spec-parts.ts';
+import { normOf, type SpecParts, vectorSpec } from './spec-parts.ts';
 import type { LayerRole } from './tensor-names.ts';
 
 export function attentionSpec(
@@ -23,7 +23,9 @@ export function attentionSpec(
     key,
     ...(isKey ? {} : { value }),
     ...(keyNorm === undefined ? {} : { keyNorm }),
-    ...(traits.valueNorm ? { valueNorm: { norm: { kind: 'rms' }, over: 'head' } } : {}),
+    ...(traits.valueNorm
+      ? { valueNorm: { norm: { leaf: 'norm', kind: 'rms', size: headSize }, over: 'head' } }
+      : {}),
   };
   return {
     kind: 'attention',
@@ -46,7 +48,7 @@ export function attentionSpec(
     ...(layer.chunk === undefined ? {} : { chunk: layer.chunk }),
     scale: traits.attentionScale,
     ...(traits.attentionSoftcap === undefined ? {} : { softcap: traits.attentionSoftcap }),
-    ...(traits.sinks ? { sinks: names.weight(index, 'sinks') } : {}),
+    ...(traits.sinks ? { sinks: vectorSpec(names.weight(index, 'sinks'), headCount) } : {}),
     ...(gate === undefined ? {} : { gate }),
     ...(growth === undefined ? {} : { growth }),
   };
@@ -90,8 +92,11 @@ function headNorm(
   const { traits } = parts;
   const over = layer.queryKeyNorm ?? traits.queryKeyNorm;
   if (over === undefined) return undefined;
-  if (over === 'unscaled') return { norm: { kind: traits.norm ?? 'rms' }, over: 'head' };
-  const { bias: _, ...norm } = normOf(parts, index, role);
+  const { headSize } = parts.sizes;
+  if (over === 'unscaled') {
+    return { norm: { leaf: 'norm', kind: traits.norm ?? 'rms', size: headSize }, over: 'head' };
+  }
+  const { bias: _, ...norm } = normOf(parts, index, role, headSize * (over === 'head' ? 1 : heads));
   const weight = over === 'each' ? { weight: headWeights(parts, index, role, heads) } : {};
   return { norm: { ...norm, ...weight, ...pairs(traits, layer, over === 'head' ? 1 : heads) }, over };
 }

@@ -3,7 +3,7 @@
 import type { DeltaNetTraits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
 import type { DeltaNetSpec, LinearSpec, RowSlice } from './spec.ts';
-import { normNamed, type SpecParts } from './spec-parts.ts';
+import { normNamed, rateSpec, type SpecParts, vectorSpec } from './spec-parts.ts';
 import type { LayerRole } from './tensor-names.ts';
 
 export function deltaNetSpec(
@@ -15,6 +15,7 @@ export function deltaNetSpec(
   const { sizes, names } = parts;
   const { keyHeads, keySize, valueHeads, valueSize, length, sharing } = traits;
   const { normOffset: _, ...plain } = parts.traits;
+  const channels = 2 * keyHeads * keySize + valueHeads * valueSize;
   return {
     kind: 'delta-net',
     memory,
@@ -25,10 +26,13 @@ export function deltaNetSpec(
     sharing,
     ...largeProjections(parts, traits, index),
     ...smallProjections(parts, traits, index),
-    convolution: { weight: names.weight(index, 'deltaConvolution'), length },
-    decayBias: names.bias(index, 'deltaDecayBias'),
-    decayRate: { tensor: names.weight(index, 'deltaRate'), logarithm: traits.logarithmicRates },
-    norm: normNamed(plain, names.weight(index, 'deltaNorm')),
+    convolution: {
+      weight: vectorSpec(names.weight(index, 'deltaConvolution'), channels * length),
+      length,
+    },
+    decayBias: vectorSpec(names.bias(index, 'deltaDecayBias'), valueHeads),
+    decayRate: rateSpec(names.weight(index, 'deltaRate'), valueHeads, traits.logarithmicRates),
+    norm: normNamed(plain, names.weight(index, 'deltaNorm'), valueSize),
     output: linearSpec(names, index, {
       role: 'deltaOutput',
       rows: sizes.hiddenSize,

@@ -3,7 +3,7 @@
 import type { ExpertTraits, LayerTraits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
 import type { ExpertsSpec, FeedForwardSpec, LinearSpec, NormSpec, PartSpec, RouterSpec } from './spec.ts';
-import { normOf, type SpecParts } from './spec-parts.ts';
+import { normOf, type SpecParts, vectorSpec } from './spec-parts.ts';
 
 /** Parts of the branch behind attention: `input` is the norm before them. */
 export function feedingParts(
@@ -102,18 +102,26 @@ function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
 
 function routerExtras(
   parts: SpecParts,
-  { expertScales, routerNorm, choiceBias }: ExpertTraits,
+  { count, expertScales, routerNorm, choiceBias }: ExpertTraits,
   index: number,
 ): Pick<RouterSpec, 'choiceBias' | 'expertScales' | 'norm'> {
-  const { names, opened } = parts;
+  const { sizes, names, opened } = parts;
   const bias = names.bias(index, 'choiceBias');
   const isLeftOut =
     choiceBias === 'not-in-mlx' && names.has(index, 'switchDowns') && !opened.weights.tensors.has(bias);
   return {
-    ...(choiceBias && !isLeftOut ? { choiceBias: bias } : {}),
-    ...(expertScales ? { expertScales: names.weight(index, 'expertScales') } : {}),
+    ...(choiceBias && !isLeftOut ? { choiceBias: vectorSpec(bias, count) } : {}),
+    ...(expertScales ? { expertScales: vectorSpec(names.weight(index, 'expertScales'), count) } : {}),
     ...(routerNorm
-      ? { norm: { kind: 'rms', weight: names.weight(index, 'routerNorm'), ...routerNorm } }
+      ? {
+          norm: {
+            leaf: 'norm',
+            kind: 'rms',
+            size: sizes.hiddenSize,
+            weight: names.weight(index, 'routerNorm'),
+            ...routerNorm,
+          },
+        }
       : {}),
   };
 }

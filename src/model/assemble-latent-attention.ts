@@ -38,7 +38,7 @@ export function latentAttentionSpec(
       : {
           queryInput: {
             down: linearSpec(names, index, queryDown),
-            norm: normOf(parts, index, 'latentQueryNorm'),
+            norm: normOf(parts, index, 'latentQueryNorm', queryRank),
           },
         }),
     query: linearSpec(names, index, {
@@ -54,7 +54,7 @@ export function latentAttentionSpec(
       ...pairs(headCount),
     }),
     latent: linearSpec(names, index, { ...stored, rows: rank }),
-    latentNorm: normOf(parts, index, 'latentNorm'),
+    latentNorm: normOf(parts, index, 'latentNorm', rank),
     keyRotated: linearSpec(names, index, { ...stored, firstRow: rank, rows: rotatedSize, ...pairs(1) }),
     ...upProjections(parts, latent, index),
     output: linearSpec(names, index, {

@@ -2,13 +2,14 @@
 
 import { linearSpec } from './linear-spec.ts';
 import type { LayerInputsSpec, LinearSpec, PartSpec } from './spec.ts';
-import { normNamed, normOf, type SpecParts } from './spec-parts.ts';
+import { normNamed, normOf, type SpecParts, tableSpec } from './spec-parts.ts';
 
 export function layerInputsSpec({ sizes, traits, names }: SpecParts): LayerInputsSpec | undefined {
   const { layerInputSize: size } = traits;
   if (size === undefined) return undefined;
   const { hiddenSize, layerCount: count } = sizes;
   const projection: LinearSpec = {
+    leaf: 'linear',
     weight: { tensor: names.model('layerInputProjection'), firstRow: 0, rows: count * size },
     columns: hiddenSize,
   };
@@ -17,15 +18,11 @@ export function layerInputsSpec({ sizes, traits, names }: SpecParts): LayerInput
   return {
     count,
     size,
-    table: {
-      tensor: names.model('layerInputTable'),
-      firstRow: 0,
-      rows: traits.layerInputRows ?? sizes.vocabSize,
-    },
+    table: tableSpec(names.model('layerInputTable'), traits.layerInputRows ?? sizes.vocabSize, count * size),
     tableScale: Math.sqrt(size) * half,
     projection,
     projectionScale: hiddenSize ** -0.5,
-    norm: { ...normNamed(traits, names.model('layerInputNorm')), factor: half },
+    norm: { ...normNamed(traits, names.model('layerInputNorm'), size), factor: half },
   };
 }
 

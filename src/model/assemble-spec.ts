@@ -15,24 +15,15 @@ import { layerInputPart, layerInputsSpec } from './assemble-layer-inputs.ts';
 import { shortConvolutionSpec, stateSpaceSpec } from './assemble-state-space.ts';
 import { layerStreamsSpec, lowRankBranch, streamsSpec } from './assemble-streams.ts';
 import { memoryOf } from './memory-sizes.ts';
-import type {
-  BodySpec,
-  BranchSpec,
-  CacheSpec,
-  LayerSpec,
-  ModelSpec,
-  NormSpec,
-  PartSpec,
-  RowSlice,
-} from './spec.ts';
-import { layerScale, normNamed, normOf, type SpecParts } from './spec-parts.ts';
+import type { BodySpec, BranchSpec, CacheSpec, LayerSpec, ModelSpec, NormSpec, PartSpec } from './spec.ts';
+import { layerScale, normNamed, normOf, type SpecParts, tableSpec } from './spec-parts.ts';
 import type { LayerRole, ModelRole } from './tensor-names.ts';
 
 export function assembleSpec(parts: SpecParts): ModelSpec {
   const { sizes, traits, names } = parts;
   const { hiddenSize, vocabSize, normEpsilon } = sizes;
   const borrowsHead = parts.tiedHead || parts.headless;
-  const embedding: RowSlice = { tensor: names.embedding, firstRow: 0, rows: vocabSize };
+  const embedding = tableSpec(names.embedding, vocabSize, hiddenSize);
   const layers = traits.layers.map((layer, index) => layerSpec(withSizesOf(parts, layer), layer, index));
   const layerInputs = layerInputsSpec(parts);
   const streams = streamsSpec(parts);
@@ -53,9 +44,10 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
     ...(layerInputs === undefined ? {} : { layerInputs }),
     ...(streams === undefined ? {} : { streams }),
     layers,
-    ...(traits.noFinalNorm ? {} : { finalNorm: normNamed(traits, names.finalNorm) }),
+    ...(traits.noFinalNorm ? {} : { finalNorm: normNamed(traits, names.finalNorm, hiddenSize) }),
     head: {
-      weight: borrowsHead ? embedding : { tensor: names.head, firstRow: 0, rows: vocabSize },
+      leaf: 'linear',
+      weight: { tensor: borrowsHead ? embedding.tensor : names.head, firstRow: 0, rows: vocabSize },
       columns: hiddenSize,
     },
     ...(traits.logitScale === undefined ? {} : { logitScale: traits.logitScale }),
@@ -67,19 +59,16 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
 
 /** What is added to embeddings, and the norm of that. */
 function embeddingExtras({
+  sizes: { hiddenSize },
   traits,
   names,
 }: SpecParts): Pick<ModelSpec, 'positions' | 'textKinds' | 'embeddingNorm'> {
   const { positionRows, textKindRows, embeddingNorm } = traits;
-  const table = (role: ModelRole, rows: number): RowSlice => ({
-    tensor: names.model(role),
-    firstRow: 0,
-    rows,
-  });
+  const table = (role: ModelRole, rows: number) => tableSpec(names.model(role), rows, hiddenSize);
   return {
     ...(positionRows === undefined ? {} : { positions: table('positions', positionRows) }),
     ...(textKindRows === undefined ? {} : { textKinds: table('textKinds', textKindRows) }),
-    ...(embeddingNorm ? { embeddingNorm: normNamed(traits, names.model('embeddingNorm')) } : {}),
+    ...(embeddingNorm ? { embeddingNorm: normNamed(traits, names.model('embeddingNorm'), hiddenSize) } : {}),
   };
 }
 

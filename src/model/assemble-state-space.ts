@@ -3,7 +3,7 @@
 import type { ShortConvolutionTraits, StateSpaceTraits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
 import type { ConvolutionSpec, ShortConvolutionSpec, StateSpaceSpec } from './spec.ts';
-import { normNamed, type SpecParts } from './spec-parts.ts';
+import { normNamed, rateSpec, type SpecParts, vectorSpec } from './spec-parts.ts';
 import type { LayerRole } from './tensor-names.ts';
 
 export function shortConvolutionSpec(
@@ -28,7 +28,7 @@ export function shortConvolutionSpec(
     before: third(0),
     after: third(1),
     value: third(2),
-    convolution: convolution(parts, index, 'convolution', { length, bias }),
+    convolution: convolution(parts, index, 'convolution', size, { length, bias }),
     output: linearSpec(parts.names, index, { role: 'convolutionOutput', rows: size, columns: size, bias }),
   };
 }
@@ -64,14 +64,14 @@ export function stateSpaceSpec(
     write: input(shared, 2 * values),
     read: input(shared, 2 * values + shared),
     step: input(heads, 2 * values + 2 * shared),
-    convolution: convolution(parts, index, 'spaceConvolution', {
+    convolution: convolution(parts, index, 'spaceConvolution', values + 2 * shared, {
       length: traits.length,
       bias: traits.convolutionBias,
     }),
-    stepBias: names.bias(index, 'spaceStep'),
-    rate: { tensor: names.weight(index, 'spaceRate'), logarithm: traits.logarithmicRates },
-    skip: names.weight(index, 'spaceSkip'),
-    norm: normNamed(parts.traits, names.weight(index, 'spaceNorm')),
+    stepBias: vectorSpec(names.bias(index, 'spaceStep'), heads),
+    rate: rateSpec(names.weight(index, 'spaceRate'), heads, traits.logarithmicRates),
+    skip: vectorSpec(names.weight(index, 'spaceSkip'), heads),
+    norm: normNamed(parts.traits, names.weight(index, 'spaceNorm'), values),
     output: linearSpec(names, index, {
       role: 'spaceOutput',
       rows: sizes.hiddenSize,
@@ -85,11 +85,12 @@ function convolution(
   { names }: SpecParts,
   index: number,
   role: LayerRole,
+  channels: number,
   { length, bias }: ShortConvolutionTraits,
 ): ConvolutionSpec {
   return {
-    weight: names.weight(index, role),
-    ...(bias ? { bias: names.bias(index, role) } : {}),
+    weight: vectorSpec(names.weight(index, role), channels * length),
+    ...(bias ? { bias: vectorSpec(names.bias(index, role), channels) } : {}),
     length,
   };
 }

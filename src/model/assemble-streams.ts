@@ -3,7 +3,7 @@
 import { layerInputPart } from './assemble-layer-inputs.ts';
 import { linearSpec } from './linear-spec.ts';
 import type { BranchSpec, LayerStreamsSpec, LinearSpec, NormSpec, PartSpec, StreamsSpec } from './spec.ts';
-import { normOf, type SpecParts } from './spec-parts.ts';
+import { normOf, type SpecParts, vectorSpec } from './spec-parts.ts';
 import type { ModelRole } from './tensor-names.ts';
 
 export function streamsSpec({ sizes, traits, names }: SpecParts): StreamsSpec | undefined {
@@ -19,7 +19,7 @@ export function streamsSpec({ sizes, traits, names }: SpecParts): StreamsSpec | 
         firstRow: own ? 0 : index * hiddenSize,
         rows: hiddenSize,
       };
-      return { weight, columns: hiddenSize };
+      return { leaf: 'linear', weight, columns: hiddenSize };
     });
   return { count, spread: linears('streamSpread'), gather: linears('streamGather') };
 }
@@ -34,7 +34,9 @@ export function layerStreamsSpec(parts: SpecParts, index: number): LayerStreamsS
     prediction: linearSpec(names, index, { role: 'streamPrediction', rows: count * count, columns: count }),
     correction: linearSpec(names, index, { role: 'streamCorrection', rows: count, columns: count }),
     told: layerInputPart(parts, index),
-    ...(traits.streamToldScales ? { toldScale: names.weight(index, 'streamToldScale') } : {}),
+    ...(traits.streamToldScales
+      ? { toldScale: vectorSpec(names.weight(index, 'streamToldScale'), hiddenSize) }
+      : {}),
   };
 }
 

@@ -2,8 +2,9 @@
 
 import { ModelFileError, printable } from '../weights/model-file-error.ts';
 import { columnsOf, rowsOf, type TensorInfo, type WeightSource } from '../weights/weight-source.ts';
-import type { LinearSpec, ModelSpec, RowSlice } from './spec.ts';
-import { addedTables, layerLinears, vectorsOf } from './spec-walk.ts';
+import { leavesOf } from './leaves.ts';
+import type { ModelSpec, RowSlice } from './spec.ts';
+import { layerMatrices, vectorsOf } from './spec-walk.ts';
 
 /** Of a vector there are columns alone. */
 interface Size {
@@ -79,19 +80,15 @@ function hasSize(tensor: TensorInfo, { rows, columns }: Size): boolean {
 
 function expectedSizes(spec: ModelSpec): ReadonlyMap<string, Size> {
   const sizes = new Map<string, Size>();
-  addSlice(sizes, spec.embedding, spec.hiddenSize);
-  for (const table of addedTables(spec)) addSlice(sizes, table, spec.hiddenSize);
-  const { layerInputs } = spec;
-  if (layerInputs !== undefined) addSlice(sizes, layerInputs.table, layerInputs.count * layerInputs.size);
-  for (const { linear } of layerLinears(spec)) addLinear(sizes, linear);
+  for (const table of leavesOf(spec, 'table')) addSlice(sizes, table, table.columns);
+  for (const { matrix } of layerMatrices(spec)) addSlice(sizes, matrix.weight, matrix.columns);
+  addSlice(sizes, spec.head.weight, spec.head.columns);
+  for (const { bias } of leavesOf(spec, 'linear')) addBias(sizes, bias);
   for (const { tensor, size } of vectorsOf(spec)) sizes.set(tensor, { columns: size });
-  addLinear(sizes, spec.head);
   return sizes;
 }
 
-function addLinear(sizes: Map<string, Size>, linear: LinearSpec): void {
-  addSlice(sizes, linear.weight, linear.columns);
-  const { bias } = linear;
+function addBias(sizes: Map<string, Size>, bias: RowSlice | undefined): void {
   if (bias === undefined) return;
   const columns = Math.max(endOf(bias), sizes.get(bias.tensor)?.columns ?? 0);
   sizes.set(bias.tensor, { columns });

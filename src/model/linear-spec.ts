@@ -16,6 +16,7 @@ export function linearSpec(names: TensorNames, layer: number, shape: LinearShape
   const { role, columns, firstRow = 0, bias, expert, ...rows } = shape;
   const { transposed: _, ...biasRows } = rows;
   return {
+    leaf: 'linear',
     weight: { tensor: names.weight(layer, role, expert), firstRow, ...rows },
     columns,
     ...(bias ? { bias: { tensor: names.bias(layer, role, expert), firstRow, ...biasRows } } : {}),

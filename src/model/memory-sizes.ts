@@ -6,15 +6,8 @@ import type { DeltaNetSpec, MemorySpec, ShortConvolutionSpec, StateSpaceSpec } f
 export type RememberingSpec = DeltaNetSpec | ShortConvolutionSpec | StateSpaceSpec;
 
 /** Values of one token that are convolved with those before. */
-export function channelsOf(body: RememberingSpec): number {
-  switch (body.kind) {
-    case 'delta-net':
-      return 2 * body.keyHeads * body.keySize + body.valueHeads * body.valueSize;
-    case 'short-convolution':
-      return body.size;
-    case 'state-space':
-      return body.heads * body.headSize + 2 * body.groups * body.stateSize;
-  }
+export function channelsOf({ convolution }: RememberingSpec): number {
+  return convolution.weight.size / convolution.length;
 }
 
 export function memoryOf(body: RememberingSpec): MemorySpec {

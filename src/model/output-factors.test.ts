@@ -33,6 +33,7 @@ const addition: AdditionSpec = {
   magnitude: { tensor: 'magnitude', ...all },
 };
 const linear: LinearSpec = {
+  leaf: 'linear',
   weight: { tensor: 'weight', ...all },
   columns: COLUMNS,
   bias: { tensor: 'bias', ...all },

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { dequantize } from '../weights/quants/dequantize.ts';
 import { rowBytes } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
-import type { AdditionSpec, LinearSpec, ModelSpec, RowSlice } from './spec.ts';
+import type { AdditionSpec, LinearSpec, MatrixSpec, ModelSpec, RowSlice } from './spec.ts';
 import { layerLinears } from './spec-walk.ts';
 import { readBias, readLinearRows, rowType } from './weight-reader.ts';
 
@@ -24,7 +24,7 @@ export async function readOutputFactors(
   weights: WeightSource,
 ): Promise<ReadonlyMap<AdditionSpec, OutputFactors>> {
   const all = new Map<AdditionSpec, OutputFactors>();
-  for (const { linear } of layerLinears(spec)) {
+  for (const linear of layerLinears(spec)) {
     for (const addition of linear.additions ?? []) {
       const factors = outputFactors(weights, linear, addition);
       if (factors === undefined) continue;
@@ -38,7 +38,7 @@ export async function readOutputFactors(
 /** Undefined where the addition has no magnitude. */
 export function outputFactors(
   weights: WeightSource,
-  linear: LinearSpec,
+  linear: Pick<LinearSpec, 'weight' | 'columns' | 'bias'>,
   addition: AdditionSpec,
 ): OutputFactors | undefined {
   if (addition.magnitude === undefined) return undefined;
@@ -52,7 +52,7 @@ export function outputFactors(
 /** Of the rows of both matrices together. */
 function rowLengths(
   weights: WeightSource,
-  { weight, columns }: LinearSpec,
+  { weight, columns }: MatrixSpec,
   { rank, scale, down, up }: AdditionSpec,
 ): Float32Array {
   const downs = readFloats(weights, down, columns, 0, rank);

@@ -5,7 +5,7 @@ import type { OpenedModel } from '../weights/open-model.ts';
 import { readFloats } from '../weights/read-tensor.ts';
 import type { Architecture, Traits } from './architecture.ts';
 import type { ModelSizes } from './sizes.ts';
-import type { NormSpec } from './spec.ts';
+import type { NormSpec, TableSpec, VectorSpec } from './spec.ts';
 import type { LayerRole, TensorNames } from './tensor-names.ts';
 
 export interface SpecParts {
@@ -19,17 +19,42 @@ export interface SpecParts {
   readonly opened: Pick<OpenedModel, 'path' | 'weights'>;
 }
 
-export function normOf({ traits, names }: SpecParts, index: number, role: LayerRole): NormSpec {
-  return normNamed(traits, names.weight(index, role));
+/** Of the residual stream, where no other size is given. */
+export function normOf(
+  { traits, names, sizes }: SpecParts,
+  index: number,
+  role: LayerRole,
+  size = sizes.hiddenSize,
+): NormSpec {
+  return normNamed(traits, names.weight(index, role), size);
 }
 
-export function normNamed({ norm = 'rms', normBias, normOffset }: Traits, weight: string): NormSpec {
+export function normNamed(
+  { norm = 'rms', normBias, normOffset }: Traits,
+  weight: string,
+  size: number,
+): NormSpec {
   return {
+    leaf: 'norm',
     kind: norm,
+    size,
     weight,
     ...(normBias ? { bias: weight.replace(/weight$/, 'bias') } : {}),
     ...(normOffset === undefined || normOffset === 0 ? {} : { offset: normOffset }),
   };
+}
+
+export function tableSpec(tensor: string, rows: number, columns: number): TableSpec {
+  return { leaf: 'table', tensor, firstRow: 0, rows, columns };
+}
+
+export function vectorSpec(tensor: string, size: number): VectorSpec {
+  return { leaf: 'vector', tensor, size };
+}
+
+/** Negative numbers: as they are, or by the logarithm of their size. */
+export function rateSpec(tensor: string, size: number, isLogarithm: boolean): VectorSpec {
+  return { ...vectorSpec(tensor, size), ...(isLogarithm ? { negativeExponential: true } : {}) };
 }
 
 /** The factor on the residual stream behind a layer; 1 where the file holds none. */

@@ -1,4 +1,5 @@
 // ModelSpec: everything a backend needs to know of a model, as data. Kernels never see a model's name.
+// Its leaves are linear maps, norms, vectors and tables; `mapLeaves` makes of a spec the same tree with other leaves.
 
 /** Rows of a tensor; fused projections are several slices of one tensor. The tensor's outer dimensions count as rows. */
 export interface RowSlice {
@@ -25,10 +26,14 @@ export interface InterleavedHeads {
   readonly rotated: number;
 }
 
-/** A linear map: `rows` outputs from `columns` inputs. */
-export interface LinearSpec {
+export interface MatrixSpec {
   readonly weight: RowSlice;
   readonly columns: number;
+}
+
+/** A linear map: `rows` outputs from `columns` inputs. */
+export interface LinearSpec extends MatrixSpec {
+  readonly leaf: 'linear';
   readonly bias?: RowSlice;
   /** What adapters add for rows that use them; at most one of each. */
   readonly additions?: readonly AdditionSpec[];
@@ -48,9 +53,26 @@ export interface AdditionSpec {
   readonly magnitude?: RowSlice;
 }
 
+/** A table of rows, of which single ones are read. */
+export interface TableSpec extends RowSlice {
+  readonly leaf: 'table';
+  readonly columns: number;
+}
+
+export interface VectorSpec {
+  readonly leaf: 'vector';
+  readonly tensor: string;
+  readonly size: number;
+  /** The file stores logarithms: a value is `-exp(stored)`. */
+  readonly negativeExponential?: true;
+}
+
 /** Of the mean square, or of the variance around the mean: `value * weight + bias`. */
 export interface NormSpec {
+  readonly leaf: 'norm';
   readonly kind: 'rms' | 'layer';
+  /** Of all weights. */
+  readonly size: number;
   /** Absent: not scaled. Several tensors stand one behind the other. */
   readonly weight?: string | readonly string[];
   readonly bias?: string;
@@ -112,7 +134,7 @@ export interface AttentionSpec {
   /** `cap * tanh(score / cap)`, where set. */
   readonly softcap?: number;
   /** A score for each head that takes part in the softmax and stands for no token. */
-  readonly sinks?: string;
+  readonly sinks?: VectorSpec;
   /** What is attended to is multiplied by the sigmoid of this. */
   readonly gate?: LinearSpec;
   /** Queries grow with their position: `1 + weight * log(1 + floor((position + shift) / length))`. */
@@ -192,7 +214,7 @@ export interface RouterSpec {
   /** Experts of each row. */
   readonly used: number;
   /** Added to scores for the choice alone. */
-  readonly choiceBias?: string;
+  readonly choiceBias?: VectorSpec;
   /** Only the best groups of experts take part: by their best score, or the sum of their best two. */
   readonly groups?: { readonly count: number; readonly used: number; readonly by: 'best' | 'best-two' };
   /** The scores of chosen experts are divided by their sum. */
@@ -200,7 +222,7 @@ export interface RouterSpec {
   /** Factor on what experts give. */
   readonly scale: number;
   /** A factor for each expert. */
-  readonly expertScales?: string;
+  readonly expertScales?: VectorSpec;
   /** Rows as the router sees them, where that is not what experts see; always of the residual stream. */
   readonly norm?: NormSpec;
 }
@@ -216,8 +238,8 @@ export interface ExpertsSpec {
 
 /** A causal convolution of each channel with its own past: `length` weights a channel, the newest last. */
 export interface ConvolutionSpec {
-  readonly weight: string;
-  readonly bias?: string;
+  readonly weight: VectorSpec;
+  readonly bias?: VectorSpec;
   readonly length: number;
 }
 
@@ -249,8 +271,9 @@ export interface DeltaNetSpec {
   readonly share: LinearSpec;
   /** One value a head: `decay = rate * softplus(value + bias)`. */
   readonly decay: LinearSpec;
-  readonly decayBias: string;
-  readonly decayRate: RateSpec;
+  readonly decayBias: VectorSpec;
+  /** Negative numbers. */
+  readonly decayRate: VectorSpec;
   /** Of each head's output, which is then multiplied by `silu(gate)`. */
   readonly norm: NormSpec;
   readonly gate: LinearSpec;
@@ -290,20 +313,15 @@ export interface StateSpaceSpec {
   readonly convolution: ConvolutionSpec;
   /** One value a head: `step = softplus(value + bias)`. */
   readonly step: LinearSpec;
-  readonly stepBias: string;
-  readonly rate: RateSpec;
+  readonly stepBias: VectorSpec;
+  /** Negative numbers. */
+  readonly rate: VectorSpec;
   /** One factor a head: the share of the value that is added. */
-  readonly skip: string;
+  readonly skip: VectorSpec;
   /** What is read is multiplied by `silu(gate)`, then normalized: all heads together. */
   readonly gate: LinearSpec;
   readonly norm: NormSpec;
   readonly output: LinearSpec;
-}
-
-/** Negative numbers: as they are, or by the logarithm of their size. */
-export interface RateSpec {
-  readonly tensor: string;
-  readonly logarithm: boolean;
 }
 
 /** `output(activation(gate(x)) * input)`, with the token's own input to this layer. */
@@ -376,7 +394,7 @@ export interface LayerStreamsSpec {
   /** What all streams but the first have added in the end, of the first one. */
   readonly told: PartSpec;
   /** On the first stream as that sees it: a factor for each value. */
-  readonly toldScale?: string;
+  readonly toldScale?: VectorSpec;
 }
 
 /** Further residual streams beside the first. */
@@ -396,7 +414,7 @@ export interface LayerInputsSpec {
   readonly count: number;
   readonly size: number;
   /** Tokens beyond its rows have the first one. */
-  readonly table: RowSlice;
+  readonly table: TableSpec;
   readonly tableScale: number;
   readonly projection: LinearSpec;
   /** Factor before the norm. */
@@ -417,11 +435,11 @@ export interface ModelSpec {
   readonly memories: readonly MemorySpec[];
   /** Names of adapters, of which every sequence uses one or none; absent: there are none. */
   readonly adapters?: readonly string[];
-  readonly embedding: RowSlice;
+  readonly embedding: TableSpec;
   /** A row for each position, added to the embedding of the token that stands there. */
-  readonly positions?: RowSlice;
+  readonly positions?: TableSpec;
   /** A row for each kind of text, of which there is one here: the first is added to every embedding. */
-  readonly textKinds?: RowSlice;
+  readonly textKinds?: TableSpec;
   /** Of embeddings and what is added to them. */
   readonly embeddingNorm?: NormSpec;
   readonly layerInputs?: LayerInputsSpec;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { rms } from '../../test/support/leaves.ts';
 import { floatTensor, memoryWeights } from '../../test/support/memory-weights.ts';
 import type { RowSlice } from './spec.ts';
 import { readBias, readLinearRows, readNorm, rowType } from './weight-reader.ts';
@@ -101,7 +102,7 @@ describe('vectors', () => {
   });
 
   it('adds the offset to a norm', () => {
-    const { weight } = readNorm(weights, { kind: 'rms', weight: 'vector', offset: 1 });
+    const { weight } = readNorm(weights, { ...rms(0, 'vector'), offset: 1 });
     expect([...(weight ?? []).slice(0, 3)]).toEqual([1, 2, 3]);
   });
 });

@@ -3,7 +3,7 @@
 import { readFloatRows, readFloats, requireTensor } from '../weights/read-tensor.ts';
 import { rowBytes, type TensorType, tensorLayouts } from '../weights/tensor-type.ts';
 import { columnsOf, type WeightSource } from '../weights/weight-source.ts';
-import type { InterleavedHeads, NormSpec, RateSpec, RowSlice } from './spec.ts';
+import type { InterleavedHeads, NormSpec, RowSlice, VectorSpec } from './spec.ts';
 
 /** How rows of a slice are encoded: as in the file; in float32 where blocks would have to be turned. */
 export function rowType(weights: WeightSource, { tensor, transposed }: RowSlice): TensorType {
@@ -117,10 +117,12 @@ export function readNorm(weights: WeightSource, norm: NormSpec): NormWeights {
   };
 }
 
-/** Negative numbers, however they are stored. */
-export function readRates(weights: WeightSource, { tensor, logarithm }: RateSpec): Float32Array<ArrayBuffer> {
+export function readVector(
+  weights: WeightSource,
+  { tensor, negativeExponential }: VectorSpec,
+): Float32Array<ArrayBuffer> {
   const stored = readFloats(weights, tensor);
-  return logarithm ? stored.map((value) => -Math.exp(value)) : stored;
+  return negativeExponential ? stored.map((value) => -Math.exp(value)) : stored;
 }
 
 function normWeights(

@@ -2,8 +2,10 @@
 
 import { it } from 'vitest';
 import type { AttentionSpec, LatentAttentionSpec, ModelSpec, PartSpec } from '../../src/model/spec.ts';
+import { tableSpec } from '../../src/model/spec-parts.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
 import { expectPromises } from '../support/gpu-promises.ts';
+import { linear, rms } from '../support/leaves.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { type TinyModelOptions, tinyModel } from '../support/tiny-model.ts';
 import { withTensors } from '../support/with-tensors.ts';
@@ -87,7 +89,7 @@ describeOnFastestGpu('a model on a GPU', () => {
     });
     const normed = eachPart(reshaped, (part, layer) => ({
       ...part,
-      output: { kind: layer === 0 ? 'layer' : 'rms', weight: 'final.norm' },
+      output: { ...rms(32, 'final.norm'), kind: layer === 0 ? 'layer' : 'rms' },
     }));
     const spec = {
       ...normed,
@@ -128,15 +130,14 @@ describeOnFastestGpu('a model on a GPU', () => {
         stored: { ...stored, keyNorm: { ...stored.keyNorm, over: 'each' } },
       };
     });
-    const slice = (tensor: string, rows: number) => ({ tensor, firstRow: 0, rows });
     const reading = (index: number): PartSpec => ({
-      input: { kind: 'rms' },
+      input: rms(32),
       body: {
         kind: 'layer-input',
         index,
         activation: 'gelu-tanh',
-        gate: { weight: slice('layers.0.query', 16), columns: 32 },
-        output: { weight: slice('layers.0.down', 32), columns: 16 },
+        gate: linear('layers.0.query', 16, 32),
+        output: linear('layers.0.down', 32, 16),
       },
     });
     const spec: ModelSpec = {
@@ -148,11 +149,11 @@ describeOnFastestGpu('a model on a GPU', () => {
         count: 2,
         size: 16,
         // Fewer than there are tokens.
-        table: slice('embedding', 40),
+        table: tableSpec('embedding', 40, 32),
         tableScale: 0.5,
-        projection: { weight: slice('layers.1.query', 32), columns: 32 },
+        projection: linear('layers.1.query', 32, 32),
         projectionScale: 0.7,
-        norm: { kind: 'rms' },
+        norm: rms(16),
       },
     };
     await expectPromises(backends, { ...model, spec }, 'f16');
@@ -160,10 +161,6 @@ describeOnFastestGpu('a model on a GPU', () => {
 
   it.each(['f16', 'q8'] as const)('may attend through a latent: %s', async (kvType) => {
     const { spec, weights } = tinyModel({ ...sizes, rotatedValues: 8 });
-    const linear = (name: string, rows: number, columns: number) => ({
-      weight: { tensor: `latent.${name}`, firstRow: 0, rows },
-      columns,
-    });
     const [headCount, rank, contentSize, rotatedSize, valueSize] = [5, 20, 12, 8, 6];
     const latent: LatentAttentionSpec = {
       kind: 'latent-attention',
@@ -173,15 +170,15 @@ describeOnFastestGpu('a model on a GPU', () => {
       contentSize,
       rotatedSize,
       valueSize,
-      queryInput: { down: linear('down', 24, 32), norm: { kind: 'rms', weight: 'latent.query-norm' } },
-      query: linear('query', headCount * contentSize, 24),
-      queryRotated: linear('query-rotated', headCount * rotatedSize, 24),
-      latent: linear('latent', rank, 32),
-      latentNorm: { kind: 'rms', weight: 'latent.norm' },
-      keyRotated: linear('key-rotated', rotatedSize, 32),
-      toLatent: linear('to-latent', headCount * rank, contentSize),
-      toValues: linear('to-values', headCount * valueSize, rank),
-      output: linear('output', 32, headCount * valueSize),
+      queryInput: { down: linear('latent.down', 24, 32), norm: rms(24, 'latent.query-norm') },
+      query: linear('latent.query', headCount * contentSize, 24),
+      queryRotated: linear('latent.query-rotated', headCount * rotatedSize, 24),
+      latent: linear('latent.latent', rank, 32),
+      latentNorm: rms(rank, 'latent.norm'),
+      keyRotated: linear('latent.key-rotated', rotatedSize, 32),
+      toLatent: linear('latent.to-latent', headCount * rank, contentSize),
+      toValues: linear('latent.to-values', headCount * valueSize, rank),
+      output: linear('latent.output', 32, headCount * valueSize),
       rope: 0,
       scale: 0.3,
     };

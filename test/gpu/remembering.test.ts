@@ -7,9 +7,11 @@ import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { ownSlot } from '../../src/compute/batch-memories.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { memoryOf, type RememberingSpec } from '../../src/model/memory-sizes.ts';
-import type { LinearSpec, ModelSpec } from '../../src/model/spec.ts';
+import type { ModelSpec } from '../../src/model/spec.ts';
+import { rateSpec, vectorSpec } from '../../src/model/spec-parts.ts';
 import { cosine } from '../support/backend-properties.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
+import { linear as linearOf, rms } from '../support/leaves.ts';
 import { describeOnFastestGpu, isSlowGpu } from '../support/on-gpu.ts';
 import { randomTokens, type TinyModel, tinyModel } from '../support/tiny-model.ts';
 import { withTensors } from '../support/with-tensors.ts';
@@ -19,10 +21,8 @@ const HIDDEN = 32;
 const TOKENS = isSlowGpu ? 14 : 70;
 const MIDDLE = 5;
 
-const linear = (name: string, rows: number, columns = HIDDEN): LinearSpec => ({
-  weight: { tensor: name, firstRow: 0, rows },
-  columns,
-});
+const linear = (name: string, rows: number, columns = HIDDEN) => linearOf(name, rows, columns);
+const rate = (tensor: string) => rateSpec(tensor, 4, true);
 
 /** Of sizes that fill no workgroup. */
 const bodies: readonly RememberingSpec[] = [
@@ -37,12 +37,12 @@ const bodies: readonly RememberingSpec[] = [
     query: linear('delta.query', 40),
     key: linear('delta.key', 40),
     value: linear('delta.value', 48),
-    convolution: { weight: 'delta.convolution', length: 4 },
+    convolution: { weight: vectorSpec('delta.convolution', 4 * 128), length: 4 },
     share: linear('delta.share', 4),
     decay: linear('delta.decay', 4),
-    decayBias: 'delta.decay-bias',
-    decayRate: { tensor: 'delta.rate', logarithm: true },
-    norm: { kind: 'rms', weight: 'delta.norm' },
+    decayBias: vectorSpec('delta.decay-bias', 4),
+    decayRate: rate('delta.rate'),
+    norm: rms(12, 'delta.norm'),
     gate: linear('delta.gate', 48),
     output: linear('delta.output', HIDDEN, 48),
   },
@@ -53,7 +53,7 @@ const bodies: readonly RememberingSpec[] = [
     before: linear('short.before', 72),
     after: linear('short.after', 72),
     value: linear('short.value', 72),
-    convolution: { weight: 'short.convolution', length: 3 },
+    convolution: { weight: vectorSpec('short.convolution', 3 * 72), length: 3 },
     output: linear('short.output', HIDDEN, 72),
   },
   {
@@ -66,13 +66,17 @@ const bodies: readonly RememberingSpec[] = [
     value: linear('space.value', 48),
     write: linear('space.write', 40),
     read: linear('space.read', 40),
-    convolution: { weight: 'space.convolution', bias: 'space.convolution-bias', length: 4 },
+    convolution: {
+      weight: vectorSpec('space.convolution', 4 * 128),
+      bias: vectorSpec('space.convolution-bias', 128),
+      length: 4,
+    },
     step: linear('space.step', 4),
-    stepBias: 'space.step-bias',
-    rate: { tensor: 'space.rate', logarithm: true },
-    skip: 'space.skip',
+    stepBias: vectorSpec('space.step-bias', 4),
+    rate: rate('space.rate'),
+    skip: vectorSpec('space.skip', 4),
     gate: linear('space.gate', 48),
-    norm: { kind: 'rms', weight: 'space.norm' },
+    norm: rms(48, 'space.norm'),
     output: linear('space.output', HIDDEN, 48),
   },
 ];

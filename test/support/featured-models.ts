@@ -91,12 +91,13 @@ function mapNorms(
   spec: ModelSpec,
   { partNorms, bareNorms }: Pick<FeaturedOptions, 'partNorms' | 'bareNorms'>,
 ): ModelSpec {
-  const bare = (norm: NormSpec): NormSpec => (bareNorms ? { kind: norm.kind } : norm);
+  const bare = (norm: NormSpec): NormSpec =>
+    bareNorms ? { leaf: 'norm', kind: norm.kind, size: norm.size } : norm;
   const layers = spec.layers.map((layer) =>
     mapParts(layer, (part) => ({
       ...part,
       ...(part.input === undefined ? {} : { input: bare(part.input) }),
-      ...(partNorms ? { output: { kind: 'layer' } } : {}),
+      ...(partNorms ? { output: { leaf: 'norm', kind: 'layer', size: spec.hiddenSize } } : {}),
     })),
   );
   return { ...spec, layers, ...(spec.finalNorm && { finalNorm: bare(spec.finalNorm) }) };

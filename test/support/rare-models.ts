@@ -1,15 +1,10 @@
 // Small random models with what few families have: attention through a latent, several residual streams, maps of low rank
 // and gates that are cut.
 
-import type {
-  BodySpec,
-  LatentAttentionSpec,
-  LayerSpec,
-  LinearSpec,
-  ModelSpec,
-  NormSpec,
-} from '../../src/model/spec.ts';
+import type { BodySpec, LatentAttentionSpec, LayerSpec, ModelSpec } from '../../src/model/spec.ts';
+import { vectorSpec } from '../../src/model/spec-parts.ts';
 import type { TensorType } from '../../src/weights/tensor-type.ts';
+import { linear, rms } from './leaves.ts';
 import { type TinyModel, tinyModel, tinyModelOf } from './tiny-model.ts';
 
 export interface RareOptions {
@@ -28,14 +23,6 @@ export interface LatentOptions extends RareOptions {
 }
 
 const HIDDEN = 64;
-
-function linear(tensor: string, rows: number, columns: number): LinearSpec {
-  return { weight: { tensor, firstRow: 0, rows }, columns };
-}
-
-function rms(weight: string): NormSpec {
-  return { kind: 'rms', weight };
-}
 
 /** Every attention of a tiny model goes through a latent. */
 export function latentModel(options: LatentOptions): TinyModel {
@@ -66,12 +53,15 @@ function latentAttention(options: LatentOptions, cache: number): LatentAttention
     ...(queryRank === undefined
       ? {}
       : {
-          queryInput: { down: linear(at('query-down'), queryRank, HIDDEN), norm: rms(at('query-down.norm')) },
+          queryInput: {
+            down: linear(at('query-down'), queryRank, HIDDEN),
+            norm: rms(queryRank, at('query-down.norm')),
+          },
         }),
     query: linear(at('latent-query'), headCount * contentSize, asking),
     queryRotated: linear(at('query-rotated'), headCount * rotatedSize, asking),
     latent: linear(at('latent'), rank, HIDDEN),
-    latentNorm: rms(at('latent.norm')),
+    latentNorm: rms(rank, at('latent.norm')),
     keyRotated: linear(at('key-rotated'), rotatedSize, HIDDEN),
     toLatent: linear(at('to-latent'), headCount * rank, contentSize),
     toValues: linear(at('to-values'), headCount * valueSize, rank),
@@ -115,20 +105,20 @@ function streamedLayer(
     kind: 'low-rank',
     down: linear(at(`${part}-down`), 12, hiddenSize),
     up: linear(at(`${part}-up`), hiddenSize, 12),
-    norm: rms(at(`${part}.norm`)),
+    norm: rms(hiddenSize, at(`${part}.norm`)),
   });
   const cut = mapBodies(layer, (body) => (body.kind === 'feed-forward' ? { ...body, gateCutoff } : body));
   const [attending, ...others] = cut.branches;
-  const beside = { input: rms(at('beside-input.norm')), body: lowRank('beside') };
+  const beside = { input: rms(hiddenSize, at('beside-input.norm')), body: lowRank('beside') };
   return {
     branches: [{ ...attending, parts: [...(attending?.parts ?? []), beside] }, ...others],
     streams: {
-      norm: rms(at('streams.norm')),
+      norm: rms(hiddenSize, at('streams.norm')),
       features: linear(at('features'), count, hiddenSize),
       prediction: linear(at('prediction'), count * count, count),
       correction: linear(at('correction'), count, count),
-      told: { body: lowRank('told'), output: rms(at('told-output.norm')) },
-      ...(toldScale ? { toldScale: at('told-scale.norm') } : {}),
+      told: { body: lowRank('told'), output: rms(hiddenSize, at('told-output.norm')) },
+      ...(toldScale ? { toldScale: vectorSpec(at('told-scale.norm'), hiddenSize) } : {}),
     },
   };
 }

@@ -16,9 +16,11 @@ import type {
   RouterSpec,
   RowSlice,
 } from '../../src/model/spec.ts';
+import { tableSpec, vectorSpec } from '../../src/model/spec-parts.ts';
 import { addedTables, layerLinears, vectorsOf } from '../../src/model/spec-walk.ts';
 import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts';
 import type { WeightSource } from '../../src/weights/weight-source.ts';
+import { linear, rms } from './leaves.ts';
 import { type MemoryTensor, memoryWeights } from './memory-weights.ts';
 import { type Random, randomBlocks, seededRandom } from './random-blocks.ts';
 
@@ -132,8 +134,7 @@ export function tinyModelOf(
 function tinySpec(settings: Settings): ModelSpec {
   const { hiddenSize, headSize, vocabSize, logitScale, logitSoftcap } = settings;
   const dimensions = settings.rotatedValues ?? headSize;
-  const embedding = { tensor: 'embedding', firstRow: 0, rows: vocabSize };
-  const head = settings.tiedHead ? embedding : { tensor: 'head', firstRow: 0, rows: vocabSize };
+  const embedding = tableSpec('embedding', vocabSize, hiddenSize);
   return {
     architecture: 'tiny',
     hiddenSize,
@@ -152,20 +153,20 @@ function tinySpec(settings: Settings): ModelSpec {
     embedding,
     ...(settings.addedTables
       ? {
-          positions: { tensor: 'positions', firstRow: 0, rows: settings.contextLength },
-          textKinds: { tensor: 'text-kinds', firstRow: 0, rows: 2 },
+          positions: tableSpec('positions', settings.contextLength, hiddenSize),
+          textKinds: tableSpec('text-kinds', 2, hiddenSize),
           embeddingNorm: normSpec(settings, 'embedding.norm'),
         }
       : {}),
     layers: Array.from({ length: settings.layerCount }, (_, index) => new TinyLayer(settings, index).spec()),
     ...(settings.finalNorm === false ? {} : { finalNorm: normSpec(settings, 'final.norm') }),
-    head: { weight: head, columns: hiddenSize },
+    head: linear(settings.tiedHead ? 'embedding' : 'head', vocabSize, hiddenSize),
   };
 }
 
-function normSpec({ layerNorms, normOffset: offset }: Settings, weight: string): NormSpec {
-  const common = { weight, ...(offset === 0 ? {} : { offset }) };
-  return layerNorms ? { kind: 'layer', ...common, bias: `${weight}.bias` } : { kind: 'rms', ...common };
+function normSpec({ hiddenSize, layerNorms, normOffset: offset }: Settings, weight: string): NormSpec {
+  const norm = { ...rms(hiddenSize, weight), ...(offset === 0 ? {} : { offset }) };
+  return layerNorms ? { ...norm, kind: 'layer', bias: `${weight}.bias` } : norm;
 }
 
 class TinyLayer {
@@ -211,8 +212,8 @@ class TinyLayer {
     const fusedAt = (row: number): number => (fused ? row : 0);
     const name = (separate: string): string => (fused ? 'qkv' : separate);
     const windowed = window !== undefined && this.#index % 2 === 0;
-    const queryNorm = this.#headNorm('query.norm');
-    const keyNorm = this.#headNorm('key.norm');
+    const queryNorm = this.#headNorm('query.norm', headCount);
+    const keyNorm = this.#headNorm('key.norm', kvHeadCount);
     return {
       kind: 'attention',
       headCount,
@@ -222,7 +223,7 @@ class TinyLayer {
       stored: {
         key: this.#linear(name('key'), kvRows, hiddenSize, fusedAt(queryRows), kvHeadCount),
         ...(valuesAreKeys
-          ? { valueNorm: { norm: { kind: 'rms' }, over: 'head' } }
+          ? { valueNorm: { norm: rms(headSize), over: 'head' } }
           : { value: this.#linear(name('value'), kvRows, hiddenSize, fusedAt(queryRows + kvRows)) }),
         ...(keyNorm === undefined ? {} : { keyNorm }),
       },
@@ -234,7 +235,7 @@ class TinyLayer {
       ...(windowed ? { window } : {}),
       scale: headSize ** -0.5,
       ...(attentionSoftcap === undefined ? {} : { softcap: attentionSoftcap }),
-      ...(rest.sinks ? { sinks: this.#at('sinks') } : {}),
+      ...(rest.sinks ? { sinks: vectorSpec(this.#at('sinks'), headCount) } : {}),
       ...(rest.attentionGate ? { gate: this.#linear('attention-gate', queryRows, hiddenSize) } : {}),
       ...(growth === undefined ? {} : { growth }),
     };
@@ -262,8 +263,8 @@ class TinyLayer {
       router: {
         ...router,
         linear: this.#linear('router', count, hiddenSize),
-        ...(experts.choiceBias ? { choiceBias: this.#at('choice-bias') } : {}),
-        ...(experts.expertScales ? { expertScales: this.#at('expert-scales.norm') } : {}),
+        ...(experts.choiceBias ? { choiceBias: vectorSpec(this.#at('choice-bias'), count) } : {}),
+        ...(experts.expertScales ? { expertScales: vectorSpec(this.#at('expert-scales.norm'), count) } : {}),
         ...(experts.routerNorm ? { norm: this.#norm('router.norm') } : {}),
       },
       experts: Array.from({ length: count }, (_, expert) => this.#expert(experts, expert)),
@@ -296,17 +297,19 @@ class TinyLayer {
         : {};
     const slice = (tensor: string): RowSlice => ({ tensor, firstRow, rows, ...order });
     return {
+      leaf: 'linear',
       weight: slice(this.#at(part)),
       columns,
       ...(biases ? { bias: slice(this.#at(`${part}.bias`)) } : {}),
     };
   }
 
-  #headNorm(part: string): HeadNormSpec | undefined {
-    const { queryKeyNorm, normOffset: offset } = this.#settings;
+  #headNorm(part: string, heads: number): HeadNormSpec | undefined {
+    const { queryKeyNorm, headSize, normOffset: offset } = this.#settings;
     if (!queryKeyNorm) return undefined;
-    const norm: NormSpec = { kind: 'rms', weight: this.#at(part), ...(offset === 0 ? {} : { offset }) };
-    return { norm, over: queryKeyNorm === 'all' ? 'all' : 'head' };
+    const over = queryKeyNorm === 'all' ? 'all' : 'head';
+    const norm = rms(over === 'all' ? heads * headSize : headSize, this.#at(part));
+    return { norm: { ...norm, ...(offset === 0 ? {} : { offset }) }, over };
   }
 
   #norm(part: string): NormSpec {
@@ -326,10 +329,7 @@ function tensorsOf(spec: ModelSpec, settings: Settings): MemoryTensor[] {
     const rows = Math.max(slice.firstRow + slice.rows, sizes.get(slice.tensor)?.rows ?? 0);
     sizes.set(slice.tensor, { rows, columns });
   };
-  const linears = [
-    ...layerLinears(spec).map(({ linear }) => linear),
-    ...(settings.tiedHead ? [] : [spec.head]),
-  ];
+  const linears = [...layerLinears(spec), ...(settings.tiedHead ? [] : [spec.head])];
   for (const table of [spec.embedding, ...addedTables(spec)]) addMatrix(table, spec.hiddenSize);
   for (const { weight, columns } of linears) addMatrix(weight, columns);
   for (const [name, { rows, columns }] of sizes) {

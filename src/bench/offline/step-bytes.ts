@@ -2,9 +2,9 @@
 // Norms, biases and activations are left out: they are thousands of times smaller.
 
 import { BLOCK_TOKENS, type KvType } from '../../compute/backend.ts';
-import { type BackendSizes, linearBytes, type MatrixBytes } from '../../compute/memory.ts';
+import { type BackendSizes, bytesOfMatrix, type MatrixBytes } from '../../compute/memory.ts';
 import type { CacheSpec, ModelSpec } from '../../model/spec.ts';
-import { attendingOf, isHeadTied, layerLinears } from '../../model/spec-walk.ts';
+import { attendingOf, isHeadTied, layerMatrices } from '../../model/spec-walk.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 
 export interface StepBytes {
@@ -35,14 +35,14 @@ function readWeightBytes(
   matrixBytes: MatrixBytes,
   streams: number,
 ): number {
-  const layers = layerLinears(spec).reduce(
-    (sum, { linear, share }) =>
-      sum + (1 - (1 - share) ** streams) * linearBytes(linear, weights, matrixBytes),
+  const layers = layerMatrices(spec).reduce(
+    (sum, { matrix, share }) =>
+      sum + (1 - (1 - share) ** streams) * bytesOfMatrix(matrix, weights, matrixBytes),
     0,
   );
-  const head = linearBytes(spec.head, weights, matrixBytes);
+  const head = bytesOfMatrix(spec.head, weights, matrixBytes);
   if (isHeadTied(spec)) return layers + head;
-  const embedding = linearBytes({ weight: spec.embedding, columns: spec.hiddenSize }, weights, matrixBytes);
+  const embedding = bytesOfMatrix({ weight: spec.embedding, columns: spec.hiddenSize }, weights, matrixBytes);
   return layers + head + (streams * embedding) / spec.embedding.rows;
 }
 

@@ -19,6 +19,7 @@ import type {
   LayerStreamsSpec,
   LinearSpec,
   LowRankSpec,
+  MatrixSpec,
   ModelSpec,
   NormSpec,
   PartSpec,
@@ -28,9 +29,10 @@ import type {
   StateSpaceSpec,
   StoredSpec,
   StreamsSpec,
+  VectorSpec,
 } from '../../model/spec.ts';
 import { isHeadTied } from '../../model/spec-walk.ts';
-import { type NormWeights, readBias, readNorm, readRates, rowType } from '../../model/weight-reader.ts';
+import { type NormWeights, readBias, readNorm, readVector, rowType } from '../../model/weight-reader.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
 import { readFloats } from '../../weights/read-tensor.ts';
 import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
@@ -131,7 +133,7 @@ class Describer {
         matrix: this.#matrix([{ weight: spec.positions, columns: spec.hiddenSize }]),
         rows: spec.positions.rows,
       },
-      textKind: this.#vector(spec.textKinds?.tensor)?.slice(0, spec.hiddenSize),
+      textKind: spec.textKinds && readFloats(this.#weights, spec.textKinds.tensor).slice(0, spec.hiddenSize),
       embeddingNorm: this.#norm(spec.embeddingNorm),
       layerInputs: spec.layerInputs && this.#layerInputs(spec.layerInputs),
       streams: spec.streams && this.#streams(spec.streams),
@@ -246,8 +248,8 @@ class Describer {
       convolution: this.#convolution(spec.convolution),
       share: this.#linear(spec.share),
       decay: this.#linear(spec.decay),
-      decayBias: readFloats(this.#weights, spec.decayBias),
-      rates: readRates(this.#weights, spec.decayRate),
+      decayBias: readVector(this.#weights, spec.decayBias),
+      rates: readVector(this.#weights, spec.decayRate),
       norm: readNorm(this.#weights, spec.norm),
       gate: this.#linear(spec.gate),
       output: this.#linear(spec.output),
@@ -273,9 +275,9 @@ class Describer {
       read: this.#linear(spec.read),
       convolution: this.#convolution(spec.convolution),
       step: this.#linear(spec.step),
-      stepBias: readFloats(this.#weights, spec.stepBias),
-      rates: readRates(this.#weights, spec.rate),
-      skip: readFloats(this.#weights, spec.skip),
+      stepBias: readVector(this.#weights, spec.stepBias),
+      rates: readVector(this.#weights, spec.rate),
+      skip: readVector(this.#weights, spec.skip),
       gate: this.#linear(spec.gate),
       norm: readNorm(this.#weights, spec.norm),
       output: this.#linear(spec.output),
@@ -283,7 +285,7 @@ class Describer {
   }
 
   #convolution({ weight, bias, length }: ConvolutionSpec): NativeConvolution {
-    return { length, weights: readFloats(this.#weights, weight), bias: this.#vector(bias) };
+    return { length, weights: readVector(this.#weights, weight), bias: this.#vector(bias) };
   }
 
   #attention(spec: AttentionSpec): NativeAttention {
@@ -403,9 +405,9 @@ class Describer {
     };
   }
 
-  #matrix(specs: readonly LinearSpec[], floats = false): number {
+  #matrix(specs: readonly MatrixSpec[], floats = false): number {
     const members = specs.map(({ weight }) => ({ slice: weight, firstRow: 0, rows: weight.rows }));
-    return this.#addUpload(members, (specs[0] as LinearSpec).columns, floats);
+    return this.#addUpload(members, (specs[0] as MatrixSpec).columns, floats);
   }
 
   #addUpload(members: readonly MemberRows[], columns: number, floats = false): number {
@@ -446,8 +448,8 @@ class Describer {
     return spec === undefined ? undefined : { norm: readNorm(this.#weights, spec.norm), over: spec.over };
   }
 
-  #vector(tensor: string | undefined): Float32Array | undefined {
-    return tensor === undefined ? undefined : readFloats(this.#weights, tensor);
+  #vector(spec: VectorSpec | undefined): Float32Array | undefined {
+    return spec === undefined ? undefined : readVector(this.#weights, spec);
   }
 }
 

@@ -25,26 +25,26 @@ export function runAttention(
   attention: Attention,
   input: Float32Array,
 ): Float32Array {
-  const { spec } = attention;
-  const { headCount } = context.spec.caches[spec.cache] as CacheSpec;
-  const store = context.cache.store(spec.cache);
+  const { cache, growth, stored } = attention;
+  const { headCount } = context.spec.caches[cache] as CacheSpec;
+  const store = context.cache.store(cache);
   const queries = place(
     context,
-    spec,
+    attention,
     applyLinear(attention.query, input),
-    spec.headCount,
+    attention.headCount,
     attention.queryNorm,
   );
-  if (spec.growth !== undefined) grow(queries, spec.growth, context.rows.positions);
-  if (attention.key !== undefined) {
-    const keys = applyLinear(attention.key, input);
-    const values = attention.value === undefined ? keys.slice() : applyLinear(attention.value, input);
-    if (attention.valueNorm !== undefined)
-      normalizeHeads(context, spec, values, headCount, attention.valueNorm);
+  if (growth !== undefined) grow(queries, growth, context.rows.positions);
+  if (stored !== undefined) {
+    const { key, value, keyNorm, valueNorm } = stored;
+    const keys = applyLinear(key, input);
+    const values = value === undefined ? keys.slice() : applyLinear(value, input);
+    if (valueNorm !== undefined) normalizeHeads(context, attention, values, headCount, valueNorm);
     // Every new row is stored before any is read: rows of one sequence see each other.
-    store.write(context.rows.slots, place(context, spec, keys, headCount, attention.keyNorm), values);
+    store.write(context.rows.slots, place(context, attention, keys, headCount, keyNorm), values);
   }
-  const attended = attend(spec, queries, store, context.rows, attention.sinks);
+  const attended = attend(attention, queries, store, context.rows, attention.sinks);
   if (attention.gate === undefined) return applyLinear(attention.output, attended);
   const gate = applyLinear(attention.gate, input);
   return applyLinear(
@@ -56,23 +56,22 @@ export function runAttention(
 /** Heads of queries or keys, normalized and turned, in place. */
 function place(
   context: AttentionContext,
-  spec: AttentionSpec,
+  attention: Attention,
   heads: Float32Array,
   headCount: number,
   norm: HeadNorm | undefined,
 ): Float32Array {
-  const late = spec.normsAfterRope === true;
-  if (norm !== undefined && !late) normalizeHeads(context, spec, heads, headCount, norm);
-  if (spec.rope !== undefined) {
-    rotate(heads, headCount, spec.headSize, context.rotations[spec.rope] as Rotations);
-  }
-  if (norm !== undefined && late) normalizeHeads(context, spec, heads, headCount, norm);
+  const { headSize, rope } = attention;
+  const late = attention.normsAfterRope === true;
+  if (norm !== undefined && !late) normalizeHeads(context, attention, heads, headCount, norm);
+  if (rope !== undefined) rotate(heads, headCount, headSize, context.rotations[rope] as Rotations);
+  if (norm !== undefined && late) normalizeHeads(context, attention, heads, headCount, norm);
   return heads;
 }
 
 function normalizeHeads(
   { spec: { normEpsilon } }: AttentionContext,
-  { headSize }: AttentionSpec,
+  { headSize }: Attention,
   heads: Float32Array,
   headCount: number,
   { norm, over }: HeadNorm,

@@ -1,9 +1,9 @@
 // Causal convolutions over the channels of past tokens.
 
-export interface Convolution {
+interface Convolution {
   /** [channel][tokens, the newest last]. */
-  readonly weights: Float32Array;
-  readonly bias: Float32Array | undefined;
+  readonly weight: Float32Array;
+  readonly bias?: Float32Array;
 }
 
 /**
@@ -13,16 +13,16 @@ export interface Convolution {
 export function convolve(
   waiting: Float32Array,
   fresh: Float32Array,
-  { weights, bias }: Convolution,
+  { weight, bias }: Convolution,
 ): Float32Array {
   const channels = fresh.length;
   const before = waiting.length / channels;
   const mixed = new Float32Array(channels);
   for (let channel = 0; channel < channels; channel++) {
     const at = channel * (before + 1);
-    let sum = (weights[at + before] as number) * (fresh[channel] as number) + (bias?.[channel] ?? 0);
+    let sum = (weight[at + before] as number) * (fresh[channel] as number) + (bias?.[channel] ?? 0);
     for (let age = 0; age < before; age++) {
-      sum += (weights[at + age] as number) * (waiting[age * channels + channel] as number);
+      sum += (weight[at + age] as number) * (waiting[age * channels + channel] as number);
     }
     mixed[channel] = sum;
   }

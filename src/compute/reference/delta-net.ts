@@ -1,7 +1,5 @@
 // The gated delta net, token by token: see DeltaNetSpec.
 
-import { channelsOf } from '../../model/memory-sizes.ts';
-import type { DeltaNetSpec } from '../../model/spec.ts';
 import { sigmoid, silu, softplus } from './activation.ts';
 import { convolve } from './convolution.ts';
 import { applyLinear, applySideBySide } from './linear.ts';
@@ -27,15 +25,14 @@ export function runDeltaNet(
   sequences: readonly Recollection[],
   epsilon: number,
 ): Float32Array {
-  const { spec } = net;
   const inputs: Inputs = {
     channels: applySideBySide([net.query, net.key, net.value], input),
     shares: applyLinear(net.share, input),
     decays: applyLinear(net.decay, input),
   };
-  const output = new Float32Array(inputs.shares.length * spec.valueSize);
-  memories.through(spec.memory, sequences, (row, memory) => learn(net, inputs, row, memory, output));
-  normalize(output, spec.valueSize, net.norm, epsilon);
+  const output = new Float32Array(inputs.shares.length * net.valueSize);
+  memories.through(net.memory, sequences, (row, memory) => learn(net, inputs, row, memory, output));
+  normalize(output, net.valueSize, net.norm, epsilon);
   const gate = applyLinear(net.gate, input);
   return applyLinear(
     net.output,
@@ -45,9 +42,8 @@ export function runDeltaNet(
 
 /** One row's part of the sequence: what is remembered changes, and answers. */
 function learn(net: DeltaNet, inputs: Inputs, row: number, memory: Float32Array, output: Float32Array): void {
-  const { spec } = net;
-  const { keyHeads, keySize, valueHeads, valueSize, convolution } = spec;
-  const channels = channelsOf(spec);
+  const { keyHeads, keySize, valueHeads, valueSize, convolution } = net;
+  const channels = convolution.weight.length / convolution.length;
   const waiting = memory.subarray(0, (convolution.length - 1) * channels);
   const matrices = memory.subarray(waiting.length);
   const fresh = inputs.channels.subarray(row * channels, (row + 1) * channels);
@@ -58,10 +54,11 @@ function learn(net: DeltaNet, inputs: Inputs, row: number, memory: Float32Array,
     toLength(mixed.subarray(keysAt + head * keySize, keysAt + (head + 1) * keySize), 1);
   }
   for (let head = 0; head < valueHeads; head++) {
-    const keyHead = keyHeadOf(spec, head);
+    const keyHead = keyHeadOf(net, head);
     const at = row * valueHeads + head;
     const decay =
-      (net.rates[head] as number) * softplus((inputs.decays[at] as number) + (net.decayBias[head] as number));
+      (net.decayRate[head] as number) *
+      softplus((inputs.decays[at] as number) + (net.decayBias[head] as number));
     answer({
       matrix: matrices.subarray(head * keySize * valueSize, (head + 1) * keySize * valueSize),
       query: mixed.subarray(keyHead * keySize, (keyHead + 1) * keySize),
@@ -74,7 +71,7 @@ function learn(net: DeltaNet, inputs: Inputs, row: number, memory: Float32Array,
   }
 }
 
-function keyHeadOf({ sharing, keyHeads, valueHeads }: DeltaNetSpec, head: number): number {
+function keyHeadOf({ sharing, keyHeads, valueHeads }: DeltaNet, head: number): number {
   return sharing === 'strided' ? head % keyHeads : Math.floor((head * keyHeads) / valueHeads);
 }
 

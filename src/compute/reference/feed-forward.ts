@@ -7,10 +7,11 @@ import { route } from './router.ts';
 import { addInto } from './vector.ts';
 import type { Experts, FeedForward, LowRank } from './weights.ts';
 
-export function feedForward({ spec, gate, up, down, share }: FeedForward, input: Float32Array): Float32Array {
+export function feedForward(body: FeedForward, input: Float32Array): Float32Array {
+  const { gate, up, down, share, gateCutoff } = body;
   const gates = gate === undefined ? undefined : applyLinear(gate, input);
-  if (gates !== undefined && spec.gateCutoff !== undefined) cutGates(gates, spec.size, spec.gateCutoff);
-  const output = applyLinear(down, activate(spec.activation, gates, applyLinear(up, input)));
+  if (gates !== undefined && gateCutoff !== undefined) cutGates(gates, body.size, gateCutoff);
+  const output = applyLinear(down, activate(body.activation, gates, applyLinear(up, input)));
   if (share === undefined) return output;
   const shares = applyLinear(share, input);
   const size = output.length / shares.length;
@@ -42,15 +43,15 @@ export function mixExperts(
   stream: Float32Array,
   epsilon: number,
 ): Float32Array {
-  const { experts, spec } = mixture;
+  const { experts, scalesInput, router } = mixture;
   const output = new Float32Array(input.length);
-  const size = mixture.router.matrix.columns;
+  const size = router.linear.matrix.columns;
   for (const [row, choices] of route(mixture, input, stream, epsilon).entries()) {
     const at = row * size;
     const from = input.subarray(at, at + size);
     for (const { expert, weight } of choices) {
       const body = experts[expert] as FeedForward;
-      const scaled = spec.scalesInput === true;
+      const scaled = scalesInput === true;
       const given = feedForward(body, scaled ? from.map((value) => value * weight) : from);
       for (const [index, value] of given.entries()) {
         output[at + index] = (output[at + index] as number) + (scaled ? 1 : weight) * value;

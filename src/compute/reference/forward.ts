@@ -45,9 +45,9 @@ export function forward(
     sequences: recollections(batch.rowStarts, batch.memories),
     layerInputs: layerInputsOf(weights.layerInputs, batch.tokens, embedded, spec.normEpsilon),
   };
-  let streams = spreadStreams(embedded, weights.spread);
+  let streams = spreadStreams(embedded, weights.streams?.spread ?? []);
   for (const layer of weights.layers) streams = runLayer(context, layer, streams);
-  const stream = gatherStreams(streams, weights.gather);
+  const stream = gatherStreams(streams, weights.streams?.gather ?? []);
   const statesOf = (wanted: Int32Array) => finalStates(spec, weights, stream, wanted);
   return {
     logits: logits(spec, weights, statesOf(batch.logitRows)),
@@ -104,7 +104,7 @@ function runBranches(context: StepContext, { branches }: Layer, stream: Float32A
   const { hiddenSize, normEpsilon } = context.spec;
   for (const branch of branches) {
     addInto(stream, runBranch(context, branch, stream));
-    const { streamScale } = branch.spec;
+    const { streamScale } = branch;
     if (streamScale !== undefined) scaleBy(stream, streamScale);
     if (branch.streamNorm !== undefined) normalize(stream, hiddenSize, branch.streamNorm, normEpsilon);
   }
@@ -116,7 +116,7 @@ function runBranch(context: StepContext, branch: Branch, stream: Float32Array): 
   const sum = first as Float32Array;
   for (const other of others) addInto(sum, other);
   if (branch.output !== undefined) normalize(sum, hiddenSize, branch.output, normEpsilon);
-  const { scale } = branch.spec;
+  const { scale } = branch;
   return scale === undefined ? sum : sum.map((value) => value * scale);
 }
 

@@ -11,11 +11,10 @@ export function runLatentAttention(
   attention: LatentAttention,
   input: Float32Array,
 ): Float32Array {
-  const { spec, queryInput } = attention;
-  const { headCount, rank, rotatedSize } = spec;
+  const { headCount, rank, rotatedSize, queryInput } = attention;
   const { normEpsilon } = context.spec;
-  const rotations = context.rotations[spec.rope] as Rotations;
-  const store = context.cache.store(spec.cache);
+  const rotations = context.rotations[attention.rope] as Rotations;
+  const store = context.cache.store(attention.cache);
   const latent = normalize(applyLinear(attention.latent, input), rank, attention.latentNorm, normEpsilon);
   const keyRotated = applyLinear(attention.keyRotated, input);
   rotate(keyRotated, 1, rotatedSize, rotations);
@@ -33,7 +32,7 @@ export function runLatentAttention(
   const queryRotated = applyLinear(attention.queryRotated, asking);
   rotate(queryRotated, headCount, rotatedSize, rotations);
   const queries = joined(content, rank, queryRotated, rotatedSize);
-  const sight = { headCount, headSize: rank + rotatedSize, scale: spec.scale };
+  const sight = { headCount, headSize: rank + rotatedSize, scale: attention.scale };
   const gathered = attend(sight, queries, store, context.rows);
   return applyLinear(attention.output, applyByHead(attention.toValues, gathered, headCount));
 }

@@ -14,23 +14,23 @@ export function layerInputsOf(
   epsilon: number,
 ): Float32Array {
   if (inputs === undefined) return new Float32Array();
-  const { table, projection, norm, spec } = inputs;
+  const { table, projection, norm } = inputs;
   const made = applyLinear(projection, embedded);
-  scaleBy(made, spec.projectionScale);
-  normalize(made, spec.size, norm, epsilon);
+  scaleBy(made, inputs.projectionScale);
+  normalize(made, inputs.size, norm, epsilon);
   const stored = new Float32Array(table.columns);
   for (const [row, token] of tokens.entries()) {
     decodeRow(table, token < table.rows ? token : 0, stored);
     for (const [index, value] of stored.entries()) {
       const at = row * table.columns + index;
-      made[at] = (made[at] as number) + value * spec.tableScale;
+      made[at] = (made[at] as number) + value * inputs.tableScale;
     }
   }
   return made;
 }
 
 export function runLayerInput(
-  { spec, gate, output }: LayerInput,
+  { index, activation, gate, output }: LayerInput,
   input: Float32Array,
   inputs: Float32Array,
 ): Float32Array {
@@ -40,8 +40,8 @@ export function runLayerInput(
   const all = inputs.length / rows;
   const own = new Float32Array(gates.length);
   for (let row = 0; row < rows; row++) {
-    const at = row * all + spec.index * size;
+    const at = row * all + index * size;
     own.set(inputs.subarray(at, at + size), row * size);
   }
-  return applyLinear(output, activate(spec.activation, gates, own));
+  return applyLinear(output, activate(activation, gates, own));
 }

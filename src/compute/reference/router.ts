@@ -14,21 +14,22 @@ export interface Choice {
 
 /** The choices of each row, the best first. */
 export function route(
-  mixture: Experts,
+  { router }: Experts,
   input: Float32Array,
   stream: Float32Array,
   epsilon: number,
 ): Choice[][] {
-  const { router, routerNorm, spec } = mixture;
-  const { columns, rows: count } = router.matrix;
-  const seen = routerNorm === undefined ? input : normalize(stream.slice(), columns, routerNorm, epsilon);
-  const logits = applyLinear(router, seen);
+  const { linear, norm } = router;
+  const { columns, rows: count } = linear.matrix;
+  const seen = norm === undefined ? input : normalize(stream.slice(), columns, norm, epsilon);
+  const logits = applyLinear(linear, seen);
   return Array.from({ length: logits.length / count }, (_, row) =>
-    choose(mixture, spec.router, Float64Array.from(logits.subarray(row * count, (row + 1) * count))),
+    choose(router, Float64Array.from(logits.subarray(row * count, (row + 1) * count))),
   );
 }
 
-function choose({ choiceBias, expertScales }: Experts, router: RouterSpec, logits: Float64Array): Choice[] {
+function choose(router: Experts['router'], logits: Float64Array): Choice[] {
+  const { choiceBias, expertScales } = router;
   const scores = router.score === 'softmax' ? softmax(logits) : logits.map(sigmoid);
   const wanted = scores.map((score, expert) => score + (choiceBias?.[expert] ?? 0));
   const allowed = router.groups === undefined ? wanted : bestGroups(router.groups, wanted);

@@ -11,7 +11,7 @@ export function runShortConvolution(
   memories: Memories,
   sequences: readonly Recollection[],
 ): Float32Array {
-  const { memory, size } = body.spec;
+  const { memory, size } = body;
   const before = applyLinear(body.before, input);
   const channels = applyLinear(body.value, input).map((value, index) => value * (before[index] as number));
   const mixed = new Float32Array(channels.length);

@@ -1,6 +1,5 @@
 // A state space, token by token: see StateSpaceSpec.
 
-import { channelsOf } from '../../model/memory-sizes.ts';
 import { silu, softplus } from './activation.ts';
 import { convolve } from './convolution.ts';
 import { applyLinear, applySideBySide } from './linear.ts';
@@ -15,16 +14,15 @@ export function runStateSpace(
   sequences: readonly Recollection[],
   epsilon: number,
 ): Float32Array {
-  const { spec } = space;
   const channels = applySideBySide([space.value, space.write, space.read], input);
   const steps = applyLinear(space.step, input);
-  const output = new Float32Array(steps.length * spec.headSize);
-  memories.through(spec.memory, sequences, (row, memory) =>
+  const output = new Float32Array(steps.length * space.headSize);
+  memories.through(space.memory, sequences, (row, memory) =>
     advance(space, channels, steps, row, memory, output),
   );
   const gate = applyLinear(space.gate, input);
   const gated = output.map((value, index) => value * silu(gate[index] as number));
-  return applyLinear(space.output, normalize(gated, spec.heads * spec.headSize, space.norm, epsilon));
+  return applyLinear(space.output, normalize(gated, space.heads * space.headSize, space.norm, epsilon));
 }
 
 /** One row's part of the sequence. */
@@ -36,8 +34,8 @@ function advance(
   memory: Float32Array,
   output: Float32Array,
 ): void {
-  const { heads, headSize, stateSize, groups, convolution } = space.spec;
-  const width = channelsOf(space.spec);
+  const { heads, headSize, stateSize, groups, convolution } = space;
+  const width = convolution.weight.length / convolution.length;
   const waiting = memory.subarray(0, (convolution.length - 1) * width);
   const mixed = convolve(waiting, channels.subarray(row * width, (row + 1) * width), space.convolution).map(
     silu,
@@ -48,7 +46,7 @@ function advance(
     const group = Math.floor((head * groups) / heads);
     const at = row * heads + head;
     const step = softplus((steps[at] as number) + (space.stepBias[head] as number));
-    const kept = Math.exp(step * (space.rates[head] as number));
+    const kept = Math.exp(step * (space.rate[head] as number));
     const state = memory.subarray(
       waiting.length + head * headSize * stateSize,
       waiting.length + (head + 1) * headSize * stateSize,

@@ -1,9 +1,8 @@
 // What the operations of a forward pass are built with: the model, where its weights come from, the buffers it works in,
 // and the list that grows.
 
-import type { ModelSpec, NormSpec } from '../../model/spec.ts';
-import { readNorm } from '../../model/weight-reader.ts';
-import { readFloats } from '../../weights/read-tensor.ts';
+import type { ModelSpec, NormSpec, VectorSpec } from '../../model/spec.ts';
+import { readNorm, readVector } from '../../model/weight-reader.ts';
 import type { GpuInfo } from './gpu.ts';
 import { joinOutputKernel } from './kernels/join-output.ts';
 import type { InputMaking } from './kernels/make-input.ts';
@@ -104,7 +103,7 @@ export class Builder {
   }
 
   /** A vector of the file, where one is named. */
-  vector(tensor: string | undefined): Float32Array | undefined {
-    return tensor === undefined ? undefined : readFloats(this.loader.weights, tensor);
+  vector(spec: VectorSpec | undefined): Float32Array | undefined {
+    return spec === undefined ? undefined : readVector(this.loader.weights, spec);
   }
 }

@@ -1,7 +1,6 @@
 // The operations of a gated delta net.
 
 import type { DeltaNetSpec } from '../../../model/spec.ts';
-import { readRates } from '../../../model/weight-reader.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { type DeltaShape, learnDeltaKernel, toLengthKernel } from '../kernels/learn-delta.ts';
 import { recurrenceGroups } from '../kernels/recurrence.ts';
@@ -28,7 +27,7 @@ export async function buildDeltaNet(
   builder.add('to length', toLengthKernel(shape), [step, mixed], ({ rows }) => [2 * body.keyHeads, rows]);
   const rates = await builder.vectors('decays', [
     builder.vector(body.decayBias),
-    readRates(builder.loader.weights, body.decayRate),
+    builder.vector(body.decayRate),
   ]);
   const buffers = [step, heads, mixed, ...rates, memory, attended];
   builder.add('learn', learnDeltaKernel(shape), buffers, ({ sequences }) => [

@@ -109,13 +109,13 @@ async function applyByHead(
 }
 
 /** Where maps of heads lie among other rows, each is one run. */
-function rowsOfHead({ weight, columns }: LinearSpec, head: number, heads: number): LinearSpec {
+function rowsOfHead({ leaf, weight, columns }: LinearSpec, head: number, heads: number): LinearSpec {
   const rows = weight.rows / heads;
   if (weight.runs !== undefined && weight.runs.rows !== rows) {
     throw new Error('rows of a head lie together');
   }
   const firstRow = weight.firstRow + head * (weight.runs?.every ?? rows);
-  return { weight: { ...weight, firstRow, rows }, columns };
+  return { leaf, weight: { ...weight, firstRow, rows }, columns };
 }
 
 async function store(builder: Builder, stores: AttentionStores, body: LatentAttentionSpec): Promise<void> {

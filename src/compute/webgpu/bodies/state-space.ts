@@ -1,7 +1,6 @@
 // The operations of a state space.
 
 import type { StateSpaceSpec } from '../../../model/spec.ts';
-import { readRates } from '../../../model/weight-reader.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { advanceSpaceKernel, type SpaceShape } from '../kernels/advance-space.ts';
 import { recurrenceGroups } from '../kernels/recurrence.ts';
@@ -26,7 +25,7 @@ export async function buildStateSpace(
   await convolve(builder, memory, body, { activated: true });
   const rates = await builder.vectors('steps', [
     builder.vector(body.stepBias),
-    readRates(builder.loader.weights, body.rate),
+    builder.vector(body.rate),
     builder.vector(body.skip),
   ]);
   const buffers = [step, heads, mixed, ...rates, memory, attended];
