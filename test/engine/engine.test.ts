@@ -195,9 +195,9 @@ describe('several choices of one prompt', () => {
 });
 
 describe('memory pressure', () => {
-  it('preempts but loses nothing: 40 requests of 6 to 20 blocks finish in a pool of 64', async () => {
+  it('preempts but loses nothing: 20 requests of 6 to 20 blocks finish in a pool of 64', async () => {
     const random = seededRandom(3);
-    const requests = Array.from({ length: 40 }, (_, index) => {
+    const requests = Array.from({ length: 20 }, (_, index) => {
       const blocks = 6 + Math.floor(random() * 15);
       const promptTokens = 32 * Math.ceil(blocks / 2);
       return {
@@ -217,7 +217,7 @@ describe('memory pressure', () => {
       const stats = await engine.stats();
       expect(stats.counters.preemptions).toBeGreaterThan(0);
       expect(stats.blocks.used).toBe(0);
-      expect(stats.requests.length).toBe(40);
+      expect(stats.requests.length).toBe(20);
     });
   });
 

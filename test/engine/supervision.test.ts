@@ -154,7 +154,8 @@ describe('a supervised engine', () => {
 /** Long enough for a healthy engine to be heard on a busy machine. */
 const STEP_TIMEOUT_MS = 5000;
 
-describe('an engine process that hangs', () => {
+// Side by side: each waits for most of its time.
+describe.concurrent('an engine process that hangs', () => {
   it('is replaced, and its requests go on as if nothing had happened', async () => {
     const expected = await undisturbed(long);
     await withSupervised({ stepTimeoutMs: STEP_TIMEOUT_MS }, async (engine, incidents) => {
