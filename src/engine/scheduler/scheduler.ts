@@ -12,8 +12,6 @@ import type { Sequence } from '../sequence.ts';
 import { chunk, furtherShare, leadingShare, MINIMUM_SHARE } from './chunk.ts';
 import { type Deferral, Deferrals } from './deferrals.ts';
 import { type Accounts, leastEntitled, makePlace } from './give-way.ts';
-import { pendingPrefix } from './pending-prefix.ts';
-import { type BlockDemand, blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
 import {
   besideText,
   decodeLoad,
@@ -21,10 +19,12 @@ import {
   loadOf,
   longestPrefill,
   noLoad,
+  type PartialPlan,
   prefillOrder,
-  type StepDraft,
   takeOut,
-} from './step-draft.ts';
+} from './partial-plan.ts';
+import { pendingPrefix } from './pending-prefix.ts';
+import { type BlockDemand, blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
 import { attendedTokens, type Guess, noGuesses, type StepLoad, type StepPlan } from './step-plan.ts';
 import { type BudgetOptions, TokenBudget } from './token-budget.ts';
 import { WaitingQueue } from './waiting-queue.ts';
@@ -213,7 +213,7 @@ export class Scheduler {
     if (this.#planned !== undefined) throw new Error('the last plan was not committed');
     this.#queue.advance(nowMs);
     this.#running.sort((a, b) => a.rank - b.rank || a.arrival - b.arrival);
-    const draft: StepDraft = {
+    const partial: PartialPlan = {
       items: [],
       admitted: [],
       preempted: [],
@@ -224,50 +224,50 @@ export class Scheduler {
       short: false,
     };
     const { evictions } = this.tables.pool;
-    this.#keepToLimit(draft);
-    const load = this.#wholeTexts ? this.#admitTexts(draft) : this.#share(draft);
-    if (guess !== undefined) this.#addGuesses(draft, guess);
-    this.#short = draft.short || draft.preempted.length > draft.overShare + draft.notForBlocks;
+    this.#keepToLimit(partial);
+    const load = this.#wholeTexts ? this.#admitTexts(partial) : this.#share(partial);
+    if (guess !== undefined) this.#addGuesses(partial, guess);
+    this.#short = partial.short || partial.preempted.length > partial.overShare + partial.notForBlocks;
     this.#pressed = this.#short || this.tables.pool.evictions > evictions;
-    this.#planned = finishedPlan(draft, this.tables.memories, load);
+    this.#planned = finishedPlan(partial, this.tables.memories, load);
     return this.#planned;
   }
 
   /** Hands the step's tokens out, to those that run and then to those that wait. */
-  #share(draft: StepDraft): undefined {
+  #share(partial: PartialPlan): undefined {
     const decodes = decodeLoad(this.#running);
     const left = this.budget.beside(decodes, longestPrefill(this.#running));
     const prefilling = decodes.sequences < this.#running.length || this.#guestWaits();
-    draft.left = prefilling ? Math.max(left, this.budget.floorBeside(decodes)) : left;
-    this.#continueRunning(draft);
-    this.#continueShorter(draft);
+    partial.left = prefilling ? Math.max(left, this.budget.floorBeside(decodes)) : left;
+    this.#continueRunning(partial);
+    this.#continueShorter(partial);
     // What was just preempted must not come straight back.
-    if (draft.preempted.length === draft.overShare) this.#admit(draft, left > 0);
-    this.#spendRest(draft);
+    if (partial.preempted.length === partial.overShare) this.#admit(partial, left > 0);
+    this.#spendRest(partial);
   }
 
   /**
    * Admits whole texts in the queue's order, as many as the budget holds and there are blocks for: all are given back
    * after the step. A text that is larger than the budget goes alone.
    */
-  #admitTexts(draft: StepDraft): StepLoad {
+  #admitTexts(partial: PartialPlan): StepLoad {
     let load = noLoad;
     while (this.#running.length < this.#limit) {
       const sequence = this.#queue.peek();
       if (sequence === undefined) break;
       const { length } = sequence;
       const next = besideText(load, length);
-      if (draft.items.length > 0 && !this.budget.holds(next)) break;
+      if (partial.items.length > 0 && !this.budget.holds(next)) break;
       if (!this.#holdToShare(sequence, blocksFor(length))) continue;
       if (blocksFor(length) > this.tables.pool.freeCount) {
-        draft.short = true;
+        partial.short = true;
         break;
       }
       this.#queue.remove(sequence);
       sequence.miss ??= notShared;
       this.#start(sequence, []);
-      draft.admitted.push(sequence);
-      draft.items.push({ sequence, count: this.tables.grow(sequence, length), guesses: noGuesses });
+      partial.admitted.push(sequence);
+      partial.items.push({ sequence, count: this.tables.grow(sequence, length), guesses: noGuesses });
       load = next;
     }
     return load;
@@ -328,74 +328,78 @@ export class Scheduler {
   }
 
   /** Gives blocks back that may be held no longer. */
-  #keepToLimit(draft: StepDraft): void {
+  #keepToLimit(partial: PartialPlan): void {
     const { pool } = this.tables;
-    while (pool.usedCount > pool.limit) this.#preemptLast(draft);
+    while (pool.usedCount > pool.limit) this.#preemptLast(partial);
   }
 
-  #preemptLast(draft: StepDraft): Sequence {
+  #preemptLast(partial: PartialPlan): Sequence {
     const victim = leastEntitled(this.#running, this.#accounts);
-    this.#giveWay(draft, victim);
+    this.#giveWay(partial, victim);
     return victim;
   }
 
   /** The account's least urgent sequence makes place for another of its own, which runs beside it. */
-  #preemptOwn(draft: StepDraft, { account }: Sequence): Sequence {
+  #preemptOwn(partial: PartialPlan, { account }: Sequence): Sequence {
     const victim = this.#running.findLast((each) => each.account === account) as Sequence;
-    this.#giveWay(draft, victim);
-    draft.overShare += 1;
+    this.#giveWay(partial, victim);
+    partial.overShare += 1;
     this.#queue.hold(account);
     return victim;
   }
 
-  #giveWay(draft: StepDraft, victim: Sequence): void {
-    takeOut(draft, victim);
+  #giveWay(partial: PartialPlan, victim: Sequence): void {
+    takeOut(partial, victim);
     this.preempt(victim);
-    draft.preempted.push(victim);
+    partial.preempted.push(victim);
   }
 
   /** Every decode, and a chunk of the most urgent prompt. */
-  #continueRunning(draft: StepDraft): void {
+  #continueRunning(partial: PartialPlan): void {
     const [leader, ...others] = prefillOrder(this.#running, this.#accounts.servedOf);
     for (const sequence of [...this.#running]) {
       // It may have been preempted for one before it.
       if (sequence.state !== 'running') continue;
-      if (sequence.remaining === 1) this.#place(draft, sequence, 1);
+      if (sequence.remaining === 1) this.#place(partial, sequence, 1);
       if (sequence !== leader) continue;
-      this.#placeChunk(draft, sequence, leadingShare(draft.left, others.length > 0 || this.#couldAdmit(1)));
+      this.#placeChunk(
+        partial,
+        sequence,
+        leadingShare(partial.left, others.length > 0 || this.#couldAdmit(1)),
+      );
     }
   }
 
   /** Chunks of the prompts that are shorter than the most urgent one, as far as free blocks go. */
-  #continueShorter(draft: StepDraft): void {
+  #continueShorter(partial: PartialPlan): void {
     const [, ...shorter] = prefillOrder(this.#running, this.#accounts.servedOf);
     const kept = this.#couldAdmit(1) && this.#guestWaits() ? MINIMUM_SHARE : 0;
     for (const [i, sequence] of shorter.entries()) {
       const mayTake = this.tables.pool.freeCount > 0 && this.tables.mayTake(sequence);
       if (!mayTake && !this.tables.hasRoom(sequence)) continue;
       const others = i < shorter.length - 1 || this.#couldAdmit(1);
-      const left = Math.max(0, draft.left - kept);
-      this.#placeChunk(draft, sequence, furtherShare(left, sequence.remaining, others));
+      const left = Math.max(0, partial.left - kept);
+      this.#placeChunk(partial, sequence, furtherShare(left, sequence.remaining, others));
     }
   }
 
-  #placeChunk(draft: StepDraft, sequence: Sequence, share: number): void {
+  #placeChunk(partial: PartialPlan, sequence: Sequence, share: number): void {
     if (share === 0) return;
-    draft.left -= this.#place(draft, sequence, chunk(sequence.computed, sequence.remaining, share));
-    draft.hasChunk = true;
+    partial.left -= this.#place(partial, sequence, chunk(sequence.computed, sequence.remaining, share));
+    partial.hasChunk = true;
   }
 
   /** Puts up to `tokens` tokens of a running sequence into the step, preempting where no block is left. */
-  #place(draft: StepDraft, sequence: Sequence, tokens: number): number {
+  #place(partial: PartialPlan, sequence: Sequence, tokens: number): number {
     while (!this.tables.hasRoom(sequence) && !this.tables.mayTake(sequence)) {
-      if (this.#preemptOwn(draft, sequence) === sequence) return 0;
+      if (this.#preemptOwn(partial, sequence) === sequence) return 0;
     }
     while (this.tables.pool.freeCount === 0 && !this.tables.hasRoom(sequence)) {
-      if (this.#preemptLast(draft) === sequence) return 0;
+      if (this.#preemptLast(partial) === sequence) return 0;
     }
     const count = this.tables.grow(sequence, tokens);
-    if (count < tokens && this.tables.mayTake(sequence)) draft.short = true;
-    draft.items.push({ sequence, count, guesses: noGuesses });
+    if (count < tokens && this.tables.mayTake(sequence)) partial.short = true;
+    partial.items.push({ sequence, count, guesses: noGuesses });
     return count;
   }
 
@@ -418,13 +422,13 @@ export class Scheduler {
    * ever. Those that wait for a prefix which is being computed step aside. Where decodes take all of the step's time, which is
    * not `roomy`, only guests are admitted: sequences of accounts that run nothing.
    */
-  #admit(draft: StepDraft, roomy: boolean): void {
+  #admit(partial: PartialPlan, roomy: boolean): void {
     for (;;) {
       const sequence = this.#queue.peek();
       // What was just preempted must not come straight back.
-      if (sequence === undefined || draft.preempted.includes(sequence)) return;
+      if (sequence === undefined || partial.preempted.includes(sequence)) return;
       const isGuest = this.#queue.runningOf(sequence.account) === 0;
-      const isFree = roomy && draft.left > 0 && this.#running.length < this.#limit;
+      const isFree = roomy && partial.left > 0 && this.#running.length < this.#limit;
       if (!isFree && !isGuest) return;
       const found = this.tables.match(sequence);
       const pending = pendingPrefix(sequence, found, this.#running);
@@ -436,16 +440,16 @@ export class Scheduler {
       }
       const matched = this.tables.resumable(found);
       if (!this.#holdToShare(sequence, this.tables.addedBlocks(sequence, matched))) continue;
-      if (!this.#hasPlace(draft, sequence, matched, isGuest)) return;
-      const share = this.#admissionShare(draft, sequence.length - matched.length * BLOCK_TOKENS, isGuest);
+      if (!this.#hasPlace(partial, sequence, matched, isGuest)) return;
+      const share = this.#admissionShare(partial, sequence.length - matched.length * BLOCK_TOKENS, isGuest);
       if (share <= 0) return;
       this.#queue.remove(sequence);
       sequence.miss ??= prefixMiss(this.tables.prefixes, sequence, found, matched);
       // Where it parts from others, and where one like it would, what it remembers is kept.
       sequence.keptAt.add(found.length * BLOCK_TOKENS).add(reusableBlocks(sequence) * BLOCK_TOKENS);
       this.#start(sequence, matched);
-      draft.admitted.push(sequence);
-      this.#placeChunk(draft, sequence, share);
+      partial.admitted.push(sequence);
+      this.#placeChunk(partial, sequence, share);
     }
   }
 
@@ -461,21 +465,21 @@ export class Scheduler {
   }
 
   /** Whether there are blocks and a lane for a sequence; for a guest, others that can do so make place. */
-  #hasPlace(draft: StepDraft, sequence: Sequence, matched: readonly number[], isGuest: boolean): boolean {
+  #hasPlace(partial: PartialPlan, sequence: Sequence, matched: readonly number[], isGuest: boolean): boolean {
     const lack = this.#lackOf(sequence, matched);
     if (lack.blocks <= 0 && lack.lanes <= 0) return true;
     const yielding = isGuest
       ? makePlace(
-          this.#running.filter((each) => !draft.admitted.includes(each)),
+          this.#running.filter((each) => !partial.admitted.includes(each)),
           sequence,
           this.#accounts,
           { ...lack, freedBy: (each) => this.tables.ownBlocks(each) + outstandingBlocks(each) },
         )
       : undefined;
-    for (const each of yielding ?? []) this.#giveWay(draft, each);
-    if (lack.blocks <= 0) draft.notForBlocks += yielding?.length ?? 0;
+    for (const each of yielding ?? []) this.#giveWay(partial, each);
+    if (lack.blocks <= 0) partial.notForBlocks += yielding?.length ?? 0;
     if (yielding !== undefined && this.#lackOf(sequence, matched).blocks <= 0) return true;
-    draft.short ||= lack.blocks > 0;
+    partial.short ||= lack.blocks > 0;
     return false;
   }
 
@@ -489,7 +493,7 @@ export class Scheduler {
     return { lanes, blocks: promised - this.#watermarkBlocks() };
   }
 
-  #admissionShare({ left, hasChunk }: StepDraft, remaining: number, isGuest: boolean): number {
+  #admissionShare({ left, hasChunk }: PartialPlan, remaining: number, isGuest: boolean): number {
     const others = this.#couldAdmit(2);
     const share = hasChunk ? furtherShare(left, remaining, others) : leadingShare(left, others);
     return share === 0 && isGuest ? left : share;
@@ -510,25 +514,25 @@ export class Scheduler {
   }
 
   /** Gives tokens that found no taker to the first who can use them, as far as free blocks go. */
-  #spendRest(draft: StepDraft): void {
-    for (const item of draft.items) {
-      if (draft.left <= 0) return;
+  #spendRest(partial: PartialPlan): void {
+    for (const item of partial.items) {
+      if (partial.left <= 0) return;
       const { sequence, count } = item;
-      const tokens = chunk(sequence.computed, sequence.remaining, count + draft.left);
+      const tokens = chunk(sequence.computed, sequence.remaining, count + partial.left);
       if (tokens <= count) continue;
       item.count = this.tables.grow(sequence, tokens);
-      draft.left -= item.count - count;
+      partial.left -= item.count - count;
     }
   }
 
   /** Guesses never cost anybody a block or a place. */
-  #addGuesses(draft: StepDraft, guess: Guess): void {
-    const decoding = draft.items.filter(
+  #addGuesses(partial: PartialPlan, guess: Guess): void {
+    const decoding = partial.items.filter(
       ({ sequence, count }) => count === 1 && sequence.remaining === 1 && sequence.pooled === undefined,
     );
     if (decoding.length === 0) return;
-    const load = loadOf(draft.items);
-    const slots = this.tables.memories?.spare(draft.items.map(({ sequence }) => sequence));
+    const load = loadOf(partial.items);
+    const slots = this.tables.memories?.spare(partial.items.map(({ sequence }) => sequence));
     let left = Math.min(this.budget.maxStepTokens - load.tokens, slots ?? Number.POSITIVE_INFINITY);
     const guesses = guess(
       decoding.map(({ sequence }) => sequence),

@@ -6,15 +6,15 @@ import type { Sequence } from '../sequence.ts';
 import { LONGEST_OVERTAKING } from './flow.ts';
 import { attendedTokens, type Guesses, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
 
-export interface DraftItem {
+export interface PartialItem {
   readonly sequence: Sequence;
   /** Without guesses. */
   count: number;
   guesses: Guesses;
 }
 
-export interface StepDraft {
-  readonly items: DraftItem[];
+export interface PartialPlan {
+  readonly items: PartialItem[];
   readonly admitted: Sequence[];
   readonly preempted: Sequence[];
   /** Those of them that made place within their own account's part of the blocks. */
@@ -30,11 +30,11 @@ export interface StepDraft {
 }
 
 /** Takes a preempted sequence out of the step. */
-export function takeOut(draft: StepDraft, sequence: Sequence): void {
-  const index = draft.items.findIndex((item) => item.sequence === sequence);
+export function takeOut(partial: PartialPlan, sequence: Sequence): void {
+  const index = partial.items.findIndex((item) => item.sequence === sequence);
   if (index < 0) return;
-  draft.left += (draft.items[index] as DraftItem).count;
-  draft.items.splice(index, 1);
+  partial.left += (partial.items[index] as PartialItem).count;
+  partial.items.splice(index, 1);
 }
 
 /** What the sequences that decode make of the step. */
@@ -94,7 +94,7 @@ export function longestPrefill(running: readonly Sequence[]): number {
 }
 
 function stepItem(
-  { sequence, count: own, guesses }: DraftItem,
+  { sequence, count: own, guesses }: PartialItem,
   memory: SequenceMemory | undefined,
 ): StepItem {
   const { pooled, length, computed: start } = sequence;
@@ -113,7 +113,7 @@ export const noLoad: StepLoad = { tokens: 0, sequences: 0, attended: 0 };
 
 /** `load` is what was counted on the way; where nothing was, tokens attend to those before them. */
 export function finishedPlan(
-  { items, admitted, preempted }: StepDraft,
+  { items, admitted, preempted }: PartialPlan,
   slots: MemorySlots | undefined,
   load?: StepLoad,
 ): StepPlan {
@@ -125,7 +125,7 @@ export function finishedPlan(
 }
 
 /** Where tokens attend to those before them. */
-export function loadOf(items: readonly DraftItem[]): StepLoad {
+export function loadOf(items: readonly PartialItem[]): StepLoad {
   let tokens = 0;
   let attended = 0;
   for (const { sequence, count, guesses } of items) {
