@@ -1,5 +1,5 @@
 // `npm run bench:speculation [-- MODEL]`: what guessing is worth to one answer at a time, by what is asked. Two engines of the
-// same model, one of which never guesses, get the same questions in turn, none of them twice; answers must be equal. Prompts are
+// same model, one of which never draftTokens, get the same questions in turn, none of them twice; answers must be equal. Prompts are
 // in the cache when the clock starts, and the ratio is the median of the pairs. Ends in one JSON line.
 
 import { load } from '../dist/index.js';
@@ -141,8 +141,8 @@ for (const [kind, questions] of Object.entries(kinds)) {
       else {
         sum.on += ms;
         sum.tokens += usage.completionTokens;
-        sum.accepted += usage.guesses?.accepted ?? 0;
-        sum.rejected += usage.guesses?.rejected ?? 0;
+        sum.accepted += usage.draftTokens?.accepted ?? 0;
+        sum.rejected += usage.draftTokens?.rejected ?? 0;
       }
     }
   }
@@ -151,8 +151,8 @@ for (const [kind, questions] of Object.entries(kinds)) {
   const [off, on] = [(1000 * tokens) / sum.off, (1000 * tokens) / sum.on];
   results.push({ kind, answers: questions.length, tokens, off, on, ratio, accepted, rejected });
   process.stderr.write(
-    `${kind.padEnd(22)} ${off.toFixed(0).padStart(5)} tokens/s, with guesses ${on.toFixed(0).padStart(5)}: ` +
-      `${ratio.toFixed(2)} times; ${accepted} guesses right, ${rejected} wrong\n`,
+    `${kind.padEnd(22)} ${off.toFixed(0).padStart(5)} tokens/s, with draftTokens ${on.toFixed(0).padStart(5)}: ` +
+      `${ratio.toFixed(2)} times; ${accepted} draftTokens right, ${rejected} wrong\n`,
   );
 }
 await Promise.all([plain.close(), guessing.close()]);

@@ -59,7 +59,7 @@ export interface LoadOptions extends Pick<GivenConfig, (typeof settings)[number]
   readonly path?: string | undefined;
   /** LoRA adapters by name: folders that PEFT or mlx-lm wrote, or GGUF files. Calls choose one by `adapter`. */
   readonly adapters?: Readonly<Record<string, string>> | undefined;
-  /** A smaller model of the same vocabulary that guesses for it. */
+  /** A smaller model of the same vocabulary that drafts for it. */
   readonly draft?: string | undefined;
   /** Told what a person should know: a slower backend, an engine process that was replaced. Default: a process warning. */
   readonly onNotice?: ((message: string) => void) | undefined;

@@ -132,7 +132,7 @@ export function chosenFormats({ toolFormat }: Pick<Config, 'toolFormat'>) {
   return (name: string) => chosen.get(name) ?? chosen.get(undefined);
 }
 
-/** Which smaller model guesses for the one of this name; one without a name guesses for the default model. */
+/** Which smaller model drafts for the one of this name; one without a name drafts for the default model. */
 function chosenDrafts({ draft }: Pick<Config, 'draft'>, homes: ModelHomes) {
   const chosen = new Map<string | undefined, string>();
   for (const text of draft) {

@@ -7,7 +7,6 @@ import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
 import type { SampleResult, SampleRow } from '../sampling/sample-row.ts';
 import { Grammars, type Matching, noGrammars } from './grammars.ts';
-import { Guessing, type GuessingOptions } from './guessing.ts';
 import type { EngineView } from './live/engine-view.ts';
 import { LiveView } from './live/live-view.ts';
 import { OpenAnswer, OpenEmbedding, type OpenRequest } from './open-request.ts';
@@ -23,13 +22,14 @@ import type {
 import { drainingError, failedEvent, notContinued, promptError, samplingError } from './request-errors.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
-import type { Guesses, StepPlan } from './scheduler/step-plan.ts';
+import type { DraftTokens, StepPlan } from './scheduler/step-plan.ts';
 import type { Sequence } from './sequence.ts';
+import { type SpeculationOptions, SpeculativeDecoding } from './speculation/speculative-decoding.ts';
 import { type EngineRecord, StepRecorder } from './step-recorder.ts';
 import type { PrefixLookup, StepReport, StepSummary } from './step-report.ts';
 import { WaitEstimates } from './wait-estimates.ts';
 
-export interface EngineOptions extends SchedulerOptions, GuessingOptions {
+export interface EngineOptions extends SchedulerOptions, SpeculationOptions {
   /** Maps of vectors, once they are pooled. Default none. */
   readonly dense?: readonly DenseLayer[];
   readonly vocabSize: number;
@@ -39,7 +39,7 @@ export interface EngineOptions extends SchedulerOptions, GuessingOptions {
   readonly endIds: readonly number[];
   /** Batching off: one request at a time. */
   readonly direct?: boolean;
-  /** Whether tokens are guessed, and computed together with what is known. Answers are the same. Default true. */
+  /** Whether tokens are drafted, and computed together with what is known. Answers are the same. Default true. */
   readonly speculation?: boolean;
 }
 
@@ -47,10 +47,10 @@ export interface EngineStats extends SchedulerStats, EngineRecord {
   readonly draining: boolean;
 }
 
-/** A request that draws in this step, and how: the next token, and one behind each guess. */
+/** A request that draws in this step, and how: the next token, and one behind each draft token. */
 interface Sampling {
   readonly open: OpenAnswer;
-  readonly guesses: Guesses;
+  readonly draft: DraftTokens;
   readonly rows: readonly SampleRow[];
 }
 
@@ -92,7 +92,7 @@ export class Engine {
   #placesMs = Number.NEGATIVE_INFINITY;
   /** Whether requests have come since. */
   #hasNewcomers = false;
-  readonly #guessing: Guessing | undefined;
+  readonly #speculation: SpeculativeDecoding | undefined;
   readonly #tell: ReportListener;
   readonly #requests = new Map<string, OpenRequest>();
   readonly #bySequence = new Map<Sequence, OpenRequest>();
@@ -126,7 +126,7 @@ export class Engine {
     this.#recorder = new StepRecorder(nowMs);
     if (options.speculation ?? true) {
       const { blockLimit = options.blockCount } = options;
-      this.#guessing = new Guessing(options, this.#scheduler.budget.costModel, blockLimit);
+      this.#speculation = new SpeculativeDecoding(options, this.#scheduler.budget.costModel, blockLimit);
     }
   }
 
@@ -155,14 +155,14 @@ export class Engine {
   /** How many blocks may hold memory from the next step on; see Scheduler.allow. */
   allow(blocks: number): void {
     this.#scheduler.allow(blocks);
-    this.#guessing?.allow(blocks);
+    this.#speculation?.allow(blocks);
     this.#rouse();
   }
 
   /** How many threads may compute from the next step on, where the backend has several. */
   useThreads(count: number): void {
     this.#backend.useThreads?.(count);
-    this.#guessing?.useThreads(count);
+    this.#speculation?.useThreads(count);
   }
 
   /** What tokens spell; before the first request with a grammar. */
@@ -195,7 +195,7 @@ export class Engine {
     // A new limit is told of after the plan that goes by it, together with what that plan still wanted.
     const gone = this.#applyCancellations();
     if (gone.length > 0) this.#report(gone);
-    await this.#guessing?.draft(this.#scheduler.running.flatMap((one) => this.#bySequence.get(one) ?? []));
+    await this.#speculation?.draft(this.#scheduler.running.flatMap((one) => this.#bySequence.get(one) ?? []));
     this.#recorder.begin();
     const plan = this.#plan();
     if (plan.items.length === 0) return this.#skip(plan);
@@ -252,14 +252,14 @@ export class Engine {
   }
 
   #plan(): StepPlan {
-    const guessing = this.#guessing;
+    const speculation = this.#speculation;
     const answers = (decoding: readonly Sequence[]) =>
       decoding.map((sequence) => this.#bySequence.get(sequence) as OpenAnswer);
     const plan = this.#scheduler.plan(
       this.#wallMs(),
-      guessing && ((decoding, load) => guessing.guess(answers(decoding), load)),
+      speculation && ((decoding, load) => speculation.propose(answers(decoding), load)),
     );
-    guessing?.planned(plan);
+    speculation?.planned(plan);
     const dropped = this.#scheduler.tables.pool.takeDropped();
     if (dropped.length > 0) this.#backend.releaseBlocks(Int32Array.from(dropped));
     return plan;
@@ -280,10 +280,10 @@ export class Engine {
   #sampling(plan: StepPlan): Sampling[] {
     return plan.items
       .filter(({ samples }) => samples)
-      .map(({ sequence, guesses }) => {
+      .map(({ sequence, draft }) => {
         const open = this.#bySequence.get(sequence) as OpenAnswer;
-        open.guesser?.limit(guesses.length);
-        return { open, guesses, rows: open.sampleRows(guesses.length) };
+        open.drafter?.limit(draft.length);
+        return { open, draft, rows: open.sampleRows(draft.length) };
       });
   }
 
@@ -326,19 +326,19 @@ export class Engine {
       kept.map(({ tokens }) => tokens),
       elapsedMs,
     );
-    this.#guessing?.observe(plan, elapsedMs);
+    this.#speculation?.observe(plan, elapsedMs);
     for (const one of kept) {
       if (one.tokens.length === 0) continue;
       if (one.open.generated === one.tokens.length) this.#estimates.begun(one.open.request.id, this.#nowMs());
-      one.open.guesser?.learn(one.tokens);
+      one.open.drafter?.learn(one.tokens);
       events.push(...one.events);
       finish(one);
     }
     return events;
   }
 
-  /** Up to the first guess that was wrong, or the answer's end. */
-  #keep({ open, guesses, results }: Draw): Kept {
+  /** Up to the first draft token that was wrong, or the answer's end. */
+  #keep({ open, draft, results }: Draw): Kept {
     const tokens: number[] = [];
     const events: RequestEvent[] = [];
     for (const [i, result] of results.entries()) {
@@ -351,7 +351,7 @@ export class Engine {
       this.#recorder.generated();
       const end = endOf(open, open.accept(token, tokens.length));
       if (end !== undefined) return { open, tokens, events, end };
-      if (guesses[i] !== token) break;
+      if (draft[i] !== token) break;
     }
     return { open, tokens, events, end: undefined };
   }
@@ -400,7 +400,7 @@ export class Engine {
     this.#estimates.begun(event.id, undefined);
     if (reason === 'stop' || reason === 'length') this.#estimates.answered(event.generatedTokens);
     this.#scheduler.finish(open.sequence);
-    this.#guessing?.release(open.sequence);
+    this.#speculation?.release(open.sequence);
     this.#bySequence.delete(open.sequence);
     this.#requests.delete(open.request.id);
     this.#recorder.ended(reason);

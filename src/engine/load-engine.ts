@@ -58,8 +58,8 @@ export async function loadEngine(
       backend.close();
       throw error;
     });
-    const guesses = (engine.speculation ?? true) && spec.headless !== true;
-    const rowTimes = guesses ? await measuredRows(backend, () => onProgress(1)) : undefined;
+    const speculates = (engine.speculation ?? true) && spec.headless !== true;
+    const rowTimes = speculates ? await measuredRows(backend, () => onProgress(1)) : undefined;
     const { vocabSize } = spec;
     const embedding = { wholeTexts: isEncoder(spec), dense: readDenseLayers(files) };
     const options = {
@@ -89,7 +89,7 @@ function withNotice(choice: BackendChoice, problem: string | undefined): Backend
   return notice === '' ? choice : { ...choice, notice };
 }
 
-/** As many blocks as the model has that it guesses for. */
+/** As many blocks as the model has that it drafts for. */
 async function loadDraft(
   { draftPath, engine }: EngineSettings,
   { vocabSize }: ModelSpec,

@@ -15,10 +15,10 @@ import type {
   FinishEvent,
   RequestError,
 } from './request.ts';
-import type { Guesses } from './scheduler/step-plan.ts';
+import type { DraftTokens } from './scheduler/step-plan.ts';
 import { Sequence } from './sequence.ts';
 import { ModelDrafter } from './speculation/draft-model.ts';
-import type { Guesser, Horizon } from './speculation/guesser.ts';
+import type { DraftConstraint, SequenceDrafter } from './speculation/sequence-drafter.ts';
 
 export class OpenRequest<Request extends EngineRequest = EngineRequest> {
   readonly request: Request;
@@ -61,9 +61,9 @@ export interface AnswerLimits {
 }
 
 export class OpenAnswer extends OpenRequest<AnswerRequest> {
-  /** Once it decodes, where guesses are made. */
-  guesser: Guesser | undefined;
-  /** Where a draft model guesses, too. */
+  /** Once it decodes, where draft tokens are made. */
+  drafter: SequenceDrafter | undefined;
+  /** Where a draft model drafts, too. */
   readonly modelDrafter = new ModelDrafter();
   readonly #endIds: readonly number[];
   readonly #vocabSize: number;
@@ -71,7 +71,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
   readonly #matcher: Matcher | undefined;
   /** What may come next, once it was found out. */
   #mask: Uint32Array | undefined;
-  /** How tokens behind guesses would be drawn. */
+  /** How tokens behind draft tokens would be drawn. */
   #ahead: readonly SampleRow[] = [];
 
   /** `matcher`: where the answer stands in its grammar, if it has one. */
@@ -85,39 +85,39 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
 
   override ended(reason: EndReason, error?: RequestError): FinishEvent {
     const event = super.ended(reason, error);
-    if (this.guesser === undefined) return event;
-    const { accepted, rejected } = this.guesser;
-    return { ...event, guesses: { accepted, rejected } };
+    if (this.drafter === undefined) return event;
+    const { accepted, rejected } = this.drafter;
+    return { ...event, draftTokens: { accepted, rejected } };
   }
 
-  /** How the next token is to be drawn, and behind so many guesses one more each. */
-  sampleRows(guesses: number): SampleRow[] {
-    return [this.#sampleRow([], this.#matcher, this.#mask), ...this.#ahead.slice(0, guesses)];
+  /** How the next token is to be drawn, and behind so many draft tokens one more each. */
+  sampleRows(draftTokens: number): SampleRow[] {
+    return [this.#sampleRow([], this.#matcher, this.#mask), ...this.#ahead.slice(0, draftTokens)];
   }
 
-  /** Those of the guesses, from the first on, behind which a token can be drawn. */
-  look(guesses: Guesses): Guesses {
+  /** Those of the draft tokens, from the first on, behind which a token can be drawn. */
+  look(draftTokens: DraftTokens): DraftTokens {
     const matcher = this.#matcher?.fork();
     const rows: SampleRow[] = [];
-    for (let count = 1; count <= guesses.length; count++) {
-      matcher?.accept(guesses[count - 1] as number);
+    for (let count = 1; count <= draftTokens.length; count++) {
+      matcher?.accept(draftTokens[count - 1] as number);
       try {
-        rows.push(this.#sampleRow(guesses.slice(0, count), matcher));
+        rows.push(this.#sampleRow(draftTokens.slice(0, count), matcher));
       } catch (error) {
         if (error instanceof TooAmbiguous) break;
         throw error;
       }
     }
     this.#ahead = rows;
-    return guesses.slice(0, rows.length);
+    return draftTokens.slice(0, rows.length);
   }
 
-  /** How the token behind guesses would be drawn; undefined where none could be. */
-  rowBehind(guesses: Guesses): SampleRow | undefined {
+  /** How the token behind draft tokens would be drawn; undefined where none could be. */
+  rowAfter(draftTokens: DraftTokens): SampleRow | undefined {
     const matcher = this.#matcher?.fork();
-    if (!guesses.every((token) => matcher?.accept(token) ?? true)) return undefined;
+    if (!draftTokens.every((token) => matcher?.accept(token) ?? true)) return undefined;
     try {
-      return matcher?.ended ? undefined : this.#sampleRow(guesses, matcher);
+      return matcher?.ended ? undefined : this.#sampleRow(draftTokens, matcher);
     } catch (error) {
       if (error instanceof TooAmbiguous) return undefined;
       throw error;
@@ -129,8 +129,8 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     return this.#matcher?.vocabulary;
   }
 
-  /** What guesses must keep to. */
-  horizon(): Horizon {
+  /** What draft tokens must keep to. */
+  constraint(): DraftConstraint {
     const matcher = this.#matcher?.fork();
     const { parameters } = this.request;
     let generated = this.generated;
@@ -170,16 +170,16 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     }
   }
 
-  /** Behind guesses; `matcher` is where they lead. */
-  #sampleRow(guesses: Guesses, matcher: Matcher | undefined, known?: Uint32Array): SampleRow {
+  /** Behind draft tokens; `matcher` is where they lead. */
+  #sampleRow(draftTokens: DraftTokens, matcher: Matcher | undefined, known?: Uint32Array): SampleRow {
     const { parameters, choice = 0 } = this.request;
     const own = known ?? matcher?.mask();
     return {
       parameters,
-      counts: guesses.length === 0 ? this.#counts : this.#counts?.after(guesses),
-      position: this.sequence.length + guesses.length,
+      counts: draftTokens.length === 0 ? this.#counts : this.#counts?.after(draftTokens),
+      position: this.sequence.length + draftTokens.length,
       choice,
-      forbidden: this.#forbidden(this.generated + guesses.length, matcher, own),
+      forbidden: this.#forbidden(this.generated + draftTokens.length, matcher, own),
       mask: own ?? this.request.mask,
     };
   }

@@ -20,7 +20,7 @@ export interface EngineSettings {
   readonly gpu?: string;
   readonly threads?: number;
   readonly kvType?: KvType;
-  /** A smaller model of the same vocabulary that guesses. */
+  /** A smaller model of the same vocabulary that drafts. */
   readonly draftPath?: string;
   /** Slots for what layers without K/V remember, where the model has such. */
   readonly memorySlots?: number;

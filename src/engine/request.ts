@@ -32,7 +32,7 @@ export interface AnswerRequest extends RequestBase {
   /** Which of several answers to the same prompt this is: each draws its own tokens. Default 0. */
   readonly choice?: number;
   readonly parameters: SamplingParameters;
-  /** What the answer will probably be: guesses begin with it. */
+  /** What the answer will probably be: draft tokens begin with it. */
   readonly expected?: Int32Array;
   /** Allowed tokens at every draw: bit `id % 32` of word `id / 32`. */
   readonly mask?: Uint32Array;
@@ -87,7 +87,7 @@ export interface TokenEvent {
   readonly logprobs?: Logprobs;
 }
 
-export interface GuessCounts {
+export interface DraftTokenCounts {
   readonly accepted: number;
   readonly rejected: number;
 }
@@ -102,8 +102,8 @@ export interface FinishEvent {
   /** Of them, those that needed no compute. */
   readonly cachedTokens: number;
   readonly generatedTokens: number;
-  /** Tokens that were guessed and computed before it was known whether they come. Absent where none were sought. */
-  readonly guesses?: GuessCounts;
+  /** Tokens that were drafted and computed before it was known whether they come. Absent where none were sought. */
+  readonly draftTokens?: DraftTokenCounts;
   /** Of a request that was embedded to its end. */
   readonly vector?: Float32Array;
 }

@@ -1,4 +1,4 @@
-// What an answer will probably be, as its asker says: in tokens, for the engine to begin its guesses with.
+// What an answer will probably be, as its asker says: in tokens, for the engine to begin its draft tokens with.
 
 import type { ServedModel } from '../pool/served-model.ts';
 import { roomOf } from './context-room.ts';

@@ -3,8 +3,8 @@
 
 import type {
   AnswerRequest,
+  DraftTokenCounts,
   FinishEvent,
-  GuessCounts,
   Logprobs,
   RequestEvent,
   TokenEvent,
@@ -109,7 +109,7 @@ class Choice {
   readonly prompt: number;
   readonly index: number;
   readonly parts: AnswerParts;
-  guesses: GuessCounts | undefined;
+  draftTokens: DraftTokenCounts | undefined;
   tokens = 0;
   /** The model had more to say when a stop id ended it. */
   cut = false;
@@ -179,7 +179,7 @@ export class Generation {
       promptTokens: this.#prompts.reduce((sum, { tokens }) => sum + tokens, 0),
       cachedTokens: this.#prompts.reduce((sum, { cachedTokens = 0 }) => sum + cachedTokens, 0),
       completionTokens: this.#completionTokens,
-      guesses: this.#guesses(),
+      draftTokens: this.#draftTokens(),
     };
   }
 
@@ -234,7 +234,7 @@ export class Generation {
   #hear(choice: Choice, event: RequestEvent): void {
     if (event.kind !== 'finish') return;
     choice.released = true;
-    choice.guesses = event.guesses;
+    choice.draftTokens = event.draftTokens;
     const prompt = this.#promptOf(choice);
     prompt.running--;
     prompt.tokens = Math.max(prompt.tokens, event.promptTokens);
@@ -337,13 +337,16 @@ export class Generation {
     prompt.tokens = choice.request.prompt.length;
   }
 
-  #guesses(): GuessCounts | undefined {
-    const known = this.#choices.filter(({ guesses }) => guesses !== undefined);
+  #draftTokens(): DraftTokenCounts | undefined {
+    const known = this.#choices.filter(({ draftTokens }) => draftTokens !== undefined);
     if (known.length === 0) return undefined;
     return {
       // Behind a stop string tokens may have come that nobody sees.
-      accepted: known.reduce((sum, { guesses, tokens }) => sum + Math.min(guesses?.accepted ?? 0, tokens), 0),
-      rejected: known.reduce((sum, { guesses }) => sum + (guesses?.rejected ?? 0), 0),
+      accepted: known.reduce(
+        (sum, { draftTokens, tokens }) => sum + Math.min(draftTokens?.accepted ?? 0, tokens),
+        0,
+      ),
+      rejected: known.reduce((sum, { draftTokens }) => sum + (draftTokens?.rejected ?? 0), 0),
     };
   }
 }

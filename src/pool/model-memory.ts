@@ -43,7 +43,7 @@ export interface KvChoice {
 
 export interface PlanOptions {
   readonly backend?: BackendName | undefined;
-  /** A smaller model that guesses for it, with as many blocks. */
+  /** A smaller model that drafts for it, with as many blocks. */
   readonly draft?: { readonly spec: ModelSpec; readonly weights: WeightSource } | undefined;
 }
 

@@ -22,7 +22,7 @@ export interface PoolModel {
   /** Where somebody chose one. */
   readonly chatTemplate?: ChosenTemplate | undefined;
   readonly toolFormat?: FormatName | undefined;
-  /** A smaller model that guesses for it. */
+  /** A smaller model that drafts for it. */
   readonly draftPath?: string | undefined;
 }
 

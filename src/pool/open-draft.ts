@@ -1,4 +1,4 @@
-// A smaller model that guesses for another: it must speak of the same tokens.
+// A smaller model that drafts for another: it must speak of the same tokens.
 
 import { draftRefusal } from '../engine/speculation/draft-model.ts';
 import type { ModelSpec } from '../model/spec.ts';
@@ -6,7 +6,7 @@ import type { Tokenizer } from '../text/tokenizer.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import { openLocalModel } from './local-model.ts';
 
-/** Its files are closed again; throws where it cannot guess for the model. */
+/** Its files are closed again; throws where it cannot draft for the model. */
 export function openDraft(
   path: string,
   { spec: wanted, tokenizer }: { readonly spec: ModelSpec; readonly tokenizer: Tokenizer },
@@ -14,7 +14,7 @@ export function openDraft(
   const { spec, weights, tokenizer: own, close } = openLocalModel(path);
   close();
   const refusal = draftRefusal(spec, wanted.vocabSize) ?? otherTokens(own, tokenizer);
-  if (refusal !== undefined) throw new Error(`--draft: ${path} cannot guess for this model: ${refusal}`);
+  if (refusal !== undefined) throw new Error(`--draft: ${path} cannot draft for this model: ${refusal}`);
   return { spec, weights };
 }
 

@@ -68,15 +68,15 @@ export interface ShapeOptions {
   readonly times: () => RequestTimes;
 }
 
-export function usageOf({ promptTokens, cachedTokens, completionTokens, guesses }: TokenUsage): object {
+export function usageOf({ promptTokens, cachedTokens, completionTokens, draftTokens }: TokenUsage): object {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
     prompt_tokens_details: { cached_tokens: cachedTokens },
     completion_tokens_details: {
-      accepted_prediction_tokens: guesses?.accepted ?? 0,
-      rejected_prediction_tokens: guesses?.rejected ?? 0,
+      accepted_prediction_tokens: draftTokens?.accepted ?? 0,
+      rejected_prediction_tokens: draftTokens?.rejected ?? 0,
     },
   };
 }

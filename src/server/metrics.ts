@@ -132,10 +132,10 @@ export class Metrics {
     this.#lasted.observe({ model, tier }, totalMs / 1000);
   }
 
-  used(model: string, { promptTokens, cachedTokens, completionTokens, guesses }: TokenUsage): void {
-    if (guesses !== undefined) {
-      this.#guessedTokens.inc({ model, outcome: 'accepted' }, guesses.accepted);
-      this.#guessedTokens.inc({ model, outcome: 'rejected' }, guesses.rejected);
+  used(model: string, { promptTokens, cachedTokens, completionTokens, draftTokens }: TokenUsage): void {
+    if (draftTokens !== undefined) {
+      this.#guessedTokens.inc({ model, outcome: 'accepted' }, draftTokens.accepted);
+      this.#guessedTokens.inc({ model, outcome: 'rejected' }, draftTokens.rejected);
     }
     this.#promptTokens.inc({ model }, promptTokens);
     this.#cachedTokens.inc({ model }, cachedTokens);

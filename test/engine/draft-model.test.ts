@@ -1,5 +1,5 @@
-// A smaller model that guesses: answers are those without it, whether it is always right, never, or sometimes; its blocks are
-// given back; and models that cannot guess for another are refused.
+// A smaller model that drafts: answers are those without it, whether it is always right, never, or sometimes; its blocks are
+// given back; and models that cannot draft for another are refused.
 
 import { describe, expect, it } from 'vitest';
 import { chooseBackend } from '../../src/compute/choose-backend.ts';
@@ -47,15 +47,15 @@ const itself = () => {
   return { spec, weights: files.weights };
 };
 const stranger = () => tinyModel({ vocabSize: embeddedSpec.vocabSize, layerCount: 1 });
-/** No better guesser is asked. */
-const alone = { newDrafter: () => ({ guess: () => undefined, imagine() {}, forget() {}, accept() {} }) };
+/** No better drafter is asked. */
+const alone = { newDrafter: () => ({ propose: () => undefined, extend() {}, rollBack() {}, accept() {} }) };
 
 describe('a draft model', () => {
   it.each([1, 3])('changes no answer, right or wrong, %i at once', async (atOnce) => {
     const plain = await answers({ speculation: false }, atOnce);
     for (const model of [itself, stranger]) {
-      const guessed = await answers({ ...alone, draft: await draftOf(model()) }, atOnce);
-      expect(guessed.all.map(({ tokens }) => tokens)).toEqual(plain.all.map(({ tokens }) => tokens));
+      const speculative = await answers({ ...alone, draft: await draftOf(model()) }, atOnce);
+      expect(speculative.all.map(({ tokens }) => tokens)).toEqual(plain.all.map(({ tokens }) => tokens));
     }
     const mixed = await answers({ draft: await draftOf(itself()) }, atOnce);
     expect(mixed.all.map(({ tokens }) => tokens)).toEqual(plain.all.map(({ tokens }) => tokens));
@@ -64,7 +64,7 @@ describe('a draft model', () => {
   it('that is the model itself is always right', async () => {
     const { all } = await answers({ ...alone, draft: await draftOf(itself()) }, 1);
     const count = (kind: 'accepted' | 'rejected') =>
-      all.reduce((sum, { finish }) => sum + (finish.guesses?.[kind] ?? 0), 0);
+      all.reduce((sum, { finish }) => sum + (finish.draftTokens?.[kind] ?? 0), 0);
     expect(count('accepted')).toBeGreaterThan(0);
     expect(count('rejected')).toBe(0);
   });
@@ -72,12 +72,12 @@ describe('a draft model', () => {
   it('gets along with few blocks, and with fewer than it holds', async () => {
     const plain = await answers({ speculation: false }, 5);
     const draft = await draftOf(itself(), 6);
-    const guessed = await withEngine({ ...alone, draft }, async (engine) => {
+    const speculative = await withEngine({ ...alone, draft }, async (engine) => {
       const running = requests.map((one) => collect(engine.submit(engineRequest(one))));
       setTimeout(() => engine.allow(20), 50);
       return Promise.all(running);
     });
-    expect(guessed.map(({ tokens }) => tokens)).toEqual(plain.all.map(({ tokens }) => tokens));
+    expect(speculative.map(({ tokens }) => tokens)).toEqual(plain.all.map(({ tokens }) => tokens));
   });
 
   it('is loaded beside its model in a program, and refused where its tokens are others', {
@@ -94,6 +94,6 @@ describe('a draft model', () => {
     };
     expect(await ask(embeddedModelPath)).toBe(await ask(undefined));
     if (hasTestdata)
-      await expect(ask(testdata('arch/qwen3'))).rejects.toThrow(/cannot guess for this model: it has/);
+      await expect(ask(testdata('arch/qwen3'))).rejects.toThrow(/cannot draft for this model: it has/);
   });
 });

@@ -1,5 +1,5 @@
-// Guessed tokens change when an answer comes, never what it is: tokens, log-probabilities, ends and errors are those of an
-// engine that guesses nothing, for every way of drawing, under preemption, in a hybrid model, and when engines are killed.
+// Drafted tokens change when an answer comes, never what it is: tokens, log-probabilities, ends and errors are those of an
+// engine that drafts nothing, for every way of drawing, under preemption, in a hybrid model, and when engines are killed.
 
 import { describe, expect, it } from 'vitest';
 import { KnownAnswers } from '../../src/bench/offline/simulated-drafter.ts';
@@ -90,22 +90,22 @@ async function answers(
   return withEngine(options, ask, undefined, nowMs);
 }
 
-/** All but what tells of the guesses themselves, and of blocks. */
+/** All but what tells of the draft tokens themselves, and of blocks. */
 function said({ tokens, logprobs, finish }: Answer): unknown {
   const { reason, error, promptTokens, generatedTokens } = finish;
   return { tokens, logprobs, reason, error, promptTokens, generatedTokens };
 }
 
-describe('answers with guesses', () => {
+describe('answers with draft tokens', () => {
   it('are those without, whatever is asked', { timeout: 300_000 }, async () => {
     const plain = await answers(REQUESTS, { speculation: false });
-    const guessed = await answers(REQUESTS, {}, evenClock());
-    expect(guessed.map(said)).toEqual(plain.map(said));
-    const accepted = guessed.reduce((sum, { finish }) => sum + (finish.guesses?.accepted ?? 0), 0);
-    const rejected = guessed.reduce((sum, { finish }) => sum + (finish.guesses?.rejected ?? 0), 0);
+    const speculative = await answers(REQUESTS, {}, evenClock());
+    expect(speculative.map(said)).toEqual(plain.map(said));
+    const accepted = speculative.reduce((sum, { finish }) => sum + (finish.draftTokens?.accepted ?? 0), 0);
+    const rejected = speculative.reduce((sum, { finish }) => sum + (finish.draftTokens?.rejected ?? 0), 0);
     expect(accepted).toBeGreaterThan(REQUESTS);
     expect(rejected).toBeGreaterThan(20);
-    expect(plain.every(({ finish }) => finish.guesses === undefined)).toBe(true);
+    expect(plain.every(({ finish }) => finish.draftTokens === undefined)).toBe(true);
   });
 
   it('are those without where blocks run short', { timeout: 300_000 }, async () => {
@@ -120,9 +120,9 @@ describe('answers with guesses', () => {
         return { all, preemptions: (await engine.stats()).counters.preemptions };
       });
     const plain = await crowd({ speculation: false });
-    const guessed = await crowd({});
-    expect(guessed.all.map(said)).toEqual(plain.all.map(said));
-    expect(guessed.preemptions).toBeGreaterThan(0);
+    const speculative = await crowd({});
+    expect(speculative.all.map(said)).toEqual(plain.all.map(said));
+    expect(speculative.preemptions).toBeGreaterThan(0);
   });
 
   it('are those without though the engine process is killed', { timeout: 300_000 }, async () => {
@@ -156,7 +156,7 @@ describe('answers with guesses', () => {
     }
   });
 
-  it('come in fewer steps where guesses are right, and in no more where they are wrong', async () => {
+  it('come in fewer steps where draft tokens are right, and in no more where they are wrong', async () => {
     const one = { prompt: chatIds(questions[1] as string), sampling: { temperature: 0, maxTokens: 80 } };
     const run = async (options: Partial<EngineOptions>) =>
       withEngine(

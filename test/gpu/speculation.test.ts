@@ -1,4 +1,4 @@
-// Guesses on a GPU, which draws tokens itself where it can: answers are those without guesses, however they are drawn.
+// Draft tokens on a GPU, which draws tokens itself where it can: answers are those without draft tokens, however they are drawn.
 
 import { expect, it } from 'vitest';
 import { KnownAnswers } from '../../src/bench/offline/simulated-drafter.ts';
@@ -17,7 +17,7 @@ const samplings: readonly SamplingRequest[] = [
   { temperature: 0.8, repetitionPenalty: 1.3, frequencyPenalty: 0.4, logprobs: 2, seed: 4 },
 ];
 
-describeOnFastestGpu('answers with guesses on a GPU', () => {
+describeOnFastestGpu('answers with draft tokens on a GPU', () => {
   const backends = gpuBackends();
 
   it.each<[string, TinyModelOptions]>([
@@ -53,13 +53,13 @@ describeOnFastestGpu('answers with guesses on a GPU', () => {
       const plain = await run({ speculation: false });
       const known = new KnownAnswers(0.8);
       for (const [n, { prompt }] of requests.entries()) known.learn(prompt, plain[n]?.tokens ?? []);
-      const guessed = await run({
+      const speculative = await run({
         newDrafter: ({ prompt }, tokens) => known.drafter(prompt, tokens.length - prompt.length),
       });
-      expect(guessed.map(({ tokens, logprobs }) => ({ tokens, logprobs }))).toEqual(
+      expect(speculative.map(({ tokens, logprobs }) => ({ tokens, logprobs }))).toEqual(
         plain.map(({ tokens, logprobs }) => ({ tokens, logprobs })),
       );
-      expect(guessed.some(({ finish }) => (finish.guesses?.accepted ?? 0) > 5)).toBe(true);
+      expect(speculative.some(({ finish }) => (finish.draftTokens?.accepted ?? 0) > 5)).toBe(true);
     });
   });
 });

@@ -181,8 +181,8 @@ function watchOrder(engine: SteppedEngine): void {
   const plan = scheduler.plan.bind(scheduler);
   const turns = new Map<string, number>();
   const flow = ({ priority, account }: Sequence) => `${priority} ${account}`;
-  scheduler.plan = (nowMs, guess) => {
-    const planned = plan(nowMs, guess);
+  scheduler.plan = (nowMs, propose) => {
+    const planned = plan(nowMs, propose);
     for (const sequence of planned.admitted) turns.set(flow(sequence), sequence.priority + nowMs / 10_000);
     const deferred = new Set([...scheduler.deferred()].map(({ sequence }) => sequence));
     for (const sequence of scheduler.waiting()) {
@@ -281,7 +281,7 @@ async function run(setting: Scenario): Promise<void> {
   if (setting.memorySlots !== undefined) seen.rememberedHits += counters.prefixHitTokens;
   seen.released += engine.backend.released;
   seen.failures += engine.engine.stats(0).requests.error;
-  const { accepted, rejected } = engine.guesses;
+  const { accepted, rejected } = engine.draftTokens;
   seen.accepted += accepted;
   seen.rejected += rejected;
   if (setting.memorySlots !== undefined) seen.rememberedGuesses += accepted;

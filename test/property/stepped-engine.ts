@@ -103,8 +103,8 @@ export class SteppedEngine {
   }
 
   /** Of all that have ended. */
-  get guesses(): { readonly accepted: number; readonly rejected: number } {
-    const counts = [...this.#asked.values()].map(({ finish }) => finish?.guesses);
+  get draftTokens(): { readonly accepted: number; readonly rejected: number } {
+    const counts = [...this.#asked.values()].map(({ finish }) => finish?.draftTokens);
     const sum = (key: 'accepted' | 'rejected') => counts.reduce((total, one) => total + (one?.[key] ?? 0), 0);
     return { accepted: sum('accepted'), rejected: sum('rejected') };
   }
@@ -174,8 +174,8 @@ export class SteppedEngine {
   #watchPlans(): void {
     const { scheduler } = this;
     const plan = scheduler.plan.bind(scheduler);
-    scheduler.plan = (nowMs, guess) => {
-      this.#plan = plan(nowMs, guess);
+    scheduler.plan = (nowMs, propose) => {
+      this.#plan = plan(nowMs, propose);
       for (const { sequence, start, count } of this.#plan.items) {
         const { id, salt, blocks } = sequence;
         for (const [i, block] of blocks.entries()) {

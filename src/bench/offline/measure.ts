@@ -29,14 +29,14 @@ export interface DirectSpeed {
   readonly secondsPerRequest: number;
 }
 
-/** Decoding with guesses of which some are right, beside decoding without. */
+/** Decoding with draft tokens of which some are right, beside decoding without. */
 export interface GuessedSpeed {
   /** Tokens a second of all streams together. */
   readonly tokensPerSecond: number;
   readonly plainTokensPerSecond: number;
-  /** With guesses over without: the median of the repeats, each measured both ways in turn. */
+  /** With draft tokens over without: the median of the repeats, each measured both ways in turn. */
   readonly ratio: number;
-  /** Guesses that were computed, of all repeats. */
+  /** Draft tokens that were computed, of all repeats. */
   readonly accepted: number;
   readonly rejected: number;
 }
@@ -101,10 +101,10 @@ function requireSteps(steps: MeasuredStep[]): MeasuredStep[] {
   );
 }
 
-/** The same answers without guesses and with them, from their second token on; the first time tells what they are. */
+/** The same answers without draft tokens and with them, from their second token on; the first time tells what they are. */
 export async function measureGuessed(
   plain: MeasuredEngine,
-  guessing: MeasuredEngine,
+  speculation: MeasuredEngine,
   known: KnownAnswers,
   streams: number,
   settings: OfflineSettings,
@@ -129,21 +129,22 @@ export async function measureGuessed(
     }
     return { speed: (1000 * streams * (outputTokens - 1)) / run.ms, answers: run.answers };
   };
-  // They learn what their steps cost, and how often guesses are right.
-  for (const engine of [plain, guessing]) await decode(engine);
+  // They learn what their steps cost, and how often draft tokens are right.
+  for (const engine of [plain, speculation]) await decode(engine);
   const pairs = await repeated(Math.max(GUESS_REPEATS, repeats), async () => ({
     without: await decode(plain),
-    guessed: await decode(guessing),
+    speculative: await decode(speculation),
   }));
   const count = (kind: 'accepted' | 'rejected') =>
     pairs.reduce(
-      (sum, { guessed }) => guessed.answers.reduce((all, { guesses }) => all + (guesses?.[kind] ?? 0), sum),
+      (sum, { speculative }) =>
+        speculative.answers.reduce((all, { draftTokens }) => all + (draftTokens?.[kind] ?? 0), sum),
       0,
     );
   return {
-    tokensPerSecond: median(pairs.map(({ guessed }) => guessed.speed)),
+    tokensPerSecond: median(pairs.map(({ speculative }) => speculative.speed)),
     plainTokensPerSecond: median(pairs.map(({ without }) => without.speed)),
-    ratio: median(pairs.map(({ guessed, without }) => guessed.speed / without.speed)),
+    ratio: median(pairs.map(({ speculative, without }) => speculative.speed / without.speed)),
     accepted: count('accepted'),
     rejected: count('rejected'),
   };

@@ -3,7 +3,7 @@
 
 import type { Backend } from '../../compute/backend.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
-import type { EngineRequest, GuessCounts, RequestEvent } from '../../engine/request.ts';
+import type { DraftTokenCounts, EngineRequest, RequestEvent } from '../../engine/request.ts';
 import { unloadedError } from '../../engine/request-errors.ts';
 import type { StepReport, StepSummary, StepTimes } from '../../engine/step-report.ts';
 import { type SamplingParameters, validateSampling } from '../../sampling/parameters.ts';
@@ -27,7 +27,7 @@ export interface MeasuredAnswer {
   /** Those that came in this run. */
   readonly tokens: readonly number[];
   readonly cachedTokens: number;
-  readonly guesses: GuessCounts | undefined;
+  readonly draftTokens: DraftTokenCounts | undefined;
 }
 
 export interface MeasuredStep {
@@ -55,7 +55,7 @@ interface OpenAnswer {
 }
 
 /** Times as the clock shows them. */
-interface ClockedAnswer extends Pick<MeasuredAnswer, 'tokens' | 'cachedTokens' | 'guesses'> {
+interface ClockedAnswer extends Pick<MeasuredAnswer, 'tokens' | 'cachedTokens' | 'draftTokens'> {
   readonly submitted: number;
   readonly firstToken: number;
   readonly end: number;
@@ -146,8 +146,8 @@ export class MeasuredEngine {
       return;
     }
     this.#open.delete(event.id);
-    const { reason, error, cachedTokens, guesses } = event;
-    if (reason === 'length') answer.resolve({ ...answer, cachedTokens, guesses, end: now });
+    const { reason, error, cachedTokens, draftTokens } = event;
+    if (reason === 'length') answer.resolve({ ...answer, cachedTokens, draftTokens, end: now });
     else answer.reject(new Error(error?.message ?? `ended by ${reason}`));
   }
 
@@ -166,14 +166,14 @@ export class MeasuredEngine {
 }
 
 function since(started: number, answer: ClockedAnswer): MeasuredAnswer {
-  const { submitted, firstToken, end, tokens, cachedTokens, guesses } = answer;
+  const { submitted, firstToken, end, tokens, cachedTokens, draftTokens } = answer;
   return {
     submittedMs: submitted - started,
     firstTokenMs: firstToken - started,
     endMs: end - started,
     tokens,
     cachedTokens,
-    guesses,
+    draftTokens,
   };
 }
 

@@ -23,7 +23,7 @@ export interface StreamsResult {
   readonly streams: number;
   readonly batched: BatchedSpeed;
   readonly direct: DirectSpeed;
-  /** Where a share of right guesses was asked for. */
+  /** Where a share of right draft tokens was asked for. */
   readonly guessed?: GuessedSpeed;
   readonly bytesPerStep: StepBytes;
   /** What a step had to read, divided by what the memory could have given in its median time. */

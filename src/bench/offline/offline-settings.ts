@@ -12,7 +12,7 @@ export interface OfflineSettings {
   readonly threads: number;
   readonly kvType: KvType;
   readonly repeats: number;
-  /** Also decode with guesses of which this share is right; undefined leaves that out. */
+  /** Also decode with draft tokens of which this share is right; undefined leaves that out. */
   readonly guessedShare?: number | undefined;
   /** Length of the prompt that is asked for twice; undefined leaves that out. */
   readonly prefixTokens: number | undefined;

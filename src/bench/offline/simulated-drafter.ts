@@ -1,7 +1,7 @@
-// Guesses of which a given share is right: the answers are known beforehand. What guessing is worth to a model then follows
+// Draft tokens of which a given share is right: the answers are known beforehand. What speculation is worth to a model then follows
 // from the machine alone.
 
-import type { Drafter, Guess } from '../../engine/speculation/drafter.ts';
+import type { Drafter, DraftToken } from '../../engine/speculation/drafter.ts';
 
 export class KnownAnswers {
   readonly #share: number;
@@ -25,7 +25,7 @@ class SimulatedDrafter implements Drafter {
   readonly #answer: readonly number[];
   readonly #share: number;
   #length: number;
-  #imagined = 0;
+  #extended = 0;
   #random = 1;
 
   constructor(answer: readonly number[], length: number, share: number) {
@@ -34,20 +34,20 @@ class SimulatedDrafter implements Drafter {
     this.#share = share;
   }
 
-  guess(): Guess | undefined {
-    const token = this.#answer[this.#length + this.#imagined];
+  propose(): DraftToken | undefined {
+    const token = this.#answer[this.#length + this.#extended];
     if (token === undefined) return undefined;
     this.#random = (Math.imul(this.#random, 1_664_525) + 1_013_904_223) | 0;
     const isRight = (this.#random >>> 8) / 2 ** 24 < this.#share;
     return { token: isRight ? token : token ^ 1, kind: 'expected' };
   }
 
-  imagine(): void {
-    this.#imagined += 1;
+  extend(): void {
+    this.#extended += 1;
   }
 
-  forget(): void {
-    this.#imagined = 0;
+  rollBack(): void {
+    this.#extended = 0;
   }
 
   accept(): void {

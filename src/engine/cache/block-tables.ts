@@ -160,7 +160,7 @@ export class BlockTables {
     this.memories?.commit(holder);
   }
 
-  /** Gives blocks back that no token of the sequence needs: they were for guesses. */
+  /** Gives blocks back that no token of the sequence needs: they were for draft tokens. */
   trim(holder: BlockHolder): void {
     const needed = blocksFor(holder.length);
     while (holder.blocks.length > needed) this.pool.release(holder.blocks.pop() as number);

@@ -25,7 +25,7 @@ function start(tables: BlockTables, holder: Sequence): number {
 /** Computes so many tokens in one step; where it goes on from, and where it writes. */
 function compute(tables: BlockTables, holder: Sequence, count: number) {
   tables.grow(holder, count);
-  const [memory] = tables.memories?.plan([{ holder, count, guesses: 0 }]) ?? [];
+  const [memory] = tables.memories?.plan([{ holder, count, draftTokens: 0 }]) ?? [];
   tables.advance(holder, count);
   return memory;
 }
@@ -108,7 +108,7 @@ describe('MemorySlots', () => {
     const holder = sequence(tokens(100));
     holder.keptAt.add(32).add(64);
     tables.grow(holder, 100);
-    tables.memories?.plan([{ holder, count: 100, guesses: 0 }]);
+    tables.memories?.plan([{ holder, count: 100, draftTokens: 0 }]);
     tables.release(holder);
     expect(tables.memories?.pool.usedCount).toBe(0);
   });

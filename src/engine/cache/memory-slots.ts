@@ -22,7 +22,7 @@ export interface PlannedMemory {
   readonly holder: BlockHolder;
   readonly count: number;
   /** Further ones, any of which may turn out to be wrong: there must be a slot to spare for each. */
-  readonly guesses: number;
+  readonly draftTokens: number;
 }
 
 export class MemorySlots {
@@ -77,10 +77,10 @@ export class MemorySlots {
     // Those first that have no slot to fall back on.
     for (const { holder } of items) if (!this.#isAlone(holder)) own.set(holder, this.#take(holder));
     for (const { holder } of items) if (this.#isAlone(holder)) own.set(holder, this.#ownSlot(holder));
-    for (const { holder, count, guesses } of items) this.#planGuesses(holder, count, guesses);
-    return items.map(({ holder, count, guesses }) => {
-      const end = holder.computed + count + guesses;
-      if (guesses === 0) this.#planBorders(holder, end);
+    for (const { holder, count, draftTokens } of items) this.#planDraft(holder, count, draftTokens);
+    return items.map(({ holder, count, draftTokens }) => {
+      const end = holder.computed + count + draftTokens;
+      if (draftTokens === 0) this.#planBorders(holder, end);
       holder.written.push({ position: end, slot: own.get(holder) as number });
       return {
         from: holder.memory,
@@ -90,9 +90,9 @@ export class MemorySlots {
   }
 
   /** After each token that may be the last one that is right. */
-  #planGuesses(holder: BlockHolder, count: number, guesses: number): void {
-    for (let guess = 0; guess < guesses; guess++) {
-      holder.written.push({ position: holder.computed + count + guess, slot: this.#take(holder) });
+  #planDraft(holder: BlockHolder, count: number, draftTokens: number): void {
+    for (let index = 0; index < draftTokens; index++) {
+      holder.written.push({ position: holder.computed + count + index, slot: this.#take(holder) });
     }
   }
 

@@ -135,10 +135,10 @@ function mostUrgent(sequences: Iterable<Sequence>, count: number): Sequence[] {
 }
 
 /** None of one that ended while the step was computed. */
-function drawnTokens({ sequence, start, count, guesses, samples }: StepItem): number {
-  return samples ? sequence.length - (start + count - guesses.length) : 0;
+function drawnTokens({ sequence, start, count, draft, samples }: StepItem): number {
+  return samples ? sequence.length - (start + count - draft.length) : 0;
 }
 
-function promptTokens({ sequence, start, count, guesses }: StepItem): number {
-  return Math.max(0, Math.min(start + count - guesses.length, sequence.promptLength) - start);
+function promptTokens({ sequence, start, count, draft }: StepItem): number {
+  return Math.max(0, Math.min(start + count - draft.length, sequence.promptLength) - start);
 }

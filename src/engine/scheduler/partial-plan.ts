@@ -4,13 +4,19 @@ import type { SequenceMemory } from '../../compute/batch-memories.ts';
 import type { MemorySlots } from '../cache/memory-slots.ts';
 import type { Sequence } from '../sequence.ts';
 import { LONGEST_OVERTAKING } from './flow.ts';
-import { attendedTokens, type Guesses, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
+import {
+  attendedTokens,
+  type DraftTokens,
+  type StepItem,
+  type StepLoad,
+  type StepPlan,
+} from './step-plan.ts';
 
 export interface PartialItem {
   readonly sequence: Sequence;
-  /** Without guesses. */
+  /** Without draft tokens. */
   count: number;
-  guesses: Guesses;
+  draft: DraftTokens;
 }
 
 export interface PartialPlan {
@@ -94,14 +100,14 @@ export function longestPrefill(running: readonly Sequence[]): number {
 }
 
 function stepItem(
-  { sequence, count: own, guesses }: PartialItem,
+  { sequence, count: own, draft }: PartialItem,
   memory: SequenceMemory | undefined,
 ): StepItem {
   const { pooled, length, computed: start } = sequence;
   const samples = pooled === undefined && start + own === length;
   const states = pooled?.wantedOf(start, own) ?? [0, 0];
-  const count = own + guesses.length;
-  return { sequence, start, count, guesses, samples, states, ...(memory === undefined ? {} : { memory }) };
+  const count = own + draft.length;
+  return { sequence, start, count, draft, samples, states, ...(memory === undefined ? {} : { memory }) };
 }
 
 /** With a whole text more, each token of which attends to all. */
@@ -118,7 +124,7 @@ export function finishedPlan(
   load?: StepLoad,
 ): StepPlan {
   const memories = slots?.plan(
-    items.map(({ sequence, count, guesses }) => ({ holder: sequence, count, guesses: guesses.length })),
+    items.map(({ sequence, count, draft }) => ({ holder: sequence, count, draftTokens: draft.length })),
   );
   const steps = items.map((item, index) => stepItem(item, memories?.[index]));
   return { items: steps, admitted, preempted, load: load ?? loadOf(items) };
@@ -128,9 +134,9 @@ export function finishedPlan(
 export function loadOf(items: readonly PartialItem[]): StepLoad {
   let tokens = 0;
   let attended = 0;
-  for (const { sequence, count, guesses } of items) {
-    tokens += count + guesses.length;
-    attended += attendedTokens(sequence.computed, count + guesses.length);
+  for (const { sequence, count, draft } of items) {
+    tokens += count + draft.length;
+    attended += attendedTokens(sequence.computed, count + draft.length);
   }
   return { tokens, sequences: items.length, attended };
 }

@@ -25,7 +25,7 @@ import {
 } from './partial-plan.ts';
 import { pendingPrefix } from './pending-prefix.ts';
 import { type BlockDemand, blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
-import { attendedTokens, type Guess, noGuesses, type StepLoad, type StepPlan } from './step-plan.ts';
+import { attendedTokens, noDraft, type Propose, type StepLoad, type StepPlan } from './step-plan.ts';
 import { type BudgetOptions, TokenBudget } from './token-budget.ts';
 import { WaitingQueue } from './waiting-queue.ts';
 
@@ -206,10 +206,10 @@ export class Scheduler {
   }
 
   /**
-   * The next step. Running sequences come first, then admission, then guesses, which take what is left; each plan needs
+   * The next step. Running sequences come first, then admission, then draft tokens, which take what is left; each plan needs
    * its commit. `nowMs` is of the clock by which sequences were enqueued.
    */
-  plan(nowMs: number, guess?: Guess): StepPlan {
+  plan(nowMs: number, propose?: Propose): StepPlan {
     if (this.#planned !== undefined) throw new Error('the last plan was not committed');
     this.#queue.advance(nowMs);
     this.#running.sort((a, b) => a.rank - b.rank || a.arrival - b.arrival);
@@ -226,7 +226,7 @@ export class Scheduler {
     const { evictions } = this.tables.pool;
     this.#keepToLimit(partial);
     const load = this.#wholeTexts ? this.#admitTexts(partial) : this.#share(partial);
-    if (guess !== undefined) this.#addGuesses(partial, guess);
+    if (propose !== undefined) this.#addDrafts(partial, propose);
     this.#short = partial.short || partial.preempted.length > partial.overShare + partial.notForBlocks;
     this.#pressed = this.#short || this.tables.pool.evictions > evictions;
     this.#planned = finishedPlan(partial, this.tables.memories, load);
@@ -267,14 +267,14 @@ export class Scheduler {
       sequence.miss ??= notShared;
       this.#start(sequence, []);
       partial.admitted.push(sequence);
-      partial.items.push({ sequence, count: this.tables.grow(sequence, length), guesses: noGuesses });
+      partial.items.push({ sequence, count: this.tables.grow(sequence, length), draft: noDraft });
       load = next;
     }
     return load;
   }
 
   /**
-   * Takes a step's results: for each item that samples, in the order of the items, the next token, and behind every guess
+   * Takes a step's results: for each item that samples, in the order of the items, the next token, and behind every draft token
    * that was right one more; those of an answer's end are the last. Items of sequences that ended during the step are
    * passed over. `stepMs` teaches the cost model.
    */
@@ -284,14 +284,14 @@ export class Scheduler {
     if (drawn.length !== samples) throw new Error(`the plan samples ${samples}, got ${drawn.length} draws`);
     this.#planned = undefined;
     let sampled = 0;
-    for (const { sequence, start, count, guesses, samples } of plan.items) {
+    for (const { sequence, start, count, draft, samples } of plan.items) {
       const tokens = samples ? (drawn[sampled++] as readonly number[]) : [];
       if (sequence.state !== 'running') continue;
-      if (samples && !(tokens.length > 0 && tokens.length <= guesses.length + 1)) {
-        throw new Error(`${guesses.length} guesses of ${sequence.id} gave ${tokens.length} tokens`);
+      if (samples && !(tokens.length > 0 && tokens.length <= draft.length + 1)) {
+        throw new Error(`${draft.length} draft tokens of ${sequence.id} gave ${tokens.length} tokens`);
       }
       for (const token of tokens) sequence.append(token);
-      const wrong = samples ? guesses.length + 1 - tokens.length : 0;
+      const wrong = samples ? draft.length + 1 - tokens.length : 0;
       this.#queue.computed(sequence, this.#workOf(start, count - wrong, plan.load.sequences));
       this.tables.advance(sequence, count - wrong);
       if (wrong > 0) this.tables.trim(sequence);
@@ -399,7 +399,7 @@ export class Scheduler {
     }
     const count = this.tables.grow(sequence, tokens);
     if (count < tokens && this.tables.mayTake(sequence)) partial.short = true;
-    partial.items.push({ sequence, count, guesses: noGuesses });
+    partial.items.push({ sequence, count, draft: noDraft });
     return count;
   }
 
@@ -525,8 +525,8 @@ export class Scheduler {
     }
   }
 
-  /** Guesses never cost anybody a block or a place. */
-  #addGuesses(partial: PartialPlan, guess: Guess): void {
+  /** Draft tokens never cost anybody a block or a place. */
+  #addDrafts(partial: PartialPlan, propose: Propose): void {
     const decoding = partial.items.filter(
       ({ sequence, count }) => count === 1 && sequence.remaining === 1 && sequence.pooled === undefined,
     );
@@ -534,12 +534,12 @@ export class Scheduler {
     const load = loadOf(partial.items);
     const slots = this.tables.memories?.spare(partial.items.map(({ sequence }) => sequence));
     let left = Math.min(this.budget.maxStepTokens - load.tokens, slots ?? Number.POSITIVE_INFINITY);
-    const guesses = guess(
+    const drafts = propose(
       decoding.map(({ sequence }) => sequence),
       load,
     );
     for (const item of decoding) {
-      const wanted = guesses.get(item.sequence) ?? noGuesses;
+      const wanted = drafts.get(item.sequence) ?? noDraft;
       const { sequence } = item;
       const { freeCount, cachedFreeCount } = this.tables.pool;
       // Within its own blocks, and one that holds nothing.
@@ -551,8 +551,8 @@ export class Scheduler {
         freeCount > cachedFreeCount && this.tables.isWithinShare(sequence) ? room + BLOCK_TOKENS : room,
       );
       if (most <= 0) continue;
-      item.guesses = wanted.slice(0, this.tables.grow(sequence, 1 + most) - 1);
-      left -= item.guesses.length;
+      item.draft = wanted.slice(0, this.tables.grow(sequence, 1 + most) - 1);
+      left -= item.draft.length;
     }
   }
 

@@ -6,17 +6,17 @@ import type { Sequence } from '../sequence.ts';
 
 /**
  * Compute tokens `start … start + count - 1` of the sequence; its table has blocks for all of them. The last of them may be
- * guesses of what follows its own tokens.
+ * draft tokens of what follows its own tokens.
  */
 export interface StepItem {
   readonly sequence: Sequence;
   readonly start: number;
   readonly count: number;
   /** Only where it samples. */
-  readonly guesses: Guesses;
+  readonly draft: DraftTokens;
   /**
    * The item reaches the end of a sequence that goes on: the logits of its last row give the next token, and those of each
-   * guess the one behind it, if the guess is right.
+   * draft token the one behind it, if the draft token is right.
    */
   readonly samples: boolean;
   /** States of the item's rows that are pooled, by position: from the first to before the second. */
@@ -26,12 +26,12 @@ export interface StepItem {
 }
 
 /** Tokens that may follow the last one of a sequence. */
-export type Guesses = readonly number[];
+export type DraftTokens = readonly number[];
 
-export const noGuesses: Guesses = [];
+export const noDraft: DraftTokens = [];
 
-/** Asked with those who decode and what the step is without guesses. */
-export type Guess = (decoding: readonly Sequence[], load: StepLoad) => ReadonlyMap<Sequence, Guesses>;
+/** Asked with those who decode and what the step is without draft tokens. */
+export type Propose = (decoding: readonly Sequence[], load: StepLoad) => ReadonlyMap<Sequence, DraftTokens>;
 
 /** What a step's duration depends on. */
 export interface StepLoad {

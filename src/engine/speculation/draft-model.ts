@@ -1,6 +1,6 @@
-// A smaller model of the same vocabulary that guesses for all who want it, in steps of its own: one token of each at a time.
+// A smaller model of the same vocabulary that drafts for all who want it, in steps of its own: one token of each at a time.
 // It draws as the large model would, with the same seed at the same place, so that the two agree as often as they can. It has
-// blocks of its own; what it computed of guesses that were right stays, the rest is written over.
+// blocks of its own; what it computed of draft tokens that were right stays, the rest is written over.
 
 import type { Backend } from '../../compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../compute/batch.ts';
@@ -8,11 +8,11 @@ import type { ModelSpec } from '../../model/spec.ts';
 import type { SampleRow } from '../../sampling/sample-row.ts';
 import { BlockTables } from '../cache/block-tables.ts';
 import { Sequence } from '../sequence.ts';
-import type { Drafter, Guess } from './drafter.ts';
+import type { Drafter, DraftToken } from './drafter.ts';
 
-/** Tokens of all sequences together that are computed at most before guesses begin: others wait meanwhile. */
+/** Tokens of all sequences together that are computed at most before draft tokens begin: others wait meanwhile. */
 const CATCH_UP_ROWS = 256;
-/** So many new tokens are no catching up: those that came since the last guesses. */
+/** So many new tokens are no catching up: those that came since the last draft tokens. */
 const FEW_ROWS = 16;
 /** Who found no blocks tries again after so many tokens. */
 const TRIES_AGAIN_AFTER = 64;
@@ -23,35 +23,35 @@ export interface DraftOptions {
   readonly contextLength: number;
 }
 
-/** A sequence that wants guesses. */
+/** A sequence that wants draft tokens. */
 export interface DraftWish {
   readonly sequence: Sequence;
   readonly drafter: ModelDrafter;
-  /** How the token behind these guesses is drawn; undefined where none can be. */
-  readonly rowBehind: (guesses: readonly number[]) => SampleRow | undefined;
+  /** How the token behind these draft tokens is drawn; undefined where none can be. */
+  readonly rowAfter: (draftTokens: readonly number[]) => SampleRow | undefined;
 }
 
-/** What the draft model guessed last, handed out one by one. */
+/** What the draft model drafted last, handed out one by one. */
 export class ModelDrafter implements Drafter {
-  #guesses: readonly number[] = [];
+  #draftTokens: readonly number[] = [];
   #at = 0;
 
-  set(guesses: readonly number[]): void {
-    this.#guesses = guesses;
+  set(draftTokens: readonly number[]): void {
+    this.#draftTokens = draftTokens;
     this.#at = 0;
   }
 
-  guess(): Guess | undefined {
-    const token = this.#guesses[this.#at];
+  propose(): DraftToken | undefined {
+    const token = this.#draftTokens[this.#at];
     return token === undefined ? undefined : { token, kind: 'model' };
   }
 
-  imagine(token: number): void {
-    // Behind another token its guesses say nothing.
-    this.#at = this.#guesses[this.#at] === token ? this.#at + 1 : this.#guesses.length;
+  extend(token: number): void {
+    // Behind another token its draft tokens say nothing.
+    this.#at = this.#draftTokens[this.#at] === token ? this.#at + 1 : this.#draftTokens.length;
   }
 
-  forget(): void {
+  rollBack(): void {
     this.#at = 0;
   }
 
@@ -77,7 +77,7 @@ interface Draft {
 /** A draft on its way. */
 interface Round extends Draft {
   readonly wish: DraftWish;
-  readonly guesses: number[];
+  readonly draftTokens: number[];
 }
 
 export class DraftModel {
@@ -101,7 +101,7 @@ export class DraftModel {
     this.#options.backend.useThreads?.(count);
   }
 
-  /** Whether guesses could be made for a sequence. */
+  /** Whether draft tokens could be made for a sequence. */
   fits(sequence: Sequence): boolean {
     const refusedAt = this.#refused.get(sequence);
     if (refusedAt !== undefined && sequence.length < refusedAt + TRIES_AGAIN_AFTER) return false;
@@ -109,7 +109,7 @@ export class DraftModel {
   }
 
   /**
-   * Guesses up to `most` tokens of each; none yet for those with much to catch up with. Gives how long the rounds took,
+   * Draft tokens up to `most` tokens of each; none yet for those with much to catch up with. Gives how long the rounds took,
    * without the catching up, and for how many sequences; undefined where there was none.
    */
   async draft(wishes: readonly DraftWish[], most: number): Promise<DraftTime | undefined> {
@@ -152,7 +152,7 @@ export class DraftModel {
     return ready;
   }
 
-  /** The first guess of each. */
+  /** The first draft token of each. */
   #begin(wishes: readonly DraftWish[]): Promise<Round[]> {
     const rounds: Round[] = [];
     const items: BatchSequence[] = [];
@@ -167,7 +167,7 @@ export class DraftModel {
       items.push({ tokens, start: copy.computed, blocks: copy.blocks, wantLogits: 'last' });
       // The last token counts as written, not as computed: a sequence always has one to compute.
       computed.set(copy, wanted - 1);
-      rounds.push({ ...draft, wish, guesses: [] });
+      rounds.push({ ...draft, wish, draftTokens: [] });
     }
     return this.#step(items, rounds, computed);
   }
@@ -187,18 +187,18 @@ export class DraftModel {
     const going: Round[] = [];
     const items: BatchSequence[] = [];
     for (const round of rounds) {
-      const { copy, guesses } = round;
-      const position = copy.length - 1 + guesses.length;
+      const { copy, draftTokens } = round;
+      const position = copy.length - 1 + draftTokens.length;
       const wanted = position + 1 - copy.computed;
       if (position + 1 >= this.#options.contextLength || this.#tables.grow(copy, wanted) < wanted) continue;
-      const tokens = guesses.slice(-1);
+      const tokens = draftTokens.slice(-1);
       items.push({ tokens, start: position, blocks: copy.blocks, wantLogits: 'last' });
       going.push(round);
     }
     return this.#step(items, going, new Map());
   }
 
-  /** Computes, and draws a guess for each round; gives those that can go on. `computed`: of each, so many tokens for good. */
+  /** Computes, and draws a draft token for each round; gives those that can go on. `computed`: of each, so many tokens for good. */
   async #step(
     items: readonly BatchSequence[],
     rounds: readonly Round[],
@@ -212,21 +212,21 @@ export class DraftModel {
     // Whatever ended meanwhile has no blocks any more.
     const isHeld = ({ blocks }: Sequence) => blocks.length > 0;
     for (const [copy, count] of computed) if (isHeld(copy)) this.#tables.advance(copy, count);
-    return rounds.filter(({ copy, wish, guesses, written }, index) => {
+    return rounds.filter(({ copy, wish, draftTokens, written }, index) => {
       if (!isHeld(copy)) return false;
-      written.push(guesses.at(-1) ?? (copy.storage[copy.length - 1] as number));
-      const row = wish.rowBehind(guesses);
+      written.push(draftTokens.at(-1) ?? (copy.storage[copy.length - 1] as number));
+      const row = wish.rowAfter(draftTokens);
       if (row === undefined) return false;
       const own = logits.subarray(index * vocabSize, (index + 1) * vocabSize);
       const [result] = backend.sampleRows(own, vocabSize, [row]);
       if (result?.ok !== true) return false;
-      guesses.push(result.token);
-      wish.drafter.set([...guesses]);
+      draftTokens.push(result.token);
+      wish.drafter.set([...draftTokens]);
       return true;
     });
   }
 
-  /** Takes over the tokens that came, and keeps what was computed of those that were guessed. */
+  /** Takes over the tokens that came, and keeps what was computed of those that were drafted. */
   #upToDate(sequence: Sequence): Draft {
     const draft = this.#drafts.get(sequence) ?? this.#newDraft(sequence);
     const { copy, written } = draft;
@@ -249,7 +249,7 @@ export class DraftModel {
     return draft;
   }
 
-  /** Gives blocks back that may be held no longer. Those who came first go first: they begin anew where they still want guesses. */
+  /** Gives blocks back that may be held no longer. Those who came first go first: they begin anew where they still want draft tokens. */
   keepToLimit(): void {
     const { pool } = this.#tables;
     for (const sequence of this.#drafts.keys()) {
@@ -265,12 +265,14 @@ export class DraftModel {
   }
 }
 
-/** Why a model cannot guess for another with so many tokens; undefined where it can. */
+/** Why a model cannot draft for another with so many tokens; undefined where it can. */
 export function draftRefusal(
   { vocabSize, memories, headless }: Pick<ModelSpec, 'vocabSize' | 'memories' | 'headless'>,
   wanted: number,
 ): string | undefined {
   if (headless === true) return 'it embeds texts and draws no tokens';
   if (vocabSize !== wanted) return `it has ${vocabSize} tokens, not ${wanted}`;
-  return memories.length === 0 ? undefined : 'its layers remember, and wrong guesses cannot be taken back';
+  return memories.length === 0
+    ? undefined
+    : 'its layers remember, and wrong draft tokens cannot be taken back';
 }

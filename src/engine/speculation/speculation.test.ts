@@ -1,10 +1,10 @@
 // The policy against machines whose steps cost as measured ones do, with a clock that wavers: it comes close to the best
-// that fixed numbers of guesses could do, and costs next to nothing where there is nothing to gain.
+// that fixed numbers of draft tokens could do, and costs next to nothing where there is nothing to gain.
 
 import { describe, expect, it } from 'vitest';
 import { CostModel } from '../scheduler/cost-model.ts';
 import type { StepItem } from '../scheduler/step-plan.ts';
-import { Rates } from './rates.ts';
+import { AcceptanceRates } from './acceptance-rates.ts';
 import { Speculation } from './speculation.ts';
 
 /** Steps by their rows, in steps of one row. */
@@ -64,7 +64,7 @@ class Disturbance {
   }
 }
 
-/** How much faster so many answers come with guesses of which a share is right. */
+/** How much faster so many answers come with draft tokens of which a share is right. */
 function gain(
   machine: keyof typeof machines,
   streams: number,
@@ -78,8 +78,8 @@ function gain(
     ms: ONE_MS * costOf(machine, rows) * (rows === mismeasured ? 1.8 : 1),
   }));
   const speculation = new Speculation(new CostModel(), rowTimes);
-  const engineRates = new Rates();
-  const rates = Array.from({ length: streams }, () => new Rates(engineRates));
+  const engineRates = new AcceptanceRates();
+  const rates = Array.from({ length: streams }, () => new AcceptanceRates(engineRates));
   const load = { tokens: streams, sequences: streams, attended: 0 };
   let [withGuesses, without] = [0, 0];
   for (let made = 0; made < streams * tokens; ) {
@@ -102,7 +102,11 @@ function gain(
     const ms = ONE_MS * costOf(machine, rows) * waver;
     withGuesses += ms;
     without += (kept / streams) * ONE_MS * costOf(machine, streams) * waver;
-    const items = counts.map((count) => ({ samples: true, count: 1 + count, guesses: { length: count } }));
+    const items = counts.map((count) => ({
+      samples: true,
+      count: 1 + count,
+      draft: { length: count },
+    }));
     speculation.observe(
       { items: items as unknown as StepItem[], admitted: [], preempted: [], load: { ...load, tokens: rows } },
       ms,
@@ -111,25 +115,25 @@ function gain(
   return without / withGuesses;
 }
 
-function chain(chance: number): number[] {
-  return Array.from({ length: 31 }, (_, i) => chance ** (i + 1));
+function chain(probability: number): number[] {
+  return Array.from({ length: 31 }, (_, i) => probability ** (i + 1));
 }
 
-/** With the best number of guesses in every step. */
+/** With the best number of draft tokens in every step. */
 function best(machine: keyof typeof machines, streams: number, share: number): number {
-  const expected = (guesses: number) => (1 - share ** (guesses + 1)) / (1 - share);
+  const expected = (draftTokens: number) => (1 - share ** (draftTokens + 1)) / (1 - share);
   // Steps have 64 rows at most.
-  const gains = Array.from({ length: Math.min(31 * streams, 65 - streams) }, (_, guesses) => {
-    const [each, more] = [Math.floor(guesses / streams), guesses % streams];
+  const gains = Array.from({ length: Math.min(31 * streams, 65 - streams) }, (_, draftTokens) => {
+    const [each, more] = [Math.floor(draftTokens / streams), draftTokens % streams];
     const tokens = more * expected(each + 1) + (streams - more) * expected(each);
-    return ((tokens / streams) * costOf(machine, streams)) / costOf(machine, streams + guesses);
+    return ((tokens / streams) * costOf(machine, streams)) / costOf(machine, streams + draftTokens);
   });
   return Math.max(...gains);
 }
 
 const names = Object.keys(machines) as (keyof typeof machines)[];
 
-describe.each(names)('guesses on %s', (machine) => {
+describe.each(names)('draft tokens on %s', (machine) => {
   it.each([1, 2, 4])('come close to the best there is, for %i streams', (streams) => {
     for (const share of [0.5, 0.7, 0.95]) {
       expect(gain(machine, streams, share)).toBeGreaterThan(0.8 * best(machine, streams, share));

@@ -1,18 +1,18 @@
-// Guesses that a word which has begun is one of the prompt's, whatever stands before it: values of JSON are words of a text
+// Proposes that a word which has begun is one of the prompt's, whatever stands before it: values of JSON are words of a text
 // behind a quote instead of a space, and therefore other tokens. Needs to know what tokens spell.
 
 import { longestTokens } from '../../grammar/longest-tokens.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
-import type { Drafter, Guess, GuessKind } from './drafter.ts';
+import type { Drafter, DraftKind, DraftToken } from './drafter.ts';
 
 /** The last bytes of a prompt: so much is looked at. */
 const MOST_BYTES = 2 ** 16;
 const LONGEST_WORD = 64;
 /** A word is found by so many of its first bytes. */
 const LONGEST_KEY = 3;
-const kinds: readonly GuessKind[] = ['word1', 'word2', 'word3'];
+const kinds: readonly DraftKind[] = ['word1', 'word2', 'word3'];
 
-export class WordDrafter implements Drafter {
+export class WordCompletionDrafter implements Drafter {
   readonly #vocabulary: VocabularyTables;
   readonly #text: Uint8Array;
   /** By first bytes: where the last word with them begins. */
@@ -20,7 +20,7 @@ export class WordDrafter implements Drafter {
   /** The word at hand, so far; longer ones are none. */
   #word = new Uint8Array(LONGEST_WORD);
   #length = 0;
-  /** As it was before anything was imagined. */
+  /** As it was before the first extension. */
   #real: { readonly word: Uint8Array; readonly length: number } | undefined;
 
   /** Of `tokens` the first `promptLength` are the prompt. */
@@ -31,22 +31,22 @@ export class WordDrafter implements Drafter {
     for (const token of tokens.subarray(promptLength)) this.accept(token);
   }
 
-  guess(end?: number): Guess | undefined {
+  propose(end?: number): DraftToken | undefined {
     const key = Math.min(LONGEST_KEY, this.#length);
     if (this.#length > LONGEST_WORD || key === 0) return undefined;
     const place = this.#places.get(keyOf(this.#word, 0, key));
     if (place === undefined || !this.#begins(place)) return undefined;
     const [token] = longestTokens(this.#restAt(place + this.#length), this.#vocabulary);
-    if (token !== undefined) return { token, kind: kinds[key - 1] as GuessKind };
+    if (token !== undefined) return { token, kind: kinds[key - 1] as DraftKind };
     return end === undefined ? undefined : { token: end, kind: 'word-end' };
   }
 
-  imagine(token: number): void {
+  extend(token: number): void {
     this.#real ??= { word: this.#word.slice(), length: this.#length };
     this.#follow(token);
   }
 
-  forget(): void {
+  rollBack(): void {
     if (this.#real === undefined) return;
     this.#word.set(this.#real.word);
     this.#length = this.#real.length;

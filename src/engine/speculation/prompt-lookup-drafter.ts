@@ -1,13 +1,13 @@
-// Guesses that the text goes on as it did before: behind the same last tokens, in the prompt, in the answer so far, or in
+// Proposes that the text goes on as it did before: behind the same last tokens, in the prompt, in the answer so far, or in
 // the text that the client expects. Each token takes a few steps of constant length, and what is kept is bounded.
 
-import type { Drafter, Guess, GuessKind } from './drafter.ts';
+import type { Drafter, DraftKind, DraftToken } from './drafter.ts';
 
 /** Tokens that must agree; the longer ones are looked for first. */
 const LENGTHS = [4, 2, 1] as const;
 /** Agreement beyond this is not counted. */
 const MOST_AGREEING = 8;
-const kinds: readonly GuessKind[] = [
+const kinds: readonly DraftKind[] = [
   'after1',
   'after1',
   'after2',
@@ -23,7 +23,7 @@ const SURE = 4;
 /** Entries of a table: of longer texts the places that were seen last are known. */
 const MOST_ENTRIES = 2 ** 16;
 const LEAST_ENTRIES = 2 ** 8;
-/** How far behind a wrong guess the expected text may go on. */
+/** How far behind a wrong draft token the expected text may go on. */
 const WINDOW = 24;
 /** Parts the expected text from the prompt: no token. */
 const BORDER = -1;
@@ -38,15 +38,15 @@ interface Pointers {
   readonly wasRight: boolean;
 }
 
-export class TextDrafter implements Drafter {
-  /** The expected text, the prompt, the answer so far, and what was imagined. */
+export class PromptLookupDrafter implements Drafter {
+  /** The expected text, the prompt, the answer so far, and the extension. */
   #tokens: Int32Array;
   #length = 0;
   /** By hash of the last tokens: where the text went on behind them. */
   #tables: readonly Int32Array[] = [];
   readonly #expected: number;
   #pointers: Pointers = { place: 0, ahead: 0, wasRight: true };
-  /** As they were before anything was imagined. */
+  /** As they were before the first extension. */
   #real: { readonly length: number; readonly pointers: Pointers } | undefined;
 
   constructor(tokens: ArrayLike<number>, expected: ArrayLike<number> = []) {
@@ -59,22 +59,22 @@ export class TextDrafter implements Drafter {
     this.#pointers = { ...this.#pointers, place: this.#find() };
   }
 
-  guess(): Guess | undefined {
+  propose(): DraftToken | undefined {
     const { place, ahead, wasRight } = this.#pointers;
     const agreed = place === 0 ? 0 : this.#agreeing(place);
     if (ahead < this.#expected && agreed < SURE) {
       return { token: this.#tokens[ahead] as number, kind: wasRight ? 'expected' : 'again' };
     }
     const token = this.#tokens[place] as number;
-    return agreed === 0 || token === BORDER ? undefined : { token, kind: kinds[agreed] as GuessKind };
+    return agreed === 0 || token === BORDER ? undefined : { token, kind: kinds[agreed] as DraftKind };
   }
 
-  imagine(token: number): void {
+  extend(token: number): void {
     this.#real ??= { length: this.#length, pointers: this.#pointers };
     this.#follow(token);
   }
 
-  forget(): void {
+  rollBack(): void {
     if (this.#real === undefined) return;
     this.#length = this.#real.length;
     this.#pointers = this.#real.pointers;

@@ -1,18 +1,18 @@
 // What this engine's answers went on with before: by their last tokens, what came next. A table of fixed size for all
 // sequences; those of different salts share nothing, so that nobody's answers can be told from another's speed.
 
-import type { Drafter, Guess } from './drafter.ts';
+import type { Drafter, DraftToken } from './drafter.ts';
 
 const ENTRIES = 2 ** 16;
 /** Tokens that must agree, most first. */
 const CONTEXTS = [
-  { length: 4, kind: 'habit4' },
-  { length: 2, kind: 'habit2' },
-  { length: 1, kind: 'habit1' },
+  { length: 4, kind: 'ngram4' },
+  { length: 2, kind: 'ngram2' },
+  { length: 1, kind: 'ngram1' },
 ] as const;
 const LONGEST = 4;
 
-export class Habits {
+export class NgramCache {
   readonly #keys = new Int32Array(ENTRIES);
   readonly #tokens = new Int32Array(ENTRIES);
 
@@ -29,42 +29,42 @@ export class Habits {
   }
 }
 
-export class HabitDrafter implements Drafter {
-  readonly #habits: Habits;
+export class NgramCacheDrafter implements Drafter {
+  readonly #ngramCache: NgramCache;
   readonly #salt: number;
-  /** The last tokens, and those with what was imagined. */
+  /** The last tokens, and those with the extension. */
   readonly #last: Int32Array;
-  readonly #imagined: Int32Array;
+  readonly #extended: Int32Array;
 
   /** `tokens`: those of the prompt and the answer so far; they teach nothing. */
-  constructor(habits: Habits, salt: string, tokens: Int32Array) {
-    this.#habits = habits;
+  constructor(ngramCache: NgramCache, salt: string, tokens: Int32Array) {
+    this.#ngramCache = ngramCache;
     this.#salt = saltOf(salt);
     this.#last = new Int32Array(LONGEST);
     this.#last.set(tokens.subarray(-LONGEST), Math.max(0, LONGEST - tokens.length));
-    this.#imagined = this.#last.slice();
+    this.#extended = this.#last.slice();
   }
 
-  guess(): Guess | undefined {
+  propose(): DraftToken | undefined {
     for (const { length, kind } of CONTEXTS) {
-      const token = this.#habits.after(this.#key(this.#imagined, length));
+      const token = this.#ngramCache.after(this.#key(this.#extended, length));
       if (token !== undefined) return { token, kind };
     }
     return undefined;
   }
 
-  imagine(token: number): void {
-    shift(this.#imagined, token);
+  extend(token: number): void {
+    shift(this.#extended, token);
   }
 
-  forget(): void {
-    this.#imagined.set(this.#last);
+  rollBack(): void {
+    this.#extended.set(this.#last);
   }
 
   accept(token: number): void {
-    for (const { length } of CONTEXTS) this.#habits.learn(this.#key(this.#last, length), token);
+    for (const { length } of CONTEXTS) this.#ngramCache.learn(this.#key(this.#last, length), token);
     shift(this.#last, token);
-    this.#imagined.set(this.#last);
+    this.#extended.set(this.#last);
   }
 
   /** Of the last so many. Never 0, which is an empty entry. */

@@ -1,18 +1,18 @@
-// How often guesses are right, by kind: first as known from elsewhere, then as seen in this engine, then as seen in the
+// How often draft tokens are right, by kind: first as known from elsewhere, then as seen in this engine, then as seen in the
 // very sequence. What was long ago counts less.
 
-import { type GuessKind, guessKinds } from './drafter.ts';
+import { type DraftKind, draftKinds } from './drafter.ts';
 
 /** Before anything was seen. */
-const FIRST: Readonly<Record<GuessKind, number>> = {
+const FIRST: Readonly<Record<DraftKind, number>> = {
   after1: 0.2,
   after2: 0.35,
   after3: 0.5,
   after4: 0.65,
   after8: 0.85,
-  habit1: 0.2,
-  habit2: 0.4,
-  habit4: 0.6,
+  ngram1: 0.2,
+  ngram2: 0.4,
+  ngram4: 0.6,
   expected: 0.9,
   again: 0.5,
   forced: 0.95,
@@ -25,33 +25,33 @@ const FIRST: Readonly<Record<GuessKind, number>> = {
   end: 0.2,
   model: 0.6,
 };
-/** What was seen before weighs so much after one more guess. */
+/** What was seen before weighs so much after one more draft token. */
 const MEMORY = { engine: 0.998, sequence: 0.9 } as const;
-/** What is known from outside counts like so many guesses. */
+/** What is known from outside counts like so many draft tokens. */
 const PRIOR_WEIGHT = { engine: 20, sequence: 3 } as const;
 
-const numbers = Object.fromEntries(guessKinds.map((kind, at) => [kind, at])) as Record<GuessKind, number>;
+const numbers = Object.fromEntries(draftKinds.map((kind, at) => [kind, at])) as Record<DraftKind, number>;
 
-export class Rates {
-  readonly #outer: Rates | undefined;
-  readonly #right = new Float64Array(guessKinds.length);
-  readonly #seen = new Float64Array(guessKinds.length);
+export class AcceptanceRates {
+  readonly #outer: AcceptanceRates | undefined;
+  readonly #right = new Float64Array(draftKinds.length);
+  readonly #seen = new Float64Array(draftKinds.length);
 
   /** Of a sequence within an engine, or, without `outer`, of the engine. */
-  constructor(outer?: Rates) {
+  constructor(outer?: AcceptanceRates) {
     this.#outer = outer;
   }
 
-  /** The chance that a guess of the kind is right, where the one before it was. */
-  of(kind: GuessKind): number {
+  /** The probability that a draft token of the kind is right, where the one before it was. */
+  of(kind: DraftKind): number {
     const at = numbers[kind];
     const weight = PRIOR_WEIGHT[this.#level];
     const prior = this.#outer?.of(kind) ?? FIRST[kind];
     return ((this.#right[at] as number) + weight * prior) / ((this.#seen[at] as number) + weight);
   }
 
-  /** So many guesses in a row were right; and the next one was not, where there was one. */
-  learn(kind: GuessKind, right: number, failed: boolean): void {
+  /** So many draft tokens in a row were right; and the next one was not, where there was one. */
+  learn(kind: DraftKind, right: number, failed: boolean): void {
     const at = numbers[kind];
     const tries = right + Number(failed);
     const memory = MEMORY[this.#level] ** tries;

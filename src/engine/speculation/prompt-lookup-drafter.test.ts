@@ -1,44 +1,48 @@
 import { describe, expect, it } from 'vitest';
 import type { Drafter } from './drafter.ts';
-import { TextDrafter } from './text-drafter.ts';
+import { PromptLookupDrafter } from './prompt-lookup-drafter.ts';
 
 /** What a drafter would go on with. */
 function ahead(drafter: Drafter, most: number): number[] {
   const tokens: number[] = [];
-  for (let guess = drafter.guess(); guess !== undefined && tokens.length < most; guess = drafter.guess()) {
-    tokens.push(guess.token);
-    drafter.imagine(guess.token);
+  for (
+    let proposed = drafter.propose();
+    proposed !== undefined && tokens.length < most;
+    proposed = drafter.propose()
+  ) {
+    tokens.push(proposed.token);
+    drafter.extend(proposed.token);
   }
-  drafter.forget();
+  drafter.rollBack();
   return tokens;
 }
 
-describe('guesses from the text at hand', () => {
+describe('draft tokens from the text at hand', () => {
   it('go on as the text did behind the same tokens, the last time', () => {
-    const drafter = new TextDrafter([1, 2, 3, 4, 9, 1, 2, 7, 8, 9, 1, 2]);
+    const drafter = new PromptLookupDrafter([1, 2, 3, 4, 9, 1, 2, 7, 8, 9, 1, 2]);
     expect(ahead(drafter, 4)).toEqual([7, 8, 9, 1]);
-    expect(drafter.guess()?.kind).toBe('after3');
+    expect(drafter.propose()?.kind).toBe('after3');
   });
 
   it('believe a longer agreement before a younger place', () => {
-    const drafter = new TextDrafter([5, 6, 7, 8, 1, 0, 7, 8, 2, 0, 5, 6, 7, 8]);
-    expect(drafter.guess()).toEqual({ token: 1, kind: 'after4' });
+    const drafter = new PromptLookupDrafter([5, 6, 7, 8, 1, 0, 7, 8, 2, 0, 5, 6, 7, 8]);
+    expect(drafter.propose()).toEqual({ token: 1, kind: 'after4' });
   });
 
   it('go round where the text repeats itself to its end', () => {
-    expect(ahead(new TextDrafter([1, 2, 3, 1, 2, 3, 1, 2]), 7)).toEqual([3, 1, 2, 3, 1, 2, 3]);
+    expect(ahead(new PromptLookupDrafter([1, 2, 3, 1, 2, 3, 1, 2]), 7)).toEqual([3, 1, 2, 3, 1, 2, 3]);
   });
 
   it('are none where nothing came before', () => {
-    expect(new TextDrafter([1, 2, 3]).guess()).toBeUndefined();
-    expect(new TextDrafter([1]).guess()).toBeUndefined();
+    expect(new PromptLookupDrafter([1, 2, 3]).propose()).toBeUndefined();
+    expect(new PromptLookupDrafter([1]).propose()).toBeUndefined();
   });
 
-  it('change nothing, however much is imagined', () => {
-    const drafter = new TextDrafter([1, 2, 3, 4, 5, 6, 1, 2]);
+  it('change nothing, however far they are extended', () => {
+    const drafter = new PromptLookupDrafter([1, 2, 3, 4, 5, 6, 1, 2]);
     const first = ahead(drafter, 40);
-    for (let i = 0; i < 200; i++) drafter.imagine(i);
-    drafter.forget();
+    for (let i = 0; i < 200; i++) drafter.extend(i);
+    drafter.rollBack();
     expect(ahead(drafter, 40)).toEqual(first);
     drafter.accept(3);
     expect(ahead(drafter, 3)).toEqual([4, 5, 6]);
@@ -46,48 +50,48 @@ describe('guesses from the text at hand', () => {
 
   it('find what stands far back in a long text', () => {
     const long = Array.from({ length: 20_000 }, (_, i) => (i * 7919) % 15_013);
-    const drafter = new TextDrafter(long);
+    const drafter = new PromptLookupDrafter(long);
     for (const token of long.slice(100, 104)) drafter.accept(token);
     expect(ahead(drafter, 5)).toEqual(long.slice(104, 109));
   });
 
   it('are the same for a text that came at once and one that came token by token', () => {
     const tokens = Array.from({ length: 600 }, (_, i) => (i * i) % 17);
-    const grown = new TextDrafter(tokens.slice(0, 5));
+    const grown = new PromptLookupDrafter(tokens.slice(0, 5));
     for (const token of tokens.slice(5)) grown.accept(token);
-    expect(ahead(grown, 20)).toEqual(ahead(new TextDrafter(tokens), 20));
+    expect(ahead(grown, 20)).toEqual(ahead(new PromptLookupDrafter(tokens), 20));
   });
 });
 
-describe('guesses from an expected text', () => {
+describe('draft tokens from an expected text', () => {
   const expected = [10, 11, 12, 13, 14, 15, 16, 17];
 
   it('begin with it', () => {
-    const drafter = new TextDrafter([1, 2, 3], expected);
+    const drafter = new PromptLookupDrafter([1, 2, 3], expected);
     expect(ahead(drafter, 20)).toEqual(expected);
-    expect(drafter.guess()?.kind).toBe('expected');
+    expect(drafter.propose()?.kind).toBe('expected');
   });
 
   it('go on behind a token that was replaced', () => {
-    const drafter = new TextDrafter([1, 2, 3], expected);
+    const drafter = new PromptLookupDrafter([1, 2, 3], expected);
     for (const token of [10, 99]) drafter.accept(token);
-    expect(drafter.guess()).toEqual({ token: 12, kind: 'again' });
+    expect(drafter.propose()).toEqual({ token: 12, kind: 'again' });
     drafter.accept(12);
-    expect(drafter.guess()).toEqual({ token: 13, kind: 'expected' });
+    expect(drafter.propose()).toEqual({ token: 13, kind: 'expected' });
   });
 
   it.each([
     ['behind tokens that were left out', [10, 14], [15, 16, 17]],
     ['behind tokens that were put in', [10, 97, 98, 99, 11, 12], [13, 14, 15, 16, 17]],
   ])('find back %s', (_, came, rest) => {
-    const drafter = new TextDrafter([1, 2, 3], expected);
+    const drafter = new PromptLookupDrafter([1, 2, 3], expected);
     for (const token of came) drafter.accept(token);
     drafter.accept(rest[0] as number);
     expect(ahead(drafter, 3)).toEqual(rest.slice(1, 4));
   });
 
   it('never lead from its end into the prompt', () => {
-    const drafter = new TextDrafter([1, 2, 3], [7, 8]);
+    const drafter = new PromptLookupDrafter([1, 2, 3], [7, 8]);
     for (const token of [7, 8]) drafter.accept(token);
     expect(ahead(drafter, 5)).not.toContain(-1);
   });

@@ -1,30 +1,31 @@
 import { describe, expect, it } from 'vitest';
-import { Rates } from './rates.ts';
+import { AcceptanceRates } from './acceptance-rates.ts';
+import { draftLengths } from './draft-lengths.ts';
 import { RowCosts } from './row-costs.ts';
-import { shareGuesses } from './share-guesses.ts';
 
-const chain = (chance: number, length: number) => Array.from({ length }, (_, i) => chance ** (i + 1));
+const chain = (probability: number, length: number) =>
+  Array.from({ length }, (_, i) => probability ** (i + 1));
 
-describe('how guesses are shared out', () => {
+describe('how draft tokens are shared out', () => {
   it('none where a row costs as much as a step', () => {
-    expect(shareGuesses([chain(0.9, 8)], 1, (guesses) => 1 + guesses)).toEqual([0]);
+    expect(draftLengths([chain(0.9, 8)], 1, (draftTokens) => 1 + draftTokens)).toEqual([0]);
   });
 
   it('all where they cost nothing', () => {
-    expect(shareGuesses([chain(0.5, 6), chain(0.1, 3)], 2, () => 1)).toEqual([6, 3]);
+    expect(draftLengths([chain(0.5, 6), chain(0.1, 3)], 2, () => 1)).toEqual([6, 3]);
   });
 
   it('as many as make most tokens a millisecond, over steps in the cost', () => {
     // Four rows cost hardly more than one, five much more.
     const costs = [1, 1.6, 1.7, 1.2, 2.5, 2.6];
-    const stepMs = (guesses: number) => costs[guesses] ?? 9;
-    expect(shareGuesses([chain(0.6, 5)], 1, stepMs)).toEqual([3]);
+    const stepMs = (draftTokens: number) => costs[draftTokens] ?? 9;
+    expect(draftLengths([chain(0.6, 5)], 1, stepMs)).toEqual([3]);
   });
 
-  it('to those first whose guesses are likelier', () => {
-    const stepMs = (guesses: number) => (guesses <= 3 ? 1 : 9);
-    expect(shareGuesses([chain(0.9, 5), chain(0.3, 5)], 2, stepMs)).toEqual([3, 0]);
-    expect(shareGuesses([chain(0.9, 5), chain(0.85, 5)], 2, stepMs)).toEqual([2, 1]);
+  it('to those first whose draft tokens are likelier', () => {
+    const stepMs = (draftTokens: number) => (draftTokens <= 3 ? 1 : 9);
+    expect(draftLengths([chain(0.9, 5), chain(0.3, 5)], 2, stepMs)).toEqual([3, 0]);
+    expect(draftLengths([chain(0.9, 5), chain(0.85, 5)], 2, stepMs)).toEqual([2, 1]);
   });
 });
 
@@ -97,19 +98,19 @@ describe('what rows cost', () => {
   });
 });
 
-describe('how often guesses are right', () => {
+describe('how often draft tokens are right', () => {
   it('is what was seen in the sequence, and elsewhere as long as that is little', () => {
-    const engine = new Rates();
-    for (let i = 0; i < 200; i++) new Rates(engine).learn('after2', 0, true);
-    const sequence = new Rates(engine);
+    const engine = new AcceptanceRates();
+    for (let i = 0; i < 200; i++) new AcceptanceRates(engine).learn('after2', 0, true);
+    const sequence = new AcceptanceRates(engine);
     expect(sequence.of('after2')).toBeLessThan(0.1);
     for (let i = 0; i < 20; i++) sequence.learn('after2', 1, false);
     expect(sequence.of('after2')).toBeGreaterThan(0.7);
-    expect(new Rates(engine).of('after2')).toBeLessThan(0.3);
+    expect(new AcceptanceRates(engine).of('after2')).toBeLessThan(0.3);
   });
 
   it('is told apart by kind', () => {
-    const rates = new Rates();
+    const rates = new AcceptanceRates();
     for (let i = 0; i < 50; i++) rates.learn('after1', 0, true);
     expect(rates.of('after8')).toBeCloseTo(0.85);
   });
