@@ -1,5 +1,5 @@
 // One contender of `edit.js` in a process of its own: loads the model once, then answers one prompt after the other,
-// whenever it is asked. Says when each token came and how its guesses fared.
+// whenever it is asked. Says when each token came and how its draft tokens fared.
 
 import { BLOCK_TOKENS } from '../dist/compute/backend.js';
 import { loadEngine } from '../dist/engine/load-engine.js';
@@ -13,7 +13,7 @@ import { ownSeconds } from './machine.js';
 /**
  * @typedef {object} ContenderSetup
  * @property {'chairlift' | 'llama.cpp'} engine
- * @property {number} guesses at most, where the engine is told; 0 for none
+ * @property {number} draftLength at most, where the engine is told; 0 for none
  * @property {string} modelPath
  * @property {number} threads
  * @property {number} contextTokens
@@ -26,7 +26,7 @@ import { ownSeconds } from './machine.js';
  * @property {number} promptMs until the first token
  * @property {number} answerMs from the first token to the last
  * @property {number} cpuSeconds
- * @property {{ accepted: number, rejected: number }} [guesses]
+ * @property {{ accepted: number, rejected: number }} [draftTokens]
  */
 
 /** @typedef {(prompt: readonly number[], maxTokens: number) => Promise<Answer>} Answering */
@@ -54,7 +54,7 @@ function fault(error) {
  * @param {ContenderSetup} setup
  * @returns {Promise<Answering>}
  */
-async function openChairlift({ modelPath, threads, contextTokens, endIds, guesses }) {
+async function openChairlift({ modelPath, threads, contextTokens, endIds, draftLength }) {
   const { backend, options } = await loadEngine(
     {
       modelPath,
@@ -65,7 +65,7 @@ async function openChairlift({ modelPath, threads, contextTokens, endIds, guesse
         blockCount: Math.ceil(1.25 * (contextTokens / BLOCK_TOKENS + 1)),
         endIds,
         budget: { kind: 'fixed', maxStepTokens: STEP_TOKENS },
-        speculation: guesses > 0,
+        speculation: draftLength > 0,
       },
     },
     () => {},
@@ -87,9 +87,9 @@ async function openChairlift({ modelPath, threads, contextTokens, endIds, guesse
       if (event.kind === 'token') {
         if (!endIds.includes(event.token)) watch.add(event.token);
       } else if (event.error !== undefined) throw new Error(event.error.message);
-      else counts = event.guesses;
+      else counts = event.draftTokens;
     }
-    return { ...watch.answer(), ...(counts === undefined ? {} : { guesses: counts }) };
+    return { ...watch.answer(), ...(counts === undefined ? {} : { draftTokens: counts }) };
   };
 }
 
@@ -97,11 +97,11 @@ async function openChairlift({ modelPath, threads, contextTokens, endIds, guesse
  * @param {ContenderSetup} setup
  * @returns {Promise<Answering>}
  */
-async function openLlama({ modelPath, threads, contextTokens, guesses }) {
+async function openLlama({ modelPath, threads, contextTokens, draftLength }) {
   const { InputLookupTokenPredictor } = await import('node-llama-cpp');
   const { context } = await openLlamaContext({ modelPath, threads, contextTokens });
   const tokenPredictor =
-    guesses > 0 ? new InputLookupTokenPredictor({ predictionLength: { max: guesses } }) : undefined;
+    draftLength > 0 ? new InputLookupTokenPredictor({ predictionLength: { max: draftLength } }) : undefined;
   const sequence = context.getSequence({ tokenPredictor });
   return async (prompt, maxTokens) => {
     await sequence.clearHistory();
@@ -116,7 +116,7 @@ async function openLlama({ modelPath, threads, contextTokens, guesses }) {
     if (tokenPredictor === undefined) return answer;
     const { validated, refuted } = sequence.tokenPredictions;
     const counts = { accepted: validated - before.validated, rejected: refuted - before.refuted };
-    return { ...answer, guesses: counts };
+    return { ...answer, draftTokens: counts };
   };
 }
 

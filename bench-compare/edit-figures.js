@@ -9,7 +9,7 @@ import { commonStart, median } from './figures.js';
  * @property {number} tokensPerSecond
  * @property {number} promptMs until the first token, median of the rounds
  * @property {number} quietRounds
- * @property {{ accepted: number, rejected: number }} [guesses] in the last round
+ * @property {{ accepted: number, rejected: number }} [draftTokens] in the last round
  */
 
 /** @typedef {import('./edit-contender.js').Answer & { disturbed: boolean }} Round */
@@ -32,7 +32,7 @@ export function figuresOf(all) {
     tokensPerSecond: speed(tokens - 1, milliseconds),
     promptMs: median(rounds.map(({ promptMs }) => promptMs)),
     quietRounds: quiet.length,
-    ...(last.guesses === undefined ? {} : { guesses: last.guesses }),
+    ...(last.draftTokens === undefined ? {} : { draftTokens: last.draftTokens }),
   };
 }
 
@@ -55,12 +55,12 @@ function speed(tokens, milliseconds) {
 }
 
 /**
- * Guessing must not change an answer: where two of them part, if they do.
+ * Drafts must not change an answer: where two of them part, if they do.
  *
  * @param {readonly number[]} plain
- * @param {readonly number[]} guessed
+ * @param {readonly number[]} drafted
  */
-export function partedAt(plain, guessed) {
-  const same = commonStart(plain, guessed);
-  return same === plain.length && same === guessed.length ? undefined : same;
+export function partedAt(plain, drafted) {
+  const same = commonStart(plain, drafted);
+  return same === plain.length && same === drafted.length ? undefined : same;
 }

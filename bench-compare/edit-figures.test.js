@@ -2,21 +2,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { figuresOf, overall, partedAt } from './edit-figures.js';
 
-const round = (answerMs, count, guesses, disturbed = false) => ({
+const round = (answerMs, count, draftTokens, disturbed = false) => ({
   disturbed,
   cpuSeconds: 0,
   tokens: Array.from({ length: count }, (_, index) => index),
   promptMs: 10,
   answerMs,
-  ...(guesses && { guesses }),
+  ...(draftTokens && { draftTokens }),
 });
 
 test('a speed counts the tokens after the first, in the median round', () => {
-  const guesses = { accepted: 3, rejected: 1 };
-  const figures = figuresOf([round(900, 11), round(100, 11), round(200, 11, guesses)]);
+  const draftTokens = { accepted: 3, rejected: 1 };
+  const figures = figuresOf([round(900, 11), round(100, 11), round(200, 11, draftTokens)]);
   assert.equal(figures.tokensPerSecond, 50);
   assert.equal(figures.milliseconds, 200);
-  assert.deepEqual(figures.guesses, guesses);
+  assert.deepEqual(figures.draftTokens, draftTokens);
 });
 
 test('what was disturbed counts where there is nothing better', () => {

@@ -1,4 +1,4 @@
-// Requests whose answers mostly repeat what was given: where guessing from the prompt should pay.
+// Requests whose answers mostly repeat what was given: where drafts from the prompt should pay.
 
 /**
  * @typedef {object} EditPrompt

@@ -1,5 +1,5 @@
 // `npm run bench:edit -- MODEL.gguf`: answers that mostly repeat what was given, one stream, greedy. Chairlift and llama.cpp,
-// each with guesses from the prompt and without, take turns at every prompt. Prints a table of medians and ends in one JSON
+// each with drafts from the prompt and without, take turns at every prompt. Prints a table of medians and ends in one JSON
 // line. Options: bench-compare/README.md.
 
 import { fork } from 'node:child_process';
@@ -21,17 +21,17 @@ import { alignedTable } from './table.js';
 
 const program = fileURLToPath(new URL('edit-contender.js', import.meta.url));
 
-/** @typedef {{ name: string, engine: 'chairlift' | 'llama.cpp', guesses: number }} Contender */
+/** @typedef {{ name: string, engine: 'chairlift' | 'llama.cpp', draftLength: number }} Contender */
 
 /**
- * @param {number} lookup guesses of llama.cpp
+ * @param {number} lookup draft length of llama.cpp
  * @returns {readonly Contender[]}
  */
 const contendersWith = (lookup) => [
-  { name: 'Chairlift', engine: 'chairlift', guesses: 1 },
-  { name: 'Chairlift, no guesses', engine: 'chairlift', guesses: 0 },
-  { name: 'llama.cpp', engine: 'llama.cpp', guesses: 0 },
-  { name: `llama.cpp, lookup of ${lookup}`, engine: 'llama.cpp', guesses: lookup },
+  { name: 'Chairlift', engine: 'chairlift', draftLength: 1 },
+  { name: 'Chairlift, no drafts', engine: 'chairlift', draftLength: 0 },
+  { name: 'llama.cpp', engine: 'llama.cpp', draftLength: 0 },
+  { name: `llama.cpp, lookup of ${lookup}`, engine: 'llama.cpp', draftLength: lookup },
 ];
 
 function readOptions() {
@@ -129,14 +129,16 @@ async function answerAll(running, prompts, { contenders, rounds, maxTokens }) {
 }
 
 function table(contenders, prompts, figures) {
-  const guessed = ({ guesses }) =>
-    guesses === undefined ? '' : ` (${guesses.accepted}/${guesses.accepted + guesses.rejected})`;
+  const accepted = ({ draftTokens }) =>
+    draftTokens === undefined
+      ? ''
+      : ` (${draftTokens.accepted}/${draftTokens.accepted + draftTokens.rejected})`;
   const own = contenders.map((_, which) => figures.map((byContender) => byContender[which]));
   return alignedTable([
-    ['tokens/s (guesses right/computed)', ...contenders.map(({ name }) => name)],
+    ['tokens/s (draft tokens accepted/computed)', ...contenders.map(({ name }) => name)],
     ...prompts.map(({ kind, name }, at) => [
       `${kind}: ${name}, ${figures[at][0].tokens} tokens`,
-      ...figures[at].map((one) => `${one.tokensPerSecond.toFixed(1)}${guessed(one)}`),
+      ...figures[at].map((one) => `${one.tokensPerSecond.toFixed(1)}${accepted(one)}`),
     ]),
     ['all', ...own.map((answers) => overall(answers).toFixed(1))],
   ]);
@@ -153,7 +155,7 @@ async function main() {
   const running = [];
   try {
     for (const contender of options.contenders) {
-      const one = await start({ ...setup, engine: contender.engine, guesses: contender.guesses });
+      const one = await start({ ...setup, engine: contender.engine, draftLength: contender.draftLength });
       running.push(one);
       await one.answer(prompts[0].ids, options.maxTokens);
     }
@@ -167,9 +169,9 @@ async function main() {
 function report(path, { contenders, ...options }, prompts, answers) {
   const figures = answers.map((byContender) => byContender.map(figuresOf));
   for (const [at, { name }] of prompts.entries()) {
-    const [guessed, plain] = answers[at].map((rounds) => rounds[0].tokens);
-    const parted = partedAt(plain, guessed);
-    if (parted !== undefined) throw new Error(`${name}: guesses changed the answer from token ${parted} on`);
+    const [drafted, plain] = answers[at].map((rounds) => rounds[0].tokens);
+    const parted = partedAt(plain, drafted);
+    if (parted !== undefined) throw new Error(`${name}: drafts changed the answer from token ${parted} on`);
   }
   const speeds = contenders.map((_, which) => overall(figures.map((byContender) => byContender[which])));
   const best = Math.max(...speeds.filter((_, which) => contenders[which].engine === 'llama.cpp'));

@@ -1,4 +1,4 @@
-// `npm run bench:speculation [-- MODEL]`: what guessing is worth to one answer at a time, by what is asked. Two engines of the
+// `npm run bench:speculation [-- MODEL]`: what speculative decoding is worth to one answer at a time, by what is asked. Two engines of the
 // same model, one of which never draftTokens, get the same questions in turn, none of them twice; answers must be equal. Prompts are
 // in the cache when the clock starts, and the ratio is the median of the pairs. Ends in one JSON line.
 
@@ -117,7 +117,7 @@ function almost(said) {
 }
 
 const plain = await load({ ...(path === undefined ? {} : { path }), speculation: 'off' });
-const guessing = await load(path === undefined ? {} : { path });
+const drafting = await load(path === undefined ? {} : { path });
 const results = [];
 for (const [kind, questions] of Object.entries(kinds)) {
   const sum = { tokens: 0, off: 0, on: 0, accepted: 0, rejected: 0 };
@@ -130,10 +130,10 @@ for (const [kind, questions] of Object.entries(kinds)) {
     const asked = { ...question, options };
     const both = [];
     // Whoever comes second finds the machine as the first left it.
-    for (const model of n % 2 === 0 ? [plain, guessing] : [guessing, plain]) {
+    for (const model of n % 2 === 0 ? [plain, drafting] : [drafting, plain]) {
       both.push({ model, ...(await answer(model, asked)) });
     }
-    const [off, on] = [plain, guessing].map((model) => both.find((one) => one.model === model)?.ms ?? 0);
+    const [off, on] = [plain, drafting].map((model) => both.find((one) => one.model === model)?.ms ?? 0);
     ratios.push(off / on);
     for (const { model, whole, usage, ms } of both) {
       if (whole !== first.whole) throw new Error(`${kind}: ${whole} instead of ${first.whole}`);
@@ -152,8 +152,8 @@ for (const [kind, questions] of Object.entries(kinds)) {
   results.push({ kind, answers: questions.length, tokens, off, on, ratio, accepted, rejected });
   process.stderr.write(
     `${kind.padEnd(22)} ${off.toFixed(0).padStart(5)} tokens/s, with draftTokens ${on.toFixed(0).padStart(5)}: ` +
-      `${ratio.toFixed(2)} times; ${accepted} draftTokens right, ${rejected} wrong\n`,
+      `${ratio.toFixed(2)} times; ${accepted} draft tokens accepted, ${rejected} rejected\n`,
   );
 }
-await Promise.all([plain.close(), guessing.close()]);
+await Promise.all([plain.close(), drafting.close()]);
 process.stdout.write(`${JSON.stringify({ benchmark: 'speculation', results })}\n`);

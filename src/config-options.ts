@@ -141,13 +141,13 @@ export const configOptions = {
     kind: { type: 'choice', values: ['auto', 'off'] },
     default: 'auto',
     meaning:
-      'tokens are guessed and checked together with the next one, where that is faster; answers are the same without',
+      'speculative decoding: draft tokens are verified together with the next one, where that is faster; answers are the same without',
   },
   draft: {
     kind: list,
     default: [],
     meaning:
-      'smaller models of the same vocabulary that guess for larger ones: a path for the default model, or `name=path`',
+      'smaller models of the same vocabulary that draft for larger ones: a path for the default model, or `name=path`',
   },
   kvBlocks: { kind: count, meaning: 'K/V blocks of 32 tokens per model, in place of `kvMemory`' },
   kvMemory: {

@@ -61,7 +61,9 @@ describe('the board and the alerts', () => {
   it('between them show everything the server counts', async () => {
     const shown = `${textOf('ops/grafana-board.json')}${textOf('ops/prometheus-rules.yml')}`;
     const counted = [...(await scrape()).matchAll(/^# TYPE (chairlift_\S+) /gm)].map(([, name]) => `${name}`);
-    expect(counted.filter((name) => !shown.includes(name))).toEqual([]);
+    // Exported for one version more, beside its new name.
+    const former = 'chairlift_guessed_tokens_total';
+    expect(counted.filter((name) => !shown.includes(name))).toEqual([former]);
   });
 
   it('select by labels that the metrics have', async () => {

@@ -35,6 +35,11 @@ describe('a loaded model', () => {
     expect((await answer.result()).text).toBe(whole.text);
     expect(whole.finishReason).toBe('stop');
     expect(whole.usage.promptTokens).toBeGreaterThan(5);
+    expect(whole.usage.draftTokens).toEqual({
+      accepted: expect.any(Number),
+      rejected: expect.any(Number),
+    });
+    expect(whole.usage.guesses).toEqual(whole.usage.draftTokens);
   });
 
   it('gives the same tokens by chat, by completion and by token ids', async () => {

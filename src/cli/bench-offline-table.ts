@@ -13,7 +13,7 @@ export function offlineReportText(report: OfflineReport): string {
     formatColumns(decodeHeadings, results.map(decodeCells)),
     'Prompts, all at once, and whole requests beside direct mode (one after the other):',
     formatColumns(requestHeadings, results.map(requestCells)),
-    guessedText(report),
+    speculativeText(report),
     [...directNote(results), ...cacheNote(results)].join('\n'),
   ];
   return sections.filter((section) => section !== '').join('\n\n');
@@ -40,11 +40,11 @@ function overview({ model, machine, bandwidth, prefix }: OfflineReport): [string
   ];
 }
 
-/** Decoding with guesses, where that was measured. */
-function guessedText({ results, guessedShare }: OfflineReport): string {
-  const rows = results.flatMap(({ streams, guessed }): Cell[][] => {
-    if (guessed === undefined) return [];
-    const { tokensPerSecond, plainTokensPerSecond, ratio, accepted, rejected } = guessed;
+/** Decoding with drafts, where that was measured. */
+function speculativeText({ results, acceptanceRate }: OfflineReport): string {
+  const rows = results.flatMap(({ streams, speculative }): Cell[][] => {
+    if (speculative === undefined) return [];
+    const { tokensPerSecond, plainTokensPerSecond, ratio, accepted, rejected } = speculative;
     return [
       [
         streams,
@@ -56,9 +56,9 @@ function guessedText({ results, guessedShare }: OfflineReport): string {
       ],
     ];
   });
-  if (rows.length === 0 || guessedShare === undefined) return '';
-  const headings = ['streams', 'tokens/s', 'without', 'ratio', 'right', 'wrong'];
-  return `Decoding with guesses, ${percent(guessedShare)} of which are right:\n\n${formatColumns(headings, rows)}`;
+  if (rows.length === 0 || acceptanceRate === undefined) return '';
+  const headings = ['streams', 'tokens/s', 'without', 'ratio', 'accepted', 'rejected'];
+  return `Decoding with drafts, ${percent(acceptanceRate)} of which are right:\n\n${formatColumns(headings, rows)}`;
 }
 
 const decodeHeadings = [

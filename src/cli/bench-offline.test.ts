@@ -59,6 +59,19 @@ describe.skipIf(!hasAddon)('bench offline (needs the addon)', () => {
     expect(readFileSync(plot, 'utf8')).toMatch(/^<svg.*one by one, prompts of 40.*<\/svg>\s*$/s);
   });
 
+  it.each(['--acceptance-rate', '--guesses'])(
+    'decodes with drafts of which a share is right: %s',
+    async (flag) => {
+      const words = ['--prompt', '8', '--tokens', '6', '--streams', '1', flag, '0.5'];
+      const { output, notes, error } = await bench(...embedded, ...words);
+      expect(error).toBeUndefined();
+      const { acceptanceRate, results } = JSON.parse(output) as OfflineReport;
+      expect(acceptanceRate).toBe(0.5);
+      expect(results.map(({ speculative }) => speculative?.ratio)).toEqual([expect.any(Number)]);
+      expect(notes).toMatch(/Decoding with drafts, +50 % of which are right/);
+    },
+  );
+
   it('compares on a model made at random, too', async () => {
     const words = ['--prompts', '4', '--concurrencies', '2', '--tokens', '2', '--repeats', '1'];
     const { output, error } = await bench('--dummy', 'smollm2-135m:q4_0', ...words);
@@ -144,6 +157,11 @@ it.skipIf(!hasAddon).each([
 describe('bench offline', () => {
   it.each([
     ['both measurements', ['--prompts', '8', '--prefix', '64'], '--prompts and --prefix belong to different'],
+    [
+      'a comparison with drafts',
+      ['--prompts', '8', '--acceptance-rate', '0.5'],
+      '--prompts and --acceptance-rate belong to different',
+    ],
     ['prompts of no length', ['--prompts', '8,0'], 'give whole numbers from 1, such as'],
     ['two models', [...embedded, '--dummy', 'smollm2-135m:q8_0'], 'give either --model or --dummy'],
     ['an unknown shape', ['--dummy', 'gpt-9:q8_0'], 'give SHAPE:TYPE, of the shapes llama-3.2-1b'],

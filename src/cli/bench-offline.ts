@@ -40,6 +40,8 @@ interface BenchOfflineOptions {
   readonly streams?: readonly number[];
   readonly prompt?: number;
   readonly prefix?: number;
+  readonly acceptanceRate?: number;
+  /** The former name of `acceptanceRate`. */
   readonly guesses?: number;
   readonly tokens?: number;
   readonly backend?: 'cpu' | 'webgpu';
@@ -56,7 +58,13 @@ type OptionName = keyof BenchOfflineOptions;
 
 /** Each asks for one of the two measurements; all other options belong to both. */
 const comparisonOptions = ['prompts', 'concurrencies', 'requests'] as const satisfies readonly OptionName[];
-const streamsOptions = ['streams', 'prompt', 'prefix', 'guesses'] as const satisfies readonly OptionName[];
+const streamsOptions = [
+  'streams',
+  'prompt',
+  'prefix',
+  'acceptanceRate',
+  'guesses',
+] as const satisfies readonly OptionName[];
 
 const dummyForms =
   `SHAPE:TYPE, of the shapes ${Object.keys(dummyShapes).join(', ')} ` +
@@ -82,7 +90,16 @@ export function addBenchOffline(parent: Command): void {
     .option('--streams <list>', 'how many sequences decode at once (default: 1,2,4,8,16,32)', parseStreams)
     .option('--prompt <n>', 'with streams: tokens of each prompt (default: 256)', parseCount)
     .option('--prefix <n>', 'also measure a prompt of so many tokens, cold and cached', parseCount)
-    .option('--guesses <share>', 'also decode with guesses of which this share is right', parseShare)
+    .option(
+      '--acceptance-rate <share>',
+      'also decode with draft tokens of which this share is right',
+      parseShare,
+    )
+    .addOption(
+      new Option('--guesses <share>', 'the former name of --acceptance-rate')
+        .argParser(parseShare)
+        .hideHelp(),
+    )
     .option('--tokens <n>', 'tokens of each answer (default: 32, with streams 64)', parseCount)
     .addOption(
       new Option('--backend <name>', 'what computes; as serve chooses where unset').choices([
@@ -110,7 +127,8 @@ async function run(options: BenchOfflineOptions): Promise<void> {
   const ofComparison = comparisonOptions.find((name) => options[name] !== undefined);
   const ofStreams = streamsOptions.find((name) => options[name] !== undefined);
   if (ofComparison !== undefined && ofStreams !== undefined) {
-    throw new UsageError(`--${ofComparison} and --${ofStreams} belong to different measurements: give one`);
+    const flag = ofStreams.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    throw new UsageError(`--${ofComparison} and --${flag} belong to different measurements: give one`);
   }
   if (write !== undefined) {
     if (dummy === undefined) throw new UsageError('--write: only a --dummy model is written');
@@ -190,7 +208,7 @@ function streamsSettings(options: BenchOfflineOptions): OfflineSettings {
     kvType: options.kvType,
     repeats: options.repeats ?? 1,
     prefixTokens: options.prefix,
-    guessedShare: options.guesses,
+    acceptanceRate: options.acceptanceRate ?? options.guesses,
   };
 }
 

@@ -175,11 +175,13 @@ export class Generation {
 
   /** As far as it has come. */
   get usage(): TokenUsage {
+    const draftTokens = this.#draftTokens();
     return {
       promptTokens: this.#prompts.reduce((sum, { tokens }) => sum + tokens, 0),
       cachedTokens: this.#prompts.reduce((sum, { cachedTokens = 0 }) => sum + cachedTokens, 0),
       completionTokens: this.#completionTokens,
-      draftTokens: this.#draftTokens(),
+      draftTokens,
+      guesses: draftTokens,
     };
   }
 

@@ -8,6 +8,8 @@ export interface TokenUsage {
   /** Of them, those that needed no compute. */
   readonly cachedTokens: number;
   readonly completionTokens: number;
-  /** Tokens that were drafted and computed, those of the answer and those that were not; none where nobody drafted. */
+  /** Draft tokens that were computed: part of the answer, or not. Absent where none were sought. */
   readonly draftTokens?: DraftTokenCounts | undefined;
+  /** @deprecated The former name of `draftTokens`. */
+  readonly guesses?: DraftTokenCounts | undefined;
 }

@@ -66,10 +66,10 @@ export class Metrics {
   readonly #promptTokens = this.#counter('prompt_tokens_total', 'Prompt tokens, cached ones too');
   readonly #cachedTokens = this.#counter('cached_tokens_total', 'Prompt tokens that needed no compute');
   readonly #generatedTokens = this.#counter('generated_tokens_total', 'Tokens generated for clients');
-  readonly #guessedTokens = this.#counter('guessed_tokens_total', 'Tokens that were guessed and computed', [
-    'model',
-    'outcome',
-  ]);
+  /** The second one is its former name. */
+  readonly #draftTokens = (['draft_tokens_total', 'guessed_tokens_total'] as const).map((name) =>
+    this.#counter(name, 'Draft tokens that were computed, by outcome', ['model', 'outcome']),
+  );
   readonly #preemptions = this.#counter('preemptions_total', 'Sequences that had to give their blocks back');
   readonly #fallbacks = this.#counter('fallback_requests_total', 'Requests that ran without batching');
   readonly #engineUp = this.#gauge('engine_up', '1 where a loaded engine answers');
@@ -133,9 +133,9 @@ export class Metrics {
   }
 
   used(model: string, { promptTokens, cachedTokens, completionTokens, draftTokens }: TokenUsage): void {
-    if (draftTokens !== undefined) {
-      this.#guessedTokens.inc({ model, outcome: 'accepted' }, draftTokens.accepted);
-      this.#guessedTokens.inc({ model, outcome: 'rejected' }, draftTokens.rejected);
+    for (const counter of draftTokens === undefined ? [] : this.#draftTokens) {
+      counter.inc({ model, outcome: 'accepted' }, draftTokens?.accepted);
+      counter.inc({ model, outcome: 'rejected' }, draftTokens?.rejected);
     }
     this.#promptTokens.inc({ model }, promptTokens);
     this.#cachedTokens.inc({ model }, cachedTokens);

@@ -59,6 +59,11 @@ describe('metrics', () => {
     expect(value('step_seconds_count{model="demo"}')).toBeGreaterThanOrEqual(5);
     expect(value('errors_total{kind="missing_required_parameter"}')).toBe(1);
     expect(value('engine_up{model="demo"}')).toBe(1);
+    for (const outcome of ['accepted', 'rejected']) {
+      const labels = `{model="demo",outcome="${outcome}"}`;
+      expect(value(`draft_tokens_total${labels}`)).toBeGreaterThanOrEqual(0);
+      expect(value(`guessed_tokens_total${labels}`)).toBe(value(`draft_tokens_total${labels}`));
+    }
     const blocks = ['free', 'cached', 'used'].map((state) => value(`blocks{model="demo",state="${state}"}`));
     expect(blocks.reduce((sum, count) => sum + count)).toBe(512);
     const names = body.split('\n').filter((line) => line.startsWith('# TYPE'));

@@ -8,7 +8,7 @@ import type { NextPrompt } from './random-prompts.ts';
 import type { KnownAnswers } from './simulated-drafter.ts';
 
 /** One pair says little on a machine that others use, too. */
-const GUESS_REPEATS = 3;
+const SPECULATIVE_REPEATS = 3;
 
 export interface BatchedSpeed {
   readonly prefill: {
@@ -30,7 +30,7 @@ export interface DirectSpeed {
 }
 
 /** Decoding with draft tokens of which some are right, beside decoding without. */
-export interface GuessedSpeed {
+export interface SpeculativeSpeed {
   /** Tokens a second of all streams together. */
   readonly tokensPerSecond: number;
   readonly plainTokensPerSecond: number;
@@ -102,14 +102,14 @@ function requireSteps(steps: MeasuredStep[]): MeasuredStep[] {
 }
 
 /** The same answers without draft tokens and with them, from their second token on; the first time tells what they are. */
-export async function measureGuessed(
+export async function measureSpeculative(
   plain: MeasuredEngine,
-  speculation: MeasuredEngine,
+  speculating: MeasuredEngine,
   known: KnownAnswers,
   streams: number,
   settings: OfflineSettings,
   nextPrompt: NextPrompt,
-): Promise<GuessedSpeed> {
+): Promise<SpeculativeSpeed> {
   const { promptTokens, outputTokens, repeats } = settings;
   const prompts = Array.from({ length: streams }, () => nextPrompt(promptTokens));
   const whole = await plain.run(prompts.map((prompt) => ({ prompt, outputTokens })));
@@ -130,10 +130,10 @@ export async function measureGuessed(
     return { speed: (1000 * streams * (outputTokens - 1)) / run.ms, answers: run.answers };
   };
   // They learn what their steps cost, and how often draft tokens are right.
-  for (const engine of [plain, speculation]) await decode(engine);
-  const pairs = await repeated(Math.max(GUESS_REPEATS, repeats), async () => ({
+  for (const engine of [plain, speculating]) await decode(engine);
+  const pairs = await repeated(Math.max(SPECULATIVE_REPEATS, repeats), async () => ({
     without: await decode(plain),
-    speculative: await decode(speculation),
+    speculative: await decode(speculating),
   }));
   const count = (kind: 'accepted' | 'rejected') =>
     pairs.reduce(

@@ -8,12 +8,12 @@ import { median } from '../serve/statistics.ts';
 import {
   type BatchedSpeed,
   type DirectSpeed,
-  type GuessedSpeed,
   measureBatched,
   measureDirect,
-  measureGuessed,
   measurePrefix,
+  measureSpeculative,
   type PrefixSpeed,
+  type SpeculativeSpeed,
 } from './measure.ts';
 import { MeasuredEngine } from './measured-engine.ts';
 import { describeModel, memoryNeed, type OfflineModel } from './offline-model.ts';
@@ -42,7 +42,7 @@ interface StreamsSpeed {
   readonly streams: number;
   readonly batched: BatchedSpeed;
   readonly direct: DirectSpeed;
-  readonly guessed?: GuessedSpeed;
+  readonly speculative?: SpeculativeSpeed;
 }
 
 interface Findings {
@@ -91,10 +91,10 @@ async function measureAll(
   const options = { blockCount, budget: await calibratedBudget(backend), vocabSize, contextLength };
   const batched = new MeasuredEngine(backend, options);
   const direct = new MeasuredEngine(backend, { ...options, direct: true });
-  const known = new KnownAnswers(settings.guessedShare ?? 0);
-  const guessing = new MeasuredEngine(backend, {
+  const known = new KnownAnswers(settings.acceptanceRate ?? 0);
+  const speculating = new MeasuredEngine(backend, {
     ...options,
-    rowTimes: settings.guessedShare === undefined ? undefined : await measuredRows(backend),
+    rowTimes: settings.acceptanceRate === undefined ? undefined : await measuredRows(backend),
     newDrafter: ({ prompt }, tokens) => known.drafter(prompt, tokens.length - prompt.length),
   });
   const nextPrompt = randomPrompts(vocabSize);
@@ -109,11 +109,18 @@ async function measureAll(
     const requests = Math.min(streams, DIRECT_REQUESTS);
     const inTurn = await measureDirect(direct, requests, settings, nextPrompt);
     const speed = { streams, batched: together, direct: inTurn };
-    if (settings.guessedShare === undefined) speeds.push(speed);
+    if (settings.acceptanceRate === undefined) speeds.push(speed);
     else {
-      observer.onPhase(`${name}, with guesses`);
-      const guessed = await measureGuessed(batched, guessing, known, streams, settings, nextPrompt);
-      speeds.push({ ...speed, guessed });
+      observer.onPhase(`${name}, with drafts`);
+      const speculative = await measureSpeculative(
+        batched,
+        speculating,
+        known,
+        streams,
+        settings,
+        nextPrompt,
+      );
+      speeds.push({ ...speed, speculative });
     }
     await betweenStreams();
   }
@@ -121,7 +128,7 @@ async function measureAll(
   if (prefixTokens !== undefined) observer.onPhase(`prompt of ${prefixTokens} tokens, cold and cached`);
   const prefix =
     prefixTokens === undefined ? undefined : await measurePrefix(batched, prefixTokens, repeats, nextPrompt);
-  await Promise.all([batched.close(), direct.close(), guessing.close()]);
+  await Promise.all([batched.close(), direct.close(), speculating.close()]);
   return { speeds, prefix };
 }
 
@@ -140,7 +147,7 @@ function makeReport(
   settings: OfflineSettings,
   { speeds, prefix, loadSeconds, bandwidths }: Findings,
 ): OfflineReport {
-  const { promptTokens, outputTokens, repeats, kvType, guessedShare } = settings;
+  const { promptTokens, outputTokens, repeats, kvType, acceptanceRate } = settings;
   const bytesPerSecond = median(bandwidths);
   return {
     benchmark: 'offline',
@@ -150,7 +157,7 @@ function makeReport(
     promptTokens,
     outputTokens,
     repeats,
-    ...(guessedShare === undefined ? {} : { guessedShare }),
+    ...(acceptanceRate === undefined ? {} : { acceptanceRate }),
     results: speeds.map((speed) => compare(target, model, settings, speed, bytesPerSecond)),
     ...(prefix === undefined ? {} : { prefix }),
   };

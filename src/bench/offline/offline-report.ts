@@ -1,7 +1,7 @@
 // All that an offline benchmark found, as it goes out in JSON.
 
 import type { Machine } from './machine.ts';
-import type { BatchedSpeed, DirectSpeed, GuessedSpeed, PrefixSpeed } from './measure.ts';
+import type { BatchedSpeed, DirectSpeed, PrefixSpeed, SpeculativeSpeed } from './measure.ts';
 import type { ModelDescription } from './offline-model.ts';
 import type { StepBytes } from './step-bytes.ts';
 
@@ -14,7 +14,7 @@ export interface OfflineReport {
   readonly promptTokens: number;
   readonly outputTokens: number;
   readonly repeats: number;
-  readonly guessedShare?: number;
+  readonly acceptanceRate?: number;
   readonly results: readonly StreamsResult[];
   readonly prefix?: PrefixSpeed;
 }
@@ -24,7 +24,7 @@ export interface StreamsResult {
   readonly batched: BatchedSpeed;
   readonly direct: DirectSpeed;
   /** Where a share of right draft tokens was asked for. */
-  readonly guessed?: GuessedSpeed;
+  readonly speculative?: SpeculativeSpeed;
   readonly bytesPerStep: StepBytes;
   /** What a step had to read, divided by what the memory could have given in its median time. */
   readonly bandwidthShare: number;

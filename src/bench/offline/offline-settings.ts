@@ -13,7 +13,7 @@ export interface OfflineSettings {
   readonly kvType: KvType;
   readonly repeats: number;
   /** Also decode with draft tokens of which this share is right; undefined leaves that out. */
-  readonly guessedShare?: number | undefined;
+  readonly acceptanceRate?: number | undefined;
   /** Length of the prompt that is asked for twice; undefined leaves that out. */
   readonly prefixTokens: number | undefined;
 }

@@ -1,4 +1,4 @@
-// Draft tokens of which a given share is right: the answers are known beforehand. What speculation is worth to a model then follows
+// Draft tokens of which a given share is right: the answers are known beforehand. What speculative decoding is worth to a model then follows
 // from the machine alone.
 
 import type { Drafter, DraftToken } from '../../engine/speculation/drafter.ts';

@@ -19,8 +19,8 @@ export const usageSchema = z.object({
     cached_tokens: z.int().meta({ description: 'Prompt tokens that needed no compute.' }),
   }),
   completion_tokens_details: z.object({
-    accepted_prediction_tokens: z.int().meta({ description: 'Tokens of the answer that were guessed.' }),
-    rejected_prediction_tokens: z.int().meta({ description: 'Guessed tokens that were wrong.' }),
+    accepted_prediction_tokens: z.int().meta({ description: 'Draft tokens that are part of the answer.' }),
+    rejected_prediction_tokens: z.int().meta({ description: 'Draft tokens that are not.' }),
   }),
 });
 
