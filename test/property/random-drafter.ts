@@ -37,7 +37,7 @@ export function randomDrafter(
   return {
     propose: () => {
       const token = characters[character]();
-      return token === undefined ? undefined : { token, kind: 'expected' };
+      return token === undefined ? undefined : { token, source: 'prediction', matchLength: 1 };
     },
     extend: () => {
       extended += 1;

@@ -39,7 +39,7 @@ class SimulatedDrafter implements Drafter {
     if (token === undefined) return undefined;
     this.#random = (Math.imul(this.#random, 1_664_525) + 1_013_904_223) | 0;
     const isRight = (this.#random >>> 8) / 2 ** 24 < this.#share;
-    return { token: isRight ? token : token ^ 1, kind: 'expected' };
+    return { token: isRight ? token : token ^ 1, source: 'prediction', matchLength: 1 };
   }
 
   extend(): void {

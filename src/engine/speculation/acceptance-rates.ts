@@ -1,66 +1,73 @@
-// How often draft tokens are right, by kind: first as known from elsewhere, then as seen in this engine, then as seen in the
-// very sequence. What was long ago counts less.
+// How often draft tokens are accepted, by source and match length: first as known from elsewhere, then as seen in this engine,
+// then as seen in the very sequence. What was long ago counts less.
 
-import { type DraftKind, draftKinds } from './drafter.ts';
+import type { DraftSource, DraftToken } from './drafter.ts';
 
-/** Before anything was seen. */
-const FIRST: Readonly<Record<DraftKind, number>> = {
-  after1: 0.2,
-  after2: 0.35,
-  after3: 0.5,
-  after4: 0.65,
-  after8: 0.85,
-  ngram1: 0.2,
-  ngram2: 0.4,
-  ngram4: 0.6,
-  expected: 0.9,
-  again: 0.5,
-  forced: 0.95,
-  usual: 0.7,
-  edge: 0.4,
-  word1: 0.4,
-  word2: 0.6,
-  word3: 0.8,
-  'word-end': 0.6,
-  end: 0.2,
-  model: 0.6,
+/** Before anything was seen: by match length, each from that one up to the next. */
+const PRIORS: Readonly<Record<DraftSource, Readonly<Record<number, number>>>> = {
+  'prompt-lookup': { 1: 0.2, 2: 0.35, 3: 0.5, 4: 0.65, 8: 0.85 },
+  'n-gram-cache': { 1: 0.2, 2: 0.4, 4: 0.6 },
+  prediction: { 0: 0.5, 1: 0.9 },
+  grammar: { 0: 0.95 },
+  'grammar-space': { 0: 0.7 },
+  'grammar-edge': { 0: 0.4 },
+  'grammar-end': { 0: 0.2 },
+  'word-completion': { 1: 0.4, 2: 0.6, 3: 0.8 },
+  'word-end': { 0: 0.6 },
+  'draft-model': { 0: 0.6 },
 };
-/** What was seen before weighs so much after one more draft token. */
+/** What was seen before weighs so much after one more token. */
 const MEMORY = { engine: 0.998, sequence: 0.9 } as const;
-/** What is known from outside counts like so many draft tokens. */
+/** What is known from outside counts like so many tokens. */
 const PRIOR_WEIGHT = { engine: 20, sequence: 3 } as const;
 
-const numbers = Object.fromEntries(draftKinds.map((kind, at) => [kind, at])) as Record<DraftKind, number>;
+interface Rate {
+  readonly matchLength: number;
+  readonly prior: number;
+  accepted: number;
+  seen: number;
+}
+
+type Origin = Pick<DraftToken, 'source' | 'matchLength'>;
 
 export class AcceptanceRates {
   readonly #outer: AcceptanceRates | undefined;
-  readonly #right = new Float64Array(draftKinds.length);
-  readonly #seen = new Float64Array(draftKinds.length);
+  readonly #level: 'engine' | 'sequence';
+  readonly #rates = new Map<DraftSource, readonly Rate[]>();
 
   /** Of a sequence within an engine, or, without `outer`, of the engine. */
   constructor(outer?: AcceptanceRates) {
     this.#outer = outer;
+    this.#level = outer === undefined ? 'engine' : 'sequence';
   }
 
-  /** The probability that a draft token of the kind is right, where the one before it was. */
-  of(kind: DraftKind): number {
-    const at = numbers[kind];
+  /** The probability that such a token is accepted, where the one before it was. */
+  of(origin: Origin): number {
     const weight = PRIOR_WEIGHT[this.#level];
-    const prior = this.#outer?.of(kind) ?? FIRST[kind];
-    return ((this.#right[at] as number) + weight * prior) / ((this.#seen[at] as number) + weight);
+    const { prior, accepted, seen } = this.#rate(origin);
+    return (accepted + weight * (this.#outer?.of(origin) ?? prior)) / (seen + weight);
   }
 
-  /** So many draft tokens in a row were right; and the next one was not, where there was one. */
-  learn(kind: DraftKind, right: number, failed: boolean): void {
-    const at = numbers[kind];
-    const tries = right + Number(failed);
-    const memory = MEMORY[this.#level] ** tries;
-    this.#right[at] = memory * (this.#right[at] as number) + right;
-    this.#seen[at] = memory * (this.#seen[at] as number) + tries;
-    this.#outer?.learn(kind, right, failed);
+  observe(origin: Origin, isAccepted: boolean): void {
+    const rate = this.#rate(origin);
+    const memory = MEMORY[this.#level];
+    rate.accepted = memory * rate.accepted + Number(isAccepted);
+    rate.seen = memory * rate.seen + 1;
+    this.#outer?.observe(origin, isAccepted);
   }
 
-  get #level(): 'engine' | 'sequence' {
-    return this.#outer === undefined ? 'engine' : 'sequence';
+  #rate({ source, matchLength }: Origin): Rate {
+    let rates = this.#rates.get(source);
+    if (rates === undefined) {
+      rates = newRates(source);
+      this.#rates.set(source, rates);
+    }
+    return rates.findLast((rate) => rate.matchLength <= matchLength) ?? (rates[0] as Rate);
   }
+}
+
+function newRates(source: DraftSource): Rate[] {
+  return Object.entries(PRIORS[source]).map(([matchLength, prior]) => {
+    return { matchLength: Number(matchLength), prior, accepted: 0, seen: 0 };
+  });
 }

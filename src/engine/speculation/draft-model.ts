@@ -43,7 +43,7 @@ export class ModelDrafter implements Drafter {
 
   propose(): DraftToken | undefined {
     const token = this.#draftTokens[this.#at];
-    return token === undefined ? undefined : { token, kind: 'model' };
+    return token === undefined ? undefined : { token, source: 'draft-model', matchLength: 0 };
   }
 
   extend(token: number): void {

@@ -1,5 +1,5 @@
-// What draft tokens the next tokens of one sequence, one behind the other. A draft token costs a row of a step and is never trusted:
-// what counts is the token that is drawn.
+// What proposes the next tokens of one sequence, one after the other. A draft token costs a row of a step and is never
+// trusted: what counts is the token that is sampled.
 
 export interface Drafter {
   /** What may come next, after what it was extended by. `end`: a token that would end the value at hand, where there is one. */
@@ -11,38 +11,32 @@ export interface Drafter {
   accept(token: number): void;
 }
 
+/** Tokens of one source and match length are accepted about as often as each other. */
 export interface DraftToken {
   readonly token: number;
-  /** Why it may be right: draft tokens of one kind are right about as often as each other. */
-  readonly kind: DraftKind;
+  readonly source: DraftSource;
+  /** How much of the text before it speaks for it, in the source's unit; 0 where the source has none. */
+  readonly matchLength: number;
 }
 
-/**
- * `after1` to `after8`: the text went on like this before, behind at least so many of the same tokens. `ngram1` to `ngram4`:
- * another answer did. `expected`: the client says so, and was right so far. `again`: it says so, but was wrong just before.
- * `forced`: the grammar allows no other text. `usual`: nor does it but for white space. `edge`: so it is, but what follows may share its last token.
- * `word1` to `word3`: a word of the prompt begins like this one, which has so many bytes so far; `word-end`: it ends here. `end`: the value
- * may end here. `model`: a smaller model says so.
- */
-export const draftKinds = [
-  'after1',
-  'after2',
-  'after3',
-  'after4',
-  'after8',
-  'ngram1',
-  'ngram2',
-  'ngram4',
-  'expected',
-  'again',
-  'forced',
-  'usual',
-  'edge',
-  'word1',
-  'word2',
-  'word3',
-  'word-end',
-  'end',
-  'model',
-] as const;
-export type DraftKind = (typeof draftKinds)[number];
+export type DraftSource =
+  /** The text went on like this before, after so many of the same tokens. */
+  | 'prompt-lookup'
+  /** Another answer went on like this, after so many of the same tokens. */
+  | 'n-gram-cache'
+  /** The client expects it. 1 where the token before it was as expected, 0 where it was another. */
+  | 'prediction'
+  /** The grammar allows no other text. */
+  | 'grammar'
+  /** The grammar allows no other text but for white space. */
+  | 'grammar-space'
+  /** The same, but what follows may share the text's last token. */
+  | 'grammar-edge'
+  /** The value may end here. */
+  | 'grammar-end'
+  /** A word of the prompt begins with the same bytes, so many of them. */
+  | 'word-completion'
+  /** That word ends here. */
+  | 'word-end'
+  /** A smaller model sampled it. */
+  | 'draft-model';

@@ -11,12 +11,16 @@ describe('ngramCache', () => {
     const teacher = drafter(ngramCache, '', 1, 2, 3, 4);
     for (const token of [5, 6, 7]) teacher.accept(token);
     const pupil = drafter(ngramCache, '', 1, 2, 3, 4);
-    expect(pupil.propose()).toEqual({ token: 5, kind: 'ngram4' });
+    expect(pupil.propose()).toEqual({ token: 5, source: 'n-gram-cache', matchLength: 4 });
     pupil.extend(5);
-    expect(pupil.propose()).toEqual({ token: 6, kind: 'ngram4' });
+    expect(pupil.propose()).toEqual({ token: 6, source: 'n-gram-cache', matchLength: 4 });
     pupil.rollBack();
     expect(pupil.propose()?.token).toBe(5);
-    expect(drafter(ngramCache, '', 8, 9, 3, 4).propose()).toEqual({ token: 5, kind: 'ngram2' });
+    expect(drafter(ngramCache, '', 8, 9, 3, 4).propose()).toEqual({
+      token: 5,
+      source: 'n-gram-cache',
+      matchLength: 2,
+    });
   });
 
   it('of another salt are not known', () => {

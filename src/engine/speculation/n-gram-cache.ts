@@ -5,11 +5,7 @@ import type { Drafter, DraftToken } from './drafter.ts';
 
 const ENTRIES = 2 ** 16;
 /** Tokens that must agree, most first. */
-const CONTEXTS = [
-  { length: 4, kind: 'ngram4' },
-  { length: 2, kind: 'ngram2' },
-  { length: 1, kind: 'ngram1' },
-] as const;
+const MATCH_LENGTHS = [4, 2, 1] as const;
 const LONGEST = 4;
 
 export class NgramCache {
@@ -46,9 +42,9 @@ export class NgramCacheDrafter implements Drafter {
   }
 
   propose(): DraftToken | undefined {
-    for (const { length, kind } of CONTEXTS) {
-      const token = this.#ngramCache.after(this.#key(this.#extended, length));
-      if (token !== undefined) return { token, kind };
+    for (const matchLength of MATCH_LENGTHS) {
+      const token = this.#ngramCache.after(this.#key(this.#extended, matchLength));
+      if (token !== undefined) return { token, source: 'n-gram-cache', matchLength };
     }
     return undefined;
   }
@@ -62,7 +58,7 @@ export class NgramCacheDrafter implements Drafter {
   }
 
   accept(token: number): void {
-    for (const { length } of CONTEXTS) this.#ngramCache.learn(this.#key(this.#last, length), token);
+    for (const length of MATCH_LENGTHS) this.#ngramCache.learn(this.#key(this.#last, length), token);
     shift(this.#last, token);
     this.#extended.set(this.#last);
   }

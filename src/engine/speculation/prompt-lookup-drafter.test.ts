@@ -21,12 +21,12 @@ describe('draft tokens from the text at hand', () => {
   it('go on as the text did behind the same tokens, the last time', () => {
     const drafter = new PromptLookupDrafter([1, 2, 3, 4, 9, 1, 2, 7, 8, 9, 1, 2]);
     expect(ahead(drafter, 4)).toEqual([7, 8, 9, 1]);
-    expect(drafter.propose()?.kind).toBe('after3');
+    expect(drafter.propose()).toMatchObject({ source: 'prompt-lookup', matchLength: 3 });
   });
 
   it('believe a longer agreement before a younger place', () => {
     const drafter = new PromptLookupDrafter([5, 6, 7, 8, 1, 0, 7, 8, 2, 0, 5, 6, 7, 8]);
-    expect(drafter.propose()).toEqual({ token: 1, kind: 'after4' });
+    expect(drafter.propose()).toEqual({ token: 1, source: 'prompt-lookup', matchLength: 4 });
   });
 
   it('go round where the text repeats itself to its end', () => {
@@ -69,15 +69,15 @@ describe('draft tokens from an expected text', () => {
   it('begin with it', () => {
     const drafter = new PromptLookupDrafter([1, 2, 3], expected);
     expect(ahead(drafter, 20)).toEqual(expected);
-    expect(drafter.propose()?.kind).toBe('expected');
+    expect(drafter.propose()).toMatchObject({ source: 'prediction', matchLength: 1 });
   });
 
   it('go on behind a token that was replaced', () => {
     const drafter = new PromptLookupDrafter([1, 2, 3], expected);
     for (const token of [10, 99]) drafter.accept(token);
-    expect(drafter.propose()).toEqual({ token: 12, kind: 'again' });
+    expect(drafter.propose()).toEqual({ token: 12, source: 'prediction', matchLength: 0 });
     drafter.accept(12);
-    expect(drafter.propose()).toEqual({ token: 13, kind: 'expected' });
+    expect(drafter.propose()).toEqual({ token: 13, source: 'prediction', matchLength: 1 });
   });
 
   it.each([

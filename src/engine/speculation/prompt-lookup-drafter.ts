@@ -1,23 +1,12 @@
 // Proposes that the text goes on as it did before: behind the same last tokens, in the prompt, in the answer so far, or in
 // the text that the client expects. Each token takes a few steps of constant length, and what is kept is bounded.
 
-import type { Drafter, DraftKind, DraftToken } from './drafter.ts';
+import type { Drafter, DraftToken } from './drafter.ts';
 
 /** Tokens that must agree; the longer ones are looked for first. */
 const LENGTHS = [4, 2, 1] as const;
 /** Agreement beyond this is not counted. */
 const MOST_AGREEING = 8;
-const kinds: readonly DraftKind[] = [
-  'after1',
-  'after1',
-  'after2',
-  'after3',
-  'after4',
-  'after4',
-  'after4',
-  'after4',
-  'after8',
-];
 /** With so much agreement the text at hand is believed before the one that is expected. */
 const SURE = 4;
 /** Entries of a table: of longer texts the places that were seen last are known. */
@@ -63,10 +52,12 @@ export class PromptLookupDrafter implements Drafter {
     const { place, ahead, wasRight } = this.#pointers;
     const agreed = place === 0 ? 0 : this.#agreeing(place);
     if (ahead < this.#expected && agreed < SURE) {
-      return { token: this.#tokens[ahead] as number, kind: wasRight ? 'expected' : 'again' };
+      const token = this.#tokens[ahead] as number;
+      return { token, source: 'prediction', matchLength: Number(wasRight) };
     }
     const token = this.#tokens[place] as number;
-    return agreed === 0 || token === BORDER ? undefined : { token, kind: kinds[agreed] as DraftKind };
+    if (agreed === 0 || token === BORDER) return undefined;
+    return { token, source: 'prompt-lookup', matchLength: agreed };
   }
 
   extend(token: number): void {

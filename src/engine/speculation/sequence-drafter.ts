@@ -2,7 +2,7 @@
 
 import type { LikelyTokens } from '../../grammar/matcher.ts';
 import { AcceptanceRates } from './acceptance-rates.ts';
-import type { Drafter, DraftKind, DraftToken } from './drafter.ts';
+import type { Drafter, DraftToken } from './drafter.ts';
 
 /** What may be drafted: where the answer goes on, by its grammar and its ends. */
 export interface DraftConstraint {
@@ -41,7 +41,7 @@ export class SequenceDrafter {
     const probabilities: number[] = [];
     for (let probability = 1; proposed.length < Math.min(most, MAX_DRAFT_LENGTH); ) {
       const next = this.#likeliest(constraint, ahead);
-      probability *= next === undefined ? 0 : this.#rateOf(next);
+      probability *= next === undefined ? 0 : this.#rates.of(next);
       if (next === undefined || probability < MIN_PROBABILITY) break;
       proposed.push(next);
       probabilities.push(probability);
@@ -53,11 +53,12 @@ export class SequenceDrafter {
     return probabilities;
   }
 
-  /** Whether one of the drafters knows better than a draft token of this kind as a rule is. */
-  knowsBetterThan(kind: DraftKind): boolean {
+  /** Whether one of the drafters knows better than a draft model does as a rule. */
+  knowsBetterThanModel(): boolean {
+    const rate = this.#rates.of({ source: 'draft-model', matchLength: 0 });
     return this.#drafters.some((drafter) => {
       const proposed = drafter.propose();
-      return proposed !== undefined && this.#rateOf(proposed) > this.#rates.of(kind);
+      return proposed !== undefined && this.#rates.of(proposed) > rate;
     });
   }
 
@@ -76,11 +77,11 @@ export class SequenceDrafter {
   learn(tokens: readonly number[]): void {
     const looked = this.#proposed.slice(0, Math.max(1, this.#taken));
     let right = 0;
-    for (const { token, kind } of looked) {
+    for (const each of looked) {
       // Behind the last token that came nothing is known.
       if (right >= tokens.length) break;
-      const isRight = token === tokens[right];
-      this.#rates.learn(kind, Number(isRight), !isRight);
+      const isRight = each.token === tokens[right];
+      this.#rates.observe(each, isRight);
       if (!isRight) break;
       right += 1;
     }
@@ -99,17 +100,13 @@ export class SequenceDrafter {
     const draftTokens = this.#drafters
       .map((drafter) => drafter.propose(end))
       .filter((proposed) => proposed !== undefined);
-    if (end !== undefined) draftTokens.push({ token: end, kind: 'end' });
-    draftTokens.sort((a, b) => this.#rateOf(b) - this.#rateOf(a));
+    if (end !== undefined) draftTokens.push({ token: end, source: 'grammar-end', matchLength: 0 });
+    draftTokens.sort((a, b) => this.#rates.of(b) - this.#rates.of(a));
     const first = draftTokens.find(({ token }) => constraint.accept(token));
     if (known === undefined) return first;
     // How the text that comes is cut into tokens shows best where it was written before.
-    if (first !== undefined) return { token: first.token, kind: known.kind };
+    if (first !== undefined) return { ...known, token: first.token };
     return constraint.accept(known.token) ? known : undefined;
-  }
-
-  #rateOf({ kind }: DraftToken): number {
-    return this.#rates.of(kind);
   }
 }
 
@@ -128,7 +125,8 @@ class TextAhead {
     const { tokens, forced } = this.#text;
     const [token, next] = tokens;
     if (token === undefined) return undefined;
-    return { token, kind: next === undefined ? 'edge' : forced === 0 ? 'usual' : 'forced' };
+    const source = next === undefined ? 'grammar-edge' : forced === 0 ? 'grammar-space' : 'grammar';
+    return { token, source, matchLength: 0 };
   }
 
   /** Where the text is not known: what would end it. */

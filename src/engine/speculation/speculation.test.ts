@@ -16,6 +16,7 @@ const machines = {
   'one whose rows cost much': Array.from({ length: 16 }, (_, i) => 1 + 0.35 * i),
 } as const;
 const ONE_MS = 40;
+const predicted = { source: 'prediction', matchLength: 1 } as const;
 
 function costOf(machine: keyof typeof machines, rows: number): number {
   const costs = machines[machine];
@@ -85,7 +86,7 @@ function gain(
   for (let made = 0; made < streams * tokens; ) {
     const counts = speculation.couldPay(streams, load)
       ? speculation.share(
-          rates.map((one) => chain(one.of('expected'))),
+          rates.map((one) => chain(one.of(predicted))),
           load,
         )
       : rates.map(() => 0);
@@ -94,8 +95,10 @@ function gain(
     let kept = 0;
     for (const [i, count] of counts.entries()) {
       let right = 0;
-      while (right < Math.max(1, count) && dice.next() < share) right += 1;
-      rates[i]?.learn('expected', right, right < Math.max(1, count));
+      for (let isRight = true; isRight && right < Math.max(1, count); right += Number(isRight)) {
+        isRight = dice.next() < share;
+        rates[i]?.observe(predicted, isRight);
+      }
       kept += 1 + Math.min(right, count);
     }
     made += kept;

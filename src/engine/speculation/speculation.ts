@@ -51,7 +51,7 @@ export class Speculation {
   /** How many tokens a draft model should draft for each of so many sequences, one round after the other. */
   draftRounds(sequences: number): number {
     this.#sinceDraft += 1;
-    const probability = this.#rates.of('model');
+    const probability = this.#rates.of({ source: 'draft-model', matchLength: 0 });
     const best = bestRounds(probability, (rounds) => {
       const stepMs = this.#rowCosts.of(sequences * (1 + rounds));
       return stepMs + rounds * (this.#draftMs.get(sequences) ?? DRAFT_SHARE * this.#rowCosts.of(sequences));

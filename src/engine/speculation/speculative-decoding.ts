@@ -51,8 +51,7 @@ export class SpeculativeDecoding {
     const wishes = running.flatMap((open) => {
       if (!(open instanceof OpenAnswer) || open.drafter === undefined) return [];
       const { sequence, drafter, modelDrafter } = open;
-      if (sequence.remaining !== 1 || !draftModel.fits(sequence) || drafter.knowsBetterThan('model'))
-        return [];
+      if (sequence.remaining !== 1 || !draftModel.fits(sequence) || drafter.knowsBetterThanModel()) return [];
       return [
         {
           sequence,

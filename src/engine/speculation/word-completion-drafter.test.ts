@@ -26,12 +26,24 @@ function drafter(...answer: string[]): WordCompletionDrafter {
 
 describe('words of the prompt', () => {
   it('are proposed where one has begun behind something else, in tokens of what is left', () => {
-    expect(drafter('"', 'B').propose(END)).toEqual({ token: id('er'), kind: 'word1' });
-    expect(drafter('"', 'Ber').propose(END)).toEqual({ token: id('lin'), kind: 'word3' });
+    expect(drafter('"', 'B').propose(END)).toEqual({
+      token: id('er'),
+      source: 'word-completion',
+      matchLength: 1,
+    });
+    expect(drafter('"', 'Ber').propose(END)).toEqual({
+      token: id('lin'),
+      source: 'word-completion',
+      matchLength: 3,
+    });
   });
 
   it('end where they end in the prompt', () => {
-    expect(drafter('"', 'Ber', 'lin').propose(END)).toEqual({ token: END, kind: 'word-end' });
+    expect(drafter('"', 'Ber', 'lin').propose(END)).toEqual({
+      token: END,
+      source: 'word-end',
+      matchLength: 0,
+    });
     expect(drafter('"', 'Ber', 'lin').propose()).toBeUndefined();
   });
 

@@ -3,14 +3,13 @@
 
 import { longestTokens } from '../../grammar/longest-tokens.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
-import type { Drafter, DraftKind, DraftToken } from './drafter.ts';
+import type { Drafter, DraftToken } from './drafter.ts';
 
 /** The last bytes of a prompt: so much is looked at. */
 const MOST_BYTES = 2 ** 16;
 const LONGEST_WORD = 64;
 /** A word is found by so many of its first bytes. */
 const LONGEST_KEY = 3;
-const kinds: readonly DraftKind[] = ['word1', 'word2', 'word3'];
 
 export class WordCompletionDrafter implements Drafter {
   readonly #vocabulary: VocabularyTables;
@@ -37,8 +36,8 @@ export class WordCompletionDrafter implements Drafter {
     const place = this.#places.get(keyOf(this.#word, 0, key));
     if (place === undefined || !this.#begins(place)) return undefined;
     const [token] = longestTokens(this.#restAt(place + this.#length), this.#vocabulary);
-    if (token !== undefined) return { token, kind: kinds[key - 1] as DraftKind };
-    return end === undefined ? undefined : { token: end, kind: 'word-end' };
+    if (token !== undefined) return { token, source: 'word-completion', matchLength: key };
+    return end === undefined ? undefined : { token: end, source: 'word-end', matchLength: 0 };
   }
 
   extend(token: number): void {
