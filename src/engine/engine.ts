@@ -126,7 +126,7 @@ export class Engine {
     this.#recorder = new StepRecorder(nowMs);
     if (options.speculation ?? true) {
       const { blockLimit = options.blockCount } = options;
-      this.#speculation = new SpeculativeDecoding(options, this.#scheduler.budget.costModel, blockLimit);
+      this.#speculation = new SpeculativeDecoding(options, blockLimit);
     }
   }
 

@@ -2,7 +2,6 @@
 // that fixed numbers of draft tokens could do, and costs next to nothing where there is nothing to gain.
 
 import { describe, expect, it } from 'vitest';
-import { CostModel } from '../scheduler/cost-model.ts';
 import type { StepItem } from '../scheduler/step-plan.ts';
 import { AcceptanceRates } from './acceptance-rates.ts';
 import { Speculation } from './speculation.ts';
@@ -78,7 +77,7 @@ function gain(
     rows,
     ms: ONE_MS * costOf(machine, rows) * (rows === mismeasured ? 1.8 : 1),
   }));
-  const speculation = new Speculation(new CostModel(), rowTimes);
+  const speculation = new Speculation(rowTimes);
   const engineRates = new AcceptanceRates();
   const rates = Array.from({ length: streams }, () => new AcceptanceRates(engineRates));
   const load = { tokens: streams, sequences: streams, attended: 0 };
@@ -133,6 +132,17 @@ function best(machine: keyof typeof machines, streams: number, share: number): n
   });
   return Math.max(...gains);
 }
+
+it('drafts are judged as if prompts beside them were computed already', () => {
+  const rowTimes = [1, 4, 8].map((rows) => ({ rows, ms: rows }));
+  const speculation = new Speculation(rowTimes);
+  // A row costs as much as a step: none pays, however long the prompt makes the step.
+  expect(speculation.couldPay(1, { tokens: 512, sequences: 2, attended: 131_000 })).toBe(false);
+  const flat = new Speculation([1, 4, 8].map((rows) => ({ rows, ms: 1 })));
+  const load = { tokens: 512, sequences: 2, attended: 131_000 };
+  expect(flat.couldPay(1, load)).toBe(true);
+  expect(flat.share([[0.9, 0.8]], load)).toEqual([2]);
+});
 
 const names = Object.keys(machines) as (keyof typeof machines)[];
 

@@ -1,7 +1,6 @@
 // Draft tokens for the steps of an engine: who gets how many, and what was learned from them. A draft token is a row more in the same
 // step; it is kept where it equals the token that is drawn anyway, so that answers are the same without it.
 
-import type { CostModel } from '../scheduler/cost-model.ts';
 import type { StepLoad, StepPlan } from '../scheduler/step-plan.ts';
 import { AcceptanceRates } from './acceptance-rates.ts';
 import { draftLengths } from './draft-lengths.ts';
@@ -21,14 +20,12 @@ export class Speculation {
   readonly ngramCache = new NgramCache();
   readonly #rates = new AcceptanceRates();
   readonly #rowCosts: RowCosts;
-  readonly #costModel: CostModel;
   /** A round of the draft model, by the sequences that it drafts for. */
   readonly #draftMs = new Map<number, number>();
   #sinceDraft = 0;
 
-  /** The cost model of steps in which prompts are computed, too; what steps of several rows were measured to take. */
-  constructor(costModel: CostModel, rowTimes?: readonly RowTime[]) {
-    this.#costModel = costModel;
+  /** What steps of several rows were measured to take. */
+  constructor(rowTimes?: readonly RowTime[]) {
     this.#rowCosts = new RowCosts(rowTimes);
   }
 
@@ -37,15 +34,15 @@ export class Speculation {
   }
 
   /** Whether a draft token would pay in this step if it were surely right. Now and then a step goes without, to be measured. */
-  couldPay(decoding: number, load: StepLoad): boolean {
-    if (decoding === load.sequences && !this.#rowCosts.isFresh(load.tokens)) return false;
-    const stepMs = this.#stepMs(decoding, load);
-    return (load.sequences + 1) * stepMs(0) > load.sequences * stepMs(1);
+  couldPay(decoding: number, { sequences }: StepLoad): boolean {
+    if (decoding === sequences && !this.#rowCosts.isFresh(sequences)) return false;
+    const stepMs = this.#stepMs(sequences);
+    return (sequences + 1) * stepMs(0) > sequences * stepMs(1);
   }
 
   /** How many draft tokens each of those who decode should get, by the probabilities of theirs. */
-  share(probabilities: readonly (readonly number[])[], load: StepLoad): number[] {
-    return draftLengths(probabilities, load.sequences, this.#stepMs(probabilities.length, load));
+  share(probabilities: readonly (readonly number[])[], { sequences }: StepLoad): number[] {
+    return draftLengths(probabilities, sequences, this.#stepMs(sequences));
   }
 
   /** How many tokens a draft model should draft for each of so many sequences, one round after the other. */
@@ -78,12 +75,8 @@ export class Speculation {
    * A step of all these sequences once they all decode, and so many draft tokens. Prompts that are computed meanwhile take their
    * time with draft tokens or without: they must not make them look cheap.
    */
-  #stepMs(decoding: number, { tokens, sequences, attended }: StepLoad): (draftTokens: number) => number {
-    if (decoding === sequences) return (draftTokens) => this.#rowCosts.of(tokens + draftTokens);
-    return (draftTokens) => {
-      const rows = sequences + draftTokens;
-      return this.#costModel.predictMs({ tokens: rows, sequences, attended: (rows * attended) / tokens });
-    };
+  #stepMs(sequences: number): (draftTokens: number) => number {
+    return (draftTokens) => this.#rowCosts.of(sequences + draftTokens);
   }
 }
 

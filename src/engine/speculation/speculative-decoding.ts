@@ -3,7 +3,6 @@
 
 import { OpenAnswer, type OpenRequest } from '../open-request.ts';
 import type { AnswerRequest } from '../request.ts';
-import type { CostModel } from '../scheduler/cost-model.ts';
 import { type DraftTokens, noDraft, type StepLoad, type StepPlan } from '../scheduler/step-plan.ts';
 import type { Sequence } from '../sequence.ts';
 import { DraftModel, type DraftOptions } from './draft-model.ts';
@@ -29,9 +28,9 @@ export class SpeculativeDecoding {
   readonly #draftModel: DraftModel | undefined;
 
   /** `blocks`: how many may hold memory. */
-  constructor(options: SpeculationOptions, costModel: CostModel, blocks: number) {
+  constructor(options: SpeculationOptions, blocks: number) {
     this.#options = options;
-    this.#speculation = new Speculation(costModel, options.rowTimes);
+    this.#speculation = new Speculation(options.rowTimes);
     if (options.draft !== undefined) this.#draftModel = new DraftModel(options.draft);
     this.allow(blocks);
   }
