@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { defaultServerConditions } from 'vite';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { SlowFirst } from './test/support/slow-first.ts';
 import { softwareGpus } from './test/support/software-gpus.ts';
@@ -16,6 +17,8 @@ const ofTheSystem = [
 ];
 
 export default defineConfig({
+  // Benchmarks import `#src/…`: here, what is in src and not what was built of it.
+  ssr: { resolve: { conditions: ['chairlift-source', ...defaultServerConditions] } },
   test: {
     // Real models run in many of them, on machines of any speed.
     testTimeout: 180_000,
@@ -29,7 +32,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['{src,web/src}/**/*.test.ts'],
+          include: ['{src,bench,web/src}/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ...replacingModules],
           // Files share a process and the modules they import, which otherwise take as long as the tests.
           isolate: false,

@@ -1,4 +1,4 @@
-// `npm run accuracy -- MODEL.gguf`: how far the next-token distributions of Chairlift and of llama.cpp, as they serve the
+// `npm run compare -- accuracy MODEL.gguf`: how far the next-token distributions of Chairlift and of llama.cpp, as they serve the
 // file, are from what its weights say when nothing is rounded. The text is this project's documents. Ends in one JSON
 // line. Options: bench-compare/README.md.
 

@@ -1,4 +1,4 @@
-// `npm run bench:edit -- MODEL.gguf`: answers that mostly repeat what was given, one stream, greedy. Chairlift and llama.cpp,
+// `npm run compare -- edit MODEL.gguf`: answers that mostly repeat what was given, one stream, greedy. Chairlift and llama.cpp,
 // each with drafts from the prompt and without, take turns at every prompt. Prints a table of medians and ends in one JSON
 // line. Options: bench-compare/README.md.
 

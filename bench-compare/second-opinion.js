@@ -1,4 +1,4 @@
-// `npm run second-opinion -- FILE.gguf …`: what llama.cpp makes of the same file and tokens. For each file the greedy
+// `npm run compare -- second-opinion FILE.gguf …`: what llama.cpp makes of the same file and tokens. For each file the greedy
 // answers of both and how far apart their log-probabilities are; ends in one JSON line, and with 1 where a file's
 // difference is above the tolerance. Options: bench-compare/README.md.
 

@@ -1,5 +1,5 @@
 // A process that is told to end ends what it has started first: children that are not told would go on computing for
-// nobody. (For the same reason `npm run bench:compare` replaces its shell, which passes no signal on.)
+// nobody. (For the same reason `npm run compare` replaces its shell, which passes no signal on.)
 
 import { constants } from 'node:os';
 

@@ -88,11 +88,25 @@ async function compileTypeScript() {
     if (name !== 'web') rmSync(join(dist, name), { recursive: true, force: true });
   }
   // Types are checked by npm run typecheck, which takes twice as long as all the rest.
-  const args = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--noCheck'];
-  if (!(await progress.during('compiling TypeScript', () => run(process.execPath, args)))) {
+  await compile('compiling TypeScript', ['-p', 'tsconfig.build.json', '--noCheck']);
+  writeFileSync(join(root, stamp), key);
+}
+
+/** Apart from dist, which is published. */
+async function compileBenchmarks() {
+  const key = sourceKey('bench', ['tsconfig.json', 'tsconfig.bench.json', 'package-lock.json']);
+  const stamp = 'build/bench.stamp';
+  if (upToDate(stamp, key) && existsSync(join(root, 'build', 'bench'))) return;
+  rmSync(join(root, 'build', 'bench'), { recursive: true, force: true });
+  await compile('compiling benchmarks', ['-p', 'tsconfig.bench.json']);
+  writeFileSync(join(root, stamp), key);
+}
+
+async function compile(what, options) {
+  const args = ['node_modules/typescript/bin/tsc', ...options];
+  if (!(await progress.during(what, () => run(process.execPath, args)))) {
     fail('the TypeScript compiler reported errors; see above.');
   }
-  writeFileSync(join(root, stamp), key);
 }
 
 async function buildPage() {
@@ -148,7 +162,9 @@ mkdirSync(join(root, 'build'), { recursive: true });
 const packages = has('--native') ? Promise.resolve() : installPackages();
 const parts = [
   compileNative(packages),
-  ...(has('--native') ? [] : [packages.then(compileTypeScript), packages.then(buildPage)]),
+  ...(has('--native')
+    ? []
+    : [compileTypeScript, compileBenchmarks, buildPage].map((part) => packages.then(part))),
   ...(has('--gpu') || isGpuLikely() ? [packages.then(() => installGpuPackage(progress))] : []),
 ];
 for (const part of await Promise.allSettled(parts)) {

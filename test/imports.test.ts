@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const src = fileURLToPath(new URL('../src/', import.meta.url));
+const benchmarks = fileURLToPath(new URL('../bench/', import.meta.url));
 
 /** What lies below an engine, and the engine. */
 const inner = [
@@ -72,7 +73,9 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   index: ['app', 'generation', 'engine', 'text'],
   'engine entry': ['pool', ...inner],
-  bench: ['fleet/routing', 'pool', 'grammar', ...inner],
+  bench: inner,
+  // The folder of developers' benchmarks beside src, which none of these may import.
+  benchmarks: ['bench', 'fleet/routing', 'pool', 'grammar', ...inner],
   cli: [
     'app',
     'fleet',
@@ -91,9 +94,13 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
-  .sort();
+const files = filesOf(src);
+
+function filesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+    .sort();
+}
 
 /** Folders that are rooms of their own. */
 const innerRooms: readonly string[] = ['engine/cache', 'engine/scheduler', 'engine/live', 'fleet/routing'];
@@ -106,8 +113,8 @@ function roomOf(path: string): string {
   return innerRooms.includes(`${first}/${second}`) ? `${first}/${second}` : first;
 }
 
-function importsOf(path: string): string[] {
-  const text = readFileSync(join(src, path), 'utf8');
+function importsOf(path: string, folder = src): string[] {
+  const text = readFileSync(join(folder, path), 'utf8');
   return [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map(([, specifier]) => specifier as string);
 }
 
@@ -133,6 +140,27 @@ describe('the arrows between rooms', () => {
       const target = roomOf(relative(src, join(src, dirname(path), specifier)));
       if (target !== room && !everyones.includes(target))
         expect(allowed[room], `${path} imports ${specifier}`).toContain(target);
+    }
+  });
+
+  it.each(filesOf(benchmarks))('bench/%s imports its folder, and what of src it may', (path) => {
+    for (const specifier of importsOf(path, benchmarks)) {
+      if (specifier.startsWith('.'))
+        expect(relative('.', join(dirname(path), specifier))).not.toMatch(/^\.\./);
+      if (!specifier.startsWith('#')) continue;
+      const room = roomOf(specifier.replace('#src/', ''));
+      if (!everyones.includes(room))
+        expect(allowed.benchmarks, `${path} imports ${specifier}`).toContain(room);
+    }
+  });
+
+  it('nothing in src imports a benchmark, or by the name that benchmarks have for src', () => {
+    for (const path of files) {
+      for (const specifier of importsOf(path)) {
+        expect(specifier, path).not.toMatch(/^#/);
+        const target = specifier.startsWith('.') ? relative(src, join(src, dirname(path), specifier)) : '';
+        expect(target, path).not.toMatch(/^\.\./);
+      }
     }
   });
 

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { drawsOnGpu, modelLogits } from '../../src/bench/draws-on-gpu.ts';
+import { drawsOnGpu, modelLogits } from '../../bench/draws-on-gpu.ts';
 import type { Told } from '../../src/compute/webgpu/finish-draws.ts';
 import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
 import { LISTED_AT_LEAST } from '../../src/compute/webgpu/kernels/first-candidates.ts';

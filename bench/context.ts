@@ -1,0 +1,156 @@
+// `npm run bench -- context SHAPE:TYPE [layers] [kernels]`: what a long history costs. Decoding behind 32 K tokens: how
+// fast K and V are read, beside the machine's read bandwidth. A prompt in chunks: what of a chunk's time grows with what
+// is before it. Ends in one JSON line.
+
+import { availableParallelism } from 'node:os';
+import { dummyModel, parseDummy } from '#src/bench/dummy-model.ts';
+import { dummyShapes } from '#src/bench/dummy-shapes.ts';
+import { dummyTypes } from '#src/bench/dummy-weights.ts';
+import { median } from '#src/bench/serve/statistics.ts';
+import { type Backend, BLOCK_TOKENS, type KvType } from '#src/compute/backend.ts';
+import { type BatchSequence, buildBatch } from '#src/compute/batch.ts';
+import { createCpuBackend } from '#src/compute/cpu/backend.ts';
+import { loadAddon } from '#src/compute/cpu/binding.ts';
+import { sizesOf } from '#src/compute/memory.ts';
+import { buildSpec } from '#src/model/build-spec.ts';
+
+const HISTORY = 32_768;
+const STREAMS = [1, 8];
+/** Of a prompt; a step takes so many rows. */
+const CHUNK = 128;
+const CHUNK_STARTS = [0, 2048, 4096, 8192, 16_384, HISTORY - CHUNK];
+const REPEATS = 9;
+const PROMPT_REPEATS = 3;
+/** Few, so that eight streams fit most machines. What is measured is the same in each layer. */
+const LAYERS = 2;
+const FILLED_AT_A_TIME = 64;
+
+const print = (line: string) => process.stdout.write(`${line}\n`);
+
+function give(line: string): never {
+  process.stderr.write(`${line}\n`);
+  process.exit(1);
+}
+
+const wanted = parseDummy(process.argv[2] ?? 'llama-3.2-1b:q4_0');
+if (wanted === undefined) {
+  give(`give SHAPE:TYPE, of ${Object.keys(dummyShapes).join(', ')} and ${dummyTypes.join(', ')}`);
+}
+const layers = Number(process.argv[3] ?? LAYERS);
+if (!(Number.isInteger(layers) && layers > 0)) give('give a number of layers');
+const load = loadAddon();
+if (!load.available) give(load.reason);
+const { addon } = load;
+const isa = process.argv[4] ?? addon.kernels().at(-1) ?? '';
+if (!addon.kernels().includes(isa)) give(`no kernels named ${isa} here, but ${addon.kernels().join(', ')}`);
+
+const threads = availableParallelism();
+const files = dummyModel(wanted.shape, wanted.type, layers);
+const spec = buildSpec(files);
+const BLOCKS_PER_STREAM = HISTORY / BLOCK_TOKENS + 1;
+const blockCount = BLOCKS_PER_STREAM * Math.max(...STREAMS);
+
+/** New tokens of a stream behind `start` others. */
+function stream(index: number, start: number, count: number): BatchSequence {
+  return {
+    tokens: Array.from({ length: count }, (_, place) => (place * 7919 + index) % spec.vocabSize),
+    start,
+    blocks: Array.from({ length: BLOCKS_PER_STREAM }, (_, block) => index * BLOCKS_PER_STREAM + block),
+    wantLogits: 'none',
+  };
+}
+
+const decoding = (streams: number, start: number) =>
+  Array.from({ length: streams }, (_, index) => stream(index, start, 1));
+
+/** Writes one token into every block: its pages are then there, and reading zeros takes as long as reading anything. */
+async function fill(backend: Backend): Promise<void> {
+  for (let first = 0; first < blockCount; first += FILLED_AT_A_TIME) {
+    const count = Math.min(FILLED_AT_A_TIME, blockCount - first);
+    const texts = Array.from({ length: count }, (_, index) => ({
+      ...stream(index, 0, 1),
+      blocks: [first + index],
+    }));
+    await backend.step(buildBatch(texts));
+  }
+}
+
+async function time(backend: Backend, sequences: readonly BatchSequence[]): Promise<number> {
+  const batch = buildBatch(sequences);
+  const started = performance.now();
+  await backend.step(batch);
+  return performance.now() - started;
+}
+
+/** Steps of as many streams with and without a history, in turns: what is between them is the reading of K and V. */
+async function measureDecode(backend: Backend, kvType: KvType) {
+  const results = [];
+  for (const streams of STREAMS) {
+    const long: number[] = [];
+    const short: number[] = [];
+    const shares: number[] = [];
+    const bytes = (sizesOf('cpu').kvBlockBytes(spec, kvType) / BLOCK_TOKENS) * HISTORY * streams;
+    for (let trial = 0; trial < REPEATS; trial++) {
+      // Memory is as fast as it is at the moment: each trial has a probe of its own.
+      const bandwidth = addon.readBandwidth(threads, 256);
+      short.push(await time(backend, decoding(streams, 0)));
+      long.push(await time(backend, decoding(streams, HISTORY)));
+      const seconds = ((long.at(-1) as number) - (short.at(-1) as number)) / 1000;
+      shares.push(bytes / seconds / bandwidth);
+    }
+    const [ms, withoutMs, share] = [median(long), median(short), median(shares)];
+    const bytesPerSecond = bytes / ((ms - withoutMs) / 1000);
+    print(
+      `${kvType}, ${streams} streams: step ${ms.toFixed(1)} ms, without history ${withoutMs.toFixed(1)}; ` +
+        `K/V at ${(bytesPerSecond / 1e9).toFixed(1)} GB/s, ${(share * 100).toFixed(0)} % of the read bandwidth`,
+    );
+    results.push({ kvType, streams, ms, withoutMs, bytes, bytesPerSecond, share });
+  }
+  return results;
+}
+
+/** Chunks of a prompt, and the line through their times: what each costs, and what a token before it adds. */
+async function measurePrompt(backend: Backend, kvType: KvType) {
+  const chunks: { readonly start: number; readonly ms: number }[] = [];
+  for (const start of CHUNK_STARTS) {
+    const times: number[] = [];
+    for (let trial = 0; trial < PROMPT_REPEATS; trial++)
+      times.push(await time(backend, [stream(0, start, CHUNK)]));
+    chunks.push({ start, ms: median(times) });
+  }
+  const mean = (of: (chunk: (typeof chunks)[number]) => number) =>
+    chunks.reduce((sum, chunk) => sum + of(chunk), 0) / chunks.length;
+  const startMean = mean(({ start }) => start);
+  const slope =
+    mean(({ start, ms }) => (start - startMean) * ms) / mean(({ start }) => (start - startMean) ** 2);
+  const fixedMs = mean(({ ms }) => ms) - slope * startMean;
+  const listed = chunks.map(({ start, ms }) => `${start}: ${ms.toFixed(0)}`).join(', ');
+  print(`${kvType}, prompt in chunks of ${CHUNK}, ms by start: ${listed}`);
+  print(
+    `  a chunk takes ${fixedMs.toFixed(1)} ms and ${(slope * 1000).toFixed(2)} ms more for each 1,000 tokens before it`,
+  );
+  return { kvType, chunkTokens: CHUNK, chunks, fixedMs, msPerTokenBefore: slope };
+}
+
+print(`${files.path}, ${layers} layers, ${threads} threads, ${isa} kernels, ${HISTORY} tokens of history`);
+const decode = [];
+const prompt = [];
+for (const kvType of ['f16', 'q8'] as const) {
+  const backend = await createCpuBackend(addon, spec, files.weights, { blockCount, threads, kvType, isa });
+  await fill(backend);
+  decode.push(...(await measureDecode(backend, kvType)));
+  prompt.push(await measurePrompt(backend, kvType));
+  backend.close();
+}
+print(
+  JSON.stringify({
+    benchmark: 'context',
+    model: files.path,
+    layers,
+    threads,
+    kernels: isa,
+    history: HISTORY,
+    decode,
+    prompt,
+  }),
+);

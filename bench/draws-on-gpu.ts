@@ -1,0 +1,110 @@
+// Draws prepared on a GPU from any logits, without a model: what the webgpu backend does after a forward pass, step by
+// step, for benchmarks and tests.
+
+import { finishDraws, type Told, tellRows } from '#src/compute/webgpu/finish-draws.ts';
+import type { Gpu } from '#src/compute/webgpu/gpu.ts';
+import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from '#src/compute/webgpu/kernels/draw-layout.ts';
+import { drawThreads, firstCandidatesKernel } from '#src/compute/webgpu/kernels/first-candidates.ts';
+import { GpuMemory } from '#src/compute/webgpu/memory.ts';
+import { type PlannedDraws, planDraws } from '#src/compute/webgpu/plan-draws.ts';
+import { Programs } from '#src/compute/webgpu/programs.ts';
+import { seedFrom, uniformAt } from '#src/sampling/random.ts';
+import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';
+
+/** Penalties of 64 rows of 2,000 different tokens each. */
+const DRAW_BYTES = 2 << 20;
+
+export interface DrawsOnGpu {
+  /** Tells the GPU of draws, one for each row of logits. */
+  plan(rows: readonly SampleRow[]): PlannedDraws;
+  /** Prepares them, so many times in a row. */
+  prepare(times?: number): Promise<void>;
+  /** What is told of them, and of its logits as they now are. */
+  read(planned: PlannedDraws): Promise<ArrayBuffer>;
+  readLogits(): Promise<Float32Array<ArrayBuffer>>;
+  /** Draws for these rows, or others of the same parameters; `undefined` where the processor must see the logits. */
+  finish(
+    answer: ArrayBuffer,
+    planned: PlannedDraws,
+    rows: readonly SampleRow[],
+  ): (SampleResult | undefined)[];
+  /** What is told of a row by one of its jobs. */
+  tell(answer: ArrayBuffer, row: number, job: number): Told;
+  close(): void;
+}
+
+export async function drawsOnGpu(
+  { device, info }: Gpu,
+  logits: Float32Array<ArrayBuffer>,
+  vocabSize: number,
+): Promise<DrawsOnGpu> {
+  const memory = new GpuMemory(device);
+  const rowCount = logits.length / vocabSize;
+  const foundBytes = 4 * rowCount * JOBS_PER_ROW * (HEAD_WORDS + LIST_WORDS);
+  const draws = await memory.storage('draws', DRAW_BYTES);
+  const source = await memory.filled('logits', logits);
+  const saved = await memory.storage('saved logits', DRAW_BYTES);
+  const found = await memory.storage('first candidates', foundBytes);
+  const readback = await memory.readback('results to read', Math.max(foundBytes, logits.byteLength));
+  const text = firstCandidatesKernel(drawThreads(info.limits.workgroupThreads));
+  const pipeline = Programs.of(device).pipeline('draw', text);
+  const group = Programs.of(device).bind(text, [draws, source, saved, found]);
+
+  async function read(buffer: GPUBuffer, bytes: number): Promise<ArrayBuffer> {
+    const encoder = device.createCommandEncoder();
+    encoder.copyBufferToBuffer(buffer, 0, readback, 0, bytes);
+    device.queue.submit([encoder.finish()]);
+    // GPUMapMode.READ
+    await readback.mapAsync(1, 0, bytes);
+    const copy = readback.getMappedRange(0, bytes).slice(0);
+    readback.unmap();
+    return copy;
+  }
+
+  return {
+    plan(rows) {
+      const planned = planDraws(rows, vocabSize, DRAW_BYTES / 4);
+      device.queue.writeBuffer(draws, 0, planned.words);
+      return planned;
+    },
+    async prepare(times = 1) {
+      const encoder = device.createCommandEncoder();
+      const pass = encoder.beginComputePass();
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, group);
+      for (let time = 0; time < times; time++) pass.dispatchWorkgroups(rowCount);
+      pass.end();
+      device.queue.submit([encoder.finish()]);
+      await device.queue.onSubmittedWorkDone();
+    },
+    read: (planned) => read(found, planned.byteLength),
+    readLogits: async () => new Float32Array(await read(source, logits.byteLength)),
+    finish: (answer, planned, rows) => finishDraws(answer, rows, planned, vocabSize),
+    tell: (answer, row, job) => tellRows(answer, rowCount)(row, job),
+    close: () => memory.release(),
+  };
+}
+
+/**
+ * Logits such as a model's: the n-th likeliest token has the probability of 1 / n to the power of `steepness`, but for a
+ * factor, and lies anywhere. Real models have about 1.5 to 2 where a text may go on in many ways, and more elsewhere.
+ */
+export function modelLogits(
+  vocabSize: number,
+  rowCount: number,
+  steepness: number,
+): Float32Array<ArrayBuffer> {
+  const one = Float32Array.from({ length: vocabSize }, (_, place) => 20 - steepness * Math.log(place + 1));
+  for (let last = vocabSize - 1; last > 0; last--) {
+    const other = Math.floor(uniformAt(seedFrom(1n), last, 0) * (last + 1));
+    [one[last], one[other]] = [one[other] as number, one[last] as number];
+  }
+  const logits = new Float32Array(rowCount * vocabSize);
+  for (let row = 0; row < rowCount; row++) {
+    // The same in each row, of other tokens.
+    const turn = (row * 1999) % vocabSize;
+    logits.set(one.subarray(turn), row * vocabSize);
+    logits.set(one.subarray(0, turn), (row + 1) * vocabSize - turn);
+  }
+  return logits;
+}

@@ -1,0 +1,309 @@
+// `npm run bench -- grammar [TOKENIZER.gguf]`: what grammars cost 16 streams over a vocabulary of 128 K tokens, beside a
+// step of a model of 1.2 billion weights. Each stream has a schema of its own and writes a document of it. `first` is the
+// first answer of each schema, when nothing is known yet; `again` the second. Ends in one JSON line.
+
+import { availableParallelism } from 'node:os';
+import { dummyModel } from '#src/bench/dummy-model.ts';
+import type { Backend } from '#src/compute/backend.ts';
+import { buildBatch } from '#src/compute/batch.ts';
+import { createCpuBackend } from '#src/compute/cpu/backend.ts';
+import { loadAddon } from '#src/compute/cpu/binding.ts';
+import { LocalEngine } from '#src/engine/local-engine.ts';
+import { rulesOf } from '#src/grammar/assemble.ts';
+import { compileRules } from '#src/grammar/compile.ts';
+import { longestTokens } from '#src/grammar/longest-tokens.ts';
+import { Grammar, Matcher } from '#src/grammar/matcher.ts';
+import { SharedMasks } from '#src/grammar/shared-masks.ts';
+import type { GrammarTables } from '#src/grammar/tables.ts';
+import { type TokenSource, vocabularyTables } from '#src/grammar/vocabulary.ts';
+import { buildSpec } from '#src/model/build-spec.ts';
+import { embeddedModelPath } from '#src/pool/model-folder.ts';
+import { type SamplingParameters, validateSampling } from '#src/sampling/parameters.ts';
+import { seedFrom } from '#src/sampling/random.ts';
+import { openText } from '#src/text/open-text.ts';
+import { openModelFiles } from '#src/weights/open-model.ts';
+
+const STREAMS = 16;
+const VOCABULARY = 128_256;
+const HISTORY = 200;
+const BLOCKS = 8;
+const STEPS = 15;
+const GOAL = 0.02;
+/** Of the comparison with free neighbours. */
+const ROUNDS = 4;
+const TOKENS = 24;
+
+const print = (line: string) => process.stdout.write(`${line}\n`);
+
+function tokenizerOf(path: string): TokenSource {
+  const files = openModelFiles(path);
+  files.weights.close();
+  return openText(files).tokenizer;
+}
+
+/** As many tokens as a large model has: those of the embedded one, then pairs of them. */
+function grown(small: TokenSource): TokenSource {
+  const parts: Uint8Array[] = [];
+  for (let id = 0; id < small.vocabSize; id++) if (!small.isSpecial(id)) parts.push(small.tokenBytes(id));
+  const bytesOf = (id: number): Uint8Array => {
+    if (id < parts.length) return parts[id] as Uint8Array;
+    const pair = (id - parts.length) * 7919;
+    return Buffer.concat([
+      parts[pair % parts.length] as Uint8Array,
+      parts[(pair >> 7) % parts.length] as Uint8Array,
+    ]);
+  };
+  const end = VOCABULARY - 1;
+  return {
+    vocabSize: VOCABULARY,
+    eosIds: new Set([end]),
+    stripsLeadingSpace: false,
+    tokenBytes: (id) => (id === end ? new Uint8Array(0) : bytesOf(id)),
+    isSpecial: (id) => id === end,
+  };
+}
+
+/** A record such as people extract from texts, each stream's with names of its own. */
+function workOf(stream: number): { schema: unknown; text: string } {
+  const name = (field: string) => `${field}_${String.fromCharCode(97 + stream)}`;
+  const schema = {
+    type: 'object',
+    properties: {
+      [name('title')]: { type: 'string' },
+      [name('summary')]: { type: 'string', maxLength: 400 },
+      [name('year')]: { type: 'integer', minimum: 1900, maximum: 2100 },
+      [name('kind')]: { enum: ['book', 'film', 'song', 'play'] },
+      [name('tags')]: { type: 'array', items: { type: 'string', minLength: 1 }, maxItems: 8 },
+      [name('when')]: { type: 'string', format: 'date' },
+      [name('people')]: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { name: { type: 'string' }, born: { type: ['integer', 'null'] } },
+          required: ['name', 'born'],
+          additionalProperties: false,
+        },
+      },
+    },
+    required: ['title', 'summary', 'year', 'kind', 'tags', 'people'].map(name),
+    additionalProperties: false,
+  };
+  const document = {
+    [name('title')]: 'The lift at the end of the valley',
+    [name('summary')]:
+      'Two friends build a lift of wood and rope, and find out who in the village is afraid of heights.',
+    [name('year')]: 1950 + stream,
+    [name('kind')]: 'film',
+    [name('tags')]: ['mountains', 'friends', 'wood', 'snow'],
+    [name('when')]: '1987-02-14',
+    [name('people')]: [
+      { name: 'Anna Berg', born: 1931 },
+      { name: 'Jonas Lind', born: null },
+    ],
+  };
+  return { schema, text: JSON.stringify(document, null, stream % 2 === 0 ? 1 : 0) };
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
+}
+
+/** Tokens a second of 16 free streams: beside 16 others that are free, and beside 16 that are constrained. */
+async function besideFree(): Promise<{ free: number; constrained: number }> {
+  const speeds: Record<'free' | 'constrained', number[]> = { free: [], constrained: [] };
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const kind of round % 2 === 0
+      ? (['free', 'constrained'] as const)
+      : (['constrained', 'free'] as const)) {
+      speeds[kind].push(await freeSpeed(kind === 'constrained'));
+    }
+  }
+  return { free: median(speeds.free), constrained: median(speeds.constrained) };
+}
+
+async function freeSpeed(withGrammars: boolean): Promise<number> {
+  const engine = new LocalEngine(lent, {
+    blockCount: backend.blockCount,
+    budget: { kind: 'fixed', maxStepTokens: 512 },
+    vocabSize: spec.vocabSize,
+    contextLength: spec.contextLength,
+    endIds: [],
+    speculation: false,
+  });
+  engine.learn(vocabulary);
+  const started = performance.now();
+  const run = async (stream: number, tables?: GrammarTables) => {
+    const request = {
+      id: `${stream}`,
+      prompt: Int32Array.from({ length: 8 }, (_, place) => 100 + place + 16 * stream),
+      parameters: { ...parametersOf(stream), maxTokens: TOKENS },
+      priority: 1 as const,
+      salt: '',
+      account: '',
+      enqueuedMs: 0,
+      ...(tables === undefined ? {} : { grammar: { tables, continues: true } }),
+    };
+    for await (const event of engine.submit(request)) {
+      if (event.kind !== 'finish') continue;
+      if (event.error !== undefined) throw new Error(event.error.message);
+      return performance.now() - started;
+    }
+    throw new Error('an answer did not end');
+  };
+  const neighbours = works.map(({ grammar }, n) =>
+    run(STREAMS + n, withGrammars ? grammar.tables : undefined),
+  );
+  const times = await Promise.all(Array.from({ length: STREAMS }, (_, n) => run(n)));
+  await Promise.all(neighbours);
+  await engine.close();
+  return (STREAMS * TOKENS * 1000) / Math.max(...times);
+}
+
+function parametersOf(seed: number): SamplingParameters {
+  const validated = validateSampling(
+    { topP: 0.95, ignoreEos: true },
+    { vocabSize: spec.vocabSize, freshSeed: seedFrom(BigInt(seed)) },
+  );
+  if (!validated.ok) throw new Error(validated.problem);
+  return validated.parameters;
+}
+
+const load = loadAddon();
+if (!load.available) {
+  process.stderr.write(`${load.reason}\n`);
+  process.exit(1);
+}
+const own = process.argv[2];
+const vocabulary = vocabularyTables(
+  own === undefined ? grown(tokenizerOf(embeddedModelPath())) : tokenizerOf(own),
+);
+const shared = new SharedMasks(2000);
+const compileMs: number[] = [];
+const works = Array.from({ length: STREAMS }, (_, stream) => {
+  const { schema, text } = workOf(stream);
+  const started = performance.now();
+  const tables = compileRules(rulesOf({ kind: 'schema', schema }, () => undefined).rules);
+  compileMs.push(performance.now() - started);
+  return {
+    grammar: new Grammar(tables, vocabulary, shared),
+    tokens: longestTokens(new TextEncoder().encode(text), vocabulary),
+  };
+});
+print(
+  `${vocabulary.size} tokens, ${vocabulary.nodeByte.length} nodes; ${STREAMS} schemas compiled in ${median(compileMs).toFixed(0)} ms each (median)`,
+);
+
+/** Milliseconds for all streams together, step by step. */
+function walk(): { times: number[]; masks: Uint32Array[] } {
+  const matchers = works.map(({ grammar }) => new Matcher(grammar, true));
+  const times: number[] = [];
+  const masks: Uint32Array[] = [];
+  for (let at = 0; works.some(({ tokens }) => at < tokens.length); at++) {
+    const started = performance.now();
+    for (const [stream, { tokens }] of works.entries()) {
+      const token = tokens[at];
+      if (token === undefined) continue;
+      const mask = matchers[stream]?.mask() as Uint32Array;
+      masks[stream] = mask;
+      if (matchers[stream]?.accept(token) !== true)
+        throw new Error(`stream ${stream} left its schema at ${at}`);
+    }
+    times.push(performance.now() - started);
+  }
+  return { times, masks };
+}
+const first = walk();
+const again = walk();
+
+const threads = availableParallelism();
+const files = dummyModel('llama-3.2-1b', 'Q4_0');
+const spec = buildSpec(files);
+const backend = await createCpuBackend(load.addon, spec, files.weights, {
+  blockCount: BLOCKS * STREAMS,
+  threads,
+});
+/** An engine closes its backend; this one is needed again. */
+const lent: Backend = {
+  name: backend.name,
+  blockCount: backend.blockCount,
+  step: (batch, rows) => backend.step(batch, rows),
+  sampleRows: (logits, vocabSize, rows) => backend.sampleRows(logits, vocabSize, rows),
+  releaseBlocks: (blocks) => backend.releaseBlocks(blocks),
+  close: () => {},
+};
+
+const blocksOf = (stream: number) => Array.from({ length: BLOCKS }, (_, block) => stream * BLOCKS + block);
+for (let stream = 0; stream < STREAMS; stream++) {
+  const tokens = Array.from({ length: HISTORY }, (_, place) => (place * 7919 + stream) % spec.vocabSize);
+  await backend.step(buildBatch([{ tokens, start: 0, blocks: blocksOf(stream), wantLogits: 'none' }]));
+}
+const row = (choice: number, mask?: Uint32Array) => ({
+  parameters: parametersOf(1),
+  position: HISTORY,
+  choice,
+  forbidden: [],
+  mask,
+});
+const words = Math.ceil(spec.vocabSize / 32);
+const fitted = again.masks.map((mask) => {
+  const sized = new Uint32Array(words).fill(0xffffffff);
+  sized.set(mask.subarray(0, words));
+  return sized;
+});
+const stepTimes: number[] = [];
+const drawTimes: { free: number[]; masked: number[] } = { free: [], masked: [] };
+for (let trial = 0; trial < STEPS; trial++) {
+  const batch = buildBatch(
+    Array.from({ length: STREAMS }, (_, stream) => ({
+      tokens: [100 + stream],
+      start: HISTORY,
+      blocks: blocksOf(stream),
+      wantLogits: 'last' as const,
+    })),
+  );
+  const started = performance.now();
+  const { logits } = await backend.step(batch);
+  stepTimes.push(performance.now() - started);
+  for (const kind of trial % 2 === 0 ? (['free', 'masked'] as const) : (['masked', 'free'] as const)) {
+    const rows = Array.from({ length: STREAMS }, (_, stream) =>
+      row(stream, kind === 'masked' ? fitted[stream] : undefined),
+    );
+    const drawing = performance.now();
+    backend.sampleRows(logits, spec.vocabSize, rows);
+    drawTimes[kind].push(performance.now() - drawing);
+  }
+}
+const beside = await besideFree();
+backend.close();
+
+const stepMs = median(stepTimes) + median(drawTimes.free);
+const mean = (times: readonly number[]) => times.reduce((sum, one) => sum + one, 0) / times.length;
+const maskedDrawMs = median(drawTimes.masked) - median(drawTimes.free);
+const result = {
+  benchmark: 'grammar',
+  streams: STREAMS,
+  vocabulary: vocabulary.size,
+  compileMs: median(compileMs),
+  stepMs,
+  firstMs: mean(first.times),
+  firstWorstMs: Math.max(...first.times),
+  againMs: mean(again.times),
+  againWorstMs: Math.max(...again.times),
+  maskedDrawMs,
+  besideFree: beside,
+  firstShare: mean(first.times) / stepMs,
+  againShare: mean(again.times) / stepMs,
+  goal: GOAL,
+};
+print(`a step of ${files.path} with ${STREAMS} streams, drawn freely: ${stepMs.toFixed(1)} ms`);
+print(
+  `masks of ${STREAMS} streams, first answers: ${result.firstMs.toFixed(2)} ms a step, at worst ${result.firstWorstMs.toFixed(1)}; ${(100 * result.firstShare).toFixed(2)} % of a step`,
+);
+print(
+  `again: ${result.againMs.toFixed(3)} ms, at worst ${result.againWorstMs.toFixed(2)}; ${(100 * result.againShare).toFixed(2)} %`,
+);
+print(`drawing with masks takes ${maskedDrawMs.toFixed(2)} ms more than without`);
+print(
+  `16 free streams: ${beside.free.toFixed(1)} tokens/s beside 16 free ones, ${beside.constrained.toFixed(1)} beside 16 constrained ones`,
+);
+print(JSON.stringify(result));

@@ -1,0 +1,198 @@
+// `npm run bench -- overhead`: what a step costs beside the forward pass and sampling: the real engine with a backend that computes nothing, for
+// many sequences of long contexts, and the way of a step's tokens from an engine process to its parent. Medians of
+// many steps, in microseconds and as a share of a step of 40 ms. Ends in one JSON line.
+
+import { fork } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type Backend, type Batch, BLOCK_TOKENS, type StepResult } from '#src/compute/backend.ts';
+import { BlockUses, checkBatch } from '#src/compute/batch.ts';
+import { Engine } from '#src/engine/engine.ts';
+import type { EngineRequest } from '#src/engine/request.ts';
+import { unloadedError } from '#src/engine/request-errors.ts';
+import { RequestStreams } from '#src/engine/request-streams.ts';
+import type { StepReport } from '#src/engine/step-report.ts';
+import { validateSampling } from '#src/sampling/parameters.ts';
+import { seedFrom } from '#src/sampling/random.ts';
+import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';
+
+const STEP_MS = 40;
+const VOCABULARY = 128_256;
+const CONTEXT = 16_384;
+const WARM_UP_STEPS = 300;
+const STEPS = 1000;
+/** Between the steps of an engine process, so that each report travels alone, as it would. */
+const PACE_MS = 3;
+const loads = [
+  { sequences: 16, context: 2000 },
+  { sequences: 16, context: 8000 },
+  { sequences: 64, context: 2000 },
+  { sequences: 64, context: 8000 },
+];
+type Load = (typeof loads)[number];
+
+/** Answers every step at once and times what happens around its calls, while all sequences decode. */
+class IdleBackend implements Backend {
+  readonly name = 'cpu';
+  readonly blockCount: number;
+  readonly checkUs: number[] = [];
+  readonly outsideUs: number[] = [];
+  readonly #sequences: number;
+  readonly #paceMs: number;
+  readonly #uses: BlockUses;
+  /** When the engine was last given something, and the time it has used in this step. */
+  #given = 0;
+  #outsideMs = 0;
+  #decodes = 0;
+
+  constructor({ sequences, context }: Load, paceMs: number) {
+    this.#sequences = sequences;
+    this.#paceMs = paceMs;
+    const tokens = context + WARM_UP_STEPS + STEPS;
+    this.blockCount = Math.ceil(1.3 * sequences * Math.ceil(tokens / BLOCK_TOKENS));
+    this.#uses = new BlockUses(this.blockCount);
+  }
+
+  async step(batch: Batch): Promise<StepResult> {
+    const entered = performance.now();
+    this.#outsideMs += entered - this.#given;
+    const limits = { blockCount: this.blockCount, vocabSize: VOCABULARY, contextLength: CONTEXT };
+    checkBatch(batch, limits, this.#uses);
+    this.#count(batch, 1000 * (performance.now() - entered));
+    await sleep(this.#paceMs);
+    this.#given = performance.now();
+    return { logits: new Float32Array(0), states: new Float32Array(0) };
+  }
+
+  sampleRows = (_logits: Float32Array, _vocabSize: number, rows: readonly SampleRow[]): SampleResult[] => {
+    this.#outsideMs += performance.now() - this.#given;
+    const results = rows.map(({ position }) => ({
+      ok: true as const,
+      token: (7919 * position) % VOCABULARY,
+    }));
+    this.#given = performance.now();
+    return results;
+  };
+
+  releaseBlocks(): void {}
+  close(): void {}
+
+  #count({ tokens, starts }: Batch, checkUs: number): void {
+    const decoding = tokens.length === this.#sequences && starts.length === this.#sequences;
+    if (decoding && this.#decodes++ >= WARM_UP_STEPS) {
+      this.outsideUs.push(1000 * this.#outsideMs);
+      this.checkUs.push(checkUs);
+    }
+    this.#outsideMs = 0;
+  }
+}
+
+function requestsOf({ sequences, context }: Load): EngineRequest[] {
+  const penalties = { repetitionPenalty: 1.1, presencePenalty: 0.5, frequencyPenalty: 0.5 };
+  const validation = validateSampling(
+    { ...penalties, topP: 0.95, maxTokens: WARM_UP_STEPS + STEPS, ignoreEos: true },
+    { vocabSize: VOCABULARY, freshSeed: seedFrom(1n) },
+  );
+  if (!validation.ok) throw new Error(`${validation.parameter} ${validation.problem}`);
+  return Array.from({ length: sequences }, (_, n) => ({
+    id: `request-${n}`,
+    prompt: Int32Array.from({ length: context }, (_, place) => (place * 7919 + n * 104_729) % VOCABULARY),
+    parameters: validation.parameters,
+    priority: 1 as const,
+    salt: '',
+    account: '',
+    enqueuedMs: n,
+  }));
+}
+
+/** Runs a load to its end. */
+async function runEngine(load: Load, paceMs: number, report: (report: StepReport) => void) {
+  const backend = new IdleBackend(load, paceMs);
+  const engine = new Engine(
+    backend,
+    {
+      blockCount: backend.blockCount,
+      budget: { kind: 'fixed', maxStepTokens: 8192 },
+      watermark: 1,
+      vocabSize: VOCABULARY,
+      contextLength: CONTEXT,
+      endIds: [],
+    },
+    report,
+  );
+  for (const request of requestsOf(load)) engine.submit(request);
+  const running = engine.run();
+  await engine.drain();
+  engine.end(unloadedError);
+  await running;
+  return backend;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+interface SendFigures {
+  readonly kind: 'sent';
+  readonly sendUs: number;
+}
+type FromChild = { readonly kind: 'report'; readonly report: StepReport } | SendFigures;
+
+/** In the child: an engine whose reports go to the parent. */
+async function serveParent(load: Load): Promise<void> {
+  const sendUs: number[] = [];
+  await runEngine(load, PACE_MS, (report) => {
+    const started = performance.now();
+    process.send?.({ kind: 'report', report });
+    sendUs.push(1000 * (performance.now() - started));
+  });
+  process.send?.({ kind: 'sent', sendUs: median(sendUs) }, () => process.disconnect());
+}
+
+/** CPU time of this process for each report, from the pipe to whoever waits for the tokens. */
+async function measureMessages(load: Load) {
+  const child = fork(fileURLToPath(import.meta.url), ['engine', String(loads.indexOf(load))], {
+    serialization: 'advanced',
+  });
+  const streams = new RequestStreams();
+  const readers = requestsOf(load).map(async ({ id }) => {
+    for await (const event of streams.open(id, () => {})) if (event.kind === 'finish') return;
+  });
+  let reports = 0;
+  let started: NodeJS.CpuUsage | undefined;
+  const sent = new Promise<SendFigures>((resolve, reject) => {
+    child.on('exit', (code) => reject(new Error(`the engine process ended with code ${code}`)));
+    child.on('message', (message: FromChild) => {
+      if (message.kind === 'sent') return resolve(message);
+      streams.deliver(message.report.events);
+      if (++reports === WARM_UP_STEPS) started = process.cpuUsage();
+    });
+  });
+  const { sendUs } = await sent;
+  const { user, system } = process.cpuUsage(started);
+  await Promise.all(readers);
+  return { sendUs, receiveUs: (user + system) / (reports - WARM_UP_STEPS) };
+}
+
+async function measureAll(): Promise<void> {
+  const print = (line: string) => process.stdout.write(`${line}\n`);
+  print('microseconds per step: engine | check of the batch | send | in all | share of 40 ms | receive');
+  const results = [];
+  for (const load of loads) {
+    const backend = await runEngine(load, 0, () => {});
+    const engineUs = median(backend.outsideUs);
+    const checkUs = median(backend.checkUs);
+    const { sendUs, receiveUs } = await measureMessages(load);
+    const share = (engineUs + checkUs + sendUs) / (1000 * STEP_MS);
+    const columns = [engineUs, checkUs, sendUs, engineUs + checkUs + sendUs].map((us) => us.toFixed(0));
+    print(
+      `${load.sequences} sequences of ${load.context}: ${columns.join(' | ')} | ${(100 * share).toFixed(2)} % | ${receiveUs.toFixed(0)}`,
+    );
+    results.push({ ...load, engineUs, checkUs, sendUs, receiveUs, share });
+  }
+  print(JSON.stringify({ benchmark: 'overhead', steps: STEPS, stepMs: STEP_MS, results }));
+}
+
+const [, , role, index] = process.argv;
+if (role === 'engine') await serveParent(loads[Number(index)] as Load);
+else await measureAll();

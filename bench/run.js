@@ -1,0 +1,45 @@
+// `npm run bench -- NAME [arguments]`: runs a benchmark of this folder. Those in TypeScript are compiled to build/bench by
+// scripts/setup.js, where `node build/bench/NAME.js` runs one without looking whether anything has changed.
+
+import { runNamed } from './run-named.js';
+
+/** What is compiled of bench/NAME.ts. */
+const built = (name) => `build/bench/${name}.js`;
+const onGpu = ['--gpu'];
+
+/** @type {import('./run-named.js').NamedPrograms} */
+const benchmarks = {
+  steps: { file: built('steps'), says: 'forward passes of a model on the CPU' },
+  context: { file: built('context'), says: 'decoding after 32 K tokens, and chunks of a long prompt' },
+  kernels: {
+    file: built('kernels'),
+    says: 'matrix products of every kernel table',
+    setup: ['--all-kernels'],
+  },
+  'gpu-steps': { file: built('gpu-steps'), says: 'how evenly steps come on a GPU', setup: onGpu },
+  'gpu-kernels': { file: built('gpu-kernels'), says: 'matrix products on a GPU', setup: onGpu },
+  'gpu-drawing': {
+    file: built('gpu-drawing'),
+    says: 'sampling on a GPU, next to native code',
+    setup: onGpu,
+  },
+  sampling: { file: built('sampling'), says: 'sampling over a vocabulary of 128 K' },
+  grammar: { file: built('grammar'), says: 'masks of constrained streams, next to a step' },
+  speculation: {
+    file: 'bench/speculation.js',
+    says: 'what speculative decoding is worth, by kind of request',
+  },
+  scheduler: { file: built('scheduler'), says: 'planning a step' },
+  fairness: { file: built('fairness'), says: 'how evenly ten kinds of tenants share a simulated machine' },
+  overhead: { file: built('overhead'), says: 'what a step costs besides forward pass and sampling' },
+  'event-loop': { file: built('event-loop'), says: "how long a busy server's event loop is held up" },
+  viewers: { file: built('viewers'), says: 'what viewers of the live page cost 16 streams' },
+  routing: { file: built('routing'), says: 'what choosing a worker costs a gateway' },
+  simulate: { file: built('simulate/simulate'), says: 'ways to choose a worker, on simulated fleets' },
+  fleet: {
+    file: 'bench/fleet.js',
+    says: 'a fleet on this machine: cached prompts, and what it costs a stream',
+  },
+};
+
+await runNamed('npm run bench --', benchmarks, process.argv.slice(2));

@@ -1,0 +1,362 @@
+// One policy under one load: workers, gateways, and the messages between them, from the first request to the last. Time is
+// simulated; decisions are those of the real router and take real time, which is measured.
+
+import { seedFrom, uniformAt } from '#src/sampling/random.ts';
+import type { BlockNames } from './block-names.ts';
+import { EventQueue } from './event-queue.ts';
+import type { PolicyName } from './policies.ts';
+import type { SimulationSettings } from './settings.ts';
+import { type OpenTurn, SimulatedGateway } from './simulated-gateway.ts';
+import { SimulatedWorker } from './simulated-worker.ts';
+import { type Conversation, MODEL_KEY, type Turn } from './traffic.ts';
+
+/** What became of a turn. */
+export interface TurnRecord {
+  readonly turn: Turn;
+  readonly arrivedMs: number;
+  readonly firstTokenMs: number;
+  readonly endMs: number;
+  readonly moves: number;
+}
+
+export interface Messages {
+  heartbeats: number;
+  cacheBatches: number;
+  cacheKeys: number;
+  snapshots: number;
+  requests: number;
+  answers: number;
+}
+
+export interface SimulationResult {
+  readonly policy: PolicyName;
+  readonly records: readonly TurnRecord[];
+  readonly refused: number;
+  /** Of conversations that ended with a refusal. */
+  readonly unsent: number;
+  readonly durationMs: number;
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly preemptions: number;
+  readonly deaths: number;
+  readonly decisionMs: readonly number[];
+  readonly index: { readonly entries: number; readonly bytes: number; readonly forgotten: number };
+  readonly messages: Messages;
+  readonly wallMs: number;
+}
+
+/** Reading an answer takes at least so long before the next turn comes. */
+const READING_MS = 200;
+const WATCH_MS = 250;
+const random = { spread: 100, phase: 101, loss: 102, death: 103 } as const;
+
+interface Member {
+  readonly name: string;
+  readonly worker: SimulatedWorker;
+  life: number;
+  isAlive: boolean;
+  heartbeats: number;
+  batches: number;
+  readonly heard: Map<string, number>;
+}
+
+export class Simulation {
+  readonly #settings: SimulationSettings;
+  readonly #policy: PolicyName;
+  readonly #names: BlockNames;
+  readonly #events = new EventQueue();
+  readonly #gateways: SimulatedGateway[];
+  readonly #members: Member[];
+  readonly #byName = new Map<string, Member>();
+  readonly #draw: (purpose: keyof typeof random, n: number) => number;
+  readonly #open = new Map<number, OpenTurn>();
+  readonly #records: TurnRecord[] = [];
+  readonly #messages: Messages = {
+    heartbeats: 0,
+    cacheBatches: 0,
+    cacheKeys: 0,
+    snapshots: 0,
+    requests: 0,
+    answers: 0,
+  };
+  #turnsLeft: number;
+  #refused = 0;
+  #unsent = 0;
+  #promptTokens = 0;
+  #cachedTokens = 0;
+  #deaths = 0;
+  #losses = 0;
+
+  constructor(
+    policy: PolicyName,
+    settings: SimulationSettings,
+    conversations: readonly Conversation[],
+    names: BlockNames,
+  ) {
+    this.#settings = settings;
+    this.#policy = policy;
+    this.#names = names;
+    const seed = seedFrom(BigInt(settings.traffic.seed));
+    this.#draw = (purpose, n) => uniformAt(seed, n, random[purpose]);
+    this.#gateways = Array.from(
+      { length: settings.gateways },
+      (_, n) => new SimulatedGateway(`gateway-${n}`, policy, settings),
+    );
+    this.#members = Array.from({ length: settings.workers }, (_, n) => this.#makeMember(n));
+    this.#turnsLeft = conversations.reduce((sum, { turns }) => sum + turns.length, 0);
+    this.#planStart(conversations);
+  }
+
+  run(): SimulationResult {
+    const startMs = performance.now();
+    this.#events.run(() => this.#turnsLeft > 0);
+    const indexes = this.#gateways.map(({ router }) => router.indexOf(MODEL_KEY));
+    const most = (of: (index: NonNullable<(typeof indexes)[number]>) => number) =>
+      Math.max(0, ...indexes.map((index) => (index === undefined ? 0 : of(index))));
+    return {
+      policy: this.#policy,
+      records: this.#records,
+      refused: this.#refused,
+      unsent: this.#unsent,
+      durationMs: this.#events.nowMs,
+      promptTokens: this.#promptTokens,
+      cachedTokens: this.#cachedTokens,
+      preemptions: this.#members.reduce((sum, { worker }) => sum + worker.counters.preemptions, 0),
+      deaths: this.#deaths,
+      decisionMs: this.#gateways.flatMap(({ decisionMs }) => decisionMs),
+      index: {
+        entries: most(({ size }) => size),
+        bytes: most(({ bytes }) => bytes),
+        forgotten: most(({ forgotten }) => forgotten),
+      },
+      messages: {
+        ...this.#messages,
+        answers: this.#members.reduce((sum, { worker }) => sum + worker.counters.answerMessages, 0),
+      },
+      wallMs: performance.now() - startMs,
+    };
+  }
+
+  #makeMember(n: number): Member {
+    const { speeds, spread, blocks, maxRunning, gateways } = this.#settings;
+    const factor = 1 + spread * (2 * this.#draw('spread', n) - 1);
+    const own = {
+      ...speeds,
+      promptTokenMs: factor * speeds.promptTokenMs,
+      stepBaseMs: factor * speeds.stepBaseMs,
+      stepRowMs: factor * speeds.stepRowMs,
+    };
+    const worker = new SimulatedWorker({ speeds: own, blocks, maxRunning }, gateways, this.#events, {
+      onAdmitted: (id, cachedTokens) => this.#admitted(id, cachedTokens),
+      onFirstToken: (id, nowMs) => this.#firstToken(id, nowMs),
+      onEnd: (id) => this.#ended(id),
+    });
+    const name = `worker-${n}`;
+    const member = { name, worker, life: 0, isAlive: true, heartbeats: 0, batches: 0, heard: new Map() };
+    this.#byName.set(name, member);
+    return member;
+  }
+
+  #planStart(conversations: readonly Conversation[]): void {
+    const { heartbeatMs, newsMs, failuresPerHour } = this.#settings;
+    this.#members.forEach((member, n) => {
+      // All are known from the start, then each keeps its own rhythm.
+      this.#beat(member);
+      const phase = this.#draw('phase', n);
+      this.#events.at(phase * heartbeatMs, () => this.#keepBeating(member));
+      this.#events.at(phase * newsMs, () => this.#keepTelling(member));
+      if (failuresPerHour > 0) this.#planDeath(member, n);
+    });
+    for (const gateway of this.#gateways) this.#events.at(WATCH_MS, () => this.#watch(gateway));
+    for (const { turns } of conversations) this.#planTurn(turns[0], 0);
+  }
+
+  #planTurn(turn: Turn | undefined, readMs: number): void {
+    if (turn === undefined) return;
+    // Behind the first heartbeats, however early.
+    const atMs = Math.max(turn.plannedMs, readMs, this.#settings.delayMs);
+    this.#events.at(atMs, (nowMs) => {
+      const open = {
+        turn,
+        arrivedMs: nowMs,
+        given: 0,
+        firstTokenMs: undefined,
+        assignment: undefined,
+        moves: 0,
+      };
+      this.#open.set(turn.number, open);
+      this.#send(open, nowMs);
+    });
+  }
+
+  #gatewayOf({ turn }: OpenTurn): SimulatedGateway {
+    return this.#gateways[turn.number % this.#gateways.length] as SimulatedGateway;
+  }
+
+  #send(open: OpenTurn, nowMs: number): void {
+    const gateway = this.#gatewayOf(open);
+    const decision = gateway.route(open, nowMs);
+    if (decision.kind !== 'worker') {
+      this.#giveUp(open);
+      return;
+    }
+    this.#messages.requests += 1;
+    const { turn, given, assignment } = open;
+    this.#events.at(nowMs + this.#settings.delayMs, () => {
+      const member = this.#byName.get(decision.worker) as Member;
+      if (!member.isAlive || assignment === undefined) return;
+      member.heard.set(gateway.name, assignment.number);
+      member.worker.submit({
+        id: turn.number,
+        gateway: turn.number % this.#gateways.length,
+        blocks: turn.conversation.blocks,
+        promptTokens: turn.promptTokens + given,
+        answerTokens: turn.answerTokens - given,
+        priority: turn.priority,
+        enqueuedMs: open.arrivedMs,
+      });
+    });
+  }
+
+  /** Whoever is refused leaves, with all that was still to come. */
+  #giveUp({ turn }: OpenTurn): void {
+    this.#open.delete(turn.number);
+    const rest = turn.conversation.turns.filter(({ number }) => number > turn.number).length;
+    this.#refused += 1;
+    this.#unsent += rest;
+    this.#turnsLeft -= 1 + rest;
+  }
+
+  #admitted(id: number, cachedTokens: number): void {
+    const open = this.#open.get(id);
+    if (open === undefined) return;
+    this.#promptTokens += open.turn.promptTokens + open.given;
+    this.#cachedTokens += cachedTokens;
+  }
+
+  #firstToken(id: number, nowMs: number): void {
+    const open = this.#open.get(id);
+    if (open !== undefined) open.firstTokenMs ??= nowMs + this.#settings.delayMs;
+  }
+
+  #ended(id: number): void {
+    const open = this.#open.get(id);
+    if (open === undefined) return;
+    // What was sent before its worker died has arrived.
+    this.#open.delete(id);
+    this.#events.at(this.#events.nowMs + this.#settings.delayMs, (nowMs) => {
+      const { turn, arrivedMs, firstTokenMs, moves } = open;
+      this.#gatewayOf(open).ended(open);
+      this.#records.push({ turn, arrivedMs, firstTokenMs: firstTokenMs ?? nowMs, endMs: nowMs, moves });
+      this.#turnsLeft -= 1;
+      const { turns } = turn.conversation;
+      this.#planTurn(turns[turns.indexOf(turn) + 1], nowMs + READING_MS);
+    });
+  }
+
+  #keepBeating(member: Member): void {
+    if (member.isAlive) this.#beat(member);
+    this.#events.at(this.#events.nowMs + this.#settings.heartbeatMs, () => this.#keepBeating(member));
+  }
+
+  #beat(member: Member): void {
+    const nowMs = this.#events.nowMs;
+    member.heartbeats += 1;
+    this.#messages.heartbeats += 1;
+    const heartbeat = {
+      worker: member.name,
+      epoch: `${member.life}`,
+      number: member.heartbeats,
+      draining: false,
+      models: [member.worker.standing(MODEL_KEY, nowMs)],
+      heard: Object.fromEntries(member.heard),
+    };
+    this.#events.at(nowMs + this.#settings.delayMs, (heardMs) => {
+      for (const gateway of this.#gateways) this.#sendElsewhere(gateway.hear(heartbeat, heardMs));
+    });
+  }
+
+  #keepTelling(member: Member): void {
+    if (member.isAlive) this.#tell(member);
+    this.#events.at(this.#events.nowMs + this.#settings.newsMs, () => this.#keepTelling(member));
+  }
+
+  #tell(member: Member): void {
+    const news = member.worker.cache.takeNews();
+    if (news === undefined) return;
+    member.batches += 1;
+    this.#messages.cacheBatches += 1;
+    this.#messages.cacheKeys += news.entered.length + news.left.length;
+    const batch = {
+      epoch: `${member.life}`,
+      number: member.batches,
+      entered: this.#names.keysOf(news.entered),
+      left: this.#names.keysOf(news.left),
+    };
+    this.#events.at(this.#events.nowMs + this.#settings.delayMs, () => {
+      for (const gateway of this.#gateways) {
+        if (this.#isLost()) continue;
+        const outcome = gateway.router.cacheBatch(member.name, MODEL_KEY, batch);
+        if (outcome === 'missed') this.#askForSnapshot(gateway, member);
+      }
+    });
+  }
+
+  #isLost(): boolean {
+    if (this.#settings.loss === 0) return false;
+    this.#losses += 1;
+    return this.#draw('loss', this.#losses) < this.#settings.loss;
+  }
+
+  #askForSnapshot(gateway: SimulatedGateway, member: Member): void {
+    const { delayMs } = this.#settings;
+    this.#messages.snapshots += 1;
+    this.#events.at(this.#events.nowMs + delayMs, (nowMs) => {
+      if (!member.isAlive) return;
+      // Right behind a batch: what enters after it and leaves before the next would else be in the snapshot for ever.
+      this.#tell(member);
+      const keys = this.#names.keysOf(member.worker.cache.contents());
+      const snapshot = { epoch: `${member.life}`, number: member.batches, keys };
+      this.#events.at(nowMs + delayMs, () => {
+        const outcome = gateway.router.cacheSnapshot(member.name, MODEL_KEY, snapshot);
+        if (outcome === 'missed') this.#askForSnapshot(gateway, member);
+      });
+    });
+  }
+
+  #watch(gateway: SimulatedGateway): void {
+    this.#sendElsewhere(gateway.takeLost(this.#events.nowMs));
+    this.#events.at(this.#events.nowMs + WATCH_MS, () => this.#watch(gateway));
+  }
+
+  /** Those that have ended, but not been heard of yet, need nothing. */
+  #sendElsewhere(lost: readonly OpenTurn[]): void {
+    for (const open of lost) {
+      if (!this.#open.has(open.turn.number)) continue;
+      open.moves += 1;
+      this.#send(open, this.#events.nowMs);
+    }
+  }
+
+  #planDeath(member: Member, n: number): void {
+    const { failuresPerHour, downMs, workers } = this.#settings;
+    const draw = this.#draw('death', n + member.life * workers);
+    const afterMs = (-Math.log(1 - draw) * 3_600_000) / failuresPerHour;
+    this.#events.at(this.#events.nowMs + afterMs, (nowMs) => {
+      this.#deaths += 1;
+      member.isAlive = false;
+      for (const [id, given] of member.worker.kill()) {
+        const open = this.#open.get(id);
+        if (open !== undefined) open.given += given;
+      }
+      this.#events.at(nowMs + downMs, () => {
+        member.isAlive = true;
+        member.life += 1;
+        member.heartbeats = 0;
+        member.batches = 0;
+        member.heard.clear();
+        this.#planDeath(member, n);
+      });
+    });
+  }
+}

@@ -1,0 +1,201 @@
+// Who asks what and when: conversations of several turns that share system prompts. Tokens are made up, but real: their
+// chain keys are those that gateways and engines would compute. Everything comes from the seed.
+
+import { drawLength, type LengthDistribution } from '#src/bench/serve/length-distribution.ts';
+import { exponentialFrom } from '#src/bench/serve/random-load.ts';
+import type { Priority } from '#src/engine/sequence.ts';
+import { promptKeys, reusableBlocks } from '#src/fleet/routing/prefix-keys.ts';
+import { type Seed, seedFrom, uniformAt } from '#src/sampling/random.ts';
+import type { BlockNames } from './block-names.ts';
+
+export const MODEL_KEY = 'simulated';
+
+export interface Turn {
+  /** Among all turns. */
+  readonly number: number;
+  readonly conversation: Conversation;
+  /** Not before its turn's planned time, and not before the turn before it has been answered and read. */
+  readonly plannedMs: number;
+  readonly promptTokens: number;
+  readonly answerTokens: number;
+  readonly priority: Priority;
+}
+
+export interface Conversation {
+  readonly name: string;
+  /** Of all blocks that any of its turns fills, answers included. */
+  readonly keys: Int32Array;
+  readonly blocks: Int32Array;
+  readonly turns: Turn[];
+}
+
+export interface TrafficSettings {
+  readonly seed: number;
+  readonly requestsPerSecond: number;
+  readonly conversations: number;
+  /** Where given, conversations are under way when it begins and when it ends, and only turns within it count. */
+  readonly windowMs: number | undefined;
+  readonly turns: number;
+  readonly thinkMs: number;
+  /** Different system prompts; the n-th is asked for in proportion to 1 / n^hot. */
+  readonly groups: number;
+  readonly hot: number;
+  readonly systemTokens: number;
+  readonly userTokens: LengthDistribution;
+  readonly answerTokens: LengthDistribution;
+  readonly highShare: number;
+  readonly lowShare: number;
+}
+
+/** One line of a trace. Lines of one conversation go on from each other. */
+export interface TracedRequest {
+  readonly arrivalMs: number;
+  readonly promptTokens: number;
+  readonly answerTokens: number;
+  /** Requests of one group begin with the same tokens. */
+  readonly prefixGroup: number;
+  /** How many of them. */
+  readonly prefixTokens: number;
+  readonly conversation?: string | undefined;
+}
+
+const VOCABULARY = 32_000;
+const draws = { start: 0, group: 1, priority: 2, think: 3, user: 4, answer: 5 } as const;
+const ROWS = 16;
+
+export function makeTraffic(settings: TrafficSettings, names: BlockNames): Conversation[] {
+  const seed = seedFrom(BigInt(settings.seed));
+  const draw = (purpose: keyof typeof draws, of: number) => (n: number) =>
+    uniformAt(seed, of, draws[purpose] + ROWS * n);
+  const groupOf = groupChooser(settings);
+  const perSecond = settings.requestsPerSecond / settings.turns;
+  const numbers = counter();
+  const { windowMs = Number.POSITIVE_INFINITY } = settings;
+  let startMs = settings.windowMs === undefined ? 0 : -leadMs(settings);
+  const all = Array.from({ length: settings.conversations }, (_, n) => {
+    startMs += exponentialFrom(draw('start', n), perSecond);
+    const group = groupOf(draw('group', n)(0));
+    const priority = priorityOf(draw('priority', n)(0), settings);
+    let plannedMs = startMs;
+    let length = settings.systemTokens;
+    const turns = Array.from({ length: settings.turns }, (_, turn) => {
+      const place = n * settings.turns + turn;
+      if (turn > 0) plannedMs += exponentialFrom(draw('think', place), 1000 / settings.thinkMs);
+      const promptTokens = length + drawLength(settings.userTokens, draw('user', place));
+      const answerTokens = drawLength(settings.answerTokens, draw('answer', place));
+      length = promptTokens + answerTokens;
+      return { plannedMs, promptTokens, answerTokens, priority };
+    });
+    const within = turns.filter((turn) => turn.plannedMs >= 0 && turn.plannedMs < windowMs);
+    const tokens = tokensOf(seed, n, length, group, settings.systemTokens);
+    return conversationOf(`${n}`, tokens, within, numbers, names);
+  });
+  return all.filter((one) => one.turns.length > 0);
+}
+
+/** As many conversations as keep the rate from the beginning of the window to its end. */
+export function conversationsIn(
+  windowMs: number,
+  settings: Pick<TrafficSettings, 'requestsPerSecond' | 'turns' | 'thinkMs'>,
+): number {
+  const perMs = settings.requestsPerSecond / settings.turns / 1000;
+  return Math.max(1, Math.ceil((windowMs + leadMs(settings)) * perMs));
+}
+
+/** How long before the window the first conversations begin: most of them are over by its start. */
+function leadMs({ turns, thinkMs }: Pick<TrafficSettings, 'turns' | 'thinkMs'>): number {
+  return 2 * (turns - 1) * thinkMs;
+}
+
+export function replayTraffic(trace: readonly TracedRequest[], seedNumber: number, names: BlockNames) {
+  const seed = seedFrom(BigInt(seedNumber));
+  const numbers = counter();
+  const grouped = new Map<string, TracedRequest[]>();
+  trace.forEach((request, n) => {
+    const name = request.conversation ?? `line ${n + 1}`;
+    grouped.set(name, [...(grouped.get(name) ?? []), request]);
+  });
+  return [...grouped].map(([name, requests], n): Conversation => {
+    const longest = Math.max(...requests.map((one) => one.promptTokens + one.answerTokens));
+    const [first] = requests as [TracedRequest];
+    const tokens = tokensOf(seed, n, longest, first.prefixGroup, first.prefixTokens);
+    const turns = requests
+      .toSorted((a, b) => a.arrivalMs - b.arrivalMs)
+      .map(({ arrivalMs, promptTokens, answerTokens }) => ({
+        plannedMs: arrivalMs,
+        promptTokens,
+        answerTokens,
+        priority: 1 as const,
+      }));
+    return conversationOf(name, tokens, turns, numbers, names);
+  });
+}
+
+/** Prompt tokens that one worker with memory without end would have found, were every turn answered before the next came. */
+export function idealCachedTokens(conversations: readonly Conversation[], blockTokens: number): number {
+  const turns = conversations.flatMap((one) => one.turns).sort((a, b) => a.plannedMs - b.plannedMs);
+  const seen = new Set<number>();
+  let cached = 0;
+  for (const { conversation, promptTokens, answerTokens } of turns) {
+    const limit = reusableBlocks(promptTokens);
+    let found = 0;
+    while (found < limit && seen.has(conversation.blocks[found] as number)) found += 1;
+    cached += found * blockTokens;
+    const full = reusableBlocks(promptTokens + answerTokens);
+    for (let i = found; i < full; i++) seen.add(conversation.blocks[i] as number);
+  }
+  return cached;
+}
+
+function conversationOf(
+  name: string,
+  tokens: Int32Array,
+  planned: readonly Omit<Turn, 'number' | 'conversation'>[],
+  nextNumber: () => number,
+  names: BlockNames,
+): Conversation {
+  const keys = promptKeys({ modelKey: MODEL_KEY, salt: ':', tokens });
+  const conversation: Conversation = { name, keys, blocks: names.numbersOf(keys), turns: [] };
+  for (const turn of planned) conversation.turns.push({ ...turn, number: nextNumber(), conversation });
+  return conversation;
+}
+
+/** System prompts and conversations are rows of random tokens of their own. */
+function tokensOf(
+  seed: Seed,
+  conversation: number,
+  length: number,
+  group: number,
+  shared: number,
+): Int32Array {
+  return Int32Array.from({ length }, (_, position) => {
+    const row = position < shared ? 2 * group : 2 * conversation + 1;
+    return mix(seed.low ^ Math.imul(row, 0x9e3779b1) ^ Math.imul(position, 0x85ebca6b)) % VOCABULARY;
+  });
+}
+
+function mix(value: number): number {
+  let bits = Math.imul(value ^ (value >>> 16), 0x7feb352d);
+  bits = Math.imul(bits ^ (bits >>> 15), 0x846ca68b);
+  return (bits ^ (bits >>> 16)) >>> 0;
+}
+
+function groupChooser({ groups, hot }: TrafficSettings): (draw: number) => number {
+  const ends: number[] = [];
+  for (let n = 1; n <= groups; n++) ends.push((ends.at(-1) ?? 0) + 1 / n ** hot);
+  const all = ends.at(-1) ?? 1;
+  return (draw) => {
+    const group = ends.findIndex((end) => draw * all < end);
+    return group === -1 ? groups - 1 : group;
+  };
+}
+
+function priorityOf(draw: number, { highShare, lowShare }: TrafficSettings): Priority {
+  if (draw < highShare) return 0;
+  return draw < highShare + lowShare ? 2 : 1;
+}
+
+function counter(): () => number {
+  let next = 0;
+  return () => next++;
+}

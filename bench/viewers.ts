@@ -1,0 +1,229 @@
+// `npm run bench -- viewers [MODEL.gguf]`: what it costs streams that others look on. Sixteen streams decode on a server of
+// their own while nobody, one and fifty look at /live, in turns; medians of tokens a second, and of what is lost to nobody
+// looking in the same turn. All on this machine: what readers of streams and of /live take counts as a loss, too. Where the
+// machine is not quiet, the processor time of the server and of its engine's event loop tells more, where the system tells
+// it (Linux). Ends in one JSON line.
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once, setMaxListeners } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { Agent, type ClientRequest, get, type IncomingMessage, request } from 'node:http';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { dummyModel } from '#src/bench/dummy-model.ts';
+import { writeGguf } from '#src/bench/write-gguf.ts';
+
+const STREAMS = 16;
+const VIEWERS = [0, 1, 50] as const;
+const TURNS = 7;
+const WINDOW_MS = 3000;
+const SETTLE_MS = 500;
+/** A quarter of the model's layers: steps are as short, and the share of viewers as large, as with a small model. */
+const LAYERS = 4;
+
+const program = fileURLToPath(new URL('../../bin/chairlift.js', import.meta.url));
+const print = (line: string) => process.stdout.write(`${line}\n`);
+
+interface Server {
+  readonly url: string;
+  readonly headers: { readonly authorization: string };
+  readonly child: ChildProcess;
+}
+
+async function startServer(folder: string, model: string): Promise<Server> {
+  const database = ['--database', join(folder, 'viewers.db')];
+  const made = execFileSync(
+    process.execPath,
+    [program, 'keys', 'create', '--name', 'viewer', '--admin', '--json', ...database],
+    { encoding: 'utf8' },
+  );
+  const { key } = JSON.parse(made) as { key: string };
+  const child = spawn(
+    process.execPath,
+    [
+      program,
+      'serve',
+      '--port',
+      '0',
+      '--model',
+      model,
+      '--speculation',
+      'off',
+      '--log-level',
+      'warn',
+      ...database,
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = /https?:\/\/[^\s/]+/.exec(line)?.[0];
+    if (url !== undefined) return { url, headers: { authorization: `Bearer ${key}` }, child };
+  }
+  throw new Error('the server did not start');
+}
+
+/** Streams that never end while this runs. */
+function keepStreaming({ url, headers }: Server, agent: Agent, number: number, signal: AbortSignal): void {
+  const again = () => {
+    if (signal.aborted) return;
+    const stream = request(`${url}/v1/completions`, {
+      method: 'POST',
+      agent,
+      headers: { ...headers, 'content-type': 'application/json' },
+      signal,
+    });
+    stream.on('response', (response) =>
+      response
+        .resume()
+        .on('end', again)
+        .on('error', () => {}),
+    );
+    stream.on('error', () => {});
+    const body = { prompt: `Story ${number}`, max_tokens: 8000, ignore_eos: true, stream: true };
+    stream.end(JSON.stringify(body));
+  };
+  again();
+}
+
+async function generated({ url, headers }: Server): Promise<{ tokens: number; atMs: number }> {
+  const { engines } = (await (await fetch(`${url}/admin/stats`, { headers })).json()) as {
+    engines: readonly { stats: { generatedTokens: number; running: readonly unknown[] } }[];
+  };
+  return { tokens: engines[0]?.stats.generatedTokens ?? 0, atMs: performance.now() };
+}
+
+async function open({ url, headers }: Server): Promise<ClientRequest> {
+  const viewer = get(`${url}/live`, { headers, agent: false });
+  viewer.on('error', () => {});
+  const [response] = (await once(viewer, 'response')) as [IncomingMessage];
+  if (response.statusCode !== 200) throw new Error(`/live answered ${response.statusCode}`);
+  response.on('error', () => {}).resume();
+  return viewer;
+}
+
+/** Nanoseconds that threads of a process have run; undefined where the system does not tell. */
+function threadTimeNs(pid: number, which: 'all' | 'first'): number | undefined {
+  try {
+    const threads = which === 'all' ? readdirSync(`/proc/${pid}/task`) : [pid];
+    return threads.reduce<number>(
+      (sum, id) => sum + Number(readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8').split(' ')[0]),
+      0,
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+function childOf(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
+}
+
+/** Of the server, and of the thread of its engine that speaks with it, as a share of all cores. */
+function processorTimeNs(pid: number): number | undefined {
+  const server = threadTimeNs(pid, 'all');
+  const engine = server === undefined ? undefined : threadTimeNs(childOf(pid), 'first');
+  return server === undefined || engine === undefined ? undefined : server + engine;
+}
+
+interface Measured {
+  readonly tokensPerSecond: number;
+  /** Of all cores; undefined where the system does not tell. */
+  readonly processorShare: number | undefined;
+}
+
+/** While so many look on. */
+async function measure(server: Server, viewers: number): Promise<Measured> {
+  const watching = await Promise.all(Array.from({ length: viewers }, () => open(server)));
+  await sleep(SETTLE_MS);
+  const pid = server.child.pid as number;
+  const before = { ...(await generated(server)), ns: processorTimeNs(pid) };
+  await sleep(WINDOW_MS);
+  const after = { ...(await generated(server)), ns: processorTimeNs(pid) };
+  for (const viewer of watching) viewer.destroy();
+  const ms = after.atMs - before.atMs;
+  return {
+    tokensPerSecond: ((after.tokens - before.tokens) * 1000) / ms,
+    processorShare:
+      before.ns === undefined || after.ns === undefined
+        ? undefined
+        : (after.ns - before.ns) / (1e6 * ms * availableParallelism()),
+  };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+async function run(server: Server): Promise<void> {
+  const ending = new AbortController();
+  setMaxListeners(0, ending.signal);
+  const agent = new Agent({ maxSockets: Number.POSITIVE_INFINITY });
+  for (let number = 0; number < STREAMS; number++) keepStreaming(server, agent, number, ending.signal);
+  await measure(server, 0);
+  const measured = new Map<number, Measured[]>(VIEWERS.map((count) => [count, []]));
+  for (let turn = 0; turn < TURNS; turn++) {
+    // Each comes first in its turn: contexts grow, and steps with them.
+    const order = VIEWERS.map((_, i) => VIEWERS[(i + turn) % VIEWERS.length] as number);
+    for (const count of order) measured.get(count)?.push(await measure(server, count));
+    const speeds = VIEWERS.map(
+      (count) => `${count}: ${measured.get(count)?.at(-1)?.tokensPerSecond.toFixed(1)}`,
+    );
+    print(`turn ${turn + 1}, tokens/s: ${speeds.join('  ')}`);
+  }
+  ending.abort();
+  const results = VIEWERS.map((viewers) =>
+    figures(viewers, measured.get(viewers) ?? [], measured.get(0) ?? []),
+  );
+  print('viewers | tokens/s | lost | processor time of server and event loop beyond that of nobody looking');
+  for (const { viewers, tokensPerSecond, lostShare, extraProcessorShare } of results) {
+    print(
+      `${viewers} | ${tokensPerSecond.toFixed(1)} | ${percent(lostShare)} | ${percent(extraProcessorShare)}`,
+    );
+  }
+  print(
+    JSON.stringify({ benchmark: 'viewers', streams: STREAMS, turns: TURNS, windowMs: WINDOW_MS, results }),
+  );
+}
+
+function figures(viewers: number, own: readonly Measured[], alone: readonly Measured[]) {
+  const pairs = own.map((one, turn) => [one, alone[turn] as Measured] as const);
+  const lost = pairs.map(([one, other]) => 1 - one.tokensPerSecond / other.tokensPerSecond);
+  const extra = pairs.flatMap(([one, other]) =>
+    one.processorShare === undefined || other.processorShare === undefined
+      ? []
+      : one.processorShare - other.processorShare,
+  );
+  return {
+    viewers,
+    tokensPerSecond: median(own.map(({ tokensPerSecond }) => tokensPerSecond)),
+    lostShare: median(lost),
+    extraProcessorShare: median(extra),
+  };
+}
+
+function percent(share: number): string {
+  return Number.isNaN(share) ? 'not told' : `${(100 * share).toFixed(2)} %`;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'viewers-'));
+let server: Server | undefined;
+try {
+  let [, , model] = process.argv;
+  if (model === undefined) {
+    model = join(folder, 'dummy.gguf');
+    await writeGguf(dummyModel('llama-3.2-1b', 'Q4_0', LAYERS), model, () => {});
+  }
+  server = await startServer(folder, model);
+  await run(server);
+} finally {
+  const { child } = server ?? {};
+  if (child !== undefined && child.exitCode === null) {
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+  }
+  rmSync(folder, { recursive: true, force: true });
+}
+process.exit();
