@@ -1,5 +1,6 @@
-// What will happen when: a heap of moments. Equal times keep the order in which they were planned, so that a run is the
-// same every time.
+// What will happen when. Equal times keep the order in which they were planned, so that a run is the same every time.
+
+import { Heap } from '#src/engine/scheduler/heap.ts';
 
 interface Moment {
   readonly atMs: number;
@@ -8,7 +9,7 @@ interface Moment {
 }
 
 export class EventQueue {
-  readonly #heap: Moment[] = [];
+  readonly #moments = new Heap<Moment>((a, b) => a.atMs - b.atMs || a.order - b.order);
   #planned = 0;
   #nowMs = 0;
 
@@ -16,54 +17,17 @@ export class EventQueue {
     return this.#nowMs;
   }
 
-  /** Moments that have been planned, since the start. */
-  get planned(): number {
-    return this.#planned;
-  }
-
   at(atMs: number, happen: (nowMs: number) => void): void {
     this.#planned += 1;
-    const moment = { atMs: Math.max(atMs, this.#nowMs), order: this.#planned, happen };
-    const heap = this.#heap;
-    let index = heap.length;
-    heap.push(moment);
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      if (isBefore(heap[parent] as Moment, moment)) break;
-      heap[index] = heap[parent] as Moment;
-      index = parent;
-    }
-    heap[index] = moment;
+    this.#moments.push({ atMs: Math.max(atMs, this.#nowMs), order: this.#planned, happen });
   }
 
   /** Goes on while something is planned and it is wanted. */
   run(isWanted: () => boolean): void {
-    while (this.#heap.length > 0 && isWanted()) {
-      const moment = this.#takeFirst();
-      this.#nowMs = moment.atMs;
-      moment.happen(moment.atMs);
+    for (let next = this.#moments.peek(); next !== undefined && isWanted(); next = this.#moments.peek()) {
+      this.#moments.remove(next);
+      this.#nowMs = next.atMs;
+      next.happen(next.atMs);
     }
   }
-
-  #takeFirst(): Moment {
-    const heap = this.#heap;
-    const first = heap[0] as Moment;
-    const last = heap.pop() as Moment;
-    if (heap.length === 0) return first;
-    let index = 0;
-    for (;;) {
-      let child = 2 * index + 1;
-      if (child >= heap.length) break;
-      if (child + 1 < heap.length && isBefore(heap[child + 1] as Moment, heap[child] as Moment)) child += 1;
-      if (isBefore(last, heap[child] as Moment)) break;
-      heap[index] = heap[child] as Moment;
-      index = child;
-    }
-    heap[index] = last;
-    return first;
-  }
-}
-
-function isBefore(a: Moment, b: Moment): boolean {
-  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
 }

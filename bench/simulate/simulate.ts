@@ -1,8 +1,7 @@
-// `npm run bench -- simulate [options]`: ways to choose a worker, compared under the same arrivals on a simulated fleet. The router,
-// the index and the admission are the real ones. Ends in one JSON line.
+// `npm run bench -- simulate [options]`: ways to choose a worker, compared under the same arrivals on a simulated fleet. Router,
+// index, admission and the workers' schedulers are the real ones. Ends in one JSON line.
 
 import { writeFileSync } from 'node:fs';
-import { BlockNames } from './block-names.ts';
 import { type ComparedPolicy, simulationPage } from './report-page.ts';
 import { layOut, policyTable, settingRows } from './report-rows.ts';
 import { readSettings, SettingsError, type SimulationSettings, usage } from './settings.ts';
@@ -28,15 +27,14 @@ function settingsOrEnd(): SimulationSettings {
 }
 
 const settings = settingsOrEnd();
-const names = new BlockNames();
 const conversations =
   settings.trace === undefined
-    ? makeTraffic(settings.traffic, names)
-    : replayTraffic(settings.trace, settings.traffic.seed, names);
+    ? makeTraffic(settings.traffic)
+    : replayTraffic(settings.trace, settings.traffic.seed);
 const turns = conversations.reduce((sum, one) => sum + one.turns.length, 0);
 for (const [name, value] of settingRows(settings, turns)) print(`${name.padEnd(16)}${value}`);
 const compared = settings.policies.map((policy): ComparedPolicy => {
-  const result = new Simulation(policy, settings, conversations, names).run();
+  const result = new Simulation(policy, settings, conversations).run();
   process.stderr.write(`${policy}: simulated in ${(result.wallMs / 1000).toFixed(1)} s\n`);
   return { result, summary: summarize(result, conversations) };
 });

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { BlockNames } from './block-names.ts';
 import type { PolicyName } from './policies.ts';
 import { simulationPage } from './report-page.ts';
 import { layOut, policyTable } from './report-rows.ts';
@@ -16,14 +15,13 @@ const small = ['--index-entries', '50000'];
 
 function run(args: readonly string[], policies?: readonly PolicyName[]) {
   const settings = readSettings([...small, ...args]);
-  const names = new BlockNames();
   const conversations =
     settings.trace === undefined
-      ? makeTraffic(settings.traffic, names)
-      : replayTraffic(settings.trace, settings.traffic.seed, names);
+      ? makeTraffic(settings.traffic)
+      : replayTraffic(settings.trace, settings.traffic.seed);
   const turns = conversations.reduce((sum, one) => sum + one.turns.length, 0);
   const compared = (policies ?? settings.policies).map((policy) => {
-    const result = new Simulation(policy, settings, conversations, names).run();
+    const result = new Simulation(policy, settings, conversations).run();
     return { result, summary: summarize(result, conversations) };
   });
   return { settings, conversations, turns, compared, summaries: compared.map(({ summary }) => summary) };
@@ -103,7 +101,7 @@ describe('a simulation', () => {
       '--workers',
       '4',
       '--rate',
-      '7',
+      '10',
       '--seconds',
       '40',
       '--high',

@@ -1,8 +1,8 @@
 // One policy under one load: workers, gateways, and the messages between them, from the first request to the last. Time is
-// simulated; decisions are those of the real router and take real time, which is measured.
+// simulated; decisions are those of the real router, which takes real time for them, and of the workers' real schedulers.
 
+import { KEY_LANES } from '#src/engine/cache/prefix-key.ts';
 import { seedFrom, uniformAt } from '#src/sampling/random.ts';
-import type { BlockNames } from './block-names.ts';
 import { EventQueue } from './event-queue.ts';
 import type { PolicyName } from './policies.ts';
 import type { SimulationSettings } from './settings.ts';
@@ -63,7 +63,6 @@ interface Member {
 export class Simulation {
   readonly #settings: SimulationSettings;
   readonly #policy: PolicyName;
-  readonly #names: BlockNames;
   readonly #events = new EventQueue();
   readonly #gateways: SimulatedGateway[];
   readonly #members: Member[];
@@ -87,15 +86,9 @@ export class Simulation {
   #deaths = 0;
   #losses = 0;
 
-  constructor(
-    policy: PolicyName,
-    settings: SimulationSettings,
-    conversations: readonly Conversation[],
-    names: BlockNames,
-  ) {
+  constructor(policy: PolicyName, settings: SimulationSettings, conversations: readonly Conversation[]) {
     this.#settings = settings;
     this.#policy = policy;
-    this.#names = names;
     const seed = seedFrom(BigInt(settings.traffic.seed));
     this.#draw = (purpose, n) => uniformAt(seed, n, random[purpose]);
     this.#gateways = Array.from(
@@ -121,7 +114,7 @@ export class Simulation {
       durationMs: this.#events.nowMs,
       promptTokens: this.#promptTokens,
       cachedTokens: this.#cachedTokens,
-      preemptions: this.#members.reduce((sum, { worker }) => sum + worker.counters.preemptions, 0),
+      preemptions: this.#members.reduce((sum, { worker }) => sum + worker.preemptions, 0),
       deaths: this.#deaths,
       decisionMs: this.#gateways.flatMap(({ decisionMs }) => decisionMs),
       index: {
@@ -131,14 +124,14 @@ export class Simulation {
       },
       messages: {
         ...this.#messages,
-        answers: this.#members.reduce((sum, { worker }) => sum + worker.counters.answerMessages, 0),
+        answers: this.#members.reduce((sum, { worker }) => sum + worker.answerMessages, 0),
       },
       wallMs: performance.now() - startMs,
     };
   }
 
   #makeMember(n: number): Member {
-    const { speeds, spread, blocks, maxRunning, gateways } = this.#settings;
+    const { speeds, spread, blocks, maxRunning } = this.#settings;
     const factor = 1 + spread * (2 * this.#draw('spread', n) - 1);
     const own = {
       ...speeds,
@@ -146,7 +139,7 @@ export class Simulation {
       stepBaseMs: factor * speeds.stepBaseMs,
       stepRowMs: factor * speeds.stepRowMs,
     };
-    const worker = new SimulatedWorker({ speeds: own, blocks, maxRunning }, gateways, this.#events, {
+    const worker = new SimulatedWorker({ speeds: own, blocks, maxRunning }, this.#events, {
       onAdmitted: (id, cachedTokens) => this.#admitted(id, cachedTokens),
       onFirstToken: (id, nowMs) => this.#firstToken(id, nowMs),
       onEnd: (id) => this.#ended(id),
@@ -209,7 +202,7 @@ export class Simulation {
       member.worker.submit({
         id: turn.number,
         gateway: turn.number % this.#gateways.length,
-        blocks: turn.conversation.blocks,
+        tokens: turn.conversation.tokens,
         promptTokens: turn.promptTokens + given,
         answerTokens: turn.answerTokens - given,
         priority: turn.priority,
@@ -282,17 +275,13 @@ export class Simulation {
   }
 
   #tell(member: Member): void {
-    const news = member.worker.cache.takeNews();
-    if (news === undefined) return;
+    const change = member.worker.takeCacheChange();
+    if (change === undefined) return;
+    const { entered, left } = change;
     member.batches += 1;
     this.#messages.cacheBatches += 1;
-    this.#messages.cacheKeys += news.entered.length + news.left.length;
-    const batch = {
-      epoch: `${member.life}`,
-      number: member.batches,
-      entered: this.#names.keysOf(news.entered),
-      left: this.#names.keysOf(news.left),
-    };
+    this.#messages.cacheKeys += (entered.length + left.length) / KEY_LANES;
+    const batch = { epoch: `${member.life}`, number: member.batches, entered, left };
     this.#events.at(this.#events.nowMs + this.#settings.delayMs, () => {
       for (const gateway of this.#gateways) {
         if (this.#isLost()) continue;
@@ -315,7 +304,7 @@ export class Simulation {
       if (!member.isAlive) return;
       // Right behind a batch: what enters after it and leaves before the next would else be in the snapshot for ever.
       this.#tell(member);
-      const keys = this.#names.keysOf(member.worker.cache.contents());
+      const keys = member.worker.cachedKeys();
       const snapshot = { epoch: `${member.life}`, number: member.batches, keys };
       this.#events.at(nowMs + delayMs, () => {
         const outcome = gateway.router.cacheSnapshot(member.name, MODEL_KEY, snapshot);

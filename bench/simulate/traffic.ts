@@ -3,10 +3,10 @@
 
 import { drawLength, type LengthDistribution } from '#src/bench/serve/length-distribution.ts';
 import { exponentialFrom } from '#src/bench/serve/random-load.ts';
+import { KEY_LANES } from '#src/engine/cache/prefix-key.ts';
 import type { Priority } from '#src/engine/sequence.ts';
 import { promptKeys, reusableBlocks } from '#src/fleet/routing/prefix-keys.ts';
 import { type Seed, seedFrom, uniformAt } from '#src/sampling/random.ts';
-import type { BlockNames } from './block-names.ts';
 
 export const MODEL_KEY = 'simulated';
 
@@ -23,9 +23,10 @@ export interface Turn {
 
 export interface Conversation {
   readonly name: string;
-  /** Of all blocks that any of its turns fills, answers included. */
+  /** Of all its turns, answers included; each turn's prompt begins with what was before it. */
+  readonly tokens: Int32Array;
+  /** Of all blocks that any of its turns fills. */
   readonly keys: Int32Array;
-  readonly blocks: Int32Array;
   readonly turns: Turn[];
 }
 
@@ -63,7 +64,7 @@ const VOCABULARY = 32_000;
 const draws = { start: 0, group: 1, priority: 2, think: 3, user: 4, answer: 5 } as const;
 const ROWS = 16;
 
-export function makeTraffic(settings: TrafficSettings, names: BlockNames): Conversation[] {
+export function makeTraffic(settings: TrafficSettings): Conversation[] {
   const seed = seedFrom(BigInt(settings.seed));
   const draw = (purpose: keyof typeof draws, of: number) => (n: number) =>
     uniformAt(seed, of, draws[purpose] + ROWS * n);
@@ -88,7 +89,7 @@ export function makeTraffic(settings: TrafficSettings, names: BlockNames): Conve
     });
     const within = turns.filter((turn) => turn.plannedMs >= 0 && turn.plannedMs < windowMs);
     const tokens = tokensOf(seed, n, length, group, settings.systemTokens);
-    return conversationOf(`${n}`, tokens, within, numbers, names);
+    return conversationOf(`${n}`, tokens, within, numbers);
   });
   return all.filter((one) => one.turns.length > 0);
 }
@@ -107,7 +108,7 @@ function leadMs({ turns, thinkMs }: Pick<TrafficSettings, 'turns' | 'thinkMs'>):
   return 2 * (turns - 1) * thinkMs;
 }
 
-export function replayTraffic(trace: readonly TracedRequest[], seedNumber: number, names: BlockNames) {
+export function replayTraffic(trace: readonly TracedRequest[], seedNumber: number): Conversation[] {
   const seed = seedFrom(BigInt(seedNumber));
   const numbers = counter();
   const grouped = new Map<string, TracedRequest[]>();
@@ -127,7 +128,7 @@ export function replayTraffic(trace: readonly TracedRequest[], seedNumber: numbe
         answerTokens,
         priority: 1 as const,
       }));
-    return conversationOf(name, tokens, turns, numbers, names);
+    return conversationOf(name, tokens, turns, numbers);
   });
 }
 
@@ -139,12 +140,18 @@ export function idealCachedTokens(conversations: readonly Conversation[], blockT
   for (const { conversation, promptTokens, answerTokens } of turns) {
     const limit = reusableBlocks(promptTokens);
     let found = 0;
-    while (found < limit && seen.has(conversation.blocks[found] as number)) found += 1;
+    while (found < limit && seen.has(nameOf(conversation.keys, found))) found += 1;
     cached += found * blockTokens;
     const full = reusableBlocks(promptTokens + answerTokens);
-    for (let i = found; i < full; i++) seen.add(conversation.blocks[i] as number);
+    for (let i = found; i < full; i++) seen.add(nameOf(conversation.keys, i));
   }
   return cached;
+}
+
+/** 53 bits of a block's key, which tell the blocks of a simulation apart. */
+function nameOf(keys: Int32Array, block: number): number {
+  const [high, low] = [keys[KEY_LANES * block] as number, keys[KEY_LANES * block + 1] as number];
+  return (high & 0x1fffff) * 2 ** 32 + (low >>> 0);
 }
 
 function conversationOf(
@@ -152,10 +159,9 @@ function conversationOf(
   tokens: Int32Array,
   planned: readonly Omit<Turn, 'number' | 'conversation'>[],
   nextNumber: () => number,
-  names: BlockNames,
 ): Conversation {
-  const keys = promptKeys({ modelKey: MODEL_KEY, salt: ':', tokens });
-  const conversation: Conversation = { name, keys, blocks: names.numbersOf(keys), turns: [] };
+  const keys = promptKeys({ modelKey: '', salt: ':', tokens });
+  const conversation: Conversation = { name, tokens, keys, turns: [] };
   for (const turn of planned) conversation.turns.push({ ...turn, number: nextNumber(), conversation });
   return conversation;
 }
