@@ -3,16 +3,14 @@
 // is before it. Ends in one JSON line.
 
 import { availableParallelism } from 'node:os';
-import { dummyModel, parseDummy } from '#src/bench/dummy-model.ts';
-import { dummyShapes } from '#src/bench/dummy-shapes.ts';
-import { dummyTypes } from '#src/bench/dummy-weights.ts';
+import { dummyModel } from '#src/bench/dummy-model.ts';
 import { median } from '#src/bench/serve/statistics.ts';
 import { type Backend, BLOCK_TOKENS, type KvType } from '#src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '#src/compute/batch.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';
-import { loadAddon } from '#src/compute/cpu/binding.ts';
 import { sizesOf } from '#src/compute/memory.ts';
 import { buildSpec } from '#src/model/build-spec.ts';
+import { countFrom, dummyFrom, giveUp, kernelsFrom, openAddon, print } from './command-line.ts';
 
 const HISTORY = 32_768;
 const STREAMS = [1, 8];
@@ -25,28 +23,17 @@ const PROMPT_REPEATS = 3;
 const LAYERS = 2;
 const FILLED_AT_A_TIME = 64;
 
-const print = (line: string) => process.stdout.write(`${line}\n`);
-
-function give(line: string): never {
-  process.stderr.write(`${line}\n`);
-  process.exit(1);
-}
-
-const wanted = parseDummy(process.argv[2] ?? 'llama-3.2-1b:q4_0');
-if (wanted === undefined) {
-  give(`give SHAPE:TYPE, of ${Object.keys(dummyShapes).join(', ')} and ${dummyTypes.join(', ')}`);
-}
-const layers = Number(process.argv[3] ?? LAYERS);
-if (!(Number.isInteger(layers) && layers > 0)) give('give a number of layers');
-const load = loadAddon();
-if (!load.available) give(load.reason);
-const { addon } = load;
-const isa = process.argv[4] ?? addon.kernels().at(-1) ?? '';
-if (!addon.kernels().includes(isa)) give(`no kernels named ${isa} here, but ${addon.kernels().join(', ')}`);
+const [model = 'llama-3.2-1b:q4_0', layersText = `${LAYERS}`, kernelsText] = process.argv.slice(2);
+const wanted = dummyFrom(model);
+const layers = countFrom(layersText, 'layers');
+const addon = openAddon();
+const isa = kernelsFrom(kernelsText, addon);
 
 const threads = availableParallelism();
 const files = dummyModel(wanted.shape, wanted.type, layers);
 const spec = buildSpec(files);
+if (spec.contextLength <= HISTORY)
+  giveUp(`${model} has a context of ${spec.contextLength}: give a shape with more`);
 const BLOCKS_PER_STREAM = HISTORY / BLOCK_TOKENS + 1;
 const blockCount = BLOCKS_PER_STREAM * Math.max(...STREAMS);
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { print } from './command-line.ts';
 
 const CLIENTS = 64;
 const LARGE_BYTES = 100_000;
@@ -75,7 +76,13 @@ async function phase(url: string, largePrompts: boolean): Promise<Phase> {
 
 async function measure(url: string): Promise<object> {
   await phase(url, false);
-  return { clients: CLIENTS, streams: await phase(url, false), withLargePrompts: await phase(url, true) };
+  const clients = CLIENTS;
+  return {
+    benchmark: 'event-loop',
+    clients,
+    streams: await phase(url, false),
+    withLargePrompts: await phase(url, true),
+  };
 }
 
 async function main(flags: readonly string[]): Promise<void> {
@@ -93,7 +100,7 @@ async function main(flags: readonly string[]): Promise<void> {
       });
       server.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
     });
-    console.log(JSON.stringify(await measure(url)));
+    print(JSON.stringify(await measure(url)));
   } finally {
     server.kill('SIGTERM');
     await ended;

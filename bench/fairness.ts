@@ -2,16 +2,17 @@
 // is, with two beside them that want little: Jain's index of the work they get, and how long those that want little wait. Ends in
 // one JSON line.
 
+import { print } from './command-line.ts';
 import { demanding, jainIndex, machine, modest, simulateTenants } from './tenants.ts';
 
 const results = simulateTenants([...demanding, ...modest], machine);
 for (const { name, work, finished, stepsWaited, preemptions } of results) {
   const longest = Math.max(0, ...stepsWaited);
-  console.log(
+  print(
     `${name}: ${(work / 1000).toFixed(1)} s of work, ${finished} finished, ${preemptions} preempted,` +
       ` waited ${longest} steps at most`,
   );
 }
 const tenants = Object.fromEntries(results.map(({ name, work }) => [name, Math.round(work)]));
 const jain = jainIndex(results.slice(0, demanding.length).map(({ work }) => work));
-console.log(JSON.stringify({ benchmark: 'fairness', jain: Math.round(1000 * jain) / 1000, tenants }));
+print(JSON.stringify({ benchmark: 'fairness', jain: Math.round(1000 * jain) / 1000, tenants }));

@@ -6,7 +6,6 @@ import { availableParallelism } from 'node:os';
 import { loadAddon } from '#src/compute/cpu/binding.ts';
 import { createNativeSampler } from '#src/compute/cpu/sample-rows.ts';
 import type { Told } from '#src/compute/webgpu/finish-draws.ts';
-import { openGpu } from '#src/compute/webgpu/gpu.ts';
 import { adjustedLogits } from '#src/sampling/adjusted-logits.ts';
 import { weighCandidates } from '#src/sampling/candidates.ts';
 import { type SamplingRequest, validateSampling } from '#src/sampling/parameters.ts';
@@ -14,9 +13,10 @@ import { seedFrom, uniformAt } from '#src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';
 import { isGreedy, sampleRows } from '#src/sampling/sampler.ts';
 import { TokenCounts } from '#src/sampling/token-counts.ts';
+import { gpuFrom, print } from './command-line.ts';
 import { type DrawsOnGpu, drawsOnGpu, modelLogits } from './draws-on-gpu.ts';
 
-const gpu = await openGpu(process.argv[2]);
+const gpu = await gpuFrom(process.argv[2]);
 const { software } = gpu.info;
 const VOCABULARY = 128_256;
 const rowCounts = software ? [2] : [1, 8, 64];
@@ -49,7 +49,6 @@ const counts = new TokenCounts(
   Array.from({ length: 2000 }, (_, index) => Math.floor(VOCABULARY * uniformAt(seedFrom(2n), index, 0))),
   [1, 2, 3, 2],
 );
-const print = (line: string) => process.stdout.write(`${line}\n`);
 
 print(
   `${gpu.info.name}, vocabulary of ${VOCABULARY}; microseconds a step; native code on ${threads} threads`,
@@ -71,7 +70,7 @@ for (const rowCount of rowCounts) {
   }
 }
 gpu.close();
-print(JSON.stringify({ bench: 'gpu-drawing', gpu: gpu.info.name, vocabulary: VOCABULARY, results }));
+print(JSON.stringify({ benchmark: 'gpu-drawing', gpu: gpu.info.name, vocabulary: VOCABULARY, results }));
 
 async function measure(
   draws: DrawsOnGpu,

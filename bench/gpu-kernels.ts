@@ -3,7 +3,6 @@
 
 import { randomFillSync } from 'node:crypto';
 import { type Format, formats, panelWords } from '#src/compute/webgpu/format.ts';
-import { openGpu } from '#src/compute/webgpu/gpu.ts';
 import {
   canMultiply,
   multiplyKernel,
@@ -14,9 +13,10 @@ import { GpuMemory } from '#src/compute/webgpu/memory.ts';
 import { Programs } from '#src/compute/webgpu/programs.ts';
 import { gpuReadBandwidth } from '#src/compute/webgpu/read-bandwidth.ts';
 import type { TensorType } from '#src/weights/tensor-type.ts';
+import { gpuFrom, print } from './command-line.ts';
 
 const [name, size, only = '.'] = process.argv.slice(2);
-const gpu = await openGpu(name === '-' ? undefined : name);
+const gpu = await gpuFrom(name === '-' ? undefined : name);
 const { device, info } = gpu;
 // A feed-forward matrix of an 8B model; a small one where a processor plays the GPU.
 const small = size === 'small' || (info.software && size !== 'large');
@@ -31,7 +31,6 @@ const MOST_ROWS = 512;
 
 const memory = new GpuMemory(device);
 const programs = Programs.of(device);
-const print = (line: string) => process.stdout.write(`${line}\n`);
 
 interface Variant {
   readonly label: string;

@@ -3,51 +3,34 @@
 // for every stream, and the pauses of the garbage collector meanwhile. Ends in one JSON line.
 
 import { PerformanceObserver } from 'node:perf_hooks';
-import { dummyModel, parseDummy } from '#src/bench/dummy-model.ts';
-import { dummyShapes } from '#src/bench/dummy-shapes.ts';
-import { dummyTypes } from '#src/bench/dummy-weights.ts';
+import { dummyModel } from '#src/bench/dummy-model.ts';
+import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '#src/compute/batch.ts';
 import { createWebGpuBackend } from '#src/compute/webgpu/backend.ts';
-import { openGpu } from '#src/compute/webgpu/gpu.ts';
 import { buildSpec } from '#src/model/build-spec.ts';
 import { validateSampling } from '#src/sampling/parameters.ts';
 import { seedFrom } from '#src/sampling/random.ts';
 import type { SampleRow } from '#src/sampling/sample-row.ts';
+import { countFrom, dummyFrom, giveUp, gpuFrom, print } from './command-line.ts';
 
 /** Steps before the ones that count: pipelines are compiled and timed in them. */
 const WARM_UP = 20;
-const BLOCK_TOKENS = 32;
-
-const print = (line: string) => process.stdout.write(`${line}\n`);
-
-function give(line: string): never {
-  process.stderr.write(`${line}\n`);
-  process.exit(1);
-}
-
-function count(text: string, name: string): number {
-  const value = Number(text);
-  return Number.isInteger(value) && value > 0 ? value : give(`give a number of ${name}, not ${text}`);
-}
 
 const [model = 'llama-3.2-1b:q8_0', streamsText = '1', stepsText = '2000', layersText, gpuName] =
   process.argv.slice(2);
-const wanted = parseDummy(model);
-if (wanted === undefined) {
-  give(`give SHAPE:TYPE, of ${Object.keys(dummyShapes).join(', ')} and ${dummyTypes.join(', ')}`);
-}
-const [streams, steps] = [count(streamsText, 'streams'), count(stepsText, 'steps')];
-const layers = layersText === undefined ? undefined : count(layersText, 'layers');
+const wanted = dummyFrom(model);
+const [streams, steps] = [countFrom(streamsText, 'streams'), countFrom(stepsText, 'steps')];
+const layers = layersText === undefined ? undefined : countFrom(layersText, 'layers');
 
 const files = dummyModel(wanted.shape, wanted.type, layers);
 const spec = buildSpec(files);
 const { vocabSize, contextLength } = spec;
-if (WARM_UP + steps > contextLength) give(`the model has a context of ${contextLength}: give fewer steps`);
+if (WARM_UP + steps > contextLength) giveUp(`the model has a context of ${contextLength}: give fewer steps`);
 const perStream = Math.ceil((WARM_UP + steps) / BLOCK_TOKENS);
-const gpu = await openGpu(gpuName);
+const gpu = await gpuFrom(gpuName);
 const backend = await createWebGpuBackend(spec, files.weights, { blockCount: streams * perStream, gpu });
 const sampling = validateSampling({ temperature: 0 }, { vocabSize, freshSeed: seedFrom(1n) });
-if (!sampling.ok) give('greedy sampling was refused');
+if (!sampling.ok) giveUp('greedy sampling was refused');
 const { parameters } = sampling;
 
 const pauses: number[] = [];
@@ -90,7 +73,7 @@ print(
 );
 print(
   JSON.stringify({
-    bench: 'gpu-steps',
+    benchmark: 'gpu-steps',
     gpu: gpu.info.name,
     model: files.path,
     streams,

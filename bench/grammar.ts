@@ -4,10 +4,10 @@
 
 import { availableParallelism } from 'node:os';
 import { dummyModel } from '#src/bench/dummy-model.ts';
+import { median } from '#src/bench/serve/statistics.ts';
 import type { Backend } from '#src/compute/backend.ts';
 import { buildBatch } from '#src/compute/batch.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';
-import { loadAddon } from '#src/compute/cpu/binding.ts';
 import { LocalEngine } from '#src/engine/local-engine.ts';
 import { rulesOf } from '#src/grammar/assemble.ts';
 import { compileRules } from '#src/grammar/compile.ts';
@@ -22,6 +22,7 @@ import { type SamplingParameters, validateSampling } from '#src/sampling/paramet
 import { seedFrom } from '#src/sampling/random.ts';
 import { openText } from '#src/text/open-text.ts';
 import { openModelFiles } from '#src/weights/open-model.ts';
+import { openAddon, print } from './command-line.ts';
 
 const STREAMS = 16;
 const VOCABULARY = 128_256;
@@ -32,8 +33,6 @@ const GOAL = 0.02;
 /** Of the comparison with free neighbours. */
 const ROUNDS = 4;
 const TOKENS = 24;
-
-const print = (line: string) => process.stdout.write(`${line}\n`);
 
 function tokenizerOf(path: string): TokenSource {
   const files = openModelFiles(path);
@@ -104,10 +103,6 @@ function workOf(stream: number): { schema: unknown; text: string } {
   return { schema, text: JSON.stringify(document, null, stream % 2 === 0 ? 1 : 0) };
 }
 
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
-}
-
 /** Tokens a second of 16 free streams: beside 16 others that are free, and beside 16 that are constrained. */
 async function besideFree(): Promise<{ free: number; constrained: number }> {
   const speeds: Record<'free' | 'constrained', number[]> = { free: [], constrained: [] };
@@ -168,11 +163,7 @@ function parametersOf(seed: number): SamplingParameters {
   return validated.parameters;
 }
 
-const load = loadAddon();
-if (!load.available) {
-  process.stderr.write(`${load.reason}\n`);
-  process.exit(1);
-}
+const addon = openAddon();
 const own = process.argv[2];
 const vocabulary = vocabularyTables(
   own === undefined ? grown(tokenizerOf(embeddedModelPath())) : tokenizerOf(own),
@@ -218,7 +209,7 @@ const again = walk();
 const threads = availableParallelism();
 const files = dummyModel('llama-3.2-1b', 'Q4_0');
 const spec = buildSpec(files);
-const backend = await createCpuBackend(load.addon, spec, files.weights, {
+const backend = await createCpuBackend(addon, spec, files.weights, {
   blockCount: BLOCKS * STREAMS,
   threads,
 });

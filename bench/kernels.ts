@@ -2,8 +2,8 @@
 // bandwidth. A product that reads its weights at that bandwidth cannot be faster. Ends in one JSON line.
 
 import { availableParallelism } from 'node:os';
-import { loadAddon } from '#src/compute/cpu/binding.ts';
 import type { TensorType } from '#src/weights/tensor-type.ts';
+import { openAddon, print } from './command-line.ts';
 
 // A feed-forward matrix of a 1B model, large enough to leave the second-level caches.
 const OUTPUTS = 8192;
@@ -26,16 +26,10 @@ const types: readonly TensorType[] = [
 ];
 const rowCounts = [1, 4, 8, 16, 128];
 
-const load = loadAddon();
-if (!load.available) {
-  process.stderr.write(`${load.reason}\n`);
-  process.exit(1);
-}
-const { addon } = load;
+const addon = openAddon();
 const threads = availableParallelism();
 const bandwidth = addon.readBandwidth(threads, 1024);
 const single = addon.readBandwidth(1, 1024);
-const print = (line: string) => process.stdout.write(`${line}\n`);
 
 print(
   `read bandwidth: ${(single / 1e9).toFixed(1)} GB/s with 1 thread, ${(bandwidth / 1e9).toFixed(1)} with ${threads}`,

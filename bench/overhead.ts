@@ -5,6 +5,7 @@
 import { fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { median } from '#src/bench/serve/statistics.ts';
 import { type Backend, type Batch, BLOCK_TOKENS, type StepResult } from '#src/compute/backend.ts';
 import { BlockUses, checkBatch } from '#src/compute/batch.ts';
 import { Engine } from '#src/engine/engine.ts';
@@ -15,6 +16,7 @@ import type { StepReport } from '#src/engine/step-report.ts';
 import { validateSampling } from '#src/sampling/parameters.ts';
 import { seedFrom } from '#src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';
+import { print } from './command-line.ts';
 
 const STEP_MS = 40;
 const VOCABULARY = 128_256;
@@ -128,10 +130,6 @@ async function runEngine(load: Load, paceMs: number, report: (report: StepReport
   return backend;
 }
 
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-}
-
 interface SendFigures {
   readonly kind: 'sent';
   readonly sendUs: number;
@@ -175,7 +173,6 @@ async function measureMessages(load: Load) {
 }
 
 async function measureAll(): Promise<void> {
-  const print = (line: string) => process.stdout.write(`${line}\n`);
   print('microseconds per step: engine | check of the batch | send | in all | share of 40 ms | receive');
   const results = [];
   for (const load of loads) {

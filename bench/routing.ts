@@ -8,6 +8,7 @@ import type { Heartbeat } from '#src/fleet/routing/heartbeat.ts';
 import { DEFAULT_MAX_ENTRIES, ENTRY_BYTES } from '#src/fleet/routing/prefix-index.ts';
 import { promptKeys } from '#src/fleet/routing/prefix-keys.ts';
 import { type RoutedRequest, Router } from '#src/fleet/routing/router.ts';
+import { giveUp, print } from './command-line.ts';
 
 const MODEL_KEY = 'model';
 const PROMPT_TOKENS = 4096;
@@ -163,21 +164,20 @@ function measureHeartbeats(router: Router, workers: number, firstNumber: number)
 
 const asked = process.argv.slice(2).map(Number);
 if (asked.some((workers) => !(Number.isInteger(workers) && workers >= 1 && workers <= 30_000))) {
-  process.stderr.write('npm run bench -- routing WORKERS ...: whole numbers between 1 and 30000\n');
-  process.exit(2);
+  giveUp('npm run bench -- routing WORKERS ...: whole numbers between 1 and 30000');
 }
 const tokensPerSecond = measureKeys();
-console.log(`keys: ${Math.round(tokensPerSecond / 1e6)} million tokens a second`);
-console.log(`index: at most ${DEFAULT_MAX_ENTRIES} entries of ${ENTRY_BYTES} bytes`);
-console.log(`prompts of ${PROMPT_TOKENS} tokens (${PROMPT_TOKENS / BLOCK_TOKENS} blocks)`);
+print(`keys: ${Math.round(tokensPerSecond / 1e6)} million tokens a second`);
+print(`index: at most ${DEFAULT_MAX_ENTRIES} entries of ${ENTRY_BYTES} bytes`);
+print(`prompts of ${PROMPT_TOKENS} tokens (${PROMPT_TOKENS / BLOCK_TOKENS} blocks)`);
 const results = (asked.length > 0 ? asked : [100, 1000, 5000]).map((workers) => {
   const result = measure(workers);
   const { p50, p99, max } = result.decisionUs ?? { p50: 0, p99: 0, max: 0 };
-  console.log(
+  print(
     `${workers} workers: decision ${p50.toFixed(0)} µs, p99 ${p99.toFixed(0)}, max ${max.toFixed(0)};` +
       ` heartbeat ${result.heartbeatUs.toFixed(1)} µs; ${result.keysPerSecond} keys/s enter; ${result.entries} entries, ${(result.bytes / 2 ** 20).toFixed(0)} MiB,` +
       ` ${result.forgotten} forgotten`,
   );
   return result;
 });
-console.log(JSON.stringify({ benchmark: 'routing', tokensPerSecond: Math.round(tokensPerSecond), results }));
+print(JSON.stringify({ benchmark: 'routing', tokensPerSecond: Math.round(tokensPerSecond), results }));

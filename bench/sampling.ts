@@ -2,13 +2,13 @@
 // the same rows. The best of many runs stands, for other work on the machine only ever adds. Ends in one JSON line.
 
 import { availableParallelism } from 'node:os';
-import { loadAddon } from '#src/compute/cpu/binding.ts';
 import { createNativeSampler } from '#src/compute/cpu/sample-rows.ts';
 import { type SamplingRequest, validateSampling } from '#src/sampling/parameters.ts';
 import { seedFrom, uniformAt } from '#src/sampling/random.ts';
 import type { SampleRow, SampleRows } from '#src/sampling/sample-row.ts';
 import { sampleRows } from '#src/sampling/sampler.ts';
 import { TokenCounts } from '#src/sampling/token-counts.ts';
+import { openAddon, print } from './command-line.ts';
 
 const VOCABULARY = 128_256;
 const ROWS = 16;
@@ -37,15 +37,10 @@ const scenarios: readonly { name: string; request: SamplingRequest; spread: numb
   { name: 'typical-p 0.9, flat', request: { typicalP: 0.9 }, spread: flat },
 ];
 
-const load = loadAddon();
-if (!load.available) {
-  process.stderr.write(`${load.reason}\n`);
-  process.exit(1);
-}
+const addon = openAddon();
 const threads = availableParallelism();
-const single = createNativeSampler(load.addon, 1);
-const shared = createNativeSampler(load.addon, threads);
-const print = (line: string) => process.stdout.write(`${line}\n`);
+const single = createNativeSampler(addon, 1);
+const shared = createNativeSampler(addon, threads);
 
 print(
   `${ROWS} rows of ${VOCABULARY} logits; microseconds per row, best of ${NATIVE_REPEATS} (oracle: of ${ORACLE_REPEATS})`,
@@ -63,7 +58,7 @@ const results = scenarios.map(({ name, request, spread }) => {
   print(`${name.padEnd(34)}${columns.join(' ')}`);
   return { name, ...microseconds };
 });
-print(JSON.stringify({ bench: 'sampling', vocabulary: VOCABULARY, rows: ROWS, threads, results }));
+print(JSON.stringify({ benchmark: 'sampling', vocabulary: VOCABULARY, rows: ROWS, threads, results }));
 
 /** Normal noise, as the bulk of a model's logits, and twenty likely tokens above it. */
 function normalLogits(spread: number): Float32Array {

@@ -5,6 +5,7 @@ import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { Scheduler } from '#src/engine/scheduler/scheduler.ts';
 import type { StepPlan } from '#src/engine/scheduler/step-plan.ts';
 import { type Priority, Sequence } from '#src/engine/sequence.ts';
+import { print } from './command-line.ts';
 
 const RUNNING = 64;
 const WAITING = 10_000;
@@ -94,9 +95,9 @@ function measure(blockCount: number): Record<string, number> {
 
 const results = POOL_BLOCKS.map(measure);
 for (const result of results) {
-  console.log(
+  print(
     `${result.blocks} blocks: median ${result.medianUs} µs, p99 ${result.p99Us} µs, max ${result.maxUs} µs per step` +
       ` (${result.running} running, ${result.waiting} waiting, ${result.admissions} admissions)`,
   );
 }
-console.log(JSON.stringify({ benchmark: 'scheduler', steps: STEPS, results }));
+print(JSON.stringify({ benchmark: 'scheduler', steps: STEPS, results }));

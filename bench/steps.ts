@@ -3,15 +3,13 @@
 // Ends in one JSON line.
 
 import { availableParallelism } from 'node:os';
-import { dummyModel, parseDummy } from '#src/bench/dummy-model.ts';
-import { dummyShapes } from '#src/bench/dummy-shapes.ts';
-import { dummyTypes } from '#src/bench/dummy-weights.ts';
+import { dummyModel } from '#src/bench/dummy-model.ts';
 import type { Backend } from '#src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '#src/compute/batch.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';
-import { loadAddon } from '#src/compute/cpu/binding.ts';
 import { fileMatrixBytes, weightBytes } from '#src/compute/memory.ts';
 import { buildSpec } from '#src/model/build-spec.ts';
+import { countFrom, dummyFrom, kernelsFrom, openAddon, print } from './command-line.ts';
 
 const REPEATS = 9;
 /** Tokens that each stream has behind it. */
@@ -21,26 +19,11 @@ const PROMPT_TOKENS = 256;
 const PROMPT_REPEATS = 3;
 const FILLED_AT_A_TIME = 64;
 
-const print = (line: string) => process.stdout.write(`${line}\n`);
-
-function give(line: string): never {
-  process.stderr.write(`${line}\n`);
-  process.exit(1);
-}
-
-const names = (process.argv[2] ?? '').split(',');
-const wanted = names.flatMap((name) => parseDummy(name) ?? []);
-if (wanted.length < names.length) {
-  give(`give SHAPE:TYPE, of ${Object.keys(dummyShapes).join(', ')} and ${dummyTypes.join(', ')}`);
-}
-const streams = (process.argv[3] ?? '1,8,16').split(',').map(Number);
-if (!streams.every((count) => Number.isInteger(count) && count > 0)) give('give streams such as 1,8,16');
-const load = loadAddon();
-if (!load.available) give(load.reason);
-const available = load.addon.kernels();
-const tables = process.argv[4]?.split(',') ?? available.slice(-1);
-const unknown = tables.find((table) => !available.includes(table));
-if (unknown !== undefined) give(`no kernels named ${unknown} here, but ${available.join(', ')}`);
+const [models = '', streamsText = '1,8,16', kernelsText] = process.argv.slice(2);
+const wanted = models.split(',').map(dummyFrom);
+const streams = streamsText.split(',').map((text) => countFrom(text, 'streams'));
+const addon = openAddon();
+const tables = (kernelsText?.split(',') ?? [undefined]).map((name) => kernelsFrom(name, addon));
 
 const stream = (index: number, tokens: readonly number[], start: number): BatchSequence => ({
   tokens,
@@ -84,7 +67,7 @@ async function time(
 }
 
 const threads = availableParallelism();
-const bandwidth = load.addon.readBandwidth(threads, 1024);
+const bandwidth = addon.readBandwidth(threads, 1024);
 const blockCount = BLOCKS_PER_STREAM * Math.max(...streams);
 const contenders: Contender[] = [];
 for (const { shape, type } of wanted) {
@@ -96,7 +79,7 @@ for (const { shape, type } of wanted) {
   );
   for (const kernels of tables) {
     const options = { blockCount, threads, isa: kernels };
-    const backend = await createCpuBackend(load.addon, spec, files.weights, options);
+    const backend = await createCpuBackend(addon, spec, files.weights, options);
     contenders.push({ model, kernels, backend });
   }
 }

@@ -23,7 +23,7 @@ export interface Tenant {
   readonly priority?: Priority;
 }
 
-export interface TenantResult {
+interface TenantResult {
   readonly name: string;
   /** Milliseconds of steps, each shared among those it computed for. */
   readonly work: number;
@@ -35,7 +35,7 @@ export interface TenantResult {
   readonly preemptions: number;
 }
 
-export interface SimulationOptions extends SchedulerOptions {
+interface SimulationOptions extends SchedulerOptions {
   readonly warmUpMs: number;
   readonly measuredMs: number;
 }

@@ -14,7 +14,9 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { dummyModel } from '#src/bench/dummy-model.ts';
+import { median } from '#src/bench/serve/statistics.ts';
 import { writeGguf } from '#src/bench/write-gguf.ts';
+import { print } from './command-line.ts';
 
 const STREAMS = 16;
 const VIEWERS = [0, 1, 50] as const;
@@ -25,7 +27,6 @@ const SETTLE_MS = 500;
 const LAYERS = 4;
 
 const program = fileURLToPath(new URL('../../bin/chairlift.js', import.meta.url));
-const print = (line: string) => process.stdout.write(`${line}\n`);
 
 interface Server {
   readonly url: string;
@@ -151,10 +152,6 @@ async function measure(server: Server, viewers: number): Promise<Measured> {
         ? undefined
         : (after.ns - before.ns) / (1e6 * ms * availableParallelism()),
   };
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
 async function run(server: Server): Promise<void> {

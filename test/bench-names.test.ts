@@ -74,6 +74,18 @@ describe('a benchmark', () => {
     expect(status).toBe(2);
   });
 
+  it.each([
+    [['steps', 'llama-3.2-1b:q4_0,nothing'], 'give SHAPE:TYPE'],
+    [['steps', 'llama-3.2-1b:q4_0', '1,none'], 'give a number of streams, not none'],
+    [['context', 'llama-3.2-1b:q4_0', '0'], 'give a number of layers, not 0'],
+    [['routing', '0'], 'whole numbers'],
+  ])('that is asked for %j refuses with a reason, and no trace of its code', (words, reason) => {
+    const { status, stderr } = run('bench', words);
+    expect(status).toBe(1);
+    expect(stderr).toContain(reason);
+    expect(stderr.trim().split('\n').length).toBe(1);
+  });
+
   it('is compiled where no package takes it from', () => {
     const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { files: string[] };
     for (const folder of ['bench', 'build', 'bench-compare']) expect(files).not.toContain(folder);

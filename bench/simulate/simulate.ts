@@ -2,14 +2,13 @@
 // index, admission and the workers' schedulers are the real ones. Ends in one JSON line.
 
 import { writeFileSync } from 'node:fs';
+import { print } from '../command-line.ts';
 import { type ComparedPolicy, simulationPage } from './report-page.ts';
 import { layOut, policyTable, settingRows } from './report-rows.ts';
 import { readSettings, SettingsError, type SimulationSettings, usage } from './settings.ts';
 import { Simulation } from './simulation.ts';
 import { summarize } from './summary.ts';
 import { makeTraffic, replayTraffic } from './traffic.ts';
-
-const print = (line: string) => process.stdout.write(`${line}\n`);
 
 function settingsOrEnd(): SimulationSettings {
   const args = process.argv.slice(2);

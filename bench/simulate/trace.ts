@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import type { TracedRequest } from './traffic.ts';
 
-export type Trace =
+type Trace =
   | { readonly kind: 'trace'; readonly requests: readonly TracedRequest[] }
   | { readonly kind: 'mistake'; readonly line: number; readonly reason: string };
 
