@@ -43,7 +43,7 @@ const CONCURRENCIES = [4, 8, 16];
 const TOKENS = 32;
 const REPEATS = 3;
 const REQUESTS_PER_CLIENT = 2;
-export const MOST_CONCURRENCY = 1024;
+const MOST_CONCURRENCY = 1024;
 
 export function comparisonSettings(wanted: ComparisonOptions, contextLength: number): ComparisonSettings {
   const tokens = count('tokens', wanted.tokens ?? TOKENS);

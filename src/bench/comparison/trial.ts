@@ -6,14 +6,15 @@ import { blocksFor } from '../../engine/cache/block-tables.ts';
 import { MeasuredEngine, type MeasuredEngineOptions } from '../offline/measured-engine.ts';
 import { type Distribution, distributionOf } from '../serve/statistics.ts';
 import type { Served, ServedSpeed } from './comparison-report.ts';
-import { watchResidentMemory } from './resident-memory.ts';
+
+const LOOK_EVERY_MS = 20;
 
 export interface Trial extends ServedSpeed {
   /** In the order of the prompts. */
   readonly answers: readonly (readonly number[])[];
 }
 
-export interface TrialLoad {
+interface TrialLoad {
   readonly served: Served;
   readonly prompts: readonly Int32Array[];
   readonly concurrency: number;
@@ -49,4 +50,18 @@ export async function runTrial(
     await engine.close();
     backend.releaseBlocks(Int32Array.from({ length: backend.blockCount }, (_, block) => block));
   }
+}
+
+/** Of this process, until the returned function is called, which gives the most that was seen. */
+function watchResidentMemory(): () => number {
+  let mostBytes = process.memoryUsage.rss();
+  const look = () => {
+    mostBytes = Math.max(mostBytes, process.memoryUsage.rss());
+  };
+  const timer = setInterval(look, LOOK_EVERY_MS);
+  return () => {
+    clearInterval(timer);
+    look();
+    return mostBytes;
+  };
 }

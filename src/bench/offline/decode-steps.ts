@@ -11,7 +11,7 @@ export interface DecodeSpeed {
 }
 
 /** Of the time of all steps; together 1. */
-export interface TimeShares {
+interface TimeShares {
   /** The forward pass. */
   readonly compute: number;
   readonly sample: number;

@@ -9,7 +9,7 @@ import type { StepReport, StepSummary, StepTimes } from '../../engine/step-repor
 import { type SamplingParameters, validateSampling } from '../../sampling/parameters.ts';
 import { seedFrom } from '../../sampling/random.ts';
 
-export interface MeasuredRequest {
+interface MeasuredRequest {
   readonly prompt: Int32Array;
   /** All tokens of the answer, those it begins with included. */
   readonly outputTokens: number;

@@ -32,7 +32,7 @@ import type { BenchTarget } from './target.ts';
 /** Without batching a request's speed does not depend on how many wait, so a few stand for all. */
 const DIRECT_REQUESTS = 2;
 
-export interface OfflineObserver {
+interface OfflineObserver {
   /** The share of weights loaded, 0 to 1. */
   onLoad(share: number): void;
   onPhase(text: string): void;

@@ -1,5 +1,6 @@
 // All that an offline benchmark found, as it goes out in JSON.
 
+import { linePlot, type Point } from '../plot/line-plot.ts';
 import type { Machine } from './machine.ts';
 import type { BatchedSpeed, DirectSpeed, PrefixSpeed, SpeculativeSpeed } from './measure.ts';
 import type { ModelDescription } from './offline-model.ts';
@@ -30,4 +31,26 @@ export interface StreamsResult {
   readonly bandwidthShare: number;
   /** Batched over direct: tokens per second while decoding, and whole requests with their prompts. */
   readonly speedUp: { readonly decode: number; readonly requests: number };
+}
+
+/** Throughput over streams as a picture: batched, direct, and what the memory's bandwidth would allow. */
+export function throughputPlot({ model, machine, bandwidth, results }: OfflineReport): string {
+  const points = (value: (result: StreamsResult) => number): Point[] =>
+    results.map((result): Point => [result.streams, value(result)]).sort(([a], [b]) => a - b);
+  return linePlot({
+    title: `${model.name}: decoding on ${machine.threads} threads`,
+    x: { label: 'streams', ticks: points(() => 0).map(([streams]) => streams) },
+    y: { label: 'tokens per second' },
+    series: [
+      { name: 'batched', points: points(({ batched }) => batched.decode.tokensPerSecond) },
+      { name: 'direct', points: points(({ direct }) => direct.decode.tokensPerSecond) },
+      {
+        name: 'bandwidth limit',
+        points: points(
+          ({ streams, bytesPerStep }) =>
+            (streams * bandwidth.bytesPerSecond) / (bytesPerStep.weights + bytesPerStep.kv),
+        ),
+      },
+    ],
+  });
 }

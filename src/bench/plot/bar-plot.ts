@@ -5,13 +5,13 @@ import { colourIndex } from './plot-style.ts';
 import { extentOf } from './scale.ts';
 import { element, escapeText, pixel } from './svg.ts';
 
-export interface BarSeries {
+interface BarSeries {
   readonly name: string;
   /** One for each group; undefined where there is none. */
   readonly values: readonly (number | undefined)[];
 }
 
-export interface BarPlot extends PlotSize {
+interface BarPlot extends PlotSize {
   readonly title: string;
   readonly x: { readonly label: string };
   readonly y: Pick<Axis, 'label' | 'to' | 'format'>;

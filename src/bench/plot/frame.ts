@@ -23,14 +23,14 @@ export interface PlotSize {
 }
 
 /** The rectangle that holds the data, in pixels. */
-export interface Area {
+interface Area {
   readonly left: number;
   readonly top: number;
   readonly right: number;
   readonly bottom: number;
 }
 
-export interface FrameOptions extends PlotSize {
+interface FrameOptions extends PlotSize {
   readonly title: string;
   readonly x: { readonly label: string; readonly columns: Columns };
   readonly y: { readonly label: string; readonly scale: (tickCount: number) => Scale };

@@ -7,13 +7,13 @@ import { element, escapeText, pixel } from './svg.ts';
 
 export type Point = readonly [x: number, y: number];
 
-export interface LineSeries {
+interface LineSeries {
   readonly name: string;
   /** In the order of x. */
   readonly points: readonly Point[];
 }
 
-export interface LinePlot extends PlotSize {
+interface LinePlot extends PlotSize {
   readonly title: string;
   readonly x: Axis;
   readonly y: Axis;

@@ -13,7 +13,7 @@ export interface ScatterSeries {
   readonly mark?: 'dot' | 'cross';
 }
 
-export interface ScatterPlot extends PlotSize {
+interface ScatterPlot extends PlotSize {
   readonly title: string;
   readonly x: Axis;
   readonly y: Axis;

@@ -1,6 +1,6 @@
 // Text of SVG: elements, attributes and numbers, escaped and short.
 
-export type Attributes = Readonly<Record<string, string | number | undefined>>;
+type Attributes = Readonly<Record<string, string | number | undefined>>;
 
 /** Children are markup; escape what is plain text. Attributes that are undefined are left out. */
 export function element(name: string, attributes: Attributes, ...children: readonly string[]): string {

@@ -3,7 +3,7 @@
 import type { RequestMeasures } from './measure.ts';
 
 const limitNames = ['ttft', 'tpot', 'e2el'] as const;
-export type LimitName = (typeof limitNames)[number];
+type LimitName = (typeof limitNames)[number];
 
 /** In milliseconds, at most. */
 export type GoodputLimits = Readonly<Partial<Record<LimitName, number>>>;

@@ -31,7 +31,7 @@ export interface PlannedRequest {
   readonly arrivalMs: number;
 }
 
-export interface LoadPlan {
+interface LoadPlan {
   readonly warmup: readonly PlannedRequest[];
   readonly requests: readonly PlannedRequest[];
 }

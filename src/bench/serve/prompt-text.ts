@@ -23,7 +23,7 @@ export interface Calibration {
 
 export const usualCalibration: Calibration = { tokensPerWord: 1.3, extraTokens: 0, isMeasured: false };
 
-export const SHORT_WORDS = 16;
+const SHORT_WORDS = 16;
 
 /**
  * Two texts to have counted: the longer one adds every word once, so that the difference is the mean of all words.
@@ -41,7 +41,7 @@ export function calibrate(shortTokens: number, longTokens: number): Calibration 
   return { tokensPerWord, extraTokens, isMeasured: true };
 }
 
-export interface PromptShape {
+interface PromptShape {
   readonly index: number;
   readonly promptTokens: number;
   readonly prefix: number | undefined;

@@ -11,7 +11,7 @@ const purposes = { promptTokens: 0, outputTokens: 1, arrival: 2, prefix: 3 } as 
 const OWN_TEXT = 1_000;
 const PREFIX_TEXT = 2 ** 31;
 
-export type Purpose = keyof typeof purposes;
+type Purpose = keyof typeof purposes;
 
 export interface RandomLoad {
   /** Draws for one request. */

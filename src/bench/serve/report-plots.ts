@@ -10,7 +10,7 @@ import type { ServeReport } from './serve-report.ts';
 import { type Distribution, percentile, sort } from './statistics.ts';
 import { concurrencyOverTime, highestOverTime, outputOverTime, windowOf } from './timeline.ts';
 
-export interface Metric {
+interface Metric {
   readonly short: string;
   readonly name: string;
   readonly field: 'ttftMs' | 'tpotMs' | 'itlMs' | 'e2elMs';

@@ -12,7 +12,6 @@ import {
   usualCalibration,
 } from './prompt-text.ts';
 import { type RandomLoad, randomLoad } from './random-load.ts';
-import { type BodyOptions, requestBody, streamedBody } from './request-body.ts';
 import type { RequestRecord } from './request-record.ts';
 import { runLoad } from './run-load.ts';
 import { type ServeReport, serveReport } from './serve-report.ts';
@@ -20,7 +19,7 @@ import type { ServeSettings } from './serve-settings.ts';
 import { streamRequest } from './stream-request.ts';
 import { callPlain, firstModel, makeAgent, pathOf, type Target } from './target.ts';
 
-export interface ServeBenchRun {
+interface ServeBenchRun {
   /** Ends the run; what has been sent by then is reported. */
   readonly signal: AbortSignal;
   readonly live: LiveLoad;
@@ -65,7 +64,7 @@ async function calibrateWith(
 ): Promise<Calibration> {
   const counts: number[] = [];
   for (const text of calibrationTexts()) {
-    const body = requestBody(bodyOptions(target, settings, 0), text, 1);
+    const body = requestBody(target, settings, { index: 0, text, outputTokens: 1 });
     const call = { ...plainCall(settings, run), body };
     const answer = (await callPlain(target.baseUrl, pathOf(target.endpoint), call)) as {
       usage?: { prompt_tokens?: unknown };
@@ -78,9 +77,26 @@ async function calibrateWith(
   return calibrate(short, long) ?? usualCalibration;
 }
 
-function bodyOptions({ model, endpoint }: Target, settings: ServeSettings, index: number): BodyOptions {
-  const { temperature, ignoreEos, seed } = settings;
-  return { model, endpoint, temperature, ignoreEos, seed: seed + index };
+interface RequestText {
+  /** Among all requests: makes drawn answers the same each time. */
+  readonly index: number;
+  readonly text: string;
+  readonly outputTokens: number;
+}
+
+function requestBody(
+  { model, endpoint }: Target,
+  { temperature, ignoreEos, seed }: ServeSettings,
+  { index, text, outputTokens }: RequestText,
+): object {
+  return {
+    model,
+    ...(endpoint === 'chat' ? { messages: [{ role: 'user', content: text }] } : { prompt: text }),
+    max_tokens: outputTokens,
+    temperature,
+    ...(temperature > 0 ? { seed: seed + index } : {}),
+    ...(ignoreEos ? { ignore_eos: true } : {}),
+  };
 }
 
 interface Load {
@@ -105,8 +121,13 @@ function sendAll(
     nowMs,
     send: (request) => {
       const text = promptText(request, settings.prefixTokens, calibration, random);
-      const body = streamedBody(bodyOptions(target, settings, request.index), text, request.outputTokens);
-      const { secret } = request.key;
+      const { index, outputTokens, key } = request;
+      const body = {
+        ...requestBody(target, settings, { index, text, outputTokens }),
+        stream: true,
+        stream_options: { include_usage: true },
+      };
+      const { secret } = key;
       const onChunk = () => live.chunkCame();
       return streamRequest(target, { body, secret, timeoutMs: settings.timeoutMs, signal, nowMs, onChunk });
     },

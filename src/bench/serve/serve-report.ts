@@ -9,7 +9,7 @@ import { type Distribution, distributionOf } from './statistics.ts';
 import { type Summary, summarize } from './summary.ts';
 import { windowOf } from './timeline.ts';
 
-export interface KeySummary extends Summary {
+interface KeySummary extends Summary {
   readonly name: string;
   readonly weight: number;
 }
@@ -33,16 +33,13 @@ export interface ServeReport {
   readonly records: readonly RequestRecord[];
 }
 
-export type LoadDescription = Omit<
-  ServeSettings,
-  'baseUrl' | 'model' | 'keys' | 'promptTokens' | 'outputTokens'
-> & {
+type LoadDescription = Omit<ServeSettings, 'baseUrl' | 'model' | 'keys' | 'promptTokens' | 'outputTokens'> & {
   readonly promptTokens: string;
   readonly outputTokens: string;
   readonly keys: readonly { readonly name: string; readonly weight: number }[];
 };
 
-export interface RunFacts {
+interface RunFacts {
   readonly settings: ServeSettings;
   readonly model: string;
   readonly startedAt: Date;

@@ -7,7 +7,7 @@ import { EventReader } from './event-reader.ts';
 import type { Outcome, StreamedAnswer } from './request-record.ts';
 import { headersOf, messageIn, pathOf, type Target } from './target.ts';
 
-export interface StreamCall {
+interface StreamCall {
   readonly body: object;
   readonly secret: string | undefined;
   readonly timeoutMs: number;

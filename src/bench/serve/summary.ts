@@ -47,7 +47,7 @@ export interface Summary {
   readonly goodput: Goodput | undefined;
 }
 
-export interface Goodput {
+interface Goodput {
   readonly limitsMs: GoodputLimits;
   readonly requests: number;
   readonly requestsPerSecond: number;
@@ -55,7 +55,7 @@ export interface Goodput {
   readonly share: number;
 }
 
-export interface SummaryOptions {
+interface SummaryOptions {
   /** Of the whole run, also for a part of it. */
   readonly durationMs: number;
   readonly goodput?: GoodputLimits | undefined;

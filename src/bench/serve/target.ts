@@ -44,7 +44,7 @@ export function headersOf(secret: string | undefined): Record<string, string> {
   };
 }
 
-export interface PlainCall {
+interface PlainCall {
   readonly secret: string | undefined;
   readonly signal: AbortSignal;
   readonly timeoutMs: number;

@@ -3,10 +3,10 @@
 import { outputTokensOf } from './measure.ts';
 import type { RequestRecord } from './request-record.ts';
 
-export type TimePoint = readonly [seconds: number, value: number];
+type TimePoint = readonly [seconds: number, value: number];
 
 /** From the first request sent to the last one ended. */
-export interface Window {
+interface Window {
   readonly fromMs: number;
   readonly toMs: number;
 }
