@@ -8,8 +8,8 @@ import { benchServer } from '../bench/serve/serve-bench.ts';
 import type { ServeReport } from '../bench/serve/serve-report.ts';
 import type { ServeSettings } from '../bench/serve/serve-settings.ts';
 import { baseUrlOf } from '../bench/serve/target.ts';
+import type { BenchRun } from '../server/admin/bench.ts';
 import type { BenchOrder, BenchResult } from '../server/live/live-event.ts';
-import type { BenchRun } from '../server/routes/bench.ts';
 
 const TELL_EVERY_MS = 250;
 const TIMEOUT_MS = 120_000;

@@ -14,16 +14,16 @@ import {
 } from 'fastify';
 import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
-import { Activity } from './activity.ts';
-import { Admission } from './admission.ts';
+import { benchRoute } from './admin/bench.ts';
+import { fleetRoutes } from './admin/fleet.ts';
+import { adminRoutes } from './admin/routes.ts';
 import { messageRoutes } from './anthropic/routes.ts';
-import { identify, requireAdmin } from './auth.ts';
-import { endWithAuthority } from './authority.ts';
 import { BatchRunner } from './batches/batch-runner.ts';
-import { LineDoor } from './batches/line-door.ts';
+import { LineDoor } from './batches/line-server.ts';
 import { batchRoutes } from './batches/routes.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
-import { allowOrigin } from './cross-origin.ts';
+import { fileRoutes } from './files/routes.ts';
+import { allowOrigin } from './http/cross-origin.ts';
 import {
   ApiError,
   badRequest,
@@ -32,34 +32,34 @@ import {
   kindOf,
   shuttingDown,
   toApiError,
-} from './errors.ts';
-import { fileRoutes } from './files/routes.ts';
-import { HealthCheck } from './health.ts';
+} from './http/errors.ts';
+import { isTooDeep } from './http/nesting.ts';
+import { ParserErrors } from './http/parser-errors.ts';
+import { refuseSlowBodies } from './http/slow-bodies.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
 import { LiveFeed } from './live/live-feed.ts';
-import { RequestLives } from './live/request-lives.ts';
+import { requestRoutes } from './live/request-routes.ts';
+import { RequestLives } from './live/request-traces.ts';
+import { liveRoute } from './live/routes.ts';
 import { SlidingPercentiles } from './live/sliding-percentiles.ts';
-import { Metrics } from './metrics.ts';
-import { isTooDeep } from './nesting.ts';
 import { ollamaAdminRoutes, ollamaRoutes } from './ollama/routes.ts';
-import { ParserErrors } from './parser-errors.ts';
-import { Readiness } from './readiness.ts';
-import { RequestFeed } from './request-feed.ts';
+import { embeddingRoutes } from './openai/embedding-routes.ts';
+import { modelRoutes } from './openai/models.ts';
+import { completionRoutes } from './openai/routes.ts';
+import { tokenRoutes } from './openai/tokens.ts';
+import { documentationRoutes } from './page/documentation.ts';
+import { pageRoutes } from './page/routes.ts';
+import { whoamiRoute } from './page/whoami.ts';
+import { Activity } from './request/activity.ts';
+import { Admission } from './request/admission.ts';
+import { identify, requireAdmin } from './request/auth.ts';
+import { endWithAuthority } from './request/authority.ts';
+import { RequestFeed } from './request/request-feed.ts';
 import { responseRoutes } from './responses/routes.ts';
-import { adminRoutes } from './routes/admin.ts';
-import { benchRoute } from './routes/bench.ts';
-import { completionRoutes } from './routes/completions.ts';
-import { documentationRoutes } from './routes/documentation.ts';
-import { embeddingRoutes } from './routes/embeddings.ts';
-import { fleetRoutes } from './routes/fleet.ts';
-import { liveRoute } from './routes/live.ts';
-import { modelRoutes } from './routes/models.ts';
-import { pageRoutes } from './routes/page.ts';
-import { requestRoutes } from './routes/requests.ts';
-import { metricsRoute, probeRoutes } from './routes/status.ts';
-import { tokenRoutes } from './routes/tokens.ts';
-import { whoamiRoute } from './routes/whoami.ts';
-import { refuseSlowBodies } from './slow-bodies.ts';
+import { HealthCheck } from './status/health.ts';
+import { Metrics } from './status/metrics.ts';
+import { Readiness } from './status/readiness.ts';
+import { metricsRoute, probeRoutes } from './status/routes.ts';
 import { addUnprefixedRoutes } from './unprefixed-routes.ts';
 
 const LAST_READ_MS = 2000;

@@ -1,6 +1,9 @@
 // The OpenAPI document, made from the very schemas that requests are checked against.
 
 import { z } from 'zod';
+import { benchSchema } from './admin/bench.ts';
+import { drainSchema, placementSchema } from './admin/fleet.ts';
+import { modelNameSchema, newKeySchema } from './admin/routes.ts';
 import {
   anthropicErrorSchema,
   messageAnswerSchema,
@@ -10,6 +13,7 @@ import {
 import { countSchema, messagesRules, messagesSchema } from './anthropic/schema.ts';
 import { batchSchema, newBatchSchema } from './batches/batch-object.ts';
 import { fileDeletedSchema, fileSchema, uploadSchema } from './files/file-object.ts';
+import { listSchema } from './http/list-page.ts';
 import {
   chatLineSchema,
   embeddedSchema,
@@ -24,11 +28,6 @@ import {
 } from './ollama/answers.ts';
 import { pullSchema, showSchema } from './ollama/routes.ts';
 import * as ollama from './ollama/schema.ts';
-import { deletedSchema, inputItemsSchema, responseEventSchema, responseSchema } from './responses/answers.ts';
-import { responsesRules, responsesSchema } from './responses/schema.ts';
-import { modelNameSchema, newKeySchema } from './routes/admin.ts';
-import { benchSchema } from './routes/bench.ts';
-import { drainSchema, placementSchema } from './routes/fleet.ts';
 import {
   chatAnswerSchema,
   chatChunkSchema,
@@ -41,12 +40,13 @@ import {
   rerankAnswerSchema,
   textAnswerSchema,
   tokensSchema,
-} from './schemas/answers.ts';
-import { chatRules, chatSchema } from './schemas/chat.ts';
-import { embeddingRules, embeddingSchema, rerankRules, rerankSchema } from './schemas/embeddings.ts';
-import { infillSchema } from './schemas/infill.ts';
-import { listSchema } from './schemas/page.ts';
-import { detokenizeSchema, textRules, textSchema, tokenizeSchema } from './schemas/text.ts';
+} from './openai/schemas/answers.ts';
+import { chatRules, chatSchema } from './openai/schemas/chat.ts';
+import { embeddingRules, embeddingSchema, rerankRules, rerankSchema } from './openai/schemas/embeddings.ts';
+import { infillSchema } from './openai/schemas/infill.ts';
+import { detokenizeSchema, textRules, textSchema, tokenizeSchema } from './openai/schemas/text.ts';
+import { deletedSchema, inputItemsSchema, responseEventSchema, responseSchema } from './responses/answers.ts';
+import { responsesRules, responsesSchema } from './responses/schema.ts';
 
 interface Operation {
   readonly method: 'get' | 'post' | 'delete';

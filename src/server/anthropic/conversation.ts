@@ -2,8 +2,8 @@
 // beside the text.
 
 import { checkText, type TextLimits } from '../../generation/chat-prompt.ts';
-import { badRequest } from '../errors.ts';
-import type { ChatBody } from '../schemas/chat.ts';
+import { badRequest } from '../http/errors.ts';
+import type { ChatBody } from '../openai/schemas/chat.ts';
 import type { AssistantBlock, Message, MessagesRequest, UserBlock } from './schema.ts';
 import { reasoningOf } from './thinking.ts';
 import { ownId } from './tool-ids.ts';

@@ -1,7 +1,7 @@
 // Errors in Anthropic's shape.
 
 import type { FastifyRequest } from 'fastify';
-import type { ApiError } from '../errors.ts';
+import type { ApiError } from '../http/errors.ts';
 
 export function anthropicError(error: ApiError, { id }: Pick<FastifyRequest, 'id'>): object {
   return {

@@ -3,8 +3,8 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { ModelEntry } from '../../pool/model-pool.ts';
-import { type ApiError, badRequest } from '../errors.ts';
-import { parseBody } from '../schemas/parse.ts';
+import { type ApiError, badRequest } from '../http/errors.ts';
+import { parseBody } from '../http/parse-body.ts';
 import { anthropicError } from './errors.ts';
 
 export function speaksAnthropic({ headers }: FastifyRequest): boolean {

@@ -1,6 +1,6 @@
 // Anthropic's Messages as a protocol of this server.
 
-import { type CompletionKind, chatKind, type Protocol } from '../completion-kind.ts';
+import { type CompletionKind, chatKind, type Protocol } from '../jobs/protocol.ts';
 import { type MessagesBody, readMessages } from './read.ts';
 import { messagesRules } from './schema.ts';
 import { messageEvents, messageShape } from './shape.ts';

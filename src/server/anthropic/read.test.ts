@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Visit } from '../completion-kind.ts';
-import { type ApiError, toApiError } from '../errors.ts';
-import { parseBody } from '../schemas/parse.ts';
+import { type ApiError, toApiError } from '../http/errors.ts';
+import { parseBody } from '../http/parse-body.ts';
+import type { Visit } from '../jobs/protocol.ts';
 import { defaultSettings } from '../settings.ts';
 import { messagesKind } from './protocol.ts';
 import { type MessagesBody, readMessages } from './read.ts';

@@ -1,8 +1,8 @@
 // A body of /v1/messages in the words of OpenAI's chat completions.
 
-import type { Visit } from '../completion-kind.ts';
-import { badRequest } from '../errors.ts';
-import type { ChatBody } from '../schemas/chat.ts';
+import { badRequest } from '../http/errors.ts';
+import type { Visit } from '../jobs/protocol.ts';
+import type { ChatBody } from '../openai/schemas/chat.ts';
 import { conversationOf } from './conversation.ts';
 import type { MessagesRequest } from './schema.ts';
 import { thinkingVariables } from './thinking.ts';

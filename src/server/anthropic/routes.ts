@@ -2,13 +2,13 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { readPrompt } from '../../generation/prompt.ts';
-import type { Caller } from '../auth.ts';
 import type { ServerContext } from '../context.ts';
+import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import { serveCompletion } from '../jobs/serve-completion.ts';
 import { NO_TOKENS } from '../limits/key-limiter.ts';
-import { findEntry } from '../models.ts';
-import { parseBody, unknownWarning } from '../schemas/parse.ts';
-import { serveCompletion } from '../serve-completion.ts';
-import { stay, withModel } from '../stay.ts';
+import type { Caller } from '../request/auth.ts';
+import { findEntry } from '../request/find-model.ts';
+import { stay, withModel } from '../request/request-scope.ts';
 import { anthropicError } from './errors.ts';
 import { messagesKind, messagesProtocol } from './protocol.ts';
 import { readMessages } from './read.ts';

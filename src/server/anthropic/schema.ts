@@ -1,10 +1,10 @@
 // The body of /v1/messages, as Anthropic's clients write it: what is served, what has no effect here, and what is refused.
 
 import { z } from 'zod';
-import { templateFields } from '../schemas/chat.ts';
-import type { BodyRules } from '../schemas/parse.ts';
-import { MAX_STOPS, samplingFields, stopString } from '../schemas/sampling.ts';
-import { MAX_TOOLS, toolName } from '../schemas/tools.ts';
+import type { BodyRules } from '../http/parse-body.ts';
+import { templateFields } from '../openai/schemas/chat.ts';
+import { MAX_STOPS, samplingFields, stopString } from '../openai/schemas/sampling.ts';
+import { MAX_TOOLS, toolName } from '../openai/schemas/tools.ts';
 
 const textBlock = z.looseObject({ type: z.literal('text'), text: z.string() });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { GenerationPart } from '../../generation/answer-parts.ts';
 import type { GenerationEvent } from '../../generation/generation.ts';
 import { WholeAnswer } from '../../generation/whole-answer.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError } from '../http/errors.ts';
 import { anthropicErrorSchema, messageAnswerSchema, messageEventSchema } from './answers.ts';
 import { messageEvents, messageShape } from './shape.ts';
 import { reasoningOf } from './thinking.ts';

@@ -8,9 +8,9 @@ import {
   type BatchState,
 } from '../../store/batch-record.ts';
 import { expirySchema } from '../files/file-object.ts';
-import { pageShape } from '../schemas/page.ts';
-import type { BodyRules } from '../schemas/parse.ts';
-import { ENDPOINTS } from './line-door.ts';
+import { pageShape } from '../http/list-page.ts';
+import type { BodyRules } from '../http/parse-body.ts';
+import { ENDPOINTS } from './line-server.ts';
 
 export const WINDOW_MS = 86_400_000;
 export const LARGEST_BATCH_PAGE = 100;

@@ -4,12 +4,12 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { BatchRecord } from '../../store/batch-record.ts';
 import { isGone } from '../../store/lease-owner.ts';
-import { backgroundCaller, type Caller } from '../auth.ts';
 import type { BatchDeps, ServerContext } from '../context.ts';
 import { filesOf } from '../files/routes.ts';
+import { backgroundCaller, type Caller } from '../request/auth.ts';
 import { forgetLines } from './forget-lines.ts';
-import type { LineDoor } from './line-door.ts';
 import { LineRunner } from './line-runner.ts';
+import type { LineDoor } from './line-server.ts';
 import { readIn } from './read-in.ts';
 import { writeOut } from './write-out.ts';
 

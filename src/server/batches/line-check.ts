@@ -4,8 +4,8 @@
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { NewLine } from '../../store/batch-lines.ts';
 import type { BatchProblem } from '../../store/batch-record.ts';
-import { findEntry } from '../models.ts';
-import { isTooDeep } from '../nesting.ts';
+import { isTooDeep } from '../http/nesting.ts';
+import { findEntry } from '../request/find-model.ts';
 import type { FileLine } from './file-lines.ts';
 
 const LONGEST_CUSTOM_ID = 512;

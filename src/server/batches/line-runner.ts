@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
 import type { BatchRecord } from '../../store/batch-record.ts';
 import type { LineAnswer, LineQueue, TakenLine } from '../../store/line-queue.ts';
-import type { Caller } from '../auth.ts';
-import type { Endpoint, LineDoor, LineOutcome } from './line-door.ts';
+import type { Caller } from '../request/auth.ts';
+import type { Endpoint, LineDoor, LineOutcome } from './line-server.ts';
 import { answeredLine, failedLine, lineId } from './line-text.ts';
 
 /** A server fault is tried again so often; it is often gone by then. */

@@ -3,15 +3,15 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { BatchRecord } from '../../store/batch-record.ts';
 import type { BatchStore } from '../../store/batch-store.ts';
-import type { Caller } from '../auth.ts';
 import type { ServerContext } from '../context.ts';
-import { ApiError, badRequest } from '../errors.ts';
 import { INPUT_PURPOSE } from '../files/file-object.ts';
 import { fileNotFound, filesOf } from '../files/routes.ts';
-import { fromStore } from '../from-store.ts';
-import { listOf } from '../schemas/page.ts';
-import { parseBody, unknownWarning } from '../schemas/parse.ts';
-import { warn } from '../warn.ts';
+import { ApiError, badRequest } from '../http/errors.ts';
+import { listOf } from '../http/list-page.ts';
+import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import { warn } from '../http/warn.ts';
+import type { Caller } from '../request/auth.ts';
+import { fromStore } from '../request/from-store.ts';
 import { batchObject, batchPageRules, DEFAULT_BATCH_PAGE, newBatchRules, WINDOW_MS } from './batch-object.ts';
 import type { BatchRunner } from './batch-runner.ts';
 

@@ -2,8 +2,8 @@
 
 import { z } from 'zod';
 import type { FileRecord } from '../../store/file-store.ts';
-import { pageShape } from '../schemas/page.ts';
-import type { BodyRules } from '../schemas/parse.ts';
+import { pageShape } from '../http/list-page.ts';
+import type { BodyRules } from '../http/parse-body.ts';
 
 export const INPUT_PURPOSE = 'batch';
 /** Made by the server. */

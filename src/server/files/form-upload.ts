@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Busboy, type BusboyFileStream, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy';
 import type { FastifyRequest } from 'fastify';
 import type { FileWriter } from '../../store/file-writer.ts';
-import { ApiError, badRequest, ClientLeft } from '../errors.ts';
+import { ApiError, badRequest, ClientLeft } from '../http/errors.ts';
 
 const MAX_FIELDS = 16;
 const MAX_FIELD_BYTES = 1024;

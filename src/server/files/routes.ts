@@ -3,13 +3,13 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { FileStore } from '../../store/file-store.ts';
-import { type Caller, isForeignPage } from '../auth.ts';
 import type { ServerContext } from '../context.ts';
-import { ApiError } from '../errors.ts';
-import { fromStore } from '../from-store.ts';
-import { listOf } from '../schemas/page.ts';
-import { parseBody, unknownWarning } from '../schemas/parse.ts';
-import { warn } from '../warn.ts';
+import { ApiError } from '../http/errors.ts';
+import { listOf } from '../http/list-page.ts';
+import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import { warn } from '../http/warn.ts';
+import { type Caller, isForeignPage } from '../request/auth.ts';
+import { fromStore } from '../request/from-store.ts';
 import {
   expiryOf,
   fileObject,

@@ -4,13 +4,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
-import type { Activity } from '../activity.ts';
-import type { Admission } from '../admission.ts';
-import { namedEvents } from '../sse.ts';
-import { EngineWatch } from './engine-watch.ts';
+import { namedEvents } from '../http/sse.ts';
+import type { Activity } from '../request/activity.ts';
+import type { Admission } from '../request/admission.ts';
+import { EngineWatch } from './engine-monitor.ts';
 import type { EndedRequest, LiveSnapshot, LiveTick } from './live-event.ts';
 import type { LiveViewer } from './live-viewer.ts';
-import type { RequestLives } from './request-lives.ts';
+import type { RequestLives } from './request-traces.ts';
 import type { SlidingPercentiles } from './sliding-percentiles.ts';
 
 const TICK_MS = 250;

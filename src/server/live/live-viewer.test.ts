@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { namedEvents, SseStream } from '../sse.ts';
+import { namedEvents, SseStream } from '../http/sse.ts';
 import { LiveViewer } from './live-viewer.ts';
 
 const opened: (() => void)[] = [];

@@ -2,7 +2,7 @@
 // with the whole anew. One that takes nothing for too long is cut off.
 
 import type { ServerResponse } from 'node:http';
-import type { SseStream } from '../sse.ts';
+import type { SseStream } from '../http/sse.ts';
 
 export class LiveViewer {
   readonly #response: ServerResponse;

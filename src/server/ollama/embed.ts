@@ -2,15 +2,15 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { checkDimensions } from '../../generation/embedding.ts';
-import type { Caller } from '../auth.ts';
 import type { ServerContext } from '../context.ts';
-import { type EmbeddedInputs, type EmbedOrder, embedInputs, embedPrompts } from '../embed-inputs.ts';
-import type { ApiError } from '../errors.ts';
-import { parseBody, unknownWarning } from '../schemas/parse.ts';
-import { vectorList } from '../vector-text.ts';
-import { warn } from '../warn.ts';
+import type { ApiError } from '../http/errors.ts';
+import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import { warn } from '../http/warn.ts';
+import { type EmbeddedInputs, type EmbedOrder, embedInputs, embedPrompts } from '../jobs/embed-inputs.ts';
+import { vectorList } from '../jobs/vector-text.ts';
+import type { Caller } from '../request/auth.ts';
 import { idleMsOf } from './keep-alive.ts';
-import { loadOrUnload } from './load.ts';
+import { loadOrUnload } from './load-model.ts';
 import { findModel } from './names.ts';
 import { roomNotes, stayNotes } from './protocol.ts';
 import { type EmbedGiven, embeddingsRules, embedRules } from './schema.ts';

@@ -1,8 +1,8 @@
 // `keep_alive`: how long a model stays loaded when nobody uses it after a request.
 
 import { ANONYMOUS_KEY_ID } from '../../store/key-record.ts';
-import type { Caller } from '../auth.ts';
-import { badRequest } from '../errors.ts';
+import { badRequest } from '../http/errors.ts';
+import type { Caller } from '../request/auth.ts';
 
 const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,

@@ -9,7 +9,7 @@ import { type ModelReference, parseReference } from '../../pool/model-reference.
 import { PullError } from '../../pool/pull-error.ts';
 import { liesIn } from '../../pool/remove-model.ts';
 import type { ServerContext } from '../context.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError } from '../http/errors.ts';
 
 const LATEST = ':latest';
 const hubPrefix = /^(?:https?:\/\/)?(?:hf\.co|huggingface\.co)\//;

@@ -3,8 +3,8 @@
 
 import { z } from 'zod';
 import type { ParameterNames } from '../../generation/parameter-names.ts';
-import type { Refusal } from '../schemas/parse.ts';
-import { type SamplingBody, samplingFields } from '../schemas/sampling.ts';
+import type { Refusal } from '../http/parse-body.ts';
+import { type SamplingBody, samplingFields } from '../openai/schemas/sampling.ts';
 
 const { temperature, top_k, top_p, min_p, typical_p, repetition_penalty } = samplingFields;
 const { presence_penalty, frequency_penalty, stop } = samplingFields;

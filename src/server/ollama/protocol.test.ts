@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { chatTemplate } from '../../text/chat-template.ts';
-import type { Visit } from '../completion-kind.ts';
+import type { Visit } from '../jobs/protocol.ts';
 import { chatProtocol, rawProtocol } from './protocol.ts';
 import type { ChatGiven } from './schema.ts';
 

@@ -3,12 +3,12 @@
 import { roomOf } from '../../generation/context-room.ts';
 import { type ParameterNames, wireNames } from '../../generation/parameter-names.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
-import type { Caller } from '../auth.ts';
-import { type CompletionKind, chatKind, type Protocol, textKind, type Visit } from '../completion-kind.ts';
-import { badRequest } from '../errors.ts';
-import type { ChatBody } from '../schemas/chat.ts';
-import type { TextBody } from '../schemas/text.ts';
-import { jsonLines } from '../sse.ts';
+import { badRequest } from '../http/errors.ts';
+import { jsonLines } from '../http/sse.ts';
+import { type CompletionKind, chatKind, type Protocol, textKind, type Visit } from '../jobs/protocol.ts';
+import type { ChatBody } from '../openai/schemas/chat.ts';
+import type { TextBody } from '../openai/schemas/text.ts';
+import type { Caller } from '../request/auth.ts';
 import { decidesStay, idleMsOf } from './keep-alive.ts';
 import { findModel } from './names.ts';
 import { optionNames } from './options.ts';

@@ -7,8 +7,8 @@ import type { ModelReference } from '../../pool/model-reference.ts';
 import { findModels } from '../../pool/model-registry.ts';
 import { PullError } from '../../pool/pull-error.ts';
 import type { ModelDownloads, ServerContext } from '../context.ts';
-import { ApiError, ClientLeft, toApiError } from '../errors.ts';
-import { jsonLines, SseStream } from '../sse.ts';
+import { ApiError, ClientLeft, toApiError } from '../http/errors.ts';
+import { jsonLines, SseStream } from '../http/sse.ts';
 import { hubReference } from './names.ts';
 import { untilListed } from './until-listed.ts';
 

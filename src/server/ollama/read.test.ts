@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { chatPrompt } from '../../generation/chat-prompt.ts';
 import { chatTemplate } from '../../text/chat-template.ts';
-import type { Caller } from '../auth.ts';
-import { parseBody } from '../schemas/parse.ts';
+import { parseBody } from '../http/parse-body.ts';
+import type { Caller } from '../request/auth.ts';
 import { durationMs, idleMsOf } from './keep-alive.ts';
 import { readChat, readGenerate, readMessages, readRaw } from './read.ts';
 import { type ChatGiven, chatRules, type GenerateGiven, generateRules } from './schema.ts';

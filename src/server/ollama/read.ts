@@ -1,8 +1,8 @@
 // Bodies of Ollama in the words of OpenAI's completions.
 
-import { badRequest } from '../errors.ts';
-import type { ChatBody } from '../schemas/chat.ts';
-import type { TextBody } from '../schemas/text.ts';
+import { badRequest } from '../http/errors.ts';
+import type { ChatBody } from '../openai/schemas/chat.ts';
+import type { TextBody } from '../openai/schemas/text.ts';
 import { samplingFrom } from './options.ts';
 import type { ChatGiven, GenerateGiven, Message } from './schema.ts';
 

@@ -1,9 +1,9 @@
 // The bodies of /api/chat, /api/generate and /api/embed.
 
 import { z } from 'zod';
-import type { BodyRules, Refusal } from '../schemas/parse.ts';
-import { maxLogprobs } from '../schemas/sampling.ts';
-import { toolFields } from '../schemas/tools.ts';
+import type { BodyRules, Refusal } from '../http/parse-body.ts';
+import { maxLogprobs } from '../openai/schemas/sampling.ts';
+import { toolFields } from '../openai/schemas/tools.ts';
 import { optionRules, optionsSchema } from './options.ts';
 
 const images = z.array(z.unknown()).nullish();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { GenerationPart } from '../../generation/answer-parts.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError } from '../http/errors.ts';
 import { countText } from './models.ts';
 import { inMessage, inResponse, ollamaShape } from './shape.ts';
 import { timeText } from './time-text.ts';

@@ -6,8 +6,8 @@ import type { TokenDetail } from '../../generation/choice-text.ts';
 import type { TokenUsage } from '../../generation/token-usage.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
-import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from '../answer-shape.ts';
-import type { RequestTimes } from '../request-record.ts';
+import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from '../jobs/answer-shape.ts';
+import type { RequestTimes } from '../request/request-record.ts';
 import { nanoseconds, nowText } from './time-text.ts';
 
 /** What one line says of the answer. */

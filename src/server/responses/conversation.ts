@@ -1,8 +1,8 @@
 // What a response is asked with: the conversation it goes on from, and the items given now, each with an id.
 
-import type { Caller } from '../auth.ts';
-import type { Visit } from '../completion-kind.ts';
-import { ApiError, badRequest } from '../errors.ts';
+import { ApiError, badRequest } from '../http/errors.ts';
+import type { Visit } from '../jobs/protocol.ts';
+import type { Caller } from '../request/auth.ts';
 import { newItemId } from './item-ids.ts';
 import type { ConversationItem, GivenItem, ItemReference, TextPart } from './items.ts';
 import type { KeptResponses } from './kept-responses.ts';

@@ -3,8 +3,8 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { NewResponse } from '../../store/response-store.ts';
 import type { ServerContext } from '../context.ts';
-import { badRequest } from '../errors.ts';
-import { fromStore } from '../from-store.ts';
+import { badRequest } from '../http/errors.ts';
+import { fromStore } from '../request/from-store.ts';
 import type { ConversationItem } from './items.ts';
 
 export class KeptResponses {

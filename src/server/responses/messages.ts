@@ -1,8 +1,8 @@
 // A conversation of items as messages of a chat. What the model said in one turn, reasoning, text and calls, is several
 // items here and one message there.
 
-import { badRequest } from '../errors.ts';
-import type { ChatBody } from '../schemas/chat.ts';
+import { badRequest } from '../http/errors.ts';
+import type { ChatBody } from '../openai/schemas/chat.ts';
 import { type ConversationItem, type ReasoningItem, textOf } from './items.ts';
 
 type Message = ChatBody['messages'][number];

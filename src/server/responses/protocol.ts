@@ -1,10 +1,10 @@
 // OpenAI's Responses as a protocol. Made for one request: what is found when it is read is kept with its answer.
 
-import type { Caller } from '../auth.ts';
-import { type CompletionKind, chatKind, type Protocol } from '../completion-kind.ts';
-import { ApiError } from '../errors.ts';
-import type { ChatBody } from '../schemas/chat.ts';
-import { namedEvents } from '../sse.ts';
+import { ApiError } from '../http/errors.ts';
+import { namedEvents } from '../http/sse.ts';
+import { type CompletionKind, chatKind, type Protocol } from '../jobs/protocol.ts';
+import type { ChatBody } from '../openai/schemas/chat.ts';
+import type { Caller } from '../request/auth.ts';
 import { type Conversation, readConversation } from './conversation.ts';
 import type { KeptResponses } from './kept-responses.ts';
 import { toChatBody } from './read.ts';

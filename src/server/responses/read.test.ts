@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseBody } from '../schemas/parse.ts';
+import { parseBody } from '../http/parse-body.ts';
 import { toChatBody } from './read.ts';
 import { responsesRules } from './schema.ts';
 

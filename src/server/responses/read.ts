@@ -1,6 +1,6 @@
 // The body of a response in the words of chat completions.
 
-import type { ChatBody } from '../schemas/chat.ts';
+import type { ChatBody } from '../openai/schemas/chat.ts';
 import type { Conversation } from './conversation.ts';
 import { toMessages } from './messages.ts';
 import type { ResponsesBody } from './schema.ts';

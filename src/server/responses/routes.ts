@@ -2,11 +2,11 @@
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Caller } from '../auth.ts';
 import type { ServerContext } from '../context.ts';
-import { ApiError, unsupported } from '../errors.ts';
-import { type BodyRules, parseBody } from '../schemas/parse.ts';
-import { serveCompletion } from '../serve-completion.ts';
+import { ApiError, unsupported } from '../http/errors.ts';
+import { type BodyRules, parseBody } from '../http/parse-body.ts';
+import { serveCompletion } from '../jobs/serve-completion.ts';
+import type { Caller } from '../request/auth.ts';
 import { KeptResponses } from './kept-responses.ts';
 import { newResponse, responsesErrorBody } from './protocol.ts';
 import { RunningResponses } from './running-responses.ts';

@@ -1,10 +1,10 @@
 // The body of /v1/responses.
 
 import { z } from 'zod';
-import { chatSchema } from '../schemas/chat.ts';
-import type { BodyRules } from '../schemas/parse.ts';
-import { samplingFields, sharedRefusals } from '../schemas/sampling.ts';
-import { toolFields, toolSchema } from '../schemas/tools.ts';
+import type { BodyRules } from '../http/parse-body.ts';
+import { chatSchema } from '../openai/schemas/chat.ts';
+import { samplingFields, sharedRefusals } from '../openai/schemas/sampling.ts';
+import { toolFields, toolSchema } from '../openai/schemas/tools.ts';
 import { inputSchema, unknownType } from './items.ts';
 
 const MAX_TOOLS = 512;

@@ -1,0 +1,82 @@
+// POST /admin/bench: puts load on this very server and tells what it bears. One at a time; leaving ends it.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { messageOf } from '../../failure/message-of.ts';
+import type { ServerContext } from '../context.ts';
+import { ApiError, badRequest } from '../http/errors.ts';
+import { type BodyRules, parseBody } from '../http/parse-body.ts';
+import { namedEvents, SseStream } from '../http/sse.ts';
+import type { BenchOrder, BenchProgress, BenchResult } from '../live/live-event.ts';
+import { keyOf } from '../request/auth.ts';
+import { findEntry } from '../request/find-model.ts';
+
+export interface BenchRun {
+  /** The key to ask with, where one is needed. */
+  readonly key: string | undefined;
+  readonly signal: AbortSignal;
+  onProgress(progress: BenchProgress): void;
+}
+
+/** Given from outside: a server knows no benchmark. */
+export type Bench = (order: BenchOrder, run: BenchRun) => Promise<BenchResult>;
+
+/** Small enough that nobody waits long for it. */
+const upTo = (most: number) => z.int().min(1).max(most);
+
+export const benchSchema = z.object({
+  model: z.string().optional(),
+  streams: upTo(64).meta({ description: 'Requests at once.' }),
+  requests: upTo(500),
+  promptTokens: upTo(4096),
+  answerTokens: upTo(1024),
+});
+
+const rules: BodyRules<typeof benchSchema> = { schema: benchSchema, noOps: [], refused: {} };
+
+export function benchRoute(app: FastifyInstance, context: ServerContext): void {
+  const { bench } = context;
+  let isRunning = false;
+  app.post('/bench', async (request, reply) => {
+    if (bench === undefined) throw new ApiError(501, 'this server has no benchmark', { code: 'no_bench' });
+    const { body, unknown } = parseBody(rules, request.body);
+    if (unknown[0] !== undefined)
+      throw badRequest(unknown[0], 'is not a known parameter', 'unknown_parameter');
+    const order = { ...body, model: findEntry(context.pool, body.model).name };
+    if (isRunning) throw new ApiError(409, 'a benchmark runs already', { code: 'bench_running' });
+    isRunning = true;
+    try {
+      await follow(context, request, reply, (run) => bench(order, run));
+    } finally {
+      isRunning = false;
+    }
+  });
+}
+
+async function follow(
+  { activity, settings }: ServerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  bench: (run: BenchRun) => Promise<BenchResult>,
+): Promise<void> {
+  const { signal, end } = activity.begin(request, reply, settings.requestTimeoutMs);
+  reply.hijack();
+  if (reply.raw.destroyed) return end();
+  const stream = new SseStream(reply.raw, reply.getHeaders(), settings.keepAliveMs, signal, namedEvents);
+  try {
+    const onProgress = (progress: BenchProgress) => {
+      // A client that does not read misses some.
+      if (!reply.raw.writableNeedDrain) void stream.send(progress, 'progress');
+    };
+    const result = await bench({ key: keyOf(request), signal, onProgress });
+    signal.throwIfAborted();
+    await stream.send(result, 'result');
+    await stream.done();
+  } catch (error) {
+    const failure =
+      error instanceof ApiError ? error : new ApiError(502, messageOf(error), { code: 'bench_failed' });
+    stream.fail({ event: 'error', data: failure.body() });
+  } finally {
+    end();
+  }
+}

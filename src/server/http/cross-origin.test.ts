@@ -1,0 +1,65 @@
+// Pages in browsers, through the whole server.
+
+import { describe, expect, it } from 'vitest';
+import { messages, start, startWithKeys } from '../../../test/support/keyed-server.ts';
+
+const origin = 'https://chat.example';
+const preflight = {
+  method: 'OPTIONS',
+  url: '/v1/chat/completions',
+  headers: {
+    origin,
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'authorization,content-type,x-stainless-os',
+  },
+} as const;
+
+describe('a page of another site', () => {
+  it('may not ask unless its origin is allowed', async () => {
+    for (const corsOrigins of [[], ['https://other.example']]) {
+      const { app } = await start({ settings: { corsOrigins } });
+      const asked = await app.inject(preflight);
+      expect(asked.statusCode).toBe(404);
+      expect(asked.headers).not.toHaveProperty('access-control-allow-origin');
+      const answer = await app.inject({ url: '/v1/models', headers: { origin } });
+      expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
+    }
+  });
+
+  it('may ask ahead without its key, and then with what it announced', async () => {
+    const { server, secrets } = await startWithKeys({ mine: {} }, { settings: { corsOrigins: [origin] } });
+    const asked = await server.app.inject(preflight);
+    expect(asked.statusCode).toBe(204);
+    expect(asked.headers).toMatchObject({
+      'access-control-allow-origin': origin,
+      'access-control-allow-methods': expect.stringContaining('POST'),
+      'access-control-allow-headers': 'authorization,content-type,x-stainless-os',
+      vary: 'Origin',
+    });
+    const ask = (headers: Record<string, string>, body: object) =>
+      server.app.inject({
+        method: 'POST',
+        url: preflight.url,
+        headers: { origin, ...headers },
+        payload: body,
+      });
+    expect((await ask({}, { messages })).statusCode).toBe(401);
+    const key = { authorization: `Bearer ${secrets.mine}` };
+    for (const stream of [false, true]) {
+      const answer = await ask(key, { messages, max_tokens: 1, stream });
+      expect(answer.statusCode).toBe(200);
+      expect(answer.headers['access-control-allow-origin']).toBe(origin);
+      const exposed = answer.headers['access-control-expose-headers'];
+      for (const name of ['x-request-id', 'x-ratelimit-remaining-tokens']) expect(exposed).toContain(name);
+    }
+  });
+
+  it('hears of errors, too, and everyone may where all may', async () => {
+    const { app } = await start({ settings: { corsOrigins: ['*'] } });
+    const lost = await app.inject({ url: '/nowhere', headers: { origin } });
+    expect(lost.statusCode).toBe(404);
+    expect(lost.headers['access-control-allow-origin']).toBe('*');
+    const { headers } = await app.inject({ method: 'OPTIONS', url: '/v1/models', headers: { origin } });
+    expect(headers['access-control-allow-origin']).toBe('*');
+  });
+});

@@ -1,0 +1,159 @@
+// Every failure a client sees, in OpenAI's shape: what is wrong, which parameter, a code for programs.
+
+import type { FastifyError } from 'fastify';
+import { GenerationError } from '../../generation/generation-error.ts';
+import type { AcquireFailure } from '../../pool/model-pool.ts';
+
+export type ErrorType =
+  | 'invalid_request_error'
+  | 'authentication_error'
+  | 'permission_error'
+  | 'rate_limit_error'
+  | 'timeout_error'
+  | 'server_error';
+
+export interface ErrorDetails {
+  readonly param?: string | undefined;
+  readonly code?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface ErrorBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: ErrorType;
+    readonly param: string | null;
+    readonly code: string | null;
+  };
+}
+
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly status: number;
+  readonly param: string | undefined;
+  readonly code: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, message: string, { param, code, headers = {} }: ErrorDetails = {}) {
+    super(message);
+    this.status = status;
+    this.param = param;
+    this.code = code;
+    this.headers = headers;
+  }
+
+  get type(): ErrorType {
+    return typeOf(this.status);
+  }
+
+  body(): ErrorBody {
+    const { message, type, param, code } = this;
+    return { error: { message, type, param: param ?? null, code: code ?? null } };
+  }
+}
+
+function typeOf(status: number): ErrorType {
+  if (status === 401) return 'authentication_error';
+  if (status === 403) return 'permission_error';
+  if (status === 408) return 'timeout_error';
+  if (status === 429) return 'rate_limit_error';
+  return status >= 500 ? 'server_error' : 'invalid_request_error';
+}
+
+/** The client is gone: there is nobody to answer. */
+export class ClientLeft extends Error {
+  override readonly name = 'ClientLeft';
+}
+
+/** One word for logs and metrics. */
+export function kindOf(error: unknown): string {
+  return error instanceof ClientLeft ? 'client_left' : (toApiError(error).code ?? 'error');
+}
+
+/** Neither the client's fault, nor its leaving, nor a shutdown: something to look into. */
+export function isServerFault(error: unknown): boolean {
+  if (error instanceof ClientLeft) return false;
+  const { status, code } = toApiError(error);
+  return status >= 500 && code !== 'shutting_down';
+}
+
+export function badRequest(param: string, problem: string, code = 'invalid_value'): ApiError {
+  return new ApiError(400, `${param}: ${problem}`, { param, code });
+}
+
+export function unsupported(param: string, problem: string): ApiError {
+  return badRequest(param, problem, 'unsupported_parameter');
+}
+
+export function modelNotFound(name: string): ApiError {
+  const message = `the model '${name}' does not exist here; GET /v1/models lists those that do`;
+  return new ApiError(404, message, { param: 'model', code: 'model_not_found' });
+}
+
+/** Nobody is served now; trying again, elsewhere or later, may help. */
+export function shuttingDown(message = 'the server is shutting down and takes no new requests'): ApiError {
+  return new ApiError(503, message, { code: 'shutting_down', headers: { 'retry-after': '5' } });
+}
+
+/** Of a request that was running. */
+export function endedByShutdown(): ApiError {
+  return shuttingDown(
+    'the server is shutting down and ended this request before its answer was complete; send it again',
+  );
+}
+
+export function deadlineExceeded(limitMs: number): ApiError {
+  const message = `the answer was not complete within ${limitMs} ms; ask for fewer tokens or allow more time`;
+  return new ApiError(408, message, { code: 'deadline_exceeded', headers: { 'x-should-retry': 'false' } });
+}
+
+export function acquireError(failure: AcquireFailure, message: string, name: string | undefined): ApiError {
+  if (failure === 'unknown-model') return modelNotFound(name ?? '');
+  if (failure === 'closing') return shuttingDown();
+  if (failure === 'no-memory') {
+    return new ApiError(503, message, { code: 'model_does_not_fit', headers: { 'retry-after': '10' } });
+  }
+  if (failure === 'engine-died') {
+    return new ApiError(503, message, { code: 'engine_failed', headers: { 'retry-after': '10' } });
+  }
+  return new ApiError(500, message, { code: 'model_load_failed' });
+}
+
+/** Why an answer cannot be given, as the client should hear it. */
+function fromGeneration({ code, parameter: param, message }: GenerationError): ApiError {
+  switch (code) {
+    case 'closing':
+      return shuttingDown();
+    case 'no_chat_template':
+      return new ApiError(
+        400,
+        `${message}; use /v1/completions with a whole prompt, or start the server with --chat-template`,
+        { param, code },
+      );
+    case 'numeric_error':
+    case 'engine_failed':
+      return new ApiError(500, message, { param, code });
+    default:
+      return new ApiError(400, message, { param, code });
+  }
+}
+
+/** Whatever was thrown while a request was handled. What is not meant for clients stays in the log. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  if (error instanceof GenerationError) return fromGeneration(error);
+  const { code, statusCode, message } = error as Partial<FastifyError>;
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    return new ApiError(413, 'the request body is too large', { code: 'request_too_large' });
+  }
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
+    const hint = 'send the body as JSON, with the header content-type: application/json';
+    return new ApiError(415, hint, { code: 'unsupported_media_type' });
+  }
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return new ApiError(statusCode, message ?? 'the request cannot be read', { code: 'invalid_request' });
+  }
+  return new ApiError(500, 'something went wrong in the server; its log says more', {
+    code: 'internal_error',
+  });
+}

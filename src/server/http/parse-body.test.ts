@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest';
+import { GenerationError } from '../../generation/generation-error.ts';
+import { wireNames } from '../../generation/parameter-names.ts';
+import { chatRules } from '../openai/schemas/chat.ts';
+import { samplingOf, stopsOf } from '../openai/schemas/sampling.ts';
+import { textRules } from '../openai/schemas/text.ts';
+import { ApiError, toApiError } from './errors.ts';
+import { parseBody, unknownWarning } from './parse-body.ts';
+
+const messages = [{ role: 'user', content: 'Hello' }];
+
+function refusalOf(act: () => unknown): ApiError {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof ApiError || error instanceof GenerationError) return toApiError(error);
+    throw error;
+  }
+  throw new Error('it was not refused');
+}
+
+const chat = (body: object) => parseBody(chatRules, { messages, ...body });
+const text = (body: object) => parseBody(textRules, { prompt: 'Once', ...body });
+
+describe('a request body', () => {
+  it.each([
+    [{ temperature: 'warm' }, 'temperature', 'invalid_type'],
+    [{ stop: '' }, 'stop', 'invalid_value'],
+    [{ stop: Array.from({ length: 17 }, (_, n) => `${n}`) }, 'stop', 'invalid_value'],
+    [{ stop: ['\ud800'] }, 'stop[0]', 'invalid_value'],
+    [{ messages: undefined }, 'messages', 'missing_required_parameter'],
+    [{ messages: [] }, 'messages', 'invalid_value'],
+    [{ messages: [{ role: 'wizard', content: '' }] }, 'messages[0].role', 'invalid_value'],
+    [{ messages: [...messages, { role: 'user', content: 7 }] }, 'messages[1].content', 'invalid_value'],
+    [{ tools: [{ type: 'function' }] }, 'tools[0].function', 'missing_required_parameter'],
+    [{ tool_choice: 'sometimes' }, 'tool_choice', 'invalid_value'],
+    [{ response_format: { type: 'xml' } }, 'response_format.type', 'invalid_value'],
+    [{ modalities: ['text', 'audio'] }, 'modalities', 'unsupported_parameter'],
+    [{ modalities: ['audio'] }, 'modalities', 'unsupported_parameter'],
+    [{ audio: { voice: 'ash', format: 'mp3' } }, 'audio', 'unsupported_parameter'],
+    [{ verbosity: 'low' }, 'verbosity', 'unsupported_parameter'],
+    [{ web_search_options: {} }, 'web_search_options', 'unsupported_parameter'],
+    [{ functions: [{}] }, 'functions', 'unsupported_parameter'],
+  ])('of a chat with %j is refused, naming %s', (body, param, code) => {
+    expect(refusalOf(() => chat(body))).toMatchObject({ status: 400, param, code });
+  });
+
+  it.each([
+    [{ prompt: [] }, 'prompt'],
+    [{ prompt: [1.5] }, 'prompt'],
+    [{ prompt: ['a', 1] }, 'prompt'],
+    [{ suffix: 7 }, 'suffix'],
+    [{ best_of: 3 }, 'best_of'],
+    [{ n: 2, best_of: 4 }, 'best_of'],
+  ])('of a text completion with %j is refused, naming %s', (body, param) => {
+    expect(refusalOf(() => text(body))).toMatchObject({ status: 400, param });
+  });
+
+  it('may hold what changes nothing', () => {
+    const body = { tools: [], tool_choice: 'none', response_format: { type: 'text' }, modalities: ['text'] };
+    const records = {
+      user: 'me',
+      metadata: { a: 'b' },
+      store: true,
+      service_tier: 'flex',
+      prompt_cache_key: 'k',
+    };
+    const prediction = { type: 'content', content: 'x' };
+    expect(chat({ ...body, ...records, prediction, verbosity: 'medium' }).unknown).toEqual([]);
+    expect(text({ n: 2, best_of: 2, suffix: '' }).unknown).toEqual([]);
+  });
+
+  it('may give null for whatever it leaves out', () => {
+    expect(chat({ temperature: null, tools: null, stop: null }).body).toEqual({ messages });
+    expect(chat({ stream: true, stream_options: { include_usage: null } }).unknown).toEqual([]);
+  });
+
+  it('is told which parameters nobody knows', () => {
+    const { unknown } = chat({ temprature: 0.5, mirostat: 2 });
+    expect(unknown).toEqual(['temprature', 'mirostat']);
+    expect(unknownWarning(unknown)).toBe('unknown parameters were ignored: temprature, mirostat');
+  });
+
+  it('with too many values is refused before anything looks at them', () => {
+    const many = Array(100_000).fill({});
+    expect(refusalOf(() => chat({ messages: many })).code).toBe('request_too_large');
+    expect(refusalOf(() => chat({ messages: [{ role: 'user', content: many }] })).code).toBe(
+      'request_too_large',
+    );
+    expect(text({ prompt: Array(100_000).fill(7) }).body.prompt).toHaveLength(100_000);
+  });
+
+  it('must be an object', () => {
+    for (const body of [undefined, null, 'text', 3, []]) {
+      expect(refusalOf(() => parseBody(chatRules, body)).status).toBe(400);
+    }
+  });
+});
+
+describe('a warning', () => {
+  it('never holds what a header may not', () => {
+    const hostile = unknownWarning([
+      'a\r\nset-cookie: b',
+      'ünïcode',
+      'x'.repeat(500),
+      ...Array(40).fill('y'),
+    ]);
+    expect(hostile).toMatch(/^[\x20-\x7e]+$/);
+    expect(hostile.length).toBeLessThan(300);
+  });
+});
+
+describe('sampling parameters', () => {
+  const sampling = (body: Parameters<typeof samplingOf>[0]) =>
+    samplingOf(body, { logprobs: undefined, maxTokens: 5 }, 100, {
+      ...wireNames,
+      prompt: 'messages',
+      maxTokens: 'max_completion_tokens',
+    });
+
+  it('reach the engine under its own names', () => {
+    const parameters = sampling({
+      temperature: 0.5,
+      top_k: -1,
+      top_p: 0.9,
+      min_p: 0.1,
+      typical_p: 0.8,
+      repetition_penalty: 1.1,
+      presence_penalty: 1,
+      frequency_penalty: -1,
+      logit_bias: { 7: -100 },
+      seed: 3,
+      stop_token_ids: [9],
+      min_tokens: 2,
+      ignore_eos: true,
+    });
+    expect(parameters).toMatchObject({
+      temperature: 0.5,
+      topK: 0,
+      topP: 0.9,
+      minP: 0.1,
+      typicalP: 0.8,
+      repetitionPenalty: 1.1,
+      presencePenalty: 1,
+      frequencyPenalty: -1,
+      logitBias: [{ token: 7, bias: -100 }],
+      stopIds: [9],
+      minTokens: 2,
+      maxTokens: 5,
+      ignoreEos: true,
+    });
+    expect(parameters.seed).toEqual(sampling({ seed: 3 }).seed);
+  });
+
+  it.each([
+    [{ temperature: -1 }, 'temperature'],
+    [{ top_p: -0.1 }, 'top_p'],
+    [{ repetition_penalty: 1e-300 }, 'repetition_penalty'],
+    [{ repetition_penalty: 1e300 }, 'repetition_penalty'],
+    [{ logit_bias: { 100: 1 } }, 'logit_bias'],
+    [{ logit_bias: { word: 1 } }, 'logit_bias'],
+    [{ logit_bias: { 1: 101 } }, 'logit_bias'],
+    [{ seed: 2 ** 60 }, 'seed'],
+    [{ stop_token_ids: [-1] }, 'stop_token_ids'],
+    [{ min_tokens: 6 }, 'max_completion_tokens'],
+  ])('out of range are refused by their name on the wire: %j', (body, param) => {
+    expect(refusalOf(() => sampling(body as never))).toMatchObject({ status: 400, param });
+  });
+
+  it('draw a fresh seed where none is given', () => {
+    expect(sampling({}).seed).not.toEqual(sampling({}).seed);
+  });
+
+  it('take one stop string or several', () => {
+    expect(stopsOf({ stop: 'a' })).toEqual(['a']);
+    expect(stopsOf({ stop: ['a', 'b'] })).toEqual(['a', 'b']);
+    expect(stopsOf({})).toEqual([]);
+  });
+});

@@ -1,0 +1,124 @@
+// From an unknown body to a typed request: refuses what is not supported, names what is not known, and says
+// which parameter is wrong.
+
+import type { z } from 'zod';
+import { ApiError, unsupported } from './errors.ts';
+
+/** Why a value cannot be served, or undefined where it changes nothing. */
+export type Refusal = (value: unknown, body: Readonly<Record<string, unknown>>) => string | undefined;
+
+export interface BodyRules<Schema extends z.ZodObject> {
+  readonly schema: Schema;
+  /** Known, and without effect here: for the caller's own records. */
+  readonly noOps: readonly string[];
+  /** Known elsewhere, and not supported here. */
+  readonly refused: Readonly<Record<string, Refusal>>;
+  /** Parameters that may be long lists of token ids; their schemas look at them fast. */
+  readonly tokenLists?: readonly string[];
+  /** Of parameters that hold parameters of their own; what they are is in the schema. */
+  readonly inner?: Readonly<Record<string, Pick<BodyRules<Schema>, 'noOps' | 'refused'> & InnerNames>>;
+}
+
+interface InnerNames {
+  /** Those that the schema knows. */
+  readonly known: readonly string[];
+}
+
+/**
+ * Values in a body, lists of token ids aside. A schema takes microseconds for each, and more for a wrong one, so
+ * that without a bound one body could hold everybody up for seconds.
+ */
+const MAX_VALUES = 65_536;
+
+export interface ParsedBody<Body> {
+  readonly body: Body;
+  readonly unknown: readonly string[];
+}
+
+export function parseBody<Schema extends z.ZodObject>(
+  rules: BodyRules<Schema>,
+  raw: unknown,
+): ParsedBody<z.infer<Schema>> {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
+    throw new ApiError(400, 'the body must be a JSON object', { code: 'invalid_type' });
+  }
+  // Clients send null for what they leave out.
+  const given = withoutNulls(raw);
+  const inner = Object.entries(rules.inner ?? {}).flatMap(([name, own]) => {
+    const value = given[name];
+    if (typeof value !== 'object' || Array.isArray(value)) return [];
+    const values = withoutNulls(value as object);
+    given[name] = values;
+    return [{ ...own, values, prefix: `${name}.` }];
+  });
+  const outer = { ...rules, known: Object.keys(rules.schema.shape), values: given, prefix: '' };
+  checkSize(given, new Set(rules.tokenLists));
+  for (const level of [outer, ...inner]) checkRefused(level);
+  const result = rules.schema.safeParse(given);
+  if (!result.success) throw issueError(result.error, given);
+  return { body: result.data, unknown: [outer, ...inner].flatMap(unknownNames) };
+}
+
+interface Level extends InnerNames {
+  readonly noOps: readonly string[];
+  readonly refused: Readonly<Record<string, Refusal>>;
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly prefix: string;
+}
+
+function withoutNulls(given: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+}
+
+function checkRefused({ refused, values, prefix }: Level): void {
+  for (const [name, refusal] of Object.entries(refused)) {
+    const problem = values[name] === undefined ? undefined : refusal(values[name], values);
+    if (problem !== undefined) throw unsupported(`${prefix}${name}`, problem);
+  }
+}
+
+function unknownNames({ known, noOps, refused, values, prefix }: Level): string[] {
+  const all = new Set([...known, ...noOps, ...Object.keys(refused)]);
+  return Object.keys(values).flatMap((name) => (all.has(name) ? [] : [`${prefix}${name}`]));
+}
+
+/** The value of the header that names unknown parameters. */
+export function unknownWarning(names: readonly string[]): string {
+  const listed = names.slice(0, 16).map((name) => name.slice(0, 64).replace(/[^\x21-\x7e]/g, '?'));
+  return `unknown parameters were ignored: ${listed.join(', ')}${names.length > 16 ? ', ...' : ''}`;
+}
+
+function checkSize(body: Readonly<Record<string, unknown>>, exempt: ReadonlySet<string>): void {
+  const open: object[] = [Object.fromEntries(Object.entries(body).filter(([name]) => !exempt.has(name)))];
+  let count = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const values = Object.values(next);
+    count += values.length;
+    if (count > MAX_VALUES) {
+      throw new ApiError(400, `the body has more than ${MAX_VALUES} values`, { code: 'request_too_large' });
+    }
+    for (const value of values) if (typeof value === 'object' && value !== null) open.push(value);
+  }
+}
+
+function issueError(error: z.ZodError, body: object): ApiError {
+  const [issue] = error.issues;
+  if (issue === undefined) return new ApiError(400, 'the body is not valid', { code: 'invalid_value' });
+  const param = pathOf(issue.path);
+  if (valueAt(body, issue.path) === undefined) {
+    return new ApiError(400, `${param}: is missing`, { param, code: 'missing_required_parameter' });
+  }
+  const code = issue.code === 'invalid_type' ? 'invalid_type' : 'invalid_value';
+  return new ApiError(400, `${param}: ${issue.message}`, { param, code });
+}
+
+function valueAt(body: object, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown>)?.[step], body);
+}
+
+/** `messages[0].content`, as OpenAI writes it. */
+function pathOf(path: readonly PropertyKey[]): string {
+  return path
+    .map((step, at) => (typeof step === 'number' ? `[${step}]` : `${at === 0 ? '' : '.'}${String(step)}`))
+    .join('');
+}

@@ -1,0 +1,91 @@
+// How answers look on the wire: the contract of each protocol, and what several have in common.
+
+import type { AnswerPiece } from '../../generation/answer-parts.ts';
+import type { GenerationEvent } from '../../generation/generation.ts';
+import type { TokenUsage } from '../../generation/token-usage.ts';
+import type { WholeChoice } from '../../generation/whole-answer.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { FinishReason } from '../../sampling/stop-condition.ts';
+import type { ApiError } from '../http/errors.ts';
+import type { RequestTimes } from '../request/request-record.ts';
+
+/** In every chunk and every whole answer. */
+export interface AnswerBase {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  readonly system_fingerprint: string;
+  /** Told to whoever asked for one. */
+  readonly service_tier?: 'default';
+}
+
+/** One message of a stream; some protocols name the kind of each. */
+export interface StreamMessage {
+  readonly event?: string;
+  readonly data: unknown;
+}
+
+export interface ChoiceEnd {
+  readonly reason: FinishReason;
+  /** How many there are in the answer. */
+  readonly calls: number;
+  /** The last of them was cut off within its arguments. */
+  readonly hasOpenCall?: boolean;
+  /** The stop string that ended it, where one did. */
+  readonly stop: string | undefined;
+}
+
+/** Made for one answer; what comes in a stream may depend on what came before. */
+export interface AnswerShape {
+  /** What is said before anything of a choice is known. */
+  opening(index: number): readonly StreamMessage[];
+  piece(index: number, piece: AnswerPiece): readonly StreamMessage[];
+  finish(index: number, end: ChoiceEnd): readonly StreamMessage[];
+  /** When all choices have ended. */
+  closing(usage: TokenUsage): readonly StreamMessage[];
+  /** What went wrong when the stream had already begun. */
+  failure(error: ApiError): readonly StreamMessage[];
+  whole(choices: readonly WholeChoice[], usage: TokenUsage): object;
+  /** Told of the whole answer before its last word is sent, streamed or not. */
+  settled?(choices: readonly WholeChoice[], usage: TokenUsage): Promise<void>;
+  /** Told of everything in an answer that is sent whole, as it comes. */
+  watch?(event: GenerationEvent): void;
+  /** Told of what ended a stream before its time, before `failure` is asked. */
+  broken?(error: unknown, usage: TokenUsage): Promise<void>;
+}
+
+export interface ShapeOptions {
+  readonly base: AnswerBase;
+  readonly model: ServedModel;
+  /** Whether log-probabilities were asked for. */
+  readonly logprobs: boolean;
+  /** Whether a stream ends with what was used. */
+  readonly usageComes: boolean;
+  readonly promptTokens: number;
+  /** Ends the answer: with an ApiError, or with ClientLeft where its client wants no more of it. */
+  abort(reason: Error): void;
+  /** As far as it has come. */
+  readonly times: () => RequestTimes;
+}
+
+export function usageOf({ promptTokens, cachedTokens, completionTokens, draftTokens }: TokenUsage): object {
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: cachedTokens },
+    completion_tokens_details: {
+      accepted_prediction_tokens: draftTokens?.accepted ?? 0,
+      rejected_prediction_tokens: draftTokens?.rejected ?? 0,
+    },
+  };
+}
+
+/** JSON knows no infinity; the field writes this for a probability of zero. */
+export function finiteLogprob(logprob: number): number {
+  return Math.max(logprob, -9999);
+}
+
+export function tokenString({ tokenizer }: ServedModel, token: number): string {
+  return Buffer.from(tokenizer.tokenBytes(token)).toString('utf8');
+}

@@ -1,0 +1,108 @@
+// What a completion asks of the limits of its key, and how long its answers may be where those leave less.
+
+import { roomOf } from '../../generation/context-room.ts';
+import type { Prompt } from '../../generation/prompt.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { SamplingParameters } from '../../sampling/parameters.ts';
+import type { ServerContext } from '../context.ts';
+import { AnswerBudget, shareTokens } from '../limits/answer-budget.ts';
+import { limitsTokens, type Permit, type TokenDemand, type Weighed } from '../limits/key-limiter.ts';
+import type { Caller } from '../request/auth.ts';
+import { tokensOf } from './encode-prompts.ts';
+import type { CountedTokens, Resumption } from './resumption.ts';
+
+/** How many tokens all answers of a request may have together, where the key's limits leave fewer than were asked for. */
+export const CAPPED_HEADER = 'x-ratelimit-capped-tokens';
+
+interface Asked {
+  readonly context: ServerContext;
+  readonly caller: Caller;
+  /** Answers to each prompt. */
+  readonly choices: number;
+  readonly resumption: Resumption | undefined;
+}
+
+export interface AskedAnswers extends Asked {
+  readonly model: ServedModel;
+  readonly prompts: readonly Prompt[];
+  /** Of each prompt. */
+  readonly parameters: readonly SamplingParameters[];
+}
+
+export interface GrantedAnswers {
+  readonly parameters: readonly SamplingParameters[];
+  /** Where only the limits of the key say how long answers may be. */
+  readonly budget: AnswerBudget | undefined;
+  /** Tokens of all answers, where they are fewer than were asked for. */
+  readonly cappedTokens: number | undefined;
+}
+
+/** Before prompts are encoded: a token of each, and of each answer the usual length, or what was asked for. */
+export function earlyDemand(
+  { context, caller, choices, resumption }: Asked,
+  prompts: number,
+  maxTokens: number | undefined,
+): TokenDemand {
+  const { typicalAnswer } = context;
+  const usual = typicalAnswer.expect(caller.keyId, Number.POSITIVE_INFINITY, caller.limits.dailyTokens);
+  const demand = {
+    least: prompts * (1 + choices * Math.min(1, maxTokens ?? 1)),
+    expected: prompts * (1 + choices * Math.min(usual, maxTokens ?? usual)),
+  };
+  return uncounted(demand, resumption);
+}
+
+/** Of answers without a limit, what those of the key usually take is expected. */
+export function demandOf(asked: AskedAnswers): TokenDemand {
+  const { context, caller, model, prompts, parameters, choices, resumption } = asked;
+  const { keyId, limits } = caller;
+  let least = tokensOf(prompts);
+  let expected = least;
+  for (const [at, { minTokens, maxTokens }] of parameters.entries()) {
+    const room = roomOf(model) - (prompts[at] as Prompt).ids.length;
+    // Nobody waits for a background answer: rather than cut short it comes later.
+    const needed = caller.background === true && maxTokens !== undefined ? maxTokens : Math.max(1, minTokens);
+    const shortest = maxTokens === 0 ? 0 : needed;
+    const usual = maxTokens ?? context.typicalAnswer.expect(keyId, room, limits.dailyTokens);
+    least += choices * shortest;
+    expected += choices * Math.max(shortest, usual);
+  }
+  return uncounted({ least, expected }, resumption);
+}
+
+/** What a client comes back to was counted before, as far as it had come. */
+function uncounted({ least, expected }: TokenDemand, resumption: Resumption | undefined): TokenDemand {
+  const counted = countedTokens(resumption?.kept.counted);
+  return { least: Math.max(0, least - counted), expected: Math.max(0, expected - counted) };
+}
+
+function countedTokens(counted: CountedTokens | undefined): number {
+  return counted === undefined ? 0 : counted.promptTokens + counted.completionTokens;
+}
+
+export function grantAnswers(
+  asked: AskedAnswers,
+  permit: Permit,
+  { heldTokens, mostTokens }: Extract<Weighed, { ok: true }>,
+): GrantedAnswers {
+  const { caller, model, prompts, parameters, choices, resumption } = asked;
+  const spent = countedTokens(resumption?.kept.counted) - tokensOf(prompts);
+  const ofAnswers = heldTokens + spent;
+  const isOpen = parameters[0]?.maxTokens === undefined;
+  if (!limitsTokens(caller.limits)) return { parameters, budget: undefined, cappedTokens: undefined };
+  if (isOpen) {
+    const room = prompts.reduce((sum, { ids }) => sum + choices * (roomOf(model) - ids.length), 0);
+    const most = mostTokens + spent;
+    const budget = new AnswerBudget(ofAnswers, permit, Date.now);
+    return { parameters, budget, cappedTokens: most < room ? most : undefined };
+  }
+  const lengths = parameters.flatMap(({ maxTokens = 0 }) => Array<number>(choices).fill(maxTokens));
+  if (sum(lengths) <= ofAnswers) return { parameters, budget: undefined, cappedTokens: undefined };
+  const shared = shareTokens(lengths, ofAnswers);
+  const capped = parameters.map((one, at) => ({ ...one, maxTokens: shared[at * choices] as number }));
+  return { parameters: capped, budget: undefined, cappedTokens: sum(shared) };
+}
+
+function sum(lengths: readonly number[]): number {
+  return lengths.reduce((total, length) => total + length, 0);
+}

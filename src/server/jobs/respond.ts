@@ -1,0 +1,106 @@
+// Sends an answer: as one JSON body, or as server-sent events while it comes.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyReply } from 'fastify';
+import type { Generation, GenerationEvent } from '../../generation/generation.ts';
+import { WholeAnswer } from '../../generation/whole-answer.ts';
+import type { FinishReason } from '../../sampling/stop-condition.ts';
+import { toApiError } from '../http/errors.ts';
+import { type Framing, SseStream } from '../http/sse.ts';
+import { type Queued, queueHeaders, tellPosition } from '../request/queue-position.ts';
+import type { AnswerShape, StreamMessage } from './answer-shape.ts';
+import { StreamPosition } from './stream-position.ts';
+
+/** A refusal by the engine comes within this time, and then as a proper HTTP error. */
+const REFUSAL_MS = 200;
+
+export interface Answer {
+  readonly generation: Generation;
+  readonly shape: AnswerShape;
+  /** Of each choice, what is shown before the answer. */
+  readonly echoes: readonly string[];
+  readonly queued: Queued;
+  /** When all is known and before the client hears of it. */
+  readonly charge: () => Promise<void>;
+}
+
+export async function respondWhole(
+  reply: FastifyReply,
+  { generation, shape, echoes, queued, charge }: Answer,
+): Promise<FinishReason[]> {
+  const whole = new WholeAnswer(echoes.length);
+  for await (const event of generation.events()) {
+    whole.add(event);
+    shape.watch?.(event);
+  }
+  const choices = whole.choices.map((choice, at) => ({ ...choice, text: `${echoes[at]}${choice.text}` }));
+  await shape.settled?.(choices, generation.usage);
+  await charge();
+  queueHeaders(reply, queued);
+  reply.send(shape.whole(choices, generation.usage));
+  return whole.reasons;
+}
+
+export interface StreamOptions {
+  readonly framing: Framing;
+  readonly keepAliveMs: number;
+  readonly signal: AbortSignal;
+  /** Whether the client may come back to it. */
+  readonly kept: Promise<boolean>;
+  /** What the client has of it already. */
+  readonly after?: StreamPosition | undefined;
+  /** Told of a failure that the client heard of inside the stream. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+export async function respondStream(
+  reply: FastifyReply,
+  { generation, shape, echoes, queued, charge }: Answer,
+  { framing, keepAliveMs, signal, kept, after, onFailure }: StreamOptions,
+): Promise<FinishReason[]> {
+  const events = generation.events();
+  const first = events.next();
+  await Promise.race([first, sleep(REFUSAL_MS, undefined, { ref: false })]);
+  const resumable = await kept;
+  queueHeaders(reply, queued);
+  reply.hijack();
+  const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, signal, framing);
+  const whole = new WholeAnswer(echoes.length);
+  const position = new StreamPosition();
+  /** Of a choice, or of none. */
+  const sendAll = async (index: number | undefined, messages: readonly StreamMessage[]) => {
+    for (const { data, event } of messages) {
+      const isKnown = after !== undefined && !position.covers(after, index);
+      position.advance(index);
+      if (!isKnown) await stream.send(data, event, resumable ? position.toString() : undefined);
+    }
+  };
+  try {
+    for (const [index, echo] of echoes.entries()) {
+      await sendAll(index, shape.opening(index));
+      const parts = [{ kind: 'content', text: echo } as const];
+      if (echo !== '') await sendAll(index, shape.piece(index, { parts, details: [] }));
+    }
+    for (let step = await tellPosition(first, stream, queued); !step.done; step = await events.next()) {
+      whole.add(step.value);
+      const isEnd = step.value.kind === 'finish' && whole.complete;
+      if (isEnd) await charge();
+      await sendAll(step.value.index, messagesOf(shape, step.value));
+    }
+    await shape.settled?.(whole.choices, generation.usage);
+    await sendAll(undefined, shape.closing(generation.usage));
+    await stream.done();
+  } catch (error) {
+    onFailure(error);
+    await shape.broken?.(error, generation.usage);
+    // The status is sent already: what went wrong can only be told in the stream, which then ends.
+    stream.fail(...shape.failure(toApiError(error)));
+  } finally {
+    await events.return();
+  }
+  return whole.reasons;
+}
+
+function messagesOf(shape: AnswerShape, event: GenerationEvent): readonly StreamMessage[] {
+  return event.kind === 'finish' ? shape.finish(event.index, event) : shape.piece(event.index, event);
+}

@@ -1,0 +1,139 @@
+// Clients that come back to their answers, at a server that keeps what it has begun.
+
+import { describe, expect, it, vi } from 'vitest';
+import { messages, startWithKeys } from '../../../test/support/keyed-server.ts';
+import { reportUsage } from '../../store/usage-report.ts';
+import type { KeptRequest, RequestArchive } from './resumption.ts';
+import { StreamPosition } from './stream-position.ts';
+
+class MemoryArchive implements RequestArchive {
+  readonly kept = new Map<string, KeptRequest>();
+
+  async keep(request: KeptRequest): Promise<void> {
+    this.kept.set(`${request.keyId} ${request.id}`, request);
+  }
+
+  async find(keyId: string, id: string): Promise<KeptRequest | undefined> {
+    return this.kept.get(`${keyId} ${id}`);
+  }
+}
+
+const body = { messages, max_tokens: 40, temperature: 1, ignore_eos: true, stream: true };
+
+async function begin() {
+  const archive = new MemoryArchive();
+  const { server, secrets, usage, database } = await startWithKeys({ mine: {}, other: {} }, { archive });
+  const post = (
+    key: string,
+    id: string,
+    payload?: object,
+    lastEventId?: string,
+    url = '/v1/chat/completions',
+  ) =>
+    server.app.inject({
+      method: 'POST',
+      url,
+      headers: {
+        authorization: `Bearer ${key}`,
+        'x-request-id': id,
+        ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+      },
+      ...(payload === undefined ? {} : { payload }),
+    });
+  return { archive, secrets, usage, database, post };
+}
+
+/** Ids and data of a stream's events. */
+function eventsOf(text: string): { readonly id: string | undefined; readonly data: string }[] {
+  return text
+    .split('\n\n')
+    .filter((event) => event.includes('data: '))
+    .map((event) => ({
+      id: /^id: (.*)$/m.exec(event)?.[1],
+      data: /^data: (.*)$/m.exec(event)?.[1] as string,
+    }));
+}
+
+describe('an answer that a client comes back to', () => {
+  it.each([1, 3])('goes on behind any event, though nobody named a seed, with %i choices', async (n) => {
+    const { post, secrets } = await begin();
+    const whole = eventsOf((await post(secrets.mine, 'one', { ...body, n })).body);
+    const again = eventsOf((await post(secrets.mine, 'one', undefined, '0')).body);
+    const textOf = (events: typeof whole, index: number) =>
+      events
+        .filter(({ data }) => data !== '[DONE]')
+        .flatMap(({ data }) => JSON.parse(data).choices)
+        .filter((choice) => choice.index === index)
+        .map((choice) => choice.delta.content ?? '')
+        .join('');
+    for (let index = 0; index < n; index++) expect(textOf(again, index)).toBe(textOf(whole, index));
+    for (const at of [1, 7, Math.floor(whole.length / 2), whole.length - 2]) {
+      const { id } = whole[at] as (typeof whole)[number];
+      const rest = eventsOf((await post(secrets.mine, 'one', undefined, id)).body);
+      for (let index = 0; index < n; index++) {
+        const joined = textOf(whole.slice(0, at + 1), index) + textOf(rest, index);
+        expect(joined).toBe(textOf(whole, index));
+      }
+      expect(rest.at(-1)?.data).toBe('[DONE]');
+    }
+  });
+
+  it('has the ids that it had, and counts once', async () => {
+    const { post, secrets, usage } = await begin();
+    const idOf = (text: string) => JSON.parse(eventsOf(text)[0]?.data ?? '{}').id;
+    const first = idOf((await post(secrets.mine, 'one', body)).body);
+    const before = await usage.report({});
+    expect(idOf((await post(secrets.mine, 'one', undefined, '0')).body)).toBe(first);
+    const [after] = await usage.report({});
+    expect(after).toMatchObject({
+      promptTokens: before[0]?.promptTokens,
+      completionTokens: before[0]?.completionTokens,
+    });
+  });
+
+  it.each([true, false])('is in the books when its end is heard, streamed: %s', async (stream) => {
+    const { post, secrets, database } = await begin();
+    const answer = await post(secrets.mine, 'one', { ...body, n: 2, stream });
+    expect(answer.statusCode).toBe(200);
+    // On the disk: what is in memory alone dies with its server.
+    expect(await reportUsage(database, {})).toMatchObject([{ requests: 1, completionTokens: 80, errors: 0 }]);
+  });
+
+  it('ends though the books cannot be written, which is made up for', async () => {
+    const { post, secrets, usage, database } = await begin();
+    vi.spyOn(usage, 'flush').mockImplementation(() => new Promise(() => {}));
+    expect(eventsOf((await post(secrets.mine, 'one', body)).body).at(-1)?.data).toBe('[DONE]');
+    expect(await reportUsage(database, {})).toEqual([]);
+    vi.restoreAllMocks();
+    expect(await usage.report({})).toMatchObject([{ requests: 1, completionTokens: 40 }]);
+  });
+
+  it('is nobody else’s, and is not found under another name or path', async () => {
+    const { post, secrets } = await begin();
+    await post(secrets.mine, 'one', body);
+    expect((await post(secrets.other, 'one', undefined, '0')).statusCode).toBe(404);
+    expect((await post(secrets.mine, 'two', undefined, '0')).statusCode).toBe(404);
+    expect((await post(secrets.mine, 'one', undefined, '0', '/v1/completions')).statusCode).toBe(404);
+  });
+
+  it('is refused with another body, or an id that is none', async () => {
+    const { post, secrets } = await begin();
+    await post(secrets.mine, 'one', body);
+    expect((await post(secrets.mine, 'one', { ...body, max_tokens: 41 }, '0')).statusCode).toBe(409);
+    expect((await post(secrets.mine, 'one', body, '0')).statusCode).toBe(200);
+    for (const id of ['x', '-1', '1.', '1e3', '9'.repeat(20)]) {
+      expect((await post(secrets.mine, 'one', undefined, id)).statusCode, id).toBe(400);
+    }
+  });
+});
+
+describe('where a stream stands', () => {
+  it('is told by what each choice has said, and read again as it was written', () => {
+    const position = new StreamPosition();
+    expect(position.toString()).toBe('0');
+    for (const index of [1, 0, 1, 3]) position.advance(index);
+    expect(position.toString()).toBe('1.2.0.1');
+    position.advance(undefined);
+    expect(StreamPosition.parse(position.toString())?.toString()).toBe('1.2.0.1-1');
+  });
+});

@@ -1,0 +1,26 @@
+// How answers are drawn where a request says nothing: as the server is set, else as the model's files say.
+
+import { wireNames } from '../../generation/parameter-names.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import { defaultableNames } from '../../sampling/parameters.ts';
+import type { ServerSettings } from '../settings.ts';
+
+/** By the names that requests use. */
+export type WireDefaults = Readonly<Record<string, number>>;
+
+export function samplingDefaults(
+  { samplingDefaults: set, useModelSampling }: ServerSettings,
+  { sampling = {} }: Pick<ServedModel, 'sampling'>,
+): WireDefaults {
+  const defaults: Record<string, number> = {};
+  for (const name of defaultableNames) {
+    const value = set[name] ?? (useModelSampling ? sampling[name] : undefined);
+    if (value !== undefined) defaults[wireNames[name]] = value;
+  }
+  return defaults;
+}
+
+/** A request's own values always win. */
+export function withDefaults<Body extends object>(body: Body, defaults: WireDefaults): Body {
+  return { ...defaults, ...body };
+}

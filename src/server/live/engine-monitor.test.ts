@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import type { EngineView } from '../../engine/live/engine-view.ts';
+import type { LossListener } from '../../engine/onlookers.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import { EngineWatch } from './engine-monitor.ts';
+import { RequestLives } from './request-traces.ts';
+
+const viewOf = (given: Partial<EngineView>): EngineView => ({
+  blockCount: 8,
+  first: false,
+  steps: 0,
+  promptTokens: 0,
+  generatedTokens: 0,
+  timeline: [],
+  riders: [],
+  queues: [],
+  waiting: [],
+  blocks: [],
+  blockCounts: { limit: 8, held: 0, used: 0, cached: 0, shared: 0 },
+  preemptions: 0,
+  evictions: 0,
+  ...given,
+});
+
+/** An engine that answers when it is told to. */
+function start() {
+  const answers: ((view: EngineView | undefined) => void)[] = [];
+  let lose: LossListener = () => {};
+  const engine = {
+    starts: 1,
+    look: () =>
+      new Promise<EngineView>((resolve, reject) =>
+        answers.push((view) => (view === undefined ? reject(new Error('gone')) : resolve(view))),
+      ),
+    lookAway: () => {},
+    onLost: (listener: LossListener) => {
+      lose = listener;
+      return () => {};
+    },
+  };
+  const served = { name: 'm', blockCount: 8, engine } as unknown as ServedModel;
+  const watch = new EngineWatch(served, new RequestLives(() => 0));
+  const answer = async (view: EngineView | undefined) => {
+    const looked = watch.look();
+    answers.shift()?.(view);
+    await looked;
+  };
+  return { watch, engine, answers, answer, lose: () => lose(true) };
+}
+
+const rider = {
+  seat: 0,
+  id: 'e',
+  priority: 0,
+  phase: 'decode',
+  promptTokens: 3,
+  cachedTokens: 0,
+  tokens: 4,
+  computed: 3,
+  blocks: 1,
+  ageMs: 1.6,
+} as const;
+
+describe('an engine under watch', () => {
+  it('is asked once at a time, and what it answers late is in the next tick', async () => {
+    const { watch, answers, answer } = start();
+    const [first, second] = [watch.look(), watch.look()];
+    expect(first).toBe(second);
+    expect(answers.length).toBe(1);
+    expect(watch.tick()).toMatchObject({ steps: 0, riders: [] });
+    await answer(viewOf({ first: true, steps: 3, generatedTokens: 2, blocks: [[0, 2, 4]], riders: [rider] }));
+    await answer(viewOf({ steps: 4, generatedTokens: 5, blocks: [[1, 2, 1]], riders: [rider] }));
+    expect(watch.tick()).toMatchObject({
+      steps: 7,
+      generatedTokens: 7,
+      riders: [{ seat: 0, requestId: 'e', tier: 'high', ageMs: 2 }],
+      blocks: [
+        [0, 1, 4],
+        [1, 2, 1],
+      ],
+    });
+    expect(watch.tick()).toMatchObject({ steps: 0, blocks: [], riders: [{ seat: 0 }] });
+    expect(watch.snapshot().blocks).toEqual([
+      [1, 4],
+      [2, 1],
+      [5, 0],
+    ]);
+  });
+
+  it('is empty when it is lost, and its successor is told as what has changed', async () => {
+    const { watch, engine, answer, lose } = start();
+    await answer(viewOf({ first: true, blocks: [[0, 4, 2]], riders: [rider] }));
+    watch.tick();
+    lose();
+    await answer(undefined);
+    engine.starts = 2;
+    expect(watch.tick()).toMatchObject({ starts: 2, riders: [], blocks: [[0, 4, 0]] });
+    await answer(viewOf({ first: true, blocks: [[2, 1, 4]] }));
+    expect(watch.tick().blocks).toEqual([[2, 1, 4]]);
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import type { LossListener, StepFollower } from '../../engine/onlookers.ts';
+import type { StepSummary } from '../../engine/step-report.ts';
+import type { EngineHandle } from '../../pool/engine-handle.ts';
+import { type NewLife, RequestLives } from './request-traces.ts';
+
+const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 1 };
+
+const lifeOf = (requestId: string, given: Partial<NewLife> = {}): NewLife => ({
+  kind: 'completion',
+  requestId,
+  model: 'm',
+  tier: 'normal',
+  keyId: 'k',
+  keyName: undefined,
+  address: '127.0.0.1',
+  arrivedMs: 0,
+  promptTokens: 3,
+  prompt: undefined,
+  ...given,
+});
+
+function engineStandIn() {
+  let follower: StepFollower = () => {};
+  let onLost: LossListener = () => {};
+  const engine = {
+    follow: (listener: StepFollower) => {
+      follower = listener;
+      return () => {};
+    },
+    onLost: (listener: LossListener) => {
+      onLost = listener;
+      return () => {};
+    },
+  } as unknown as EngineHandle;
+  const step = (given: Partial<StepSummary>) =>
+    follower(
+      {
+        step: 1,
+        tokens: 1,
+        sequences: 1,
+        admitted: [],
+        preempted: [],
+        finished: [],
+        times: { scheduleMs: 1, computeMs: 1, sampleMs: 1, emitMs: 1 },
+        ...given,
+      },
+      (given.admitted ?? []).map((id) => ({ id, promptTokens: 3, cachedTokens: 0, why: 'new' as const })),
+    );
+  return { engine, step, lose: () => onLost(true) };
+}
+
+describe('the lives of requests', () => {
+  it('are of the last 500', () => {
+    const lives = new RequestLives(() => 0);
+    for (let n = 0; n < 510; n++) lives.begin(lifeOf(`r${n}`));
+    expect(lives.all().length).toBe(500);
+    expect(lives.all()[0]?.of.requestId).toBe('r509');
+  });
+
+  it('tell of preemptions and of engines that died, and go on', () => {
+    let nowMs = 0;
+    const lives = new RequestLives(() => nowMs);
+    const { engine, step, lose } = engineStandIn();
+    const life = lives.begin(lifeOf('r'));
+    lives.submitted(life, 'e', engine);
+    const at = (ms: number, what: () => void) => {
+      nowMs = ms;
+      what();
+    };
+    at(14, () => step({ admitted: ['e'] }));
+    at(24, () => step({ preempted: ['e'] }));
+    at(34, () => step({ admitted: ['e'] }));
+    at(40, lose);
+    at(54, () => step({ admitted: ['e'] }));
+    at(60, () => lives.ended(life, { usage, outcome: 'ok', reasons: ['stop'] }));
+    expect(life.events.map(({ what, atMs }) => [what, atMs])).toEqual([
+      ['arrived', 0],
+      ['submitted', 0],
+      ['admitted', 10],
+      ['preempted', 20],
+      ['resumed', 30],
+      ['engine-died', 40],
+      ['resumed', 50],
+      ['ended', 60],
+    ]);
+    expect(life.lookups.length).toBe(1);
+    expect(lives.requestIdOf('e')).toBeUndefined();
+    expect(lives.expectedMs(engine, 'normal', 0)).toBe(10);
+    expect(lives.expectedMs(engine, 'high', 0)).toBeUndefined();
+  });
+
+  it('hold so much and no more, whatever happens to one', () => {
+    const lives = new RequestLives(() => 0);
+    const { engine, step } = engineStandIn();
+    const life = lives.begin(lifeOf('r', { prompt: 'x'.repeat(1_000_000) }));
+    const ids = Array.from({ length: 2048 }, (_, n) => `e${n}`);
+    for (const id of ids) lives.submitted(life, id, engine);
+    for (let n = 0; n < 10; n++) {
+      step({ admitted: ids });
+      step({ preempted: ids });
+    }
+    lives.ended(life, { usage, outcome: 'ok', reasons: ids.map(() => 'stop' as const) });
+    expect(life.events.length).toBe(201);
+    expect(life.events.at(-1)?.what).toBe('ended');
+    expect(life.lookups.length).toBe(32);
+    expect(life.of.prompt?.length).toBe(4000);
+    expect(life.end?.reasons.length).toBe(32);
+    expect(life.engineIds).toEqual([]);
+  });
+});

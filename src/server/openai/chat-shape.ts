@@ -1,0 +1,103 @@
+// Chat completions on the wire: `chat.completion` and `chat.completion.chunk`.
+
+import type { AnswerPiece, GenerationPart } from '../../generation/answer-parts.ts';
+import type { TokenDetail } from '../../generation/choice-text.ts';
+import type { WholeChoice } from '../../generation/whole-answer.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { FinishReason } from '../../sampling/stop-condition.ts';
+import {
+  type AnswerShape,
+  finiteLogprob,
+  type ShapeOptions,
+  tokenString,
+  usageOf,
+} from '../jobs/answer-shape.ts';
+
+export function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerShape {
+  const { id, ...rest } = base;
+  const later = usageComes ? { usage: null } : {};
+  const chunk = (choices: readonly object[]) => ({
+    data: { id, object: 'chat.completion.chunk', ...rest, choices, ...later },
+  });
+  const content = (details: readonly TokenDetail[]) =>
+    logprobs ? { content: details.map((detail) => entryOf(model, detail)), refusal: null } : null;
+  const deltaChunk = (index: number, delta: object, details?: readonly TokenDetail[]) =>
+    chunk([{ index, delta, logprobs: details ? content(details) : null, finish_reason: null }]);
+  return {
+    opening: (index) => [deltaChunk(index, { role: 'assistant', content: '' })],
+    piece: (index, piece) => deltasOf(piece).map(({ delta, details }) => deltaChunk(index, delta, details)),
+    finish: (index, end) => [
+      chunk([
+        { index, delta: {}, logprobs: null, finish_reason: finishOf(end.reason, end.calls, end.hasOpenCall) },
+      ]),
+    ],
+    closing: (usage) => (usageComes ? [{ data: { ...chunk([]).data, usage: usageOf(usage) } }] : []),
+    failure: (error) => [{ data: error.body() }],
+    whole: (choices, usage) => ({
+      id,
+      object: 'chat.completion',
+      ...rest,
+      choices: choices.map((choice) => ({
+        index: choice.index,
+        message: messageOf(choice),
+        logprobs: content(choice.details),
+        finish_reason: choice.reason && finishOf(choice.reason, choice.calls.length, choice.hasOpenCall),
+      })),
+      usage: usageOf(usage),
+    }),
+  };
+}
+
+/** An answer that was cut off has no complete call at its end. */
+function finishOf(reason: FinishReason, calls: number, hasOpenCall = false): string {
+  return reason === 'stop' && calls > 0 && !hasOpenCall ? 'tool_calls' : reason;
+}
+
+function messageOf({ text, reasoning, calls }: WholeChoice): object {
+  return {
+    role: 'assistant',
+    content: text === '' && calls.length > 0 ? null : text,
+    refusal: null,
+    ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+    ...(calls.length === 0
+      ? {}
+      : {
+          tool_calls: calls.map(({ id, name, arguments: given }) => ({
+            id,
+            type: 'function',
+            function: { name, arguments: given },
+          })),
+        }),
+  };
+}
+
+/** What is known of tokens goes with the first; where tokens gave no part yet, with an empty text. */
+function deltasOf({ parts, details }: AnswerPiece): { delta: object; details: readonly TokenDetail[] }[] {
+  if (parts.length === 0) return details.length === 0 ? [] : [{ delta: { content: '' }, details }];
+  return parts.map((part, at) => ({ delta: deltaOf(part), details: at === 0 ? details : [] }));
+}
+
+function deltaOf(part: GenerationPart): object {
+  switch (part.kind) {
+    case 'content':
+      return { content: part.text };
+    case 'reasoning':
+      return { reasoning_content: part.text };
+    case 'call': {
+      const { call: index, id, name } = part;
+      return { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] };
+    }
+    case 'arguments':
+      return { tool_calls: [{ index: part.call, function: { arguments: part.text } }] };
+  }
+}
+
+/** A token with its log-probability and its alternatives. */
+export function entryOf(model: ServedModel, { token, logprob, top }: TokenDetail): object {
+  const named = (id: number, value: number) => ({
+    token: tokenString(model, id),
+    logprob: finiteLogprob(value),
+    bytes: [...model.tokenizer.tokenBytes(id)],
+  });
+  return { ...named(token, logprob), top_logprobs: top.map((one) => named(one.token, one.logprob)) };
+}

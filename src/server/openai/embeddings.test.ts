@@ -1,0 +1,239 @@
+// Vectors through the whole server with the embedded model, without a socket.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type TestServer, testServer } from '../../../test/support/test-server.ts';
+import { Limiter } from '../limits/limiter.ts';
+import { embeddingAnswerSchema, errorSchema, rerankAnswerSchema } from './schemas/answers.ts';
+
+const fox = 'The quick brown fox jumps over the lazy dog.';
+const owl = 'An owl sleeps in the old tower until the moon rises over the hills.';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await testServer({ settings: { maxEmbeddingInputs: 64 }, pool: { embedders: true } });
+});
+afterAll(() => server.close());
+beforeEach(() => expect(server.pool.leases).toBe(0));
+
+async function post(url: string, payload: object, on = server) {
+  return on.app.inject({ method: 'POST', url, payload });
+}
+
+async function embed(body: object, on = server) {
+  const response = await post('/v1/embeddings', body, on);
+  if (response.statusCode !== 200) throw new Error(response.body);
+  return embeddingAnswerSchema.parse(response.json());
+}
+
+async function vectorOf(body: object): Promise<number[]> {
+  return (await embed(body)).data[0]?.embedding as number[];
+}
+
+async function refusal(body: object, url = '/v1/embeddings', on = server) {
+  const response = await post(url, body, on);
+  return { status: response.statusCode, ...errorSchema.parse(response.json()).error };
+}
+
+const lengthOf = (vector: readonly number[]) => Math.sqrt(vector.reduce((sum, value) => sum + value ** 2, 0));
+
+describe('POST /v1/embeddings', () => {
+  it('gives each text a vector of length 1, in order, and counts their tokens', async () => {
+    const { tokenizer, spec } = server.pool.model;
+    const { data, usage, model } = await embed({ input: [fox, owl, fox] });
+    expect(model).toBe('demo');
+    expect(data.map(({ index }) => index)).toEqual([0, 1, 2]);
+    for (const { embedding } of data) {
+      expect(embedding.length).toBe(spec.hiddenSize);
+      expect(lengthOf(embedding as number[])).toBeCloseTo(1, 5);
+    }
+    expect(data[2]?.embedding).toEqual(data[0]?.embedding);
+    expect(data[1]?.embedding).not.toEqual(data[0]?.embedding);
+    const count = (text: string) => tokenizer.encode(text, { bos: true, eos: true }).length;
+    const tokens = 2 * count(fox) + count(owl);
+    expect(usage).toEqual({ prompt_tokens: tokens, total_tokens: tokens });
+  });
+
+  it('takes a text, token ids, and lists of either, to the same vector', async () => {
+    const ids = [...server.pool.model.tokenizer.encode(fox, { bos: true, eos: true })];
+    const expected = await vectorOf({ input: fox });
+    for (const input of [[fox], ids, [ids]]) expect(await vectorOf({ input })).toEqual(expected);
+  });
+
+  it('gives the same vector while answers are drawn', async () => {
+    const expected = await vectorOf({ input: owl, model: 'embedder' });
+    const [answer, vector] = await Promise.all([
+      post('/v1/completions', { prompt: 'Once upon a time', max_tokens: 40, temperature: 0 }),
+      vectorOf({ input: owl, model: 'embedder' }),
+    ]);
+    expect(answer.statusCode).toBe(200);
+    expect(vector).toEqual(expected);
+  });
+
+  it('writes little-endian float32 in base64 where asked to', async () => {
+    const expected = await vectorOf({ input: fox });
+    const { data } = await embed({ input: fox, encoding_format: 'base64' });
+    const bytes = Buffer.from(data[0]?.embedding as string, 'base64');
+    expect(bytes.length).toBe(4 * expected.length);
+    expect(expected.map((_, at) => bytes.readFloatLE(4 * at))).toEqual(expected);
+  });
+
+  it('cuts vectors to the wanted dimensions and makes them of length 1 again', async () => {
+    const whole = await vectorOf({ input: fox });
+    const cut = await vectorOf({ input: fox, dimensions: 16 });
+    expect(cut.length).toBe(16);
+    expect(lengthOf(cut)).toBeCloseTo(1, 5);
+    const scale = lengthOf(whole.slice(0, 16));
+    for (const [at, value] of cut.entries()) expect(value).toBeCloseTo((whole[at] as number) / scale, 5);
+    expect(await vectorOf({ input: fox, dimensions: whole.length })).toEqual(whole);
+  });
+
+  it('pools as the model says', async () => {
+    const [last, mean] = [await vectorOf({ input: fox }), await vectorOf({ input: fox, model: 'embedder' })];
+    expect(mean).not.toEqual(last);
+  });
+
+  it.each([
+    [{ input: '' }, 'input', 'invalid_value'],
+    [{ input: [fox, ''] }, 'input[1]', 'invalid_value'],
+    [{ input: [] }, 'input', 'invalid_value'],
+    [{ input: [[1, 2], []] }, 'input[1]', 'invalid_value'],
+    [{ input: [1, 999_999] }, 'input', 'invalid_value'],
+    [{ input: [1.5] }, 'input', 'invalid_value'],
+    [{ input: 7 }, 'input', 'invalid_value'],
+    [{}, 'input', 'missing_required_parameter'],
+    [{ input: fox, dimensions: 0 }, 'dimensions', 'invalid_value'],
+    [{ input: fox, dimensions: 100_000 }, 'dimensions', 'invalid_value'],
+    [{ input: fox, dimensions: 1.5 }, 'dimensions', 'invalid_type'],
+    [{ input: fox, encoding_format: 'hex' }, 'encoding_format', 'invalid_value'],
+    [{ input: Array.from({ length: 65 }, () => 'a') }, 'input', 'invalid_value'],
+    [{ input: Array.from({ length: 4097 }, () => 1) }, 'input', 'context_length_exceeded'],
+    [{ input: fox, model: 'ranker' }, 'model', 'model_not_capable'],
+    [{ input: fox, normalize: false }, 'normalize', 'unsupported_parameter'],
+  ])('refuses %j', async (body, param, code) => {
+    expect(await refusal(body)).toMatchObject({ status: 400, type: 'invalid_request_error', param, code });
+  });
+
+  it('says what it ignores', async () => {
+    const { headers, statusCode } = await post('/v1/embeddings', { input: fox, user: 'me', colour: 'red' });
+    expect(statusCode).toBe(200);
+    expect(headers['x-chairlift-warning']).toBe('unknown parameters were ignored: colour');
+  });
+
+  it('counts against the limits of the key, and in metrics, usage and log', async () => {
+    const recorded: object[] = [];
+    const limited = await testServer({
+      limiter: new Limiter(),
+      usage: {
+        record: (_, used) => recorded.push(used),
+        recordOnce: (_id, _key, used) => recorded.push(used),
+        written: async () => {},
+        report: async () => [],
+      },
+      keys: {
+        standing: async () => 'live',
+        findById: async () => undefined,
+        findByKey: async () => ({
+          id: 'k',
+          name: 'k',
+          prefix: '',
+          tier: 'normal',
+          admin: false,
+          limits: { tokensPerMinute: 40 },
+          createdMs: 0,
+        }),
+      },
+    });
+    try {
+      const ask = (input: string[]) =>
+        limited.app.inject({
+          method: 'POST',
+          url: '/v1/embeddings',
+          headers: { authorization: 'Bearer x' },
+          payload: { input },
+        });
+      const served = await ask([fox, fox]);
+      const { usage } = embeddingAnswerSchema.parse(served.json());
+      const left = 40 - usage.total_tokens;
+      expect(served.headers['x-ratelimit-remaining-tokens']).toBe(String(left));
+      expect(left).toBeLessThan(usage.total_tokens);
+      const refused = await ask([fox, fox]);
+      expect(refused.statusCode).toBe(429);
+      expect(errorSchema.parse(refused.json()).error.code).toBe('rate_limit_exceeded');
+      expect(recorded).toMatchObject([
+        { promptTokens: usage.prompt_tokens, completionTokens: 0, failed: false },
+      ]);
+      const metrics = (await limited.app.inject({ url: '/metrics' })).body;
+      expect(metrics).toContain(`chairlift_prompt_tokens_total{model="demo"} ${usage.prompt_tokens}`);
+      expect(metrics).toContain('chairlift_request_seconds_count{model="demo",tier="normal"} 1');
+      expect(metrics).not.toContain('chairlift_time_to_first_token_seconds_count{model="demo"');
+      expect(limited.log.filter(({ msg }) => msg === 'embedding')).toMatchObject([
+        { model: 'demo', outcome: 'ok', promptTokens: usage.prompt_tokens, keyId: 'k' },
+      ]);
+    } finally {
+      await limited.close();
+    }
+  });
+
+  it('waits at the door of the queue like any other', async () => {
+    const small = await testServer({ settings: { maxQueuedTokens: 30, maxQueuedRequests: 1 } });
+    try {
+      const ask = () => post('/v1/embeddings', { input: Array.from({ length: 30 }, () => owl) }, small);
+      const statuses = (await Promise.all([ask(), ask(), ask()])).map(({ statusCode }) => statusCode);
+      expect(statuses.sort()).toEqual([200, 429, 429]);
+      expect((await ask()).statusCode).toBe(200);
+    } finally {
+      await small.close();
+    }
+  });
+
+  it('ends at its deadline, and lets go of everything', async () => {
+    const response = await server.app.inject({
+      method: 'POST',
+      url: '/v1/embeddings',
+      headers: { 'x-chairlift-timeout-ms': '30' },
+      payload: { input: Array.from({ length: 64 }, (_, at) => `${at} ${owl} `.repeat(100)) },
+    });
+    expect(response.statusCode).toBe(408);
+    await expect.poll(async () => (await server.pool.engine.stats()).blocks.used).toBe(0);
+    expect((await server.pool.engine.stats()).queues.every(({ waiting }) => waiting === 0)).toBe(true);
+  });
+});
+
+describe('POST /v1/rerank', () => {
+  const documents = ['Two and two is four.', fox, { text: owl }];
+
+  it('sorts documents by their cosine with the query', async () => {
+    const response = await post('/v1/rerank', { model: 'embedder', query: fox, documents });
+    const { results, usage, model } = rerankAnswerSchema.parse(response.json());
+    expect(model).toBe('embedder');
+    expect(results.map(({ relevance_score: score }) => score)).toEqual(
+      results.map(({ relevance_score: score }) => score).sort((a, b) => b - a),
+    );
+    expect(results[0]).toMatchObject({ index: 1, document: { text: fox } });
+    expect(results[0]?.relevance_score).toBeCloseTo(1, 5);
+    const { data } = await embed({ model: 'embedder', input: [fox, owl] });
+    const [query, other] = data.map(({ embedding }) => embedding as number[]);
+    const product = query?.reduce((sum, value, at) => sum + value * (other?.[at] as number), 0);
+    expect(results.find(({ index }) => index === 2)?.relevance_score).toBeCloseTo(product as number, 5);
+    expect(usage.prompt_tokens).toBeGreaterThan(0);
+  });
+
+  it('tells as many as asked, with or without their texts', async () => {
+    const body = { model: 'embedder', query: fox, documents, top_n: 2, return_documents: false };
+    const { results } = rerankAnswerSchema.parse((await post('/v1/rerank', body)).json());
+    expect(results.length).toBe(2);
+    expect(results.every(({ document }) => document === undefined)).toBe(true);
+  });
+
+  it.each([
+    [{ model: 'demo', query: fox, documents: [owl] }, 'model', 'model_not_capable'],
+    [{ model: 'ranker', query: fox, documents: [owl] }, 'model', 'model_not_capable'],
+    [{ query: '', documents: [owl] }, 'query', 'invalid_value'],
+    [{ query: fox, documents: [] }, 'documents', 'invalid_value'],
+    [{ query: fox, documents: [owl, ''] }, 'documents[1]', 'invalid_value'],
+    [{ query: fox, documents: Array.from({ length: 65 }, () => 'a') }, 'documents', 'invalid_value'],
+    [{ query: fox, documents: [owl], top_n: 0 }, 'top_n', 'invalid_value'],
+  ])('refuses %j', async (body, param, code) => {
+    expect(await refusal(body, '/v1/rerank')).toMatchObject({ status: 400, param, code });
+  });
+});

@@ -1,0 +1,69 @@
+// POST /v1/embeddings, in OpenAI's shape.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { checkDimensions } from '../../generation/embedding.ts';
+import type { ServerContext } from '../context.ts';
+import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import {
+  type EmbeddedInputs,
+  type EmbedOrder,
+  embedInputs,
+  embedPrompts,
+  promptUsage,
+} from '../jobs/embed-inputs.ts';
+import type { ServeOptions } from '../jobs/serve-completion.ts';
+import { vectorList } from '../jobs/vector-text.ts';
+import { type EmbeddingBody, embeddingRules } from './schemas/embeddings.ts';
+import { splitPrompt } from './schemas/text.ts';
+
+export async function serveEmbeddings(
+  context: ServerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { forceLow }: ServeOptions,
+): Promise<FastifyReply> {
+  const { body, unknown } = parseBody(embeddingRules, request.body);
+  if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
+  const { model: modelName, dimensions, encoding_format: format = 'float' } = body;
+  const nameOf = inputName(body);
+  const order: EmbedOrder = {
+    context,
+    request,
+    reply,
+    modelName,
+    inputs: embedPrompts(splitPrompt(body.input), nameOf, context.settings.maxEmbeddingInputs),
+    nameOf,
+    dimensions,
+    forceLow,
+    check: (model) => checkDimensions(dimensions, model, 'dimensions'),
+  };
+  await embedInputs(order, async (embedded) => {
+    reply.type('application/json; charset=utf-8').send(await answerText(embedded, format));
+  });
+  return reply;
+}
+
+/** A lone text or list of ids has no number. */
+function inputName({ input }: EmbeddingBody): (at: number) => string {
+  const isLone = typeof input === 'string' || typeof input[0] === 'number';
+  return (at) => (isLone ? 'input' : `input[${at}]`);
+}
+
+async function answerText(
+  { model, vectors, usage }: EmbeddedInputs,
+  format: NonNullable<EmbeddingBody['encoding_format']>,
+): Promise<string> {
+  const data = await vectorList(vectors, (vector, index) => {
+    const embedding = format === 'base64' ? base64Of(vector) : Array.from(vector);
+    return JSON.stringify({ object: 'embedding', index, embedding });
+  });
+  const rest = JSON.stringify({ model: model.name, usage: promptUsage(usage) });
+  return `{"object":"list","data":${data},${rest.slice(1)}`;
+}
+
+/** Little-endian float32, whatever the machine. */
+function base64Of(vector: Float32Array): string {
+  const bytes = Buffer.alloc(4 * vector.length);
+  for (const [at, value] of vector.entries()) bytes.writeFloatLE(value, 4 * at);
+  return bytes.toString('base64');
+}

@@ -1,0 +1,50 @@
+// POST /v1/rerank, in the shape of Jina, Cohere and vLLM: how near documents are to a query, by the cosine of their
+// vectors. For models that were made for such vectors; those that rank with a head of their own cannot be run.
+
+import { randomUUID } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { cosine } from '../../generation/embedding.ts';
+import { notCapable } from '../../generation/generation-error.ts';
+import type { PromptInput } from '../../generation/prompt.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { ServerContext } from '../context.ts';
+import { badRequest } from '../http/errors.ts';
+import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import { embedInputs, promptUsage } from '../jobs/embed-inputs.ts';
+import { rerankRules } from './schemas/embeddings.ts';
+
+export async function serveRerank(
+  context: ServerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { body, unknown } = parseBody(rerankRules, request.body);
+  if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
+  const texts = body.documents.map((one) => (typeof one === 'string' ? one : one.text));
+  const most = context.settings.maxEmbeddingInputs;
+  if (texts.length > most) {
+    throw badRequest('documents', `${texts.length} documents are too many; ${most} are possible`);
+  }
+  const inputs = [body.query, ...texts].map((text): PromptInput => ({ kind: 'text', text, eos: true }));
+  const nameOf = (at: number) => (at === 0 ? 'query' : `documents[${at - 1}]`);
+  const order = { context, request, reply, modelName: body.model, inputs, nameOf, forceLow: false };
+  await embedInputs({ ...order, check: mustCompare }, async ({ model, vectors, usage }) => {
+    const [query, ...documents] = vectors as [Float32Array, ...Float32Array[]];
+    const results = documents
+      .map((vector, index) => ({
+        index,
+        relevance_score: cosine(query, vector),
+        ...(body.return_documents === false ? {} : { document: { text: texts[index] } }),
+      }))
+      .sort((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
+      .slice(0, body.top_n);
+    reply.send({ id: `rerank-${randomUUID()}`, model: model.name, results, usage: promptUsage(usage) });
+  });
+  return reply;
+}
+
+/** Vectors of a model that was not made for them say little about texts. */
+function mustCompare({ name, pooling }: ServedModel): void {
+  if (pooling.possible && pooling.declared) return;
+  throw notCapable(name, 'is not made for comparing texts; use one that is made for embeddings');
+}

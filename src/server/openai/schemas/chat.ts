@@ -1,0 +1,142 @@
+// The body of /v1/chat/completions.
+
+import { z } from 'zod';
+import type { Conversation } from '../../../generation/chat-prompt.ts';
+import { messageRoles } from '../../../generation/message.ts';
+import { badRequest } from '../../http/errors.ts';
+import type { BodyRules } from '../../http/parse-body.ts';
+import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
+import { structureFields } from './structured-output.ts';
+import { toolFields } from './tools.ts';
+
+const contentPart = z.looseObject({
+  type: z.string(),
+  text: z.string().optional(),
+  refusal: z.string().optional(),
+});
+
+export const chatMessage = z.looseObject({
+  role: z.enum(messageRoles),
+  content: z
+    .union([z.string(), z.array(contentPart)], 'must be a text or a list of content parts')
+    .nullish()
+    .meta({ description: 'A text, or parts of type "text" or "refusal".' }),
+  refusal: z.string().nullish().meta({ description: 'What the assistant said in place of content.' }),
+  name: z.string().nullish(),
+  tool_calls: z.array(z.looseObject({})).nullish().meta({ description: 'Calls of an earlier turn.' }),
+  tool_call_id: z.string().nullish(),
+});
+
+/** How a conversation becomes a prompt. */
+export const templateFields = {
+  add_generation_prompt: z
+    .boolean()
+    .meta({ description: 'End the prompt where the answer begins. Default true.' })
+    .optional(),
+  continue_final_message: z
+    .boolean()
+    .meta({ description: "Go on with the last message, which is the assistant's. Default false." })
+    .optional(),
+  chat_template_kwargs: z
+    .record(z.string(), z.unknown())
+    .meta({ description: "Further variables for the model's chat template, such as enable_thinking." })
+    .optional(),
+  reasoning_effort: z
+    .enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh'])
+    .meta({ description: 'How long the model reasons, where its template knows of it.' })
+    .optional(),
+};
+
+type TemplateBody = z.infer<z.ZodObject<typeof templateFields>>;
+
+export function templateOptions(body: TemplateBody): Omit<Conversation, 'messages' | 'tools'> {
+  return {
+    addGenerationPrompt: body.add_generation_prompt,
+    continueFinalMessage: body.continue_final_message,
+    variables: variablesOf(body),
+  };
+}
+
+/** Those that are named win. */
+function variablesOf({
+  reasoning_effort: effort,
+  chat_template_kwargs: named,
+}: TemplateBody): Conversation['variables'] {
+  if (effort === undefined) return named;
+  // Templates that only know a switch.
+  const off = effort === 'none' ? { enable_thinking: false, thinking: false } : {};
+  return { reasoning_effort: effort, ...off, ...named };
+}
+
+export const chatSchema = z.object({
+  messages: z.array(chatMessage).min(1, 'at least one message is needed'),
+  ...templateFields,
+  ...samplingFields,
+  ...toolFields,
+  ...structureFields,
+  max_completion_tokens: samplingFields.max_tokens,
+  logprobs: z
+    .boolean()
+    .meta({ description: 'Tell the log-probability of each token. Default false.' })
+    .optional(),
+  prediction: z
+    .object({
+      type: z.literal('content'),
+      content: z.union([z.string(), z.array(z.object({ type: z.literal('text'), text: z.string() }))]),
+    })
+    .nullish()
+    .meta({ description: 'What the answer will probably be: it comes sooner, and is the same.' }),
+  top_logprobs: z
+    .int()
+    .meta({ minimum: 0, maximum: maxLogprobs, description: 'Alternatives to tell for each token.' })
+    .optional(),
+});
+
+export type ChatBody = z.infer<typeof chatSchema>;
+
+const onlyText = (value: unknown) => {
+  const text = Array.isArray(value) && value.length === 1 && value[0] === 'text';
+  return text ? undefined : 'the only modality is text';
+};
+const noFunctions = (value: unknown) =>
+  Array.isArray(value) && value.length === 0 ? undefined : 'is not supported; give tools instead';
+
+export const chatRules: BodyRules<typeof chatSchema> = {
+  schema: chatSchema,
+  noOps: sharedNoOps,
+  refused: {
+    ...sharedRefusals,
+    functions: noFunctions,
+    function_call: (value) =>
+      value === 'none' || value === 'auto' ? undefined : 'functions are not supported; leave it out',
+    modalities: onlyText,
+    audio: () => 'the only modality is text',
+    verbosity: (value) =>
+      value === 'medium' ? undefined : 'only medium is possible; say in a message how long answers should be',
+    web_search_options: () => 'is not supported',
+    echo: (value) => (value === false ? undefined : 'is only possible with /v1/completions'),
+  },
+};
+
+/** Both names mean the same; the newer one wins where only they agree. */
+export function chatMaxTokens(body: ChatBody): { readonly name: string; readonly value: number | undefined } {
+  const { max_tokens: older, max_completion_tokens: newer } = body;
+  if (older !== undefined && newer !== undefined && older !== newer) {
+    throw badRequest('max_tokens', `${older} contradicts max_completion_tokens, which is ${newer}`);
+  }
+  return newer === undefined
+    ? { name: 'max_tokens', value: older }
+    : { name: 'max_completion_tokens', value: newer };
+}
+
+export function predictedText({ prediction }: ChatBody): string | undefined {
+  if (prediction === undefined || prediction === null) return undefined;
+  const { content } = prediction;
+  return typeof content === 'string' ? content : content.map(({ text }) => text).join('\n');
+}
+
+export function chatLogprobs({ logprobs, top_logprobs: top }: ChatBody): number | undefined {
+  if (logprobs === true) return top ?? 0;
+  if (top !== undefined && top > 0) throw badRequest('top_logprobs', 'needs logprobs to be true');
+  return undefined;
+}

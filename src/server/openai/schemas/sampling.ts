@@ -1,0 +1,174 @@
+// The parameters that chat and text completions share, and their way to the engine's own names. Types are
+// checked here; the engine's rules decide about ranges, so that there is one judge.
+
+import { z } from 'zod';
+import type { ParameterNames } from '../../../generation/parameter-names.ts';
+import { samplingSettings } from '../../../generation/sampling-settings.ts';
+import {
+  MAX_LOGPROBS,
+  MAX_REPETITION_PENALTY,
+  MAX_TEMPERATURE,
+  MIN_REPETITION_PENALTY,
+  type SamplingParameters,
+  type SamplingRequest,
+} from '../../../sampling/parameters.ts';
+import { badRequest } from '../../http/errors.ts';
+
+export const MAX_STOPS = 16;
+const MAX_STOP_CHARACTERS = 1024;
+
+const number = (minimum: number, maximum: number, description: string) =>
+  z.number().meta({ minimum, maximum, description }).optional();
+const count = (minimum: number, description: string) => z.int().meta({ minimum, description }).optional();
+
+export const stopString = z
+  .string()
+  .min(1)
+  .max(MAX_STOP_CHARACTERS)
+  .refine((text) => !/\p{Surrogate}/u.test(text), 'half a surrogate pair is no character');
+
+export const samplingFields = {
+  model: z.string().meta({ description: "A model's name; the default model where absent." }).optional(),
+  n: z.int().meta({ minimum: 1, description: 'Answers to each prompt. Default 1.' }).optional(),
+  stream: z
+    .boolean()
+    .meta({ description: 'Send the answer as server-sent events. Default false.' })
+    .optional(),
+  stream_options: z
+    .object({
+      include_usage: z.boolean().meta({ description: 'End with a chunk that tells the usage.' }).nullish(),
+    })
+    .optional(),
+  stop: z
+    .union(
+      [stopString, z.array(stopString).max(MAX_STOPS)],
+      `must be a text of 1 to ${MAX_STOP_CHARACTERS} characters, or a list of up to ${MAX_STOPS} such texts`,
+    )
+    .meta({ description: `Up to ${MAX_STOPS} texts that end the answer and are not shown.` })
+    .optional(),
+  temperature: number(0, MAX_TEMPERATURE, '0 takes the likeliest token each time. Default 1.'),
+  top_p: number(
+    0,
+    1,
+    'The likeliest tokens that together hold this share stay; 0 leaves one. Default 1, off.',
+  ),
+  top_k: z
+    .int()
+    .meta({
+      minimum: -1,
+      description: 'Only so many of the likeliest tokens stay; 0 or -1 is off. Default 0.',
+    })
+    .optional(),
+  min_p: number(0, 1, "Tokens below this share of the likeliest one's probability go. Default 0, off."),
+  typical_p: z
+    .number()
+    .meta({
+      exclusiveMinimum: 0,
+      maximum: 1,
+      description: 'Tokens of the most typical surprise that hold this share stay. Default 1, off.',
+    })
+    .optional(),
+  repetition_penalty: number(
+    MIN_REPETITION_PENALTY,
+    MAX_REPETITION_PENALTY,
+    'Makes tokens seen before less likely; 1 is off. Default 1.',
+  ),
+  presence_penalty: number(-2, 2, 'Taken off the logits of tokens already generated. Default 0.'),
+  frequency_penalty: number(-2, 2, 'Taken off once for each time a token was generated. Default 0.'),
+  logit_bias: z
+    .record(z.string(), z.number())
+    .meta({ description: 'Added to the logits of the given token ids, -100 to 100.' })
+    .optional(),
+  seed: z.number().meta({ type: 'integer', description: 'The same seed draws the same answer.' }).optional(),
+  max_tokens: count(1, 'The answer ends here at the latest, and where the context is full.'),
+  min_tokens: count(0, 'So many tokens come before anything ends the answer. Default 0.'),
+  stop_token_ids: z
+    .array(z.int())
+    .meta({ description: 'Tokens that end the answer and are not shown.' })
+    .optional(),
+  ignore_eos: z
+    .boolean()
+    .meta({ description: "Go on past the model's own end tokens. Default false." })
+    .optional(),
+  service_tier: z
+    .string()
+    .meta({ description: 'There is one tier, that of the key; it is told as "default".' })
+    .optional(),
+  skip_special_tokens: z
+    .boolean()
+    .meta({ description: 'Leave control tokens out of the text. Default true.' })
+    .optional(),
+};
+
+export const sharedNoOps = [
+  'user',
+  'metadata',
+  'store',
+  'safety_identifier',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+] as const;
+
+export const sharedRefusals = {
+  prompt_logprobs: () => 'log-probabilities of the prompt are not supported',
+  use_beam_search: (value: unknown) => (value === false ? undefined : 'beam search is not supported'),
+};
+
+export type SamplingBody = z.infer<z.ZodObject<typeof samplingFields>>;
+
+export interface SamplingExtras {
+  readonly logprobs: number | undefined;
+  readonly maxTokens: number | undefined;
+}
+
+export function samplingOf(
+  body: SamplingBody,
+  extras: SamplingExtras,
+  vocabSize: number,
+  names: ParameterNames,
+): SamplingParameters {
+  const request: SamplingRequest = {
+    temperature: body.temperature,
+    topK: body.top_k,
+    topP: body.top_p,
+    minP: body.min_p,
+    typicalP: body.typical_p,
+    repetitionPenalty: body.repetition_penalty,
+    presencePenalty: body.presence_penalty,
+    frequencyPenalty: body.frequency_penalty,
+    logitBias: biasesOf(body.logit_bias ?? {}),
+    seed: body.seed,
+    logprobs: extras.logprobs,
+    stopIds: body.stop_token_ids,
+    minTokens: body.min_tokens,
+    maxTokens: extras.maxTokens,
+    ignoreEos: body.ignore_eos,
+  };
+  return samplingSettings(request, vocabSize, names);
+}
+
+export function stopsOf({ stop = [] }: SamplingBody): readonly string[] {
+  return typeof stop === 'string' ? [stop] : stop;
+}
+
+export function streamsUsage(body: SamplingBody): boolean {
+  if (body.stream_options !== undefined && body.stream !== true) {
+    throw badRequest('stream_options', 'is only possible where stream is true');
+  }
+  return body.stream_options?.include_usage === true;
+}
+
+export function choicesOf({ n = 1 }: SamplingBody, maxChoices: number): number {
+  if (n >= 1 && n <= maxChoices) return n;
+  throw badRequest('n', `must be a whole number from 1 to ${maxChoices}`);
+}
+
+/** At most this many alternatives are reported for a token. */
+export const maxLogprobs = MAX_LOGPROBS;
+
+function biasesOf(biases: Readonly<Record<string, number>>): { token: number; bias: number }[] {
+  return Object.entries(biases).map(([key, bias]) => {
+    if (!/^\d{1,10}$/.test(key)) throw badRequest('logit_bias', `'${key.slice(0, 40)}' is no token id`);
+    return { token: Number(key), bias };
+  });
+}

@@ -1,0 +1,86 @@
+// What the text of an answer shall be: `response_format` of OpenAI, `structured_outputs` and its older names of vLLM, and
+// the plain fields of llama.cpp.
+
+import { z } from 'zod';
+import {
+  choiceStructure,
+  grammarStructure,
+  onlyStructure,
+  regexStructure,
+  type Structure,
+  schemaStructure,
+} from '../../../generation/structure.ts';
+import { badRequest } from '../../http/errors.ts';
+
+const jsonSchema = z.union([z.record(z.string(), z.unknown()), z.boolean(), z.string()]);
+const choices = z.array(z.string()).min(1);
+
+export const structureFields = {
+  response_format: z
+    .looseObject({
+      type: z.enum(['text', 'json_object', 'json_schema']),
+      json_schema: z.looseObject({ schema: z.record(z.string(), z.unknown()).optional() }).optional(),
+      schema: z.record(z.string(), z.unknown()).optional(),
+    })
+    .meta({ description: 'What the answer may be: text, a JSON object, or JSON that a schema describes.' })
+    .optional(),
+  structured_outputs: z
+    .strictObject({
+      json: jsonSchema.optional(),
+      regex: z.string().optional(),
+      choice: choices.optional(),
+      grammar: z.string().optional(),
+      json_object: z.boolean().optional(),
+    })
+    .meta({ description: 'One of json (a schema), regex, choice, grammar (GBNF) and json_object.' })
+    .optional(),
+  guided_json: jsonSchema.optional(),
+  guided_regex: z.string().optional(),
+  guided_choice: choices.optional(),
+  guided_grammar: z.string().optional(),
+  json_schema: jsonSchema.optional(),
+  regex: z.string().optional(),
+  grammar: z.string().meta({ description: 'A grammar in GBNF.' }).optional(),
+};
+
+export type StructureBody = z.infer<z.ZodObject<typeof structureFields>>;
+
+export function structureOf(body: StructureBody): Structure | undefined {
+  return onlyStructure([formatOf(body.response_format), ...outputsOf(body), ...plainFields(body)]);
+}
+
+function formatOf(format: StructureBody['response_format']): Structure | undefined {
+  const name = 'response_format';
+  if (format === undefined || format.type === 'text') return undefined;
+  if (format.type === 'json_object') return schemaStructure(name, format.schema ?? { type: 'object' });
+  const schema = format.json_schema?.schema ?? format.schema;
+  if (schema === undefined)
+    throw badRequest(`${name}.json_schema.schema`, 'is missing', 'missing_required_parameter');
+  return schemaStructure(name, schema);
+}
+
+function outputsOf({ structured_outputs: given }: StructureBody): (Structure | undefined)[] {
+  if (given === undefined) return [];
+  const name = 'structured_outputs';
+  const { json, regex, choice, grammar, json_object: anyObject } = given;
+  return [
+    json === undefined ? undefined : schemaStructure(`${name}.json`, json),
+    regex === undefined ? undefined : regexStructure(`${name}.regex`, regex),
+    choice === undefined ? undefined : choiceStructure(`${name}.choice`, choice),
+    grammar === undefined ? undefined : grammarStructure(`${name}.grammar`, grammar),
+    anyObject === true ? schemaStructure(`${name}.json_object`, { type: 'object' }) : undefined,
+  ];
+}
+
+function plainFields(body: StructureBody): (Structure | undefined)[] {
+  const { guided_json, guided_regex, guided_choice, guided_grammar, json_schema, regex, grammar } = body;
+  return [
+    guided_json === undefined ? undefined : schemaStructure('guided_json', guided_json),
+    guided_regex === undefined ? undefined : regexStructure('guided_regex', guided_regex),
+    guided_choice === undefined ? undefined : choiceStructure('guided_choice', guided_choice),
+    guided_grammar === undefined ? undefined : grammarStructure('guided_grammar', guided_grammar),
+    json_schema === undefined ? undefined : schemaStructure('json_schema', json_schema),
+    regex === undefined ? undefined : regexStructure('regex', regex),
+    grammar === undefined ? undefined : grammarStructure('grammar', grammar),
+  ];
+}

@@ -1,0 +1,120 @@
+// The bodies of /v1/completions, /tokenize and /detokenize.
+
+import { z } from 'zod';
+import type { BodyRules } from '../../http/parse-body.ts';
+import { chatMessage, templateFields } from './chat.ts';
+import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
+import { structureFields } from './structured-output.ts';
+import { toolFields } from './tools.ts';
+
+/** As OpenAI: where nobody says, a text completion is short. */
+export const DEFAULT_MAX_TOKENS = 16;
+
+export type PromptInput = string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+
+const isText = (value: unknown) => typeof value === 'string';
+const isTokenList = (value: unknown) => Array.isArray(value) && value.every(Number.isInteger);
+
+/** By hand, for a prompt may be a list of a million ids. */
+function isPrompt(value: unknown): value is PromptInput {
+  if (isText(value)) return true;
+  if (!Array.isArray(value) || value.length === 0) return false;
+  return value.every(isText) || isTokenList(value) || value.every(isTokenList);
+}
+
+const tokenListJson = { type: 'array', items: { type: 'integer', minimum: 0 } };
+
+export const promptField = (description: string) =>
+  z
+    .custom<PromptInput>(
+      isPrompt,
+      'must be a text, a list of texts, a list of token ids, or a list of such lists, and not empty',
+    )
+    .meta({
+      description,
+      anyOf: [
+        { type: 'string' },
+        { type: 'array', items: { type: 'string' } },
+        tokenListJson,
+        { type: 'array', items: tokenListJson },
+      ],
+    });
+
+/** A prompt's own one, or each of several. */
+export function splitPrompt(prompt: PromptInput): readonly (string | readonly number[])[] {
+  if (typeof prompt === 'string') return [prompt];
+  return typeof prompt[0] === 'number' ? [prompt as readonly number[]] : (prompt as readonly string[]);
+}
+
+export const textSchema = z.object({
+  prompt: promptField('What to continue. Several prompts are answered independently.'),
+  ...samplingFields,
+  ...structureFields,
+  max_tokens: samplingFields.max_tokens.meta({
+    minimum: 0,
+    description: `The answer ends here at the latest; 0 draws nothing. Default ${DEFAULT_MAX_TOKENS}.`,
+  }),
+  logprobs: z
+    .int()
+    .meta({
+      minimum: 0,
+      maximum: maxLogprobs,
+      description: 'Tell log-probabilities, with so many alternatives.',
+    })
+    .optional(),
+  suffix: z
+    .string()
+    .meta({ description: 'What comes behind the answer; for models trained to fill in the middle.' })
+    .optional(),
+  echo: z.boolean().meta({ description: 'Begin with the prompt. Not together with logprobs.' }).optional(),
+});
+
+export type TextBody = z.infer<typeof textSchema>;
+
+export const textRules: BodyRules<typeof textSchema> = {
+  schema: textSchema,
+  noOps: sharedNoOps,
+  tokenLists: ['prompt'],
+  refused: {
+    ...sharedRefusals,
+    best_of: (value, { n = 1 }) =>
+      value === n ? undefined : 'must equal n: choosing the best of more is not supported',
+  },
+};
+
+export const tokenizeSchema = z.object({
+  model: samplingFields.model,
+  prompt: z.string().meta({ description: 'A text to encode; give it or messages.' }).optional(),
+  messages: z.array(chatMessage).min(1).optional(),
+  add_special_tokens: z
+    .boolean()
+    .meta({ description: 'Put in front what the model wants before a text. Default true; not for messages.' })
+    .optional(),
+  tools: toolFields.tools,
+  ...templateFields,
+  return_token_strs: z.boolean().meta({ description: 'Also tell how each token is spelled.' }).optional(),
+});
+
+export const tokenizeRules: BodyRules<typeof tokenizeSchema> = {
+  schema: tokenizeSchema,
+  noOps: [],
+  refused: {},
+};
+
+export const detokenizeSchema = z.object({
+  model: samplingFields.model,
+  tokens: z
+    .custom<readonly number[]>(
+      (value) => isTokenList(value) && (value as number[]).every((id) => id >= 0),
+      'must be a list of token ids: whole numbers, 0 or more',
+    )
+    .meta(tokenListJson),
+  skip_special_tokens: z.boolean().meta({ description: 'Default false.' }).optional(),
+});
+
+export const detokenizeRules: BodyRules<typeof detokenizeSchema> = {
+  schema: detokenizeSchema,
+  noOps: [],
+  refused: {},
+  tokenLists: ['tokens'],
+};

@@ -1,0 +1,158 @@
+// Who asks: the holder of a key, or, where there are no keys, somebody on this machine. Priority comes from the
+// key's tier alone.
+
+import { isIPv4 } from 'node:net';
+import type { FastifyRequest } from 'fastify';
+import type { Priority } from '../../engine/sequence.ts';
+import { ANONYMOUS_KEY_ID, type KeyLimits, type Tier } from '../../store/key-record.ts';
+import type { KeyRing } from '../../store/key-ring.ts';
+import { ApiError } from '../http/errors.ts';
+import type { ServerSettings } from '../settings.ts';
+
+export type Keys = Pick<KeyRing, 'findByKey' | 'findById' | 'standing'>;
+
+export interface Caller {
+  readonly keyId: string;
+  /** The key's, where there is one. */
+  readonly name?: string;
+  readonly tier: Tier;
+  readonly admin: boolean;
+  readonly limits: KeyLimits;
+  /** Nobody waits for the answer: whoever does comes first. */
+  readonly background?: boolean;
+}
+
+const anonymous: Caller = { keyId: ANONYMOUS_KEY_ID, tier: 'normal', admin: false, limits: {} };
+/** Before there are keys, whoever sits at this machine may do what an admin may: make the first one, too. */
+const atThisMachine: Caller = { ...anonymous, admin: true };
+const priorities: Readonly<Record<Tier, Priority>> = { high: 0, normal: 1, low: 2 };
+const challenge = { 'www-authenticate': 'Bearer' };
+
+export function priorityOf({ tier }: Caller): Priority {
+  return priorities[tier];
+}
+
+/** The part of a model's KV blocks that the caller may hold. */
+export function kvShareOf({ limits, tier }: Caller, { kvShares }: ServerSettings): number | undefined {
+  return limits.kvShare ?? kvShares[tier];
+}
+
+export async function identify(
+  request: FastifyRequest,
+  keys: Keys | undefined,
+  allowAnonymous: boolean,
+): Promise<Caller> {
+  const nowMs = Date.now();
+  const standing = keys === undefined ? 'none' : await keys.standing(nowMs);
+  if (keys === undefined || standing !== 'live') {
+    if (standing === 'none' && isLocal(request)) return isForeignPage(request) ? anonymous : atThisMachine;
+    if (allowAnonymous) return anonymous;
+    throw unauthorized('missing_api_key', standing === 'none' ? notLocal : everyKeyRevoked);
+  }
+  const key = keyOf(request);
+  if (key === undefined) {
+    throw unauthorized(
+      'missing_api_key',
+      'an API key is needed; send it as Authorization: Bearer KEY, or as x-api-key: KEY',
+    );
+  }
+  const record = await keys.findByKey(key, nowMs);
+  if (record === 'unsure') {
+    const message = 'whether this API key is known cannot be found out now; try again';
+    throw new ApiError(503, message, { code: 'store_unavailable', headers: { 'retry-after': '5' } });
+  }
+  if (record === undefined) {
+    throw unauthorized('invalid_api_key', 'this API key is not known, or was revoked');
+  }
+  return {
+    keyId: record.id,
+    name: record.name,
+    tier: record.tier,
+    admin: record.admin,
+    limits: record.limits,
+  };
+}
+
+/** For what a key asked to be done later, at LOW priority; undefined where the key is not served any more. */
+export async function backgroundCaller(
+  keyId: string,
+  keys: Keys | undefined,
+  allowAnonymous: boolean,
+): Promise<Caller | 'unsure' | undefined> {
+  const nowMs = Date.now();
+  const changes = { tier: 'low', admin: false, background: true } as const;
+  if (keyId === ANONYMOUS_KEY_ID) {
+    const standing = keys === undefined ? 'none' : await keys.standing(nowMs);
+    const isServed = standing === 'none' || (standing === 'revoked' && allowAnonymous);
+    return isServed ? { ...anonymous, ...changes } : undefined;
+  }
+  const record = await keys?.findById(keyId, nowMs);
+  if (record === undefined || record === 'unsure') return record;
+  return { keyId, name: record.name, limits: record.limits, ...changes };
+}
+
+const notLocal = 'without API keys only requests from this machine to this machine are served';
+
+/** What became of a door whose last key is gone: for clients, and for whoever starts the server. */
+export const everyKeyRevoked =
+  'every API key was revoked, so nobody is served; make one with chairlift keys create, or start the server with --allow-anonymous';
+
+function unauthorized(code: string, message: string): ApiError {
+  return new ApiError(401, message, { code, headers: challenge });
+}
+
+export function requireAdmin({ admin }: Caller): void {
+  if (admin) return;
+  throw new ApiError(403, 'this needs an admin key', { code: 'admin_key_needed' });
+}
+
+/** Undefined where the server may listen there; otherwise why not. */
+export async function bindRefusal(
+  host: string,
+  keys: Keys | undefined,
+  allowAnonymous: boolean,
+): Promise<string | undefined> {
+  if (allowAnonymous || host === 'localhost' || isLoopback(host)) return undefined;
+  // Where all keys were revoked nobody is served.
+  if (keys !== undefined && (await keys.standing(Date.now())) !== 'none') return undefined;
+  return `there are no API keys, so listening on ${host} would serve anyone; make a key, listen on 127.0.0.1, or allow anonymous requests`;
+}
+
+/** Set by proxies: a request with one of them was sent by somebody else than the socket's other end. */
+const FORWARDING_HEADERS = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip'] as const;
+
+/**
+ * From this machine, and addressed to it: a web page can have its own name point here and a browser carry its
+ * requests, but not change the host they name. What a proxy of this machine hands on is local only where the proxy is
+ * trusted and tells of nobody but this machine.
+ */
+function isLocal(request: FastifyRequest): boolean {
+  const host = request.hostname.replace(/^\[(.*)\]$/, '$1');
+  if (host !== 'localhost' && !isLoopback(host)) return false;
+  // Every address up to the first that is not trusted; the socket's alone where no proxy is.
+  const addresses = request.ips ?? [request.socket.remoteAddress];
+  const forwarded = FORWARDING_HEADERS.some((name) => request.headers[name] !== undefined);
+  if (forwarded && addresses.length < 2) return false;
+  return addresses.every(isLoopback);
+}
+
+/** Sent by a browser for a page of somebody else, who may have been allowed to ask, but not to rule. */
+export function isForeignPage({ headers, host, protocol }: FastifyRequest): boolean {
+  return headers.origin !== undefined && headers.origin !== `${protocol}://${host}`;
+}
+
+export function isLoopback(address: string | undefined): boolean {
+  if (address === undefined) return false;
+  const plain = address.replace(/^::ffff:/, '');
+  return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
+}
+
+/** Some clients know the one header, some the other. */
+export function keyOf({ headers }: FastifyRequest): string | undefined {
+  const bearer = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
+  const plain = headers['x-api-key'];
+  const own = typeof plain === 'string' && plain !== '' ? plain : undefined;
+  if (bearer === undefined || own === undefined || bearer === own) return bearer ?? own;
+  const message = 'Authorization and x-api-key hold different keys; send one of them';
+  throw unauthorized('conflicting_api_keys', message);
+}

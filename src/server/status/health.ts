@@ -1,0 +1,108 @@
+// How the engines are: each loaded one must answer, and its steps must advance while sequences run. What follows
+// from that is the business of the routes.
+
+import { messageOf } from '../../failure/message-of.ts';
+import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { ModelPool } from '../../pool/model-pool.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import { within } from '../../time/within.ts';
+
+/** Shorter than a probe waits: the one of Kubernetes gives up after a second. */
+const ANSWER_MS = 500;
+/** On a machine with much else to do a single answer may be late. */
+const SILENT_MS = 2000;
+
+/**
+ * `direct`: serves without batching, by choice or for want of a process. `restarting`: a new process takes over.
+ * `stalled`: sequences run and no step ends. `silent`: does not answer. `failed`: has given up.
+ */
+export type EngineState = 'ok' | 'direct' | 'restarting' | 'stalled' | 'silent' | 'failed';
+
+export interface EngineHealth {
+  readonly model: string;
+  readonly state: EngineState;
+  readonly steps?: number;
+  readonly running?: number;
+  readonly problem?: string;
+}
+
+interface Progress {
+  readonly steps: number;
+  readonly sinceMs: number;
+}
+
+export class HealthCheck {
+  readonly #pool: ModelPool;
+  readonly #stallMs: number;
+  readonly #nowMs: () => number;
+  readonly #progress = new WeakMap<EngineHandle, Progress>();
+  /** Since when a question is unanswered. */
+  readonly #unansweredMs = new WeakMap<EngineHandle, number>();
+
+  constructor(pool: ModelPool, stallMs: number, nowMs: () => number) {
+    this.#pool = pool;
+    this.#stallMs = stallMs;
+    this.#nowMs = nowMs;
+  }
+
+  /** Of every loaded model. */
+  async check(): Promise<EngineHealth[]> {
+    const all = await Promise.all(this.#pool.loaded().map((model) => this.#checkLoaded(model)));
+    return all.filter((one) => one !== undefined);
+  }
+
+  /** Undefined where the model is not loaded. */
+  async checkModel(name: string): Promise<EngineHealth | undefined> {
+    const model = this.#pool.loaded().find((one) => one.name === name);
+    return model === undefined ? undefined : this.#checkLoaded(model);
+  }
+
+  /** One that was unloaded while it was asked is not ill. */
+  async #checkLoaded(model: ServedModel): Promise<EngineHealth | undefined> {
+    const health = await this.#checkOne(model);
+    const isLoaded = () => this.#pool.loaded().some(({ engine }) => engine === model.engine);
+    return serves(health) || isLoaded() ? health : undefined;
+  }
+
+  async #checkOne({ name: model, engine, direct }: ServedModel): Promise<EngineHealth> {
+    const { failure } = engine;
+    if (failure !== undefined) return { model, state: 'failed', problem: failure };
+    const askedMs = this.#nowMs();
+    const asked = engine
+      .stats()
+      .catch((error: unknown) => messageOf(error))
+      .finally(() => this.#unansweredMs.delete(engine));
+    const stats = await within(asked, ANSWER_MS).catch((error: unknown) => ({ late: messageOf(error) }));
+    if (typeof stats === 'string') return { model, state: 'restarting', problem: stats };
+    if ('late' in stats) {
+      const sinceMs = this.#unansweredMs.get(engine) ?? askedMs;
+      this.#unansweredMs.set(engine, sinceMs);
+      const silentMs = this.#nowMs() - sinceMs;
+      if (silentMs < SILENT_MS) return { model, state: direct ? 'direct' : 'ok' };
+      return { model, state: 'silent', problem: `no answer for ${silentMs} ms` };
+    }
+    const { steps } = stats;
+    const running = stats.running.length;
+    // Who waits, for blocks for example, advances no step, and nothing is wrong with that.
+    const stalledMs = this.#stalledMs(engine, steps, running > 0);
+    if (stalledMs < this.#stallMs) return { model, state: direct ? 'direct' : 'ok', steps, running };
+    const problem = `${running} sequences run, but no step ended for ${stalledMs} ms`;
+    return { model, state: 'stalled', steps, running, problem };
+  }
+
+  /** How long the same number of steps has been seen although there is work. */
+  #stalledMs(engine: EngineHandle, steps: number, busy: boolean): number {
+    const nowMs = this.#nowMs();
+    const before = this.#progress.get(engine);
+    if (busy && before?.steps === steps) return nowMs - before.sinceMs;
+    // An idle engine is measured from when work is first seen.
+    if (busy) this.#progress.set(engine, { steps, sinceMs: nowMs });
+    else this.#progress.delete(engine);
+    return 0;
+  }
+}
+
+/** Whether it answers requests now. */
+export function serves({ state }: EngineHealth): boolean {
+  return state === 'ok' || state === 'direct';
+}

@@ -1,0 +1,217 @@
+// What Prometheus reads. Latencies and totals are gathered here, from requests and steps as they come, so that they
+// outlive engines; gauges are asked from the engines at each scrape.
+
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { EngineStats } from '../../engine/engine.ts';
+import type { TokenUsage } from '../../generation/token-usage.ts';
+import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { ModelPool } from '../../pool/model-pool.ts';
+import type { ServedModel } from '../../pool/served-model.ts';
+import type { Tier } from '../../store/key-record.ts';
+import { within } from '../../time/within.ts';
+
+const STATS_TIMEOUT_MS = 1000;
+const PRIORITY_NAMES = ['high', 'normal', 'low'] as const;
+const slowBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const fastBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+/** What a request is told apart by: its model, and the tier it runs at. */
+export interface RequestLabels {
+  readonly model: string;
+  readonly tier: Tier;
+}
+
+interface Submitted {
+  readonly atMs: number;
+  readonly tier: Tier;
+  readonly onAdmitted: (atMs: number) => void;
+}
+
+const byRequest: readonly (keyof RequestLabels)[] = ['model', 'tier'];
+
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #pool: ModelPool;
+  readonly #watched = new WeakSet<EngineHandle>();
+  /** Requests to engines that were not admitted yet. */
+  readonly #submitted = new Map<string, Submitted>();
+  /** One for all who ask at the same time. */
+  #scrape: Promise<string> | undefined;
+  readonly #firstToken = this.#histogram(
+    'time_to_first_token_seconds',
+    'From arrival to the first token',
+    slowBuckets,
+    byRequest,
+  );
+  readonly #perToken = this.#histogram(
+    'time_per_output_token_seconds',
+    'Mean time between tokens of a request',
+    fastBuckets,
+  );
+  readonly #queued = this.#histogram(
+    'queue_seconds',
+    'From submission to the first step',
+    slowBuckets,
+    byRequest,
+  );
+  readonly #stepped = this.#histogram('step_seconds', 'One step of an engine', fastBuckets);
+  readonly #lasted = this.#histogram(
+    'request_seconds',
+    'From arrival to the end of the answer',
+    slowBuckets,
+    byRequest,
+  );
+  readonly #responses = this.#counter('responses_total', 'Responses by status', ['status']);
+  readonly #errors = this.#counter('errors_total', 'Failed requests by kind', ['kind']);
+  readonly #promptTokens = this.#counter('prompt_tokens_total', 'Prompt tokens, cached ones too');
+  readonly #cachedTokens = this.#counter('cached_tokens_total', 'Prompt tokens that needed no compute');
+  readonly #generatedTokens = this.#counter('generated_tokens_total', 'Tokens generated for clients');
+  /** The second one is its former name. */
+  readonly #draftTokens = (['draft_tokens_total', 'guessed_tokens_total'] as const).map((name) =>
+    this.#counter(name, 'Draft tokens that were computed, by outcome', ['model', 'outcome']),
+  );
+  readonly #preemptions = this.#counter('preemptions_total', 'Sequences that had to give their blocks back');
+  readonly #fallbacks = this.#counter('fallback_requests_total', 'Requests that ran without batching');
+  readonly #engineUp = this.#gauge('engine_up', '1 where a loaded engine answers');
+  readonly #waiting = this.#gauge('queued_sequences', 'Sequences that wait', ['model', 'priority']);
+  readonly #running = this.#gauge('running_sequences', 'Sequences in the running batch');
+  readonly #blocks = this.#gauge('blocks', 'K/V blocks by state', ['model', 'state']);
+
+  constructor(pool: ModelPool) {
+    this.#pool = pool;
+    collectDefaultMetrics({ register: this.#registry });
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  text(): Promise<string> {
+    this.#scrape ??= this.#collect().finally(() => {
+      this.#scrape = undefined;
+    });
+    return this.#scrape;
+  }
+
+  /** Measures the engine's steps from now on. */
+  watch({ name: model, engine }: ServedModel): void {
+    if (this.#watched.has(engine)) return;
+    this.#watched.add(engine);
+    engine.follow(({ admitted, preempted, times }) => {
+      const { scheduleMs, computeMs, sampleMs, emitMs } = times;
+      const stepMs = scheduleMs + computeMs + sampleMs + emitMs;
+      this.#stepped.observe({ model }, stepMs / 1000);
+      this.#preemptions.inc({ model }, preempted.length);
+      // The step that admitted them is over when it is heard of.
+      for (const id of admitted) this.#admitted(model, id, performance.now() - stepMs);
+    });
+  }
+
+  /** A request ran without batching. */
+  fellBack(model: string): void {
+    this.#fallbacks.inc({ model });
+  }
+
+  /** `onAdmitted` is told when the engine began with it, on the monotonic clock, if that is heard of. */
+  submitted(id: string, { tier }: RequestLabels, onAdmitted: (atMs: number) => void = () => {}): void {
+    this.#submitted.set(id, { atMs: performance.now(), tier, onAdmitted });
+  }
+
+  /** It ended, admitted or not. */
+  forget(id: string): void {
+    this.#submitted.delete(id);
+  }
+
+  firstToken({ model, tier }: RequestLabels, waitedMs: number): void {
+    this.#firstToken.observe({ model, tier }, waitedMs / 1000);
+  }
+
+  /** `tokens` came one after the other, the first of them `decodeMs` ago. */
+  completed({ model, tier }: RequestLabels, tokens: number, decodeMs: number, totalMs: number): void {
+    if (tokens > 1) this.#perToken.observe({ model }, decodeMs / 1000 / (tokens - 1));
+    this.#lasted.observe({ model, tier }, totalMs / 1000);
+  }
+
+  used(model: string, { promptTokens, cachedTokens, completionTokens, draftTokens }: TokenUsage): void {
+    for (const counter of draftTokens === undefined ? [] : this.#draftTokens) {
+      counter.inc({ model, outcome: 'accepted' }, draftTokens?.accepted);
+      counter.inc({ model, outcome: 'rejected' }, draftTokens?.rejected);
+    }
+    this.#promptTokens.inc({ model }, promptTokens);
+    this.#cachedTokens.inc({ model }, cachedTokens);
+    this.#generatedTokens.inc({ model }, completionTokens);
+  }
+
+  responded(status: number): void {
+    this.#responses.inc({ status: String(status) });
+  }
+
+  failed(kind: string): void {
+    this.#errors.inc({ kind });
+  }
+
+  #admitted(model: string, id: string, atMs: number): void {
+    const submitted = this.#submitted.get(id);
+    if (submitted === undefined) return;
+    this.#submitted.delete(id);
+    submitted.onAdmitted(atMs);
+    this.#queued.observe({ model, tier: submitted.tier }, Math.max(0, atMs - submitted.atMs) / 1000);
+  }
+
+  /** Gauges change in one go, once every engine has answered. */
+  async #collect(): Promise<string> {
+    const answers = await Promise.all(
+      this.#pool.loaded().map(async (served) => {
+        const { name, engine } = served;
+        // A worker of a fleet has engines that nobody asks over HTTP.
+        this.watch(served);
+        const stats = await within(engine.stats(), STATS_TIMEOUT_MS).catch(() => undefined);
+        return { name, stats };
+      }),
+    );
+    for (const gauge of [this.#engineUp, this.#waiting, this.#running, this.#blocks]) gauge.reset();
+    for (const { name, stats } of answers) {
+      this.#engineUp.set({ model: name }, stats === undefined ? 0 : 1);
+      // There at 0 before the first of them, which would not be seen as a rise else.
+      this.#fallbacks.inc({ model: name }, 0);
+      this.#preemptions.inc({ model: name }, 0);
+      if (stats !== undefined) this.#take(name, stats);
+    }
+    return this.#registry.metrics();
+  }
+
+  #take(model: string, { queues, running, blocks }: EngineStats): void {
+    for (const { priority, waiting } of queues) {
+      this.#waiting.set({ model, priority: PRIORITY_NAMES[priority] }, waiting);
+    }
+    this.#running.set({ model }, running.length);
+    for (const state of ['free', 'cached', 'used'] as const)
+      this.#blocks.set({ model, state }, blocks[state]);
+  }
+
+  #histogram<Label extends string = 'model'>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labels?: readonly Label[],
+  ): Histogram<Label> {
+    const labelNames = labels ?? (['model'] as Label[]);
+    return new Histogram({
+      name: `chairlift_${name}`,
+      help,
+      buckets,
+      labelNames,
+      registers: [this.#registry],
+    });
+  }
+
+  #counter<Label extends string = 'model'>(name: string, help: string, labels?: Label[]): Counter<Label> {
+    const labelNames = labels ?? (['model'] as Label[]);
+    return new Counter({ name: `chairlift_${name}`, help, labelNames, registers: [this.#registry] });
+  }
+
+  #gauge<Label extends string = 'model'>(name: string, help: string, labels?: Label[]): Gauge<Label> {
+    const labelNames = labels ?? (['model'] as Label[]);
+    return new Gauge({ name: `chairlift_${name}`, help, labelNames, registers: [this.#registry] });
+  }
+}
