@@ -14,53 +14,27 @@ import {
 } from 'fastify';
 import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
-import { benchRoute } from './admin/bench.ts';
-import { fleetRoutes } from './admin/fleet.ts';
-import { adminRoutes } from './admin/routes.ts';
-import { messageRoutes } from './anthropic/routes.ts';
 import { BatchRunner } from './batches/batch-runner.ts';
 import { LineDoor } from './batches/line-server.ts';
-import { batchRoutes } from './batches/routes.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
-import { fileRoutes } from './files/routes.ts';
+import { acceptForms } from './files/routes.ts';
 import { allowOrigin } from './http/cross-origin.ts';
-import {
-  ApiError,
-  badRequest,
-  ClientLeft,
-  isServerFault,
-  kindOf,
-  shuttingDown,
-  toApiError,
-} from './http/errors.ts';
+import { ApiError, badRequest, ClientLeft, isServerFault, kindOf, toApiError } from './http/errors.ts';
 import { isTooDeep } from './http/nesting.ts';
 import { ParserErrors } from './http/parser-errors.ts';
 import { refuseSlowBodies } from './http/slow-bodies.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
 import { LiveFeed } from './live/live-feed.ts';
-import { requestRoutes } from './live/request-routes.ts';
 import { RequestLives } from './live/request-traces.ts';
-import { liveRoute } from './live/routes.ts';
 import { SlidingPercentiles } from './live/sliding-percentiles.ts';
-import { ollamaAdminRoutes, ollamaRoutes } from './ollama/routes.ts';
-import { embeddingRoutes } from './openai/embedding-routes.ts';
-import { modelRoutes } from './openai/models.ts';
-import { completionRoutes } from './openai/routes.ts';
-import { tokenRoutes } from './openai/tokens.ts';
-import { documentationRoutes } from './page/documentation.ts';
-import { pageRoutes } from './page/routes.ts';
-import { whoamiRoute } from './page/whoami.ts';
 import { Activity } from './request/activity.ts';
 import { Admission } from './request/admission.ts';
-import { identify, requireAdmin } from './request/auth.ts';
-import { endWithAuthority } from './request/authority.ts';
 import { RequestFeed } from './request/request-feed.ts';
-import { responseRoutes } from './responses/routes.ts';
+import { adminOnlyRoutes, clientRoutes, type Route, registerRoutes } from './route.ts';
+import { routeTable } from './route-table.ts';
 import { HealthCheck } from './status/health.ts';
 import { Metrics } from './status/metrics.ts';
 import { Readiness } from './status/readiness.ts';
-import { metricsRoute, probeRoutes } from './status/routes.ts';
-import { addUnprefixedRoutes } from './unprefixed-routes.ts';
 
 const LAST_READ_MS = 2000;
 /** Of a request's id, all of it percent-encoded. */
@@ -86,21 +60,20 @@ export interface ServerPair {
 export function createServer(deps: ServerDeps): ChairliftServer {
   const context = makeContext(deps);
   const app = makeApp(context);
-  const server = addPublicRoutes(app, context);
-  addAdminRoutes(app, context);
-  return server;
+  const runner = makeRunner(app, context);
+  return addRoutes(app, context, runner, routeTable(context, runner));
 }
 
-/** Two servers for two addresses, of one whole. */
+/** Two servers for two addresses, which share one context. */
 export function createServerPair(deps: ServerDeps): ServerPair {
   const context = makeContext(deps);
-  const main = addPublicRoutes(makeApp(context), context);
+  const app = makeApp(context);
+  const runner = makeRunner(app, context);
+  const routes = routeTable(context, runner);
   const admin = makeApp(context);
-  admin.register(async (open) => probeRoutes(open, context));
-  addPage(admin, context);
-  addAdminRoutes(admin, context);
+  admin.register(async (all) => registerRoutes(all, context, adminOnlyRoutes(routes)));
   cutOffOnClose(admin);
-  return { main, admin };
+  return { main: addRoutes(app, context, runner, clientRoutes(routes)), admin };
 }
 
 function makeApp(context: ServerContext): FastifyInstance {
@@ -133,6 +106,7 @@ function makeApp(context: ServerContext): FastifyInstance {
   refuseCompressedBodies(app);
   refuseSlowBodies(app, settings.bodyStallMs);
   readBodies(app);
+  acceptForms(app);
   addErrors(app, context);
   addHooks(app, context);
   return app;
@@ -162,72 +136,18 @@ function readBodies(app: FastifyInstance): void {
   });
 }
 
-function addPublicRoutes(app: FastifyInstance, context: ServerContext): ChairliftServer {
-  const runner = makeRunner(app, context);
+/** Adds the routes, and what only the server that clients reach has: batches, and a drain. */
+function addRoutes(
+  app: FastifyInstance,
+  context: ServerContext,
+  runner: BatchRunner | undefined,
+  routes: readonly Route[],
+): ChairliftServer {
   endOnClose(app, context, runner);
-  app.register(async (open) => {
-    probeRoutes(open, context);
-    documentationRoutes(open, context);
-  });
-  addPage(app, context);
-  app.register(async (keyed) => {
-    keyed.addHook('onRequest', async (request, reply) => {
-      await admit(request, context);
-      context.activity.awaitSent(reply.raw);
-    });
-    addUnprefixedRoutes(keyed);
-    completionRoutes(keyed, context);
-    embeddingRoutes(keyed, context);
-    messageRoutes(keyed, context);
-    modelRoutes(keyed, context);
-    tokenRoutes(keyed, context);
-    responseRoutes(keyed, context);
-    fileRoutes(keyed, context);
-    batchRoutes(keyed, context, runner);
-    ollamaRoutes(keyed, context);
-  });
+  app.register(async (all) => registerRoutes(all, context, routes));
   return Object.assign(app, {
     startBatches: async () => runner?.start(),
     drain: (limitMs: number) => drain(context, runner, limitMs),
-  });
-}
-
-/** The page, and what it asks about its reader. */
-function addPage(app: FastifyInstance, context: ServerContext): void {
-  app.register(async (open) => pageRoutes(open, context));
-  app.register(async (keyed) => {
-    keyed.addHook('onRequest', async (request) => admit(request, context));
-    whoamiRoute(keyed, context);
-    requestRoutes(keyed, context);
-  });
-}
-
-function addAdminRoutes(app: FastifyInstance, context: ServerContext): void {
-  const { keys, settings } = context;
-  app.register(async (scraped) => {
-    if (settings.protectMetrics) {
-      scraped.addHook('onRequest', async (request) =>
-        requireAdmin(await identify(request, keys, settings.allowAnonymous)),
-      );
-    }
-    metricsRoute(scraped, context);
-  });
-  app.register(async (admin) => {
-    admin.addHook('onRequest', async (request, reply) => {
-      await admit(request, context);
-      if (request.caller !== undefined) requireAdmin(request.caller);
-      endWithAuthority(context, request, reply);
-    });
-    ollamaAdminRoutes(admin, context);
-    liveRoute(admin, context);
-    admin.register(
-      async (own) => {
-        adminRoutes(own, context);
-        fleetRoutes(own, context);
-        benchRoute(own, context);
-      },
-      { prefix: '/admin' },
-    );
   });
 }
 
@@ -264,11 +184,6 @@ function makeContext(deps: ServerDeps): ServerContext {
     metrics: new Metrics(pool),
     typicalAnswer: new TypicalAnswer(),
   };
-}
-
-async function admit(request: FastifyRequest, context: ServerContext): Promise<void> {
-  if (context.activity.draining) throw shuttingDown();
-  request.caller = await identify(request, context.keys, context.settings.allowAnonymous);
 }
 
 function addHooks(app: FastifyInstance, { activity, metrics, settings }: ServerContext): void {

@@ -1,15 +1,16 @@
 // POST /admin/bench: puts load on this very server and tells what it bears. One at a time; leaving ends it.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { messageOf } from '../../failure/message-of.ts';
 import type { ServerContext } from '../context.ts';
-import { ApiError, badRequest } from '../http/errors.ts';
-import { type BodyRules, parseBody } from '../http/parse-body.ts';
+import { ApiError } from '../http/errors.ts';
+import { readExactBody, rulesFor } from '../http/parse-body.ts';
 import { namedEvents, SseStream } from '../http/sse.ts';
 import type { BenchOrder, BenchProgress, BenchResult } from '../live/live-event.ts';
 import { keyOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
+import type { Route } from '../route.ts';
 
 export interface BenchRun {
   /** The key to ask with, where one is needed. */
@@ -24,7 +25,7 @@ export type Bench = (order: BenchOrder, run: BenchRun) => Promise<BenchResult>;
 /** Small enough that nobody waits long for it. */
 const upTo = (most: number) => z.int().min(1).max(most);
 
-export const benchSchema = z.object({
+const benchSchema = z.object({
   model: z.string().optional(),
   streams: upTo(64).meta({ description: 'Requests at once.' }),
   requests: upTo(500),
@@ -32,25 +33,29 @@ export const benchSchema = z.object({
   answerTokens: upTo(1024),
 });
 
-const rules: BodyRules<typeof benchSchema> = { schema: benchSchema, noOps: [], refused: {} };
-
-export function benchRoute(app: FastifyInstance, context: ServerContext): void {
+export function benchRoute(context: ServerContext): Route {
   const { bench } = context;
   let isRunning = false;
-  app.post('/bench', async (request, reply) => {
-    if (bench === undefined) throw new ApiError(501, 'this server has no benchmark', { code: 'no_bench' });
-    const { body, unknown } = parseBody(rules, request.body);
-    if (unknown[0] !== undefined)
-      throw badRequest(unknown[0], 'is not a known parameter', 'unknown_parameter');
-    const order = { ...body, model: findEntry(context.pool, body.model).name };
-    if (isRunning) throw new ApiError(409, 'a benchmark runs already', { code: 'bench_running' });
-    isRunning = true;
-    try {
-      await follow(context, request, reply, (run) => bench(order, run));
-    } finally {
-      isRunning = false;
-    }
-  });
+  return {
+    method: 'POST',
+    url: '/admin/bench',
+    access: 'admin',
+    summary: 'Put load on this server, one at a time; leaving ends it',
+    body: benchSchema,
+    mediaType: 'text/event-stream',
+    handler: async (request, reply) => {
+      if (bench === undefined) throw new ApiError(501, 'this server has no benchmark', { code: 'no_bench' });
+      const body = readExactBody(rulesFor(benchSchema), request);
+      const order = { ...body, model: findEntry(context.pool, body.model).name };
+      if (isRunning) throw new ApiError(409, 'a benchmark runs already', { code: 'bench_running' });
+      isRunning = true;
+      try {
+        await follow(context, request, reply, (run) => bench(order, run));
+      } finally {
+        isRunning = false;
+      }
+    },
+  };
 }
 
 async function follow(

@@ -1,10 +1,10 @@
 // /admin/fleet: the nodes of a fleet, what they do, and what is wanted of them. Only with an admin key, at any gateway.
 
-import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
-import { type BodyRules, parseBody } from '../http/parse-body.ts';
+import { parseBody, rulesFor } from '../http/parse-body.ts';
+import type { Route } from '../route.ts';
 
 /** The contract of a fleet's control; a refusal says why nothing was done. */
 export interface Fleet {
@@ -17,25 +17,18 @@ export interface Fleet {
   drain(node: string, on: boolean): Promise<string | undefined>;
 }
 
-export const placementSchema = z.object({
+const placementSchema = z.object({
   model: z.string().meta({ description: "A model's name." }),
   replicas: z.int().min(0).max(10_000).meta({ description: 'Workers that have it loaded; 0 wants none.' }),
   nodes: z.array(z.string()).optional().meta({ description: 'Workers to take before any other.' }),
 });
 
-export const drainSchema = z.object({
+const drainSchema = z.object({
   node: z.string().meta({ description: "A worker's name." }),
   on: z.boolean().optional().meta({ description: 'False lets it take requests again. Default true.' }),
 });
 
-const placementRules: BodyRules<typeof placementSchema> = {
-  schema: placementSchema,
-  noOps: [],
-  refused: {},
-};
-const drainRules: BodyRules<typeof drainSchema> = { schema: drainSchema, noOps: [], refused: {} };
-
-export function fleetRoutes(app: FastifyInstance, { fleet }: ServerContext): void {
+export function fleetRoutes({ fleet }: ServerContext): readonly Route[] {
   const joined = () => {
     if (fleet !== undefined) return fleet;
     throw new ApiError(501, 'this server is no gateway of a fleet; --join without --worker makes it one', {
@@ -46,13 +39,35 @@ export function fleetRoutes(app: FastifyInstance, { fleet }: ServerContext): voi
     if (refusal !== undefined) throw new ApiError(409, refusal, { code: 'not_possible' });
     return { ok: true };
   };
-  app.get('/fleet', async () => joined().view());
-  app.post('/fleet/place', async (request) => {
-    const { model, replicas, nodes = [] } = parseBody(placementRules, request.body).body;
-    return done(await joined().place({ model, replicas, nodes }));
-  });
-  app.post('/fleet/drain', async (request) => {
-    const { node, on = true } = parseBody(drainRules, request.body).body;
-    return done(await joined().drain(node, on));
-  });
+  return [
+    {
+      method: 'GET',
+      url: '/admin/fleet',
+      access: 'admin',
+      summary: 'Nodes of the fleet, their models and load',
+      handler: async () => joined().view(),
+    },
+    {
+      method: 'POST',
+      url: '/admin/fleet/place',
+      access: 'admin',
+      summary: 'Say on how many workers a model is loaded',
+      body: placementSchema,
+      handler: async (request) => {
+        const { model, replicas, nodes = [] } = parseBody(rulesFor(placementSchema), request.body).body;
+        return done(await joined().place({ model, replicas, nodes }));
+      },
+    },
+    {
+      method: 'POST',
+      url: '/admin/fleet/drain',
+      access: 'admin',
+      summary: 'Have a worker take nothing new',
+      body: drainSchema,
+      handler: async (request) => {
+        const { node, on = true } = parseBody(rulesFor(drainSchema), request.body).body;
+        return done(await joined().drain(node, on));
+      },
+    },
+  ];
 }

@@ -1,25 +1,50 @@
 // POST /v1/messages and /v1/messages/count_tokens.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { readPrompt } from '../../generation/prompt.ts';
 import type { ServerContext } from '../context.ts';
-import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import { readBody, rulesNote } from '../http/parse-body.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
 import { NO_TOKENS } from '../limits/key-limiter.ts';
-import type { Caller } from '../request/auth.ts';
+import { callerOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import { stay, withModel } from '../request/request-scope.ts';
+import type { Route } from '../route.ts';
+import {
+  anthropicErrorSchema,
+  messageAnswerSchema,
+  messageEventSchema,
+  tokenCountSchema,
+} from './answers.ts';
 import { anthropicError } from './errors.ts';
 import { messagesKind, messagesProtocol } from './protocol.ts';
 import { readMessages } from './read.ts';
-import { countRules } from './schema.ts';
+import { countRules, countSchema, messagesRules, messagesSchema } from './schema.ts';
 
-export function messageRoutes(app: FastifyInstance, context: ServerContext): void {
+export function messageRoutes(context: ServerContext): readonly Route[] {
   const config = { errorBody: anthropicError, idHeader: 'request-id' };
-  app.post('/v1/messages', { config }, (request, reply) =>
-    serveCompletion(context, messagesProtocol, request, reply, { forceLow: false }),
-  );
-  app.post('/v1/messages/count_tokens', { config }, (request, reply) => countTokens(context, request, reply));
+  const common = { method: 'POST', access: 'key', error: anthropicErrorSchema, config } as const;
+  return [
+    {
+      ...common,
+      url: '/v1/messages',
+      summary: "Answer a conversation, in Anthropic's words",
+      description: rulesNote(messagesRules),
+      body: messagesSchema,
+      answer: messageAnswerSchema,
+      chunk: messageEventSchema,
+      handler: (request, reply) =>
+        serveCompletion(context, messagesProtocol, request, reply, { forceLow: false }),
+    },
+    {
+      ...common,
+      url: '/v1/messages/count_tokens',
+      summary: 'How many tokens such a conversation is',
+      body: countSchema,
+      answer: tokenCountSchema,
+      handler: (request, reply) => countTokens(context, request, reply),
+    },
+  ];
 }
 
 /** Of the very prompt that would be answered; it counts as a request, not as tokens. */
@@ -28,12 +53,11 @@ async function countTokens(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<{ input_tokens: number }> {
-  const { body: given, unknown } = parseBody(countRules, request.body);
-  if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
+  const given = readBody(countRules, request, reply);
   const body = readMessages(given, { context, request });
   const inputs = messagesKind.prompts(body, context.settings);
   const name = findEntry(context.pool, body.model).name;
-  const { keyId: account } = request.caller as Caller;
+  const { keyId: account } = callerOf(request);
   const count = await stay(context, request, reply, NO_TOKENS, ({ signal }) =>
     withModel(context, name, signal, async (model) => {
       const { encoders: encoder, settings: limits } = context;

@@ -1,72 +1,116 @@
 // /v1/batches: makes them, gives, lists and calls them off. Each key has its own, and sees no other.
 
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BatchRecord } from '../../store/batch-record.ts';
 import type { BatchStore } from '../../store/batch-store.ts';
 import type { ServerContext } from '../context.ts';
 import { INPUT_PURPOSE } from '../files/file-object.ts';
 import { fileNotFound, filesOf } from '../files/routes.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
-import { listOf } from '../http/list-page.ts';
-import { parseBody, unknownWarning } from '../http/parse-body.ts';
-import { warn } from '../http/warn.ts';
-import type { Caller } from '../request/auth.ts';
+import { listOf, listSchema } from '../http/list-page.ts';
+import { parseBody, readBody } from '../http/parse-body.ts';
+import { callerOf } from '../request/auth.ts';
 import { fromStore } from '../request/from-store.ts';
-import { batchObject, batchPageRules, DEFAULT_BATCH_PAGE, newBatchRules, WINDOW_MS } from './batch-object.ts';
+import { idOf, type Route } from '../route.ts';
+import {
+  batchObject,
+  batchPageRules,
+  batchSchema,
+  DEFAULT_BATCH_PAGE,
+  newBatchRules,
+  newBatchSchema,
+  WINDOW_MS,
+} from './batch-object.ts';
 import type { BatchRunner } from './batch-runner.ts';
 
 /** Of one key. */
 const MOST_OPEN = 64;
 
-type ById = { Params: { id: string } };
-
 const explained = <Result>(action: () => Result | Promise<Result>) => fromStore('batches', action);
 
-/** `runner`: whoever is told of what there is to do. */
+/** `runner`: woken when there is something to run or to end. */
 export function batchRoutes(
-  app: FastifyInstance,
   context: ServerContext,
   runner: Pick<BatchRunner, 'wake'> | undefined,
-): void {
-  app.post('/v1/batches', async (request, reply) => {
-    const { body, unknown } = parseBody(newBatchRules, request.body);
-    warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
-    const { input_file_id: inputFileId, endpoint, metadata } = body;
-    const { keyId } = request.caller as Caller;
-    const file = await explained(() => filesOf(context).find(keyId, inputFileId));
-    if (file === undefined) throw fileNotFound(inputFileId, 'input_file_id');
-    if (file.purpose !== INPUT_PURPOSE) {
-      throw badRequest('input_file_id', `must be a file of the purpose ${INPUT_PURPOSE}`);
-    }
-    if ((await explained(() => storeOf(context).countOpen(keyId))) >= MOST_OPEN) {
-      const message = `the key has ${MOST_OPEN} batches that have not ended, and cannot have more`;
-      throw new ApiError(429, message, { code: 'too_many_batches', headers: { 'retry-after': '60' } });
-    }
-    const nowMs = Date.now();
-    const outputSeconds = body.output_expires_after?.seconds;
-    const order = { inputFileId, endpoint, metadata, outputSeconds, expiresMs: nowMs + WINDOW_MS };
-    const batch = await explained(() => storeOf(context).create(keyId, order, nowMs));
+): readonly Route[] {
+  const andWake = (batch: BatchRecord) => {
     runner?.wake();
     return batchObject(batch);
-  });
-  app.get('/v1/batches', async (request) => {
-    const { body: query } = parseBody(batchPageRules, request.query);
-    const { limit = DEFAULT_BATCH_PAGE, order = 'desc', after } = query;
-    const { keyId } = request.caller as Caller;
-    return listOf(await explained(() => storeOf(context).list(keyId, { limit, order, after })), batchObject);
-  });
-  app.get<ById>('/v1/batches/:id', async (request) => batchObject(await find(context, request)));
-  app.post<ById>('/v1/batches/:id/cancel', async (request) => {
-    const { id } = await find(context, request);
-    const cancelled = await explained(() => storeOf(context).cancel(id, Date.now()));
-    const batch = await find(context, request);
-    if (!cancelled && batch.state !== 'cancelling') {
-      throw new ApiError(400, `the batch '${id}' is ${batch.state}, and cannot be cancelled any more`, {
-        code: 'not_running',
-      });
-    }
-    runner?.wake();
-    return batchObject(batch);
+  };
+  return [
+    {
+      method: 'POST',
+      url: '/v1/batches',
+      access: 'key',
+      summary: 'Have the requests of a file answered when there is time',
+      body: newBatchSchema,
+      answer: batchSchema,
+      handler: async (request, reply) => andWake(await create(context, request, reply)),
+    },
+    {
+      method: 'GET',
+      url: '/v1/batches',
+      access: 'key',
+      summary: "List the key's batches; after, limit, order",
+      answer: listSchema(batchSchema),
+      handler: (request) => list(context, request),
+    },
+    {
+      method: 'GET',
+      url: '/v1/batches/:id',
+      access: 'key',
+      summary: 'A batch, and how far it is',
+      answer: batchSchema,
+      handler: async (request) => batchObject(await find(context, request)),
+    },
+    {
+      method: 'POST',
+      url: '/v1/batches/:id/cancel',
+      access: 'key',
+      summary: 'Call a batch off; what was done stays',
+      answer: batchSchema,
+      handler: async (request) => andWake(await cancel(context, request)),
+    },
+  ];
+}
+
+async function create(
+  context: ServerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<BatchRecord> {
+  const body = readBody(newBatchRules, request, reply);
+  const { input_file_id: inputFileId, endpoint, metadata } = body;
+  const { keyId } = callerOf(request);
+  const file = await explained(() => filesOf(context).find(keyId, inputFileId));
+  if (file === undefined) throw fileNotFound(inputFileId, 'input_file_id');
+  if (file.purpose !== INPUT_PURPOSE) {
+    throw badRequest('input_file_id', `must be a file of the purpose ${INPUT_PURPOSE}`);
+  }
+  if ((await explained(() => storeOf(context).countOpen(keyId))) >= MOST_OPEN) {
+    const message = `the key has ${MOST_OPEN} batches that have not ended, and cannot have more`;
+    throw new ApiError(429, message, { code: 'too_many_batches', headers: { 'retry-after': '60' } });
+  }
+  const nowMs = Date.now();
+  const outputSeconds = body.output_expires_after?.seconds;
+  const batch = { inputFileId, endpoint, metadata, outputSeconds, expiresMs: nowMs + WINDOW_MS };
+  return explained(() => storeOf(context).create(keyId, batch, nowMs));
+}
+
+async function list(context: ServerContext, request: FastifyRequest): Promise<object> {
+  const { body: query } = parseBody(batchPageRules, request.query);
+  const { limit = DEFAULT_BATCH_PAGE, order = 'desc', after } = query;
+  const { keyId } = callerOf(request);
+  return listOf(await explained(() => storeOf(context).list(keyId, { limit, order, after })), batchObject);
+}
+
+async function cancel(context: ServerContext, request: FastifyRequest): Promise<BatchRecord> {
+  const { id } = await find(context, request);
+  const cancelled = await explained(() => storeOf(context).cancel(id, Date.now()));
+  const batch = await find(context, request);
+  if (cancelled || batch.state === 'cancelling') return batch;
+  throw new ApiError(400, `the batch '${id}' is ${batch.state}, and cannot be cancelled any more`, {
+    code: 'not_running',
   });
 }
 
@@ -75,9 +119,9 @@ function storeOf({ batches }: ServerContext): BatchStore {
   throw new ApiError(501, 'this server keeps no batches', { code: 'no_batch_store' });
 }
 
-async function find(context: ServerContext, request: FastifyRequest<ById>): Promise<BatchRecord> {
-  const { id } = request.params;
-  const { keyId } = request.caller as Caller;
+async function find(context: ServerContext, request: FastifyRequest): Promise<BatchRecord> {
+  const id = idOf(request);
+  const { keyId } = callerOf(request);
   const batch = await explained(() => storeOf(context).find(keyId, id));
   if (batch !== undefined) return batch;
   const message = `there is no batch '${id.slice(0, 128)}'`;

@@ -1,62 +1,112 @@
 // /v1/files: takes files, lists, gives and deletes them. Each key has its own, and sees no other.
 
 import { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import type { FileStore } from '../../store/file-store.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
-import { listOf } from '../http/list-page.ts';
-import { parseBody, unknownWarning } from '../http/parse-body.ts';
-import { warn } from '../http/warn.ts';
-import { type Caller, isForeignPage } from '../request/auth.ts';
+import { listOf, listSchema } from '../http/list-page.ts';
+import { parseBody, warnOfUnknown } from '../http/parse-body.ts';
+import { callerOf, isForeignPage } from '../request/auth.ts';
 import { fromStore } from '../request/from-store.ts';
+import { idOf, type Route } from '../route.ts';
 import {
   expiryOf,
+  fileDeletedSchema,
   fileObject,
   filePageRules,
+  fileSchema,
   INPUT_PURPOSE,
   LARGEST_FILE_PAGE,
   uploadRules,
+  uploadSchema,
 } from './file-object.ts';
 import { receiveForm } from './form-upload.ts';
 
-type ById = { Params: { id: string } };
-
 const explained = <Result>(action: () => Result | Promise<Result>) => fromStore('files', action);
 
-export function fileRoutes(app: FastifyInstance, context: ServerContext): void {
-  acceptForms(app);
-  app.post('/v1/files', { config: { takesForm: true } }, async (request, reply) => {
-    refuseForeignPage(context, request);
-    const { file, unknown } = await explained(() => upload(context, request));
-    warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
-    return file;
-  });
-  app.get('/v1/files', async (request) => {
-    const { body: query } = parseBody(filePageRules, request.query);
-    const { limit = LARGEST_FILE_PAGE, order = 'desc', after, purpose } = query;
-    const { keyId } = request.caller as Caller;
-    const asked = { limit, order, after, purpose };
-    return listOf(await explained(() => filesOf(context).list(keyId, asked)), fileObject);
-  });
-  app.get<ById>('/v1/files/:id', async (request) => fileObject(await find(context, request)));
-  app.get<ById>('/v1/files/:id/content', async (request, reply) => {
-    const { id, name, bytes } = await find(context, request);
-    return reply
-      .headers({
-        'content-type': 'application/octet-stream',
-        'content-length': bytes,
-        'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(name)}`,
-        'x-content-type-options': 'nosniff',
-      })
-      .send(Readable.from(filesOf(context).chunks(id), { objectMode: false, highWaterMark: 1 }));
-  });
-  app.delete<ById>('/v1/files/:id', async (request) => {
-    const { id } = request.params;
-    const { keyId } = request.caller as Caller;
-    if (!(await explained(() => filesOf(context).remove(keyId, id)))) throw fileNotFound(id, 'id');
-    return { id, object: 'file', deleted: true };
-  });
+const formSchema = uploadSchema.extend({
+  file: z.string().meta({ format: 'binary', description: 'JSONL, one request a line.' }),
+});
+
+export function fileRoutes(context: ServerContext): readonly Route[] {
+  return [
+    {
+      method: 'POST',
+      url: '/v1/files',
+      access: 'key',
+      summary: 'Upload the input of a batch',
+      body: formSchema,
+      bodyType: 'multipart/form-data',
+      answer: fileSchema,
+      config: { takesForm: true },
+      handler: (request, reply) => upload(context, request, reply),
+    },
+    {
+      method: 'GET',
+      url: '/v1/files',
+      access: 'key',
+      summary: "List the key's files; after, limit, order, purpose",
+      answer: listSchema(fileSchema),
+      handler: (request) => list(context, request),
+    },
+    {
+      method: 'GET',
+      url: '/v1/files/:id',
+      access: 'key',
+      summary: 'One file',
+      answer: fileSchema,
+      handler: async (request) => fileObject(await find(context, request)),
+    },
+    {
+      method: 'GET',
+      url: '/v1/files/:id/content',
+      access: 'key',
+      summary: 'What is in a file',
+      mediaType: 'application/octet-stream',
+      handler: (request, reply) => sendContent(context, request, reply),
+    },
+    {
+      method: 'DELETE',
+      url: '/v1/files/:id',
+      access: 'key',
+      summary: 'Delete a file',
+      answer: fileDeletedSchema,
+      handler: (request) => remove(context, request),
+    },
+  ];
+}
+
+async function list(context: ServerContext, request: FastifyRequest): Promise<object> {
+  const { body: query } = parseBody(filePageRules, request.query);
+  const { limit = LARGEST_FILE_PAGE, order = 'desc', after, purpose } = query;
+  const { keyId } = callerOf(request);
+  const asked = { limit, order, after, purpose };
+  return listOf(await explained(() => filesOf(context).list(keyId, asked)), fileObject);
+}
+
+async function sendContent(
+  context: ServerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { id, name, bytes } = await find(context, request);
+  return reply
+    .headers({
+      'content-type': 'application/octet-stream',
+      'content-length': bytes,
+      'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(name)}`,
+      'x-content-type-options': 'nosniff',
+    })
+    .send(Readable.from(filesOf(context).chunks(id), { objectMode: false, highWaterMark: 1 }));
+}
+
+async function remove(context: ServerContext, request: FastifyRequest): Promise<object> {
+  const id = idOf(request);
+  const { keyId } = callerOf(request);
+  if (!(await explained(() => filesOf(context).remove(keyId, id)))) throw fileNotFound(id, 'id');
+  return { id, object: 'file', deleted: true };
 }
 
 export function filesOf({ files }: ServerContext): FileStore {
@@ -69,8 +119,8 @@ export function fileNotFound(id: string, param: string): ApiError {
   return new ApiError(404, message, { param, code: 'file_not_found' });
 }
 
-/** Forms reach the routes that take them; to others they are what they always were. */
-function acceptForms(app: FastifyInstance): void {
+/** A form reaches only the routes that take one; others refuse it as they refuse any unknown media type. */
+export function acceptForms(app: FastifyInstance): void {
   app.addContentTypeParser('multipart/form-data', (request, payload, done) => {
     if (request.routeOptions.config.takesForm === true) done(null, payload);
     else
@@ -90,12 +140,19 @@ function refuseForeignPage({ settings }: ServerContext, request: FastifyRequest)
   throw new ApiError(403, 'pages of other sites may not upload here', { code: 'origin_not_allowed' });
 }
 
-async function upload(
+async function upload(context: ServerContext, request: FastifyRequest, reply: FastifyReply): Promise<object> {
+  refuseForeignPage(context, request);
+  const { file, unknown } = await explained(() => storeUpload(context, request));
+  warnOfUnknown(reply, unknown);
+  return file;
+}
+
+async function storeUpload(
   context: ServerContext,
   request: FastifyRequest,
 ): Promise<{ file: object; unknown: readonly string[] }> {
   const { maxFileBytes: maxBytes, maxKeyFileBytes: maxKeyBytes, keepFilesMs } = context.settings;
-  const { keyId } = request.caller as Caller;
+  const { keyId } = callerOf(request);
   const files = filesOf(context);
   if (!(request.body instanceof Readable)) {
     const message = 'send the file as a form, with the header content-type: multipart/form-data';
@@ -117,9 +174,9 @@ async function upload(
   }
 }
 
-async function find(context: ServerContext, request: FastifyRequest<ById>) {
-  const { id } = request.params;
-  const { keyId } = request.caller as Caller;
+async function find(context: ServerContext, request: FastifyRequest) {
+  const id = idOf(request);
+  const { keyId } = callerOf(request);
   const file = await explained(() => filesOf(context).find(keyId, id));
   if (file === undefined) throw fileNotFound(id, 'id');
   return file;

@@ -1,8 +1,10 @@
 // From an unknown body to a typed request: refuses what is not supported, names what is not known, and says
 // which parameter is wrong.
 
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { ApiError, unsupported } from './errors.ts';
+import { ApiError, badRequest, unsupported } from './errors.ts';
+import { warn } from './warn.ts';
 
 /** Why a value cannot be served, or undefined where it changes nothing. */
 export type Refusal = (value: unknown, body: Readonly<Record<string, unknown>>) => string | undefined;
@@ -80,6 +82,53 @@ function checkRefused({ refused, values, prefix }: Level): void {
 function unknownNames({ known, noOps, refused, values, prefix }: Level): string[] {
   const all = new Set([...known, ...noOps, ...Object.keys(refused)]);
   return Object.keys(values).flatMap((name) => (all.has(name) ? [] : [`${prefix}${name}`]));
+}
+
+/** Rules that consist of a schema alone. */
+export function rulesFor<Schema extends z.ZodObject>(schema: Schema): BodyRules<Schema> {
+  return { schema, noOps: [], refused: {} };
+}
+
+/** Parses the body of a request. A header of the response names the parameters that are ignored. */
+export function readBody<Schema extends z.ZodObject>(
+  rules: BodyRules<Schema>,
+  request: Pick<FastifyRequest, 'body'>,
+  reply: FastifyReply,
+): z.infer<Schema> {
+  const { body, unknown } = parseBody(rules, request.body);
+  warnOfUnknown(reply, unknown);
+  return body;
+}
+
+/** Parses the body of an administrator's request, in which an unknown parameter is an error. */
+export function readExactBody<Schema extends z.ZodObject>(
+  rules: BodyRules<Schema>,
+  request: Pick<FastifyRequest, 'body'>,
+): z.infer<Schema> {
+  const { body, unknown } = parseBody(rules, request.body);
+  const [name] = unknown;
+  if (name !== undefined) throw badRequest(name, 'is not a known parameter', 'unknown_parameter');
+  return body;
+}
+
+export function warnOfUnknown(reply: FastifyReply, unknown: readonly string[]): void {
+  warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
+}
+
+/** What the OpenAPI document says of parameters that are not in the schema. */
+export function rulesNote({
+  noOps,
+  refused,
+}: {
+  readonly noOps: readonly string[];
+  readonly refused: Readonly<Record<string, Refusal>>;
+}): string {
+  return [
+    `Accepted without effect: ${noOps.join(', ')}.`,
+    `Answered with 400 where they would change something: ${Object.keys(refused).join(', ')}.`,
+    'Other parameters are ignored and named in the header x-chairlift-warning.',
+    'The header x-chairlift-timeout-ms sets a deadline for the whole request.',
+  ].join(' ');
 }
 
 /** The value of the header that names unknown parameters. */

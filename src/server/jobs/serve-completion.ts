@@ -16,7 +16,7 @@ import type { SamplingParameters } from '../../sampling/parameters.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import type { ServerContext } from '../context.ts';
 import { isServerFault, kindOf } from '../http/errors.ts';
-import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import { parseBody, warnOfUnknown } from '../http/parse-body.ts';
 import type { Framing } from '../http/sse.ts';
 import { warn } from '../http/warn.ts';
 import type { AnswerBudget } from '../limits/answer-budget.ts';
@@ -91,7 +91,7 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
   const resumption = protocol.resumable ? await resumptionOf(context, request) : undefined;
   const sent = resumption === undefined ? request.body : (JSON.parse(resumption.kept.body) as unknown);
   const { body: given, unknown } = parseBody(protocol.rules, sent);
-  warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
+  warnOfUnknown(reply, unknown);
   const asked = { context, request };
   const body = await protocol.read(given, asked);
   const modelName = findEntry(context.pool, body.model).name;

@@ -1,10 +1,9 @@
 // /api/embed and the older /api/embeddings: texts to vectors. Without a text the model is loaded, or unloaded.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { checkDimensions } from '../../generation/embedding.ts';
 import type { ServerContext } from '../context.ts';
-import type { ApiError } from '../http/errors.ts';
-import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import { readBody } from '../http/parse-body.ts';
 import { warn } from '../http/warn.ts';
 import { type EmbeddedInputs, type EmbedOrder, embedInputs, embedPrompts } from '../jobs/embed-inputs.ts';
 import { vectorList } from '../jobs/vector-text.ts';
@@ -16,31 +15,33 @@ import { roomNotes, stayNotes } from './protocol.ts';
 import { type EmbedGiven, embeddingsRules, embedRules } from './schema.ts';
 import { nanoseconds } from './time-text.ts';
 
-export function embedRoutes(
-  app: FastifyInstance,
+export async function serveEmbed(
   context: ServerContext,
-  config: { readonly errorBody: (error: ApiError) => object },
-): void {
-  app.post('/api/embed', { config }, async (request, reply) => {
-    const { body, unknown } = parseBody(embedRules, request.body);
-    warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
-    const { input = [] } = body;
-    const texts = Array.isArray(input) ? input : [input].filter((text) => text !== '');
-    const nothing = { model: body.model, embeddings: [] };
-    if (texts.length === 0) return loadOrUnload(context, body, () => nothing, request, reply);
-    const nameOf = (at: number) => (Array.isArray(input) ? `input[${at}]` : 'input');
-    return embed({ context, request, reply, body, texts, nameOf }, (done) => embedText(body.model, done));
-  });
-  app.post('/api/embeddings', { config }, async (request, reply) => {
-    const { body, unknown } = parseBody(embeddingsRules, request.body);
-    warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
-    const { prompt = '', ...rest } = body;
-    if (prompt === '') return loadOrUnload(context, body, () => ({ embedding: [] }), request, reply);
-    const order = { context, request, reply, body: { ...rest, truncate: false } };
-    return embed({ ...order, texts: [prompt], nameOf: () => 'prompt' }, async ({ vectors: [vector] }) =>
-      JSON.stringify({ embedding: Array.from(vector ?? []) }),
-    );
-  });
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<object> {
+  const body = readBody(embedRules, request, reply);
+  const { input = [] } = body;
+  const texts = Array.isArray(input) ? input : [input].filter((text) => text !== '');
+  const nothing = { model: body.model, embeddings: [] };
+  if (texts.length === 0) return loadOrUnload(context, body, () => nothing, request, reply);
+  const nameOf = (at: number) => (Array.isArray(input) ? `input[${at}]` : 'input');
+  return embed({ context, request, reply, body, texts, nameOf }, (done) => embedText(body.model, done));
+}
+
+/** The older form, which takes one text. */
+export async function serveEmbeddings(
+  context: ServerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<object> {
+  const body = readBody(embeddingsRules, request, reply);
+  const { prompt = '', ...rest } = body;
+  if (prompt === '') return loadOrUnload(context, body, () => ({ embedding: [] }), request, reply);
+  const order = { context, request, reply, body: { ...rest, truncate: false } };
+  return embed({ ...order, texts: [prompt], nameOf: () => 'prompt' }, async ({ vectors: [vector] }) =>
+    JSON.stringify({ embedding: Array.from(vector ?? []) }),
+  );
 }
 
 interface Order {

@@ -1,33 +1,51 @@
 // The API of Ollama: /api/*. Models are pulled and deleted with admin keys alone.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { ModelCards } from '../../pool/model-card.ts';
 import { liesIn, removeModel } from '../../pool/remove-model.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
-import { type BodyRules, parseBody, unknownWarning } from '../http/parse-body.ts';
-import type { Protocol } from '../jobs/protocol.ts';
+import { type BodyRules, parseBody, rulesFor, warnOfUnknown } from '../http/parse-body.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
-import type { SamplingBody } from '../openai/schemas/sampling.ts';
-import { embedRoutes } from './embed.ts';
+import type { Route } from '../route.ts';
+import {
+  chatLineSchema,
+  embeddedSchema,
+  embeddingSchema,
+  generateLineSchema,
+  ollamaErrorSchema,
+  progressSchema,
+  runningSchema,
+  shownSchema,
+  tagsSchema,
+  versionSchema,
+} from './answers.ts';
+import { serveEmbed, serveEmbeddings } from './embed.ts';
 import { loadOrUnload } from './load-model.ts';
 import { listModels, runningModels, showModel } from './models.ts';
 import { findModel } from './names.ts';
 import { chatProtocol, generateProtocol, rawProtocol } from './protocol.ts';
 import { pull, type RunningPulls } from './pull.ts';
-import { chatRules, generateRules } from './schema.ts';
-import { emptyAnswer, inMessage, inResponse, type Place } from './shape.ts';
+import {
+  chatRules,
+  chatSchema,
+  embeddingsSchema,
+  embedSchema,
+  generateRules,
+  generateSchema,
+} from './schema.ts';
+import { emptyAnswer, inMessage, inResponse } from './shape.ts';
 import { untilListed } from './until-listed.ts';
 
 /** Clients ask for it to know what they may send: the version of Ollama whose API this is. */
-export const API_VERSION = '0.12.11';
+const API_VERSION = '0.12.11';
 
 const config = { errorBody: ({ message }: ApiError) => ({ error: message }) };
 
 const modelName = z.string().optional();
-export const showSchema = z.object({ model: modelName, name: modelName.meta({ description: 'The same.' }) });
-export const pullSchema = z.object({ ...showSchema.shape, stream: z.boolean().optional() });
+const showSchema = z.object({ model: modelName, name: modelName.meta({ description: 'The same.' }) });
+const pullSchema = z.object({ ...showSchema.shape, stream: z.boolean().optional() });
 
 const showRules: BodyRules<typeof showSchema> = {
   schema: showSchema,
@@ -44,78 +62,155 @@ const pullRules: BodyRules<typeof pullSchema> = {
       value === false ? undefined : "is not supported; the server's settings name its hub",
   },
 };
-const deleteRules: BodyRules<typeof showSchema> = { schema: showSchema, noOps: [], refused: {} };
 
-export function ollamaRoutes(app: FastifyInstance, context: ServerContext): void {
+/** Pulling and deleting change which models there are, and so need an admin key. */
+export function ollamaRoutes(context: ServerContext): readonly Route[] {
   const cards = new ModelCards();
-  const answer =
-    <Schema extends z.ZodObject, Body extends SamplingBody>(protocol: Protocol<Schema, Body>): Serve =>
-    (request, reply) =>
-      serveCompletion(context, protocol, request, reply, { forceLow: false });
-  answerRoute(app, context, { url: '/api/chat', rules: chatRules, place: inMessage }, (given) =>
-    (given.messages ?? []).length === 0 ? undefined : answer(chatProtocol),
-  );
-  answerRoute(app, context, { url: '/api/generate', rules: generateRules, place: inResponse }, (given) => {
-    const { prompt = '', suffix = '', raw = false } = given;
-    if (prompt === '' && suffix === '') return undefined;
-    return raw || suffix !== '' ? answer(rawProtocol) : answer(generateProtocol);
-  });
-  embedRoutes(app, context, config);
-  app.get('/api/tags', { config }, () => listModels(context, cards));
-  app.get('/api/ps', { config }, () => runningModels(context, cards));
-  app.get('/api/version', { config }, async () => ({ version: API_VERSION, chairlift: context.version }));
-  app.post('/api/show', { config }, async (request) => {
-    const { body } = parseBody(showRules, request.body);
-    return showModel(context, findModel(context, nameOf(body)), cards);
-  });
-  for (const { method, url, status, message } of absent) {
-    app.route({
-      method,
-      url,
-      config,
-      handler: async () => {
-        throw new ApiError(status, message, { code: 'not_supported' });
+  const runningPulls: RunningPulls = new Set();
+  const common = {
+    access: 'key',
+    config,
+    error: ollamaErrorSchema,
+    chunkType: 'application/x-ndjson',
+  } as const;
+  const lines = (schema: z.ZodType) => ({ answer: schema, chunk: schema });
+  return [
+    {
+      ...common,
+      ...lines(chatLineSchema),
+      method: 'POST',
+      url: '/api/chat',
+      summary: 'Answer a conversation, as Ollama',
+      body: chatSchema,
+      handler: (request, reply) => answerChat(context, request, reply),
+    },
+    {
+      ...common,
+      ...lines(generateLineSchema),
+      method: 'POST',
+      url: '/api/generate',
+      summary: 'Answer a prompt, as Ollama',
+      body: generateSchema,
+      handler: (request, reply) => answerPrompt(context, request, reply),
+    },
+    {
+      ...common,
+      method: 'POST',
+      url: '/api/embed',
+      summary: 'Texts to vectors, as Ollama',
+      body: embedSchema,
+      answer: embeddedSchema,
+      handler: (request, reply) => serveEmbed(context, request, reply),
+    },
+    {
+      ...common,
+      method: 'POST',
+      url: '/api/embeddings',
+      summary: 'A text to a vector, as Ollama did before',
+      body: embeddingsSchema,
+      answer: embeddingSchema,
+      handler: (request, reply) => serveEmbeddings(context, request, reply),
+    },
+    {
+      ...common,
+      method: 'GET',
+      url: '/api/tags',
+      summary: 'List the models',
+      answer: tagsSchema,
+      handler: () => listModels(context, cards),
+    },
+    {
+      ...common,
+      method: 'GET',
+      url: '/api/ps',
+      summary: 'List the loaded models',
+      answer: runningSchema,
+      handler: () => runningModels(context, cards),
+    },
+    {
+      ...common,
+      method: 'POST',
+      url: '/api/show',
+      summary: 'What a model is',
+      body: showSchema,
+      answer: shownSchema,
+      handler: async (request) => {
+        const { body } = parseBody(showRules, request.body);
+        return showModel(context, findModel(context, nameOf(body)), cards);
       },
-    });
-  }
+    },
+    {
+      ...common,
+      method: 'GET',
+      url: '/api/version',
+      summary: 'Whose API this is',
+      answer: versionSchema,
+      handler: async () => ({ version: API_VERSION, chairlift: context.version }),
+    },
+    {
+      ...common,
+      ...lines(progressSchema),
+      method: 'POST',
+      url: '/api/pull',
+      access: 'admin',
+      summary: 'Bring a model from the hub; needs an admin key',
+      body: pullSchema,
+      handler: async (request, reply) => {
+        const { body } = parseBody(pullRules, request.body);
+        const wanted = { model: nameOf(body), stream: body.stream ?? true };
+        return pull(context, wanted, runningPulls, request, reply);
+      },
+    },
+    {
+      ...common,
+      method: 'DELETE',
+      url: '/api/delete',
+      access: 'admin',
+      summary: "Remove a model's files; needs an admin key",
+      body: showSchema,
+      handler: async (request, reply) => {
+        const { body } = parseBody(rulesFor(showSchema), request.body);
+        await deleteModel(context, nameOf(body));
+        return reply.code(200).send();
+      },
+    },
+    ...unsupportedRoutes.map(({ method, url, message }): Route => {
+      const refusal = new ApiError(501, message, { code: 'not_supported' });
+      return { method, url, access: 'key', config, handler: () => Promise.reject(refusal) };
+    }),
+  ];
 }
 
-/** What changes the models that there are. */
-export function ollamaAdminRoutes(app: FastifyInstance, context: ServerContext): void {
-  const running: RunningPulls = new Set();
-  app.post('/api/pull', { config }, async (request, reply) => {
-    const { body } = parseBody(pullRules, request.body);
-    return pull(context, { model: nameOf(body), stream: body.stream ?? true }, running, request, reply);
-  });
-  app.delete('/api/delete', { config }, async (request, reply) => {
-    const { body } = parseBody(deleteRules, request.body);
-    await deleteModel(context, nameOf(body));
-    return reply.code(200).send();
-  });
-}
-
-type Serve = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
-
-interface AnswerRoute<Schema extends z.ZodObject> {
-  readonly url: string;
-  readonly rules: BodyRules<Schema>;
-  readonly place: Place;
-}
-
-/** `serveOf` gives nothing where nothing is asked of the model. */
-function answerRoute<Schema extends typeof chatRules.schema | typeof generateRules.schema>(
-  app: FastifyInstance,
+async function answerChat(
   context: ServerContext,
-  { url, rules, place }: AnswerRoute<Schema>,
-  serveOf: (given: z.infer<Schema>) => Serve | undefined,
-): void {
-  app.post(url, { config }, async (request, reply) => {
-    const { body, unknown } = parseBody(rules, request.body);
-    const serve = serveOf(body);
-    if (serve !== undefined) return serve(request, reply);
-    if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
-    return loadOrUnload(context, body, (reason) => emptyAnswer(body.model, place, reason), request, reply);
-  });
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<object> {
+  const { body, unknown } = parseBody(chatRules, request.body);
+  if ((body.messages ?? []).length > 0) {
+    return serveCompletion(context, chatProtocol, request, reply, { forceLow: false });
+  }
+  warnOfUnknown(reply, unknown);
+  const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, inMessage, reason);
+  return loadOrUnload(context, body, answer, request, reply);
+}
+
+async function answerPrompt(
+  context: ServerContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<object> {
+  const { body, unknown } = parseBody(generateRules, request.body);
+  const { prompt = '', suffix = '', raw = false } = body;
+  if (prompt === '' && suffix === '') {
+    warnOfUnknown(reply, unknown);
+    const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, inResponse, reason);
+    return loadOrUnload(context, body, answer, request, reply);
+  }
+  const options = { forceLow: false };
+  return raw || suffix !== ''
+    ? serveCompletion(context, rawProtocol, request, reply, options)
+    : serveCompletion(context, generateProtocol, request, reply, options);
 }
 
 async function deleteModel(context: ServerContext, given: string): Promise<void> {
@@ -139,20 +234,16 @@ function nameOf({ model, name }: z.infer<typeof showSchema>): string {
   throw badRequest('model', 'is missing', 'missing_required_parameter');
 }
 
-const notMade = {
-  status: 501,
-  message: 'models are not made here; put a GGUF or safetensors into the models folder, or pull one',
-};
+const notMade = 'models are not made here; put a GGUF or safetensors into the models folder, or pull one';
 
-const absent = [
-  { method: 'POST', url: '/api/create', ...notMade },
-  { method: 'POST', url: '/api/blobs/:digest', ...notMade },
-  { method: 'HEAD', url: '/api/blobs/:digest', ...notMade },
-  { method: 'POST', url: '/api/push', status: 501, message: 'models are not published from here' },
+const unsupportedRoutes = [
+  { method: 'POST', url: '/api/create', message: notMade },
+  { method: 'POST', url: '/api/blobs/:digest', message: notMade },
+  { method: 'HEAD', url: '/api/blobs/:digest', message: notMade },
+  { method: 'POST', url: '/api/push', message: 'models are not published from here' },
   {
     method: 'POST',
     url: '/api/copy',
-    status: 501,
     message: "models are not copied; the server's setting alias gives one a further name",
   },
 ] as const;

@@ -3,7 +3,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { checkDimensions } from '../../generation/embedding.ts';
 import type { ServerContext } from '../context.ts';
-import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import { readBody } from '../http/parse-body.ts';
 import {
   type EmbeddedInputs,
   type EmbedOrder,
@@ -22,8 +22,7 @@ export async function serveEmbeddings(
   reply: FastifyReply,
   { forceLow }: ServeOptions,
 ): Promise<FastifyReply> {
-  const { body, unknown } = parseBody(embeddingRules, request.body);
-  if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
+  const body = readBody(embeddingRules, request, reply);
   const { model: modelName, dimensions, encoding_format: format = 'float' } = body;
   const nameOf = inputName(body);
   const order: EmbedOrder = {

@@ -1,28 +1,46 @@
 // GET /v1/models and /v1/models/{id}.
 
-import type { FastifyInstance } from 'fastify';
 import type { ModelEntry } from '../../pool/model-pool.ts';
 import { eitherError, modelInfo, modelPage, speaksAnthropic } from '../anthropic/models.ts';
 import type { ServerContext } from '../context.ts';
 import { samplingDefaults, type WireDefaults } from '../jobs/sampling-defaults.ts';
 import { findEntry } from '../request/find-model.ts';
+import type { Route } from '../route.ts';
+import { modelListSchema, modelSchema } from './schemas/answers.ts';
 
-export function modelRoutes(app: FastifyInstance, { pool, settings }: ServerContext): void {
-  const options = { config: eitherError };
+export function modelRoutes({ pool, settings }: ServerContext): readonly Route[] {
   const described = (entry: ModelEntry) => {
     const model = pool.loaded().find(({ name }) => name === (entry.adapterOf ?? entry.name));
     return modelOf(entry, model && samplingDefaults(settings, model));
   };
-  app.get('/v1/models', options, async (request) =>
-    speaksAnthropic(request)
-      ? modelPage(pool.list(), request.query)
-      : { object: 'list', data: pool.list().map(described) },
-  );
-  // Names may have slashes in them.
-  app.get<{ Params: { '*': string } }>('/v1/models/*', options, async (request) => {
-    const entry = findEntry(pool, request.params['*']);
-    return speaksAnthropic(request) ? modelInfo(entry) : described(entry);
-  });
+  return [
+    {
+      method: 'GET',
+      url: '/v1/models',
+      access: 'key',
+      summary: 'List the models',
+      description: 'Where the header anthropic-version is given, as Anthropic lists them.',
+      answer: modelListSchema,
+      config: eitherError,
+      handler: async (request) =>
+        speaksAnthropic(request)
+          ? modelPage(pool.list(), request.query)
+          : { object: 'list', data: pool.list().map(described) },
+    },
+    {
+      method: 'GET',
+      // Names of models contain slashes.
+      url: '/v1/models/*',
+      access: 'key',
+      summary: 'One model',
+      answer: modelSchema,
+      config: eitherError,
+      handler: async (request) => {
+        const entry = findEntry(pool, (request.params as { readonly '*': string })['*']);
+        return speaksAnthropic(request) ? modelInfo(entry) : described(entry);
+      },
+    },
+  ];
 }
 
 /** What its file says is known while it is loaded. */

@@ -9,7 +9,7 @@ import type { PromptInput } from '../../generation/prompt.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest } from '../http/errors.ts';
-import { parseBody, unknownWarning } from '../http/parse-body.ts';
+import { readBody } from '../http/parse-body.ts';
 import { embedInputs, promptUsage } from '../jobs/embed-inputs.ts';
 import { rerankRules } from './schemas/embeddings.ts';
 
@@ -18,8 +18,7 @@ export async function serveRerank(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { body, unknown } = parseBody(rerankRules, request.body);
-  if (unknown.length > 0) reply.header('x-chairlift-warning', unknownWarning(unknown));
+  const body = readBody(rerankRules, request, reply);
   const texts = body.documents.map((one) => (typeof one === 'string' ? one : one.text));
   const most = context.settings.maxEmbeddingInputs;
   if (texts.length > most) {

@@ -1,23 +1,120 @@
-// POST /v1/chat/completions and /v1/completions; the same under /v1/batch, at LOW priority. And /infill, which editors call.
+// Chat and text completions, embeddings and reranking; the first three also under /v1/batch, at LOW priority. And /infill,
+// which editors call.
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerContext } from '../context.ts';
+import { rulesNote } from '../http/parse-body.ts';
 import { chatProtocol, infillProtocol, textProtocol } from '../jobs/protocol.ts';
-import { serveCompletion } from '../jobs/serve-completion.ts';
+import { type ServeOptions, serveCompletion } from '../jobs/serve-completion.ts';
+import type { Route } from '../route.ts';
+import { serveEmbeddings } from './embeddings.ts';
+import { serveRerank } from './rerank.ts';
+import {
+  chatAnswerSchema,
+  chatChunkSchema,
+  embeddingAnswerSchema,
+  infillAnswerSchema,
+  rerankAnswerSchema,
+  textAnswerSchema,
+} from './schemas/answers.ts';
+import { chatRules, chatSchema } from './schemas/chat.ts';
+import { embeddingRules, embeddingSchema, rerankRules, rerankSchema } from './schemas/embeddings.ts';
+import { infillSchema } from './schemas/infill.ts';
+import { textRules, textSchema } from './schemas/text.ts';
 
-export function completionRoutes(app: FastifyInstance, context: ServerContext): void {
-  for (const [prefix, forceLow] of [
-    ['/v1', false],
-    ['/v1/batch', true],
-  ] as const) {
-    app.post(`${prefix}/chat/completions`, (request, reply) =>
-      serveCompletion(context, chatProtocol, request, reply, { forceLow }),
-    );
-    app.post(`${prefix}/completions`, (request, reply) =>
-      serveCompletion(context, textProtocol, request, reply, { forceLow }),
-    );
-  }
-  app.post('/infill', (request, reply) =>
-    serveCompletion(context, infillProtocol, request, reply, { forceLow: false }),
-  );
+const asUsual: ServeOptions = { forceLow: false };
+const atLow: ServeOptions = { forceLow: true };
+const lowNote = 'The same at LOW priority, whatever the key.';
+
+export function openAiRoutes(context: ServerContext): readonly Route[] {
+  const chat = {
+    method: 'POST',
+    access: 'key',
+    body: chatSchema,
+    answer: chatAnswerSchema,
+    chunk: chatChunkSchema,
+  } as const;
+  const text = {
+    method: 'POST',
+    access: 'key',
+    body: textSchema,
+    answer: textAnswerSchema,
+    chunk: textAnswerSchema,
+  } as const;
+  const embeddings = {
+    method: 'POST',
+    access: 'key',
+    body: embeddingSchema,
+    answer: embeddingAnswerSchema,
+  } as const;
+  const answerChat = (options: ServeOptions) => (request: FastifyRequest, reply: FastifyReply) =>
+    serveCompletion(context, chatProtocol, request, reply, options);
+  const continueText = (options: ServeOptions) => (request: FastifyRequest, reply: FastifyReply) =>
+    serveCompletion(context, textProtocol, request, reply, options);
+  const embed = (options: ServeOptions) => (request: FastifyRequest, reply: FastifyReply) =>
+    serveEmbeddings(context, request, reply, options);
+  return [
+    {
+      ...chat,
+      url: '/v1/chat/completions',
+      summary: 'Answer a conversation',
+      description: rulesNote(chatRules),
+      handler: answerChat(asUsual),
+    },
+    {
+      ...text,
+      url: '/v1/completions',
+      summary: 'Continue a text',
+      description: rulesNote(textRules),
+      handler: continueText(asUsual),
+    },
+    {
+      ...chat,
+      url: '/v1/batch/chat/completions',
+      summary: 'Answer a conversation, no hurry',
+      description: lowNote,
+      handler: answerChat(atLow),
+    },
+    {
+      ...text,
+      url: '/v1/batch/completions',
+      summary: 'Continue a text, no hurry',
+      description: lowNote,
+      handler: continueText(atLow),
+    },
+    {
+      ...embeddings,
+      url: '/v1/embeddings',
+      summary: 'Texts to vectors',
+      description: rulesNote(embeddingRules),
+      handler: embed(asUsual),
+    },
+    {
+      ...embeddings,
+      url: '/v1/batch/embeddings',
+      summary: 'Texts to vectors, no hurry',
+      description: lowNote,
+      handler: embed(atLow),
+    },
+    {
+      method: 'POST',
+      url: '/v1/rerank',
+      access: 'key',
+      summary: 'Documents by their nearness to a query, for models made for embeddings',
+      description: rulesNote(rerankRules),
+      body: rerankSchema,
+      answer: rerankAnswerSchema,
+      handler: (request, reply) => serveRerank(context, request, reply),
+    },
+    {
+      method: 'POST',
+      url: '/infill',
+      access: 'key',
+      summary: 'Fill a gap in a text, as llama.cpp does',
+      body: infillSchema,
+      answer: infillAnswerSchema,
+      chunk: infillAnswerSchema,
+      handler: (request, reply) => serveCompletion(context, infillProtocol, request, reply, asUsual),
+    },
+  ];
 }

@@ -1,26 +1,39 @@
 // GET /: the page, and /assets/*, what it is made of. Nothing in it is secret, so it needs no key.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
+import type { Route } from '../route.ts';
 import { builtPage, formFor, isKnown, type PageFile, readPageFiles } from './page-files.ts';
 import { filesPolicy, pageHeaders } from './page-headers.ts';
 
 const notBuilt = 'Chairlift serves, but its page is not built: run npm run setup, then start it again.\n';
 
-export function pageRoutes(app: FastifyInstance, { pageFolder = builtPage }: ServerContext): void {
+export function pageRoutes({ pageFolder = builtPage }: ServerContext): readonly Route[] {
   const files = readPageFiles(pageFolder);
-  app.get('/', async (request, reply) => {
-    const page = files.get('index.html');
-    if (page !== undefined) return send(request, reply, page, 'no-cache');
-    return reply.headers(pageHeaders).type('text/plain; charset=utf-8').send(notBuilt);
-  });
-  app.get<{ Params: { '*': string } }>('/assets/*', async (request, reply) => {
-    const file = files.get(`assets/${request.params['*']}`);
-    // Their names change with their content.
-    if (file !== undefined) return send(request, reply, file, 'public, max-age=31536000, immutable');
-    throw new ApiError(404, 'the page has no such file', { code: 'unknown_url' });
-  });
+  const common = { method: 'GET', access: 'open', atBothAddresses: true } as const;
+  return [
+    {
+      ...common,
+      url: '/',
+      handler: async (request, reply) => {
+        const page = files.get('index.html');
+        if (page !== undefined) return send(request, reply, page, 'no-cache');
+        return reply.headers(pageHeaders).type('text/plain; charset=utf-8').send(notBuilt);
+      },
+    },
+    {
+      ...common,
+      url: '/assets/*',
+      handler: async (request, reply) => {
+        const { '*': name } = request.params as { readonly '*': string };
+        const file = files.get(`assets/${name}`);
+        // Browsers may keep the file for ever, because its name changes with its content.
+        if (file !== undefined) return send(request, reply, file, 'public, max-age=31536000, immutable');
+        throw new ApiError(404, 'the page has no such file', { code: 'unknown_url' });
+      },
+    },
+  ];
 }
 
 function send(request: FastifyRequest, reply: FastifyReply, file: PageFile, caching: string): FastifyReply {

@@ -1,27 +1,37 @@
 // GET /whoami: what the server knows of who asks, so that a page can show what they may do.
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { ANONYMOUS_KEY_ID } from '../../store/key-record.ts';
 import type { ServerContext } from '../context.ts';
 import type { WhoAmI } from '../live/live-event.ts';
-import type { Caller } from '../request/auth.ts';
+import { callerOf } from '../request/auth.ts';
+import type { Route } from '../route.ts';
 
-export function whoamiRoute(app: FastifyInstance, context: ServerContext): void {
+export function whoamiRoute(context: ServerContext): Route {
+  return {
+    method: 'GET',
+    url: '/whoami',
+    access: 'key',
+    atBothAddresses: true,
+    summary: 'What the server knows of who asks',
+    handler: async (request) => whoAmI(context, request),
+  };
+}
+
+function whoAmI(context: ServerContext, request: FastifyRequest): WhoAmI {
   const { version, settings, downloads, keyStore, fleet } = context;
-  app.get('/whoami', async (request): Promise<WhoAmI> => {
-    const { keyId, name, admin, tier } = request.caller as Caller;
-    const anonymous = keyId === ANONYMOUS_KEY_ID;
-    return {
-      version,
-      anonymous,
-      admin,
-      ...(name === undefined ? {} : { name }),
-      tier,
-      keysNeeded: !anonymous,
-      logPrompts: settings.logPrompts,
-      canPull: admin && downloads !== undefined,
-      hasKeyStore: keyStore !== undefined,
-      inFleet: fleet !== undefined,
-    };
-  });
+  const { keyId, name, admin, tier } = callerOf(request);
+  const anonymous = keyId === ANONYMOUS_KEY_ID;
+  return {
+    version,
+    anonymous,
+    admin,
+    ...(name === undefined ? {} : { name }),
+    tier,
+    keysNeeded: !anonymous,
+    logPrompts: settings.logPrompts,
+    canPull: admin && downloads !== undefined,
+    hasKeyStore: keyStore !== undefined,
+    inFleet: fleet !== undefined,
+  };
 }

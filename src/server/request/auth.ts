@@ -28,6 +28,12 @@ const atThisMachine: Caller = { ...anonymous, admin: true };
 const priorities: Readonly<Record<Tier, Priority>> = { high: 0, normal: 1, low: 2 };
 const challenge = { 'www-authenticate': 'Bearer' };
 
+/** Who sent a request to a route that needs a key. */
+export function callerOf({ caller }: FastifyRequest): Caller {
+  if (caller === undefined) throw new Error('this route does not identify its callers');
+  return caller;
+}
+
 export function priorityOf({ tier }: Caller): Priority {
   return priorities[tier];
 }

@@ -1,15 +1,18 @@
 // /v1/responses: makes them, and gives, lists, calls off and deletes those that are kept.
 
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { ServerContext } from '../context.ts';
 import { ApiError, unsupported } from '../http/errors.ts';
-import { type BodyRules, parseBody } from '../http/parse-body.ts';
+import { type BodyRules, parseBody, rulesNote } from '../http/parse-body.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
-import type { Caller } from '../request/auth.ts';
+import { callerOf } from '../request/auth.ts';
+import { idOf, type Route } from '../route.ts';
+import { deletedSchema, inputItemsSchema, responseEventSchema, responseSchema } from './answers.ts';
 import { KeptResponses } from './kept-responses.ts';
 import { newResponse, responsesErrorBody } from './protocol.ts';
 import { RunningResponses } from './running-responses.ts';
+import { responsesRules, responsesSchema } from './schema.ts';
 
 const DEFAULT_PAGE = 20;
 const LARGEST_PAGE = 100;
@@ -21,55 +24,103 @@ const pageSchema = z.object({
 });
 const pageRules: BodyRules<typeof pageSchema> = { schema: pageSchema, noOps: ['include'], refused: {} };
 
-type ById = { Params: { id: string } };
-
-export function responseRoutes(app: FastifyInstance, context: ServerContext): void {
+export function responseRoutes(context: ServerContext): readonly Route[] {
   const kept = new KeptResponses(context);
   const running = new RunningResponses();
-  app.post('/v1/responses', { config: { errorBody: responsesErrorBody } }, (request, reply) =>
-    serveCompletion(context, newResponse(kept, running), request, reply, { forceLow: false }),
-  );
-  app.get<ById>('/v1/responses/:id', async (request) => {
-    const { stream } = request.query as Readonly<Record<string, unknown>>;
-    if (stream === 'true') throw unsupported('stream', 'a response is streamed where it is made');
-    return find(kept, running, request);
-  });
-  app.delete<ById>('/v1/responses/:id', async (request) => {
-    const { keyId, id } = asked(request);
-    if (running.find(keyId, id) !== undefined) {
-      throw new ApiError(409, `the response '${id}' is still running; cancel it first`, { code: 'running' });
-    }
-    if (!(await kept.remove(keyId, id))) throw notFound(id);
-    return { id, object: 'response', deleted: true };
-  });
-  app.post<ById>('/v1/responses/:id/cancel', async (request) => {
-    const { keyId, id } = asked(request);
-    const response = running.find(keyId, id);
-    if (response !== undefined) return response.cancel();
-    if ((await kept.find(keyId, id)) === undefined) throw notFound(id);
-    throw new ApiError(400, `the response '${id}' has ended already`, { code: 'not_running' });
-  });
-  app.get<ById>('/v1/responses/:id/input_items', async (request) => inputItems(kept, request));
-}
-
-function asked(request: FastifyRequest<ById>): { keyId: string; id: string } {
-  return { keyId: (request.caller as Caller).keyId, id: request.params.id };
+  return [
+    {
+      method: 'POST',
+      url: '/v1/responses',
+      access: 'key',
+      summary: 'Answer a conversation, and keep it to go on with',
+      description: rulesNote(responsesRules),
+      body: responsesSchema,
+      answer: responseSchema,
+      chunk: responseEventSchema,
+      config: { errorBody: responsesErrorBody },
+      handler: (request, reply) =>
+        serveCompletion(context, newResponse(kept, running), request, reply, { forceLow: false }),
+    },
+    {
+      method: 'GET',
+      url: '/v1/responses/:id',
+      access: 'key',
+      summary: 'A response that is kept, or still comes',
+      answer: responseSchema,
+      handler: (request) => find(kept, running, request),
+    },
+    {
+      method: 'DELETE',
+      url: '/v1/responses/:id',
+      access: 'key',
+      summary: 'Delete a response',
+      answer: deletedSchema,
+      handler: (request) => remove(kept, running, request),
+    },
+    {
+      method: 'POST',
+      url: '/v1/responses/:id/cancel',
+      access: 'key',
+      summary: 'Call off a response that is being streamed',
+      answer: responseSchema,
+      handler: (request) => cancel(kept, running, request),
+    },
+    {
+      method: 'GET',
+      url: '/v1/responses/:id/input_items',
+      access: 'key',
+      summary: 'What was given for a response, from the beginning of its conversation; after, limit, order',
+      answer: inputItemsSchema,
+      handler: (request) => inputItems(kept, request),
+    },
+  ];
 }
 
 async function find(
   kept: KeptResponses,
   running: RunningResponses,
-  request: FastifyRequest<ById>,
+  request: FastifyRequest,
 ): Promise<object> {
-  const { keyId, id } = asked(request);
+  const { stream } = request.query as Readonly<Record<string, unknown>>;
+  if (stream === 'true') throw unsupported('stream', 'a response is streamed where it is made');
+  const { keyId } = callerOf(request);
+  const id = idOf(request);
   const now = running.find(keyId, id);
   const response = now?.kept ? now.now() : await kept.find(keyId, id);
   if (response === undefined) throw notFound(id);
   return response;
 }
 
-async function inputItems(kept: KeptResponses, request: FastifyRequest<ById>): Promise<object> {
-  const { keyId, id } = asked(request);
+async function remove(
+  kept: KeptResponses,
+  running: RunningResponses,
+  request: FastifyRequest,
+): Promise<object> {
+  const { keyId } = callerOf(request);
+  const id = idOf(request);
+  if (running.find(keyId, id) !== undefined) {
+    throw new ApiError(409, `the response '${id}' is still running; cancel it first`, { code: 'running' });
+  }
+  if (!(await kept.remove(keyId, id))) throw notFound(id);
+  return { id, object: 'response', deleted: true };
+}
+
+async function cancel(
+  kept: KeptResponses,
+  running: RunningResponses,
+  request: FastifyRequest,
+): Promise<object> {
+  const { keyId } = callerOf(request);
+  const id = idOf(request);
+  const response = running.find(keyId, id);
+  if (response !== undefined) return response.cancel();
+  if ((await kept.find(keyId, id)) === undefined) throw notFound(id);
+  throw new ApiError(400, `the response '${id}' has ended already`, { code: 'not_running' });
+}
+
+async function inputItems(kept: KeptResponses, request: FastifyRequest): Promise<object> {
+  const { keyId } = callerOf(request);
+  const id = idOf(request);
   const { body: page } = parseBody(pageRules, request.query);
   const response = (await kept.find(keyId, id)) as { previous_response_id?: string | null } | undefined;
   if (response === undefined) throw notFound(id);

@@ -1,0 +1,62 @@
+// GET /admin/events: finished requests and the steps of every engine, as they happen. A client that is too slow for all of
+// them misses some, and is told how many.
+
+import type { FastifyReply } from 'fastify';
+import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { ServerContext } from '../context.ts';
+import { LossyStream } from '../http/lossy-stream.ts';
+import { SseStream } from '../http/sse.ts';
+import type { Route } from '../route.ts';
+
+/** How often engines that were loaded or unloaded are noticed. */
+const POLL_MS = 500;
+
+export function eventsRoute(context: ServerContext): Route {
+  return {
+    method: 'GET',
+    url: '/admin/events',
+    access: 'admin',
+    summary: 'Steps and finished requests as they happen',
+    mediaType: 'text/event-stream',
+    handler: (_request, reply) => streamEvents(context, reply),
+  };
+}
+
+async function streamEvents(
+  { activity, feed, pool, settings }: ServerContext,
+  reply: FastifyReply,
+): Promise<void> {
+  reply.hijack();
+  // A client that left while its key was looked up emits no further close event.
+  if (reply.raw.destroyed) return;
+  const stream = new SseStream(reply.raw, reply.getHeaders(), settings.keepAliveMs);
+  // A client that reads nothing for two keep-alive intervals is gone.
+  const events = new LossyStream(reply.raw, stream, 2 * settings.keepAliveMs);
+  const subscribed = new Map<EngineHandle, () => void>();
+  const subscribeToLoaded = () => {
+    if (activity.draining) return stream.end();
+    events.cutOffIfStuck();
+    const loaded = new Set(pool.loaded().map(({ engine }) => engine));
+    for (const [engine, unsubscribe] of subscribed) {
+      if (loaded.has(engine)) continue;
+      unsubscribe();
+      subscribed.delete(engine);
+    }
+    for (const { name, engine } of pool.loaded()) {
+      if (subscribed.has(engine)) continue;
+      subscribed.set(
+        engine,
+        engine.watch((event) => events.send({ model: name, ...event }, 'step')),
+      );
+    }
+  };
+  const unsubscribeFromFeed = feed.listen((finished) => events.send(finished, 'request'));
+  const timer = setInterval(subscribeToLoaded, POLL_MS).unref();
+  reply.raw.once('close', () => {
+    clearInterval(timer);
+    unsubscribeFromFeed();
+    for (const unsubscribe of subscribed.values()) unsubscribe();
+  });
+  events.send({ models: pool.list() }, 'models');
+  subscribeToLoaded();
+}

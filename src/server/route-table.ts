@@ -1,0 +1,45 @@
+// Every route of the server, in the order of its documentation.
+
+import { adminRoutes } from './admin/routes.ts';
+import { messageRoutes } from './anthropic/routes.ts';
+import type { BatchRunner } from './batches/batch-runner.ts';
+import { batchRoutes } from './batches/routes.ts';
+import type { ServerContext } from './context.ts';
+import { fileRoutes } from './files/routes.ts';
+import { requestRoutes } from './live/request-routes.ts';
+import { liveRoute } from './live/routes.ts';
+import { ollamaRoutes } from './ollama/routes.ts';
+import { modelRoutes } from './openai/models.ts';
+import { openAiRoutes } from './openai/routes.ts';
+import { tokenRoutes } from './openai/tokens.ts';
+import { openApiDocument } from './openapi.ts';
+import { documentationRoutes } from './page/documentation.ts';
+import { pageRoutes } from './page/routes.ts';
+import { whoamiRoute } from './page/whoami.ts';
+import { responseRoutes } from './responses/routes.ts';
+import type { Route } from './route.ts';
+import { statusRoutes } from './status/routes.ts';
+
+/** `runner`: absent where the server keeps no batches. */
+export function routeTable(context: ServerContext, runner?: Pick<BatchRunner, 'wake'>): readonly Route[] {
+  const routes: readonly Route[] = [
+    ...openAiRoutes(context),
+    ...messageRoutes(context),
+    ...responseRoutes(context),
+    ...fileRoutes(context),
+    ...batchRoutes(context, runner),
+    ...modelRoutes(context),
+    ...tokenRoutes(context),
+    whoamiRoute(context),
+    ...requestRoutes(context),
+    ...statusRoutes(context),
+    ...adminRoutes(context),
+    liveRoute(context),
+    ...ollamaRoutes(context),
+  ];
+  return [
+    ...routes,
+    ...documentationRoutes(openApiDocument(context.version, routes)),
+    ...pageRoutes(context),
+  ];
+}

@@ -1,0 +1,120 @@
+// A route as one value: where it is, who may use it, what it takes and answers, and its handler. Fastify's routes and the
+// OpenAPI document are both made from it.
+
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import type { ServerContext } from './context.ts';
+import { shuttingDown } from './http/errors.ts';
+import { identify, requireAdmin } from './request/auth.ts';
+import { endWithAuthority } from './request/authority.ts';
+
+const PREFIX = '/v1';
+
+/**
+ * `open`: anyone. `key`: a live key, where keys are needed. `admin`: an admin key; the response ends when the key loses that
+ * right. `scrape`: anyone, or an admin key where the settings protect metrics.
+ */
+export type Access = 'open' | 'key' | 'admin' | 'scrape';
+
+export interface Route {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
+  /** As Fastify writes it, such as `/v1/files/:id`; `/v1/models/*` because names of models contain slashes. */
+  readonly url: string;
+  readonly access: Access;
+  /** Where admins have an address of their own, this route is at both addresses. */
+  readonly atBothAddresses?: boolean;
+  /** Absent where the OpenAPI document leaves the route out. */
+  readonly summary?: string;
+  readonly description?: string;
+  readonly body?: z.ZodType;
+  /** Default JSON. */
+  readonly bodyType?: string;
+  readonly answer?: z.ZodType;
+  /** One event of a streamed answer. */
+  readonly chunk?: z.ZodType;
+  /** The media type of a streamed answer. Default server-sent events. */
+  readonly chunkType?: string;
+  /** The body of an error. Default OpenAI's. */
+  readonly error?: z.ZodType;
+  /** The media type of an answer that has no schema. */
+  readonly mediaType?: string;
+  readonly config?: FastifyContextConfig;
+  /** Replaces an error before the server's error handler answers it. */
+  readonly explainError?: (error: unknown) => unknown;
+  /** Default true for GET. */
+  readonly exposeHeadRoute?: boolean;
+  handler(request: FastifyRequest, reply: FastifyReply): unknown;
+}
+
+export function registerRoutes(app: FastifyInstance, context: ServerContext, routes: readonly Route[]): void {
+  for (const route of routes) {
+    const { method, config, handler, explainError, exposeHeadRoute } = route;
+    for (const url of urlsOf(route)) {
+      app.route({
+        method,
+        url,
+        handler,
+        onRequest: accessHook(route, context),
+        ...(config === undefined ? {} : { config }),
+        ...(exposeHeadRoute === undefined ? {} : { exposeHeadRoute }),
+        ...(explainError === undefined ? {} : { errorHandler: rethrow(explainError) }),
+      });
+    }
+  }
+}
+
+/** Routes at the address of clients, where admins have another one. */
+export function clientRoutes(routes: readonly Route[]): Route[] {
+  return routes.filter(({ access }) => access === 'open' || access === 'key');
+}
+
+/** Routes at the address of admins, where they have one of their own. */
+export function adminOnlyRoutes(routes: readonly Route[]): Route[] {
+  return routes.filter(
+    ({ access, atBothAddresses }) => atBothAddresses === true || access === 'admin' || access === 'scrape',
+  );
+}
+
+/** The `:id` of a route's URL. */
+export function idOf({ params }: FastifyRequest): string {
+  return (params as { readonly id: string }).id;
+}
+
+/** Many clients are given a base address that ends before /v1. */
+function urlsOf({ url, access }: Route): string[] {
+  return access === 'key' && url.startsWith(`${PREFIX}/`) ? [url, url.slice(PREFIX.length)] : [url];
+}
+
+function accessHook({ access, atBothAddresses }: Route, context: ServerContext) {
+  const { activity, keys, settings } = context;
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    switch (access) {
+      case 'open':
+        return;
+      case 'scrape':
+        if (settings.protectMetrics) requireAdmin(await identify(request, keys, settings.allowAnonymous));
+        return;
+      case 'key':
+        await authenticate(context, request);
+        if (atBothAddresses !== true) activity.awaitSent(reply.raw);
+        return;
+      case 'admin':
+        requireAdmin(await authenticate(context, request));
+        endWithAuthority(context, request, reply);
+    }
+  };
+}
+
+async function authenticate({ activity, keys, settings }: ServerContext, request: FastifyRequest) {
+  if (activity.draining) throw shuttingDown();
+  const caller = await identify(request, keys, settings.allowAnonymous);
+  request.caller = caller;
+  return caller;
+}
+
+/** An error that a route's error handler throws goes to the server's. */
+function rethrow(explainError: (error: unknown) => unknown) {
+  return (error: unknown): never => {
+    throw explainError(error);
+  };
+}
