@@ -22,9 +22,14 @@ import type {
 import { drainingError, failedEvent, notContinued, promptError, samplingError } from './request-errors.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
-import type { DraftTokens, StepPlan } from './scheduler/step-plan.ts';
+import type { StepPlan } from './scheduler/step-plan.ts';
 import type { Sequence } from './sequence.ts';
-import { type SpeculationOptions, SpeculativeDecoding } from './speculation/speculative-decoding.ts';
+import type { Draft } from './speculation/draft.ts';
+import {
+  type ModelDrafts,
+  type SpeculationOptions,
+  SpeculativeDecoding,
+} from './speculation/speculative-decoding.ts';
 import { type EngineRecord, StepRecorder } from './step-recorder.ts';
 import type { PrefixLookup, StepReport, StepSummary } from './step-report.ts';
 import { WaitEstimates } from './wait-estimates.ts';
@@ -39,7 +44,7 @@ export interface EngineOptions extends SchedulerOptions, SpeculationOptions {
   readonly endIds: readonly number[];
   /** Batching off: one request at a time. */
   readonly direct?: boolean;
-  /** Whether tokens are drafted, and computed together with what is known. Answers are the same. Default true. */
+  /** Speculative decoding. Answers are the same without it. Default true. */
   readonly speculation?: boolean;
 }
 
@@ -47,10 +52,10 @@ export interface EngineStats extends SchedulerStats, EngineRecord {
   readonly draining: boolean;
 }
 
-/** A request that draws in this step, and how: the next token, and one behind each draft token. */
+/** A request that samples in this step, and how: the next token, and one after each draft token. */
 interface Sampling {
   readonly open: OpenAnswer;
-  readonly draft: DraftTokens;
+  readonly draft: Draft;
   readonly rows: readonly SampleRow[];
 }
 
@@ -62,6 +67,7 @@ interface Draw extends Sampling {
 /** What of that is part of the answer. */
 interface Kept {
   readonly open: OpenAnswer;
+  readonly draft: Draft;
   readonly tokens: readonly number[];
   readonly events: readonly RequestEvent[];
   readonly end: { readonly reason: EndReason; readonly error?: RequestError } | undefined;
@@ -195,9 +201,9 @@ export class Engine {
     // A new limit is told of after the plan that goes by it, together with what that plan still wanted.
     const gone = this.#applyCancellations();
     if (gone.length > 0) this.#report(gone);
-    await this.#speculation?.draft(this.#scheduler.running.flatMap((one) => this.#bySequence.get(one) ?? []));
+    const modelDrafts = await this.#speculation?.runDraftModel(this.#answers(), this.#nowMs);
     this.#recorder.begin();
-    const plan = this.#plan();
+    const plan = this.#plan(modelDrafts);
     if (plan.items.length === 0) return this.#skip(plan);
     const batch = planBatch(plan);
     const sampling = this.#sampling(plan);
@@ -251,13 +257,11 @@ export class Engine {
     this.#live = undefined;
   }
 
-  #plan(): StepPlan {
+  #plan(modelDrafts: ModelDrafts | undefined): StepPlan {
     const speculation = this.#speculation;
-    const answers = (decoding: readonly Sequence[]) =>
-      decoding.map((sequence) => this.#bySequence.get(sequence) as OpenAnswer);
     const plan = this.#scheduler.plan(
       this.#wallMs(),
-      speculation && ((decoding, load) => speculation.propose(answers(decoding), load)),
+      speculation && ((decoding, load) => speculation.propose(this.#answers(decoding), load, modelDrafts)),
     );
     speculation?.planned(plan);
     const dropped = this.#scheduler.tables.pool.takeDropped();
@@ -276,14 +280,20 @@ export class Engine {
     return plan.preempted.length > 0;
   }
 
+  #answers(sequences: readonly Sequence[] = this.#scheduler.running): OpenAnswer[] {
+    return sequences.flatMap((sequence) => {
+      const open = this.#bySequence.get(sequence);
+      return open instanceof OpenAnswer ? [open] : [];
+    });
+  }
+
   /** What is to be drawn, for each item that samples, in order. */
   #sampling(plan: StepPlan): Sampling[] {
     return plan.items
       .filter(({ samples }) => samples)
       .map(({ sequence, draft }) => {
         const open = this.#bySequence.get(sequence) as OpenAnswer;
-        open.drafter?.limit(draft.length);
-        return { open, draft, rows: open.sampleRows(draft.length) };
+        return { open, draft, rows: open.sampleRows(draft) };
       });
   }
 
@@ -330,30 +340,30 @@ export class Engine {
     for (const one of kept) {
       if (one.tokens.length === 0) continue;
       if (one.open.generated === one.tokens.length) this.#estimates.begun(one.open.request.id, this.#nowMs());
-      one.open.drafter?.learn(one.tokens);
+      this.#speculation?.commit(one.open.sequence, one.draft, one.tokens);
       events.push(...one.events);
       finish(one);
     }
     return events;
   }
 
-  /** Up to the first draft token that was wrong, or the answer's end. */
+  /** Up to the first draft token that is rejected, or the answer's end. */
   #keep({ open, draft, results }: Draw): Kept {
     const tokens: number[] = [];
     const events: RequestEvent[] = [];
     for (const [i, result] of results.entries()) {
       if (!result.ok) {
-        return { open, tokens, events, end: { reason: 'error', error: samplingError(result.error) } };
+        return { open, draft, tokens, events, end: { reason: 'error', error: samplingError(result.error) } };
       }
       const { token, logprobs } = result;
       tokens.push(token);
       events.push({ kind: 'token', id: open.request.id, token, ...(logprobs ? { logprobs } : {}) });
       this.#recorder.generated();
       const end = endOf(open, open.accept(token, tokens.length));
-      if (end !== undefined) return { open, tokens, events, end };
-      if (draft[i] !== token) break;
+      if (end !== undefined) return { open, draft, tokens, events, end };
+      if (draft.tokens[i] !== token) break;
     }
-    return { open, tokens, events, end: undefined };
+    return { open, draft, tokens, events, end: undefined };
   }
 
   /** Adds up states and ends what has all of them. */
@@ -396,11 +406,11 @@ export class Engine {
   }
 
   #end(open: OpenRequest, reason: EndReason, error?: RequestError): FinishEvent {
-    const event = open.ended(reason, error);
+    const draftTokens = this.#speculation?.end(open.sequence);
+    const event = { ...open.ended(reason, error), ...(draftTokens === undefined ? {} : { draftTokens }) };
     this.#estimates.begun(event.id, undefined);
     if (reason === 'stop' || reason === 'length') this.#estimates.answered(event.generatedTokens);
     this.#scheduler.finish(open.sequence);
-    this.#speculation?.release(open.sequence);
     this.#bySequence.delete(open.sequence);
     this.#requests.delete(open.request.id);
     this.#recorder.ended(reason);

@@ -10,7 +10,7 @@ import { isEncoder } from '../model/spec-walk.ts';
 import { calibratedBudget, measuredRows } from './calibrate.ts';
 import type { EngineOptions } from './engine.ts';
 import type { EngineSettings, FromEngine } from './protocol.ts';
-import { type DraftOptions, draftRefusal } from './speculation/draft-model.ts';
+import { type DraftModelOptions, draftRefusal } from './speculation/draft-model.ts';
 
 /** What an engine says of itself when it is ready. */
 export function readyMessage({ backend, choice }: LoadedEngine): FromEngine {
@@ -94,7 +94,7 @@ async function loadDraft(
   { draftPath, engine }: EngineSettings,
   { vocabSize }: ModelSpec,
   choice: BackendChoice,
-): Promise<DraftOptions | undefined> {
+): Promise<DraftModelOptions | undefined> {
   if (draftPath === undefined || engine.speculation === false) return undefined;
   const { spec, weights } = openSpec(draftPath);
   try {

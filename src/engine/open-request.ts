@@ -15,10 +15,8 @@ import type {
   FinishEvent,
   RequestError,
 } from './request.ts';
-import type { DraftTokens } from './scheduler/step-plan.ts';
 import { Sequence } from './sequence.ts';
-import { ModelDrafter } from './speculation/draft-model.ts';
-import type { DraftConstraint, SequenceDrafter } from './speculation/sequence-drafter.ts';
+import type { Draft, Lookahead } from './speculation/draft.ts';
 
 export class OpenRequest<Request extends EngineRequest = EngineRequest> {
   readonly request: Request;
@@ -61,18 +59,12 @@ export interface AnswerLimits {
 }
 
 export class OpenAnswer extends OpenRequest<AnswerRequest> {
-  /** Once it decodes, where draft tokens are made. */
-  drafter: SequenceDrafter | undefined;
-  /** Where a draft model drafts, too. */
-  readonly modelDrafter = new ModelDrafter();
   readonly #endIds: readonly number[];
   readonly #vocabSize: number;
   readonly #counts: TokenCounts | undefined;
   readonly #matcher: Matcher | undefined;
   /** What may come next, once it was found out. */
   #mask: Uint32Array | undefined;
-  /** How tokens behind draft tokens would be drawn. */
-  #ahead: readonly SampleRow[] = [];
 
   /** `matcher`: where the answer stands in its grammar, if it has one. */
   constructor(request: AnswerRequest, { maxTokens, endIds, vocabSize }: AnswerLimits, matcher?: Matcher) {
@@ -83,45 +75,9 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     if (needsCounts(request.parameters)) this.#counts = new TokenCounts(request.prompt, request.answer ?? []);
   }
 
-  override ended(reason: EndReason, error?: RequestError): FinishEvent {
-    const event = super.ended(reason, error);
-    if (this.drafter === undefined) return event;
-    const { accepted, rejected } = this.drafter;
-    return { ...event, draftTokens: { accepted, rejected } };
-  }
-
-  /** How the next token is to be drawn, and behind so many draft tokens one more each. */
-  sampleRows(draftTokens: number): SampleRow[] {
-    return [this.#sampleRow([], this.#matcher, this.#mask), ...this.#ahead.slice(0, draftTokens)];
-  }
-
-  /** Those of the draft tokens, from the first on, behind which a token can be drawn. */
-  look(draftTokens: DraftTokens): DraftTokens {
-    const matcher = this.#matcher?.fork();
-    const rows: SampleRow[] = [];
-    for (let count = 1; count <= draftTokens.length; count++) {
-      matcher?.accept(draftTokens[count - 1] as number);
-      try {
-        rows.push(this.#sampleRow(draftTokens.slice(0, count), matcher));
-      } catch (error) {
-        if (error instanceof TooAmbiguous) break;
-        throw error;
-      }
-    }
-    this.#ahead = rows;
-    return draftTokens.slice(0, rows.length);
-  }
-
-  /** How the token behind draft tokens would be drawn; undefined where none could be. */
-  rowAfter(draftTokens: DraftTokens): SampleRow | undefined {
-    const matcher = this.#matcher?.fork();
-    if (!draftTokens.every((token) => matcher?.accept(token) ?? true)) return undefined;
-    try {
-      return matcher?.ended ? undefined : this.#sampleRow(draftTokens, matcher);
-    } catch (error) {
-      if (error instanceof TooAmbiguous) return undefined;
-      throw error;
-    }
+  /** How the next token is to be sampled, and one more after each draft token. */
+  sampleRows({ rows }: Draft): SampleRow[] {
+    return [this.#sampleRow([], this.#matcher, this.#mask), ...rows];
   }
 
   /** What tokens spell, where a grammar must know it. */
@@ -129,19 +85,20 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     return this.#matcher?.vocabulary;
   }
 
-  /** What draft tokens must keep to. */
-  constraint(): DraftConstraint {
+  lookahead(): Lookahead {
     const matcher = this.#matcher?.fork();
     const { parameters } = this.request;
-    let generated = this.generated;
+    const tokens: number[] = [];
     return {
       accept: (token) => {
         if (!(Number.isInteger(token) && token >= 0 && token < this.#vocabSize)) return false;
-        if (finishReason(parameters, this.#endIds, token, generated + 1) !== undefined) return false;
+        const generated = this.generated + tokens.length + 1;
+        if (finishReason(parameters, this.#endIds, token, generated) !== undefined) return false;
         if (matcher !== undefined && (matcher.ended || !matcher.accept(token))) return false;
-        generated += 1;
+        tokens.push(token);
         return !matcher?.ended;
       },
+      row: () => this.#possibleRow(tokens, matcher),
       likely: (most) => matcher?.likely(most) ?? { tokens: [], forced: 0 },
       ending: (most) => matcher?.ending(most) ?? [],
     };
@@ -170,16 +127,26 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     }
   }
 
-  /** Behind draft tokens; `matcher` is where they lead. */
-  #sampleRow(draftTokens: DraftTokens, matcher: Matcher | undefined, known?: Uint32Array): SampleRow {
+  /** Undefined where the grammar is too ambiguous to look so far ahead. */
+  #possibleRow(tokens: readonly number[], matcher: Matcher | undefined): SampleRow | undefined {
+    try {
+      return this.#sampleRow(tokens, matcher);
+    } catch (error) {
+      if (error instanceof TooAmbiguous) return undefined;
+      throw error;
+    }
+  }
+
+  /** After further tokens; `matcher` is where they lead. */
+  #sampleRow(tokens: readonly number[], matcher: Matcher | undefined, known?: Uint32Array): SampleRow {
     const { parameters, choice = 0 } = this.request;
     const own = known ?? matcher?.mask();
     return {
       parameters,
-      counts: draftTokens.length === 0 ? this.#counts : this.#counts?.after(draftTokens),
-      position: this.sequence.length + draftTokens.length,
+      counts: tokens.length === 0 ? this.#counts : this.#counts?.after(tokens),
+      position: this.sequence.length + tokens.length,
       choice,
-      forbidden: this.#forbidden(this.generated + draftTokens.length, matcher, own),
+      forbidden: this.#forbidden(this.generated + tokens.length, matcher, own),
       mask: own ?? this.request.mask,
     };
   }

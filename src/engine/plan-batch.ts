@@ -13,7 +13,7 @@ export function planBatch({ items, load }: StepPlan): Batch {
     blocks: new Int32Array(items.reduce((sum, { sequence }) => sum + sequence.blocks.length, 0)),
     blockStarts: new Int32Array(items.length + 1),
     logitRows: new Int32Array(
-      items.reduce((sum, { samples, draft }) => sum + Number(samples) + draft.length, 0),
+      items.reduce((sum, { samples, draft }) => sum + Number(samples) + draft.tokens.length, 0),
     ),
     stateRows: new Int32Array(items.reduce((sum, { states: [from, to] }) => sum + to - from, 0)),
   };
@@ -22,9 +22,9 @@ export function planBatch({ items, load }: StepPlan): Batch {
   let wanted = 0;
   let wantedStates = 0;
   for (const [index, { sequence, start, count, draft, samples, states }] of items.entries()) {
-    const own = count - draft.length;
+    const own = count - draft.tokens.length;
     batch.tokens.set(sequence.storage.subarray(start, start + own), row);
-    batch.tokens.set(draft, row + own);
+    batch.tokens.set(draft.tokens, row + own);
     batch.blocks.set(sequence.blocks, block);
     batch.starts[index] = start;
     for (let at = states[0]; at < states[1]; at++) batch.stateRows[wantedStates++] = row + at - start;
@@ -32,7 +32,7 @@ export function planBatch({ items, load }: StepPlan): Batch {
     block += sequence.blocks.length;
     batch.rowStarts[index + 1] = row;
     batch.blockStarts[index + 1] = block;
-    if (samples) for (let at = row - 1 - draft.length; at < row; at++) batch.logitRows[wanted++] = at;
+    if (samples) for (let at = row - 1 - draft.tokens.length; at < row; at++) batch.logitRows[wanted++] = at;
   }
   const memories = batchMemories(
     items.map(({ memory }) => memory),

@@ -74,8 +74,8 @@ export class WaitEstimates {
   stepped({ items, load }: StepPlan, generated: number, { budget }: Scheduler, nowMs: number): void {
     const ms = this.#lastMs === undefined ? undefined : nowMs - this.#lastMs;
     this.#lastMs = nowMs;
-    const drafted = items.reduce((sum, { draft }) => sum + draft.length, 0);
-    const decoding = items.filter(({ count, draft }) => count - draft.length === 1).length;
+    const drafted = items.reduce((sum, { draft }) => sum + draft.tokens.length, 0);
+    const decoding = items.filter(({ count, draft }) => count - draft.tokens.length === 1).length;
     if (decoding > 0) this.#decode.add(generated, decoding);
     const predicted = budget.costModel.predictMs({ ...load, tokens: load.tokens - drafted });
     if (ms !== undefined && ms > 0 && predicted > 0) this.#slowness.add(ms, predicted);

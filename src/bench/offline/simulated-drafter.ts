@@ -1,7 +1,7 @@
 // Draft tokens of which a given share is right: the answers are known beforehand. What speculative decoding is worth to a model then follows
 // from the machine alone.
 
-import type { Drafter, DraftToken } from '../../engine/speculation/drafter.ts';
+import type { Drafter, DraftToken } from '../../engine/speculation/draft.ts';
 
 export class KnownAnswers {
   readonly #share: number;

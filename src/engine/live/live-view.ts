@@ -136,9 +136,9 @@ function mostUrgent(sequences: Iterable<Sequence>, count: number): Sequence[] {
 
 /** None of one that ended while the step was computed. */
 function drawnTokens({ sequence, start, count, draft, samples }: StepItem): number {
-  return samples ? sequence.length - (start + count - draft.length) : 0;
+  return samples ? sequence.length - (start + count - draft.tokens.length) : 0;
 }
 
 function promptTokens({ sequence, start, count, draft }: StepItem): number {
-  return Math.max(0, Math.min(start + count - draft.length, sequence.promptLength) - start);
+  return Math.max(0, Math.min(start + count - draft.tokens.length, sequence.promptLength) - start);
 }

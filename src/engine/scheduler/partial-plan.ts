@@ -3,20 +3,15 @@
 import type { SequenceMemory } from '../../compute/batch-memories.ts';
 import type { MemorySlots } from '../cache/memory-slots.ts';
 import type { Sequence } from '../sequence.ts';
+import type { Draft } from '../speculation/draft.ts';
 import { LONGEST_OVERTAKING } from './flow.ts';
-import {
-  attendedTokens,
-  type DraftTokens,
-  type StepItem,
-  type StepLoad,
-  type StepPlan,
-} from './step-plan.ts';
+import { attendedTokens, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
 
 export interface PartialItem {
   readonly sequence: Sequence;
   /** Without draft tokens. */
   count: number;
-  draft: DraftTokens;
+  draft: Draft;
 }
 
 export interface PartialPlan {
@@ -106,7 +101,7 @@ function stepItem(
   const { pooled, length, computed: start } = sequence;
   const samples = pooled === undefined && start + own === length;
   const states = pooled?.wantedOf(start, own) ?? [0, 0];
-  const count = own + draft.length;
+  const count = own + draft.tokens.length;
   return { sequence, start, count, draft, samples, states, ...(memory === undefined ? {} : { memory }) };
 }
 
@@ -124,7 +119,11 @@ export function finishedPlan(
   load?: StepLoad,
 ): StepPlan {
   const memories = slots?.plan(
-    items.map(({ sequence, count, draft }) => ({ holder: sequence, count, draftTokens: draft.length })),
+    items.map(({ sequence, count, draft }) => ({
+      holder: sequence,
+      count,
+      draftTokens: draft.tokens.length,
+    })),
   );
   const steps = items.map((item, index) => stepItem(item, memories?.[index]));
   return { items: steps, admitted, preempted, load: load ?? loadOf(items) };
@@ -135,8 +134,8 @@ export function loadOf(items: readonly PartialItem[]): StepLoad {
   let tokens = 0;
   let attended = 0;
   for (const { sequence, count, draft } of items) {
-    tokens += count + draft.length;
-    attended += attendedTokens(sequence.computed, count + draft.length);
+    tokens += count + draft.tokens.length;
+    attended += attendedTokens(sequence.computed, count + draft.tokens.length);
   }
   return { tokens, sequences: items.length, attended };
 }

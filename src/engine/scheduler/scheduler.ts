@@ -9,6 +9,7 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockTables, blocksFor, reusableBlocks } from '../cache/block-tables.ts';
 import { notShared, prefixMiss } from '../cache/prefix-miss.ts';
 import type { Sequence } from '../sequence.ts';
+import { noDraft, shortened } from '../speculation/draft.ts';
 import { chunk, furtherShare, leadingShare, MINIMUM_SHARE } from './chunk.ts';
 import { type Deferral, Deferrals } from './deferrals.ts';
 import { type Accounts, leastEntitled, makePlace } from './give-way.ts';
@@ -25,7 +26,7 @@ import {
 } from './partial-plan.ts';
 import { pendingPrefix } from './pending-prefix.ts';
 import { type BlockDemand, blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
-import { attendedTokens, noDraft, type Propose, type StepLoad, type StepPlan } from './step-plan.ts';
+import { attendedTokens, type Propose, type StepLoad, type StepPlan } from './step-plan.ts';
 import { type BudgetOptions, TokenBudget } from './token-budget.ts';
 import { WaitingQueue } from './waiting-queue.ts';
 
@@ -206,7 +207,7 @@ export class Scheduler {
   }
 
   /**
-   * The next step. Running sequences come first, then admission, then draft tokens, which take what is left; each plan needs
+   * The next step. Running sequences come first, then admission, then drafts, which take what is left; each plan needs
    * its commit. `nowMs` is of the clock by which sequences were enqueued.
    */
   plan(nowMs: number, propose?: Propose): StepPlan {
@@ -274,8 +275,8 @@ export class Scheduler {
   }
 
   /**
-   * Takes a step's results: for each item that samples, in the order of the items, the next token, and behind every draft token
-   * that was right one more; those of an answer's end are the last. Items of sequences that ended during the step are
+   * Takes a step's results: for each item that samples, in the order of the items, the next token, and after every draft token
+   * that was accepted one more; those of an answer's end are the last. Items of sequences that ended during the step are
    * passed over. `stepMs` teaches the cost model.
    */
   commit(plan: StepPlan, drawn: readonly (readonly number[])[], stepMs: number): void {
@@ -287,14 +288,15 @@ export class Scheduler {
     for (const { sequence, start, count, draft, samples } of plan.items) {
       const tokens = samples ? (drawn[sampled++] as readonly number[]) : [];
       if (sequence.state !== 'running') continue;
-      if (samples && !(tokens.length > 0 && tokens.length <= draft.length + 1)) {
-        throw new Error(`${draft.length} draft tokens of ${sequence.id} gave ${tokens.length} tokens`);
+      const most = 1 + draft.tokens.length;
+      if (samples && !(tokens.length > 0 && tokens.length <= most)) {
+        throw new Error(`${most - 1} draft tokens of ${sequence.id} gave ${tokens.length} tokens`);
       }
       for (const token of tokens) sequence.append(token);
-      const wrong = samples ? draft.length + 1 - tokens.length : 0;
-      this.#queue.computed(sequence, this.#workOf(start, count - wrong, plan.load.sequences));
-      this.tables.advance(sequence, count - wrong);
-      if (wrong > 0) this.tables.trim(sequence);
+      const rejected = samples ? most - tokens.length : 0;
+      this.#queue.computed(sequence, this.#workOf(start, count - rejected, plan.load.sequences));
+      this.tables.advance(sequence, count - rejected);
+      if (rejected > 0) this.tables.trim(sequence);
       for (const waiter of this.#deferrals.takeServed(sequence)) this.#queue.push(waiter);
     }
     this.#queue.settle();
@@ -545,14 +547,13 @@ export class Scheduler {
       // Within its own blocks, and one that holds nothing.
       const room = sequence.blocks.length * BLOCK_TOKENS - sequence.computed - 1;
       const most = Math.min(
-        wanted.length,
+        wanted.tokens.length,
         left,
         sequence.maxTokens - 1 - sequence.length,
         freeCount > cachedFreeCount && this.tables.isWithinShare(sequence) ? room + BLOCK_TOKENS : room,
       );
-      if (most <= 0) continue;
-      item.draft = wanted.slice(0, this.tables.grow(sequence, 1 + most) - 1);
-      left -= item.draft.length;
+      item.draft = shortened(wanted, most <= 0 ? 0 : this.tables.grow(sequence, 1 + most) - 1);
+      left -= item.draft.tokens.length;
     }
   }
 

@@ -3,20 +3,21 @@
 import type { SequenceMemory } from '../../compute/batch-memories.ts';
 import type { Stretch } from '../pooled-states.ts';
 import type { Sequence } from '../sequence.ts';
+import type { Draft } from '../speculation/draft.ts';
 
 /**
  * Compute tokens `start … start + count - 1` of the sequence; its table has blocks for all of them. The last of them may be
- * draft tokens of what follows its own tokens.
+ * a draft of what follows its own tokens.
  */
 export interface StepItem {
   readonly sequence: Sequence;
   readonly start: number;
   readonly count: number;
   /** Only where it samples. */
-  readonly draft: DraftTokens;
+  readonly draft: Draft;
   /**
    * The item reaches the end of a sequence that goes on: the logits of its last row give the next token, and those of each
-   * draft token the one behind it, if the draft token is right.
+   * draft token the one after it, if the draft token is accepted.
    */
   readonly samples: boolean;
   /** States of the item's rows that are pooled, by position: from the first to before the second. */
@@ -25,13 +26,8 @@ export interface StepItem {
   readonly memory?: SequenceMemory;
 }
 
-/** Tokens that may follow the last one of a sequence. */
-export type DraftTokens = readonly number[];
-
-export const noDraft: DraftTokens = [];
-
-/** Asked with those who decode and what the step is without draft tokens. */
-export type Propose = (decoding: readonly Sequence[], load: StepLoad) => ReadonlyMap<Sequence, DraftTokens>;
+/** Asked for drafts of the sequences that decode, and with what the step is without them. */
+export type Propose = (decoding: readonly Sequence[], load: StepLoad) => ReadonlyMap<Sequence, Draft>;
 
 /** What a step's duration depends on. */
 export interface StepLoad {

@@ -1,47 +1,117 @@
-// How many draft tokens each sequence gets: as many as make the step worth most, in tokens a millisecond.
+// How many draft tokens each sequence gets: as many as make the step worth most, in tokens a millisecond, by their acceptance
+// rates and by what steps were measured to take.
+
+import type { StepLoad, StepPlan } from '../scheduler/step-plan.ts';
+import { RowCosts, type RowTime } from './row-costs.ts';
 
 /**
- * What draft tokens must promise over none, since costs are measured on machines that are never quite still. Where many decode,
- * each draft token adds little to the step, and what it costs is known less well.
+ * What drafts must promise over none, since costs are measured on machines that are never quite still. Where many decode, each
+ * draft token adds little to the step, and what it costs is known less well.
  */
 const LEAST_GAIN = { few: 0.02, many: 0.3 } as const;
 const FEW_SEQUENCES = 8;
+/** A round of a draft model is thought to take so much of a step, before it was measured. */
+const ROUND_SHARE = 0.15;
+const ROUND_LEARNING = 0.1;
+/** A draft model that does not pay is tried again after so many steps. */
+const ROUND_AGAIN_AFTER = 64;
+const MAX_ROUNDS = 8;
 
-/**
- * `probabilities`: for each sequence, of each of its draft tokens in turn, that this one and all before it are right; `stepMs`: how
- * long the step takes with so many draft tokens. Gives how many of each sequence's draft tokens are worth their rows.
- */
+/** What so many rounds of the draft model for so many sequences took. */
+export interface RoundTime {
+  readonly sequences: number;
+  readonly rounds: number;
+  readonly ms: number;
+}
+
+export class DraftLengths {
+  readonly #rowCosts: RowCosts;
+  /** A round of the draft model, by the sequences that it drafts for. */
+  readonly #roundMs = new Map<number, number>();
+  #sinceRound = 0;
+
+  /** What steps of several rows were measured to take. */
+  constructor(rowTimes?: readonly RowTime[]) {
+    this.#rowCosts = new RowCosts(rowTimes);
+  }
+
+  /** Whether a draft token would pay in this step if it were surely accepted. Now and then a step goes without, to be measured. */
+  couldPay(decoding: number, { sequences }: StepLoad): boolean {
+    if (decoding === sequences && !this.#rowCosts.isFresh(sequences)) return false;
+    const stepMs = this.#stepMs(sequences);
+    return (sequences + 1) * stepMs(0) > sequences * stepMs(1);
+  }
+
+  /** `probabilities`: of each sequence that decodes, for each of its draft tokens, that it and all before it are accepted. */
+  of(probabilities: readonly (readonly number[])[], { sequences }: StepLoad): number[] {
+    return draftLengths(probabilities, sequences, this.#stepMs(sequences));
+  }
+
+  /** How many tokens a draft model should draft for each of so many sequences, one round after the other. */
+  rounds(sequences: number, acceptanceRate: number): number {
+    this.#sinceRound += 1;
+    const roundMs = this.#roundMs.get(sequences) ?? ROUND_SHARE * this.#rowCosts.of(sequences);
+    const stepMs = (rounds: number) => this.#rowCosts.of(sequences * (1 + rounds)) + rounds * roundMs;
+    const probabilities = Array.from({ length: MAX_ROUNDS }, (_, i) => acceptanceRate ** (i + 1));
+    const [best] = draftLengths([probabilities], 1, stepMs);
+    const rounds = best === 0 && this.#sinceRound >= ROUND_AGAIN_AFTER ? 1 : (best as number);
+    if (rounds > 0) this.#sinceRound = 0;
+    return rounds;
+  }
+
+  observeRounds({ sequences, rounds, ms }: RoundTime): void {
+    const each = this.#rowCosts.usually(ms / rounds);
+    const before = this.#roundMs.get(sequences) ?? each;
+    this.#roundMs.set(sequences, before + ROUND_LEARNING * (each - before));
+  }
+
+  /** A step took so long. */
+  observe({ items, load }: StepPlan, ms: number): void {
+    const isDecode = items.every(({ samples, count, draft }) => samples && count === 1 + draft.tokens.length);
+    if (isDecode) this.#rowCosts.observe(load.tokens, ms);
+  }
+
+  /**
+   * A step of all these sequences once they all decode, and so many draft tokens. Prompts that are computed meanwhile take
+   * their time with drafts or without: they must not make them look cheap.
+   */
+  #stepMs(sequences: number): (draftTokens: number) => number {
+    return (draftTokens) => this.#rowCosts.of(sequences + draftTokens);
+  }
+}
+
+/** How many of each sequence's draft tokens are worth their rows, where a step with so many of them takes `stepMs`. */
 export function draftLengths(
   probabilities: readonly (readonly number[])[],
   sequences: number,
   stepMs: (draftTokens: number) => number,
 ): number[] {
-  const counts = probabilities.map(() => 0);
-  let best = [...counts];
+  const lengths = probabilities.map(() => 0);
+  let best = [...lengths];
   let tokens = sequences;
   const leastGain = sequences <= FEW_SEQUENCES ? LEAST_GAIN.few : LEAST_GAIN.many;
   let highest = (1 + leastGain) * (tokens / stepMs(0));
   for (let draftTokens = 1; ; draftTokens++) {
-    const next = mostLikely(probabilities, counts);
+    const next = likeliest(probabilities, lengths);
     if (next === undefined) return best;
-    tokens += probabilities[next]?.[counts[next] as number] as number;
-    counts[next] = (counts[next] as number) + 1;
+    tokens += probabilities[next]?.[lengths[next] as number] as number;
+    lengths[next] = (lengths[next] as number) + 1;
     const worth = tokens / stepMs(draftTokens);
     if (worth <= highest) continue;
     highest = worth;
-    best = [...counts];
+    best = [...lengths];
   }
 }
 
-/** Whose next draft token is most likely right. */
-function mostLikely(
+/** Whose next draft token is most likely accepted. */
+function likeliest(
   probabilities: readonly (readonly number[])[],
-  counts: readonly number[],
+  lengths: readonly number[],
 ): number | undefined {
   let most: number | undefined;
   let highest = 0;
   for (const [i, list] of probabilities.entries()) {
-    const probability = list[counts[i] as number];
+    const probability = list[lengths[i] as number];
     if (probability !== undefined && probability > highest) [most, highest] = [i, probability];
   }
   return most;

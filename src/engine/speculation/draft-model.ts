@@ -1,93 +1,53 @@
-// A smaller model of the same vocabulary that drafts for all who want it, in steps of its own: one token of each at a time.
-// It draws as the large model would, with the same seed at the same place, so that the two agree as often as they can. It has
-// blocks of its own; what it computed of draft tokens that were right stays, the rest is written over.
+// A smaller model of the same vocabulary that drafts for many sequences at once, in steps of its own: one token of each at a
+// time. It samples as the large model would, with the same seed at the same position, so that the two agree as often as they
+// can. It has KV blocks of its own; what it computed of tokens that were accepted stays, the rest is written over.
 
 import type { Backend } from '../../compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../compute/batch.ts';
 import type { ModelSpec } from '../../model/spec.ts';
-import type { SampleRow } from '../../sampling/sample-row.ts';
 import { BlockTables } from '../cache/block-tables.ts';
 import { Sequence } from '../sequence.ts';
-import type { Drafter, DraftToken } from './drafter.ts';
+import type { Lookahead } from './draft.ts';
 
-/** Tokens of all sequences together that are computed at most before draft tokens begin: others wait meanwhile. */
+/** Tokens of all sequences together that are computed at most before drafting begins: the large model waits meanwhile. */
 const CATCH_UP_ROWS = 256;
-/** So many new tokens are no catching up: those that came since the last draft tokens. */
+/** So many new tokens are no catching up: those that came since the last draft. */
 const FEW_ROWS = 16;
-/** Who found no blocks tries again after so many tokens. */
+/** A sequence that found no blocks tries again after so many tokens. */
 const TRIES_AGAIN_AFTER = 64;
 
-export interface DraftOptions {
+export interface DraftModelOptions {
   readonly backend: Backend;
   readonly vocabSize: number;
   readonly contextLength: number;
 }
 
-/** A sequence that wants draft tokens. */
-export interface DraftWish {
+/** A sequence that wants a draft. */
+export interface DraftJob {
   readonly sequence: Sequence;
-  readonly drafter: ModelDrafter;
-  /** How the token behind these draft tokens is drawn; undefined where none can be. */
-  readonly rowAfter: (draftTokens: readonly number[]) => SampleRow | undefined;
+  readonly lookahead: Lookahead;
 }
 
-/** What the draft model drafted last, handed out one by one. */
-export class ModelDrafter implements Drafter {
-  #draftTokens: readonly number[] = [];
-  #at = 0;
-
-  set(draftTokens: readonly number[]): void {
-    this.#draftTokens = draftTokens;
-    this.#at = 0;
-  }
-
-  propose(): DraftToken | undefined {
-    const token = this.#draftTokens[this.#at];
-    return token === undefined ? undefined : { token, source: 'draft-model', matchLength: 0 };
-  }
-
-  extend(token: number): void {
-    // Behind another token its draft tokens say nothing.
-    this.#at = this.#draftTokens[this.#at] === token ? this.#at + 1 : this.#draftTokens.length;
-  }
-
-  rollBack(): void {
-    this.#at = 0;
-  }
-
-  accept(): void {
-    this.set([]);
-  }
-}
-
-/** What so many rounds for so many sequences took. */
-export interface DraftTime {
-  readonly sequences: number;
-  readonly rounds: number;
-  readonly ms: number;
-}
-
-/** A sequence as the draft model knows it. */
-interface Draft {
+/** A sequence in the draft model's own blocks. */
+interface Mirror {
   readonly copy: Sequence;
-  /** Tokens whose K/V were written behind those of `copy.computed`: they count as far as they came true. */
-  written: number[];
+  /** Tokens whose KV was written after those that `copy` has computed: they count as far as they were accepted. */
+  readonly written: number[];
 }
 
-/** A draft on its way. */
-interface Round extends Draft {
-  readonly wish: DraftWish;
-  readonly draftTokens: number[];
+/** A draft that is being made. */
+interface OpenDraft extends Mirror, DraftJob {
+  readonly tokens: number[];
 }
 
 export class DraftModel {
-  readonly #options: DraftOptions;
+  readonly #options: DraftModelOptions;
   readonly #tables: BlockTables;
-  readonly #drafts = new Map<Sequence, Draft>();
-  /** Those for whom there were no blocks, and how long they were. */
+  readonly #mirrors = new Map<Sequence, Mirror>();
+  /** Those for which there were no blocks, and how long they were. */
   readonly #refused = new WeakMap<Sequence, number>();
 
-  constructor(options: DraftOptions) {
+  constructor(options: DraftModelOptions) {
     this.#options = options;
     this.#tables = new BlockTables(options.backend.blockCount);
   }
@@ -101,162 +61,149 @@ export class DraftModel {
     this.#options.backend.useThreads?.(count);
   }
 
-  /** Whether draft tokens could be made for a sequence. */
+  /** Whether a sequence could get a draft. */
   fits(sequence: Sequence): boolean {
     const refusedAt = this.#refused.get(sequence);
     if (refusedAt !== undefined && sequence.length < refusedAt + TRIES_AGAIN_AFTER) return false;
     return sequence.length + 2 < this.#options.contextLength;
   }
 
-  /**
-   * Draft tokens up to `most` tokens of each; none yet for those with much to catch up with. Gives how long the rounds took,
-   * without the catching up, and for how many sequences; undefined where there was none.
-   */
-  async draft(wishes: readonly DraftWish[], most: number): Promise<DraftTime | undefined> {
-    for (const { drafter } of wishes) drafter.set([]);
-    const ready = await this.#catchUp(wishes);
-    const started = performance.now();
-    let going = await this.#begin(ready);
-    const sequences = going.length;
-    let rounds = 1;
-    for (; rounds < most && going.length > 0; rounds++) going = await this.#goOn(going);
-    return sequences === 0 ? undefined : { sequences, rounds, ms: performance.now() - started };
-  }
-
-  release(sequence: Sequence): void {
-    const draft = this.#drafts.get(sequence);
-    if (draft === undefined) return;
-    this.#drafts.delete(sequence);
-    this.#tables.release(draft.copy);
-  }
-
-  /** Computes what came before the last few tokens, as far as the rows go; gives those that are there. */
-  async #catchUp(wishes: readonly DraftWish[]): Promise<DraftWish[]> {
-    const ready: DraftWish[] = [];
-    const items: BatchSequence[] = [];
-    const computed = new Map<Sequence, number>();
+  /** Computes all but the last few tokens of each, as far as the rows go; gives those that are ready to be drafted for. */
+  async catchUp(jobs: readonly DraftJob[]): Promise<DraftJob[]> {
+    const ready: DraftJob[] = [];
+    const chunks: { readonly copy: Sequence; readonly count: number }[] = [];
     let left = CATCH_UP_ROWS;
-    for (const wish of wishes) {
-      const { copy } = this.#upToDate(wish.sequence);
-      if (copy.remaining <= FEW_ROWS) ready.push(wish);
-      else {
-        const count = this.#grow(wish.sequence, copy, Math.min(copy.remaining - 1, left));
-        left -= count;
-        if (count === 0) continue;
-        const tokens = copy.tokens.subarray(copy.computed, copy.computed + count);
-        items.push({ tokens, start: copy.computed, blocks: copy.blocks, wantLogits: 'none' });
-        computed.set(copy, count);
+    for (const job of jobs) {
+      const { copy } = this.#upToDate(job.sequence);
+      if (copy.remaining <= FEW_ROWS) {
+        ready.push(job);
+        continue;
       }
+      const count = Math.min(copy.remaining - 1, left);
+      if (count === 0 || !this.#hasRoom(job.sequence, copy, count)) continue;
+      left -= count;
+      chunks.push({ copy, count });
     }
-    await this.#step(items, [], computed);
+    await this.#compute(
+      chunks.map(({ copy, count }) => ({
+        tokens: copy.tokens.subarray(copy.computed, copy.computed + count),
+        start: copy.computed,
+        blocks: copy.blocks,
+        wantLogits: 'none',
+      })),
+    );
+    for (const { copy, count } of chunks) if (isHeld(copy)) this.#tables.advance(copy, count);
     return ready;
   }
 
-  /** The first draft token of each. */
-  #begin(wishes: readonly DraftWish[]): Promise<Round[]> {
-    const rounds: Round[] = [];
-    const items: BatchSequence[] = [];
-    const computed = new Map<Sequence, number>();
-    for (const wish of wishes) {
-      const draft = this.#drafts.get(wish.sequence);
-      if (draft === undefined) continue;
-      const { copy } = draft;
-      const wanted = copy.remaining;
-      if (this.#grow(wish.sequence, copy, wanted) < wanted) continue;
-      const tokens = copy.tokens.subarray(copy.computed, copy.computed + wanted);
-      items.push({ tokens, start: copy.computed, blocks: copy.blocks, wantLogits: 'last' });
-      // The last token counts as written, not as computed: a sequence always has one to compute.
-      computed.set(copy, wanted - 1);
-      rounds.push({ ...draft, wish, draftTokens: [] });
-    }
-    return this.#step(items, rounds, computed);
-  }
-
-  /** As many of `count` tokens as there are blocks for; who gets less than it wants gives all back. */
-  #grow(sequence: Sequence, copy: Sequence, count: number): number {
-    if (count === 0) return 0;
-    const granted = this.#tables.grow(copy, count);
-    if (granted === count) return count;
-    this.#refused.set(sequence, sequence.length);
-    this.release(sequence);
-    return 0;
-  }
-
-  /** One more token of each. */
-  #goOn(rounds: readonly Round[]): Promise<Round[]> {
-    const going: Round[] = [];
-    const items: BatchSequence[] = [];
-    for (const round of rounds) {
-      const { copy, draftTokens } = round;
-      const position = copy.length - 1 + draftTokens.length;
-      const wanted = position + 1 - copy.computed;
-      if (position + 1 >= this.#options.contextLength || this.#tables.grow(copy, wanted) < wanted) continue;
-      const tokens = draftTokens.slice(-1);
-      items.push({ tokens, start: position, blocks: copy.blocks, wantLogits: 'last' });
-      going.push(round);
-    }
-    return this.#step(items, going, new Map());
-  }
-
-  /** Computes, and draws a draft token for each round; gives those that can go on. `computed`: of each, so many tokens for good. */
-  async #step(
-    items: readonly BatchSequence[],
-    rounds: readonly Round[],
-    computed: ReadonlyMap<Sequence, number>,
-  ): Promise<Round[]> {
-    if (items.length === 0) return [];
-    const { backend, vocabSize } = this.#options;
-    // Blocks may have been dropped and taken anew since; nothing is written to them yet.
-    this.#releaseDropped();
-    const { logits } = await backend.step(buildBatch(items));
-    // Whatever ended meanwhile has no blocks any more.
-    const isHeld = ({ blocks }: Sequence) => blocks.length > 0;
-    for (const [copy, count] of computed) if (isHeld(copy)) this.#tables.advance(copy, count);
-    return rounds.filter(({ copy, wish, draftTokens, written }, index) => {
-      if (!isHeld(copy)) return false;
-      written.push(draftTokens.at(-1) ?? (copy.storage[copy.length - 1] as number));
-      const row = wish.rowAfter(draftTokens);
-      if (row === undefined) return false;
-      const own = logits.subarray(index * vocabSize, (index + 1) * vocabSize);
-      const [result] = backend.sampleRows(own, vocabSize, [row]);
-      if (result?.ok !== true) return false;
-      draftTokens.push(result.token);
-      wish.drafter.set([...draftTokens]);
-      return true;
+  /** Up to `most` tokens for each; those that get none are left out. */
+  async draft(jobs: readonly DraftJob[], most: number): Promise<ReadonlyMap<Sequence, readonly number[]>> {
+    const drafts = jobs.flatMap((job): OpenDraft[] => {
+      const mirror = this.#mirrors.get(job.sequence);
+      return mirror === undefined ? [] : [{ ...job, ...mirror, tokens: [] }];
     });
+    let going = drafts;
+    for (let round = 0; round < most && going.length > 0; round++) going = await this.#round(going);
+    const begun = drafts.filter(({ tokens }) => tokens.length > 0);
+    return new Map(begun.map(({ sequence, tokens }) => [sequence, tokens]));
   }
 
-  /** Takes over the tokens that came, and keeps what was computed of those that were drafted. */
-  #upToDate(sequence: Sequence): Draft {
-    const draft = this.#drafts.get(sequence) ?? this.#newDraft(sequence);
-    const { copy, written } = draft;
-    for (let at = copy.length; at < sequence.length; at++) copy.append(sequence.storage[at] as number);
-    let right = 0;
-    while (right < written.length && copy.storage[copy.computed + right] === written[right]) right += 1;
-    this.#tables.advance(copy, Math.min(right, copy.remaining - 1));
-    this.#tables.trim(copy);
-    draft.written.length = 0;
-    return draft;
+  release(sequence: Sequence): void {
+    const mirror = this.#mirrors.get(sequence);
+    if (mirror === undefined) return;
+    this.#mirrors.delete(sequence);
+    this.#tables.release(mirror.copy);
   }
 
-  #newDraft(sequence: Sequence): Draft {
-    const { id, priority, enqueuedMs, salt, maxTokens } = sequence;
-    const tokens = Int32Array.from(sequence.tokens);
-    const copy = new Sequence({ id, tokens, maxTokens: maxTokens + 1, priority, enqueuedMs, salt });
-    this.#tables.adopt(copy, this.#tables.match(copy));
-    const draft = { copy, written: [] };
-    this.#drafts.set(sequence, draft);
-    return draft;
-  }
-
-  /** Gives blocks back that may be held no longer. Those who came first go first: they begin anew where they still want draft tokens. */
+  /** Gives blocks back that may be held no longer. Those that came first go first: they begin anew where they still want drafts. */
   keepToLimit(): void {
     const { pool } = this.#tables;
-    for (const sequence of this.#drafts.keys()) {
+    for (const sequence of this.#mirrors.keys()) {
       if (pool.usedCount <= pool.limit) break;
       this.release(sequence);
     }
     this.#releaseDropped();
+  }
+
+  /** One more token of each; gives those that have got one. */
+  async #round(drafts: readonly OpenDraft[]): Promise<OpenDraft[]> {
+    const going = drafts.filter((draft) => this.#canGoOn(draft));
+    const { vocabSize } = this.#options;
+    const logits = await this.#compute(
+      going.map(({ copy, tokens, written }) => ({
+        // The first round also computes what came since the last draft.
+        tokens: tokens.length === 0 ? copy.tokens.subarray(copy.computed) : tokens.slice(-1),
+        start: copy.computed + written.length,
+        blocks: copy.blocks,
+        wantLogits: 'last',
+      })),
+    );
+    return going.filter((draft, index) =>
+      this.#sample(draft, logits.subarray(index * vocabSize, (index + 1) * vocabSize)),
+    );
+  }
+
+  /** Whether there are positions and blocks for one more token. */
+  #canGoOn({ sequence, copy, tokens }: OpenDraft): boolean {
+    const end = copy.length + tokens.length;
+    if (end >= this.#options.contextLength) return false;
+    const count = end - copy.computed;
+    return tokens.length === 0
+      ? this.#hasRoom(sequence, copy, count)
+      : this.#tables.grow(copy, count) === count;
+  }
+
+  /** Whether there are blocks for so many tokens; a sequence for which there are not gives all back. */
+  #hasRoom(sequence: Sequence, copy: Sequence, count: number): boolean {
+    if (this.#tables.grow(copy, count) === count) return true;
+    this.#refused.set(sequence, sequence.length);
+    this.release(sequence);
+    return false;
+  }
+
+  async #compute(items: readonly BatchSequence[]): Promise<Float32Array> {
+    if (items.length === 0) return new Float32Array(0);
+    // Blocks may have been dropped and taken anew since; nothing is written to them yet.
+    this.#releaseDropped();
+    return (await this.#options.backend.step(buildBatch(items))).logits;
+  }
+
+  /** Adds the next token to a draft; false where there is none. */
+  #sample({ copy, lookahead, tokens, written }: OpenDraft, logits: Float32Array): boolean {
+    if (!isHeld(copy)) return false;
+    // The last token counts as written, not as computed: a sequence always has one to compute.
+    this.#tables.advance(copy, copy.remaining - 1);
+    written.push(tokens.at(-1) ?? (copy.storage[copy.length - 1] as number));
+    const row = lookahead.row();
+    const { backend, vocabSize } = this.#options;
+    const result = row && backend.sampleRows(logits, vocabSize, [row])[0];
+    if (result?.ok !== true || !lookahead.accept(result.token)) return false;
+    tokens.push(result.token);
+    return true;
+  }
+
+  /** Takes over the tokens that came, and keeps what was computed of those that were accepted. */
+  #upToDate(sequence: Sequence): Mirror {
+    const mirror = this.#mirrors.get(sequence) ?? this.#newMirror(sequence);
+    const { copy, written } = mirror;
+    for (let at = copy.length; at < sequence.length; at++) copy.append(sequence.storage[at] as number);
+    let accepted = 0;
+    while (accepted < written.length && copy.storage[copy.computed + accepted] === written[accepted])
+      accepted += 1;
+    this.#tables.advance(copy, Math.min(accepted, copy.remaining - 1));
+    this.#tables.trim(copy);
+    written.length = 0;
+    return mirror;
+  }
+
+  #newMirror(sequence: Sequence): Mirror {
+    const { id, priority, enqueuedMs, salt, maxTokens } = sequence;
+    const tokens = Int32Array.from(sequence.tokens);
+    const copy = new Sequence({ id, tokens, maxTokens: maxTokens + 1, priority, enqueuedMs, salt });
+    this.#tables.adopt(copy, this.#tables.match(copy));
+    const mirror = { copy, written: [] };
+    this.#mirrors.set(sequence, mirror);
+    return mirror;
   }
 
   #releaseDropped(): void {
@@ -265,14 +212,17 @@ export class DraftModel {
   }
 }
 
+/** A sequence that ended meanwhile has no blocks any more. */
+function isHeld({ blocks }: Sequence): boolean {
+  return blocks.length > 0;
+}
+
 /** Why a model cannot draft for another with so many tokens; undefined where it can. */
 export function draftRefusal(
   { vocabSize, memories, headless }: Pick<ModelSpec, 'vocabSize' | 'memories' | 'headless'>,
   wanted: number,
 ): string | undefined {
-  if (headless === true) return 'it embeds texts and draws no tokens';
+  if (headless === true) return 'it embeds texts and samples no tokens';
   if (vocabSize !== wanted) return `it has ${vocabSize} tokens, not ${wanted}`;
-  return memories.length === 0
-    ? undefined
-    : 'its layers remember, and wrong draft tokens cannot be taken back';
+  return memories.length === 0 ? undefined : 'its layers remember, and rejected tokens cannot be rolled back';
 }

@@ -1,7 +1,7 @@
 // What this engine's answers went on with before: by their last tokens, what came next. A table of fixed size for all
 // sequences; those of different salts share nothing, so that nobody's answers can be told from another's speed.
 
-import type { Drafter, DraftToken } from './drafter.ts';
+import type { Drafter, DraftToken } from './draft.ts';
 
 const ENTRIES = 2 ** 16;
 /** Tokens that must agree, most first. */

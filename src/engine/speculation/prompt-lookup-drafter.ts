@@ -1,7 +1,7 @@
 // Proposes that the text goes on as it did before: behind the same last tokens, in the prompt, in the answer so far, or in
 // the text that the client expects. Each token takes a few steps of constant length, and what is kept is bounded.
 
-import type { Drafter, DraftToken } from './drafter.ts';
+import type { Drafter, DraftToken } from './draft.ts';
 
 /** Tokens that must agree; the longer ones are looked for first. */
 const LENGTHS = [4, 2, 1] as const;

@@ -2,7 +2,7 @@
 // The weights are read once, however many rows there are, so that a few more cost little, until arithmetic takes longer than
 // reading. Where that begins depends on machine and model, and the way there has steps: kernels take rows in fours or eights.
 
-/** Steps of more rows are not measured, and not wanted for guesses. */
+/** Steps of more rows are not measured, and not wanted for drafts. */
 const MOST_ROWS = 64;
 /** What is known of a number of rows counts like so many comparisons at most: what they cost changes with the sequences. */
 const MOST_COMPARISONS = 20;

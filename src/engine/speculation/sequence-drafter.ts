@@ -1,127 +1,119 @@
-// Draft tokens for one sequence, and how far they can be trusted.
+// Drafts for one sequence: the likeliest token of those that its drafters and its grammar propose, again and again.
 
 import type { LikelyTokens } from '../../grammar/matcher.ts';
-import { AcceptanceRates } from './acceptance-rates.ts';
-import type { Drafter, DraftToken } from './drafter.ts';
-
-/** What may be drafted: where the answer goes on, by its grammar and its ends. */
-export interface DraftConstraint {
-  /** False where the token cannot come, or where nothing would follow it. */
-  accept(token: number): boolean;
-  /** Tokens that come next, as far as there is but one text beside white space. */
-  likely(most: number): LikelyTokens;
-  /** Those that would end the value at hand, and what would follow. */
-  ending(most: number): readonly number[];
-}
+import type { DraftTokenCounts } from '../request.ts';
+import type { AcceptanceRates } from './acceptance-rates.ts';
+import type { Draft, Drafter, DraftToken, Lookahead } from './draft.ts';
 
 /** More are not worth looking for. */
 const MAX_DRAFT_LENGTH = 31;
 /** Nor those that are so unlikely. */
 const MIN_PROBABILITY = 0.02;
 
+export interface ProposedToken extends DraftToken {
+  /** That this token and all before it are accepted. */
+  readonly probability: number;
+}
+
 export class SequenceDrafter {
-  /** Draft tokens that were computed. */
-  accepted = 0;
-  rejected = 0;
   readonly #drafters: readonly Drafter[];
   readonly #rates: AcceptanceRates;
-  #proposed: readonly DraftToken[] = [];
-  #taken = 0;
+  #accepted = 0;
+  #rejected = 0;
 
-  constructor(drafters: readonly Drafter[], engineRates: AcceptanceRates) {
+  /** `rates`: those of the sequence. */
+  constructor(drafters: readonly Drafter[], rates: AcceptanceRates) {
     this.#drafters = drafters;
-    this.#rates = new AcceptanceRates(engineRates);
+    this.#rates = rates;
   }
 
-  /** Looks for up to `most` draft tokens; gives the probability of each that it and all before it are right. */
-  look(constraint: DraftConstraint, most: number): number[] {
-    this.#taken = 0;
-    const ahead = new TextAhead(constraint);
-    const proposed: DraftToken[] = [];
-    const probabilities: number[] = [];
-    for (let probability = 1; proposed.length < Math.min(most, MAX_DRAFT_LENGTH); ) {
-      const next = this.#likeliest(constraint, ahead);
-      probability *= next === undefined ? 0 : this.#rates.of(next);
-      if (next === undefined || probability < MIN_PROBABILITY) break;
-      proposed.push(next);
-      probabilities.push(probability);
-      ahead.accept(next.token);
+  /** Draft tokens that were computed. */
+  get counts(): DraftTokenCounts {
+    return { accepted: this.#accepted, rejected: this.#rejected };
+  }
+
+  /** Up to `most` tokens. `modelTokens`: what a draft model says, if it was asked. */
+  propose(lookahead: Lookahead, most: number, modelTokens: readonly number[] = []): ProposedToken[] {
+    const grammar = new GrammarText(lookahead);
+    const proposed: ProposedToken[] = [];
+    let probability = 1;
+    let ofModel = modelTokens;
+    while (proposed.length < Math.min(most, MAX_DRAFT_LENGTH)) {
+      const next = this.#likeliest(lookahead, grammar, ofModel[proposed.length]);
+      if (next === undefined) break;
+      probability *= this.#rates.of(next);
+      if (probability < MIN_PROBABILITY) break;
+      // After another token the draft model's say nothing.
+      if (next.token !== ofModel[proposed.length]) ofModel = [];
+      proposed.push({ ...next, probability });
+      grammar.accept(next.token);
       for (const drafter of this.#drafters) drafter.extend(next.token);
     }
     for (const drafter of this.#drafters) drafter.rollBack();
-    this.#proposed = proposed;
-    return probabilities;
+    return proposed;
   }
 
   /** Whether one of the drafters knows better than a draft model does as a rule. */
   knowsBetterThanModel(): boolean {
     const rate = this.#rates.of({ source: 'draft-model', matchLength: 0 });
     return this.#drafters.some((drafter) => {
-      const proposed = drafter.propose();
-      return proposed !== undefined && this.#rates.of(proposed) > rate;
+      const next = drafter.propose();
+      return next !== undefined && this.#rates.of(next) > rate;
     });
   }
 
-  /** The first of those draft tokens: they are computed. */
-  take(count: number): number[] {
-    this.#taken = count;
-    return this.#proposed.slice(0, count).map(({ token }) => token);
-  }
-
-  /** Fewer of them than were taken are computed. */
-  limit(count: number): void {
-    this.#taken = Math.min(this.#taken, count);
-  }
-
-  /** What came: one token at least. Where nothing was computed, the first draft token still shows what it would have been worth. */
-  learn(tokens: readonly number[]): void {
-    const looked = this.#proposed.slice(0, Math.max(1, this.#taken));
-    let right = 0;
-    for (const each of looked) {
-      // Behind the last token that came nothing is known.
-      if (right >= tokens.length) break;
-      const isRight = each.token === tokens[right];
-      this.#rates.observe(each, isRight);
-      if (!isRight) break;
-      right += 1;
+  /**
+   * The sequence goes on with these tokens, at least one. Where no draft token was computed, the first one that was
+   * proposed still shows what it would have been worth.
+   */
+  commit({ tokens, proposed }: Draft, sampled: readonly number[]): void {
+    let accepted = 0;
+    for (const each of proposed.slice(0, Math.max(1, tokens.length))) {
+      // What would have followed the last token is not known.
+      if (accepted === sampled.length) break;
+      const isAccepted = each.token === sampled[accepted];
+      this.#rates.observe(each, isAccepted);
+      if (!isAccepted) break;
+      accepted += 1;
     }
-    const accepted = Math.min(right, this.#taken);
-    this.accepted += accepted;
-    this.rejected += this.#taken - accepted;
-    this.#proposed = [];
-    this.#taken = 0;
-    for (const drafter of this.#drafters) for (const token of tokens) drafter.accept(token);
+    accepted = Math.min(accepted, tokens.length);
+    this.#accepted += accepted;
+    this.#rejected += tokens.length - accepted;
+    for (const drafter of this.#drafters) for (const token of sampled) drafter.accept(token);
   }
 
   /** Of those that can come. */
-  #likeliest(constraint: DraftConstraint, ahead: TextAhead): DraftToken | undefined {
-    const known = ahead.propose();
-    const end = known === undefined ? ahead.end : undefined;
-    const draftTokens = this.#drafters
-      .map((drafter) => drafter.propose(end))
-      .filter((proposed) => proposed !== undefined);
-    if (end !== undefined) draftTokens.push({ token: end, source: 'grammar-end', matchLength: 0 });
-    draftTokens.sort((a, b) => this.#rates.of(b) - this.#rates.of(a));
-    const first = draftTokens.find(({ token }) => constraint.accept(token));
+  #likeliest(
+    lookahead: Lookahead,
+    grammar: GrammarText,
+    ofModel: number | undefined,
+  ): DraftToken | undefined {
+    const known = grammar.propose();
+    const end = known === undefined ? grammar.end : undefined;
+    const candidates = this.#drafters.flatMap((drafter) => drafter.propose(end) ?? []);
+    if (ofModel !== undefined) candidates.push({ token: ofModel, source: 'draft-model', matchLength: 0 });
+    if (end !== undefined) candidates.push({ token: end, source: 'grammar-end', matchLength: 0 });
+    candidates.sort((a, b) => this.#rates.of(b) - this.#rates.of(a));
+    const first = candidates.find(({ token }) => lookahead.accept(token));
     if (known === undefined) return first;
     // How the text that comes is cut into tokens shows best where it was written before.
     if (first !== undefined) return { ...known, token: first.token };
-    return constraint.accept(known.token) ? known : undefined;
+    return lookahead.accept(known.token) ? known : undefined;
   }
 }
 
-/** What a grammar says of the text that comes, looked up again where it ends or something else is drafted. */
-class TextAhead {
-  readonly #constraint: DraftConstraint;
+/** What a grammar says of the text that comes, looked up again where it ends or something else is proposed. */
+class GrammarText {
+  readonly #lookahead: Lookahead;
   #text: LikelyTokens | undefined;
   #ending: readonly number[] | undefined;
 
-  constructor(constraint: DraftConstraint) {
-    this.#constraint = constraint;
+  constructor(lookahead: Lookahead) {
+    this.#lookahead = lookahead;
   }
 
   propose(): DraftToken | undefined {
-    this.#text ??= this.#constraint.likely(MAX_DRAFT_LENGTH);
+    this.#text ??= this.#lookahead.likely(MAX_DRAFT_LENGTH);
     const { tokens, forced } = this.#text;
     const [token, next] = tokens;
     if (token === undefined) return undefined;
@@ -131,7 +123,7 @@ class TextAhead {
 
   /** Where the text is not known: what would end it. */
   get end(): number | undefined {
-    this.#ending ??= this.#constraint.ending(MAX_DRAFT_LENGTH);
+    this.#ending ??= this.#lookahead.ending(MAX_DRAFT_LENGTH);
     return this.#ending[0];
   }
 

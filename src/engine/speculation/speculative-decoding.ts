@@ -1,36 +1,47 @@
-// The engine's draft tokens: asks whoever may know what comes next, shares draft tokens out over the answers of a step, and takes note
-// of what became of them.
+// Speculative decoding for the steps of an engine: drafts for the sequences that decode, and what is learned from those that were
+// computed. Answers are the same without it. Knows no clock: times are passed in.
 
-import { OpenAnswer, type OpenRequest } from '../open-request.ts';
-import type { AnswerRequest } from '../request.ts';
-import { type DraftTokens, noDraft, type StepLoad, type StepPlan } from '../scheduler/step-plan.ts';
+import type { SampleRow } from '../../sampling/sample-row.ts';
+import type { OpenAnswer } from '../open-request.ts';
+import type { AnswerRequest, DraftTokenCounts } from '../request.ts';
+import type { StepLoad, StepPlan } from '../scheduler/step-plan.ts';
 import type { Sequence } from '../sequence.ts';
-import { DraftModel, type DraftOptions } from './draft-model.ts';
-import type { Drafter } from './drafter.ts';
-import { NgramCacheDrafter } from './n-gram-cache.ts';
+import { AcceptanceRates } from './acceptance-rates.ts';
+import type { Draft, Drafter } from './draft.ts';
+import { DraftLengths } from './draft-lengths.ts';
+import { DraftModel, type DraftModelOptions } from './draft-model.ts';
+import { NgramCache, NgramCacheDrafter } from './n-gram-cache.ts';
 import { PromptLookupDrafter } from './prompt-lookup-drafter.ts';
 import type { RowTime } from './row-costs.ts';
-import { Speculation } from './speculation.ts';
+import { type ProposedToken, SequenceDrafter } from './sequence-drafter.ts';
 import { WordCompletionDrafter } from './word-completion-drafter.ts';
 
 export interface SpeculationOptions {
   /** A smaller model that drafts. Closed with the engine's own. */
-  readonly draft?: DraftOptions | undefined;
+  readonly draft?: DraftModelOptions | undefined;
   /** What steps of several rows were measured to take. Default: what is usual. */
   readonly rowTimes?: readonly RowTime[] | undefined;
-  /** Who drafts. Default: the texts at hand. */
+  /** Who drafts. Default: prompt lookup, the n-gram cache and word completion. */
   readonly newDrafter?: (request: AnswerRequest, tokens: Int32Array) => Drafter;
 }
 
+/** What a draft model says, by sequence. */
+export type ModelDrafts = ReadonlyMap<Sequence, readonly number[]>;
+
+const noModelDrafts: ModelDrafts = new Map();
+
 export class SpeculativeDecoding {
   readonly #options: SpeculationOptions;
-  readonly #speculation: Speculation;
+  readonly #lengths: DraftLengths;
+  readonly #rates = new AcceptanceRates();
+  readonly #ngramCache = new NgramCache();
+  readonly #drafters = new Map<Sequence, SequenceDrafter>();
   readonly #draftModel: DraftModel | undefined;
 
-  /** `blocks`: how many may hold memory. */
+  /** `blocks`: how many of the draft model's may hold memory. */
   constructor(options: SpeculationOptions, blocks: number) {
     this.#options = options;
-    this.#speculation = new Speculation(options.rowTimes);
+    this.#lengths = new DraftLengths(options.rowTimes);
     if (options.draft !== undefined) this.#draftModel = new DraftModel(options.draft);
     this.allow(blocks);
   }
@@ -43,67 +54,107 @@ export class SpeculativeDecoding {
     this.#draftModel?.useThreads(count);
   }
 
-  /** Before a step: lets the draft model draft for those who decode, where nobody knows better. */
-  async draft(running: readonly OpenRequest[]): Promise<void> {
-    const draftModel = this.#draftModel;
-    if (draftModel === undefined) return;
-    const wishes = running.flatMap((open) => {
-      if (!(open instanceof OpenAnswer) || open.drafter === undefined) return [];
-      const { sequence, drafter, modelDrafter } = open;
-      if (sequence.remaining !== 1 || !draftModel.fits(sequence) || drafter.knowsBetterThanModel()) return [];
-      return [
-        {
-          sequence,
-          drafter: modelDrafter,
-          rowAfter: (draftTokens: DraftTokens) => open.rowAfter(draftTokens),
-        },
-      ];
-    });
-    const rounds = wishes.length === 0 ? 0 : this.#speculation.draftRounds(wishes.length);
-    if (rounds === 0) return;
-    const time = await draftModel.draft(wishes, rounds);
-    if (time !== undefined) this.#speculation.observeDraft(time);
+  /** Before a step: lets the draft model draft for those that decode, where no drafter knows better. */
+  async runDraftModel(running: readonly OpenAnswer[], nowMs: () => number): Promise<ModelDrafts> {
+    const model = this.#draftModel;
+    if (model === undefined) return noModelDrafts;
+    const jobs = running
+      .filter(({ sequence }) => {
+        const drafter = this.#drafters.get(sequence);
+        return sequence.remaining === 1 && model.fits(sequence) && drafter?.knowsBetterThanModel() === false;
+      })
+      .map((open) => ({ sequence: open.sequence, lookahead: open.lookahead() }));
+    if (jobs.length === 0) return noModelDrafts;
+    const rate = this.#rates.of({ source: 'draft-model', matchLength: 0 });
+    const most = this.#lengths.rounds(jobs.length, rate);
+    if (most === 0) return noModelDrafts;
+    const ready = await model.catchUp(jobs);
+    const startedMs = nowMs();
+    const drafts = await model.draft(ready, most);
+    const rounds = Math.max(0, ...[...drafts.values()].map(({ length }) => length));
+    const ms = nowMs() - startedMs;
+    if (rounds > 0) this.#lengths.observeRounds({ sequences: drafts.size, rounds, ms });
+    return drafts;
   }
 
-  /** For the answers that decode in a step. */
-  propose(decoding: readonly OpenAnswer[], load: StepLoad): ReadonlyMap<Sequence, DraftTokens> {
-    const draftTokens = new Map<Sequence, DraftTokens>();
-    if (!this.#speculation.couldPay(decoding.length, load)) return draftTokens;
-    const probabilities = decoding.map((open) => {
-      open.drafter ??= this.#speculation.drafter(this.#newDrafters(open));
-      return open.drafter.look(open.constraint(), open.sequence.maxTokens - 1 - open.sequence.length);
+  /** Drafts for the answers that decode in a step, which is `load` without them. */
+  propose(
+    decoding: readonly OpenAnswer[],
+    load: StepLoad,
+    modelDrafts: ModelDrafts = noModelDrafts,
+  ): ReadonlyMap<Sequence, Draft> {
+    if (!this.#lengths.couldPay(decoding.length, load)) return new Map();
+    const proposed = decoding.map((open) => {
+      const { sequence } = open;
+      const most = sequence.maxTokens - 1 - sequence.length;
+      return this.#drafterOf(open).propose(open.lookahead(), most, modelDrafts.get(sequence));
     });
-    for (const [i, count] of this.#speculation.share(probabilities, load).entries()) {
-      const open = decoding[i] as OpenAnswer;
-      if (count > 0) draftTokens.set(open.sequence, open.look(open.drafter?.take(count) ?? noDraft));
-    }
-    return draftTokens;
+    const lengths = this.#lengths.of(
+      proposed.map((tokens) => tokens.map(({ probability }) => probability)),
+      load,
+    );
+    return new Map(
+      decoding.map((open, i) => [
+        open.sequence,
+        draftOf(open, proposed[i] as ProposedToken[], lengths[i] as number),
+      ]),
+    );
   }
 
   /** The step is planned: gives back what is needed no more. */
   planned({ preempted }: StepPlan): void {
-    for (const sequence of preempted) this.release(sequence);
+    for (const sequence of preempted) this.#draftModel?.release(sequence);
     this.#draftModel?.keepToLimit();
   }
 
-  /** It took so long. */
+  /** The step took so long. */
   observe(plan: StepPlan, ms: number): void {
-    this.#speculation.observe(plan, ms);
+    this.#lengths.observe(plan, ms);
   }
 
-  release(sequence: Sequence): void {
+  /** A sequence that had this draft goes on with these tokens. */
+  commit(sequence: Sequence, draft: Draft, sampled: readonly number[]): void {
+    this.#drafters.get(sequence)?.commit(draft, sampled);
+  }
+
+  /** The sequence has ended. Tells what became of its draft tokens, where any were sought. */
+  end(sequence: Sequence): DraftTokenCounts | undefined {
+    const counts = this.#drafters.get(sequence)?.counts;
+    this.#drafters.delete(sequence);
     this.#draftModel?.release(sequence);
+    return counts;
   }
 
-  #newDrafters({ request, sequence, modelDrafter, vocabulary }: OpenAnswer): Drafter[] {
+  #drafterOf(open: OpenAnswer): SequenceDrafter {
+    const known = this.#drafters.get(open.sequence);
+    if (known !== undefined) return known;
+    const drafter = new SequenceDrafter(this.#newDrafters(open), new AcceptanceRates(this.#rates));
+    this.#drafters.set(open.sequence, drafter);
+    return drafter;
+  }
+
+  #newDrafters({ request, sequence, vocabulary }: OpenAnswer): Drafter[] {
     const { tokens, promptLength, salt } = sequence;
     const { newDrafter } = this.#options;
-    if (newDrafter !== undefined) return [newDrafter(request, tokens), modelDrafter];
-    const text = new PromptLookupDrafter(request.prompt, request.expected);
-    for (const token of tokens.subarray(promptLength)) text.accept(token);
-    const drafters = [text, new NgramCacheDrafter(this.#speculation.ngramCache, salt, tokens), modelDrafter];
-    return vocabulary === undefined
-      ? drafters
-      : [...drafters, new WordCompletionDrafter(vocabulary, tokens, promptLength)];
+    if (newDrafter !== undefined) return [newDrafter(request, tokens)];
+    const lookup = new PromptLookupDrafter(request.prompt, request.expected);
+    for (const token of tokens.subarray(promptLength)) lookup.accept(token);
+    const drafters = [lookup, new NgramCacheDrafter(this.#ngramCache, salt, tokens)];
+    if (vocabulary === undefined) return drafters;
+    return [...drafters, new WordCompletionDrafter(vocabulary, tokens, promptLength)];
   }
+}
+
+/** The first `length` of the proposed tokens, as far as it can be found out how those after them are sampled. */
+function draftOf(open: OpenAnswer, proposed: readonly ProposedToken[], length: number): Draft {
+  const tokens: number[] = [];
+  const rows: SampleRow[] = [];
+  const lookahead = open.lookahead();
+  for (const { token } of proposed.slice(0, length)) {
+    const row = lookahead.accept(token) ? lookahead.row() : undefined;
+    if (row === undefined) break;
+    tokens.push(token);
+    rows.push(row);
+  }
+  return { tokens, rows, proposed };
 }

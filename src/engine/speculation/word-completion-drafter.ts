@@ -3,7 +3,7 @@
 
 import { longestTokens } from '../../grammar/longest-tokens.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
-import type { Drafter, DraftToken } from './drafter.ts';
+import type { Drafter, DraftToken } from './draft.ts';
 
 /** The last bytes of a prompt: so much is looked at. */
 const MOST_BYTES = 2 ** 16;
