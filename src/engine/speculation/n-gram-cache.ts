@@ -1,10 +1,10 @@
-// What this engine's answers went on with before: by their last tokens, what came next. A table of fixed size for all
-// sequences; those of different salts share nothing, so that nobody's answers can be told from another's speed.
+// The n-gram cache: what came next in this engine's answers, by the last tokens. A table of fixed size for all sequences; those
+// of different salts share nothing, so that nobody's answers can be told from another's speed.
 
 import type { Drafter, DraftToken } from './draft.ts';
 
 const ENTRIES = 2 ** 16;
-/** Tokens that must agree, most first. */
+/** Tokens that must match, most first. */
 const MATCH_LENGTHS = [4, 2, 1] as const;
 const LONGEST = 4;
 
@@ -13,12 +13,12 @@ export class NgramCache {
   readonly #tokens = new Int32Array(ENTRIES);
 
   /** Undefined where nothing is known. */
-  after(key: number): number | undefined {
+  get(key: number): number | undefined {
     const at = key & (ENTRIES - 1);
     return this.#keys[at] === key ? (this.#tokens[at] as number) : undefined;
   }
 
-  learn(key: number, token: number): void {
+  set(key: number, token: number): void {
     const at = key & (ENTRIES - 1);
     this.#keys[at] = key;
     this.#tokens[at] = token;
@@ -26,54 +26,48 @@ export class NgramCache {
 }
 
 export class NgramCacheDrafter implements Drafter {
-  readonly #ngramCache: NgramCache;
+  readonly #cache: NgramCache;
   readonly #salt: number;
-  /** The last tokens, and those with the extension. */
-  readonly #last: Int32Array;
-  readonly #extended: Int32Array;
+  /** The last tokens, and the last with the extension. */
+  #last: readonly number[];
+  #ahead: readonly number[];
 
   /** `tokens`: those of the prompt and the answer so far; they teach nothing. */
-  constructor(ngramCache: NgramCache, salt: string, tokens: Int32Array) {
-    this.#ngramCache = ngramCache;
+  constructor(cache: NgramCache, salt: string, tokens: Int32Array) {
+    this.#cache = cache;
     this.#salt = saltOf(salt);
-    this.#last = new Int32Array(LONGEST);
-    this.#last.set(tokens.subarray(-LONGEST), Math.max(0, LONGEST - tokens.length));
-    this.#extended = this.#last.slice();
+    this.#last = [...new Array<number>(LONGEST).fill(0), ...tokens.subarray(-LONGEST)].slice(-LONGEST);
+    this.#ahead = this.#last;
   }
 
   propose(): DraftToken | undefined {
     for (const matchLength of MATCH_LENGTHS) {
-      const token = this.#ngramCache.after(this.#key(this.#extended, matchLength));
+      const token = this.#cache.get(this.#key(this.#ahead, matchLength));
       if (token !== undefined) return { token, source: 'n-gram-cache', matchLength };
     }
     return undefined;
   }
 
   extend(token: number): void {
-    shift(this.#extended, token);
+    this.#ahead = [...this.#ahead.slice(1), token];
   }
 
   rollBack(): void {
-    this.#extended.set(this.#last);
+    this.#ahead = this.#last;
   }
 
   accept(token: number): void {
-    for (const length of MATCH_LENGTHS) this.#ngramCache.learn(this.#key(this.#last, length), token);
-    shift(this.#last, token);
-    this.#extended.set(this.#last);
+    for (const length of MATCH_LENGTHS) this.#cache.set(this.#key(this.#last, length), token);
+    this.#last = [...this.#last.slice(1), token];
+    this.#ahead = this.#last;
   }
 
-  /** Of the last so many. Never 0, which is an empty entry. */
-  #key(tokens: Int32Array, length: number): number {
+  /** Of the last `length` tokens. Never 0, which is an empty entry. */
+  #key(tokens: readonly number[], length: number): number {
     let hash = mix(this.#salt, length);
     for (let at = LONGEST - length; at < LONGEST; at++) hash = mix(hash, tokens[at] as number);
     return hash === 0 ? 1 : hash;
   }
-}
-
-function shift(tokens: Int32Array, token: number): void {
-  tokens.copyWithin(0, 1);
-  tokens[LONGEST - 1] = token;
 }
 
 function saltOf(text: string): number {

@@ -5,26 +5,24 @@ import { PromptLookupDrafter } from './prompt-lookup-drafter.ts';
 /** What a drafter would go on with. */
 function ahead(drafter: Drafter, most: number): number[] {
   const tokens: number[] = [];
-  for (
-    let proposed = drafter.propose();
-    proposed !== undefined && tokens.length < most;
-    proposed = drafter.propose()
-  ) {
-    tokens.push(proposed.token);
-    drafter.extend(proposed.token);
+  while (tokens.length < most) {
+    const next = drafter.propose();
+    if (next === undefined) break;
+    tokens.push(next.token);
+    drafter.extend(next.token);
   }
   drafter.rollBack();
   return tokens;
 }
 
-describe('draft tokens from the text at hand', () => {
-  it('go on as the text did behind the same tokens, the last time', () => {
+describe('draft tokens of prompt lookup', () => {
+  it('go on as the text did after the same tokens, the last time', () => {
     const drafter = new PromptLookupDrafter([1, 2, 3, 4, 9, 1, 2, 7, 8, 9, 1, 2]);
     expect(ahead(drafter, 4)).toEqual([7, 8, 9, 1]);
     expect(drafter.propose()).toMatchObject({ source: 'prompt-lookup', matchLength: 3 });
   });
 
-  it('believe a longer agreement before a younger place', () => {
+  it('believe a longer match before a younger one', () => {
     const drafter = new PromptLookupDrafter([5, 6, 7, 8, 1, 0, 7, 8, 2, 0, 5, 6, 7, 8]);
     expect(drafter.propose()).toEqual({ token: 1, source: 'prompt-lookup', matchLength: 4 });
   });
@@ -72,7 +70,7 @@ describe('draft tokens from an expected text', () => {
     expect(drafter.propose()).toMatchObject({ source: 'prediction', matchLength: 1 });
   });
 
-  it('go on behind a token that was replaced', () => {
+  it('go on after a token that was replaced', () => {
     const drafter = new PromptLookupDrafter([1, 2, 3], expected);
     for (const token of [10, 99]) drafter.accept(token);
     expect(drafter.propose()).toEqual({ token: 12, source: 'prediction', matchLength: 0 });
@@ -81,8 +79,8 @@ describe('draft tokens from an expected text', () => {
   });
 
   it.each([
-    ['behind tokens that were left out', [10, 14], [15, 16, 17]],
-    ['behind tokens that were put in', [10, 97, 98, 99, 11, 12], [13, 14, 15, 16, 17]],
+    ['after tokens that were left out', [10, 14], [15, 16, 17]],
+    ['after tokens that were put in', [10, 97, 98, 99, 11, 12], [13, 14, 15, 16, 17]],
   ])('find back %s', (_, came, rest) => {
     const drafter = new PromptLookupDrafter([1, 2, 3], expected);
     for (const token of came) drafter.accept(token);

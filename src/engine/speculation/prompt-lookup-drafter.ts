@@ -1,28 +1,29 @@
-// Proposes that the text goes on as it did before: behind the same last tokens, in the prompt, in the answer so far, or in
-// the text that the client expects. Each token takes a few steps of constant length, and what is kept is bounded.
+// Proposes that the text goes on as it did after the same last tokens before, in the prompt or in the answer so far, or as the
+// client expects (`prediction`). Each token takes a few steps of constant length, and what is kept is bounded.
 
 import type { Drafter, DraftToken } from './draft.ts';
 
-/** Tokens that must agree; the longer ones are looked for first. */
+/** Tokens that must match; the longer matches are looked for first. */
 const LENGTHS = [4, 2, 1] as const;
-/** Agreement beyond this is not counted. */
-const MOST_AGREEING = 8;
-/** With so much agreement the text at hand is believed before the one that is expected. */
+/** A match beyond this is not counted. */
+const MAX_MATCH = 8;
+/** With so long a match the text at hand is believed before the one that is expected. */
 const SURE = 4;
 /** Entries of a table: of longer texts the places that were seen last are known. */
 const MOST_ENTRIES = 2 ** 16;
 const LEAST_ENTRIES = 2 ** 8;
-/** How far behind a wrong draft token the expected text may go on. */
+/** How far after a rejected token the expected text may go on. */
 const WINDOW = 24;
 /** Parts the expected text from the prompt: no token. */
 const BORDER = -1;
 
-/** Where the text may go on from. */
-interface Pointers {
+/** An end of the text, and where it may go on from. */
+interface Cursor {
+  readonly length: number;
   /** Where the text is repeated from; 0 where it is not. */
   readonly place: number;
   /** How much of the expected text has come. */
-  readonly ahead: number;
+  readonly expected: number;
   /** Whether its last token was as expected. */
   readonly wasRight: boolean;
 }
@@ -30,129 +31,123 @@ interface Pointers {
 export class PromptLookupDrafter implements Drafter {
   /** The expected text, the prompt, the answer so far, and the extension. */
   #tokens: Int32Array;
-  #length = 0;
-  /** By hash of the last tokens: where the text went on behind them. */
+  /** By hash of the last tokens: where the text went on after them. */
   #tables: readonly Int32Array[] = [];
-  readonly #expected: number;
-  #pointers: Pointers = { place: 0, ahead: 0, wasRight: true };
-  /** As they were before the first extension. */
-  #real: { readonly length: number; readonly pointers: Pointers } | undefined;
+  readonly #expectedLength: number;
+  /** Without the extension, and with it. */
+  #cursor: Cursor = { length: 0, place: 0, expected: 0, wasRight: true };
+  #ahead = this.#cursor;
 
   constructor(tokens: ArrayLike<number>, expected: ArrayLike<number> = []) {
-    this.#expected = expected.length;
+    this.#expectedLength = expected.length;
     this.#tokens = new Int32Array(2 * (tokens.length + expected.length + 64));
-    this.#resize();
-    for (let i = 0; i < expected.length; i++) this.#enter(expected[i] as number);
-    if (expected.length > 0) this.#enter(BORDER);
-    for (let i = 0; i < tokens.length; i++) this.#enter(tokens[i] as number);
-    this.#pointers = { ...this.#pointers, place: this.#find() };
+    this.#resize(0);
+    let length = 0;
+    for (const text of [expected, expected.length > 0 ? [BORDER] : [], tokens]) {
+      for (let i = 0; i < text.length; i++) {
+        this.#index(length);
+        this.#tokens[length++] = text[i] as number;
+      }
+    }
+    this.#cursor = { ...this.#cursor, length, place: this.#find(length) };
+    this.#ahead = this.#cursor;
   }
 
   propose(): DraftToken | undefined {
-    const { place, ahead, wasRight } = this.#pointers;
-    const agreed = place === 0 ? 0 : this.#agreeing(place);
-    if (ahead < this.#expected && agreed < SURE) {
-      const token = this.#tokens[ahead] as number;
+    const { length, place, expected, wasRight } = this.#ahead;
+    const matchLength = this.#matchLength(place, length);
+    if (expected < this.#expectedLength && matchLength < SURE) {
+      const token = this.#tokens[expected] as number;
       return { token, source: 'prediction', matchLength: Number(wasRight) };
     }
     const token = this.#tokens[place] as number;
-    if (agreed === 0 || token === BORDER) return undefined;
-    return { token, source: 'prompt-lookup', matchLength: agreed };
+    if (matchLength === 0 || token === BORDER) return undefined;
+    return { token, source: 'prompt-lookup', matchLength };
   }
 
   extend(token: number): void {
-    this.#real ??= { length: this.#length, pointers: this.#pointers };
-    this.#follow(token);
+    this.#ahead = this.#follow(this.#ahead, token);
   }
 
   rollBack(): void {
-    if (this.#real === undefined) return;
-    this.#length = this.#real.length;
-    this.#pointers = this.#real.pointers;
-    this.#real = undefined;
+    this.#ahead = this.#cursor;
   }
 
   accept(token: number): void {
-    this.#follow(token);
+    // Before, the end would have been found as a place of its own.
+    this.#index(this.#cursor.length);
+    this.#cursor = this.#follow(this.#cursor, token);
+    this.#ahead = this.#cursor;
   }
 
-  #follow(token: number): void {
-    const { ahead, wasRight } = this.#followExpected(token);
-    const { place: before } = this.#pointers;
-    const next = before > 0 && this.#tokens[before] === token ? before + 1 : 0;
-    if (this.#real === undefined) this.#enter(token);
-    else this.#append(token);
-    const found = this.#find();
-    const place = next > 0 && (found === 0 || this.#agreeing(next) >= this.#agreeing(found)) ? next : found;
-    const isBack = !wasRight && place > 0 && place < this.#expected && this.#agreeing(place) > 1;
-    this.#pointers = { place, ahead: isBack ? place : ahead, wasRight };
+  #follow(cursor: Cursor, token: number): Cursor {
+    const { expected, wasRight } = this.#followExpected(cursor, token);
+    const next = cursor.place > 0 && this.#tokens[cursor.place] === token ? cursor.place + 1 : 0;
+    this.#write(cursor.length, token);
+    const length = cursor.length + 1;
+    const found = this.#find(length);
+    const place =
+      next > 0 && this.#matchLength(next, length) >= this.#matchLength(found, length) ? next : found;
+    const isBack =
+      !wasRight && place > 0 && place < this.#expectedLength && this.#matchLength(place, length) > 1;
+    return { length, place, expected: isBack ? place : expected, wasRight };
   }
 
   /** Where the expected text was wrong, one of its tokens was replaced; where it is wrong again, it goes on close by. */
-  #followExpected(token: number): Omit<Pointers, 'place'> {
-    const { ahead, wasRight } = this.#pointers;
-    if (ahead >= this.#expected) return { ahead, wasRight };
-    const isRight = this.#tokens[ahead] === token;
-    if (isRight || wasRight) return { ahead: ahead + 1, wasRight: isRight };
-    const from = Math.max(0, ahead - 2);
-    const found = this.#tokens.subarray(from, Math.min(from + WINDOW, this.#expected)).indexOf(token);
-    return { ahead: found < 0 ? ahead : from + found + 1, wasRight: false };
+  #followExpected(cursor: Cursor, token: number): Pick<Cursor, 'expected' | 'wasRight'> {
+    const { expected, wasRight } = cursor;
+    if (expected >= this.#expectedLength) return { expected, wasRight };
+    const isRight = this.#tokens[expected] === token;
+    if (isRight || wasRight) return { expected: expected + 1, wasRight: isRight };
+    const from = Math.max(0, expected - 2);
+    const found = this.#tokens.subarray(from, Math.min(from + WINDOW, this.#expectedLength)).indexOf(token);
+    return { expected: found < 0 ? expected : from + found + 1, wasRight: false };
   }
 
-  /** The place behind the last time that the text ended like this; 0 where it never did. */
-  #find(): number {
+  /** The place after the last time that the text ended as it does at `end`; 0 where it never did. */
+  #find(end: number): number {
     for (let i = 0; i < LENGTHS.length; i++) {
       const length = LENGTHS[i] as number;
-      if (this.#length < length) continue;
-      const place = (this.#tables[i] as Int32Array)[this.#slot(this.#length, length)] as number;
-      if (place > 0 && place < this.#length && this.#agreeing(place) >= length) return place;
+      if (end < length) continue;
+      const place = (this.#tables[i] as Int32Array)[this.#slot(end, length)] as number;
+      if (place > 0 && place < end && this.#matchLength(place, end) >= length) return place;
     }
     return 0;
   }
 
   /** Tokens before the place that are those before the end. */
-  #agreeing(place: number): number {
+  #matchLength(place: number, end: number): number {
+    const most = Math.min(MAX_MATCH, place);
     let count = 0;
-    while (
-      count < MOST_AGREEING &&
-      count < place &&
-      this.#tokens[place - 1 - count] === this.#tokens[this.#length - 1 - count]
-    ) {
-      count += 1;
-    }
+    while (count < most && this.#tokens[place - 1 - count] === this.#tokens[end - 1 - count]) count += 1;
     return count;
   }
 
-  /** For good: the end so far can be found from now on; before, it would have been found as a place of its own. */
-  #enter(token: number): void {
+  /** The text up to `end` can be found from now on. */
+  #index(end: number): void {
     for (let i = 0; i < LENGTHS.length; i++) {
       const length = LENGTHS[i] as number;
-      if (this.#length < length) continue;
-      (this.#tables[i] as Int32Array)[this.#slot(this.#length, length)] = this.#length;
+      if (end >= length) (this.#tables[i] as Int32Array)[this.#slot(end, length)] = end;
     }
-    this.#append(token);
   }
 
-  #append(token: number): void {
-    if (this.#length === this.#tokens.length) {
-      const grown = new Int32Array(2 * this.#length);
+  #write(at: number, token: number): void {
+    if (at === this.#tokens.length) {
+      const grown = new Int32Array(2 * at);
       grown.set(this.#tokens);
       this.#tokens = grown;
-      this.#resize();
+      this.#resize(this.#cursor.length);
     }
-    this.#tokens[this.#length++] = token;
+    this.#tokens[at] = token;
   }
 
-  #resize(): void {
+  /** `end`: all before it can be found again. */
+  #resize(end: number): void {
     const wanted = 2 ** Math.ceil(Math.log2(this.#tokens.length));
     const entries = Math.min(MOST_ENTRIES, Math.max(LEAST_ENTRIES, wanted));
     if (this.#tables[0]?.length === entries) return;
     this.#tables = LENGTHS.map(() => new Int32Array(entries));
-    const end = this.#real?.length ?? this.#length;
-    for (const [i, length] of LENGTHS.entries()) {
-      const table = this.#tables[i] as Int32Array;
-      for (let place = length; place < end; place++) table[this.#slot(place, length)] = place;
-    }
+    for (let place = 1; place < end; place++) this.#index(place);
   }
 
   /** Of the tokens before `end`. */

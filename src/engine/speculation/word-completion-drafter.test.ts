@@ -14,7 +14,7 @@ const id = (piece: string) => pieces.indexOf(piece);
 const ids = (...list: string[]) => Int32Array.from(list.map(id));
 const END = id('"');
 
-/** Behind a prompt that tells of somebody in Berlin. */
+/** After a prompt that tells of somebody in Berlin. */
 function drafter(...answer: string[]): WordCompletionDrafter {
   const prompt = ids('x', ' in', ' Ber', 'lin', '.');
   return new WordCompletionDrafter(
@@ -25,7 +25,7 @@ function drafter(...answer: string[]): WordCompletionDrafter {
 }
 
 describe('words of the prompt', () => {
-  it('are proposed where one has begun behind something else, in tokens of what is left', () => {
+  it('are proposed where one has begun after something else, in tokens of what is left', () => {
     expect(drafter('"', 'B').propose(END)).toEqual({
       token: id('er'),
       source: 'word-completion',

@@ -1,5 +1,5 @@
 // Proposes that a word which has begun is one of the prompt's, whatever stands before it: values of JSON are words of a text
-// behind a quote instead of a space, and therefore other tokens. Needs to know what tokens spell.
+// after a quote instead of a space, and therefore other tokens. Needs to know what tokens spell.
 
 import { longestTokens } from '../../grammar/longest-tokens.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
@@ -16,11 +16,9 @@ export class WordCompletionDrafter implements Drafter {
   readonly #text: Uint8Array;
   /** By first bytes: where the last word with them begins. */
   readonly #places = new Map<number, number>();
-  /** The word at hand, so far; longer ones are none. */
-  #word = new Uint8Array(LONGEST_WORD);
-  #length = 0;
-  /** As it was before the first extension. */
-  #real: { readonly word: Uint8Array; readonly length: number } | undefined;
+  /** The word at hand so far, and the same with the extension. */
+  #word = new Uint8Array(0);
+  #ahead = this.#word;
 
   /** Of `tokens` the first `promptLength` are the prompt. */
   constructor(vocabulary: VocabularyTables, tokens: Int32Array, promptLength: number) {
@@ -31,41 +29,28 @@ export class WordCompletionDrafter implements Drafter {
   }
 
   propose(end?: number): DraftToken | undefined {
-    const key = Math.min(LONGEST_KEY, this.#length);
-    if (this.#length > LONGEST_WORD || key === 0) return undefined;
-    const place = this.#places.get(keyOf(this.#word, 0, key));
-    if (place === undefined || !this.#begins(place)) return undefined;
-    const [token] = longestTokens(this.#restAt(place + this.#length), this.#vocabulary);
-    if (token !== undefined) return { token, source: 'word-completion', matchLength: key };
+    const { length } = this.#ahead;
+    const matchLength = Math.min(LONGEST_KEY, length);
+    if (length === 0 || length > LONGEST_WORD) return undefined;
+    const place = this.#places.get(keyOf(this.#ahead, 0, matchLength));
+    if (place === undefined || !this.#ahead.every((byte, at) => this.#text[place + at] === byte))
+      return undefined;
+    const [token] = longestTokens(this.#restAt(place + length), this.#vocabulary);
+    if (token !== undefined) return { token, source: 'word-completion', matchLength };
     return end === undefined ? undefined : { token: end, source: 'word-end', matchLength: 0 };
   }
 
   extend(token: number): void {
-    this.#real ??= { word: this.#word.slice(), length: this.#length };
-    this.#follow(token);
+    this.#ahead = continued(this.#ahead, bytesOf(this.#vocabulary, token));
   }
 
   rollBack(): void {
-    if (this.#real === undefined) return;
-    this.#word.set(this.#real.word);
-    this.#length = this.#real.length;
-    this.#real = undefined;
+    this.#ahead = this.#word;
   }
 
   accept(token: number): void {
-    this.#follow(token);
-  }
-
-  #follow(token: number): void {
-    for (const byte of bytesOf(this.#vocabulary, token)) {
-      if (!isWordByte(byte)) this.#length = 0;
-      else this.#word[this.#length++] = byte;
-    }
-  }
-
-  #begins(place: number): boolean {
-    for (let at = 0; at < this.#length; at++) if (this.#text[place + at] !== this.#word[at]) return false;
-    return true;
+    this.#word = continued(this.#word, bytesOf(this.#vocabulary, token));
+    this.#ahead = this.#word;
   }
 
   /** What is left of the word that goes on there. */
@@ -82,6 +67,13 @@ export class WordCompletionDrafter implements Drafter {
       else if (at - start < LONGEST_KEY) this.#places.set(keyOf(this.#text, start, at + 1), start);
     }
   }
+}
+
+/** A word after further bytes, which may begin another one; of one that is too long, just so many bytes. */
+function continued(word: Uint8Array, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const border = bytes.findLastIndex((byte) => !isWordByte(byte));
+  const own = border < 0 ? [...word, ...bytes] : bytes.subarray(border + 1);
+  return Uint8Array.from(own.slice(0, LONGEST_WORD + 1));
 }
 
 function keyOf(bytes: ArrayLike<number>, start: number, end: number): number {
