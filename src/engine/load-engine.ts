@@ -99,7 +99,7 @@ async function loadDraft(
   const { spec, weights } = openSpec(draftPath);
   try {
     const refusal = draftRefusal(spec, vocabSize);
-    if (refusal !== undefined) throw new Error(`${draftPath} cannot guess for another model: ${refusal}`);
+    if (refusal !== undefined) throw new Error(`${draftPath} cannot draft for another model: ${refusal}`);
     const backend = await choice.create(spec, weights, { blockCount: engine.blockCount });
     return { backend, vocabSize, contextLength: spec.contextLength };
   } finally {

@@ -323,8 +323,8 @@ export class ManagedPool implements ModelPool {
         toolFormat,
       });
       local.close();
-      const guesses = engine.engine?.speculation !== false;
-      const draft = draftPath === undefined || !guesses ? undefined : openDraft(draftPath, local);
+      const speculates = engine.engine?.speculation !== false;
+      const draft = draftPath === undefined || !speculates ? undefined : openDraft(draftPath, local);
       // Pinned models never leave: what their weights take is out of reach for good.
       const pinned = [...this.#occupied.values()].filter(({ model }) => model.pinned && model !== slot.model);
       const lasting = pinned.reduce((sum, { model }) => sum + this.#memory.weightBytesOf(model.name), 0);

@@ -130,7 +130,7 @@ const seen = {
   resumedVectors: 0,
   accepted: 0,
   rejected: 0,
-  rememberedGuesses: 0,
+  recurrentAccepted: 0,
 };
 
 function promptOf({ family, shared, own }: Submit, unique: number): number[] {
@@ -284,7 +284,7 @@ async function run(setting: Scenario): Promise<void> {
   const { accepted, rejected } = engine.draftTokens;
   seen.accepted += accepted;
   seen.rejected += rejected;
-  if (setting.memorySlots !== undefined) seen.rememberedGuesses += accepted;
+  if (setting.memorySlots !== undefined) seen.recurrentAccepted += accepted;
   seen.resumedVectors += engine.sequences.filter(
     ({ pooled, preemptions }) => pooled?.isComplete === true && preemptions > 0,
   ).length;

@@ -23,7 +23,7 @@ export class StepSpeeds {
     if (tokens === 0) return;
     this.#mostTokens = Math.max(this.#mostTokens, tokens);
     const ms = times.scheduleMs + times.computeMs + times.sampleMs + times.emitMs;
-    // Guesses are a few rows more; prompts are many.
+    // Draft tokens are a few rows more; prompts are many.
     if (tokens < 4 * sequences) this.#decoded(sequences, ms);
     else this.#prompted(tokens - sequences, ms);
   }
