@@ -145,7 +145,7 @@ describe('a run against a server', () => {
       { kind: 'hang' },
       { kind: 'stream', usage: false },
     ];
-    const report = await bench({ timeoutMs: 300 }, (_, n) => behaviours[n % 6] as Behaviour);
+    const report = await bench({ timeoutMs: 2000 }, (_, n) => behaviours[n % 6] as Behaviour);
     const { summary } = report;
     expect(summary).toMatchObject({ sent: 12, completed: 4, failed: 8, rateLimited: 2, cutOff: 0 });
     expect(summary.outputTokensFrom).toBe('usage and chunks');
