@@ -9,7 +9,7 @@ import type { ServeReport } from '../bench/serve/serve-report.ts';
 import type { ServeSettings } from '../bench/serve/serve-settings.ts';
 import { baseUrlOf } from '../bench/serve/target.ts';
 import type { BenchRun } from '../server/admin/bench.ts';
-import type { BenchOrder, BenchResult } from '../server/live/live-event.ts';
+import type { BenchRequest, BenchResult } from '../server/live/live-event.ts';
 
 const TELL_EVERY_MS = 250;
 const TIMEOUT_MS = 120_000;
@@ -18,7 +18,7 @@ const MOST_WARM_UP = 4;
 /** `url`: where the server listens. */
 export async function benchSelf(
   url: string,
-  order: BenchOrder,
+  order: BenchRequest,
   { key, signal, onProgress }: BenchRun,
 ): Promise<BenchResult> {
   const live = new LiveLoad();
@@ -35,7 +35,7 @@ export async function benchSelf(
   }
 }
 
-function settingsOf(order: BenchOrder, url: string, secret: BenchRun['key']): ServeSettings {
+function settingsOf(order: BenchRequest, url: string, secret: BenchRun['key']): ServeSettings {
   const { model, streams, requests, promptTokens, answerTokens } = order;
   return {
     baseUrl: baseUrlOf(url) as string,

@@ -18,7 +18,7 @@ import type { RequestArchive } from './jobs/resumption.ts';
 import type { KeyLimiter } from './limits/key-limiter.ts';
 import type { TypicalAnswer } from './limits/typical-answer.ts';
 import type { LiveFeed } from './live/live-feed.ts';
-import type { RequestLives } from './live/request-traces.ts';
+import type { RequestTraces } from './live/request-traces.ts';
 import type { SlidingPercentiles } from './live/sliding-percentiles.ts';
 import type { Activity } from './request/activity.ts';
 import type { Admission } from './request/admission.ts';
@@ -88,7 +88,7 @@ export interface ServerContext extends ServerDeps {
   readonly health: HealthCheck;
   /** For whoever looks on. */
   readonly live: LiveFeed;
-  readonly lives: RequestLives;
+  readonly traces: RequestTraces;
   /** Of all requests of late. */
   readonly firstToken: SlidingPercentiles;
   readonly betweenTokens: SlidingPercentiles;

@@ -15,7 +15,7 @@ import {
 import { AnswerGrammars } from '../generation/answer-grammars.ts';
 import { EncodeWorkers } from '../text/encode-workers.ts';
 import { BatchRunner } from './batches/batch-runner.ts';
-import { LineDoor } from './batches/line-server.ts';
+import { LineServer } from './batches/line-server.ts';
 import type { ServerContext, ServerDeps } from './context.ts';
 import { acceptForms } from './files/routes.ts';
 import { allowOrigin } from './http/cross-origin.ts';
@@ -25,7 +25,7 @@ import { ParserErrors } from './http/parser-errors.ts';
 import { refuseSlowBodies } from './http/slow-bodies.ts';
 import { TypicalAnswer } from './limits/typical-answer.ts';
 import { LiveFeed } from './live/live-feed.ts';
-import { RequestLives } from './live/request-traces.ts';
+import { RequestTraces } from './live/request-traces.ts';
 import { SlidingPercentiles } from './live/sliding-percentiles.ts';
 import { Activity } from './request/activity.ts';
 import { Admission } from './request/admission.ts';
@@ -159,7 +159,7 @@ function makeContext(deps: ServerDeps): ServerContext {
   feed.listen(({ kind, ...finished }) => deps.logger.info(finished, kind));
   const activity = new Activity();
   const admission = new Admission(settings, nowMs);
-  const lives = new RequestLives(nowMs);
+  const traces = new RequestTraces(nowMs);
   const latencies = { firstToken: new SlidingPercentiles(), betweenTokens: new SlidingPercentiles() };
   return {
     ...deps,
@@ -167,13 +167,13 @@ function makeContext(deps: ServerDeps): ServerContext {
     feed,
     activity,
     admission,
-    lives,
+    traces,
     live: new LiveFeed({
       version,
       pool,
       activity,
       admission,
-      lives,
+      traces,
       ...latencies,
       onProblem: (error) => deps.logger.error({ err: error }, 'live'),
     }),
@@ -216,9 +216,9 @@ function addHooks(app: FastifyInstance, { activity, metrics, settings }: ServerC
 function makeRunner(app: FastifyInstance, context: ServerContext): BatchRunner | undefined {
   const { batches } = context;
   if (batches === undefined) return undefined;
-  const door = new LineDoor(makeApp({ ...context, tls: undefined }), context);
-  app.addHook('onClose', () => door.close());
-  return new BatchRunner(context, batches, door);
+  const server = new LineServer(makeApp({ ...context, tls: undefined }), context);
+  app.addHook('onClose', () => server.close());
+  return new BatchRunner(context, batches, server);
 }
 
 async function drain(

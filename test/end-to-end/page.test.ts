@@ -6,7 +6,7 @@ import type {
   BenchResult,
   LiveSnapshot,
   LiveTick,
-  RequestLife,
+  RequestTrace,
 } from '../../src/server/live/live-event.ts';
 import { hasAddon } from '../support/native.ts';
 import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
@@ -96,7 +96,7 @@ describe.skipIf(!hasAddon)('a page that looks on (with the addon)', () => {
     await leave();
     const life = (await (
       await fetch(`${server.url}/requests/${requestId}`, { headers: authorization(guest) })
-    ).json()) as RequestLife;
+    ).json()) as RequestTrace;
     const happened = life.events.map(({ what }) => what);
     expect(happened).toEqual([
       'arrived',

@@ -7,7 +7,7 @@ import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import { readExactBody, rulesFor } from '../http/parse-body.ts';
 import { namedEvents, SseStream } from '../http/sse.ts';
-import type { BenchOrder, BenchProgress, BenchResult } from '../live/live-event.ts';
+import type { BenchProgress, BenchRequest, BenchResult } from '../live/live-event.ts';
 import { keyOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import type { Route } from '../route.ts';
@@ -20,7 +20,7 @@ export interface BenchRun {
 }
 
 /** Given from outside: a server knows no benchmark. */
-export type Bench = (order: BenchOrder, run: BenchRun) => Promise<BenchResult>;
+export type Bench = (order: BenchRequest, run: BenchRun) => Promise<BenchResult>;
 
 /** Small enough that nobody waits long for it. */
 const upTo = (most: number) => z.int().min(1).max(most);

@@ -1,6 +1,7 @@
 // Anthropic's Messages as a protocol of this server.
 
-import { type CompletionKind, chatKind, type Protocol } from '../jobs/protocol.ts';
+import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
+import { chatKind } from '../openai/chat.ts';
 import { type MessagesBody, readMessages } from './read.ts';
 import { messagesRules } from './schema.ts';
 import { messageEvents, messageShape } from './shape.ts';
@@ -8,9 +9,9 @@ import { omitsThinking } from './thinking.ts';
 
 export const messagesKind: CompletionKind<MessagesBody> = {
   ...chatKind,
-  wish(body) {
-    const wish = chatKind.wish(body);
-    return wish && { ...wish, names: { structure: body.structureName, tools: 'tools' } };
+  responseFormat(body) {
+    const format = chatKind.responseFormat(body);
+    return format && { ...format, names: { structure: body.formatName, tools: 'tools' } };
   },
 };
 

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { type ApiError, toApiError } from '../http/errors.ts';
 import { parseBody } from '../http/parse-body.ts';
-import type { Visit } from '../jobs/protocol.ts';
+import type { RequestContext } from '../request/request-scope.ts';
 import { defaultSettings } from '../settings.ts';
 import { messagesKind } from './protocol.ts';
 import { type MessagesBody, readMessages } from './read.ts';
 import { countRules, messagesRules } from './schema.ts';
 import { shownThinking } from './thinking.ts';
 
-const visit = { context: { settings: { ...defaultSettings, maxTextCharacters: 100 } } } as Visit;
+const incoming = { context: { settings: { ...defaultSettings, maxTextCharacters: 100 } } } as RequestContext;
 const user = { role: 'user', content: 'Hello' };
 const schema = { type: 'object', properties: { city: { type: 'string' } } };
 const tools = [{ name: 'weather', input_schema: schema }];
@@ -18,12 +18,12 @@ const call = { id: 'abc', type: 'function', function: { name: 'weather', argumen
 
 function read(body: object): MessagesBody {
   const given = { max_tokens: 10, messages: [user], ...body };
-  return readMessages(parseBody(messagesRules, given).body, visit);
+  return readMessages(parseBody(messagesRules, given).body, incoming);
 }
 
 function refusal(body: object): ApiError {
   try {
-    messagesKind.prompts(read(body), visit.context.settings);
+    messagesKind.prompts(read(body), incoming.context.settings);
   } catch (error) {
     return toApiError(error);
   }
@@ -191,12 +191,12 @@ describe('what is asked for', () => {
       { output_config: { format: { type: 'json_schema', schema } } },
       {
         response_format: { type: 'json_schema', json_schema: { schema } },
-        structureName: 'output_config.format',
+        formatName: 'output_config.format',
       },
     ],
     [
       { output_format: { type: 'json_schema', schema } },
-      { response_format: { type: 'json_schema', json_schema: { schema } }, structureName: 'output_format' },
+      { response_format: { type: 'json_schema', json_schema: { schema } }, formatName: 'output_format' },
     ],
   ])('%j', (body, expected) => {
     expect(read(body)).toMatchObject(expected);

@@ -1,29 +1,32 @@
 // A body of /v1/messages in the words of OpenAI's chat completions.
 
 import { badRequest } from '../http/errors.ts';
-import type { Visit } from '../jobs/protocol.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
+import type { RequestContext } from '../request/request-scope.ts';
 import { conversationOf } from './conversation.ts';
 import type { MessagesRequest } from './schema.ts';
 import { thinkingVariables } from './thinking.ts';
 
 export interface MessagesBody extends ChatBody {
-  /** The field that asks for a structure. */
-  readonly structureName: string;
+  /** The field that asks for structured output, for messages about it. */
+  readonly formatName: string;
 }
 
 type Format = NonNullable<MessagesRequest['output_format']>;
 
-export function readMessages(given: MessagesRequest, { context }: Visit): MessagesBody {
+export function readMessages(
+  given: MessagesRequest,
+  { context }: Pick<RequestContext, 'context'>,
+): MessagesBody {
   const { system, messages: told, tools, tool_choice: choice, stop_sequences: stop, ...others } = given;
-  const { thinking, output_config: config, output_format: olderFormat, ...drawing } = others;
+  const { thinking, output_config: config, output_format: olderFormat, ...sampling } = others;
   const { messages, continues } = conversationOf({ system, messages: told }, context.settings);
-  const { format, structureName } = formatOf(config?.format ?? undefined, olderFormat);
-  if (continues) refuseBeginning(thinking, format && structureName);
+  const { format, formatName } = formatOf(config?.format ?? undefined, olderFormat);
+  if (continues) refuseBeginning(thinking, format && formatName);
   return {
-    ...drawing,
+    ...sampling,
     messages,
-    structureName,
+    formatName,
     stop,
     continue_final_message: continues,
     tools: tools?.map(chatTool),
@@ -35,9 +38,9 @@ export function readMessages(given: MessagesRequest, { context }: Visit): Messag
 }
 
 /** An answer that goes on with a text begins with nothing else. */
-function refuseBeginning(thinking: MessagesRequest['thinking'], structureName: string | undefined): void {
+function refuseBeginning(thinking: MessagesRequest['thinking'], formatName: string | undefined): void {
   const problem = "is not possible where the last message is the assistant's, with which the answer goes on";
-  if (structureName !== undefined) throw badRequest(structureName, problem);
+  if (formatName !== undefined) throw badRequest(formatName, problem);
   if (thinking !== undefined && thinking.type !== 'disabled') throw badRequest('thinking', problem);
 }
 
@@ -47,7 +50,7 @@ function formatOf(newer: Format | undefined, older: Format | undefined) {
   }
   return {
     format: newer ?? older,
-    structureName: newer === undefined && older !== undefined ? 'output_format' : 'output_config.format',
+    formatName: newer === undefined && older !== undefined ? 'output_format' : 'output_config.format',
   };
 }
 

@@ -4,11 +4,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { readPrompt } from '../../generation/prompt.ts';
 import type { ServerContext } from '../context.ts';
 import { readBody, rulesNote } from '../http/parse-body.ts';
+import { tokensOf } from '../jobs/encode-prompts.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
 import { NO_TOKENS } from '../limits/key-limiter.ts';
-import { callerOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
-import { stay, withModel } from '../request/request-scope.ts';
+import { requestContext, withRequestScope } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
 import {
   anthropicErrorSchema,
@@ -47,24 +47,30 @@ export function messageRoutes(context: ServerContext): readonly Route[] {
   ];
 }
 
-/** Of the very prompt that would be answered; it counts as a request, not as tokens. */
+/** Counts the very prompt that would be answered. The limits count it as a request, not as tokens. */
 async function countTokens(
   context: ServerContext,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<{ input_tokens: number }> {
   const given = readBody(countRules, request, reply);
-  const body = readMessages(given, { context, request });
+  const incoming = requestContext(context, request, reply);
+  const body = readMessages(given, incoming);
   const inputs = messagesKind.prompts(body, context.settings);
   const name = findEntry(context.pool, body.model).name;
-  const { keyId: account } = callerOf(request);
-  const count = await stay(context, request, reply, NO_TOKENS, ({ signal }) =>
-    withModel(context, name, signal, async (model) => {
-      const { encoders: encoder, settings: limits } = context;
-      const options = { encoder, account, signal, limits, parameter: 'messages', mustFit: false };
-      const prompts = await Promise.all(inputs.map((input) => readPrompt(input, model, options)));
-      return prompts.reduce((sum, { ids }) => sum + ids.length, 0);
-    }),
-  );
+  const options = { modelName: name, demand: NO_TOKENS, sequences: 0 };
+  const count = await withRequestScope(incoming, options, async ({ model, caller, signal }) => {
+    const { encoders: encoder, settings: limits } = context;
+    const encoding = {
+      encoder,
+      account: caller.keyId,
+      signal,
+      limits,
+      parameter: 'messages',
+      mustFit: false,
+    };
+    const prompts = await Promise.all(inputs.map((input) => readPrompt(input, model, encoding)));
+    return tokensOf(prompts);
+  });
   return { input_tokens: count };
 }

@@ -9,7 +9,7 @@ import { filesOf } from '../files/routes.ts';
 import { backgroundCaller, type Caller } from '../request/auth.ts';
 import { forgetLines } from './forget-lines.ts';
 import { LineRunner } from './line-runner.ts';
-import type { LineDoor } from './line-server.ts';
+import type { LineServer } from './line-server.ts';
 import { readIn } from './read-in.ts';
 import { writeOut } from './write-out.ts';
 
@@ -36,7 +36,7 @@ export class BatchRunner {
   #stopped = false;
   #prunedMs = 0;
 
-  constructor(context: ServerContext, batches: BatchDeps, door: LineDoor) {
+  constructor(context: ServerContext, batches: BatchDeps, server: LineServer) {
     this.#context = context;
     this.#batches = batches;
     this.#log = context.logger;
@@ -44,7 +44,7 @@ export class BatchRunner {
       queue: batches.lines,
       owner: batches.owner,
       leaseMs: LEASE_MS,
-      door,
+      server,
       log: this.#log,
       onEnd: () => this.wake(),
     });

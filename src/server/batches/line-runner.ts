@@ -5,7 +5,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { BatchRecord } from '../../store/batch-record.ts';
 import type { LineAnswer, LineQueue, TakenLine } from '../../store/line-queue.ts';
 import type { Caller } from '../request/auth.ts';
-import type { Endpoint, LineDoor, LineOutcome } from './line-server.ts';
+import type { Endpoint, LineOutcome, LineServer } from './line-server.ts';
 import { answeredLine, failedLine, lineId } from './line-text.ts';
 
 /** A server fault is tried again so often; it is often gone by then. */
@@ -21,7 +21,7 @@ export interface LineRunnerOptions {
   readonly queue: LineQueue;
   readonly owner: string;
   readonly leaseMs: number;
-  readonly door: Pick<LineDoor, 'ask'>;
+  readonly server: Pick<LineServer, 'run'>;
   readonly log: Pick<FastifyBaseLogger, 'error' | 'warn'>;
   /** A line has ended, so that another may begin. */
   readonly onEnd: () => void;
@@ -110,10 +110,10 @@ export class LineRunner {
     line: TakenLine,
     signal: AbortSignal,
   ): Promise<void> {
-    const { queue, owner, door } = this.#options;
+    const { queue, owner, server } = this.#options;
     if (line.attempts > MOST_ATTEMPTS) return this.#keep(line, keyId, abandoned(line), signal);
     const request = { id, endpoint: endpoint as Endpoint, body: line.body, caller, signal };
-    const outcome = await door.ask(request);
+    const outcome = await server.run(request);
     const nowMs = Date.now();
     switch (outcome.kind) {
       case 'aborted':

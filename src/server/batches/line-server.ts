@@ -1,12 +1,13 @@
-// The door by which lines of batches come in: a server of its own that listens nowhere, with the very routes a client has.
-// Who asks is said by who opens it, so that no request from outside can come in this way.
+// Runs lines of batches as requests to a server of its own, which listens nowhere and has the very routes a client has. The
+// runner says in whose name a line runs, so that no request from outside can claim that.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RequestUsage } from '../../store/usage-store.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest, shuttingDown } from '../http/errors.ts';
-import { chatProtocol, textProtocol } from '../jobs/protocol.ts';
 import { serveCompletion } from '../jobs/serve-completion.ts';
+import { chatProtocol } from '../openai/chat.ts';
+import { textProtocol } from '../openai/completions.ts';
 import { serveEmbeddings } from '../openai/embeddings.ts';
 import type { Caller } from '../request/auth.ts';
 import { KeptResponses } from '../responses/kept-responses.ts';
@@ -23,7 +24,7 @@ export const ENDPOINTS = [
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 export interface LineRequest {
-  /** Of the request; no other that runs has the same. */
+  /** The id of the request; no other running request has the same. */
   readonly id: string;
   readonly endpoint: Endpoint;
   /** JSON. */
@@ -38,14 +39,14 @@ export type LineOutcome =
       readonly status: number;
       /** JSON. */
       readonly body: string;
-      /** Undefined where no engine was asked. */
+      /** Undefined where no engine computed anything. */
       readonly usage: RequestUsage | undefined;
     }
   /** Not now: a limit, a full queue, a model that cannot be loaded. */
   | { readonly kind: 'later'; readonly afterMs: number }
   | { readonly kind: 'aborted' };
 
-interface Visit extends LineRequest {
+interface RunningLine extends LineRequest {
   usage: RequestUsage | undefined;
 }
 
@@ -54,23 +55,24 @@ type Serve = (context: ServerContext, request: FastifyRequest, reply: FastifyRep
 const low = { forceLow: true };
 const DEFAULT_PAUSE_MS = 1000;
 
-export class LineDoor {
+export class LineServer {
   readonly #app: FastifyInstance;
-  readonly #visits = new Map<string, Visit>();
+  /** By the id of the request. */
+  readonly #running = new Map<string, RunningLine>();
 
-  /** `app` is to listen nowhere. */
+  /** `app` must listen nowhere. */
   constructor(app: FastifyInstance, given: ServerContext) {
     this.#app = app;
     const context: ServerContext = {
       ...given,
       limiter: given.limiter.apart(),
-      // Its batch is what a client comes back to.
+      // Clients ask for the batch again, not for a line.
       archive: undefined,
       // A line may wait for as long as its batch.
       settings: { ...given.settings, requestTimeoutMs: Number.POSITIVE_INFINITY },
     };
     app.addHook('onRequest', async (request, reply) => this.#admit(context, request, reply));
-    for (const [endpoint, serve] of Object.entries(servers(context))) {
+    for (const [endpoint, serve] of Object.entries(handlers(context))) {
       const config = endpoint === '/v1/responses' ? { errorBody: responsesErrorBody } : {};
       app.post(endpoint, { config }, (request, reply) =>
         serve({ ...context, usage: this.#usageOf(context, request) }, request, reply),
@@ -78,8 +80,8 @@ export class LineDoor {
     }
   }
 
-  async ask(line: LineRequest): Promise<LineOutcome> {
-    const { id, endpoint, body, signal } = line;
+  async run(given: LineRequest): Promise<LineOutcome> {
+    const { id, endpoint, body, signal } = given;
     const streams = (JSON.parse(body) as { stream?: unknown }).stream === true;
     if (streams) {
       const refusal = badRequest('stream', 'is not possible in a batch; leave it out');
@@ -90,8 +92,8 @@ export class LineDoor {
         usage: undefined,
       };
     }
-    const visit: Visit = { ...line, usage: undefined };
-    this.#visits.set(id, visit);
+    const line: RunningLine = { ...given, usage: undefined };
+    this.#running.set(id, line);
     try {
       const answer = await this.#app.inject({
         method: 'POST',
@@ -102,14 +104,14 @@ export class LineDoor {
       const { statusCode: status } = answer;
       if (signal.aborted || status === 499) return { kind: 'aborted' };
       if (status !== 429 && status !== 503) {
-        return { kind: 'answer', status, body: answer.body, usage: visit.usage };
+        return { kind: 'answer', status, body: answer.body, usage: line.usage };
       }
       return { kind: 'later', afterMs: pauseOf(answer.headers) };
     } catch (error) {
       if (signal.aborted) return { kind: 'aborted' };
       throw error;
     } finally {
-      this.#visits.delete(id);
+      this.#running.delete(id);
     }
   }
 
@@ -119,21 +121,21 @@ export class LineDoor {
 
   #admit({ activity }: ServerContext, request: FastifyRequest, reply: FastifyReply): void {
     if (activity.draining) throw shuttingDown();
-    const visit = this.#visits.get(request.id);
-    if (visit === undefined) throw new Error('nobody has opened the door for this request');
-    request.caller = visit.caller;
-    // As if its client had left.
+    const line = this.#running.get(request.id);
+    if (line === undefined) throw new Error('this request is no line of a batch');
+    request.caller = line.caller;
+    // An abort ends the request as if its client had left.
     const leave = () => reply.raw.destroy();
-    if (visit.signal.aborted) leave();
-    visit.signal.addEventListener('abort', leave, { once: true });
-    reply.raw.once('close', () => visit.signal.removeEventListener('abort', leave));
+    if (line.signal.aborted) leave();
+    line.signal.addEventListener('abort', leave, { once: true });
+    reply.raw.once('close', () => line.signal.removeEventListener('abort', leave));
   }
 
-  /** Counted with the line's answer, not before: a line that is run again counts once. */
+  /** Usage is stored together with the line's answer, so that a line that is run again counts once. */
   #usageOf({ usage: store }: ServerContext, { id }: FastifyRequest): ServerContext['usage'] {
-    const visit = this.#visits.get(id);
+    const line = this.#running.get(id);
     const note = (usage: RequestUsage) => {
-      if (visit !== undefined) visit.usage = usage;
+      if (line !== undefined) line.usage = usage;
     };
     return (
       store && {
@@ -146,7 +148,7 @@ export class LineDoor {
   }
 }
 
-function servers(context: ServerContext): Readonly<Record<Endpoint, Serve>> {
+function handlers(context: ServerContext): Readonly<Record<Endpoint, Serve>> {
   const kept = new KeptResponses(context);
   const running = new RunningResponses();
   return {

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { GenerationError } from '../../generation/generation-error.ts';
 import { wireNames } from '../../generation/parameter-names.ts';
 import { chatRules } from '../openai/schemas/chat.ts';
+import { textRules } from '../openai/schemas/completions.ts';
 import { samplingOf, stopsOf } from '../openai/schemas/sampling.ts';
-import { textRules } from '../openai/schemas/text.ts';
 import { ApiError, toApiError } from './errors.ts';
 import { parseBody, unknownWarning } from './parse-body.ts';
 

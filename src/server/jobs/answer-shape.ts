@@ -49,7 +49,7 @@ export interface AnswerShape {
   /** Told of the whole answer before its last word is sent, streamed or not. */
   settled?(choices: readonly WholeChoice[], usage: TokenUsage): Promise<void>;
   /** Told of everything in an answer that is sent whole, as it comes. */
-  watch?(event: GenerationEvent): void;
+  observe?(event: GenerationEvent): void;
   /** Told of what ended a stream before its time, before `failure` is asked. */
   broken?(error: unknown, usage: TokenUsage): Promise<void>;
 }

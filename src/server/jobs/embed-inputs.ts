@@ -1,45 +1,45 @@
-// Takes texts through the house on their way to vectors, by the same doors as completions: limits, queue, model, encoding,
-// the engine, and the record of it all.
+// Serves texts that become vectors, in the same steps as a completion: limits, queue, model, encoding, the engine, and the
+// record of what was used.
 
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { checkFits, roomOf } from '../../generation/context-room.ts';
 import { cutPrompt, cutText } from '../../generation/cut-text.ts';
 import { Embedding, poolingOf } from '../../generation/embedding.ts';
 import type { Prompt, PromptInput } from '../../generation/prompt.ts';
 import type { TokenUsage } from '../../generation/token-usage.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
-import type { ServerContext } from '../context.ts';
 import { badRequest } from '../http/errors.ts';
 import { warn } from '../http/warn.ts';
-import { type Caller, kvShareOf, priorityOf } from '../request/auth.ts';
+import { kvShareOf, priorityOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import { RequestRecord, type RequestTimes, recorded } from '../request/request-record.ts';
-import { type Visit, visit, weigh } from '../request/request-scope.ts';
+import {
+  type RequestContext,
+  type RequestScope,
+  reserveTokens,
+  withRequestScope,
+} from '../request/request-scope.ts';
 import { encodePrompts, tokensOf } from './encode-prompts.ts';
 
-export interface EmbedOrder {
-  readonly context: ServerContext;
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
+export interface EmbeddingRequest extends RequestContext {
   /** The default model where absent. */
   readonly modelName: string | undefined;
   readonly inputs: readonly PromptInput[];
-  /** What the client calls each of them. */
+  /** What the client calls each input. */
   readonly nameOf: (at: number) => string;
   readonly dimensions?: number | undefined;
-  /** What is too long loses its end. Default false: it is refused. */
+  /** A text that is too long loses its end. Default false: it is refused. */
   readonly cuts?: boolean;
-  /** How long the model stays afterwards when nobody uses it, where the request decides that. */
+  /** How long the model stays loaded afterwards while nobody uses it; absent where the request does not decide that. */
   readonly idleMs?: number | undefined;
-  /** Whatever the key's tier. */
+  /** Runs at LOW priority, whatever the tier of the key. */
   readonly forceLow: boolean;
-  /** Throws where the model cannot do what is asked of it. */
+  /** Throws where the model cannot do what is asked. */
   readonly check?: (model: ServedModel) => void;
 }
 
 export interface EmbeddedInputs {
   readonly model: ServedModel;
-  /** One for each input, of length 1. */
+  /** One vector of length 1 for each input. */
   readonly vectors: readonly Float32Array[];
   readonly usage: TokenUsage;
   readonly times: RequestTimes;
@@ -47,7 +47,7 @@ export interface EmbeddedInputs {
 
 export function embedPrompts(
   several: readonly (string | readonly number[])[],
-  nameOf: EmbedOrder['nameOf'],
+  nameOf: EmbeddingRequest['nameOf'],
   most: number,
 ): readonly PromptInput[] {
   if (several.length > most) {
@@ -60,39 +60,35 @@ export function embedPrompts(
   );
 }
 
-/** `answer` sends the vectors, while the request still counts as one that runs. */
+/** `answer` sends the vectors, while the request still counts as running. */
 export async function embedInputs(
-  order: EmbedOrder,
+  given: EmbeddingRequest,
   answer: (embedded: EmbeddedInputs) => Promise<void>,
 ): Promise<void> {
-  const { context, request, reply, inputs, idleMs } = order;
-  const modelName = findEntry(context.pool, order.modelName).name;
+  const { context, inputs, idleMs } = given;
+  const modelName = findEntry(context.pool, given.modelName).name;
   const sequences = inputs.length;
   const demand = { least: sequences, expected: sequences };
-  const terms = { modelName, demand, sequences, idleMs };
-  await visit(context, request, reply, terms, (place) => embed(order, place, answer));
+  await withRequestScope(given, { modelName, demand, sequences, idleMs }, (scope) =>
+    embed(given, scope, answer),
+  );
 }
 
 async function embed(
-  order: EmbedOrder,
-  place: Visit,
+  given: EmbeddingRequest,
+  scope: RequestScope,
   answer: (embedded: EmbeddedInputs) => Promise<void>,
 ): Promise<void> {
-  const { context, request, reply, dimensions, forceLow, nameOf } = order;
-  const { model, signal } = place;
-  const caller = request.caller as Caller;
+  const { dimensions, forceLow, inputs, nameOf } = given;
+  const { context, caller, model, signal } = scope;
   poolingOf(model);
-  order.check?.(model);
-  const prompts = order.cuts
-    ? await cutPrompts({ ...order, caller }, place)
-    : await encodePrompts({ ...order, caller }, place);
+  given.check?.(model);
+  const prompts = given.cuts ? await cutPrompts(given, scope) : await encodePrompts(scope, inputs, nameOf);
   for (const [at, { ids }] of prompts.entries()) checkFits(ids.length, roomOf(model), nameOf(at));
   const tokens = tokensOf(prompts);
-  await weigh({ ...place, reply }, tokens, { least: tokens, expected: tokens });
+  await reserveTokens(scope, tokens, { least: tokens, expected: tokens });
   const record = new RequestRecord({
-    ...order,
-    ...place,
-    caller,
+    ...scope,
     prompts,
     kind: 'embedding',
     tier: forceLow ? 'low' : caller.tier,
@@ -114,29 +110,32 @@ async function embed(
     signal,
     record,
   );
-  await recorded(record, embedding, place, async () => {
+  await recorded(record, embedding, scope, async () => {
     const vectors = await embedding.vectors();
     record.prompted();
     await answer({ model, vectors, usage: embedding.usage, times: record.times });
   });
 }
 
-/** Whose texts were cut is told. */
-async function cutPrompts(order: EmbedOrder & { readonly caller: Caller }, place: Visit): Promise<Prompt[]> {
-  const { model } = place;
-  const inputs = order.inputs.map((input) =>
+/** A header of the response names the texts that were cut. */
+async function cutPrompts(
+  { inputs: given, nameOf }: EmbeddingRequest,
+  scope: RequestScope,
+): Promise<Prompt[]> {
+  const { model, reply } = scope;
+  const inputs = given.map((input) =>
     input.kind === 'text' ? { ...input, text: cutText(input.text, model) } : input,
   );
-  const prompts = await encodePrompts({ ...order, inputs }, place);
+  const prompts = await encodePrompts(scope, inputs, nameOf);
   return prompts.map((prompt, at) => {
     const cut = cutPrompt(prompt, model);
     if (cut === undefined) return prompt;
-    warn(order.reply, [`${order.nameOf(at)}: cut to ${cut.ids.length} tokens`]);
+    warn(reply, [`${nameOf(at)}: cut to ${cut.ids.length} tokens`]);
     return cut;
   });
 }
 
-/** Nothing is generated. */
+/** Embeddings generate no tokens. */
 export function promptUsage({ promptTokens }: TokenUsage): object {
   return { prompt_tokens: promptTokens, total_tokens: promptTokens };
 }

@@ -1,24 +1,16 @@
 // The prompts of a request, encoded for its model.
 
-import type { FastifyRequest } from 'fastify';
 import { type Prompt, type PromptInput, readPrompt } from '../../generation/prompt.ts';
-import type { ServerContext } from '../context.ts';
-import type { Caller } from '../request/auth.ts';
-import type { Visit } from '../request/request-scope.ts';
+import type { RequestScope } from '../request/request-scope.ts';
 
-export interface PromptOrder {
-  readonly context: ServerContext;
-  readonly request: FastifyRequest;
-  readonly caller: Caller;
-  readonly inputs: readonly PromptInput[];
-  /** What the client calls each of them. */
-  readonly nameOf: (at: number) => string;
-}
-
-/** One after the other: between two prompts of a request it is others' turn. */
+/**
+ * Encodes one prompt after the other, so that other requests get a turn between two of them. `nameOf`: what the client calls
+ * each of them.
+ */
 export async function encodePrompts(
-  { context, request, caller, inputs, nameOf }: PromptOrder,
-  { model, signal }: Pick<Visit, 'model' | 'signal'>,
+  { context, request, caller, model, signal }: RequestScope,
+  inputs: readonly PromptInput[],
+  nameOf: (at: number) => string,
 ): Promise<readonly Prompt[]> {
   const { encoders: encoder, settings: limits } = context;
   const options = { encoder, account: caller.keyId, signal, limits };

@@ -7,20 +7,20 @@ import { WholeAnswer } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import { toApiError } from '../http/errors.ts';
 import { type Framing, SseStream } from '../http/sse.ts';
-import { type Queued, queueHeaders, tellPosition } from '../request/queue-position.ts';
+import { type Queued, queueHeaders, reportPosition } from '../request/queue-position.ts';
 import type { AnswerShape, StreamMessage } from './answer-shape.ts';
-import { StreamPosition } from './stream-position.ts';
+import { StreamPosition } from './resumption.ts';
 
-/** A refusal by the engine comes within this time, and then as a proper HTTP error. */
+/** A refusal by the engine comes within this time; it can then be sent as an HTTP error, before the headers of a stream. */
 const REFUSAL_MS = 200;
 
 export interface Answer {
   readonly generation: Generation;
   readonly shape: AnswerShape;
-  /** Of each choice, what is shown before the answer. */
+  /** For each choice, what is shown before the answer. */
   readonly echoes: readonly string[];
   readonly queued: Queued;
-  /** When all is known and before the client hears of it. */
+  /** Called when the usage is known, before the client receives the end of the answer. */
   readonly charge: () => Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export async function respondWhole(
   const whole = new WholeAnswer(echoes.length);
   for await (const event of generation.events()) {
     whole.add(event);
-    shape.watch?.(event);
+    shape.observe?.(event);
   }
   const choices = whole.choices.map((choice, at) => ({ ...choice, text: `${echoes[at]}${choice.text}` }));
   await shape.settled?.(choices, generation.usage);
@@ -45,29 +45,29 @@ export interface StreamOptions {
   readonly framing: Framing;
   readonly keepAliveMs: number;
   readonly signal: AbortSignal;
-  /** Whether the client may come back to it. */
-  readonly kept: Promise<boolean>;
-  /** What the client has of it already. */
+  /** Whether the client may resume the stream. */
+  readonly archived: Promise<boolean>;
+  /** The events that the client has already. */
   readonly after?: StreamPosition | undefined;
-  /** Told of a failure that the client heard of inside the stream. */
+  /** Called with a failure that the client is told inside the stream. */
   readonly onFailure: (error: unknown) => void;
 }
 
 export async function respondStream(
   reply: FastifyReply,
   { generation, shape, echoes, queued, charge }: Answer,
-  { framing, keepAliveMs, signal, kept, after, onFailure }: StreamOptions,
+  { framing, keepAliveMs, signal, archived, after, onFailure }: StreamOptions,
 ): Promise<FinishReason[]> {
   const events = generation.events();
   const first = events.next();
   await Promise.race([first, sleep(REFUSAL_MS, undefined, { ref: false })]);
-  const resumable = await kept;
+  const resumable = await archived;
   queueHeaders(reply, queued);
   reply.hijack();
   const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, signal, framing);
   const whole = new WholeAnswer(echoes.length);
   const position = new StreamPosition();
-  /** Of a choice, or of none. */
+  /** `index`: undefined for messages that belong to no choice. */
   const sendAll = async (index: number | undefined, messages: readonly StreamMessage[]) => {
     for (const { data, event } of messages) {
       const isKnown = after !== undefined && !position.covers(after, index);
@@ -81,7 +81,7 @@ export async function respondStream(
       const parts = [{ kind: 'content', text: echo } as const];
       if (echo !== '') await sendAll(index, shape.piece(index, { parts, details: [] }));
     }
-    for (let step = await tellPosition(first, stream, queued); !step.done; step = await events.next()) {
+    for (let step = await reportPosition(first, stream, queued); !step.done; step = await events.next()) {
       whole.add(step.value);
       const isEnd = step.value.kind === 'finish' && whole.complete;
       if (isEnd) await charge();
@@ -93,7 +93,7 @@ export async function respondStream(
   } catch (error) {
     onFailure(error);
     await shape.broken?.(error, generation.usage);
-    // The status is sent already: what went wrong can only be told in the stream, which then ends.
+    // The status is sent already: the stream itself says what went wrong, and ends.
     stream.fail(...shape.failure(toApiError(error)));
   } finally {
     await events.return();

@@ -1,18 +1,66 @@
-// Answers that a client comes back to: it names its request and the last event it has, at this server or at another one that
-// keeps the same archive, and receives the rest. Whatever chance decided is kept, so that the answer is the same.
+// Resumes streams: a client names its request and the last event it has, at this server or at another one with the same
+// archive, and receives the rest. The seed is archived with the request, so that the answer is the same.
 
+import { setImmediate } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import type { Seed } from '../../sampling/random.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
-import type { Caller } from '../request/auth.ts';
-import { StreamPosition } from './stream-position.ts';
+import { callerOf } from '../request/auth.ts';
+import type { RequestContext } from '../request/request-scope.ts';
+
+const MOST_CHOICES = 4096;
+
+/**
+ * How far a stream has come: the events of each choice, and the closing events that belong to none. Events of several choices
+ * mix by chance, so that one number would not do. Written as the id of an event.
+ */
+export class StreamPosition {
+  readonly #counts: number[];
+  #closing: number;
+
+  constructor(counts: readonly number[] = [], closing = 0) {
+    this.#counts = [...counts];
+    this.#closing = closing;
+  }
+
+  /** Reads an id such as `12`, `12.9.11`, `12.9.11-1`, or `0` for the beginning. */
+  static parse(text: string): StreamPosition | undefined {
+    const match = /^(\d{1,9}(?:\.\d{1,9})*)(?:-(\d{1,9}))?$/.exec(text.trim());
+    const counts = match?.[1]?.split('.').map(Number) ?? [];
+    if (match === null || counts.length > MOST_CHOICES) return undefined;
+    return new StreamPosition(counts, Number(match[2] ?? 0));
+  }
+
+  /** Counts one more event of a choice, or of none. */
+  advance(index: number | undefined): void {
+    if (index === undefined) this.#closing += 1;
+    else this.#counts[index] = this.#countOf(index) + 1;
+  }
+
+  /** Whether it has at least as many events of a choice, or of none, as the other. */
+  covers(other: StreamPosition, index: number | undefined): boolean {
+    return index === undefined
+      ? this.#closing >= other.#closing
+      : this.#countOf(index) >= other.#countOf(index);
+  }
+
+  toString(): string {
+    const counts = Array.from(this.#counts, (count) => count ?? 0);
+    const closing = this.#closing === 0 ? '' : `-${this.#closing}`;
+    return `${counts.length === 0 ? '0' : counts.join('.')}${closing}`;
+  }
+
+  #countOf(index: number): number {
+    return this.#counts[index] ?? 0;
+  }
+}
 
 export interface KeptRequest {
-  /** As the client knows it. */
+  /** The id that the client knows. */
   readonly id: string;
   readonly keyId: string;
-  /** Where it was sent to. */
+  /** The URL pattern of the route it was sent to. */
   readonly route: string;
   /** JSON. */
   readonly body: string;
@@ -20,7 +68,7 @@ export interface KeptRequest {
   readonly seed: Seed;
   /** Milliseconds since 1970. */
   readonly arrivedMs: number;
-  /** What of it was counted as used; absent while nobody has. */
+  /** The tokens that were counted as used; absent before that. */
   readonly counted?: CountedTokens | undefined;
 }
 
@@ -30,20 +78,20 @@ export interface CountedTokens {
   readonly completionTokens: number;
 }
 
-/** Requests that have begun, for as long as their clients may come back. */
+/** Requests that have begun, for as long as their clients may resume them. */
 export interface RequestArchive {
   keep(request: KeptRequest): Promise<void>;
-  /** Of this key alone; undefined where it is not known, or not any more. */
+  /** Finds requests of this key alone; undefined where there is none, or none any more. */
   find(keyId: string, id: string): Promise<KeptRequest | undefined>;
 }
 
 export interface Resumption {
   readonly kept: KeptRequest;
-  /** What the client has. */
+  /** The events that the client has. */
   readonly after: StreamPosition;
 }
 
-/** What the client comes back to, where it says that it does. */
+/** The request that the client resumes; undefined where it sends no Last-Event-ID. */
 export async function resumptionOf(
   { archive }: ServerContext,
   request: FastifyRequest,
@@ -52,7 +100,7 @@ export async function resumptionOf(
   if (archive === undefined || given === undefined) return undefined;
   const after = StreamPosition.parse(String(given));
   if (after === undefined) throw badRequest('Last-Event-ID', `'${given}' is no id of an event`);
-  const { keyId } = request.caller as Caller;
+  const { keyId } = callerOf(request);
   const kept = await archive.find(keyId, request.id);
   const route = request.routeOptions.url ?? '';
   if (kept === undefined || kept.route !== route) {
@@ -64,4 +112,41 @@ export async function resumptionOf(
     throw new ApiError(409, message, { code: 'different_body' });
   }
   return { kept, after };
+}
+
+/**
+ * Whether the client may resume the request. A request that cannot be archived is answered all the same. `counted` is absent
+ * the first time, before anything is used.
+ */
+export async function archiveRequest(
+  { context, request, caller, resumable, resumption }: ArchivedRequest,
+  { id: answerId, arrivedMs }: { readonly id: string; readonly arrivedMs: number },
+  seed: Seed,
+  counted?: CountedTokens,
+): Promise<boolean> {
+  if (context.archive === undefined || !resumable) return false;
+  if (resumption !== undefined && counted === undefined) return true;
+  // The request itself goes first: a connection that carries both would hold it up.
+  await setImmediate();
+  try {
+    await context.archive.keep({
+      id: request.id,
+      keyId: caller.keyId,
+      route: request.routeOptions.url ?? '',
+      body: resumption?.kept.body ?? JSON.stringify(request.body),
+      answerId,
+      seed,
+      arrivedMs,
+      counted,
+    });
+    return true;
+  } catch (error) {
+    request.log.warn({ err: error }, 'a request cannot be kept: its client cannot come back to it');
+    return false;
+  }
+}
+
+interface ArchivedRequest extends Pick<RequestContext, 'context' | 'request' | 'caller'> {
+  readonly resumable: boolean;
+  readonly resumption: Resumption | undefined;
 }

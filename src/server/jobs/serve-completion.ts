@@ -1,8 +1,7 @@
-// Takes one completion request through the house, what is cheap first: reads it, asks the limits of its key and the
-// door of the queue, waits for its model, encodes its prompts, weighs them, runs it, and settles however it ends.
+// Serves one completion request, whatever its protocol, cheapest checks first: parse the body, ask the limits of the key and
+// the queue, wait for the model, encode the prompts, reserve their tokens, generate, and record what was used.
 
 import { createHash } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { type AnswerPlan, type AnswerWish, planAnswer } from '../../generation/answer-plan.ts';
@@ -21,29 +20,31 @@ import type { Framing } from '../http/sse.ts';
 import { warn } from '../http/warn.ts';
 import type { AnswerBudget } from '../limits/answer-budget.ts';
 import { choicesOf, type SamplingBody, stopsOf, streamsUsage } from '../openai/schemas/sampling.ts';
-import { type Caller, kvShareOf, priorityOf } from '../request/auth.ts';
+import { kvShareOf, priorityOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import { RequestRecord, recorded } from '../request/request-record.ts';
-import { type Visit, visit, weigh } from '../request/request-scope.ts';
+import {
+  type RequestContext,
+  type RequestScope,
+  requestContext,
+  reserveTokens,
+  withRequestScope,
+} from '../request/request-scope.ts';
 import type { AnswerShape, ShapeOptions } from './answer-shape.ts';
 import { CAPPED_HEADER, demandOf, earlyDemand, grantAnswers } from './answer-terms.ts';
 import { encodePrompts, tokensOf } from './encode-prompts.ts';
 import type { Protocol } from './protocol.ts';
 import { respondStream, respondWhole } from './respond.ts';
-import { type CountedTokens, type Resumption, resumptionOf } from './resumption.ts';
+import { archiveRequest, type Resumption, resumptionOf } from './resumption.ts';
 import { samplingDefaults, withDefaults } from './sampling-defaults.ts';
 
 export interface ServeOptions {
-  /** Whatever the key's tier. */
+  /** Runs at LOW priority, whatever the tier of the key. */
   readonly forceLow: boolean;
 }
 
-/** What is known of a request from its body and its key. */
-interface Order {
-  readonly context: ServerContext;
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly caller: Caller;
+/** What a request asks for, known from its body and its key. */
+interface CompletionRequest extends RequestContext {
   readonly forceLow: boolean;
   readonly body: SamplingBody;
   readonly inputs: readonly PromptInput[];
@@ -53,31 +54,31 @@ interface Order {
   /** Undefined where an answer may be as long as the context allows. */
   readonly maxTokens: number | undefined;
   readonly sampling: (model: ServedModel) => SamplingParameters;
-  readonly wish: AnswerWish | undefined;
+  readonly responseFormat: AnswerWish | undefined;
   /** Each answer begins with its prompt. */
   readonly echoes: boolean;
   /** What the answer will probably be. */
   readonly expectedText: string | undefined;
-  /** A stream ends with what was used. */
+  /** A stream ends with the usage. */
   readonly includeUsage: boolean;
   readonly idMark: string;
   readonly framing: Framing;
   readonly resumable: boolean;
-  /** What the client has come back to. */
+  /** Set where the client resumes an earlier request. */
   readonly resumption: Resumption | undefined;
   readonly check: (model: ServedModel) => readonly string[];
   readonly shape: (options: ShapeOptions) => AnswerShape;
 }
 
-/** An order whose model is there. */
-interface Work extends Order, Visit {
+/** A request that is ready for the engine. */
+interface CompletionJob extends CompletionRequest, RequestScope {
   readonly prompts: readonly Prompt[];
-  /** Of each prompt. */
+  /** One for each prompt. */
   readonly parameters: readonly SamplingParameters[];
-  /** Of each prompt, where more than text is asked for. */
+  /** One for each prompt; undefined where the answer is just text. */
   readonly plans: readonly AnswerPlan[] | undefined;
   readonly expected: Int32Array | undefined;
-  /** Where only the limits of the key say how long answers may be. */
+  /** Set where only the limits of the key say how long answers may be. */
   readonly budget: AnswerBudget | undefined;
 }
 
@@ -92,14 +93,12 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
   const sent = resumption === undefined ? request.body : (JSON.parse(resumption.kept.body) as unknown);
   const { body: given, unknown } = parseBody(protocol.rules, sent);
   warnOfUnknown(reply, unknown);
-  const asked = { context, request };
-  const body = await protocol.read(given, asked);
+  const incoming = requestContext(context, request, reply);
+  const body = await protocol.read(given, incoming);
   const modelName = findEntry(context.pool, body.model).name;
   const { kind, idMark, framing, resumable } = protocol;
-  const order: Order = {
-    ...asked,
-    reply,
-    caller: request.caller as Caller,
+  const completion: CompletionRequest = {
+    ...incoming,
     forceLow,
     body,
     inputs: kind.prompts(body, context.settings),
@@ -108,7 +107,7 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     maxTokens: kind.maxTokens(body),
     sampling: (model) =>
       kind.sampling(withDefaults(body, samplingDefaults(context.settings, model)), model.spec.vocabSize),
-    wish: kind.wish(body),
+    responseFormat: kind.responseFormat(body),
     echoes: kind.echoes(body),
     expectedText: kind.expected?.(body),
     includeUsage: streamsUsage(body),
@@ -116,44 +115,44 @@ export async function serveCompletion<Schema extends z.ZodObject, Body extends S
     framing,
     resumable,
     resumption,
-    check: (model) => protocol.check?.(given, model, asked) ?? [],
-    shape: (options) => protocol.shape(options, given, asked),
+    check: (model) => protocol.check?.(given, model, incoming) ?? [],
+    shape: (options) => protocol.shape(options, given, incoming),
   };
-  const terms = {
+  const { inputs, choices, maxTokens } = completion;
+  const options = {
     modelName,
-    demand: earlyDemand(order, order.inputs.length, order.maxTokens),
-    sequences: order.inputs.length * order.choices,
-    idleMs: protocol.idleMs?.(given, asked),
+    demand: earlyDemand(completion, inputs.length, maxTokens),
+    sequences: inputs.length * choices,
+    idleMs: protocol.idleMs?.(given, incoming),
   };
-  await visit(context, request, reply, terms, (place) => serve(order, place));
+  await withRequestScope(incoming, options, (scope) => serve(completion, scope));
   return reply;
 }
 
-async function serve(order: Order, place: Visit): Promise<void> {
-  const { names, inputs, reply } = order;
-  const { model } = place;
-  warn(reply, order.check(model));
-  const sampling = endingWithGap(drawn(order, model), inputs, model);
-  const prompts = await encodePrompts({ ...order, nameOf: () => names.prompt }, place);
+async function serve(completion: CompletionRequest, scope: RequestScope): Promise<void> {
+  const { context, caller, names, inputs, reply, expectedText } = completion;
+  const { model, signal } = scope;
+  warn(reply, completion.check(model));
+  const sampling = endingWithGap(samplingFor(completion, model), inputs, model);
+  const prompts = await encodePrompts(scope, inputs, () => names.prompt);
   const asked = prompts.map(({ ids }) => fitToContext(sampling, ids.length, roomOf(model), names));
-  const plans = await plan(order, place, prompts);
-  const { context, caller, expectedText } = order;
-  const encoding = { encoder: context.encoders, account: caller.keyId, signal: place.signal };
+  const plans = await planAnswers(completion, scope, prompts);
+  const encoding = { encoder: context.encoders, account: caller.keyId, signal };
   const expected = await expectedIds(expectedText, model, encoding);
-  const answers = { ...order, ...place, prompts, parameters: asked };
-  const weighed = await weigh(answers, tokensOf(prompts), demandOf(answers));
-  const { cappedTokens, ...granted } = grantAnswers(answers, place.permit, weighed);
+  const answers = { ...completion, ...scope, prompts, parameters: asked };
+  const reserved = await reserveTokens(scope, tokensOf(prompts), demandOf(answers));
+  const { cappedTokens, ...granted } = grantAnswers(answers, scope.permit, reserved);
   if (cappedTokens !== undefined) reply.header(CAPPED_HEADER, String(cappedTokens));
   await run({ ...answers, ...granted, plans, expected });
 }
 
-/** What chance decided when the request first came stays. */
-function drawn({ sampling, resumption }: Order, model: ServedModel): SamplingParameters {
+/** A resumed request keeps the seed of the first time, so that it has the same answer. */
+function samplingFor({ sampling, resumption }: CompletionRequest, model: ServedModel): SamplingParameters {
   const parameters = sampling(model);
   return resumption === undefined ? parameters : { ...parameters, seed: resumption.kept.seed };
 }
 
-/** What fills a gap ends where the model goes on to the next. */
+/** An answer that fills a gap ends where the model begins another part of the file. */
 function endingWithGap(
   sampling: SamplingParameters,
   inputs: readonly PromptInput[],
@@ -164,15 +163,16 @@ function endingWithGap(
   return { ...sampling, stopIds: [...stopIds] };
 }
 
-async function plan(
-  { context, wish, caller, reply }: Order,
-  { model, signal }: Visit,
+async function planAnswers(
+  { context, responseFormat, caller, reply }: CompletionRequest,
+  { model, signal }: RequestScope,
   prompts: readonly Prompt[],
 ): Promise<readonly AnswerPlan[] | undefined> {
-  if (wish === undefined) return undefined;
+  if (responseFormat === undefined) return undefined;
+  const options = { account: caller.keyId, signal };
   const plans: AnswerPlan[] = [];
   for (const prompt of prompts) {
-    plans.push(await planAnswer(model, prompt, wish, context.grammars, { account: caller.keyId, signal }));
+    plans.push(await planAnswer(model, prompt, responseFormat, context.grammars, options));
   }
   const notes = [...new Set(plans.flatMap((one) => one.notes))];
   warn(
@@ -182,64 +182,43 @@ async function plan(
   return plans;
 }
 
-async function run(work: Work): Promise<void> {
-  const { caller, body, prompts, choices, parameters } = work;
+async function run(job: CompletionJob): Promise<void> {
+  const { caller, body, prompts, choices, parameters } = job;
   const record = new RequestRecord({
-    ...work,
+    ...job,
     kind: 'completion',
-    tier: work.forceLow ? 'low' : caller.tier,
+    tier: job.forceLow ? 'low' : caller.tier,
     stream: body.stream === true,
   });
-  const generation = generationOf(work, record);
-  const kept = keep(work, record);
-  // Whoever comes back later is charged for the rest alone.
-  const counted = async () => {
-    if (await kept) await keep(work, record, generation.usage);
+  const generation = generationOf(job, record);
+  const seed = (parameters[0] as SamplingParameters).seed;
+  const archived = archiveRequest(job, record, seed);
+  // A client that resumes the request later is charged only for the rest.
+  const archiveUsage = async () => {
+    if (await archived) await archiveRequest(job, record, seed, generation.usage);
   };
   const answer = async () => {
-    const reasons = await respond(work, generation, record, kept);
+    const reasons = await respond(job, generation, record, archived);
     record.answered(reasons);
     const isWhole = reasons.length === prompts.length * choices;
-    if (parameters[0]?.maxTokens === undefined && isWhole) learn(work, generation);
+    if (parameters[0]?.maxTokens === undefined && isWhole) learnLength(job, generation);
   };
-  await recorded(record, generation, work, answer, () => void counted());
+  await recorded(record, generation, job, answer, () => void archiveUsage());
 }
 
-/** Of answers that were cut short by the limits it is only known that they would have been longer. */
-function learn({ context, caller, prompts, choices, budget }: Work, { usage }: Generation): void {
+/** Answers that the limits cut short teach only that answers are longer than that. */
+function learnLength(
+  { context, caller, prompts, choices, budget }: CompletionJob,
+  { usage }: Generation,
+): void {
   const tokens = usage.completionTokens / (prompts.length * choices);
   const isLess = tokens < context.typicalAnswer.expect(caller.keyId, Number.POSITIVE_INFINITY);
   if (!(budget?.isSpent && isLess)) context.typicalAnswer.learn(caller.keyId, tokens);
 }
 
-/** Whether the client may come back to it. What cannot be kept is answered all the same. */
-async function keep(work: Work, record: RequestRecord, counted?: CountedTokens): Promise<boolean> {
-  const { context, request, caller, resumable, resumption, parameters } = work;
-  if (context.archive === undefined || !resumable) return false;
-  if (resumption !== undefined && counted === undefined) return true;
-  // The request itself goes first: what carries both would hold it up.
-  await setImmediate();
-  try {
-    await context.archive.keep({
-      id: request.id,
-      keyId: caller.keyId,
-      route: request.routeOptions.url ?? '',
-      body: resumption?.kept.body ?? JSON.stringify(request.body),
-      answerId: record.id,
-      seed: (parameters[0] as SamplingParameters).seed,
-      arrivedMs: record.arrivedMs,
-      counted,
-    });
-    return true;
-  } catch (error) {
-    request.log.warn({ err: error }, 'a request cannot be kept: its client cannot come back to it');
-    return false;
-  }
-}
-
-function generationOf(work: Work, record: RequestRecord): Generation {
-  const { context, body, caller, forceLow, signal, model } = work;
-  const { prompts, choices, parameters, plans, expected } = work;
+function generationOf(job: CompletionJob, record: RequestRecord): Generation {
+  const { context, body, caller, forceLow, signal, model } = job;
+  const { prompts, choices, parameters, plans, expected } = job;
   return new Generation(
     {
       id: record.id,
@@ -256,9 +235,9 @@ function generationOf(work: Work, record: RequestRecord): Generation {
       account: caller.keyId,
       kvShare: kvShareOf(caller, context.settings),
       enqueuedMs: record.arrivedMs,
-      recover: work.resumption !== undefined,
-      budget: work.budget,
-      names: work.names,
+      recover: job.resumption !== undefined,
+      budget: job.budget,
+      names: job.names,
     },
     signal,
     record,
@@ -266,13 +245,13 @@ function generationOf(work: Work, record: RequestRecord): Generation {
 }
 
 async function respond(
-  work: Work,
+  job: CompletionJob,
   generation: Generation,
   record: RequestRecord,
-  kept: Promise<boolean>,
+  archived: Promise<boolean>,
 ): Promise<FinishReason[]> {
-  const { context, body, request, reply, signal, model, includeUsage } = work;
-  const shape = work.shape({
+  const { context, body, request, reply, signal, model, includeUsage } = job;
+  const shape = job.shape({
     base: {
       id: record.id,
       created: Math.floor(record.arrivedMs / 1000),
@@ -281,28 +260,28 @@ async function respond(
       ...(body.service_tier === undefined ? {} : { service_tier: 'default' as const }),
     },
     model,
-    logprobs: work.parameters[0]?.logprobs !== undefined,
+    logprobs: job.parameters[0]?.logprobs !== undefined,
     usageComes: includeUsage,
-    promptTokens: tokensOf(work.prompts),
-    abort: work.abort,
+    promptTokens: tokensOf(job.prompts),
+    abort: job.abort,
     times: () => record.times,
   });
   const answer = {
     generation,
     shape,
-    echoes: await echoesOf(work),
+    echoes: await echoesOf(job),
     queued: record,
     charge: () => {
       const { completionTokens } = generation.usage;
-      if (body.stream !== true && work.budget?.isSpent) reply.header(CAPPED_HEADER, String(completionTokens));
+      if (body.stream !== true && job.budget?.isSpent) reply.header(CAPPED_HEADER, String(completionTokens));
       return record.charge(generation.usage);
     },
   };
   if (body.stream !== true) return respondWhole(reply, answer);
   return respondStream(reply, answer, {
-    framing: work.framing,
-    kept,
-    after: work.resumption?.after,
+    framing: job.framing,
+    archived,
+    after: job.resumption?.after,
     keepAliveMs: context.settings.keepAliveMs,
     signal,
     onFailure: (error) => {
@@ -313,13 +292,13 @@ async function respond(
   });
 }
 
-/** Of each choice, what is shown before its answer. */
-async function echoesOf(work: Work): Promise<readonly string[]> {
-  const { context, caller, model, prompts, choices, signal } = work;
+/** For each choice, what is shown before its answer. */
+async function echoesOf(job: CompletionJob): Promise<readonly string[]> {
+  const { context, caller, model, prompts, choices, signal } = job;
   const account = caller.keyId;
   const echoes: string[] = [];
   for (const { ids, text } of prompts) {
-    const echo = !work.echoes
+    const echo = !job.echoes
       ? ''
       : (text ?? (await context.encoders.decode(model, ids, { special: true }, { account, signal })));
     for (let choice = 0; choice < choices; choice++) echoes.push(echo);

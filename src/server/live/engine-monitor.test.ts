@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { EngineView } from '../../engine/live/engine-view.ts';
 import type { LossListener } from '../../engine/onlookers.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
-import { EngineWatch } from './engine-monitor.ts';
-import { RequestLives } from './request-traces.ts';
+import { EngineMonitor } from './engine-monitor.ts';
+import { RequestTraces } from './request-traces.ts';
 
 const viewOf = (given: Partial<EngineView>): EngineView => ({
   blockCount: 8,
@@ -39,7 +39,7 @@ function start() {
     },
   };
   const served = { name: 'm', blockCount: 8, engine } as unknown as ServedModel;
-  const watch = new EngineWatch(served, new RequestLives(() => 0));
+  const watch = new EngineMonitor(served, new RequestTraces(() => 0));
   const answer = async (view: EngineView | undefined) => {
     const looked = watch.look();
     answers.shift()?.(view);

@@ -7,7 +7,7 @@ import type { Priority } from '../../engine/sequence.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { TIERS, type Tier } from '../../store/key-record.ts';
 import type { EngineSnapshot, EngineTick, LiveQueue, LiveStep, Rider, WaitingRequest } from './live-event.ts';
-import type { RequestLives } from './request-traces.ts';
+import type { RequestTraces } from './request-traces.ts';
 
 const MOST_STEPS = 64;
 
@@ -25,9 +25,9 @@ const nothing: Present = {
   evictions: 0,
 };
 
-export class EngineWatch {
+export class EngineMonitor {
   readonly #served: ServedModel;
-  readonly #lives: RequestLives;
+  readonly #traces: RequestTraces;
   readonly #endLost: () => void;
   /** As it is, and as viewers know it. */
   #map: Int32Array;
@@ -39,9 +39,9 @@ export class EngineWatch {
   #generatedTokens = 0;
   #timeline: LiveStep[] = [];
 
-  constructor(served: ServedModel, lives: RequestLives) {
+  constructor(served: ServedModel, traces: RequestTraces) {
     this.#served = served;
-    this.#lives = lives;
+    this.#traces = traces;
     this.#map = new Int32Array(served.blockCount);
     this.#told = new Int32Array(served.blockCount);
     this.#endLost = served.engine.onLost(() => this.#forget());
@@ -149,7 +149,7 @@ export class EngineWatch {
     return queues.map(({ priority, waiting, oldestMs }) => {
       const tier = tierOf(priority);
       ahead += waiting;
-      const expectedMs = this.#lives.expectedMs(this.#served.engine, tier, ahead);
+      const expectedMs = this.#traces.expectedMs(this.#served.engine, tier, ahead);
       return {
         tier,
         waiting,
@@ -161,7 +161,7 @@ export class EngineWatch {
 
   /** Of one that has just ended, the engine's own. */
   #requestId(id: string): string {
-    return this.#lives.requestIdOf(id) ?? id;
+    return this.#traces.requestIdOf(id) ?? id;
   }
 }
 

@@ -15,7 +15,7 @@ export interface WhoAmI {
   readonly name?: string;
   readonly tier: Tier;
   readonly keysNeeded: boolean;
-  /** Prompts are logged, and kept with the lives of requests. */
+  /** Prompts are logged, and kept with the traces of requests. */
   readonly logPrompts: boolean;
   /** Whether the asker may bring models from the hub. */
   readonly canPull: boolean;
@@ -162,10 +162,10 @@ export interface RequestBrief extends EndedRequest {
   readonly running: boolean;
 }
 
-/** `GET /requests/:id`: the life of one request. */
-export interface RequestLife extends RequestBrief {
+/** `GET /requests/:id`: the trace of one request. */
+export interface RequestTrace extends RequestBrief {
   /** The first 200, and its end. */
-  readonly events: readonly LifeEvent[];
+  readonly events: readonly TraceEvent[];
   /** Of the first 32 choices, as far as they were admitted. */
   readonly lookups: readonly PrefixLookup[];
   /** Only where prompts are logged, and for admins and the key that sent it. The first 4000 characters. */
@@ -174,7 +174,7 @@ export interface RequestLife extends RequestBrief {
   readonly endReasons: readonly EndReason[];
 }
 
-export interface LifeEvent {
+export interface TraceEvent {
   /** Since its arrival. */
   readonly atMs: number;
   readonly what:
@@ -206,7 +206,7 @@ export interface PrefixLookup {
 }
 
 /** `POST /admin/bench`. */
-export interface BenchOrder {
+export interface BenchRequest {
   readonly model?: string | undefined;
   /** Requests at once. */
   readonly streams: number;

@@ -7,10 +7,10 @@ import type { ModelPool } from '../../pool/model-pool.ts';
 import { namedEvents } from '../http/sse.ts';
 import type { Activity } from '../request/activity.ts';
 import type { Admission } from '../request/admission.ts';
-import { EngineWatch } from './engine-monitor.ts';
+import { EngineMonitor } from './engine-monitor.ts';
 import type { EndedRequest, LiveSnapshot, LiveTick } from './live-event.ts';
 import type { LiveViewer } from './live-viewer.ts';
-import type { RequestLives } from './request-traces.ts';
+import type { RequestTraces } from './request-traces.ts';
 import type { SlidingPercentiles } from './sliding-percentiles.ts';
 
 const TICK_MS = 250;
@@ -23,7 +23,7 @@ export interface LiveSources {
   readonly pool: Pick<ModelPool, 'list' | 'loaded' | 'memoryBytes'>;
   readonly activity: Pick<Activity, 'running' | 'draining'>;
   readonly admission: Pick<Admission, 'waiting'>;
-  readonly lives: RequestLives;
+  readonly traces: RequestTraces;
   readonly firstToken: SlidingPercentiles;
   readonly betweenTokens: SlidingPercentiles;
   /** Told where nothing can be told; viewers may come again. */
@@ -34,7 +34,7 @@ export class LiveFeed {
   readonly #sources: LiveSources;
   readonly #startedMs = Date.now();
   readonly #viewers = new Set<LiveViewer>();
-  readonly #watched = new Map<EngineHandle, EngineWatch>();
+  readonly #watched = new Map<EngineHandle, EngineMonitor>();
   #ended: EndedRequest[] = [];
   #toldEngines = '';
   #running = false;
@@ -52,7 +52,7 @@ export class LiveFeed {
 
   async #run(): Promise<void> {
     this.#running = true;
-    const endEnded = this.#sources.lives.onEnded((ended) => {
+    const endEnded = this.#sources.traces.onEnded((ended) => {
       this.#ended.push(ended);
       if (this.#ended.length > MOST_ENDED) this.#ended.shift();
     });
@@ -75,7 +75,7 @@ export class LiveFeed {
   }
 
   async #look(): Promise<void> {
-    const { pool, lives } = this.#sources;
+    const { pool, traces } = this.#sources;
     const loaded = new Map(pool.loaded().map((served) => [served.engine, served]));
     for (const [engine, watch] of this.#watched) {
       if (loaded.has(engine)) continue;
@@ -83,7 +83,7 @@ export class LiveFeed {
       this.#watched.delete(engine);
     }
     for (const [engine, served] of loaded) {
-      if (!this.#watched.has(engine)) this.#watched.set(engine, new EngineWatch(served, lives));
+      if (!this.#watched.has(engine)) this.#watched.set(engine, new EngineMonitor(served, traces));
     }
     const looks = [...this.#watched.values()].map((watch) => watch.look());
     await Promise.race([Promise.all(looks), sleep(LOOK_MS, undefined, { ref: false })]);

@@ -4,7 +4,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
 import { endless, messages, opened, start, startWithKeys } from '../../../test/support/keyed-server.ts';
 import { applyRuns } from '../../engine/live/block-runs.ts';
-import type { LiveSnapshot, LiveTick, RequestBrief, RequestLife } from './live-event.ts';
+import type { LiveSnapshot, LiveTick, RequestBrief, RequestTrace } from './live-event.ts';
 
 interface Heard {
   readonly events: {
@@ -149,7 +149,7 @@ describe('looking on', () => {
   });
 });
 
-describe('the lives of requests', () => {
+describe('the traces of requests', () => {
   const list = async (call: Awaited<ReturnType<typeof startLive>>['call'], key: string, query = '') =>
     (await call(key, `/requests${query}`)).json<{ data: RequestBrief[] }>().data;
 
@@ -157,8 +157,8 @@ describe('the lives of requests', () => {
     const { call, secrets, ask } = await startLive();
     const long = [{ role: 'user', content: 'Tell me about foxes. '.repeat(20) }];
     await (await ask(secrets.guest, { messages: long, max_tokens: 4, n: 2 }, 'a-b.c:1')).text();
-    const life = (await call(secrets.guest, '/requests/a-b.c:1')).json<RequestLife>();
-    expect(life).toMatchObject({
+    const trace = (await call(secrets.guest, '/requests/a-b.c:1')).json<RequestTrace>();
+    expect(trace).toMatchObject({
       requestId: 'a-b.c:1',
       keyName: 'guest',
       running: false,
@@ -166,15 +166,15 @@ describe('the lives of requests', () => {
       generatedTokens: 8,
       endReasons: ['length', 'length'],
     });
-    expect(life.events.map(({ what }) => what).sort()).toEqual(
+    expect(trace.events.map(({ what }) => what).sort()).toEqual(
       ['admitted', 'admitted', 'arrived', 'ended', 'first-token', 'submitted', 'submitted'].sort(),
     );
-    expect(life.events.every(({ atMs }, i) => i === 0 || atMs >= 0)).toBe(true);
-    expect(life.lookups).toMatchObject([
+    expect(trace.events.every(({ atMs }, i) => i === 0 || atMs >= 0)).toBe(true);
+    expect(trace.lookups).toMatchObject([
       { choice: 0, cachedTokens: 0, why: 'new' },
       { choice: 1, why: 'end' },
     ]);
-    expect(life.prompt).toBeUndefined();
+    expect(trace.prompt).toBeUndefined();
   });
 
   it("are shown to their own key and to admins, and others' to nobody", async () => {
@@ -186,7 +186,7 @@ describe('the lives of requests', () => {
     expect((await list(call, secrets.boss, '?model=plain')).length).toBe(0);
     expect((await list(call, secrets.guest)).map(({ keyName }) => keyName)).toEqual(['guest']);
     const own = await call(secrets.guest, '/requests/same-id');
-    expect(own.json<RequestLife>()).toMatchObject({ keyName: 'guest' });
+    expect(own.json<RequestTrace>()).toMatchObject({ keyName: 'guest' });
     await (await ask(secrets.other, { messages, max_tokens: 1 }, 'secret-id')).text();
     expect((await call(secrets.guest, '/requests/secret-id')).statusCode).toBe(404);
     expect((await call(secrets.boss, '/requests/secret-id')).statusCode).toBe(200);
@@ -237,7 +237,7 @@ describe('the lives of requests', () => {
     await (await ask(secrets.guest, { messages: long, max_tokens: 1 }, 'first')).text();
     await (await ask(secrets.other, { messages: long, max_tokens: 1 }, 'second')).text();
     const why = async (key: string) =>
-      (await call(key, '/requests/second')).json<RequestLife>().lookups[0]?.why;
+      (await call(key, '/requests/second')).json<RequestTrace>().lookups[0]?.why;
     expect(await why(secrets.boss)).toBe('tenant');
     expect(await why(secrets.other)).toBe('new');
   });
@@ -245,8 +245,8 @@ describe('the lives of requests', () => {
   it('hold prompts only where prompts are logged', async () => {
     const { call, secrets, ask } = await startLive({ settings: { logPrompts: true } });
     await (await ask(secrets.guest, { messages, max_tokens: 1 }, 'logged')).text();
-    const life = (await call(secrets.guest, '/requests/logged')).json<RequestLife>();
-    expect(life.prompt).toContain('Hello, who are you?');
+    const trace = (await call(secrets.guest, '/requests/logged')).json<RequestTrace>();
+    expect(trace.prompt).toContain('Hello, who are you?');
   });
 
   it.each(['..%2f..%2fetc%2fpasswd', '%00', '__proto__', 'constructor', '%F0%9F%8E%BF', 'x'.repeat(90)])(

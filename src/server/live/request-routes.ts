@@ -6,8 +6,8 @@ import type { ServerContext } from '../context.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
 import { type Caller, callerOf } from '../request/auth.ts';
 import { idOf, type Route } from '../route.ts';
-import type { PrefixLookup, RequestLife } from './live-event.ts';
-import type { KeptLookup, Life } from './request-traces.ts';
+import type { PrefixLookup, RequestTrace } from './live-event.ts';
+import type { KeptLookup, Trace } from './request-traces.ts';
 
 export function requestRoutes(context: ServerContext): readonly Route[] {
   const common = { method: 'GET', access: 'key', atBothAddresses: true } as const;
@@ -27,38 +27,38 @@ export function requestRoutes(context: ServerContext): readonly Route[] {
   ];
 }
 
-function list({ lives }: ServerContext, request: FastifyRequest): object {
+function list({ traces }: ServerContext, request: FastifyRequest): object {
   const { model } = request.query as Readonly<Record<string, unknown>>;
   if (model !== undefined && typeof model !== 'string') throw badRequest('model', 'give one name');
-  const shown = lives.all().filter((life) => maySee(request, life));
+  const shown = traces.all().filter((trace) => maySee(request, trace));
   const nowMs = performance.now();
   const data = shown.filter(({ of }) => model === undefined || of.model === model);
-  return { object: 'list', data: data.map((life) => life.brief(nowMs)) };
+  return { object: 'list', data: data.map((trace) => trace.brief(nowMs)) };
 }
 
-function find({ lives }: ServerContext, request: FastifyRequest): RequestLife {
+function find({ traces }: ServerContext, request: FastifyRequest): RequestTrace {
   const id = idOf(request);
   // Clients may choose ids, and so use one twice: the newest request counts.
-  const life = lives.all().find((one) => one.of.requestId === id && maySee(request, one));
-  if (life !== undefined) return lifeOf(life, callerOf(request));
+  const trace = traces.all().find((one) => one.of.requestId === id && maySee(request, one));
+  if (trace !== undefined) return traceOf(trace, callerOf(request));
   throw new ApiError(404, 'there is no such request, or it was too long ago', { code: 'request_not_found' });
 }
 
 /** Those without a key are told apart by where they are. */
-function maySee(request: FastifyRequest, { of }: Life): boolean {
+function maySee(request: FastifyRequest, { of }: Trace): boolean {
   const { admin, keyId } = callerOf(request);
   if (admin) return true;
   return of.keyId === keyId && (keyId !== ANONYMOUS_KEY_ID || of.address === request.ip);
 }
 
-function lifeOf(life: Life, { admin }: Caller): RequestLife {
-  const { prompt } = life.of;
+function traceOf(trace: Trace, { admin }: Caller): RequestTrace {
+  const { prompt } = trace.of;
   return {
-    ...life.brief(performance.now()),
-    events: life.events,
-    lookups: life.lookups.map((lookup) => lookupOf(lookup, admin)),
+    ...trace.brief(performance.now()),
+    events: trace.events,
+    lookups: trace.lookups.map((lookup) => lookupOf(lookup, admin)),
     ...(prompt === undefined ? {} : { prompt }),
-    endReasons: life.end?.reasons ?? [],
+    endReasons: trace.end?.reasons ?? [],
   };
 }
 

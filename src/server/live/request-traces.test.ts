@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { LossListener, StepFollower } from '../../engine/onlookers.ts';
 import type { StepSummary } from '../../engine/step-report.ts';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
-import { type NewLife, RequestLives } from './request-traces.ts';
+import { RequestTraces, type TracedRequest } from './request-traces.ts';
 
 const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 1 };
 
-const lifeOf = (requestId: string, given: Partial<NewLife> = {}): NewLife => ({
+const traceOf = (requestId: string, given: Partial<TracedRequest> = {}): TracedRequest => ({
   kind: 'completion',
   requestId,
   model: 'm',
@@ -50,20 +50,20 @@ function engineStandIn() {
   return { engine, step, lose: () => onLost(true) };
 }
 
-describe('the lives of requests', () => {
+describe('the traces of requests', () => {
   it('are of the last 500', () => {
-    const lives = new RequestLives(() => 0);
-    for (let n = 0; n < 510; n++) lives.begin(lifeOf(`r${n}`));
-    expect(lives.all().length).toBe(500);
-    expect(lives.all()[0]?.of.requestId).toBe('r509');
+    const traces = new RequestTraces(() => 0);
+    for (let n = 0; n < 510; n++) traces.begin(traceOf(`r${n}`));
+    expect(traces.all().length).toBe(500);
+    expect(traces.all()[0]?.of.requestId).toBe('r509');
   });
 
   it('tell of preemptions and of engines that died, and go on', () => {
     let nowMs = 0;
-    const lives = new RequestLives(() => nowMs);
+    const traces = new RequestTraces(() => nowMs);
     const { engine, step, lose } = engineStandIn();
-    const life = lives.begin(lifeOf('r'));
-    lives.submitted(life, 'e', engine);
+    const trace = traces.begin(traceOf('r'));
+    traces.submitted(trace, 'e', engine);
     const at = (ms: number, what: () => void) => {
       nowMs = ms;
       what();
@@ -73,8 +73,8 @@ describe('the lives of requests', () => {
     at(34, () => step({ admitted: ['e'] }));
     at(40, lose);
     at(54, () => step({ admitted: ['e'] }));
-    at(60, () => lives.ended(life, { usage, outcome: 'ok', reasons: ['stop'] }));
-    expect(life.events.map(({ what, atMs }) => [what, atMs])).toEqual([
+    at(60, () => traces.ended(trace, { usage, outcome: 'ok', reasons: ['stop'] }));
+    expect(trace.events.map(({ what, atMs }) => [what, atMs])).toEqual([
       ['arrived', 0],
       ['submitted', 0],
       ['admitted', 10],
@@ -84,28 +84,28 @@ describe('the lives of requests', () => {
       ['resumed', 50],
       ['ended', 60],
     ]);
-    expect(life.lookups.length).toBe(1);
-    expect(lives.requestIdOf('e')).toBeUndefined();
-    expect(lives.expectedMs(engine, 'normal', 0)).toBe(10);
-    expect(lives.expectedMs(engine, 'high', 0)).toBeUndefined();
+    expect(trace.lookups.length).toBe(1);
+    expect(traces.requestIdOf('e')).toBeUndefined();
+    expect(traces.expectedMs(engine, 'normal', 0)).toBe(10);
+    expect(traces.expectedMs(engine, 'high', 0)).toBeUndefined();
   });
 
   it('hold so much and no more, whatever happens to one', () => {
-    const lives = new RequestLives(() => 0);
+    const traces = new RequestTraces(() => 0);
     const { engine, step } = engineStandIn();
-    const life = lives.begin(lifeOf('r', { prompt: 'x'.repeat(1_000_000) }));
+    const trace = traces.begin(traceOf('r', { prompt: 'x'.repeat(1_000_000) }));
     const ids = Array.from({ length: 2048 }, (_, n) => `e${n}`);
-    for (const id of ids) lives.submitted(life, id, engine);
+    for (const id of ids) traces.submitted(trace, id, engine);
     for (let n = 0; n < 10; n++) {
       step({ admitted: ids });
       step({ preempted: ids });
     }
-    lives.ended(life, { usage, outcome: 'ok', reasons: ids.map(() => 'stop' as const) });
-    expect(life.events.length).toBe(201);
-    expect(life.events.at(-1)?.what).toBe('ended');
-    expect(life.lookups.length).toBe(32);
-    expect(life.of.prompt?.length).toBe(4000);
-    expect(life.end?.reasons.length).toBe(32);
-    expect(life.engineIds).toEqual([]);
+    traces.ended(trace, { usage, outcome: 'ok', reasons: ids.map(() => 'stop' as const) });
+    expect(trace.events.length).toBe(201);
+    expect(trace.events.at(-1)?.what).toBe('ended');
+    expect(trace.lookups.length).toBe(32);
+    expect(trace.of.prompt?.length).toBe(4000);
+    expect(trace.end?.reasons.length).toBe(32);
+    expect(trace.engineIds).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// The lives of the last requests: what became of each, when, and what it found in the prefix cache. Follows the engines
+// The traces of the last requests: what became of each, when, and what it found in the prefix cache. Follows the engines
 // that they run on. Bounded: so many requests, so many events of each.
 
 import type { EndReason } from '../../engine/request.ts';
@@ -8,14 +8,14 @@ import type { TokenUsage } from '../../generation/token-usage.ts';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { Tier } from '../../store/key-record.ts';
 import { ExpectedWaits } from './expected-waits.ts';
-import type { EndedRequest, LifeEvent, RequestBrief } from './live-event.ts';
+import type { EndedRequest, RequestBrief, TraceEvent } from './live-event.ts';
 
-const MOST_LIVES = 500;
+const MOST_TRACES = 500;
 const MOST_EVENTS = 200;
 const MOST_CHOICES = 32;
 const MOST_PROMPT_CHARACTERS = 4000;
 
-export interface NewLife {
+export interface TracedRequest {
   readonly kind: RequestBrief['kind'];
   readonly requestId: string;
   readonly model: string;
@@ -30,7 +30,7 @@ export interface NewLife {
   readonly prompt: string | undefined;
 }
 
-export interface LifeEnd {
+export interface TraceEnd {
   readonly usage: TokenUsage;
   readonly outcome: string;
   readonly reasons: readonly EndReason[];
@@ -38,7 +38,7 @@ export interface LifeEnd {
 
 /** What an engine knows as one request. */
 interface Choice {
-  readonly life: Life;
+  readonly trace: Trace;
   readonly engine: EngineHandle;
   readonly number: number;
   readonly submittedMs: number;
@@ -54,24 +54,24 @@ export interface KeptLookup extends Omit<EngineLookup, 'id'> {
   readonly choice: number;
 }
 
-export class Life {
-  readonly of: NewLife;
+export class Trace {
+  readonly of: TracedRequest;
   /** Milliseconds since 1970. */
   readonly arrivedMs: number;
-  readonly events: LifeEvent[] = [{ atMs: 0, what: 'arrived' }];
+  readonly events: TraceEvent[] = [{ atMs: 0, what: 'arrived' }];
   readonly lookups: KeptLookup[] = [];
   readonly engineIds: string[] = [];
   firstTokenMs: number | undefined;
   generatedTokens = 0;
-  end: (LifeEnd & { readonly totalMs: number }) | undefined;
+  end: (TraceEnd & { readonly totalMs: number }) | undefined;
 
-  constructor(of: NewLife, arrivedMs: number) {
+  constructor(of: TracedRequest, arrivedMs: number) {
     this.of = of.prompt === undefined ? of : { ...of, prompt: of.prompt.slice(0, MOST_PROMPT_CHARACTERS) };
     this.arrivedMs = arrivedMs;
   }
 
   /** `nowMs`: on the monotonic clock. */
-  note(what: LifeEvent['what'], nowMs: number, choice?: number): void {
+  note(what: TraceEvent['what'], nowMs: number, choice?: number): void {
     if (this.events.length >= MOST_EVENTS && what !== 'ended') return;
     const atMs = Math.max(0, nowMs - this.of.arrivedMs);
     this.events.push({ atMs, what, ...(choice === undefined ? {} : { choice }) });
@@ -107,10 +107,10 @@ export class Life {
   }
 }
 
-export class RequestLives {
+export class RequestTraces {
   readonly #nowMs: () => number;
   /** The newest last. */
-  readonly #lives: Life[] = [];
+  readonly #traces: Trace[] = [];
   readonly #choices = new Map<string, Choice>();
   readonly #followed = new WeakMap<EngineHandle, ExpectedWaits>();
   readonly #places = new WeakMap<EngineHandle, Places>();
@@ -121,34 +121,34 @@ export class RequestLives {
     this.#nowMs = nowMs;
   }
 
-  begin(of: NewLife): Life {
-    const life = new Life(of, Date.now() - (this.#nowMs() - of.arrivedMs));
-    this.#lives.push(life);
-    if (this.#lives.length > MOST_LIVES) this.#lives.shift();
-    return life;
+  begin(of: TracedRequest): Trace {
+    const trace = new Trace(of, Date.now() - (this.#nowMs() - of.arrivedMs));
+    this.#traces.push(trace);
+    if (this.#traces.length > MOST_TRACES) this.#traces.shift();
+    return trace;
   }
 
-  submitted(life: Life, engineId: string, engine: EngineHandle): void {
+  submitted(trace: Trace, engineId: string, engine: EngineHandle): void {
     this.#follow(engine);
     const nowMs = this.#nowMs();
-    const number = life.engineIds.push(engineId) - 1;
-    this.#choices.set(engineId, { life, engine, number, submittedMs: nowMs, admitted: false });
-    life.note('submitted', nowMs, number);
+    const number = trace.engineIds.push(engineId) - 1;
+    this.#choices.set(engineId, { trace, engine, number, submittedMs: nowMs, admitted: false });
+    trace.note('submitted', nowMs, number);
   }
 
-  firstToken(life: Life): void {
+  firstToken(trace: Trace): void {
     const nowMs = this.#nowMs();
-    life.firstTokenMs = nowMs - life.of.arrivedMs;
-    life.note('first-token', nowMs);
+    trace.firstTokenMs = nowMs - trace.of.arrivedMs;
+    trace.note('first-token', nowMs);
   }
 
-  ended(life: Life, end: LifeEnd): void {
+  ended(trace: Trace, end: TraceEnd): void {
     const nowMs = this.#nowMs();
-    for (const id of life.engineIds.splice(0)) this.#choices.delete(id);
-    life.end = { ...end, reasons: end.reasons.slice(0, MOST_CHOICES), totalMs: nowMs - life.of.arrivedMs };
-    life.note('ended', nowMs);
+    for (const id of trace.engineIds.splice(0)) this.#choices.delete(id);
+    trace.end = { ...end, reasons: end.reasons.slice(0, MOST_CHOICES), totalMs: nowMs - trace.of.arrivedMs };
+    trace.note('ended', nowMs);
     if (this.#endListeners.size === 0) return;
-    const { kind: _, keyId, keyName, arrivedMs, running, ...ended } = life.brief(nowMs);
+    const { kind: _, keyId, keyName, arrivedMs, running, ...ended } = trace.brief(nowMs);
     for (const listener of this.#endListeners) listener(ended);
   }
 
@@ -159,11 +159,11 @@ export class RequestLives {
 
   /** The request of a client that an engine's request belongs to; undefined where it has ended. */
   requestIdOf(engineId: string): string | undefined {
-    return this.#choices.get(engineId)?.life.of.requestId;
+    return this.#choices.get(engineId)?.trace.of.requestId;
   }
 
   /** Where the first of an engine's requests that wait is; undefined where none is known to. */
-  placeOf(engine: EngineHandle, engineIds: readonly string[]): Omit<QueuePlace, 'id'> | undefined {
+  queuePositionOf(engine: EngineHandle, engineIds: readonly string[]): Omit<QueuePlace, 'id'> | undefined {
     const places = this.#places.get(engine);
     if (places === undefined) return undefined;
     let first: QueuePlace | undefined;
@@ -177,8 +177,8 @@ export class RequestLives {
   }
 
   /** The newest first. */
-  all(): readonly Life[] {
-    return this.#lives.toReversed();
+  all(): readonly Trace[] {
+    return this.#traces.toReversed();
   }
 
   expectedMs(engine: EngineHandle, tier: Tier, ahead: number): number | undefined {
@@ -197,8 +197,8 @@ export class RequestLives {
     engine.onLost((died) => {
       if (!died) return;
       const nowMs = this.#nowMs();
-      for (const { life, number, engine: its } of this.#choices.values()) {
-        if (its === engine) life.note('engine-died', nowMs, number);
+      for (const { trace, number, engine: its } of this.#choices.values()) {
+        if (its === engine) trace.note('engine-died', nowMs, number);
       }
     });
   }
@@ -211,21 +211,21 @@ export class RequestLives {
     const beganMs = nowMs - (scheduleMs + computeMs + sampleMs + emitMs);
     for (const id of step.preempted) {
       const choice = this.#choices.get(id);
-      choice?.life.note('preempted', beganMs, choice.number);
+      choice?.trace.note('preempted', beganMs, choice.number);
     }
     for (const id of step.admitted) {
       const choice = this.#choices.get(id);
       if (choice === undefined) continue;
-      choice.life.note(choice.admitted ? 'resumed' : 'admitted', beganMs, choice.number);
+      choice.trace.note(choice.admitted ? 'resumed' : 'admitted', beganMs, choice.number);
       if (!choice.admitted) {
-        const { tier } = choice.life.of;
+        const { tier } = choice.trace.of;
         waits.begun({ atMs: nowMs, tier, waitedMs: Math.max(0, beganMs - choice.submittedMs) });
       }
       choice.admitted = true;
     }
     for (const lookup of lookups) {
       const choice = this.#choices.get(lookup.id);
-      choice?.life.found(choice.number, lookup);
+      choice?.trace.found(choice.number, lookup);
     }
   }
 }

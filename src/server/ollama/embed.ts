@@ -5,13 +5,17 @@ import { checkDimensions } from '../../generation/embedding.ts';
 import type { ServerContext } from '../context.ts';
 import { readBody } from '../http/parse-body.ts';
 import { warn } from '../http/warn.ts';
-import { type EmbeddedInputs, type EmbedOrder, embedInputs, embedPrompts } from '../jobs/embed-inputs.ts';
+import {
+  type EmbeddedInputs,
+  type EmbeddingRequest,
+  embedInputs,
+  embedPrompts,
+} from '../jobs/embed-inputs.ts';
 import { vectorList } from '../jobs/vector-text.ts';
-import type { Caller } from '../request/auth.ts';
-import { idleMsOf } from './keep-alive.ts';
-import { loadOrUnload } from './load-model.ts';
+import { type RequestContext, requestContext } from '../request/request-scope.ts';
+import { idleMsOf, loadOrUnload } from './keep-alive.ts';
 import { findModel } from './names.ts';
-import { roomNotes, stayNotes } from './protocol.ts';
+import { keepAliveNotes, roomNotes } from './protocol.ts';
 import { type EmbedGiven, embeddingsRules, embedRules } from './schema.ts';
 import { nanoseconds } from './time-text.ts';
 
@@ -26,7 +30,8 @@ export async function serveEmbed(
   const nothing = { model: body.model, embeddings: [] };
   if (texts.length === 0) return loadOrUnload(context, body, () => nothing, request, reply);
   const nameOf = (at: number) => (Array.isArray(input) ? `input[${at}]` : 'input');
-  return embed({ context, request, reply, body, texts, nameOf }, (done) => embedText(body.model, done));
+  const asked = { ...requestContext(context, request, reply), body, texts, nameOf };
+  return embed(asked, (done) => embedText(body.model, done));
 }
 
 /** The older form, which takes one text. */
@@ -38,43 +43,45 @@ export async function serveEmbeddings(
   const body = readBody(embeddingsRules, request, reply);
   const { prompt = '', ...rest } = body;
   if (prompt === '') return loadOrUnload(context, body, () => ({ embedding: [] }), request, reply);
-  const order = { context, request, reply, body: { ...rest, truncate: false } };
-  return embed({ ...order, texts: [prompt], nameOf: () => 'prompt' }, async ({ vectors: [vector] }) =>
+  const asked = {
+    ...requestContext(context, request, reply),
+    body: { ...rest, truncate: false },
+    texts: [prompt],
+    nameOf: () => 'prompt',
+  };
+  return embed(asked, async ({ vectors: [vector] }) =>
     JSON.stringify({ embedding: Array.from(vector ?? []) }),
   );
 }
 
-interface Order {
-  readonly context: ServerContext;
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
+interface EmbedCall extends RequestContext {
   readonly body: EmbedGiven;
   readonly texts: readonly string[];
-  /** What the client calls each of them. */
+  /** What the client calls each text. */
   readonly nameOf: (at: number) => string;
 }
 
 async function embed(
-  { body, texts, ...rest }: Order,
+  { body, texts, ...rest }: EmbedCall,
   textOf: (embedded: EmbeddedInputs) => Promise<string>,
 ): Promise<FastifyReply> {
-  const { context, request, reply, nameOf } = rest;
+  const { context, reply, caller, nameOf } = rest;
   const { model: given, truncate = true, dimensions: wanted = 0, keep_alive } = body;
   const dimensions = wanted === 0 ? undefined : wanted;
-  const order: EmbedOrder = {
+  const asked: EmbeddingRequest = {
     ...rest,
     modelName: findModel(context, given).name,
     inputs: embedPrompts(texts, nameOf, context.settings.maxEmbeddingInputs),
     dimensions,
     cuts: truncate,
     forceLow: false,
-    idleMs: idleMsOf(keep_alive, request.caller as Caller),
+    idleMs: idleMsOf(keep_alive, caller),
     check(model) {
       checkDimensions(dimensions, model, 'dimensions');
-      warn(reply, [...roomNotes(body, model), ...stayNotes(body, rest)]);
+      warn(reply, [...roomNotes(body, model), ...keepAliveNotes(body, caller)]);
     },
   };
-  await embedInputs(order, async (embedded) => {
+  await embedInputs(asked, async (embedded) => {
     reply.type('application/json; charset=utf-8').send(await textOf(embedded));
   });
   return reply;

@@ -1,8 +1,14 @@
-// `keep_alive`: how long a model stays loaded when nobody uses it after a request.
+// `keep_alive`: how long a model stays loaded while nobody uses it. A request without a prompt loads its model or, where
+// keep_alive is 0, unloads it.
 
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ANONYMOUS_KEY_ID } from '../../store/key-record.ts';
-import { badRequest } from '../http/errors.ts';
-import type { Caller } from '../request/auth.ts';
+import type { ServerContext } from '../context.ts';
+import { ApiError, badRequest } from '../http/errors.ts';
+import { NO_TOKENS } from '../limits/key-limiter.ts';
+import { type Caller, callerOf } from '../request/auth.ts';
+import { withRequestScope } from '../request/request-scope.ts';
+import { findModel } from './names.ts';
 
 const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -34,7 +40,7 @@ export function durationMs(given: number | string): number {
 }
 
 /** What others use is not one key's to unload; where there are no keys, whoever is served may. */
-export function decidesStay({ admin, keyId }: Caller): boolean {
+export function decidesKeepAlive({ admin, keyId }: Caller): boolean {
   return admin || keyId === ANONYMOUS_KEY_ID;
 }
 
@@ -42,5 +48,41 @@ export function decidesStay({ admin, keyId }: Caller): boolean {
 export function idleMsOf(given: number | string | undefined, caller: Caller): number | undefined {
   if (given === undefined) return undefined;
   const idleMs = durationMs(given);
-  return decidesStay(caller) ? idleMs : undefined;
+  return decidesKeepAlive(caller) ? idleMs : undefined;
+}
+
+export async function loadOrUnload(
+  context: ServerContext,
+  { model, keep_alive }: { readonly model: string; readonly keep_alive?: number | string | undefined },
+  answer: (reason: 'load' | 'unload') => object,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<object> {
+  const { name, state, pinned } = findModel(context, model);
+  const caller = callerOf(request);
+  if (keep_alive !== undefined && durationMs(keep_alive) === 0) {
+    refuseUnload(caller, model, pinned);
+    if (state === 'loaded') await unload(context, name);
+    return answer('unload');
+  }
+  const idleMs = idleMsOf(keep_alive, caller);
+  const options = { modelName: name, demand: NO_TOKENS, sequences: 0, idleMs };
+  return withRequestScope({ context, request, reply, caller }, options, async () => answer('load'));
+}
+
+function refuseUnload(caller: Caller, model: string, pinned: boolean): void {
+  if (!decidesKeepAlive(caller)) {
+    throw new ApiError(403, 'unloading a model needs an admin key', { code: 'admin_key_needed' });
+  }
+  if (pinned) {
+    throw new ApiError(409, `model '${model}' is pinned by the server's settings`, { code: 'model_pinned' });
+  }
+}
+
+/** At once, or when the last request that uses it has ended. */
+async function unload({ pool }: ServerContext, name: string): Promise<void> {
+  if (await pool.unload(name)) return;
+  // One that makes way for another leaves anyway.
+  const held = await pool.acquire(name, { atOnce: true });
+  if (held.ok) held.lease.release(0);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { chatTemplate } from '../../text/chat-template.ts';
-import type { Visit } from '../jobs/protocol.ts';
+import type { RequestContext } from '../request/request-scope.ts';
 import { chatProtocol, rawProtocol } from './protocol.ts';
 import type { ChatGiven } from './schema.ts';
 
@@ -13,9 +13,9 @@ const served = (template: string): ServedModel =>
   }) as unknown as ServedModel;
 
 const caller = { keyId: 'key_1', admin: false, tier: 'normal', limits: {} };
-const visit = { request: { caller } } as unknown as Visit;
+const incoming = { caller } as RequestContext;
 const notes = (given: Partial<ChatGiven>, template: string) =>
-  chatProtocol.check?.({ model: 'm', ...given }, served(template), visit);
+  chatProtocol.check?.({ model: 'm', ...given }, served(template), incoming);
 
 const plain = '{{ messages[0].content }}';
 const thinker = '{{ messages[0].content }}<think>';

@@ -5,16 +5,19 @@ import { type ParameterNames, wireNames } from '../../generation/parameter-names
 import type { ServedModel } from '../../pool/served-model.ts';
 import { badRequest } from '../http/errors.ts';
 import { jsonLines } from '../http/sse.ts';
-import { type CompletionKind, chatKind, type Protocol, textKind, type Visit } from '../jobs/protocol.ts';
+import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
+import { chatKind } from '../openai/chat.ts';
+import { textKind } from '../openai/completions.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
-import type { TextBody } from '../openai/schemas/text.ts';
+import type { TextBody } from '../openai/schemas/completions.ts';
 import type { Caller } from '../request/auth.ts';
-import { decidesStay, idleMsOf } from './keep-alive.ts';
+import type { RequestContext } from '../request/request-scope.ts';
+import { decidesKeepAlive, idleMsOf } from './keep-alive.ts';
 import { findModel } from './names.ts';
 import { optionNames } from './options.ts';
 import { readChat, readGenerate, readRaw } from './read.ts';
 import { type ChatGiven, chatRules, type GenerateGiven, generateRules } from './schema.ts';
-import { inMessage, inResponse, ollamaShape } from './shape.ts';
+import { messageLayout, ollamaShape, responseLayout } from './shape.ts';
 
 type Given = ChatGiven | GenerateGiven;
 
@@ -25,9 +28,9 @@ function renamed<Body>(kind: CompletionKind<Body>, prompt: string): CompletionKi
   return {
     ...kind,
     names: () => namesWith(prompt),
-    wish(body) {
-      const wish = kind.wish(body);
-      return wish && { ...wish, names: { structure: 'format', tools: 'tools' } };
+    responseFormat(body) {
+      const format = kind.responseFormat(body);
+      return format && { ...format, names: { structure: 'format', tools: 'tools' } };
     },
   };
 }
@@ -41,12 +44,12 @@ const rawKind: CompletionKind<TextBody> = {
 const common = {
   framing: jsonLines,
   resumable: false,
-  check: (given: Given, model: ServedModel, visit: Visit) => [
+  check: (given: Given, model: ServedModel, { caller }: RequestContext) => [
     ...thinkingNotes(given, model),
     ...roomNotes(given, model),
-    ...stayNotes(given, visit),
+    ...keepAliveNotes(given, caller),
   ],
-  idleMs: ({ keep_alive }: Given, { request }: Visit) => idleMsOf(keep_alive, request.caller as Caller),
+  idleMs: ({ keep_alive }: Given, { caller }: RequestContext) => idleMsOf(keep_alive, caller),
 };
 
 export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
@@ -55,7 +58,7 @@ export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
   rules: chatRules,
   kind: renamed(chatKind, 'messages'),
   read: (given, { context }) => readChat(given, findModel(context, given.model).name),
-  shape: (options, { model }) => ollamaShape(options, model, inMessage),
+  shape: (options, { model }) => ollamaShape(options, model, messageLayout),
 };
 
 const generateIds = { idMark: 'ollama-gen-', rules: generateRules };
@@ -65,7 +68,7 @@ export const generateProtocol: Protocol<typeof generateRules.schema, ChatBody> =
   ...generateIds,
   kind: renamed(chatKind, 'prompt'),
   read: (given, { context }) => readGenerate(given, findModel(context, given.model).name),
-  shape: (options, { model }) => ollamaShape(options, model, inResponse),
+  shape: (options, { model }) => ollamaShape(options, model, responseLayout),
 };
 
 export const rawProtocol: Protocol<typeof generateRules.schema, TextBody> = {
@@ -73,7 +76,7 @@ export const rawProtocol: Protocol<typeof generateRules.schema, TextBody> = {
   ...generateIds,
   kind: rawKind,
   read: (given, { context }) => readRaw(given, findModel(context, given.model).name),
-  shape: (options, { model }) => ollamaShape(options, model, inResponse),
+  shape: (options, { model }) => ollamaShape(options, model, responseLayout),
 };
 
 /** What a template cannot do is not asked of it in silence. */
@@ -99,10 +102,7 @@ export function roomNotes({ options }: Pick<Given, 'options'>, model: ServedMode
   return wanted > room ? [`options.num_ctx: this model takes ${room} tokens, not ${wanted}`] : [];
 }
 
-export function stayNotes(
-  { keep_alive }: Pick<Given, 'keep_alive'>,
-  { request }: Pick<Visit, 'request'>,
-): string[] {
-  if (keep_alive === undefined || decidesStay(request.caller as Caller)) return [];
+export function keepAliveNotes({ keep_alive }: Pick<Given, 'keep_alive'>, caller: Caller): string[] {
+  if (keep_alive === undefined || decidesKeepAlive(caller)) return [];
   return ['keep_alive: only admin keys decide how long a model stays'];
 }

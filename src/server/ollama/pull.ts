@@ -1,5 +1,6 @@
 // POST /api/pull: a model from the hub, with its progress as lines of JSON. Whoever leaves ends it; what came is kept.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type PullProgress, pullModel } from '../../pool/download.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
@@ -10,9 +11,10 @@ import type { ModelDownloads, ServerContext } from '../context.ts';
 import { ApiError, ClientLeft, toApiError } from '../http/errors.ts';
 import { jsonLines, SseStream } from '../http/sse.ts';
 import { hubReference } from './names.ts';
-import { untilListed } from './until-listed.ts';
 
 const LINE_MS = 100;
+const POLL_MS = 100;
+const LONGEST_POLL_MS = 5000;
 
 interface Pull {
   readonly reference: ModelReference;
@@ -115,4 +117,20 @@ function explained(error: unknown): unknown {
   const choices = error.choices.map(({ path }) => path).join(', ');
   const message = choices === '' ? error.message : `${error.message}: ${choices}`;
   return new ApiError(502, message, { code: 'pull_failed' });
+}
+
+/**
+ * Resolves when the pool lists the model at this path, or no longer does, or after a few seconds: the pool looks for models
+ * only now and then, and a client that was told that one came or went relies on it.
+ */
+export async function untilListed(
+  pool: ModelPool,
+  path: string,
+  isThere: boolean,
+  signal?: AbortSignal,
+): Promise<void> {
+  const endMs = performance.now() + LONGEST_POLL_MS;
+  while (performance.now() < endMs && pool.list().some((one) => one.path === path) !== isThere) {
+    await sleep(POLL_MS, undefined, signal === undefined ? {} : { signal });
+  }
 }

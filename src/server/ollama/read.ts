@@ -2,7 +2,7 @@
 
 import { badRequest } from '../http/errors.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
-import type { TextBody } from '../openai/schemas/text.ts';
+import type { TextBody } from '../openai/schemas/completions.ts';
 import { samplingFrom } from './options.ts';
 import type { ChatGiven, GenerateGiven, Message } from './schema.ts';
 

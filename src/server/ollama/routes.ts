@@ -22,11 +22,11 @@ import {
   versionSchema,
 } from './answers.ts';
 import { serveEmbed, serveEmbeddings } from './embed.ts';
-import { loadOrUnload } from './load-model.ts';
+import { loadOrUnload } from './keep-alive.ts';
 import { listModels, runningModels, showModel } from './models.ts';
 import { findModel } from './names.ts';
 import { chatProtocol, generateProtocol, rawProtocol } from './protocol.ts';
-import { pull, type RunningPulls } from './pull.ts';
+import { pull, type RunningPulls, untilListed } from './pull.ts';
 import {
   chatRules,
   chatSchema,
@@ -35,8 +35,7 @@ import {
   generateRules,
   generateSchema,
 } from './schema.ts';
-import { emptyAnswer, inMessage, inResponse } from './shape.ts';
-import { untilListed } from './until-listed.ts';
+import { emptyAnswer, messageLayout, responseLayout } from './shape.ts';
 
 /** Clients ask for it to know what they may send: the version of Ollama whose API this is. */
 const API_VERSION = '0.12.11';
@@ -191,7 +190,7 @@ async function answerChat(
     return serveCompletion(context, chatProtocol, request, reply, { forceLow: false });
   }
   warnOfUnknown(reply, unknown);
-  const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, inMessage, reason);
+  const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, messageLayout, reason);
   return loadOrUnload(context, body, answer, request, reply);
 }
 
@@ -204,7 +203,7 @@ async function answerPrompt(
   const { prompt = '', suffix = '', raw = false } = body;
   if (prompt === '' && suffix === '') {
     warnOfUnknown(reply, unknown);
-    const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, inResponse, reason);
+    const answer = (reason: 'load' | 'unload') => emptyAnswer(body.model, responseLayout, reason);
     return loadOrUnload(context, body, answer, request, reply);
   }
   const options = { forceLow: false };

@@ -4,13 +4,13 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import { ApiError } from '../http/errors.ts';
 import { countText } from './models.ts';
-import { inMessage, inResponse, ollamaShape } from './shape.ts';
+import { messageLayout, ollamaShape, responseLayout } from './shape.ts';
 import { timeText } from './time-text.ts';
 
 const usage = { promptTokens: 7, cachedTokens: 0, completionTokens: 3 };
 const times = () => ({ totalMs: 10.5, loadMs: 1, promptMs: 2, answerMs: 6.000001 });
-const shape = (place = inMessage) =>
-  ollamaShape({ model: {} as ServedModel, logprobs: false, times }, 'given:latest', place);
+const shape = (layout = messageLayout) =>
+  ollamaShape({ model: {} as ServedModel, logprobs: false, times }, 'given:latest', layout);
 
 type Data = Record<string, unknown>;
 
@@ -98,7 +98,7 @@ describe('lines of an answer', () => {
       done_reason: 'stop',
     });
     expect(
-      shape(inResponse).whole([{ ...choice, text: 'Hi', reasoning: '', calls: [] }], usage),
+      shape(responseLayout).whole([{ ...choice, text: 'Hi', reasoning: '', calls: [] }], usage),
     ).toMatchObject({ response: 'Hi', done: true, eval_count: 3 });
   });
 

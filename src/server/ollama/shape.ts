@@ -17,10 +17,10 @@ export interface Words {
   readonly calls?: readonly object[];
 }
 
-/** Where a line has its words: as a message, or as a response. */
-export type Place = (words: Words) => object;
+/** Where a line has its text: in `message`, or in `response`. */
+export type Layout = (words: Words) => object;
 
-export const inMessage: Place = ({ content = '', thinking, calls }) => ({
+export const messageLayout: Layout = ({ content = '', thinking, calls }) => ({
   message: {
     role: 'assistant',
     content,
@@ -29,7 +29,7 @@ export const inMessage: Place = ({ content = '', thinking, calls }) => ({
   },
 });
 
-export const inResponse: Place = ({ content = '', thinking }) => ({
+export const responseLayout: Layout = ({ content = '', thinking }) => ({
   response: content,
   ...(thinking ? { thinking } : {}),
 });
@@ -44,10 +44,10 @@ interface Call {
 export function ollamaShape(
   { model: served, logprobs, times }: Pick<ShapeOptions, 'model' | 'logprobs' | 'times'>,
   model: string,
-  place: Place,
+  layout: Layout,
 ): AnswerShape {
   const line = (words: Words, more: object) => ({
-    data: { model, created_at: nowText(), ...place(words), ...more },
+    data: { model, created_at: nowText(), ...layout(words), ...more },
   });
   const entries = (details: readonly TokenDetail[]) =>
     logprobs && details.length > 0 ? { logprobs: details.map((detail) => entryOf(served, detail)) } : {};
@@ -75,8 +75,8 @@ export function ollamaShape(
 }
 
 /** What a model that was loaded or unloaded, and asked nothing, is told with. */
-export function emptyAnswer(model: string, place: Place, reason: 'load' | 'unload'): object {
-  return { model, created_at: nowText(), ...place({}), done: true, done_reason: reason };
+export function emptyAnswer(model: string, layout: Layout, reason: 'load' | 'unload'): object {
+  return { model, created_at: nowText(), ...layout({}), done: true, done_reason: reason };
 }
 
 function measured({ promptTokens, completionTokens }: TokenUsage, times: RequestTimes): object {

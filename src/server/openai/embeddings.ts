@@ -6,15 +6,16 @@ import type { ServerContext } from '../context.ts';
 import { readBody } from '../http/parse-body.ts';
 import {
   type EmbeddedInputs,
-  type EmbedOrder,
+  type EmbeddingRequest,
   embedInputs,
   embedPrompts,
   promptUsage,
 } from '../jobs/embed-inputs.ts';
 import type { ServeOptions } from '../jobs/serve-completion.ts';
 import { vectorList } from '../jobs/vector-text.ts';
+import { requestContext } from '../request/request-scope.ts';
+import { splitPrompt } from './schemas/completions.ts';
 import { type EmbeddingBody, embeddingRules } from './schemas/embeddings.ts';
-import { splitPrompt } from './schemas/text.ts';
 
 export async function serveEmbeddings(
   context: ServerContext,
@@ -25,10 +26,8 @@ export async function serveEmbeddings(
   const body = readBody(embeddingRules, request, reply);
   const { model: modelName, dimensions, encoding_format: format = 'float' } = body;
   const nameOf = inputName(body);
-  const order: EmbedOrder = {
-    context,
-    request,
-    reply,
+  const asked: EmbeddingRequest = {
+    ...requestContext(context, request, reply),
     modelName,
     inputs: embedPrompts(splitPrompt(body.input), nameOf, context.settings.maxEmbeddingInputs),
     nameOf,
@@ -36,7 +35,7 @@ export async function serveEmbeddings(
     forceLow,
     check: (model) => checkDimensions(dimensions, model, 'dimensions'),
   };
-  await embedInputs(order, async (embedded) => {
+  await embedInputs(asked, async (embedded) => {
     reply.type('application/json; charset=utf-8').send(await answerText(embedded, format));
   });
   return reply;

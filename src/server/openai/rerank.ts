@@ -11,6 +11,7 @@ import type { ServerContext } from '../context.ts';
 import { badRequest } from '../http/errors.ts';
 import { readBody } from '../http/parse-body.ts';
 import { embedInputs, promptUsage } from '../jobs/embed-inputs.ts';
+import { requestContext } from '../request/request-scope.ts';
 import { rerankRules } from './schemas/embeddings.ts';
 
 export async function serveRerank(
@@ -26,8 +27,15 @@ export async function serveRerank(
   }
   const inputs = [body.query, ...texts].map((text): PromptInput => ({ kind: 'text', text, eos: true }));
   const nameOf = (at: number) => (at === 0 ? 'query' : `documents[${at - 1}]`);
-  const order = { context, request, reply, modelName: body.model, inputs, nameOf, forceLow: false };
-  await embedInputs({ ...order, check: mustCompare }, async ({ model, vectors, usage }) => {
+  const asked = {
+    ...requestContext(context, request, reply),
+    modelName: body.model,
+    inputs,
+    nameOf,
+    forceLow: false,
+    check: mustCompare,
+  };
+  await embedInputs(asked, async ({ model, vectors, usage }) => {
     const [query, ...documents] = vectors as [Float32Array, ...Float32Array[]];
     const results = documents
       .map((vector, index) => ({

@@ -4,10 +4,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerContext } from '../context.ts';
 import { rulesNote } from '../http/parse-body.ts';
-import { chatProtocol, infillProtocol, textProtocol } from '../jobs/protocol.ts';
 import { type ServeOptions, serveCompletion } from '../jobs/serve-completion.ts';
 import type { Route } from '../route.ts';
+import { chatProtocol } from './chat.ts';
+import { textProtocol } from './completions.ts';
 import { serveEmbeddings } from './embeddings.ts';
+import { infillProtocol, infillSchema } from './infill.ts';
 import { serveRerank } from './rerank.ts';
 import {
   chatAnswerSchema,
@@ -18,9 +20,8 @@ import {
   textAnswerSchema,
 } from './schemas/answers.ts';
 import { chatRules, chatSchema } from './schemas/chat.ts';
+import { textRules, textSchema } from './schemas/completions.ts';
 import { embeddingRules, embeddingSchema, rerankRules, rerankSchema } from './schemas/embeddings.ts';
-import { infillSchema } from './schemas/infill.ts';
-import { textRules, textSchema } from './schemas/text.ts';
 
 const asUsual: ServeOptions = { forceLow: false };
 const atLow: ServeOptions = { forceLow: true };

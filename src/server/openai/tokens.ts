@@ -8,22 +8,21 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { badRequest } from '../http/errors.ts';
 import { type BodyRules, readBody } from '../http/parse-body.ts';
-import { chatKind } from '../jobs/protocol.ts';
 import { NO_TOKENS } from '../limits/key-limiter.ts';
-import { callerOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
-import { stay, withModel } from '../request/request-scope.ts';
+import { requestContext, withRequestScope } from '../request/request-scope.ts';
 import type { Route } from '../route.ts';
+import { chatKind } from './chat.ts';
 import { detokenizedSchema, tokensSchema } from './schemas/answers.ts';
 import { chatRules, chatSchema, templateOptions } from './schemas/chat.ts';
-import { detokenizeRules, detokenizeSchema, tokenizeRules, tokenizeSchema } from './schemas/text.ts';
+import { detokenizeRules, detokenizeSchema, tokenizeRules, tokenizeSchema } from './schemas/completions.ts';
 
 type TokenizeBody = z.infer<typeof tokenizeSchema>;
 
 interface TokenCall<Body> {
   readonly body: Body;
   readonly model: ServedModel;
-  /** For whom work off the event loop is done, and until when. */
+  /** For whom encoders work off the event loop, and until when. */
   readonly caller: { readonly account: string; readonly signal: AbortSignal };
 }
 
@@ -103,9 +102,10 @@ async function tokenCall<
 ): Promise<Answer> {
   const body = readBody(rules, request, reply);
   const name = findEntry(context.pool, body.model as string | undefined).name;
-  const account = callerOf(request).keyId;
-  return stay(context, request, reply, NO_TOKENS, ({ signal }) =>
-    withModel(context, name, signal, (model) => use({ body, model, caller: { account, signal } })),
+  const incoming = requestContext(context, request, reply);
+  const options = { modelName: name, demand: NO_TOKENS, sequences: 0 };
+  return withRequestScope(incoming, options, ({ model, caller: { keyId: account }, signal }) =>
+    use({ body, model, caller: { account, signal } }),
   );
 }
 

@@ -1,7 +1,7 @@
-// The door: for each model, so many requests, sequences and prompt tokens may wait for their first token. A request has a
-// sequence for each answer to each of its prompts, or for each text to embed. Whoever comes beyond that hears at once how long the wait is likely to be, by what was measured lately. A queue that others
-// have filled is still open to an account up to its share, so that a flood shuts nobody out; never more than twice
-// the limit waits.
+// Admission to the queue: for each model, a limited number of requests, sequences and prompt tokens may wait for their first
+// token. A request has a sequence for each answer to each of its prompts, or for each text to embed. A request beyond the
+// limits is refused at once, with how long the wait is likely to be. A queue that others have filled still admits an account
+// up to its share, so that a flood shuts nobody out; never more than twice the limit waits.
 
 import { ApiError } from '../http/errors.ts';
 
@@ -11,21 +11,29 @@ export interface AdmissionLimits {
   readonly maxQueuedTokens: number;
 }
 
-export interface QueueTicket {
-  /** Says how long the prompts are, once that is known; refuses where they are too much. */
+export interface QueueEntry {
+  /** Counts the tokens of the prompts once they are known; throws where they are too many. */
   weigh(tokens: number): void;
-  /** The first token is there: no longer waiting, but for its other sequences. */
+  /** Called at the first token: the request waits no longer, though some of its sequences may. */
   start(): void;
-  /** One of its sequences has its first token. */
+  /** Called at the first token of each sequence. */
   begin(): void;
-  /** Leaves the queue in any state; more than once does no harm. */
+  /** Leaves the queue in any state; later calls do nothing. */
   leave(): void;
 }
 
-export interface QueueEntry {
+/** For requests that no engine computes. */
+export const notQueued: QueueEntry = {
+  weigh: () => {},
+  start: () => {},
+  begin: () => {},
+  leave: () => {},
+};
+
+export interface NewQueueEntry {
   /** Default: one that all nameless callers share. */
   readonly account?: string;
-  /** Nobody waits for the answer. Default false. */
+  /** No client waits for the answer. Default false. */
   readonly background?: boolean | undefined;
   /** Default 1. */
   readonly sequences?: number;
@@ -77,7 +85,7 @@ export class Admission {
     return this.waiting - this.#background;
   }
 
-  enter(model: string, { account = '', background = false, sequences = 1 }: QueueEntry = {}): QueueTicket {
+  enter(model: string, { account = '', background = false, sequences = 1 }: NewQueueEntry = {}): QueueEntry {
     const queue = this.#queues.get(model) ?? { ...nothing, accounts: new Map(), starts: [] };
     this.#queues.set(model, queue);
     const { maxQueuedRequests, maxQueuedSequences } = this.#limits;
@@ -91,10 +99,10 @@ export class Admission {
       const why = `${queue.sequences} sequences wait already, and this request has ${sequences}`;
       throw this.#refusal(queue, 0, why);
     }
-    return this.#ticket(queue, account, background, sequences);
+    return this.#addEntry(queue, account, background, sequences);
   }
 
-  #ticket(queue: Queue, account: string, background: boolean, sequences: number): QueueTicket {
+  #addEntry(queue: Queue, account: string, background: boolean, sequences: number): QueueEntry {
     const own = queue.accounts.get(account) ?? { ...nothing };
     let weight = 0;
     let waiting = true;

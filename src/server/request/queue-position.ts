@@ -1,45 +1,44 @@
-// What a client is told of the queue: where it is while it waits, in comments of its stream, and how long it waited, in a
+// What a client learns of the queue: its position while it waits, in comments of its stream, and how long it waited, in a
 // header.
 
 import type { FastifyReply } from 'fastify';
 import type { QueuePlace } from '../../engine/wait-estimates.ts';
 import type { SseStream } from '../http/sse.ts';
 
-/** `waitMs`: until the first token, as is expected now. */
+/** `waitMs`: the expected time until the first token. */
 export type QueuePosition = Omit<QueuePlace, 'id'>;
 
 export interface Queued {
-  /** Undefined where it does not wait, or that is not known. */
-  readonly place: QueuePosition | undefined;
-  /** Undefined where it has not begun. */
+  /** Undefined where the request does not wait, or where its position is not known. */
+  readonly position: QueuePosition | undefined;
+  /** Undefined while the request waits. */
   readonly queuedMs: number | undefined;
 }
 
-/** How often a stream says where it is, at most. */
-const SAY_MS = 1000;
+const REPORT_EVERY_MS = 1000;
 
-/** Before the headers are sent. */
-export function queueHeaders(reply: FastifyReply, { place, queuedMs }: Queued): void {
+/** Must be called before the headers are sent. */
+export function queueHeaders(reply: FastifyReply, { position, queuedMs }: Queued): void {
   if (queuedMs !== undefined) reply.header('x-queue-wait-ms', Math.round(queuedMs));
-  else if (place !== undefined) reply.header('x-queue-position', place.position);
+  else if (position !== undefined) reply.header('x-queue-position', position.position);
 }
 
-/** Tells the stream where it is, at once and whenever that has changed, until `first` is there. */
-export async function tellPosition<First>(
+/** Writes the position into the stream, at once and whenever it has changed, until `first` resolves. */
+export async function reportPosition<First>(
   first: Promise<First>,
   stream: Pick<SseStream, 'comment'>,
   queued: Queued,
 ): Promise<First> {
-  let said = '';
-  const say = () => {
-    const { place } = queued;
-    if (place === undefined) return;
-    const text = positionText(place);
-    if (text !== said) stream.comment(text);
-    said = text;
+  let reported = '';
+  const report = () => {
+    const { position } = queued;
+    if (position === undefined) return;
+    const text = positionText(position);
+    if (text !== reported) stream.comment(text);
+    reported = text;
   };
-  say();
-  const timer = setInterval(say, SAY_MS).unref();
+  report();
+  const timer = setInterval(report, REPORT_EVERY_MS).unref();
   try {
     return await first;
   } finally {

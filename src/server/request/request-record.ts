@@ -1,79 +1,68 @@
-// What is measured of one request to an engine, from its arrival. When it is over, everyone concerned is told:
-// metrics, usage, the feed of finished requests.
+// Measures one request to an engine, from its arrival, and reports it when it is over: to metrics, usage, its trace and the
+// feed of finished requests.
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FastifyRequest } from 'fastify';
 import type { GenerationObserver } from '../../generation/generation.ts';
 import type { Prompt } from '../../generation/prompt.ts';
 import type { TokenUsage } from '../../generation/token-usage.ts';
-import type { ServedModel } from '../../pool/served-model.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import type { Tier } from '../../store/key-record.ts';
-import type { ServerContext } from '../context.ts';
 import { kindOf } from '../http/errors.ts';
 import { tokensOf } from '../jobs/encode-prompts.ts';
 import type { CountedTokens, Resumption } from '../jobs/resumption.ts';
-import type { Life } from '../live/request-traces.ts';
+import type { Trace } from '../live/request-traces.ts';
 import type { RequestLabels } from '../status/metrics.ts';
-import type { QueueTicket } from './admission.ts';
-import type { Caller } from './auth.ts';
 import type { QueuePosition } from './queue-position.ts';
 import type { FinishedRequest } from './request-feed.ts';
-import type { Stay } from './request-scope.ts';
+import type { RequestScope } from './request-scope.ts';
 
-export interface RecordedRequest {
-  readonly context: ServerContext;
-  readonly caller: Caller;
-  readonly request: FastifyRequest;
-  readonly ticket: QueueTicket;
+export interface RecordedRequest
+  extends Pick<RequestScope, 'context' | 'caller' | 'request' | 'queueEntry' | 'model' | 'loadMs'> {
   readonly kind: FinishedRequest['kind'];
-  readonly model: ServedModel;
   readonly prompts: readonly Prompt[];
-  /** The one the request runs at. */
+  /** The tier at which the request runs. */
   readonly tier: Tier;
   /** What the ids of such answers begin with. */
   readonly idMark: string;
   readonly stream: boolean;
-  /** How long it waited for its model. */
-  readonly loadMs: number;
-  /** What the client has come back to. */
+  /** Set where the client resumes an earlier request. */
   readonly resumption?: Resumption | undefined;
 }
 
-/** How long each part took so far, in milliseconds; 0 of what has not begun. */
+/** How long each part took so far, in milliseconds; 0 for a part that has not begun. */
 export interface RequestTimes {
-  /** Since the request came. */
+  /** Since the request arrived. */
   readonly totalMs: number;
   readonly loadMs: number;
-  /** From the engine's first work on the prompt to the first token: waiting in its queue is no part of it. */
+  /** From the engine's first step for the prompt to the first token, without the time in the queue. */
   readonly promptMs: number;
   /** Since the first token. */
   readonly answerMs: number;
 }
 
-/** What a request has used, as far as it has come. */
+/** What a request has used so far. */
 export interface Spent {
   readonly usage: TokenUsage;
-  /** Tokens of the longest answer; 0 where there is none. */
+  /** Tokens of the longest answer; 0 where there is no answer. */
   readonly longestAnswer: number;
-  /** Where it has ended and the engine must still say how much was computed: resolves when it has. */
+  /** Set where the request has ended but the engine must still report how much it computed; resolves when it has. */
   readonly released: Promise<void> | undefined;
 }
 
-/** How long the end of an answer waits for the books. */
+/** How long the end of an answer waits until its usage is written. */
 const CHARGE_MS = 250;
-/** How long an engine may take to say how far it had come with a request that was cancelled. */
+/** How long an engine may take to report how far it had come with a cancelled request. */
 const RELEASE_MS = 5000;
 
 /**
- * Runs what is measured, and settles however it ends: with what was computed. Nobody waits until a lost engine says what
- * that was.
+ * Runs the request and settles its permit with what was computed, however it ends. The client does not wait for an engine
+ * that must still report what that was.
  */
 export async function recorded<Result>(
   record: RequestRecord,
   spent: Spent,
-  place: Pick<Stay, 'permit' | 'endAfter'>,
+  scope: Pick<RequestScope, 'permit' | 'settleAfter'>,
   run: () => Promise<Result>,
   charged: () => void = () => {},
 ): Promise<Result> {
@@ -84,12 +73,13 @@ export async function recorded<Result>(
     throw error;
   } finally {
     const settle = () => {
-      place.permit.settle(record.close(spent), Date.now());
+      scope.permit.settle(record.close(spent), Date.now());
       charged();
     };
     const { released } = spent;
     if (released === undefined) settle();
-    else place.endAfter(Promise.race([released, sleep(RELEASE_MS, undefined, { ref: false })]).then(settle));
+    else
+      scope.settleAfter(Promise.race([released, sleep(RELEASE_MS, undefined, { ref: false })]).then(settle));
   }
 }
 
@@ -98,9 +88,9 @@ export class RequestRecord implements GenerationObserver {
   /** Milliseconds since 1970. */
   readonly arrivedMs: number;
   readonly #of: RecordedRequest;
-  #life: Life | undefined;
+  #trace: Trace | undefined;
   readonly #submitted: string[] = [];
-  /** When the last token of each choice came. */
+  /** When the last token of each choice arrived. */
   readonly #tokenMs: number[] = [];
   #submittedMs: number | undefined;
   #admittedMs: number | undefined;
@@ -122,7 +112,7 @@ export class RequestRecord implements GenerationObserver {
   submitted(requestId: string): void {
     this.#submitted.push(requestId);
     this.#submittedMs ??= this.#elapsedMs();
-    this.#of.context.lives.submitted(this.#begun(), requestId, this.#of.model.engine);
+    this.#of.context.traces.submitted(this.#begun(), requestId, this.#of.model.engine);
     this.#of.context.metrics.submitted(requestId, this.#labels, (atMs) => {
       this.#admittedMs ??= atMs - this.#of.request.arrivedMs;
     });
@@ -140,21 +130,21 @@ export class RequestRecord implements GenerationObserver {
     };
   }
 
-  /** Where it is while it waits, as far as is known; see docs/api.md. */
-  get place(): QueuePosition | undefined {
+  /** Its position in the queue while it waits, as far as is known; see docs/api.md. */
+  get position(): QueuePosition | undefined {
     if (this.#admittedMs !== undefined || this.#firstTokenMs !== undefined) return undefined;
-    return this.#of.context.lives.placeOf(this.#of.model.engine, this.#submitted);
+    return this.#of.context.traces.queuePositionOf(this.#of.model.engine, this.#submitted);
   }
 
-  /** How long it waited for the engine to begin with it, once it has. */
+  /** How long it waited in the queue; undefined while it does. */
   get queuedMs(): number | undefined {
     if (this.#admittedMs === undefined || this.#submittedMs === undefined) return undefined;
     return Math.max(0, this.#admittedMs - this.#submittedMs);
   }
 
-  /** All its prompts are computed: it waits no longer. */
+  /** Called when all its prompts are computed: the request waits no longer. */
   prompted(): void {
-    this.#of.ticket.start();
+    this.#of.queueEntry.start();
   }
 
   firstToken(): void {
@@ -162,7 +152,7 @@ export class RequestRecord implements GenerationObserver {
     this.prompted();
     const { context } = this.#of;
     context.metrics.firstToken(this.#labels, this.#firstTokenMs);
-    context.lives.firstToken(this.#begun());
+    context.traces.firstToken(this.#begun());
     context.firstToken.add(this.#firstTokenMs, performance.now());
   }
 
@@ -170,7 +160,7 @@ export class RequestRecord implements GenerationObserver {
     const nowMs = performance.now();
     const lastMs = this.#tokenMs[index];
     if (lastMs !== undefined) this.#of.context.betweenTokens.add(nowMs - lastMs, nowMs);
-    else this.#of.ticket.begin();
+    else this.#of.queueEntry.begin();
     this.#tokenMs[index] = nowMs;
     this.#begun().generatedTokens++;
   }
@@ -184,8 +174,8 @@ export class RequestRecord implements GenerationObserver {
   }
 
   /**
-   * Before the client hears of the end: where it may come back by another server, this one may die any time, and nobody would
-   * count an answer that is not asked for again.
+   * Writes the usage before the client receives the end of its answer. Where clients may resume at another server, this one
+   * may die at any time, and an answer that nobody asks for again would never be counted.
    */
   async charge(usage: TokenUsage): Promise<void> {
     const { context } = this.#of;
@@ -194,7 +184,7 @@ export class RequestRecord implements GenerationObserver {
     await context.usage?.written(CHARGE_MS);
   }
 
-  /** How many tokens count. */
+  /** Returns how many tokens count for the limits. */
   close({ usage, longestAnswer }: Spent): number {
     const { context, caller, kind, model, request, stream } = this.#of;
     const totalMs = this.#elapsedMs();
@@ -206,7 +196,7 @@ export class RequestRecord implements GenerationObserver {
     }
     const failed = this.#outcome !== 'ok' && this.#outcome !== 'client_left';
     this.#count(usage, failed);
-    context.lives.ended(this.#begun(), { usage, outcome: this.#outcome, reasons: this.#reasons });
+    context.traces.ended(this.#begun(), { usage, outcome: this.#outcome, reasons: this.#reasons });
     context.feed.tell({
       kind,
       requestId: request.id,
@@ -225,7 +215,7 @@ export class RequestRecord implements GenerationObserver {
     return promptTokens + completionTokens;
   }
 
-  /** What a client comes back to was counted before, as far as it had come: only the rest is. */
+  /** What a resumed request had used before was counted then; only the rest counts now. */
   #uncounted(usage: TokenUsage): CountedTokens {
     const counted = this.#of.resumption?.kept.counted;
     return counted === undefined ? usage : restOf(usage, counted);
@@ -244,10 +234,10 @@ export class RequestRecord implements GenerationObserver {
     }
   }
 
-  /** One that is refused before it begins has no life. */
-  #begun(): Life {
+  /** The trace begins with the request's first event, so that a refused request has none. */
+  #begun(): Trace {
     const { context, kind, model, tier, caller, request, prompts } = this.#of;
-    this.#life ??= context.lives.begin({
+    this.#trace ??= context.traces.begin({
       kind,
       requestId: request.id,
       model: model.name,
@@ -261,7 +251,7 @@ export class RequestRecord implements GenerationObserver {
         ? prompts.map(({ text, ids }) => text ?? ids.join(' ')).join('\n')
         : undefined,
     });
-    return this.#life;
+    return this.#trace;
   }
 
   get #labels(): RequestLabels {

@@ -1,131 +1,114 @@
-// A request's stay in the house: first the limits of its key, which cost little to ask, then its time, then its place in
-// the queue, then its model. Whatever was taken is given back, in the other order, however the stay ends.
+// What a request holds while it is served. It asks the limits of its key first, because that is cheap; then its deadline
+// starts, it enters the queue, and it waits for its model.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import type { LimitKind, LimitRefusal, Permit, TokenDemand, Weighed } from '../limits/key-limiter.ts';
-import type { Lifetime } from './activity.ts';
-import type { QueueTicket } from './admission.ts';
-import type { Caller } from './auth.ts';
+import { notQueued, type QueueEntry } from './admission.ts';
+import { type Caller, callerOf } from './auth.ts';
 import { acquireModel } from './find-model.ts';
 
-export interface Stay {
+/** A request with its caller, before it holds anything. */
+export interface RequestContext {
+  readonly context: ServerContext;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly caller: Caller;
+}
+
+/** Resources a request holds; released in reverse order. */
+export interface RequestScope extends RequestContext {
+  /** A permit that is not settled when the scope ends is settled with no tokens used. */
   readonly permit: Permit;
   /** Aborts with an ApiError, or with ClientLeft. */
   readonly signal: AbortSignal;
-  /** Keeps it, though its client has its answer, until it is known what it has used. */
-  endAfter(charged: Promise<void>): void;
-  /** Ends it from within: with an ApiError, or with ClientLeft where its client wants no more of it. */
-  abort(reason: Error): void;
-}
-
-/**
- * `demand`: what is known of the tokens it will use, so that a request which has no chance waits for no model. A permit
- * that is not settled in the end is settled with nothing used.
- */
-export async function stay<Result>(
-  { limiter, activity, settings }: ServerContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  demand: TokenDemand,
-  use: (stay: Stay) => Promise<Result>,
-): Promise<Result> {
-  const { keyId, limits } = request.caller as Caller;
-  const admitted = await limiter.admit(keyId, limits, Date.now(), demand);
-  if (!admitted.ok) throw limitReached(admitted);
-  reply.headers(admitted.headers);
-  const { permit } = admitted;
-  let lifetime: Lifetime | undefined;
-  let charged: Promise<void> | undefined;
-  const end = () => {
-    lifetime?.end();
-    permit.settle(0, Date.now());
-  };
-  const endAfter = (promise: Promise<void>) => {
-    charged = promise;
-  };
-  try {
-    lifetime = activity.begin(request, reply, settings.requestTimeoutMs);
-    return await use({ permit, signal: lifetime.signal, abort: lifetime.abort, endAfter });
-  } finally {
-    if (charged === undefined) end();
-    else void charged.finally(end);
-  }
-}
-
-export interface UseTerms {
-  /** How long the model stays afterwards when nobody uses it, where the request decides that. */
-  readonly idleMs?: number | undefined;
-  /** Nobody waits for the answer. */
-  readonly background?: boolean | undefined;
-}
-
-export async function withModel<Result>(
-  { pool }: ServerContext,
-  name: string,
-  signal: AbortSignal,
-  use: (model: ServedModel) => Promise<Result>,
-  { idleMs, background }: UseTerms = {},
-): Promise<Result> {
-  const lease = await acquireModel(pool, name, signal, background);
-  try {
-    return await use(lease.model);
-  } finally {
-    lease.release(idleMs);
-  }
-}
-
-/** A stay that waits for an engine. */
-export interface Visit extends Stay {
+  readonly queueEntry: QueueEntry;
   readonly model: ServedModel;
-  /** How long it waited for the model. */
+  /** How long the request waited for its model. */
   readonly loadMs: number;
-  readonly ticket: QueueTicket;
+  /** Ends the request: with an ApiError, or with ClientLeft where its client wants no more of it. */
+  abort(reason: Error): void;
+  /** Holds the permit until the promise resolves: the answer is sent, but it is not known yet what it used. */
+  settleAfter(charged: Promise<void>): void;
 }
 
-export interface VisitTerms {
+export interface ScopeOptions {
   readonly modelName: string;
-  /** What is known of it. */
+  /** What is known of the tokens it will use, so that a request without a chance does not wait for a model. */
   readonly demand: TokenDemand;
-  /** Answers to each of its prompts, or texts to embed. */
+  /** How many of its sequences the engine will run. A request with none does not enter the queue. */
   readonly sequences: number;
-  /** How long the model stays afterwards when nobody uses it, where the request decides that. */
+  /** How long the model stays loaded afterwards while nobody uses it; absent where the request does not decide that. */
   readonly idleMs?: number | undefined;
 }
 
-export async function visit<Result>(
+export function requestContext(
   context: ServerContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  { modelName, demand, sequences, idleMs }: VisitTerms,
-  use: (visit: Visit) => Promise<Result>,
-): Promise<Result> {
-  return stay(context, request, reply, demand, async (place) => {
-    const { keyId: account, background } = request.caller as Caller;
-    const ticket = context.admission.enter(modelName, { account, background, sequences });
-    const askedMs = performance.now();
-    const enter = (model: ServedModel) => {
-      // For the client's eyes: its answer is right, but slow, and others wait for it.
-      if (model.direct) reply.header('x-chairlift-mode', 'direct');
-      return use({ ...place, model, ticket, loadMs: performance.now() - askedMs });
-    };
-    try {
-      return await withModel(context, modelName, place.signal, enter, { idleMs, background });
-    } finally {
-      ticket.leave();
-    }
-  });
+): RequestContext {
+  return { context, request, reply, caller: callerOf(request) };
 }
 
-/** What waits in the queue, and what the key will have used when all is done; refuses where either is too much. */
-export async function weigh(
-  { reply, permit, ticket }: Pick<Visit, 'permit' | 'ticket'> & { readonly reply: FastifyReply },
+export async function withRequestScope<Result>(
+  given: RequestContext,
+  { modelName, demand, sequences, idleMs }: ScopeOptions,
+  use: (scope: RequestScope) => Promise<Result>,
+): Promise<Result> {
+  const { context, request, reply, caller } = given;
+  const permit = await admit(given, demand);
+  const deadlineHeld: (() => void)[] = [() => permit.settle(0, Date.now())];
+  const modelHeld: (() => void)[] = [];
+  let charged: Promise<void> | undefined;
+  try {
+    const { signal, abort, end } = context.activity.begin(request, reply, context.settings.requestTimeoutMs);
+    deadlineHeld.push(end);
+    const queueEntry = sequences === 0 ? notQueued : enqueue(given, modelName, sequences);
+    modelHeld.push(() => queueEntry.leave());
+    const askedMs = performance.now();
+    const lease = await acquireModel(context.pool, modelName, signal, caller.background);
+    modelHeld.push(() => lease.release(idleMs));
+    const { model } = lease;
+    // An answer without batching is right, but slow, and others wait for it.
+    if (model.direct && sequences > 0) reply.header('x-chairlift-mode', 'direct');
+    const settleAfter = (promise: Promise<void>) => {
+      charged = promise;
+    };
+    const loadMs = performance.now() - askedMs;
+    return await use({ ...given, permit, signal, abort, settleAfter, queueEntry, model, loadMs });
+  } finally {
+    release(modelHeld);
+    if (charged === undefined) release(deadlineHeld);
+    else void charged.finally(() => release(deadlineHeld));
+  }
+}
+
+function release(held: readonly (() => void)[]): void {
+  for (const end of held.toReversed()) end();
+}
+
+function enqueue({ context, caller }: RequestContext, modelName: string, sequences: number): QueueEntry {
+  const { keyId: account, background } = caller;
+  return context.admission.enter(modelName, { account, background, sequences });
+}
+
+async function admit({ context, reply, caller }: RequestContext, demand: TokenDemand): Promise<Permit> {
+  const { keyId, limits } = caller;
+  const admitted = await context.limiter.admit(keyId, limits, Date.now(), demand);
+  if (!admitted.ok) throw limitReached(admitted);
+  reply.headers(admitted.headers);
+  return admitted.permit;
+}
+
+/** Counts the prompts in the queue and holds tokens of the key's limits; throws where either is too much. */
+export async function reserveTokens(
+  { reply, permit, queueEntry }: Pick<RequestScope, 'reply' | 'permit' | 'queueEntry'>,
   promptTokens: number,
   demand: TokenDemand,
 ): Promise<Extract<Weighed, { ok: true }>> {
-  ticket.weigh(promptTokens);
+  queueEntry.weigh(promptTokens);
   const weighed = await permit.weigh(demand, Date.now());
   if (!weighed.ok) throw limitReached(weighed);
   reply.headers(weighed.headers);

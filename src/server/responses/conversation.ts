@@ -1,7 +1,6 @@
 // What a response is asked with: the conversation it goes on from, and the items given now, each with an id.
 
 import { ApiError, badRequest } from '../http/errors.ts';
-import type { Visit } from '../jobs/protocol.ts';
 import type { Caller } from '../request/auth.ts';
 import { newItemId } from './item-ids.ts';
 import type { ConversationItem, GivenItem, ItemReference, TextPart } from './items.ts';
@@ -17,10 +16,9 @@ export interface Conversation {
 
 export async function readConversation(
   { input = [], previous_response_id: previous }: ResponsesBody,
-  { request }: Visit,
+  { keyId }: Pick<Caller, 'keyId'>,
   kept: KeptResponses,
 ): Promise<Conversation> {
-  const { keyId } = request.caller as Caller;
   const history = previous === undefined ? [] : await kept.history(keyId, previous);
   const ids = referencesIn(input);
   const referenced = ids.length === 0 ? undefined : await kept.items(keyId, ids);

@@ -2,9 +2,9 @@
 
 import { ApiError } from '../http/errors.ts';
 import { namedEvents } from '../http/sse.ts';
-import { type CompletionKind, chatKind, type Protocol } from '../jobs/protocol.ts';
+import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
+import { chatKind } from '../openai/chat.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
-import type { Caller } from '../request/auth.ts';
 import { type Conversation, readConversation } from './conversation.ts';
 import type { KeptResponses } from './kept-responses.ts';
 import { toChatBody } from './read.ts';
@@ -17,9 +17,9 @@ const responsesKind: CompletionKind<ChatBody> = {
   names: (body) => ({ ...chatKind.names(body), prompt: 'input', maxTokens: 'max_output_tokens' }),
   // That functions are strict is nothing for the model to read.
   prompts: (body, settings) => chatKind.prompts({ ...body, tools: body.tools?.map(withoutStrict) }, settings),
-  wish(body) {
-    const wish = chatKind.wish(body);
-    return wish && { ...wish, names: { structure: 'text.format', tools: 'tools' } };
+  responseFormat(body) {
+    const format = chatKind.responseFormat(body);
+    return format && { ...format, names: { structure: 'text.format', tools: 'tools' } };
   },
 };
 
@@ -39,15 +39,14 @@ export function newResponse(
     idMark: 'resp_',
     rules: responsesRules,
     kind: responsesKind,
-    async read(given, visit) {
-      conversation = await readConversation(given, visit, kept);
+    async read(given, { caller }) {
+      conversation = await readConversation(given, caller, kept);
       return toChatBody(given, conversation);
     },
     framing: namedEvents,
     // Its items get new ids each time; it has a way of its own to come back: GET /v1/responses/{id}.
     resumable: false,
-    shape(options, given, { request }) {
-      const { keyId } = request.caller as Caller;
+    shape(options, given, { request, caller: { keyId } }) {
       return new ResponseShape(options, given, { conversation, keyId, kept, running, log: request.log });
     },
   };

@@ -8,7 +8,7 @@ import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import { type ApiError, ClientLeft, toApiError } from '../http/errors.ts';
 import type { AnswerShape, ChoiceEnd, ShapeOptions, StreamMessage } from '../jobs/answer-shape.ts';
-import { entryOf } from '../openai/chat-shape.ts';
+import { entryOf } from '../openai/chat.ts';
 import type { Conversation } from './conversation.ts';
 import type { KeptResponses } from './kept-responses.ts';
 import { type OutputEvent, OutputItems } from './output-items.ts';
@@ -69,7 +69,7 @@ export class ResponseShape implements AnswerShape {
     return this.#messages(this.#output.end(reason === 'length' ? 'incomplete' : 'completed'));
   }
 
-  watch(event: GenerationEvent): void {
+  observe(event: GenerationEvent): void {
     if (event.kind === 'finish') this.finish(event.index, event);
     else this.#output.push(event);
   }

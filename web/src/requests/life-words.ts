@@ -1,9 +1,9 @@
 // A request's life in plain words.
 
-import type { LifeEvent, PrefixLookup } from '../../../src/server/live/live-event.ts';
+import type { PrefixLookup, TraceEvent } from '../../../src/server/live/live-event.ts';
 import { count, counted } from '../text/format.ts';
 
-const events: Readonly<Record<LifeEvent['what'], string>> = {
+const events: Readonly<Record<TraceEvent['what'], string>> = {
   arrived: 'came to the server',
   submitted: 'was handed to the engine, and waited for a seat',
   admitted: 'got on: its prompt began to be computed',
@@ -14,7 +14,7 @@ const events: Readonly<Record<LifeEvent['what'], string>> = {
   ended: 'got off for good',
 };
 
-export function eventWords(what: LifeEvent['what']): string {
+export function eventWords(what: TraceEvent['what']): string {
   return events[what];
 }
 

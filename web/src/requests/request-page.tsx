@@ -1,6 +1,6 @@
 // The page of one request: its life in events, how much of its prompt was cached, and why the rest was not.
 
-import type { RequestLife } from '../../../src/server/live/live-event.ts';
+import type { RequestTrace } from '../../../src/server/live/live-event.ts';
 import type { Server } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { Problem } from '../shell/problem.tsx';
@@ -13,7 +13,7 @@ import { eventWords, missWords } from './life-words.ts';
 const ASK_EVERY_MS = 1000;
 
 export function RequestPage({ server, id }: { readonly server: Server; readonly id: string }) {
-  const { answer: life, problem } = usePolled<RequestLife>(
+  const { answer: life, problem } = usePolled<RequestTrace>(
     server,
     `requests/${encodeURIComponent(id)}`,
     ASK_EVERY_MS,
@@ -46,7 +46,7 @@ export function RequestPage({ server, id }: { readonly server: Server; readonly 
   );
 }
 
-function Facts({ life }: { readonly life: RequestLife }) {
+function Facts({ life }: { readonly life: RequestTrace }) {
   const facts = [
     ['State', life.running ? 'running' : <SafeText text={life.outcome} />],
     ['Model', <SafeText key="model" text={life.model} />],
@@ -74,7 +74,7 @@ function Facts({ life }: { readonly life: RequestLife }) {
   );
 }
 
-function Events({ life }: { readonly life: RequestLife }) {
+function Events({ life }: { readonly life: RequestTrace }) {
   const lengthMs = Math.max(1, life.totalMs, life.events.at(-1)?.atMs ?? 0);
   return (
     <section class="panel" aria-labelledby="events-title">
@@ -95,7 +95,7 @@ function Events({ life }: { readonly life: RequestLife }) {
   );
 }
 
-function Lookups({ life }: { readonly life: RequestLife }) {
+function Lookups({ life }: { readonly life: RequestTrace }) {
   return (
     <section class="panel" aria-labelledby="cache-title">
       <h2 id="cache-title">What the cache knew</h2>

@@ -6,7 +6,7 @@ import { messageRoles } from '../../../generation/message.ts';
 import { badRequest } from '../../http/errors.ts';
 import type { BodyRules } from '../../http/parse-body.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
-import { structureFields } from './structured-output.ts';
+import { structuredOutputFields } from './structured-output.ts';
 import { toolFields } from './tools.ts';
 
 const contentPart = z.looseObject({
@@ -73,7 +73,7 @@ export const chatSchema = z.object({
   ...templateFields,
   ...samplingFields,
   ...toolFields,
-  ...structureFields,
+  ...structuredOutputFields,
   max_completion_tokens: samplingFields.max_tokens,
   logprobs: z
     .boolean()

@@ -2,8 +2,8 @@
 
 import { z } from 'zod';
 import type { BodyRules } from '../../http/parse-body.ts';
+import { promptField } from './completions.ts';
 import { samplingFields, sharedNoOps } from './sampling.ts';
-import { promptField } from './text.ts';
 
 export const embeddingSchema = z.object({
   model: samplingFields.model,

@@ -15,7 +15,7 @@ import { badRequest } from '../../http/errors.ts';
 const jsonSchema = z.union([z.record(z.string(), z.unknown()), z.boolean(), z.string()]);
 const choices = z.array(z.string()).min(1);
 
-export const structureFields = {
+export const structuredOutputFields = {
   response_format: z
     .looseObject({
       type: z.enum(['text', 'json_object', 'json_schema']),
@@ -43,13 +43,13 @@ export const structureFields = {
   grammar: z.string().meta({ description: 'A grammar in GBNF.' }).optional(),
 };
 
-export type StructureBody = z.infer<z.ZodObject<typeof structureFields>>;
+export type StructuredOutputBody = z.infer<z.ZodObject<typeof structuredOutputFields>>;
 
-export function structureOf(body: StructureBody): Structure | undefined {
+export function structuredOutputOf(body: StructuredOutputBody): Structure | undefined {
   return onlyStructure([formatOf(body.response_format), ...outputsOf(body), ...plainFields(body)]);
 }
 
-function formatOf(format: StructureBody['response_format']): Structure | undefined {
+function formatOf(format: StructuredOutputBody['response_format']): Structure | undefined {
   const name = 'response_format';
   if (format === undefined || format.type === 'text') return undefined;
   if (format.type === 'json_object') return schemaStructure(name, format.schema ?? { type: 'object' });
@@ -59,7 +59,7 @@ function formatOf(format: StructureBody['response_format']): Structure | undefin
   return schemaStructure(name, schema);
 }
 
-function outputsOf({ structured_outputs: given }: StructureBody): (Structure | undefined)[] {
+function outputsOf({ structured_outputs: given }: StructuredOutputBody): (Structure | undefined)[] {
   if (given === undefined) return [];
   const name = 'structured_outputs';
   const { json, regex, choice, grammar, json_object: anyObject } = given;
@@ -72,7 +72,7 @@ function outputsOf({ structured_outputs: given }: StructureBody): (Structure | u
   ];
 }
 
-function plainFields(body: StructureBody): (Structure | undefined)[] {
+function plainFields(body: StructuredOutputBody): (Structure | undefined)[] {
   const { guided_json, guided_regex, guided_choice, guided_grammar, json_schema, regex, grammar } = body;
   return [
     guided_json === undefined ? undefined : schemaStructure('guided_json', guided_json),

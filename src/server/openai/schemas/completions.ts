@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { BodyRules } from '../../http/parse-body.ts';
 import { chatMessage, templateFields } from './chat.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
-import { structureFields } from './structured-output.ts';
+import { structuredOutputFields } from './structured-output.ts';
 import { toolFields } from './tools.ts';
 
 /** As OpenAI: where nobody says, a text completion is short. */
@@ -49,7 +49,7 @@ export function splitPrompt(prompt: PromptInput): readonly (string | readonly nu
 export const textSchema = z.object({
   prompt: promptField('What to continue. Several prompts are answered independently.'),
   ...samplingFields,
-  ...structureFields,
+  ...structuredOutputFields,
   max_tokens: samplingFields.max_tokens.meta({
     minimum: 0,
     description: `The answer ends here at the latest; 0 draws nothing. Default ${DEFAULT_MAX_TOKENS}.`,

@@ -1,10 +1,13 @@
-// Chat completions on the wire: `chat.completion` and `chat.completion.chunk`.
+// Chat completions: how their bodies are read, and their answers on the wire: `chat.completion` and `chat.completion.chunk`.
 
 import type { AnswerPiece, GenerationPart } from '../../generation/answer-parts.ts';
 import type { TokenDetail } from '../../generation/choice-text.ts';
+import { wireNames } from '../../generation/parameter-names.ts';
+import { wishFor } from '../../generation/structure.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
+import { doneEvents } from '../http/sse.ts';
 import {
   type AnswerShape,
   finiteLogprob,
@@ -12,8 +15,51 @@ import {
   tokenString,
   usageOf,
 } from '../jobs/answer-shape.ts';
+import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
+import {
+  type ChatBody,
+  chatLogprobs,
+  chatMaxTokens,
+  chatRules,
+  predictedText,
+  templateOptions,
+} from './schemas/chat.ts';
+import { samplingOf } from './schemas/sampling.ts';
+import { structuredOutputOf } from './schemas/structured-output.ts';
+import { toolOrder } from './schemas/tools.ts';
 
-export function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerShape {
+export const chatKind: CompletionKind<ChatBody> = {
+  names: (body) => ({
+    ...wireNames,
+    prompt: 'messages',
+    logprobs: 'top_logprobs',
+    maxTokens: chatMaxTokens(body).name,
+  }),
+  maxTokens: (body) => chatMaxTokens(body).value,
+  sampling(body, vocabSize) {
+    const extras = { logprobs: chatLogprobs(body), maxTokens: this.maxTokens(body) };
+    return samplingOf(body, extras, vocabSize, this.names(body));
+  },
+  prompts: (body) => [
+    { kind: 'chat', messages: body.messages, tools: toolOrder(body).shown, ...templateOptions(body) },
+  ],
+  responseFormat: (body) =>
+    wishFor(structuredOutputOf(body), body.skip_special_tokens !== false, toolOrder(body)),
+  echoes: () => false,
+  expected: predictedText,
+};
+
+export const chatProtocol: Protocol<typeof chatRules.schema, ChatBody> = {
+  idMark: 'chatcmpl-',
+  rules: chatRules,
+  kind: chatKind,
+  read: (body) => body,
+  framing: doneEvents,
+  resumable: true,
+  shape: chatShape,
+};
+
+function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerShape {
   const { id, ...rest } = base;
   const later = usageComes ? { usage: null } : {};
   const chunk = (choices: readonly object[]) => ({

@@ -1,0 +1,117 @@
+// Text completions: how their bodies are read, and their answers on the wire: `text_completion`, the same for a chunk and
+// for the whole.
+
+import { contentOf } from '../../generation/answer-parts.ts';
+import type { TokenDetail } from '../../generation/choice-text.ts';
+import { wireNames } from '../../generation/parameter-names.ts';
+import type { PromptInput } from '../../generation/prompt.ts';
+import { wishFor } from '../../generation/structure.ts';
+import { badRequest } from '../http/errors.ts';
+import { doneEvents } from '../http/sse.ts';
+import {
+  type AnswerShape,
+  finiteLogprob,
+  type ShapeOptions,
+  tokenString,
+  usageOf,
+} from '../jobs/answer-shape.ts';
+import type { CompletionKind, Protocol } from '../jobs/protocol.ts';
+import { DEFAULT_MAX_TOKENS, splitPrompt, type TextBody, textRules } from './schemas/completions.ts';
+import { samplingOf } from './schemas/sampling.ts';
+import { structuredOutputOf } from './schemas/structured-output.ts';
+
+export const textKind: CompletionKind<TextBody> = {
+  names: () => ({ ...wireNames, prompt: 'prompt' }),
+  maxTokens: ({ max_tokens, min_tokens = 0 }) => max_tokens ?? Math.max(DEFAULT_MAX_TOKENS, min_tokens),
+  sampling(body, vocabSize) {
+    if (body.echo && body.logprobs !== undefined) {
+      throw badRequest('echo', 'is not possible together with logprobs: those of a prompt are not computed');
+    }
+    const maxTokens = this.maxTokens(body);
+    // Clients ask for no token to have their prompt back, or its length.
+    const none = maxTokens === 0 && (body.min_tokens ?? 0) === 0;
+    const extras = { logprobs: body.logprobs, maxTokens: none ? undefined : maxTokens };
+    const parameters = samplingOf(body, extras, vocabSize, this.names(body));
+    return none ? { ...parameters, maxTokens } : parameters;
+  },
+  prompts({ prompt, suffix = '' }, { maxPrompts }) {
+    const several = splitPrompt(prompt);
+    if (several.length > maxPrompts) {
+      throw badRequest('prompt', `${several.length} prompts are too many; ${maxPrompts} are possible`);
+    }
+    return several.map((one): PromptInput => {
+      const isText = typeof one === 'string';
+      if (suffix === '') return isText ? { kind: 'text', text: one } : { kind: 'ids', ids: one };
+      if (isText) return { kind: 'gap', prefix: one, suffix, suffixName: 'suffix' };
+      throw badRequest('suffix', 'needs a prompt that is a text');
+    });
+  },
+  responseFormat(body) {
+    const output = structuredOutputOf(body);
+    return output && wishFor(output, false);
+  },
+  echoes: ({ echo }) => echo === true,
+};
+
+export const textProtocol: Protocol<typeof textRules.schema, TextBody> = {
+  idMark: 'cmpl-',
+  rules: textRules,
+  kind: textKind,
+  read: (body) => body,
+  framing: doneEvents,
+  resumable: true,
+  shape: textShape,
+};
+
+function textShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerShape {
+  const { id, ...rest } = base;
+  const body = (choices: readonly object[]) => ({ id, object: 'text_completion', ...rest, choices });
+  const later = usageComes ? { usage: null } : {};
+  const lists = (details: readonly TokenDetail[]) => {
+    if (!logprobs) return null;
+    const name = (token: number) => tokenString(model, token);
+    return {
+      tokens: details.map(({ token }) => name(token)),
+      token_logprobs: details.map(({ logprob }) => finiteLogprob(logprob)),
+      // The chosen token is always among them, so there may be one more than asked for.
+      top_logprobs: details.map((detail) =>
+        Object.fromEntries(
+          [...detail.top, detail].map(({ token, logprob }) => [name(token), finiteLogprob(logprob)]),
+        ),
+      ),
+      text_offset: details.map(({ offset }) => offset),
+    };
+  };
+  const chunk = (
+    index: number,
+    text: string,
+    details: readonly TokenDetail[] | undefined,
+    reason?: string,
+  ) => ({
+    data: {
+      ...body([{ index, text, logprobs: details ? lists(details) : null, finish_reason: reason ?? null }]),
+      ...later,
+    },
+  });
+  return {
+    opening: () => [],
+    piece: (index, { parts, details }) => {
+      const text = contentOf(parts);
+      return text === '' && details.length === 0 ? [] : [chunk(index, text, details)];
+    },
+    finish: (index, { reason }) => [chunk(index, '', undefined, reason)],
+    closing: (usage) => (usageComes ? [{ data: { ...body([]), usage: usageOf(usage) } }] : []),
+    failure: (error) => [{ data: error.body() }],
+    whole: (choices, usage) => ({
+      ...body(
+        choices.map(({ index, text, details, reason }) => ({
+          index,
+          text,
+          logprobs: lists(details),
+          finish_reason: reason,
+        })),
+      ),
+      usage: usageOf(usage),
+    }),
+  };
+}
