@@ -151,7 +151,7 @@ for (const [kind, questions] of Object.entries(kinds)) {
   const [off, on] = [(1000 * tokens) / sum.off, (1000 * tokens) / sum.on];
   results.push({ kind, answers: questions.length, tokens, off, on, ratio, accepted, rejected });
   process.stderr.write(
-    `${kind.padEnd(22)} ${off.toFixed(0).padStart(5)} tokens/s, with draftTokens ${on.toFixed(0).padStart(5)}: ` +
+    `${kind.padEnd(22)} ${off.toFixed(0).padStart(5)} tokens/s, with drafts ${on.toFixed(0).padStart(5)}: ` +
       `${ratio.toFixed(2)} times; ${accepted} draft tokens accepted, ${rejected} rejected\n`,
   );
 }

@@ -5,24 +5,24 @@ import type { DraftSource, DraftToken } from './draft.ts';
 
 /** Before anything was seen: by match length, each from that one up to the next. */
 const PRIORS: Readonly<Record<DraftSource, Readonly<Record<number, number>>>> = {
-  'prompt-lookup': { 1: 0.2, 2: 0.35, 3: 0.5, 4: 0.65, 8: 0.85 },
-  'n-gram-cache': { 1: 0.2, 2: 0.4, 4: 0.6 },
+  'prompt-lookup': { 0: 0.2, 2: 0.35, 3: 0.5, 4: 0.65, 8: 0.85 },
+  'n-gram-cache': { 0: 0.2, 2: 0.4, 4: 0.6 },
   prediction: { 0: 0.5, 1: 0.9 },
   grammar: { 0: 0.95 },
   'grammar-space': { 0: 0.7 },
   'grammar-edge': { 0: 0.4 },
   'grammar-end': { 0: 0.2 },
-  'word-completion': { 1: 0.4, 2: 0.6, 3: 0.8 },
+  'word-completion': { 0: 0.4, 2: 0.6, 3: 0.8 },
   'word-end': { 0: 0.6 },
   'draft-model': { 0: 0.6 },
 };
+const LONGEST_MATCH = 8;
 /** What was seen before weighs so much after one more token. */
 const MEMORY = { engine: 0.998, sequence: 0.9 } as const;
 /** What is known from outside counts like so many tokens. */
 const PRIOR_WEIGHT = { engine: 20, sequence: 3 } as const;
 
 interface Rate {
-  readonly matchLength: number;
   readonly prior: number;
   accepted: number;
   seen: number;
@@ -62,12 +62,16 @@ export class AcceptanceRates {
       rates = newRates(source);
       this.#rates.set(source, rates);
     }
-    return rates.findLast((rate) => rate.matchLength <= matchLength) ?? (rates[0] as Rate);
+    return rates[Math.min(matchLength, LONGEST_MATCH)] as Rate;
   }
 }
 
+/** By match length; those between which the table makes no difference share one. */
 function newRates(source: DraftSource): Rate[] {
-  return Object.entries(PRIORS[source]).map(([matchLength, prior]) => {
-    return { matchLength: Number(matchLength), prior, accepted: 0, seen: 0 };
+  let rate: Rate;
+  return Array.from({ length: LONGEST_MATCH + 1 }, (_, matchLength) => {
+    const prior = PRIORS[source][matchLength];
+    if (prior !== undefined) rate = { prior, accepted: 0, seen: 0 };
+    return rate;
   });
 }

@@ -45,9 +45,10 @@ export class SequenceDrafter {
       if (probability < MIN_PROBABILITY) break;
       // After another token the draft model's say nothing.
       if (next.token !== ofModel[proposed.length]) ofModel = [];
-      proposed.push({ ...next, probability });
-      grammar.accept(next.token);
-      for (const drafter of this.#drafters) drafter.extend(next.token);
+      const { token, source, matchLength } = next;
+      proposed.push({ token, source, matchLength, probability });
+      grammar.accept(token);
+      for (const drafter of this.#drafters) drafter.extend(token);
     }
     for (const drafter of this.#drafters) drafter.rollBack();
     return proposed;
@@ -90,7 +91,11 @@ export class SequenceDrafter {
   ): DraftToken | undefined {
     const known = grammar.propose();
     const end = known === undefined ? grammar.end : undefined;
-    const candidates = this.#drafters.flatMap((drafter) => drafter.propose(end) ?? []);
+    const candidates: DraftToken[] = [];
+    for (const drafter of this.#drafters) {
+      const candidate = drafter.propose(end);
+      if (candidate !== undefined) candidates.push(candidate);
+    }
     if (ofModel !== undefined) candidates.push({ token: ofModel, source: 'draft-model', matchLength: 0 });
     if (end !== undefined) candidates.push({ token: end, source: 'grammar-end', matchLength: 0 });
     candidates.sort((a, b) => this.#rates.of(b) - this.#rates.of(a));
