@@ -1,4 +1,4 @@
-// `npm run bench -- gpu-kernels [GPU]`: speed of the matrix kernels on a GPU, per format and number of rows, beside
+// `npm run bench -- gpu-kernels [GPU [small|large [KERNELS]]]`: speed of the matrix kernels on a GPU, per format and number of rows, beside
 // the GPU's own read bandwidth, and whether all kernels give the same bits. Ends in one JSON line.
 
 import { randomFillSync } from 'node:crypto';
