@@ -46,6 +46,11 @@ describe('a folder of PEFT', () => {
     expect(pairsOf(join(peft({}), 'adapter_model.safetensors'))).toMatchObject([pair]);
   });
 
+  it.each(['', '.default.weight'])('has magnitudes where it was trained as DoRA: %s', (ending) => {
+    const magnitude = `${module}.lora_magnitude_vector${ending}`;
+    expect(pairsOf(peft({ use_dora: true }, { ...sound, [magnitude]: [4] }))).toMatchObject([{ magnitude }]);
+  });
+
   it('scales by its fields', () => {
     expect(pairsOf(peft({ use_rslora: true }))).toMatchObject([{ scale: 4 / Math.SQRT2 }]);
     expect(pairsOf(peft({ alpha_pattern: { q_proj: 6 } }))).toMatchObject([{ scale: 3 }]);
@@ -62,7 +67,13 @@ describe('a folder of PEFT', () => {
 
   it.each<readonly [string, object, Readonly<Record<string, readonly number[]>>, RegExp]>([
     ['another method', { peft_type: 'IA3' }, sound, /peft_type: "IA3" is not LORA/],
-    ['DoRA', { use_dora: true }, sound, /use_dora: is not supported/],
+    ['DoRA without magnitudes', { use_dora: true }, sound, /lora_A.weight: has no magnitude/],
+    [
+      'magnitudes without DoRA',
+      {},
+      { ...sound, [`${module}.lora_magnitude_vector`]: [4] },
+      /magnitude_vector: is a magnitude, which LoRA has not/,
+    ],
     ['trained biases', { bias: 'all' }, sound, /bias: trained biases/],
     ['whole modules', { modules_to_save: ['lm_head'] }, sound, /modules_to_save: is not supported/],
     ['no scale', { lora_alpha: null }, sound, /lora_alpha: is missing/],

@@ -85,7 +85,9 @@ function openPeft(path: string, stored: Safetensors, configPath: string, config:
   refuseOtherKinds(configPath, config);
   const weights = floatWeights(stored);
   const scaleOf = peftScales(configPath, config);
-  return { pairs: pairUp(path, [...stored.entries.keys()], weights, peftPart, scaleOf), weights };
+  const pairs = pairUp(path, [...stored.entries.keys()], weights, peftPart, scaleOf);
+  refuseOtherMagnitudes(path, pairs, config.use_dora === true);
+  return { pairs, weights };
 }
 
 function openMlx(path: string, stored: Safetensors, configPath: string, config: JsonObject): Opened {
@@ -93,9 +95,15 @@ function openMlx(path: string, stored: Safetensors, configPath: string, config: 
   refuseExperts(path, stored);
   const weights = turnedWeights(floatWeights(stored));
   const pairs = pairUp(path, [...stored.entries.keys()], weights, mlxPart, () => scale);
+  refuseOtherMagnitudes(path, pairs, hasMagnitudes);
+  return { pairs, weights };
+}
+
+/** DoRA has a magnitude for each matrix, LoRA for none. */
+function refuseOtherMagnitudes(path: string, pairs: readonly AdapterPair[], hasMagnitudes: boolean): void {
   const other = pairs.find(({ magnitude }) => (magnitude !== undefined) !== hasMagnitudes);
-  if (other === undefined) return { pairs, weights };
-  const problem = hasMagnitudes ? 'has no magnitude (m) beside it' : 'is a magnitude, which LoRA has not';
+  if (other === undefined) return;
+  const problem = hasMagnitudes ? 'has no magnitude beside it' : 'is a magnitude, which LoRA has not';
   throw fault(path, other.magnitude ?? other.down, `${problem}: ${CONFIG} says otherwise`);
 }
 
@@ -124,7 +132,7 @@ function refuseOtherKinds(file: string, config: JsonObject): void {
   };
   if (config.peft_type !== undefined && config.peft_type !== 'LORA')
     refuse('peft_type', `${JSON.stringify(config.peft_type)} is not LORA`);
-  for (const field of ['use_dora', 'fan_in_fan_out', 'use_qalora', 'lora_bias', 'alora_invocation_tokens']) {
+  for (const field of ['fan_in_fan_out', 'use_qalora', 'lora_bias', 'alora_invocation_tokens']) {
     if (config[field] !== undefined && config[field] !== null && config[field] !== false)
       refuse(field, 'is not supported');
   }
@@ -192,11 +200,14 @@ export interface NamedPart {
   readonly side: 'down' | 'up' | 'magnitude';
 }
 
-/** `base_model.model.` + the module + `.lora_A.weight`, in some files with the adapter's name within. */
+const peftSides = { A: 'down', B: 'up', magnitude_vector: 'magnitude' } as const;
+
+/** `base_model.model.` + the module + `.lora_A.weight`, in some files with the adapter's name within; magnitudes may end without. */
 function peftPart(name: string): NamedPart | undefined {
-  const found = /^base_model\.model\.(.+)\.lora_([AB])(?:\.[^.]+)?\.weight$/.exec(name);
-  if (found === null) return undefined;
-  return { target: `${found[1]}.weight`, side: found[2] === 'A' ? 'down' : 'up' };
+  const [, module, side] =
+    /^base_model\.model\.(.+)\.lora_(A|B|magnitude_vector)(?:(?:\.[^.]+)?\.weight)?$/.exec(name) ?? [];
+  if (module === undefined) return undefined;
+  return { target: `${module}.weight`, side: peftSides[side as keyof typeof peftSides] };
 }
 
 /** The model's tensor + `.lora_a`. */

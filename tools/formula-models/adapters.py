@@ -20,6 +20,14 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from golden import IDS, ROWS, shapes, values
 
 
+def adapter_values(model, name, shape):
+    """Next to adapters of embeddings and heads, PEFT saves the model's own weights: they stay what they are."""
+    if ".base_layer." not in name:
+        return values(name, shape)
+    own = name.removeprefix("base_model.model.").replace(".base_layer.", ".")
+    return values(own if own in model["tensors"] else "model.embed_tokens.weight", shape)
+
+
 @torch.no_grad()
 def golden(model, fields):
     ids = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))
@@ -32,7 +40,7 @@ def golden(model, fields):
         filled = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, attn_implementation="eager")
         get_peft_model(filled, LoraConfig(task_type="CAUSAL_LM", **fields)).save_pretrained(adapter)
         tensors = dict(shapes(adapter))
-        save_file({name: values(name, shape) for name, shape in tensors.items()}, adapter / "adapter_model.safetensors")
+        save_file({name: adapter_values(model, name, shape) for name, shape in tensors.items()}, adapter / "adapter_model.safetensors")
         config = json.loads((adapter / "adapter_config.json").read_text())
         filled = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, attn_implementation="eager")
         adapted = PeftModel.from_pretrained(filled, adapter).eval()
