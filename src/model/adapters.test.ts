@@ -77,11 +77,13 @@ describe('an adapter', () => {
     expect(() => adapted(asFolder(mixture), adapterFor(expert, outputs, inputs))).toThrow(refused);
   });
 
-  it('is refused where its format is not the model’s', () => {
+  it('of another format finds its place by the name that it has there', () => {
     const gguf = asGguf(llama, { architecture: 'llama', pairs: true });
-    expect(() => adapted(gguf, adapterFor(query, rows, columns))).toThrow(/Convert one of them/);
-    expect(() => adapted(asFolder(llama), adapterFor(query, rows, columns, 'gguf'))).toThrow(
-      /Convert one of them/,
-    );
+    expect(additionsOf(adapted(gguf, adapterFor(query, rows, columns)).spec)).toHaveLength(1);
+    const target = 'blk.1.attn_q.weight';
+    const { spec } = adapted(asFolder(llama), adapterFor(target, rows, columns, 'gguf'));
+    const [{ up } = {}] = additionsOf(spec);
+    expect(up?.interleaved).toEqual({ heads: 4, rotated: 8 });
+    expect(() => adapted(asFolder(llama), adapterFor(target, rows, columns))).toThrow(/is no matrix of this/);
   });
 });

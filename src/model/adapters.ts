@@ -4,8 +4,10 @@ import type { AdapterFiles, AdapterPair } from '../weights/adapter-files.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { requireTensor } from '../weights/read-tensor.ts';
-import { rowsOf, type WeightSource } from '../weights/weight-source.ts';
-import type { AdditionSpec, BodySpec, LinearSpec, ModelSpec, PartSpec } from './spec.ts';
+import type { WeightSource } from '../weights/weight-source.ts';
+import { mapLinears } from './adaptable-linears.ts';
+import { layoutOf, type MatrixLayout, publishedLayouts } from './published-layouts.ts';
+import type { AdditionSpec, LinearSpec, ModelSpec } from './spec.ts';
 
 export interface NamedAdapter {
   readonly name: string;
@@ -18,68 +20,77 @@ export interface AdaptedModel {
   readonly weights: WeightSource;
 }
 
-type Source = Pick<OpenedModel, 'format' | 'path' | 'weights'>;
-
 /** Every matrix of every adapter must have found its place, and fit. */
 export function withAdapters(
   spec: ModelSpec,
-  model: Source,
+  model: OpenedModel,
   adapters: readonly NamedAdapter[],
 ): AdaptedModel {
   if (adapters.length === 0) return { spec, weights: model.weights };
-  const places = adapters.map(({ files }, index) => new Places(index, model, files));
-  const layers = spec.layers.map((layer) => ({
-    ...layer,
-    branches: layer.branches.map((branch) => ({
-      ...branch,
-      parts: branch.parts.map((part) => adaptPart(part, (linear) => withAdditions(linear, places))),
-    })),
-  }));
+  const layouts = knownLayouts(spec, model);
+  const places = adapters.map(({ files }, index) => new Places(index, files, layouts(files.format)));
+  const adapted = mapLinears(spec, (linear, place) => {
+    const additions = places.flatMap((one) => one.additionTo(linear, place) ?? []);
+    return additions.length === 0 ? linear : { ...linear, additions };
+  });
   for (const one of places) one.refuseUnplaced();
   return {
-    spec: { ...spec, layers, adapters: adapters.map(({ name }) => name) },
+    spec: { ...adapted, adapters: adapters.map(({ name }) => name) },
     weights: joinWeights(model.weights, adapters),
   };
 }
 
-function withAdditions(linear: LinearSpec, places: readonly Places[]): LinearSpec {
-  const additions = places.flatMap((one) => one.additionTo(linear) ?? []);
-  return additions.length === 0 ? linear : { ...linear, additions };
+/** How adapters of a format may name and sort the model's matrices: like the model's own file first. */
+function knownLayouts(
+  spec: ModelSpec,
+  model: OpenedModel,
+): (format: AdapterFiles['format']) => readonly MatrixLayout[] {
+  const known = new Map<AdapterFiles['format'], readonly MatrixLayout[]>();
+  return (format) => {
+    const isOwn = (format === 'gguf') === (model.format === 'gguf');
+    const publishers = format === 'gguf' ? (['gguf'] as const) : (['hugging-face', 'mlx'] as const);
+    const all = known.get(format) ?? [
+      ...(isOwn ? [layoutOf(spec)] : []),
+      ...publishers.flatMap((publisher) => publishedLayouts(model, publisher)),
+    ];
+    known.set(format, all);
+    return all;
+  };
 }
 
 /** Takes adapter tensors by the names of the model's. */
 class Places {
   readonly #adapter: number;
-  readonly #weights: WeightSource;
   readonly #files: AdapterFiles;
+  readonly #layouts: readonly MatrixLayout[];
   readonly #pairs: ReadonlyMap<string, AdapterPair>;
   readonly #taken = new Set<string>();
 
-  constructor(adapter: number, { format, path, weights }: Source, files: AdapterFiles) {
+  constructor(adapter: number, files: AdapterFiles, layouts: readonly MatrixLayout[]) {
     this.#adapter = adapter;
-    this.#weights = weights;
     this.#files = files;
-    if ((format === 'gguf') !== (files.format === 'gguf')) {
-      throw new ModelFileError({
-        file: files.path,
-        field: 'path',
-        problem: `is an adapter in ${files.format}, but ${path} is a model in ${format}`,
-        remedy: 'Convert one of them: matrices are named and sorted differently.',
-      });
-    }
+    this.#layouts = layouts;
     this.#pairs = new Map(files.pairs.map((pair) => [plainName(pair.target), pair]));
   }
 
-  additionTo({ weight, columns }: LinearSpec): AdditionSpec | undefined {
-    const pair = this.#pairs.get(plainName(weight.tensor));
-    if (pair === undefined || weight.transposed !== undefined) return undefined;
+  additionTo({ weight: { rows }, columns }: LinearSpec, place: string): AdditionSpec | undefined {
+    for (const { linears, rowsOf } of this.#layouts) {
+      const named = linears.get(place);
+      if (named?.weight.rows !== rows || named.columns !== columns || named.weight.transposed) continue;
+      const pair = this.#pairs.get(plainName(named.weight.tensor));
+      if (pair !== undefined) return this.#addition(pair, named, rowsOf(named.weight.tensor) ?? rows);
+    }
+    return undefined;
+  }
+
+  /** `tensorRows` is of the whole tensor that the adapter was trained for. */
+  #addition(pair: AdapterPair, { weight, columns }: LinearSpec, tensorRows: number): AdditionSpec {
     this.#taken.add(pair.target);
     const prefix = tensorPrefix(this.#adapter);
     const { rank, scale } = pair;
-    const rows = rowsOf(requireTensor(this.#weights, weight.tensor));
     this.#refuseOtherShape(pair.down, [rank, columns]);
-    this.#refuseOtherShape(pair.up, [rows, rank]);
-    if (pair.magnitude !== undefined) this.#refuseOtherShape(pair.magnitude, [rows]);
+    this.#refuseOtherShape(pair.up, [tensorRows, rank]);
+    if (pair.magnitude !== undefined) this.#refuseOtherShape(pair.magnitude, [tensorRows]);
     return {
       adapter: this.#adapter,
       rank,
@@ -117,77 +128,6 @@ class Places {
 /** Text models inside of multimodal checkpoints, and bodies saved alone, differ in what stands before their layers. */
 function plainName(tensor: string): string {
   return tensor.replace(/^(?:model\.)?(?:language_model\.)?(?:model\.)?(?=layers\.)/, '');
-}
-
-function adaptPart(part: PartSpec, adapt: (linear: LinearSpec) => LinearSpec): PartSpec {
-  return { ...part, body: adaptBody(part.body, adapt) };
-}
-
-/** Linear maps that every row passes. */
-function adaptBody(body: BodySpec, adapt: (linear: LinearSpec) => LinearSpec): BodySpec {
-  const maybe = (linear: LinearSpec | undefined) => linear && adapt(linear);
-  switch (body.kind) {
-    case 'attention': {
-      const { stored, gate } = body;
-      const value = maybe(stored?.value);
-      return {
-        ...body,
-        query: adapt(body.query),
-        ...(stored && { stored: { ...stored, key: adapt(stored.key), ...(value && { value }) } }),
-        ...(gate && { gate: adapt(gate) }),
-        output: adapt(body.output),
-      };
-    }
-    case 'latent-attention': {
-      const { queryInput } = body;
-      return {
-        ...body,
-        ...(queryInput && { queryInput: { ...queryInput, down: adapt(queryInput.down) } }),
-        query: adapt(body.query),
-        queryRotated: adapt(body.queryRotated),
-        latent: adapt(body.latent),
-        keyRotated: adapt(body.keyRotated),
-        output: adapt(body.output),
-      };
-    }
-    case 'feed-forward': {
-      const { gate } = body;
-      return { ...body, ...(gate && { gate: adapt(gate) }), up: adapt(body.up), down: adapt(body.down) };
-    }
-    case 'delta-net':
-      return {
-        ...body,
-        query: adapt(body.query),
-        key: adapt(body.key),
-        value: adapt(body.value),
-        share: adapt(body.share),
-        decay: adapt(body.decay),
-        gate: adapt(body.gate),
-        output: adapt(body.output),
-      };
-    case 'short-convolution':
-      return {
-        ...body,
-        before: adapt(body.before),
-        after: adapt(body.after),
-        value: adapt(body.value),
-        output: adapt(body.output),
-      };
-    case 'state-space':
-      return {
-        ...body,
-        value: adapt(body.value),
-        write: adapt(body.write),
-        read: adapt(body.read),
-        step: adapt(body.step),
-        gate: adapt(body.gate),
-        output: adapt(body.output),
-      };
-    case 'experts':
-    case 'layer-input':
-    case 'low-rank':
-      return body;
-  }
 }
 
 /** No tensor of a model begins so. */

@@ -187,6 +187,7 @@ export interface StateSpaceTraits {
 export interface ModelSource {
   readonly config: Config;
   readonly sizes: ModelSizes;
+  /** Who named and sorted the tensors; the header is in the words of `opened.format`. */
   readonly naming: Naming;
   readonly opened: OpenedModel;
 }

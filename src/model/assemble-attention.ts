@@ -120,7 +120,9 @@ function pairs(
   layer: LayerTraits,
   heads: number,
 ): { readonly interleaved?: InterleavedHeads } {
-  if (!traits.interleavedPairs || layer.rope === undefined) return {};
-  const { inverseFrequencies } = traits.ropes[layer.rope] as RopeSpec;
+  // Also in layers that rotate nothing: converters sort those like the others.
+  const rope: RopeSpec | undefined = traits.ropes[layer.rope ?? 0];
+  if (!traits.interleavedPairs || rope === undefined) return {};
+  const { inverseFrequencies } = rope;
   return { interleaved: { heads, rotated: 2 * inverseFrequencies.length } };
 }

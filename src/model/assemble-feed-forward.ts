@@ -4,6 +4,7 @@ import type { ExpertTraits, LayerTraits } from './architecture.ts';
 import { linearSpec } from './linear-spec.ts';
 import type { ExpertsSpec, FeedForwardSpec, LinearSpec, NormSpec, PartSpec, RouterSpec } from './spec.ts';
 import { normOf, type SpecParts, vectorSpec } from './spec-parts.ts';
+import type { ExpertLayout, TensorNames } from './tensor-names.ts';
 
 /** Parts of the branch behind attention: `input` is the norm before them. */
 export function feedingParts(
@@ -126,6 +127,12 @@ function routerExtras(
   };
 }
 
+function storedLayout(names: TensorNames, index: number): ExpertLayout {
+  if (names.has(index, 'expertDown', 0)) return 'each';
+  if (names.has(index, 'switchDowns')) return 'switch';
+  return names.has(index, 'expertGateUps') ? 'stacked with gates and ups in one' : 'stacked';
+}
+
 type ExpertLinears = Readonly<Record<'gate' | 'up' | 'down', LinearSpec>>;
 
 /** Experts have tensors of their own, or share one as mlx-lm or as the hub stores them, which may join gates and ups. */
@@ -140,7 +147,8 @@ function expertLinears(
   const { size, biases: bias } = experts;
   const inner = { rows: size, columns: hiddenSize, bias };
   const outer = { rows: hiddenSize, columns: size, bias };
-  if (names.has(index, 'expertDown', 0)) {
+  const layout = parts.expertLayout ?? storedLayout(names, index);
+  if (layout === 'each') {
     return {
       gate: linearSpec(names, index, { ...inner, role: 'expertGate', expert }),
       up: linearSpec(names, index, { ...inner, role: 'expertUp', expert }),
@@ -149,7 +157,7 @@ function expertLinears(
   }
   const gatesAndUps = { ...inner, firstRow: expert * size };
   const downs = { ...outer, firstRow: expert * hiddenSize };
-  if (names.has(index, 'switchDowns')) {
+  if (layout === 'switch') {
     return {
       gate: linearSpec(names, index, { ...gatesAndUps, role: 'switchGates' }),
       up: linearSpec(names, index, { ...gatesAndUps, role: 'switchUps' }),
@@ -158,7 +166,7 @@ function expertLinears(
   }
   const turned = (rows: number) => (experts.transposed ? { transposed: { rows } } : {});
   const down = linearSpec(names, index, { ...downs, role: 'expertDowns', ...turned(hiddenSize) });
-  if (!names.has(index, 'expertGateUps')) {
+  if (layout === 'stacked') {
     return {
       gate: linearSpec(names, index, { ...gatesAndUps, role: 'expertGates', ...turned(size) }),
       up: linearSpec(names, index, { ...gatesAndUps, role: 'expertUps', ...turned(size) }),

@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { rowsOf } from '../weights/weight-source.ts';
-import type { Traits } from './architecture.ts';
+import type { Architecture, Traits } from './architecture.ts';
 import { architectureOf } from './architectures.ts';
 import { assembleSpec } from './assemble-spec.ts';
 import { checkTensors } from './check-tensors.ts';
@@ -24,16 +24,8 @@ export interface BuildSpecOptions {
 }
 
 export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): ModelSpec {
-  const naming: Naming = opened.format === 'gguf' ? 'gguf' : 'hugging-face';
-  const written =
-    opened.format === 'gguf'
-      ? ggufConfig(opened.path, opened.metadata, opened.weights)
-      : huggingFaceConfig(join(opened.directory, 'config.json'), opened.config);
-  const architecture = architectureOf(written, naming);
-  const defaults = naming === 'gguf' ? architecture.ggufDefaults : architecture.defaults;
-  const named = withUsualNames(written, architecture.otherNames ?? {});
-  const config = withLayerLists(withDefaults(named, defaults ?? {}), architecture.layerLists ?? []);
-  const sizes = modelSizes(config, modelContext(config), options.contextLength);
+  const { architecture, config, sizes } = describeModel(opened, options);
+  const naming = namingOf(opened);
   refuseMissingLayers(config, sizes, opened);
   const traits = architecture.traits({ config, sizes, naming, opened });
   const names = tensorNames(naming, opened.weights, traits.names);
@@ -45,6 +37,30 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless, textOnly, opened });
   checkTensors(spec, opened.weights, opened.path);
   return spec;
+}
+
+export interface DescribedModel {
+  readonly architecture: Architecture;
+  readonly config: Config;
+  readonly sizes: ModelSizes;
+}
+
+/** What a file's header says, in the words of config.json. */
+export function describeModel(opened: OpenedModel, options: BuildSpecOptions = {}): DescribedModel {
+  const naming = namingOf(opened);
+  const written =
+    opened.format === 'gguf'
+      ? ggufConfig(opened.path, opened.metadata, opened.weights)
+      : huggingFaceConfig(join(opened.directory, 'config.json'), opened.config);
+  const architecture = architectureOf(written, naming);
+  const defaults = naming === 'gguf' ? architecture.ggufDefaults : architecture.defaults;
+  const named = withUsualNames(written, architecture.otherNames ?? {});
+  const config = withLayerLists(withDefaults(named, defaults ?? {}), architecture.layerLists ?? []);
+  return { architecture, config, sizes: modelSizes(config, modelContext(config), options.contextLength) };
+}
+
+function namingOf({ format }: OpenedModel): Naming {
+  return format === 'gguf' ? 'gguf' : 'hugging-face';
 }
 
 // Before anything is made for each layer: a damaged count may be in the millions.

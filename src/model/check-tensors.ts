@@ -7,7 +7,7 @@ import type { ModelSpec, RowSlice } from './spec.ts';
 import { layerMatrices, vectorsOf } from './spec-walk.ts';
 
 /** Of a vector there are columns alone. */
-interface Size {
+export interface Size {
   readonly rows?: number;
   readonly columns: number;
 }
@@ -78,7 +78,8 @@ function hasSize(tensor: TensorInfo, { rows, columns }: Size): boolean {
   return rowsOf(tensor) === rows && columnsOf(tensor) === columns;
 }
 
-function expectedSizes(spec: ModelSpec): ReadonlyMap<string, Size> {
+/** Of all tensors that a spec names. */
+export function expectedSizes(spec: ModelSpec): ReadonlyMap<string, Size> {
   const sizes = new Map<string, Size>();
   for (const table of leavesOf(spec, 'table')) addSlice(sizes, table, table.columns);
   for (const { matrix } of layerMatrices(spec)) addSlice(sizes, matrix.weight, matrix.columns);

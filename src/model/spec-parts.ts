@@ -6,7 +6,7 @@ import { readFloats } from '../weights/read-tensor.ts';
 import type { Architecture, Traits } from './architecture.ts';
 import type { ModelSizes } from './sizes.ts';
 import type { NormSpec, TableSpec, VectorSpec } from './spec.ts';
-import type { LayerRole, TensorNames } from './tensor-names.ts';
+import type { ExpertLayout, LayerRole, TensorNames } from './tensor-names.ts';
 
 export interface SpecParts {
   readonly architecture: Architecture;
@@ -17,6 +17,8 @@ export interface SpecParts {
   readonly headless: boolean;
   readonly textOnly: boolean;
   readonly opened: Pick<OpenedModel, 'path' | 'weights'>;
+  /** Absent: as the file has them. */
+  readonly expertLayout?: ExpertLayout;
 }
 
 /** Of the residual stream, where no other size is given. */

@@ -96,6 +96,9 @@ type SwitchRole = 'switchGates' | 'switchUps' | 'switchDowns';
 /** One tensor an expert: `*` in its name stands for the expert's number. */
 type ExpertRole = 'expertGate' | 'expertUp' | 'expertDown';
 
+/** How experts are stored: in tensors of their own, or all in one, as mlx-lm does or as others do. */
+export type ExpertLayout = 'each' | 'switch' | 'stacked' | 'stacked with gates and ups in one';
+
 /** What is there once for all layers, beside embedding, last norm and head. */
 export type ModelRole =
   | 'positions'
@@ -358,11 +361,22 @@ const huggingFacePrefixes = [
 ] as const;
 
 /** `own` are names that differ from what is usual. */
-export function tensorNames(naming: Naming, weights: WeightSource, own: FamilyNames = {}): TensorNames {
+export function tensorNames(naming: Naming, weights: Tensors, own: FamilyNames = {}): TensorNames {
   return naming === 'gguf' ? ggufNames(weights, own.gguf) : folderNames(weights, own);
 }
 
-function ggufNames(weights: WeightSource, own: RoleNames | undefined): TensorNames {
+/** Who names tensors. */
+export type Publisher = Naming | 'mlx';
+
+/** What a publisher calls them, whatever the file at hand does. */
+export function publishedNames(publisher: Publisher, own: FamilyNames = {}): TensorNames {
+  const none: Tensors = { tensors: new Map() };
+  return publisher === 'gguf' ? ggufNames(none, own.gguf) : folderNames(none, own, publisher);
+}
+
+type Tensors = Pick<WeightSource, 'tensors'>;
+
+function ggufNames(weights: Tensors, own: RoleNames | undefined): TensorNames {
   return {
     embedding: 'token_embd.weight',
     finalNorm: `${own?.finalNorm ?? 'output_norm'}.weight`,
@@ -373,7 +387,14 @@ function ggufNames(weights: WeightSource, own: RoleNames | undefined): TensorNam
   };
 }
 
-function folderNames(weights: WeightSource, { 'hugging-face': own, mlx }: FamilyNames): TensorNames {
+/** Names of the publisher count where the file has none of both. */
+function folderNames(
+  weights: Tensors,
+  { 'hugging-face': own, mlx }: FamilyNames,
+  publisher: Exclude<Publisher, 'gguf'> = 'hugging-face',
+): TensorNames {
+  const hubNames = { ...huggingFaceRoles, ...own };
+  const mlxNames = { ...mlxRoles, ...mlx };
   const embedding = `${own?.embedding ?? 'embed_tokens'}.weight`;
   const prefix =
     huggingFacePrefixes.find(({ body }) => weights.tensors.has(body + embedding)) ?? huggingFacePrefixes[0];
@@ -387,10 +408,7 @@ function folderNames(weights: WeightSource, { 'hugging-face': own, mlx }: Family
     bodyAlone: prefix.body === '',
     ...layerNames(
       `${prefix.body}${own?.layers ?? 'layers'}.`,
-      [
-        { ...huggingFaceRoles, ...own },
-        { ...mlxRoles, ...mlx },
-      ],
+      publisher === 'mlx' ? [mlxNames, hubNames] : [hubNames, mlxNames],
       weights,
     ),
   };
@@ -400,7 +418,7 @@ function folderNames(weights: WeightSource, { 'hugging-face': own, mlx }: Family
 function layerNames(
   prefix: string,
   tables: readonly RoleNames[],
-  { tensors }: WeightSource,
+  { tensors }: Tensors,
 ): Pick<TensorNames, 'weight' | 'bias' | 'has'> {
   type Place = Parameters<TensorNames['has']>;
   const spell = (name: RoleName, ending: 'weight' | 'bias', [layer, , expert]: Place) => {

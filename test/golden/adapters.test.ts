@@ -1,4 +1,4 @@
-// Adapters from files to logits, against results of PEFT; and beside each other in one step.
+// Adapters from files to logits, against results of PEFT and merged weights; and beside each other in one step.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,17 +9,23 @@ import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import {
   adapterTensors,
-  type FormulaAdapter,
   formulaAdapters,
   haveOwnBits,
   largestDifference,
   stepLogits,
-  writeGgufAdapter,
   writePeftFolder,
 } from '../support/formula-adapter.ts';
-import { asGguf } from '../support/formula-gguf.ts';
+import { asGguf, type GgufForm } from '../support/formula-gguf.ts';
 import { asFolder, formulaModel } from '../support/formula-model.ts';
+import { asMlxFolder } from '../support/mlx-form.ts';
 import { addon, hasAddon } from '../support/native.ts';
+import {
+  asGgufAdapter,
+  asMlxAdapter,
+  asPeftAdapter,
+  changeOf,
+  mergedFolder,
+} from '../support/published-adapters.ts';
 
 const TOLERANCE = 2e-5;
 /** Where keys and values are kept in 16 bits. */
@@ -43,26 +49,63 @@ describe.each(backends)('an adapter on the %s backend', (name, create, possible,
   });
 });
 
-const [ofLlama] = formulaAdapters as [FormulaAdapter];
-const llama = formulaModel(ofLlama.model);
+interface Published {
+  readonly name: string;
+  /** Modules that adapters add to. */
+  readonly modules: RegExp;
+  readonly gguf: GgufForm;
+  /** Where GGUF files store queries and keys for rotary pairs. */
+  readonly heads?: { readonly q: number; readonly k: number };
+}
 
-describe('adapters of a GGUF model', () => {
-  it('add the same as their folders', async () => {
-    const plain = { ...ofLlama.config, use_rslora: false, alpha_pattern: {}, lora_alpha: 6 };
-    const tensors = adapterTensors(ofLlama);
-    const peft = writePeftFolder(join(folder, 'plain'), plain, tensors);
-    const gguf = writeGgufAdapter(join(folder, 'adapter.gguf'), tensors, { q: 4, k: 2 }, 6);
-    const form = { architecture: 'llama', pairs: true, keys: { 'rope.freq_base': 5000 } };
-    const asked = [{ tokens: llama.ids, adapter: 0 }, { tokens: llama.ids }];
-    const known = await stepLogits(createReferenceBackend, asFolder(llama), [peft], asked);
-    const computed = await stepLogits(createReferenceBackend, asGguf(llama, form), [gguf], asked);
-    for (const [index, logits] of known.entries()) {
-      const differences = logits.map((value, at) => Math.abs(value - (computed[index]?.[at] ?? Number.NaN)));
-      expect(Math.max(...differences)).toBeLessThan(TOLERANCE);
-    }
-    expect(known[0]).not.toEqual(known[1]);
-  });
-});
+const published: readonly Published[] = [
+  {
+    name: 'llama with biases',
+    modules: /_proj\.weight/,
+    gguf: { architecture: 'llama', pairs: true, keys: { 'rope.freq_base': 5000 } },
+    heads: { q: 4, k: 2 },
+  },
+  { name: 'phi3', modules: /_proj\.weight/, gguf: { architecture: 'phi3' } },
+  {
+    name: 'qwen3',
+    modules: /layers\.1\..*[qkv]_proj\.weight/,
+    gguf: { architecture: 'qwen3', keys: { 'attention.key_length': 16, 'attention.value_length': 16 } },
+  },
+];
+
+describe.each(backends)(
+  'adapters of every publisher on the %s backend',
+  (backend, create, possible, tolerance) => {
+    it.skipIf(!possible).each(published)('add the same to folders and GGUF models: $name', async (one) => {
+      const model = formulaModel(one.name);
+      const change = changeOf(model, one.modules);
+      const sequence = { tokens: model.ids, adapter: 0 };
+      const plain = { tokens: model.ids };
+      const [known] = await stepLogits(create, mergedFolder(model, change), [], [plain]);
+      const [without] = await stepLogits(create, asFolder(model), [], [plain]);
+      expect(distance(known, without)).toBeGreaterThan(100 * tolerance);
+      const place = join(folder, backend, one.name);
+      const adapters = [
+        asPeftAdapter(join(place, 'peft'), change),
+        asMlxAdapter(join(place, 'mlx'), change),
+        asGgufAdapter(join(place, 'adapter.gguf'), change, one.heads),
+      ];
+      for (const opened of [() => asFolder(model), () => asMlxFolder(model), () => asGguf(model, one.gguf)]) {
+        for (const adapter of adapters) {
+          const [computed] = await stepLogits(create, opened(), [adapter], [sequence]);
+          expect(distance(known, computed), `${adapter} of ${opened}`).toBeLessThan(tolerance);
+        }
+      }
+    });
+  },
+);
+
+/** The largest difference, relative to the largest value or 1. */
+function distance(known: Float32Array | undefined, computed: Float32Array | undefined): number {
+  if (known === undefined || computed === undefined) return Number.NaN;
+  const differences = known.map((value, at) => Math.abs(value - (computed[at] ?? Number.NaN)));
+  return Math.max(...differences) / Math.max(1, ...known.map(Math.abs));
+}
 
 describe.each(backends)('different adapters in one step of the %s backend', (name, create, possible) => {
   it.skipIf(!possible)('give each row the bits that it has alone', () =>

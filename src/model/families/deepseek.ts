@@ -107,11 +107,11 @@ function deepseekTraits(source: ModelSource): Traits {
 }
 
 /** GGUF files give both parts of a head together. */
-function headSizes({ config, naming }: ModelSource): {
+function headSizes({ config, opened }: ModelSource): {
   readonly contentSize: number;
   readonly rotatedSize: number;
 } {
-  if (naming !== 'gguf') {
+  if (opened.format !== 'gguf') {
     return { contentSize: size(config, 'qk_nope_head_dim'), rotatedSize: size(config, 'qk_rope_head_dim') };
   }
   const whole = size(config, 'qk_head_dim');

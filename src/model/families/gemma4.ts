@@ -77,17 +77,18 @@ export const gemma4: Architecture = {
 };
 
 /** Of layers with a window, and of those without. */
-function headSizes({ config, sizes, naming }: ModelSource): {
+function headSizes({ config, sizes, opened }: ModelSource): {
   readonly local: number;
   readonly global: number;
 } {
-  if (naming === 'gguf')
+  if (opened.format === 'gguf')
     return { global: sizes.headSize, local: optionalSize(config, 'local_head_dim') ?? sizes.headSize };
   return { local: sizes.headSize, global: optionalSize(config, 'global_head_dim') ?? sizes.headSize };
 }
 
 function layersOf(source: ModelSource): LayerTraits[] {
-  const { config, sizes, naming } = source;
+  const { config, sizes, naming, opened } = source;
+  const isGguf = naming === 'gguf' && opened.format === 'gguf';
   const { local, global } = headSizes(source);
   const equal = optionalFlag(config, 'attention_k_eq_v') ?? false;
   const kinds = mixedLayers(source, 6, {
@@ -96,7 +97,7 @@ function layersOf(source: ModelSource): LayerTraits[] {
       rope: GLOBAL,
       headSize: global,
       kvHeadCount: equal ? globalHeads(source) : undefined,
-      valuesAreKeys: naming === 'gguf' ? 'unless-stored' : equal,
+      valuesAreKeys: isGguf ? 'unless-stored' : equal,
     },
   });
   // GGUF files list what differs between layers.

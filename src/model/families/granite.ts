@@ -110,19 +110,20 @@ export const graniteHybrid: Architecture = {
 /** In place of experts. mlx-lm stores it under the usual names, gate and up apart. */
 function feedForwardAlone({ naming, opened }: ModelSource, ffnSize: number): Partial<Traits> {
   const shared = `${sharedNames.gateUp}.weight`;
-  const fused = naming !== 'gguf' && [...opened.weights.tensors.keys()].some((name) => name.endsWith(shared));
+  const stores = () => [...opened.weights.tensors.keys()].some((name) => name.endsWith(shared));
+  const fused = naming !== 'gguf' && (opened.format === 'gguf' || stores());
   return fused ? { ffnSize, fusedGateUp: true, names: { 'hugging-face': sharedNames } } : { ffnSize };
 }
 
 /** GGUF files say so in a place of their own. */
-function tellsPositions({ config, naming }: ModelSource): boolean {
-  if (naming === 'gguf') return optionalFlag(config, 'rope_is_used') ?? false;
+function tellsPositions({ config, opened }: ModelSource): boolean {
+  if (opened.format === 'gguf') return optionalFlag(config, 'rope_is_used') ?? false;
   return optionalText(config, 'position_embedding_type') === 'rope';
 }
 
 function stateSpaceTraits(source: ModelSource): StateSpaceTraits {
-  const { config, naming } = source;
-  const isGguf = naming === 'gguf';
+  const { config, opened } = source;
+  const isGguf = opened.format === 'gguf';
   const heads = size(config, isGguf ? 'linear_num_value_heads' : 'mamba_n_heads');
   const groups = size(config, isGguf ? 'linear_num_key_heads' : 'mamba_n_groups');
   const headSize = isGguf ? size(config, 'linear_inner_size') / heads : mambaHeadSize(source, heads);

@@ -123,8 +123,8 @@ function attendingLayers(config: Config): (index: number) => boolean {
 }
 
 /** Folders may give a size of which two thirds are meant, rounded up; GGUF files give the real one. */
-function adjustedSize({ config, sizes, naming }: ModelSource): number {
-  if (naming === 'gguf' || !isAdjusted(config)) return sizes.ffnSize;
+function adjustedSize({ config, sizes, opened }: ModelSource): number {
+  if (opened.format === 'gguf' || !isAdjusted(config)) return sizes.ffnSize;
   const factor = optionalPositive(config, 'block_ffn_dim_multiplier') ?? 1;
   const multiple = optionalSize(config, 'block_multiple_of') ?? 1;
   const meant = Math.trunc(factor * Math.trunc((2 * sizes.ffnSize) / 3));

@@ -4,6 +4,7 @@ import { type Architecture, activationOf, alikeLayers, biasesOf, windowOf } from
 import { configError } from '../config.ts';
 import { expertTraits, hasExperts, withExperts } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
+import { mixtralNames } from './mixtral.ts';
 
 export const llama: Architecture = {
   name: 'llama',
@@ -11,7 +12,7 @@ export const llama: Architecture = {
   ggufNames: ['llama'],
   defaults: { rms_norm_eps: 1e-6, max_position_embeddings: 2048 },
   traits(source) {
-    const { config, sizes, naming } = source;
+    const { config, sizes, naming, opened } = source;
     const rope = ropeOf(config, sizes);
     const interleavedPairs = naming === 'gguf';
     if (interleavedPairs && 2 * rope.inverseFrequencies.length !== sizes.headSize) {
@@ -23,7 +24,7 @@ export const llama: Architecture = {
       );
     }
     // Only GGUF files call models with a window or experts "llama".
-    const isGguf = naming === 'gguf';
+    const isGguf = opened.format === 'gguf';
     const layers = alikeLayers(sizes, isGguf ? windowOf(config) : undefined);
     const mixes = isGguf && hasExperts(config);
     return {
@@ -34,6 +35,7 @@ export const llama: Architecture = {
       attentionScale: sizes.headSize ** -0.5,
       ...biasesOf(config),
       interleavedPairs,
+      ...(mixes ? { names: mixtralNames } : {}),
     };
   },
 };

@@ -79,9 +79,9 @@ export const llama4: Architecture = {
 };
 
 function layersOf(source: ModelSource): LayerTraits[] {
-  const { config, naming } = source;
+  const { config, opened } = source;
   // GGUF files of models without chunks give a window of 0; positions are told everywhere there.
-  const plain = naming === 'gguf' && config.fields.sliding_window === null;
+  const plain = opened.format === 'gguf' && config.fields.sliding_window === null;
   const rotated = rotatedLayers(source, 4);
   const chunked = slidingLayers(source, (index) => rotated[index] === true, 'chunked_attention');
   const chunk = optionalSize(config, 'attention_chunk_size');
@@ -96,8 +96,8 @@ function layersOf(source: ModelSource): LayerTraits[] {
 }
 
 /** GGUF files do not say it: heads are normalized but in the model of 128 experts. */
-function normsHeads({ config, naming }: ModelSource): boolean {
-  return naming === 'gguf'
+function normsHeads({ config, opened }: ModelSource): boolean {
+  return opened.format === 'gguf'
     ? fieldOf(config, 'num_experts') !== 128
     : optionalFlag(config, 'use_qk_norm') === true;
 }

@@ -5,7 +5,7 @@ import { expertTraits, withExperts } from '../expert-traits.ts';
 import { ropeOf } from '../rope-parameters.ts';
 import { type FamilyNames, switchNames } from '../tensor-names.ts';
 
-const names: FamilyNames = {
+export const mixtralNames: FamilyNames = {
   'hugging-face': {
     router: 'block_sparse_moe.gate',
     expertGate: 'block_sparse_moe.experts.*.w1',
@@ -28,14 +28,15 @@ export const mixtral: Architecture = {
     num_experts_per_tok: 2,
   },
   traits(source) {
-    const { config, sizes } = source;
+    const { config, sizes, naming } = source;
     return {
       ropes: [ropeOf(config, sizes)],
       layers: withExperts(source, alikeLayers(sizes, windowOf(config))),
       activation: activationOf(config, 'hidden_act', 'silu'),
       attentionScale: sizes.headSize ** -0.5,
       experts: expertTraits(source, { score: 'softmax', normalized: true }),
-      names,
+      interleavedPairs: naming === 'gguf',
+      names: mixtralNames,
     };
   },
 };
