@@ -119,19 +119,20 @@ class ModelReader {
     }
     linear.parts.push_back(std::move(part));
     for (const ScriptObject& addition : from.list("additions")) {
-      require(members == 1, "an adapter of several members");
-      linear.additions.push_back(readAddition(addition, offset, outputs, inputs));
+      linear.additions.push_back(readAddition(addition, offset, outputs, inputs, members));
     }
   }
 
-  Addition readAddition(const ScriptObject& from, size_t offset, int outputs, int inputs) const {
+  Addition readAddition(const ScriptObject& from, size_t offset, int outputs, int inputs, int members) const {
     Addition read{from.integer("adapter"), float(from.number("scale")), from.integer("rank"), outputs, {}, {}, offset,
-                  from.floats("factors"), from.floats("shifts")};
+                  from.integer("firstMember"), from.integer("members"), from.floats("factors"), from.floats("shifts")};
+    require(read.firstMember >= 0 && read.members > 0 && read.firstMember <= members - read.members,
+            "an adapter of other members");
     require(read.rank > 0, "an adapter of no rank");
     require(read.factors.size() == read.shifts.size(), "factors of an adapter without shifts");
-    require(read.factors.empty() || read.factors.size() == size_t(outputs), "factors of another size");
-    read.down.parts.push_back({matrixAt(from.integer("down"), read.rank, inputs, 1), {}, 0});
-    read.up.parts.push_back({matrixAt(from.integer("up"), outputs, read.rank, 1), {}, 0});
+    require(read.factors.empty() || read.factors.size() == size_t(outputs) * size_t(read.members), "factors of another size");
+    read.down.parts.push_back({matrixAt(from.integer("down"), read.rank, inputs, read.members), {}, 0});
+    read.up.parts.push_back({matrixAt(from.integer("up"), outputs, read.rank, read.members), {}, 0});
     return read;
   }
 

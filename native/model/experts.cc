@@ -55,7 +55,8 @@ class ExpertsRun {
     gathered.places = all.rows.data();
     if (experts_.scalesInput) gathered.factors = all.factors.data();
     work_.multiplier.apply(each.projection, gathered, all.runs, inner, innerStride);
-    const InputRows activated = activatedRows(each, inner, int(all.choices.size()), work_);
+    InputRows activated = activatedRows(each, inner, int(all.choices.size()), work_);
+    activated.owners = all.rows.data();
     work_.multiplier.apply(each.down, activated, all.runs, given, stride);
 
     work_.pool.forEachOne(rows, [&](int row) {

@@ -30,33 +30,47 @@ bool Linear::readsValues() const {
 
 void Multiplier::apply(const Linear& linear, const InputRows& input, const std::vector<RowRun>& runs, float* out,
                        size_t outStride) {
-  const bool adds = !adapters_.empty() && !linear.additions.empty();
+  const bool adds = !rowAdapters_.empty() && !linear.additions.empty();
   cutTiles(runs);
   makeInput(linear, input, adds);
   multiply(linear, runs, out, outStride);
   if (!adds) return;
-  for (const AdapterRows& used : adapters_) {
-    for (const Addition& addition : linear.additions) {
-      if (addition.adapter == used.adapter) add(addition, used.rows, input.count, out, outStride);
-    }
-  }
+  for (const Addition& addition : linear.additions) add(addition, input, runs, out, outStride);
 }
 
-void Multiplier::add(const Addition& addition, const std::vector<int32_t>& rows, int count, float* out,
+void Multiplier::add(const Addition& addition, const InputRows& input, const std::vector<RowRun>& runs, float* out,
                      size_t outStride) {
+  std::vector<int32_t>& rows = addedRows_;
+  rows.clear();
+  addedMembers_.clear();
+  addedRuns_.clear();
+  for (const RowRun& run : runs) {
+    const int member = run.member - addition.firstMember, first = int(rows.size());
+    if (member < 0 || member >= addition.members) continue;
+    for (int row = run.firstRow; row < run.firstRow + run.rows; row++) {
+      if (rowAdapters_[size_t(input.stepRow(row))] == addition.adapter) rows.push_back(row);
+    }
+    addedMembers_.resize(rows.size(), member);
+    if (int(rows.size()) > first) addedRuns_.push_back({member, first, int(rows.size()) - first});
+  }
+  if (rows.empty()) return;
   if (!inner_) inner_ = std::make_unique<Multiplier>(kernels_, pool_);
   const size_t reducedStride = paddedLength(addition.rank), addedStride = paddedLength(addition.outputs);
   float* const reduced = reduced_.rows(rows.size(), reducedStride);
   float* const added = added_.rows(rows.size(), addedStride);
   // Written over by nobody: rows that are copied stay as they are.
-  InputRows input{const_cast<float*>(values_), valueStride_, count};
-  input.places = rows.data();
-  inner_->apply(addition.down, input, int(rows.size()), reduced, reducedStride);
-  inner_->apply(addition.up, {reduced, reducedStride, addition.rank}, int(rows.size()), added, addedStride);
+  InputRows seen{const_cast<float*>(values_), valueStride_, input.count};
+  seen.places = rows.data();
+  inner_->apply(addition.down, seen, addedRuns_, reduced, reducedStride);
+  inner_->apply(addition.up, {reduced, reducedStride, addition.rank}, addedRuns_, added, addedStride);
   pool_.forEachOne(int(rows.size()), [&](int i) {
     float* const sums = out + size_t(rows[size_t(i)]) * outStride + addition.offset;
     kernels_.addScaled(sums, added + size_t(i) * addedStride, addition.scale, addition.outputs);
-    for (size_t k = 0; k < addition.factors.size(); k++) sums[k] = sums[k] * addition.factors[k] + addition.shifts[k];
+    if (addition.factors.empty()) return;
+    const size_t outputs = size_t(addition.outputs), first = size_t(addedMembers_[size_t(i)]) * outputs;
+    for (size_t k = 0; k < outputs; k++) {
+      sums[k] = sums[k] * addition.factors[first + k] + addition.shifts[first + k];
+    }
   });
 }
 

@@ -24,7 +24,7 @@ struct Linear {
     size_t offset;
   };
   std::vector<Part> parts;
-  // What adapters add; none where there are several members.
+  // What adapters add.
   std::vector<Addition> additions;
 
   /** Of one member of each. */
@@ -36,7 +36,8 @@ struct Linear {
 
 /**
  * What an adapter adds from `offset` of the output row on: `scale * up(down(x))`. With factors (DoRA) the sum is multiplied
- * by them, and shifts bring back what that takes of the bias.
+ * by them, and shifts bring back what that takes of the bias. Its matrices have a member for each one of the linear's that it
+ * adds to.
  */
 struct Addition {
   int adapter;
@@ -44,14 +45,9 @@ struct Addition {
   int rank, outputs;
   Linear down, up;
   size_t offset;
-  // Both empty, or one for each output.
+  int firstMember, members;
+  // Both empty, or one for each output, member after member.
   std::vector<float> factors, shifts;
-};
-
-/** Rows of a step that use one adapter. */
-struct AdapterRows {
-  int adapter;
-  std::vector<int32_t> rows;
 };
 
 /** An activation with its numbers. */
@@ -79,7 +75,10 @@ struct InputRows {
   const int32_t* places = nullptr;
   // Where not null: a factor for each.
   const float* factors = nullptr;
+  // Which row of the step each is, where that is not its place.
+  const int32_t* owners = nullptr;
 
+  int stepRow(int row) const { return owners ? owners[row] : places ? places[row] : row; }
   bool isCopied() const { return form == InputForm::Normalized || places || factors; }
 };
 
@@ -92,8 +91,8 @@ class Multiplier {
  public:
   Multiplier(const KernelTable& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
 
-  /** From now on; linears that adapters add to read all rows of a step, in order. */
-  void use(std::vector<AdapterRows> adapters) { adapters_ = std::move(adapters); }
+  /** The adapter of each row of a step, from now on; -1 stands for none, and nothing for none at all. */
+  void use(std::vector<int32_t> rowAdapters) { rowAdapters_ = std::move(rowAdapters); }
 
   /** Output rows lie as the input's do: those of a run from its first row on. Every row is in one run. */
   void apply(const Linear& linear, const InputRows& input, const std::vector<RowRun>& runs, float* out,
@@ -115,8 +114,9 @@ class Multiplier {
   void multiply(const Linear& linear, const std::vector<RowRun>& runs, float* out, size_t outStride);
   void multiplyPanels(const Linear& linear, const RowRun& run, const Activations& input, int begin, int end, float* out,
                       size_t outStride) const;
-  /** From the values of the input at hand. */
-  void add(const Addition& addition, const std::vector<int32_t>& rows, int count, float* out, size_t outStride);
+  /** From the values of the input at hand, to the rows that use it. */
+  void add(const Addition& addition, const InputRows& input, const std::vector<RowRun>& runs, float* out,
+           size_t outStride);
 
   const KernelTable& kernels_;
   ThreadPool& pool_;
@@ -129,10 +129,12 @@ class Multiplier {
   std::vector<Activations> inputs_;
   RowBuffer copies_;
   PageBuffer codes_, sides_;
-  std::vector<AdapterRows> adapters_;
+  std::vector<int32_t> rowAdapters_;
   // For what adapters add, while the input at hand is still needed.
   std::unique_ptr<Multiplier> inner_;
   RowBuffer reduced_, added_;
+  std::vector<int32_t> addedRows_, addedMembers_;
+  std::vector<RowRun> addedRuns_;
 };
 
 }  // namespace chairlift

@@ -8,17 +8,16 @@ namespace chairlift {
 
 namespace {
 
-/** In the order of their first rows. */
-std::vector<AdapterRows> adapterRows(const StepInput& input) {
-  std::vector<AdapterRows> used;
+/** Of each row; none where no sequence uses one. */
+std::vector<int32_t> rowAdapters(const StepInput& input) {
+  const auto isUsed = [](int32_t adapter) { return adapter >= 0; };
+  if (std::none_of(input.adapters.begin(), input.adapters.end(), isUsed)) return {};
+  std::vector<int32_t> adapters(input.tokens.size(), -1);
   for (size_t sequence = 0; sequence < input.adapters.size(); sequence++) {
-    const int adapter = input.adapters[sequence];
-    if (adapter < 0) continue;
-    auto own = std::find_if(used.begin(), used.end(), [&](const AdapterRows& one) { return one.adapter == adapter; });
-    if (own == used.end()) own = used.insert(used.end(), {adapter, {}});
-    for (int row = input.rowStarts[sequence]; row < input.rowStarts[sequence + 1]; row++) own->rows.push_back(row);
+    std::fill(adapters.begin() + input.rowStarts[sequence], adapters.begin() + input.rowStarts[sequence + 1],
+              input.adapters[sequence]);
   }
-  return used;
+  return adapters;
 }
 
 }  // namespace
@@ -56,7 +55,7 @@ void Model::noteStreamNorms(const Part& part) {
 void Model::prepare(const StepInput& input) {
   const size_t rows = input.tokens.size();
   work_.batch.set(input, parts_.ropes);
-  work_.multiplier.use(adapterRows(input));
+  work_.multiplier.use(rowAdapters(input));
   work_.stream.x = stream_.rows(rows, work_.stream.stride);
   for (size_t kind = 0; kind < 2; kind++) {
     if (readsStream_[kind]) work_.stream.scales[kind].resize(rows);

@@ -1,16 +1,28 @@
 // The linear maps of a model that adapters may add to, each with a place that is the same whatever its tensors are called.
 
-import type { BodySpec, FeedForwardSpec, LayerSpec, LinearSpec, ModelSpec, PartSpec } from './spec.ts';
+import type {
+  BodySpec,
+  ExpertsSpec,
+  FeedForwardSpec,
+  LayerSpec,
+  LinearSpec,
+  ModelSpec,
+  PartSpec,
+} from './spec.ts';
+
+/** Which expert a map is of, where it is of one. */
+export interface ExpertPlace {
+  readonly index: number;
+  readonly count: number;
+}
 
 /** What becomes of a linear map, by its place. */
-export type Adapt = (linear: LinearSpec, place: string) => LinearSpec;
+export type Adapt = (linear: LinearSpec, place: string, expert?: ExpertPlace) => LinearSpec;
 
 export function mapLinears(spec: ModelSpec, adapt: Adapt): ModelSpec {
   return {
     ...spec,
-    layers: spec.layers.map((layer, index) =>
-      mapLayer(layer, (linear, at) => adapt(linear, `${index}.${at}`)),
-    ),
+    layers: spec.layers.map((layer, index) => mapLayer(layer, within(adapt, `${index}`))),
   };
 }
 
@@ -26,18 +38,17 @@ export function linearsByPlace(spec: ModelSpec): ReadonlyMap<string, LinearSpec>
 function mapLayer(layer: LayerSpec, adapt: Adapt): LayerSpec {
   const branches = layer.branches.map((branch, at) => ({
     ...branch,
-    parts: branch.parts.map((part, index) =>
-      mapPart(part, (linear, role) => adapt(linear, `${at}.${index}.${role}`)),
-    ),
+    parts: branch.parts.map((part, index) => mapPart(part, within(adapt, `${at}.${index}`))),
   }));
   return { ...layer, branches };
 }
 
 function mapPart(part: PartSpec, adapt: Adapt): PartSpec {
-  return {
-    ...part,
-    body: mapBody(part.body, (linear, role) => adapt(linear, `${kindOf(part.body)}.${role}`)),
-  };
+  return { ...part, body: mapBody(part.body, within(adapt, kindOf(part.body))) };
+}
+
+function within(adapt: Adapt, outer: string): Adapt {
+  return (linear, place, expert) => adapt(linear, `${outer}.${place}`, expert);
 }
 
 /** Where heads are sorted differently, matrices of the same role are not the same. */
@@ -78,6 +89,7 @@ function mapBody(body: BodySpec, adapt: Adapt): BodySpec {
     case 'state-space':
       return { ...body, ...mapped(body, ['value', 'write', 'read', 'step', 'gate', 'output'], adapt) };
     case 'experts':
+      return mapExperts(body, adapt);
     case 'layer-input':
     case 'low-rank':
       return body;
@@ -85,8 +97,26 @@ function mapBody(body: BodySpec, adapt: Adapt): BodySpec {
 }
 
 function mapFeedForward(body: FeedForwardSpec, adapt: Adapt): FeedForwardSpec {
-  const { gate } = body;
-  return { ...body, ...(gate && { gate: adapt(gate, 'gate') }), ...mapped(body, ['up', 'down'], adapt) };
+  const { gate, share } = body;
+  return {
+    ...body,
+    ...(gate && { gate: adapt(gate, 'gate') }),
+    ...mapped(body, ['up', 'down'], adapt),
+    ...(share && { share: adapt(share, 'share') }),
+  };
+}
+
+function mapExperts(body: ExpertsSpec, adapt: Adapt): ExpertsSpec {
+  const { router, experts } = body;
+  return {
+    ...body,
+    router: { ...router, linear: adapt(router.linear, 'router') },
+    experts: experts.map((expert, index) =>
+      mapFeedForward(expert, (linear, role) =>
+        adapt(linear, `${index}.${role}`, { index, count: experts.length }),
+      ),
+    ),
+  };
 }
 
 function mapped<Role extends string>(

@@ -71,10 +71,19 @@ describe('an adapter', () => {
     expect(() => adapted(asFolder(llama), adapterFor(query.replace('.1.', '.9.'), rows, columns))).toThrow(
       refused,
     );
+  });
+
+  it('adds to the expert that it names, and is refused where it stacks experts that the model does not', () => {
     const mixture = formulaModel('qwen3 with experts');
-    const expert = 'model.layers.0.mlp.experts.0.up_proj.weight';
+    const expert = 'model.layers.0.mlp.experts.2.up_proj.weight';
     const [outputs = 0, inputs = 0] = mixture.tensors[expert] ?? [];
-    expect(() => adapted(asFolder(mixture), adapterFor(expert, outputs, inputs))).toThrow(refused);
+    const { spec } = adapted(asFolder(mixture), adapterFor(expert, outputs, inputs));
+    const [, feeding] = spec.layers[0]?.branches ?? [];
+    const body = feeding?.parts[0]?.body;
+    const experts = body?.kind === 'experts' ? body.experts : [];
+    expect(experts.map(({ up }) => up.additions?.length)).toEqual([undefined, undefined, 1, undefined]);
+    const stacked = adapterFor('model.layers.0.mlp.switch_mlp.up_proj.weight', outputs, inputs);
+    expect(() => adapted(asFolder(mixture), stacked)).toThrow(/where the model needs \[4, 2, 32\]/);
   });
 
   it('of another format finds its place by the name that it has there', () => {

@@ -5,7 +5,7 @@ import { ModelFileError } from '../weights/model-file-error.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
 import { requireTensor } from '../weights/read-tensor.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
-import { mapLinears } from './adaptable-linears.ts';
+import { type ExpertPlace, mapLinears } from './adaptable-linears.ts';
 import { layoutOf, type MatrixLayout, publishedLayouts } from './published-layouts.ts';
 import type { AdditionSpec, LinearSpec, ModelSpec } from './spec.ts';
 
@@ -29,8 +29,8 @@ export function withAdapters(
   if (adapters.length === 0) return { spec, weights: model.weights };
   const layouts = knownLayouts(spec, model);
   const places = adapters.map(({ files }, index) => new Places(index, files, layouts(files.format)));
-  const adapted = mapLinears(spec, (linear, place) => {
-    const additions = places.flatMap((one) => one.additionTo(linear, place) ?? []);
+  const adapted = mapLinears(spec, (linear, place, expert) => {
+    const additions = places.flatMap((one) => one.additionTo(linear, place, expert) ?? []);
     return additions.length === 0 ? linear : { ...linear, additions };
   });
   for (const one of places) one.refuseUnplaced();
@@ -73,29 +73,43 @@ class Places {
     this.#pairs = new Map(files.pairs.map((pair) => [plainName(pair.target), pair]));
   }
 
-  additionTo({ weight: { rows }, columns }: LinearSpec, place: string): AdditionSpec | undefined {
+  additionTo(
+    { weight: { rows }, columns }: LinearSpec,
+    place: string,
+    expert: ExpertPlace | undefined,
+  ): AdditionSpec | undefined {
     for (const { linears, rowsOf } of this.#layouts) {
       const named = linears.get(place);
       if (named?.weight.rows !== rows || named.columns !== columns || named.weight.transposed) continue;
       const pair = this.#pairs.get(plainName(named.weight.tensor));
-      if (pair !== undefined) return this.#addition(pair, named, rowsOf(named.weight.tensor) ?? rows);
+      if (pair === undefined) continue;
+      const tensorRows = rowsOf(named.weight.tensor) ?? rows;
+      // Experts that have a tensor of their own stand in it alone.
+      return this.#addition(pair, named, tensorRows, tensorRows === rows ? undefined : expert);
     }
     return undefined;
   }
 
-  /** `tensorRows` is of the whole tensor that the adapter was trained for. */
-  #addition(pair: AdapterPair, { weight, columns }: LinearSpec, tensorRows: number): AdditionSpec {
+  /** `tensorRows` is of the whole tensor that the adapter was trained for; `expert` is the one among those that it stacks. */
+  #addition(
+    pair: AdapterPair,
+    { weight, columns }: LinearSpec,
+    tensorRows: number,
+    expert: ExpertPlace | undefined,
+  ): AdditionSpec {
     this.#taken.add(pair.target);
     const prefix = tensorPrefix(this.#adapter);
     const { rank, scale } = pair;
-    this.#refuseOtherShape(pair.down, [rank, columns]);
-    this.#refuseOtherShape(pair.up, [tensorRows, rank]);
-    if (pair.magnitude !== undefined) this.#refuseOtherShape(pair.magnitude, [tensorRows]);
+    const { index = 0, count = 1 } = expert ?? {};
+    const stack = expert === undefined ? [] : [count];
+    this.#refuseOtherShape(pair.down, [...stack, rank, columns]);
+    this.#refuseOtherShape(pair.up, [...stack, tensorRows / count, rank]);
+    if (pair.magnitude !== undefined) this.#refuseOtherShape(pair.magnitude, [...stack, tensorRows / count]);
     return {
       adapter: this.#adapter,
       rank,
       scale,
-      down: { tensor: prefix + pair.down, firstRow: 0, rows: rank },
+      down: { tensor: prefix + pair.down, firstRow: index * rank, rows: rank },
       // Rows of a fused tensor, and rows in the order of pairs, are so in the adapter, too.
       up: { ...weight, tensor: prefix + pair.up },
       ...(pair.magnitude === undefined ? {} : { magnitude: { ...weight, tensor: prefix + pair.magnitude } }),
@@ -119,7 +133,7 @@ class Places {
     throw new ModelFileError({
       file: this.#files.path,
       field: left.down,
-      problem: `${left.target} is no matrix of this model that takes adapters (those of attention, of layers with a memory and of feed-forwards that all tokens use)`,
+      problem: `${left.target} is no matrix of this model that takes adapters (those of attention, of layers with a memory, of feed-forwards, experts and their routers)`,
       remedy: 'Use it with the model it was trained for, or merge it into that model.',
     });
   }

@@ -147,6 +147,17 @@ describe('a folder of mlx-lm', () => {
     expect(pairsOf(join(mlx(settings), 'adapters.safetensors'))).toMatchObject([{ rank: 2 }]);
   });
 
+  it('stacks experts, and their matrices as they are', () => {
+    const up = 'model.layers.0.mlp.switch_mlp.up_proj';
+    const { pairs, weights } = openAdapter(
+      mlx(settings, { [`${up}.lora_a`]: [3, 2, 6], [`${up}.lora_b`]: [3, 4, 2] }),
+    );
+    expect(pairs).toMatchObject([{ target: `${up}.weight`, rank: 2 }]);
+    expect(weights.tensors.get(`${up}.lora_b`)?.shape).toEqual([3, 4, 2]);
+    expect([...readFloatRows(weights, `${up}.lora_b`, 4, 1)]).toEqual([8, 9]);
+    weights.close();
+  });
+
   it('has magnitudes where it was trained as DoRA', () => {
     const path = mlx({ ...settings, fine_tune_type: 'dora' }, { ...plain, [`${query}.m`]: [4] });
     expect(pairsOf(path)).toMatchObject([{ magnitude: `${query}.m` }]);
@@ -166,10 +177,10 @@ describe('a folder of mlx-lm', () => {
     ['a magnitude alone', settings, { [`${query}.m`]: [4] }, /q_proj\.m: its other half is missing/],
     ['halves of different ranks', settings, { ...plain, [`${query}.lora_b`]: [3, 4] }, /share no rank/],
     [
-      'experts',
+      'experts that are not as many on both sides',
       settings,
-      { 'a.switch_mlp.up_proj.lora_a': [4, 2, 6], 'a.switch_mlp.up_proj.lora_b': [4, 6, 2] },
-      /lora_a: adds to experts, which take no adapters/,
+      { 'a.switch_mlp.up_proj.lora_a': [4, 2, 6], 'a.switch_mlp.up_proj.lora_b': [3, 6, 2] },
+      /lora_b: does not fit its other half/,
     ],
     ['something else', settings, { ...plain, 'model.norm.weight': [6] }, /norm\.weight: is no part of a/],
   ])('is refused in one line: %s', (_, config, shapes, message) => {

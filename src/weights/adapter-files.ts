@@ -17,7 +17,7 @@ import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.t
 export interface AdapterPair {
   /** The model's tensor, as the format of the adapter spells it. */
   readonly target: string;
-  /** Names of the adapter's own tensors: `[rank, inputs]` and `[outputs, rank]`. */
+  /** Names of the adapter's own tensors: `[rank, inputs]` and `[outputs, rank]`, or as many of those as there are experts. */
   readonly down: string;
   readonly up: string;
   readonly rank: number;
@@ -92,7 +92,6 @@ function openPeft(path: string, stored: Safetensors, configPath: string, config:
 
 function openMlx(path: string, stored: Safetensors, configPath: string, config: JsonObject): Opened {
   const { scale, hasMagnitudes } = mlxSettings(configPath, config);
-  refuseExperts(path, stored);
   const weights = turnedWeights(floatWeights(stored));
   const pairs = pairUp(path, [...stored.entries.keys()], weights, mlxPart, () => scale);
   refuseOtherMagnitudes(path, pairs, hasMagnitudes);
@@ -105,19 +104,6 @@ function refuseOtherMagnitudes(path: string, pairs: readonly AdapterPair[], hasM
   if (other === undefined) return;
   const problem = hasMagnitudes ? 'has no magnitude beside it' : 'is a magnitude, which LoRA has not';
   throw fault(path, other.magnitude ?? other.down, `${problem}: ${CONFIG} says otherwise`);
-}
-
-/** mlx-lm also trains experts, unless it is told which modules to train. */
-function refuseExperts(file: string, { entries }: Safetensors): void {
-  const stacked = [...entries.values()].find(({ shape }) => shape.length > 2);
-  if (stacked === undefined) return;
-  throw new ModelFileError({
-    file,
-    field: stacked.name,
-    problem: 'adds to experts, which take no adapters',
-    remedy:
-      'Merge the adapter into its model with mlx_lm.fuse, or name the modules to train without experts.',
-  });
 }
 
 /** What PEFT can train beside plain matrices of low rank is never left out in silence. */
@@ -268,11 +254,11 @@ function rankOf(
     [up, upName],
   ] as const) {
     if (tensor === undefined) throw fault(file, name, 'does not hold floats');
-    if (tensor.shape.length !== 2)
+    if (tensor.shape.length !== 2 && tensor.shape.length !== 3)
       throw fault(file, name, `has the shape [${tensor.shape.join(', ')}], not that of a matrix`);
   }
-  const rank = down?.shape[0] as number;
-  if (rank === columnsOf(up as TensorInfo)) return rank;
+  const [rank, experts] = [down?.shape.at(-2), down?.shape.at(-3)];
+  if (rank !== undefined && rank === columnsOf(up as TensorInfo) && experts === up?.shape.at(-3)) return rank;
   const shapes = `[${down?.shape.join(', ')}] and [${up?.shape.join(', ')}]`;
   throw fault(file, upName, `does not fit its other half: shapes ${shapes} share no rank`);
 }

@@ -9,10 +9,14 @@ import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import {
   adapterTensors,
+  type FormulaAdapter,
   formulaAdapters,
+  haveBitsOfTheirOwn,
   haveOwnBits,
   largestDifference,
+  mlxFormulaAdapters,
   stepLogits,
+  writeMlxAdapter,
   writePeftFolder,
 } from '../support/formula-adapter.ts';
 import { asGguf, type GgufForm } from '../support/formula-gguf.ts';
@@ -20,6 +24,7 @@ import { asFolder, formulaModel } from '../support/formula-model.ts';
 import { asMlxFolder } from '../support/mlx-form.ts';
 import { addon, hasAddon } from '../support/native.ts';
 import {
+  asDoraAdapter,
   asGgufAdapter,
   asMlxAdapter,
   asPeftAdapter,
@@ -49,14 +54,28 @@ describe.each(backends)('an adapter on the %s backend', (name, create, possible,
   });
 });
 
+describe.each(backends)('an adapter of mlx-lm on the %s backend', (name, create, possible, tolerance) => {
+  it.skipIf(!possible).each(mlxFormulaAdapters)('gives the logits of mlx-lm: $model', async (adapter) => {
+    const model = formulaModel(adapter.model);
+    const path = writeMlxAdapter(join(folder, name, 'mlx-lm', adapter.model), adapter);
+    const asked = [{ tokens: model.ids, adapter: 0 }];
+    for (const opened of [asFolder(model), asMlxFolder(model)]) {
+      const [logits] = await stepLogits(create, opened, [path], asked);
+      expect(largestDifference(adapter, logits as Float32Array)).toBeLessThan(tolerance);
+    }
+  });
+});
+
 interface Published {
   readonly name: string;
   /** Modules that adapters add to. */
   readonly modules: RegExp;
-  readonly gguf: GgufForm;
+  readonly gguf?: GgufForm;
   /** Where GGUF files store queries and keys for rotary pairs. */
   readonly heads?: { readonly q: number; readonly k: number };
 }
+
+const mixture = { expert_count: 4, expert_used_count: 2, expert_feed_forward_length: 24 };
 
 const published: readonly Published[] = [
   {
@@ -70,6 +89,25 @@ const published: readonly Published[] = [
     name: 'qwen3',
     modules: /layers\.1\..*[qkv]_proj\.weight/,
     gguf: { architecture: 'qwen3', keys: { 'attention.key_length': 16, 'attention.value_length': 16 } },
+  },
+  {
+    name: 'qwen3 with experts',
+    modules: /(_proj|mlp\.gate)\.weight/,
+    gguf: {
+      architecture: 'qwen3moe',
+      keys: { 'attention.key_length': 16, 'attention.value_length': 16, ...mixture },
+    },
+  },
+  {
+    name: 'mixtral',
+    modules: /(_proj|w[123]|moe\.gate)\.weight/,
+    gguf: { architecture: 'llama', pairs: true, keys: { ...mixture, 'rope.freq_base': 1_000_000 } },
+    heads: { q: 4, k: 2 },
+  },
+  {
+    // One expert that all rows use, with a share for each row.
+    name: 'qwen2 with experts in every other layer',
+    modules: /layers\.1\..*(_proj|gate)\.weight/,
   },
 ];
 
@@ -85,20 +123,36 @@ describe.each(backends)(
       const [without] = await stepLogits(create, asFolder(model), [], [plain]);
       expect(distance(known, without)).toBeGreaterThan(100 * tolerance);
       const place = join(folder, backend, one.name);
-      const adapters = [
-        asPeftAdapter(join(place, 'peft'), change),
-        asMlxAdapter(join(place, 'mlx'), change),
-        asGgufAdapter(join(place, 'adapter.gguf'), change, one.heads),
-      ];
-      for (const opened of [() => asFolder(model), () => asMlxFolder(model), () => asGguf(model, one.gguf)]) {
+      const adapters = [asPeftAdapter(join(place, 'peft'), change), asMlxAdapter(join(place, 'mlx'), change)];
+      const models = [asFolder(model), asMlxFolder(model)];
+      if (one.gguf !== undefined) {
+        adapters.push(asGgufAdapter(join(place, 'adapter.gguf'), change, one.heads));
+        models.push(asGguf(model, one.gguf));
+      }
+      for (const opened of models) {
         for (const adapter of adapters) {
-          const [computed] = await stepLogits(create, opened(), [adapter], [sequence]);
-          expect(distance(known, computed), `${adapter} of ${opened}`).toBeLessThan(tolerance);
+          const [computed] = await stepLogits(create, opened, [adapter], [sequence]);
+          expect(distance(known, computed), `${adapter} of ${opened.path}`).toBeLessThan(tolerance);
         }
       }
     });
   },
 );
+
+describe.skipIf(!hasAddon)('adapters on the cpu backend', () => {
+  const sets = hasAddon ? addon().kernels() : [];
+  it.each(sets)('have the bits of scalar kernels: %s', async (isa) => {
+    const [adapter] = mlxFormulaAdapters as [FormulaAdapter];
+    const model = formulaModel(adapter.model);
+    const path = writeMlxAdapter(join(folder, 'kernels', isa), adapter);
+    const by = (set: string): CreateBackend => {
+      return (spec, weights, options) => createCpuBackend(addon(), spec, weights, { ...options, isa: set });
+    };
+    const asked = [{ tokens: model.ids, adapter: 0 }, { tokens: model.ids.slice(0, 9) }];
+    const expected = await stepLogits(by('scalar'), asFolder(model), [path], asked);
+    expect(await stepLogits(by(isa), asFolder(model), [path], asked)).toEqual(expected);
+  });
+});
 
 /** The largest difference, relative to the largest value or 1. */
 function distance(known: Float32Array | undefined, computed: Float32Array | undefined): number {
@@ -111,4 +165,14 @@ describe.each(backends)('different adapters in one step of the %s backend', (nam
   it.skipIf(!possible)('give each row the bits that it has alone', () =>
     haveOwnBits(create, join(folder, name)),
   );
+
+  it.skipIf(!possible)('give each row the bits that it has alone, also of experts', () => {
+    const model = formulaModel('qwen3 with experts');
+    const place = join(folder, name, 'bits of experts');
+    return haveBitsOfTheirOwn(create, model, [
+      asMlxAdapter(join(place, 'all'), changeOf(model, /(_proj|mlp\.gate)\.weight/)),
+      asPeftAdapter(join(place, 'some'), changeOf(model, /experts\.[023]\.(up|down)_proj\.weight/, 5)),
+      asDoraAdapter(join(place, 'scaled'), changeOf(model, /experts\.\d\.gate_proj\.weight/)),
+    ]);
+  });
 });

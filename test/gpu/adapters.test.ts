@@ -7,6 +7,7 @@ import { afterAll, expect, it } from 'vitest';
 import {
   adapterTensors,
   formulaAdapters,
+  haveBitsOfTheirOwn,
   haveOwnBits,
   largestDifference,
   stepLogits,
@@ -15,6 +16,13 @@ import {
 import { asFolder, formulaModel } from '../support/formula-model.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
+import {
+  asDoraAdapter,
+  asMlxAdapter,
+  asPeftAdapter,
+  changeOf,
+  mergedFolder,
+} from '../support/published-adapters.ts';
 
 /** Keys and values are kept in 16 bits. */
 const TOLERANCE = 2e-3;
@@ -34,4 +42,24 @@ describeOnFastestGpu('adapters on a GPU', () => {
 
   it('have the bits that each has alone, of different ones in one step', () =>
     haveOwnBits(backends.create, folder));
+
+  const mixture = formulaModel('qwen3 with experts');
+  const whole = changeOf(mixture, /(_proj|mlp\.gate)\.weight/);
+
+  it('add the same to experts and their routers as merged weights', async () => {
+    const plain = { tokens: mixture.ids };
+    const [known] = await stepLogits(backends.create, mergedFolder(mixture, whole), [], [plain]);
+    const path = asMlxAdapter(join(folder, 'experts'), whole);
+    const asked = [{ ...plain, adapter: 0 }];
+    const [computed = []] = await stepLogits(backends.create, asFolder(mixture), [path], asked);
+    const differences = known?.map((value, at) => Math.abs(value - (computed[at] ?? Number.NaN))) ?? [];
+    expect(Math.max(...differences)).toBeLessThan(TOLERANCE);
+  });
+
+  it('have the bits that each has alone, also of experts', () =>
+    haveBitsOfTheirOwn(backends.create, mixture, [
+      asMlxAdapter(join(folder, 'all'), whole),
+      asPeftAdapter(join(folder, 'some'), changeOf(mixture, /experts\.[023]\.(up|down)_proj\.weight/, 5)),
+      asDoraAdapter(join(folder, 'scaled'), changeOf(mixture, /experts\.\d\.gate_proj\.weight/)),
+    ]));
 });

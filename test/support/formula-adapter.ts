@@ -11,7 +11,13 @@ import { buildSpec } from '../../src/model/build-spec.ts';
 import { openAdapter } from '../../src/weights/adapter-files.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';
 import { ggufName, interleave } from './formula-gguf.ts';
-import { asFolder, type FormulaTensor, formulaModel, formulaValues } from './formula-model.ts';
+import {
+  asFolder,
+  type FormulaModel,
+  type FormulaTensor,
+  formulaModel,
+  formulaValues,
+} from './formula-model.ts';
 import { writeGguf } from './gguf-writer.ts';
 import { float32Bytes, writeSafetensors } from './safetensors-writer.ts';
 
@@ -29,6 +35,13 @@ const stored: { readonly adapters: readonly FormulaAdapter[] } = JSON.parse(
 );
 
 export const formulaAdapters = stored.adapters;
+
+const storedOfMlx: { readonly adapters: readonly FormulaAdapter[] } = JSON.parse(
+  readFileSync(new URL('../golden/formula-adapters-mlx.json', import.meta.url), 'utf8'),
+);
+
+/** The same of mlx-lm. */
+export const mlxFormulaAdapters = storedOfMlx.adapters;
 
 export function adapterTensors({ tensors }: Pick<FormulaAdapter, 'tensors'>): FormulaTensor[] {
   return Object.entries(tensors).map(([name, shape]) => ({
@@ -53,6 +66,20 @@ export function writePeftFolder(
     bytes: float32Bytes([...values]),
   }));
   writeFileSync(join(folder, 'adapter_model.safetensors'), writeSafetensors(entries));
+  return folder;
+}
+
+/** As mlx-lm saves it; gives the folder's path. */
+export function writeMlxAdapter(folder: string, adapter: FormulaAdapter): string {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'adapter_config.json'), JSON.stringify(adapter.config));
+  const entries = adapterTensors(adapter).map(({ name, shape, values }) => ({
+    name,
+    dtype: 'F32',
+    shape,
+    bytes: float32Bytes([...values]),
+  }));
+  writeFileSync(join(folder, 'adapters.safetensors'), writeSafetensors(entries));
   return folder;
 }
 
@@ -157,7 +184,15 @@ export async function haveOwnBits(create: CreateBackend, folder: string): Promis
   const one = writePeftFolder(join(folder, 'one'), adapter.config, tensors);
   const other = writePeftFolder(join(folder, 'other'), adapter.config, negated(tensors));
   const scaled = writeMlxFolder(join(folder, 'scaled'), tensors);
-  const paths = [one, other, scaled];
+  await haveBitsOfTheirOwn(create, model, [one, other, scaled]);
+}
+
+/** The same of three adapters. */
+export async function haveBitsOfTheirOwn(
+  create: CreateBackend,
+  model: FormulaModel,
+  paths: readonly string[],
+): Promise<void> {
   const sequences = [
     { tokens: model.ids.slice(0, 40), adapter: 1 },
     { tokens: model.ids.slice(5, 8) },

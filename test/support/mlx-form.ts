@@ -16,8 +16,8 @@ export function asMlxFolder(model: FormulaModel): OpenedModel {
   const tensors = stackExperts(formulaTensors(model)).flatMap((tensor) => convert(model.config, tensor));
   return {
     format: 'safetensors',
-    path: 'made/model.safetensors',
-    directory: 'made',
+    path: 'mlx/model.safetensors',
+    directory: 'mlx',
     config: model.config,
     headerFormats: ['mlx'],
     weights: memoryWeights(tensors.map(({ name, shape, values }) => floatTensor(name, shape, values))),

@@ -77,6 +77,24 @@ export function asPeftAdapter(folder: string, { scale, rank, modules }: ModelCha
   return writePeftFolder(folder, config, tensors);
 }
 
+/** The same as DoRA of PEFT, which scales every output to a length of 0.5. */
+export function asDoraAdapter(folder: string, { scale, rank, modules }: ModelChange): string {
+  const config = { peft_type: 'LORA', r: rank, lora_alpha: scale * rank, use_dora: true };
+  const tensors = modules.flatMap(({ name, down, up }) => {
+    const [outputs = 0] = up.shape;
+    return [
+      { ...down, name: `base_model.model.${name}.lora_A.weight` },
+      { ...up, name: `base_model.model.${name}.lora_B.weight` },
+      {
+        name: `base_model.model.${name}.lora_magnitude_vector`,
+        shape: [outputs],
+        values: new Float32Array(outputs).fill(0.5),
+      },
+    ];
+  });
+  return writePeftFolder(folder, config, tensors);
+}
+
 /** Matrices turned; those of experts stacked as they are. */
 export function asMlxAdapter(folder: string, { scale, rank, modules }: ModelChange): string {
   const tensors = new Map<string, FormulaTensor>();

@@ -85,6 +85,12 @@ export interface MatrixUpload {
 /** Makes room for a matrix and gives its number. */
 export type AddMatrix = (type: TensorType, outputs: number, inputs: number, members: number) => number;
 
+/** What an adapter adds to members in a row. */
+interface AdditionRun {
+  readonly firstMember: number;
+  readonly additions: AdditionSpec[];
+}
+
 export interface DescribedModel {
   readonly model: NativeModel;
   readonly matrices: readonly MatrixUpload[];
@@ -369,7 +375,11 @@ class Describer {
     return {
       ...spec,
       // Which expert is best should not hang on activations of eight bits.
-      linear: { matrix: this.#matrix([spec.linear], true), bias: this.#bias([spec.linear]), additions: [] },
+      linear: {
+        matrix: this.#matrix([spec.linear], true),
+        bias: this.#bias([spec.linear]),
+        additions: this.#additions([spec.linear]),
+      },
       choiceBias: this.#vector(spec.choiceBias),
       expertScales: this.#vector(spec.expertScales),
       norm: this.#norm(spec.norm),
@@ -387,21 +397,53 @@ class Describer {
   }
 
   #stack(specs: readonly LinearSpec[]): NativeLinear {
-    const additions = specs.flatMap(({ columns, additions: all = [] }) =>
-      all.map((addition) => this.#addition(addition, columns)),
-    );
-    return { matrix: this.#matrix(specs), bias: this.#bias(specs), additions };
+    return { matrix: this.#matrix(specs), bias: this.#bias(specs), additions: this.#additions(specs) };
   }
 
-  #addition(addition: AdditionSpec, columns: number): NativeAddition {
-    const { adapter, rank, scale, down, up } = addition;
+  /** One for all members in a row that an adapter adds to alike. */
+  #additions(specs: readonly LinearSpec[]): NativeAddition[] {
+    const runs: AdditionRun[] = [];
+    for (const [member, { additions = [] }] of specs.entries()) {
+      for (const addition of additions) {
+        const run = runs.find((one) => this.#isNext(one, member, addition));
+        if (run === undefined) runs.push({ firstMember: member, additions: [addition] });
+        else run.additions.push(addition);
+      }
+    }
+    return runs.map((run) => this.#addition(run, (specs[0] as LinearSpec).columns));
+  }
+
+  #isNext({ firstMember, additions }: AdditionRun, member: number, addition: AdditionSpec): boolean {
+    const [first] = additions as [AdditionSpec];
+    const type = (slice: RowSlice) => rowType(this.#weights, slice);
+    return (
+      firstMember + additions.length === member &&
+      first.adapter === addition.adapter &&
+      first.rank === addition.rank &&
+      first.scale === addition.scale &&
+      (first.magnitude === undefined) === (addition.magnitude === undefined) &&
+      type(first.down) === type(addition.down) &&
+      type(first.up) === type(addition.up)
+    );
+  }
+
+  #addition({ firstMember, additions }: AdditionRun, columns: number): NativeAddition {
+    const [{ adapter, rank, scale }] = additions as [AdditionSpec];
+    const factors = additions.flatMap((addition) => this.#outputFactors.get(addition) ?? []);
     return {
-      ...this.#outputFactors.get(addition),
+      ...(factors.length === 0
+        ? {}
+        : {
+            factors: joined(factors.map((one) => one.factors)),
+            shifts: joined(factors.map((one) => one.shifts)),
+          }),
       adapter,
       rank,
       scale,
-      down: this.#matrix([{ weight: down, columns }]),
-      up: this.#matrix([{ weight: up, columns: rank }]),
+      firstMember,
+      members: additions.length,
+      down: this.#matrix(additions.map(({ down }) => ({ weight: down, columns }))),
+      up: this.#matrix(additions.map(({ up }) => ({ weight: up, columns: rank }))),
     };
   }
 
@@ -451,6 +493,16 @@ class Describer {
   #vector(spec: VectorSpec | undefined): Float32Array | undefined {
     return spec === undefined ? undefined : readVector(this.#weights, spec);
   }
+}
+
+function joined(parts: readonly Float32Array[]): Float32Array {
+  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
 }
 
 function nativeActivation(activation: Activation): NativeActivation {

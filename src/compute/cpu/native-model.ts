@@ -26,15 +26,17 @@ export interface NativeLinear {
   readonly matrix: number;
   /** Of all members, one after the other. */
   readonly bias: Float32Array | undefined;
-  /** Of maps of one member alone. */
   readonly additions: readonly NativeAddition[];
 }
 
 export interface NativeAddition extends Pick<AdditionSpec, 'adapter' | 'rank' | 'scale'> {
+  /** Which members of the map it adds to; its matrices have a member for each. */
+  readonly firstMember: number;
+  readonly members: number;
   /** What `addMatrix` gave. */
   readonly down: number;
   readonly up: number;
-  /** Both or none: one for each output. */
+  /** Both or none: one for each output, member after member. */
   readonly factors?: Float32Array;
   readonly shifts?: Float32Array;
 }

@@ -7,13 +7,19 @@ import { route } from './router.ts';
 import { addInto } from './vector.ts';
 import type { Experts, FeedForward, LowRank } from './weights.ts';
 
-export function feedForward(body: FeedForward, input: Float32Array): Float32Array {
+/** `stepRows` as of `applyLinear`. */
+export function feedForward(
+  body: FeedForward,
+  input: Float32Array,
+  stepRows?: ArrayLike<number>,
+): Float32Array {
   const { gate, up, down, share, gateCutoff } = body;
-  const gates = gate === undefined ? undefined : applyLinear(gate, input);
+  const gates = gate === undefined ? undefined : applyLinear(gate, input, stepRows);
   if (gates !== undefined && gateCutoff !== undefined) cutGates(gates, body.size, gateCutoff);
-  const output = applyLinear(down, activate(body.activation, gates, applyLinear(up, input)));
+  const inner = activate(body.activation, gates, applyLinear(up, input, stepRows));
+  const output = applyLinear(down, inner, stepRows);
   if (share === undefined) return output;
-  const shares = applyLinear(share, input);
+  const shares = applyLinear(share, input, stepRows);
   const size = output.length / shares.length;
   return output.map((value, index) => value * sigmoid(shares[Math.floor(index / size)] as number));
 }
@@ -52,7 +58,7 @@ export function mixExperts(
     for (const { expert, weight } of choices) {
       const body = experts[expert] as FeedForward;
       const scaled = scalesInput === true;
-      const given = feedForward(body, scaled ? from.map((value) => value * weight) : from);
+      const given = feedForward(body, scaled ? from.map((value) => value * weight) : from, [row]);
       for (const [index, value] of given.entries()) {
         output[at + index] = (output[at + index] as number) + (scaled ? 1 : weight) * value;
       }

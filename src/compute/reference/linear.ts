@@ -84,11 +84,20 @@ export function decodeRow(matrix: Matrix, row: number, into: Float32Array): void
   dequantize(matrix.type, matrix.bytes.subarray(at, at + matrix.bytesPerRow), into);
 }
 
-/** Maps every row of `input` (rows of `columns` values, one after the other). */
-export function applyLinear({ matrix, bias, additions }: Linear, input: Float32Array): Float32Array {
+/**
+ * Maps every row of `input` (rows of `columns` values, one after the other). `stepRows` says which row of the step each is;
+ * where it is absent, they are all of its rows.
+ */
+export function applyLinear(
+  { matrix, bias, additions }: Linear,
+  input: Float32Array,
+  stepRows?: ArrayLike<number>,
+): Float32Array {
   const output = applyMatrix(matrix, bias, input);
-  for (const [row, adapter] of (additions?.rows.current ?? []).entries()) {
-    const addition = additions?.byAdapter.get(adapter);
+  if (additions === undefined) return output;
+  for (let row = 0; row < input.length / matrix.columns; row++) {
+    const adapter = additions.rows.current[stepRows?.[row] ?? row] ?? -1;
+    const addition = additions.byAdapter.get(adapter);
     if (addition === undefined) continue;
     const own = input.subarray(row * matrix.columns, (row + 1) * matrix.columns);
     const added = applyMatrix(addition.up, undefined, applyMatrix(addition.down, undefined, own));

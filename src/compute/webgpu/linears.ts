@@ -7,7 +7,7 @@ import { type Additions, loadAdditions } from './adapters.ts';
 import type { Builder, InputSource } from './builder.ts';
 import { chooseExpertTile, chooseTile, expertRows, type Tile, tilesFor } from './choose-tile.ts';
 import { type Format, GROUP_INPUTS, PANEL_COLUMNS } from './format.ts';
-import { bringDownKernel, EXPANDED_VALUES, expandKernel } from './kernels/adapters.ts';
+import { type AdditionRows, bringDownKernel, EXPANDED_VALUES, expandKernel } from './kernels/adapters.ts';
 import { mostTiles } from './kernels/group-choices.ts';
 import { INPUT_VALUES, type InputRows, makeInputKernel } from './kernels/make-input.ts';
 import {
@@ -94,7 +94,7 @@ export class Linears {
       matrices.push({ matrix, offset, bias: await this.biases(matrix, set) });
       offset += matrix.outputs;
     }
-    const additions = await loadAdditions(loader, specs);
+    const additions = await loadAdditions(loader, [specs]);
     return { matrices, additions: additions && { ...additions, offset: 0 } };
   }
 
@@ -118,7 +118,8 @@ export class Linears {
       offset += matrix.outputs;
       from += length;
     }
-    return { matrices };
+    const additions = await loadAdditions(loader, experts);
+    return { matrices, additions: additions && { ...additions, offset: 0 } };
   }
 
   /** A buffer for each part, where any of the linears that make up a matrix has a bias. */
@@ -189,33 +190,39 @@ export class Linears {
         await this.#push({ format, buffers: part, shape, bias: bias[index] }, output, sharing);
       }
     }
-    if (additions !== undefined) this.#addAdditions(additions, output);
+    if (additions !== undefined) this.#addAdditions(additions, output, input);
   }
 
   /** What adapters add to a product, from the same input. */
   #addAdditions(
     { shape, down, up, factors, offset }: NonNullable<Linear['additions']>,
     { buffer, stride, scale = 1 }: ProductOutput,
+    rows: AdditionRows,
   ): void {
-    const { step, values, brought } = this.#builder.scratch;
+    const { step, values, brought, choices } = this.#builder.scratch;
     const hasFactors = factors !== undefined;
     const outer = { ...shape, outputOffset: offset, outputStride: stride, scale, hasFactors };
-    const buffers = [step, brought, up, buffer, ...(hasFactors ? [factors] : [])];
+    const chosen = typeof rows === 'object' ? [choices] : [];
+    const buffers = [step, brought, up, buffer, ...(hasFactors ? [factors] : []), ...chosen];
+    const count = ({ adapted, wanted }: StepCounts) => {
+      if (rows === 'wanted') return adapted === 0 ? 0 : wanted;
+      return adapted * (rows === 'rows' ? 1 : rows.choices);
+    };
     this.#builder.add(
       'adapters, down',
-      bringDownKernel(shape),
-      [step, values, down, brought],
-      ({ adapted }) => [shape.values, adapted],
+      bringDownKernel(shape, rows),
+      [step, values, down, brought, ...chosen],
+      (counts) => [shape.values, count(counts)],
     );
-    this.#builder.add('adapters, up', expandKernel(outer), buffers, ({ adapted }) => [
+    this.#builder.add('adapters, up', expandKernel(outer, rows), buffers, (counts) => [
       Math.ceil(shape.outputs / EXPANDED_VALUES),
-      adapted,
+      count(counts),
     ]);
   }
 
   /** Of each choice of a row by the expert that it is. */
   async multiplyExperts(
-    { matrices }: ExpertLinear,
+    { matrices, additions }: ExpertLinear,
     output: ProductOutput,
     { experts, choices, sharesInput }: ExpertRows,
   ): Promise<void> {
@@ -231,6 +238,7 @@ export class Linears {
         await this.#push({ format, buffers: part, shape, bias: bias[index] }, output, sharing);
       }
     }
+    if (additions !== undefined) this.#addAdditions(additions, output, { choices, sharesInput });
   }
 
   /** The numbers of rows that tiles of experts may have, and which of them a step takes; the same for all matrices. */

@@ -148,7 +148,8 @@ export function widthsOf(spec: ModelSpec): Widths {
         branches.some(({ parts }) => parts.some(({ output }) => output !== undefined)),
     ),
   };
-  const brought = MOST_MAPS * most(additionsOf(spec).map(({ rank }) => rank));
+  // Of maps that all rows pass, or of two maps for each choice of an expert.
+  const brought = Math.max(MOST_MAPS, 2 * widths.choices) * most(additionsOf(spec).map(({ rank }) => rank));
   const widest = most([
     brought,
     ...inputs.map(({ copies, size }) => copies * size),

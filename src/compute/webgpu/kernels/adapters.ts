@@ -8,10 +8,42 @@ import { stepReader } from './step-layout.ts';
 const SUM_THREADS = 64;
 export const EXPANDED_VALUES = 256;
 
+/** Rows of a product that adapters add to: a step's, those that are wanted, or one for each choice of an expert by a row. */
+export type AdditionRows =
+  | 'rows'
+  | 'wanted'
+  | {
+      readonly choices: number;
+      /** All choices of a row read the same input. */
+      readonly sharesInput: boolean;
+    };
+
+/** How many rows there are; of one of them, its row of the step, its input, and the expert that it goes to. */
+function rowReader(rows: AdditionRows) {
+  if (rows === 'rows') return { count: 'rowCount()', stepRow: 'row', input: 'row', member: '0u' };
+  if (rows === 'wanted') {
+    return { count: 'wantedCount()', stepRow: 'wantedRow(row)', input: 'row', member: '0u' };
+  }
+  const stepRow = `(row / ${rows.choices}u)`;
+  return {
+    count: `rowCount() * ${rows.choices}u`,
+    stepRow,
+    input: rows.sharesInput ? stepRow : 'row',
+    member: 'choices[row].x',
+  };
+}
+
+const choicesText = (rows: AdditionRows, binding: number): string =>
+  typeof rows === 'object'
+    ? `@group(0) @binding(${binding}) var<storage, read> choices: array<vec2<u32>>;`
+    : '';
+
 /** All that adapters add to maps which read one input and write side by side. */
 export interface AdditionsShape {
   readonly inputs: number;
   readonly outputs: number;
+  /** Experts that have matrices of their own; 1 where there are none. */
+  readonly members: number;
   /** Values that a row is brought to: those of one map after those of another. */
   readonly values: number;
   /** Of all maps and adapters; smaller ones are filled up with zeros. */
@@ -20,24 +52,27 @@ export interface AdditionsShape {
   readonly starts: readonly number[];
 }
 
-/** Bindings: step, input values, down, brought values. A workgroup makes one value of one row. */
-export function bringDownKernel({ inputs, values }: AdditionsShape): string {
+/** Bindings: step, input values, down, brought values, choices of experts. A workgroup makes one value of one row. */
+export function bringDownKernel({ inputs, values, members }: AdditionsShape, rows: AdditionRows): string {
+  const { count, stepRow, input, member } = rowReader(rows);
   return /* wgsl */ `
 ${stepReader(0)}
 @group(0) @binding(1) var<storage, read> given: array<f32>;
 @group(0) @binding(2) var<storage, read> down: array<f32>;
 @group(0) @binding(3) var<storage, read_write> brought: array<f32>;
+${choicesText(rows, 4)}
 ${rowSum(SUM_THREADS)}
 @compute @workgroup_size(${SUM_THREADS})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = workgroup.y;
-  if (row >= rowCount()) { return; }
-  let adapter = rowAdapter(row);
-  let own = (max(adapter, 1u) - 1u) * ${values}u + workgroup.x;
+  if (row >= ${count}) { return; }
+  let adapter = rowAdapter(${stepRow});
+  let own = ((max(adapter, 1u) - 1u) * ${members}u + ${member}) * ${values}u + workgroup.x;
+  let start = ${input} * ${paddedValues(inputs)}u;
   var total = 0.0;
   if (adapter > 0u) {
     for (var i = thread; i < ${inputs}u; i += ${SUM_THREADS}u) {
-      total = fma(down[own * ${inputs}u + i], given[row * ${paddedValues(inputs)}u + i], total);
+      total = fma(down[own * ${inputs}u + i], given[start + i], total);
     }
   }
   let sum = rowSum(total, thread);
@@ -55,14 +90,15 @@ export interface ExpandShape extends AdditionsShape {
 }
 
 /**
- * Bindings: step, brought values, up, output, and factors where it has them: for each adapter first those of all outputs, then
- * what is added. Workgroups take some outputs of a row each.
+ * Bindings: step, brought values, up, output, factors where it has them (for each adapter first those of all outputs, then
+ * what is added), and choices of experts. Workgroups take some outputs of a row each.
  */
-export function expandKernel(shape: ExpandShape): string {
-  const { outputs, values, rank, starts, outputOffset, outputStride, scale, hasFactors } = shape;
+export function expandKernel(shape: ExpandShape, rows: AdditionRows): string {
+  const { count, stepRow, member } = rowReader(rows);
+  const { outputs, members, values, rank, starts, outputOffset, outputStride, scale, hasFactors } = shape;
   const factors = '@group(0) @binding(4) var<storage, read> factors: array<f32>;';
   const scaled = /* wgsl */ `
-  let own = (adapter - 1u) * ${2 * outputs}u + i;
+  let own = member * ${2 * outputs}u + i;
   output[at] = output[at] * factors[own] + ${scale === 1 ? '' : `${scale} * `}factors[own + ${outputs}u];`;
   const later = starts
     .slice(1)
@@ -73,18 +109,20 @@ ${stepReader(0)}
 @group(0) @binding(2) var<storage, read> up: array<f32>;
 @group(0) @binding(3) var<storage, read_write> output: array<f32>;
 ${hasFactors ? factors : ''}
+${choicesText(rows, hasFactors ? 5 : 4)}
 @compute @workgroup_size(${EXPANDED_VALUES})
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = workgroup.y;
   let i = workgroup.x * ${EXPANDED_VALUES}u + thread;
-  if (row >= rowCount() || i >= ${outputs}u) { return; }
-  let adapter = rowAdapter(row);
+  if (row >= ${count} || i >= ${outputs}u) { return; }
+  let adapter = rowAdapter(${stepRow});
   if (adapter == 0u) { return; }
+  let member = (adapter - 1u) * ${members}u + ${member};
   var first = 0u;
   ${later.join('\n  ')}
   var sum = 0.0;
   for (var k = 0u; k < ${rank}u; k++) {
-    sum = fma(up[((adapter - 1u) * ${rank}u + k) * ${outputs}u + i], brought[row * ${values}u + first + k], sum);
+    sum = fma(up[(member * ${rank}u + k) * ${outputs}u + i], brought[row * ${values}u + first + k], sum);
   }
   let at = row * ${outputStride}u + ${outputOffset}u + i;
   output[at] += ${scale === 1 ? 'sum' : `sum * ${scale}`};${hasFactors ? scaled : ''}
