@@ -259,7 +259,7 @@ struct KernelTable {
   void (*makeInput)(const InputTask& task);
   /** Rotates pairs (i, i + half) of one head in place. */
   void (*rotate)(float* head, const float* cosines, const float* sines, int half);
-  /** x += factor * delta, each product rounded with its sum; rows padded to 16 with anything. */
+  /** x += factor * delta, each product rounded with its sum; nothing behind them is touched. */
   void (*addScaled)(float* x, const float* delta, float factor, int count);
   void (*softcapInPlace)(float* x, int count, float cap);
   /** Writes one token's K and V of one head into its block at `token`; `value` is null where values lie in keys. */

@@ -140,7 +140,11 @@ void rotate(float* head, const float* cosines, const float* sines, int half) {
 
 void addScaled(float* x, const float* delta, float factor, int count) {
   const Vec factors = Vec::set(factor);
-  for (int i = 0; i < count; i += 16) fma(Vec::load(delta + i), factors, Vec::load(x + i)).store(x + i);
+  const int whole = count / 16 * 16;
+  for (int i = 0; i < whole; i += 16) fma(Vec::load(delta + i), factors, Vec::load(x + i)).store(x + i);
+  if (whole == count) return;
+  const int rest = count - whole;
+  storeFirst(fma(loadFirst(delta + whole, rest), factors, loadFirst(x + whole, rest)), x + whole, rest);
 }
 
 void softcapInPlace(float* x, int count, float cap) {
