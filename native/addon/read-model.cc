@@ -73,6 +73,9 @@ class ModelReader {
     for (const ScriptObject& rope : model_.list("ropes")) parts_.ropes.push_back(readRope(rope));
     for (const ScriptObject& cache : model_.list("caches")) parts_.kv.caches.push_back(readCache(cache));
     parts_.embedding = matrixAt(model_.integer("embedding"), parts_.vocabSize, parts_.hiddenSize, 1);
+    for (const ScriptObject& addition : model_.list("embeddingAdditions")) {
+      parts_.embeddingAdditions.push_back(readEmbeddingAddition(addition));
+    }
     readAddedToEmbeddings();
     if (const auto inputs = model_.maybe("layerInputs")) parts_.layerInputs = readLayerInputs(*inputs);
     if (const auto streams = model_.maybe("streams")) parts_.streams = readStreamMaps(*streams);
@@ -133,6 +136,14 @@ class ModelReader {
     require(read.factors.empty() || read.factors.size() == size_t(outputs) * size_t(read.members), "factors of another size");
     read.down.parts.push_back({matrixAt(from.integer("down"), read.rank, inputs, read.members), {}, 0});
     read.up.parts.push_back({matrixAt(from.integer("up"), outputs, read.rank, read.members), {}, 0});
+    return read;
+  }
+
+  EmbeddingAddition readEmbeddingAddition(const ScriptObject& from) const {
+    EmbeddingAddition read{from.integer("adapter"), float(from.number("scale")), from.integer("rank"), {}, {}};
+    require(read.rank > 0, "an adapter of no rank");
+    read.table = matrixAt(from.integer("table"), parts_.vocabSize, read.rank, 1);
+    read.up.parts.push_back({matrixAt(from.integer("up"), parts_.hiddenSize, read.rank, 1), {}, 0});
     return read;
   }
 

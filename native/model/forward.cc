@@ -20,9 +20,11 @@ void Model::step(const StepInput& input, float* logits, float* states) {
 void Model::embed(const std::vector<int32_t>& tokens) {
   const size_t rows = tokens.size(), stride = work_.stream.stride;
   float* const places = parts_.positions ? branchRows_.rows(rows, stride) : nullptr;
+  const bool isAdapted = !parts_.embeddingAdditions.empty() && work_.multiplier.usesAdapters();
+  if (isAdapted) embedAdapted(tokens);
   pool_->forEachOne(int(rows), [&](int row) {
     float* x = work_.stream.row(row);
-    parts_.embedding->unpackRow(tokens[size_t(row)], x);
+    if (!isAdapted) parts_.embedding->unpackRow(tokens[size_t(row)], x);
     if (parts_.embeddingScale != 1.0f) {
       for (int i = 0; i < parts_.hiddenSize; i++) x[i] *= parts_.embeddingScale;
     }
@@ -30,6 +32,30 @@ void Model::embed(const std::vector<int32_t>& tokens) {
     work_.batch.turn(row, parts_.ropes);
     work_.measure(row);
   });
+}
+
+/** With what adapters add, before anything else is done to them. */
+void Model::embedAdapted(const std::vector<int32_t>& tokens) {
+  const size_t addedStride = paddedLength(parts_.hiddenSize);
+  pool_->forEachOne(int(tokens.size()),
+                    [&](int row) { parts_.embedding->unpackRow(tokens[size_t(row)], work_.stream.row(row)); });
+  for (const EmbeddingAddition& addition : parts_.embeddingAdditions) {
+    std::vector<int32_t> rows;
+    for (int row = 0; row < int(tokens.size()); row++) {
+      if (work_.multiplier.adapterOf(row) == addition.adapter) rows.push_back(row);
+    }
+    const size_t stride = paddedLength(addition.rank);
+    float* const own = tokenRows_.rows(rows.size(), stride);
+    float* const added = addedRows_.rows(rows.size(), addedStride);
+    pool_->forEachOne(int(rows.size()), [&](int i) {
+      addition.table->unpackRow(tokens[size_t(rows[size_t(i)])], own + size_t(i) * stride);
+    });
+    work_.multiplier.apply(addition.up, {own, stride, addition.rank}, int(rows.size()), added, addedStride);
+    pool_->forEachOne(int(rows.size()), [&](int i) {
+      work_.kernels.addScaled(work_.stream.row(rows[size_t(i)]), added + size_t(i) * addedStride, addition.scale,
+                              parts_.hiddenSize);
+    });
+  }
 }
 
 /** `place` takes what is added by position, where that is so. */

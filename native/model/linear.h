@@ -94,6 +94,9 @@ class Multiplier {
   /** The adapter of each row of a step, from now on; -1 stands for none, and nothing for none at all. */
   void use(std::vector<int32_t> rowAdapters) { rowAdapters_ = std::move(rowAdapters); }
 
+  bool usesAdapters() const { return !rowAdapters_.empty(); }
+  int adapterOf(int row) const { return rowAdapters_[size_t(row)]; }
+
   /** Output rows lie as the input's do: those of a run from its first row on. Every row is in one run. */
   void apply(const Linear& linear, const InputRows& input, const std::vector<RowRun>& runs, float* out,
              size_t outStride);

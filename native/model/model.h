@@ -55,6 +55,15 @@ struct Layer {
   std::optional<LayerStreams> streams;
 };
 
+/** What an adapter adds to embeddings: `scale * up(row)` of a token's row in the table. */
+struct EmbeddingAddition {
+  int adapter;
+  float scale;
+  int rank;
+  std::shared_ptr<Matrix> table;
+  Linear up;
+};
+
 struct ModelParts {
   int hiddenSize = 0;
   int vocabSize = 0;
@@ -68,6 +77,7 @@ struct ModelParts {
   // Of bodies without K/V, in the order of their numbers.
   std::vector<MemoryLayout> memories;
   std::shared_ptr<Matrix> embedding;
+  std::vector<EmbeddingAddition> embeddingAdditions;
   // What is added to embeddings, where it is: a row by position, and one for all; then the norm of that.
   std::shared_ptr<Matrix> positions;
   std::vector<float> textKind;
@@ -102,6 +112,7 @@ class Model {
   void noteStreamNorms(const Part& part);
   void prepare(const StepInput& input);
   void embed(const std::vector<int32_t>& tokens);
+  void embedAdapted(const std::vector<int32_t>& tokens);
   void addToEmbedding(int row, float* place);
   void runLayer(const Layer& layer);
   void tell(const LayerStreams& layer);
@@ -116,6 +127,8 @@ class Model {
   // By NormKind: whether any norm of the residual stream is of it.
   bool readsStream_[2] = {};
   RowBuffer stream_;
+  // What adapters make of tokens, and what they add to their embeddings.
+  RowBuffer tokenRows_, addedRows_;
   // What the parts of a branch give together, and what one of them gives.
   RowBuffer branchRows_, partRows_;
   // Beside the first.

@@ -8,12 +8,12 @@ import { denseShapes } from '../model/dense-layers.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import {
   activeParameters,
+  adaptableLinears,
   attendingOf,
   bodiesOf,
   feedForwardSizes,
   isEncoder,
   isHeadTied,
-  layerLinears,
 } from '../model/spec-walk.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
 import { columnsOf, rowsOf } from '../weights/weight-source.ts';
@@ -89,9 +89,11 @@ function describe({ files, spec, weights, tokenizer, template, pooling }: LocalM
 }
 
 function describeAdapters(spec: ModelSpec) {
-  const linears = layerLinears(spec);
+  const linears = adaptableLinears(spec);
+  const { embeddingAdditions = [], vocabSize, hiddenSize } = spec;
+  const table = { weight: { rows: hiddenSize }, columns: vocabSize, additions: embeddingAdditions };
   return (spec.adapters ?? []).map((name, adapter) => {
-    const own = linears.flatMap(({ columns, weight, additions = [] }) =>
+    const own = [table, ...linears].flatMap(({ columns, weight, additions = [] }) =>
       additions
         .filter((addition) => addition.adapter === adapter)
         .map(({ rank, scale }) => ({ rank, scale, parameters: rank * (columns + weight.rows) })),

@@ -2,7 +2,7 @@
 
 import { leavesOf } from '../model/leaves.ts';
 import type { MatrixSpec, ModelSpec } from '../model/spec.ts';
-import { isHeadTied, layerMatrices } from '../model/spec-walk.ts';
+import { isHeadTied, layerMatrices, outerAdditions } from '../model/spec-walk.ts';
 import { rowType } from '../model/weight-reader.ts';
 import { rowBytes, type TensorType } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
@@ -54,7 +54,7 @@ export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes:
   const tables = leavesOf(spec, 'table').map((weight) => ({ weight, columns: weight.columns }));
   const matrices = layerMatrices(spec).map(({ matrix }) => matrix);
   const head = isHeadTied(spec) ? [] : [spec.head];
-  return [...tables, ...matrices, ...head].reduce(
+  return [...tables, ...matrices, ...head, ...outerAdditions(spec)].reduce(
     (sum, matrix) => sum + bytesOfMatrix(matrix, weights, matrixBytes),
     0,
   );

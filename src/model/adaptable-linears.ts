@@ -23,6 +23,7 @@ export function mapLinears(spec: ModelSpec, adapt: Adapt): ModelSpec {
   return {
     ...spec,
     layers: spec.layers.map((layer, index) => mapLayer(layer, within(adapt, `${index}`))),
+    head: adapt(spec.head, 'head'),
   };
 }
 

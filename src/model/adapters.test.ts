@@ -6,7 +6,7 @@ import { asFolder, formulaModel } from '../../test/support/formula-model.ts';
 import { floatTensor, memoryWeights } from '../../test/support/memory-weights.ts';
 import type { AdapterFiles } from '../weights/adapter-files.ts';
 import type { OpenedModel } from '../weights/open-model.ts';
-import { withAdapters } from './adapters.ts';
+import { type NamedAdapter, withAdapters } from './adapters.ts';
 import { buildSpec } from './build-spec.ts';
 import { additionsOf } from './spec-walk.ts';
 
@@ -26,7 +26,7 @@ function adapterFor(
   return { name: 'some', files: { format, path: 'some.safetensors', pairs, weights } };
 }
 
-const adapted = (opened: OpenedModel, adapter: ReturnType<typeof adapterFor>) =>
+const adapted = (opened: OpenedModel, adapter: NamedAdapter) =>
   withAdapters(buildSpec(opened), opened, [adapter]);
 
 const llama = formulaModel('llama with a tied head');
@@ -66,11 +66,39 @@ describe('an adapter', () => {
 
   it('is refused where it changes what takes no adapter', () => {
     const refused = /is no matrix of this model that takes adapters/;
-    const head = adapterFor('lm_head.weight', 40, columns);
-    expect(() => adapted(asFolder(llama), head)).toThrow(refused);
+    const norm = adapterFor('model.norm.weight', 1, columns);
+    expect(() => adapted(asFolder(llama), norm)).toThrow(refused);
     expect(() => adapted(asFolder(llama), adapterFor(query.replace('.1.', '.9.'), rows, columns))).toThrow(
       refused,
     );
+  });
+
+  it('adds to a head, also where that is the embedding’s table', () => {
+    const head = adapterFor('lm_head.weight', 40, columns);
+    expect(adapted(asFolder(llama), head).spec.head.additions).toHaveLength(1);
+    expect(() => adapted(asFolder(llama), adapterFor('lm_head.weight', 48, columns))).toThrow(
+      /another model/,
+    );
+  });
+
+  it('adds to embeddings, and to the head that is tied to them where it was trained so', () => {
+    const weights = memoryWeights([
+      floatTensor('a', [2, 40], new Float32Array(80)),
+      floatTensor('b', [columns, 2], new Float32Array(2 * columns)),
+    ]);
+    const table = (tied: boolean, byToken = false) => {
+      const embedding = { byToken, tied };
+      const pair = { target: 'model.embed_tokens.weight', down: 'a', up: 'b', rank: 2, scale: 1, embedding };
+      const files: AdapterFiles = { format: 'safetensors', path: 'a', pairs: [pair], weights };
+      return { name: 'some', files };
+    };
+    const { spec } = adapted(asFolder(llama), table(false));
+    expect(spec.embeddingAdditions).toMatchObject([
+      { table: { rows: 40 }, up: { weight: { rows: columns } } },
+    ]);
+    expect(spec.head.additions).toBeUndefined();
+    expect(adapted(asFolder(llama), table(true)).spec.head.additions).toHaveLength(1);
+    expect(() => adapted(asFolder(llama), table(false, true))).toThrow(/needs \[40, 2\]/);
   });
 
   it('adds to the expert that it names, and is refused where it stacks experts that the model does not', () => {

@@ -7,7 +7,8 @@ import { requireTensor } from '../weights/read-tensor.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import { type ExpertPlace, mapLinears } from './adaptable-linears.ts';
 import { layoutOf, type MatrixLayout, publishedLayouts } from './published-layouts.ts';
-import type { AdditionSpec, LinearSpec, ModelSpec } from './spec.ts';
+import type { AdditionSpec, EmbeddingAdditionSpec, LinearSpec, ModelSpec } from './spec.ts';
+import { isHeadTied } from './spec-walk.ts';
 
 export interface NamedAdapter {
   readonly name: string;
@@ -33,9 +34,16 @@ export function withAdapters(
     const additions = places.flatMap((one) => one.additionTo(linear, place, expert) ?? []);
     return additions.length === 0 ? linear : { ...linear, additions };
   });
+  const tables = places.flatMap((one) => one.embeddingAddition(spec) ?? []);
+  const tied = isHeadTied(spec) ? places.flatMap((one) => one.tiedAddition(spec) ?? []) : [];
   for (const one of places) one.refuseUnplaced();
   return {
-    spec: { ...adapted, adapters: adapters.map(({ name }) => name) },
+    spec: {
+      ...adapted,
+      adapters: adapters.map(({ name }) => name),
+      ...(tables.length === 0 ? {} : { embeddingAdditions: tables }),
+      ...(tied.length === 0 ? {} : { head: withMore(adapted.head, tied) }),
+    },
     weights: joinWeights(model.weights, adapters),
   };
 }
@@ -82,7 +90,7 @@ class Places {
       const named = linears.get(place);
       if (named?.weight.rows !== rows || named.columns !== columns || named.weight.transposed) continue;
       const pair = this.#pairs.get(plainName(named.weight.tensor));
-      if (pair === undefined) continue;
+      if (pair === undefined || pair.embedding !== undefined) continue;
       const tensorRows = rowsOf(named.weight.tensor) ?? rows;
       // Experts that have a tensor of their own stand in it alone.
       return this.#addition(pair, named, tensorRows, tensorRows === rows ? undefined : expert);
@@ -105,6 +113,7 @@ class Places {
     this.#refuseOtherShape(pair.down, [...stack, rank, columns]);
     this.#refuseOtherShape(pair.up, [...stack, tensorRows / count, rank]);
     if (pair.magnitude !== undefined) this.#refuseOtherShape(pair.magnitude, [...stack, tensorRows / count]);
+    if (pair.base !== undefined) this.#refuseOtherShape(pair.base, [tensorRows, columns]);
     return {
       adapter: this.#adapter,
       rank,
@@ -113,6 +122,48 @@ class Places {
       // Rows of a fused tensor, and rows in the order of pairs, are so in the adapter, too.
       up: { ...weight, tensor: prefix + pair.up },
       ...(pair.magnitude === undefined ? {} : { magnitude: { ...weight, tensor: prefix + pair.magnitude } }),
+    };
+  }
+
+  embeddingAddition({ vocabSize, hiddenSize }: ModelSpec): EmbeddingAdditionSpec | undefined {
+    const pair = this.#embeddingPair();
+    if (pair?.embedding === undefined) return undefined;
+    this.#taken.add(pair.target);
+    const { rank, scale, embedding, base } = pair;
+    this.#refuseOtherShape(pair.down, embedding.byToken ? [vocabSize, rank] : [rank, vocabSize]);
+    this.#refuseOtherShape(pair.up, [hiddenSize, rank]);
+    if (base !== undefined) this.#refuseOtherShape(base, [vocabSize, hiddenSize]);
+    const { table, up } = this.#tableSlices(pair, vocabSize, hiddenSize);
+    return {
+      adapter: this.#adapter,
+      rank,
+      scale,
+      table: { leaf: 'table', ...table, columns: rank },
+      up: { leaf: 'linear', weight: up, columns: rank },
+    };
+  }
+
+  /** What the same table adds as a head, where it does. */
+  tiedAddition({ vocabSize, hiddenSize }: ModelSpec): AdditionSpec | undefined {
+    const pair = this.#embeddingPair();
+    if (pair?.embedding?.tied !== true) return undefined;
+    const { rank, scale } = pair;
+    const { table, up } = this.#tableSlices(pair, vocabSize, hiddenSize);
+    const down = { tensor: up.tensor, firstRow: 0, rows: rank, transposed: { rows: rank } };
+    return { adapter: this.#adapter, rank, scale, down, up: table };
+  }
+
+  #embeddingPair(): AdapterPair | undefined {
+    const pairs = this.#layouts.map(({ embedding }) => this.#pairs.get(plainName(embedding)));
+    return pairs.find((pair) => pair?.embedding !== undefined);
+  }
+
+  #tableSlices({ down, up, embedding }: AdapterPair, vocabSize: number, hiddenSize: number) {
+    const prefix = tensorPrefix(this.#adapter);
+    const turned = embedding?.byToken === true ? {} : { transposed: { rows: vocabSize } };
+    return {
+      table: { tensor: prefix + down, firstRow: 0, rows: vocabSize, ...turned },
+      up: { tensor: prefix + up, firstRow: 0, rows: hiddenSize },
     };
   }
 
@@ -133,7 +184,7 @@ class Places {
     throw new ModelFileError({
       file: this.#files.path,
       field: left.down,
-      problem: `${left.target} is no matrix of this model that takes adapters (those of attention, of layers with a memory, of feed-forwards, experts and their routers)`,
+      problem: `${left.target} is no matrix of this model that takes adapters (those of attention, of layers with a memory, of feed-forwards, experts and their routers, embeddings and the head)`,
       remedy: 'Use it with the model it was trained for, or merge it into that model.',
     });
   }
@@ -141,7 +192,14 @@ class Places {
 
 /** Text models inside of multimodal checkpoints, and bodies saved alone, differ in what stands before their layers. */
 function plainName(tensor: string): string {
-  return tensor.replace(/^(?:model\.)?(?:language_model\.)?(?:model\.)?(?=layers\.)/, '');
+  return tensor.replace(
+    /^(?:model\.)?(?:language_model\.)?(?:model\.)?(?=(?:layers|embed_tokens|lm_head)\.)/,
+    '',
+  );
+}
+
+function withMore(linear: LinearSpec, additions: readonly AdditionSpec[]): LinearSpec {
+  return { ...linear, additions: [...(linear.additions ?? []), ...additions] };
 }
 
 /** No tensor of a model begins so. */

@@ -6,7 +6,7 @@ import { dequantize } from '../weights/quants/dequantize.ts';
 import { rowBytes } from '../weights/tensor-type.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 import type { AdditionSpec, LinearSpec, MatrixSpec, ModelSpec, RowSlice } from './spec.ts';
-import { layerLinears } from './spec-walk.ts';
+import { adaptableLinears } from './spec-walk.ts';
 import { readBias, readLinearRows, rowType } from './weight-reader.ts';
 
 /** With `sum = W x + bias + scale * up(down(x))`: `factors * sum + shifts`. */
@@ -24,7 +24,7 @@ export async function readOutputFactors(
   weights: WeightSource,
 ): Promise<ReadonlyMap<AdditionSpec, OutputFactors>> {
   const all = new Map<AdditionSpec, OutputFactors>();
-  for (const linear of layerLinears(spec)) {
+  for (const linear of adaptableLinears(spec)) {
     for (const addition of linear.additions ?? []) {
       const factors = outputFactors(weights, linear, addition);
       if (factors === undefined) continue;

@@ -13,13 +13,19 @@ import { type ExpertLayout, type Publisher, publishedNames } from './tensor-name
 export interface MatrixLayout {
   /** By place: see adaptable-linears.ts. */
   readonly linears: ReadonlyMap<string, LinearSpec>;
+  readonly embedding: string;
   /** Rows of a whole tensor. */
   readonly rowsOf: (tensor: string) => number | undefined;
 }
 
 export function layoutOf(spec: ModelSpec): MatrixLayout {
   const sizes = expectedSizes(spec);
-  return { linears: linearsByPlace(spec), rowsOf: (tensor) => sizes.get(tensor)?.rows };
+  const { embedding } = spec;
+  return {
+    linears: linearsByPlace(spec),
+    embedding: embedding.tensor,
+    rowsOf: (tensor) => sizes.get(tensor)?.rows,
+  };
 }
 
 const layouts: Readonly<Record<Publisher, readonly ExpertLayout[]>> = {

@@ -76,14 +76,32 @@ export function feedForwardSizes(spec: ModelSpec): { readonly dense?: number; re
   return { ...(dense === undefined ? {} : { dense }), ...(expert === undefined ? {} : { expert }) };
 }
 
-/** Every linear map of the layers, and of what is made for them alone: all but the head. */
+/** Every linear map of the layers, and of what is made for them alone: all but the head, and what adapters make of tokens. */
 export function layerLinears(spec: ModelSpec): LinearSpec[] {
-  return leavesOf(spec, 'linear').filter((linear) => linear !== spec.head);
+  const { embeddingAdditions: _, ...own } = spec;
+  return leavesOf(own, 'linear').filter((linear) => linear !== spec.head);
 }
 
-/** All that adapters add anywhere. */
+/** Every linear map that adapters may add to. */
+export function adaptableLinears(spec: ModelSpec): LinearSpec[] {
+  return [...layerLinears(spec), spec.head];
+}
+
+/** All that adapters add to linear maps. */
 export function additionsOf(spec: ModelSpec): AdditionSpec[] {
-  return layerLinears(spec).flatMap(({ additions = [] }) => additions);
+  return adaptableLinears(spec).flatMap(({ additions = [] }) => additions);
+}
+
+/** Matrices of what adapters add to the head, and to embeddings beside their tables. */
+export function outerAdditions({ head, embeddingAdditions = [] }: ModelSpec): MatrixSpec[] {
+  return [...embeddingAdditions.map(({ up }) => up), ...additionMatrices(head)];
+}
+
+function additionMatrices({ columns, additions = [] }: LinearSpec): MatrixSpec[] {
+  return additions.flatMap(({ down, up, rank }) => [
+    { weight: down, columns },
+    { weight: up, columns: rank },
+  ]);
 }
 
 /** The matrices of these maps, and of what adapters add to them. */
@@ -91,10 +109,7 @@ export function layerMatrices(spec: ModelSpec): MatrixUse[] {
   const shares = expertShares(spec);
   return layerLinears(spec).flatMap((linear) => [
     { matrix: linear, share: shares.get(linear) ?? 1 },
-    ...(linear.additions ?? []).flatMap(({ down, up, rank }) => [
-      { matrix: { weight: down, columns: linear.columns }, share: 0 },
-      { matrix: { weight: up, columns: rank }, share: 0 },
-    ]),
+    ...additionMatrices(linear).map((matrix) => ({ matrix, share: 0 })),
   ]);
 }
 

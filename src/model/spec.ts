@@ -67,6 +67,14 @@ export interface VectorSpec {
   readonly negativeExponential?: true;
 }
 
+/** What an adapter adds to the embedding of a token, before its scale: `scale * up(row)` of the token's row in a table. */
+export interface EmbeddingAdditionSpec extends Pick<AdditionSpec, 'adapter' | 'rank' | 'scale'> {
+  /** A row of `rank` values for each token. */
+  readonly table: TableSpec;
+  /** As many rows as the residual stream has values, of `rank` columns. */
+  readonly up: LinearSpec;
+}
+
 /** Of the mean square, or of the variance around the mean: `value * weight + bias`. */
 export interface NormSpec {
   readonly leaf: 'norm';
@@ -436,6 +444,8 @@ export interface ModelSpec {
   /** Names of adapters, of which every sequence uses one or none; absent: there are none. */
   readonly adapters?: readonly string[];
   readonly embedding: TableSpec;
+  /** What adapters add for tokens of sequences that use them; at most one of each. */
+  readonly embeddingAdditions?: readonly EmbeddingAdditionSpec[];
   /** A row for each position, added to the embedding of the token that stands there. */
   readonly positions?: TableSpec;
   /** A row for each kind of text, of which there is one here: the first is added to every embedding. */

@@ -51,6 +51,23 @@ describe('a folder of PEFT', () => {
     expect(pairsOf(peft({ use_dora: true }, { ...sound, [magnitude]: [4] }))).toMatchObject([{ magnitude }]);
   });
 
+  it('may add to embeddings, with a copy of the model’s own beside it', () => {
+    const table = 'base_model.model.model.embed_tokens';
+    const shapes = {
+      [`${table}.base_layer.weight`]: [6, 4],
+      [`${table}.lora_embedding_A`]: [2, 6],
+      [`${table}.lora_embedding_B`]: [4, 2],
+    };
+    expect(pairsOf(peft({}, shapes))).toMatchObject([
+      {
+        target: 'model.embed_tokens.weight',
+        rank: 2,
+        embedding: { byToken: false, tied: false },
+        base: `${table}.base_layer.weight`,
+      },
+    ]);
+  });
+
   it('scales by its fields', () => {
     expect(pairsOf(peft({ use_rslora: true }))).toMatchObject([{ scale: 4 / Math.SQRT2 }]);
     expect(pairsOf(peft({ alpha_pattern: { q_proj: 6 } }))).toMatchObject([{ scale: 3 }]);
@@ -75,7 +92,28 @@ describe('a folder of PEFT', () => {
       /magnitude_vector: is a magnitude, which LoRA has not/,
     ],
     ['trained biases', { bias: 'all' }, sound, /bias: trained biases/],
-    ['whole modules', { modules_to_save: ['lm_head'] }, sound, /modules_to_save: is not supported/],
+    [
+      'whole modules',
+      { modules_to_save: ['lm_head'] },
+      sound,
+      /modules_to_save: \["lm_head"\] is not supported.*merge_and_unload/,
+    ],
+    [
+      'a whole tensor',
+      {},
+      { ...sound, 'base_model.model.model.embed_tokens.weight': [6, 4] },
+      /embed_tokens.weight: is a whole tensor of a model.*merge_and_unload/,
+    ],
+    [
+      'DoRA of embeddings',
+      { use_dora: true },
+      {
+        'base_model.model.model.embed_tokens.lora_embedding_A': [2, 6],
+        'base_model.model.model.embed_tokens.lora_embedding_B': [4, 2],
+        'base_model.model.model.embed_tokens.lora_magnitude_vector': [6],
+      },
+      /magnitude_vector: is DoRA of embeddings/,
+    ],
     ['no scale', { lora_alpha: null }, sound, /lora_alpha: is missing/],
     ['a scale that is no number', { lora_alpha: '4' }, sound, /lora_alpha: must be a positive number/],
     ['a pattern that is none', { alpha_pattern: { '(': 1 } }, sound, /alpha_pattern: .* is not a pattern/],
@@ -94,9 +132,15 @@ describe('a folder of PEFT', () => {
     ['halves of different ranks', {}, { ...sound, [`${module}.lora_B.weight`]: [4, 3] }, /share no rank/],
     ['a vector', {}, { ...sound, [`${module}.lora_A.weight`]: [12] }, /not that of a matrix/],
     [
-      'embeddings',
+      'half of what embeddings need',
       {},
-      { ...sound, 'base_model.model.lm_head.lora_embedding_A': [2, 6] },
+      { ...sound, 'base_model.model.model.embed_tokens.lora_embedding_A': [2, 6] },
+      /lora_embedding_A: its other half is missing/,
+    ],
+    [
+      'something else',
+      {},
+      { ...sound, 'base_model.model.prompt_embeddings': [2, 6] },
       /is no part of a plain LoRA/,
     ],
     ['nothing', {}, {}, /tensors: there are none/],
@@ -182,7 +226,7 @@ describe('a folder of mlx-lm', () => {
       { 'a.switch_mlp.up_proj.lora_a': [4, 2, 6], 'a.switch_mlp.up_proj.lora_b': [3, 6, 2] },
       /lora_b: does not fit its other half/,
     ],
-    ['something else', settings, { ...plain, 'model.norm.weight': [6] }, /norm\.weight: is no part of a/],
+    ['something else', settings, { ...plain, 'model.norm.weight': [6] }, /norm\.weight: is a whole tensor/],
   ])('is refused in one line: %s', (_, config, shapes, message) => {
     const path = mlx(config, shapes);
     expect(() => openAdapter(path)).toThrow(message);

@@ -8,7 +8,7 @@ import { openGguf } from './gguf.ts';
 import type { GgufValue } from './gguf-values.ts';
 import { type JsonObject, readJsonFile } from './json-file.ts';
 import { isMlxAdapter, mlxPart, mlxSettings } from './mlx-adapter.ts';
-import { ModelFileError } from './model-file-error.ts';
+import { ModelFileError, printable } from './model-file-error.ts';
 import { floatWeights, openSafetensors, type Safetensors } from './safetensors.ts';
 import { turnedWeights } from './turned-weights.ts';
 import { columnsOf, type TensorInfo, type WeightSource } from './weight-source.ts';
@@ -24,6 +24,17 @@ export interface AdapterPair {
   readonly scale: number;
   /** Of DoRA: a tensor of one value for each output. */
   readonly magnitude?: string;
+  /** Where the target is a table of embeddings. */
+  readonly embedding?: EmbeddingSides;
+  /** The model's own matrix, which PEFT saves with adapters of embeddings and heads. It is not read. */
+  readonly base?: string;
+}
+
+export interface EmbeddingSides {
+  /** `down` has a row for each token, not a column. */
+  readonly byToken: boolean;
+  /** It adds to the head, too, where that is the same table. */
+  readonly tied: boolean;
 }
 
 export interface AdapterFiles {
@@ -36,6 +47,8 @@ export interface AdapterFiles {
 const CONFIG = 'adapter_config.json';
 const WEIGHTS = 'adapter_model.safetensors';
 const MLX_WEIGHTS = 'adapters.safetensors';
+const MERGE =
+  'Merge the adapter into its model (merge_and_unload of PEFT, mlx_lm.fuse), or train plain LoRA.';
 const REMEDY = 'Give a LoRA adapter: a folder that PEFT or mlx-lm wrote, or a GGUF file of its conversion.';
 
 /** Close `weights` when done. */
@@ -109,12 +122,7 @@ function refuseOtherMagnitudes(path: string, pairs: readonly AdapterPair[], hasM
 /** What PEFT can train beside plain matrices of low rank is never left out in silence. */
 function refuseOtherKinds(file: string, config: JsonObject): void {
   const refuse = (field: string, problem: string) => {
-    throw new ModelFileError({
-      file,
-      field,
-      problem,
-      remedy: 'Merge the adapter into its model, or train plain LoRA.',
-    });
+    throw wholeFault(file, field, problem);
   };
   if (config.peft_type !== undefined && config.peft_type !== 'LORA')
     refuse('peft_type', `${JSON.stringify(config.peft_type)} is not LORA`);
@@ -131,7 +139,7 @@ function refuseOtherKinds(file: string, config: JsonObject): void {
   ]) {
     const value = config[field];
     if (value !== undefined && value !== null && Object.keys(value).length > 0)
-      refuse(field, 'is not supported');
+      refuse(field, `${printable(JSON.stringify(value))} is not supported`);
   }
 }
 
@@ -183,24 +191,43 @@ function expect(file: string, metadata: ReadonlyMap<string, GgufValue>, key: str
 
 export interface NamedPart {
   readonly target: string;
-  readonly side: 'down' | 'up' | 'magnitude';
+  readonly side: 'down' | 'up' | 'magnitude' | 'base';
+  readonly embedding?: EmbeddingSides;
 }
 
-const peftSides = { A: 'down', B: 'up', magnitude_vector: 'magnitude' } as const;
+const peftSides = {
+  lora_A: 'down',
+  lora_B: 'up',
+  lora_embedding_A: 'down',
+  lora_embedding_B: 'up',
+  lora_magnitude_vector: 'magnitude',
+  base_layer: 'base',
+} as const;
+const peftNames = new RegExp(`^base_model\\.model\\.(.+)\\.(${Object.keys(peftSides).join('|')})(?:\\.|$)`);
 
-/** `base_model.model.` + the module + `.lora_A.weight`, in some files with the adapter's name within; magnitudes may end without. */
+/** `base_model.model.` + the module + `.lora_A.weight`, in some files with the adapter's name within; not all end in `.weight`. */
 function peftPart(name: string): NamedPart | undefined {
-  const [, module, side] =
-    /^base_model\.model\.(.+)\.lora_(A|B|magnitude_vector)(?:(?:\.[^.]+)?\.weight)?$/.exec(name) ?? [];
-  if (module === undefined) return undefined;
-  return { target: `${module}.weight`, side: peftSides[side as keyof typeof peftSides] };
+  const [start, module, side] = peftNames.exec(name) ?? [];
+  if (start === undefined || !/^(?:(?:[^.]+\.)?weight|[^.]+)?$/.test(name.slice(start.length)))
+    return undefined;
+  const isEmbedding = side?.startsWith('lora_embedding') === true;
+  return {
+    target: `${module}.weight`,
+    side: peftSides[side as keyof typeof peftSides],
+    // Heads that are tied to the table stay as they are.
+    ...(isEmbedding ? { embedding: { byToken: false, tied: false } } : {}),
+  };
 }
 
 /** The model's tensor + `.lora_a`. */
 function ggufPart(name: string): NamedPart | undefined {
   const found = /^(.+)\.lora_([ab])$/.exec(name);
   if (found === null) return undefined;
-  return { target: found[1] as string, side: found[2] === 'a' ? 'down' : 'up' };
+  return {
+    target: found[1] as string,
+    side: found[2] === 'a' ? 'down' : 'up',
+    ...(found[1] === 'token_embd.weight' ? { embedding: { byToken: true, tied: false } } : {}),
+  };
 }
 
 function pairUp(
@@ -214,21 +241,27 @@ function pairUp(
     down: new Map<string, string>(),
     up: new Map<string, string>(),
     magnitude: new Map<string, string>(),
+    base: new Map<string, string>(),
   };
+  const embeddings = new Map<string, EmbeddingSides>();
   for (const name of names) {
     const part = partOf(name);
-    if (part === undefined) throw fault(file, name, 'is no part of a plain LoRA adapter');
+    if (part === undefined) throw notLora(file, name);
     sides[part.side].set(part.target, name);
+    if (part.embedding !== undefined) embeddings.set(part.target, part.embedding);
   }
-  for (const [target, name] of [...sides.up, ...sides.magnitude]) {
+  for (const [target, name] of [...sides.up, ...sides.magnitude, ...sides.base]) {
     if (!sides.down.has(target)) throw fault(file, name, 'its other half is missing');
   }
   if (sides.down.size === 0) throw fault(file, 'tensors', 'there are none');
   return [...sides.down].map(([target, down]) => {
     const up = sides.up.get(target);
     if (up === undefined) throw fault(file, down, 'its other half is missing');
-    const rank = rankOf(file, tensors.get(down), down, tensors.get(up), up);
+    const [embedding, base] = [embeddings.get(target), sides.base.get(target)];
+    const rank = rankOf(file, [tensors.get(down), down], [tensors.get(up), up], embedding?.byToken === true);
     const magnitude = sides.magnitude.get(target);
+    if (magnitude !== undefined && embedding !== undefined)
+      throw wholeFault(file, magnitude, 'is DoRA of embeddings, which is not supported');
     if (magnitude !== undefined && !tensors.has(magnitude))
       throw fault(file, magnitude, 'does not hold floats');
     return {
@@ -238,26 +271,22 @@ function pairUp(
       rank,
       scale: scaleOf(target, rank),
       ...(magnitude === undefined ? {} : { magnitude }),
+      ...(embedding === undefined ? {} : { embedding }),
+      ...(base === undefined ? {} : { base }),
     };
   });
 }
 
-function rankOf(
-  file: string,
-  down: TensorInfo | undefined,
-  downName: string,
-  up: TensorInfo | undefined,
-  upName: string,
-): number {
-  for (const [tensor, name] of [
-    [down, downName],
-    [up, upName],
-  ] as const) {
+type MaybeTensor = readonly [tensor: TensorInfo | undefined, name: string];
+
+function rankOf(file: string, downSide: MaybeTensor, upSide: MaybeTensor, byToken: boolean): number {
+  for (const [tensor, name] of [downSide, upSide]) {
     if (tensor === undefined) throw fault(file, name, 'does not hold floats');
     if (tensor.shape.length !== 2 && tensor.shape.length !== 3)
       throw fault(file, name, `has the shape [${tensor.shape.join(', ')}], not that of a matrix`);
   }
-  const [rank, experts] = [down?.shape.at(-2), down?.shape.at(-3)];
+  const [[down], [up, upName]] = [downSide, upSide];
+  const [rank, experts] = [down?.shape.at(byToken ? -1 : -2), down?.shape.at(-3)];
   if (rank !== undefined && rank === columnsOf(up as TensorInfo) && experts === up?.shape.at(-3)) return rank;
   const shapes = `[${down?.shape.join(', ')}] and [${up?.shape.join(', ')}]`;
   throw fault(file, upName, `does not fit its other half: shapes ${shapes} share no rank`);
@@ -267,6 +296,16 @@ function positiveNumber(file: string, field: string, value: unknown): number {
   if (typeof value === 'number' && Number.isFinite(value) && value > 0) return value;
   const problem = value === undefined || value === null ? 'is missing' : 'must be a positive number';
   throw fault(file, field, problem);
+}
+
+/** Whole matrices are told from what is no part of any adapter. */
+function notLora(file: string, name: string): ModelFileError {
+  if (!/\.(?:weight|bias)$/.test(name)) return fault(file, name, 'is no part of a plain LoRA adapter');
+  return wholeFault(file, name, 'is a whole tensor of a model, which adapters cannot replace');
+}
+
+function wholeFault(file: string, field: string, problem: string): ModelFileError {
+  return new ModelFileError({ file, field, problem, remedy: MERGE });
 }
 
 function fault(file: string, field: string, problem: string): ModelFileError {

@@ -36,7 +36,12 @@ const sides = { lora_a: 'down', lora_b: 'up', m: 'magnitude' } as const;
 export function mlxPart(name: string): NamedPart | undefined {
   const [, module, ending] = /^(.+)\.(lora_a|lora_b|m)$/.exec(name) ?? [];
   if (module === undefined) return undefined;
-  return { target: `${module}.weight`, side: sides[ending as keyof typeof sides] };
+  return {
+    target: `${module}.weight`,
+    side: sides[ending as keyof typeof sides],
+    // Tables are turned like matrices; as a tied head they are what they have become.
+    ...(/(?:^|\.)embed_tokens$/.test(module) ? { embedding: { byToken: false, tied: true } } : {}),
+  };
 }
 
 function fault(file: string, field: string, problem: string): ModelFileError {

@@ -80,7 +80,7 @@ const mixture = { expert_count: 4, expert_used_count: 2, expert_feed_forward_len
 const published: readonly Published[] = [
   {
     name: 'llama with biases',
-    modules: /_proj\.weight/,
+    modules: /(_proj|embed_tokens|lm_head)\.weight/,
     gguf: { architecture: 'llama', pairs: true, keys: { 'rope.freq_base': 5000 } },
     heads: { q: 4, k: 2 },
   },
@@ -165,6 +165,16 @@ describe.each(backends)('different adapters in one step of the %s backend', (nam
   it.skipIf(!possible)('give each row the bits that it has alone', () =>
     haveOwnBits(create, join(folder, name)),
   );
+
+  it.skipIf(!possible)('give each row the bits that it has alone, also of embeddings and heads', () => {
+    const model = formulaModel('gemma3 with a logit cap');
+    const place = join(folder, name, 'bits of embeddings');
+    return haveBitsOfTheirOwn(create, model, [
+      asMlxAdapter(join(place, 'tied'), changeOf(model, /embed_tokens\.weight/)),
+      asPeftAdapter(join(place, 'table'), changeOf(model, /(embed_tokens|q_proj)\.weight/, 5)),
+      asPeftAdapter(join(place, 'head'), changeOf({ tensors: { 'lm_head.weight': [40, 32] } }, /lm_head/)),
+    ]);
+  });
 
   it.skipIf(!possible)('give each row the bits that it has alone, also of experts', () => {
     const model = formulaModel('qwen3 with experts');

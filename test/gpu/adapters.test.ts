@@ -10,19 +10,15 @@ import {
   haveBitsOfTheirOwn,
   haveOwnBits,
   largestDifference,
+  mlxFormulaAdapters,
   stepLogits,
+  writeMlxAdapter,
   writePeftFolder,
 } from '../support/formula-adapter.ts';
 import { asFolder, formulaModel } from '../support/formula-model.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
-import {
-  asDoraAdapter,
-  asMlxAdapter,
-  asPeftAdapter,
-  changeOf,
-  mergedFolder,
-} from '../support/published-adapters.ts';
+import { asDoraAdapter, asMlxAdapter, asPeftAdapter, changeOf } from '../support/published-adapters.ts';
 
 /** Keys and values are kept in 16 bits. */
 const TOLERANCE = 2e-3;
@@ -46,14 +42,21 @@ describeOnFastestGpu('adapters on a GPU', () => {
   const mixture = formulaModel('qwen3 with experts');
   const whole = changeOf(mixture, /(_proj|mlp\.gate)\.weight/);
 
-  it('add the same to experts and their routers as merged weights', async () => {
-    const plain = { tokens: mixture.ids };
-    const [known] = await stepLogits(backends.create, mergedFolder(mixture, whole), [], [plain]);
-    const path = asMlxAdapter(join(folder, 'experts'), whole);
-    const asked = [{ ...plain, adapter: 0 }];
-    const [computed = []] = await stepLogits(backends.create, asFolder(mixture), [path], asked);
-    const differences = known?.map((value, at) => Math.abs(value - (computed[at] ?? Number.NaN))) ?? [];
-    expect(Math.max(...differences)).toBeLessThan(TOLERANCE);
+  it.each(mlxFormulaAdapters)('give the logits of mlx-lm: $model', async (adapter) => {
+    const model = formulaModel(adapter.model);
+    const path = writeMlxAdapter(join(folder, 'mlx-lm', adapter.model), adapter);
+    const asked = [{ tokens: model.ids, adapter: 0 }];
+    const [logits] = await stepLogits(backends.create, asFolder(model), [path], asked);
+    expect(largestDifference(adapter, logits as Float32Array)).toBeLessThan(TOLERANCE);
+  });
+
+  it('have the bits that each has alone, also of embeddings and heads', () => {
+    const model = formulaModel('gemma3 with a logit cap');
+    return haveBitsOfTheirOwn(backends.create, model, [
+      asMlxAdapter(join(folder, 'tied'), changeOf(model, /embed_tokens\.weight/)),
+      asPeftAdapter(join(folder, 'table'), changeOf(model, /(embed_tokens|q_proj)\.weight/, 5)),
+      asPeftAdapter(join(folder, 'head'), changeOf({ tensors: { 'lm_head.weight': [40, 32] } }, /lm_head/)),
+    ]);
   });
 
   it('have the bits that each has alone, also of experts', () =>

@@ -43,12 +43,18 @@ const storedOfMlx: { readonly adapters: readonly FormulaAdapter[] } = JSON.parse
 /** The same of mlx-lm. */
 export const mlxFormulaAdapters = storedOfMlx.adapters;
 
-export function adapterTensors({ tensors }: Pick<FormulaAdapter, 'tensors'>): FormulaTensor[] {
+export function adapterTensors({ model, tensors }: FormulaAdapter): FormulaTensor[] {
   return Object.entries(tensors).map(([name, shape]) => ({
     name,
     shape,
-    values: formulaValues(name, shape),
+    values: formulaValues(name.includes('.base_layer.') ? ownName(model, name) : name, shape),
   }));
+}
+
+/** Of the model's own matrix, which PEFT saves with adapters of embeddings and heads. */
+function ownName(model: string, name: string): string {
+  const own = name.replace('base_model.model.', '').replace('.base_layer.', '.');
+  return own in formulaModel(model).tensors ? own : 'model.embed_tokens.weight';
 }
 
 /** As PEFT saves it; gives the folder's path. */

@@ -70,12 +70,22 @@ export function mergedFolder(model: FormulaModel, { scale, rank, modules }: Mode
 
 export function asPeftAdapter(folder: string, { scale, rank, modules }: ModelChange): string {
   const config = { peft_type: 'LORA', r: rank, lora_alpha: scale * rank };
-  const tensors = modules.flatMap(({ name, down, up }) => [
-    { ...down, name: `base_model.model.${name}.lora_A.weight` },
-    { ...up, name: `base_model.model.${name}.lora_B.weight` },
-  ]);
+  const tensors = modules.flatMap(({ name, down, up }) => {
+    const module = `base_model.model.${name}`;
+    return isEmbedding(name)
+      ? [
+          { ...turned(up), name: `${module}.lora_embedding_A` },
+          { ...turned(down), name: `${module}.lora_embedding_B` },
+        ]
+      : [
+          { ...down, name: `${module}.lora_A.weight` },
+          { ...up, name: `${module}.lora_B.weight` },
+        ];
+  });
   return writePeftFolder(folder, config, tensors);
 }
+
+const isEmbedding = (name: string): boolean => name.endsWith('embed_tokens');
 
 /** The same as DoRA of PEFT, which scales every output to a length of 0.5. */
 export function asDoraAdapter(folder: string, { scale, rank, modules }: ModelChange): string {
@@ -99,6 +109,10 @@ export function asDoraAdapter(folder: string, { scale, rank, modules }: ModelCha
 export function asMlxAdapter(folder: string, { scale, rank, modules }: ModelChange): string {
   const tensors = new Map<string, FormulaTensor>();
   for (const { name, down, up } of modules) {
+    if (isEmbedding(name)) {
+      tensors.set(`${name}.lora_a`, up).set(`${name}.lora_b`, down);
+      continue;
+    }
     const [, before, projection = ''] = /^(.+)\.experts\.\d+\.(\w+)$/.exec(name) ?? [];
     const module = `${before}.switch_mlp.${hubProjections[projection] ?? projection}`;
     for (const [side, tensor] of [
@@ -130,6 +144,10 @@ export function asGgufAdapter(
 ): string {
   const tensors = new Map<string, FormulaTensor>();
   for (const { name, down, up } of modules) {
+    if (isEmbedding(name)) {
+      tensors.set('token_embd.weight.lora_a', up).set('token_embd.weight.lora_b', turned(down));
+      continue;
+    }
     const [, layer, expert = ''] = /^(model\.layers\.\d+)\..+\.experts\.\d+\.(\w+)$/.exec(name) ?? [];
     const projection = (hubProjections[expert] ?? expert).replace('_proj', '');
     const turns = /\.([qk])_proj$/.exec(name)?.[1] as 'q' | 'k' | undefined;

@@ -126,7 +126,7 @@ class Describer {
     const embedding = this.#matrix([{ weight: spec.embedding, columns: spec.hiddenSize }]);
     const layers = spec.layers.map((layer) => this.#layer(layer));
     const head = isHeadTied(spec)
-      ? { matrix: embedding, bias: this.#bias([spec.head]), additions: [] }
+      ? { matrix: embedding, bias: this.#bias([spec.head]), additions: this.#additions([spec.head]) }
       : this.#linear(spec.head);
     return {
       ...spec,
@@ -135,6 +135,13 @@ class Describer {
         magnitude,
       })),
       embedding,
+      embeddingAdditions: (spec.embeddingAdditions ?? []).map(({ adapter, rank, scale, table, up }) => ({
+        adapter,
+        rank,
+        scale,
+        table: this.#matrix([{ weight: table, columns: rank }]),
+        up: this.#matrix([up]),
+      })),
       positions: spec.positions && {
         matrix: this.#matrix([{ weight: spec.positions, columns: spec.hiddenSize }]),
         rows: spec.positions.rows,

@@ -7,6 +7,7 @@ import type {
   ClampedActivation,
   ConvolutionSpec,
   DeltaNetSpec,
+  EmbeddingAdditionSpec,
   ExpertsSpec,
   FeedForwardSpec,
   HeadNormSpec,
@@ -39,6 +40,12 @@ export interface NativeAddition extends Pick<AdditionSpec, 'adapter' | 'rank' | 
   /** Both or none: one for each output, member after member. */
   readonly factors?: Float32Array;
   readonly shifts?: Float32Array;
+}
+
+export interface NativeEmbeddingAddition extends Pick<EmbeddingAdditionSpec, 'adapter' | 'rank' | 'scale'> {
+  /** What `addMatrix` gave. */
+  readonly table: number;
+  readonly up: number;
 }
 
 export interface NativeHeadNorm {
@@ -254,6 +261,7 @@ export interface NativeModel
   readonly ropes: readonly NativeRope[];
   readonly caches: readonly CacheSpec[];
   readonly embedding: number;
+  readonly embeddingAdditions: readonly NativeEmbeddingAddition[];
   readonly positions: { readonly matrix: number; readonly rows: number } | undefined;
   readonly textKind: Float32Array | undefined;
   readonly embeddingNorm: NormWeights | undefined;

@@ -2,6 +2,7 @@
 
 import type { ModelSpec } from '../../model/spec.ts';
 import type { Batch, StepResult } from '../backend.ts';
+import { rowAdapters } from '../batch.ts';
 import { type AttentionContext, runAttention } from './attention.ts';
 import { batchRows } from './batch-rows.ts';
 import { runDeltaNet } from './delta-net.ts';
@@ -35,7 +36,7 @@ export function forward(
   batch: Batch,
 ): StepResult {
   const rows = batchRows(batch);
-  const embedded = embed(spec, weights, batch.tokens, rows.positions);
+  const embedded = embed(spec, weights, batch, rows.positions);
   const context: StepContext = {
     spec,
     cache,
@@ -50,18 +51,27 @@ export function forward(
   const stream = gatherStreams(streams, weights.streams?.gather ?? []);
   const statesOf = (wanted: Int32Array) => finalStates(spec, weights, stream, wanted);
   return {
-    logits: logits(spec, weights, statesOf(batch.logitRows)),
+    logits: logits(spec, weights, statesOf(batch.logitRows), batch.logitRows),
     states: statesOf(batch.stateRows),
   };
 }
 
 function embed(
   { hiddenSize, embeddingScale, normEpsilon }: ModelSpec,
-  { embedding, textKinds, positions: places, embeddingNorm }: ModelWeights,
-  tokens: Int32Array,
+  { embedding, embeddingAdditions = [], textKinds, positions: places, embeddingNorm }: ModelWeights,
+  batch: Batch,
   positions: Int32Array,
 ): Float32Array {
+  const { tokens } = batch;
+  const adapters = rowAdapters(batch);
   const hidden = rowsOf(embedding, tokens);
+  for (const [row, adapter] of adapters.entries()) {
+    const addition = embeddingAdditions.find((one) => one.adapter === adapter);
+    if (addition === undefined) continue;
+    const added = applyLinear(addition.up, rowsOf(addition.table, tokens.subarray(row, row + 1)));
+    scaleBy(added, addition.scale);
+    addInto(hidden.subarray(row * hiddenSize, (row + 1) * hiddenSize), added);
+  }
   if (embeddingScale !== 1) scaleBy(hidden, embeddingScale);
   if (textKinds !== undefined) addInto(hidden, rowsOf(textKinds, new Int32Array(tokens.length)));
   if (places !== undefined) addInto(hidden, rowsOf(places, positions));
@@ -171,8 +181,13 @@ function finalStates(
   return finalNorm === undefined ? states : normalize(states, hiddenSize, finalNorm, normEpsilon);
 }
 
-function logits(spec: ModelSpec, { head }: ModelWeights, states: Float32Array): Float32Array {
+function logits(
+  spec: ModelSpec,
+  { head }: ModelWeights,
+  states: Float32Array,
+  wanted: Int32Array,
+): Float32Array {
   const { logitScale = 1, logitSoftcap } = spec;
-  const result = applyLinear(head, states).map((value) => value * logitScale);
+  const result = applyLinear(head, states, wanted).map((value) => value * logitScale);
   return logitSoftcap === undefined ? result : result.map((value) => softcap(value, logitSoftcap));
 }

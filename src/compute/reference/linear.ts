@@ -52,9 +52,15 @@ export function loadMatrix(weights: WeightSource, slice: RowSlice, columns: numb
   return { type, rows: slice.rows, columns, bytesPerRow, bytes };
 }
 
-export function loadLinear(weights: WeightSource, spec: LinearSpec, rows?: RowAdapters): Linear {
+/** `matrix` where it is in memory already. */
+export function loadLinear(
+  weights: WeightSource,
+  spec: LinearSpec,
+  rows?: RowAdapters,
+  matrix = loadMatrix(weights, spec.weight, spec.columns),
+): Linear {
   return {
-    matrix: loadMatrix(weights, spec.weight, spec.columns),
+    matrix,
     bias: spec.bias === undefined ? undefined : readBias(weights, spec.bias),
     ...(spec.additions &&
       rows && { additions: { byAdapter: loadAdditions(weights, spec, spec.additions), rows } }),

@@ -64,7 +64,7 @@ export function loadModelWeights(
       onProgress(++linears / linearCount);
       // A tied head shares the embedding's memory.
       const tied = linear === spec.head && isHeadTied(spec) && linear.bias === undefined;
-      return tied ? { matrix: embedding, bias: undefined } : loadLinear(weights, linear, adapters);
+      return loadLinear(weights, linear, adapters, tied ? embedding : undefined);
     },
     norm: (norm) => readNorm(weights, norm),
     vector: (vector) => readVector(weights, vector),

@@ -1,7 +1,7 @@
 // What adapters add to linear maps that read one input, brought to the GPU: all adapters of all maps in two buffers.
 
 import { outputFactors } from '../../model/output-factors.ts';
-import type { AdditionSpec, LinearSpec, RowSlice } from '../../model/spec.ts';
+import type { AdditionSpec, LinearSpec, ModelSpec, RowSlice } from '../../model/spec.ts';
 import { readLinearRows, rowType } from '../../model/weight-reader.ts';
 import { dequantize } from '../../weights/quants/dequantize.ts';
 import { rowBytes } from '../../weights/tensor-type.ts';
@@ -58,10 +58,45 @@ export async function loadAdditions(
   };
 }
 
+/** What adapters add to embeddings. */
+export interface EmbeddingAdditions {
+  readonly shape: AdditionsShape;
+  /** [adapter][token][rank]. */
+  readonly table: GPUBuffer;
+  /** [adapter][rank][output], with their scales. */
+  readonly up: GPUBuffer;
+}
+
+export async function loadEmbeddingAdditions(
+  { memory, weights, bindingBytes }: MatrixLoader,
+  { embeddingAdditions: all = [], vocabSize, hiddenSize }: ModelSpec,
+): Promise<EmbeddingAdditions | undefined> {
+  if (all.length === 0) return undefined;
+  const rank = Math.max(...all.map((addition) => addition.rank));
+  const adapters = Math.max(...all.map(({ adapter }) => adapter)) + 1;
+  refuseTooLarge(adapters * rank * Math.max(vocabSize, hiddenSize), bindingBytes);
+  const table = new Float32Array(adapters * vocabSize * rank);
+  const up = new Float32Array(adapters * rank * hiddenSize);
+  for (const addition of all) {
+    const stored = readRows(weights, addition.table, addition.rank);
+    for (let token = 0; token < vocabSize; token++) {
+      const own = stored.subarray(token * addition.rank, (token + 1) * addition.rank);
+      table.set(own, (addition.adapter * vocabSize + token) * rank);
+    }
+    const outer = { ...addition, up: addition.up.weight };
+    turnUp(weights, outer, up, { place: addition.adapter, rank, outputs: hiddenSize, start: 0 });
+  }
+  return {
+    shape: { inputs: 0, outputs: hiddenSize, members: 1, values: rank, rank, starts: [0] },
+    table: await memory.filled('adapters, embeddings', table),
+    up: await memory.filled('adapters, up', up),
+  };
+}
+
 function refuseTooLarge(floats: number, bindingBytes: number): void {
   if (4 * floats <= bindingBytes) return;
   throw new GpuMemoryError(
-    `what adapters add to one layer takes ${Math.ceil((4 * floats) / 2 ** 20)} MiB, more than this GPU can bind (${Math.floor(bindingBytes / 2 ** 20)}); load fewer adapters, or use --backend cpu`,
+    `what adapters add in one place takes ${Math.ceil((4 * floats) / 2 ** 20)} MiB, more than this GPU can bind (${Math.floor(bindingBytes / 2 ** 20)}); load fewer adapters, or use --backend cpu`,
   );
 }
 
@@ -92,7 +127,7 @@ async function loadFactors(
 
 function turnUp(
   weights: WeightSource,
-  { rank: ownRank, scale, up: slice }: AdditionSpec,
+  { rank: ownRank, scale, up: slice }: Pick<AdditionSpec, 'rank' | 'scale' | 'up'>,
   into: Float32Array,
   { place, rank, outputs, start }: Readonly<Record<'place' | 'rank' | 'outputs' | 'start', number>>,
 ): void {

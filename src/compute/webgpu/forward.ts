@@ -3,6 +3,7 @@
 
 import type { RememberingSpec } from '../../model/memory-sizes.ts';
 import type { BodySpec, BranchSpec, LayerSpec, LinearSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
+import { loadAdditions, loadEmbeddingAdditions } from './adapters.ts';
 import { type AttentionStores, buildAttention } from './bodies/attention.ts';
 import { buildDeltaNet } from './bodies/delta-net.ts';
 import { buildExperts } from './bodies/experts.ts';
@@ -15,6 +16,7 @@ import { buildStateSpace } from './bodies/state-space.ts';
 import { type BodyOutput, Builder, type GpuNorm, type InputSource } from './builder.ts';
 import { embed } from './embed.ts';
 import type { GpuInfo } from './gpu.ts';
+import { capKernel, EXPANDED_VALUES } from './kernels/adapters.ts';
 import { type Linear, Linears } from './linears.ts';
 import { type GpuMatrix, loadMatrix, type MatrixLoader } from './matrix.ts';
 import type { Operation } from './operation.ts';
@@ -84,6 +86,8 @@ class ForwardBuilder {
     const { embeddingScale: scale, embeddingNorm, hiddenSize, positions, textKinds } = spec;
     const into = embeddingNorm === undefined ? scratch.residual : scratch.branch;
     embed(this.#builder, embedding, into, { scale });
+    const additions = await loadEmbeddingAdditions(this.#builder.loader, spec);
+    if (additions !== undefined) this.#linears.addToEmbeddings(additions, into, spec.vocabSize);
     for (const [by, table] of [
       ['first', textKinds],
       ['position', positions],
@@ -183,11 +187,23 @@ class ForwardBuilder {
     const isTied = head.weight.tensor === table.tensor && head.weight.firstRow === table.firstRow;
     const linear = isTied ? await this.#tied(embedding, head) : await this.#linears.load('head', [head]);
     this.#linears.input([linear], source, 'wanted');
-    const output = { buffer: logits, stride: vocabSize, softcap: logitSoftcap };
+    // What adapters add is capped with the rest.
+    const capsLater = linear.additions !== undefined && logitSoftcap !== undefined;
+    const output = { buffer: logits, stride: vocabSize, softcap: capsLater ? undefined : logitSoftcap };
     await this.#linears.multiply(linear, { ...output, scale: logitScale ?? 1 }, 'wanted');
+    if (!capsLater) return;
+    const { step } = this.#builder.scratch;
+    this.#builder.add('cap', capKernel(vocabSize, logitSoftcap), [step, logits], ({ wanted }) => [
+      Math.ceil(vocabSize / EXPANDED_VALUES),
+      wanted,
+    ]);
   }
 
   async #tied(matrix: GpuMatrix, head: LinearSpec): Promise<Linear> {
-    return { matrices: [{ matrix, offset: 0, bias: await this.#linears.biases(matrix, [head]) }] };
+    const additions = await loadAdditions(this.#builder.loader, [[head]]);
+    return {
+      matrices: [{ matrix, offset: 0, bias: await this.#linears.biases(matrix, [head]) }],
+      additions: additions && { ...additions, offset: 0 },
+    };
   }
 }

@@ -3,11 +3,18 @@
 
 import type { LinearSpec } from '../../model/spec.ts';
 import { readBias } from '../../model/weight-reader.ts';
-import { type Additions, loadAdditions } from './adapters.ts';
+import { type Additions, type EmbeddingAdditions, loadAdditions } from './adapters.ts';
 import type { Builder, InputSource } from './builder.ts';
 import { chooseExpertTile, chooseTile, expertRows, type Tile, tilesFor } from './choose-tile.ts';
 import { type Format, GROUP_INPUTS, PANEL_COLUMNS } from './format.ts';
-import { type AdditionRows, bringDownKernel, EXPANDED_VALUES, expandKernel } from './kernels/adapters.ts';
+import {
+  type AdditionRows,
+  bringDownKernel,
+  EXPANDED_VALUES,
+  expandKernel,
+  TOKEN_VALUES,
+  tokenValuesKernel,
+} from './kernels/adapters.ts';
 import { mostTiles } from './kernels/group-choices.ts';
 import { INPUT_VALUES, type InputRows, makeInputKernel } from './kernels/make-input.ts';
 import {
@@ -217,6 +224,23 @@ export class Linears {
     this.#builder.add('adapters, up', expandKernel(outer, rows), buffers, (counts) => [
       Math.ceil(shape.outputs / EXPANDED_VALUES),
       count(counts),
+    ]);
+  }
+
+  /** What adapters add to embeddings, which are scaled. */
+  addToEmbeddings({ shape, table, up }: EmbeddingAdditions, buffer: GPUBuffer, tokens: number): void {
+    const { step, brought } = this.#builder.scratch;
+    const { embeddingScale: scale, hiddenSize: stride } = this.#builder.spec;
+    const outer = { ...shape, outputOffset: 0, outputStride: stride, scale, hasFactors: false };
+    const text = tokenValuesKernel(shape.rank, tokens);
+    this.#builder.add('adapters, tokens', text, [step, table, brought], ({ adapted }) => [
+      Math.ceil(shape.rank / TOKEN_VALUES),
+      adapted,
+    ]);
+    const buffers = [step, brought, up, buffer];
+    this.#builder.add('adapters, up', expandKernel(outer, 'rows'), buffers, ({ adapted }) => [
+      Math.ceil(shape.outputs / EXPANDED_VALUES),
+      adapted,
     ]);
   }
 

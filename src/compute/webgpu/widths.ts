@@ -149,7 +149,9 @@ export function widthsOf(spec: ModelSpec): Widths {
     ),
   };
   // Of maps that all rows pass, or of two maps for each choice of an expert.
-  const brought = Math.max(MOST_MAPS, 2 * widths.choices) * most(additionsOf(spec).map(({ rank }) => rank));
+  const brought =
+    Math.max(MOST_MAPS, 2 * widths.choices) *
+    most([...additionsOf(spec), ...(spec.embeddingAdditions ?? [])].map(({ rank }) => rank));
   const widest = most([
     brought,
     ...inputs.map(({ copies, size }) => copies * size),

@@ -3,9 +3,12 @@
 
 import { paddedValues } from './make-input.ts';
 import { rowSum } from './row-sum.ts';
+import { softCap } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
 
 const SUM_THREADS = 64;
+/** Values of a row whose tokens adapters know, a workgroup. */
+export const TOKEN_VALUES = SUM_THREADS;
 export const EXPANDED_VALUES = 256;
 
 /** Rows of a product that adapters add to: a step's, those that are wanted, or one for each choice of an expert by a row. */
@@ -77,6 +80,40 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   }
   let sum = rowSum(total, thread);
   if (thread == 0u) { brought[row * ${values}u + workgroup.x] = sum; }
+}
+`;
+}
+
+/** Bindings: step, a table of `rank` values for each token of each adapter, brought values. A thread takes one of a row. */
+export function tokenValuesKernel(rank: number, tokens: number): string {
+  return /* wgsl */ `
+${stepReader(0)}
+@group(0) @binding(1) var<storage, read> table: array<f32>;
+@group(0) @binding(2) var<storage, read_write> brought: array<f32>;
+@compute @workgroup_size(${SUM_THREADS})
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let row = workgroup.y;
+  let k = workgroup.x * ${SUM_THREADS}u + thread;
+  if (row >= rowCount() || k >= ${rank}u) { return; }
+  let adapter = rowAdapter(row);
+  if (adapter == 0u) { return; }
+  brought[row * ${rank}u + k] = table[((adapter - 1u) * ${tokens}u + rowToken(row)) * ${rank}u + k];
+}
+`;
+}
+
+/** Bindings: step, logits. Workgroups take some of a row each. */
+export function capKernel(outputs: number, cap: number): string {
+  return /* wgsl */ `
+${stepReader(0)}
+@group(0) @binding(1) var<storage, read_write> logits: array<f32>;
+${softCap}
+@compute @workgroup_size(${EXPANDED_VALUES})
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let i = workgroup.x * ${EXPANDED_VALUES}u + thread;
+  if (workgroup.y >= wantedCount() || i >= ${outputs}u) { return; }
+  let at = workgroup.y * ${outputs}u + i;
+  logits[at] = capped(logits[at], f32(${cap}));
 }
 `;
 }
