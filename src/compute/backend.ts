@@ -74,9 +74,23 @@ export interface Backend {
    * use commits them again.
    */
   releaseBlocks(blocks: Int32Array): void;
+  /** Absent where the memory of single blocks is committed as they are used. */
+  readonly blockMemory?: BlockMemory;
   /** Shares each step among so many threads from the next one on, with the same results. Absent where there is but one. */
   useThreads?(count: number): void;
   close(): void;
+}
+
+/** Memory of KV blocks where it is taken for many at once: by need, within what the engine may hold. */
+export interface BlockMemory {
+  /** Blocks that can hold something at the same time. */
+  readonly capacity: number;
+  /**
+   * Takes memory for `needed` blocks or more, gives back what is for more than `most`, and gives the capacity then. That is below
+   * `needed` where the device has no more memory, and above `most` where more blocks hold something or the device cannot
+   * give it back. Between steps.
+   */
+  fit(needed: number, most: number): Promise<number>;
 }
 
 export type KvType = 'f16' | 'q8';

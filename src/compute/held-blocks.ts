@@ -13,6 +13,12 @@ export class HeldBlocks {
 
   /** Throws where a batch that is well formed reads a block without content; what it writes is held from now on. */
   take(batch: Batch): void {
+    this.check(batch);
+    this.hold(batch);
+  }
+
+  /** Throws where a batch that is well formed reads a block without content. */
+  check(batch: Batch): void {
     for (let sequence = 0; sequence < batch.starts.length; sequence++) {
       const start = batch.starts[sequence] as number;
       const table = batch.blockStarts[sequence] as number;
@@ -22,6 +28,10 @@ export class HeldBlocks {
         throw new Error(`batch: sequence ${sequence} would read block ${block}, which holds nothing`);
       }
     }
+  }
+
+  /** What a batch writes is held from now on. */
+  hold(batch: Batch): void {
     for (let sequence = 0; sequence < batch.starts.length; sequence++) this.#hold(batch, sequence);
   }
 

@@ -10,7 +10,7 @@ import type { BackendName, KvType } from './backend.ts';
 import { loadAddon } from './cpu/binding.ts';
 import { blockBytes } from './reference/kv-cache.ts';
 import { matrixBytes as gpuMatrixBytes } from './webgpu/format.ts';
-import { kvLayout } from './webgpu/kernels/kv-layout.ts';
+import { cacheBlockBytes } from './webgpu/kernels/kv-layout.ts';
 
 /** Bytes a backend keeps for a matrix of this type. */
 export type MatrixBytes = (type: TensorType, outputs: number, inputs: number) => number;
@@ -31,12 +31,13 @@ const referenceSizes: BackendSizes = {
 
 const gpuSizes: BackendSizes = {
   matrixBytes: gpuMatrixBytes,
-  kvBlockBytes: ({ caches }, kvType) =>
-    caches.reduce(
-      (sum, { headSize, headCount }) => sum + 4 * kvLayout(kvType, headSize, headCount).blockWords,
-      0,
-    ),
+  kvBlockBytes: (spec, kvType) => cacheBlockBytes(spec, kvType).reduce((sum, bytes) => sum + bytes, 0),
 };
+
+/** KV blocks whose part in any one layer fits so many bytes: on a GPU that part is bound as a whole. */
+export function bindableBlocks(spec: ModelSpec, kvType: KvType, layerBytes: number): number {
+  return Math.floor(layerBytes / Math.max(1, ...cacheBlockBytes(spec, kvType)));
+}
 
 /** Of the processor's backend that serves by itself, where none is named. */
 export function sizesOf(backend?: BackendName): BackendSizes {

@@ -9,6 +9,7 @@ import {
   type Backend,
   type BackendOptions,
   type Batch,
+  type BlockMemory,
   type KvType,
   memorySlotsOf,
   type StepResult,
@@ -23,8 +24,8 @@ import { finishDraws } from './finish-draws.ts';
 import { buildForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
 import { drawThreads, firstCandidatesKernel } from './kernels/first-candidates.ts';
-import { kvLayout } from './kernels/kv-layout.ts';
 import { paddedValues } from './kernels/make-input.ts';
+import { KvCache } from './kv-cache.ts';
 import { GpuMemory, GpuMemoryError } from './memory.ts';
 import { Operation } from './operation.ts';
 import { startPacking } from './pack-workers.ts';
@@ -67,7 +68,8 @@ async function loadBackend(
   const kvType = options.kvType ?? 'f16';
   const shapes = attentionShapes(spec, kvType, gpu.info.limits);
   const scratch = await allocateScratch(memory, spec, shapes, bindingBytes);
-  const kv = await allocateCaches(memory, spec, kvType, options.blockCount, bindingBytes);
+  const { blockCount } = options;
+  const kv = await KvCache.allocate(gpu.device, memory, spec, { kvType, blockCount, bindingBytes });
   const memorySlots = memorySlotsOf(spec, options);
   const memories = await allocateMemories(memory, spec, memorySlots ?? 0, bindingBytes);
   const totalBytes = weightBytes(spec, weights, fileMatrixBytes);
@@ -78,7 +80,7 @@ async function loadBackend(
   };
   const packing = startPacking(totalBytes, machineLimits().cores);
   const loader = { memory, packing, weights, bindingBytes, onBytes };
-  const forward = buildForward(spec, loader, scratch, { kv, memories }, gpu.info.limits);
+  const forward = buildForward(spec, loader, scratch, { kv: kv.buffers, memories }, gpu.info.limits);
   const operations = await forward.finally(() => packing.close());
   const draw = drawOperation(scratch, gpu);
   const programs = Programs.of(gpu.device);
@@ -87,34 +89,12 @@ async function loadBackend(
   await programs.ready();
   await gpu.device.queue.onSubmittedWorkDone();
   return new WebGpuBackend(
-    { gpu, memory },
+    { gpu, memory, kv },
     spec,
     scratch,
     { operations, draw, programs },
-    { blockCount: options.blockCount, memorySlots },
+    { blockCount, memorySlots },
   );
-}
-
-/** A buffer for each cache. */
-async function allocateCaches(
-  memory: GpuMemory,
-  { caches }: ModelSpec,
-  kvType: KvType,
-  blockCount: number,
-  bindingBytes: number,
-): Promise<GPUBuffer[]> {
-  const blockBytes = caches.map(
-    ({ headSize, headCount }) => 4 * kvLayout(kvType, headSize, headCount).blockWords,
-  );
-  const most = Math.floor(bindingBytes / Math.max(...blockBytes));
-  if (blockCount > most) {
-    throw new GpuMemoryError(
-      `${blockCount} K/V blocks of this model are more than the GPU can bind; choose at most ${most}`,
-    );
-  }
-  const buffers: GPUBuffer[] = [];
-  for (const bytes of blockBytes) buffers.push(await memory.storage('K/V', bytes * blockCount));
-  return buffers;
 }
 
 /** A buffer for each memory, with all slots. */
@@ -147,6 +127,7 @@ function drawOperation(scratch: Scratch, { info }: Gpu): Operation {
 interface Place {
   readonly gpu: Gpu;
   readonly memory: GpuMemory;
+  readonly kv: KvCache;
 }
 
 class WebGpuBackend implements Backend {
@@ -156,8 +137,10 @@ class WebGpuBackend implements Backend {
   readonly blockCount: number;
   readonly memorySlots: number | undefined;
   readonly sampleRows: SampleRows;
+  readonly blockMemory: BlockMemory;
   readonly #gpu: Gpu;
   readonly #memory: GpuMemory;
+  readonly #kv: KvCache;
   readonly #spec: ModelSpec;
   readonly #scratch: Scratch;
   readonly #passes: Passes;
@@ -168,7 +151,7 @@ class WebGpuBackend implements Backend {
   #closed = false;
 
   constructor(
-    { gpu, memory }: Place,
+    { gpu, memory, kv }: Place,
     spec: ModelSpec,
     scratch: Scratch,
     forward: Forward,
@@ -180,6 +163,13 @@ class WebGpuBackend implements Backend {
     this.wantsSelfTest = !gpu.info.software;
     this.#gpu = gpu;
     this.#memory = memory;
+    this.#kv = kv;
+    this.blockMemory = {
+      get capacity() {
+        return kv.capacity;
+      },
+      fit: (needed, most) => this.#alone(() => this.#fit(needed, most)),
+    };
     this.#spec = spec;
     this.#scratch = scratch;
     this.#passes = new Passes(gpu, scratch, forward);
@@ -191,34 +181,63 @@ class WebGpuBackend implements Backend {
   }
 
   async step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult> {
-    if (this.#closed) throw new Error('the backend is closed');
-    if (this.#running) throw new Error('a step is still running; await it before the next');
-    const { hiddenSize } = this.#spec;
+    this.#checkIdle();
     if (rows !== undefined && rows.length !== batch.logitRows.length) {
       throw new Error(`${rows.length} draws were told for ${batch.logitRows.length} rows of logits`);
     }
     checkBatch(batch, this.#limits, this.#uses);
-    this.#held.take(batch);
+    this.#held.check(batch);
+    return this.#alone(async () => {
+      const needed = this.#kv.needed(batch);
+      if (needed > this.#kv.capacity && (await this.#fit(needed, this.blockCount)) < needed) {
+        throw new GpuMemoryError(`the GPU has room for ${this.#kv.capacity} KV blocks, not for ${needed}`);
+      }
+      this.#held.hold(batch);
+      return this.#compute(this.#kv.place(batch), rows);
+    });
+  }
+
+  async #compute(batch: Batch, rows: readonly SampleRow[] | undefined): Promise<StepResult> {
+    const { hiddenSize } = this.#spec;
+    const parts = splitBatch(batch, this.#scratch, this.#limits.wholeTexts);
+    const states = new RowsRead(batch.stateRows.length, hiddenSize, paddedValues(hiddenSize));
+    return rows === undefined
+      ? { logits: await this.#logits(parts, batch.logitRows.length, states), states: states.values }
+      : {
+          logits: new Float32Array(0),
+          drawn: await this.#draw(parts, rows, states),
+          states: states.values,
+        };
+  }
+
+  async #fit(needed: number, most: number): Promise<number> {
+    const { replacements } = this.#kv;
+    const capacity = await this.#kv.fit(needed, most);
+    if (this.#kv.replacements !== replacements) this.#passes.rebind();
+    return capacity;
+  }
+
+  /** One thing at a time; what was closed meanwhile gives its memory back afterwards. */
+  async #alone<Result>(run: () => Promise<Result>): Promise<Result> {
+    this.#checkIdle();
     this.#running = true;
     try {
-      const parts = splitBatch(batch, this.#scratch, this.#limits.wholeTexts);
-      const states = new RowsRead(batch.stateRows.length, hiddenSize, paddedValues(hiddenSize));
-      return rows === undefined
-        ? { logits: await this.#logits(parts, batch.logitRows.length, states), states: states.values }
-        : {
-            logits: new Float32Array(0),
-            drawn: await this.#draw(parts, rows, states),
-            states: states.values,
-          };
+      return await run();
     } finally {
       this.#running = false;
       if (this.#closed) this.#giveBack();
     }
   }
 
+  #checkIdle(): void {
+    if (this.#closed) throw new Error('the backend is closed');
+    if (this.#running) throw new Error('a step is still running; await it before the next');
+  }
+
   releaseBlocks(blocks: Int32Array): void {
     if (this.#running) throw new Error('a step is still running; release blocks between steps');
     this.#held.release(blocks);
+    this.#kv.release(blocks);
   }
 
   /** Gives the memory back, at once or as soon as the running step ends. */

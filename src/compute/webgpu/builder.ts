@@ -9,6 +9,7 @@ import type { InputMaking } from './kernels/make-input.ts';
 import type { NormShape } from './kernels/norm.ts';
 import type { MatrixLoader } from './matrix.ts';
 import { type Grid, Operation } from './operation.ts';
+import type { Bindable } from './replaceable-buffer.ts';
 import type { Scratch } from './scratch.ts';
 
 export interface GpuNorm {
@@ -61,7 +62,7 @@ export class Builder {
     this.limits = limits;
   }
 
-  add(label: string, text: string, buffers: readonly GPUBuffer[], grid: Grid): void {
+  add(label: string, text: string, buffers: readonly Bindable[], grid: Grid): void {
     this.operations.push(new Operation(label, [{ text, grid }], buffers));
   }
 

@@ -20,6 +20,7 @@ import { capKernel, EXPANDED_VALUES } from './kernels/adapters.ts';
 import { type Linear, Linears } from './linears.ts';
 import { type GpuMatrix, loadMatrix, type MatrixLoader } from './matrix.ts';
 import type { Operation } from './operation.ts';
+import type { ReplaceableBuffer } from './replaceable-buffer.ts';
 import { ropeTurns } from './rope-turns.ts';
 import type { Scratch } from './scratch.ts';
 import {
@@ -33,7 +34,7 @@ import {
 
 /** What steps leave for those after them: a buffer for each cache of the model, and for each of its memories. */
 export interface Stores {
-  readonly kv: readonly GPUBuffer[];
+  readonly kv: readonly ReplaceableBuffer[];
   readonly memories: readonly GPUBuffer[];
 }
 

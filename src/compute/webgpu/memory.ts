@@ -13,7 +13,7 @@ const IN_FLIGHT_BYTES = 64 << 20;
 
 export class GpuMemory {
   readonly #device: GPUDevice;
-  readonly #buffers: GPUBuffer[] = [];
+  readonly #buffers = new Set<GPUBuffer>();
   #bytes = 0;
   #inFlight = 0;
 
@@ -57,10 +57,21 @@ export class GpuMemory {
     await this.#device.queue.onSubmittedWorkDone();
   }
 
+  /** Bytes of all buffers. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Gives one buffer back; commands that were submitted before still have it. */
+  free(buffer: GPUBuffer): void {
+    if (!this.#buffers.delete(buffer)) throw new Error(`${buffer.label} is not one of these buffers`);
+    this.#bytes -= buffer.size;
+    buffer.destroy();
+  }
+
   /** Gives everything back. */
   release(): void {
-    for (const buffer of this.#buffers.splice(0)) buffer.destroy();
-    this.#bytes = 0;
+    for (const buffer of this.#buffers) this.free(buffer);
   }
 
   async #create(label: string, bytes: number, usage: number): Promise<GPUBuffer> {
@@ -80,7 +91,7 @@ export class GpuMemory {
       );
     }
     this.#bytes += size;
-    this.#buffers.push(buffer);
+    this.#buffers.add(buffer);
     return buffer;
   }
 }

@@ -2,6 +2,7 @@
 
 import type { StepCounts } from './plan-step.ts';
 import type { Programs } from './programs.ts';
+import { type Bindable, ReplaceableBuffer } from './replaceable-buffer.ts';
 
 /** Workgroups for a step, along x and y; none where the operation has nothing to do. */
 export type Grid = (counts: StepCounts) => readonly [number, number];
@@ -21,14 +22,14 @@ export class Operation {
   readonly name: string;
   readonly #variants: readonly Variant[];
   readonly #choose: (counts: StepCounts) => number;
-  readonly #buffers: readonly GPUBuffer[];
+  readonly #buffers: readonly Bindable[];
   readonly #bound: (Bound | undefined)[] = [];
 
   /** Variants do the same for different steps; `choose` says which one serves. All bind the same buffers. */
   constructor(
     name: string,
     variants: readonly Variant[],
-    buffers: readonly GPUBuffer[],
+    buffers: readonly Bindable[],
     choose: (counts: StepCounts) => number = () => 0,
   ) {
     this.name = name;
@@ -40,6 +41,11 @@ export class Operation {
   /** Starts compiling all variants; those that are not are compiled when they are first needed. */
   compile(programs: Programs): void {
     for (const { text } of this.#variants) programs.add(this.name, text);
+  }
+
+  /** A buffer may have been replaced: those that can be are bound again when they are next needed. */
+  rebind(): void {
+    if (this.#buffers.some((buffer) => buffer instanceof ReplaceableBuffer)) this.#bound.length = 0;
   }
 
   encode(programs: Programs, pass: GPUComputePassEncoder, counts: StepCounts): void {
@@ -54,7 +60,8 @@ export class Operation {
   }
 
   #bind(programs: Programs, chosen: number, text: string): Bound {
-    const bound = { pipeline: programs.pipeline(this.name, text), group: programs.bind(text, this.#buffers) };
+    const buffers = this.#buffers.map((one) => (one instanceof ReplaceableBuffer ? one.current : one));
+    const bound = { pipeline: programs.pipeline(this.name, text), group: programs.bind(text, buffers) };
     this.#bound[chosen] = bound;
     return bound;
   }

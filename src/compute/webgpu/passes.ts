@@ -91,6 +91,12 @@ export class Passes {
     return bytes;
   }
 
+  /** Buffers were replaced: what was written ahead for the old ones is void. */
+  rebind(): void {
+    this.#ready = undefined;
+    for (const operation of this.#forward.operations) operation.rebind();
+  }
+
   /** Rows of a buffer as the last pass has left it, side by side; valid until the next. */
   async readRows(source: GPUBuffer, rowBytes: number, rows: readonly number[]): Promise<ArrayBuffer> {
     this.#unmap();

@@ -11,12 +11,13 @@ import { mergeKernel } from '../kernels/merge.ts';
 import { type HeadNorm, type RotateShape, rotatedHeads, rotateStoreKernel } from '../kernels/rotate-store.ts';
 import type { Linears } from '../linears.ts';
 import type { AttentionCounts, StepCounts } from '../plan-step.ts';
+import type { ReplaceableBuffer } from '../replaceable-buffer.ts';
 import { headValues } from '../widths.ts';
 
 /** What attentions look at beside their input. */
 export interface AttentionStores {
   /** One for each cache of the model. */
-  readonly kv: readonly GPUBuffer[];
+  readonly kv: readonly ReplaceableBuffer[];
   /** One for each rope of the model. */
   readonly turns: readonly GPUBuffer[];
 }
@@ -79,7 +80,7 @@ async function rotate(builder: Builder, stores: AttentionStores, attention: Atte
     scratch.step,
     scratch.heads,
     scratch.queries,
-    ...(stored === undefined ? [] : [stores.kv[attention.cache] as GPUBuffer]),
+    ...(stored === undefined ? [] : [stores.kv[attention.cache] as ReplaceableBuffer]),
     ...(rope === undefined ? [] : [stores.turns[rope] as GPUBuffer]),
     ...(await builder.vectors('norms of heads', norms.vectors)),
   ];
@@ -98,7 +99,7 @@ export type Sight = Pick<
 /** What each query finds, into `attended`. */
 export async function attend(builder: Builder, stores: AttentionStores, attention: Sight): Promise<void> {
   const { step, queries, attended, attentionParts, shapes } = builder.scratch;
-  const kv = stores.kv[attention.cache] as GPUBuffer;
+  const kv = stores.kv[attention.cache] as ReplaceableBuffer;
   const { kvHeadCount, layout, manyQueries } = shapeOf(builder, attention);
   const plan = planOf(shapes, builder.spec, attention);
   const sinks = await builder.vectors('sinks', [builder.vector(attention.sinks)]);

@@ -8,6 +8,7 @@ import { storeLatentKernel } from '../kernels/store-latent.ts';
 import { type ExpertRows, type Linears, shifted } from '../linears.ts';
 import { Operation } from '../operation.ts';
 import type { StepCounts } from '../plan-step.ts';
+import type { Bindable } from '../replaceable-buffer.ts';
 import { latentValues } from '../widths.ts';
 import { type AttentionStores, attend, shapeOf } from './attention.ts';
 
@@ -135,7 +136,7 @@ async function store(builder: Builder, stores: AttentionStores, body: LatentAtte
     epsilon: spec.normEpsilon,
     layout: shapeOf(builder, body).layout,
   });
-  const kept = [stores.kv[body.cache], stores.turns[body.rope]] as GPUBuffer[];
+  const kept = [stores.kv[body.cache], stores.turns[body.rope]] as Bindable[];
   const buffers = [scratch.step, scratch.heads, scratch.queries, ...kept, ...norm.buffers];
   builder.add('store latent', text, buffers, ({ rows }) => [headCount + 1, rows]);
 }

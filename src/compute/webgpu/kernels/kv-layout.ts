@@ -6,6 +6,7 @@
 // Scores have a token a lane, which reads four words of K at once; what is gathered has a word a lane, which reads four
 // tokens of V at once. Neighbouring lanes read neighbouring fours.
 
+import type { ModelSpec } from '../../../model/spec.ts';
 import { BLOCK_TOKENS, type KvType } from '../../backend.ts';
 
 export interface KvLayout {
@@ -42,6 +43,11 @@ export function kvLayout(type: KvType, headSize: number, kvHeadCount: number): K
     headWords,
     blockWords: headWords * kvHeadCount,
   };
+}
+
+/** Bytes of a block in each cache of a model. */
+export function cacheBlockBytes({ caches }: ModelSpec, type: KvType): number[] {
+  return caches.map(({ headSize, headCount }) => 4 * kvLayout(type, headSize, headCount).blockWords);
 }
 
 /** Declares `unpackWord`, which gives a word's values, and `keyScale` and `valueScale` of a token. */
