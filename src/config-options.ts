@@ -125,7 +125,7 @@ export const configOptions = {
   gpuMemory: {
     kind: bytes,
     meaning:
-      'memory of the GPU for weights and K/V of all models; where unset, 90 % of what it gives, or `memory` where it shares the machine’s',
+      'memory of the GPU for weights and KV caches of all models; where unset, 90 % of what it gives, or what it may have of the machine’s where it shares that; `memory` counts, too, where it is set',
   },
   threads: {
     kind: count,

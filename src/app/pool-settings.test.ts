@@ -38,7 +38,9 @@ describe('what the pool is told', () => {
     const bytesOf = (gpu: Partial<GpuChoice>, flags: Readonly<Record<string, unknown>> = {}) =>
       poolOptions(configOf(flags), { models: [] }, { backend: 'webgpu', ...gpu }, limits).memoryBytes;
     expect(bytesOf({ memoryBytes: 8e9 })).toBe(7.2e9);
-    expect(bytesOf({ memoryBytes: 8e9 }, { memory: '2GB' })).toBe(7.2e9);
+    expect(bytesOf({ memoryBytes: 8e9 }, { memory: '2GB' })).toBe(2e9);
+    expect(bytesOf({ memoryBytes: 8e9 }, { memory: '12GB' })).toBe(7.2e9);
+    expect(bytesOf({ memoryBytes: 8e9 }, { memory: '2GB', gpuMemory: '5GB' })).toBe(5e9);
     expect(bytesOf({ memoryBytes: 8e9 }, { gpuMemory: '5GB' })).toBe(5e9);
     // Where it shares the machine's, never more than 70 % of that, than the system allows, or than was said.
     expect(bytesOf({})).toBe(7e9);

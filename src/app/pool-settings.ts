@@ -168,10 +168,16 @@ export function poolOptions(
   };
 }
 
-/** A GPU with memory of its own has a budget of its own; one without shares the machine's, and all its limits hold. */
+/**
+ * A GPU with memory of its own has a budget of its own, unless what all models may take was said; one without shares the
+ * machine's, and all its limits hold.
+ */
 function memoryBudget(config: Config, gpu: GpuChoice, limits: MachineLimits): number {
   const gpuMemory = gpu.backend === 'webgpu' ? config.gpuMemory : undefined;
-  if (gpu.memoryBytes !== undefined) return gpuMemory ?? Math.floor(GPU_MEMORY_SHARE * gpu.memoryBytes);
+  if (gpu.memoryBytes !== undefined) {
+    const own = Math.floor(GPU_MEMORY_SHARE * gpu.memoryBytes);
+    return gpuMemory ?? Math.min(own, config.memory ?? own);
+  }
   const shared = config.memory ?? Math.floor(MEMORY_SHARE * limits.memoryBytes);
   if (gpuMemory !== undefined) return config.memory === undefined ? gpuMemory : Math.min(gpuMemory, shared);
   return Math.min(shared, gpu.unifiedBytes ?? shared);
