@@ -10,6 +10,8 @@ const TOKENS = BLOCK_TOKENS + 9;
 const CUT = 20;
 const OTHERS = 8;
 const BLOCKS_EACH = 2;
+/** It uses the first blocks, so many at most. */
+export const TESTED_BLOCKS = BLOCKS_EACH * (OTHERS + 1);
 
 /** What does not hold; undefined where all does, or where there are too few blocks to tell. */
 export async function selfTest(backend: Backend, vocabSize: number): Promise<string | undefined> {

@@ -6,6 +6,7 @@ import type { Matcher } from '../grammar/matcher.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
 import type { SampleResult, SampleRow } from '../sampling/sample-row.ts';
+import { blocksFor } from './cache/block-tables.ts';
 import { Grammars, type Matching, noGrammars } from './grammars.ts';
 import type { EngineView } from './live/engine-view.ts';
 import { LiveView } from './live/live-view.ts';
@@ -19,7 +20,15 @@ import type {
   RequestError,
   RequestEvent,
 } from './request.ts';
-import { drainingError, failedEvent, notContinued, promptError, samplingError } from './request-errors.ts';
+import {
+  deviceFullError,
+  drainingError,
+  failedEvent,
+  notContinued,
+  promptError,
+  samplingError,
+} from './request-errors.ts';
+import { RETRY_MS, ResidentBlocks } from './resident-blocks.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
@@ -99,6 +108,8 @@ export class Engine {
   /** Whether requests have come since. */
   #hasNewcomers = false;
   readonly #speculation: SpeculativeDecoding | undefined;
+  /** Where the backend's memory of blocks is taken for many at once. */
+  readonly #resident: ResidentBlocks | undefined;
   readonly #tell: ReportListener;
   readonly #requests = new Map<string, OpenRequest>();
   readonly #bySequence = new Map<Sequence, OpenRequest>();
@@ -112,6 +123,8 @@ export class Engine {
   #wake: (() => void) | undefined;
   #whenIdle: (() => void)[] = [];
   #toldBlocks: BlockDemand | undefined;
+  /** When a device that refused memory is asked again. */
+  #retry: NodeJS.Timeout | undefined;
   #draining = false;
   /** Why it computes no more, once that is so. */
   #ended: RequestError | undefined;
@@ -130,6 +143,8 @@ export class Engine {
     this.#nowMs = nowMs;
     this.#wallMs = clock ?? Date.now;
     this.#recorder = new StepRecorder(nowMs);
+    const { blockMemory } = backend;
+    this.#resident = blockMemory && new ResidentBlocks(blockMemory, this.#scheduler, nowMs);
     if (options.speculation ?? true) {
       const { blockLimit = options.blockCount } = options;
       this.#speculation = new SpeculativeDecoding(options, blockLimit);
@@ -202,11 +217,15 @@ export class Engine {
     const gone = this.#applyCancellations();
     if (gone.length > 0) this.#report(gone);
     const modelDrafts = await this.#speculation?.runDraftModel(this.#answers(), this.#nowMs);
+    await this.#resident?.beforePlan();
     this.#recorder.begin();
     const plan = this.#plan(modelDrafts);
-    if (plan.items.length === 0) return this.#skip(plan);
     const batch = planBatch(plan);
     const sampling = this.#sampling(plan);
+    // From here on requests may end; the step is computed all the same.
+    await this.#speculation?.planned(plan);
+    await this.#resident?.afterPlan();
+    if (plan.items.length === 0) return this.#skip(plan);
     this.#recorder.lap('scheduleMs');
     this.#estimates.beginning(this.#nowMs());
     const result = await this.#backend.step(
@@ -263,7 +282,6 @@ export class Engine {
       this.#wallMs(),
       speculation && ((decoding, load) => speculation.propose(this.#answers(decoding), load, modelDrafts)),
     );
-    speculation?.planned(plan);
     const dropped = this.#scheduler.tables.pool.takeDropped();
     if (dropped.length > 0) this.#backend.releaseBlocks(Int32Array.from(dropped));
     return plan;
@@ -276,7 +294,7 @@ export class Engine {
   #skip(plan: StepPlan): boolean {
     this.#scheduler.commit(plan, [], 0);
     this.#estimates.rested();
-    this.#report([]);
+    this.#report(this.#resident?.refused ? this.#endUnplaceable(this.#resident) : []);
     return plan.preempted.length > 0;
   }
 
@@ -285,6 +303,17 @@ export class Engine {
       const open = this.#bySequence.get(sequence);
       return open instanceof OpenAnswer ? [open] : [];
     });
+  }
+
+  /** The device is asked for memory again after a while; where it has refused for long, the next to run ends. */
+  #endUnplaceable({ capacity, refusedForGood }: ResidentBlocks): FinishEvent[] {
+    const { sequence, short } = this.#scheduler.next;
+    if (sequence === undefined || !short) return [];
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.#rouse(), RETRY_MS).unref();
+    const open = this.#bySequence.get(sequence);
+    if (!refusedForGood || open === undefined) return [];
+    return [this.#end(open, 'error', deviceFullError(blocksFor(sequence.length), capacity))];
   }
 
   /** What is to be drawn, for each item that samples, in order. */

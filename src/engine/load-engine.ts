@@ -2,7 +2,7 @@
 
 import type { Backend } from '../compute/backend.ts';
 import { type BackendChoice, chooseBackend } from '../compute/choose-backend.ts';
-import { selfTest } from '../compute/self-test.ts';
+import { selfTest, TESTED_BLOCKS } from '../compute/self-test.ts';
 import { readDenseLayers } from '../model/dense-layers.ts';
 import { openSpec } from '../model/open-spec.ts';
 import type { ModelSpec } from '../model/spec.ts';
@@ -60,6 +60,7 @@ export async function loadEngine(
     });
     const speculates = (engine.speculation ?? true) && spec.headless !== true;
     const rowTimes = speculates ? await measuredRows(backend, () => onProgress(1)) : undefined;
+    releaseMeasured(backend);
     const { vocabSize } = spec;
     const embedding = { wholeTexts: isEncoder(spec), dense: readDenseLayers(files) };
     const options = {
@@ -82,6 +83,12 @@ async function selfTestProblem(backend: Backend, spec: ModelSpec): Promise<strin
   if (backend.wantsSelfTest !== true || spec.headless === true || isEncoder(spec)) return undefined;
   const problem = await selfTest(backend, spec.vocabSize);
   return problem && `on ${backend.device ?? backend.name} ${problem} (docs/gpu.md)`;
+}
+
+/** What was computed at the start is needed no more: the engine counts all blocks as uncommitted. */
+function releaseMeasured(backend: Backend): void {
+  const length = Math.min(backend.blockCount, TESTED_BLOCKS);
+  backend.releaseBlocks(Int32Array.from({ length }, (_, block) => block));
 }
 
 function withNotice(choice: BackendChoice, problem: string | undefined): BackendChoice {

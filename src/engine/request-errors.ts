@@ -40,6 +40,12 @@ export const notContinued: RequestError = {
 
 export const unloadedError: RequestError = { code: 'engine-failed', message: 'the model was unloaded' };
 
+/** Of a sequence that cannot run even alone, for want of memory that the budget counts on. */
+export function deviceFullError(needed: number, capacity: number): RequestError {
+  const message = `the GPU has no memory for ${needed} KV blocks, but for ${capacity}: others use more of it than --gpu-memory leaves them`;
+  return { code: 'engine-failed', message };
+}
+
 /** Why a prompt cannot be served by a model of this size, if it cannot; one that is answered must leave room for that. */
 export function promptError(
   { prompt, pooling }: EngineRequest,

@@ -43,21 +43,23 @@ describe('the memory of a model', () => {
     expect(firstBytes(memory)).toBeGreaterThan(GB);
   });
 
-  it('takes half of what a GPU leaves, but of no layer more than a kernel can bind', () => {
+  it('begins small on a GPU, too, and may grow to what the budget leaves, of no layer to more than a kernel can bind', () => {
     const spec = buildSpec(anotherBillion);
-    const onGpu = (layerBytes: number) =>
-      planMemory(
-        spec,
-        anotherBillion.weights,
-        120 * GB,
-        { kvType: 'f16', layerBytes },
-        { backend: 'webgpu' },
-      );
+    const onGpu = (layerBytes: number, one = spec) =>
+      planMemory(one, anotherBillion.weights, 60 * GB, { kvType: 'f16', layerBytes }, { backend: 'webgpu' });
     const free = onGpu(100 * GB);
-    expect(free.blockCount * free.blockBytes).toBeGreaterThan(55 * GB);
+    expect(free).toMatchObject({ firstBlocks: 2048 / BLOCK_TOKENS, fixed: false });
+    expect(free.weightBytes + free.blockCount * free.blockBytes).toBeLessThanOrEqual(60 * GB);
+    expect(free.weightBytes + (free.blockCount + 1) * free.blockBytes).toBeGreaterThan(60 * GB);
     const { blockCount, blockBytes } = onGpu(2 ** 31 - 4);
     expect((blockCount * blockBytes) / spec.layers.length).toBeLessThan(2 ** 31);
     expect(((blockCount + 1) * blockBytes) / spec.layers.length).toBeGreaterThan(2 ** 31 - 4);
+    // Where layers differ, the one with the largest blocks decides.
+    const [cache, ...others] = spec.caches;
+    if (cache === undefined) throw new Error('the model has caches');
+    const uneven = { ...spec, caches: [{ ...cache, headCount: 2 * cache.headCount }, ...others] };
+    expect(onGpu(2 ** 31 - 4, uneven).blockCount).toBe(Math.floor(blockCount / 2));
+    expect(onGpu(blockBytes, spec)).toMatchObject({ firstBlocks: spec.layers.length });
   });
 
   it('has a fixed size where someone chose one', () => {

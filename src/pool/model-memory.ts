@@ -1,7 +1,7 @@
 // How much memory a model takes: its weights, the K/V blocks it starts with, and how many it may ever have.
 
 import { type BackendName, BLOCK_TOKENS, type KvType } from '../compute/backend.ts';
-import { memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
+import { bindableBlocks, memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
 import { poolBlockCount } from '../engine/cache/pool-size.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
@@ -24,7 +24,7 @@ export interface ModelMemory {
   /** Slots for that, where the model has such layers. */
   readonly memorySlots?: number;
   readonly blockBytes: number;
-  /** K/V blocks there can ever be: address space alone. */
+  /** KV blocks there can ever be; none of them takes memory before it is needed. */
   readonly blockCount: number;
   /** Blocks it may hold from the start; while it is loaded, others only take them where nothing else is left. */
   readonly firstBlocks: number;
@@ -73,16 +73,21 @@ export function planMemory(
   const firstBlocks = Math.min(contextBlocks, FIRST_TOKENS / BLOCK_TOKENS);
   const affordable = Math.floor((budgetBytes - known.weightBytes) / known.blockBytes);
   const blockCount = Math.max(firstBlocks, Math.min(MOST_CONTEXTS * contextBlocks, affordable));
-  if (backend !== 'webgpu') return { ...known, blockCount, firstBlocks, fixed: false };
-  // A GPU's memory is taken when it is asked for, not when it is used: half of what is left stays for other models.
-  const layerBytes = kv.layerBytes ?? Number.POSITIVE_INFINITY;
-  const most = Math.min(
-    ...[spec, ...(draft === undefined ? [] : [draft.spec])].map((one) =>
-      Math.floor((layerBytes * one.caches.length) / sizes.kvBlockBytes(one, kv.kvType)),
-    ),
+  const most = backend === 'webgpu' ? mostBindable([spec, draft?.spec], kv) : blockCount;
+  return {
+    ...known,
+    blockCount: Math.min(blockCount, most),
+    firstBlocks: Math.min(firstBlocks, most),
+    fixed: false,
+  };
+}
+
+/** What a GPU can bind of each of these models. */
+function mostBindable(specs: readonly (ModelSpec | undefined)[], { kvType, layerBytes }: KvChoice): number {
+  if (layerBytes === undefined) return Number.POSITIVE_INFINITY;
+  return Math.min(
+    ...specs.flatMap((spec) => (spec === undefined ? [] : [bindableBlocks(spec, kvType, layerBytes)])),
   );
-  const taken = Math.min(most, Math.max(firstBlocks, Math.floor(Math.min(blockCount, affordable / 2))));
-  return { ...known, blockCount: taken, firstBlocks: taken, fixed: true };
 }
 
 /** A share of what weights leave, for as many sequences as are likely to be remembered. */

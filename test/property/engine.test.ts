@@ -5,11 +5,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { blocksFor } from '../../src/engine/cache/block-tables.ts';
 import { invariant } from '../../src/engine/cache/integrity.ts';
+import type { AnswerRequest } from '../../src/engine/request.ts';
+import { RETRY_MS } from '../../src/engine/resident-blocks.ts';
 import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
 import type { BudgetOptions } from '../../src/engine/scheduler/token-budget.ts';
 import type { Priority, Sequence } from '../../src/engine/sequence.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
 import { cases } from '../support/thorough.ts';
+import { DeviceMemory } from './hash-backend.ts';
 import { type Character, randomDrafter } from './random-drafter.ts';
 import { SteppedEngine } from './stepped-engine.ts';
 
@@ -35,6 +38,7 @@ type Command =
   | { readonly kind: 'preempt'; readonly which: number }
   | { readonly kind: 'followUp'; readonly which: number; readonly own: number; readonly newTokens: number }
   | { readonly kind: 'allow'; readonly share: number; readonly duringStep: boolean }
+  | { readonly kind: 'device'; readonly share: number }
   | { readonly kind: 'steps'; readonly count: number }
   | { readonly kind: 'wait'; readonly ms: number };
 
@@ -90,6 +94,18 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
 );
 
+/** A device that has memory for a part of the blocks, as long as others use the rest. */
+const deviceCommand: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 6, arbitrary: command },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('device' as const),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+    }),
+  },
+);
+
 const budget: fc.Arbitrary<BudgetOptions> = fc.oneof(
   fc.record({ kind: fc.constant('fixed' as const), maxStepTokens: fc.integer({ min: 1, max: 200 }) }),
   fc.record({
@@ -117,6 +133,7 @@ const scenario = fc.record({
 
 type Scenario = (typeof scenario extends fc.Arbitrary<infer T> ? T : never) & {
   readonly wholeTexts?: boolean;
+  readonly device?: DeviceMemory;
 };
 
 /** What the runs have met, over all of them. */
@@ -142,12 +159,12 @@ function promptOf({ family, shared, own }: Submit, unique: number): number[] {
 /** One step, with what a plan must keep besides the engine's own checks. */
 async function checkedStep(
   engine: SteppedEngine,
-  { budget, maxBatchSize, wholeTexts = false }: Scenario,
+  { budget, maxBatchSize, wholeTexts = false, device }: Scenario,
   during?: () => void,
 ): Promise<void> {
   const { scheduler } = engine;
   const decoding = scheduler.running.filter(({ remaining }) => remaining === 1);
-  const { limit } = scheduler.tables.pool;
+  const limit = scheduler.grantedBlocks;
   const plan = await engine.step(during);
   const planned = new Set(plan.items.map(({ sequence }) => sequence));
   const isLone = wholeTexts && plan.items.length === 1;
@@ -163,6 +180,10 @@ async function checkedStep(
   invariant(planned.size === plan.items.length, 'a sequence has one item');
   const written = new Set(plan.items.flatMap(({ sequence }) => sequence.blocks));
   invariant(written.size <= limit || during !== undefined, 'the step keeps to its blocks');
+  invariant(
+    device === undefined || device.capacity <= limit || during !== undefined,
+    'a device keeps no memory that is not allowed',
+  );
   for (const sequence of decoding.filter(({ state }) => state === 'running')) {
     invariant(planned.has(sequence) || plan.preempted.includes(sequence), 'no decode waits for prefill');
   }
@@ -252,6 +273,9 @@ async function execute(
       else allow();
       return;
     }
+    case 'device':
+      if (setting.device) setting.device.available = Math.round(each.share * setting.blockCount);
+      return;
     case 'steps':
       for (let i = 0; i < each.count; i++) await checkedStep(engine, setting);
       return;
@@ -262,16 +286,20 @@ async function execute(
 
 async function run(setting: Scenario): Promise<void> {
   const { drafter, foresight } = setting;
-  const engine = new SteppedEngine({
+  const options = {
     ...setting,
-    newDrafter: ({ prompt, choice = 0 }, tokens) => randomDrafter(drafter, foresight, prompt, choice, tokens),
-  });
+    newDrafter: ({ prompt, choice = 0 }: AnswerRequest, tokens: Int32Array) =>
+      randomDrafter(drafter, foresight, prompt, choice, tokens),
+  };
+  const engine = new SteppedEngine(options, setting.device);
   watchOrder(engine);
   for (const [unique, each] of setting.commands.entries()) {
     await execute(engine, setting, each, unique);
     checkIntegrity(engine.scheduler);
   }
   engine.engine.allow(setting.blockCount);
+  if (setting.device) setting.device.available = setting.blockCount;
+  engine.nowMs += RETRY_MS;
   await engine.drain();
   engine.checkOutputs();
   const { blocks, counters } = engine.scheduler.stats(engine.nowMs);
@@ -307,6 +335,31 @@ describe('the engine under random traffic', () => {
   it('keeps them where texts are computed whole', async () => {
     const whole = (setting: Scenario) => run({ ...setting, wholeTexts: true, memorySlots: undefined });
     await fc.assert(fc.asyncProperty(scenario, whole), { numRuns: cases(300, 0.2) });
+  }, 300_000);
+
+  it('keeps them on a device that takes memory by need, gives it back, and has none at times', async () => {
+    const numRuns = cases(1000, 0.2);
+    const onDevice = fc.record({
+      setting: scenario,
+      commands: fc.array(deviceCommand, { minLength: 1, maxLength: 30, size: 'max' }),
+      wholeTexts: fc.constantFrom(false, false, true),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+    });
+    let refusals = 0;
+    const property = fc.asyncProperty(onDevice, async ({ setting, commands, wholeTexts, share }) => {
+      const device = new DeviceMemory(Math.round(share * setting.blockCount));
+      const { memorySlots } = setting;
+      await run({
+        ...setting,
+        commands,
+        device,
+        wholeTexts,
+        memorySlots: wholeTexts ? undefined : memorySlots,
+      });
+      refusals += device.refusals;
+    });
+    await fc.assert(property, { numRuns, seed: 21 });
+    expect(refusals).toBeGreaterThan(numRuns / 2);
   }, 300_000);
 
   it('serves LOW under a flood of HIGH in the time that aging promises', async () => {

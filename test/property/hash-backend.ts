@@ -2,7 +2,13 @@
 // block, a foreign one, one overwritten or given back changes every later row; a drawn token depends on its row and
 // its choice alone, so answers must equal those of a lone run.
 
-import { type Backend, type Batch, BLOCK_TOKENS, type StepResult } from '../../src/compute/backend.ts';
+import {
+  type Backend,
+  type Batch,
+  BLOCK_TOKENS,
+  type BlockMemory,
+  type StepResult,
+} from '../../src/compute/backend.ts';
 import { BlockUses, checkBatch } from '../../src/compute/batch.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
 import type { SampleResult, SampleRows } from '../../src/sampling/sample-row.ts';
@@ -15,10 +21,35 @@ const DRAWN = 200;
 const POISONED = 1999;
 const NEVER_WRITTEN = -1;
 
+/** A device that takes memory for many blocks at once and has no more than it is told to have. */
+export class DeviceMemory implements BlockMemory {
+  capacity: number;
+  refusals = 0;
+  /** Blocks that it has memory for. */
+  available: number;
+
+  constructor(available: number) {
+    this.available = available;
+    this.capacity = Math.min(1, available);
+  }
+
+  async fit(needed: number, most: number): Promise<number> {
+    // Others may come to their turn meanwhile.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.capacity > most) this.capacity = Math.max(needed, most);
+    if (needed <= this.capacity) return this.capacity;
+    const wanted = Math.min(most, Math.max(needed, 2 * this.capacity));
+    if (needed > this.available) this.refusals++;
+    this.capacity = Math.max(this.capacity, Math.min(wanted, this.available));
+    return this.capacity;
+  }
+}
+
 export class HashBackend implements Backend {
   readonly name = 'reference';
   readonly blockCount: number;
   readonly memorySlots: number | undefined;
+  readonly blockMemory?: DeviceMemory;
   /** Called while a step computes. */
   during: (batch: Batch) => void = () => {};
   released = 0;
@@ -28,8 +59,9 @@ export class HashBackend implements Backend {
   readonly #memories: Int32Array;
   #logits = new Float32Array(0);
 
-  constructor(blockCount: number, memorySlots?: number) {
+  constructor(blockCount: number, memorySlots?: number, blockMemory?: DeviceMemory) {
     this.blockCount = blockCount;
+    if (blockMemory !== undefined) this.blockMemory = blockMemory;
     this.memorySlots = memorySlots;
     this.#memories = new Int32Array(memorySlots ?? 0).fill(NEVER_WRITTEN);
     this.#rows = new Int32Array(blockCount * BLOCK_TOKENS).fill(NEVER_WRITTEN);
@@ -45,6 +77,11 @@ export class HashBackend implements Backend {
     for (let i = 0; i < batch.starts.length; i++) this.#compute(batch, i, last, recalled[i]);
     for (const [k, row] of batch.memories.rows.entries()) {
       this.#memories[batch.memories.slots[k] as number] = last[row] as number;
+    }
+    if (this.blockMemory !== undefined && this.#written() > this.blockMemory.capacity) {
+      throw new Error(
+        `${this.#written()} blocks hold something, with memory for ${this.blockMemory.capacity}`,
+      );
     }
     this.during(batch);
     const wanted = batch.logitRows.length * VOCABULARY;
@@ -67,6 +104,15 @@ export class HashBackend implements Backend {
   }
 
   close(): void {}
+
+  /** Blocks that hold something. */
+  #written(): number {
+    let count = 0;
+    for (let row = 0; row < this.#rows.length; row += BLOCK_TOKENS) {
+      if (this.#rows[row] !== NEVER_WRITTEN) count++;
+    }
+    return count;
+  }
 
   #compute(
     { tokens, rowStarts, starts, blocks, blockStarts }: Batch,

@@ -10,7 +10,14 @@ import type { Priority, Sequence } from '../../src/engine/sequence.ts';
 import type { StepReport } from '../../src/engine/step-report.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
 import { validateSampling } from '../../src/sampling/parameters.ts';
-import { answerAlone, END_TOKEN, HashBackend, VOCABULARY, vectorAlone } from './hash-backend.ts';
+import {
+  answerAlone,
+  type DeviceMemory,
+  END_TOKEN,
+  HashBackend,
+  VOCABULARY,
+  vectorAlone,
+} from './hash-backend.ts';
 
 export interface Request {
   readonly prompt: readonly number[];
@@ -54,8 +61,11 @@ export class SteppedEngine {
   #plan: StepPlan | undefined;
   #ids = 0;
 
-  constructor(options: SchedulerOptions & Pick<EngineOptions, 'newDrafter' | 'speculation'>) {
-    this.backend = new HashBackend(options.blockCount, options.memorySlots);
+  constructor(
+    options: SchedulerOptions & Pick<EngineOptions, 'newDrafter' | 'speculation'>,
+    memory?: DeviceMemory,
+  ) {
+    this.backend = new HashBackend(options.blockCount, options.memorySlots, memory);
     this.engine = new Engine(
       this.backend,
       {
@@ -107,6 +117,11 @@ export class SteppedEngine {
     const counts = [...this.#asked.values()].map(({ finish }) => finish?.draftTokens);
     const sum = (key: 'accepted' | 'rejected') => counts.reduce((total, one) => total + (one?.[key] ?? 0), 0);
     return { accepted: sum('accepted'), rejected: sum('rejected') };
+  }
+
+  /** How it ended, if it has. */
+  finishOf({ id }: Sequence): FinishEvent | undefined {
+    return this.#asked.get(id)?.finish;
   }
 
   /** Takes effect with the next step. */

@@ -78,6 +78,9 @@ export class Scheduler {
     servedOf: (sequence) => this.#queue.servedOf(sequence),
   };
   #arrivals = 0;
+  /** Blocks that may hold memory, as it was told; and those that the device has memory for, where it refused more. */
+  #granted = 0;
+  #deviceBlocks: number | undefined;
   /** The last plan could not have all the blocks it wanted. */
   #short = false;
   /** More blocks would serve: the last plan was short, or took blocks from the prefix cache. */
@@ -170,8 +173,29 @@ export class Scheduler {
     if (!(Number.isInteger(blocks) && blocks >= 0)) {
       throw new RangeError(`an engine may hold a whole number of blocks, not ${blocks}`);
     }
-    this.tables.pool.setLimit(blocks);
-    this.#queue.resumeAll();
+    this.#granted = Math.min(blocks, this.tables.pool.blockCount);
+    this.#applyLimit();
+  }
+
+  /** What `allow` was last told. */
+  get grantedBlocks(): number {
+    return this.#granted;
+  }
+
+  /** The device has no memory for more blocks than these, whatever is allowed; undefined where it has not refused any. */
+  limitToDevice(blocks: number | undefined): void {
+    this.#deviceBlocks = blocks;
+    this.#applyLimit();
+  }
+
+  get isLimitedByDevice(): boolean {
+    return this.#deviceBlocks !== undefined;
+  }
+
+  /** Blocks that may hold memory once the next plan is made, at most. */
+  mostHeldAfterPlan(): number {
+    const { heldCount, usedCount, cachedFreeCount, limit } = this.tables.pool;
+    return Math.max(heldCount, Math.min(limit, usedCount + cachedFreeCount + this.#mostTakenBlocks()));
   }
 
   /** Who is admitted next, and whether it waits for want of blocks. */
@@ -181,8 +205,10 @@ export class Scheduler {
 
   /** As of the last plan. */
   demand(): BlockDemand {
-    const { limit, heldCount: held, usedCount: used } = this.tables.pool;
-    const wanted = this.#pressed ? this.#wantedBlocks() : limit;
+    const { heldCount: held, usedCount: used } = this.tables.pool;
+    const limit = this.#granted;
+    // More would not help where the device has no memory for what is allowed.
+    const wanted = this.#pressed && !this.isLimitedByDevice ? this.#wantedBlocks() : limit;
     const required = blocksFor((this.#running[0] ?? this.#queue.peek())?.length ?? 0);
     return { limit, held, used, wanted, short: this.#short, required };
   }
@@ -555,6 +581,26 @@ export class Scheduler {
       item.draft = shortened(wanted, most <= 0 ? 0 : this.tables.grow(sequence, 1 + most) - 1);
       left -= item.draft.tokens.length;
     }
+  }
+
+  #applyLimit(): void {
+    this.tables.pool.setLimit(Math.min(this.#granted, this.#deviceBlocks ?? this.#granted));
+    this.#queue.resumeAll();
+  }
+
+  /** Blocks that a plan can take: those of the step's tokens, and one of each sequence that is not full; or of all tokens there are. */
+  #mostTakenBlocks(): number {
+    let tokens = this.budget.maxStepTokens;
+    if (this.#wholeTexts) for (const { length } of this.waiting()) tokens = Math.max(tokens, length);
+    const sequences = Math.min(this.#limit, this.#running.length + this.waitingCount);
+    const most = Math.ceil(tokens / BLOCK_TOKENS) + sequences;
+    // Draft tokens may take one block more.
+    let taken = this.#outstandingBlocks() + this.#running.length;
+    for (const { length } of this.waiting()) {
+      if (taken >= most) break;
+      taken += blocksFor(length);
+    }
+    return Math.min(most, taken);
   }
 
   #watermarkBlocks(): number {

@@ -46,14 +46,18 @@ export class DraftModel {
   readonly #mirrors = new Map<Sequence, Mirror>();
   /** Those for which there were no blocks, and how long they were. */
   readonly #refused = new WeakMap<Sequence, number>();
+  /** Blocks that may hold memory, if the device has it. */
+  #allowed: number;
 
   constructor(options: DraftModelOptions) {
     this.#options = options;
     this.#tables = new BlockTables(options.backend.blockCount);
+    this.#allowed = options.backend.blockCount;
   }
 
   /** At most so many blocks hold memory from now on. */
   allow(blocks: number): void {
+    this.#allowed = blocks;
     this.#tables.pool.setLimit(blocks);
   }
 
@@ -116,13 +120,16 @@ export class DraftModel {
   }
 
   /** Gives blocks back that may be held no longer. Those that came first go first: they begin anew where they still want drafts. */
-  keepToLimit(): void {
+  async keepToLimit(): Promise<void> {
     const { pool } = this.#tables;
     for (const sequence of this.#mirrors.keys()) {
       if (pool.usedCount <= pool.limit) break;
       this.release(sequence);
     }
     this.#releaseDropped();
+    const { blockMemory } = this.#options.backend;
+    if (blockMemory === undefined || blockMemory.capacity <= this.#allowed) return;
+    await blockMemory.fit(pool.heldCount, this.#allowed);
   }
 
   /** One more token of each; gives those that have got one. */
@@ -165,7 +172,25 @@ export class DraftModel {
     if (items.length === 0) return new Float32Array(0);
     // Blocks may have been dropped and taken anew since; nothing is written to them yet.
     this.#releaseDropped();
-    return (await this.#options.backend.step(buildBatch(items))).logits;
+    const batch = buildBatch(items);
+    if (!(await this.#hasMemory())) return new Float32Array(0);
+    return (await this.#options.backend.step(batch)).logits;
+  }
+
+  /** Whether the device has memory for all that is held; where not, all is given back, and less is held from now on. */
+  async #hasMemory(): Promise<boolean> {
+    const { blockMemory } = this.#options.backend;
+    const { pool } = this.#tables;
+    if (blockMemory === undefined || pool.heldCount <= blockMemory.capacity) return true;
+    const capacity = await blockMemory.fit(pool.heldCount, this.#allowed);
+    if (pool.heldCount <= capacity) return true;
+    pool.setLimit(Math.min(this.#allowed, capacity));
+    for (const sequence of [...this.#mirrors.keys()]) {
+      this.#refused.set(sequence, sequence.length);
+      this.release(sequence);
+    }
+    this.#releaseDropped();
+    return false;
   }
 
   /** Adds the next token to a draft; false where there is none. */

@@ -102,9 +102,9 @@ export class SpeculativeDecoding {
   }
 
   /** The step is planned: gives back what is needed no more. */
-  planned({ preempted }: StepPlan): void {
+  async planned({ preempted }: StepPlan): Promise<void> {
     for (const sequence of preempted) this.#draftModel?.release(sequence);
-    this.#draftModel?.keepToLimit();
+    await this.#draftModel?.keepToLimit();
   }
 
   /** The step took so long. */
