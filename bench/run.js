@@ -17,6 +17,11 @@ const benchmarks = {
     setup: ['--all-kernels'],
   },
   'gpu-steps': { file: built('gpu-steps'), says: 'how evenly steps come on a GPU', setup: onGpu },
+  'gpu-load': {
+    file: built('gpu-load'),
+    says: "what loading onto a GPU takes of the machine's memory",
+    setup: onGpu,
+  },
   'gpu-kernels': { file: built('gpu-kernels'), says: 'matrix products on a GPU', setup: onGpu },
   'gpu-drawing': {
     file: built('gpu-drawing'),
