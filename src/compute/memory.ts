@@ -11,6 +11,7 @@ import { loadAddon } from './cpu/binding.ts';
 import { blockBytes } from './reference/kv-cache.ts';
 import { matrixBytes as gpuMatrixBytes } from './webgpu/format.ts';
 import { cacheBlockBytes } from './webgpu/kernels/kv-layout.ts';
+import { scratchBytes } from './webgpu/scratch.ts';
 
 /** Bytes a backend keeps for a matrix of this type. */
 export type MatrixBytes = (type: TensorType, outputs: number, inputs: number) => number;
@@ -20,6 +21,8 @@ export interface BackendSizes {
   readonly matrixBytes: MatrixBytes;
   /** Bytes of one block of 32 tokens in all layers. */
   kvBlockBytes(spec: ModelSpec, kvType: KvType): number;
+  /** What steps work in, where it is taken when a model is loaded; `layerBytes` is what can be bound at once. */
+  scratchBytes?(spec: ModelSpec, kvType: KvType, layerBytes: number): number;
 }
 
 export const fileMatrixBytes: MatrixBytes = (type, outputs, inputs) => outputs * rowBytes(type, inputs);
@@ -32,6 +35,7 @@ const referenceSizes: BackendSizes = {
 const gpuSizes: BackendSizes = {
   matrixBytes: gpuMatrixBytes,
   kvBlockBytes: (spec, kvType) => cacheBlockBytes(spec, kvType).reduce((sum, bytes) => sum + bytes, 0),
+  scratchBytes,
 };
 
 /** KV blocks whose part in any one layer fits so many bytes: on a GPU that part is bound as a whole. */

@@ -19,7 +19,7 @@ const MOST_SLOTS = 96;
 
 export interface ModelMemory {
   readonly kvType: KvType;
-  /** Weights, and what layers without K/V remember. */
+  /** Weights, what layers without K/V remember, and what steps on a GPU work in. */
   readonly weightBytes: number;
   /** Slots for that, where the model has such layers. */
   readonly memorySlots?: number;
@@ -56,16 +56,21 @@ export function planMemory(
   { backend, draft }: PlanOptions = {},
 ): ModelMemory {
   const sizes = sizesOf(backend);
-  const draftBytes = draft === undefined ? 0 : weightBytes(draft.spec, draft.weights, sizes.matrixBytes);
-  const bytes = weightBytes(spec, weights, sizes.matrixBytes) + draftBytes;
+  const layerBytes = kv.layerBytes ?? Number.POSITIVE_INFINITY;
+  const models = [{ spec, weights }, ...(draft === undefined ? [] : [draft])];
+  const bytes = models.reduce(
+    (sum, one) =>
+      sum +
+      weightBytes(one.spec, one.weights, sizes.matrixBytes) +
+      (sizes.scratchBytes?.(one.spec, kv.kvType, layerBytes) ?? 0),
+    0,
+  );
   const memorySlots = memorySlotCount(spec, budgetBytes - bytes);
   const known = {
     kvType: kv.kvType,
     weightBytes: bytes + memorySlots * memoryBytes(spec),
     ...(memorySlots === 0 ? {} : { memorySlots }),
-    blockBytes:
-      sizes.kvBlockBytes(spec, kv.kvType) +
-      (draft === undefined ? 0 : sizes.kvBlockBytes(draft.spec, kv.kvType)),
+    blockBytes: models.reduce((sum, one) => sum + sizes.kvBlockBytes(one.spec, kv.kvType), 0),
   };
   const chosen = chosenBlocks(kv, known.blockBytes);
   if (chosen !== undefined) return { ...known, blockCount: chosen, firstBlocks: chosen, fixed: true };
@@ -73,7 +78,7 @@ export function planMemory(
   const firstBlocks = Math.min(contextBlocks, FIRST_TOKENS / BLOCK_TOKENS);
   const affordable = Math.floor((budgetBytes - known.weightBytes) / known.blockBytes);
   const blockCount = Math.max(firstBlocks, Math.min(MOST_CONTEXTS * contextBlocks, affordable));
-  const most = backend === 'webgpu' ? mostBindable([spec, draft?.spec], kv) : blockCount;
+  const most = backend === 'webgpu' ? mostBindable(models, kv) : blockCount;
   return {
     ...known,
     blockCount: Math.min(blockCount, most),
@@ -83,11 +88,11 @@ export function planMemory(
 }
 
 /** What a GPU can bind of each of these models. */
-function mostBindable(specs: readonly (ModelSpec | undefined)[], { kvType, layerBytes }: KvChoice): number {
-  if (layerBytes === undefined) return Number.POSITIVE_INFINITY;
-  return Math.min(
-    ...specs.flatMap((spec) => (spec === undefined ? [] : [bindableBlocks(spec, kvType, layerBytes)])),
-  );
+function mostBindable(
+  models: readonly { readonly spec: ModelSpec }[],
+  { kvType, layerBytes = Number.POSITIVE_INFINITY }: KvChoice,
+): number {
+  return Math.min(...models.map(({ spec }) => bindableBlocks(spec, kvType, layerBytes)));
 }
 
 /** A share of what weights leave, for as many sequences as are likely to be remembered. */

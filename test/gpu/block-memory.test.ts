@@ -7,7 +7,10 @@ import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { sizesOf } from '../../src/compute/memory.ts';
 import { createWebGpuBackend } from '../../src/compute/webgpu/backend.ts';
 import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
+import { LocalEngine } from '../../src/engine/local-engine.ts';
+import { planMemory } from '../../src/pool/model-memory.ts';
 import { itKeepsBlocks } from '../support/block-promises.ts';
+import { collect, engineRequest } from '../support/engine-requests.ts';
 import { LimitedGpu } from '../support/limited-gpu.ts';
 import { describeOnFastestGpu } from '../support/on-gpu.ts';
 import { randomTokens, tinyModel } from '../support/tiny-model.ts';
@@ -71,6 +74,17 @@ describeOnFastestGpu('KV blocks on a GPU', () => {
     expect(limited.bytes).toBe(bytes - 22 * blockBytes(kvType));
     backend.close();
     expect(limited.bytes).toBe(0);
+  });
+
+  it('and all else that a model takes are counted before it is loaded', async () => {
+    const { backend, limited } = await open();
+    const { bindingBytes: layerBytes } = real.info.limits;
+    const choice = { kvType: 'f16', layerBytes } as const;
+    const planned = planMemory(model.spec, model.weights, 1e9, choice, { backend: 'webgpu' });
+    const counted = planned.weightBytes + 32 * planned.blockBytes;
+    // Norms, rotary tables and padding are not.
+    expect(Math.abs(limited.bytes - counted) / counted).toBeLessThan(0.01);
+    backend.close();
   });
 
   it('hold the same bits while they grow, and when they are moved together', async () => {
@@ -153,6 +167,51 @@ describeOnFastestGpu('KV blocks on a GPU', () => {
     backend.close();
     await closing;
     await expect(memory.fit(10, BLOCKS)).rejects.toThrow('the backend is closed');
+  });
+
+  it('give the same answers whatever an engine may hold and the GPU has meanwhile', async () => {
+    const requests = range(0, 4).map((seed) =>
+      engineRequest({
+        prompt: randomTokens(90 + 30 * seed, vocabSize, seed),
+        sampling: { temperature: 0.8, seed, maxTokens: 50, ignoreEos: true },
+      }),
+    );
+    const answers = async (disturb: (engine: LocalEngine, limited: LimitedGpu) => () => void) => {
+      const { backend, limited, memory } = await open();
+      const engine = new LocalEngine(backend, {
+        blockCount: BLOCKS,
+        budget: { kind: 'fixed', maxStepTokens: 64 },
+        vocabSize,
+        contextLength: model.spec.contextLength,
+        endIds: [],
+        speculation: false,
+      });
+      const stop = disturb(engine, limited);
+      const all = await Promise.all(requests.map((request) => collect(engine.submit(request))));
+      stop();
+      expect(all.map(({ finish }) => finish.reason)).toEqual(requests.map(() => 'length'));
+      const { preemptions } = (await engine.stats()).counters;
+      const { capacity } = memory;
+      await engine.close();
+      return { tokens: all.map(({ tokens }) => tokens), preemptions, capacity };
+    };
+    const expected = await answers(() => () => {});
+    const allowed = await answers((engine) => {
+      const limits = [40, 9, 25, 8];
+      let steps = 0;
+      return engine.follow(() => {
+        if (steps++ % 12 === 0) engine.allow(limits[((steps / 12) % limits.length) | 0] as number);
+      });
+    });
+    const refused = await answers((_, limited) => {
+      limited.limitBytes = limited.bytes;
+      return () => {};
+    });
+    expect(allowed.tokens).toEqual(expected.tokens);
+    expect(allowed.preemptions).toBeGreaterThan(0);
+    expect(allowed.capacity).toBeLessThanOrEqual(40);
+    expect(refused.tokens).toEqual(expected.tokens);
+    expect(refused.capacity).toBe(32);
   });
 
   it('are no more than the GPU can bind', async () => {

@@ -2,7 +2,8 @@
 
 import type { ModelSpec } from '../../model/spec.ts';
 import { isEncoder } from '../../model/spec-walk.ts';
-import type { PlannedShape } from './attention-shapes.ts';
+import type { KvType } from '../backend.ts';
+import { attentionShapes, type PlannedShape } from './attention-shapes.ts';
 import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from './kernels/draw-layout.ts';
 import { tableWords } from './kernels/group-choices.ts';
 import { INPUT_ROWS, paddedValues } from './kernels/make-input.ts';
@@ -22,12 +23,16 @@ export const RANGE_BYTES = 8;
 /** Penalties of 64 sequences of thousands of different tokens each, or as many masks. */
 const DRAW_BYTES = 4 << 20;
 
-export interface Scratch {
+export interface Scratch extends ScratchBuffers {
   readonly rows: number;
   readonly wanted: number;
   readonly stepWords: number;
+  readonly drawWords: number;
   /** What the step's plans are made for. */
   readonly shapes: readonly PlannedShape[];
+}
+
+interface ScratchBuffers {
   readonly step: GPUBuffer;
   readonly residual: GPUBuffer;
   readonly codes: GPUBuffer;
@@ -65,7 +70,6 @@ export interface Scratch {
   /** Final states of rows, padded to pairs. */
   readonly states: GPUBuffer;
   readonly readback: GPUBuffer;
-  readonly drawWords: number;
   /** How tokens are drawn, own logits of adjusted tokens at the same places, and what is told of the rows. */
   readonly draws: GPUBuffer;
   readonly saved: GPUBuffer;
@@ -78,12 +82,47 @@ export interface Scratch {
   readonly nothing: GPUBuffer;
 }
 
+/** How large the buffers are, and for how many rows. */
+interface ScratchPlan {
+  readonly rows: number;
+  readonly mostRows: number;
+  readonly wanted: number;
+  readonly buffers: Readonly<
+    Record<keyof ScratchBuffers, { readonly label: string; readonly bytes: number }>
+  >;
+}
+
 export async function allocateScratch(
   memory: GpuMemory,
   spec: ModelSpec,
   shapes: readonly PlannedShape[],
   bindingBytes: number,
 ): Promise<Scratch> {
+  const { rows, mostRows, wanted, buffers } = planScratch(spec, shapes, bindingBytes);
+  if (rows < mostRows && isEncoder(spec)) {
+    throw new GpuMemoryError(
+      `texts of ${spec.contextLength} tokens at once are more than this GPU can bind; choose a context of at most ${rows}`,
+    );
+  }
+  const made: Partial<Record<keyof ScratchBuffers, GPUBuffer>> = {};
+  for (const [name, { label, bytes }] of Object.entries(buffers)) {
+    const isReadback = name === 'readback';
+    made[name as keyof ScratchBuffers] = isReadback
+      ? await memory.readback(label, bytes)
+      : await memory.storage(label, bytes);
+  }
+  const words = { stepWords: STEP_BYTES / 4, drawWords: DRAW_BYTES / 4 };
+  return { rows, wanted, ...words, shapes, ...(made as ScratchBuffers) };
+}
+
+/** What a model's steps work in takes on a GPU that binds so much at once. */
+export function scratchBytes(spec: ModelSpec, kvType: KvType, bindingBytes: number): number {
+  const limits = { bindingBytes, workgroupBytes: Number.POSITIVE_INFINITY };
+  const { buffers } = planScratch(spec, attentionShapes(spec, kvType, limits), bindingBytes);
+  return Object.values(buffers).reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+function planScratch(spec: ModelSpec, shapes: readonly PlannedShape[], bindingBytes: number): ScratchPlan {
   const { hiddenSize, vocabSize } = spec;
   const widths = widthsOf(spec);
   const room = (bytesPerRow: number, most: number) =>
@@ -92,11 +131,6 @@ export async function allocateScratch(
   // A text whose tokens see those behind them is never cut.
   const mostRows = isEncoder(spec) ? Math.max(MOST_ROWS, spec.contextLength) : MOST_ROWS;
   const rows = room(4 * widths.widest, Math.min(mostRows, mostChosen));
-  if (rows < mostRows && isEncoder(spec)) {
-    throw new GpuMemoryError(
-      `texts of ${spec.contextLength} tokens at once are more than this GPU can bind; choose a context of at most ${rows}`,
-    );
-  }
   const wanted = room(4 * vocabSize, MOST_WANTED);
   const most = (floats: (input: InputWidth) => number) => Math.max(...widths.inputs.map(floats));
   const groups = most(
@@ -104,58 +138,49 @@ export async function allocateScratch(
   );
   const stateBytes = 4 * rows * paddedValues(hiddenSize);
   const foundBytes = 4 * wanted * JOBS_PER_ROW * (HEAD_WORDS + LIST_WORDS);
-  const floats = (label: string, count: number) => memory.storage(label, 4 * count);
-  return {
-    rows,
-    wanted,
-    stepWords: STEP_BYTES / 4,
-    shapes,
-    step: await memory.storage('step', STEP_BYTES),
-    residual: await floats('residual', rows * hiddenSize),
-    codes: await floats('input codes', groups * 8),
-    sides: await floats('input sides', groups * 2),
-    values: await floats(
+  const buffer = (label: string, bytes: number) => ({ label, bytes });
+  const floats = (label: string, count: number) => buffer(label, 4 * count);
+  const buffers: ScratchPlan['buffers'] = {
+    step: buffer('step', STEP_BYTES),
+    residual: floats('residual', rows * hiddenSize),
+    codes: floats('input codes', groups * 8),
+    sides: floats('input sides', groups * 2),
+    values: floats(
       'input values',
       most(({ copies, size }) => rows * copies * paddedValues(size)),
     ),
-    heads: await floats('queries, keys and values', rows * widths.heads),
-    queries: await floats('queries', rows * widths.queries),
-    attended: await floats('attention', rows * widths.queries),
-    mixed: await floats('convolved channels', rows * widths.channels),
-    attentionParts: await memory.storage(
-      'attention parts',
-      Math.max(0, ...shapes.map(({ partBytes }) => partBytes)),
-    ),
-    gateUp: await floats('gate and up', rows * widths.gateUp),
-    layerInputs: await floats('inputs of layers', rows * widths.layerInputs),
-    routes: await floats('scores of experts', rows * widths.experts),
-    choices: await floats('chosen experts', 2 * rows * widths.choices),
-    groups: await floats('rows of experts', tableWords(rows * widths.grouped)),
-    opinions: await floats('what experts give', rows * widths.choices * hiddenSize),
-    unshared: await floats(
-      'shared feed-forward',
-      widths.hasShare || widths.hasLowRank ? rows * hiddenSize : 0,
-    ),
-    unmapped: await floats('beside a low rank', widths.hasLowRank ? rows * hiddenSize : 0),
-    streams: await floats('streams', rows * widths.streams * hiddenSize),
-    predicted: await floats('predicted stream', widths.streams > 0 ? rows * hiddenSize : 0),
-    features: await floats('features of streams', rows * (widths.streams + 1)),
-    coefficients: await floats('coefficients of streams', rows * (widths.streams + 1) ** 2),
-    part: await floats('part', widths.hasPartNorm ? rows * hiddenSize : 0),
-    branch: await floats('branch', rows * hiddenSize),
-    logits: await floats('logits', wanted * vocabSize),
-    states: await memory.storage('states', stateBytes),
+    heads: floats('queries, keys and values', rows * widths.heads),
+    queries: floats('queries', rows * widths.queries),
+    attended: floats('attention', rows * widths.queries),
+    mixed: floats('convolved channels', rows * widths.channels),
+    attentionParts: buffer('attention parts', Math.max(0, ...shapes.map(({ partBytes }) => partBytes))),
+    gateUp: floats('gate and up', rows * widths.gateUp),
+    layerInputs: floats('inputs of layers', rows * widths.layerInputs),
+    routes: floats('scores of experts', rows * widths.experts),
+    choices: floats('chosen experts', 2 * rows * widths.choices),
+    groups: floats('rows of experts', tableWords(rows * widths.grouped)),
+    opinions: floats('what experts give', rows * widths.choices * hiddenSize),
+    unshared: floats('shared feed-forward', widths.hasShare || widths.hasLowRank ? rows * hiddenSize : 0),
+    unmapped: floats('beside a low rank', widths.hasLowRank ? rows * hiddenSize : 0),
+    streams: floats('streams', rows * widths.streams * hiddenSize),
+    predicted: floats('predicted stream', widths.streams > 0 ? rows * hiddenSize : 0),
+    features: floats('features of streams', rows * (widths.streams + 1)),
+    coefficients: floats('coefficients of streams', rows * (widths.streams + 1) ** 2),
+    part: floats('part', widths.hasPartNorm ? rows * hiddenSize : 0),
+    branch: floats('branch', rows * hiddenSize),
+    logits: floats('logits', wanted * vocabSize),
+    states: buffer('states', stateBytes),
     // Logits or what was drawn of them, then states.
-    readback: await memory.readback(
+    readback: buffer(
       'results to read',
       Math.max(4 * wanted * vocabSize, foundBytes) + RANGE_BYTES + stateBytes,
     ),
-    drawWords: DRAW_BYTES / 4,
-    draws: await memory.storage('draws', DRAW_BYTES),
-    saved: await memory.storage('saved logits', DRAW_BYTES),
-    found: await memory.storage('first candidates', foundBytes),
-    brought: await floats('what adapters bring rows to', rows * widths.brought),
-    product: await floats('a product that adapters scale', widths.hasFactors ? rows * hiddenSize : 0),
-    nothing: await memory.storage('nothing', 16),
+    draws: buffer('draws', DRAW_BYTES),
+    saved: buffer('saved logits', DRAW_BYTES),
+    found: buffer('first candidates', foundBytes),
+    brought: floats('what adapters bring rows to', rows * widths.brought),
+    product: floats('a product that adapters scale', widths.hasFactors ? rows * hiddenSize : 0),
+    nothing: buffer('nothing', 16),
   };
+  return { rows, mostRows, wanted, buffers };
 }
