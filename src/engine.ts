@@ -9,6 +9,7 @@ export {
   type Batch,
   type BatchMemories,
   BLOCK_TOKENS,
+  type BlockMemory,
   type CreateBackend,
   type KvType,
   type StepResult,

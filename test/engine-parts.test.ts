@@ -42,6 +42,7 @@ const types = [
   'BlockDemand',
   'BlockHolder',
   'BlockList',
+  'BlockMemory',
   'BlockStats',
   'BudgetOptions',
   'CreateBackend',
