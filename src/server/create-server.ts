@@ -51,7 +51,7 @@ export interface ChairliftServer extends FastifyInstance {
   drain(limitMs: number): Promise<void>;
 }
 
-export interface ServerPair {
+interface ServerPair {
   readonly main: ChairliftServer;
   /** Has /metrics and /admin to itself. Closed after the other, so that its end can be watched. */
   readonly admin: FastifyInstance;

@@ -14,7 +14,7 @@ const PREFIX = '/v1';
  * `open`: anyone. `key`: a live key, where keys are needed. `admin`: an admin key; the response ends when the key loses that
  * right. `scrape`: anyone, or an admin key where the settings protect metrics.
  */
-export type Access = 'open' | 'key' | 'admin' | 'scrape';
+type Access = 'open' | 'key' | 'admin' | 'scrape';
 
 export interface Route {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';

@@ -6,7 +6,6 @@ import { badRequest } from '../http/errors.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
 import type { AssistantBlock, Message, MessagesRequest, UserBlock } from './schema.ts';
 import { reasoningOf } from './thinking.ts';
-import { ownId } from './tool-ids.ts';
 
 type ChatMessage = ChatBody['messages'][number];
 
@@ -138,4 +137,14 @@ function textParts(blocks: readonly Placed<TextPart>[], limits: TextLimits): Tex
     checkText(where, text, limits);
     return { type: 'text', text };
   });
+}
+
+const MARK = 'toolu_';
+
+export function shownId(id: string): string {
+  return MARK + id;
+}
+
+export function ownId(shown: string): string {
+  return shown.startsWith(MARK) ? shown.slice(MARK.length) : shown;
 }

@@ -6,16 +6,16 @@ import type { TokenUsage } from '../../generation/token-usage.ts';
 import type { WholeCall, WholeChoice } from '../../generation/whole-answer.ts';
 import { type Framing, namedEvents } from '../http/sse.ts';
 import type { AnswerShape, ChoiceEnd, ShapeOptions, StreamMessage } from '../jobs/answer-shape.ts';
+import { shownId } from './conversation.ts';
 import { anthropicError } from './errors.ts';
 import { shownThinking } from './thinking.ts';
-import { shownId } from './tool-ids.ts';
 
 const ping = { type: 'ping' };
 
 /** Its own event says that it is still there. */
 export const messageEvents: Framing = { ...namedEvents, filler: namedEvents.frame(ping, ping.type) };
 
-export interface MessageOptions extends Pick<ShapeOptions, 'base' | 'promptTokens'> {
+interface MessageOptions extends Pick<ShapeOptions, 'base' | 'promptTokens'> {
   readonly request: Pick<FastifyRequest, 'id'>;
   readonly omitsThinking: boolean;
 }

@@ -6,7 +6,7 @@ import type { MessagesRequest } from './schema.ts';
 
 const SEAL = 'sealed.';
 
-export interface Shown {
+interface Shown {
   readonly thinking: string;
   readonly signature: string;
 }

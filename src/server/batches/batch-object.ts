@@ -13,7 +13,7 @@ import type { BodyRules } from '../http/parse-body.ts';
 import { ENDPOINTS } from './line-server.ts';
 
 export const WINDOW_MS = 86_400_000;
-export const LARGEST_BATCH_PAGE = 100;
+const LARGEST_BATCH_PAGE = 100;
 export const DEFAULT_BATCH_PAGE = 20;
 const MOST_METADATA = 16;
 
@@ -33,7 +33,7 @@ export const newBatchRules: BodyRules<typeof newBatchSchema> = {
   refused: {},
 };
 
-export const batchPageSchema = z.object(pageShape(LARGEST_BATCH_PAGE));
+const batchPageSchema = z.object(pageShape(LARGEST_BATCH_PAGE));
 export const batchPageRules: BodyRules<typeof batchPageSchema> = {
   schema: batchPageSchema,
   noOps: [],

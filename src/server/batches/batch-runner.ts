@@ -7,11 +7,10 @@ import { isGone } from '../../store/lease-owner.ts';
 import type { BatchDeps, ServerContext } from '../context.ts';
 import { filesOf } from '../files/routes.ts';
 import { backgroundCaller, type Caller } from '../request/auth.ts';
-import { forgetLines } from './forget-lines.ts';
 import { LineRunner } from './line-runner.ts';
 import type { LineServer } from './line-server.ts';
 import { readIn } from './read-in.ts';
-import { writeOut } from './write-out.ts';
+import { forgetLines, writeOut } from './write-out.ts';
 
 /** Also how soon a batch that another machine took or changed is noticed. */
 const LOOK_EVERY_MS = 1000;

@@ -10,7 +10,7 @@ import type { FileLine } from './file-lines.ts';
 
 const LONGEST_CUSTOM_ID = 512;
 
-export type CheckedLine =
+type CheckedLine =
   | { readonly ok: true; readonly line: NewLine }
   | { readonly ok: false; readonly problem: BatchProblem };
 

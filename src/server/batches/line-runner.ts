@@ -17,7 +17,7 @@ const LONGEST_PAUSE_MS = 30_000;
 const FAULT_PAUSE_MS = 1000;
 const STORE_RETRY_MS = 500;
 
-export interface LineRunnerOptions {
+interface LineRunnerOptions {
   readonly queue: LineQueue;
   readonly owner: string;
   readonly leaseMs: number;

@@ -23,7 +23,7 @@ export const ENDPOINTS = [
 
 export type Endpoint = (typeof ENDPOINTS)[number];
 
-export interface LineRequest {
+interface LineRequest {
   /** The id of the request; no other running request has the same. */
   readonly id: string;
   readonly endpoint: Endpoint;

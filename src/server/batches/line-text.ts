@@ -2,7 +2,7 @@
 
 import type { BatchEnding } from '../../store/batch-record.ts';
 
-export interface AnsweredLine {
+interface AnsweredLine {
   readonly id: string;
   readonly customId: string;
   readonly status: number;

@@ -8,15 +8,15 @@ import type { BatchStore } from '../../store/batch-store.ts';
 import type { FileStore } from '../../store/file-store.ts';
 import type { ServerSettings } from '../settings.ts';
 import { fileLines } from './file-lines.ts';
-import { forgetLines } from './forget-lines.ts';
 import { LineCheck } from './line-check.ts';
+import { forgetLines } from './write-out.ts';
 
 /** Whoever has more to mend mends these first. */
 const MOST_PROBLEMS = 100;
 const LINES_AT_ONCE = 128;
 const BYTES_AT_ONCE = 1024 * 1024;
 
-export interface ReadInDeps {
+interface ReadInDeps {
   readonly files: FileStore;
   readonly store: BatchStore;
   readonly lines: BatchLines;

@@ -6,11 +6,10 @@ import type { BatchStore } from '../../store/batch-store.ts';
 import type { ServerContext } from '../context.ts';
 import { INPUT_PURPOSE } from '../files/file-object.ts';
 import { fileNotFound, filesOf } from '../files/routes.ts';
-import { ApiError, badRequest } from '../http/errors.ts';
+import { ApiError, badRequest, fromStore } from '../http/errors.ts';
 import { listOf, listSchema } from '../http/list-page.ts';
 import { parseBody, readBody } from '../http/parse-body.ts';
 import { callerOf } from '../request/auth.ts';
-import { fromStore } from '../request/from-store.ts';
 import { idOf, type Route } from '../route.ts';
 import {
   batchObject,

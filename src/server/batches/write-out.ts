@@ -9,7 +9,6 @@ import type { BatchStore } from '../../store/batch-store.ts';
 import type { FileStore } from '../../store/file-store.ts';
 import type { FileWriter } from '../../store/file-writer.ts';
 import { expiryOf, OUTPUT_PURPOSE } from '../files/file-object.ts';
-import { forgetLines } from './forget-lines.ts';
 import { lineId, unansweredLine } from './line-text.ts';
 
 /** Lines that are read at once: answers may be large, and are all in memory; lines that were never answered are short. */
@@ -17,8 +16,9 @@ const FEWEST_LINES = 8;
 const MOST_LINES = 512;
 /** About what is written in one turn of the event loop. */
 const TURN_BYTES = 64 * 1024;
+const FORGOTTEN_AT_ONCE = 128;
 
-export interface WriteOutDeps {
+interface WriteOutDeps {
   readonly files: FileStore;
   readonly store: BatchStore;
   readonly lines: BatchLines;
@@ -73,4 +73,9 @@ export async function writeOut(
 
 function textOf(batchId: string, { line, customId, answer }: SettledLine, ending: BatchEnding): string {
   return answer ?? unansweredLine(lineId(batchId, line), customId, ending);
+}
+
+/** Deletes the lines of a batch in small steps, since statements run on the thread that serves requests. */
+export async function forgetLines(lines: BatchLines, batchId: string): Promise<void> {
+  while (await lines.forget(batchId, FORGOTTEN_AT_ONCE)) await turn();
 }

@@ -28,7 +28,7 @@ export const uploadSchema = z.object({
 });
 export const uploadRules: BodyRules<typeof uploadSchema> = { schema: uploadSchema, noOps: [], refused: {} };
 
-export const filePageSchema = z.object({
+const filePageSchema = z.object({
   ...pageShape(LARGEST_FILE_PAGE),
   purpose: z.string().optional(),
 });

@@ -17,12 +17,12 @@ const FORM_BYTES = 64 * 1024;
 /** Of a form that came whole, the parser makes an end in one; of some that are odd, never. */
 const TURNS_TO_FINISH = 8;
 
-export interface FormTarget {
+interface FormTarget {
   readonly maxBytes: number;
   begin(name: string): Promise<FileWriter>;
 }
 
-export interface ReceivedForm {
+interface ReceivedForm {
   readonly writer: FileWriter;
   readonly fields: Readonly<Record<string, unknown>>;
 }

@@ -5,11 +5,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { FileStore } from '../../store/file-store.ts';
 import type { ServerContext } from '../context.ts';
-import { ApiError } from '../http/errors.ts';
+import { ApiError, fromStore } from '../http/errors.ts';
 import { listOf, listSchema } from '../http/list-page.ts';
-import { parseBody, warnOfUnknown } from '../http/parse-body.ts';
+import { parseBody } from '../http/parse-body.ts';
+import { warnOfUnknown } from '../http/warnings.ts';
 import { callerOf, isForeignPage } from '../request/auth.ts';
-import { fromStore } from '../request/from-store.ts';
 import { idOf, type Route } from '../route.ts';
 import {
   expiryOf,

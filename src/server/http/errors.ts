@@ -3,8 +3,9 @@
 import type { FastifyError } from 'fastify';
 import { GenerationError } from '../../generation/generation-error.ts';
 import type { AcquireFailure } from '../../pool/model-pool.ts';
+import { StoreError } from '../../store/store-error.ts';
 
-export type ErrorType =
+type ErrorType =
   | 'invalid_request_error'
   | 'authentication_error'
   | 'permission_error'
@@ -12,13 +13,13 @@ export type ErrorType =
   | 'timeout_error'
   | 'server_error';
 
-export interface ErrorDetails {
+interface ErrorDetails {
   readonly param?: string | undefined;
   readonly code?: string | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-export interface ErrorBody {
+interface ErrorBody {
   readonly error: {
     readonly message: string;
     readonly type: ErrorType;
@@ -156,4 +157,18 @@ export function toApiError(error: unknown): ApiError {
   return new ApiError(500, 'something went wrong in the server; its log says more', {
     code: 'internal_error',
   });
+}
+
+/** `what`: of which it is said that it cannot be read or changed. */
+export async function fromStore<Result>(
+  what: string,
+  action: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    const message = `${what} cannot be read or changed now; try again`;
+    throw new ApiError(503, message, { code: 'store_unavailable', headers: { 'retry-after': '5' } });
+  }
 }

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Page } from '../../store/page.ts';
 
-export const orders = ['asc', 'desc'] as const;
+const orders = ['asc', 'desc'] as const;
 
 /** What a query may say, all of it texts. */
 export const pageShape = (most: number) => ({

@@ -5,7 +5,8 @@ import { chatRules } from '../openai/schemas/chat.ts';
 import { textRules } from '../openai/schemas/completions.ts';
 import { samplingOf, stopsOf } from '../openai/schemas/sampling.ts';
 import { ApiError, toApiError } from './errors.ts';
-import { parseBody, unknownWarning } from './parse-body.ts';
+import { parseBody } from './parse-body.ts';
+import { unknownWarning } from './warnings.ts';
 
 const messages = [{ role: 'user', content: 'Hello' }];
 

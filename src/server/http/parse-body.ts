@@ -4,7 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { ApiError, badRequest, unsupported } from './errors.ts';
-import { warn } from './warn.ts';
+import { warnOfUnknown } from './warnings.ts';
 
 /** Why a value cannot be served, or undefined where it changes nothing. */
 export type Refusal = (value: unknown, body: Readonly<Record<string, unknown>>) => string | undefined;
@@ -32,7 +32,7 @@ interface InnerNames {
  */
 const MAX_VALUES = 65_536;
 
-export interface ParsedBody<Body> {
+interface ParsedBody<Body> {
   readonly body: Body;
   readonly unknown: readonly string[];
 }
@@ -111,10 +111,6 @@ export function readExactBody<Schema extends z.ZodObject>(
   return body;
 }
 
-export function warnOfUnknown(reply: FastifyReply, unknown: readonly string[]): void {
-  warn(reply, unknown.length > 0 ? [unknownWarning(unknown)] : []);
-}
-
 /** What the OpenAPI document says of parameters that are not in the schema. */
 export function rulesNote({
   noOps,
@@ -129,12 +125,6 @@ export function rulesNote({
     'Other parameters are ignored and named in the header x-chairlift-warning.',
     'The header x-chairlift-timeout-ms sets a deadline for the whole request.',
   ].join(' ');
-}
-
-/** The value of the header that names unknown parameters. */
-export function unknownWarning(names: readonly string[]): string {
-  const listed = names.slice(0, 16).map((name) => name.slice(0, 64).replace(/[^\x21-\x7e]/g, '?'));
-  return `unknown parameters were ignored: ${listed.join(', ')}${names.length > 16 ? ', ...' : ''}`;
 }
 
 function checkSize(body: Readonly<Record<string, unknown>>, exempt: ReadonlySet<string>): void {

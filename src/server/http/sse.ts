@@ -14,9 +14,9 @@ const LAST_WORD_MS = 5000;
 /** Messages after which it is others' turn, however fast the client reads: an answer of thousands of choices has as many. */
 const MESSAGES_AT_ONCE = 128;
 
-export type Headers = Readonly<Record<string, string | number | string[] | undefined>>;
+type Headers = Readonly<Record<string, string | number | string[] | undefined>>;
 
-export interface StreamedMessage {
+interface StreamedMessage {
   readonly event?: string;
   readonly data: unknown;
 }

@@ -10,7 +10,7 @@ import type { ApiError } from '../http/errors.ts';
 import type { RequestTimes } from '../request/request-record.ts';
 
 /** In every chunk and every whole answer. */
-export interface AnswerBase {
+interface AnswerBase {
   readonly id: string;
   readonly created: number;
   readonly model: string;

@@ -22,14 +22,14 @@ interface Asked {
   readonly resumption: Resumption | undefined;
 }
 
-export interface AskedAnswers extends Asked {
+interface AskedAnswers extends Asked {
   readonly model: ServedModel;
   readonly prompts: readonly Prompt[];
   /** Of each prompt. */
   readonly parameters: readonly SamplingParameters[];
 }
 
-export interface GrantedAnswers {
+interface GrantedAnswers {
   readonly parameters: readonly SamplingParameters[];
   /** Where only the limits of the key say how long answers may be. */
   readonly budget: AnswerBudget | undefined;

@@ -1,6 +1,7 @@
 // Serves texts that become vectors, in the same steps as a completion: limits, queue, model, encoding, the engine, and the
 // record of what was used.
 
+import { setImmediate } from 'node:timers/promises';
 import { checkFits, roomOf } from '../../generation/context-room.ts';
 import { cutPrompt, cutText } from '../../generation/cut-text.ts';
 import { Embedding, poolingOf } from '../../generation/embedding.ts';
@@ -8,7 +9,7 @@ import type { Prompt, PromptInput } from '../../generation/prompt.ts';
 import type { TokenUsage } from '../../generation/token-usage.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { badRequest } from '../http/errors.ts';
-import { warn } from '../http/warn.ts';
+import { warn } from '../http/warnings.ts';
 import { kvShareOf, priorityOf } from '../request/auth.ts';
 import { findEntry } from '../request/find-model.ts';
 import { RequestRecord, type RequestTimes, recorded } from '../request/request-record.ts';
@@ -138,4 +139,24 @@ async function cutPrompts(
 /** Embeddings generate no tokens. */
 export function promptUsage({ promptTokens }: TokenUsage): object {
   return { prompt_tokens: promptTokens, total_tokens: promptTokens };
+}
+
+/** Numbers that are written before it is others' turn: millions take seconds. */
+const NUMBERS_AT_ONCE = 65_536;
+
+/** A JSON list of what `write` makes of each. */
+export async function vectorList(
+  vectors: readonly Float32Array[],
+  write: (vector: Float32Array, index: number) => string,
+): Promise<string> {
+  const entries: string[] = [];
+  let numbers = 0;
+  for (const [index, vector] of vectors.entries()) {
+    entries.push(write(vector, index));
+    numbers += vector.length;
+    if (numbers < NUMBERS_AT_ONCE) continue;
+    numbers = 0;
+    await setImmediate();
+  }
+  return `[${entries.join(',')}]`;
 }

@@ -14,7 +14,7 @@ import { StreamPosition } from './resumption.ts';
 /** A refusal by the engine comes within this time; it can then be sent as an HTTP error, before the headers of a stream. */
 const REFUSAL_MS = 200;
 
-export interface Answer {
+interface Answer {
   readonly generation: Generation;
   readonly shape: AnswerShape;
   /** For each choice, what is shown before the answer. */
@@ -41,7 +41,7 @@ export async function respondWhole(
   return whole.reasons;
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly framing: Framing;
   readonly keepAliveMs: number;
   readonly signal: AbortSignal;

@@ -2,7 +2,7 @@
 
 export type LimitHeaders = Readonly<Record<string, string>>;
 
-export interface LimitStanding {
+interface LimitStanding {
   readonly limit: number;
   readonly remaining: number;
   /** Until all of the limit is free again. */

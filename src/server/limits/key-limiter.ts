@@ -17,7 +17,7 @@ export interface TokenDemand {
 }
 
 /** What a limit of tokens has and what was asked of it. */
-export interface LimitNumbers {
+interface LimitNumbers {
   readonly limit: number;
   readonly used: number;
   /** Neither used nor held by running requests. */

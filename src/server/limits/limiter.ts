@@ -31,7 +31,7 @@ interface HeldState extends KeyState {
 }
 
 /** What somebody else has counted; of limits a minute in 1/60000. */
-export interface CountedUse {
+interface CountedUse {
   readonly requestsUsed: number;
   readonly tokensUsed: number;
   readonly dailyTokens: number;

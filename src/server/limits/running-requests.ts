@@ -4,7 +4,7 @@ const SHORTEST_WAIT_MS = 1000;
 // How much the newest duration weighs in the mean.
 const NEWEST_SHARE = 0.2;
 
-export interface RunningRequest {
+interface RunningRequest {
   readonly startedMs: number;
 }
 

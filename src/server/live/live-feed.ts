@@ -18,7 +18,7 @@ const TICK_MS = 250;
 const LOOK_MS = 150;
 const MOST_ENDED = 200;
 
-export interface LiveSources {
+interface LiveSources {
   readonly version: string;
   readonly pool: Pick<ModelPool, 'list' | 'loaded' | 'memoryBytes'>;
   readonly activity: Pick<Activity, 'running' | 'draining'>;

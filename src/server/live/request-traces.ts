@@ -30,7 +30,7 @@ export interface TracedRequest {
   readonly prompt: string | undefined;
 }
 
-export interface TraceEnd {
+interface TraceEnd {
   readonly usage: TokenUsage;
   readonly outcome: string;
   readonly reasons: readonly EndReason[];

@@ -1,10 +1,16 @@
-// GET /live: what the lift is doing, for whoever has an admin key. See live/live-event.ts.
+// GET /live: what the engines do, for admins; see live-event.ts. GET /requests and /requests/{id}: the last requests and the
+// trace of one; an admin sees all, another key its own.
 
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ANONYMOUS_KEY_ID } from '../../store/key-record.ts';
 import type { ServerContext } from '../context.ts';
+import { ApiError, badRequest } from '../http/errors.ts';
 import { namedEvents, SseStream } from '../http/sse.ts';
-import type { Route } from '../route.ts';
+import { type Caller, callerOf } from '../request/auth.ts';
+import { idOf, type Route } from '../route.ts';
+import type { PrefixLookup, RequestTrace } from './live-event.ts';
 import { LiveViewer } from './live-viewer.ts';
+import type { KeptLookup, Trace } from './request-traces.ts';
 
 export function liveRoute(context: ServerContext): Route {
   return {
@@ -27,4 +33,63 @@ async function subscribe({ live, settings }: ServerContext, reply: FastifyReply)
   // A client that reads nothing for two keep-alive intervals is gone.
   const leave = live.join(new LiveViewer(reply.raw, stream, 2 * keepAliveMs));
   reply.raw.once('close', leave);
+}
+
+export function requestRoutes(context: ServerContext): readonly Route[] {
+  const common = { method: 'GET', access: 'key', atBothAddresses: true } as const;
+  return [
+    {
+      ...common,
+      url: '/requests',
+      summary: 'The last 500 requests, the newest first; an admin sees all, another key its own; model',
+      handler: async (request) => list(context, request),
+    },
+    {
+      ...common,
+      url: '/requests/:id',
+      summary: 'The life of a request',
+      handler: async (request) => find(context, request),
+    },
+  ];
+}
+
+function list({ traces }: ServerContext, request: FastifyRequest): object {
+  const { model } = request.query as Readonly<Record<string, unknown>>;
+  if (model !== undefined && typeof model !== 'string') throw badRequest('model', 'give one name');
+  const shown = traces.all().filter((trace) => maySee(request, trace));
+  const nowMs = performance.now();
+  const data = shown.filter(({ of }) => model === undefined || of.model === model);
+  return { object: 'list', data: data.map((trace) => trace.brief(nowMs)) };
+}
+
+function find({ traces }: ServerContext, request: FastifyRequest): RequestTrace {
+  const id = idOf(request);
+  // Clients may choose ids, and so use one twice: the newest request counts.
+  const trace = traces.all().find((one) => one.of.requestId === id && maySee(request, one));
+  if (trace !== undefined) return traceOf(trace, callerOf(request));
+  throw new ApiError(404, 'there is no such request, or it was too long ago', { code: 'request_not_found' });
+}
+
+/** Those without a key are told apart by where they are. */
+function maySee(request: FastifyRequest, { of }: Trace): boolean {
+  const { admin, keyId } = callerOf(request);
+  if (admin) return true;
+  return of.keyId === keyId && (keyId !== ANONYMOUS_KEY_ID || of.address === request.ip);
+}
+
+function traceOf(trace: Trace, { admin }: Caller): RequestTrace {
+  const { prompt } = trace.of;
+  return {
+    ...trace.brief(performance.now()),
+    events: trace.events,
+    lookups: trace.lookups.map((lookup) => lookupOf(lookup, admin)),
+    ...(prompt === undefined ? {} : { prompt }),
+    endReasons: trace.end?.reasons ?? [],
+  };
+}
+
+/** That somebody else has asked the same is told to admins alone. */
+function lookupOf({ elsewhere, firstDifference, ...lookup }: KeptLookup, admin: boolean): PrefixLookup {
+  if (admin && elsewhere === true) return { ...lookup, why: 'tenant' };
+  return { ...lookup, ...(firstDifference === undefined ? {} : { firstDifference }) };
 }

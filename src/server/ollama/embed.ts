@@ -4,14 +4,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { checkDimensions } from '../../generation/embedding.ts';
 import type { ServerContext } from '../context.ts';
 import { readBody } from '../http/parse-body.ts';
-import { warn } from '../http/warn.ts';
+import { warn } from '../http/warnings.ts';
 import {
   type EmbeddedInputs,
   type EmbeddingRequest,
   embedInputs,
   embedPrompts,
+  vectorList,
 } from '../jobs/embed-inputs.ts';
-import { vectorList } from '../jobs/vector-text.ts';
 import { type RequestContext, requestContext } from '../request/request-scope.ts';
 import { idleMsOf, loadOrUnload } from './keep-alive.ts';
 import { findModel } from './names.ts';

@@ -9,7 +9,7 @@ import { type SamplingBody, samplingFields } from '../openai/schemas/sampling.ts
 const { temperature, top_k, top_p, min_p, typical_p, repetition_penalty } = samplingFields;
 const { presence_penalty, frequency_penalty, stop } = samplingFields;
 
-export const optionFields = {
+const optionFields = {
   temperature,
   top_k,
   top_p,

@@ -67,7 +67,7 @@ function structureFrom(format: ChatGiven['format']): ChatBody['response_format']
 }
 
 /** By every name that templates have for it. */
-export function thinkingVariables(think: ChatGiven['think']): Record<string, unknown> | undefined {
+function thinkingVariables(think: ChatGiven['think']): Record<string, unknown> | undefined {
   if (think === undefined) return undefined;
   const thinks = think !== false;
   return {

@@ -11,14 +11,14 @@ import type { RequestTimes } from '../request/request-record.ts';
 import { nanoseconds, nowText } from './time-text.ts';
 
 /** What one line says of the answer. */
-export interface Words {
+interface Words {
   readonly content?: string;
   readonly thinking?: string;
   readonly calls?: readonly object[];
 }
 
 /** Where a line has its text: in `message`, or in `response`. */
-export type Layout = (words: Words) => object;
+type Layout = (words: Words) => object;
 
 export const messageLayout: Layout = ({ content = '', thinking, calls }) => ({
   message: {

@@ -10,9 +10,9 @@ import {
   embedInputs,
   embedPrompts,
   promptUsage,
+  vectorList,
 } from '../jobs/embed-inputs.ts';
 import type { ServeOptions } from '../jobs/serve-completion.ts';
-import { vectorList } from '../jobs/vector-text.ts';
 import { requestContext } from '../request/request-scope.ts';
 import { splitPrompt } from './schemas/completions.ts';
 import { type EmbeddingBody, embeddingRules } from './schemas/embeddings.ts';

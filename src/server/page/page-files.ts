@@ -27,7 +27,7 @@ const types: Readonly<Record<string, string>> = {
   '.txt': 'text/plain; charset=utf-8',
 };
 
-export interface FileForm {
+interface FileForm {
   readonly encoding: string | undefined;
   readonly bytes: Buffer;
   readonly etag: string;

@@ -1,11 +1,13 @@
-// GET /: the page, and /assets/*, what it is made of. Nothing in it is secret, so it needs no key.
+// The page at /, its files under /assets, /openapi.json, and /docs, the page to read it. Nothing in them is secret, so they
+// need no key.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import type { Route } from '../route.ts';
+import { docsPage } from './docs-page.ts';
 import { builtPage, formFor, isKnown, type PageFile, readPageFiles } from './page-files.ts';
-import { filesPolicy, pageHeaders } from './page-headers.ts';
+import { filesPolicy, inlinePolicy, pageHeaders } from './page-headers.ts';
 
 const notBuilt = 'Chairlift serves, but its page is not built: run npm run setup, then start it again.\n';
 
@@ -43,4 +45,20 @@ function send(request: FastifyRequest, reply: FastifyReply, file: PageFile, cach
   reply.header('content-security-policy', filesPolicy).type(file.type);
   if (encoding !== undefined) reply.header('content-encoding', encoding);
   return reply.send(bytes);
+}
+
+export function documentationRoutes(document: object): readonly Route[] {
+  return [
+    { method: 'GET', url: '/openapi.json', access: 'open', handler: async () => document },
+    {
+      method: 'GET',
+      url: '/docs',
+      access: 'open',
+      handler: async (_request, reply) =>
+        reply
+          .type('text/html; charset=utf-8')
+          .headers({ ...pageHeaders, 'content-security-policy': inlinePolicy })
+          .send(docsPage),
+    },
+  ];
 }

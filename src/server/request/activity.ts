@@ -8,7 +8,7 @@ import { badRequest, ClientLeft, deadlineExceeded, endedByShutdown } from '../ht
 
 const TIMEOUT_HEADER = 'x-chairlift-timeout-ms';
 
-export interface Lifetime {
+interface Lifetime {
   /** Aborts with an ApiError, or with ClientLeft. */
   readonly signal: AbortSignal;
   abort(reason: Error): void;

@@ -30,7 +30,7 @@ export const notQueued: QueueEntry = {
   leave: () => {},
 };
 
-export interface NewQueueEntry {
+interface NewQueueEntry {
   /** Default: one that all nameless callers share. */
   readonly account?: string;
   /** No client waits for the answer. Default false. */

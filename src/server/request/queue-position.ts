@@ -46,6 +46,6 @@ export async function reportPosition<First>(
   }
 }
 
-export function positionText({ position, waitMs }: QueuePosition): string {
+function positionText({ position, waitMs }: QueuePosition): string {
   return `queue position=${position} wait=${(waitMs / 1000).toFixed(1)}s`;
 }

@@ -19,7 +19,7 @@ export interface FinishedRequest extends TokenUsage {
   readonly totalMs: number;
 }
 
-export type FeedListener = (request: FinishedRequest) => void;
+type FeedListener = (request: FinishedRequest) => void;
 
 export class RequestFeed {
   readonly #listeners = new Set<FeedListener>();

@@ -17,7 +17,7 @@ import type { QueuePosition } from './queue-position.ts';
 import type { FinishedRequest } from './request-feed.ts';
 import type { RequestScope } from './request-scope.ts';
 
-export interface RecordedRequest
+interface RecordedRequest
   extends Pick<RequestScope, 'context' | 'caller' | 'request' | 'queueEntry' | 'model' | 'loadMs'> {
   readonly kind: FinishedRequest['kind'];
   readonly prompts: readonly Prompt[];
@@ -42,7 +42,7 @@ export interface RequestTimes {
 }
 
 /** What a request has used so far. */
-export interface Spent {
+interface Spent {
   readonly usage: TokenUsage;
   /** Tokens of the longest answer; 0 where there is no answer. */
   readonly longestAnswer: number;

@@ -34,7 +34,7 @@ export interface RequestScope extends RequestContext {
   settleAfter(charged: Promise<void>): void;
 }
 
-export interface ScopeOptions {
+interface ScopeOptions {
   readonly modelName: string;
   /** What is known of the tokens it will use, so that a request without a chance does not wait for a model. */
   readonly demand: TokenDemand;

@@ -2,8 +2,8 @@
 
 import { ApiError, badRequest } from '../http/errors.ts';
 import type { Caller } from '../request/auth.ts';
-import { newItemId } from './item-ids.ts';
 import type { ConversationItem, GivenItem, ItemReference, TextPart } from './items.ts';
+import { newItemId } from './items.ts';
 import type { KeptResponses } from './kept-responses.ts';
 import type { ResponsesBody } from './schema.ts';
 

@@ -1,5 +1,6 @@
 // The items a conversation consists of: as clients give them, and as they are kept and shown.
 
+import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 
 const MAX_ID_LETTERS = 128;
@@ -116,13 +117,13 @@ interface Common {
   readonly status: ItemStatus;
 }
 
-export interface MessageItem extends Common {
+interface MessageItem extends Common {
   readonly type: 'message';
   readonly role: 'user' | 'assistant' | 'system' | 'developer';
   readonly content: readonly TextPart[];
 }
 
-export interface CallItem extends Common {
+interface CallItem extends Common {
   readonly type: 'function_call';
   readonly call_id: string;
   readonly name: string;
@@ -130,7 +131,7 @@ export interface CallItem extends Common {
   readonly arguments: string;
 }
 
-export interface CallOutputItem extends Common {
+interface CallOutputItem extends Common {
   readonly type: 'function_call_output';
   readonly call_id: string;
   readonly output: string | readonly TextPart[];
@@ -150,4 +151,15 @@ export type OutputItem = MessageItem | CallItem | ReasoningItem;
 export function textOf(parts: string | readonly TextPart[]): string {
   if (typeof parts === 'string') return parts;
   return parts.map((part) => (part.type === 'refusal' ? part.refusal : part.text)).join('');
+}
+
+const marks: Readonly<Record<ConversationItem['type'], string>> = {
+  message: 'msg_',
+  function_call: 'fc_',
+  function_call_output: 'fco_',
+  reasoning: 'rs_',
+};
+
+export function newItemId(type: ConversationItem['type']): string {
+  return marks[type] + randomBytes(16).toString('hex');
 }

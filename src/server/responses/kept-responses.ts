@@ -3,8 +3,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { NewResponse } from '../../store/response-store.ts';
 import type { ServerContext } from '../context.ts';
-import { badRequest } from '../http/errors.ts';
-import { fromStore } from '../request/from-store.ts';
+import { badRequest, fromStore } from '../http/errors.ts';
 import type { ConversationItem } from './items.ts';
 
 export class KeptResponses {

@@ -2,8 +2,8 @@
 
 import type { AnswerPiece, GenerationPart } from '../../generation/answer-parts.ts';
 import type { TokenDetail } from '../../generation/choice-text.ts';
-import { newItemId } from './item-ids.ts';
 import type { ItemStatus, OutputItem } from './items.ts';
+import { newItemId } from './items.ts';
 
 export interface OutputEvent {
   readonly type: string;

@@ -1,6 +1,6 @@
 // Streamed responses under way, by their ids: whoever began one can look at it and call it off.
 
-export interface RunningResponse {
+interface RunningResponse {
   readonly keyId: string;
   /** Whether it will be kept, and so may be looked at. */
   readonly kept: boolean;

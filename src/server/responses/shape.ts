@@ -17,7 +17,7 @@ import type { RunningResponses } from './running-responses.ts';
 import type { ResponsesBody } from './schema.ts';
 
 /** Where a response is kept, and found while it comes. */
-export interface Keeping {
+interface Keeping {
   readonly conversation: Conversation;
   readonly keyId: string;
   readonly kept: KeptResponses;

@@ -16,9 +16,9 @@ const SILENT_MS = 2000;
  * `direct`: serves without batching, by choice or for want of a process. `restarting`: a new process takes over.
  * `stalled`: sequences run and no step ends. `silent`: does not answer. `failed`: has given up.
  */
-export type EngineState = 'ok' | 'direct' | 'restarting' | 'stalled' | 'silent' | 'failed';
+type EngineState = 'ok' | 'direct' | 'restarting' | 'stalled' | 'silent' | 'failed';
 
-export interface EngineHealth {
+interface EngineHealth {
   readonly model: string;
   readonly state: EngineState;
   readonly steps?: number;

@@ -11,7 +11,7 @@ export const errorSchema = z.object({
   }),
 });
 
-export const usageSchema = z.object({
+const usageSchema = z.object({
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
   total_tokens: z.int(),

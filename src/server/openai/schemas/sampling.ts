@@ -116,7 +116,7 @@ export const sharedRefusals = {
 
 export type SamplingBody = z.infer<z.ZodObject<typeof samplingFields>>;
 
-export interface SamplingExtras {
+interface SamplingExtras {
   readonly logprobs: number | undefined;
   readonly maxTokens: number | undefined;
 }

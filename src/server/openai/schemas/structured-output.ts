@@ -43,7 +43,7 @@ export const structuredOutputFields = {
   grammar: z.string().meta({ description: 'A grammar in GBNF.' }).optional(),
 };
 
-export type StructuredOutputBody = z.infer<z.ZodObject<typeof structuredOutputFields>>;
+type StructuredOutputBody = z.infer<z.ZodObject<typeof structuredOutputFields>>;
 
 export function structuredOutputOf(body: StructuredOutputBody): Structure | undefined {
   return onlyStructure([formatOf(body.response_format), ...outputsOf(body), ...plainFields(body)]);

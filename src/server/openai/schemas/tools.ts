@@ -47,7 +47,7 @@ export const toolFields = {
     .optional(),
 };
 
-export type ToolBody = z.infer<z.ZodObject<typeof toolFields>>;
+type ToolBody = z.infer<z.ZodObject<typeof toolFields>>;
 
 export function toolOrder({
   tools = [],
