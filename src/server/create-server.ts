@@ -156,7 +156,7 @@ function makeContext(deps: ServerDeps): ServerContext {
   const feed = new RequestFeed();
   const nowMs = () => performance.now();
   const health = new HealthCheck(pool, settings.stallMs, nowMs);
-  feed.listen(({ kind, ...finished }) => deps.logger.info(finished, kind));
+  feed.subscribe(({ kind, ...finished }) => deps.logger.info(finished, kind));
   const activity = new Activity();
   const admission = new Admission(settings, nowMs);
   const traces = new RequestTraces(nowMs);

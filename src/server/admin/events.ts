@@ -50,7 +50,7 @@ async function streamEvents(
       );
     }
   };
-  const unsubscribeFromFeed = feed.listen((finished) => events.send(finished, 'request'));
+  const unsubscribeFromFeed = feed.subscribe((finished) => events.send(finished, 'request'));
   const timer = setInterval(subscribeToLoaded, POLL_MS).unref();
   reply.raw.once('close', () => {
     clearInterval(timer);

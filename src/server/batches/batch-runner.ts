@@ -1,5 +1,5 @@
-// Takes batches through their states: has their input read, their lines run a few at once, their answers written. What
-// it does lies in the store, so that whoever starts after it, here or on another machine, goes on where it ended.
+// Takes batches through their states: reads their input, runs their lines a few at a time, writes their answers. All progress
+// is in the store, so that the next server, on this or another machine, continues where this one ended.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { BatchRecord } from '../../store/batch-record.ts';
@@ -13,12 +13,12 @@ import { readIn } from './read-in.ts';
 import { forgetLines, writeOut } from './write-out.ts';
 
 /** Also how soon a batch that another machine took or changed is noticed. */
-const LOOK_EVERY_MS = 1000;
+const POLL_MS = 1000;
 const PRUNE_EVERY_MS = 3_600_000;
-/** Whoever dies has what it held taken by others after so long. */
+/** After this time others take over what a dead server held. */
 const LEASE_MS = 30_000;
 const RENEW_EVERY_MS = LEASE_MS / 3;
-/** Also how soon a batch that is called off is read no further. */
+/** Also how soon reading stops after a batch is cancelled. */
 const CLAIM_EVERY_MS = 1000;
 
 export class BatchRunner {
@@ -26,10 +26,10 @@ export class BatchRunner {
   readonly #batches: BatchDeps;
   readonly #log: FastifyBaseLogger;
   readonly #lines: LineRunner;
-  /** Input being read, answers being written; by batch. */
+  /** Inputs being read and answers being written, by batch. */
   readonly #jobs = new Map<string, Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  #advancing: Promise<void> | undefined;
   #again = false;
   #started = false;
   #stopped = false;
@@ -49,38 +49,38 @@ export class BatchRunner {
     });
   }
 
-  /** Goes on with whatever servers of this machine had begun before they ended. */
+  /** Continues what servers of this machine had begun before they ended. */
   async start(): Promise<void> {
-    // Where that fails it comes back by itself, when its time is over.
+    // Where that fails, the leases run out by themselves.
     await this.#takeOver().catch((error: unknown) => this.#log.error({ err: error }, 'batches'));
-    // Told to stop while it began.
+    // Stopped in the meantime.
     if (this.#stopped) return;
     this.#started = true;
-    this.#timer = setInterval(() => this.wake(), LOOK_EVERY_MS).unref();
+    this.#timer = setInterval(() => this.wake(), POLL_MS).unref();
     this.wake();
   }
 
-  /** There may be something to do. */
+  /** Must be called when there may be something to do. */
   wake(): void {
     if (!this.#started || this.#stopped) return;
     this.#again = true;
-    this.#looking ??= this.#lookAround().finally(() => {
-      this.#looking = undefined;
+    this.#advancing ??= this.#advanceAll().finally(() => {
+      this.#advancing = undefined;
     });
   }
 
-  /** Nothing new begins; lines that run go on, and stay this server's. */
+  /** Begins nothing new; lines that run continue, and this server keeps their leases. */
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
     clearInterval(this.#timer);
-    this.#timer = setInterval(() => void this.#renew(), LOOK_EVERY_MS).unref();
+    this.#timer = setInterval(() => void this.#renew(), POLL_MS).unref();
   }
 
-  /** Resolves when nothing is under way, which requests ending has to bring about. */
+  /** Resolves when nothing runs. Does not end requests: the caller must. */
   async close(): Promise<void> {
     this.stop();
-    await this.#looking;
+    await this.#advancing;
     await Promise.all([...this.#jobs.values(), this.#lines.settled()]);
     clearInterval(this.#timer);
   }
@@ -97,11 +97,11 @@ export class BatchRunner {
     for (const owner of gone) await lines.giveBackAll(owner);
   }
 
-  async #lookAround(): Promise<void> {
+  async #advanceAll(): Promise<void> {
     while (this.#again && !this.#stopped) {
       this.#again = false;
       try {
-        await this.#look();
+        await this.#advance();
       } catch (error) {
         this.#log.error({ err: error }, 'batches');
         return;
@@ -109,13 +109,13 @@ export class BatchRunner {
     }
   }
 
-  async #look(): Promise<void> {
+  async #advance(): Promise<void> {
     const open = await this.#batches.store.open();
     const running: RunningBatch[] = [];
     for (const batch of open) {
-      if (batch.state !== 'in_progress') this.#work(batch);
+      if (batch.state !== 'in_progress') this.#startJob(batch);
       else {
-        const caller = await this.#goesOn(batch);
+        const caller = await this.#callerFor(batch);
         if (caller !== undefined) running.push({ batch, caller });
       }
     }
@@ -126,8 +126,8 @@ export class BatchRunner {
     await this.#prune();
   }
 
-  /** In whose name its lines run; undefined where none should any more. */
-  async #goesOn({
+  /** In whose name the lines of a batch run; undefined where none should run any more. */
+  async #callerFor({
     id,
     keyId,
     expiresMs,
@@ -148,7 +148,7 @@ export class BatchRunner {
     return undefined;
   }
 
-  /** Whoever asks for an answer now goes before all but one line. */
+  /** Requests of clients that wait go before all but one line. */
   async #fill(running: readonly RunningBatch[]): Promise<void> {
     const { admission, settings } = this.#context;
     let waiting = [...running];
@@ -163,7 +163,7 @@ export class BatchRunner {
     }
   }
 
-  /** The oldest of the key with the fewest lines, so that neither a batch nor a key waits for another to end. */
+  /** The oldest batch of the key with the fewest running lines, so that neither a batch nor a key waits for another to end. */
   #least(batches: readonly RunningBatch[]): RunningBatch {
     const byBatch = this.#lines.countByBatch();
     const byKey = new Map<string, number>();
@@ -176,24 +176,24 @@ export class BatchRunner {
     return first as RunningBatch;
   }
 
-  #work(batch: BatchRecord): void {
+  #startJob(batch: BatchRecord): void {
     if (this.#jobs.has(batch.id)) return;
     let worked = false;
-    const job = this.#do(batch)
+    const job = this.#runJob(batch)
       .then((did) => {
         worked = did;
       })
       .catch((error: unknown) => this.#log.error({ err: error, batch: batch.id }, 'batches'))
       .finally(() => {
         this.#jobs.delete(batch.id);
-        // What somebody else has, or what failed, is looked at again after a while.
+        // A batch that another server holds, or whose job failed, is polled again later.
         if (worked) this.wake();
       });
     this.#jobs.set(batch.id, job);
   }
 
-  /** Whether it was this server's to do. */
-  async #do(batch: BatchRecord): Promise<boolean> {
+  /** Whether this server held the batch. */
+  async #runJob(batch: BatchRecord): Promise<boolean> {
     const { pool, settings } = this.#context;
     const { store, lines, owner } = this.#batches;
     let claimedMs = 0;

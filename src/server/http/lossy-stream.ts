@@ -1,5 +1,5 @@
-// Events for an onlooker who may be too slow: what it cannot take is dropped and counted, so that nothing gathers
-// here. One that takes nothing for too long is cut off.
+// Events for a client that may be too slow: what it cannot take is dropped and counted, so that nothing piles up here. A
+// client that takes nothing for too long is cut off.
 
 import type { ServerResponse } from 'node:http';
 import type { SseStream } from './sse.ts';
@@ -7,20 +7,20 @@ import type { SseStream } from './sse.ts';
 export class LossyStream {
   readonly #response: ServerResponse;
   readonly #stream: SseStream;
-  readonly #patienceMs: number;
+  readonly #timeoutMs: number;
   #dropped = 0;
   #stuckSinceMs: number | undefined;
 
-  constructor(response: ServerResponse, stream: SseStream, patienceMs: number) {
+  constructor(response: ServerResponse, stream: SseStream, timeoutMs: number) {
     this.#response = response;
     this.#stream = stream;
-    this.#patienceMs = patienceMs;
+    this.#timeoutMs = timeoutMs;
     response.on('drain', () => {
       this.#stuckSinceMs = undefined;
     });
   }
 
-  /** Before the first event after a gap comes one that says how many are missing. */
+  /** The first event after a gap is preceded by one that says how many are missing. */
   send(data: unknown, event: string): void {
     if (this.#response.writableNeedDrain) {
       this.#dropped++;
@@ -32,9 +32,9 @@ export class LossyStream {
     void this.#stream.send(data, event);
   }
 
-  /** To be called now and then. */
+  /** Must be called now and then. */
   cutOffIfStuck(): void {
     if (this.#stuckSinceMs === undefined) return;
-    if (performance.now() - this.#stuckSinceMs >= this.#patienceMs) this.#response.destroy();
+    if (performance.now() - this.#stuckSinceMs >= this.#timeoutMs) this.#response.destroy();
   }
 }

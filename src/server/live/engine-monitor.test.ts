@@ -39,13 +39,13 @@ function start() {
     },
   };
   const served = { name: 'm', blockCount: 8, engine } as unknown as ServedModel;
-  const watch = new EngineMonitor(served, new RequestTraces(() => 0));
+  const monitor = new EngineMonitor(served, new RequestTraces(() => 0));
   const answer = async (view: EngineView | undefined) => {
-    const looked = watch.look();
+    const looked = monitor.poll();
     answers.shift()?.(view);
     await looked;
   };
-  return { watch, engine, answers, answer, lose: () => lose(true) };
+  return { monitor, engine, answers, answer, lose: () => lose(true) };
 }
 
 const rider = {
@@ -61,16 +61,16 @@ const rider = {
   ageMs: 1.6,
 } as const;
 
-describe('an engine under watch', () => {
+describe('an engine under monitor', () => {
   it('is asked once at a time, and what it answers late is in the next tick', async () => {
-    const { watch, answers, answer } = start();
-    const [first, second] = [watch.look(), watch.look()];
+    const { monitor, answers, answer } = start();
+    const [first, second] = [monitor.poll(), monitor.poll()];
     expect(first).toBe(second);
     expect(answers.length).toBe(1);
-    expect(watch.tick()).toMatchObject({ steps: 0, riders: [] });
+    expect(monitor.tick()).toMatchObject({ steps: 0, riders: [] });
     await answer(viewOf({ first: true, steps: 3, generatedTokens: 2, blocks: [[0, 2, 4]], riders: [rider] }));
     await answer(viewOf({ steps: 4, generatedTokens: 5, blocks: [[1, 2, 1]], riders: [rider] }));
-    expect(watch.tick()).toMatchObject({
+    expect(monitor.tick()).toMatchObject({
       steps: 7,
       generatedTokens: 7,
       riders: [{ seat: 0, requestId: 'e', tier: 'high', ageMs: 2 }],
@@ -79,8 +79,8 @@ describe('an engine under watch', () => {
         [1, 2, 1],
       ],
     });
-    expect(watch.tick()).toMatchObject({ steps: 0, blocks: [], riders: [{ seat: 0 }] });
-    expect(watch.snapshot().blocks).toEqual([
+    expect(monitor.tick()).toMatchObject({ steps: 0, blocks: [], riders: [{ seat: 0 }] });
+    expect(monitor.snapshot().blocks).toEqual([
       [1, 4],
       [2, 1],
       [5, 0],
@@ -88,14 +88,14 @@ describe('an engine under watch', () => {
   });
 
   it('is empty when it is lost, and its successor is told as what has changed', async () => {
-    const { watch, engine, answer, lose } = start();
+    const { monitor, engine, answer, lose } = start();
     await answer(viewOf({ first: true, blocks: [[0, 4, 2]], riders: [rider] }));
-    watch.tick();
+    monitor.tick();
     lose();
     await answer(undefined);
     engine.starts = 2;
-    expect(watch.tick()).toMatchObject({ starts: 2, riders: [], blocks: [[0, 4, 0]] });
+    expect(monitor.tick()).toMatchObject({ starts: 2, riders: [], blocks: [[0, 4, 0]] });
     await answer(viewOf({ first: true, blocks: [[2, 1, 4]] }));
-    expect(watch.tick().blocks).toEqual([[2, 1, 4]]);
+    expect(monitor.tick().blocks).toEqual([[2, 1, 4]]);
   });
 });

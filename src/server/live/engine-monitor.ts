@@ -1,5 +1,5 @@
-// One engine under watch: asks it for what it does, once at a time, and keeps what viewers have not been told yet. Whatever
-// comes late counts for the next tick, so that nothing is lost between two of them.
+// Monitors one engine: asks it for a view of what it does, one request at a time, and gathers what was not sent to viewers yet.
+// A view that arrives late counts for the next tick, so that nothing is lost between two of them.
 
 import { applyRuns, changedRuns, wholeRuns } from '../../engine/live/block-runs.ts';
 import type { EngineView, RiderView, WaitingView } from '../../engine/live/engine-view.ts';
@@ -29,10 +29,10 @@ export class EngineMonitor {
   readonly #served: ServedModel;
   readonly #traces: RequestTraces;
   readonly #endLost: () => void;
-  /** As it is, and as viewers know it. */
+  /** The state of each block now, and as of the last tick. */
   #map: Int32Array;
-  readonly #told: Int32Array;
-  #looking: Promise<void> | undefined;
+  readonly #sent: Int32Array;
+  #polling: Promise<void> | undefined;
   #present: Present = nothing;
   #steps = 0;
   #promptTokens = 0;
@@ -43,11 +43,11 @@ export class EngineMonitor {
     this.#served = served;
     this.#traces = traces;
     this.#map = new Int32Array(served.blockCount);
-    this.#told = new Int32Array(served.blockCount);
+    this.#sent = new Int32Array(served.blockCount);
     this.#endLost = served.engine.onLost(() => this.#forget());
   }
 
-  /** What it is told apart by. */
+  /** Changes where viewers need a new snapshot: with another model, or another number of blocks. */
   get name(): string {
     return `${this.#served.name} ${this.#served.blockCount}`;
   }
@@ -57,23 +57,23 @@ export class EngineMonitor {
     this.#served.engine.lookAway();
   }
 
-  /** Resolves when the engine has answered, or is not there. */
-  look(): Promise<void> {
-    this.#looking ??= this.#served.engine
+  /** Resolves when the engine has answered, or cannot. */
+  poll(): Promise<void> {
+    this.#polling ??= this.#served.engine
       .look()
       .then((view) => this.#take(view))
       .catch(() => {})
       .finally(() => {
-        this.#looking = undefined;
+        this.#polling = undefined;
       });
-    return this.#looking;
+    return this.#polling;
   }
 
-  /** What has changed since the last tick. */
+  /** What has changed since the last tick. Starts the next one. */
   tick(): EngineTick {
     const { riders, waiting, queues, blockCounts, preemptions, evictions } = this.#present;
-    const blocks = changedRuns(this.#told, this.#map);
-    applyRuns(this.#told, blocks);
+    const blocks = changedRuns(this.#sent, this.#map);
+    applyRuns(this.#sent, blocks);
     const tick: EngineTick = {
       model: this.#served.name,
       starts: this.#served.engine.starts,
@@ -96,10 +96,10 @@ export class EngineMonitor {
     return tick;
   }
 
-  /** As of the last tick. */
+  /** The blocks as of the last tick. */
   snapshot(): EngineSnapshot {
     const { name, blockCount } = this.#served;
-    return { model: name, blockCount, blocks: wholeRuns(this.#told) };
+    return { model: name, blockCount, blocks: wholeRuns(this.#sent) };
   }
 
   #take(view: EngineView): void {
@@ -117,7 +117,7 @@ export class EngineMonitor {
     this.#timeline = [...this.#timeline, ...steps].slice(-MOST_STEPS);
   }
 
-  /** The engine is gone with all that it held. */
+  /** The engine is gone, and its blocks with it. */
   #forget(): void {
     this.#map = new Int32Array(this.#map.length);
     this.#present = nothing;
@@ -143,7 +143,7 @@ export class EngineMonitor {
     return { requestId: this.#requestId(id), tier: tierOf(priority), tokens, ageMs: Math.round(ageMs), why };
   }
 
-  /** More urgent ones go first. */
+  /** Those of higher priority are admitted first, and so count as ahead. */
   #queues(queues: EngineView['queues']): LiveQueue[] {
     let ahead = 0;
     return queues.map(({ priority, waiting, oldestMs }) => {
@@ -159,7 +159,7 @@ export class EngineMonitor {
     });
   }
 
-  /** Of one that has just ended, the engine's own. */
+  /** The client's id; the engine's own for a request that has just ended. */
   #requestId(id: string): string {
     return this.#traces.requestIdOf(id) ?? id;
   }

@@ -1,5 +1,5 @@
-// What all viewers are told, four times a second: asked from the engines once, made once, sent to all. Engines are watched
-// only while somebody looks.
+// Publishes what the engines do, four times a second: they are asked once, and every viewer is sent the same bytes. Engines
+// are monitored only while a viewer is subscribed.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
@@ -14,8 +14,8 @@ import type { RequestTraces } from './request-traces.ts';
 import type { SlidingPercentiles } from './sliding-percentiles.ts';
 
 const TICK_MS = 250;
-/** An engine that takes longer is told of with the next tick. */
-const LOOK_MS = 150;
+/** A view that takes longer is sent with the next tick. */
+const POLL_TIMEOUT_MS = 150;
 const MOST_ENDED = 200;
 
 interface LiveSources {
@@ -26,7 +26,7 @@ interface LiveSources {
   readonly traces: RequestTraces;
   readonly firstToken: SlidingPercentiles;
   readonly betweenTokens: SlidingPercentiles;
-  /** Told where nothing can be told; viewers may come again. */
+  /** Called where the feed fails; viewers may subscribe again. */
   readonly onProblem: (error: unknown) => void;
 }
 
@@ -34,17 +34,17 @@ export class LiveFeed {
   readonly #sources: LiveSources;
   readonly #startedMs = Date.now();
   readonly #viewers = new Set<LiveViewer>();
-  readonly #watched = new Map<EngineHandle, EngineMonitor>();
+  readonly #monitors = new Map<EngineHandle, EngineMonitor>();
   #ended: EndedRequest[] = [];
-  #toldEngines = '';
+  #publishedEngines = '';
   #running = false;
 
   constructor(sources: LiveSources) {
     this.#sources = sources;
   }
 
-  /** Returns what ends it. */
-  join(viewer: LiveViewer): () => void {
+  /** Returns a function that unsubscribes. */
+  subscribe(viewer: LiveViewer): () => void {
     this.#viewers.add(viewer);
     if (!this.#running) void this.#run().catch(this.#sources.onProblem);
     return () => this.#viewers.delete(viewer);
@@ -59,14 +59,14 @@ export class LiveFeed {
     try {
       while (this.#viewers.size > 0 && !this.#sources.activity.draining) {
         const next = sleep(TICK_MS, undefined, { ref: false });
-        await this.#look();
-        this.#tell();
+        await this.#poll();
+        this.#publish();
         await next;
       }
     } finally {
       endEnded();
-      for (const watch of this.#watched.values()) watch.end();
-      this.#watched.clear();
+      for (const monitor of this.#monitors.values()) monitor.end();
+      this.#monitors.clear();
       this.#ended = [];
       for (const viewer of this.#viewers) viewer.end();
       this.#viewers.clear();
@@ -74,34 +74,34 @@ export class LiveFeed {
     }
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { pool, traces } = this.#sources;
     const loaded = new Map(pool.loaded().map((served) => [served.engine, served]));
-    for (const [engine, watch] of this.#watched) {
+    for (const [engine, monitor] of this.#monitors) {
       if (loaded.has(engine)) continue;
-      watch.end();
-      this.#watched.delete(engine);
+      monitor.end();
+      this.#monitors.delete(engine);
     }
     for (const [engine, served] of loaded) {
-      if (!this.#watched.has(engine)) this.#watched.set(engine, new EngineMonitor(served, traces));
+      if (!this.#monitors.has(engine)) this.#monitors.set(engine, new EngineMonitor(served, traces));
     }
-    const looks = [...this.#watched.values()].map((watch) => watch.look());
-    await Promise.race([Promise.all(looks), sleep(LOOK_MS, undefined, { ref: false })]);
+    const polls = [...this.#monitors.values()].map((monitor) => monitor.poll());
+    await Promise.race([Promise.all(polls), sleep(POLL_TIMEOUT_MS, undefined, { ref: false })]);
   }
 
-  #tell(): void {
+  #publish(): void {
     const tick = this.#tick();
     const change = framed(tick, 'tick');
-    let made: Buffer | undefined;
+    let snapshot: Buffer | undefined;
     const whole = () => {
-      made ??= framed(this.#snapshot(tick), 'snapshot');
-      return made;
+      snapshot ??= framed(this.#snapshot(tick), 'snapshot');
+      return snapshot;
     };
-    const engines = [...this.#watched.values()].map(({ name }) => name).join('\n');
-    const everyoneAnew = engines !== this.#toldEngines;
-    this.#toldEngines = engines;
+    const engines = [...this.#monitors.values()].map(({ name }) => name).join('\n');
+    const hasNewEngines = engines !== this.#publishedEngines;
+    this.#publishedEngines = engines;
     const nowMs = performance.now();
-    for (const viewer of this.#viewers) viewer.tell(everyoneAnew ? whole() : change, whole, nowMs);
+    for (const viewer of this.#viewers) viewer.send(hasNewEngines ? whole() : change, whole, nowMs);
   }
 
   #tick(): LiveTick {
@@ -115,7 +115,7 @@ export class LiveFeed {
     return {
       atMs: Date.now(),
       models,
-      engines: [...this.#watched.values()].map((watch) => watch.tick()),
+      engines: [...this.#monitors.values()].map((monitor) => monitor.tick()),
       requests: { running: Math.max(0, activity.running - queued), queued },
       ...(first === undefined ? {} : { firstToken: first }),
       ...(between === undefined ? {} : { betweenTokens: between }),
@@ -132,7 +132,7 @@ export class LiveFeed {
       version: this.#sources.version,
       startedMs: this.#startedMs,
       tickMs: TICK_MS,
-      engines: [...this.#watched.values()].map((watch) => watch.snapshot()),
+      engines: [...this.#monitors.values()].map((monitor) => monitor.snapshot()),
       tick,
     };
   }

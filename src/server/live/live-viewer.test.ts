@@ -39,7 +39,7 @@ describe('a viewer', () => {
   it('that stops reading costs no more than one message, and begins anew once it reads again', async () => {
     const { response, reader, viewer } = await connect(60_000);
     let mostBuffered = 0;
-    const tell = (n: number) => viewer.tell(frame('tick', n), () => frame('snapshot', n), 0);
+    const tell = (n: number) => viewer.send(frame('tick', n), () => frame('snapshot', n), 0);
     // More than sockets hold by themselves.
     for (let n = 0; n < 300; n++) {
       tell(n);
@@ -68,7 +68,7 @@ describe('a viewer', () => {
 
   it('that takes nothing for too long is cut off, and not before', async () => {
     const { response, viewer } = await connect(1000);
-    const tell = (nowMs: number) => viewer.tell(frame('tick', 0), () => frame('snapshot', 0), nowMs);
+    const tell = (nowMs: number) => viewer.send(frame('tick', 0), () => frame('snapshot', 0), nowMs);
     while (!response.writableNeedDrain) {
       tell(0);
       await new Promise((resolve) => setTimeout(resolve, 1));

@@ -31,8 +31,8 @@ async function subscribe({ live, settings }: ServerContext, reply: FastifyReply)
   const { keepAliveMs } = settings;
   const stream = new SseStream(reply.raw, reply.getHeaders(), keepAliveMs, undefined, namedEvents);
   // A client that reads nothing for two keep-alive intervals is gone.
-  const leave = live.join(new LiveViewer(reply.raw, stream, 2 * keepAliveMs));
-  reply.raw.once('close', leave);
+  const unsubscribe = live.subscribe(new LiveViewer(reply.raw, stream, 2 * keepAliveMs));
+  reply.raw.once('close', unsubscribe);
 }
 
 export function requestRoutes(context: ServerContext): readonly Route[] {

@@ -1,4 +1,4 @@
-// Finished requests as they finish, for whoever looks on: the log and the admin's event stream.
+// Publishes requests as they finish: to the log, and to the event streams of admins.
 
 import type { TokenUsage } from '../../generation/token-usage.ts';
 import type { Tier } from '../../store/key-record.ts';
@@ -8,11 +8,11 @@ export interface FinishedRequest extends TokenUsage {
   readonly requestId: string;
   readonly model: string;
   readonly keyId: string;
-  /** The client's, as far as trusted proxies tell it. */
+  /** The client's address, as far as trusted proxies say. */
   readonly address: string;
   readonly tier: Tier;
   readonly stream: boolean;
-  /** `ok`, or the code of what went wrong; `client_left` where nobody waited for the answer. */
+  /** `ok`, or the code of what went wrong; `client_left` where the client did not wait for the answer. */
   readonly outcome: string;
   readonly finishReasons: readonly string[];
   readonly firstTokenMs: number | undefined;
@@ -24,13 +24,13 @@ type FeedListener = (request: FinishedRequest) => void;
 export class RequestFeed {
   readonly #listeners = new Set<FeedListener>();
 
-  /** Returns what ends it. */
-  listen(listener: FeedListener): () => void {
+  /** Returns a function that unsubscribes. */
+  subscribe(listener: FeedListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  tell(request: FinishedRequest): void {
+  publish(request: FinishedRequest): void {
     for (const listener of this.#listeners) listener(request);
   }
 }

@@ -105,7 +105,7 @@ export class RequestRecord implements GenerationObserver {
     this.id = kept?.answerId ?? of.idMark + randomBytes(16).toString('hex');
     this.arrivedMs = kept?.arrivedMs ?? Date.now() - this.#elapsedMs();
     const { context, model } = of;
-    context.metrics.watch(model);
+    context.metrics.subscribe(model);
     if (model.direct) context.metrics.fellBack(model.name);
   }
 
@@ -197,7 +197,7 @@ export class RequestRecord implements GenerationObserver {
     const failed = this.#outcome !== 'ok' && this.#outcome !== 'client_left';
     this.#count(usage, failed);
     context.traces.ended(this.#begun(), { usage, outcome: this.#outcome, reasons: this.#reasons });
-    context.feed.tell({
+    context.feed.publish({
       kind,
       requestId: request.id,
       model: model.name,

@@ -63,8 +63,8 @@ describe('totals', () => {
   it('are the same however many scrape at once', async () => {
     const engine = new StandIn();
     const metrics = metricsOf(engine);
-    metrics.watch(engine.served);
-    metrics.watch(engine.served);
+    metrics.subscribe(engine.served);
+    metrics.subscribe(engine.served);
     engine.step({ preempted: ['a', 'b'] });
     engine.step({ preempted: ['c'] });
     const texts = await Promise.all([metrics.text(), metrics.text(), metrics.text()]);
@@ -88,7 +88,7 @@ describe('totals', () => {
       loaded: () => engines.map(({ served }) => served),
     } as unknown as ModelPool);
     const total = async () => valueIn(await metrics.text(), 'preemptions_total{model="m"}');
-    metrics.watch(first.served);
+    metrics.subscribe(first.served);
     first.step({ preempted: ['a', 'b'] });
     expect(await total()).toBe(2);
     first.alive = false;
@@ -101,7 +101,7 @@ describe('totals', () => {
     const second = new StandIn();
     engines.splice(0, 1, second);
     expect(await total()).toBe(3);
-    metrics.watch(second.served);
+    metrics.subscribe(second.served);
     second.step({ preempted: ['d'] });
     expect(await total()).toBe(4);
   });

@@ -32,7 +32,7 @@ const byRequest: readonly (keyof RequestLabels)[] = ['model', 'tier'];
 export class Metrics {
   readonly #registry = new Registry();
   readonly #pool: ModelPool;
-  readonly #watched = new WeakSet<EngineHandle>();
+  readonly #subscribed = new WeakSet<EngineHandle>();
   /** Requests to engines that were not admitted yet. */
   readonly #submitted = new Map<string, Submitted>();
   /** One for all who ask at the same time. */
@@ -93,10 +93,10 @@ export class Metrics {
     return this.#scrape;
   }
 
-  /** Measures the engine's steps from now on. */
-  watch({ name: model, engine }: ServedModel): void {
-    if (this.#watched.has(engine)) return;
-    this.#watched.add(engine);
+  /** Measures the engine's steps from now on; later calls do nothing. */
+  subscribe({ name: model, engine }: ServedModel): void {
+    if (this.#subscribed.has(engine)) return;
+    this.#subscribed.add(engine);
     engine.follow(({ admitted, preempted, times }) => {
       const { scheduleMs, computeMs, sampleMs, emitMs } = times;
       const stepMs = scheduleMs + computeMs + sampleMs + emitMs;
@@ -164,7 +164,7 @@ export class Metrics {
       this.#pool.loaded().map(async (served) => {
         const { name, engine } = served;
         // A worker of a fleet has engines that nobody asks over HTTP.
-        this.watch(served);
+        this.subscribe(served);
         const stats = await within(engine.stats(), STATS_TIMEOUT_MS).catch(() => undefined);
         return { name, stats };
       }),
