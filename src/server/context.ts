@@ -1,4 +1,4 @@
-// What all routes share: what the server was given, and the parts it made of it.
+// What all routes share: what the server was given, and the parts it made from that.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { AnswerGrammars } from '../generation/answer-grammars.ts';
@@ -44,7 +44,7 @@ export interface ModelDownloads {
 export interface BatchDeps {
   readonly store: BatchStore;
   readonly lines: BatchLines;
-  /** In whose name this server takes lines: no other's, nor its own after it was started again. */
+  /** The name under which this server takes lines; no other server has it, nor this one after a restart. */
   readonly owner: string;
 }
 
@@ -56,26 +56,26 @@ export interface ServerDeps {
   readonly keyStore?: Pick<KeyStore, 'createKey' | 'list' | 'revoke'> | undefined;
   readonly limiter: KeyLimiter;
   readonly usage?: Pick<UsageStore, 'record' | 'recordOnce' | 'written' | 'report'> | undefined;
-  /** Responses that clients may come back to; without it none are kept. */
+  /** Stores responses; without it none are kept. */
   readonly responses?: ResponseStore<ConversationItem> | undefined;
-  /** Requests that clients may come back to; without it they cannot. */
+  /** Archives requests, so that clients can resume them; without it they cannot. */
   readonly archive?: RequestArchive | undefined;
   /** The fleet that this server is a gateway of. */
   readonly fleet?: Fleet | undefined;
-  /** Files of clients; without it none are taken, and no batches. */
+  /** Stores the files of clients; without it there are neither files nor batches. */
   readonly files?: FileStore | undefined;
-  /** Batches of clients; needs files. */
+  /** Stores the batches of clients; needs files. */
   readonly batches?: BatchDeps | undefined;
-  /** Where models are pulled from and to; without it none can be. */
+  /** Where models are pulled from and to; without it pulls are refused. */
   readonly downloads?: ModelDownloads | undefined;
   readonly settings: ServerSettings;
-  /** Certificate and private key in PEM; without them it speaks plain HTTP. */
+  /** Certificate and private key in PEM; without them the server speaks plain HTTP. */
   readonly tls?: TlsPair | undefined;
   readonly logger: FastifyBaseLogger;
   readonly version: string;
-  /** Puts load on this server; without it none can be put. */
+  /** Benchmarks this server; without it /admin/bench is refused. */
   readonly bench?: Bench | undefined;
-  /** Where the page's files are; the built ones where absent. */
+  /** The folder of the page's files. Default: where the build puts them. */
   readonly pageFolder?: string | undefined;
 }
 
@@ -86,10 +86,10 @@ export interface ServerContext extends ServerDeps {
   readonly grammars: AnswerGrammars;
   readonly feed: RequestFeed;
   readonly health: HealthCheck;
-  /** For whoever looks on. */
+  /** Publishes to the viewers of /live. */
   readonly live: LiveFeed;
   readonly traces: RequestTraces;
-  /** Of all requests of late. */
+  /** Latencies of all requests in the last minute. */
   readonly firstToken: SlidingPercentiles;
   readonly betweenTokens: SlidingPercentiles;
   readonly metrics: Metrics;
@@ -99,17 +99,17 @@ export interface ServerContext extends ServerDeps {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** How errors look where it is not OpenAI's way. */
+    /** The body of an error. Default: OpenAI's. */
     errorBody?: (error: ApiError, request: FastifyRequest) => object;
-    /** A header that tells the request's id, beside x-request-id. */
+    /** A header that holds the request's id, in addition to x-request-id. */
     idHeader?: string;
     /** Whether the body may be a form. */
     takesForm?: boolean;
   }
   interface FastifyRequest {
-    /** Set before any handler of a route that needs one runs. */
+    /** Set before the handler of a route that needs a key runs. */
     caller: Caller | undefined;
-    /** When it came, on the monotonic clock. */
+    /** When the request arrived, on the monotonic clock. */
     arrivedMs: number;
   }
 }

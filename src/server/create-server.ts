@@ -37,23 +37,23 @@ import { Metrics } from './status/metrics.ts';
 import { Readiness } from './status/readiness.ts';
 
 const LAST_READ_MS = 2000;
-/** Of a request's id, all of it percent-encoded. */
+/** An id in a URL may be percent-encoded throughout. */
 const LONGEST_ID = 128;
 const LONGEST_PARAMETER = 3 * LONGEST_ID;
 
 export interface ChairliftServer extends FastifyInstance {
-  /** Begins with batches. For when it listens: one that cannot have its address must not touch the work of another. */
+  /** Must be called once the server listens: one that cannot have its address must not touch the batches of another. */
   startBatches(): Promise<void>;
   /**
-   * Refuses new requests, on connections old and new, and resolves when running ones have ended; those still there after the
-   * limit are ended. To be called before `close`, and not by its hooks: Fastify gives those ten seconds.
+   * Refuses new requests, on old and new connections, and resolves when running ones have ended; those that still run after
+   * the limit are ended. Must be called before `close`, and not by its hooks: Fastify gives those ten seconds.
    */
   drain(limitMs: number): Promise<void>;
 }
 
 interface ServerPair {
   readonly main: ChairliftServer;
-  /** Has /metrics and /admin to itself. Closed after the other, so that its end can be watched. */
+  /** Has /metrics and /admin to itself. Must be closed after the other, so that metrics show how that ends. */
   readonly admin: FastifyInstance;
 }
 
@@ -87,7 +87,7 @@ function makeApp(context: ServerContext): FastifyInstance {
     clientErrorHandler: (error: FastifyError, socket: Socket) => parserErrors.answer(error, socket),
     trustProxy: settings.trustedProxies.length === 0 ? false : [...settings.trustedProxies],
     genReqId: (request: IncomingMessage) => requestId(request.headers['x-request-id']),
-    // The drain below answers newcomers itself, in the shape clients know.
+    // The routes themselves refuse requests while the server drains, in the shape that clients know.
     return503OnClosing: false,
     forceCloseConnections: 'idle' as const,
     frameworkErrors: (error: FastifyError, _request: unknown, reply: unknown) => {
@@ -95,12 +95,12 @@ function makeApp(context: ServerContext): FastifyInstance {
       (reply as FastifyReply).code(failure.status).send(failure.body());
     },
   };
-  // Beyond how bytes travel nothing differs. A missing Host header is refused below: Node would answer with an empty body.
+  // HTTP and HTTPS differ in nothing else. A missing Host header is refused below: Node would answer with an empty body.
   const http = { requireHostHeader: false };
   const app = (tls === undefined
     ? fastify({ ...options, http })
     : fastify({ ...options, https: { ...tls, ...http } })) as unknown as FastifyInstance;
-  // Without it a web page could have a browser post here unasked; JSON makes the browser ask first.
+  // A web page can have a browser post plain text without a preflight; JSON needs one.
   app.removeContentTypeParser('text/plain');
   parserErrors.follow(app.server);
   refuseCompressedBodies(app);
@@ -112,7 +112,7 @@ function makeApp(context: ServerContext): FastifyInstance {
   return app;
 }
 
-/** Not to be taken for broken JSON. */
+/** They would be reported as broken JSON otherwise. */
 function refuseCompressedBodies(app: FastifyInstance): void {
   app.addHook('preParsing', async ({ headers }) => {
     const encoding = headers['content-encoding']?.toLowerCase();
@@ -125,7 +125,7 @@ function refuseCompressedBodies(app: FastifyInstance): void {
   });
 }
 
-/** Clients name JSON where they send nothing, too: what needs a body says so itself. */
+/** Clients send the content type JSON with empty bodies, too; routes that need a body refuse those themselves. */
 function readBodies(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser('application/json');
@@ -196,11 +196,11 @@ function addHooks(app: FastifyInstance, { activity, metrics, settings }: ServerC
       reply.header(name, request.id);
     }
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1') throw missingHost();
-    // Its next request is for another server.
+    // The client should send its next request to another server.
     if (activity.draining) reply.header('connection', 'close');
     const asked = allowOrigin(request, reply, settings.corsOrigins);
     if (asked !== undefined) return asked;
-    // Before anybody reads a body that is for nobody.
+    // Refused before the body is read.
     if (request.is404) return unknownUrl(request, reply);
   });
   app.addHook('onResponse', async (request, reply) => {
@@ -231,7 +231,7 @@ async function drain(
   await runner?.close();
 }
 
-/** Where nobody has drained it, what runs is ended at once. */
+/** A server that was not drained ends its requests at once. */
 function endOnClose(app: FastifyInstance, context: ServerContext, runner: BatchRunner | undefined): void {
   const { activity, encoders, grammars } = context;
   app.addHook('preClose', async () => {
@@ -244,7 +244,7 @@ function endOnClose(app: FastifyInstance, context: ServerContext, runner: BatchR
   });
 }
 
-/** Whoever still does not read its answer must not hold the server. */
+/** A client that does not read its answer must not keep the server from closing. */
 function cutOffOnClose(app: FastifyInstance): void {
   app.addHook('preClose', async () => {
     setTimeout(() => app.server.closeAllConnections(), LAST_READ_MS).unref();
@@ -277,7 +277,7 @@ function missingHost(): ApiError {
   return new ApiError(400, message, { code: 'missing_host', headers: { connection: 'close' } });
 }
 
-/** A client's own id is kept where it is harmless. */
+/** A client's own id is used where it is short and has no unusual characters. */
 function requestId(given: string | string[] | undefined): string {
   if (typeof given === 'string' && given.length <= LONGEST_ID && /^[\w.:-]+$/.test(given)) return given;
   return `req_${randomBytes(12).toString('hex')}`;

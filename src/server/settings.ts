@@ -1,4 +1,4 @@
-// What the HTTP edge may be told: limits, timeouts, manners. Frozen for the life of a server.
+// Settings of the HTTP edge: limits, timeouts, behaviour. They do not change while a server runs.
 
 import type { SamplingDefaults } from '../sampling/parameters.ts';
 import type { Tier } from '../store/key-record.ts';
@@ -6,7 +6,7 @@ import type { Tier } from '../store/key-record.ts';
 export interface ServerSettings {
   readonly bodyLimitBytes: number;
   readonly maxMessages: number;
-  /** Of one text: a message's content, a prompt. In UTF-16 units. */
+  /** The longest text, of a message's content or a prompt, in UTF-16 units. */
   readonly maxTextCharacters: number;
   /** Prompts in one request to /v1/completions. */
   readonly maxPrompts: number;
@@ -14,43 +14,43 @@ export interface ServerSettings {
   readonly maxEmbeddingInputs: number;
   /** Answers to one prompt. */
   readonly maxChoices: number;
-  /** Requests of one model that have no token yet. */
+  /** Requests for one model that may wait for their first token. */
   readonly maxQueuedRequests: number;
-  /** Their sequences that have no token yet: answers to each prompt, texts to embed. */
+  /** Sequences of those requests that may wait: answers to each prompt, texts to embed. */
   readonly maxQueuedSequences: number;
-  /** Their prompt tokens together. */
+  /** Prompt tokens of those requests together. */
   readonly maxQueuedTokens: number;
   /** No request takes longer, infinity for no limit; a client may ask for less with `x-chairlift-timeout-ms`. */
   readonly requestTimeoutMs: number;
-  /** A request body of which nearly nothing comes for so long is given up. */
+  /** A request body that stalls for this long is refused. */
   readonly bodyStallMs: number;
-  /** A silent stream sends a comment this often, so that nothing between takes it for dead. */
+  /** A silent stream sends a comment this often, so that no proxy takes it for dead. */
   readonly keepAliveMs: number;
-  /** Running sequences without a step for so long: the engine is not healthy. */
+  /** An engine whose running sequences see no step for this long is not healthy. */
   readonly stallMs: number;
   /** Keys share cached prefixes, and so can tell by `cached_tokens` what others have asked. */
   readonly shareCache: boolean;
   /** By tier: the part of a model's KV blocks that each key may hold, where it says nothing itself. */
   readonly kvShares: Readonly<Partial<Record<Tier, number | undefined>>>;
-  /** Where there are no keys: serve strangers from other machines, too. */
+  /** Where there are no keys: serve unknown callers from other machines, too. */
   readonly allowAnonymous: boolean;
-  /** Addresses, networks, or `loopback`: whose forwarding headers tell where a request comes from. */
+  /** Addresses, networks, or `loopback` of proxies whose forwarding headers are believed. */
   readonly trustedProxies: readonly string[];
-  /** Pages of these origins may ask from a browser; `*` stands for all. In small letters. */
+  /** Pages of these origins may send requests from a browser; `*` stands for all. In lower case. */
   readonly corsOrigins: readonly string[];
-  /** How answers are drawn where a request says nothing; goes over what a model's files say. */
+  /** Sampling parameters where a request gives none; they override those of a model's files. */
   readonly samplingDefaults: SamplingDefaults;
-  /** Whether it counts what a model's files say. */
+  /** Whether the sampling parameters of a model's files are used. */
   readonly useModelSampling: boolean;
-  /** Of a file that a client gives. */
+  /** The largest file that a client may upload. */
   readonly maxFileBytes: number;
-  /** Of all files of a key; what its batches leave counts, and is never refused. */
+  /** Of all files of a key. The output of its batches counts, and is never refused. */
   readonly maxKeyFileBytes: number;
-  /** How long files and ended batches stay, infinity for ever. */
+  /** How long files and ended batches are kept; infinity for ever. */
   readonly keepFilesMs: number;
   /** Requests in a batch. */
   readonly maxBatchLines: number;
-  /** Of all batches together. */
+  /** Lines of all batches together that run at once. */
   readonly batchConcurrency: number;
   /** /metrics needs an admin key. */
   readonly protectMetrics: boolean;

@@ -1,4 +1,4 @@
-// What /v1/messages answers, for the OpenAPI document; tests hold real answers to it.
+// Schemas of what /v1/messages answers, for the OpenAPI document; tests check real answers against them.
 
 import { z } from 'zod';
 

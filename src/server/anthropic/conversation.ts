@@ -1,5 +1,5 @@
-// Anthropic's messages in the words of OpenAI's: results of calls are messages of their own, calls and reasoning stand
-// beside the text.
+// Anthropic's messages as OpenAI's: results of calls become messages of their own, calls and reasoning become fields next to
+// the text.
 
 import { checkText, type TextLimits } from '../../generation/chat-prompt.ts';
 import { badRequest } from '../http/errors.ts';
@@ -11,7 +11,7 @@ type ChatMessage = ChatBody['messages'][number];
 
 type TextPart = { readonly type: 'text'; readonly text: string };
 
-/** What refusals call it. */
+/** `where`: how error messages name the block. */
 type Placed<Block> = Block & { readonly where: string };
 
 type Turn =
@@ -21,7 +21,7 @@ type Turn =
 
 export interface Conversation {
   readonly messages: ChatMessage[];
-  /** Whether the answer goes on with the last message. */
+  /** Whether the answer continues the last message. */
   readonly continues: boolean;
 }
 
@@ -47,14 +47,14 @@ export function conversationOf(
   };
 }
 
-/** Neighbours of the same role are one turn. */
+/** Consecutive messages of the same role are one turn. */
 function turnsOf(messages: readonly Message[]): readonly Turn[] {
   const turns: Turn[] = [];
   for (const [at, { role, content }] of messages.entries()) {
     const blocks = placed<UserBlock | AssistantBlock>(content, `messages[${at}].content`);
     const before = turns.at(-1);
     const joins = before?.role === role;
-    // The schema has seen that such blocks may stand in such a turn.
+    // The schema has checked that the role may have these blocks.
     const turn = { role, blocks: joins ? [...before.blocks, ...blocks] : blocks } as Turn;
     turns.splice(joins ? turns.length - 1 : turns.length, 1, turn);
   }
@@ -107,7 +107,7 @@ function resultMessage(
   };
 }
 
-/** Templates know no other way to tell. */
+/** Templates have no other way to mark a failed call. */
 function asError([first, ...rest]: readonly TextPart[]): TextPart[] {
   return [{ type: 'text', text: `Error: ${first?.text ?? ''}` }, ...rest];
 }
@@ -139,6 +139,7 @@ function textParts(blocks: readonly Placed<TextPart>[], limits: TextLimits): Tex
   });
 }
 
+/** Clients expect ids of calls to begin like Anthropic's; templates want them as they were made. */
 const MARK = 'toolu_';
 
 export function shownId(id: string): string {

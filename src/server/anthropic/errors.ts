@@ -32,14 +32,14 @@ function typeOf(status: number): string {
   }
 }
 
-/** The first words are those by which clients know that they must shorten a conversation; it would not help with other limits. */
+/** Clients recognize by the first words that they must shorten the conversation, which would not help with other limits. */
 function messageOf({ code, param, message }: ApiError): string {
   const isAboutPrompt =
     code === 'context_length_exceeded' && param !== 'min_tokens' && param !== 'max_tokens';
   return isAboutPrompt ? `prompt is too long: ${message}` : message;
 }
 
-/** By this the tool runners of Anthropic's libraries know that they must send the whole conversation each time. */
+/** The tool runners of Anthropic's libraries recognize by it that they must send the whole conversation each time. */
 function detailsOf({ param, code }: ApiError): object {
   const noThread = param === 'thread' && code === 'unsupported_parameter';
   return noThread ? { details: { error_code: 'thread_unsupported_request' } } : {};

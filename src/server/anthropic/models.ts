@@ -1,4 +1,4 @@
-// Models as Anthropic lists them, for clients that name its version.
+// Models as Anthropic lists them, for clients that send the header anthropic-version.
 
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -43,7 +43,7 @@ export function modelPage(entries: readonly ModelEntry[], query: unknown): objec
     return found;
   };
   const rest = entries.slice(at('after_id', -1) + 1, at('before_id', entries.length));
-  // Whoever goes backwards wants those just before.
+  // With before_id, a page holds the entries just before it.
   const shown = before === undefined ? rest.slice(0, limit) : rest.slice(-limit);
   return {
     data: shown.map(modelInfo),

@@ -1,4 +1,4 @@
-// A body of /v1/messages in the words of OpenAI's chat completions.
+// Converts a body of /v1/messages to one of OpenAI's chat completions.
 
 import { badRequest } from '../http/errors.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
@@ -37,7 +37,7 @@ export function readMessages(
   };
 }
 
-/** An answer that goes on with a text begins with nothing else. */
+/** An answer that continues a message can begin neither with thinking nor with structured output. */
 function refuseBeginning(thinking: MessagesRequest['thinking'], formatName: string | undefined): void {
   const problem = "is not possible where the last message is the assistant's, with which the answer goes on";
   if (formatName !== undefined) throw badRequest(formatName, problem);

@@ -116,7 +116,7 @@ const jsonFormat = z.strictObject({
   schema: z.record(z.string(), z.unknown()),
 });
 
-/** What is drawn, in the server's own words where Anthropic has none. */
+/** Sampling parameters, by the server's own names where Anthropic has none. */
 const { n, stream_options, stop, max_tokens, ...drawing } = samplingFields;
 
 const fields = {
@@ -152,7 +152,7 @@ export const messagesSchema = z.object({
   ...fields,
 });
 
-/** Nothing is generated, so that it need not be said how much. */
+/** Nothing is generated, so that max_tokens is not needed. */
 export const countSchema = z.object({ max_tokens: messagesSchema.shape.max_tokens.optional(), ...fields });
 
 export type MessagesRequest = z.infer<typeof countSchema>;
@@ -181,7 +181,7 @@ const shared = {
   },
 };
 
-/** Keeping all of the thinking is what happens anyway. */
+/** All of the thinking is kept anyway. */
 function editsNothing(value: unknown): boolean {
   const { edits = [] } = value as { readonly edits?: unknown };
   if (!Array.isArray(edits)) return false;

@@ -12,7 +12,7 @@ import { shownThinking } from './thinking.ts';
 
 const ping = { type: 'ping' };
 
-/** Its own event says that it is still there. */
+/** Anthropic's streams are kept alive with an event of their own. */
 export const messageEvents: Framing = { ...namedEvents, filler: namedEvents.frame(ping, ping.type) };
 
 interface MessageOptions extends Pick<ShapeOptions, 'base' | 'promptTokens'> {
@@ -36,7 +36,7 @@ export function messageShape({ base, promptTokens, request, omitsThinking }: Mes
   let ended: ChoiceEnd | undefined;
   return {
     opening() {
-      // What of the prompt was cached is known later.
+      // How much of the prompt was cached is known only later.
       const usage = { promptTokens, cachedTokens: 0, completionTokens: 0 };
       return [event({ type: 'message_start', message: message([], undefined, usage) }), event(ping)];
     },
@@ -63,7 +63,7 @@ export function messageShape({ base, promptTokens, request, omitsThinking }: Mes
   };
 }
 
-/** The block that is open; what belongs to another closes it. */
+/** Writes content blocks; a part that belongs to another block closes the open one. */
 class BlockEvents {
   readonly #omitsThinking: boolean;
   #index = -1;
@@ -140,7 +140,7 @@ function callBlock({ id, name }: Pick<NamedCall, 'id' | 'name'>, input: unknown)
   return { type: 'tool_use', id: shownId(id), name, input, caller: { type: 'direct' } };
 }
 
-/** Empty where the answer was cut off within them. */
+/** Empty where the answer was cut off within the arguments. */
 function inputOf({ arguments: given }: WholeCall): unknown {
   try {
     return JSON.parse(given);
@@ -163,7 +163,7 @@ function stopReason({ reason, calls, stop }: ChoiceEnd): string {
   return calls > 0 ? 'tool_use' : 'end_turn';
 }
 
-/** Anthropic counts cached tokens apart. */
+/** Anthropic counts cached tokens separately. */
 function usageOf({ promptTokens, cachedTokens, completionTokens }: TokenUsage): object {
   return {
     input_tokens: promptTokens - cachedTokens,

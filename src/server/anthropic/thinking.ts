@@ -1,5 +1,5 @@
-// Reasoning as Anthropic shows it: text with a signature that is handed back with it. Where the text is not wanted the
-// signature carries it, so that the next turn has it all the same.
+// Reasoning as Anthropic shows it: text with a signature, which clients send back with it. Where a client does not want the
+// text, the signature carries it, so that the next turn has it all the same.
 
 import { createHash } from 'node:crypto';
 import type { MessagesRequest } from './schema.ts';
@@ -32,7 +32,7 @@ export function omitsThinking({ thinking }: Pick<MessagesRequest, 'thinking'>): 
   return thinking !== undefined && thinking.type !== 'disabled' && thinking.display === 'omitted';
 }
 
-/** Templates know a switch by one of two names, and a few of them a budget. */
+/** Templates have one of two names for the switch, and a few have a budget. */
 export function thinkingVariables(thinking: MessagesRequest['thinking']): Readonly<Record<string, unknown>> {
   if (thinking === undefined) return {};
   const on = thinking.type !== 'disabled';

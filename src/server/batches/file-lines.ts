@@ -1,4 +1,4 @@
-// The lines of a file as it is read, each a text. A line that is too long is told of without being held.
+// Splits a file into lines while it is read. A line that is too long is reported without being kept in memory.
 
 import { Buffer } from 'node:buffer';
 
@@ -8,7 +8,7 @@ export type FileLine =
   | { readonly number: number; readonly text: string }
   | { readonly number: number; readonly problem: string };
 
-/** Numbers count from 1, empty lines too. */
+/** Lines are numbered from 1; empty ones count. */
 export async function* fileLines(
   chunks: AsyncIterable<Buffer>,
   maxLineBytes: number,

@@ -1,5 +1,5 @@
-// Whether a line of a batch's input can be run at all. What its body says beyond the model is looked at when it runs, as
-// with any request.
+// Checks whether a line of a batch's input can be run at all. Its body is checked when it runs, as with any request; only the
+// model is checked here.
 
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { NewLine } from '../../store/batch-lines.ts';

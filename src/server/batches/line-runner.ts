@@ -1,4 +1,4 @@
-// Runs lines that were taken from the queue, and sees that each is answered, or given back for somebody to run again.
+// Runs lines taken from the queue; each is answered, or given back to be run again.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
@@ -8,11 +8,11 @@ import type { Caller } from '../request/auth.ts';
 import type { Endpoint, LineOutcome, LineServer } from './line-server.ts';
 import { answeredLine, failedLine, lineId } from './line-text.ts';
 
-/** A server fault is tried again so often; it is often gone by then. */
+/** A line that meets a server fault is run this often; the fault is often gone by then. */
 const MOST_FAULTS = 3;
-/** A line with which servers end again and again is not tried for ever. */
+/** A line during which servers die again and again is given up. */
 const MOST_ATTEMPTS = 10;
-/** However long a limit says: it may be lifted. */
+/** The longest pause, even where a limit asks for more: the limit may be lifted meanwhile. */
 const LONGEST_PAUSE_MS = 30_000;
 const FAULT_PAUSE_MS = 1000;
 const STORE_RETRY_MS = 500;
@@ -23,7 +23,7 @@ interface LineRunnerOptions {
   readonly leaseMs: number;
   readonly server: Pick<LineServer, 'run'>;
   readonly log: Pick<FastifyBaseLogger, 'error' | 'warn'>;
-  /** A line has ended, so that another may begin. */
+  /** Called when a line has ended, so that another may begin. */
   readonly onEnd: () => void;
 }
 
@@ -36,7 +36,7 @@ interface Running {
 export class LineRunner {
   readonly #options: LineRunnerOptions;
   readonly #running = new Map<string, Running>();
-  /** Until when nothing of a batch begins. */
+  /** Until when no line of a batch begins. */
   readonly #pausedMs = new Map<string, number>();
   #renewedMs = 0;
 
@@ -56,7 +56,7 @@ export class LineRunner {
     return counts;
   }
 
-  /** Takes up to so many lines of the batch and runs them; how many there were. */
+  /** Takes at most `most` lines of the batch and runs them; returns how many there were. */
   async begin(batch: BatchRecord, caller: Caller, most: number): Promise<number> {
     const { queue, owner, leaseMs } = this.#options;
     const nowMs = Date.now();
@@ -67,13 +67,13 @@ export class LineRunner {
     return lines.length;
   }
 
-  /** Those of batches that take no more answers. */
+  /** Aborts the lines of batches that are not open any more. */
   abortUnless(isOpen: (batchId: string) => boolean): void {
     for (const { line, abort } of this.#running.values()) if (!isOpen(line.batchId)) abort.abort();
     for (const batchId of this.#pausedMs.keys()) if (!isOpen(batchId)) this.#pausedMs.delete(batchId);
   }
 
-  /** Keeps what runs from being taken by others; does so again after that time at the earliest. */
+  /** Renews the leases of running lines, at most once in this time. */
   async renew(everyMs: number): Promise<void> {
     const { queue, owner, leaseMs } = this.#options;
     const nowMs = Date.now();
@@ -83,7 +83,7 @@ export class LineRunner {
     await queue.renew(lines, { owner, nowMs, untilMs: nowMs + leaseMs });
   }
 
-  /** When all that runs has ended. */
+  /** Resolves when all running lines have ended. */
   async settled(): Promise<void> {
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
   }
@@ -91,7 +91,7 @@ export class LineRunner {
   #start(batch: BatchRecord, caller: Caller, line: TakenLine): void {
     const id = `${line.batchId}:${line.line}`;
     const { log, onEnd } = this.#options;
-    // Its lease ran out while it ran, and it was taken anew.
+    // Its lease ran out while it ran, and it was taken again.
     if (this.#running.has(id)) return;
     const abort = new AbortController();
     const ended = this.#run(id, batch, caller, line, abort.signal)
@@ -138,7 +138,7 @@ export class LineRunner {
     });
   }
 
-  /** Tries until it is written, for as long as the lease can be kept; what is lost then is run again by whoever is next. */
+  /** Retries the write for as long as the lease lasts; a line whose answer is lost is run again by the next server. */
   async #stored(signal: AbortSignal, write: () => Promise<void>): Promise<void> {
     const { leaseMs, log } = this.#options;
     const endMs = performance.now() + leaseMs;

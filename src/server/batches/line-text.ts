@@ -11,7 +11,7 @@ interface AnsweredLine {
   readonly body: string;
 }
 
-/** The same each time the line is run. */
+/** Does not change when the line is run again. */
 export function lineId(batchId: string, line: number): string {
   return `batch_req_${batchId.replace(/^batch_/, '')}_${line}`;
 }

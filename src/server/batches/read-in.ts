@@ -1,4 +1,4 @@
-// Reads a batch's input into lines that can be run. Begun again from the start where somebody was interrupted in it.
+// Reads a batch's input into lines that can be run. After an interruption it starts over.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ModelPool } from '../../pool/model-pool.ts';
@@ -11,7 +11,7 @@ import { fileLines } from './file-lines.ts';
 import { LineCheck } from './line-check.ts';
 import { forgetLines } from './write-out.ts';
 
-/** Whoever has more to mend mends these first. */
+/** The most problems that are reported at once. */
 const MOST_PROBLEMS = 100;
 const LINES_AT_ONCE = 128;
 const BYTES_AT_ONCE = 1024 * 1024;
@@ -22,11 +22,11 @@ interface ReadInDeps {
   readonly lines: BatchLines;
   readonly pool: ModelPool;
   readonly settings: Pick<ServerSettings, 'bodyLimitBytes' | 'maxBatchLines'>;
-  /** In whose name it is read: nothing is changed where it has become another's. */
+  /** The server that reads it; nothing is changed where another server has taken the batch. */
   readonly owner: string;
 }
 
-/** `goOn`: whether the batch is still this caller's to read. */
+/** `goOn`: whether this server still holds the batch. */
 export async function readIn(
   deps: ReadInDeps,
   batch: BatchRecord,
@@ -76,7 +76,7 @@ async function readLines(
     if (total > settings.maxBatchLines || problems.length >= MOST_PROBLEMS) break;
     const checked = check.check(given);
     if (!checked.ok) problems.push(checked.problem);
-    // Once something is wrong nothing will be run.
+    // A batch with a problem is not run at all.
     else if (problems.length === 0) {
       slice.push(checked.line);
       sliceBytes += checked.line.body.length;

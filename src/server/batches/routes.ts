@@ -1,4 +1,4 @@
-// /v1/batches: makes them, gives, lists and calls them off. Each key has its own, and sees no other.
+// /v1/batches: creates, reads, lists and cancels batches. Each key sees only its own.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BatchRecord } from '../../store/batch-record.ts';
@@ -22,7 +22,7 @@ import {
 } from './batch-object.ts';
 import type { BatchRunner } from './batch-runner.ts';
 
-/** Of one key. */
+/** Batches of one key that have not ended. */
 const MOST_OPEN = 64;
 
 const explained = <Result>(action: () => Result | Promise<Result>) => fromStore('batches', action);

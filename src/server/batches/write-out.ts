@@ -1,5 +1,5 @@
-// Writes a batch's answers to its files: what succeeded to one, what did not to the other, in the order of the input. Begun
-// again from the start where somebody was interrupted in it; nobody sees the files before the batch has ended.
+// Writes a batch's answers to its files, in the order of the input: those that succeeded to one, the others to another. After
+// an interruption it starts over; clients see the files only when the batch has ended.
 
 import { Buffer } from 'node:buffer';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import type { FileWriter } from '../../store/file-writer.ts';
 import { expiryOf, OUTPUT_PURPOSE } from '../files/file-object.ts';
 import { lineId, unansweredLine } from './line-text.ts';
 
-/** Lines that are read at once: answers may be large, and are all in memory; lines that were never answered are short. */
+/** How many lines are read at once: answers may be large, and are all in memory; lines without an answer are short. */
 const FEWEST_LINES = 8;
 const MOST_LINES = 512;
 /** About what is written in one turn of the event loop. */
@@ -25,7 +25,7 @@ interface WriteOutDeps {
   readonly keepFilesMs: number;
 }
 
-/** `goOn`: whether the batch is still this caller's to end. */
+/** `goOn`: whether this server still holds the batch. */
 export async function writeOut(
   { files, store, lines, keepFilesMs }: WriteOutDeps,
   batch: BatchRecord,
@@ -35,7 +35,7 @@ export async function writeOut(
   const writers = new Map<'output' | 'error', FileWriter>();
   const write = async (to: 'output' | 'error', text: string) => {
     const file = { purpose: OUTPUT_PURPOSE, name: `${id}_${to}.jsonl`, expiresMs: undefined };
-    // What was computed is never refused.
+    // Output is stored even where it exceeds the key's limit.
     const room = { maxKeyBytes: Number.POSITIVE_INFINITY };
     const writer = writers.get(to) ?? (await files.begin(keyId, { ...file, ...room }, Date.now()));
     writers.set(to, writer);

@@ -1,5 +1,5 @@
-// A file in a form (multipart/form-data), stored while it comes. Its fields may come after it, so that what they say is
-// looked at in the end; a file that is refused then leaves nothing behind.
+// Receives a file in a form (multipart/form-data) and stores it while it arrives. Fields may follow the file, so that they
+// are checked in the end; a file that is refused then leaves nothing behind.
 
 import type { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -11,10 +11,10 @@ import { ApiError, badRequest, ClientLeft } from '../http/errors.ts';
 const MAX_FIELDS = 16;
 const MAX_FIELD_BYTES = 1024;
 const LONGEST_NAME = 255;
-/** What a form has around its file. */
+/** The most bytes of a form beside its file. */
 const FORM_BYTES = 64 * 1024;
 
-/** Of a form that came whole, the parser makes an end in one; of some that are odd, never. */
+/** The parser finishes a complete form in one turn; some malformed ones it never finishes. */
 const TURNS_TO_FINISH = 8;
 
 interface FormTarget {
@@ -27,7 +27,7 @@ interface ReceivedForm {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** All of the file is written, and not complete. */
+/** The file is written, but not marked as complete: its fields must be checked first. */
 export async function receiveForm(request: FastifyRequest, target: FormTarget): Promise<ReceivedForm> {
   const body = request.body as Readable;
   const announced = Number(request.headers['content-length'] ?? 0);
@@ -56,8 +56,8 @@ export async function receiveForm(request: FastifyRequest, target: FormTarget): 
       else setField(fields, name, value);
     });
     parser.on('file', (name, stream, fileName) => {
-      // Failures reach the loop that reads it. Where that loop ends early, the stream says that it was aborted, which must
-      // not hide why.
+      // Errors reach the loop that reads the stream. Where that loop ends early, the stream's own abort error must not hide
+      // why.
       stream.on('error', () => {});
       if (name !== 'file' || storing !== undefined) {
         stream.resume();
@@ -66,7 +66,7 @@ export async function receiveForm(request: FastifyRequest, target: FormTarget): 
       }
       storing = store(stream, fileName, target);
       storing.catch(reject);
-      // Whoever waits for the rest of a file that does not come any more.
+      // Ends the loop that waits for the rest of a file that will not arrive.
       ended.catch((error: Error) => stream.destroy(error));
     });
   });
@@ -76,7 +76,7 @@ export async function receiveForm(request: FastifyRequest, target: FormTarget): 
     if (storing === undefined) throw badRequest('file', 'is missing', 'missing_required_parameter');
     return { writer: await storing, fields };
   } catch (error) {
-    // What else comes is read by nobody; the answer must still reach who sends it.
+    // The rest of the body is discarded, so that the client can read the response.
     body.unpipe(parser);
     body.resume();
     await storing?.then((writer) => writer.discard()).catch(() => {});
@@ -95,7 +95,7 @@ function parserFor({ headers }: FastifyRequest): BusboyInstance {
   }
 }
 
-/** `expires_after[seconds]` is how forms write what is inside of something. */
+/** Forms write nested fields as `expires_after[seconds]`. */
 function setField(fields: Record<string, unknown>, name: string, value: string): void {
   const [, outer, inner] = /^(\w+)\[(\w+)\]$/.exec(name) ?? [];
   if (outer === undefined || inner === undefined) fields[name] = value;

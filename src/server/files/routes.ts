@@ -1,4 +1,4 @@
-// /v1/files: takes files, lists, gives and deletes them. Each key has its own, and sees no other.
+// /v1/files: uploads, lists, reads and deletes files. Each key sees only its own.
 
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -132,7 +132,7 @@ export function acceptForms(app: FastifyInstance): void {
   });
 }
 
-/** Browsers post forms for any page without asking first, as they do not for JSON. */
+/** Browsers post forms for any page without a preflight, unlike JSON. */
 function refuseForeignPage({ settings }: ServerContext, request: FastifyRequest): void {
   if (!isForeignPage(request)) return;
   const { corsOrigins } = settings;

@@ -1,16 +1,16 @@
-// Lets pages of other sites ask from a browser (CORS), where their origins are allowed. Cookies mean nothing here, so
-// that no page gains more than it can send itself.
+// CORS: lets pages of allowed origins send requests from a browser. The server uses no cookies, so that a page gains no
+// more than it can send itself.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 const METHODS = 'GET, HEAD, POST, DELETE';
-/** Where a browser does not say what a page will send. */
+/** For a preflight that names no headers. */
 const HEADERS =
   'authorization, content-type, x-api-key, anthropic-version, x-request-id, x-chairlift-timeout-ms';
 const limits = ['limit', 'remaining', 'reset'].flatMap((what) =>
   ['requests', 'tokens', 'daily-tokens'].map((of) => `x-ratelimit-${what}-${of}`),
 );
-/** What a page may read of an answer, beside its body. */
+/** Response headers that a page may read. */
 const EXPOSED = [
   'x-request-id',
   'x-chairlift-warning',
@@ -24,7 +24,7 @@ const EXPOSED = [
   .join(', ');
 const DAY_SECONDS = 86_400;
 
-/** Marks an answer for its page, and answers the question that a browser asks ahead; undefined where there is more to do. */
+/** Sets the headers of a response, and answers a preflight; undefined where the request still has to be handled. */
 export function allowOrigin(
   { headers, method }: FastifyRequest,
   reply: FastifyReply,
@@ -32,7 +32,7 @@ export function allowOrigin(
 ): FastifyReply | undefined {
   if (origins.length === 0) return undefined;
   const all = origins.includes('*');
-  // Caches must not give one page the answer that is marked for another.
+  // A cache must not give one origin the response that is marked for another.
   if (!all) reply.header('vary', 'Origin');
   const { origin } = headers;
   if (origin === undefined || !(all || origins.includes(origin.toLowerCase()))) return undefined;

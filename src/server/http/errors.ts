@@ -1,4 +1,4 @@
-// Every failure a client sees, in OpenAI's shape: what is wrong, which parameter, a code for programs.
+// Every error a client sees, in OpenAI's shape: what is wrong, which parameter, a code for programs.
 
 import type { FastifyError } from 'fastify';
 import { GenerationError } from '../../generation/generation-error.ts';
@@ -61,7 +61,7 @@ function typeOf(status: number): ErrorType {
   return status >= 500 ? 'server_error' : 'invalid_request_error';
 }
 
-/** The client is gone: there is nobody to answer. */
+/** The client is gone, so that no answer can be sent. */
 export class ClientLeft extends Error {
   override readonly name = 'ClientLeft';
 }
@@ -71,7 +71,7 @@ export function kindOf(error: unknown): string {
   return error instanceof ClientLeft ? 'client_left' : (toApiError(error).code ?? 'error');
 }
 
-/** Neither the client's fault, nor its leaving, nor a shutdown: something to look into. */
+/** Whether an operator should look into it: it is neither the client's fault, nor its leaving, nor a shutdown. */
 export function isServerFault(error: unknown): boolean {
   if (error instanceof ClientLeft) return false;
   const { status, code } = toApiError(error);
@@ -91,12 +91,12 @@ export function modelNotFound(name: string): ApiError {
   return new ApiError(404, message, { param: 'model', code: 'model_not_found' });
 }
 
-/** Nobody is served now; trying again, elsewhere or later, may help. */
+/** Trying again, later or at another server, may help. */
 export function shuttingDown(message = 'the server is shutting down and takes no new requests'): ApiError {
   return new ApiError(503, message, { code: 'shutting_down', headers: { 'retry-after': '5' } });
 }
 
-/** Of a request that was running. */
+/** For a request that was running. */
 export function endedByShutdown(): ApiError {
   return shuttingDown(
     'the server is shutting down and ended this request before its answer was complete; send it again',
@@ -120,7 +120,7 @@ export function acquireError(failure: AcquireFailure, message: string, name: str
   return new ApiError(500, message, { code: 'model_load_failed' });
 }
 
-/** Why an answer cannot be given, as the client should hear it. */
+/** The HTTP error for a failed generation. */
 function fromGeneration({ code, parameter: param, message }: GenerationError): ApiError {
   switch (code) {
     case 'closing':
@@ -139,7 +139,7 @@ function fromGeneration({ code, parameter: param, message }: GenerationError): A
   }
 }
 
-/** Whatever was thrown while a request was handled. What is not meant for clients stays in the log. */
+/** The HTTP error for whatever was thrown. What is not meant for clients stays in the log. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof GenerationError) return fromGeneration(error);
@@ -159,7 +159,7 @@ export function toApiError(error: unknown): ApiError {
   });
 }
 
-/** `what`: of which it is said that it cannot be read or changed. */
+/** Runs an action on the database; a failure becomes an HTTP error. `what`: how its message names the data. */
 export async function fromStore<Result>(
   what: string,
   action: () => Result | Promise<Result>,

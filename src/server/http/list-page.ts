@@ -1,11 +1,11 @@
-// Lists that clients read page by page, as OpenAI has them.
+// Lists that clients read page by page, as in OpenAI's API.
 
 import { z } from 'zod';
 import type { Page } from '../../store/page.ts';
 
 const orders = ['asc', 'desc'] as const;
 
-/** What a query may say, all of it texts. */
+/** The parameters of a query, whose values are texts. */
 export const pageShape = (most: number) => ({
   after: z.string().optional(),
   limit: z.coerce.number().int().min(1).max(most).optional(),

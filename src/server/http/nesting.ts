@@ -1,5 +1,5 @@
-// How deep a body may be nested: whatever reads it further on, parsers, serializers and templates among them, goes down
-// level by level, on a stack that ends somewhere. Looked at before anything is made of the text.
+// Limits how deep a body may be nested: parsers, serializers and templates recurse into it, and could overflow the stack.
+// Checked on the text, before it is parsed.
 
 const MAX_LEVELS = 1000;
 
@@ -8,7 +8,7 @@ const BACKSLASH = 0x5c;
 const OPENING = new Set([0x5b, 0x7b]);
 const CLOSING = new Set([0x5d, 0x7d]);
 
-/** Of a text that may be JSON. */
+/** The text need not be valid JSON. */
 export function isTooDeep(text: string): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
@@ -22,7 +22,7 @@ export function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** The place of the closing quote, or the text's end. */
+/** The index of the closing quote, or the text's end. */
 function endOfString(text: string, opening: number): number {
   let at = text.indexOf('"', opening + 1);
   while (at >= 0 && isEscaped(text, at)) at = text.indexOf('"', at + 1);

@@ -1,5 +1,5 @@
-// From an unknown body to a typed request: refuses what is not supported, names what is not known, and says
-// which parameter is wrong.
+// Parses an untyped body into a typed request: refuses unsupported parameters, collects unknown ones, and names the
+// parameter that is wrong.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
@@ -11,24 +11,24 @@ export type Refusal = (value: unknown, body: Readonly<Record<string, unknown>>) 
 
 export interface BodyRules<Schema extends z.ZodObject> {
   readonly schema: Schema;
-  /** Known, and without effect here: for the caller's own records. */
+  /** Accepted without effect. */
   readonly noOps: readonly string[];
-  /** Known elsewhere, and not supported here. */
+  /** Known from other servers, and not supported here. */
   readonly refused: Readonly<Record<string, Refusal>>;
-  /** Parameters that may be long lists of token ids; their schemas look at them fast. */
+  /** Parameters that may be long lists of token ids, which their schemas check fast. */
   readonly tokenLists?: readonly string[];
-  /** Of parameters that hold parameters of their own; what they are is in the schema. */
+  /** Rules for parameters that hold parameters of their own; their types are in the schema. */
   readonly inner?: Readonly<Record<string, Pick<BodyRules<Schema>, 'noOps' | 'refused'> & InnerNames>>;
 }
 
 interface InnerNames {
-  /** Those that the schema knows. */
+  /** The parameters that the schema has. */
   readonly known: readonly string[];
 }
 
 /**
- * Values in a body, lists of token ids aside. A schema takes microseconds for each, and more for a wrong one, so
- * that without a bound one body could hold everybody up for seconds.
+ * The most values in a body, without lists of token ids. A schema takes microseconds for each, and more for a wrong one, so
+ * that without a bound one body could block the event loop for seconds.
  */
 const MAX_VALUES = 65_536;
 
@@ -44,7 +44,7 @@ export function parseBody<Schema extends z.ZodObject>(
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
     throw new ApiError(400, 'the body must be a JSON object', { code: 'invalid_type' });
   }
-  // Clients send null for what they leave out.
+  // Clients send null for parameters that they leave out.
   const given = withoutNulls(raw);
   const inner = Object.entries(rules.inner ?? {}).flatMap(([name, own]) => {
     const value = given[name];

@@ -1,5 +1,5 @@
-// What Node's HTTP server would refuse by itself is refused in the shape of all other errors, by hand: no request of Fastify's
-// has come of it.
+// Answers what Node's HTTP parser refuses, in the shape of all other errors. Written by hand, because Fastify never sees such
+// a request.
 
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
@@ -10,7 +10,7 @@ type ParserError = Pick<NodeJS.ErrnoException, 'code'>;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 export class ParserErrors {
-  /** Of each connection, answers that are under way. */
+  /** The unfinished responses of each connection. */
   readonly #open = new WeakMap<Socket, Set<ServerResponse<IncomingMessage>>>();
 
   follow(server: Server): void {
@@ -28,7 +28,7 @@ export class ParserErrors {
   }
 
   answer({ code }: ParserError, socket: Socket): void {
-    // Where another answer is owed or under way, no byte of this one may get into it.
+    // Bytes of this response must not get into another one that is owed or being sent.
     if (!socket.writable || code === 'ECONNRESET' || this.#owesAnother(socket)) {
       socket.destroy();
       return;
@@ -37,7 +37,7 @@ export class ParserErrors {
     socket.destroySoon();
   }
 
-  /** Other than the one to the request that cannot be read on. */
+  /** Whether the connection owes a response other than that to the unreadable request. */
   #owesAnother(socket: Socket): boolean {
     const open = [...(this.#open.get(socket) ?? [])];
     return open.some(({ headersSent, req }) => headersSent || req.complete);

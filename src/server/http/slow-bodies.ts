@@ -1,11 +1,11 @@
-// Bodies that come too slowly: an upload may take as long as it needs while it flows; one that stalls is answered with 408. So
-// a client cannot hold a connection for nothing.
+// Refuses bodies that stall with 408, so that a client cannot hold a connection for nothing. An upload that flows may take as
+// long as it needs.
 
 import { Transform, type TransformCallback } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiError } from './errors.ts';
 
-/** Less than this within the time is as good as nothing. */
+/** A body that brings less than this within the time stalls. */
 const LEAST_BYTES = 16 * 1024;
 
 export function refuseSlowBodies(app: FastifyInstance, stallMs: number): void {
@@ -18,7 +18,7 @@ export function refuseSlowBodies(app: FastifyInstance, stallMs: number): void {
     });
     return payload.pipe(body);
   });
-  // An answer came before all of the body did: who goes on sending it is listened to for as long, and no longer.
+  // The response was sent before the whole body was read: a client that keeps sending is cut off after the same time.
   app.addHook('onResponse', async ({ raw }) => {
     if (raw.complete) return;
     const timer = setTimeout(() => raw.destroy(), stallMs).unref();
@@ -30,7 +30,7 @@ function hasBody({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** What comes in goes out; fails where too little comes in while it waits for more. */
+/** Passes bytes through; fails where too few arrive while it waits for more. */
 class FlowingBody extends Transform {
   readonly #timer: NodeJS.Timeout;
   #bytes = 0;
@@ -38,7 +38,7 @@ class FlowingBody extends Transform {
   constructor(stallMs: number) {
     super();
     this.#timer = setInterval(() => {
-      // What nobody has read yet is no fault of the client.
+      // Bytes that the server has not read yet are not the client's fault.
       if (this.#bytes < LEAST_BYTES && this.readableLength === 0) this.destroy(stalled(stallMs));
       this.#bytes = 0;
     }, stallMs).unref();

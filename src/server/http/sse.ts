@@ -1,5 +1,5 @@
-// Messages on a raw response, no faster than the client reads: server-sent events with a comment now and then while there
-// is nothing to say, or lines of JSON.
+// Streams messages on a raw response, no faster than the client reads: as server-sent events with keep-alive comments, or as
+// lines of JSON.
 
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
@@ -11,7 +11,7 @@ const headers = {
 };
 
 const LAST_WORD_MS = 5000;
-/** Messages after which it is others' turn, however fast the client reads: an answer of thousands of choices has as many. */
+/** After this many messages other requests get a turn, however fast the client reads. */
 const MESSAGES_AT_ONCE = 128;
 
 type Headers = Readonly<Record<string, string | number | string[] | undefined>>;
@@ -23,13 +23,13 @@ interface StreamedMessage {
 
 export interface Framing {
   readonly contentType: string;
-  /** `id`: what a client says that comes back. */
+  /** `id`: what a client sends as Last-Event-ID to resume. */
   frame(data: unknown, event: string | undefined, id?: string): string;
-  /** What follows the last message, so that clients know that nothing is missing. */
+  /** Follows the last message, so that clients know that the stream is complete. */
   readonly last: string;
-  /** What is said while there is nothing to say. */
+  /** Sent to keep a silent connection alive. */
   readonly filler: string;
-  /** What clients pass over; empty where there is no such thing. */
+  /** A message that clients ignore; empty where the framing has none. */
   comment(text: string): string;
 }
 
@@ -41,9 +41,9 @@ const asEvents = {
   comment: (text: string) => `: ${text}\n\n`,
 };
 
-/** As OpenAI's completions end. */
+/** Ends as OpenAI's completions do. */
 export const doneEvents: Framing = { ...asEvents, last: 'data: [DONE]\n\n' };
-/** Events that tell by their names which is the last. */
+/** The name of an event says whether it is the last. */
 export const namedEvents: Framing = { ...asEvents, last: '' };
 export const jsonLines: Framing = {
   contentType: 'application/x-ndjson',
@@ -84,12 +84,12 @@ export class SseStream {
     response.once('close', () => clearInterval(this.#keepAlive));
   }
 
-  /** Resolves when the client has taken enough to go on, or has left. */
+  /** Resolves when the client has read enough for more to be sent, or has left. */
   async send(data: unknown, event?: string, id?: string): Promise<void> {
     await this.#write(this.#framing.frame(data, event, id));
   }
 
-  /** What is framed already, for all who hear the same. */
+  /** Sends bytes that are framed once for many clients. */
   sendFramed(bytes: Buffer): void {
     void this.#write(bytes);
   }
@@ -99,7 +99,7 @@ export class SseStream {
     this.end();
   }
 
-  /** Says what went wrong and ends; a client that does not read even that is cut off. */
+  /** Sends what went wrong and ends the stream; a client that does not read even that is cut off. */
   fail(...messages: readonly StreamedMessage[]): void {
     const response = this.#response;
     if (!response.destroyed && !response.writableEnded) {
@@ -119,7 +119,7 @@ export class SseStream {
     this.#writeAside(this.#framing.comment(text));
   }
 
-  /** A client that does not read is not helped by more to read. */
+  /** Skipped while the client does not read: more bytes would not help it. */
   #writeAside(framed: string): void {
     if (framed === '' || this.#response.writableNeedDrain) return;
     if (!this.#response.destroyed && !this.#response.writableEnded) this.#response.write(framed);

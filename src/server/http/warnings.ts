@@ -1,4 +1,4 @@
-// What a client should know of its request though it is served: said in a header.
+// Warnings for clients, in a header of a response that succeeds.
 
 import type { FastifyReply } from 'fastify';
 

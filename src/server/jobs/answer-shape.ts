@@ -1,4 +1,4 @@
-// How answers look on the wire: the contract of each protocol, and what several have in common.
+// How answers look on the wire: the contract that each protocol implements, and what several have in common.
 
 import type { AnswerPiece } from '../../generation/answer-parts.ts';
 import type { GenerationEvent } from '../../generation/generation.ts';
@@ -15,7 +15,7 @@ interface AnswerBase {
   readonly created: number;
   readonly model: string;
   readonly system_fingerprint: string;
-  /** Told to whoever asked for one. */
+  /** Present where the request named a tier. */
   readonly service_tier?: 'default';
 }
 
@@ -27,9 +27,9 @@ export interface StreamMessage {
 
 export interface ChoiceEnd {
   readonly reason: FinishReason;
-  /** How many there are in the answer. */
+  /** How many tool calls are in the answer. */
   readonly calls: number;
-  /** The last of them was cut off within its arguments. */
+  /** The last call was cut off within its arguments. */
   readonly hasOpenCall?: boolean;
   /** The stop string that ended it, where one did. */
   readonly stop: string | undefined;
@@ -37,20 +37,20 @@ export interface ChoiceEnd {
 
 /** Made for one answer; what comes in a stream may depend on what came before. */
 export interface AnswerShape {
-  /** What is said before anything of a choice is known. */
+  /** Sent before anything of a choice is known. */
   opening(index: number): readonly StreamMessage[];
   piece(index: number, piece: AnswerPiece): readonly StreamMessage[];
   finish(index: number, end: ChoiceEnd): readonly StreamMessage[];
-  /** When all choices have ended. */
+  /** Sent when all choices have ended. */
   closing(usage: TokenUsage): readonly StreamMessage[];
-  /** What went wrong when the stream had already begun. */
+  /** Sent when something goes wrong after the stream has begun. */
   failure(error: ApiError): readonly StreamMessage[];
   whole(choices: readonly WholeChoice[], usage: TokenUsage): object;
-  /** Told of the whole answer before its last word is sent, streamed or not. */
+  /** Called with the whole answer before its end is sent, streamed or not. */
   settled?(choices: readonly WholeChoice[], usage: TokenUsage): Promise<void>;
-  /** Told of everything in an answer that is sent whole, as it comes. */
+  /** Called with each event of an answer that is sent whole. */
   observe?(event: GenerationEvent): void;
-  /** Told of what ended a stream before its time, before `failure` is asked. */
+  /** Called with the error that ended a stream early, before `failure` is called. */
   broken?(error: unknown, usage: TokenUsage): Promise<void>;
 }
 
@@ -59,12 +59,12 @@ export interface ShapeOptions {
   readonly model: ServedModel;
   /** Whether log-probabilities were asked for. */
   readonly logprobs: boolean;
-  /** Whether a stream ends with what was used. */
+  /** Whether a stream ends with the usage. */
   readonly usageComes: boolean;
   readonly promptTokens: number;
   /** Ends the answer: with an ApiError, or with ClientLeft where its client wants no more of it. */
   abort(reason: Error): void;
-  /** As far as it has come. */
+  /** The times so far. */
   readonly times: () => RequestTimes;
 }
 
@@ -81,7 +81,7 @@ export function usageOf({ promptTokens, cachedTokens, completionTokens, draftTok
   };
 }
 
-/** JSON knows no infinity; the field writes this for a probability of zero. */
+/** JSON has no infinity; other servers write this for a probability of zero. */
 export function finiteLogprob(logprob: number): number {
   return Math.max(logprob, -9999);
 }

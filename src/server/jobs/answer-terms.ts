@@ -1,4 +1,4 @@
-// What a completion asks of the limits of its key, and how long its answers may be where those leave less.
+// How many tokens a completion demands of its key's limits, and how long its answers may be where those leave less.
 
 import { roomOf } from '../../generation/context-room.ts';
 import type { Prompt } from '../../generation/prompt.ts';
@@ -25,19 +25,19 @@ interface Asked {
 interface AskedAnswers extends Asked {
   readonly model: ServedModel;
   readonly prompts: readonly Prompt[];
-  /** Of each prompt. */
+  /** One for each prompt. */
   readonly parameters: readonly SamplingParameters[];
 }
 
 interface GrantedAnswers {
   readonly parameters: readonly SamplingParameters[];
-  /** Where only the limits of the key say how long answers may be. */
+  /** Set where only the limits of the key say how long answers may be. */
   readonly budget: AnswerBudget | undefined;
-  /** Tokens of all answers, where they are fewer than were asked for. */
+  /** The tokens that all answers may have; undefined where they are as many as were asked for. */
   readonly cappedTokens: number | undefined;
 }
 
-/** Before prompts are encoded: a token of each, and of each answer the usual length, or what was asked for. */
+/** The demand before prompts are encoded: one token for each, and for each answer its limit or the usual length. */
 export function earlyDemand(
   { context, caller, choices, resumption }: Asked,
   prompts: number,
@@ -52,7 +52,7 @@ export function earlyDemand(
   return uncounted(demand, resumption);
 }
 
-/** Of answers without a limit, what those of the key usually take is expected. */
+/** An answer without a limit is expected to be as long as answers to this key usually are. */
 export function demandOf(asked: AskedAnswers): TokenDemand {
   const { context, caller, model, prompts, parameters, choices, resumption } = asked;
   const { keyId, limits } = caller;
@@ -60,7 +60,7 @@ export function demandOf(asked: AskedAnswers): TokenDemand {
   let expected = least;
   for (const [at, { minTokens, maxTokens }] of parameters.entries()) {
     const room = roomOf(model) - (prompts[at] as Prompt).ids.length;
-    // Nobody waits for a background answer: rather than cut short it comes later.
+    // No client waits for a background answer: it runs later rather than be cut short.
     const needed = caller.background === true && maxTokens !== undefined ? maxTokens : Math.max(1, minTokens);
     const shortest = maxTokens === 0 ? 0 : needed;
     const usual = maxTokens ?? context.typicalAnswer.expect(keyId, room, limits.dailyTokens);
@@ -70,7 +70,7 @@ export function demandOf(asked: AskedAnswers): TokenDemand {
   return uncounted({ least, expected }, resumption);
 }
 
-/** What a client comes back to was counted before, as far as it had come. */
+/** What a resumed request had used before was counted then. */
 function uncounted({ least, expected }: TokenDemand, resumption: Resumption | undefined): TokenDemand {
   const counted = countedTokens(resumption?.kept.counted);
   return { least: Math.max(0, least - counted), expected: Math.max(0, expected - counted) };

@@ -141,10 +141,10 @@ export function promptUsage({ promptTokens }: TokenUsage): object {
   return { prompt_tokens: promptTokens, total_tokens: promptTokens };
 }
 
-/** Numbers that are written before it is others' turn: millions take seconds. */
+/** After this many numbers other requests get a turn: writing millions takes seconds. */
 const NUMBERS_AT_ONCE = 65_536;
 
-/** A JSON list of what `write` makes of each. */
+/** A JSON list of what `write` returns for each vector. */
 export async function vectorList(
   vectors: readonly Float32Array[],
   write: (vector: Float32Array, index: number) => string,

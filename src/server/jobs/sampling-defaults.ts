@@ -1,11 +1,11 @@
-// How answers are drawn where a request says nothing: as the server is set, else as the model's files say.
+// Sampling parameters where a request gives none: the server's settings, else the model's files.
 
 import { wireNames } from '../../generation/parameter-names.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { defaultableNames } from '../../sampling/parameters.ts';
 import type { ServerSettings } from '../settings.ts';
 
-/** By the names that requests use. */
+/** By the names of the API. */
 export type WireDefaults = Readonly<Record<string, number>>;
 
 export function samplingDefaults(

@@ -38,16 +38,16 @@ export interface LimitRefusal {
   readonly headers: LimitHeaders;
 }
 
-/** A request's place. Settled once, however the request ends. */
+/** What a request holds of its key's limits. Settled once, however the request ends. */
 export interface Permit {
   /**
    * Says once how many tokens the request will use, when that is known; what is held counts until it is settled. A
-   * refused request has its place given back; as a request it has counted.
+   * refused request no longer counts as running; it still counts as a request of the minute.
    */
   weigh(demand: TokenDemand, nowMs: number): Awaitable<Weighed>;
   /** Holds up to so many more, when all that was held is used; how many, 0 where none are left. */
   grow(tokens: number, nowMs: number): Awaitable<number>;
-  /** Gives the place back, and of the expected tokens those that were not used. Later calls do nothing. */
+  /** Ends the request for the limits, and gives back the expected tokens that it did not use. Later calls do nothing. */
   settle(usedTokens: number, nowMs: number): void;
 }
 

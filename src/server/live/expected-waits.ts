@@ -1,4 +1,4 @@
-// How long somebody who came now would wait for an engine to begin, by what was measured of late.
+// Estimates how long a request that arrives now would wait for its first step, from recent waits.
 
 import type { Tier } from '../../store/key-record.ts';
 
@@ -8,24 +8,24 @@ interface Begun {
   readonly waitedMs: number;
 }
 
-/** What is older says nothing about the present. */
+/** Older waits say nothing about the present. */
 const WINDOW_MS = 30_000;
 const MOST = 256;
-/** So many waits of late are looked at where nobody waits. */
+/** Where no request waits, the median of this many recent waits is the estimate. */
 const LATEST = 9;
 
 export class ExpectedWaits {
   #begun: Begun[] = [];
 
-  /** An engine began with a request that waited for so long. */
+  /** Records that an engine began with a request. */
   begun(one: Begun): void {
     this.#begun.push(one);
     if (this.#begun.length > MOST) this.#begun.shift();
   }
 
   /**
-   * `ahead`: those that wait and go first. They begin one after the other as fast as others did; where there are none,
-   * the wait is what it usually was. Undefined where nothing was measured.
+   * `ahead`: waiting requests that go first. They are expected to begin at the recent rate; where there are none, the wait is
+   * expected to be as usual. Undefined where nothing was measured.
    */
   expectedMs(tier: Tier, ahead: number, nowMs: number): number | undefined {
     this.#begun = this.#begun.filter(({ atMs }) => nowMs - atMs <= WINDOW_MS);

@@ -1,4 +1,4 @@
-// What the page is told, as plain data: while it looks on, one snapshot, then a tick every quarter of a second. The page
+// What the page receives, as plain data: one snapshot when it subscribes, then a tick every quarter of a second. The page
 // imports these types and nothing else of the server.
 
 import type { EndReason } from '../../engine/request.ts';
@@ -8,7 +8,7 @@ import type { Tier } from '../../store/key-record.ts';
 /** `GET /whoami`. */
 export interface WhoAmI {
   readonly version: string;
-  /** No key was needed, and none was looked at. */
+  /** No key was needed, and none was checked. */
   readonly anonymous: boolean;
   readonly admin: boolean;
   /** Of the key. */
@@ -124,7 +124,7 @@ export interface LiveQueue {
   readonly tier: Tier;
   readonly waiting: number;
   readonly oldestMs: number;
-  /** What somebody who came now would wait; absent where nothing was measured yet. */
+  /** The expected wait of a request that arrives now; absent where nothing was measured yet. */
   readonly expectedMs?: number;
 }
 

@@ -1,5 +1,5 @@
-// The traces of the last requests: what became of each, when, and what it found in the prefix cache. Follows the engines
-// that they run on. Bounded: so many requests, so many events of each.
+// Traces of the last requests: their events, and what each found in the prefix cache. Subscribes to the engines that they run
+// on. The number of traces, and of events in each, is bounded.
 
 import type { EndReason } from '../../engine/request.ts';
 import type { PrefixLookup as EngineLookup, StepSummary } from '../../engine/step-report.ts';
@@ -26,7 +26,7 @@ export interface TracedRequest {
   /** On the monotonic clock. */
   readonly arrivedMs: number;
   readonly promptTokens: number;
-  /** Where it may be kept. */
+  /** Undefined where the settings do not allow to keep it. */
   readonly prompt: string | undefined;
 }
 
@@ -36,7 +36,7 @@ interface TraceEnd {
   readonly reasons: readonly EndReason[];
 }
 
-/** What an engine knows as one request. */
+/** One choice of a request, which the engine knows as a request of its own. */
 interface Choice {
   readonly trace: Trace;
   readonly engine: EngineHandle;
@@ -78,12 +78,12 @@ export class Trace {
   }
 
   found(choice: number, { id: _, ...lookup }: EngineLookup): void {
-    // An engine that takes over finds less than the first did.
+    // After a restart the new engine finds less in its cache; the first lookup counts.
     if (choice >= MOST_CHOICES || this.lookups.some((one) => one.choice === choice)) return;
     this.lookups.push({ choice, ...lookup });
   }
 
-  /** As it stands. */
+  /** The summary as of now. */
   brief(nowMs: number): RequestBrief {
     const { kind, requestId, model, tier, keyId, keyName, promptTokens, arrivedMs } = this.of;
     const { usage, totalMs = nowMs - arrivedMs, outcome = 'running' } = { ...this.end };
@@ -109,7 +109,7 @@ export class Trace {
 
 export class RequestTraces {
   readonly #nowMs: () => number;
-  /** The newest last. */
+  /** In order of arrival. */
   readonly #traces: Trace[] = [];
   readonly #choices = new Map<string, Choice>();
   readonly #followed = new WeakMap<EngineHandle, ExpectedWaits>();
@@ -157,12 +157,12 @@ export class RequestTraces {
     return () => this.#endListeners.delete(listener);
   }
 
-  /** The request of a client that an engine's request belongs to; undefined where it has ended. */
+  /** The client's id of an engine's request; undefined where the request has ended. */
   requestIdOf(engineId: string): string | undefined {
     return this.#choices.get(engineId)?.trace.of.requestId;
   }
 
-  /** Where the first of an engine's requests that wait is; undefined where none is known to. */
+  /** The foremost queue position of these requests; undefined where none is known to wait. */
   queuePositionOf(engine: EngineHandle, engineIds: readonly string[]): Omit<QueuePlace, 'id'> | undefined {
     const places = this.#places.get(engine);
     if (places === undefined) return undefined;
@@ -207,7 +207,7 @@ export class RequestTraces {
     if (step.admitted.length === 0 && step.preempted.length === 0) return;
     const nowMs = this.#nowMs();
     const { scheduleMs, computeMs, sampleMs, emitMs } = step.times;
-    // The step is over when it is heard of.
+    // The report of a step arrives when the step is over.
     const beganMs = nowMs - (scheduleMs + computeMs + sampleMs + emitMs);
     for (const id of step.preempted) {
       const choice = this.#choices.get(id);

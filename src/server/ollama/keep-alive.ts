@@ -23,7 +23,7 @@ const unitMs: Readonly<Record<string, number>> = {
 
 const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
 
-/** Seconds, as a number or a text, or a duration as Go writes it: `1h30m`. Below 0 is for ever. */
+/** Reads seconds, as a number or a text, or a duration as Go writes it: `1h30m`. Below 0 means for ever. */
 export function durationMs(given: number | string): number {
   const text = String(given).trim();
   const seconds = text === '' ? Number.NaN : Number(text);
@@ -39,12 +39,12 @@ export function durationMs(given: number | string): number {
   return sign === '-' && sum > 0 ? Number.POSITIVE_INFINITY : sum;
 }
 
-/** What others use is not one key's to unload; where there are no keys, whoever is served may. */
+/** A plain key must not unload a model that others use; where there are no keys, every caller may. */
 export function decidesKeepAlive({ admin, keyId }: Caller): boolean {
   return admin || keyId === ANONYMOUS_KEY_ID;
 }
 
-/** Undefined where the request leaves it as it is. */
+/** Undefined where the request does not change it, or may not. */
 export function idleMsOf(given: number | string | undefined, caller: Caller): number | undefined {
   if (given === undefined) return undefined;
   const idleMs = durationMs(given);
@@ -79,10 +79,10 @@ function refuseUnload(caller: Caller, model: string, pinned: boolean): void {
   }
 }
 
-/** At once, or when the last request that uses it has ended. */
+/** Unloads at once, or when the last request that uses the model has ended. */
 async function unload({ pool }: ServerContext, name: string): Promise<void> {
   if (await pool.unload(name)) return;
-  // One that makes way for another leaves anyway.
+  // A model that is being evicted for another is unloaded anyway.
   const held = await pool.acquire(name, { atOnce: true });
   if (held.ok) held.lease.release(0);
 }

@@ -9,7 +9,7 @@ import type { ServedModel } from '../../pool/served-model.ts';
 import type { ServerContext } from '../context.ts';
 import { timeText } from './time-text.ts';
 
-/** What Ollama tells of a model that stays for ever is some year in the far future. */
+/** Ollama gives a year in the far future for a model that is never unloaded. */
 const FOR_EVER_MS = Date.UTC(2300, 0);
 
 export async function listModels({ pool }: ServerContext, cards: ModelCards): Promise<object> {
@@ -67,7 +67,7 @@ export async function showModel(
   };
 }
 
-/** Files may be gone since the pool last looked. */
+/** Undefined where the files are gone since the pool last scanned. */
 async function cardOrNothing(cards: ModelCards, { path }: ModelEntry): Promise<ModelCard | undefined> {
   try {
     return await cards.read(path);
@@ -85,8 +85,8 @@ function opened(path: string): LocalModel {
 type Capable = Pick<ServedModel, 'spec' | 'template' | 'pooling' | 'fillInMiddle'>;
 
 /**
- * What the model was made for, though more is possible: tools can be described to any, and any causal one has vectors. One
- * without a head has nothing but vectors.
+ * What the model was made for, though more is possible: tools can be described to any model, and any causal model has
+ * vectors. A model without a head has nothing but vectors.
  */
 export function capabilitiesOf({ spec, template, pooling, fillInMiddle }: Capable): string[] {
   const embeds = pooling.possible && pooling.declared;

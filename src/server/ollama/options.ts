@@ -1,5 +1,5 @@
-// `options` of a request: how its answer is drawn, and what Ollama's runner would be told. What cannot change an answer
-// here is taken without effect; what would, and is not there, is refused by its name.
+// `options` of a request: sampling parameters, and settings of Ollama's runner. An option that cannot change an answer here is
+// accepted without effect; one that would, and is not supported, is refused by its name.
 
 import { z } from 'zod';
 import type { ParameterNames } from '../../generation/parameter-names.ts';
@@ -61,10 +61,10 @@ const newlines: Refusal = (value, options) =>
 export const optionRules = {
   known: Object.keys(optionFields),
   noOps: [
-    // Of what is loaded, and where: the server's own settings.
+    // How a model is loaded: the server's own settings decide that.
     ...['num_keep', 'num_batch', 'num_gpu', 'main_gpu', 'num_thread', 'numa', 'low_vram', 'f16_kv'],
     ...['use_mmap', 'use_mlock', 'logits_all'],
-    // Of what is refused.
+    // They belong to options that are refused.
     ...['mirostat_tau', 'mirostat_eta'],
   ],
   refused: {
@@ -77,7 +77,7 @@ export const optionRules = {
   } satisfies Record<string, Refusal>,
 };
 
-/** As completions of OpenAI call them. */
+/** The same by the names of OpenAI's completions. */
 export function samplingFrom({
   repeat_penalty,
   num_predict,
@@ -94,7 +94,7 @@ export function samplingFrom({
   };
 }
 
-/** What refusals of a value call it. */
+/** How messages about a wrong value name the option. */
 export const optionNames: Partial<ParameterNames> = {
   temperature: 'options.temperature',
   topK: 'options.top_k',

@@ -1,4 +1,4 @@
-// Ollama's ways to ask for an answer, as protocols of the server.
+// Ollama's chat, generate and raw generate as protocols of this server.
 
 import { roomOf } from '../../generation/context-room.ts';
 import { type ParameterNames, wireNames } from '../../generation/parameter-names.ts';
@@ -23,7 +23,7 @@ type Given = ChatGiven | GenerateGiven;
 
 const namesWith = (prompt: string): ParameterNames => ({ ...wireNames, ...optionNames, prompt });
 
-/** A kind whose refusals name what clients of Ollama wrote. */
+/** The same kind, with Ollama's parameter names in its error messages. */
 function renamed<Body>(kind: CompletionKind<Body>, prompt: string): CompletionKind<Body> {
   return {
     ...kind,
@@ -37,7 +37,7 @@ function renamed<Body>(kind: CompletionKind<Body>, prompt: string): CompletionKi
 
 const rawKind: CompletionKind<TextBody> = {
   ...renamed(textKind, 'prompt'),
-  // Without a limit an answer ends where the model ends it.
+  // Unlike OpenAI's completions, there is no default limit.
   maxTokens: ({ max_tokens }) => max_tokens,
 };
 
@@ -79,7 +79,7 @@ export const rawProtocol: Protocol<typeof generateRules.schema, TextBody> = {
   shape: (options, { model }) => ollamaShape(options, model, responseLayout),
 };
 
-/** What a template cannot do is not asked of it in silence. */
+/** Warns of, or refuses, what the model's template cannot do. */
 function thinkingNotes({ think, model: name }: Given, { template }: ServedModel): string[] {
   if (think === undefined || template === undefined) return [];
   if (!template.format.format.reasons) {
@@ -95,7 +95,7 @@ function thinkingNotes({ think, model: name }: Given, { template }: ServedModel)
     : ['think: the model cannot be told whether to think; it does as it was made to'];
 }
 
-/** A prompt that does not fit is refused in any case: what is larger than the model promises nothing false. */
+/** A warning is enough: a prompt that does not fit the model is refused in any case. */
 export function roomNotes({ options }: Pick<Given, 'options'>, model: ServedModel): string[] {
   const room = roomOf(model);
   const wanted = options?.num_ctx ?? 0;

@@ -1,4 +1,5 @@
-// POST /api/pull: a model from the hub, with its progress as lines of JSON. Whoever leaves ends it; what came is kept.
+// POST /api/pull: downloads a model from the hub, with its progress as lines of JSON. A client that leaves ends the pull; what
+// was downloaded is kept.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -24,7 +25,7 @@ interface Pull {
   readonly tell: (line: object) => void;
 }
 
-/** What is on its way; two pulls of a repository would write the same files. */
+/** Repositories being pulled; two pulls of one would write the same files. */
 export type RunningPulls = Set<string>;
 
 export async function pull(
@@ -43,7 +44,7 @@ export async function pull(
     throw new ApiError(409, `${repository} is being pulled already`, { code: 'pull_running' });
   }
   running.add(repository);
-  // It takes as long as it takes.
+  // A download has no deadline.
   const lifetime = activity.begin(request, reply, Number.POSITIVE_INFINITY);
   const { signal } = lifetime;
   try {
@@ -93,7 +94,7 @@ async function fetchModel({ reference, downloads, pool, signal, tell }: Pull): P
   tell({ status: 'success' });
 }
 
-/** Of each file its first and its last bytes, and some between. */
+/** Reports the first and the last bytes of each file, and some in between. */
 function progressLines(tell: (line: object) => void): (progress: PullProgress) => void {
   let toldMs = Number.NEGATIVE_INFINITY;
   let toldFile: string | undefined;

@@ -9,7 +9,7 @@ import type { ChatGiven, GenerateGiven, Message } from './schema.ts';
 type ChatMessage = ChatBody['messages'][number];
 type Shared = Omit<ChatBody, 'messages'>;
 
-/** `model` is the name that the pool knows. */
+/** `model`: the name by which the pool knows it. */
 export function readChat(given: ChatGiven, model: string): ChatBody {
   const { messages = [], tools } = given;
   return {
@@ -20,7 +20,7 @@ export function readChat(given: ChatGiven, model: string): ChatBody {
   };
 }
 
-/** What the assistant has said last is the beginning of its answer. */
+/** Whether the last message is the beginning of the answer. */
 function isBegun({ role, content, tool_calls: calls }: Partial<Message> = {}): boolean {
   return role === 'assistant' && (content ?? '') !== '' && (calls ?? []).length === 0;
 }
@@ -34,7 +34,7 @@ export function readGenerate(given: GenerateGiven, model: string): ChatBody {
   return { ...readShared(given, model), messages };
 }
 
-/** The prompt is all that the model sees, or what stands before a gap. */
+/** The prompt is used without a template, or as the text before a gap. */
 export function readRaw(given: GenerateGiven, model: string): TextBody {
   const { logprobs, top_logprobs: top = 0, prompt = '', suffix = '', system, think = false } = given;
   const untemplated = suffix === '' ? 'raw' : 'suffix';
@@ -66,7 +66,7 @@ function structureFrom(format: ChatGiven['format']): ChatBody['response_format']
     : { type: 'json_schema', json_schema: { schema: format as Record<string, unknown> } };
 }
 
-/** By every name that templates have for it. */
+/** Templates have several names for it; all of them are set. */
 function thinkingVariables(think: ChatGiven['think']): Record<string, unknown> | undefined {
   if (think === undefined) return undefined;
   const thinks = think !== false;
@@ -82,7 +82,7 @@ interface OpenCall {
   readonly name: string;
 }
 
-/** Calls get ids, which some templates ask for; a result belongs to the first call of its name that has none yet. */
+/** Gives calls ids, which some templates need; a result belongs to the first open call of its name. */
 export function readMessages(messages: readonly Message[]): ChatMessage[] {
   let count = 0;
   let open: OpenCall[] = [];
@@ -108,7 +108,7 @@ export function readMessages(messages: readonly Message[]): ChatMessage[] {
     }
     return {
       ...common,
-      // Two names that templates have for it.
+      // Templates have two names for it.
       ...(thinking ? { reasoning_content: thinking, thinking } : {}),
       ...(named.length > 0 ? { tool_calls: named } : {}),
     };

@@ -1,4 +1,4 @@
-// The API of Ollama: /api/*. Models are pulled and deleted with admin keys alone.
+// The API of Ollama: /api/*.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -38,7 +38,7 @@ import {
 } from './schema.ts';
 import { emptyAnswer, messageLayout, responseLayout } from './shape.ts';
 
-/** Clients ask for it to know what they may send: the version of Ollama whose API this is. */
+/** The version of Ollama whose API this is; clients decide by it what they may send. */
 const API_VERSION = '0.12.11';
 
 const config = { errorBody: ({ message }: ApiError) => ({ error: message }) };
@@ -227,7 +227,7 @@ async function deleteModel(context: ServerContext, given: string): Promise<void>
   await untilListed(pool, path, false);
 }
 
-/** Both names are in use. */
+/** Clients use either field. */
 function nameOf({ model, name }: z.infer<typeof showSchema>): string {
   const given = model || name;
   if (given) return given;

@@ -108,7 +108,7 @@ export type ChatGiven = z.infer<typeof chatSchema>;
 export type GenerateGiven = z.infer<typeof generateSchema>;
 export type Message = z.infer<typeof message>;
 
-/** Prompts are never cut, nor does a full context move on: that is an error, or the end of the answer. */
+/** Prompts are never truncated and a full context never shifts: the one is an error, the other ends the answer. */
 const noOps = ['truncate', 'shift'];
 const inner = { options: optionRules };
 

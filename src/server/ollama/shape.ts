@@ -1,5 +1,5 @@
-// Answers as lines of JSON: pieces with `done: false`, then one with `done: true` that tells why it ended, what was used
-// and how long everything took.
+// Answers as lines of JSON: pieces with `done: false`, then one with `done: true` that has the finish reason, the usage and
+// the times.
 
 import type { AnswerPiece, GenerationPart } from '../../generation/answer-parts.ts';
 import type { TokenDetail } from '../../generation/choice-text.ts';
@@ -10,7 +10,7 @@ import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from 
 import type { RequestTimes } from '../request/request-record.ts';
 import { nanoseconds, nowText } from './time-text.ts';
 
-/** What one line says of the answer. */
+/** What one line holds of the answer. */
 interface Words {
   readonly content?: string;
   readonly thinking?: string;
@@ -40,7 +40,7 @@ interface Call {
   arguments: string;
 }
 
-/** `model` is the name that the client gave. */
+/** `model`: the name that the client gave. */
 export function ollamaShape(
   { model: served, logprobs, times }: Pick<ShapeOptions, 'model' | 'logprobs' | 'times'>,
   model: string,
@@ -74,7 +74,7 @@ export function ollamaShape(
   };
 }
 
-/** What a model that was loaded or unloaded, and asked nothing, is told with. */
+/** The answer to a request without a prompt, which loads or unloads its model. */
 export function emptyAnswer(model: string, layout: Layout, reason: 'load' | 'unload'): object {
   return { model, created_at: nowText(), ...layout({}), done: true, done_reason: reason };
 }
@@ -90,7 +90,7 @@ function measured({ promptTokens, completionTokens }: TokenUsage, times: Request
   };
 }
 
-/** Calls are told whole: one is complete when something else follows. */
+/** Gathers calls, which are sent whole: a call is complete when something else follows. */
 class OpenCalls {
   #open: Call | undefined;
   #count = 0;
@@ -135,7 +135,7 @@ interface Line {
   readonly details: readonly TokenDetail[];
 }
 
-/** What is known of tokens goes with the first line; where tokens gave no words yet, with an empty one. */
+/** Log-probabilities go with the first line; where tokens gave no text yet, with an empty one. */
 function wordsOf({ parts, details }: AnswerPiece, calls: OpenCalls): Line[] {
   const lines = parts.flatMap((part) => partWords(part, calls));
   if (lines.length === 0) return details.length === 0 ? [] : [{ words: {}, details }];

@@ -9,7 +9,7 @@ export function timeText(ms: number): string {
   return new Date(carried).toISOString().replace('Z', `${digits}Z`);
 }
 
-/** Clocks here tell microseconds, the last digits are what arithmetic leaves. */
+/** The clock has microseconds; the last digits are rounding noise. */
 export function nowText(): string {
   return timeText(performance.timeOrigin + performance.now());
 }

@@ -94,7 +94,7 @@ function chatShape({ base, model, logprobs, usageComes }: ShapeOptions): AnswerS
   };
 }
 
-/** An answer that was cut off has no complete call at its end. */
+/** An answer that was cut off within a call does not finish with `tool_calls`. */
 function finishOf(reason: FinishReason, calls: number, hasOpenCall = false): string {
   return reason === 'stop' && calls > 0 && !hasOpenCall ? 'tool_calls' : reason;
 }
@@ -117,7 +117,7 @@ function messageOf({ text, reasoning, calls }: WholeChoice): object {
   };
 }
 
-/** What is known of tokens goes with the first; where tokens gave no part yet, with an empty text. */
+/** Log-probabilities go with the first delta; where tokens gave no text yet, with an empty one. */
 function deltasOf({ parts, details }: AnswerPiece): { delta: object; details: readonly TokenDetail[] }[] {
   if (parts.length === 0) return details.length === 0 ? [] : [{ delta: { content: '' }, details }];
   return parts.map((part, at) => ({ delta: deltaOf(part), details: at === 0 ? details : [] }));

@@ -41,7 +41,7 @@ export async function serveEmbeddings(
   return reply;
 }
 
-/** A lone text or list of ids has no number. */
+/** A single input has no index. */
 function inputName({ input }: EmbeddingBody): (at: number) => string {
   const isLone = typeof input === 'string' || typeof input[0] === 'number';
   return (at) => (isLone ? 'input' : `input[${at}]`);

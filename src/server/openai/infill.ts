@@ -30,7 +30,7 @@ type InfillBody = z.infer<typeof infillSchema>;
 
 const infillRules: BodyRules<typeof infillSchema> = {
   schema: infillSchema,
-  // How llama.cpp's own clients steer it: nothing here changes what is answered.
+  // Parameters of llama.cpp's own clients that do not change the answer.
   noOps: [
     ...sharedNoOps,
     'cache_prompt',

@@ -43,7 +43,7 @@ export function modelRoutes({ pool, settings }: ServerContext): readonly Route[]
   ];
 }
 
-/** What its file says is known while it is loaded. */
+/** `defaults`: known only while the model is loaded. */
 function modelOf(entry: ModelEntry, defaults: WireDefaults | undefined): object {
   const { name, adapterOf, aliases, state, createdSeconds } = entry;
   return {

@@ -1,5 +1,5 @@
-// POST /v1/rerank, in the shape of Jina, Cohere and vLLM: how near documents are to a query, by the cosine of their
-// vectors. For models that were made for such vectors; those that rank with a head of their own cannot be run.
+// POST /v1/rerank, in the shape of Jina, Cohere and vLLM: ranks documents by the cosine of their vectors and the query's. It
+// is for embedding models; cross-encoders cannot be run.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -50,7 +50,7 @@ export async function serveRerank(
   return reply;
 }
 
-/** Vectors of a model that was not made for them say little about texts. */
+/** Vectors of a model that was not trained for embeddings say little about texts. */
 function mustCompare({ name, pooling }: ServedModel): void {
   if (pooling.possible && pooling.declared) return;
   throw notCapable(name, 'is not made for comparing texts; use one that is made for embeddings');

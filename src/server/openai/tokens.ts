@@ -1,4 +1,4 @@
-// POST /tokenize, /detokenize and /apply-template: limited like any request, and off the event loop where they are long.
+// POST /tokenize, /detokenize and /apply-template. Limits count them as requests; long texts are encoded off the event loop.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';

@@ -5,10 +5,10 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Where the build puts them, from wherever this file runs. */
+/** Where the build puts the page, whether this file runs from src or from dist. */
 export const builtPage = fileURLToPath(new URL('../../../dist/web/', import.meta.url));
 
-/** The best first. */
+/** In order of preference. */
 const encodings = [
   { name: 'br', ending: '.br' },
   { name: 'gzip', ending: '.gz' },
@@ -35,7 +35,7 @@ interface FileForm {
 
 export interface PageFile {
   readonly type: string;
-  /** The plain one last. */
+  /** The uncompressed form is the last. */
   readonly forms: readonly FileForm[];
 }
 
@@ -73,7 +73,7 @@ function readPageFile(path: string, known: ReadonlySet<string>): PageFile {
   };
 }
 
-/** The first form that the client takes. */
+/** The first form that the client accepts. */
 export function formFor({ forms }: PageFile, accepted: string | undefined): FileForm {
   const weights = new Map(
     (accepted ?? '').split(',').map((each): [string, number] => {

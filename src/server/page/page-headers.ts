@@ -1,4 +1,4 @@
-// What browsers are told about pages of this server: to load nothing from elsewhere, and to show them nowhere else.
+// Headers of pages: browsers may load nothing from elsewhere, and may show the page inside no other.
 
 export const pageHeaders = {
   'x-content-type-options': 'nosniff',
@@ -7,7 +7,7 @@ export const pageHeaders = {
   'cross-origin-opener-policy': 'same-origin',
 } as const;
 
-/** For a page that brings its scripts and styles as files. */
+/** For a page whose scripts and styles are files. */
 export const filesPolicy = policy({
   'script-src': "'self'",
   'style-src': "'self'",
@@ -16,7 +16,7 @@ export const filesPolicy = policy({
   'font-src': "'self'",
 });
 
-/** For a page that brings them within itself. */
+/** For a page whose scripts and styles are inline. */
 export const inlinePolicy = policy({
   'script-src': "'unsafe-inline'",
   'style-src': "'unsafe-inline'",

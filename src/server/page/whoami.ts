@@ -1,4 +1,4 @@
-// GET /whoami: what the server knows of who asks, so that a page can show what they may do.
+// GET /whoami: what the server knows of the caller, so that the page can show what they may do.
 
 import type { FastifyRequest } from 'fastify';
 import { ANONYMOUS_KEY_ID } from '../../store/key-record.ts';

@@ -1,5 +1,5 @@
-// Which requests are in the house, and how each may be ended from outside: the client leaves, its time is up, its key
-// loses its right, the server closes.
+// The requests that run, and how each can be ended from outside: the client leaves, its deadline passes, its key is
+// revoked, the server closes.
 
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -15,12 +15,12 @@ interface Lifetime {
   end(): void;
 }
 
-/** What is cut off has this long to settle: to write down what it used, and to say why it ended. */
+/** A request that is ended has this long to record what it used, and to tell its client why it ended. */
 const SETTLE_MS = 5000;
 
 export class Activity {
   readonly #running = new Map<FastifyRequest, AbortController>();
-  /** Responses that are not sent whole, also of requests that no engine computes for, such as uploads. */
+  /** Responses that are not sent completely, including those that need no engine, such as uploads. */
   readonly #open = new Set<ServerResponse>();
   readonly #whenEmpty: (() => void)[] = [];
   #draining = false;
@@ -36,7 +36,7 @@ export class Activity {
 
   /** A drain waits until this response is sent, or its client is gone. */
   awaitSent(response: ServerResponse): void {
-    // Gone while its key was looked up: nobody hears of its leaving again.
+    // A client that left while its key was looked up emits no further close event.
     if (response.destroyed) return;
     this.#open.add(response);
     response.once('close', () => {
@@ -53,10 +53,10 @@ export class Activity {
     };
     const timer = runAfter(limitMs, () => controller.abort(deadlineExceeded(limitMs)));
     reply.raw.once('close', leave);
-    // Who left while the request was still being read is not told of again.
+    // A client that left while the request was being read emits no further close event.
     if (reply.raw.destroyed) leave();
     this.#running.set(request, controller);
-    // It was still being read when the others were ended.
+    // The request was still being read when the others were ended.
     if (this.#cutOff) controller.abort(endedByShutdown());
     return {
       signal: controller.signal,
@@ -70,7 +70,7 @@ export class Activity {
     };
   }
 
-  /** Ends one from outside; false where it is not running. */
+  /** Ends a request from outside; false where it is not running. */
   abort(request: FastifyRequest, reason: Error): boolean {
     const controller = this.#running.get(request);
     controller?.abort(reason);
@@ -78,8 +78,8 @@ export class Activity {
   }
 
   /**
-   * From now on nobody new comes in. Resolves when all have gone; those still there after the limit are ended. May be asked
-   * again with a shorter limit. False where some did not end even then.
+   * Refuses new requests from now on. Resolves when all have ended; those that still run after the limit are ended. May be
+   * called again with a shorter limit. False where some did not end even then.
    */
   async drain(limitMs: number): Promise<boolean> {
     this.#draining = true;
@@ -97,7 +97,7 @@ export class Activity {
   }
 
   get #isEmpty(): boolean {
-    // Once all is ended, who does not read the end of an answer is waited for no longer.
+    // Once all requests are ended, a client that does not read the end of its answer is not waited for.
     return this.#running.size === 0 && (this.#cutOff || this.#open.size === 0);
   }
 

@@ -31,7 +31,7 @@ export const notQueued: QueueEntry = {
 };
 
 interface NewQueueEntry {
-  /** Default: one that all nameless callers share. */
+  /** Default: one account that all callers without a name share. */
   readonly account?: string;
   /** No client waits for the answer. Default false. */
   readonly background?: boolean | undefined;
@@ -51,7 +51,7 @@ interface Waiting {
 }
 
 interface Queue extends Waiting {
-  /** Those with something waiting. */
+  /** Accounts with waiting requests. */
   readonly accounts: Map<string, Waiting>;
   readonly starts: Start[];
 }
@@ -73,14 +73,14 @@ export class Admission {
     this.#nowMs = nowMs;
   }
 
-  /** Requests that have no token yet, of all models. */
+  /** Requests for all models that have no token yet. */
   get waiting(): number {
     let waiting = 0;
     for (const { requests } of this.#queues.values()) waiting += requests;
     return waiting;
   }
 
-  /** Those of them for which somebody waits. */
+  /** Waiting requests whose clients wait for the answer. */
   get awaited(): number {
     return this.waiting - this.#background;
   }
@@ -93,7 +93,7 @@ export class Admission {
     if (queue.requests >= maxQueuedRequests && own.requests >= share(maxQueuedRequests, queue, account)) {
       throw this.#refusal(queue, 0, `${queue.requests} requests wait already`);
     }
-    // Alone, even the largest may wait: what one request may ask for has limits of its own.
+    // Alone, even the largest request may wait: other limits bound what one request may ask for.
     const full = queue.sequences > 0 && queue.sequences + sequences > maxQueuedSequences;
     if (full && own.sequences + sequences > share(maxQueuedSequences, queue, account)) {
       const why = `${queue.sequences} sequences wait already, and this request has ${sequences}`;
@@ -133,7 +133,7 @@ export class Admission {
     };
     return {
       weigh: (tokens) => {
-        // Alone, even the longest prompt may wait: the context limit is its own judge.
+        // Alone, even the longest prompt may wait: the context length bounds it.
         const { maxQueuedTokens } = this.#limits;
         const full = queue.tokens > 0 && queue.tokens + tokens > maxQueuedTokens;
         if (full && own.tokens + tokens > share(maxQueuedTokens, queue, account)) {
@@ -165,7 +165,7 @@ export class Admission {
     starts.splice(0, kept === -1 ? starts.length : kept);
   }
 
-  /** Seconds until so many more tokens would be served, by the rate of late; undefined where nothing was served. */
+  /** Seconds until this many more tokens would be served, at the recent rate; undefined where nothing was served. */
   #estimate(queue: Queue, tokens: number): number | undefined {
     const nowMs = this.#nowMs();
     this.#forgetOld(queue);
@@ -186,7 +186,7 @@ export class Admission {
   }
 }
 
-/** What an account may have of a limit: an equal part among those that wait, itself included. */
+/** An account's share of a limit: an equal part among the accounts that wait, itself included. */
 function share(limit: number, { accounts }: Queue, account: string): number {
   return limit / (accounts.size + (accounts.has(account) ? 0 : 1));
 }

@@ -1,4 +1,4 @@
-// Who asks: the holder of a key, or, where there are no keys, somebody on this machine. Priority comes from the
+// Identifies callers: the holder of a key or, where there are no keys, somebody on this machine. Priority comes from the
 // key's tier alone.
 
 import { isIPv4 } from 'node:net';
@@ -13,17 +13,17 @@ export type Keys = Pick<KeyRing, 'findByKey' | 'findById' | 'standing'>;
 
 export interface Caller {
   readonly keyId: string;
-  /** The key's, where there is one. */
+  /** The name of the key, where there is one. */
   readonly name?: string;
   readonly tier: Tier;
   readonly admin: boolean;
   readonly limits: KeyLimits;
-  /** Nobody waits for the answer: whoever does comes first. */
+  /** No client waits for the answer, so that requests with waiting clients come first. */
   readonly background?: boolean;
 }
 
 const anonymous: Caller = { keyId: ANONYMOUS_KEY_ID, tier: 'normal', admin: false, limits: {} };
-/** Before there are keys, whoever sits at this machine may do what an admin may: make the first one, too. */
+/** Before there are keys, callers on this machine have the rights of an admin, so that they can make the first key. */
 const atThisMachine: Caller = { ...anonymous, admin: true };
 const priorities: Readonly<Record<Tier, Priority>> = { high: 0, normal: 1, low: 2 };
 const challenge = { 'www-authenticate': 'Bearer' };
@@ -79,7 +79,7 @@ export async function identify(
   };
 }
 
-/** For what a key asked to be done later, at LOW priority; undefined where the key is not served any more. */
+/** The caller for work that a key left to be done later, at LOW priority; undefined where the key is not served any more. */
 export async function backgroundCaller(
   keyId: string,
   keys: Keys | undefined,
@@ -99,7 +99,7 @@ export async function backgroundCaller(
 
 const notLocal = 'without API keys only requests from this machine to this machine are served';
 
-/** What became of a door whose last key is gone: for clients, and for whoever starts the server. */
+/** Shown to clients, and to whoever starts the server. */
 export const everyKeyRevoked =
   'every API key was revoked, so nobody is served; make one with chairlift keys create, or start the server with --allow-anonymous';
 
@@ -112,7 +112,7 @@ export function requireAdmin({ admin }: Caller): void {
   throw new ApiError(403, 'this needs an admin key', { code: 'admin_key_needed' });
 }
 
-/** Undefined where the server may listen there; otherwise why not. */
+/** Undefined where the server may listen on this host; otherwise why not. */
 export async function bindRefusal(
   host: string,
   keys: Keys | undefined,
@@ -124,25 +124,25 @@ export async function bindRefusal(
   return `there are no API keys, so listening on ${host} would serve anyone; make a key, listen on 127.0.0.1, or allow anonymous requests`;
 }
 
-/** Set by proxies: a request with one of them was sent by somebody else than the socket's other end. */
+/** Set by proxies: a request with one of them was not sent by the other end of the socket. */
 const FORWARDING_HEADERS = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip'] as const;
 
 /**
- * From this machine, and addressed to it: a web page can have its own name point here and a browser carry its
- * requests, but not change the host they name. What a proxy of this machine hands on is local only where the proxy is
- * trusted and tells of nobody but this machine.
+ * Whether a request comes from this machine and is addressed to it. A web page can make its own name resolve to this machine
+ * and have a browser send requests, but it cannot change the host they name. A request that a proxy on this machine forwards
+ * is local only where the proxy is trusted and names no other machine.
  */
 function isLocal(request: FastifyRequest): boolean {
   const host = request.hostname.replace(/^\[(.*)\]$/, '$1');
   if (host !== 'localhost' && !isLoopback(host)) return false;
-  // Every address up to the first that is not trusted; the socket's alone where no proxy is.
+  // All addresses up to the first untrusted one; the socket's alone where no proxy is trusted.
   const addresses = request.ips ?? [request.socket.remoteAddress];
   const forwarded = FORWARDING_HEADERS.some((name) => request.headers[name] !== undefined);
   if (forwarded && addresses.length < 2) return false;
   return addresses.every(isLoopback);
 }
 
-/** Sent by a browser for a page of somebody else, who may have been allowed to ask, but not to rule. */
+/** Whether a browser sent it for a page of another site, which may be allowed to ask, but not to administer. */
 export function isForeignPage({ headers, host, protocol }: FastifyRequest): boolean {
   return headers.origin !== undefined && headers.origin !== `${protocol}://${host}`;
 }
@@ -153,7 +153,7 @@ export function isLoopback(address: string | undefined): boolean {
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
 }
 
-/** Some clients know the one header, some the other. */
+/** Clients send one of two headers. */
 export function keyOf({ headers }: FastifyRequest): string | undefined {
   const bearer = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
   const plain = headers['x-api-key'];

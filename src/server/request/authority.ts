@@ -1,5 +1,5 @@
-// What was opened with an admin key ends with its right: feeds, pulls and benchmarks may run for days, and the key be
-// revoked meanwhile. Asked here for every admin route, so that none can forget it.
+// Ends the response of an admin route when its key loses the right: feeds, pulls and benchmarks may run for days, and the key
+// may be revoked meanwhile. Checked here for every admin route, so that none can forget it.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerContext } from '../context.ts';
@@ -10,7 +10,7 @@ const CHECK_EVERY_MS = 250;
 /** A client that does not read the end of its feed is cut off. */
 const LAST_READ_MS = 2000;
 
-/** From when an admin was let in until its response is over. */
+/** Checks the right from now until the response is over. */
 export function endWithAuthority(context: ServerContext, request: FastifyRequest, reply: FastifyReply): void {
   const { raw } = reply;
   const timer = setInterval(async () => {
@@ -19,18 +19,18 @@ export function endWithAuthority(context: ServerContext, request: FastifyRequest
     if (refusal === undefined && !isOver) return;
     clearInterval(timer);
     if (refusal === undefined || isOver) return;
-    // A job is ended with its reason; a feed has nothing more to say.
+    // A request that runs ends with the reason; a feed just ends.
     if (context.activity.abort(request, refusal) || !raw.headersSent) return;
     raw.end();
     const cutOff = setTimeout(() => raw.destroy(), LAST_READ_MS).unref();
     raw.once('close', () => clearTimeout(cutOff));
   }, CHECK_EVERY_MS).unref();
   raw.once('close', () => clearInterval(timer));
-  // Gone while its key was looked up: nobody hears of its leaving again.
+  // A client that left while its key was looked up emits no further close event.
   if (raw.destroyed) clearInterval(timer);
 }
 
-/** Where nobody can find out whether the key still has its right, it has. */
+/** While the store cannot be asked, the key keeps its right. */
 async function refusalOf(
   { keys, settings }: ServerContext,
   request: FastifyRequest,

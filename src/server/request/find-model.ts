@@ -1,10 +1,10 @@
-// Models by the names clients use.
+// Finds and acquires models by the names that clients use.
 
 import { orAbort } from '../../generation/or-abort.ts';
 import type { ModelEntry, ModelLease, ModelPool } from '../../pool/model-pool.ts';
 import { acquireError, modelNotFound } from '../http/errors.ts';
 
-/** The default model, which is the first, where no name is given: it has one name everywhere behind this. */
+/** The default model, the first one, where no name is given. The entry's name is used everywhere after this. */
 export function findEntry(pool: ModelPool, name: string | undefined): ModelEntry {
   const isMeant = (one: ModelEntry) => name === undefined || one.name === name || one.aliases.includes(name);
   const entry = pool.list().find(isMeant);
@@ -12,7 +12,7 @@ export function findEntry(pool: ModelPool, name: string | undefined): ModelEntry
   return entry;
 }
 
-/** Waits until the model is loaded; who leaves before that holds nothing. `background`: nobody waits for the answer. */
+/** Waits until the model is loaded; an abort before that leaves no lease. `background`: no client waits for the answer. */
 export async function acquireModel(
   pool: ModelPool,
   name: string,

@@ -1,4 +1,4 @@
-// What a response is asked with: the conversation it goes on from, and the items given now, each with an id.
+// The input of a response: the conversation that it continues, and the items given now, each with an id.
 
 import { ApiError, badRequest } from '../http/errors.ts';
 import type { Caller } from '../request/auth.ts';
@@ -8,9 +8,9 @@ import type { KeptResponses } from './kept-responses.ts';
 import type { ResponsesBody } from './schema.ts';
 
 export interface Conversation {
-  /** What was given and said before. */
+  /** Input and output of earlier responses. */
   readonly history: readonly ConversationItem[];
-  /** What is given now. */
+  /** Items of this request. */
   readonly given: readonly ConversationItem[];
 }
 
@@ -74,7 +74,7 @@ function keptItem(item: Exclude<GivenItem, ItemReference>, where: string): Conve
   }
 }
 
-/** Whoever speaks, a text is one; it is shown as what its speaker's texts are called. */
+/** The type of a text depends on its role, whichever type the client gave. */
 function keptPart(
   part: { type: 'input_text' | 'output_text'; text: string } | { type: 'refusal'; refusal: string },
   produced: boolean,

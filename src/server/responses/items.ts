@@ -8,7 +8,7 @@ const MAX_ID_LETTERS = 128;
 const id = z.string().min(1).max(MAX_ID_LETTERS).nullish();
 const status = z.enum(['in_progress', 'completed', 'incomplete']).nullish();
 
-/** What a list of things told apart by their type says of one it does not know. */
+/** The error message of a discriminated union for a type that it does not know. */
 export function unknownType(things: string, hint: string) {
   return ({ code, input }: { readonly code?: string; readonly input?: unknown }): string | undefined => {
     const type = (input as { readonly type?: unknown } | undefined)?.type;
@@ -27,7 +27,7 @@ const textPart = z.discriminatedUnion(
   { error: unknownType('parts', 'only text is') },
 );
 
-/** A text stands for a list of one. */
+/** A text is short for a list of one part. */
 const content = z
   .preprocess(
     (given) => (typeof given === 'string' ? [{ type: 'input_text', text: given }] : given),
@@ -80,7 +80,7 @@ const item = z.preprocess(
   }),
 );
 
-/** A text stands for a message of the user. */
+/** A text is short for a message of the user. */
 export const inputSchema = z
   .preprocess(
     (given) => (typeof given === 'string' ? [{ type: 'message', role: 'user', content: given }] : given),
@@ -88,7 +88,7 @@ export const inputSchema = z
   )
   .meta({ type: ['string', 'array'], description: 'A text, or the items of a conversation.' });
 
-/** The type may be left out where it is plain. */
+/** The type may be left out where the other fields imply it. */
 function withType(given: unknown): unknown {
   if (typeof given !== 'object' || given === null) return given;
   const { type } = given as { readonly type?: unknown };
@@ -143,16 +143,17 @@ export interface ReasoningItem extends Common {
   readonly content: readonly { readonly type: 'reasoning_text'; readonly text: string }[];
 }
 
-/** As it is kept and shown. */
+/** An item as it is stored and shown. */
 export type ConversationItem = MessageItem | CallItem | CallOutputItem | ReasoningItem;
 export type OutputItem = MessageItem | CallItem | ReasoningItem;
 
-/** Text of parts, one after the other. */
+/** The text of all parts. */
 export function textOf(parts: string | readonly TextPart[]): string {
   if (typeof parts === 'string') return parts;
   return parts.map((part) => (part.type === 'refusal' ? part.refusal : part.text)).join('');
 }
 
+/** What ids begin with. */
 const marks: Readonly<Record<ConversationItem['type'], string>> = {
   message: 'msg_',
   function_call: 'fc_',

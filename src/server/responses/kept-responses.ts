@@ -1,4 +1,4 @@
-// Responses in the database, as the routes need them: failures become answers for clients, or lines in the log.
+// Stored responses: failures of the database become HTTP errors, or lines in the log.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { NewResponse } from '../../store/response-store.ts';
@@ -16,12 +16,12 @@ export class KeptResponses {
     this.#maxBytes = settings.bodyLimitBytes;
   }
 
-  /** Whether any are. */
+  /** Whether the server stores responses. */
   get keeps(): boolean {
     return this.#store !== undefined;
   }
 
-  /** Whether it could be kept: the answer is given in any case. */
+  /** Whether the response could be stored; its client receives it in any case. */
   async save(
     keyId: string,
     response: NewResponse<ConversationItem>,
@@ -45,7 +45,7 @@ export class KeptResponses {
     return (await explained(() => this.#store?.remove(keyId, id))) === true;
   }
 
-  /** What was given for a response, its history included as far as there still is one. */
+  /** The input of a response, with its history as far as that still exists. */
   async givenFor(keyId: string, id: string, previousId: string | undefined): Promise<ConversationItem[]> {
     return explained(async () => {
       const history =
@@ -54,7 +54,7 @@ export class KeptResponses {
     });
   }
 
-  /** All of a conversation up to this response. */
+  /** The whole conversation up to this response. */
   async history(keyId: string, id: string): Promise<readonly ConversationItem[]> {
     const param = 'previous_response_id';
     if (this.#store === undefined) throw badRequest(param, 'this server keeps no responses', 'not_stored');

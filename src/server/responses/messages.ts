@@ -1,5 +1,5 @@
-// A conversation of items as messages of a chat. What the model said in one turn, reasoning, text and calls, is several
-// items here and one message there.
+// Converts the items of a conversation to messages of a chat. One turn of the model, with reasoning, text and calls, is
+// several items, and one message.
 
 import { badRequest } from '../http/errors.ts';
 import type { ChatBody } from '../openai/schemas/chat.ts';
@@ -7,7 +7,7 @@ import { type ConversationItem, type ReasoningItem, textOf } from './items.ts';
 
 type Message = ChatBody['messages'][number];
 
-/** Of the assistant, while it is gathered. */
+/** A turn of the assistant, while it is gathered. */
 interface Turn {
   readonly reasoning: string[];
   text: string | undefined;
@@ -23,7 +23,7 @@ export function toMessages(items: readonly ConversationItem[], instructions: str
     messages.push(turn);
     return turn;
   };
-  /** The turn under way, where nothing of it follows what comes now. */
+  /** The current turn, or a new one where the current one already has what must follow. */
   const before = (followed: (turn: Turn) => boolean) =>
     turn === undefined || followed(turn) ? begin() : turn;
   const told = ({ text, calls }: Turn) => text !== undefined || calls.length > 0;
@@ -63,7 +63,7 @@ function isTurn(message: Message | Turn): message is Turn {
   return !('role' in message);
 }
 
-/** Reasoning that came to nothing is left out. */
+/** A turn with reasoning alone is left out. */
 function assistantMessage(message: Message | Turn): Message[] {
   if (!isTurn(message)) return [message];
   const { reasoning, text, calls } = message;
@@ -74,7 +74,7 @@ function assistantMessage(message: Message | Turn): Message[] {
       role: 'assistant',
       content: text ?? '',
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
-      // Templates differ in what they call it; one of the second kind takes it only in place of a text.
+      // Templates have two names for it; those with the second take it only where there is no text.
       ...(thoughts === '' ? {} : { reasoning_content: thoughts, ...(text ? {} : { thinking: thoughts }) }),
     },
   ];

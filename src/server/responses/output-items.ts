@@ -1,4 +1,4 @@
-// The answer as items while it comes: what begins, grows and ends, each told by an event.
+// Builds the items of an answer while it is generated, with an event for each beginning, delta and end.
 
 import type { AnswerPiece, GenerationPart } from '../../generation/answer-parts.ts';
 import type { TokenDetail } from '../../generation/choice-text.ts';
@@ -10,7 +10,7 @@ export interface OutputEvent {
   readonly [field: string]: unknown;
 }
 
-/** The item that grows now. */
+/** The item being generated. */
 type Growing = { readonly id: string; readonly index: number; text: string } & (
   | { readonly kind: 'content'; readonly logprobs: object[] }
   | { readonly kind: 'reasoning' }
@@ -21,9 +21,9 @@ export class OutputItems {
   readonly #entryOf: (detail: TokenDetail) => object;
   readonly #done: OutputItem[] = [];
   #growing: Growing | undefined;
-  /** White space that is text only if text follows. */
+  /** White space, which belongs to a text only if text follows. */
   #space = '';
-  /** Of tokens whose part is not known yet. */
+  /** Log-probabilities of tokens whose item is not known yet. */
   #details: TokenDetail[] = [];
   #undecidedTokens = 0;
   #reasoningTokens = 0;
@@ -32,12 +32,12 @@ export class OutputItems {
     this.#entryOf = entryOf;
   }
 
-  /** As far as they have come. */
+  /** The items so far. */
   get items(): readonly OutputItem[] {
     return this.#growing === undefined ? this.#done : [...this.#done, itemOf(this.#growing, 'in_progress')];
   }
 
-  /** Tokens of reasoning, its marks included. */
+  /** Tokens of reasoning, including its markers. */
   get reasoningTokens(): number {
     return this.#reasoningTokens;
   }
@@ -48,7 +48,7 @@ export class OutputItems {
     return parts.flatMap((part) => this.#part(part));
   }
 
-  /** No more comes. The last item is incomplete where the answer was cut off. */
+  /** Ends the open item, which is incomplete where the answer was cut off. */
   end(status: 'completed' | 'incomplete'): OutputEvent[] {
     const events: OutputEvent[] = [];
     const [hasItems, rest] = [this.items.length > 0, this.#details.length > 0];
@@ -186,7 +186,7 @@ function partOf(item: Exclude<Growing, { kind: 'call' }>) {
     : ({ type: 'output_text', text, annotations: [], logprobs: [...item.logprobs] } as const);
 }
 
-/** Before anything is in it. */
+/** The part before it has any text. */
 function bareItem(item: Growing): OutputItem {
   const whole = itemOf(item, 'in_progress');
   return whole.type === 'function_call' ? whole : { ...whole, content: [] };

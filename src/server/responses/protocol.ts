@@ -1,4 +1,4 @@
-// OpenAI's Responses as a protocol. Made for one request: what is found when it is read is kept with its answer.
+// OpenAI's Responses as a protocol. Made for one request, because it stores the conversation that it read with the answer.
 
 import { ApiError } from '../http/errors.ts';
 import { namedEvents } from '../http/sse.ts';
@@ -15,7 +15,7 @@ import { ResponseShape } from './shape.ts';
 const responsesKind: CompletionKind<ChatBody> = {
   ...chatKind,
   names: (body) => ({ ...chatKind.names(body), prompt: 'input', maxTokens: 'max_output_tokens' }),
-  // That functions are strict is nothing for the model to read.
+  // `strict` is not for the model to read.
   prompts: (body, settings) => chatKind.prompts({ ...body, tools: body.tools?.map(withoutStrict) }, settings),
   responseFormat(body) {
     const format = chatKind.responseFormat(body);
@@ -44,7 +44,7 @@ export function newResponse(
       return toChatBody(given, conversation);
     },
     framing: namedEvents,
-    // Its items get new ids each time; it has a way of its own to come back: GET /v1/responses/{id}.
+    // Items get new ids each time. Clients use GET /v1/responses/{id} instead.
     resumable: false,
     shape(options, given, { request, caller: { keyId } }) {
       return new ResponseShape(options, given, { conversation, keyId, kept, running, log: request.log });
@@ -52,10 +52,10 @@ export function newResponse(
   };
 }
 
-/** What is said of messages is said of the items they were made of. */
+/** Error messages about `messages` name `input`, which they were made from. */
 export function responsesErrorBody(error: ApiError): object {
   const { param } = error;
-  // Where a client itself calls it messages, that is what is wrong.
+  // The client itself sent `messages`, which is the error.
   if (!param?.startsWith('messages') || error.code === 'unsupported_parameter') return error.body();
   const message = error.message.replace(param, 'input');
   return new ApiError(error.status, message, { param: 'input', code: error.code }).body();

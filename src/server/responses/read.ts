@@ -1,4 +1,4 @@
-// The body of a response in the words of chat completions.
+// Converts the body of a response to one of chat completions.
 
 import type { ChatBody } from '../openai/schemas/chat.ts';
 import type { Conversation } from './conversation.ts';
@@ -42,7 +42,7 @@ export function toChatBody(given: ResponsesBody, { history, given: items }: Conv
 
 type Tool = NonNullable<ResponsesBody['tools']>[number];
 
-/** Functions are strict here unless it is said that they are not. */
+/** Functions are strict by default. */
 export function isStrict({ strict }: Tool): boolean {
   return strict ?? true;
 }

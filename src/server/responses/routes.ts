@@ -1,4 +1,4 @@
-// /v1/responses: makes them, and gives, lists, calls off and deletes those that are kept.
+// /v1/responses: creates, reads, cancels and deletes responses.
 
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';

@@ -1,11 +1,11 @@
-// Streamed responses under way, by their ids: whoever began one can look at it and call it off.
+// Streamed responses that run, by their ids: the key that started one can read and cancel it.
 
 interface RunningResponse {
   readonly keyId: string;
-  /** Whether it will be kept, and so may be looked at. */
+  /** Whether it will be stored, and so may be read meanwhile. */
   readonly kept: boolean;
   now(): object;
-  /** The response as it ended. */
+  /** Resolves to the response as it ended. */
   cancel(): Promise<object>;
 }
 

@@ -12,9 +12,9 @@ const MAX_METADATA = 16;
 
 const includable = [
   'message.output_text.logprobs',
-  // Reasoning is given in the clear, so that it can be sent back as it is.
+  // Reasoning is not encrypted, so that it can be sent back as it is.
   'reasoning.encrypted_content',
-  // Of tools and inputs that are refused: there is nothing to include.
+  // They belong to tools and inputs that are refused: there is nothing to include.
   'file_search_call.results',
   'web_search_call.results',
   'web_search_call.action.sources',
@@ -86,7 +86,7 @@ const metadata = z
   .record(z.string().max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= MAX_METADATA, `has more than ${MAX_METADATA} entries`);
 
-// What they would mean has other names here, or none.
+// These parameters have other names here, or do not exist.
 const {
   n: _n,
   max_tokens,

@@ -16,7 +16,7 @@ import { isStrict } from './read.ts';
 import type { RunningResponses } from './running-responses.ts';
 import type { ResponsesBody } from './schema.ts';
 
-/** Where a response is kept, and found while it comes. */
+/** Where a response is stored, and found while it runs. */
 interface Keeping {
   readonly conversation: Conversation;
   readonly keyId: string;
@@ -89,7 +89,7 @@ export class ResponseShape implements AnswerShape {
   }
 
   failure(error: ApiError): StreamMessage[] {
-    // Clients know no event of its own for one that was called off.
+    // The API has no event for a cancelled response.
     if (this.#status === 'cancelled') return [this.#lifeEvent('response.incomplete')];
     const { code = null, message, param = null } = error;
     return [...this.#messages([{ type: 'error', code, message, param }]), this.#lifeEvent('response.failed')];
@@ -188,7 +188,7 @@ function usageOf(
   };
 }
 
-/** In the few words that the object has for it; the event `error` says it in ours. */
+/** The object has only a few codes; the event `error` has the server's own. */
 function errorOf({ status, message }: ApiError): object {
   if (status === 429) return { code: 'rate_limit_exceeded', message };
   return { code: status < 500 && status !== 408 ? 'invalid_prompt' : 'server_error', message };

@@ -1,5 +1,5 @@
-// How the engines are: each loaded one must answer, and its steps must advance while sequences run. What follows
-// from that is the business of the routes.
+// Checks the engines: each loaded one must answer, and its steps must advance while sequences run. The routes decide what
+// follows from that.
 
 import { messageOf } from '../../failure/message-of.ts';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
@@ -7,9 +7,9 @@ import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { within } from '../../time/within.ts';
 
-/** Shorter than a probe waits: the one of Kubernetes gives up after a second. */
+/** Shorter than a probe waits: Kubernetes gives up after a second. */
 const ANSWER_MS = 500;
-/** On a machine with much else to do a single answer may be late. */
+/** A single answer may be late on a busy machine. */
 const SILENT_MS = 2000;
 
 /**
@@ -36,7 +36,7 @@ export class HealthCheck {
   readonly #stallMs: number;
   readonly #nowMs: () => number;
   readonly #progress = new WeakMap<EngineHandle, Progress>();
-  /** Since when a question is unanswered. */
+  /** Since when an engine has not answered. */
   readonly #unansweredMs = new WeakMap<EngineHandle, number>();
 
   constructor(pool: ModelPool, stallMs: number, nowMs: () => number) {
@@ -57,7 +57,7 @@ export class HealthCheck {
     return model === undefined ? undefined : this.#checkLoaded(model);
   }
 
-  /** One that was unloaded while it was asked is not ill. */
+  /** Undefined where the engine was unloaded while it was asked: that is no fault. */
   async #checkLoaded(model: ServedModel): Promise<EngineHealth | undefined> {
     const health = await this.#checkOne(model);
     const isLoaded = () => this.#pool.loaded().some(({ engine }) => engine === model.engine);
@@ -83,26 +83,26 @@ export class HealthCheck {
     }
     const { steps } = stats;
     const running = stats.running.length;
-    // Who waits, for blocks for example, advances no step, and nothing is wrong with that.
+    // Sequences that wait, for blocks for example, advance no step, and that is no fault.
     const stalledMs = this.#stalledMs(engine, steps, running > 0);
     if (stalledMs < this.#stallMs) return { model, state: direct ? 'direct' : 'ok', steps, running };
     const problem = `${running} sequences run, but no step ended for ${stalledMs} ms`;
     return { model, state: 'stalled', steps, running, problem };
   }
 
-  /** How long the same number of steps has been seen although there is work. */
+  /** How long the number of steps has not changed although sequences run. */
   #stalledMs(engine: EngineHandle, steps: number, busy: boolean): number {
     const nowMs = this.#nowMs();
     const before = this.#progress.get(engine);
     if (busy && before?.steps === steps) return nowMs - before.sinceMs;
-    // An idle engine is measured from when work is first seen.
+    // An idle engine is measured from when sequences are first seen to run.
     if (busy) this.#progress.set(engine, { steps, sinceMs: nowMs });
     else this.#progress.delete(engine);
     return 0;
   }
 }
 
-/** Whether it answers requests now. */
+/** Whether the engine serves requests now. */
 export function serves({ state }: EngineHealth): boolean {
   return state === 'ok' || state === 'direct';
 }

@@ -1,5 +1,5 @@
-// What Prometheus reads. Latencies and totals are gathered here, from requests and steps as they come, so that they
-// outlive engines; gauges are asked from the engines at each scrape.
+// Metrics for Prometheus. Latencies and totals are gathered here, from requests and steps, so that they outlive engines;
+// gauges are read from the engines at each scrape.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EngineStats } from '../../engine/engine.ts';
@@ -15,7 +15,7 @@ const PRIORITY_NAMES = ['high', 'normal', 'low'] as const;
 const slowBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const fastBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** What a request is told apart by: its model, and the tier it runs at. */
+/** The labels of a request: its model, and the tier it runs at. */
 export interface RequestLabels {
   readonly model: string;
   readonly tier: Tier;
@@ -33,9 +33,9 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #pool: ModelPool;
   readonly #subscribed = new WeakSet<EngineHandle>();
-  /** Requests to engines that were not admitted yet. */
+  /** Requests that the engine has not admitted yet. */
   readonly #submitted = new Map<string, Submitted>();
-  /** One for all who ask at the same time. */
+  /** Scrapes at the same time share one. */
   #scrape: Promise<string> | undefined;
   readonly #firstToken = this.#histogram(
     'time_to_first_token_seconds',
@@ -102,7 +102,7 @@ export class Metrics {
       const stepMs = scheduleMs + computeMs + sampleMs + emitMs;
       this.#stepped.observe({ model }, stepMs / 1000);
       this.#preemptions.inc({ model }, preempted.length);
-      // The step that admitted them is over when it is heard of.
+      // The report of a step arrives when the step is over.
       for (const id of admitted) this.#admitted(model, id, performance.now() - stepMs);
     });
   }
@@ -112,12 +112,12 @@ export class Metrics {
     this.#fallbacks.inc({ model });
   }
 
-  /** `onAdmitted` is told when the engine began with it, on the monotonic clock, if that is heard of. */
+  /** `onAdmitted`: called with the time of the first step, on the monotonic clock, if the engine reports it. */
   submitted(id: string, { tier }: RequestLabels, onAdmitted: (atMs: number) => void = () => {}): void {
     this.#submitted.set(id, { atMs: performance.now(), tier, onAdmitted });
   }
 
-  /** It ended, admitted or not. */
+  /** Must be called when the request has ended, admitted or not. */
   forget(id: string): void {
     this.#submitted.delete(id);
   }
@@ -163,7 +163,7 @@ export class Metrics {
     const answers = await Promise.all(
       this.#pool.loaded().map(async (served) => {
         const { name, engine } = served;
-        // A worker of a fleet has engines that nobody asks over HTTP.
+        // A worker of a fleet has engines that no HTTP request has subscribed.
         this.subscribe(served);
         const stats = await within(engine.stats(), STATS_TIMEOUT_MS).catch(() => undefined);
         return { name, stats };
@@ -172,7 +172,7 @@ export class Metrics {
     for (const gauge of [this.#engineUp, this.#waiting, this.#running, this.#blocks]) gauge.reset();
     for (const { name, stats } of answers) {
       this.#engineUp.set({ model: name }, stats === undefined ? 0 : 1);
-      // There at 0 before the first of them, which would not be seen as a rise else.
+      // Start at 0: Prometheus does not see the first increment of a new series as a rise.
       this.#fallbacks.inc({ model: name }, 0);
       this.#preemptions.inc({ model: name }, 0);
       if (stats !== undefined) this.#take(name, stats);

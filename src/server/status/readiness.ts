@@ -1,5 +1,4 @@
-// Whether a request for the default model would be answered: what a load balancer goes by. Looking changes nothing: no
-// model is loaded for it.
+// Whether a request for the default model would be answered, for load balancers. The check loads no model.
 
 import type { ModelPool } from '../../pool/model-pool.ts';
 import { type HealthCheck, serves } from './health.ts';
@@ -38,7 +37,7 @@ export class Readiness {
 
   async #engineProblem(name: string): Promise<string | undefined> {
     const engine = await this.#health.checkModel(name);
-    // Unloaded while it was looked at.
+    // The model was unloaded during the check.
     if (engine === undefined) return undefined;
     this.#proven = serves(engine);
     return this.#proven ? undefined : `${name}: ${engine.problem ?? engine.state}`;

@@ -1,4 +1,4 @@
-// What the server answers, for the OpenAPI document; tests hold real answers to it.
+// Schemas of answers, for the OpenAPI document; tests check real answers against them.
 
 import { z } from 'zod';
 

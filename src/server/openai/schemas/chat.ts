@@ -57,13 +57,13 @@ export function templateOptions(body: TemplateBody): Omit<Conversation, 'message
   };
 }
 
-/** Those that are named win. */
+/** Variables that are given by name win. */
 function variablesOf({
   reasoning_effort: effort,
   chat_template_kwargs: named,
 }: TemplateBody): Conversation['variables'] {
   if (effort === undefined) return named;
-  // Templates that only know a switch.
+  // Some templates have only a switch.
   const off = effort === 'none' ? { enable_thinking: false, thinking: false } : {};
   return { reasoning_effort: effort, ...off, ...named };
 }
@@ -118,7 +118,7 @@ export const chatRules: BodyRules<typeof chatSchema> = {
   },
 };
 
-/** Both names mean the same; the newer one wins where only they agree. */
+/** Both names mean the same, and must agree where both are given. */
 export function chatMaxTokens(body: ChatBody): { readonly name: string; readonly value: number | undefined } {
   const { max_tokens: older, max_completion_tokens: newer } = body;
   if (older !== undefined && newer !== undefined && older !== newer) {

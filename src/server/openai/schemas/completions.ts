@@ -7,7 +7,7 @@ import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './samp
 import { structuredOutputFields } from './structured-output.ts';
 import { toolFields } from './tools.ts';
 
-/** As OpenAI: where nobody says, a text completion is short. */
+/** OpenAI's default. */
 export const DEFAULT_MAX_TOKENS = 16;
 
 export type PromptInput = string | readonly string[] | readonly number[] | readonly (readonly number[])[];
@@ -15,7 +15,7 @@ export type PromptInput = string | readonly string[] | readonly number[] | reado
 const isText = (value: unknown) => typeof value === 'string';
 const isTokenList = (value: unknown) => Array.isArray(value) && value.every(Number.isInteger);
 
-/** By hand, for a prompt may be a list of a million ids. */
+/** Checked by hand, because a prompt may be a list of a million ids. */
 function isPrompt(value: unknown): value is PromptInput {
   if (isText(value)) return true;
   if (!Array.isArray(value) || value.length === 0) return false;
@@ -40,7 +40,7 @@ export const promptField = (description: string) =>
       ],
     });
 
-/** A prompt's own one, or each of several. */
+/** The prompts of a request, one or several. */
 export function splitPrompt(prompt: PromptInput): readonly (string | readonly number[])[] {
   if (typeof prompt === 'string') return [prompt];
   return typeof prompt[0] === 'number' ? [prompt as readonly number[]] : (prompt as readonly string[]);

@@ -1,5 +1,5 @@
-// The parameters that chat and text completions share, and their way to the engine's own names. Types are
-// checked here; the engine's rules decide about ranges, so that there is one judge.
+// The sampling parameters that chat and text completions share, and their conversion to the engine's names. Types are checked
+// here; the engine alone checks ranges.
 
 import { z } from 'zod';
 import type { ParameterNames } from '../../../generation/parameter-names.ts';

@@ -1,5 +1,5 @@
-// What the text of an answer shall be: `response_format` of OpenAI, `structured_outputs` and its older names of vLLM, and
-// the plain fields of llama.cpp.
+// Structured output: `response_format` of OpenAI, `structured_outputs` and its older names of vLLM, and the plain fields of
+// llama.cpp.
 
 import { z } from 'zod';
 import {

@@ -1,4 +1,4 @@
-// The tools of a chat: what may be called, and whether something must be.
+// The tools of a chat: which functions the model may call, and whether it must.
 
 import { z } from 'zod';
 import {
