@@ -1,5 +1,5 @@
-// What the answers of a request may take of their key's limits where the request does not say how long they may be: held
-// as they grow, so that a long answer takes from the others of its key only what it uses, and ends where nothing is left.
+// Tokens of the key's limits for answers whose request sets no length. They are held as the answers grow, so that a long
+// answer takes from other requests of its key only what it uses, and ends where nothing is left.
 
 import type { Permit } from './key-limiter.ts';
 
@@ -12,14 +12,14 @@ export class AnswerBudget {
   #left: number;
   #isSpent = false;
 
-  /** With so many tokens that are held for them already. */
+  /** `heldTokens`: tokens that are held for the answers already. */
   constructor(heldTokens: number, permit: Pick<Permit, 'grow'>, nowMs: () => number) {
     this.#left = heldTokens;
     this.#permit = permit;
     this.#nowMs = nowMs;
   }
 
-  /** An answer had to end because of the limits. */
+  /** Whether an answer had to end because of the limits. */
   get isSpent(): boolean {
     return this.#isSpent;
   }
@@ -45,7 +45,7 @@ export class AnswerBudget {
   }
 }
 
-/** The lengths of answers that may have so many tokens together: the longest are shortened, alike. */
+/** Shortens the longest answers alike, until all together have no more than this many tokens. */
 export function shareTokens(lengths: readonly number[], tokens: number): number[] {
   let left = tokens;
   const sorted = [...lengths].sort((a, b) => a - b);

@@ -1,6 +1,5 @@
-// Tokens of one UTC day. Tokens count on the day their request ends, as usage is recorded; what running
-// requests may still use is reserved, and goes over midnight with them. What was used beyond a day's limit is carried
-// over: the next day begins with it.
+// Tokens of one UTC day. They count on the day their request ends, as usage is recorded; what running requests may still use
+// is reserved, and passes midnight with them. What was used beyond a day's limit is carried over to the next day.
 
 import { DAY_MS } from '../../store/usage-day.ts';
 
@@ -49,14 +48,14 @@ export class DailyBudget {
     return DAY_MS - (nowMs % DAY_MS);
   }
 
-  /** Until the day that has so many left, if no more is used. */
+  /** The time until the day that has this many left, if no more is used. */
   #freeMs(tokens: number, limit: number, nowMs: number): number {
     if (tokens > limit) return Number.POSITIVE_INFINITY;
     const days = Math.max(1, Math.ceil((this.#used + tokens) / limit) - 1);
     return this.resetMs(nowMs) + (days - 1) * DAY_MS;
   }
 
-  /** A clock that was set back gives nothing, and time goes on from there. */
+  /** A clock that was set back gives nothing; time continues from there. */
   #turn(limit: number | undefined, nowMs: number): void {
     const day = dayOf(nowMs);
     const days = day - (this.#day ?? day);

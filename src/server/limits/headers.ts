@@ -17,7 +17,7 @@ export function standingHeaders(name: string, standing: LimitStanding): LimitHea
   };
 }
 
-/** The standard header knows whole seconds only; clients that know the second one need not wait longer. */
+/** The standard header has whole seconds only; clients that read the second one need not wait longer. */
 export function retryHeaders(retryAfterMs: number): LimitHeaders {
   if (retryAfterMs === Number.POSITIVE_INFINITY) return {};
   return {

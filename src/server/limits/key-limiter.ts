@@ -1,4 +1,4 @@
-// What a request's key allows it, asked before anything is done for it: the contract of the limiter in memory and of the
+// What the key of a request allows, asked before anything is done for it: the contract of the limiter in memory and of the
 // one that several gateways share.
 
 import type { KeyLimits } from '../../store/key-record.ts';
@@ -10,13 +10,13 @@ export type LimitKind = 'requests' | 'tokens' | 'concurrent' | 'daily';
 
 /** How many tokens a request will use. */
 export interface TokenDemand {
-  /** For certain: its prompts, and the shortest answers they may have. */
+  /** The least: its prompts, and the shortest answers they may have. */
   readonly least: number;
-  /** What is held for it, where there is as much. */
+  /** The tokens that are held for it, where as many are left. */
   readonly expected: number;
 }
 
-/** What a limit of tokens has and what was asked of it. */
+/** The numbers of a limit of tokens, for error messages. */
 interface LimitNumbers {
   readonly limit: number;
   readonly used: number;
@@ -28,24 +28,24 @@ interface LimitNumbers {
 export interface LimitRefusal {
   readonly kind: LimitKind;
   /**
-   * After that time the same request is admitted if nothing else happens. Where only running requests are in the
-   * way, when the first should end. Infinite where it never is: it needs more than the whole limit.
+   * The time after which the same request is admitted if nothing else happens. Where only running requests are in the
+   * way, the time until the first should end. Infinite for a request that needs more than the whole limit.
    */
   readonly retryAfterMs: number;
-  /** Of a limit of tokens. */
+  /** Present for a limit of tokens. */
   readonly numbers?: LimitNumbers | undefined;
-  /** With `retry-after`. */
+  /** Includes `retry-after`. */
   readonly headers: LimitHeaders;
 }
 
 /** What a request holds of its key's limits. Settled once, however the request ends. */
 export interface Permit {
   /**
-   * Says once how many tokens the request will use, when that is known; what is held counts until it is settled. A
+   * Called once, when it is known how many tokens the request will use; they are held until the permit is settled. A
    * refused request no longer counts as running; it still counts as a request of the minute.
    */
   weigh(demand: TokenDemand, nowMs: number): Awaitable<Weighed>;
-  /** Holds up to so many more, when all that was held is used; how many, 0 where none are left. */
+  /** Holds at most this many more when all held tokens are used; returns how many, 0 where none are left. */
   grow(tokens: number, nowMs: number): Awaitable<number>;
   /** Ends the request for the limits, and gives back the expected tokens that it did not use. Later calls do nothing. */
   settle(usedTokens: number, nowMs: number): void;
@@ -55,9 +55,9 @@ export type Weighed =
   | {
       readonly ok: true;
       readonly headers: LimitHeaders;
-      /** What is expected, or what is left where that is less. */
+      /** The expected tokens, or those that are left where these are fewer. */
       readonly heldTokens: number;
-      /** What it may come to in all before the day is used up, as things stand. */
+      /** The most that the request may use before the daily tokens are used up. */
       readonly mostTokens: number;
     }
   | ({ readonly ok: false } & LimitRefusal);
@@ -68,29 +68,29 @@ export type LimitResult =
 
 export interface KeyLimiter {
   /**
-   * Before anything is done for the request: its key must have a request, a place and what is known of its demand
-   * left. What it will use is weighed later. Where more tokens are expected than a day has left, or a minute has at
-   * all, the rest of the day or the whole minute will do.
+   * Called before anything is done for the request: its key must have a request, a concurrent request and the known part of
+   * the demand left. The rest is weighed later. Where more tokens are expected than the day has left, or than a whole minute
+   * has, the rest of the day or the whole minute is enough.
    */
   admit(keyId: string, limits: KeyLimits, nowMs: number, demand?: TokenDemand): Awaitable<LimitResult>;
   /**
-   * For what runs in the background: minutes and places of its own, as large as the key's, so that it takes none from
-   * whoever waits for an answer. The tokens of a day are the same.
+   * A limiter for background requests, with minutes and concurrent requests of its own, as large as the key's, so that it
+   * takes none from clients that wait. Daily tokens are shared.
    */
   apart(): KeyLimiter;
 }
 
-/** Of what is no matter of tokens. */
+/** The demand of a request that uses no tokens. */
 export const NO_TOKENS: TokenDemand = { least: 0, expected: 0 };
-/** A token of something. */
+/** The demand of a request of which nothing is known. */
 export const LEAST_DEMAND: TokenDemand = { least: 1, expected: 1 };
 
-/** Whether answers may have to end because of them. */
+/** Whether answers may have to end because of the limits. */
 export function limitsTokens({ tokensPerMinute, dailyTokens }: KeyLimits): boolean {
   return tokensPerMinute !== undefined || dailyTokens !== undefined;
 }
 
-/** What a key may hold of the KV cache is the engine's matter. */
+/** The engine enforces kvShare, which does not count here. */
 export function isUnlimited({ kvShare: _, ...limits }: KeyLimits): boolean {
   return Object.values(limits).every((limit) => limit === undefined);
 }

@@ -1,5 +1,5 @@
-// Where a key stands with each of its limits, and what that means for its next request: whether it must wait, for how
-// long, and what its client is told.
+// The state of a key's limits, and what follows for its next request: whether it must wait, how long, and what the headers
+// say.
 
 import type { KeyLimits } from '../../store/key-record.ts';
 import type { DailyBudget } from './daily-budget.ts';
@@ -28,7 +28,7 @@ export function refusalOf(
   return { ...wait, headers: { ...standings(state, limits, nowMs), ...retryHeaders(wait.retryAfterMs) } };
 }
 
-/** Of all limits in the way the one that stays longest: the others are then free too. */
+/** The longest wait of all limits that refuse: after it the others admit the request, too. */
 function longestWait(
   state: KeyState,
   limits: KeyLimits,
@@ -50,7 +50,7 @@ function longestWait(
     .at(0);
 }
 
-/** What is held of the tokens that are expected: never more than a day has left, or a minute has at all. */
+/** How many of the expected tokens are held: never more than the day has left, or a whole minute has. */
 export function heldTokens(
   { daily }: KeyState,
   { tokensPerMinute, dailyTokens }: KeyLimits,
@@ -65,9 +65,9 @@ export function tokenWaits(state: KeyState, limits: KeyLimits, demand: TokenDema
   const { tokens: bucket, daily, running } = state;
   const { tokensPerMinute, dailyTokens } = limits;
   const { least } = demand;
-  // What uses no tokens need not wait for any.
+  // A request that uses no tokens need not wait for any.
   if (demand.expected === 0) return [];
-  // Where a day has too little left it is asked for the least.
+  // Where the day has too little left, only the least is demanded.
   const asked = Math.max(least, heldTokens(state, limits, demand, nowMs));
   const waits: Wait[] = [];
   if (tokensPerMinute !== undefined) {
@@ -91,7 +91,7 @@ export function tokenWaits(state: KeyState, limits: KeyLimits, demand: TokenDema
   return waits;
 }
 
-/** Of a request that holds so many tokens already. */
+/** The result for a request that holds this many tokens already. */
 export function weighed(state: KeyState, limits: KeyLimits, heldTokens: number, nowMs: number): Weighed {
   const { dailyTokens } = limits;
   const left =

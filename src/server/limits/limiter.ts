@@ -1,5 +1,5 @@
-// Admits requests within the limits of their key. Knows no clock: every call says what time it is.
-// State is kept by key id; limits come with every call, so reloaded ones hold from the next request on.
+// Admits requests within the limits of their key. It has no clock: every call passes the time. State is kept by key id; limits
+// come with every call, so that new ones apply from the next request on.
 
 import type { KeyLimits } from '../../store/key-record.ts';
 import { DailyBudget } from './daily-budget.ts';
@@ -16,7 +16,7 @@ import { heldTokens, type KeyState, refusalOf, standings, tokenWaits, weighed } 
 import { type Hold, MinuteBucket } from './minute-bucket.ts';
 import { RunningRequests } from './running-requests.ts';
 
-/** Answers at once. */
+/** A permit whose methods are synchronous. */
 export interface HeldPermit extends Permit {
   weigh(demand: TokenDemand, nowMs: number): Weighed;
   grow(tokens: number, nowMs: number): number;
@@ -30,7 +30,7 @@ interface HeldState extends KeyState {
   readonly running: RunningRequests;
 }
 
-/** What somebody else has counted; of limits a minute in 1/60000. */
+/** What the database has counted; limits per minute in units of 1/60000. */
 interface CountedUse {
   readonly requestsUsed: number;
   readonly tokensUsed: number;
@@ -55,7 +55,7 @@ export class Limiter implements KeyLimiter {
     for (const [keyId, tokens] of tokensByKey) this.#state(keyId).daily.restore(tokens, nowMs);
   }
 
-  /** Where a key stood at that time. */
+  /** Sets the state of a key at that time. */
   restore(keyId: string, { requestsUsed, tokensUsed, dailyTokens }: CountedUse, atMs: number): void {
     const { requests, tokens, daily } = this.#state(keyId);
     requests.restore(requestsUsed, atMs);
@@ -72,7 +72,7 @@ export class Limiter implements KeyLimiter {
     return { ok: true, permit, headers: standings(state, limits, nowMs) };
   }
 
-  /** Where the key stands; a header for each limit it has. */
+  /** The headers of each limit that the key has. */
   headers(keyId: string, limits: KeyLimits, timeMs: number): LimitHeaders {
     return standings(this.#state(keyId), limits, Math.floor(timeMs));
   }
@@ -98,7 +98,7 @@ function grant(state: HeldState, limits: KeyLimits, startMs: number): HeldPermit
   if (requestsPerMinute !== undefined) state.requests.charge(1, requestsPerMinute, startMs);
   const request = state.running.start(startMs);
   let held = 0;
-  /** Of the last tokens that were held; those before are used. */
+  /** The last hold; the tokens of those before it are used. */
   let last: Hold | undefined;
   let settled = false;
   const release = (unused: number, nowMs: number) => {
@@ -122,7 +122,7 @@ function grant(state: HeldState, limits: KeyLimits, startMs: number): HeldPermit
       }
       settled = true;
       state.running.drop(request);
-      // It must pass all limits when it comes again.
+      // The request must pass all limits when it is sent again.
       return { ok: false, ...(refusalOf(state, limits, demand, nowMs) as LimitRefusal) };
     },
     grow(tokens, timeMs) {

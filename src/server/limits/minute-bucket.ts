@@ -20,7 +20,7 @@ export class MinuteBucket {
   #drained = 0;
   readonly #holds = new Set<Hold>();
 
-  /** With so many 1/60000 of it used at that time. */
+  /** `used`: how many 1/60000 of it were used at that time. */
   constructor(used = 0, drainedMs = 0) {
     this.#used = used;
     this.#drainedMs = drainedMs;
@@ -32,7 +32,7 @@ export class MinuteBucket {
     this.#drainedMs = drainedMs;
   }
 
-  /** Milliseconds until that cost fits, which is at most the whole limit. */
+  /** Milliseconds until the cost, which is at most the whole limit, fits. */
   waitMs(cost: number, limit: number, nowMs: number): number {
     this.#drain(limit, nowMs);
     const excess = this.#used + cost * UNITS - limit * UNITS;
@@ -51,7 +51,7 @@ export class MinuteBucket {
     return hold;
   }
 
-  /** Ends a hold, and gives back so much of it as was not used and has not drained. */
+  /** Ends a hold, and gives back the part that was neither used nor drained. */
   release(hold: Hold, unused: number, limit: number, nowMs: number): void {
     this.#drain(limit, nowMs);
     this.#holds.delete(hold);
@@ -73,7 +73,7 @@ export class MinuteBucket {
     return Math.ceil(this.#used / limit);
   }
 
-  /** A clock that was set back drains nothing, and time goes on from there. */
+  /** A clock that was set back drains nothing; time continues from there. */
   #drain(limit: number, nowMs: number): void {
     const elapsedMs = Math.max(0, nowMs - this.#drainedMs);
     const drained = Math.min(this.#used, elapsedMs * limit);

@@ -1,4 +1,4 @@
-// The requests a key has running, and how long its requests take: the base of the only wait that is a guess.
+// The running requests of a key and how long its requests take, to estimate when one of them will end.
 
 const SHORTEST_WAIT_MS = 1000;
 // How much the newest duration weighs in the mean.
@@ -22,7 +22,7 @@ export class RunningRequests {
     return request;
   }
 
-  /** It was not served after all: how long it took says nothing. */
+  /** Drops a request that was not served: its duration says nothing. */
   drop(request: RunningRequest): void {
     this.#running.delete(request);
   }
@@ -34,9 +34,9 @@ export class RunningRequests {
       this.#meanMs === undefined ? tookMs : this.#meanMs + NEWEST_SHARE * (tookMs - this.#meanMs);
   }
 
-  /** When the oldest should end, if it takes as long as those before it; a second at least. */
+  /** The time until the oldest request should end, if it takes as long as those before it; at least a second. */
   expectedWaitMs(nowMs: number): number {
-    // Not the first that came: the clock may have gone back since.
+    // The oldest need not be the first that came: the clock may have been set back since.
     const oldestMs = [...this.#running].reduce<number | undefined>(
       (oldest, { startedMs }) => Math.min(oldest ?? startedMs, startedMs),
       undefined,

@@ -1,6 +1,6 @@
 // Limits that hold for all gateways of one database together. Each admission is one round trip, which the database
-// decides; places are given back in the background, and again until it is heard. While the database does not answer,
-// every gateway keeps to its share by itself.
+// decides; what a request held is given back in the background, and retried until the database confirms it. While the
+// database does not answer, every gateway limits keys to its own share.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,14 +24,14 @@ import { Limiter } from './limiter.ts';
 import { MinuteBucket } from './minute-bucket.ts';
 import { expectedWait } from './running-requests.ts';
 
-/** Well within the time after which a silent gateway is taken for dead. */
+/** Well within the time after which a silent gateway counts as dead. */
 const BEAT_MS = 3000;
 const LOOK_AGAIN_MS = 1000;
 const CLOSE_MS = 2000;
 const CLOSE_RETRY_MS = 50;
 
 export interface SharedLimiterOptions {
-  /** Told once when the database is lost, with the error, and once when it is back. */
+  /** Called once when the database is lost, with the error, and once when it is back. */
   readonly onChange: (lost: unknown) => void;
 }
 
@@ -42,14 +42,14 @@ const unlimited: LimitResult = { ok: true, headers: {}, permit: passed({}) };
 export class SharedLimiter implements KeyLimiter {
   readonly #store: Calls;
   readonly #options: SharedLimiterOptions;
-  /** In the database's place while it is lost. */
+  /** Used while the database is lost. */
   readonly #alone = new Limiter();
-  /** Places that are to be given back, by request, until the database has heard of it. */
+  /** Permits to give back, by request, until the database has confirmed it. */
   readonly #unsettled = new Map<string, Settlement>();
-  /** Where each key stood when the database last told, and when that was here. */
+  /** The state of each key as the database last reported it, and when that was on this clock. */
   readonly #standings = new Map<string, { readonly standing: LimitStanding; readonly atMs: number }>();
   #lost = false;
-  /** That share the limits, as the database last knew. */
+  /** The number of gateways that share the limits, as the database last reported. */
   #gateways = 1;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -71,7 +71,7 @@ export class SharedLimiter implements KeyLimiter {
     return this.#admit(keyId, limits, nowMs, demand);
   }
 
-  /** The day is that of all gateways; of its minutes and places each has its share, by itself. */
+  /** Daily tokens are shared by all gateways; of minutes and concurrent requests each has its own share. */
   apart(): KeyLimiter {
     const own = new Limiter();
     return {
@@ -109,7 +109,7 @@ export class SharedLimiter implements KeyLimiter {
       this.#store.admit({ keyId, limits, ...tokensOf(demand), requestId }),
     );
     if (standing === undefined) {
-      // It may have been admitted all the same.
+      // The database may have admitted it all the same.
       if (requestId !== undefined) this.#settle({ keyId, limits, requestId, usedTokens: 0, served: false });
       return this.#admitAlone(keyId, limits, nowMs, demand);
     }
@@ -154,7 +154,7 @@ export class SharedLimiter implements KeyLimiter {
             this.#store.grow({ keyId, limits, moreTokens, requestId }),
           );
           if (grown !== undefined) return grown.held_tokens;
-          // It runs already: neither a request nor a place is asked for again.
+          // The request runs already: it counts neither as a new one nor as another that runs.
           const { tokensPerMinute, dailyTokens } = limits;
           const admitted = this.#admitAlone(keyId, { tokensPerMinute, dailyTokens }, nowMs, LEAST_DEMAND);
           if (!admitted.ok) return 0;
@@ -191,7 +191,7 @@ export class SharedLimiter implements KeyLimiter {
     if (!this.#lost) void this.#send(settlement);
   }
 
-  /** One that comes to nothing stays, and goes again when the database is back. */
+  /** A write that fails is retried when the database is back. */
   async #send(settlement: Settlement): Promise<void> {
     try {
       await this.#store.settle(settlement);
@@ -205,7 +205,7 @@ export class SharedLimiter implements KeyLimiter {
     await Promise.all([...this.#unsettled.values()].map((settlement) => this.#send(settlement)));
   }
 
-  /** Says that this gateway lives, and finds out whether the database does. */
+  /** Reports that this gateway is alive, and checks whether the database is. */
   async #beat(): Promise<void> {
     try {
       this.#gateways = await this.#store.beat();
@@ -238,7 +238,7 @@ export class SharedLimiter implements KeyLimiter {
   }
 }
 
-/** A day and a minute: one that is refused by one of them holds nothing of the other. */
+/** Checks the day and the minute; a request that one of them refuses holds nothing of the other. */
 function bothOf(first: Permit, second: Permit): Permit {
   const settle = (usedTokens: number, nowMs: number) => {
     first.settle(usedTokens, nowMs);
@@ -273,7 +273,7 @@ function tokensOf({ least, expected }: TokenDemand): { leastTokens: number; expe
   return { leastTokens: least, expectedTokens: expected };
 }
 
-/** Within this gateway's share. What needs more than that, but not more than the whole limit, needs all of the share. */
+/** Decides within this gateway's share. A request that needs more than that, but not more than the limit, takes all of it. */
 function admitShare(
   limiter: Limiter,
   keyId: string,
@@ -299,7 +299,7 @@ function admitShare(
   return { ...result, permit: { ...permit, weigh } };
 }
 
-/** What one of so many gateways may give out by itself: at least one of each. */
+/** The share of one of several gateways: at least one of each limit. */
 function shareOf(limits: KeyLimits, gateways: number): KeyLimits {
   const share = (limit: number | undefined) =>
     limit === undefined ? undefined : Math.max(1, Math.floor(limit / gateways));
@@ -327,7 +327,7 @@ function stateOf(standing: LimitStanding): KeyState {
   };
 }
 
-/** The database has refused by the same numbers, so there is a limit in the way. */
+/** The database has refused by the same numbers, so that one of the limits must refuse here, too. */
 function refused(
   state: KeyState,
   limits: KeyLimits,

@@ -1,9 +1,9 @@
-// How long the answers of a key usually are: what a request that sets no limit is expected to use. A mean that
-// forgets, so that it follows a key whose use changes.
+// How long the answers of a key usually are, which a request that sets no limit is expected to use. The mean is weighted
+// towards the newest answers, so that it follows a key whose use changes.
 
 /** Expected before anything is learnt: a few paragraphs, */
 const PRIOR_TOKENS = 256;
-/** or this share of a small day's budget, so that it is not used up by what nobody has asked for. */
+/** or this share of a small daily limit, so that expectations alone do not use it up. */
 const PRIOR_SHARE = 0.1;
 /** The least weight of the newest answer: about the last twenty count. */
 const NEWEST_SHARE = 0.05;
@@ -16,14 +16,14 @@ interface Learnt {
 export class TypicalAnswer {
   readonly #learnt = new Map<string, Learnt>();
 
-  /** Whole tokens, at least one, never more than there is room for. */
+  /** Whole tokens, at least one, and no more than fit into the context. */
   expect(keyId: string, roomTokens: number, dailyTokens = Number.POSITIVE_INFINITY): number {
     const prior = Math.min(PRIOR_TOKENS, PRIOR_SHARE * dailyTokens);
     const { meanTokens } = this.#learnt.get(keyId) ?? { meanTokens: prior };
     return Math.max(1, Math.min(Math.ceil(meanTokens), roomTokens));
   }
 
-  /** One answer to a request that set no limit: those that were cut at one say nothing about these. */
+  /** Records an answer to a request that set no limit; answers that a limit cut say nothing about these. */
   learn(keyId: string, tokens: number): void {
     // The prior counts as one answer, so the first ones move the mean most.
     const { meanTokens, answers } = this.#learnt.get(keyId) ?? { meanTokens: PRIOR_TOKENS, answers: 1 };

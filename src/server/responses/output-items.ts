@@ -118,7 +118,7 @@ export class OutputItems {
     this.#growing = next;
     events.push({ type: 'response.output_item.added', output_index: index, item: bareItem(next) });
     if (next.kind !== 'call') {
-      events.push({ type: 'response.content_part.added', ...placeOf(next), part: partOf(next) });
+      events.push({ type: 'response.content_part.added', ...locationOf(next), part: partOf(next) });
     }
     return events;
   }
@@ -128,16 +128,16 @@ export class OutputItems {
     this.#details = [];
     if (delta === '' && details.length === 0) return [];
     item.text += delta;
-    const { item_id, output_index } = placeOf(item);
+    const { item_id, output_index } = locationOf(item);
     if (item.kind === 'call') {
       return [{ type: 'response.function_call_arguments.delta', item_id, output_index, delta }];
     }
     if (item.kind === 'reasoning') {
-      return [{ type: 'response.reasoning_text.delta', ...placeOf(item), delta }];
+      return [{ type: 'response.reasoning_text.delta', ...locationOf(item), delta }];
     }
     const logprobs = details.map(this.#entryOf);
     item.logprobs.push(...logprobs);
-    return [{ type: 'response.output_text.delta', ...placeOf(item), delta, logprobs }];
+    return [{ type: 'response.output_text.delta', ...locationOf(item), delta, logprobs }];
   }
 
   #close(status: ItemStatus): OutputEvent[] {
@@ -159,24 +159,24 @@ export class OutputItems {
   }
 }
 
-function placeOf({ id, index }: Growing) {
+function locationOf({ id, index }: Growing) {
   return { item_id: id, output_index: index, content_index: 0 };
 }
 
 function endOf(item: Growing): OutputEvent[] {
   const { text } = item;
-  const place = placeOf(item);
+  const location = locationOf(item);
   if (item.kind === 'call') {
-    const { item_id, output_index } = place;
+    const { item_id, output_index } = location;
     const { name } = item;
     const type = 'response.function_call_arguments.done';
     return [{ type, item_id, output_index, name, arguments: text }];
   }
   const done =
     item.kind === 'reasoning'
-      ? { type: 'response.reasoning_text.done', ...place, text }
-      : { type: 'response.output_text.done', ...place, text, logprobs: item.logprobs };
-  return [done, { type: 'response.content_part.done', ...place, part: partOf(item) }];
+      ? { type: 'response.reasoning_text.done', ...location, text }
+      : { type: 'response.output_text.done', ...location, text, logprobs: item.logprobs };
+  return [done, { type: 'response.content_part.done', ...location, part: partOf(item) }];
 }
 
 function partOf(item: Exclude<Growing, { kind: 'call' }>) {
