@@ -36,7 +36,7 @@ export type Config = {
     | (Options[Name] extends { default: unknown } ? never : undefined);
 };
 
-export type ConfigSource = 'flag' | 'environment' | 'file' | 'default';
+type ConfigSource = 'flag' | 'environment' | 'file' | 'default';
 
 export interface ResolvedConfig {
   readonly config: Config;

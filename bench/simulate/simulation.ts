@@ -19,7 +19,7 @@ export interface TurnRecord {
   readonly moves: number;
 }
 
-export interface Messages {
+interface Messages {
   heartbeats: number;
   cacheBatches: number;
   cacheKeys: number;

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { messageOf } from '../failure/message-of.ts';
 import { runAfter } from '../time/long-timer.ts';
 
-export interface CloseStep {
+interface CloseStep {
   /** For the log, as in "the pool". */
   readonly what: string;
   /** How long it may take; infinity for as long as it wants. */

@@ -4,7 +4,7 @@ import { ConfigError, processInputs } from '../config.ts';
 import { HUB_URL } from '../pool/download.ts';
 import type { Hub } from '../pool/hub.ts';
 
-export interface HubWish {
+interface HubWish {
   readonly url?: string | undefined;
   readonly token?: string | undefined;
 }

@@ -8,7 +8,7 @@ import { messageOf } from '../failure/message-of.ts';
 
 type Nkeys = typeof nkeys;
 
-export interface UserCredentials {
+interface UserCredentials {
   readonly jwt: string;
   readonly seed: Uint8Array;
 }

@@ -24,9 +24,9 @@ const GPU_MEMORY_SHARE = 0.9;
 const MOST_STEP_TOKENS = 2048;
 
 /** Models of a pool, and how to look for them again. */
-export type PoolModels = Pick<PoolOptions, 'models' | 'find'>;
+type PoolModels = Pick<PoolOptions, 'models' | 'find'>;
 
-export interface FoundModels extends PoolModels {
+interface FoundModels extends PoolModels {
   /** Found, but cannot be served. */
   readonly broken: readonly ModelOnDisk[];
 }

@@ -6,7 +6,7 @@ import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage } from './chat-
 import { type LineInput, type LineOutput, LineReader } from './line-reader.ts';
 import { UsageError } from './usage-error.ts';
 
-export interface ChatSessionOptions {
+interface ChatSessionOptions {
   readonly answers: ChatAnswers;
   readonly input: LineInput;
   readonly output: LineOutput;

@@ -91,7 +91,7 @@ export async function checkGpu(look: () => Promise<ProbeResult> = probeGpu): Pro
   return { name, state: 'ok', detail: parts.join('; ') };
 }
 
-export interface Memory {
+interface Memory {
   readonly freeBytes: number;
   readonly totalBytes: number;
 }

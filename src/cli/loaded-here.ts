@@ -10,7 +10,7 @@ import type { LocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { progressBar } from './progress-bar.ts';
 
-export interface LoadHereOptions {
+interface LoadHereOptions {
   readonly blockCount: number;
   readonly backend?: BackendName | undefined;
   readonly maxBatchSize?: number | undefined;

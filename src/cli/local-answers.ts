@@ -18,7 +18,7 @@ import { asUsageError } from './generation-refusal.ts';
 import { loadHere } from './loaded-here.ts';
 import { UsageError } from './usage-error.ts';
 
-export interface LocalAnswersOptions {
+interface LocalAnswersOptions {
   readonly sampling: ChatSampling;
   /** Tokens of the whole conversation at most; never above the model's own limit. */
   readonly contextTokens: number;

@@ -7,7 +7,7 @@ import { isatty } from 'node:tty';
 /** What is asked for twice is done within this time, or cut short. */
 const HURRY_MS = 5000;
 
-export interface SignalHandlers {
+interface SignalHandlers {
   /** Once. */
   stop(): void;
   /** Asked again to stop: running requests need not end. */

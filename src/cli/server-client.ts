@@ -16,7 +16,7 @@ export function addServerOptions(command: Command): Command {
     .option('--key <key>', 'API key, where the server asks for one');
 }
 
-export interface Call {
+interface Call {
   readonly body?: unknown;
   readonly signal?: AbortSignal;
 }

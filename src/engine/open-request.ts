@@ -50,7 +50,7 @@ export class OpenRequest<Request extends EngineRequest = EngineRequest> {
   }
 }
 
-export interface AnswerLimits {
+interface AnswerLimits {
   /** Prompt and answer together. */
   readonly maxTokens: number;
   /** The model's own end tokens. */

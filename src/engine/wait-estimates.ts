@@ -7,7 +7,7 @@ import type { Sequence } from './sequence.ts';
 import { type ForecastSequence, type ForecastStep, forecastWaits } from './wait-forecast.ts';
 
 /** Most sequences that are told where they are. */
-export const MOST_PLACES = 512;
+const MOST_PLACES = 512;
 
 /** Weight of a step after n further ones: MEMORY^n; of an answer that has ended, likewise. */
 const STEP_MEMORY = 0.99;

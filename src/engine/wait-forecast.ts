@@ -19,7 +19,7 @@ export interface ForecastStep {
   readonly tokens: number;
 }
 
-export interface ForecastLimits {
+interface ForecastLimits {
   /** Sequences that run at once. */
   readonly lanes: number;
   /** That running sequences may hold. */

@@ -8,7 +8,7 @@ import type { Subjects } from './subjects.ts';
 
 const STATUS_EVERY_MS = 500;
 
-export interface FleetNodeOptions {
+interface FleetNodeOptions {
   readonly node: string;
   readonly roles: NodeStatus['roles'];
   readonly version: string;
@@ -20,7 +20,7 @@ export interface FleetNodeOptions {
 }
 
 /** What its worker adds to its status. */
-export interface Standing {
+interface Standing {
   readonly draining: boolean;
   readonly models: readonly ModelStatus[];
   readonly heard: NodeStatus['heard'];

@@ -3,10 +3,10 @@
 import { type NodeStatus, PROTOCOL } from './messages.ts';
 
 /** A node that is silent for so long is taken for dead. */
-export const LEASE_MS = 3000;
+const LEASE_MS = 3000;
 
 /** Hears of nodes that come, of another process by the same name, and of those that go. */
-export type MemberListener = (change: 'joined' | 'left', status: NodeStatus) => void;
+type MemberListener = (change: 'joined' | 'left', status: NodeStatus) => void;
 
 interface Member {
   readonly status: NodeStatus;

@@ -146,7 +146,7 @@ export type Question =
   | { readonly kind: 'answer'; readonly id: string };
 
 /** What a worker has of an answer, whoever it was for. */
-export interface KnownAnswer {
+interface KnownAnswer {
   readonly attempt: number;
   readonly model: string;
   readonly tokens: readonly number[];

@@ -15,7 +15,7 @@ import { basename, dirname, join, normalize, relative } from 'node:path';
 import { filesOfGguf, isModule, openingPath } from '../pool/model-files.ts';
 import { descriptionSpans, type Span } from '../weights/description-spans.ts';
 
-export interface TextFile {
+interface TextFile {
   /** Relative to the model's folder. */
   readonly name: string;
   readonly size: number;

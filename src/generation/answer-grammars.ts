@@ -20,7 +20,7 @@ const MAX_KEPT_BYTES = 64 * 2 ** 20;
 /** What a refusal counts for in the cache. */
 const REFUSAL_BYTES = 1000;
 
-export interface CompiledAnswer {
+interface CompiledAnswer {
   readonly tables: GrammarTables;
   /** What is not enforced, though it was asked for where that is allowed. */
   readonly notes: readonly string[];

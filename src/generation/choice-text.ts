@@ -12,7 +12,7 @@ export interface TokenDetail extends Logprobs {
   readonly offset: number;
 }
 
-export interface TextPiece {
+interface TextPiece {
   readonly text: string;
   readonly details: readonly TokenDetail[];
 }

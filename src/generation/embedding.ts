@@ -12,7 +12,7 @@ import type { TokenUsage } from './token-usage.ts';
 
 type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'engine'>;
 
-export interface EmbeddingRequest
+interface EmbeddingRequest
   extends Pick<GenerationRequest, 'id' | 'priority' | 'salt' | 'account' | 'kvShare' | 'enqueuedMs'> {
   readonly model: EmbeddingModel;
   readonly prompts: readonly Prompt[];

@@ -7,7 +7,7 @@ import type { PromptEncoder } from './prompt.ts';
 /** So many characters a token are looked at. */
 const MOST_TOKEN_CHARACTERS = 16;
 
-export interface ExpectedOptions {
+interface ExpectedOptions {
   readonly encoder: PromptEncoder;
   readonly account?: string | undefined;
   readonly signal: AbortSignal;

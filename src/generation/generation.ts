@@ -55,7 +55,7 @@ export interface GenerationRequest {
   readonly names: Pick<ParameterNames, 'logitBias'>;
 }
 
-export interface TokenBudget {
+interface TokenBudget {
   /** Asked before each token of an answer; false where the answer must end without it. */
   take(): boolean | Promise<boolean>;
 }

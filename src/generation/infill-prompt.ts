@@ -18,7 +18,7 @@ export interface Gap {
   readonly suffixName: string;
 }
 
-export interface ProjectFile {
+interface ProjectFile {
   readonly filename?: string | undefined;
   readonly text: string;
 }

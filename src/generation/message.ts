@@ -4,7 +4,7 @@ import { type GenerationError, invalid } from './generation-error.ts';
 
 export const messageRoles = ['system', 'developer', 'user', 'assistant', 'tool'] as const;
 
-export interface ContentPart {
+interface ContentPart {
   readonly type: string;
   readonly text?: string | undefined;
   /** In place of a text, where the assistant refused. */

@@ -35,7 +35,7 @@ export const directEncoder: PromptEncoder = {
   encode: async ({ tokenizer }, text, options) => tokenizer.encode(text, options),
 };
 
-export interface PromptOptions {
+interface PromptOptions {
   readonly encoder: PromptEncoder;
   /** Among accounts the encoder takes turns. Default: one for all. */
   readonly account?: string | undefined;

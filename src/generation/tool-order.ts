@@ -23,7 +23,7 @@ export type ToolChoice =
   | 'required'
   | { readonly allowed: readonly string[]; readonly mustCall: boolean };
 
-export interface ToolRequest {
+interface ToolRequest {
   readonly tools: readonly WireTool[];
   readonly choice: ToolChoice;
   /** Whether there may be more than one call. */

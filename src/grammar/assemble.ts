@@ -14,14 +14,14 @@ import { type Node, RuleBook, type Rules } from './rules.ts';
 import { hasHalves } from './utf8.ts';
 
 /** The id of the control token of a spelling, where the vocabulary has one. */
-export type FindControl = (spelling: string) => number | undefined;
+type FindControl = (spelling: string) => number | undefined;
 
 type SchemaExpression = Extract<Expression, { kind: 'schema' }>;
 
 const MAX_DEPTH = 200;
 const MAX_REPEAT = 20_000;
 
-export interface Assembled {
+interface Assembled {
   readonly rules: Rules;
   /** What is not enforced, though it was asked for where that is allowed. */
   readonly notes: readonly string[];

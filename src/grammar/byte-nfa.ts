@@ -29,7 +29,7 @@ export interface ControlEdge {
   readonly to: number;
 }
 
-export interface NfaState {
+interface NfaState {
   readonly silent: number[];
   readonly bytes: ByteEdge[];
   readonly calls: CallEdge[];

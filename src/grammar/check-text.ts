@@ -29,7 +29,7 @@ export function checkBytes(tables: GrammarTables, text: string): TextVerdict {
     : { accepted: false, at: bytes.length, problem: 'the text ends too early' };
 }
 
-export interface TextEncoding {
+interface TextEncoding {
   encode(text: string): Int32Array;
   tokenBytes(id: number): Uint8Array;
 }

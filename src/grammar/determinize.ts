@@ -4,7 +4,7 @@
 import type { ByteEdge, ByteNfa, CallEdge, ControlEdge, TokenEdge } from './byte-nfa.ts';
 import { tooLarge } from './grammar-error.ts';
 
-export interface RuleState {
+interface RuleState {
   readonly accepts: boolean;
   readonly bytes: readonly ByteEdge[];
   readonly calls: readonly CallEdge[];

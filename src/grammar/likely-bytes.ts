@@ -6,7 +6,7 @@ const [SPACE, COMMA, COLON] = [0x20, 0x2c, 0x3a];
 /** What ends a value whose length is free: a text, then numbers between others. */
 const ENDS = [0x22, COMMA, 0x7d, 0x5d] as const;
 
-export interface LikelyBytes {
+interface LikelyBytes {
   readonly bytes: Uint8Array;
   /** So many of the first leave no choice. */
   readonly forced: number;

@@ -9,7 +9,7 @@ const MEGABYTE = 2 ** 20;
 const LARGE_BYTES = 36 * 2 ** 30;
 
 /** What the system says, replaceable in tests. */
-export interface MacFacts {
+interface MacFacts {
   readonly platform: NodeJS.Platform;
   readonly memoryBytes: number;
   /** The value of a setting of the system; undefined where it has none. */

@@ -13,7 +13,7 @@ export interface MachineLimits {
 }
 
 /** What the system says, replaceable in tests. */
-export interface MachineFacts {
+interface MachineFacts {
   readonly memoryBytes: number;
   /** Cores that the process may be put on: cpu sets are in it, quotas are not. */
   readonly cores: number;

@@ -17,7 +17,7 @@ export interface ExpertPlace {
 }
 
 /** What becomes of a linear map, by its place. */
-export type Adapt = (linear: LinearSpec, place: string, expert?: ExpertPlace) => LinearSpec;
+type Adapt = (linear: LinearSpec, place: string, expert?: ExpertPlace) => LinearSpec;
 
 export function mapLinears(spec: ModelSpec, adapt: Adapt): ModelSpec {
   return {

@@ -15,7 +15,7 @@ export interface NamedAdapter {
   readonly files: AdapterFiles;
 }
 
-export interface AdaptedModel {
+interface AdaptedModel {
   readonly spec: ModelSpec;
   /** Closes the adapters, too. */
   readonly weights: WeightSource;

@@ -37,7 +37,7 @@ import { stablelm } from './families/stablelm.ts';
 import { starcoder2 } from './families/starcoder2.ts';
 import type { Naming } from './tensor-names.ts';
 
-export const architectures: readonly Architecture[] = [
+const architectures: readonly Architecture[] = [
   llama,
   mistral,
   ministral3,

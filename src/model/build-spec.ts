@@ -39,7 +39,7 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   return spec;
 }
 
-export interface DescribedModel {
+interface DescribedModel {
   readonly architecture: Architecture;
   readonly config: Config;
   readonly sizes: ModelSizes;

@@ -7,7 +7,7 @@ import type { ModelSpec, RowSlice } from './spec.ts';
 import { layerMatrices, vectorsOf } from './spec-walk.ts';
 
 /** Of a vector there are columns alone. */
-export interface Size {
+interface Size {
   readonly rows?: number;
   readonly columns: number;
 }

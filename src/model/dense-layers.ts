@@ -11,7 +11,7 @@ import { floatWeights, openSafetensors } from '../weights/safetensors.ts';
 import { columnsOf, rowsOf, type WeightSource } from '../weights/weight-source.ts';
 import { modulesOf } from './modules.ts';
 
-export interface DenseShape {
+interface DenseShape {
   readonly rows: number;
   readonly columns: number;
   readonly activation: 'none' | 'tanh';

@@ -45,7 +45,7 @@ export function mixtureOf(
 }
 
 /** What a family does, where its files do not say. */
-export interface RouterDefaults {
+interface RouterDefaults {
   readonly score: RouterSpec['score'];
   readonly normalized: boolean;
   /** How groups of experts are compared, in families that have them. */

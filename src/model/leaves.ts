@@ -2,17 +2,17 @@
 
 import type { LinearSpec, NormSpec, TableSpec, VectorSpec } from './spec.ts';
 
-export type Leaf = LinearSpec | NormSpec | VectorSpec | TableSpec;
+type Leaf = LinearSpec | NormSpec | VectorSpec | TableSpec;
 
 /** What becomes of each kind of leaf. */
-export interface LeafResults {
+interface LeafResults {
   readonly linear: unknown;
   readonly norm: unknown;
   readonly vector: unknown;
   readonly table: unknown;
 }
 
-export type LeafMappers<Results extends LeafResults> = {
+type LeafMappers<Results extends LeafResults> = {
   readonly [Kind in keyof LeafResults]: (leaf: Extract<Leaf, { readonly leaf: Kind }>) => Results[Kind];
 };
 

@@ -3,7 +3,7 @@
 import type { LinearSpec, RowSlice } from './spec.ts';
 import type { LayerRole, TensorNames } from './tensor-names.ts';
 
-export interface LinearShape extends Omit<RowSlice, 'tensor' | 'firstRow'> {
+interface LinearShape extends Omit<RowSlice, 'tensor' | 'firstRow'> {
   readonly role: LayerRole;
   readonly columns: number;
   readonly firstRow?: number;

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isJsonObject, readJsonList } from '../weights/json-file.ts';
 
-export interface Module {
+interface Module {
   /** Without the library's own prefix, such as `Pooling`. */
   readonly kind: string;
   /** Its folder. */

@@ -13,7 +13,7 @@ export interface AdapterPath {
   readonly path: string;
 }
 
-export interface OpenedSpec {
+interface OpenedSpec {
   readonly files: OpenedModel;
   readonly spec: ModelSpec;
   /** Of the model and its adapters; closing them closes all files. */

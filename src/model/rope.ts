@@ -3,7 +3,7 @@
 
 import type { RopeSpec } from './spec.ts';
 
-export interface RopeGeometry {
+interface RopeGeometry {
   readonly base: number;
   /** Values of a head that are rotated: the head's size, or less where only a part is. */
   readonly dimensions: number;

@@ -15,12 +15,12 @@ import type {
 } from './spec.ts';
 
 /** A vector of so many values. */
-export interface VectorUse {
+interface VectorUse {
   readonly tensor: string;
   readonly size: number;
 }
 
-export interface MatrixUse {
+interface MatrixUse {
   readonly matrix: MatrixSpec;
   /** How much of it one row reads: all of it, as many experts as it uses, or nothing of what only adapters add. */
   readonly share: number;
@@ -39,7 +39,7 @@ export function attentionsOf(spec: ModelSpec): AttentionSpec[] {
 }
 
 /** What every attention has, also one through a latent. */
-export type Attending = Pick<AttentionSpec, 'headCount' | 'cache' | 'window'>;
+type Attending = Pick<AttentionSpec, 'headCount' | 'cache' | 'window'>;
 
 export function attendingOf(spec: ModelSpec): Attending[] {
   return bodiesOf(spec).filter((body) => body.kind === 'attention' || body.kind === 'latent-attention');

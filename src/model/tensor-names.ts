@@ -114,7 +114,7 @@ export type ModelRole =
 export type Naming = 'gguf' | 'hugging-face';
 
 /** Without its ending `.weight` or `.bias`; or both, where they end otherwise. */
-export type RoleName = string | { readonly weight: string; readonly bias: string };
+type RoleName = string | { readonly weight: string; readonly bias: string };
 export type RoleNames = Readonly<Partial<Record<LayerRole, RoleName>>> & {
   /** Behind all layers, without its ending. */
   readonly finalNorm?: string;

@@ -38,7 +38,7 @@ export interface PullOptions {
   readonly freeBytes?: (folder: string) => Promise<number>;
 }
 
-export interface PulledModel {
+interface PulledModel {
   /** What opens the model: a GGUF or a folder. */
   readonly path: string;
   readonly totalBytes: number;

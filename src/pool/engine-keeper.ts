@@ -37,7 +37,7 @@ export interface KeeperOptions {
   readonly onReturn?: () => void;
 }
 
-export interface KeeperListener {
+interface KeeperListener {
   /** An engine is ready that knows of no request. */
   ready(): void;
   report(report: StepReport): void;
@@ -51,7 +51,7 @@ export interface KeeperListener {
   busy(): boolean;
 }
 
-export interface ReadyEngine {
+interface ReadyEngine {
   readonly backend: BackendName;
   /** The GPU, where one computes; or that the addon came with the package. */
   readonly device?: string;

@@ -8,7 +8,7 @@ import type { EngineHost, HostListener } from './engine-host.ts';
 // The compiled file, from wherever this one runs.
 const entry = new URL('../../dist/engine/process.js', import.meta.url);
 
-export type SpawnResult =
+type SpawnResult =
   | { readonly ok: true; readonly process: EngineProcess }
   | { readonly ok: false; readonly reason: string };
 

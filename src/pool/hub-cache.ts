@@ -8,7 +8,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ModelFiles, modelFilesUnder } from './model-files.ts';
 
-export interface CachedRepository {
+interface CachedRepository {
   /** `owner/repo`, or a name alone for the hub's oldest models. */
   readonly id: string;
   /** The snapshot that is used, if there is any. */

@@ -41,7 +41,7 @@ export interface KvChoice {
   readonly layerBytes?: number;
 }
 
-export interface PlanOptions {
+interface PlanOptions {
   readonly backend?: BackendName | undefined;
   /** A smaller model that drafts for it, with as many blocks. */
   readonly draft?: { readonly spec: ModelSpec; readonly weights: WeightSource } | undefined;

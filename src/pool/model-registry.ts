@@ -31,7 +31,7 @@ export interface ModelOnDisk {
   readonly problem?: string;
 }
 
-export interface ModelPlaces {
+interface ModelPlaces {
   /** Need not exist. */
   readonly folder?: string;
   /** Each a path or `name=path`, or either taken apart. */

@@ -26,13 +26,13 @@ export interface PoolModel {
   readonly draftPath?: string | undefined;
 }
 
-export interface PoolAdapter extends AdapterPath {
+interface PoolAdapter extends AdapterPath {
   readonly createdSeconds: number;
   readonly aliases: readonly string[];
 }
 
 /** What a name stands for. */
-export interface Asked {
+interface Asked {
   readonly slot: Slot;
   readonly adapter: number | undefined;
 }

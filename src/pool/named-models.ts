@@ -15,7 +15,7 @@ import { type ModelReference, referenceIn } from './model-reference.ts';
 
 export type ModelSource = 'own' | 'hugging-face' | 'lm-studio';
 
-export interface NamedModel {
+interface NamedModel {
   /** `owner/repo`, and `:stem` behind it where there are several GGUFs. */
   readonly name: string;
   readonly path: string;

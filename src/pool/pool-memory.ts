@@ -10,7 +10,7 @@ import { type Holder, mostBytes, type Sharing, shareMemory, type WaitingLoad } f
 /** How a model stands apart from its memory. */
 export type Standing = Pick<Holder, 'state' | 'unloadable' | 'pinned' | 'turn' | 'lastUsed' | 'oldestMs'>;
 
-export interface MemoryListener {
+interface MemoryListener {
   standing(name: string): Standing;
   /** Who waits for a load. */
   waiting(name: string): LoadWait;
@@ -26,7 +26,7 @@ export interface LoadWait extends Pick<WaitingLoad, 'sinceMs' | 'background'> {
 }
 
 /** What the budget needs of an engine. */
-export type BlockUser = Pick<EngineHandle, 'allow' | 'onBlocks'>;
+type BlockUser = Pick<EngineHandle, 'allow' | 'onBlocks'>;
 
 interface Claim {
   readonly name: string;

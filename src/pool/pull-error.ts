@@ -1,6 +1,6 @@
 // A download that cannot be done or go on: the message says why and what to do.
 
-export interface FileChoice {
+interface FileChoice {
   readonly path: string;
   readonly sizeBytes: number;
 }

@@ -9,7 +9,7 @@ import { fetchFromHub, type Hub, type HubFile, refusal } from './hub.ts';
 import { PART } from './model-files.ts';
 import { PullError } from './pull-error.ts';
 
-export interface Transfer {
+interface Transfer {
   readonly hub: Hub;
   readonly repository: { readonly owner: string; readonly repo: string };
   readonly file: HubFile;

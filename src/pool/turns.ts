@@ -5,7 +5,7 @@
 // the part of the time that goes into loads, and how long others wait for their turn.
 
 /** How a loaded model is used: not at all, by requests whose answers nobody waits for, or by such that are awaited. */
-export type Use = 'idle' | 'background' | 'awaited';
+type Use = 'idle' | 'background' | 'awaited';
 
 export interface Turn {
   readonly loadedMs: number;

@@ -1,7 +1,7 @@
 // Tells when an engine hangs: it owes something, and for too long it has said nothing at all, or no step of its
 // running sequences has ended. It is asked before: native steps leave its event loop free to answer.
 
-export interface Watched {
+interface Watched {
   /** Whether anything is owed. */
   busy(): boolean;
   /** Has it say something, and how far it is. */

@@ -18,7 +18,7 @@ export function adjustedLogits(logits: Float32Array, row: SampleRow): Float32Arr
 }
 
 /** The penalties of a request as factors and differences of float32. */
-export interface PenaltyFactors {
+interface PenaltyFactors {
   /** For logits below 0, and for the others. */
   readonly repetition: number;
   readonly inverseRepetition: number;

@@ -29,7 +29,7 @@ export interface Candidates {
 const LEAST_SHARE = 2 ** -64;
 
 /** How a row's logits become weights. */
-export interface Weighing {
+interface Weighing {
   readonly highest: number;
   readonly temperature: number;
   readonly vocabSize: number;

@@ -6,7 +6,7 @@ import { naturalLogarithm, scaleLogit, unitBitsFor, weightOf } from './exponenti
 import type { TokenLogprobs } from './sample-row.ts';
 
 /** What is told of a row: in part by a GPU. */
-export interface OwnLogits {
+interface OwnLogits {
   readonly vocabSize: number;
   readonly highest: number;
   /** Sum of the weights at temperature 1. */

@@ -3,7 +3,7 @@
 
 import { type Seed, seedFrom } from './random.ts';
 
-export interface LogitBias {
+interface LogitBias {
   readonly token: number;
   readonly bias: number;
 }
@@ -59,7 +59,7 @@ export const defaultableNames = [
 
 export type SamplingDefaults = Pick<SamplingRequest, (typeof defaultableNames)[number]>;
 
-export interface SamplingContext {
+interface SamplingContext {
   readonly vocabSize: number;
   /** Taken where the request names no seed; drawn by the caller, for this room has no randomness of its own. */
   readonly freshSeed: Seed;

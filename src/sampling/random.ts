@@ -20,7 +20,7 @@ export function uniformAt(seed: Seed, position: number, choice: number): number 
   return ((first >>> 5) * 2 ** 26 + (second >>> 6)) / 2 ** 53;
 }
 
-export type Counter = readonly [number, number, number, number];
+type Counter = readonly [number, number, number, number];
 
 const ROUNDS = 10;
 

@@ -31,7 +31,7 @@ export interface TokenLogprobs {
   readonly top: readonly TokenLogprob[];
 }
 
-export interface SampledToken {
+interface SampledToken {
   readonly ok: true;
   readonly token: number;
   /** Where the request asked for log-probabilities. */

@@ -20,7 +20,7 @@ import { sortableId } from './sortable-id.ts';
 const MOST_OPEN = 4096;
 
 /** The files a batch leaves; undefined where there is nothing to put in one. */
-export interface BatchFiles {
+interface BatchFiles {
   readonly outputFileId: string | undefined;
   readonly errorFileId: string | undefined;
   readonly expiresMs: number | undefined;

@@ -9,7 +9,7 @@ import { StoreError } from './store-error.ts';
 
 const RETRY_MS = 25;
 
-export interface Transactions {
+interface Transactions {
   execute(text: string): void;
   /** Whether one is under way: some failures end it by themselves. */
   isOpen(): boolean;

@@ -18,7 +18,7 @@ export interface FileRecord {
   readonly expiresMs: number | undefined;
 }
 
-export interface NewFile {
+interface NewFile {
   readonly purpose: string;
   readonly name: string;
   readonly expiresMs: number | undefined;
@@ -26,7 +26,7 @@ export interface NewFile {
   readonly maxKeyBytes: number;
 }
 
-export interface FileQuery extends PageQuery {
+interface FileQuery extends PageQuery {
   readonly purpose?: string | undefined;
 }
 

@@ -6,14 +6,14 @@ import type { Database } from './database.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 
-export interface WrittenFile {
+interface WrittenFile {
   readonly id: string;
   readonly keyId: string;
   readonly maxKeyBytes: number;
 }
 
 /** `no-room`: the key has too much with it. */
-export type WriteResult = 'written' | 'no-room';
+type WriteResult = 'written' | 'no-room';
 
 export class FileWriter {
   readonly id: string;

@@ -12,7 +12,7 @@ const LOOK_EVERY_MS = 1000;
 const NO_HASH = new Uint8Array(32);
 
 /** Told of the first failure of several that nobody awaits; the ring then goes on with the keys it has. */
-export type OnProblem = (error: unknown) => void;
+type OnProblem = (error: unknown) => void;
 
 /**
  * `none`: there never was a key. `live`: at least one opens the door. `revoked`: there were keys, and none is left; a

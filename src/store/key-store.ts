@@ -21,7 +21,7 @@ export interface NewKey {
   readonly limits: KeyLimits;
 }
 
-export type CreateKeyResult =
+type CreateKeyResult =
   | { readonly ok: true; readonly key: string; readonly record: KeyRecord }
   | { readonly ok: false; readonly problem: 'invalid' | 'name-taken'; readonly message: string };
 
@@ -30,7 +30,7 @@ export interface StoredKey {
   readonly hash: Uint8Array;
 }
 
-export interface DoorKeys {
+interface DoorKeys {
   readonly live: readonly StoredKey[];
   readonly everMade: boolean;
 }

@@ -11,7 +11,7 @@ const ANSWER_MS = 1000;
 /** A gateway that was not seen for so long is dead. */
 const ALIVE_MS = 15_000;
 
-export interface LimitedRequest {
+interface LimitedRequest {
   readonly keyId: string;
   readonly limits: KeyLimits;
   /** What it needs for certain. */
@@ -21,7 +21,7 @@ export interface LimitedRequest {
   readonly requestId: string | undefined;
 }
 
-export interface GrowingRequest {
+interface GrowingRequest {
   readonly keyId: string;
   readonly limits: KeyLimits;
   /** As many as it would have. */
@@ -55,7 +55,7 @@ export interface LimitStanding {
 
 type Sql = typeof import('kysely')['sql'];
 
-export interface LimitStoreOptions {
+interface LimitStoreOptions {
   /** Stands in for the database's own. */
   readonly clock?: (() => number) | undefined;
   /** How long an answer may take. Default a second. */

@@ -3,7 +3,7 @@
 
 import { CAPPED_LIMITS, KEY_VERSION, SHARED_LIMITS } from './shared-schema.ts';
 
-export type Migration = string | { readonly embedded: string; readonly postgres: string };
+type Migration = string | { readonly embedded: string; readonly postgres: string };
 
 /** Step n brings a database from version n to n + 1. */
 export const MIGRATIONS: readonly Migration[] = [

@@ -5,7 +5,7 @@ import { openEmbedded } from './embedded-database.ts';
 import { isPostgresAddress } from './postgres-address.ts';
 import { openPostgres } from './postgres-database.ts';
 
-export interface OpenOptions {
+interface OpenOptions {
   /** How long to wait for a server that does not answer; default two seconds. */
   readonly patienceMs?: number;
   /** Told once where it has to be waited for. */

@@ -22,17 +22,17 @@ export interface NewResponse<Item extends StoredItem> {
   readonly output: readonly Item[];
 }
 
-export interface StoredResponse<Item extends StoredItem> {
+interface StoredResponse<Item extends StoredItem> {
   readonly body: Readonly<Record<string, unknown>>;
   readonly output: readonly Item[];
 }
 
-export type History<Item extends StoredItem> =
+type History<Item extends StoredItem> =
   | { readonly ok: true; readonly items: readonly Item[] }
   | { readonly ok: false; readonly problem: 'missing'; readonly id: string }
   | { readonly ok: false; readonly problem: 'too-large'; readonly bytes: number };
 
-export type FoundItems<Item extends StoredItem> =
+type FoundItems<Item extends StoredItem> =
   | { readonly ok: true; readonly items: ReadonlyMap<string, Item> }
   | { readonly ok: false; readonly problem: 'too-large'; readonly bytes: number };
 

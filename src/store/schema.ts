@@ -29,7 +29,7 @@ export interface KeyUsageTable {
 }
 
 /** Responses that build on each other. */
-export interface ConversationTable {
+interface ConversationTable {
   readonly id: string;
   readonly key_id: string;
   /** When a response of it was last made. */
@@ -38,7 +38,7 @@ export interface ConversationTable {
   readonly bytes: number;
 }
 
-export interface ResponseTable {
+interface ResponseTable {
   readonly id: string;
   readonly conversation_id: string;
   /** The response it goes on from. */
@@ -73,7 +73,7 @@ export interface FileTable {
   readonly expires_ms: number | null;
 }
 
-export interface FileChunkTable {
+interface FileChunkTable {
   readonly file_id: string;
   readonly position: number;
   readonly body: Uint8Array;
@@ -109,7 +109,7 @@ export interface BatchTable {
   readonly until_ms: number;
 }
 
-export interface BatchLineTable {
+interface BatchLineTable {
   readonly batch_id: string;
   readonly line: number;
   readonly custom_id: string;
@@ -127,13 +127,13 @@ export interface BatchLineTable {
 }
 
 /** A batch of usage that was written. */
-export interface UsageFlushTable {
+interface UsageFlushTable {
   readonly id: string;
   readonly at_ms: number;
 }
 
 /** A request whose usage was counted, where it must not be counted again. */
-export interface ChargedRequestTable {
+interface ChargedRequestTable {
   readonly request_id: string;
   readonly at_ms: number;
 }

@@ -1,7 +1,7 @@
 // The one error the store gives: what is wrong with the database and what to do.
 
 /** `refused`: the database answers, and does not let us do it. */
-export type StoreFault = 'damaged' | 'foreign' | 'newer' | 'busy' | 'unreachable' | 'refused';
+type StoreFault = 'damaged' | 'foreign' | 'newer' | 'busy' | 'unreachable' | 'refused';
 
 export class StoreError extends Error {
   override readonly name = 'StoreError';

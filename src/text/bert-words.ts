@@ -2,7 +2,7 @@
 
 import { splitBy, splitInTurn, type TextSplitter } from './text-splitter.ts';
 
-export interface BertFolding {
+interface BertFolding {
   /** Control characters go, whitespace becomes spaces. */
   readonly cleans: boolean;
   /** Each CJK ideograph is a word. */

@@ -6,7 +6,7 @@ import { MergeLoop } from './merge-loop.ts';
 import { PairTable } from './pair-table.ts';
 import { partsOf, STEP_SIZE, type Steps } from './steps.ts';
 
-export interface BpeModel {
+interface BpeModel {
   /** Ids by token text, as the vocabulary spells it. */
   readonly ids: ReadonlyMap<string, number>;
   /** In order of rank; each as two token texts. */
@@ -189,6 +189,6 @@ export function byteTokenIds(
   };
 }
 
-export function byteTokenText(byte: number): string {
+function byteTokenText(byte: number): string {
   return `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
 }

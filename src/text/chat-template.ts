@@ -7,7 +7,7 @@ import { formatTime } from './format-time.ts';
 import { type DetectedFormat, detectFormat } from './formats/detect.ts';
 import { PythonInterpreter } from './jinja-interpreter.ts';
 
-export interface ChatInput {
+interface ChatInput {
   readonly messages: readonly Readonly<Record<string, unknown>>[];
   readonly tools?: readonly unknown[] | undefined;
   /** Ends the text where the assistant's answer begins. */

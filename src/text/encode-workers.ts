@@ -22,7 +22,7 @@ type EncodeQueue = JobQueue<EncodeWork, EncodeResult>;
 /** An id that no vocabulary has: it gives no text. */
 const NO_TOKEN = -1;
 
-export interface TextModel {
+interface TextModel {
   readonly path: string;
   readonly tokenizer: Tokenizer;
 }

@@ -19,7 +19,7 @@ const turnEnds: readonly string[] = [
 /** Names that count only where the file marks the token as more than text. */
 const markedEnds: readonly string[] = ['</s>', '<eos>', '<EOT>', '[EOT]', '[EOS]'];
 
-export interface NamedTokens {
+interface NamedTokens {
   readonly idOf: (name: string) => number | undefined;
   /** Whether the file marks the token as a control or added token. */
   readonly isMarked: (id: number) => boolean;

@@ -32,7 +32,7 @@ export class JobTooLong extends Error {
   override readonly name = 'JobTooLong';
 }
 
-export interface JobQueueOptions<Work> extends JobThreadOptions<Work> {
+interface JobQueueOptions<Work> extends JobThreadOptions<Work> {
   /** No job may take more of the processor's time, together with what else runs in this process. Default: any may. */
   readonly limitMs?: number;
   /** Where jobs are done in parts: what the thread is told of one that rests, to go on with it or to forget it. */

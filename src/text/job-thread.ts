@@ -12,7 +12,7 @@ export type FromJobThread<Result> =
   | { readonly kind: 'paused' }
   | { readonly kind: 'result'; readonly result: Result };
 
-export interface JobThreadListener<Result> {
+interface JobThreadListener<Result> {
   ready(): void;
   /** To the job it was given last. */
   answer(result: Result | Error): void;

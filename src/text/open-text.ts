@@ -18,7 +18,7 @@ import { type GgufMetadata, ggufTokenizer } from './gguf-tokenizer.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import { jsonTokenizer, specialTokenText, type TokenizerFiles } from './tokenizer-json/tokenizer-json.ts';
 
-export type TextSource =
+type TextSource =
   | ({ readonly format: 'gguf' } & GgufMetadata)
   | { readonly format: 'safetensors' | 'mlx'; readonly directory: string; readonly config: JsonObject };
 

@@ -9,7 +9,7 @@ import { partsOf, STEP_SIZE, type Steps } from './steps.ts';
 
 export const escapedSpace = '▁';
 
-export interface SpmModel {
+interface SpmModel {
   /** Every token's text, by id. */
   readonly tokens: readonly string[];
   readonly scores: ArrayLike<number>;

@@ -4,7 +4,7 @@
 // The rule, the same for every cut: the answer ends at the first character that completes a stop string, and
 // what is shown ends where the longest of those complete there begins.
 
-export interface StopResult {
+interface StopResult {
   /** Text that is now safe to show. */
   readonly text: string;
   readonly stopped: boolean;

@@ -3,7 +3,7 @@
 
 import type { PieceEncoder } from './bpe.ts';
 
-export interface WordPieceModel {
+interface WordPieceModel {
   /** Ids of tokens that begin a word, and of those that go on with one, by the text they stand for. */
   readonly beginnings: ReadonlyMap<string, number>;
   readonly continuations: ReadonlyMap<string, number>;

@@ -30,7 +30,7 @@ export interface AdapterPair {
   readonly base?: string;
 }
 
-export interface EmbeddingSides {
+interface EmbeddingSides {
   /** `down` has a row for each token, not a column. */
   readonly byToken: boolean;
   /** It adds to the head, too, where that is the same table. */

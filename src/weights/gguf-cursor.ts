@@ -9,7 +9,7 @@ const WINDOW_BYTES = 2 ** 20;
 // JavaScript values, so a larger header could exhaust the heap.
 const MAX_HEADER_BYTES = 128 * 2 ** 20;
 
-export const DAMAGED = 'The file is truncated or damaged: download or convert it again.';
+const DAMAGED = 'The file is truncated or damaged: download or convert it again.';
 
 export class GgufCursor {
   readonly #file: FileReader;

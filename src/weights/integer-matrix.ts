@@ -16,7 +16,7 @@ type FloatType = 'F32' | 'F16' | 'BF16';
 export type CodeBits = 2 | 3 | 4 | 5 | 6 | 8;
 
 /** Rows are outputs, columns inputs. */
-export interface IntegerMatrix {
+interface IntegerMatrix {
   readonly name: string;
   readonly rows: number;
   /** A row of codes takes whole words of 32 bits. */

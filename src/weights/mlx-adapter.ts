@@ -11,7 +11,7 @@ export function isMlxAdapter(config: JsonObject): boolean {
   );
 }
 
-export interface MlxAdapterSettings {
+interface MlxAdapterSettings {
   /** As it is: mlx-lm does not divide it by the rank. */
   readonly scale: number;
   /** Of DoRA. */

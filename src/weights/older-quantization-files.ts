@@ -8,7 +8,7 @@ import { type JsonObject, readJsonFile } from './json-file.ts';
 const GPTQ_FILE = 'quantize_config.json';
 const AWQ_FILE = 'quant_config.json';
 
-export interface ConfigWithQuantization {
+interface ConfigWithQuantization {
   readonly config: JsonObject;
   /** The file that says how weights were quantized: errors name it. */
   readonly path: string;

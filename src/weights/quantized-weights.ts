@@ -16,7 +16,7 @@ import { floatWeights, type Safetensors } from './safetensors.ts';
 import type { WeightSource } from './weight-source.ts';
 
 /** Opens the weights of a model by its config.json. */
-export type OpenWeights = (model: Safetensors) => WeightSource;
+type OpenWeights = (model: Safetensors) => WeightSource;
 
 /** Throws where the method is not known, before any file of weights is opened. */
 export function weightsOpener(config: JsonObject, configPath: string): OpenWeights {

@@ -84,7 +84,7 @@ export function floatWeights({ path, entries, files }: Safetensors): WeightSourc
   return storedWeights(path, tensors, files, (name) => unusable(entries.get(name)));
 }
 
-export function floatTensor(entry: SafetensorsEntry): StoredTensor | undefined {
+function floatTensor(entry: SafetensorsEntry): StoredTensor | undefined {
   const type = floatType(entry.dtype);
   if (type === undefined || entry.bytes === 0) return undefined;
   const { name, shape, file, offset } = entry;
@@ -96,7 +96,7 @@ export function floatType(dtype: string): Extract<TensorType, 'F32' | 'F16' | 'B
 }
 
 /** Why an entry that exists is not among the weights. */
-export function unusable(entry: SafetensorsEntry | undefined): ModelFileError | undefined {
+function unusable(entry: SafetensorsEntry | undefined): ModelFileError | undefined {
   if (entry === undefined) return undefined;
   return new ModelFileError({
     file: entry.file.path,

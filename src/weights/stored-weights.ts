@@ -11,7 +11,7 @@ export interface StoredTensor extends TensorInfo {
   readonly offset: number;
 }
 
-export interface ByteSpan {
+interface ByteSpan {
   readonly name: string;
   readonly start: number;
   readonly end: number;
@@ -43,7 +43,7 @@ export function storedWeights(
   };
 }
 
-export function missingTensor(path: string, name: string): ModelFileError {
+function missingTensor(path: string, name: string): ModelFileError {
   return new ModelFileError({
     file: path,
     field: name,

@@ -1,7 +1,7 @@
 // How each tensor type lays a row out in bytes: a row is a run of blocks of `blockSize` values.
 // Every weight format is brought to this shape, so that readers and kernels know blocks alone.
 
-export interface TensorLayout {
+interface TensorLayout {
   readonly blockSize: number;
   readonly blockBytes: number;
 }
@@ -18,7 +18,7 @@ export interface MlxLayout {
 }
 
 type MlxName = `MLX${MlxLayout['bits']}_G${MlxLayout['groupSize']}`;
-export type MlxType = MlxName | `${MlxName}_${'F16' | 'BF16'}`;
+type MlxType = MlxName | `${MlxName}_${'F16' | 'BF16'}`;
 
 export function mlxType({ bits, groupSize, scale }: MlxLayout): MlxType {
   const name: MlxName = `MLX${bits}_G${groupSize}`;

@@ -21,7 +21,7 @@ export const weather: Tool = {
   },
 };
 
-export const clock: Tool = { name: 'get', strict: true, parameters: { type: 'object', properties: {} } };
+const clock: Tool = { name: 'get', strict: true, parameters: { type: 'object', properties: {} } };
 
 /** One name begins as the other does. */
 export const tools: readonly Tool[] = [clock, weather];
@@ -84,7 +84,7 @@ function textOf(parts: readonly AnswerPart[], kind: 'content' | 'reasoning'): st
 }
 
 /** The first pieces of an answer, up to so many characters; control tokens stay whole. */
-export function firstPieces(pieces: readonly Piece[], length: number): Piece[] {
+function firstPieces(pieces: readonly Piece[], length: number): Piece[] {
   const first: Piece[] = [];
   let left = length;
   for (const { text, control } of pieces) {

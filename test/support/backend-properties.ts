@@ -11,7 +11,7 @@ import { randomTokens, type TinyModelOptions } from './tiny-model.ts';
 export const BLOCKS = 96;
 
 export const floatTypes: readonly TensorType[] = ['F32', 'F16', 'BF16'];
-export const groupTypes: readonly TensorType[] = [
+const groupTypes: readonly TensorType[] = [
   'Q8_0',
   'Q4_0',
   'Q4_1',

@@ -40,7 +40,7 @@ export function inputLine(customId: string, body: object, url = '/v1/chat/comple
   return JSON.stringify({ custom_id: customId, method: 'POST', url, body });
 }
 
-export class BatchServer<Name extends string = string> {
+class BatchServer<Name extends string = string> {
   readonly server: TestServer;
   readonly secrets: Readonly<Record<Name, string>>;
   readonly database: Database;

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export interface AskedBody {
+interface AskedBody {
   readonly model: string;
   readonly messages?: readonly { readonly content: string }[];
   readonly prompt?: string;

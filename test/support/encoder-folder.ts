@@ -9,7 +9,7 @@ import { formulaTensors, formulaValues } from './formula-model.ts';
 import { writeGguf } from './gguf-writer.ts';
 import { writeSafetensors } from './safetensors-writer.ts';
 
-export interface EncoderFolderOptions {
+interface EncoderFolderOptions {
   /** What `1_Pooling/config.json` switches on. Default the mean. */
   readonly pooling?: 'pooling_mode_mean_tokens' | 'pooling_mode_cls_token';
   /** Two linear maps follow. */

@@ -30,7 +30,7 @@ export function encoderModel(name: string): EncoderModel {
 }
 
 /** Final states of all rows of texts, computed together in one step over scattered blocks. */
-export async function encoderStates(
+async function encoderStates(
   create: CreateBackend,
   opened: OpenedModel,
   texts: readonly (readonly number[])[],

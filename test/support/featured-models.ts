@@ -7,7 +7,7 @@ import type { TensorType } from '../../src/weights/tensor-type.ts';
 import type { WeightSource } from '../../src/weights/weight-source.ts';
 import { type TinyExperts, type TinyModel, type TinyModelOptions, tinyModel } from './tiny-model.ts';
 
-export interface FeaturedOptions {
+interface FeaturedOptions {
   readonly model: TinyModelOptions;
   /** Layers of another model with heads of other sizes follow. */
   readonly other?: TinyModelOptions;

@@ -21,7 +21,7 @@ interface Progress {
   done: boolean;
 }
 
-export interface FleetClientOptions {
+interface FleetClientOptions {
   readonly gateways: readonly string[];
   readonly key?: string | undefined;
   /** No answer takes longer. */

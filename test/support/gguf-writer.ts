@@ -3,7 +3,7 @@
 
 import { type TensorType, tensorLayouts } from '../../src/weights/tensor-type.ts';
 
-export type GgufWriterValue =
+type GgufWriterValue =
   | { readonly type: 'u8' | 'i8' | 'u16' | 'i16' | 'u32' | 'i32' | 'f32' | 'f64'; readonly value: number }
   | { readonly type: 'u64' | 'i64'; readonly value: bigint }
   | { readonly type: 'bool'; readonly value: boolean }
@@ -34,7 +34,7 @@ export interface HeaderField {
   readonly bytes: 4 | 8;
 }
 
-export interface WrittenFile {
+interface WrittenFile {
   readonly bytes: Buffer;
   readonly fields: readonly HeaderField[];
 }

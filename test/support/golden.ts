@@ -11,7 +11,7 @@ import { embeddedModelPath } from './embedded-model.ts';
 import { testdata } from './testdata.ts';
 
 /** A token and its logit. */
-export type Logit = readonly [token: number, value: number];
+type Logit = readonly [token: number, value: number];
 
 export interface GoldenCase {
   readonly ids: readonly number[];
@@ -235,7 +235,7 @@ function every(stride: number, logits: readonly number[] = []): Logit[] {
   return logits.map((value, index) => [index * stride, value]);
 }
 
-export interface GoldenOutcome {
+interface GoldenOutcome {
   readonly lastLogits: Float32Array;
   readonly midTop1: readonly number[];
   readonly greedy: readonly number[];

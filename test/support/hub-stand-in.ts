@@ -13,7 +13,7 @@ export interface StandInFile {
   readonly lies?: boolean;
 }
 
-export interface Faults {
+interface Faults {
   /** How many bytes each next answer brings before its connection is cut. */
   cutAfter?: number[];
   /** Statuses of the next requests for content; 0 answers as usual. */
@@ -28,7 +28,7 @@ export interface Faults {
   hangAfter?: number[];
 }
 
-export interface ContentRequest {
+interface ContentRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
 }

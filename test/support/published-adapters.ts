@@ -11,7 +11,7 @@ import { floatTensor, memoryWeights } from './memory-weights.ts';
 import { float32Bytes, writeSafetensors } from './safetensors-writer.ts';
 
 /** Of modules by the names of the hub: `scale * up * down` is added to each of their matrices. */
-export interface ModelChange {
+interface ModelChange {
   readonly scale: number;
   readonly rank: number;
   readonly modules: readonly {

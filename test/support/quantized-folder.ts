@@ -36,7 +36,7 @@ const stored: { readonly models: Readonly<Record<string, QuantizedModel>> } = JS
 
 export const quantizedModels = stored.models;
 
-export function quantizedTensors({ parts }: QuantizedModel): readonly SafetensorsWriterTensor[] {
+function quantizedTensors({ parts }: QuantizedModel): readonly SafetensorsWriterTensor[] {
   return Object.entries(parts).map(([name, part]) => {
     const { dtype, shape } = part;
     return { name, dtype, shape, bytes: contents(name, part) };

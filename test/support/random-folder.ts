@@ -112,7 +112,7 @@ const families = {
   },
 } as const satisfies Record<string, Family>;
 
-export type RandomFamily = keyof typeof families;
+type RandomFamily = keyof typeof families;
 export const randomFamilies = Object.keys(families) as RandomFamily[];
 
 /** Fills a folder that exists. */

@@ -7,12 +7,12 @@ import type { TensorType } from '../../src/weights/tensor-type.ts';
 import { linear, rms } from './leaves.ts';
 import { type TinyModel, tinyModel, tinyModelOf } from './tiny-model.ts';
 
-export interface RareOptions {
+interface RareOptions {
   readonly seed: number;
   readonly type: TensorType;
 }
 
-export interface LatentOptions extends RareOptions {
+interface LatentOptions extends RareOptions {
   readonly headCount: number;
   readonly rank: number;
   readonly contentSize: number;
@@ -71,7 +71,7 @@ function latentAttention(options: LatentOptions, cache: number): LatentAttention
   };
 }
 
-export interface StreamedOptions extends RareOptions {
+interface StreamedOptions extends RareOptions {
   readonly count: number;
   readonly hiddenSize: number;
   readonly gateCutoff: number;

@@ -66,7 +66,7 @@ export const requests = fc.record({
   shape: fc.constantFrom(...(Object.keys(logitOf) as Shape[])),
   logitSeed: fc.nat(0xffff),
 });
-export type Request = typeof requests extends fc.Arbitrary<infer Value> ? Value : never;
+type Request = typeof requests extends fc.Arbitrary<infer Value> ? Value : never;
 
 function maskOf(kind: 'all' | 'none' | 'sparse' | 'half', vocabSize: number): Uint32Array {
   const word = {

@@ -8,7 +8,7 @@ import type { Database } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/open-database.ts';
 import { missingPostgres, PostgresServer } from './postgres.ts';
 
-export interface StoreHome {
+interface StoreHome {
   readonly kind: Database['kind'];
   /** Of this test. */
   location(): string;

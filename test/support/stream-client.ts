@@ -26,7 +26,7 @@ interface Chunk {
   readonly error?: Answer['error'];
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly key?: string;
   /** Default /v1/completions. */
   readonly path?: string;

@@ -16,7 +16,7 @@ export interface ComparisonObserver {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Comparison {
+interface Comparison {
   readonly results: readonly ComparisonResult[];
   readonly mismatches: readonly Mismatch[];
 }

@@ -41,7 +41,7 @@ interface FrameOptions extends PlotSize {
 }
 
 /** Along the x axis lies either a scale or one name a place. */
-export type Columns =
+type Columns =
   | { readonly kind: 'scale'; readonly scale: (tickCount: number) => Scale }
   | { readonly kind: 'names'; readonly names: readonly string[] };
 

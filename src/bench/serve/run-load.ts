@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { PlannedRequest } from './load-plan.ts';
 import type { RequestRecord, StreamedAnswer } from './request-record.ts';
 
-export interface LoadOptions {
+interface LoadOptions {
   /** Requests at once; undefined for no limit. */
   readonly concurrency: number | undefined;
   /** Ends the run: nothing more is sent. */

@@ -16,7 +16,7 @@ export interface ModelHandle {
 }
 
 declare const samplerBrand: unique symbol;
-export interface SamplerHandle {
+interface SamplerHandle {
   readonly [samplerBrand]: true;
 }
 
@@ -121,14 +121,14 @@ export interface Addon {
 }
 
 /** Compiled on this machine, or brought by the package. */
-export type AddonOrigin = 'built' | 'prebuilt';
+type AddonOrigin = 'built' | 'prebuilt';
 
 export interface AddonFile {
   readonly origin: AddonOrigin;
   readonly path: string;
 }
 
-export type AddonLoad =
+type AddonLoad =
   | { readonly available: true; readonly addon: Addon; readonly origin: AddonOrigin }
   | { readonly available: false; readonly reason: string };
 

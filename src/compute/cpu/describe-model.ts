@@ -83,7 +83,7 @@ export interface MatrixUpload {
 }
 
 /** Makes room for a matrix and gives its number. */
-export type AddMatrix = (type: TensorType, outputs: number, inputs: number, members: number) => number;
+type AddMatrix = (type: TensorType, outputs: number, inputs: number, members: number) => number;
 
 /** What an adapter adds to members in a row. */
 interface AdditionRun {
@@ -91,7 +91,7 @@ interface AdditionRun {
   readonly additions: AdditionSpec[];
 }
 
-export interface DescribedModel {
+interface DescribedModel {
   readonly model: NativeModel;
   readonly matrices: readonly MatrixUpload[];
 }

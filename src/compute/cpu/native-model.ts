@@ -42,7 +42,7 @@ export interface NativeAddition extends Pick<AdditionSpec, 'adapter' | 'rank' | 
   readonly shifts?: Float32Array;
 }
 
-export interface NativeEmbeddingAddition extends Pick<EmbeddingAdditionSpec, 'adapter' | 'rank' | 'scale'> {
+interface NativeEmbeddingAddition extends Pick<EmbeddingAdditionSpec, 'adapter' | 'rank' | 'scale'> {
   /** What `addMatrix` gave. */
   readonly table: number;
   readonly up: number;
@@ -53,7 +53,7 @@ export interface NativeHeadNorm {
   readonly over: HeadNormSpec['over'];
 }
 
-export interface NativeRope {
+interface NativeRope {
   readonly inverseFrequencies: Float64Array;
   readonly magnitude: number;
 }

@@ -92,7 +92,7 @@ function grow(
 }
 
 /** How heads look at what is stored. */
-export type Sight = Pick<
+type Sight = Pick<
   AttentionSpec,
   'headCount' | 'headSize' | 'bothSides' | 'window' | 'chunk' | 'scale' | 'softcap'
 >;

@@ -30,7 +30,7 @@ export interface RowAdapters {
 }
 
 /** What an adapter adds: `scale * up(down(x))`, and what it makes of the sum. */
-export interface Addition {
+interface Addition {
   readonly down: Matrix;
   readonly up: Matrix;
   readonly scale: number;

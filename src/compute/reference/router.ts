@@ -7,7 +7,7 @@ import { normalize } from './norm.ts';
 import { softmax } from './vector.ts';
 import type { Experts } from './weights.ts';
 
-export interface Choice {
+interface Choice {
   readonly expert: number;
   readonly weight: number;
 }

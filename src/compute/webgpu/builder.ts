@@ -37,7 +37,7 @@ export interface BodyOutput {
 }
 
 /** What a part or a branch gives, and what is left to do with it. */
-export interface Joining {
+interface Joining {
   readonly from: GPUBuffer;
   readonly norm?: GpuNorm | undefined;
   /** Where each row's share of it lies. */

@@ -23,7 +23,7 @@ import { eachMlxType, type MlxLayout, type TensorType } from '../../weights/tens
 export const PANEL_COLUMNS = 32;
 export const GROUP_INPUTS = 32;
 
-export interface Codebook {
+interface Codebook {
   /** What its sixteen places stand for; the scale makes weights of it. */
   readonly steps: Int8Array<ArrayBuffer>;
   /** The place of each step, by its value + 128. */

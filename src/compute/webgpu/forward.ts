@@ -33,7 +33,7 @@ import {
 } from './streams.ts';
 
 /** What steps leave for those after them: a buffer for each cache of the model, and for each of its memories. */
-export interface Stores {
+interface Stores {
   readonly kv: readonly ReplaceableBuffer[];
   readonly memories: readonly GPUBuffer[];
 }

@@ -14,7 +14,7 @@ const FIRST_BLOCKS = 32;
 /** Bytes of old buffers that may be waiting for the GPU to be done with them. */
 const LEAVING_BYTES = 64 << 20;
 
-export interface KvCacheOptions {
+interface KvCacheOptions {
   readonly kvType: KvType;
   readonly blockCount: number;
   /** The most a kernel can bind at once. */

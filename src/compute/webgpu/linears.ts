@@ -49,9 +49,9 @@ export interface Linear<Matrix extends GpuMatrix | ExpertMatrix = GpuMatrix> {
   readonly additions?: (Additions & { readonly offset: number }) | undefined;
 }
 
-export type ExpertLinear = Linear<ExpertMatrix>;
+type ExpertLinear = Linear<ExpertMatrix>;
 
-export interface ProductOutput {
+interface ProductOutput {
   readonly buffer: GPUBuffer;
   readonly stride: number;
   readonly adds?: boolean;

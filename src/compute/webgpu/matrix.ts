@@ -20,7 +20,7 @@ export interface PanelBuffers {
   readonly scales: GPUBuffer | undefined;
 }
 
-export interface MatrixPart extends PanelBuffers {
+interface MatrixPart extends PanelBuffers {
   readonly firstOutput: number;
   readonly outputs: number;
 }
@@ -32,7 +32,7 @@ export interface GpuMatrix {
   readonly parts: readonly MatrixPart[];
 }
 
-export interface ExpertPart extends PanelBuffers {
+interface ExpertPart extends PanelBuffers {
   readonly firstExpert: number;
   readonly experts: number;
 }
@@ -55,7 +55,7 @@ export interface MatrixLoader {
 }
 
 /** Rows of the file, and how long they are. */
-export interface MatrixRows {
+interface MatrixRows {
   readonly inputs: number;
   readonly slices: readonly RowSlice[];
 }

@@ -14,7 +14,7 @@ const WORTH_BYTES = 64 << 20;
 const MOST_THREADS = 8;
 
 /** Packs rows, which it takes over. Rejects where they cannot be packed. */
-export type Pack = (
+type Pack = (
   type: TensorType,
   inputs: number,
   rows: Uint8Array<ArrayBuffer>,

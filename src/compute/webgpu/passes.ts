@@ -30,7 +30,7 @@ export interface Reading {
 }
 
 /** What a pass is to end with. */
-export interface Wanted {
+interface Wanted {
   readonly readings: readonly Reading[];
   /** Whether tokens are drawn. */
   readonly draws: boolean;

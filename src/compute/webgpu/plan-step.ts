@@ -31,7 +31,7 @@ export interface AttentionCounts {
   readonly many: number;
 }
 
-export interface StepWords {
+interface StepWords {
   readonly counts: StepCounts;
   readonly words: Uint32Array<ArrayBuffer>;
 }

@@ -20,7 +20,7 @@ export interface InputWidth {
   readonly size: number;
 }
 
-export interface Widths {
+interface Widths {
   readonly inputs: readonly InputWidth[];
   /** Queries, keys, values and gates of an attention, or all that a body with a memory makes of a row. */
   readonly heads: number;

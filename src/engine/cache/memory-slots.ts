@@ -18,7 +18,7 @@ export interface WrittenMemory {
 }
 
 /** What a step computes of a sequence. */
-export interface PlannedMemory {
+interface PlannedMemory {
   readonly holder: BlockHolder;
   readonly count: number;
   /** Further ones, any of which may turn out to be wrong: there must be a slot to spare for each. */

@@ -1,6 +1,6 @@
 // How many blocks a pool gets: a count that someone chose, or what fits a memory budget.
 
-export type PoolSize =
+type PoolSize =
   | { readonly kind: 'blocks'; readonly count: number }
   | { readonly kind: 'memory'; readonly bytes: number; readonly bytesPerBlock: number };
 

@@ -4,7 +4,7 @@
  * 0: holds no memory. 1: empty. 2: cached, held by nobody. 3: shared by several. 4 and above: held by the sequence of
  * seat `state - 4` alone.
  */
-export type BlockState = number;
+type BlockState = number;
 
 /** So many blocks from the first on have this state now. */
 export type BlockRun = readonly [first: number, count: number, state: BlockState];

@@ -27,7 +27,7 @@ export interface EngineView {
   readonly evictions: number;
 }
 
-export interface BlockCounts {
+interface BlockCounts {
   readonly limit: number;
   readonly held: number;
   readonly used: number;

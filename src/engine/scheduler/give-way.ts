@@ -12,7 +12,7 @@ export interface Accounts {
 }
 
 /** What a guest lacks: a sequence whose account runs nothing. */
-export interface Lack {
+interface Lack {
   readonly lanes: number;
   readonly blocks: number;
   /** Blocks that a sequence gives back where it stops. */

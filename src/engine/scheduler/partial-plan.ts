@@ -7,7 +7,7 @@ import type { Draft } from '../speculation/draft.ts';
 import { LONGEST_OVERTAKING } from './flow.ts';
 import { attendedTokens, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
 
-export interface PartialItem {
+interface PartialItem {
   readonly sequence: Sequence;
   /** Without draft tokens. */
   count: number;

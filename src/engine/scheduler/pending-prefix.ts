@@ -4,7 +4,7 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { publishedBlocks, reusableBlocks } from '../cache/block-tables.ts';
 import type { Sequence } from '../sequence.ts';
 
-export interface PendingPrefix {
+interface PendingPrefix {
   readonly owner: Sequence;
   /** Whole blocks that the two have in common and the waiting one could reuse. */
   readonly blocks: number;

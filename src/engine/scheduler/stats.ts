@@ -48,7 +48,7 @@ export interface BlockDemand {
 }
 
 /** Totals since the start. */
-export interface SchedulerCounters {
+interface SchedulerCounters {
   readonly admissions: number;
   readonly preemptions: number;
   /** Prompt tokens looked up in the prefix cache, and those found, at each first admission. */

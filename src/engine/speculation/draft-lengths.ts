@@ -18,7 +18,7 @@ const ROUND_AGAIN_AFTER = 64;
 const MAX_ROUNDS = 8;
 
 /** What so many rounds of the draft model for so many sequences took. */
-export interface RoundTime {
+interface RoundTime {
   readonly sequences: number;
   readonly rounds: number;
   readonly ms: number;

@@ -23,7 +23,7 @@ export interface DraftModelOptions {
 }
 
 /** A sequence that wants a draft. */
-export interface DraftJob {
+interface DraftJob {
   readonly sequence: Sequence;
   readonly lookahead: Lookahead;
 }

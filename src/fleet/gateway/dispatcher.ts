@@ -29,7 +29,7 @@ const LOST_AFTER_MS = 1500;
 /** Where nobody can take a request, it waits so long for somebody. */
 const WAIT_MS = 60_000;
 
-export interface DispatcherOptions {
+interface DispatcherOptions {
   readonly node: string;
   readonly bus: Bus;
   readonly subjects: Subjects;

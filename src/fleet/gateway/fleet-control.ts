@@ -7,7 +7,7 @@ import { type Placement, placedOn } from '../placement.ts';
 
 const ASK_MS = 5000;
 
-export interface PlacedModel extends Placement {
+interface PlacedModel extends Placement {
   /** Where it should be, as far as there are workers that can. */
   readonly placedOn: readonly string[];
 }

@@ -16,7 +16,7 @@ const UNKNOWN_TOKENS = 1024;
 /** Who waits too long is refused at the gateway's own door, which knows its keys. */
 const NEVER = Number.POSITIVE_INFINITY;
 
-export interface RoutedChoiceOptions {
+interface RoutedChoiceOptions {
   readonly node: string;
   readonly membership: Membership;
   readonly ask: (node: string, question: Question, timeoutMs: number) => Promise<Answer>;

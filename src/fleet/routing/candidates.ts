@@ -12,7 +12,7 @@ const BEST_BY_RANK = 4;
 /** What counts as about as good: this share of the least time. */
 export const TIE_SHARE = 0.15;
 
-export interface RoughRequest {
+interface RoughRequest {
   readonly priority: Priority;
   readonly promptTokens: number;
   readonly expectedTokens: number;

@@ -14,12 +14,12 @@ const MOST_ENTRIES = 2 ** 28;
 /** Two part numbers fit beside each other in an entry, each one higher, so that 0 is nobody. */
 const PART_BITS = 15;
 const PART_MASK = 2 ** PART_BITS - 1;
-export const MOST_PARTS = PART_MASK - 1;
+const MOST_PARTS = PART_MASK - 1;
 /** Entries cleaned of closed parts with each key that enters or leaves. */
 const CLEANED_AT_ONCE = 8;
 
 /** Who holds how many leading blocks. Valid until the next walk. */
-export interface PrefixMatch {
+interface PrefixMatch {
   readonly count: number;
   /** The first `count` are numbers of workers. */
   readonly workers: Int32Array;

@@ -3,7 +3,7 @@
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { KEY_LANES, writeBlockKey, writeRootKey } from '../../engine/cache/prefix-key.ts';
 
-export interface KeyedPrompt {
+interface KeyedPrompt {
   readonly modelKey: string;
   /** As the sequences have it: with the adapter, and with the tenant where tenants are kept apart. */
   readonly salt: string;

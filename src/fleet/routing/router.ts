@@ -12,7 +12,7 @@ import { hashText, rank } from './rendezvous.ts';
 import { wholeSpeeds } from './whole-speeds.ts';
 import { type Assignment, blocksOf, WorkerStanding } from './worker-standing.ts';
 
-export interface RouterOptions {
+interface RouterOptions {
   /** This gateway's name, as workers know it in `heard`. */
   readonly gateway: string;
   readonly maxWaitMs?: ByPriority;
@@ -32,7 +32,7 @@ export interface RoutedRequest extends RequestShape {
   readonly excluded?: ReadonlySet<string>;
 }
 
-export interface Choice {
+interface Choice {
   readonly kind: 'worker';
   readonly worker: string;
   readonly cachedBlocks: number;
@@ -48,7 +48,7 @@ export type Decision = Choice | Refusal | { readonly kind: 'none' } | { readonly
 export type HeartbeatOutcome = 'joined' | 'known' | 'restarted' | 'old';
 
 /** Answers `unknown` where the worker has not sent a heartbeat with this model yet. */
-export type RouterNews = NewsOutcome | 'unknown';
+type RouterNews = NewsOutcome | 'unknown';
 
 const SILENT_AFTER_MS = 1500;
 

@@ -10,7 +10,7 @@ import type { PrefixTeller } from './prefix-teller.ts';
 const done: Answer = { kind: 'done' };
 
 /** What a worker is made of. */
-export interface WorkerParts {
+interface WorkerParts {
   readonly pool: ModelPool;
   readonly worker: FleetWorker;
   readonly prefixes: PrefixTeller;

@@ -21,7 +21,7 @@ const returnable: readonly RequestError['code'][] = ['draining', 'engine-failed'
 
 export const NO_VOCABULARY = 'what its tokens spell is not known here';
 
-export interface FleetWorkerOptions {
+interface FleetWorkerOptions {
   readonly node: string;
   readonly start: string;
   readonly bus: Bus;

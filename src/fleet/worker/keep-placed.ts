@@ -7,7 +7,7 @@ import { type Placement, placedOn } from '../placement.ts';
 
 const LOOK_EVERY_MS = 2000;
 
-export interface KeepPlacedOptions {
+interface KeepPlacedOptions {
   readonly node: string;
   readonly pool: ModelPool;
   readonly membership: Membership;

@@ -34,7 +34,7 @@ export interface LedgerEntry extends Attempt {
   endedMs: number | undefined;
 }
 
-export type NewEntry = Pick<
+type NewEntry = Pick<
   LedgerEntry,
   'id' | 'attempt' | 'gateway' | 'model' | 'promptTokens' | 'cachedTokens' | 'priority' | 'enqueuedMs'
 > & {

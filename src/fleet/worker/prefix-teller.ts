@@ -20,7 +20,7 @@ interface Followed {
   readonly waiting: ((snapshot: CacheSnapshot) => void)[];
 }
 
-export interface PrefixTellerOptions {
+interface PrefixTellerOptions {
   readonly node: string;
   readonly start: string;
   readonly pool: ModelPool;

@@ -37,7 +37,7 @@ export function numberRules(plain: readonly SchemaObject[], fractions: boolean):
   };
 }
 
-export interface TextLanguage {
+interface TextLanguage {
   readonly least: number;
   readonly most: number | undefined;
   /** With the lengths in it; absent where they are all there is. */

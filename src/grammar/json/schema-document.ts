@@ -36,7 +36,7 @@ const isCount: Check = (value) => Number.isInteger(value) && (value as number) >
 const isNumber: Check = (value) => typeof value === 'number' && Number.isFinite(value);
 const isText: Check = (value) => typeof value === 'string';
 const isTexts: Check = (value) => Array.isArray(value) && value.every(isText);
-export const isSchema: Check = (value) => typeof value === 'boolean' || isObject(value);
+const isSchema: Check = (value) => typeof value === 'boolean' || isObject(value);
 const isSchemas: Check = (value) => Array.isArray(value) && value.length > 0 && value.every(isSchema);
 const isSchemaMap: Check = (value) => isObject(value) && Object.values(value).every(isSchema);
 /** A number that is too large for a double has been read as infinity, which JSON cannot write. */

@@ -25,7 +25,7 @@ const line: Node = {
   ],
 };
 
-export function space(book: RuleBook): Node {
+function space(book: RuleBook): Node {
   return book.named('space', () => ({
     kind: 'choice',
     options: [
@@ -41,7 +41,7 @@ export function space(book: RuleBook): Node {
   }));
 }
 
-export interface ArrayShape {
+interface ArrayShape {
   readonly prefix: readonly Node[];
   /** Of what comes behind those; undefined where nothing does. */
   readonly rest: Node | undefined;
@@ -75,7 +75,7 @@ export interface Property {
   readonly required: boolean;
 }
 
-export interface ObjectShape {
+interface ObjectShape {
   /** In this order. */
   readonly properties: readonly Property[];
   /** Any number of these behind them. */

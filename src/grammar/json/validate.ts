@@ -109,7 +109,7 @@ function hasType(value: unknown, { type }: SchemaObject): boolean {
   return names.some((name) => (name === 'integer' ? Number.isInteger(value) : name === typeOf(value)));
 }
 
-export function typeOf(value: unknown): string {
+function typeOf(value: unknown): string {
   if (value === null) return 'null';
   return Array.isArray(value) ? 'array' : typeof value;
 }

@@ -4,7 +4,7 @@ import type { CharacterRange } from '../expression.ts';
 
 export type CodePoints = readonly CharacterRange[];
 
-export const LAST_CODE_POINT = 0x10ffff;
+const LAST_CODE_POINT = 0x10ffff;
 const SURROGATES: CharacterRange = [0xd800, 0xdfff];
 
 export const everyCodePoint: CodePoints = [

@@ -19,7 +19,7 @@ type Turn =
   | { readonly role: 'assistant'; readonly blocks: readonly Placed<AssistantBlock>[] }
   | { readonly role: 'system'; readonly blocks: readonly Placed<TextPart>[] };
 
-export interface Conversation {
+interface Conversation {
   readonly messages: ChatMessage[];
   /** Whether the answer continues the last message. */
   readonly continues: boolean;
@@ -146,6 +146,6 @@ export function shownId(id: string): string {
   return MARK + id;
 }
 
-export function ownId(shown: string): string {
+function ownId(shown: string): string {
   return shown.startsWith(MARK) ? shown.slice(MARK.length) : shown;
 }

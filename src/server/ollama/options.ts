@@ -36,7 +36,7 @@ const optionFields = {
 
 export const optionsSchema = z.object(optionFields);
 
-export type Options = z.infer<typeof optionsSchema>;
+type Options = z.infer<typeof optionsSchema>;
 
 const ALL_TOKENS = -1;
 

@@ -62,7 +62,7 @@ export function several(part: Expression, separator: Expression, parallel: boole
   return parallel ? sequence(part, anyNumber(sequence(separator, part))) : part;
 }
 
-export interface Triggered {
+interface Triggered {
   readonly triggers: readonly string[];
   /** Begins with one of the triggers. */
   readonly block: Expression;

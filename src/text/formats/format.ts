@@ -54,7 +54,7 @@ export type FormatName =
 /** auto: text, in which each trigger begins a call; required: one or more calls and no text but reasoning. */
 export type CallMode = 'auto' | 'required';
 
-export interface GrammarOptions {
+interface GrammarOptions {
   readonly tools: readonly Tool[];
   readonly mode: CallMode;
   /** Whether there may be more than one call. */

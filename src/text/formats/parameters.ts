@@ -7,7 +7,7 @@ import { schema as valid } from './call-grammar.ts';
 import type { Tool } from './format.ts';
 import type { Reading, Tape } from './tape.ts';
 
-export type Schema = Readonly<Record<string, unknown>>;
+type Schema = Readonly<Record<string, unknown>>;
 
 export interface Parameter {
   readonly name: string;
@@ -54,12 +54,12 @@ function separateParameters(tool: Tool): Parameter[] {
   throw new GrammarError('unsupported', message, what);
 }
 
-export function schemaOf(value: unknown): Schema {
+function schemaOf(value: unknown): Schema {
   return typeof value === 'object' && value !== null ? (value as Schema) : {};
 }
 
 /** A part of a schema with the definitions it may refer to. */
-export function within(root: Schema, part: unknown): Schema {
+function within(root: Schema, part: unknown): Schema {
   const held = ['$defs', 'definitions']
     .filter((key) => Object.hasOwn(root, key))
     .map((key) => [key, root[key]]);
@@ -77,7 +77,7 @@ function isString(schema: Schema, depth: number): boolean {
 }
 
 /** What a reference to one of the schema's own definitions means; it keeps the definitions. */
-export function resolved(schema: Schema): Schema {
+function resolved(schema: Schema): Schema {
   const { $ref: reference, ...rest } = schema;
   if (typeof reference !== 'string') return schema;
   const [, holder = '', name = ''] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(reference) ?? [];

@@ -3,7 +3,7 @@
 
 import { foldedVariants, readEscape } from './oniguruma-escape.ts';
 
-export type TranslatedClass =
+type TranslatedClass =
   | { readonly kind: 'class'; readonly text: string; readonly length: number }
   | { readonly kind: 'unsupported'; readonly construct: string };
 

@@ -1,6 +1,6 @@
 // Backslash escapes and case folding of Oniguruma expressions, told in JavaScript's `v` syntax.
 
-export type Escape =
+type Escape =
   | { readonly kind: 'character'; readonly character: string; readonly length: number }
   /** A set of characters: may stand inside a class. */
   | { readonly kind: 'set'; readonly text: string; readonly length: number }

@@ -10,7 +10,7 @@ import type { JsonNode } from './json-node.ts';
 import { readPattern } from './pattern.ts';
 
 /** `first`: the piece begins the text. */
-export type PieceSplitter = (text: string, first: boolean) => Pieces;
+type PieceSplitter = (text: string, first: boolean) => Pieces;
 
 export interface JsonPreTokenizer {
   readonly split: PieceSplitter;

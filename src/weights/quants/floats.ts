@@ -4,7 +4,7 @@ import { byteAt } from './group.ts';
 import { halfAt } from './half.ts';
 
 /** Fills `out` from the start of `bytes`. */
-export type RunDecoder = (bytes: Uint8Array, out: Float32Array) => void;
+type RunDecoder = (bytes: Uint8Array, out: Float32Array) => void;
 
 // Little-endian machines only, as all that run Node-API addons of this project are.
 export const decodeF32: RunDecoder = (bytes, out) => {

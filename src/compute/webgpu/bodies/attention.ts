@@ -91,7 +91,7 @@ async function rotate(builder: Builder, stores: AttentionStores, attention: Atte
 }
 
 /** How heads look at what is stored. */
-export type Sight = Pick<
+type Sight = Pick<
   AttentionSpec,
   'headCount' | 'cache' | 'bothSides' | 'window' | 'chunk' | 'scale' | 'softcap' | 'sinks'
 >;

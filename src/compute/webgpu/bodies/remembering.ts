@@ -14,7 +14,7 @@ import type { Linears } from '../linears.ts';
 import { givenValues, rememberedValues } from '../widths.ts';
 
 /** Where the parts of a slot and of a row are. */
-export interface RememberingPlaces {
+interface RememberingPlaces {
   readonly channels: number;
   /** Values of a row. */
   readonly stride: number;

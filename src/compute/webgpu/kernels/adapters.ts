@@ -118,7 +118,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 `;
 }
 
-export interface ExpandShape extends AdditionsShape {
+interface ExpandShape extends AdditionsShape {
   readonly outputOffset: number;
   readonly outputStride: number;
   readonly scale: number;

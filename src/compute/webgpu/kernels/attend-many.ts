@@ -13,7 +13,7 @@ import { repeat } from './repeat.ts';
 import { firstSeen, joinParts, joinSink, lastSeen, NOTHING, scoreMaker, sinkBuffer } from './softmax.ts';
 import { planReader } from './step-layout.ts';
 
-export interface AttendManyKernel extends AttendShape {
+interface AttendManyKernel extends AttendShape {
   /** Queries of a workgroup. */
   readonly queries: number;
 }

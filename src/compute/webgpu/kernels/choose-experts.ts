@@ -7,7 +7,7 @@ import { sigmoid } from './activation.ts';
 import { spoiled } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
 
-export interface ChooseShape extends Pick<RouterSpec, 'score' | 'used' | 'groups' | 'normalized' | 'scale'> {
+interface ChooseShape extends Pick<RouterSpec, 'score' | 'used' | 'groups' | 'normalized' | 'scale'> {
   readonly experts: number;
   /** Whether scores have a bias for the choice, and experts a factor. */
   readonly hasBias: boolean;

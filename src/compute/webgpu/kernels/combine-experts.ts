@@ -2,7 +2,7 @@
 
 import { stepReader } from './step-layout.ts';
 
-export interface CombineShape {
+interface CombineShape {
   readonly size: number;
   /** Choices of a row. */
   readonly choices: number;

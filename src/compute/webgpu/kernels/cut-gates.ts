@@ -5,7 +5,7 @@ import { rowSum } from './row-sum.ts';
 import { spoiled } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
 
-export interface CutShape {
+interface CutShape {
   readonly size: number;
   /** From one row to the next. */
   readonly stride: number;

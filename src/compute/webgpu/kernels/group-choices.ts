@@ -10,7 +10,7 @@
 import { repeat } from './repeat.ts';
 import { stepReader } from './step-layout.ts';
 
-export interface GroupShape {
+interface GroupShape {
   readonly experts: number;
   /** Choices of a row. */
   readonly choices: number;

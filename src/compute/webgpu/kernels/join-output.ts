@@ -7,7 +7,7 @@ import { rowSum } from './row-sum.ts';
 import { spoiled } from './spoiled.ts';
 import { stepReader } from './step-layout.ts';
 
-export interface JoinShape {
+interface JoinShape {
   readonly size: number;
   readonly epsilon: number;
   readonly norm: NormShape | undefined;

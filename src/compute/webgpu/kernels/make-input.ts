@@ -39,7 +39,7 @@ export type InputRows =
   /** The row itself for each of them, by the factor of the choice. */
   | { readonly scaledChoices: number };
 
-export interface InputShape {
+interface InputShape {
   readonly making: InputMaking;
   readonly size: number;
   /** From one row of the source to the next. */

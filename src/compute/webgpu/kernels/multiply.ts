@@ -65,7 +65,7 @@ export interface MultiplyShape {
   readonly softcap?: number | undefined;
 }
 
-export interface ExpertInput {
+interface ExpertInput {
   /** Experts whose matrices these are. */
   readonly first: number;
   readonly count: number;

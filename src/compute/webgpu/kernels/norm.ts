@@ -9,7 +9,7 @@ export interface NormShape {
   readonly bias: boolean;
 }
 
-export interface StatsShape {
+interface StatsShape {
   readonly name: string;
   readonly parameters?: string;
   readonly kind: NormSpec['kind'];

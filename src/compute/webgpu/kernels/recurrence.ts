@@ -5,10 +5,10 @@
 /** Threads that share a column. */
 const SLICES = 16;
 /** Columns of a workgroup. */
-export const COLUMNS = 8;
-export const RECURRENCE_THREADS = SLICES * COLUMNS;
+const COLUMNS = 8;
+const RECURRENCE_THREADS = SLICES * COLUMNS;
 
-export interface MatrixShape {
+interface MatrixShape {
   /** Values of a column. */
   readonly depth: number;
   /** Where a value lies in its slot: `column` and `k` say which one it is. */

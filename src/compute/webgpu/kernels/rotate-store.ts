@@ -31,7 +31,7 @@ export interface RotateShape {
   readonly epsilon: number;
 }
 
-export interface StoredHeads {
+interface StoredHeads {
   readonly headCount: number;
   /** Where keys and values start in a row: the same where they are the same. */
   readonly keysAt: number;

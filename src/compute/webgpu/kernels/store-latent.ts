@@ -7,7 +7,7 @@ import { storeHeads, turning } from './rotate-store.ts';
 import { rowSum } from './row-sum.ts';
 import { stepReader } from './step-layout.ts';
 
-export interface LatentShape {
+interface LatentShape {
   readonly headCount: number;
   readonly rank: number;
   readonly rotatedSize: number;

@@ -10,7 +10,7 @@ import { toolFields } from './tools.ts';
 /** OpenAI's default. */
 export const DEFAULT_MAX_TOKENS = 16;
 
-export type PromptInput = string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+type PromptInput = string | readonly string[] | readonly number[] | readonly (readonly number[])[];
 
 const isText = (value: unknown) => typeof value === 'string';
 const isTokenList = (value: unknown) => Array.isArray(value) && value.every(Number.isInteger);
