@@ -11,7 +11,8 @@ import { KeyStore, type NewKey } from '../../src/store/key-store.ts';
 import { newLeaseOwner } from '../../src/store/lease-owner.ts';
 import { openDatabase } from '../../src/store/open-database.ts';
 import { UsageStore } from '../../src/store/usage-store.ts';
-import { opened, start } from './keyed-server.ts';
+import { start } from './keyed-server.ts';
+import { opened } from './opened.ts';
 import { waitUntil } from './server-process.ts';
 import type { TestServer, TestServerOptions } from './test-server.ts';
 

@@ -1,22 +1,17 @@
 // Servers as the tests of the edge start them, closed after each test.
 
-import { afterEach, expect } from 'vitest';
+import { expect } from 'vitest';
 import { IN_MEMORY } from '../../src/store/database-path.ts';
 import { KeyRing } from '../../src/store/key-ring.ts';
 import { KeyStore, type NewKey } from '../../src/store/key-store.ts';
 import { openDatabase } from '../../src/store/open-database.ts';
 import { StoreError } from '../../src/store/store-error.ts';
 import { UsageStore } from '../../src/store/usage-store.ts';
+import { opened } from './opened.ts';
 import { type TestServer, type TestServerOptions, testServer } from './test-server.ts';
 
 export const messages = [{ role: 'user', content: 'Hello, who are you?' }];
 export const endless = { messages, max_tokens: 3000, ignore_eos: true, temperature: 0 };
-
-/** What is to be closed after the test, the last first. */
-export const opened: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const close of opened.splice(0).reverse()) await close();
-});
 
 export async function start(options: TestServerOptions = {}): Promise<TestServer> {
   const server = await testServer(options);

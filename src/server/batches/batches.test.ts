@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type Batch, inputLine, startBatchServer } from '../../../test/support/batch-server.ts';
-import { opened } from '../../../test/support/keyed-server.ts';
+import { opened } from '../../../test/support/opened.ts';
 import { waitUntil } from '../../../test/support/server-process.ts';
 import { fileSchema } from '../files/file-object.ts';
 import { batchSchema } from './batch-object.ts';

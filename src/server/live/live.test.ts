@@ -2,7 +2,8 @@
 
 import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
-import { endless, messages, opened, start, startWithKeys } from '../../../test/support/keyed-server.ts';
+import { endless, messages, start, startWithKeys } from '../../../test/support/keyed-server.ts';
+import { opened } from '../../../test/support/opened.ts';
 import { applyRuns } from '../../engine/live/block-runs.ts';
 import type { LiveSnapshot, LiveTick, RequestBrief, RequestTrace } from './live-event.ts';
 

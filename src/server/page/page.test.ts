@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { opened, start } from '../../../test/support/keyed-server.ts';
+import { start } from '../../../test/support/keyed-server.ts';
+import { opened } from '../../../test/support/opened.ts';
 
 const index = '<!doctype html><title>Chairlift</title>'.repeat(10);
 const script = 'console.log("up");\n'.repeat(50);

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Libsql from 'libsql';
 import { describe, expect, it } from 'vitest';
-import { messages, opened, start, startWithKeys } from '../../../test/support/keyed-server.ts';
+import { messages, start, startWithKeys } from '../../../test/support/keyed-server.ts';
+import { opened } from '../../../test/support/opened.ts';
 import { bindRefusal } from './auth.ts';
 
 describe('without keys', () => {
