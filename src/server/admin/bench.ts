@@ -1,4 +1,4 @@
-// POST /admin/bench: puts load on this very server and tells what it bears. One at a time; leaving ends it.
+// POST /admin/bench: puts load on this very server and reports its latencies. One runs at a time; it ends when its client leaves.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -13,16 +13,16 @@ import { findEntry } from '../request/find-model.ts';
 import type { Route } from '../route.ts';
 
 export interface BenchRun {
-  /** The key to ask with, where one is needed. */
+  /** The key for its requests, where one is needed. */
   readonly key: string | undefined;
   readonly signal: AbortSignal;
   onProgress(progress: BenchProgress): void;
 }
 
-/** Given from outside: a server knows no benchmark. */
-export type Bench = (order: BenchRequest, run: BenchRun) => Promise<BenchResult>;
+/** The server has no benchmark of its own; it is passed in. */
+export type Bench = (asked: BenchRequest, run: BenchRun) => Promise<BenchResult>;
 
-/** Small enough that nobody waits long for it. */
+/** The limits keep a benchmark short. */
 const upTo = (most: number) => z.int().min(1).max(most);
 
 const benchSchema = z.object({
@@ -46,11 +46,11 @@ export function benchRoute(context: ServerContext): Route {
     handler: async (request, reply) => {
       if (bench === undefined) throw new ApiError(501, 'this server has no benchmark', { code: 'no_bench' });
       const body = readExactBody(rulesFor(benchSchema), request);
-      const order = { ...body, model: findEntry(context.pool, body.model).name };
+      const asked = { ...body, model: findEntry(context.pool, body.model).name };
       if (isRunning) throw new ApiError(409, 'a benchmark runs already', { code: 'bench_running' });
       isRunning = true;
       try {
-        await follow(context, request, reply, (run) => bench(order, run));
+        await follow(context, request, reply, (run) => bench(asked, run));
       } finally {
         isRunning = false;
       }
@@ -70,7 +70,7 @@ async function follow(
   const stream = new SseStream(reply.raw, reply.getHeaders(), settings.keepAliveMs, signal, namedEvents);
   try {
     const onProgress = (progress: BenchProgress) => {
-      // A client that does not read misses some.
+      // A client that does not read misses some progress.
       if (!reply.raw.writableNeedDrain) void stream.send(progress, 'progress');
     };
     const result = await bench({ key: keyOf(request), signal, onProgress });

@@ -1,4 +1,4 @@
-// /admin/fleet: the nodes of a fleet, what they do, and what is wanted of them. Only with an admin key, at any gateway.
+// /admin/fleet: lists the nodes of a fleet, places models and drains workers, at any gateway.
 
 import { z } from 'zod';
 import type { ServerContext } from '../context.ts';
@@ -6,7 +6,7 @@ import { ApiError } from '../http/errors.ts';
 import { parseBody, rulesFor } from '../http/parse-body.ts';
 import type { Route } from '../route.ts';
 
-/** The contract of a fleet's control; a refusal says why nothing was done. */
+/** Controls a fleet. A text that is returned says why nothing was done. */
 export interface Fleet {
   view(): Promise<object>;
   place(placement: {

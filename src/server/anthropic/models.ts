@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { ModelEntry } from '../../pool/model-pool.ts';
 import { type ApiError, badRequest } from '../http/errors.ts';
-import { parseBody } from '../http/parse-body.ts';
+import { parseBody, rulesFor } from '../http/parse-body.ts';
 import { anthropicError } from './errors.ts';
 
 export function speaksAnthropic({ headers }: FastifyRequest): boolean {
@@ -34,7 +34,7 @@ export function modelInfo({ name, createdSeconds }: ModelEntry): object {
 }
 
 export function modelPage(entries: readonly ModelEntry[], query: unknown): object {
-  const { body: page } = parseBody({ schema: pageSchema, noOps: [], refused: {} }, query);
+  const { body: page } = parseBody(rulesFor(pageSchema), query);
   const { limit = entries.length, before_id: before } = page;
   const at = (parameter: 'after_id' | 'before_id', otherwise: number) => {
     const found = entries.findIndex(({ name }) => name === page[parameter]);

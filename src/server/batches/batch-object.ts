@@ -9,7 +9,7 @@ import {
 } from '../../store/batch-record.ts';
 import { expirySchema } from '../files/file-object.ts';
 import { pageShape } from '../http/list-page.ts';
-import type { BodyRules } from '../http/parse-body.ts';
+import { rulesFor } from '../http/parse-body.ts';
 import { ENDPOINTS } from './line-server.ts';
 
 export const WINDOW_MS = 86_400_000;
@@ -27,18 +27,10 @@ export const newBatchSchema = z.object({
     .optional(),
   output_expires_after: expirySchema.optional(),
 });
-export const newBatchRules: BodyRules<typeof newBatchSchema> = {
-  schema: newBatchSchema,
-  noOps: [],
-  refused: {},
-};
+export const newBatchRules = rulesFor(newBatchSchema);
 
 const batchPageSchema = z.object(pageShape(LARGEST_BATCH_PAGE));
-export const batchPageRules: BodyRules<typeof batchPageSchema> = {
-  schema: batchPageSchema,
-  noOps: [],
-  refused: {},
-};
+export const batchPageRules = rulesFor(batchPageSchema);
 
 const time = z.int().nullable();
 

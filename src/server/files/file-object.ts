@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { FileRecord } from '../../store/file-store.ts';
 import { pageShape } from '../http/list-page.ts';
-import type { BodyRules } from '../http/parse-body.ts';
+import { rulesFor } from '../http/parse-body.ts';
 
 export const INPUT_PURPOSE = 'batch';
 /** Files that the server makes. */
@@ -26,17 +26,13 @@ export const uploadSchema = z.object({
   }),
   expires_after: expirySchema.optional(),
 });
-export const uploadRules: BodyRules<typeof uploadSchema> = { schema: uploadSchema, noOps: [], refused: {} };
+export const uploadRules = rulesFor(uploadSchema);
 
 const filePageSchema = z.object({
   ...pageShape(LARGEST_FILE_PAGE),
   purpose: z.string().optional(),
 });
-export const filePageRules: BodyRules<typeof filePageSchema> = {
-  schema: filePageSchema,
-  noOps: [],
-  refused: {},
-};
+export const filePageRules = rulesFor(filePageSchema);
 
 export const fileSchema = z.strictObject({
   id: z.string(),

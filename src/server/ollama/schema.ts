@@ -1,7 +1,7 @@
 // The bodies of /api/chat, /api/generate and /api/embed.
 
 import { z } from 'zod';
-import type { BodyRules, Refusal } from '../http/parse-body.ts';
+import { type BodyRules, type Refusal, rulesFor } from '../http/parse-body.ts';
 import { maxLogprobs } from '../openai/schemas/sampling.ts';
 import { toolFields } from '../openai/schemas/tools.ts';
 import { optionRules, optionsSchema } from './options.ts';
@@ -119,19 +119,9 @@ const unlessEmpty =
 
 export const chatRules: BodyRules<typeof chatSchema> = { schema: chatSchema, noOps, refused: {}, inner };
 
-export const embedRules: BodyRules<typeof embedSchema> = {
-  schema: embedSchema,
-  noOps: [],
-  refused: {},
-  inner,
-};
+export const embedRules = { ...rulesFor(embedSchema), inner };
 
-export const embeddingsRules: BodyRules<typeof embeddingsSchema> = {
-  schema: embeddingsSchema,
-  noOps: [],
-  refused: {},
-  inner,
-};
+export const embeddingsRules = { ...rulesFor(embeddingsSchema), inner };
 
 export const generateRules: BodyRules<typeof generateSchema> = {
   schema: generateSchema,

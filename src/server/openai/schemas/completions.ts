@@ -1,7 +1,7 @@
 // The bodies of /v1/completions, /tokenize and /detokenize.
 
 import { z } from 'zod';
-import type { BodyRules } from '../../http/parse-body.ts';
+import { type BodyRules, rulesFor } from '../../http/parse-body.ts';
 import { chatMessage, templateFields } from './chat.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';
 import { structuredOutputFields } from './structured-output.ts';
@@ -95,11 +95,7 @@ export const tokenizeSchema = z.object({
   return_token_strs: z.boolean().meta({ description: 'Also tell how each token is spelled.' }).optional(),
 });
 
-export const tokenizeRules: BodyRules<typeof tokenizeSchema> = {
-  schema: tokenizeSchema,
-  noOps: [],
-  refused: {},
-};
+export const tokenizeRules = rulesFor(tokenizeSchema);
 
 export const detokenizeSchema = z.object({
   model: samplingFields.model,
@@ -113,8 +109,6 @@ export const detokenizeSchema = z.object({
 });
 
 export const detokenizeRules: BodyRules<typeof detokenizeSchema> = {
-  schema: detokenizeSchema,
-  noOps: [],
-  refused: {},
+  ...rulesFor(detokenizeSchema),
   tokenLists: ['tokens'],
 };
