@@ -49,13 +49,17 @@ std::optional<HeadNorm> maybeHeadNorm(const ScriptObject& from, const char* name
   return HeadNorm{readNorm(norm.object("norm"), over == HeadNorm::Over::Head ? headSize : headSize * heads), over};
 }
 
-Curve readCurve(const ScriptObject& curve) {
-  const std::string kind = curve.text("kind");
-  if (kind == "silu") return {Activation::Silu};
-  if (kind == "gelu-tanh") return {Activation::GeluTanh};
-  if (kind == "gelu") return {Activation::Gelu};
-  require(kind == "clamped", "an unknown activation");
-  return {Activation::Clamped, float(curve.number("limit")), float(curve.number("slope"))};
+/** A name, or the limit and the slope of a clamped one. */
+Curve readCurve(const ScriptObject& body) {
+  if (!body.isText("activation")) {
+    const ScriptObject clamped = body.object("activation");
+    return {Activation::Clamped, float(clamped.number("limit")), float(clamped.number("slope"))};
+  }
+  const std::string name = body.text("activation");
+  if (name == "silu") return {Activation::Silu};
+  if (name == "gelu-tanh") return {Activation::GeluTanh};
+  require(name == "gelu", "an unknown activation");
+  return {Activation::Gelu};
 }
 
 class ModelReader {
@@ -72,9 +76,11 @@ class ModelReader {
     parts_.logitSoftcap = float(model_.number("logitSoftcap", 0));
     for (const ScriptObject& rope : model_.list("ropes")) parts_.ropes.push_back(readRope(rope));
     for (const ScriptObject& cache : model_.list("caches")) parts_.kv.caches.push_back(readCache(cache));
-    parts_.embedding = matrixAt(model_.integer("embedding"), parts_.vocabSize, parts_.hiddenSize, 1);
-    for (const ScriptObject& addition : model_.list("embeddingAdditions")) {
-      parts_.embeddingAdditions.push_back(readEmbeddingAddition(addition));
+    parts_.embedding = tableAt(model_.object("embedding"), parts_.vocabSize, parts_.hiddenSize);
+    if (model_.has("embeddingAdditions")) {
+      for (const ScriptObject& addition : model_.list("embeddingAdditions")) {
+        parts_.embeddingAdditions.push_back(readEmbeddingAddition(addition));
+      }
     }
     readAddedToEmbeddings();
     if (const auto inputs = model_.maybe("layerInputs")) parts_.layerInputs = readLayerInputs(*inputs);
@@ -94,12 +100,22 @@ class ModelReader {
     return matrix;
   }
 
+  std::shared_ptr<Matrix> tableAt(const ScriptObject& table, int rows, int columns) const {
+    return matrixAt(table.integer("matrix"), rows, columns, 1);
+  }
+
+  int outputsOf(const ScriptObject& linear) const {
+    const int number = linear.integer("matrix");
+    require(number >= 0 && size_t(number) < matrices_.size(), "no such matrix");
+    return matrices_[size_t(number)]->outputs();
+  }
+
   void readAddedToEmbeddings() {
     const int hidden = parts_.hiddenSize;
     if (const auto positions = model_.maybe("positions")) {
       const int rows = positions->integer("rows");
       require(rows >= model_.integer("contextLength"), "fewer positions than texts may have");
-      parts_.positions = matrixAt(positions->integer("matrix"), rows, hidden, 1);
+      parts_.positions = tableAt(*positions, rows, hidden);
     }
     parts_.textKind = model_.floats("textKind");
     require(parts_.textKind.empty() || parts_.textKind.size() == size_t(hidden), "a kind of text of another size");
@@ -142,8 +158,8 @@ class ModelReader {
   EmbeddingAddition readEmbeddingAddition(const ScriptObject& from) const {
     EmbeddingAddition read{from.integer("adapter"), float(from.number("scale")), from.integer("rank"), {}, {}};
     require(read.rank > 0, "an adapter of no rank");
-    read.table = matrixAt(from.integer("table"), parts_.vocabSize, read.rank, 1);
-    read.up.parts.push_back({matrixAt(from.integer("up"), parts_.hiddenSize, read.rank, 1), {}, 0});
+    read.table = tableAt(from.object("table"), parts_.vocabSize, read.rank);
+    read.up.parts.push_back({tableAt(from.object("up"), parts_.hiddenSize, read.rank), {}, 0});
     return read;
   }
 
@@ -214,8 +230,7 @@ class ModelReader {
 
   LowRank readLowRank(const ScriptObject& from) const {
     LowRank read;
-    read.rank = from.integer("rank");
-    require(read.rank > 0, "a rank of nothing");
+    read.rank = outputsOf(from.object("down"));
     join(read.down, from.object("down"), 0, read.rank, parts_.hiddenSize);
     join(read.up, from.object("up"), 0, parts_.hiddenSize, read.rank);
     read.norm = readNorm(from.object("norm"), parts_.hiddenSize);
@@ -228,7 +243,7 @@ class ModelReader {
     read.index = from.integer("index");
     read.size = parts_.layerInputs->size;
     require(read.index >= 0 && read.index < parts_.layerInputs->count, "no such layer's input");
-    read.curve = readCurve(from.object("activation"));
+    read.curve = readCurve(from);
     require(read.curve.kind != Activation::Clamped, "a clamped activation of a layer's input");
     join(read.gate, from.object("gate"), 0, read.size, parts_.hiddenSize);
     join(read.output, from.object("output"), 0, parts_.hiddenSize, read.size);
@@ -240,7 +255,8 @@ class ModelReader {
     read.count = from.integer("count");
     read.size = from.integer("size");
     require(read.count > 0 && read.size > 0, "inputs of no layer");
-    read.table = matrixAt(from.integer("table"), from.integer("tableRows"), read.width(), 1);
+    const ScriptObject table = from.object("table");
+    read.table = tableAt(table, table.integer("rows"), read.width());
     read.tableScale = float(from.number("tableScale"));
     join(read.projection, from.object("projection"), 0, read.width(), parts_.hiddenSize);
     read.projectionScale = float(from.number("projectionScale"));
@@ -257,7 +273,7 @@ class ModelReader {
 
   /** Weights come channel by channel; kernels want them tap by tap. */
   static Convolution readConvolution(const ScriptObject& from, const MemoryLayout& layout, bool activates) {
-    const std::vector<float> weights = from.floats("weights"), bias = from.floats("bias");
+    const std::vector<float> weights = from.floats("weight"), bias = from.floats("bias");
     const size_t channels = size_t(layout.channels), taps = size_t(layout.taps), stride = layout.channelStride();
     require(weights.size() == channels * taps, "a convolution of another size");
     require(bias.empty() || bias.size() == channels, "a convolution's bias of another size");
@@ -303,7 +319,7 @@ class ModelReader {
     join(read.output, from.object("output"), 0, hidden, read.valueRows());
     read.convolution = readConvolution(from.object("convolution"), layout, true);
     read.decayBias = readPerHead(from, "decayBias", read.valueHeads);
-    read.rates = readPerHead(from, "rates", read.valueHeads);
+    read.rates = readPerHead(from, "decayRate", read.valueHeads);
     read.norm = readNorm(from.object("norm"), read.valueSize);
     return read;
   }
@@ -345,7 +361,7 @@ class ModelReader {
     join(read.output, from.object("output"), 0, hidden, read.valueRows());
     read.convolution = readConvolution(from.object("convolution"), layout, true);
     read.stepBias = readPerHead(from, "stepBias", read.heads);
-    read.rates = readPerHead(from, "rates", read.heads);
+    read.rates = readPerHead(from, "rate", read.heads);
     read.skip = readPerHead(from, "skip", read.heads);
     read.norm = readNorm(from.object("norm"), read.valueRows());
     return read;
@@ -416,7 +432,7 @@ class ModelReader {
     join(read.projection, from.object("keyRotated"), size_t(read.rank), read.rotatedSize, hidden);
     read.latentNorm = readNorm(from.object("latentNorm"), read.rank);
     if (const auto queryInput = from.maybe("queryInput")) {
-      read.queryInputSize = queryInput->integer("size");
+      read.queryInputSize = outputsOf(queryInput->object("down"));
       join(read.projection, queryInput->object("down"), read.queryInputAt(), read.queryInputSize, hidden);
       read.queryInputNorm = readNorm(queryInput->object("norm"), read.queryInputSize);
     }
@@ -437,7 +453,7 @@ class ModelReader {
     const int hidden = parts_.hiddenSize;
     FeedForward read;
     read.size = from.integer("size");
-    read.curve = readCurve(from.object("activation"));
+    read.curve = readCurve(from);
     read.hasGate = from.has("gate");
     read.hasShare = from.has("share");
     require(read.hasGate || read.curve.kind != Activation::Clamped, "a clamped activation without a gate");

@@ -23,6 +23,11 @@ class ScriptObject {
     check(napi_typeof(env_, property(env_, value_, name), &type), name);
     return type != napi_undefined;
   }
+  bool isText(const char* name) const {
+    napi_valuetype type;
+    check(napi_typeof(env_, property(env_, value_, name), &type), name);
+    return type == napi_string;
+  }
   double number(const char* name, double otherwise) const { return has(name) ? number(name) : otherwise; }
   int integer(const char* name, int otherwise) const { return has(name) ? integer(name) : otherwise; }
   bool flag(const char* name) const {

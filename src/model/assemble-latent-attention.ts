@@ -73,23 +73,30 @@ function upProjections(
   { rank, contentSize, valueSize }: LatentTraits,
   index: number,
 ): Readonly<Record<'toLatent' | 'toValues', LinearSpec>> {
-  const keys = { rows: sizes.headCount * rank, columns: contentSize };
-  const values = { rows: sizes.headCount * valueSize, columns: rank };
+  const { headCount: members } = sizes;
+  const keys = { rows: members * rank, columns: contentSize };
+  const values = { rows: members * valueSize, columns: rank };
   if (names.has(index, 'latentKeyUp')) {
     return {
-      toLatent: linearSpec(names, index, { ...keys, role: 'latentKeyUp' }),
-      toValues: linearSpec(names, index, { ...values, role: 'latentValueUp' }),
+      toLatent: { ...linearSpec(names, index, { ...keys, role: 'latentKeyUp' }), members },
+      toValues: { ...linearSpec(names, index, { ...values, role: 'latentValueUp' }), members },
     };
   }
   // Each head has its rows of keys first, then those of values.
   const every = contentSize + valueSize;
   return {
-    toLatent: linearSpec(names, index, { ...keys, role: 'latentUp', transposed: { rows: rank, every } }),
-    toValues: linearSpec(names, index, {
-      ...values,
-      role: 'latentUp',
-      firstRow: contentSize,
-      runs: { rows: valueSize, every },
-    }),
+    toLatent: {
+      ...linearSpec(names, index, { ...keys, role: 'latentUp', transposed: { rows: rank, every } }),
+      members,
+    },
+    toValues: {
+      ...linearSpec(names, index, {
+        ...values,
+        role: 'latentUp',
+        firstRow: contentSize,
+        runs: { rows: valueSize, every },
+      }),
+      members,
+    },
   };
 }

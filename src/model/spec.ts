@@ -34,6 +34,8 @@ export interface MatrixSpec {
 /** A linear map: `rows` outputs from `columns` inputs. */
 export interface LinearSpec extends MatrixSpec {
   readonly leaf: 'linear';
+  /** The rows are those of so many maps in a row, each of which has an input of its own; absent: one. */
+  readonly members?: number;
   readonly bias?: RowSlice;
   /** What adapters add for rows that use them; at most one of each. */
   readonly additions?: readonly AdditionSpec[];

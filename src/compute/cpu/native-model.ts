@@ -1,28 +1,29 @@
-// A model as the addon is told of it: its spec, with matrices by number and vectors as they are read from the file.
+// Converts a ModelSpec to the addon's format: the same tree, with every matrix as a number and a place to be filled, and vectors
+// as they are read from the file.
 
+import { leavesOf, type MapLeaves, mapLeaves } from '../../model/leaves.ts';
+import type { OutputFactors } from '../../model/output-factors.ts';
 import type {
   AdditionSpec,
-  AttentionSpec,
-  CacheSpec,
-  ClampedActivation,
-  ConvolutionSpec,
-  DeltaNetSpec,
-  EmbeddingAdditionSpec,
+  BranchSpec,
   ExpertsSpec,
   FeedForwardSpec,
-  HeadNormSpec,
-  LatentAttentionSpec,
-  LayerInputSpec,
-  LayerInputsSpec,
-  LowRankSpec,
+  LayerSpec,
+  LinearSpec,
+  MatrixSpec,
   ModelSpec,
+  PartSpec,
   RouterSpec,
-  ShortConvolutionSpec,
-  StateSpaceSpec,
+  RowSlice,
 } from '../../model/spec.ts';
-import type { NormWeights } from '../../model/weight-reader.ts';
+import { isHeadTied } from '../../model/spec-walk.ts';
+import { type NormWeights, readBias, readNorm, readVector, rowType } from '../../model/weight-reader.ts';
+import { ModelFileError } from '../../weights/model-file-error.ts';
+import { readFloats } from '../../weights/read-tensor.ts';
+import { type TensorType, tensorLayouts } from '../../weights/tensor-type.ts';
+import type { WeightSource } from '../../weights/weight-source.ts';
 
-export interface NativeLinear {
+interface NativeLinear {
   /** What `addMatrix` gave. */
   readonly matrix: number;
   /** Of all members, one after the other. */
@@ -30,7 +31,7 @@ export interface NativeLinear {
   readonly additions: readonly NativeAddition[];
 }
 
-export interface NativeAddition extends Pick<AdditionSpec, 'adapter' | 'rank' | 'scale'> {
+interface NativeAddition extends Pick<AdditionSpec, 'adapter' | 'rank' | 'scale'> {
   /** Which members of the map it adds to; its matrices have a member for each. */
   readonly firstMember: number;
   readonly members: number;
@@ -42,232 +43,272 @@ export interface NativeAddition extends Pick<AdditionSpec, 'adapter' | 'rank' | 
   readonly shifts?: Float32Array;
 }
 
-interface NativeEmbeddingAddition extends Pick<EmbeddingAdditionSpec, 'adapter' | 'rank' | 'scale'> {
+interface NativeTable {
   /** What `addMatrix` gave. */
-  readonly table: number;
-  readonly up: number;
+  readonly matrix: number;
+  readonly rows: number;
 }
 
-export interface NativeHeadNorm {
-  readonly norm: NormWeights;
-  readonly over: HeadNormSpec['over'];
-}
-
-interface NativeRope {
-  readonly inverseFrequencies: Float64Array;
-  readonly magnitude: number;
-}
-
-export interface NativeAttention
-  extends Pick<
-    AttentionSpec,
-    | 'kind'
-    | 'headCount'
-    | 'headSize'
-    | 'cache'
-    | 'normsAfterRope'
-    | 'rope'
-    | 'bothSides'
-    | 'window'
-    | 'chunk'
-    | 'scale'
-    | 'softcap'
-    | 'growth'
-  > {
-  readonly query: NativeLinear;
-  readonly stored: NativeStored | undefined;
-  readonly output: NativeLinear;
-  readonly queryNorm: NativeHeadNorm | undefined;
-  readonly sinks: Float32Array | undefined;
-  readonly gate: NativeLinear | undefined;
-}
-
-export interface NativeStored {
-  readonly key: NativeLinear;
-  readonly value: NativeLinear | undefined;
-  readonly keyNorm: NativeHeadNorm | undefined;
-  readonly valueNorm: NativeHeadNorm | undefined;
-}
-
-export interface NativeLatentAttention
-  extends Pick<
-    LatentAttentionSpec,
-    'kind' | 'headCount' | 'cache' | 'rank' | 'contentSize' | 'rotatedSize' | 'valueSize' | 'rope' | 'scale'
-  > {
-  readonly queryInput:
-    | { readonly size: number; readonly down: NativeLinear; readonly norm: NormWeights }
-    | undefined;
-  readonly query: NativeLinear;
-  readonly queryRotated: NativeLinear;
-  readonly latent: NativeLinear;
-  readonly latentNorm: NormWeights;
-  readonly keyRotated: NativeLinear;
-  /** Both have a member for each head. */
-  readonly toLatent: NativeLinear;
-  readonly toValues: NativeLinear;
-  readonly output: NativeLinear;
-}
-
-export type NativeActivation =
-  | { readonly kind: 'silu' | 'gelu-tanh' | 'gelu' }
-  | ({ readonly kind: 'clamped' } & ClampedActivation);
-
-export interface NativeFeedForward extends Pick<FeedForwardSpec, 'kind' | 'size' | 'gateCutoff'> {
-  readonly activation: NativeActivation;
-  readonly gate: NativeLinear | undefined;
-  readonly up: NativeLinear;
-  readonly down: NativeLinear;
-  readonly share: NativeLinear | undefined;
-}
-
-export interface NativeRouter extends Pick<RouterSpec, 'score' | 'used' | 'groups' | 'normalized' | 'scale'> {
+interface NativeLeaves {
   readonly linear: NativeLinear;
-  readonly choiceBias: Float32Array | undefined;
-  readonly expertScales: Float32Array | undefined;
-  readonly norm: NormWeights | undefined;
+  readonly norm: NormWeights;
+  readonly vector: Float32Array;
+  readonly table: NativeTable;
 }
 
-export interface NativeExperts extends Pick<ExpertsSpec, 'kind' | 'scalesInput'> {
+type Native<Spec> = MapLeaves<Spec, NativeLeaves>;
+
+interface NativeExperts extends Pick<ExpertsSpec, 'kind' | 'scalesInput'> {
   readonly count: number;
-  readonly router: NativeRouter;
+  readonly router: Native<RouterSpec>;
   /** Its matrices have a member for each expert. */
-  readonly each: NativeFeedForward;
+  readonly each: Native<FeedForwardSpec>;
 }
 
-export interface NativeConvolution extends Pick<ConvolutionSpec, 'length'> {
-  /** [channel][tokens, the newest last]. */
-  readonly weights: Float32Array;
-  readonly bias: Float32Array | undefined;
-}
+type NativePart = Omit<Native<PartSpec>, 'body'> & {
+  readonly body: Native<PartSpec>['body'] | NativeExperts;
+};
+type NativeBranch = Omit<Native<BranchSpec>, 'parts'> & { readonly parts: readonly NativePart[] };
+type NativeLayer = Omit<Native<LayerSpec>, 'branches'> & { readonly branches: readonly NativeBranch[] };
 
-export interface NativeDeltaNet
-  extends Pick<
-    DeltaNetSpec,
-    'kind' | 'memory' | 'keyHeads' | 'keySize' | 'valueHeads' | 'valueSize' | 'sharing'
-  > {
-  readonly query: NativeLinear;
-  readonly key: NativeLinear;
-  readonly value: NativeLinear;
-  readonly convolution: NativeConvolution;
-  readonly share: NativeLinear;
-  readonly decay: NativeLinear;
-  readonly decayBias: Float32Array;
-  readonly rates: Float32Array;
-  readonly norm: NormWeights;
-  readonly gate: NativeLinear;
-  readonly output: NativeLinear;
-}
-
-export interface NativeShortConvolution extends Pick<ShortConvolutionSpec, 'kind' | 'memory' | 'size'> {
-  readonly before: NativeLinear;
-  readonly after: NativeLinear;
-  readonly value: NativeLinear;
-  readonly convolution: NativeConvolution;
-  readonly output: NativeLinear;
-}
-
-export interface NativeStateSpace
-  extends Pick<StateSpaceSpec, 'kind' | 'memory' | 'heads' | 'headSize' | 'stateSize' | 'groups'> {
-  readonly value: NativeLinear;
-  readonly write: NativeLinear;
-  readonly read: NativeLinear;
-  readonly convolution: NativeConvolution;
-  readonly step: NativeLinear;
-  readonly stepBias: Float32Array;
-  readonly rates: Float32Array;
-  readonly skip: Float32Array;
-  readonly gate: NativeLinear;
-  readonly norm: NormWeights;
-  readonly output: NativeLinear;
-}
-
-export interface NativeLayerInput extends Pick<LayerInputSpec, 'kind' | 'index'> {
-  readonly activation: NativeActivation;
-  readonly gate: NativeLinear;
-  readonly output: NativeLinear;
-}
-
-export interface NativeLayerInputs
-  extends Pick<LayerInputsSpec, 'count' | 'size' | 'tableScale' | 'projectionScale'> {
-  /** What `addMatrix` gave. */
-  readonly table: number;
-  readonly tableRows: number;
-  readonly projection: NativeLinear;
-  readonly norm: NormWeights;
-}
-
-export interface NativeLowRank extends Pick<LowRankSpec, 'kind'> {
-  readonly rank: number;
-  readonly down: NativeLinear;
-  readonly up: NativeLinear;
-  readonly norm: NormWeights;
-}
-
-export type NativeBody =
-  | NativeAttention
-  | NativeLatentAttention
-  | NativeFeedForward
-  | NativeExperts
-  | NativeDeltaNet
-  | NativeShortConvolution
-  | NativeStateSpace
-  | NativeLayerInput
-  | NativeLowRank;
-
-export interface NativePart {
-  readonly input: NormWeights | undefined;
-  readonly body: NativeBody;
-  readonly output: NormWeights | undefined;
-}
-
-export interface NativeBranch {
-  readonly parts: readonly NativePart[];
-  readonly output: NormWeights | undefined;
-  readonly scale: number | undefined;
-  readonly streamScale: number | undefined;
-  readonly streamNorm: NormWeights | undefined;
-}
-
-export interface NativeLayerStreams {
-  readonly norm: NormWeights;
-  readonly features: NativeLinear;
-  readonly prediction: NativeLinear;
-  readonly correction: NativeLinear;
-  readonly told: NativePart;
-  readonly toldScale: Float32Array | undefined;
-}
-
-export interface NativeLayer {
-  readonly branches: readonly NativeBranch[];
-  readonly streams: NativeLayerStreams | undefined;
-}
-
-export interface NativeStreams {
-  readonly spread: readonly NativeLinear[];
-  readonly gather: readonly NativeLinear[];
-}
-
-export interface NativeModel
-  extends Pick<
-    ModelSpec,
-    | 'hiddenSize'
-    | 'vocabSize'
-    | 'contextLength'
-    | 'normEpsilon'
-    | 'embeddingScale'
-    | 'logitScale'
-    | 'logitSoftcap'
-  > {
-  readonly ropes: readonly NativeRope[];
-  readonly caches: readonly CacheSpec[];
-  readonly embedding: number;
-  readonly embeddingAdditions: readonly NativeEmbeddingAddition[];
-  readonly positions: { readonly matrix: number; readonly rows: number } | undefined;
-  readonly textKind: Float32Array | undefined;
-  readonly embeddingNorm: NormWeights | undefined;
-  readonly layerInputs: NativeLayerInputs | undefined;
-  readonly streams: NativeStreams | undefined;
+export type NativeModel = Omit<Native<ModelSpec>, 'layers' | 'ropes' | 'textKinds'> & {
   readonly layers: readonly NativeLayer[];
-  readonly finalNorm: NormWeights | undefined;
-  readonly head: NativeLinear;
+  readonly ropes: readonly { readonly inverseFrequencies: Float64Array; readonly magnitude: number }[];
+  /** The first row of the spec's `textKinds`. */
+  readonly textKind: Float32Array | undefined;
+};
+
+/** Rows of a slice that make one member of a matrix. */
+export interface MemberRows {
+  readonly slice: RowSlice;
+  readonly firstRow: number;
+  readonly rows: number;
+}
+
+/** A matrix of the addon, and the rows that fill its members. */
+export interface MatrixUpload {
+  readonly matrix: number;
+  /** Of the rows in the file. */
+  readonly type: TensorType;
+  readonly columns: number;
+  readonly members: readonly MemberRows[];
+  /** Rows are handed over as float32, whatever the file holds. */
+  readonly decoded: boolean;
+}
+
+/** Makes room for a matrix and gives its number. */
+type AddMatrix = (type: TensorType, outputs: number, inputs: number, members: number) => number;
+
+/** What an adapter adds to members in a row. */
+interface AdditionRun {
+  readonly firstMember: number;
+  readonly additions: AdditionSpec[];
+}
+
+/** Also says which rows fill each matrix that it adds. */
+export function nativeModel(
+  spec: ModelSpec,
+  weights: WeightSource,
+  outputFactors: ReadonlyMap<AdditionSpec, OutputFactors>,
+  addMatrix: AddMatrix,
+): { readonly model: NativeModel; readonly matrices: readonly MatrixUpload[] } {
+  const converter = new Converter(weights, outputFactors, addMatrix);
+  return { model: converter.model(spec), matrices: converter.matrices };
+}
+
+class Converter {
+  readonly matrices: MatrixUpload[] = [];
+  readonly #weights: WeightSource;
+  readonly #outputFactors: ReadonlyMap<AdditionSpec, OutputFactors>;
+  readonly #addMatrix: AddMatrix;
+
+  constructor(
+    weights: WeightSource,
+    outputFactors: ReadonlyMap<AdditionSpec, OutputFactors>,
+    addMatrix: AddMatrix,
+  ) {
+    this.#weights = weights;
+    this.#outputFactors = outputFactors;
+    this.#addMatrix = addMatrix;
+  }
+
+  model(spec: ModelSpec): NativeModel {
+    const { layers, ropes, textKinds, head, ...others } = spec;
+    const converted = this.#convert(others);
+    return {
+      ...converted,
+      ropes: ropes.map(({ inverseFrequencies, magnitude }) => ({
+        inverseFrequencies: Float64Array.from(inverseFrequencies),
+        magnitude,
+      })),
+      textKind: textKinds && readFloats(this.#weights, textKinds.tensor).slice(0, spec.hiddenSize),
+      layers: layers.map((layer) => this.#layer(layer)),
+      head: isHeadTied(spec) ? this.#linear([head], converted.embedding.matrix) : this.#linear([head]),
+    };
+  }
+
+  #convert<Spec>(spec: Spec): Native<Spec> {
+    return mapLeaves<Spec, NativeLeaves>(spec, {
+      linear: (linear) => this.#linear([linear]),
+      norm: (norm) => readNorm(this.#weights, norm),
+      vector: (vector) => readVector(this.#weights, vector),
+      table: (table) => ({
+        matrix: this.#matrix([{ weight: table, columns: table.columns }]),
+        rows: table.rows,
+      }),
+    });
+  }
+
+  #layer({ branches, ...layer }: LayerSpec): NativeLayer {
+    return {
+      ...this.#convert(layer),
+      branches: branches.map(({ parts, ...branch }) => ({
+        ...this.#convert(branch),
+        parts: parts.map((part) => this.#part(part)),
+      })),
+    };
+  }
+
+  #part({ body, ...part }: PartSpec): NativePart {
+    const converted = body.kind === 'experts' ? this.#experts(body) : this.#convert(body);
+    return { ...this.#convert(part), body: converted };
+  }
+
+  /** Experts are alike but for their weights: one with a member for each. */
+  #experts({ kind, router, experts, ...others }: ExpertsSpec): NativeExperts {
+    const { linear, ...routing } = router;
+    const linears = experts.map((expert) => leavesOf(expert, 'linear'));
+    let next = 0;
+    const each = mapLeaves<FeedForwardSpec, NativeLeaves>(experts[0] as FeedForwardSpec, {
+      ...noOtherLeaves,
+      linear: () => {
+        const members = linears.map((own) => own[next] as LinearSpec);
+        next++;
+        return this.#linear(members);
+      },
+    });
+    return {
+      kind,
+      ...others,
+      count: experts.length,
+      // Which expert is best should not hang on activations of eight bits.
+      router: { ...this.#convert(routing), linear: this.#linear([linear], this.#matrix([linear], true)) },
+      each,
+    };
+  }
+
+  /** Several are the members of one. */
+  #linear(specs: readonly LinearSpec[], matrix = this.#membersMatrix(specs)): NativeLinear {
+    return { matrix, bias: this.#bias(specs), additions: this.#additions(specs) };
+  }
+
+  #membersMatrix(specs: readonly LinearSpec[]): number {
+    const { weight, columns, members = 1 } = specs[0] as LinearSpec;
+    if (members === 1) return this.#matrix(specs);
+    const rows = weight.rows / members;
+    const all = Array.from({ length: members }, (_, index) => ({
+      slice: weight,
+      firstRow: index * rows,
+      rows,
+    }));
+    return this.#addUpload(all, columns);
+  }
+
+  /** One for all members in a row that an adapter adds to alike. */
+  #additions(specs: readonly LinearSpec[]): NativeAddition[] {
+    const runs: AdditionRun[] = [];
+    for (const [member, { additions = [] }] of specs.entries()) {
+      for (const addition of additions) {
+        const run = runs.find((one) => this.#isNext(one, member, addition));
+        if (run === undefined) runs.push({ firstMember: member, additions: [addition] });
+        else run.additions.push(addition);
+      }
+    }
+    return runs.map((run) => this.#addition(run, (specs[0] as LinearSpec).columns));
+  }
+
+  #isNext({ firstMember, additions }: AdditionRun, member: number, addition: AdditionSpec): boolean {
+    const [first] = additions as [AdditionSpec];
+    const type = (slice: RowSlice) => rowType(this.#weights, slice);
+    return (
+      firstMember + additions.length === member &&
+      first.adapter === addition.adapter &&
+      first.rank === addition.rank &&
+      first.scale === addition.scale &&
+      (first.magnitude === undefined) === (addition.magnitude === undefined) &&
+      type(first.down) === type(addition.down) &&
+      type(first.up) === type(addition.up)
+    );
+  }
+
+  #addition({ firstMember, additions }: AdditionRun, columns: number): NativeAddition {
+    const [{ adapter, rank, scale }] = additions as [AdditionSpec];
+    const factors = additions.flatMap((addition) => this.#outputFactors.get(addition) ?? []);
+    return {
+      ...(factors.length === 0
+        ? {}
+        : {
+            factors: joined(factors.map((one) => one.factors)),
+            shifts: joined(factors.map((one) => one.shifts)),
+          }),
+      adapter,
+      rank,
+      scale,
+      firstMember,
+      members: additions.length,
+      down: this.#matrix(additions.map(({ down }) => ({ weight: down, columns }))),
+      up: this.#matrix(additions.map(({ up }) => ({ weight: up, columns: rank }))),
+    };
+  }
+
+  #matrix(specs: readonly MatrixSpec[], floats = false): number {
+    const members = specs.map(({ weight }) => ({ slice: weight, firstRow: 0, rows: weight.rows }));
+    return this.#addUpload(members, (specs[0] as MatrixSpec).columns, floats);
+  }
+
+  #addUpload(members: readonly MemberRows[], columns: number, floats = false): number {
+    const { slice, rows } = members[0] as MemberRows;
+    const type = rowType(this.#weights, slice);
+    for (const member of members) this.#requireType(member.slice, type);
+    const decoded = floats && tensorLayouts[type].blockSize > 1;
+    const matrix = this.#addMatrix(decoded ? 'F32' : type, rows, columns, members.length);
+    this.matrices.push({ matrix, type, columns, members, decoded });
+    return matrix;
+  }
+
+  #requireType(slice: RowSlice, type: TensorType): void {
+    const own = rowType(this.#weights, slice);
+    if (own === type) return;
+    throw new ModelFileError({
+      file: 'weights',
+      field: slice.tensor,
+      problem: `is ${own}, and the same matrix of another expert is ${type}`,
+      remedy: 'Convert the model so that all experts of a layer are stored alike',
+    });
+  }
+
+  #bias(specs: readonly LinearSpec[]): Float32Array | undefined {
+    const biases = specs.map(({ bias }) => bias).filter((bias) => bias !== undefined);
+    const [first] = biases;
+    if (first === undefined) return undefined;
+    const all = new Float32Array(first.rows * biases.length);
+    for (const [index, bias] of biases.entries()) all.set(readBias(this.#weights, bias), index * first.rows);
+    return all;
+  }
+}
+
+function noLeaf(): never {
+  throw new Error('an expert has linear maps alone');
+}
+
+const noOtherLeaves = { norm: noLeaf, vector: noLeaf, table: noLeaf };
+
+function joined(parts: readonly Float32Array[]): Float32Array {
+  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
 }

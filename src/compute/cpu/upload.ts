@@ -9,8 +9,7 @@ import { dequantize } from '../../weights/quants/dequantize.ts';
 import { rowBytes } from '../../weights/tensor-type.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import type { Addon, ModelHandle } from './binding.ts';
-import { describeModel, type MatrixUpload, type MemberRows } from './describe-model.ts';
-import type { NativeModel } from './native-model.ts';
+import { type MatrixUpload, type MemberRows, type NativeModel, nativeModel } from './native-model.ts';
 
 const PIECE_BYTES = 4 << 20;
 /** Rows the addon packs side by side. */
@@ -34,7 +33,7 @@ export async function uploadModel(
   onProgress: (share: number) => void,
 ): Promise<NativeModel> {
   const factors = await readOutputFactors(spec, weights);
-  const { model, matrices } = describeModel(spec, weights, factors, (type, outputs, inputs, members) =>
+  const { model, matrices } = nativeModel(spec, weights, factors, (type, outputs, inputs, members) =>
     addon.addMatrix(handle, type, outputs, inputs, members),
   );
   await packPieces(addon, handle, matrices.flatMap(cutPieces), weights, onProgress);
