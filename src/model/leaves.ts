@@ -13,7 +13,10 @@ interface LeafResults {
 }
 
 type LeafMappers<Results extends LeafResults> = {
-  readonly [Kind in keyof LeafResults]: (leaf: Extract<Leaf, { readonly leaf: Kind }>) => Results[Kind];
+  readonly [Kind in keyof LeafResults]: (
+    leaf: Extract<Leaf, { readonly leaf: Kind }>,
+    path: readonly string[],
+  ) => Results[Kind];
 };
 
 /** The same tree, with other leaves. */
@@ -29,7 +32,10 @@ export function mapLeaves<Node, Results extends LeafResults>(
   node: Node,
   mappers: LeafMappers<Results>,
 ): MapLeaves<Node, Results> {
-  return mapNode(node, (leaf) => mappers[leaf.leaf](leaf as never)) as MapLeaves<Node, Results>;
+  return mapNode(node, [], (leaf, path) => mappers[leaf.leaf](leaf as never, path)) as MapLeaves<
+    Node,
+    Results
+  >;
 }
 
 /** All leaves of one kind, in the order of the tree. */
@@ -38,15 +44,22 @@ export function leavesOf<Kind extends Leaf['leaf']>(
   kind: Kind,
 ): Extract<Leaf, { readonly leaf: Kind }>[] {
   const found: Leaf[] = [];
-  mapNode(node, (leaf) => {
+  mapNode(node, [], (leaf) => {
     if (leaf.leaf === kind) found.push(leaf);
   });
   return found as Extract<Leaf, { readonly leaf: Kind }>[];
 }
 
-function mapNode(node: unknown, map: (leaf: Leaf) => unknown): unknown {
+/** `path` is the names and indexes that lead to a leaf. */
+function mapNode(
+  node: unknown,
+  path: readonly string[],
+  map: (leaf: Leaf, path: readonly string[]) => unknown,
+): unknown {
   if (typeof node !== 'object' || node === null) return node;
-  if (Array.isArray(node)) return node.map((item) => mapNode(item, map));
-  if ('leaf' in node) return map(node as Leaf);
-  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, mapNode(value, map)]));
+  if (Array.isArray(node)) return node.map((item, index) => mapNode(item, [...path, `${index}`], map));
+  if ('leaf' in node) return map(node as Leaf, path);
+  return Object.fromEntries(
+    Object.entries(node).map(([key, value]) => [key, mapNode(value, [...path, key], map)]),
+  );
 }
