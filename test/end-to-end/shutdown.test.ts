@@ -152,6 +152,8 @@ describe.concurrent('SIGTERM', () => {
 });
 
 describe('a server that is still starting', () => {
+  const isEngine = (pid: number) =>
+    execFileSync('ps', ['-o', 'args=', '-p', `${pid}`], { encoding: 'utf8' }).includes('engine');
   const exitOf = (child: ChildProcess) =>
     new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
 
@@ -160,8 +162,9 @@ describe('a server that is still starting', () => {
     const child = home.launch();
     launched.push(child);
     const exited = exitOf(child);
-    await waitUntil(() => childrenOf(child.pid as number).length > 0);
-    const [engine = 0] = childrenOf(child.pid as number);
+    // Held between fork and exec, it would hold its parent in the system call, too.
+    await waitUntil(() => childrenOf(child.pid as number).some(isEngine));
+    const [engine = 0] = childrenOf(child.pid as number).filter(isEngine);
     process.kill(engine, 'SIGSTOP');
     child.kill('SIGTERM');
     expect(await exited).toBe(0);

@@ -4,6 +4,7 @@
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { NewLine } from '../../store/batch-lines.ts';
 import type { BatchProblem } from '../../store/batch-record.ts';
+import { ApiError } from '../http/errors.ts';
 import { isTooDeep } from '../http/nesting.ts';
 import { findEntry } from '../request/find-model.ts';
 import type { FileLine } from './file-lines.ts';
@@ -66,6 +67,8 @@ export class LineCheck {
     try {
       findEntry(this.#pool, model);
     } catch (error) {
+      // Where no model is known now, the line is held to it when it runs.
+      if (error instanceof ApiError && error.status !== 404) return undefined;
       return error instanceof Error ? error.message : String(error);
     }
     this.#models.add(model ?? '');

@@ -91,6 +91,12 @@ export function modelNotFound(name: string): ApiError {
   return new ApiError(404, message, { param: 'model', code: 'model_not_found' });
 }
 
+/** A gateway that has just started knows no worker yet: that a model does not exist cannot be said. */
+export function noModels(): ApiError {
+  const message = 'no model can be served now; a gateway of a fleet has not heard of a worker';
+  return new ApiError(503, message, { code: 'no_models', headers: { 'retry-after': '2' } });
+}
+
 /** Trying again, later or at another server, may help. */
 export function shuttingDown(message = 'the server is shutting down and takes no new requests'): ApiError {
   return new ApiError(503, message, { code: 'shutting_down', headers: { 'retry-after': '5' } });

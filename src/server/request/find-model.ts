@@ -2,13 +2,14 @@
 
 import { orAbort } from '../../generation/or-abort.ts';
 import type { ModelEntry, ModelLease, ModelPool } from '../../pool/model-pool.ts';
-import { acquireError, modelNotFound } from '../http/errors.ts';
+import { acquireError, modelNotFound, noModels } from '../http/errors.ts';
 
 /** The default model, the first one, where no name is given. The entry's name is used everywhere after this. */
 export function findEntry(pool: ModelPool, name: string | undefined): ModelEntry {
   const isMeant = (one: ModelEntry) => name === undefined || one.name === name || one.aliases.includes(name);
-  const entry = pool.list().find(isMeant);
-  if (entry === undefined) throw modelNotFound(name ?? 'default');
+  const entries = pool.list();
+  const entry = entries.find(isMeant);
+  if (entry === undefined) throw entries.length === 0 ? noModels() : modelNotFound(name ?? 'default');
   return entry;
 }
 

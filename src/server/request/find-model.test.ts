@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
+import { LineCheck } from '../batches/line-check.ts';
+import { findEntry } from './find-model.ts';
+
+const poolOf = (...names: string[]) =>
+  ({
+    list: () => names.map((name) => ({ name, aliases: [] }) as unknown as ModelEntry),
+  }) as unknown as ModelPool;
+
+it('gives the first model where none is named', () => {
+  expect(findEntry(poolOf('one', 'two'), undefined).name).toBe('one');
+});
+
+it('refuses a model that does not exist for good', () => {
+  expect(() => findEntry(poolOf('one'), 'other')).toThrow(
+    expect.objectContaining({ status: 404, code: 'model_not_found' }),
+  );
+});
+
+it('asks to try again where no model is known yet, as in a gateway that has just started', () => {
+  for (const name of [undefined, 'one']) {
+    expect(() => findEntry(poolOf(), name)).toThrow(
+      expect.objectContaining({ status: 503, code: 'no_models', headers: { 'retry-after': '2' } }),
+    );
+  }
+});
+
+it('refuses no line of a batch for its model where none is known yet', () => {
+  const line = JSON.stringify({
+    custom_id: 'a',
+    method: 'POST',
+    url: '/v1/completions',
+    body: { model: 'one' },
+  });
+  expect(new LineCheck('/v1/completions', poolOf()).check({ number: 1, text: line })).toMatchObject({
+    ok: true,
+  });
+  expect(new LineCheck('/v1/completions', poolOf('other')).check({ number: 1, text: line })).toMatchObject({
+    ok: false,
+  });
+});
