@@ -4,8 +4,11 @@
 import { closeSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
 
-/** What is asked for twice is done within this time, or cut short. */
-const HURRY_MS = 5000;
+/**
+ * What is asked for twice is done within this time, or cut short. Longer than an engine may take to report what it computed
+ * for a request that is ended: where it hangs, its requests are charged without it.
+ */
+const HURRY_MS = 10_000;
 
 interface SignalHandlers {
   /** Once. */
