@@ -242,7 +242,7 @@ const fitted = again.masks.map((mask) => {
   return sized;
 });
 const stepTimes: number[] = [];
-const drawTimes: { free: number[]; masked: number[] } = { free: [], masked: [] };
+const samplingTimes: { free: number[]; masked: number[] } = { free: [], masked: [] };
 for (let trial = 0; trial < STEPS; trial++) {
   const batch = buildBatch(
     Array.from({ length: STREAMS }, (_, stream) => ({
@@ -259,17 +259,17 @@ for (let trial = 0; trial < STEPS; trial++) {
     const rows = Array.from({ length: STREAMS }, (_, stream) =>
       row(stream, kind === 'masked' ? fitted[stream] : undefined),
     );
-    const drawing = performance.now();
+    const sampling = performance.now();
     backend.sampleRows(logits, spec.vocabSize, rows);
-    drawTimes[kind].push(performance.now() - drawing);
+    samplingTimes[kind].push(performance.now() - sampling);
   }
 }
 const beside = await besideFree();
 backend.close();
 
-const stepMs = median(stepTimes) + median(drawTimes.free);
+const stepMs = median(stepTimes) + median(samplingTimes.free);
 const mean = (times: readonly number[]) => times.reduce((sum, one) => sum + one, 0) / times.length;
-const maskedDrawMs = median(drawTimes.masked) - median(drawTimes.free);
+const maskedSamplingMs = median(samplingTimes.masked) - median(samplingTimes.free);
 const result = {
   benchmark: 'grammar',
   streams: STREAMS,
@@ -280,20 +280,20 @@ const result = {
   firstWorstMs: Math.max(...first.times),
   againMs: mean(again.times),
   againWorstMs: Math.max(...again.times),
-  maskedDrawMs,
+  maskedSamplingMs,
   besideFree: beside,
   firstShare: mean(first.times) / stepMs,
   againShare: mean(again.times) / stepMs,
   goal: GOAL,
 };
-print(`a step of ${files.path} with ${STREAMS} streams, drawn freely: ${stepMs.toFixed(1)} ms`);
+print(`a step of ${files.path} with ${STREAMS} streams, sampled freely: ${stepMs.toFixed(1)} ms`);
 print(
   `masks of ${STREAMS} streams, first answers: ${result.firstMs.toFixed(2)} ms a step, at worst ${result.firstWorstMs.toFixed(1)}; ${(100 * result.firstShare).toFixed(2)} % of a step`,
 );
 print(
   `again: ${result.againMs.toFixed(3)} ms, at worst ${result.againWorstMs.toFixed(2)}; ${(100 * result.againShare).toFixed(2)} %`,
 );
-print(`drawing with masks takes ${maskedDrawMs.toFixed(2)} ms more than without`);
+print(`sampling with masks takes ${maskedSamplingMs.toFixed(2)} ms more than without`);
 print(
   `16 free streams: ${beside.free.toFixed(1)} tokens/s beside 16 free ones, ${beside.constrained.toFixed(1)} beside 16 constrained ones`,
 );

@@ -23,8 +23,8 @@ const benchmarks = {
     setup: onGpu,
   },
   'gpu-kernels': { file: built('gpu-kernels'), says: 'matrix products on a GPU', setup: onGpu },
-  'gpu-drawing': {
-    file: built('gpu-drawing'),
+  'gpu-sampling': {
+    file: built('gpu-sampling'),
     says: 'sampling on a GPU, next to native code',
     setup: onGpu,
   },

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float lowest = std::numeric_limits<float>::lowest();
 
-// Depths below the highest logit, in scaled logits. Seldom is anything drawn below the first; below the last,
+// Depths below the highest logit, in scaled logits. Seldom is anything sampled below the first; below the last,
 // which is beyond every `leastScaled`, nothing weighs anything.
 constexpr float firstDepth = 10, growth = 2.2f, lastDepth = 48;
 

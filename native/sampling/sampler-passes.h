@@ -12,7 +12,7 @@ namespace chairlift {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/** Passes look at a block's highest logit first: most blocks hold nothing that could be drawn. */
+/** Passes look at a block's highest logit first: most blocks hold nothing that could be sampled. */
 constexpr int blockLogits = 128;
 
 /** Places that gathering may write beyond what it finds. */

@@ -69,7 +69,7 @@ int32_t RowSampler::choose(float* logits, const LogitRow& own, const SamplingRow
   int32_t token;
   if (std::isnan(used.highest)) token = numericError;
   else if (used.highest == -infinity) token = noCandidate;
-  else token = row.temperature < greedyBelow ? firstHighest(used) : draw(used, row);
+  else token = row.temperature < greedyBelow ? firstHighest(used) : sample(used, row);
   // The last first: a place may have been edited twice.
   for (auto edit = edits_.rbegin(); edit != edits_.rend(); ++edit) logits[edit->token] = edit->before;
   return token;
@@ -87,7 +87,7 @@ LogitRow RowSampler::afterEdits(const LogitRow& own) {
   return {own.logits, own.count, own.tops, *std::max_element(tops_.begin(), tops_.end())};
 }
 
-int32_t RowSampler::draw(const LogitRow& used, const SamplingRow& row) {
+int32_t RowSampler::sample(const LogitRow& used, const SamplingRow& row) {
   const Weighing weighing(used.highest, row.temperature, used.count);
   order_.begin(used, weighing);
   const int topK = row.topK > 0 ? row.topK : used.count;

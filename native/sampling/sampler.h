@@ -1,5 +1,5 @@
-// Draws one token per row of logits: the native twin of src/sampling/sampler.ts, which says in what
-// order things happen and why. Same weights and exact sums, so the same tokens; but it looks only at what a draw
+// Samples one token per row of logits: the native twin of src/sampling/sampler.ts, which says in what
+// order things happen and why. Same weights and exact sums, so the same tokens; but it looks only at what a sample
 // can reach.
 #pragma once
 
@@ -20,7 +20,7 @@ struct Slice {
 struct SamplingRow {
   double temperature, topP, minP, typicalP;
   double repetitionPenalty, presencePenalty, frequencyPenalty;
-  /** The random number of this row's draw, in [0, 1). */
+  /** The random number of this row's sample, in [0, 1). */
   double uniform;
   /** 0: all. */
   int topK;
@@ -72,7 +72,7 @@ class RowSampler {
   void edit(float* logits, const SamplingRow& row);
   LogitRow afterEdits(const LogitRow& own);
   const float* masked(const float* logits, int vocabSize, const uint32_t* mask);
-  int32_t draw(const LogitRow& used, const SamplingRow& row);
+  int32_t sample(const LogitRow& used, const SamplingRow& row);
 
   std::vector<float> tops_, masked_;
   std::vector<Edit> edits_;

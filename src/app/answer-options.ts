@@ -1,4 +1,4 @@
-// What a call of a loaded model may ask of its answer beside how it is drawn: a structure for its text, and tools that it
+// What a call of a loaded model may ask of its answer beside how it is sampled: a structure for its text, and tools that it
 // may call. A wrong value is refused by the option's name.
 
 import {

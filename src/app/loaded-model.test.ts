@@ -97,9 +97,9 @@ describe('a loaded model', () => {
     await expect(endless).rejects.toMatchObject({ name: 'AbortError' });
   });
 
-  it('draws by the seed, as often as asked', async () => {
-    const draw = (seed: number) => model.complete(story, { seed, maxTokens: 20 }).result();
-    const [first, again, other] = await Promise.all([draw(1), draw(1), draw(2)]);
+  it('samples by the seed, as often as asked', async () => {
+    const sample = (seed: number) => model.complete(story, { seed, maxTokens: 20 }).result();
+    const [first, again, other] = await Promise.all([sample(1), sample(1), sample(2)]);
     expect(first.text).toBe(again.text);
     expect(first.text).not.toBe(other.text);
     expect(first).toMatchObject({ finishReason: 'length', usage: { completionTokens: 20 } });

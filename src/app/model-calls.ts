@@ -60,7 +60,7 @@ export interface TokenPiece extends Partial<Logprobs> {
 }
 
 export interface TokensResult extends Whole {
-  /** All that were drawn, the one that ended the answer too. */
+  /** All that were sampled, the one that ended the answer too. */
   readonly tokens: readonly number[];
 }
 

@@ -1,4 +1,4 @@
-// `temperature=0.7 top_p=0.9`: how answers are drawn where a request says nothing, as the configuration has it.
+// `temperature=0.7 top_p=0.9`: how answers are sampled where a request says nothing, as the configuration has it.
 
 import { ConfigError } from '../config.ts';
 import { wireNames } from '../generation/parameter-names.ts';

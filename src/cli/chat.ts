@@ -36,7 +36,7 @@ export function addChat(program: Command): void {
     .option('--system <text>', 'what the model is told before the conversation')
     .option('--temperature <t>', '0 takes the likeliest token each time', parseTemperature)
     .option('--max-tokens <n>', 'tokens of an answer at most', parseCount)
-    .option('--seed <n>', 'the same seed draws the same answers', parseInteger)
+    .option('--seed <n>', 'the same seed gives the same answers', parseInteger)
     .option('--context <n>', 'tokens of a conversation with a model loaded here', parseCount, 8192)
     .addOption(new Option('--backend <name>', 'what computes a model loaded here').choices(backendNames));
   addFolderOptions(addStructureOptions(command)).action(chat);

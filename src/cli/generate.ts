@@ -48,7 +48,7 @@ export function addGenerate(program: Command): void {
   addStructureOptions(command)
     .option('--max-tokens <n>', 'how many tokens at most', parseCount, 256)
     .option('--temperature <t>', '0 takes the likeliest token each time', parseTemperature, 0)
-    .option('--seed <n>', 'the same seed draws the same text', parseInteger)
+    .option('--seed <n>', 'the same seed gives the same text', parseInteger)
     .option('--ignore-eos', 'go on past the end of the text')
     .addOption(new Option('--backend <name>', 'what computes it').choices(backendNames))
     .option('--json', 'print JSON')

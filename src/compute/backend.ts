@@ -44,12 +44,12 @@ export const backendNames = ['cpu', 'reference', 'webgpu'] as const;
 export type BackendName = (typeof backendNames)[number];
 
 export interface StepResult {
-  /** `logitRows.length * vocabSize` values; valid until the next step. Empty where tokens were drawn. */
+  /** `logitRows.length * vocabSize` values; valid until the next step. Empty where tokens were sampled. */
   readonly logits: Float32Array;
   /** `stateRows.length * hiddenSize` values; valid until the next step. */
   readonly states: Float32Array;
-  /** One for each wanted row, where the backend drew them itself. */
-  readonly drawn?: readonly SampleResult[];
+  /** One for each wanted row, where the backend sampled them itself. */
+  readonly sampled?: readonly SampleResult[];
 }
 
 export interface Backend {
@@ -63,11 +63,11 @@ export interface Backend {
   /** Absent where the model has no memories. */
   readonly memorySlots?: number | undefined;
   /**
-   * Runs one forward pass. Steps never overlap: await one before the next. Told how tokens will be drawn, a backend whose
-   * logits are far away may draw them itself.
+   * Runs one forward pass. Steps never overlap: await one before the next. Told how tokens will be sampled, a backend whose
+   * logits are far away may sample them itself.
    */
   step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult>;
-  /** Draws one token per row of logits; rows never affect each other. */
+  /** Samples one token per row of logits; rows never affect each other. */
   readonly sampleRows: SampleRows;
   /**
    * Gives the memory of blocks that nobody uses back to the system, between steps; their content is lost, their next

@@ -1,4 +1,4 @@
-// The loop: every step plans, computes, draws and commits for all running sequences at once. Requests and
+// The loop: every step plans, computes, samples and commits for all running sequences at once. Requests and
 // cancellations take effect between steps; with nothing to do it sleeps until the next request.
 
 import { type Backend, BLOCK_TOKENS, type StepResult } from '../compute/backend.ts';
@@ -68,8 +68,8 @@ interface Sampling {
   readonly rows: readonly SampleRow[];
 }
 
-/** What was drawn for it; nothing where it ended during the step. */
-interface Draw extends Sampling {
+/** What was sampled for it; nothing where it ended during the step. */
+interface Sample extends Sampling {
   readonly results: readonly SampleResult[];
 }
 
@@ -233,11 +233,11 @@ export class Engine {
       sampling.flatMap(({ rows }) => rows),
     );
     this.#recorder.computed();
-    // Whatever was cancelled during the step draws nothing.
+    // Whatever was cancelled during the step samples nothing.
     const cancelled = this.#applyCancellations();
-    const draws = this.#draw(sampling, result);
+    const samples = this.#sample(sampling, result);
     this.#recorder.lap('sampleMs');
-    const events = [...cancelled, ...this.#commit(plan, draws), ...this.#pool(plan, result)];
+    const events = [...cancelled, ...this.#commit(plan, samples), ...this.#pool(plan, result)];
     this.#recorder.lap('emitMs');
     const tokens = events.reduce((count, { kind }) => count + Number(kind === 'token'), 0);
     this.#estimates.stepped(plan, tokens, this.#scheduler, this.#nowMs());
@@ -316,7 +316,7 @@ export class Engine {
     return [this.#end(open, 'error', deviceFullError(blocksFor(sequence.length), capacity))];
   }
 
-  /** What is to be drawn, for each item that samples, in order. */
+  /** What is to be sampled, for each item that samples, in order. */
   #sampling(plan: StepPlan): Sampling[] {
     return plan.items
       .filter(({ samples }) => samples)
@@ -326,12 +326,12 @@ export class Engine {
       });
   }
 
-  /** What ended during the step draws nothing. */
-  #draw(sampling: readonly Sampling[], { logits, drawn }: StepResult): Draw[] {
+  /** What ended during the step samples nothing. */
+  #sample(sampling: readonly Sampling[], { logits, sampled }: StepResult): Sample[] {
     const { vocabSize } = this.#options;
     const isOpen = ({ open }: Sampling) => this.#bySequence.has(open.sequence);
     const whole =
-      drawn ??
+      sampled ??
       (sampling.every(isOpen)
         ? this.#backend.sampleRows(
             logits,
@@ -351,9 +351,9 @@ export class Engine {
     });
   }
 
-  /** Ends what could not draw, advances the rest, ends what is complete. */
-  #commit(plan: StepPlan, draws: readonly Draw[]): RequestEvent[] {
-    const kept = draws.map((draw) => this.#keep(draw));
+  /** Ends what could not sample, advances the rest, ends what is complete. */
+  #commit(plan: StepPlan, samples: readonly Sample[]): RequestEvent[] {
+    const kept = samples.map((sample) => this.#keep(sample));
     const events: RequestEvent[] = [];
     const finish = ({ open, end }: Kept) => {
       if (end !== undefined) events.push(this.#end(open, end.reason, end.error));
@@ -377,7 +377,7 @@ export class Engine {
   }
 
   /** Up to the first draft token that is rejected, or the answer's end. */
-  #keep({ open, draft, results }: Draw): Kept {
+  #keep({ open, draft, results }: Sample): Kept {
     const tokens: number[] = [];
     const events: RequestEvent[] = [];
     for (const [i, result] of results.entries()) {

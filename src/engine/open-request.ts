@@ -104,7 +104,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     };
   }
 
-  /** Takes note of a token that was drawn, `count` behind those of the sequence; tells whether it is the last. */
+  /** Takes note of a token that was sampled, `count` behind those of the sequence; tells whether it is the last. */
   accept(token: number, count: number): FinishReason | undefined {
     this.#counts?.addGenerated(token);
     const reason = finishReason(this.request.parameters, this.#endIds, token, this.generated + count);
@@ -115,7 +115,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     return reason ?? (this.sequence.length + count === this.sequence.maxTokens ? 'length' : undefined);
   }
 
-  /** Why the answer cannot go on, though it is not complete: found out before the step in which it would be drawn. */
+  /** Why the answer cannot go on, though it is not complete: found out before the step in which it would be sampled. */
   get obstacle(): RequestError | undefined {
     try {
       // Kept: finding it out again could cost more than the answer may spend.
@@ -151,7 +151,7 @@ export class OpenAnswer extends OpenRequest<AnswerRequest> {
     };
   }
 
-  /** Nothing that ends an answer may be drawn before the answer is complete. */
+  /** Nothing that ends an answer may be sampled before the answer is complete. */
   #forbidden(
     generated: number,
     matcher: Matcher | undefined,

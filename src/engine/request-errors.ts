@@ -24,7 +24,7 @@ export function samplingError(code: SampleError): RequestError {
   const message =
     code === 'numeric-error'
       ? 'the model computed something that is not a number'
-      : 'every token is excluded: the mask, bias or stop settings leave nothing to draw';
+      : 'every token is excluded: the mask, bias or stop settings leave nothing to sample';
   return { code, message };
 }
 

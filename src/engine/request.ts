@@ -25,16 +25,16 @@ interface RequestBase {
 
 export interface AnswerRequest extends RequestBase {
   readonly pooling?: undefined;
-  /** Tokens of the answer that exist already: an engine that was lost had drawn them. Default: none. */
+  /** Tokens of the answer that exist already: an engine that was lost had sampled them. Default: none. */
   readonly answer?: readonly number[];
   /** It was begun before: whoever still has tokens of it gives them again. Default false. */
   readonly recover?: boolean;
-  /** Which of several answers to the same prompt this is: each draws its own tokens. Default 0. */
+  /** Which of several answers to the same prompt this is: each samples its own tokens. Default 0. */
   readonly choice?: number;
   readonly parameters: SamplingParameters;
   /** What the answer will probably be: draft tokens begin with it. */
   readonly expected?: Int32Array;
-  /** Allowed tokens at every draw: bit `id % 32` of word `id / 32`. */
+  /** Allowed tokens at every sample: bit `id % 32` of word `id / 32`. */
   readonly mask?: Uint32Array;
   readonly grammar?: AnswerGrammar;
 }

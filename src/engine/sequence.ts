@@ -49,7 +49,7 @@ export class Sequence implements BlockHolder {
   readonly adapter: number | undefined;
   readonly account: string;
   readonly kvShare: number | undefined;
-  /** Where it is embedded: nothing is drawn for it, and it ends when this is complete. */
+  /** Where it is embedded: nothing is sampled for it, and it ends when this is complete. */
   readonly pooled: PooledStates | undefined;
   /** Smaller is more urgent. All waiting sequences age alike, so the order never changes. */
   readonly key: number;

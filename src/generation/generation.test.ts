@@ -112,7 +112,7 @@ describe('a generation', () => {
     expect(error).toMatchObject({ code: 'engine_failed', message: 'it died' });
   });
 
-  it('blames the biases, by their name, where they leave nothing to draw', async () => {
+  it('blames the biases, by their name, where they leave nothing to sample', async () => {
     const { generation } = generationOf(async function* ({ id }) {
       yield finish(id, { reason: 'error', error: { code: 'no-candidate', message: 'nothing' } });
     });

@@ -65,7 +65,7 @@ export type GenerationEvent =
   | ({
       readonly kind: 'piece';
       readonly index: number;
-      /** What was drawn; its text may come later, or never where it ends the answer. Absent of a last rest of text. */
+      /** What was sampled; its text may come later, or never where it ends the answer. Absent of a last rest of text. */
       readonly token?: number;
       readonly logprobs?: Logprobs | undefined;
     } & AnswerPiece)
@@ -128,7 +128,7 @@ class Choice {
     const { grammar, newReader } = generation.plans?.[prompt] ?? plainAnswer;
     const showing = { stops, minTokens: parameters.minTokens, special, continuation };
     this.parts = new AnswerParts(model.tokenizer, showing, special ? undefined : newReader?.());
-    // Choices share their prompt's blocks through the prefix cache, and draw their own tokens by number.
+    // Choices share their prompt's blocks through the prefix cache, and sample their own tokens by number.
     this.request = {
       id: `${id}-${prompt}-${choice}`,
       prompt: ids,
@@ -248,7 +248,7 @@ export class Generation {
     return this.#request.budget?.take() ?? true;
   }
 
-  /** The engine knows of no budget, and has drawn more. */
+  /** The engine knows of no budget, and has sampled more. */
   *#cut(choice: Choice): Generator<GenerationEvent> {
     this.#request.model.engine.cancel(choice.request.id);
     yield* this.#complete(choice, 'length');

@@ -1,4 +1,4 @@
-// How an answer is drawn: what was asked for, checked; and where no seed was named, one that nobody has drawn before.
+// How an answer is sampled: what was asked for, checked; and where no seed was named, one that nobody has had before.
 
 import { randomBytes } from 'node:crypto';
 import { type SamplingParameters, type SamplingRequest, validateSampling } from '../sampling/parameters.ts';

@@ -7,7 +7,7 @@ import type { GenerationEvent } from './generation.ts';
 
 export interface WholeChoice {
   readonly index: number;
-  /** All that were drawn, the one that ended the answer too. */
+  /** All that were sampled, the one that ended the answer too. */
   readonly tokens: readonly number[];
   readonly text: string;
   readonly reasoning: string;

@@ -25,7 +25,7 @@ export interface LocalModel {
   readonly template: ChatTemplate | undefined;
   readonly pooling: ModelPooling;
   readonly fillInMiddle: FillInMiddle | undefined;
-  /** How its files say that it is best drawn from. */
+  /** How its files say that it is best sampled from. */
   readonly sampling: SamplingDefaults;
   close(): void;
 }

@@ -16,7 +16,7 @@ const folder = () => modelSampling({ format: 'safetensors', directory } as Opene
 const gguf = (entries: Record<string, unknown>) =>
   modelSampling({ format: 'gguf', metadata: new Map(Object.entries(entries)) } as unknown as OpenedModel);
 
-describe('how a model is best drawn from', () => {
+describe('how a model is best sampled from', () => {
   it('is told by the file beside its weights', () => {
     expect(folder()).toEqual({});
     const config = { do_sample: true, temperature: 0.6, top_k: 20, top_p: 0.95, eos_token_id: [1] };

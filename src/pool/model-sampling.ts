@@ -1,4 +1,4 @@
-// How a model's own files say that its answers are best drawn: generation_config.json, or general.sampling.* of a GGUF.
+// How a model's own files say that its answers are best sampled: generation_config.json, or general.sampling.* of a GGUF.
 // Only what can be met is taken; the rest stays as it is without it.
 
 import { existsSync, readFileSync } from 'node:fs';

@@ -19,7 +19,7 @@ export interface ServedModel {
   readonly template: ChatTemplate | undefined;
   /** How texts become vectors. */
   readonly pooling: ModelPooling;
-  /** How its files say that it is best drawn from. */
+  /** How its files say that it is best sampled from. */
   readonly sampling?: SamplingDefaults | undefined;
   /** Absent where it was not trained to fill gaps. */
   readonly fillInMiddle?: FillInMiddle | undefined;

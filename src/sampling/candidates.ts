@@ -1,6 +1,6 @@
-// The tokens a draw may still pick, most likely first (ties: lower id first), and what thins them out. Weights
+// The tokens a sample may still pick, most likely first (ties: lower id first), and what thins them out. Weights
 // are whole numbers whose sums are exact, so native code may add them up in any order and look only at the few
-// candidates it needs, and still agree bit for bit. A GPU tells the first candidates and the weight of all: most draws are
+// candidates it needs, and still agree bit for bit. A GPU tells the first candidates and the weight of all: most samples are
 // decided by these, and what is not is `undefined`.
 
 import { naturalLogarithm, roundToWhole, scaleLogit, unitBitsFor, weightOf } from './exponential.ts';
@@ -101,8 +101,8 @@ function keepMinP(candidates: Candidates, share: number): Candidates | undefined
   return kept.length < list.length || isWhole(candidates) ? withTotal(kept) : undefined;
 }
 
-/** Inverts the distribution function: `uniform` points at one unit of the total, whose owner is drawn. */
-export function drawToken({ list, total }: Candidates, uniform: number): number | undefined {
+/** Inverts the distribution function: `uniform` points at one unit of the total, whose owner is sampled. */
+export function sampleToken({ list, total }: Candidates, uniform: number): number | undefined {
   const place = Math.min(Math.floor(uniform * total) + 1, total);
   const count = countForMass(list, place);
   return count === undefined ? undefined : (list[count - 1] as Candidate).token;

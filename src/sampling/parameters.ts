@@ -34,7 +34,7 @@ export interface SamplingParameters {
   readonly stopIds: readonly number[];
   /** So many tokens come before any that ends the answer. Default 0. */
   readonly minTokens: number;
-  /** The answer ends here at the latest; undefined leaves it to the context length. 0 where nothing is drawn at all. */
+  /** The answer ends here at the latest; undefined leaves it to the context length. 0 where nothing is sampled at all. */
   readonly maxTokens: number | undefined;
   /** The model's own end tokens are tokens like any other. Default false. */
   readonly ignoreEos: boolean;
@@ -61,7 +61,7 @@ export type SamplingDefaults = Pick<SamplingRequest, (typeof defaultableNames)[n
 
 interface SamplingContext {
   readonly vocabSize: number;
-  /** Taken where the request names no seed; drawn by the caller, for this room has no randomness of its own. */
+  /** Taken where the request names no seed; chosen by the caller, for this room has no randomness of its own. */
   readonly freshSeed: Seed;
 }
 
@@ -73,14 +73,14 @@ export const MAX_LOGPROBS = 20;
 export const MAX_TEMPERATURE = 100;
 /**
  * Logits are float32 and stay so: up to 2^121 they remain finite within these bounds. Beyond them a penalty says no
- * more than at them (a logit of 20 becomes 0.2 or 2000); 1e-39 would make infinities of it, which nothing can be drawn from.
+ * more than at them (a logit of 20 becomes 0.2 or 2000); 1e-39 would make infinities of it, which nothing can be sampled from.
  */
 export const MIN_REPETITION_PENALTY = 0.01;
 export const MAX_REPETITION_PENALTY = 100;
 
 const MAX_COUNT = 2 ** 31 - 1;
 
-/** Temperatures below this draw as 0 does: the division would only lose digits. */
+/** Temperatures below this sample as 0 does: the division would only lose digits. */
 export const GREEDY_BELOW = 1e-5;
 
 export function validateSampling(request: SamplingRequest, context: SamplingContext): SamplingValidation {

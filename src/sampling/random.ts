@@ -1,5 +1,5 @@
-// Counter-based randomness: a draw depends on the seed and on where it is made, on nothing drawn before.
-// A resumed, preempted or rebatched request therefore draws what it would have drawn. The generator is
+// Counter-based randomness: a sample depends on the seed and on where it is made, on nothing sampled before.
+// A resumed, preempted or rebatched request therefore samples what it would have sampled. The generator is
 // Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 
 /** 64 bits in two unsigned halves: plain data that crosses any process boundary. */

@@ -8,11 +8,11 @@ export interface SampleRow {
   readonly parameters: SamplingParameters;
   /** Needed where a penalty is on (`needsCounts`), otherwise left out. */
   readonly counts?: SeenTokens | undefined;
-  /** Position in the sequence, prompt included, of the token to be drawn: with the seed it keys the draw. */
+  /** Position in the sequence, prompt included, of the token to be sampled: with the seed it keys the sample. */
   readonly position: number;
   /** Which of several answers to the same prompt. */
   readonly choice: number;
-  /** Tokens that may not be drawn now: see `forbiddenIds` in stop-condition.ts. */
+  /** Tokens that may not be sampled now: see `forbiddenIds` in stop-condition.ts. */
   readonly forbidden: readonly number[];
   /** Bit `id % 32` of word `id / 32` is set where a token is allowed. */
   readonly mask?: Uint32Array | undefined;
@@ -25,7 +25,7 @@ export interface TokenLogprob {
 }
 
 export interface TokenLogprobs {
-  /** The drawn token's. */
+  /** The sampled token's. */
   readonly logprob: number;
   /** The most likely tokens', as many as were asked for. */
   readonly top: readonly TokenLogprob[];
@@ -38,7 +38,7 @@ interface SampledToken {
   readonly logprobs?: TokenLogprobs;
 }
 
-/** `numeric-error`: the logits are not numbers to draw from. `no-candidate`: every token is excluded. */
+/** `numeric-error`: the logits are not numbers to sample from. `no-candidate`: every token is excluded. */
 export type SampleError = 'numeric-error' | 'no-candidate';
 
 export type SampleResult = SampledToken | { readonly ok: false; readonly error: SampleError };

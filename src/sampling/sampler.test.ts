@@ -6,7 +6,7 @@ import { type Candidates, thinOut, weighCandidates } from './candidates.ts';
 import { type SamplingParameters, type SamplingRequest, validateSampling } from './parameters.ts';
 import { seedFrom, uniformAt } from './random.ts';
 import type { SampleResult, SampleRow } from './sample-row.ts';
-import { drawFrom, sampleRows } from './sampler.ts';
+import { sampleFrom, sampleRows } from './sampler.ts';
 import { TokenCounts } from './token-counts.ts';
 
 function rowOf(request: SamplingRequest, vocabSize: number, rest: Partial<SampleRow> = {}): SampleRow {
@@ -96,7 +96,7 @@ const vectors: WarperVectors = JSON.parse(
   readFileSync(new URL('./warpers.vectors.json', import.meta.url), 'utf8'),
 );
 
-describe('the distribution drawn from', () => {
+describe('the distribution sampled from', () => {
   it.each(vectors.cases)('is that of Hugging Face: $name, $logits.length tokens', (vector) => {
     const { logits, request, prompt, kept, probabilities } = vector;
     const row = rowOf(request, logits.length, { counts: new TokenCounts(prompt) });
@@ -146,19 +146,19 @@ describe('the distribution drawn from', () => {
   });
 });
 
-describe('drawing', () => {
+describe('sampling', () => {
   // Seeds are fixed, so that a result either stands for ever or fails for ever.
   function chiSquare(
     request: SamplingRequest,
     logits: readonly number[],
     expected: readonly number[],
   ): number {
-    const draws = 20_000;
-    const rows = Array.from({ length: draws }, (_, index) =>
+    const samples = 20_000;
+    const rows = Array.from({ length: samples }, (_, index) =>
       rowOf({ ...request, seed: BigInt(index) }, logits.length, { position: index % 7 }),
     );
     const flat = Float32Array.from(
-      { length: draws * logits.length },
+      { length: samples * logits.length },
       (_, i) => logits[i % logits.length] as number,
     );
     const counts = new Array<number>(logits.length).fill(0);
@@ -167,7 +167,7 @@ describe('drawing', () => {
     return expected.reduce((sum, share, token) => {
       const count = counts[token] as number;
       if (share === 0) return sum + (count === 0 ? 0 : Infinity);
-      return sum + (count - share * draws) ** 2 / (share * draws);
+      return sum + (count - share * samples) ** 2 / (share * samples);
     }, 0);
   }
 
@@ -192,14 +192,14 @@ describe('drawing', () => {
 
   it('depends on seed, position and choice, and on nothing else', () => {
     const flat = new Array<number>(1000).fill(0);
-    const draw = (seed: number, position: number, choice: number) =>
+    const sample = (seed: number, position: number, choice: number) =>
       tokenOf(sampleOne(flat, { seed }, { position, choice }));
-    expect(draw(1, 5, 0)).toBe(draw(1, 5, 0));
-    const different = new Set([draw(1, 5, 0), draw(2, 5, 0), draw(1, 6, 0), draw(1, 5, 1)]);
+    expect(sample(1, 5, 0)).toBe(sample(1, 5, 0));
+    const different = new Set([sample(1, 5, 0), sample(2, 5, 0), sample(1, 6, 0), sample(1, 5, 1)]);
     expect(different.size).toBe(4);
     const row = rowOf({ seed: 1 }, 1000, { position: 5 });
     const batch = sampleRows(new Float32Array(3000), 1000, [rowOf({ seed: 8 }, 1000), row, row]);
-    expect(batch.slice(1).map(tokenOf)).toEqual([draw(1, 5, 0), draw(1, 5, 0)]);
+    expect(batch.slice(1).map(tokenOf)).toEqual([sample(1, 5, 0), sample(1, 5, 0)]);
   });
 });
 
@@ -215,7 +215,7 @@ describe('the first candidates and the weight of all', () => {
     seed: fc.nat(),
   });
 
-  it('draw what all candidates draw, or say that they do not decide it', () => {
+  it('sample what all candidates sample, or say that they do not decide it', () => {
     let decided = 0;
     fc.assert(
       fc.property(requests, fc.nat(0xffff), fc.integer({ min: 1, max: 200 }), (request, seed, known) => {
@@ -224,8 +224,8 @@ describe('the first candidates and the weight of all', () => {
         );
         const row = rowOf(request, logits.length);
         const { list, total } = weighCandidates(logits, Math.max(...logits), row.parameters.temperature);
-        const all = drawFrom({ list, total }, row);
-        const first = drawFrom({ list: list.slice(0, known), total }, row);
+        const all = sampleFrom({ list, total }, row);
+        const first = sampleFrom({ list: list.slice(0, known), total }, row);
         if (known >= list.length) expect(first).toBe(all);
         if (first !== undefined) expect(first).toBe(all);
         if (first !== undefined && known < list.length) decided++;
@@ -258,7 +258,7 @@ describe('log-probabilities', () => {
       const highest = Math.max(...logits);
       const total = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - highest), 0));
       const result = sampleOne(logits, { temperature: 1, logprobs: 20 });
-      if (!result.ok || result.logprobs === undefined) throw new Error('nothing drawn');
+      if (!result.ok || result.logprobs === undefined) throw new Error('nothing sampled');
       const { logprob, top } = result.logprobs;
       for (const entry of [{ token: result.token, logprob }, ...top]) {
         const exact = (logits[entry.token] as number) - highest - total;
@@ -273,7 +273,7 @@ describe('log-probabilities', () => {
   });
 });
 
-describe('logits nothing can be drawn from', () => {
+describe('logits nothing can be sampled from', () => {
   it('are an error of their row', () => {
     expect(sampleOne([1, Number.NaN], {})).toEqual({ ok: false, error: 'numeric-error' });
     expect(sampleOne([1, Infinity], { temperature: 0 })).toEqual({ ok: false, error: 'numeric-error' });

@@ -1,10 +1,10 @@
-// The oracle: draws one token per row in plain TypeScript, sorting whole vocabularies; native code agrees bit
-// for bit. Stages: bias, penalties, exclusions -> temperature -> top-k -> typical-p -> top-p -> min-p -> draw, each
+// The oracle: samples one token per row in plain TypeScript, sorting whole vocabularies; native code agrees bit
+// for bit. Stages: bias, penalties, exclusions -> temperature -> top-k -> typical-p -> top-p -> min-p -> sample, each
 // taking the survivors of the one before as the whole distribution. Temperature first is what OpenAI, Hugging Face
 // and vLLM mean by top_p (llama.cpp filters before it); vLLM has min-p ahead of top-k, which then sees less tail.
 
 import { adjustedLogits } from './adjusted-logits.ts';
-import { type Candidates, drawToken, thinOut, weighCandidates } from './candidates.ts';
+import { type Candidates, sampleToken, thinOut, weighCandidates } from './candidates.ts';
 import { tokenLogprobs } from './log-probabilities.ts';
 import { GREEDY_BELOW, type SamplingParameters } from './parameters.ts';
 import { uniformAt } from './random.ts';
@@ -26,10 +26,10 @@ function sampleRow(logits: Float32Array, row: SampleRow): SampleResult {
   if (highest === -Infinity) return { ok: false, error: 'no-candidate' };
   if (highest === Infinity) return { ok: false, error: 'numeric-error' };
   const { parameters } = row;
-  // All candidates are known, so that one is drawn.
+  // All candidates are known, so that one is sampled.
   const token = isGreedy(parameters)
     ? adjusted.indexOf(highest)
-    : (drawFrom(weighCandidates(adjusted, highest, parameters.temperature), row) as number);
+    : (sampleFrom(weighCandidates(adjusted, highest, parameters.temperature), row) as number);
   if (parameters.logprobs === undefined) return { ok: true, token };
   return { ok: true, token, logprobs: tokenLogprobs(logits, token, parameters.logprobs) };
 }
@@ -39,12 +39,12 @@ export function isGreedy({ temperature }: SamplingParameters): boolean {
 }
 
 /** Where only the first candidates are known, these may not decide it. */
-export function drawFrom(
+export function sampleFrom(
   candidates: Candidates,
   { parameters, position, choice }: SampleRow,
 ): number | undefined {
   const survivors = thinOut(candidates, parameters);
-  return survivors && drawToken(survivors, uniformAt(parameters.seed, position, choice));
+  return survivors && sampleToken(survivors, uniformAt(parameters.seed, position, choice));
 }
 
 function highestOf(logits: Float32Array): number {

@@ -16,7 +16,7 @@ export function finishReason(
   return generated === parameters.maxTokens ? 'length' : undefined;
 }
 
-/** What may not be drawn after `generated` tokens: whatever would end an answer still too short. */
+/** What may not be sampled after `generated` tokens: whatever would end an answer still too short. */
 export function forbiddenIds(
   parameters: SamplingParameters,
   endIds: readonly number[],

@@ -76,7 +76,7 @@ async function answers(
 const sixteen = prompts.map((_, n) => n);
 
 describe('an answer with a grammar', () => {
-  it('is what the grammar allows, however wildly it is drawn, and ends where the grammar ends', async () => {
+  it('is what the grammar allows, however wildly it is sampled, and ends where the grammar ends', async () => {
     for (const answer of await answers(sixteen.map(constrained))) {
       expect(answer.finish).toMatchObject({ reason: 'stop' });
       expect(validate(JSON.parse(textOf(answer))), textOf(answer)).toBe(true);
@@ -156,7 +156,7 @@ describe('an answer with a grammar', () => {
     expect(answer?.tokens).toHaveLength(5);
   });
 
-  it('draws nothing that ends an answer before it is complete', async () => {
+  it('samples nothing that ends an answer before it is complete', async () => {
     const digits = tablesOf({ kind: 'regex', pattern: '[0-9]{12}' });
     const stopIds = [...embeddedTokenizer.encode('7')];
     const request: TestRequest = {

@@ -1,5 +1,5 @@
 // Drafted tokens change when an answer comes, never what it is: tokens, log-probabilities, ends and errors are those of an
-// engine that drafts nothing, for every way of drawing, under preemption, in a hybrid model, and when engines are killed.
+// engine that drafts nothing, for every way of sampling, under preemption, in a hybrid model, and when engines are killed.
 
 import { describe, expect, it } from 'vitest';
 import { KnownAnswers } from '../../src/bench/offline/simulated-drafter.ts';
@@ -140,13 +140,13 @@ describe('answers with draft tokens', () => {
       });
       const tokens = await Promise.all(
         wanted.map(async (one, index) => {
-          const drawn: number[] = [];
+          const sampled: number[] = [];
           for await (const event of engine.submit(engineRequest(one))) {
             if (event.kind !== 'token') continue;
-            drawn.push(event.token);
-            if (index === 0 && drawn.length === 12) process.kill(engine.pid as number, 'SIGKILL');
+            sampled.push(event.token);
+            if (index === 0 && sampled.length === 12) process.kill(engine.pid as number, 'SIGKILL');
           }
-          return drawn;
+          return sampled;
         }),
       );
       expect(tokens).toEqual(plain.map((answer) => answer.tokens));

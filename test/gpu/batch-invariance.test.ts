@@ -39,7 +39,7 @@ describeOnFastestGpu('a request to an engine on a GPU', () => {
     expect(await selfTest(backend, vocabSize)).toBeUndefined();
   });
 
-  it(`draws the same tokens alone and among ${OTHERS} others, for ${SEEDS} seeds`, async () => {
+  it(`samples the same tokens alone and among ${OTHERS} others, for ${SEEDS} seeds`, async () => {
     const blockCount = 64;
     const backend = await backends.create(spec, weights, { blockCount });
     // Fewer than there are requests: prompts are cut, and share steps with answers.

@@ -1,4 +1,4 @@
-// Draft tokens on a GPU, which draws tokens itself where it can: answers are those without draft tokens, however they are drawn.
+// Draft tokens on a GPU, which samples tokens itself where it can: answers are those without draft tokens, however they are sampled.
 
 import { expect, it } from 'vitest';
 import { KnownAnswers } from '../../src/bench/offline/simulated-drafter.ts';

@@ -1,5 +1,5 @@
 // What the webgpu backend promises on any model shape, on a GPU played by the processor: a sequence's logits are the
-// same bits alone, in a batch, in any chunks, over scattered blocks; they are right; and tokens are drawn from them.
+// same bits alone, in a batch, in any chunks, over scattered blocks; they are right; and tokens are sampled from them.
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -74,7 +74,7 @@ describeOnFastestGpu('the webgpu backend', () => {
     await fc.assert(property, runs(2));
   });
 
-  it('draws tokens itself as the oracle does from its logits, in one step whatever the requests', async () => {
+  it('samples tokens itself as the oracle does from its logits, in one step whatever the requests', async () => {
     const vocabSize = 300;
     const model = tinyModel({ vocabSize, layerCount: 1, hiddenSize: 16, headSize: 8, ffnSize: 16 });
     const requests: readonly SamplingRequest[] = [
@@ -104,13 +104,13 @@ describeOnFastestGpu('the webgpu backend', () => {
       const logits = (await backend.step(buildBatch(sequences))).logits.slice();
       const expected = sampleRows(logits, vocabSize, rows);
       for (let again = 0; again < 2; again++) {
-        const { drawn } = await backend.step(buildBatch(sequences), rows);
-        expect(drawn).toEqual(expected);
+        const { sampled } = await backend.step(buildBatch(sequences), rows);
+        expect(sampled).toEqual(expected);
       }
     });
   });
 
-  it('splits a batch that wants more rows of logits than fit its buffers, and draws for all', async () => {
+  it('splits a batch that wants more rows of logits than fit its buffers, and samples for all', async () => {
     const model = tinyModel({ layerCount: 1, hiddenSize: 16, headSize: 8, ffnSize: 16 });
     const { vocabSize } = model.spec;
     const tokens = randomTokens(70, vocabSize, 5);
@@ -124,7 +124,7 @@ describeOnFastestGpu('the webgpu backend', () => {
       const first = await alone(backend, tokens.slice(0, 40));
       expect(whole.length).toBe(70 * vocabSize);
       expect(whole.slice(0, first.length)).toEqual(first);
-      expect((await backend.step(batch, rows)).drawn).toEqual(sampleRows(whole, vocabSize, rows));
+      expect((await backend.step(batch, rows)).sampled).toEqual(sampleRows(whole, vocabSize, rows));
     });
   });
 

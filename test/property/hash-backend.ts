@@ -1,5 +1,5 @@
 // A backend whose K/V rows are hashes, each chained over the row before it and read through the block table. A wrong
-// block, a foreign one, one overwritten or given back changes every later row; a drawn token depends on its row and
+// block, a foreign one, one overwritten or given back changes every later row; a sampled token depends on its row and
 // its choice alone, so answers must equal those of a lone run.
 
 import {
@@ -15,8 +15,8 @@ import type { SampleResult, SampleRows } from '../../src/sampling/sample-row.ts'
 
 export const VOCABULARY = 1 << 12;
 export const END_TOKEN = 0;
-/** Few tokens are ever drawn, so that answers end. */
-const DRAWN = 200;
+/** Few tokens are ever sampled, so that answers end. */
+const SAMPLED = 200;
 /** One row in so many has logits that are not numbers. */
 const POISONED = 1999;
 const NEVER_WRITTEN = -1;
@@ -94,7 +94,7 @@ export class HashBackend implements Backend {
   }
 
   readonly sampleRows: SampleRows = (logits, vocabSize, rows) =>
-    rows.map(({ choice }, i) => draw(logits[i * vocabSize] as number, choice));
+    rows.map(({ choice }, i) => sample(logits[i * vocabSize] as number, choice));
 
   releaseBlocks(blocks: Int32Array): void {
     this.released += blocks.length;
@@ -148,7 +148,7 @@ export function answerAlone(
   let row = Array.from(prompt).reduce(chain, 1);
   const tokens: number[] = [];
   while (tokens.length < newTokens) {
-    const result = draw(row >>> 8, choice);
+    const result = sample(row >>> 8, choice);
     if (!result.ok) return { tokens, failed: true };
     tokens.push(result.token);
     if (result.token === END_TOKEN && !ignoreEnd) break;
@@ -157,7 +157,7 @@ export function answerAlone(
   return { tokens, failed: false };
 }
 
-/** What the prompt's vector must be: states are rows like those that tokens are drawn from. */
+/** What the prompt's vector must be: states are rows like those that tokens are sampled from. */
 export function vectorAlone(prompt: ArrayLike<number>, pooling: Pooling): number {
   let row = 1;
   const states = Array.from(prompt, (token) => {
@@ -171,9 +171,9 @@ export function vectorAlone(prompt: ArrayLike<number>, pooling: Pooling): number
     : Math.fround(states.reduce((sum, state) => sum + state, 0) / states.length);
 }
 
-function draw(logit: number, choice: number): SampleResult {
+function sample(logit: number, choice: number): SampleResult {
   if (logit % POISONED === 0) return { ok: false, error: 'numeric-error' };
-  return { ok: true, token: (chain(logit, choice) >>> 3) % DRAWN };
+  return { ok: true, token: (chain(logit, choice) >>> 3) % SAMPLED };
 }
 
 function chain(row: number, token: number): number {

@@ -1,5 +1,5 @@
-// Whatever the rules of sampling accept can be drawn with: no parameter turns finite logits into ones that nothing
-// can be drawn from. Logits go up to 2^121, which is far more than any model has.
+// Whatever the rules of sampling accept can be sampled with: no parameter turns finite logits into ones that nothing
+// can be sampled from. Logits go up to 2^121, which is far more than any model has.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -71,7 +71,7 @@ function accepted(request: SamplingRequest): SamplingParameters {
   return accepted(rest);
 }
 
-function drawsAlways(sample: SampleRows): void {
+function samplesAlways(sample: SampleRows): void {
   fc.assert(
     fc.property(rows, ({ request, logits, prompt, answer, position }) => {
       const parameters = accepted(request);
@@ -84,10 +84,10 @@ function drawsAlways(sample: SampleRows): void {
   );
 }
 
-describe('whatever is accepted draws a token from finite logits', () => {
-  it('with the oracle', () => drawsAlways(sampleRows));
+describe('whatever is accepted samples a token from finite logits', () => {
+  it('with the oracle', () => samplesAlways(sampleRows));
 
   it.skipIf(!hasAddon)('with native code (skipped where the addon is not built)', () => {
-    drawsAlways(createNativeSampler(addon(), 1));
+    samplesAlways(createNativeSampler(addon(), 1));
   });
 });

@@ -27,7 +27,7 @@ export interface Request {
   readonly account?: string;
   readonly kvShare?: number | undefined;
   readonly choice?: number;
-  /** Goes on to the last of its new tokens whatever is drawn. */
+  /** Goes on to the last of its new tokens whatever is sampled. */
   readonly ignoreEnd?: boolean;
   /** Embedded instead of answered. */
   readonly pooling?: Pooling | undefined;

@@ -20,7 +20,7 @@ const logitOf = {
   equal: () => -0,
   zeros: (u: number) => (u < 0.5 ? -0 : 0),
   wide: (u: number) => (u - 0.5) * 3000,
-  // Neighbouring float32 lie farther apart than any two tokens that could both be drawn.
+  // Neighbouring float32 lie farther apart than any two tokens that could both be sampled.
   coarse: (u: number) => u * 1e9,
   huge: (u: number) => (u - 0.5) * 6e38,
   mixed: (u: number) => (u < 0.5 ? u : u * 1e6),

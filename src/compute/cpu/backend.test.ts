@@ -1,4 +1,4 @@
-// The threads of the cpu backend: one pool computes and draws.
+// The threads of the cpu backend: one pool computes and samples.
 
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -34,7 +34,7 @@ function rowsOf(count: number): SampleRow[] {
 const threadCount = () => readdirSync('/proc/self/task').length;
 
 describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not built)', () => {
-  it.skipIf(process.platform !== 'linux')('draws on the threads that compute', async () => {
+  it.skipIf(process.platform !== 'linux')('samples on the threads that compute', async () => {
     // Node starts threads of its own with the first work it is given.
     const first = await open(1);
     await step(first);
@@ -46,16 +46,16 @@ describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not buil
     for (const each of [first, backend]) each.close();
   });
 
-  it('draws the same tokens while a step is under way, and disturbs none', async () => {
+  it('samples the same tokens while a step is under way, and disturbs none', async () => {
     const backend = await open(3);
     const expected = await step(backend);
     const rows = rowsOf(tokens.length);
-    const drawn = sampleRows(expected, vocabSize, rows);
+    const sampled = sampleRows(expected, vocabSize, rows);
     for (let trial = 0; trial < 10; trial++) {
       const logits = expected.slice();
       const running = step(backend);
       for (let again = 0; again < 20; again++) {
-        expect(backend.sampleRows(logits, vocabSize, rows)).toEqual(drawn);
+        expect(backend.sampleRows(logits, vocabSize, rows)).toEqual(sampled);
       }
       expect(await running).toEqual(expected);
     }

@@ -1,5 +1,5 @@
 // Sampling in native code behind the room's own contract: packs rows into flat arrays and unpacks results.
-// Random numbers are drawn here, so there is one generator.
+// Random numbers are made here, so there is one generator.
 
 import { MAX_LOGPROBS } from '../../sampling/parameters.ts';
 import { uniformAt } from '../../sampling/random.ts';

@@ -20,17 +20,17 @@ import { createNativeSampler } from '../cpu/sample-rows.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { fileMatrixBytes, weightBytes } from '../memory.ts';
 import { attentionShapes } from './attention-shapes.ts';
-import { finishDraws } from './finish-draws.ts';
+import { finishSampling } from './finish-sampling.ts';
 import { buildForward } from './forward.ts';
 import { type Gpu, openGpu } from './gpu.ts';
-import { drawThreads, firstCandidatesKernel } from './kernels/first-candidates.ts';
+import { firstCandidatesKernel, samplingThreads } from './kernels/first-candidates.ts';
 import { paddedValues } from './kernels/make-input.ts';
 import { KvCache } from './kv-cache.ts';
 import { GpuMemory, GpuMemoryError } from './memory.ts';
 import { Operation } from './operation.ts';
 import { startPacking } from './pack-workers.ts';
 import { type Forward, Passes, type Reading } from './passes.ts';
-import { planDraws } from './plan-draws.ts';
+import { planSampling } from './plan-sampling.ts';
 import type { StepCounts } from './plan-step.ts';
 import { Programs } from './programs.ts';
 import { allocateScratch, type Scratch } from './scratch.ts';
@@ -82,17 +82,17 @@ async function loadBackend(
   const loader = { memory, packing, weights, bindingBytes, onBytes };
   const forward = buildForward(spec, loader, scratch, { kv: kv.buffers, memories }, gpu.info.limits);
   const operations = await forward.finally(() => packing.close());
-  const draw = drawOperation(scratch, gpu);
+  const sample = samplingOperation(scratch, gpu);
   const programs = Programs.of(gpu.device);
   // A processor that plays a GPU compiles slowly: there each kernel waits until it is needed.
-  if (!gpu.info.software) for (const operation of [...operations, draw]) operation.compile(programs);
+  if (!gpu.info.software) for (const operation of [...operations, sample]) operation.compile(programs);
   await programs.ready();
   await gpu.device.queue.onSubmittedWorkDone();
   return new WebGpuBackend(
     { gpu, memory, kv },
     spec,
     scratch,
-    { operations, draw, programs },
+    { operations, sample, programs },
     { blockCount, memorySlots },
   );
 }
@@ -115,13 +115,13 @@ async function allocateMemories(
   return buffers;
 }
 
-function drawOperation(scratch: Scratch, { info }: Gpu): Operation {
-  const { draws, logits, saved, found } = scratch;
+function samplingOperation(scratch: Scratch, { info }: Gpu): Operation {
+  const { samples, logits, saved, found } = scratch;
   const variant = {
-    text: firstCandidatesKernel(drawThreads(info.limits.workgroupThreads)),
+    text: firstCandidatesKernel(samplingThreads(info.limits.workgroupThreads)),
     grid: ({ wanted }: StepCounts) => [wanted, 1] as const,
   };
-  return new Operation('draw', [variant], [draws, logits, saved, found]);
+  return new Operation('sample', [variant], [samples, logits, saved, found]);
 }
 
 interface Place {
@@ -183,7 +183,7 @@ class WebGpuBackend implements Backend {
   async step(batch: Batch, rows?: readonly SampleRow[]): Promise<StepResult> {
     this.#checkIdle();
     if (rows !== undefined && rows.length !== batch.logitRows.length) {
-      throw new Error(`${rows.length} draws were told for ${batch.logitRows.length} rows of logits`);
+      throw new Error(`${rows.length} samples were told for ${batch.logitRows.length} rows of logits`);
     }
     checkBatch(batch, this.#limits, this.#uses);
     this.#held.check(batch);
@@ -205,7 +205,7 @@ class WebGpuBackend implements Backend {
       ? { logits: await this.#logits(parts, batch.logitRows.length, states), states: states.values }
       : {
           logits: new Float32Array(0),
-          drawn: await this.#draw(parts, rows, states),
+          sampled: await this.#sample(parts, rows, states),
           states: states.values,
         };
   }
@@ -253,10 +253,10 @@ class WebGpuBackend implements Backend {
   }
 
   /** One pass over a batch that is small enough; its states are taken, what else is read is valid until the next. */
-  async #pass(part: Batch, reading: Reading, draws: boolean, states: RowsRead): Promise<ArrayBuffer> {
+  async #pass(part: Batch, reading: Reading, samples: boolean, states: RowsRead): Promise<ArrayBuffer> {
     const { states: source } = this.#scratch;
     const stateReading = { source, byteLength: states.bytesOf(part.stateRows.length) };
-    const [bytes, stateBytes] = await this.#passes.run(part, { readings: [reading, stateReading], draws });
+    const [bytes, stateBytes] = await this.#passes.run(part, { readings: [reading, stateReading], samples });
     states.take(stateBytes as ArrayBuffer);
     return bytes as ArrayBuffer;
   }
@@ -280,7 +280,7 @@ class WebGpuBackend implements Backend {
     return logits;
   }
 
-  async #draw(
+  async #sample(
     parts: readonly Batch[],
     rows: readonly SampleRow[],
     states: RowsRead,
@@ -288,25 +288,25 @@ class WebGpuBackend implements Backend {
     const results: SampleResult[] = [];
     for (const part of parts) {
       const own = rows.slice(results.length, results.length + part.logitRows.length);
-      results.push(...(await this.#drawPart(part, own, states)));
+      results.push(...(await this.#samplePart(part, own, states)));
     }
     return results;
   }
 
-  async #drawPart(part: Batch, rows: readonly SampleRow[], states: RowsRead): Promise<SampleResult[]> {
+  async #samplePart(part: Batch, rows: readonly SampleRow[], states: RowsRead): Promise<SampleResult[]> {
     const { vocabSize } = this.#spec;
-    const { draws, drawWords, found, logits } = this.#scratch;
-    const planned = planDraws(rows, vocabSize, drawWords);
-    this.#gpu.device.queue.writeBuffer(draws, 0, planned.words);
+    const { samples, samplingWords, found, logits } = this.#scratch;
+    const planned = planSampling(rows, vocabSize, samplingWords);
+    this.#gpu.device.queue.writeBuffer(samples, 0, planned.words);
     const { byteLength } = planned;
     const answer = await this.#pass(part, { source: found, byteLength }, true, states);
-    const results = finishDraws(answer, rows, planned, vocabSize);
+    const results = finishSampling(answer, rows, planned, vocabSize);
     const open = [...results.keys()].filter((index) => results[index] === undefined);
     if (open.length === 0) return results as SampleResult[];
     const openRows = open.map((index) => rows[index] as SampleRow);
     const bytes = await this.#passes.readRows(logits, 4 * vocabSize, open);
-    const drawn = this.sampleRows(new Float32Array(bytes), vocabSize, openRows);
-    return results.map((result, index) => result ?? (drawn[open.indexOf(index)] as SampleResult));
+    const sampled = this.sampleRows(new Float32Array(bytes), vocabSize, openRows);
+    return results.map((result, index) => result ?? (sampled[open.indexOf(index)] as SampleResult));
   }
 }
 
@@ -335,7 +335,7 @@ class RowsRead {
   }
 }
 
-/** Draws from logits that were read back: in native code where there is some. */
+/** Samples from logits that were read back: in native code where there is some. */
 function hostSampler(): SampleRows {
   const load = loadAddon();
   return load.available ? createNativeSampler(load.addon, machineLimits().cores) : sampleRows;

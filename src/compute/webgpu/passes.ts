@@ -19,7 +19,7 @@ const AT_ONCE_MS = 0.5;
 
 export interface Forward {
   readonly operations: readonly Operation[];
-  readonly draw: Operation;
+  readonly sample: Operation;
   readonly programs: Programs;
 }
 
@@ -32,8 +32,8 @@ export interface Reading {
 /** What a pass is to end with. */
 interface Wanted {
   readonly readings: readonly Reading[];
-  /** Whether tokens are drawn. */
-  readonly draws: boolean;
+  /** Whether tokens are sampled. */
+  readonly samples: boolean;
 }
 
 /** All that the commands of a pass depend on; what else is new in a step, kernels read from its buffer. */
@@ -117,9 +117,9 @@ export class Passes {
   }
 
   /** In several buffers, so that the GPU begins with the first while Dawn translates the next. */
-  #encode({ counts, readings, draws }: Commands): GPUCommandBuffer[] {
-    const { operations, draw, programs } = this.#forward;
-    const all = draws ? [...operations, draw] : operations;
+  #encode({ counts, readings, samples }: Commands): GPUCommandBuffer[] {
+    const { operations, sample, programs } = this.#forward;
+    const all = samples ? [...operations, sample] : operations;
     const buffers: GPUCommandBuffer[] = [];
     for (let first = 0; first < all.length; first += OPERATIONS_AT_ONCE) {
       const encoder = this.#gpu.device.createCommandEncoder();
@@ -187,7 +187,7 @@ function isSame(a: Commands, b: Commands): boolean {
       const other = b.readings[index] as Reading;
       return source === other.source && byteLength === other.byteLength;
     }) &&
-    a.draws === b.draws &&
+    a.samples === b.samples &&
     a.counts.rows === b.counts.rows &&
     a.counts.wanted === b.counts.wanted &&
     a.counts.states === b.counts.states &&

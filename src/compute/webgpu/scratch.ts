@@ -4,9 +4,9 @@ import type { ModelSpec } from '../../model/spec.ts';
 import { isEncoder } from '../../model/spec-walk.ts';
 import type { KvType } from '../backend.ts';
 import { attentionShapes, type PlannedShape } from './attention-shapes.ts';
-import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from './kernels/draw-layout.ts';
 import { tableWords } from './kernels/group-choices.ts';
 import { INPUT_ROWS, paddedValues } from './kernels/make-input.ts';
+import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from './kernels/sampling-layout.ts';
 import { type GpuMemory, GpuMemoryError } from './memory.ts';
 import { type InputWidth, widthsOf } from './widths.ts';
 
@@ -21,13 +21,13 @@ const STEP_BYTES = 8 << 20;
 /** What is read back begins at multiples of so many bytes. */
 export const RANGE_BYTES = 8;
 /** Penalties of 64 sequences of thousands of different tokens each, or as many masks. */
-const DRAW_BYTES = 4 << 20;
+const SAMPLING_BYTES = 4 << 20;
 
 export interface Scratch extends ScratchBuffers {
   readonly rows: number;
   readonly wanted: number;
   readonly stepWords: number;
-  readonly drawWords: number;
+  readonly samplingWords: number;
   /** What the step's plans are made for. */
   readonly shapes: readonly PlannedShape[];
 }
@@ -70,8 +70,8 @@ interface ScratchBuffers {
   /** Final states of rows, padded to pairs. */
   readonly states: GPUBuffer;
   readonly readback: GPUBuffer;
-  /** How tokens are drawn, own logits of adjusted tokens at the same places, and what is told of the rows. */
-  readonly draws: GPUBuffer;
+  /** How tokens are sampled, own logits of adjusted tokens at the same places, and what is told of the rows. */
+  readonly samples: GPUBuffer;
   readonly saved: GPUBuffer;
   readonly found: GPUBuffer;
   /** What adapters bring rows to. */
@@ -111,7 +111,7 @@ export async function allocateScratch(
       ? await memory.readback(label, bytes)
       : await memory.storage(label, bytes);
   }
-  const words = { stepWords: STEP_BYTES / 4, drawWords: DRAW_BYTES / 4 };
+  const words = { stepWords: STEP_BYTES / 4, samplingWords: SAMPLING_BYTES / 4 };
   return { rows, wanted, ...words, shapes, ...(made as ScratchBuffers) };
 }
 
@@ -170,13 +170,13 @@ function planScratch(spec: ModelSpec, shapes: readonly PlannedShape[], bindingBy
     branch: floats('branch', rows * hiddenSize),
     logits: floats('logits', wanted * vocabSize),
     states: buffer('states', stateBytes),
-    // Logits or what was drawn of them, then states.
+    // Logits or what was sampled of them, then states.
     readback: buffer(
       'results to read',
       Math.max(4 * wanted * vocabSize, foundBytes) + RANGE_BYTES + stateBytes,
     ),
-    draws: buffer('draws', DRAW_BYTES),
-    saved: buffer('saved logits', DRAW_BYTES),
+    samples: buffer('samples', SAMPLING_BYTES),
+    saved: buffer('saved logits', SAMPLING_BYTES),
     found: buffer('first candidates', foundBytes),
     brought: floats('what adapters bring rows to', rows * widths.brought),
     product: floats('a product that adapters scale', widths.hasFactors ? rows * hiddenSize : 0),

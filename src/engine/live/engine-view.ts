@@ -45,7 +45,7 @@ export interface StepView {
 }
 
 /** Of everybody in a step. */
-export type Ride = readonly [seat: number, computed: number, drawn: number];
+export type Ride = readonly [seat: number, computed: number, sampled: number];
 
 export interface RiderView extends RunningStats {
   readonly seat: number;

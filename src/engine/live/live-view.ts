@@ -35,10 +35,10 @@ export class LiveView {
     this.#steps += 1;
     const rides: Ride[] = [];
     for (const item of items) {
-      const drawn = drawnTokens(item);
+      const sampled = sampledTokens(item);
       this.#promptTokens += promptTokens(item);
-      this.#generatedTokens += drawn;
-      rides.push([this.#seats.of(item.sequence), item.count, drawn]);
+      this.#generatedTokens += sampled;
+      rides.push([this.#seats.of(item.sequence), item.count, sampled]);
     }
     this.#timeline.push({ ...about, rides });
     if (this.#timeline.length > MOST_STEPS) this.#timeline.shift();
@@ -135,7 +135,7 @@ function mostUrgent(sequences: Iterable<Sequence>, count: number): Sequence[] {
 }
 
 /** None of one that ended while the step was computed. */
-function drawnTokens({ sequence, start, count, draft, samples }: StepItem): number {
+function sampledTokens({ sequence, start, count, draft, samples }: StepItem): number {
   return samples ? sequence.length - (start + count - draft.tokens.length) : 0;
 }
 

@@ -496,7 +496,7 @@ describe('the cycle', () => {
     expect(() => scheduler.preempt(sequence)).toThrow('is waiting');
     const plan = scheduler.plan(0);
     expect(() => scheduler.plan(0)).toThrow('not committed');
-    expect(() => scheduler.commit(plan, [], 1)).toThrow('samples 1, got 0 draws');
+    expect(() => scheduler.commit(plan, [], 1)).toThrow('samples 1, got tokens of 0');
     scheduler.commit(plan, [[5]], 1);
     expect(() => scheduler.commit(plan, [[5]], 1)).toThrow('and once');
     expect([...sequence.tokens.subarray(40)]).toEqual([5]);

@@ -305,14 +305,16 @@ export class Scheduler {
    * that was accepted one more; those of an answer's end are the last. Items of sequences that ended during the step are
    * passed over. `stepMs` teaches the cost model.
    */
-  commit(plan: StepPlan, drawn: readonly (readonly number[])[], stepMs: number): void {
+  commit(plan: StepPlan, newTokens: readonly (readonly number[])[], stepMs: number): void {
     if (plan !== this.#planned) throw new Error('only the last plan can be committed, and once');
     const samples = plan.items.reduce((count, item) => count + Number(item.samples), 0);
-    if (drawn.length !== samples) throw new Error(`the plan samples ${samples}, got ${drawn.length} draws`);
+    if (newTokens.length !== samples) {
+      throw new Error(`the plan samples ${samples}, got tokens of ${newTokens.length}`);
+    }
     this.#planned = undefined;
     let sampled = 0;
     for (const { sequence, start, count, draft, samples } of plan.items) {
-      const tokens = samples ? (drawn[sampled++] as readonly number[]) : [];
+      const tokens = samples ? (newTokens[sampled++] as readonly number[]) : [];
       if (sequence.state !== 'running') continue;
       const most = 1 + draft.tokens.length;
       if (samples && !(tokens.length > 0 && tokens.length <= most)) {

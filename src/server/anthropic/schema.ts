@@ -117,12 +117,12 @@ const jsonFormat = z.strictObject({
 });
 
 /** Sampling parameters, by the server's own names where Anthropic has none. */
-const { n, stream_options, stop, max_tokens, ...drawing } = samplingFields;
+const { n, stream_options, stop, max_tokens, ...sampling } = samplingFields;
 
 const fields = {
   messages: z.array(message).min(1, 'at least one message is needed'),
   system: contentOf([textBlock]).optional(),
-  ...drawing,
+  ...sampling,
   stop_sequences: z
     .array(stopString)
     .max(MAX_STOPS)

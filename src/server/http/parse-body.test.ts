@@ -168,7 +168,7 @@ describe('sampling parameters', () => {
     expect(refusalOf(() => sampling(body as never))).toMatchObject({ status: 400, param });
   });
 
-  it('draw a fresh seed where none is given', () => {
+  it('choose a fresh seed where none is given', () => {
     expect(sampling({}).seed).not.toEqual(sampling({}).seed);
   });
 

@@ -101,7 +101,7 @@ export interface LiveStep {
   readonly step: number;
   readonly atMs: number;
   readonly ms: number;
-  /** `[seat, tokens computed, tokens drawn]` of everybody in it. */
+  /** `[seat, tokens computed, tokens sampled]` of everybody in it. */
   readonly rides: readonly (readonly [number, number, number])[];
 }
 

@@ -21,7 +21,7 @@ const optionFields = {
   stop,
   seed: z
     .number()
-    .meta({ type: 'integer', description: 'The same seed draws the same answer; -1 is none.' })
+    .meta({ type: 'integer', description: 'The same seed gives the same answer; -1 is none.' })
     .optional(),
   num_predict: z
     .int()

@@ -16,11 +16,11 @@ describe('a body of Ollama, in the words of OpenAI', () => {
     ['streams by default', {}, { stream: true }],
     ['does not where it is told', { stream: false }, { stream: false }],
     [
-      'draws as told',
+      'samples as told',
       { options: { temperature: 0, top_k: 3, top_p: 0.5 } },
       { temperature: 0, top_k: 3, top_p: 0.5 },
     ],
-    ['draws as told, rarely', { options: { min_p: 0.1, typical_p: 0.9 } }, { min_p: 0.1, typical_p: 0.9 }],
+    ['samples as told, rarely', { options: { min_p: 0.1, typical_p: 0.9 } }, { min_p: 0.1, typical_p: 0.9 }],
     ['penalizes', { options: { repeat_penalty: 1.2 } }, { repetition_penalty: 1.2 }],
     ['penalizes otherwise', { options: { presence_penalty: 1 } }, { presence_penalty: 1 }],
     ['ends', { options: { num_predict: 9, stop: ['x'] } }, { max_tokens: 9, stop: ['x'] }],

@@ -184,7 +184,7 @@ describe('the template of a model', () => {
 });
 
 describe('what a request does not say of sampling', () => {
-  const draw = async ({ app }: Pick<TestServer, 'app'>, body: object = {}) => {
+  const sample = async ({ app }: Pick<TestServer, 'app'>, body: object = {}) => {
     const payload = { messages, max_tokens: 8, seed: 1, ...body };
     return (await app.inject({ method: 'POST', url: '/v1/chat/completions', payload })).json().choices;
   };
@@ -194,22 +194,22 @@ describe('what a request does not say of sampling', () => {
 
   it('is as the server is set, and the request wins where it says something', async () => {
     const set = await start({ settings: { samplingDefaults: { temperature: 0 } } });
-    expect(await draw(set)).toEqual(await draw(server, { temperature: 0 }));
-    expect(await draw(set, { temperature: 1.5 })).toEqual(await draw(server, { temperature: 1.5 }));
+    expect(await sample(set)).toEqual(await sample(server, { temperature: 0 }));
+    expect(await sample(set, { temperature: 1.5 })).toEqual(await sample(server, { temperature: 1.5 }));
     expect(await defaultsOf(set)).toEqual({ temperature: 0 });
     expect(await defaultsOf(server)).toEqual({});
   });
 
   it('is else as the model’s files say, unless they are not asked', async () => {
     const recommended = await start({ pool: { sampling } });
-    expect(await draw(recommended)).toEqual(await draw(server, { temperature: 0 }));
+    expect(await sample(recommended)).toEqual(await sample(server, { temperature: 0 }));
     expect(await defaultsOf(recommended)).toEqual({ temperature: 0, top_p: 0.5 });
     const samplingDefaults = { temperature: 1 };
     const both = await start({ pool: { sampling }, settings: { samplingDefaults } });
     expect(await defaultsOf(both)).toEqual({ temperature: 1, top_p: 0.5 });
     const deaf = await start({ pool: { sampling }, settings: { useModelSampling: false } });
     expect(await defaultsOf(deaf)).toEqual({});
-    expect(await draw(deaf)).toEqual(await draw(server));
+    expect(await sample(deaf)).toEqual(await sample(server));
   });
 });
 

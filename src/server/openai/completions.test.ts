@@ -174,7 +174,7 @@ describe('a chat completion', () => {
     expect(early.choices[0]?.finish_reason).toBe('stop');
   });
 
-  it('draws the same for the same seed', async () => {
+  it('samples the same for the same seed', async () => {
     const body = { messages: story, temperature: 1, seed: 42, max_tokens: 20 };
     const first = await chat(body);
     expect((await chat(body)).choices).toEqual(first.choices);
@@ -306,7 +306,7 @@ describe('a request that cannot be served', () => {
     expect(errorSchema.parse(lost.json()).error.code).toBe('unknown_url');
   });
 
-  it('because the engine finds nothing to draw is a proper error even for a stream', async () => {
+  it('because the engine finds nothing to sample is a proper error even for a stream', async () => {
     const logit_bias = Object.fromEntries(Array.from({ length: 4096 }, (_, id) => [id, -100]));
     const body = {
       messages,

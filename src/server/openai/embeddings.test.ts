@@ -59,7 +59,7 @@ describe('POST /v1/embeddings', () => {
     for (const input of [[fox], ids, [ids]]) expect(await vectorOf({ input })).toEqual(expected);
   });
 
-  it('gives the same vector while answers are drawn', async () => {
+  it('gives the same vector while answers are sampled', async () => {
     const expected = await vectorOf({ input: owl, model: 'embedder' });
     const [answer, vector] = await Promise.all([
       post('/v1/completions', { prompt: 'Once upon a time', max_tokens: 40, temperature: 0 }),

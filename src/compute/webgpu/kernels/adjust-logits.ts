@@ -1,14 +1,14 @@
 // Bias, penalties and forbidden tokens (src/sampling/adjusted-logits.ts) in a row of logits where it lies, and the
 // row's own logits put back: whatever reads them later, on the GPU or the processor, finds them as the model made them.
 
-import { jobWords } from './draw-layout.ts';
+import { jobWords } from './sampling-layout.ts';
 
 /**
- * Declares `adjust` and `restore` for the buffers `draws`, `logits` and `saved`. A token may be in all three lists, in
+ * Declares `adjust` and `restore` for the buffers `samples`, `logits` and `saved`. A token may be in all three lists, in
  * none twice.
  */
 export function adjustLogits(threads: number): string {
-  const word = (place: number) => `draws[job + ${place}u]`;
+  const word = (place: number) => `samples[job + ${place}u]`;
   const factor = (place: number) => `bitcast<f32>(${word(place)})`;
   const forEach = (list: number, body: string) => /* wgsl */ `
   {
@@ -17,8 +17,8 @@ export function adjustLogits(threads: number): string {
     if (count > 0u) {
       for (var i = at + thread; i < at + count; i += ${threads}u) {
         // Nothing reaches into another row.
-        if (draws[i] >= ${word(jobWords.vocabSize)}) { continue; }
-        let place = base + draws[i];
+        if (samples[i] >= ${word(jobWords.vocabSize)}) { continue; }
+        let place = base + samples[i];
         ${body}
       }
       storageBarrier();
@@ -38,12 +38,12 @@ fn penalize(job: u32, logit: f32, generated: u32, zero: u32) -> f32 {
 fn adjust(job: u32, base: u32, thread: u32, zero: u32) {
   ${forEach(
     jobWords.biased,
-    replace(`let bias = bitcast<f32>(draws[i + count]);
+    replace(`let bias = bitcast<f32>(samples[i + count]);
         if (isPlain(bits)) { logits[place] = bitcast<u32>(bitcast<f32>(bits) + bias); }`),
   )}
   ${forEach(
     jobWords.penalized,
-    replace(`let generated = draws[i + count];
+    replace(`let generated = samples[i + count];
         if (isPlain(bits)) { logits[place] = bitcast<u32>(penalize(job, bitcast<f32>(bits), generated, zero)); }`),
   )}
   // An odd row stays one.

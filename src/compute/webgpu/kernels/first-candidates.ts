@@ -1,11 +1,13 @@
-// What a draw needs to know of a row, one workgroup a row: the likeliest token, the sum of all weights, and the first
-// candidates in order. The processor finishes the draw with the sampling oracle's own functions (finish-draws.ts).
+// What a sample needs to know of a row, one workgroup a row: the likeliest token, the sum of all weights, and the first
+// candidates in order. The processor finishes the sample with the sampling oracle's own functions (finish-sampling.ts).
 //
 // The first pass finds the largest logit of each of 1024 groups of tokens. At least as many tokens as the threshold's
 // place among these reach the threshold, and not many more, for likely tokens lie scattered. The second pass weighs all
 // tokens and lists those.
 
 import { adjustLogits } from './adjust-logits.ts';
+import { plainLogits } from './plain-logits.ts';
+import { repeat } from './repeat.ts';
 import {
   HEAD_WORDS,
   headWords,
@@ -15,9 +17,7 @@ import {
   jobWords,
   LIST_LENGTH,
   LIST_WORDS,
-} from './draw-layout.ts';
-import { plainLogits } from './plain-logits.ts';
-import { repeat } from './repeat.ts';
+} from './sampling-layout.ts';
 import { sortCandidates } from './sort-candidates.ts';
 import { weights } from './weights.ts';
 
@@ -30,12 +30,12 @@ const AHEAD = 4;
 const SUMS = 32;
 
 /** Threads of a workgroup: each has a whole number of groups. */
-export const drawThreads = (most: number): number => (most >= 1024 ? 1024 : most >= 512 ? 512 : 256);
+export const samplingThreads = (most: number): number => (most >= 1024 ? 1024 : most >= 512 ? 512 : 256);
 
-/** Bindings: draws, logits, saved, found. */
+/** Bindings: samples, logits, saved, found. */
 export function firstCandidatesKernel(threads: number): string {
   return /* wgsl */ `
-@group(0) @binding(0) var<storage, read> draws: array<u32>;
+@group(0) @binding(0) var<storage, read> samples: array<u32>;
 @group(0) @binding(1) var<storage, read_write> logits: array<u32>;
 @group(0) @binding(2) var<storage, read_write> saved: array<u32>;
 @group(0) @binding(3) var<storage, read_write> found: array<u32>;
@@ -47,7 +47,7 @@ ${weights}
 ${adjustLogits(threads)}
 ${sortCandidates(threads)}
 fn isAllowed(mask: u32, token: u32) -> bool {
-  return mask == 0u || ((draws[mask + (token >> 5u)] >> (token & 31u)) & 1u) == 1u;
+  return mask == 0u || ((samples[mask + (token >> 5u)] >> (token & 31u)) & 1u) == 1u;
 }
 fn bitsAt(base: u32, token: u32, vocabSize: u32) -> u32 {
   return select(excluded, logits[base + min(token, vocabSize - 1u)], token < vocabSize);
@@ -55,7 +55,7 @@ fn bitsAt(base: u32, token: u32, vocabSize: u32) -> u32 {
 ${findGroups(threads)}
 ${weighAll(threads)}
 fn work(job: u32, base: u32, head: u32, list: u32, thread: u32) {
-  let zero = draws[job + ${jobWords.zero}u];
+  let zero = samples[job + ${jobWords.zero}u];
   if (thread < ${2 * SUMS}u) { atomicStore(&sums[thread], 0u); }
   if (thread == 0u) {
     atomicStore(&listed, 0u);
@@ -65,11 +65,11 @@ fn work(job: u32, base: u32, head: u32, list: u32, thread: u32) {
   workgroupBarrier();
   findGroups(job, base, thread);
   workgroupBarrier();
-  let wantsList = draws[job + ${jobWords.kind}u] == ${jobKinds.candidates}u;
+  let wantsList = samples[job + ${jobWords.kind}u] == ${jobKinds.candidates}u;
   if (wantsList) { sortCandidates(thread); } else { findFirst(thread); }
   let highest = keys[0];
   // A list that holds every token needs no threshold.
-  let holdsAll = draws[job + ${jobWords.vocabSize}u] <= ${LIST_LENGTH}u;
+  let holdsAll = samples[job + ${jobWords.vocabSize}u] <= ${LIST_LENGTH}u;
   let threshold = max(select(keys[${LISTED_AT_LEAST - 1}u], 0u, holdsAll), nothing + 1u);
   if (thread == 0u) {
     found[head + ${headWords.token}u] = ids[0];
@@ -114,9 +114,9 @@ fn main(
   for (var index = 0u; index < ${JOBS_PER_ROW}u; index++) {
     let job = ${JOB_WORDS}u * (${JOBS_PER_ROW}u * row + index);
     let answer = index * rows + row;
-    if (draws[job + ${jobWords.kind}u] != ${jobKinds.nothing}u) {
+    if (samples[job + ${jobWords.kind}u] != ${jobKinds.nothing}u) {
       let list = ${HEAD_WORDS * JOBS_PER_ROW}u * rows + ${LIST_WORDS}u * answer;
-      work(job, row * draws[job + ${jobWords.vocabSize}u], ${HEAD_WORDS}u * answer, list, thread);
+      work(job, row * samples[job + ${jobWords.vocabSize}u], ${HEAD_WORDS}u * answer, list, thread);
     }
   }
 }
@@ -129,8 +129,8 @@ function findGroups(threads: number): string {
   const groupOf = (i: number) => i % each;
   return /* wgsl */ `
 fn findGroups(job: u32, base: u32, thread: u32) {
-  let vocabSize = draws[job + ${jobWords.vocabSize}u];
-  let mask = draws[job + ${jobWords.mask}u];
+  let vocabSize = samples[job + ${jobWords.vocabSize}u];
+  let mask = samples[job + ${jobWords.mask}u];
   var sawOdd = false;
   ${repeat(each, (group) => `var key${group} = nothing; var id${group} = 0xffffffffu;`)}
   for (var first = thread; first < vocabSize; first += ${AHEAD * threads}u) {
@@ -159,11 +159,11 @@ fn add(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   return vec2<u32>(low, a.y + b.y + select(0u, 1u, low < b.x));
 }
 fn weighAll(job: u32, base: u32, thread: u32, highest: f32, threshold: u32) {
-  let slope = bitcast<f32>(draws[job + ${jobWords.slope}u]);
-  let vocabSize = draws[job + ${jobWords.vocabSize}u];
-  let mask = draws[job + ${jobWords.mask}u];
-  let unitBits = bitcast<i32>(draws[job + ${jobWords.unitBits}u]);
-  let zero = draws[job + ${jobWords.zero}u];
+  let slope = bitcast<f32>(samples[job + ${jobWords.slope}u]);
+  let vocabSize = samples[job + ${jobWords.vocabSize}u];
+  let mask = samples[job + ${jobWords.mask}u];
+  let unitBits = bitcast<i32>(samples[job + ${jobWords.unitBits}u]);
+  let zero = samples[job + ${jobWords.zero}u];
   var sum = vec2<u32>(0u);
   for (var first = thread; first < vocabSize; first += ${AHEAD * threads}u) {
     ${repeat(AHEAD, (i) => `let bits${i} = bitsAt(base, first + ${i * threads}u, vocabSize);`)}

@@ -1,5 +1,5 @@
 // Logits as bits, and their order. WGSL promises nothing where numbers overflow, underflow or are none: what is not
-// plain makes its row odd, and the processor draws there. Sums and products of plain numbers stay far from both ends.
+// plain makes its row odd, and the processor samples there. Sums and products of plain numbers stay far from both ends.
 
 /** Whether a number is plain: the same as in WGSL below. */
 export function isPlain(value: number): boolean {

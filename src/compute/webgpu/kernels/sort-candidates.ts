@@ -1,7 +1,7 @@
 // Candidates in workgroup memory put in order: larger keys first, of equal ones lower ids. A bitonic sort; and where only
 // the first is wanted, a search for it.
 
-import { LIST_LENGTH } from './draw-layout.ts';
+import { LIST_LENGTH } from './sampling-layout.ts';
 
 /** Declares `keys` and `ids`, `sortCandidates` and `findFirst`, which all threads call together and which end with a barrier. */
 export function sortCandidates(threads: number): string {

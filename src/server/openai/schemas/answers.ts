@@ -143,7 +143,7 @@ export const modelSchema = z.object({
   state: z.enum(['unloaded', 'waiting', 'loading', 'loaded', 'failed']),
   default_parameters: z
     .record(z.string(), z.number())
-    .meta({ description: 'How answers are drawn where a request says nothing; while the model is loaded.' })
+    .meta({ description: 'How answers are sampled where a request says nothing; while the model is loaded.' })
     .optional(),
 });
 

@@ -52,7 +52,7 @@ export const textSchema = z.object({
   ...structuredOutputFields,
   max_tokens: samplingFields.max_tokens.meta({
     minimum: 0,
-    description: `The answer ends here at the latest; 0 draws nothing. Default ${DEFAULT_MAX_TOKENS}.`,
+    description: `The answer ends here at the latest; 0 samples nothing. Default ${DEFAULT_MAX_TOKENS}.`,
   }),
   logprobs: z
     .int()

@@ -79,7 +79,7 @@ export const samplingFields = {
     .record(z.string(), z.number())
     .meta({ description: 'Added to the logits of the given token ids, -100 to 100.' })
     .optional(),
-  seed: z.number().meta({ type: 'integer', description: 'The same seed draws the same answer.' }).optional(),
+  seed: z.number().meta({ type: 'integer', description: 'The same seed gives the same answer.' }).optional(),
   max_tokens: count(1, 'The answer ends here at the latest, and where the context is full.'),
   min_tokens: count(0, 'So many tokens come before anything ends the answer. Default 0.'),
   stop_token_ids: z

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { rowOf } from '../../../test/support/sampling-requests.ts';
 import { TokenCounts } from '../../sampling/token-counts.ts';
-import { HEAD_WORDS, JOB_WORDS, JOBS_PER_ROW, jobWords, LIST_WORDS } from './kernels/draw-layout.ts';
-import { planDraws } from './plan-draws.ts';
+import { HEAD_WORDS, JOB_WORDS, JOBS_PER_ROW, jobWords, LIST_WORDS } from './kernels/sampling-layout.ts';
+import { planSampling } from './plan-sampling.ts';
 
 const VOCAB_SIZE = 100;
 const ROOM = 4096;
 const heads = 4 * JOBS_PER_ROW * HEAD_WORDS;
 const list = 4 * LIST_WORDS;
 
-describe('planDraws', () => {
+describe('planSampling', () => {
   it('asks for no more than is needed', () => {
     const bytes = (...requests: Parameters<typeof rowOf>[0][]) =>
-      planDraws(
+      planSampling(
         requests.map((request) => rowOf(request, VOCAB_SIZE)),
         VOCAB_SIZE,
         ROOM,
@@ -33,9 +33,9 @@ describe('planDraws', () => {
       rowOf({ presencePenalty: 1 }, VOCAB_SIZE, { counts }),
       rowOf({}, VOCAB_SIZE, { mask: new Uint32Array(4) }),
     ];
-    expect(planDraws(rows, VOCAB_SIZE, ROOM).isLeft).toEqual([true, false, false, true, false, false]);
+    expect(planSampling(rows, VOCAB_SIZE, ROOM).isLeft).toEqual([true, false, false, true, false, false]);
     const jobs = rows.length * JOBS_PER_ROW * JOB_WORDS;
-    const tight = planDraws(rows, VOCAB_SIZE, jobs + 6);
+    const tight = planSampling(rows, VOCAB_SIZE, jobs + 6);
     expect(tight.isLeft).toEqual([true, false, false, true, false, true]);
     expect(tight.words.length).toBe(jobs + 6);
   });
@@ -43,7 +43,7 @@ describe('planDraws', () => {
   it('tells a mask once, however many rows share it, and a token that is forbidden twice', () => {
     const mask = Uint32Array.of(1, 2, 3, 4);
     const rows = [1, 2].map(() => rowOf({}, VOCAB_SIZE, { mask, forbidden: [7, 7] }));
-    const { words } = planDraws(rows, VOCAB_SIZE, ROOM);
+    const { words } = planSampling(rows, VOCAB_SIZE, ROOM);
     const [first, second] = [0, 1].map(
       (row) => words[row * JOBS_PER_ROW * JOB_WORDS + jobWords.mask] as number,
     );
@@ -53,8 +53,10 @@ describe('planDraws', () => {
   });
 
   it('refuses penalties without counts, and masks that are too short', () => {
-    expect(() => planDraws([rowOf({ presencePenalty: 1 }, VOCAB_SIZE)], VOCAB_SIZE, ROOM)).toThrow('counts');
+    expect(() => planSampling([rowOf({ presencePenalty: 1 }, VOCAB_SIZE)], VOCAB_SIZE, ROOM)).toThrow(
+      'counts',
+    );
     const row = rowOf({}, VOCAB_SIZE, { mask: new Uint32Array(3) });
-    expect(() => planDraws([row], VOCAB_SIZE, ROOM)).toThrow('mask');
+    expect(() => planSampling([row], VOCAB_SIZE, ROOM)).toThrow('mask');
   });
 });

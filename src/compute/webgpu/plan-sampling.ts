@@ -1,10 +1,11 @@
-// Draws of a pass as the GPU reads them (see kernels/draw-layout.ts), and which are left to the processor.
+// Samples of a pass as the GPU reads them (see kernels/sampling-layout.ts), and which are left to the processor.
 
 import { penaltyFactors } from '../../sampling/adjusted-logits.ts';
 import { slopeFor, unitBitsFor } from '../../sampling/exponential.ts';
 import { checkMasks, type SampleRow } from '../../sampling/sample-row.ts';
 import { isGreedy } from '../../sampling/sampler.ts';
 import { needsCounts } from '../../sampling/token-counts.ts';
+import { isPlain } from './kernels/plain-logits.ts';
 import {
   HEAD_WORDS,
   JOB_WORDS,
@@ -13,10 +14,9 @@ import {
   jobWords,
   LIST_LENGTH,
   LIST_WORDS,
-} from './kernels/draw-layout.ts';
-import { isPlain } from './kernels/plain-logits.ts';
+} from './kernels/sampling-layout.ts';
 
-export interface PlannedDraws {
+export interface PlannedSampling {
   readonly words: Uint32Array<ArrayBuffer>;
   /** Bytes of the answer that are needed. */
   readonly byteLength: number;
@@ -24,9 +24,13 @@ export interface PlannedDraws {
   readonly isLeft: readonly boolean[];
 }
 
-export function planDraws(rows: readonly SampleRow[], vocabSize: number, mostWords: number): PlannedDraws {
+export function planSampling(
+  rows: readonly SampleRow[],
+  vocabSize: number,
+  mostWords: number,
+): PlannedSampling {
   checkMasks(vocabSize, rows);
-  const jobs = new DrawWriter(rows.length, vocabSize, mostWords);
+  const jobs = new SamplingWriter(rows.length, vocabSize, mostWords);
   const isLeft = rows.map((row, index) => !canTell(row) || !jobs.write(row, index));
   const told = rows.filter((_, index) => isLeft[index] === false);
   const wantsOwn = told.some(({ parameters }) => parameters.logprobs !== undefined);
@@ -54,7 +58,7 @@ interface JobList {
   readonly pieces: readonly Words[];
 }
 
-class DrawWriter {
+class SamplingWriter {
   readonly #jobs: Uint32Array<ArrayBuffer>;
   readonly #jobFloats: Float32Array;
   readonly #vocabSize: number;

@@ -1,25 +1,25 @@
-// Draws finished from what the GPU tells of rows (see kernels/draw-layout.ts), with the sampling oracle's own
+// Samples finished from what the GPU tells of rows (see kernels/sampling-layout.ts), with the sampling oracle's own
 // functions; `undefined` where that does not decide a row, and the processor must see its logits.
 
 import { type Candidate, type TokenLogit, weigh } from '../../sampling/candidates.ts';
 import { logprobsOf } from '../../sampling/log-probabilities.ts';
 import type { SampleResult, SampleRow, TokenLogprobs } from '../../sampling/sample-row.ts';
-import { drawFrom, isGreedy } from '../../sampling/sampler.ts';
-import { headAt, headWords, LIST_LENGTH, listAt } from './kernels/draw-layout.ts';
-import type { PlannedDraws } from './plan-draws.ts';
+import { isGreedy, sampleFrom } from '../../sampling/sampler.ts';
+import { headAt, headWords, LIST_LENGTH, listAt } from './kernels/sampling-layout.ts';
+import type { PlannedSampling } from './plan-sampling.ts';
 
-/** Most draws end among the first few: only where they do not, more are looked at, four times as many each time. */
+/** Most samples end among the first few: only where they do not, more are looked at, four times as many each time. */
 const FIRST_LOOK = 8;
 
-export function finishDraws(
+export function finishSampling(
   answer: ArrayBuffer,
   rows: readonly SampleRow[],
-  { isLeft }: PlannedDraws,
+  { isLeft }: PlannedSampling,
   vocabSize: number,
 ): (SampleResult | undefined)[] {
   const told = tellRows(answer, rows.length);
   return rows.map((row, index) =>
-    isLeft[index] === true ? undefined : finishDraw((job) => told(index, job), row, vocabSize),
+    isLeft[index] === true ? undefined : finishSample((job) => told(index, job), row, vocabSize),
   );
 }
 
@@ -30,7 +30,7 @@ export function tellRows(answer: ArrayBuffer, rows: number): (row: number, job: 
   return (row, job) => new Told(words, floats, headAt(rows, job, row), listAt(rows, job, row));
 }
 
-function finishDraw(
+function finishSample(
   tell: (job: number) => Told,
   row: SampleRow,
   vocabSize: number,
@@ -39,28 +39,28 @@ function finishDraw(
   const told = tell(0);
   if (told.isOdd) return undefined;
   if (told.highest === -Infinity) return { ok: false, error: 'no-candidate' };
-  const token = isGreedy(parameters) ? told.likeliest : drawListed(told, row, vocabSize);
+  const token = isGreedy(parameters) ? told.likeliest : sampleListed(told, row, vocabSize);
   if (token === undefined) return undefined;
   if (parameters.logprobs === undefined) return { ok: true, token };
   const logprobs = ownLogprobs(tell(1), token, parameters.logprobs, vocabSize);
   return logprobs && { ok: true, token, logprobs };
 }
 
-function drawListed(told: Told, row: SampleRow, vocabSize: number): number | undefined {
+function sampleListed(told: Told, row: SampleRow, vocabSize: number): number | undefined {
   const { highest, total, listed } = told;
   const { temperature, topK } = row.parameters;
   const list: Candidate[] = [];
   let seen = 0;
   for (let look = Math.max(FIRST_LOOK, topK); seen < listed; look *= 4) {
     list.push(...weigh(told.between(seen, look), { highest, temperature, vocabSize }));
-    const token = drawFrom({ list, total }, row);
+    const token = sampleFrom({ list, total }, row);
     if (token !== undefined) return token;
     seen = look;
   }
   return undefined;
 }
 
-/** A token so unlikely in itself that it is not listed was drawn only because of a bias, a penalty or a mask. */
+/** A token so unlikely in itself that it is not listed was sampled only because of a bias, a penalty or a mask. */
 function ownLogprobs(own: Told, token: number, count: number, vocabSize: number): TokenLogprobs | undefined {
   const chosen = own.logitOf(token);
   if (chosen === undefined) return undefined;

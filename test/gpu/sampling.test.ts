@@ -1,10 +1,10 @@
-// Draws that a GPU prepares and the processor finishes are those of the oracle, bit for bit, and few rows need more than
+// Samples that a GPU prepares and the processor finishes are those of the oracle, bit for bit, and few rows need more than
 // what comes back at first. On a GPU played by the processor.
 
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { drawsOnGpu, modelLogits } from '../../bench/draws-on-gpu.ts';
-import type { Told } from '../../src/compute/webgpu/finish-draws.ts';
+import { modelLogits, samplingOnGpu } from '../../bench/sampling-on-gpu.ts';
+import type { Told } from '../../src/compute/webgpu/finish-sampling.ts';
 import { type Gpu, openGpu } from '../../src/compute/webgpu/gpu.ts';
 import { LISTED_AT_LEAST } from '../../src/compute/webgpu/kernels/first-candidates.ts';
 import { adjustedLogits } from '../../src/sampling/adjusted-logits.ts';
@@ -19,26 +19,29 @@ import { logitsFrom, logitsOf, requests, rowFrom, rowOf } from '../support/sampl
 
 let gpu: Gpu;
 
-interface Draws {
+interface Samples {
   /** `undefined` where the processor must see the logits. */
   readonly results: readonly (SampleResult | undefined)[];
   tell(row: number, job: number): Told;
 }
 
-async function draw(
+async function sample(
   logits: Float32Array<ArrayBuffer>,
   vocabSize: number,
   rows: readonly SampleRow[],
-): Promise<Draws> {
-  const draws = await drawsOnGpu(gpu, logits, vocabSize);
-  const planned = draws.plan(rows);
-  await draws.prepare();
-  const answer = await draws.read(planned);
-  const after = await draws.readLogits();
-  draws.close();
+): Promise<Samples> {
+  const samples = await samplingOnGpu(gpu, logits, vocabSize);
+  const planned = samples.plan(rows);
+  await samples.prepare();
+  const answer = await samples.read(planned);
+  const after = await samples.readLogits();
+  samples.close();
   // As bytes, for what is no number equals nothing.
   expect(Buffer.from(after.buffer).equals(Buffer.from(logits.buffer))).toBe(true);
-  return { results: draws.finish(answer, planned, rows), tell: (row, job) => draws.tell(answer, row, job) };
+  return {
+    results: samples.finish(answer, planned, rows),
+    tell: (row, job) => samples.tell(answer, row, job),
+  };
 }
 
 /** Every row that is decided is the oracle's; how many there are. */
@@ -47,13 +50,13 @@ async function expectSame(
   vocabSize: number,
   rows: readonly SampleRow[],
 ): Promise<number> {
-  const { results } = await draw(logits, vocabSize, rows);
+  const { results } = await sample(logits, vocabSize, rows);
   const expected = sampleRows(logits, vocabSize, rows);
   expect(results).toEqual(expected.map((result, index) => results[index] && result));
   return results.filter((result) => result !== undefined).length;
 }
 
-describeOnFastestGpu('drawing on a GPU', () => {
+describeOnFastestGpu('sampling on a GPU', () => {
   beforeAll(async () => {
     gpu = await openGpu();
   });
@@ -67,8 +70,8 @@ describeOnFastestGpu('drawing on a GPU', () => {
       sizes,
       fc.array(requests, { minLength: 1, maxLength: 12 }),
       async (vocabSize, batch) => {
-        const drawn = batch.map((request) => rowFrom(request, vocabSize));
-        decided += await expectSame(logitsFrom(batch, vocabSize), vocabSize, drawn);
+        const sampled = batch.map((request) => rowFrom(request, vocabSize));
+        decided += await expectSame(logitsFrom(batch, vocabSize), vocabSize, sampled);
         rows += batch.length;
       },
     );
@@ -89,7 +92,7 @@ describeOnFastestGpu('drawing on a GPU', () => {
         const one = logitsOf(shape, vocabSize, seed);
         const logits = new Float32Array(rows.length * vocabSize);
         for (const index of rows.keys()) logits.set(one, index * vocabSize);
-        const { tell } = await draw(logits, vocabSize, rows);
+        const { tell } = await sample(logits, vocabSize, rows);
         for (const [index, { parameters }] of rows.entries()) {
           const told = tell(index, 0);
           const { list, total } = weighCandidates(one, told.highest, parameters.temperature);
@@ -130,7 +133,7 @@ describeOnFastestGpu('drawing on a GPU', () => {
           forbidden: [3, 4, 3],
         });
         const logits = logitsOf('peaked', vocabSize, seed);
-        const { tell } = await draw(logits, vocabSize, [row]);
+        const { tell } = await sample(logits, vocabSize, [row]);
         const told = tell(0, 0);
         if (told.isOdd) return;
         const expected = Array.from(adjustedLogits(logits, row), (logit, token) => ({ token, logit }))
@@ -172,7 +175,7 @@ describeOnFastestGpu('drawing on a GPU', () => {
     expect(decided).toBe(rows.length);
   });
 
-  it('leaves rows to the processor whose logits are no plain numbers, even of tokens that may not be drawn', async () => {
+  it('leaves rows to the processor whose logits are no plain numbers, even of tokens that may not be sampled', async () => {
     const vocabSize = 3001;
     const counts = new TokenCounts([7], [7]);
     const rows = [
@@ -185,7 +188,7 @@ describeOnFastestGpu('drawing on a GPU', () => {
     for (const odd of [Number.NaN, -Number.NaN, Infinity, 3e38, -2e30, 1e-40, -1e-39]) {
       const logits = new Float32Array(rows.length * vocabSize);
       for (let row = 0; row < rows.length; row++) logits[row * vocabSize + 7] = odd;
-      const { results } = await draw(logits, vocabSize, rows);
+      const { results } = await sample(logits, vocabSize, rows);
       expect(results).toEqual(rows.map(() => undefined));
     }
   });
@@ -200,7 +203,7 @@ describeOnFastestGpu('drawing on a GPU', () => {
     const logits = new Float32Array(rows.length * vocabSize).fill(-Infinity);
     logits.fill(1, vocabSize, 2 * vocabSize);
     logits[2 * vocabSize + 4] = 5;
-    const { results } = await draw(logits, vocabSize, rows);
+    const { results } = await sample(logits, vocabSize, rows);
     expect(results).toEqual(rows.map(() => ({ ok: false, error: 'no-candidate' })));
   });
 });

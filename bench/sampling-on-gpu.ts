@@ -1,31 +1,31 @@
-// Draws prepared on a GPU from any logits, without a model: what the webgpu backend does after a forward pass, step by
+// Samples prepared on a GPU from any logits, without a model: what the webgpu backend does after a forward pass, step by
 // step, for benchmarks and tests.
 
-import { finishDraws, type Told, tellRows } from '#src/compute/webgpu/finish-draws.ts';
+import { finishSampling, type Told, tellRows } from '#src/compute/webgpu/finish-sampling.ts';
 import type { Gpu } from '#src/compute/webgpu/gpu.ts';
-import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from '#src/compute/webgpu/kernels/draw-layout.ts';
-import { drawThreads, firstCandidatesKernel } from '#src/compute/webgpu/kernels/first-candidates.ts';
+import { firstCandidatesKernel, samplingThreads } from '#src/compute/webgpu/kernels/first-candidates.ts';
+import { HEAD_WORDS, JOBS_PER_ROW, LIST_WORDS } from '#src/compute/webgpu/kernels/sampling-layout.ts';
 import { GpuMemory } from '#src/compute/webgpu/memory.ts';
-import { type PlannedDraws, planDraws } from '#src/compute/webgpu/plan-draws.ts';
+import { type PlannedSampling, planSampling } from '#src/compute/webgpu/plan-sampling.ts';
 import { Programs } from '#src/compute/webgpu/programs.ts';
 import { seedFrom, uniformAt } from '#src/sampling/random.ts';
 import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';
 
 /** Penalties of 64 rows of 2,000 different tokens each. */
-const DRAW_BYTES = 2 << 20;
+const SAMPLING_BYTES = 2 << 20;
 
-export interface DrawsOnGpu {
-  /** Tells the GPU of draws, one for each row of logits. */
-  plan(rows: readonly SampleRow[]): PlannedDraws;
+export interface SamplingOnGpu {
+  /** Tells the GPU of samples, one for each row of logits. */
+  plan(rows: readonly SampleRow[]): PlannedSampling;
   /** Prepares them, so many times in a row. */
   prepare(times?: number): Promise<void>;
   /** What is told of them, and of its logits as they now are. */
-  read(planned: PlannedDraws): Promise<ArrayBuffer>;
+  read(planned: PlannedSampling): Promise<ArrayBuffer>;
   readLogits(): Promise<Float32Array<ArrayBuffer>>;
-  /** Draws for these rows, or others of the same parameters; `undefined` where the processor must see the logits. */
+  /** Samples for these rows, or others of the same parameters; `undefined` where the processor must see the logits. */
   finish(
     answer: ArrayBuffer,
-    planned: PlannedDraws,
+    planned: PlannedSampling,
     rows: readonly SampleRow[],
   ): (SampleResult | undefined)[];
   /** What is told of a row by one of its jobs. */
@@ -33,22 +33,22 @@ export interface DrawsOnGpu {
   close(): void;
 }
 
-export async function drawsOnGpu(
+export async function samplingOnGpu(
   { device, info }: Gpu,
   logits: Float32Array<ArrayBuffer>,
   vocabSize: number,
-): Promise<DrawsOnGpu> {
+): Promise<SamplingOnGpu> {
   const memory = new GpuMemory(device);
   const rowCount = logits.length / vocabSize;
   const foundBytes = 4 * rowCount * JOBS_PER_ROW * (HEAD_WORDS + LIST_WORDS);
-  const draws = await memory.storage('draws', DRAW_BYTES);
+  const samples = await memory.storage('samples', SAMPLING_BYTES);
   const source = await memory.filled('logits', logits);
-  const saved = await memory.storage('saved logits', DRAW_BYTES);
+  const saved = await memory.storage('saved logits', SAMPLING_BYTES);
   const found = await memory.storage('first candidates', foundBytes);
   const readback = await memory.readback('results to read', Math.max(foundBytes, logits.byteLength));
-  const text = firstCandidatesKernel(drawThreads(info.limits.workgroupThreads));
-  const pipeline = Programs.of(device).pipeline('draw', text);
-  const group = Programs.of(device).bind(text, [draws, source, saved, found]);
+  const text = firstCandidatesKernel(samplingThreads(info.limits.workgroupThreads));
+  const pipeline = Programs.of(device).pipeline('sample', text);
+  const group = Programs.of(device).bind(text, [samples, source, saved, found]);
 
   async function read(buffer: GPUBuffer, bytes: number): Promise<ArrayBuffer> {
     const encoder = device.createCommandEncoder();
@@ -63,8 +63,8 @@ export async function drawsOnGpu(
 
   return {
     plan(rows) {
-      const planned = planDraws(rows, vocabSize, DRAW_BYTES / 4);
-      device.queue.writeBuffer(draws, 0, planned.words);
+      const planned = planSampling(rows, vocabSize, SAMPLING_BYTES / 4);
+      device.queue.writeBuffer(samples, 0, planned.words);
       return planned;
     },
     async prepare(times = 1) {
@@ -79,7 +79,7 @@ export async function drawsOnGpu(
     },
     read: (planned) => read(found, planned.byteLength),
     readLogits: async () => new Float32Array(await read(source, logits.byteLength)),
-    finish: (answer, planned, rows) => finishDraws(answer, rows, planned, vocabSize),
+    finish: (answer, planned, rows) => finishSampling(answer, rows, planned, vocabSize),
     tell: (answer, row, job) => tellRows(answer, rowCount)(row, job),
     close: () => memory.release(),
   };

@@ -1,6 +1,6 @@
-// How draws are told to the GPU, and what it answers, in words.
+// How samples are told to the GPU, and what it answers, in words.
 //
-// Told: two jobs for each wanted row, then the lists they name. The first job prepares the draw; the second, where
+// Told: two jobs for each wanted row, then the lists they name. The first job prepares the sample; the second, where
 // log-probabilities are asked for, looks at the model's own logits.
 //
 // Answered: a head for each job, those of all first jobs first; then in the same order lists of candidates, a logit and

@@ -1,11 +1,11 @@
-// `npm run bench -- gpu-drawing [GPU]`: time to draw on a GPU over a vocabulary of 128 K, beside reading whole logits
-// back and drawing in native code; how many rows are decided by what comes back; and whether all are drawn alike. Ends in
+// `npm run bench -- gpu-sampling [GPU]`: time to sample on a GPU over a vocabulary of 128 K, beside reading whole logits
+// back and sampling in native code; how many rows are decided by what comes back; and whether all are sampled alike. Ends in
 // one JSON line.
 
 import { availableParallelism } from 'node:os';
 import { loadAddon } from '#src/compute/cpu/binding.ts';
 import { createNativeSampler } from '#src/compute/cpu/sample-rows.ts';
-import type { Told } from '#src/compute/webgpu/finish-draws.ts';
+import type { Told } from '#src/compute/webgpu/finish-sampling.ts';
 import { adjustedLogits } from '#src/sampling/adjusted-logits.ts';
 import { weighCandidates } from '#src/sampling/candidates.ts';
 import { type SamplingRequest, validateSampling } from '#src/sampling/parameters.ts';
@@ -14,14 +14,14 @@ import type { SampleResult, SampleRow } from '#src/sampling/sample-row.ts';
 import { isGreedy, sampleRows } from '#src/sampling/sampler.ts';
 import { TokenCounts } from '#src/sampling/token-counts.ts';
 import { gpuFrom, print } from './command-line.ts';
-import { type DrawsOnGpu, drawsOnGpu, modelLogits } from './draws-on-gpu.ts';
+import { modelLogits, type SamplingOnGpu, samplingOnGpu } from './sampling-on-gpu.ts';
 
 const gpu = await gpuFrom(process.argv[2]);
 const { software } = gpu.info;
 const VOCABULARY = 128_256;
 const rowCounts = software ? [2] : [1, 8, 64];
-/** So many draws say how many are decided. */
-const DRAWS = 1024;
+/** So many samples say how many are decided. */
+const SAMPLES = 1024;
 const TIMES = software ? 1 : 100;
 const REPEATS = software ? 1 : 20;
 
@@ -58,43 +58,43 @@ for (const rowCount of rowCounts) {
   print(`\n${`${rowCount} rows`.padEnd(40)} plan kernel   read finish   whole native decided`);
   for (const { name, request, steepness = usual } of scenarios) {
     const logits = modelLogits(VOCABULARY, rowCount, steepness);
-    const draws = await drawsOnGpu(gpu, logits, VOCABULARY);
-    const row = await measure(draws, logits, rowCount, request);
+    const samples = await samplingOnGpu(gpu, logits, VOCABULARY);
+    const row = await measure(samples, logits, rowCount, request);
     const { planning, kernel, read, finish, whole, nativeTime, decided } = row;
     const columns = [planning, kernel, read, finish, whole, nativeTime].map((time) =>
       time.toFixed(0).padStart(6),
     );
     print(`${name.padEnd(40)}${columns.join(' ')} ${`${(100 * decided).toFixed(1)} %`.padStart(9)}`);
     results.push({ rows: rowCount, name, ...row });
-    draws.close();
+    samples.close();
   }
 }
 gpu.close();
-print(JSON.stringify({ benchmark: 'gpu-drawing', gpu: gpu.info.name, vocabulary: VOCABULARY, results }));
+print(JSON.stringify({ benchmark: 'gpu-sampling', gpu: gpu.info.name, vocabulary: VOCABULARY, results }));
 
 async function measure(
-  draws: DrawsOnGpu,
+  samples: SamplingOnGpu,
   logits: Float32Array<ArrayBuffer>,
   rowCount: number,
   request: SamplingRequest,
 ) {
   const rows = rowsAt(rowCount, request, 0);
-  const planning = await best(() => draws.plan(rows));
-  const planned = draws.plan(rows);
-  await draws.prepare();
-  const kernel = (await best(() => draws.prepare(TIMES))) / TIMES;
-  const read = await best(() => draws.read(planned));
-  const answer = await draws.read(planned);
-  const finish = await best(() => draws.finish(answer, planned, rows));
-  const whole = await best(() => draws.readLogits());
+  const planning = await best(() => samples.plan(rows));
+  const planned = samples.plan(rows);
+  await samples.prepare();
+  const kernel = (await best(() => samples.prepare(TIMES))) / TIMES;
+  const read = await best(() => samples.read(planned));
+  const answer = await samples.read(planned);
+  const finish = await best(() => samples.finish(answer, planned, rows));
+  const whole = await best(() => samples.readLogits());
   const nativeTime = await best(() => native(logits, VOCABULARY, rows));
-  checkTotal(draws.tell(answer, 0, 0), logits.subarray(0, VOCABULARY), rows[0] as SampleRow);
-  const drawAt = (at: readonly SampleRow[]) => draws.finish(answer, planned, at);
-  const decided = shareDecided(drawAt, logits, rowCount, request);
+  checkTotal(samples.tell(answer, 0, 0), logits.subarray(0, VOCABULARY), rows[0] as SampleRow);
+  const sampleAt = (at: readonly SampleRow[]) => samples.finish(answer, planned, at);
+  const decided = shareDecided(sampleAt, logits, rowCount, request);
   return { planning, kernel, read, finish, whole, nativeTime, decided };
 }
 
-/** The sum of all weights is the oracle's, to the last unit: what tokens drawn would hardly ever tell. */
+/** The sum of all weights is the oracle's, to the last unit: what tokens sampled would hardly ever tell. */
 function checkTotal(told: Told, logits: Float32Array, row: SampleRow): void {
   const { temperature, typicalP } = row.parameters;
   if (isGreedy(row.parameters) || typicalP < 1) return;
@@ -102,24 +102,24 @@ function checkTotal(told: Told, logits: Float32Array, row: SampleRow): void {
   if (told.total !== total) throw new Error(`weights sum up to ${told.total} instead of ${total}`);
 }
 
-/** Draws at other positions come from the same candidates. */
+/** Samples at other positions come from the same candidates. */
 function shareDecided(
-  drawAt: (rows: readonly SampleRow[]) => readonly (SampleResult | undefined)[],
+  sampleAt: (rows: readonly SampleRow[]) => readonly (SampleResult | undefined)[],
   logits: Float32Array<ArrayBuffer>,
   rowCount: number,
   request: SamplingRequest,
 ): number {
-  const positions = Math.ceil(DRAWS / rowCount);
+  const positions = Math.ceil(SAMPLES / rowCount);
   let decided = 0;
   for (let position = 0; position < positions; position++) {
     const rows = rowsAt(rowCount, request, position);
-    const drawn = drawAt(rows);
+    const sampled = sampleAt(rows);
     const expected = native(logits, VOCABULARY, rows);
-    for (const [index, result] of drawn.entries()) {
+    for (const [index, result] of sampled.entries()) {
       if (result === undefined) continue;
       decided++;
       if (JSON.stringify(result) === JSON.stringify(expected[index])) continue;
-      throw new Error(`${JSON.stringify(request)}: ${JSON.stringify(result)} was drawn`);
+      throw new Error(`${JSON.stringify(request)}: ${JSON.stringify(result)} was sampled`);
     }
   }
   return decided / (positions * rowCount);
