@@ -85,7 +85,7 @@ export const configOptions = {
     kind: list,
     default: [],
     meaning:
-      'how answers are drawn where a request says nothing: `name=value`, such as `temperature=0.7`, of `temperature`, `top_k`, `top_p`, `min_p`, `typical_p`, `repetition_penalty`, `presence_penalty`, `frequency_penalty`',
+      'how answers are sampled where a request says nothing: `name=value`, such as `temperature=0.7`, of `temperature`, `top_k`, `top_p`, `min_p`, `typical_p`, `repetition_penalty`, `presence_penalty`, `frequency_penalty`',
   },
   generationConfig: {
     kind: { type: 'choice', values: ['auto', 'none'] },

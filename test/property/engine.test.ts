@@ -202,12 +202,16 @@ function watchOrder(engine: SteppedEngine): void {
   const plan = scheduler.plan.bind(scheduler);
   const turns = new Map<string, number>();
   const flow = ({ priority, account }: Sequence) => `${priority} ${account}`;
+  const deferredNow = () => [...scheduler.deferred()].map(({ sequence }) => sequence);
   scheduler.plan = (nowMs, propose) => {
+    // A sequence that is deferred until the plan itself preempts what it waited for is next in the following plan.
+    const before = deferredNow();
     const planned = plan(nowMs, propose);
     for (const sequence of planned.admitted) turns.set(flow(sequence), sequence.priority + nowMs / 10_000);
-    const deferred = new Set([...scheduler.deferred()].map(({ sequence }) => sequence));
+    const deferred = new Set(deferredNow());
     for (const sequence of scheduler.waiting()) {
-      if (deferred.has(sequence) || planned.preempted.includes(sequence)) continue;
+      const isDeferred = deferred.has(sequence) || before.includes(sequence);
+      if (isDeferred || planned.preempted.includes(sequence)) continue;
       const key = Math.max(sequence.key, turns.get(flow(sequence)) ?? sequence.key);
       for (const admitted of planned.admitted) {
         const isBeside = flow(admitted) === flow(sequence);
