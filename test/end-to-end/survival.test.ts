@@ -21,10 +21,10 @@ import {
 
 const heroes = ['miller', 'fox', 'queen', 'sailor', 'baker', 'giant', 'owl', 'smith'];
 
-/** Half of them greedy, half drawn; long enough to be still under way when something happens. */
+/** Half of them greedy, half sampled; long enough to be still under way when something happens. */
 const bodies: readonly StreamBody[] = heroes.map((hero, n) => ({
   prompt: `Once upon a time there was a ${hero} who`,
-  max_tokens: 400 + 20 * n,
+  max_tokens: 800 + 20 * n,
   ignore_eos: true,
   ...(n % 2 === 0 ? { temperature: 0 } : { temperature: 0.9, seed: n }),
 }));
