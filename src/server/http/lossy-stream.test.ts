@@ -1,6 +1,5 @@
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { unreadResponse } from '../../../test/support/unread-response.ts';
 import { LossyStream } from './lossy-stream.ts';
 import { SseStream } from './sse.ts';
 
@@ -11,24 +10,10 @@ afterEach(() => {
 
 /** Both ends of one stream; the reader reads nothing until it is resumed. */
 async function connect(patienceMs: number) {
-  let accept: (response: ServerResponse) => void = () => {};
-  const accepted = new Promise<ServerResponse>((resolve) => {
-    accept = resolve;
-  });
-  const server = createServer((_request, response) => accept(response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const client = request({ port, host: '127.0.0.1' });
-  const answered = new Promise<IncomingMessage>((resolve) => client.once('response', resolve));
-  client.on('error', () => {}).end();
-  opened.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const response = await accepted;
+  const { response, reader, close } = await unreadResponse();
+  opened.push(close);
   const events = new LossyStream(response, new SseStream(response, {}, 60_000), patienceMs);
-  const reader = (await answered).on('error', () => {});
-  return { response, reader: reader.pause(), events };
+  return { response, reader: await reader, events };
 }
 
 const filler = 'x'.repeat(1_000_000);

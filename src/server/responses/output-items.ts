@@ -186,7 +186,7 @@ function partOf(item: Exclude<Growing, { kind: 'call' }>) {
     : ({ type: 'output_text', text, annotations: [], logprobs: [...item.logprobs] } as const);
 }
 
-/** The part before it has any text. */
+/** The item as its first event shows it: without content. */
 function bareItem(item: Growing): OutputItem {
   const whole = itemOf(item, 'in_progress');
   return whole.type === 'function_call' ? whole : { ...whole, content: [] };
