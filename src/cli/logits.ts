@@ -4,7 +4,7 @@
 import { type Command, Option } from 'commander';
 import { type Backend, type BackendName, BLOCK_TOKENS, backendNames } from '../compute/backend.ts';
 import { buildBatch } from '../compute/batch.ts';
-import { ownSlot } from '../compute/batch-memories.ts';
+import { ownSlot } from '../compute/batch-states.ts';
 import { chooseBackend } from '../compute/choose-backend.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import { openLocalModel } from '../pool/local-model.ts';

@@ -4,7 +4,7 @@
 import type { ModelSpec } from '../model/spec.ts';
 import { isEncoder } from '../model/spec-walk.ts';
 import { type Batch, BLOCK_TOKENS } from './backend.ts';
-import { batchMemories, checkMemories, type SequenceMemory } from './batch-memories.ts';
+import { batchMemories, checkMemories, type SequenceMemory } from './batch-states.ts';
 
 export interface BatchLimits {
   readonly blockCount: number;

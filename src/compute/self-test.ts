@@ -3,7 +3,7 @@
 
 import { type Backend, BLOCK_TOKENS } from './backend.ts';
 import { type BatchSequence, buildBatch } from './batch.ts';
-import { ownSlot } from './batch-memories.ts';
+import { ownSlot } from './batch-states.ts';
 
 /** More than a block, so that attention crosses a boundary. */
 const TOKENS = BLOCK_TOKENS + 9;

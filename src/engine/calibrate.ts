@@ -3,7 +3,7 @@
 
 import type { Backend } from '../compute/backend.ts';
 import { buildBatch } from '../compute/batch.ts';
-import { ownSlot } from '../compute/batch-memories.ts';
+import { ownSlot } from '../compute/batch-states.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
 import type { RowTime } from './speculation/row-costs.ts';
 

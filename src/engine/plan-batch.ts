@@ -2,7 +2,7 @@
 
 import type { Batch } from '../compute/backend.ts';
 import { batchAdapters } from '../compute/batch.ts';
-import { batchMemories } from '../compute/batch-memories.ts';
+import { batchMemories } from '../compute/batch-states.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
 
 export function planBatch({ items, load }: StepPlan): Batch {

@@ -7,14 +7,14 @@ import type {
   StateSpaceTraits,
   Traits,
 } from './architecture.ts';
-import { attentionSpec } from './assemble-attention.ts';
-import { deltaNetSpec } from './assemble-delta-net.ts';
-import { feedingParts } from './assemble-feed-forward.ts';
-import { latentAttentionSpec } from './assemble-latent-attention.ts';
-import { layerInputPart, layerInputsSpec } from './assemble-layer-inputs.ts';
-import { shortConvolutionSpec, stateSpaceSpec } from './assemble-state-space.ts';
-import { layerStreamsSpec, lowRankBranch, streamsSpec } from './assemble-streams.ts';
-import { memoryOf } from './memory-sizes.ts';
+import { attentionSpec } from './layers/attention.ts';
+import { deltaNetSpec } from './layers/gated-delta-net.ts';
+import { feedingParts } from './layers/mlp.ts';
+import { latentAttentionSpec } from './layers/mla.ts';
+import { layerInputPart, layerInputsSpec } from './layers/per-layer-inputs.ts';
+import { shortConvolutionSpec, stateSpaceSpec } from './layers/mamba2.ts';
+import { layerStreamsSpec, lowRankBranch, streamsSpec } from './layers/altup.ts';
+import { memoryOf } from './recurrent-state.ts';
 import type { BodySpec, BranchSpec, CacheSpec, LayerSpec, ModelSpec, NormSpec, PartSpec } from './spec.ts';
 import { layerScale, normNamed, normOf, type SpecParts, tableSpec } from './spec-parts.ts';
 import type { LayerRole, ModelRole } from './tensor-names.ts';

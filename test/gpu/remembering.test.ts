@@ -4,9 +4,9 @@
 import { expect, it } from 'vitest';
 import type { Backend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
-import { ownSlot } from '../../src/compute/batch-memories.ts';
+import { ownSlot } from '../../src/compute/batch-states.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
-import { memoryOf, type RememberingSpec } from '../../src/model/memory-sizes.ts';
+import { memoryOf, type RememberingSpec } from '../../src/model/recurrent-state.ts';
 import type { ModelSpec } from '../../src/model/spec.ts';
 import { rateSpec, vectorSpec } from '../../src/model/spec-parts.ts';
 import { cosine } from '../support/backend-properties.ts';

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
-import { ownSlot } from '../../src/compute/batch-memories.ts';
+import { ownSlot } from '../../src/compute/batch-states.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { buildSpec } from '../../src/model/build-spec.ts';
 import type { OpenedModel } from '../../src/weights/open-model.ts';

@@ -4,7 +4,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { BLOCK_TOKENS, type CreateBackend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
-import { ownSlot } from '../../src/compute/batch-memories.ts';
+import { ownSlot } from '../../src/compute/batch-states.ts';
 import { openSpec } from '../../src/model/open-spec.ts';
 import { cosine } from './backend-properties.ts';
 import { embeddedModelPath } from './embedded-model.ts';

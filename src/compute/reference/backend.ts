@@ -8,7 +8,7 @@ import { HeldBlocks } from '../held-blocks.ts';
 import { forward } from './forward.ts';
 import { KvCache } from './kv-cache.ts';
 import type { RowAdapters } from './linear.ts';
-import { Memories } from './memories.ts';
+import { Memories } from './recurrent-states.ts';
 import { loadModelWeights, type ModelWeights } from './weights.ts';
 
 interface OpenModel {

@@ -1,18 +1,18 @@
 // The forward pass as a list of operations, made once for a model: from token ids to the states and logits of the wanted
 // rows. What a body does, bodies/ says.
 
-import type { RememberingSpec } from '../../model/memory-sizes.ts';
+import type { RememberingSpec } from '../../model/recurrent-state.ts';
 import type { BodySpec, BranchSpec, LayerSpec, LinearSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
 import { loadAdditions, loadEmbeddingAdditions } from './adapters.ts';
-import { type AttentionStores, buildAttention } from './bodies/attention.ts';
-import { buildDeltaNet } from './bodies/delta-net.ts';
-import { buildExperts } from './bodies/experts.ts';
-import { buildFeedForward } from './bodies/feed-forward.ts';
-import { buildLatentAttention } from './bodies/latent-attention.ts';
-import { buildLayerInput, makeLayerInputs } from './bodies/layer-input.ts';
-import { buildLowRank } from './bodies/low-rank.ts';
-import { buildShortConvolution } from './bodies/short-convolution.ts';
-import { buildStateSpace } from './bodies/state-space.ts';
+import { type AttentionStores, buildAttention } from './layers/attention.ts';
+import { buildDeltaNet } from './layers/gated-delta-net.ts';
+import { buildExperts } from './layers/moe.ts';
+import { buildFeedForward } from './layers/mlp.ts';
+import { buildLatentAttention } from './layers/mla.ts';
+import { buildLayerInput, makeLayerInputs } from './layers/per-layer-inputs.ts';
+import { buildLowRank } from './layers/laurel.ts';
+import { buildShortConvolution } from './layers/short-conv.ts';
+import { buildStateSpace } from './layers/mamba2.ts';
 import { type BodyOutput, Builder, type GpuNorm, type InputSource } from './builder.ts';
 import { embed } from './embed.ts';
 import type { GpuInfo } from './gpu.ts';
@@ -30,7 +30,7 @@ import {
   seenStream,
   spreadStreams,
   tellStreams,
-} from './streams.ts';
+} from './layers/altup.ts';
 
 /** What steps leave for those after them: a buffer for each cache of the model, and for each of its memories. */
 interface Stores {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Batch } from '../backend.ts';
 import { type BatchSequence, buildBatch } from '../batch.ts';
-import { checkMemories } from '../batch-memories.ts';
+import { checkMemories } from '../batch-states.ts';
 import { splitBatch } from './split-batch.ts';
 
 /** Every row as its token, position, table, and whether its logits and its state are wanted. */

@@ -5,7 +5,7 @@
 
 import type { Batch } from '../backend.ts';
 import { type BatchSequence, buildBatch } from '../batch.ts';
-import type { SequenceMemory } from '../batch-memories.ts';
+import type { SequenceMemory } from '../batch-states.ts';
 
 interface Room {
   readonly rows: number;

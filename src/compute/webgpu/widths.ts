@@ -1,6 +1,6 @@
 // How wide the rows are that a model's operations work on, whatever its layers look like.
 
-import { channelsOf, type RememberingSpec } from '../../model/memory-sizes.ts';
+import { channelsOf, type RememberingSpec } from '../../model/recurrent-state.ts';
 import type {
   AttentionSpec,
   BodySpec,

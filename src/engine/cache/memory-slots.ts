@@ -7,7 +7,7 @@
 // of each sequence.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import type { SequenceMemory } from '../../compute/batch-memories.ts';
+import type { SequenceMemory } from '../../compute/batch-states.ts';
 import type { BlockHolder } from './block-holder.ts';
 import { BlockPool } from './block-pool.ts';
 

@@ -1,6 +1,6 @@
 // A step plan while it is being made.
 
-import type { SequenceMemory } from '../../compute/batch-memories.ts';
+import type { SequenceMemory } from '../../compute/batch-states.ts';
 import type { MemorySlots } from '../cache/memory-slots.ts';
 import type { Sequence } from '../sequence.ts';
 import type { Draft } from '../speculation/draft.ts';

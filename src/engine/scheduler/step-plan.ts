@@ -1,6 +1,6 @@
 // StepPlan: what one forward pass computes, as plain data.
 
-import type { SequenceMemory } from '../../compute/batch-memories.ts';
+import type { SequenceMemory } from '../../compute/batch-states.ts';
 import type { Stretch } from '../pooled-states.ts';
 import type { Sequence } from '../sequence.ts';
 import type { Draft } from '../speculation/draft.ts';

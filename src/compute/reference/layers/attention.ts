@@ -1,15 +1,15 @@
 // Attention through block tables, with grouped key/value heads, windows, soft caps and sinks.
 
-import type { AttentionSpec, CacheSpec, ModelSpec } from '../../model/spec.ts';
-import { BLOCK_TOKENS } from '../backend.ts';
-import { sigmoid } from './activation.ts';
-import { type BatchRows, slotAt } from './batch-rows.ts';
-import type { KvCache, KvStore } from './kv-cache.ts';
-import { applyLinear } from './linear.ts';
-import { normalize } from './norm.ts';
-import { type Rotations, rotate } from './rope.ts';
-import { addScaled, dot, softcap, softmax } from './vector.ts';
-import type { Attention, HeadNorm } from './weights.ts';
+import type { AttentionSpec, CacheSpec, ModelSpec } from '../../../model/spec.ts';
+import { BLOCK_TOKENS } from '../../backend.ts';
+import { sigmoid } from '../activation.ts';
+import { type BatchRows, slotAt } from '../batch-rows.ts';
+import type { KvCache, KvStore } from '../kv-cache.ts';
+import { applyLinear } from '../linear.ts';
+import { normalize } from '../norm.ts';
+import { type Rotations, rotate } from '../rope.ts';
+import { addScaled, dot, softcap, softmax } from '../vector.ts';
+import type { Attention, HeadNorm } from '../weights.ts';
 
 /** What every attention of a step looks at. */
 export interface AttentionContext {

@@ -5,7 +5,7 @@ import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { advanceSpaceKernel, type SpaceShape } from '../kernels/advance-space.ts';
 import { recurrenceGroups } from '../kernels/recurrence.ts';
 import type { Linears } from '../linears.ts';
-import { convolve, giveBack, makeRows, normAndGate, placesOf } from './remembering.ts';
+import { convolve, giveBack, makeRows, normAndGate, placesOf } from './recurrent.ts';
 
 export async function buildStateSpace(
   builder: Builder,

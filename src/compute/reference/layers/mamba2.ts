@@ -1,11 +1,11 @@
 // A state space, token by token: see StateSpaceSpec.
 
-import { silu, softplus } from './activation.ts';
-import { convolve } from './convolution.ts';
-import { applyLinear, applySideBySide } from './linear.ts';
-import type { Memories, Recollection } from './memories.ts';
-import { normalize } from './norm.ts';
-import type { StateSpace } from './weights.ts';
+import { silu, softplus } from '../activation.ts';
+import { convolve } from './causal-conv.ts';
+import { applyLinear, applySideBySide } from '../linear.ts';
+import type { Memories, Recollection } from '../recurrent-states.ts';
+import { normalize } from '../norm.ts';
+import type { StateSpace } from '../weights.ts';
 
 export function runStateSpace(
   space: StateSpace,

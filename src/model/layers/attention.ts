@@ -1,10 +1,10 @@
 // The attention of one layer.
 
-import type { LayerTraits, Traits } from './architecture.ts';
-import { linearSpec } from './linear-spec.ts';
-import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec, StoredSpec } from './spec.ts';
-import { normOf, type SpecParts, vectorSpec } from './spec-parts.ts';
-import type { LayerRole } from './tensor-names.ts';
+import type { LayerTraits, Traits } from '../architecture.ts';
+import { linearSpec } from '../linear-spec.ts';
+import type { AttentionSpec, HeadNormSpec, InterleavedHeads, RopeSpec, StoredSpec } from '../spec.ts';
+import { normOf, type SpecParts, vectorSpec } from '../spec-parts.ts';
+import type { LayerRole } from '../tensor-names.ts';
 
 export function attentionSpec(
   parts: SpecParts,

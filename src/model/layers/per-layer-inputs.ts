@@ -1,8 +1,8 @@
 // Inputs of single layers: what makes them for all, and the part of one layer that takes its own.
 
-import { linearSpec } from './linear-spec.ts';
-import type { LayerInputsSpec, LinearSpec, PartSpec } from './spec.ts';
-import { normNamed, normOf, type SpecParts, tableSpec } from './spec-parts.ts';
+import { linearSpec } from '../linear-spec.ts';
+import type { LayerInputsSpec, LinearSpec, PartSpec } from '../spec.ts';
+import { normNamed, normOf, type SpecParts, tableSpec } from '../spec-parts.ts';
 
 export function layerInputsSpec({ sizes, traits, names }: SpecParts): LayerInputsSpec | undefined {
   const { layerInputSize: size } = traits;

@@ -1,10 +1,10 @@
 // The state space of one layer, and the short convolution.
 
-import type { ShortConvolutionTraits, StateSpaceTraits } from './architecture.ts';
-import { linearSpec } from './linear-spec.ts';
-import type { ConvolutionSpec, ShortConvolutionSpec, StateSpaceSpec } from './spec.ts';
-import { normNamed, rateSpec, type SpecParts, vectorSpec } from './spec-parts.ts';
-import type { LayerRole } from './tensor-names.ts';
+import type { ShortConvolutionTraits, StateSpaceTraits } from '../architecture.ts';
+import { linearSpec } from '../linear-spec.ts';
+import type { ConvolutionSpec, ShortConvolutionSpec, StateSpaceSpec } from '../spec.ts';
+import { normNamed, rateSpec, type SpecParts, vectorSpec } from '../spec-parts.ts';
+import type { LayerRole } from '../tensor-names.ts';
 
 export function shortConvolutionSpec(
   parts: SpecParts,

@@ -1,10 +1,10 @@
 // The feed-forward of one layer: one, or a mixture of experts.
 
-import type { ExpertTraits, LayerTraits } from './architecture.ts';
-import { linearSpec } from './linear-spec.ts';
-import type { ExpertsSpec, FeedForwardSpec, LinearSpec, NormSpec, PartSpec, RouterSpec } from './spec.ts';
-import { normOf, type SpecParts, vectorSpec } from './spec-parts.ts';
-import type { ExpertLayout, TensorNames } from './tensor-names.ts';
+import type { ExpertTraits, LayerTraits } from '../architecture.ts';
+import { linearSpec } from '../linear-spec.ts';
+import type { ExpertsSpec, FeedForwardSpec, LinearSpec, NormSpec, PartSpec, RouterSpec } from '../spec.ts';
+import { normOf, type SpecParts, vectorSpec } from '../spec-parts.ts';
+import type { ExpertLayout, TensorNames } from '../tensor-names.ts';
 
 /** Parts of the branch behind attention: `input` is the norm before them. */
 export function feedingParts(

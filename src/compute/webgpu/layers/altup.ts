@@ -1,8 +1,8 @@
 // The operations of further residual streams beside the first: made before the first layer, predicted before each, corrected
 // behind it, and gathered behind the last.
 
-import type { LayerStreamsSpec, LinearSpec, ModelSpec, StreamsSpec } from '../../model/spec.ts';
-import type { Builder, InputSource } from './builder.ts';
+import type { LayerStreamsSpec, LinearSpec, ModelSpec, StreamsSpec } from '../../../model/spec.ts';
+import type { Builder, InputSource } from '../builder.ts';
 import {
   correctStreamsKernel,
   predictStreamsKernel,
@@ -10,8 +10,8 @@ import {
   scaleStreamsKernel,
   seeStreamKernel,
   tellStreamsKernel,
-} from './kernels/streams.ts';
-import { type Linears, shifted } from './linears.ts';
+} from '../kernels/altup.ts';
+import { type Linears, shifted } from '../linears.ts';
 
 const shapeOf = ({ hiddenSize, streams }: ModelSpec): StreamsShape => ({
   size: hiddenSize,

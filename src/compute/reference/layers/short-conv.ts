@@ -1,9 +1,9 @@
 // A convolution between two gates: see ShortConvolutionSpec.
 
-import { convolve } from './convolution.ts';
-import { applyLinear } from './linear.ts';
-import type { Memories, Recollection } from './memories.ts';
-import type { ShortConvolution } from './weights.ts';
+import { convolve } from './causal-conv.ts';
+import { applyLinear } from '../linear.ts';
+import type { Memories, Recollection } from '../recurrent-states.ts';
+import type { ShortConvolution } from '../weights.ts';
 
 export function runShortConvolution(
   body: ShortConvolution,

@@ -1,9 +1,9 @@
 // Attention through a latent, of one layer.
 
-import type { LatentTraits } from './architecture.ts';
-import { linearSpec } from './linear-spec.ts';
-import type { LatentAttentionSpec, LinearSpec } from './spec.ts';
-import { normOf, type SpecParts } from './spec-parts.ts';
+import type { LatentTraits } from '../architecture.ts';
+import { linearSpec } from '../linear-spec.ts';
+import type { LatentAttentionSpec, LinearSpec } from '../spec.ts';
+import { normOf, type SpecParts } from '../spec-parts.ts';
 
 export function latentAttentionSpec(
   parts: SpecParts,

@@ -1,6 +1,6 @@
 // What bodies with a memory have in common: all that they make of their input lies side by side, what is convolved first.
 
-import { channelsOf, memoryOf, type RememberingSpec } from '../../../model/memory-sizes.ts';
+import { channelsOf, memoryOf, type RememberingSpec } from '../../../model/recurrent-state.ts';
 import type { LinearSpec, NormSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import {

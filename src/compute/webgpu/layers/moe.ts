@@ -9,7 +9,7 @@ import { groupChoicesKernel } from '../kernels/group-choices.ts';
 import type { ExpertRows, Linears } from '../linears.ts';
 import { Operation } from '../operation.ts';
 import { anyExpert, feedForwardValues } from '../widths.ts';
-import { activated } from './feed-forward.ts';
+import { activated } from './mlp.ts';
 
 export async function buildExperts(
   builder: Builder,

@@ -1,10 +1,10 @@
 // Attention through a latent: queries are brought to it, and what they gather there is brought to values.
 
 import { type AttentionContext, attend } from './attention.ts';
-import { applyByHead, applyLinear } from './linear.ts';
-import { normalize } from './norm.ts';
-import { type Rotations, rotate } from './rope.ts';
-import type { LatentAttention } from './weights.ts';
+import { applyByHead, applyLinear } from '../linear.ts';
+import { normalize } from '../norm.ts';
+import { type Rotations, rotate } from '../rope.ts';
+import type { LatentAttention } from '../weights.ts';
 
 export function runLatentAttention(
   context: AttentionContext,

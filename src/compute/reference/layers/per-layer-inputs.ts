@@ -1,10 +1,10 @@
 // Inputs of single layers, made of tokens and their embeddings before the first layer.
 
-import { activate } from './activation.ts';
-import { applyLinear, decodeRow } from './linear.ts';
-import { normalize } from './norm.ts';
-import { scaleBy } from './vector.ts';
-import type { LayerInput, LayerInputs } from './weights.ts';
+import { activate } from '../activation.ts';
+import { applyLinear, decodeRow } from '../linear.ts';
+import { normalize } from '../norm.ts';
+import { scaleBy } from '../vector.ts';
+import type { LayerInput, LayerInputs } from '../weights.ts';
 
 /** Of every row, one input after the other; nothing where the model has none. */
 export function layerInputsOf(

@@ -1,11 +1,11 @@
 // Which experts a row goes to, and how much each counts.
 
-import type { RouterSpec } from '../../model/spec.ts';
-import { sigmoid } from './activation.ts';
-import { applyLinear } from './linear.ts';
-import { normalize } from './norm.ts';
-import { softmax } from './vector.ts';
-import type { Experts } from './weights.ts';
+import type { RouterSpec } from '../../../model/spec.ts';
+import { sigmoid } from '../activation.ts';
+import { applyLinear } from '../linear.ts';
+import { normalize } from '../norm.ts';
+import { softmax } from '../vector.ts';
+import type { Experts } from '../weights.ts';
 
 interface Choice {
   readonly expert: number;

@@ -1,10 +1,10 @@
 // The gated delta net of one layer.
 
-import type { DeltaNetTraits } from './architecture.ts';
-import { linearSpec } from './linear-spec.ts';
-import type { DeltaNetSpec, LinearSpec, RowSlice } from './spec.ts';
-import { normNamed, rateSpec, type SpecParts, vectorSpec } from './spec-parts.ts';
-import type { LayerRole } from './tensor-names.ts';
+import type { DeltaNetTraits } from '../architecture.ts';
+import { linearSpec } from '../linear-spec.ts';
+import type { DeltaNetSpec, LinearSpec, RowSlice } from '../spec.ts';
+import { normNamed, rateSpec, type SpecParts, vectorSpec } from '../spec-parts.ts';
+import type { LayerRole } from '../tensor-names.ts';
 
 export function deltaNetSpec(
   parts: SpecParts,

@@ -1,11 +1,11 @@
 // The feed-forward of a layer, and mixtures of them.
 
-import { activate, sigmoid } from './activation.ts';
-import { applyLinear } from './linear.ts';
-import { normalize } from './norm.ts';
+import { activate, sigmoid } from '../activation.ts';
+import { applyLinear } from '../linear.ts';
+import { normalize } from '../norm.ts';
 import { route } from './router.ts';
-import { addInto } from './vector.ts';
-import type { Experts, FeedForward, LowRank } from './weights.ts';
+import { addInto } from '../vector.ts';
+import type { Experts, FeedForward, LowRank } from '../weights.ts';
 
 /** `stepRows` as of `applyLinear`. */
 export function feedForward(

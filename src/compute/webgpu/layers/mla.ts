@@ -4,7 +4,7 @@
 import type { LatentAttentionSpec, LinearSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { groupHeadsKernel, headGroups } from '../kernels/group-choices.ts';
-import { storeLatentKernel } from '../kernels/store-latent.ts';
+import { storeLatentKernel } from '../kernels/store-mla.ts';
 import { type ExpertRows, type Linears, shifted } from '../linears.ts';
 import { Operation } from '../operation.ts';
 import type { StepCounts } from '../plan-step.ts';

@@ -1,9 +1,9 @@
 // Several residual streams of which layers change the first: predicted before each layer, corrected behind it.
 
-import { applyLinear, type Linear } from './linear.ts';
-import { normalize } from './norm.ts';
-import { dot } from './vector.ts';
-import type { LayerStreams } from './weights.ts';
+import { applyLinear, type Linear } from '../linear.ts';
+import { normalize } from '../norm.ts';
+import { dot } from '../vector.ts';
+import type { LayerStreams } from '../weights.ts';
 
 /** Rows of one stream after the other. */
 export type Streams = readonly Float32Array[];

@@ -1,10 +1,10 @@
 // Several residual streams, and the low-rank map beside attention that goes with them.
 
-import { layerInputPart } from './assemble-layer-inputs.ts';
-import { linearSpec } from './linear-spec.ts';
-import type { BranchSpec, LayerStreamsSpec, LinearSpec, NormSpec, PartSpec, StreamsSpec } from './spec.ts';
-import { normOf, type SpecParts, vectorSpec } from './spec-parts.ts';
-import type { ModelRole } from './tensor-names.ts';
+import { layerInputPart } from './per-layer-inputs.ts';
+import { linearSpec } from '../linear-spec.ts';
+import type { BranchSpec, LayerStreamsSpec, LinearSpec, NormSpec, PartSpec, StreamsSpec } from '../spec.ts';
+import { normOf, type SpecParts, vectorSpec } from '../spec-parts.ts';
+import type { ModelRole } from '../tensor-names.ts';
 
 export function streamsSpec({ sizes, traits, names }: SpecParts): StreamsSpec | undefined {
   const { streamCount: count } = traits;

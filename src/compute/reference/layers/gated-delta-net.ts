@@ -1,11 +1,11 @@
 // The gated delta net, token by token: see DeltaNetSpec.
 
-import { sigmoid, silu, softplus } from './activation.ts';
-import { convolve } from './convolution.ts';
-import { applyLinear, applySideBySide } from './linear.ts';
-import type { Memories, Recollection } from './memories.ts';
-import { normalize } from './norm.ts';
-import type { DeltaNet } from './weights.ts';
+import { sigmoid, silu, softplus } from '../activation.ts';
+import { convolve } from './causal-conv.ts';
+import { applyLinear, applySideBySide } from '../linear.ts';
+import type { Memories, Recollection } from '../recurrent-states.ts';
+import { normalize } from '../norm.ts';
+import type { DeltaNet } from '../weights.ts';
 
 /** Keys and queries are made this much longer than nothing. */
 const LENGTH_EPSILON = 1e-6;

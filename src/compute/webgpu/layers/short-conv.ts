@@ -3,7 +3,7 @@
 import type { ShortConvolutionSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import type { Linears } from '../linears.ts';
-import { convolve, giveBack, makeRows, placesOf } from './remembering.ts';
+import { convolve, giveBack, makeRows, placesOf } from './recurrent.ts';
 
 export async function buildShortConvolution(
   builder: Builder,
