@@ -89,7 +89,7 @@ async function measureDecode(backend: Backend, kvType: KvType) {
     const bytesPerSecond = bytes / ((ms - withoutMs) / 1000);
     print(
       `${kvType}, ${streams} streams: step ${ms.toFixed(1)} ms, without history ${withoutMs.toFixed(1)}; ` +
-        `K/V at ${(bytesPerSecond / 1e9).toFixed(1)} GB/s, ${(share * 100).toFixed(0)} % of the read bandwidth`,
+        `KV at ${(bytesPerSecond / 1e9).toFixed(1)} GB/s, ${(share * 100).toFixed(0)} % of the read bandwidth`,
     );
     results.push({ kvType, streams, ms, withoutMs, bytes, bytesPerSecond, share });
   }

@@ -31,7 +31,7 @@ const setFlags = {
 };
 
 // Their files are compiled together, a folder at a time: most of what a small one costs is the headers that all include.
-const unitNames = ['model', 'sampling', 'system'];
+const unitNames = ['layers', 'model', 'sampling', 'system'];
 
 // Contraction is off so that a multiply and an add are never fused behind the code's back: all ISAs must
 // give the same bits.

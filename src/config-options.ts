@@ -112,8 +112,7 @@ export const configOptions = {
   pin: { kind: list, default: [], meaning: 'models that are never unloaded' },
   memory: {
     kind: bytes,
-    meaning:
-      'memory for weights and K/V of all models; 70 % of the machine, or of its container, where unset',
+    meaning: 'memory for weights and KV of all models; 70 % of the machine, or of its container, where unset',
   },
   keepAlive: { kind: seconds, default: 600, meaning: 'an idle model is unloaded after so long; 0 keeps it' },
 
@@ -149,11 +148,11 @@ export const configOptions = {
     meaning:
       'smaller models of the same vocabulary that draft for larger ones: a path for the default model, or `name=path`',
   },
-  kvBlocks: { kind: count, meaning: 'K/V blocks of 32 tokens per model, in place of `kvMemory`' },
+  kvBlocks: { kind: count, meaning: 'KV blocks of 32 tokens per model, in place of `kvMemory`' },
   kvMemory: {
     kind: bytes,
     meaning:
-      'K/V memory per model; where neither is set, it grows and shrinks with the need, up to 32 contexts',
+      'KV memory per model; where neither is set, it grows and shrinks with the need, up to 32 contexts',
   },
   context: { kind: count, meaning: 'longest prompt and answer together; the model’s own limit where unset' },
   maxBatchSize: { kind: count, meaning: 'sequences that run at once; what memory allows where unset' },

@@ -7,7 +7,7 @@ export {
   type BackendName,
   type BackendOptions,
   type Batch,
-  type BatchMemories,
+  type BatchStates,
   BLOCK_TOKENS,
   type BlockMemory,
   type CreateBackend,

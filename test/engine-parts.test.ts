@@ -38,7 +38,7 @@ const types = [
   'BackendName',
   'BackendOptions',
   'Batch',
-  'BatchMemories',
+  'BatchStates',
   'BlockDemand',
   'BlockHolder',
   'BlockList',

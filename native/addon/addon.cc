@@ -174,7 +174,7 @@ napi_value packRows(napi_env env, napi_callback_info info) {
   });
 }
 
-/** assemble(handle, model, kvType, blockCount, memorySlots): makes the model of its matrices; see read-model.h */
+/** assemble(handle, model, kvType, blockCount, stateSlots): makes the model of its matrices; see read-model.h */
 napi_value assemble(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 5);
@@ -199,11 +199,11 @@ StepInput readBatch(const ScriptObject& batch, bool remembers) {
   input.stateRows = batch.integers("stateRows");
   input.adapters = batch.integers("adapters");
   if (!remembers) return input;
-  const ScriptObject memories = batch.object("memories");
-  input.memoryFrom = memories.integers("from");
-  input.memoryStarts = memories.integers("starts");
-  input.memoryRows = memories.integers("rows");
-  input.memorySlots = memories.integers("slots");
+  const ScriptObject recurrentStates = batch.object("recurrentStates");
+  input.recurrentFrom = recurrentStates.integers("from");
+  input.recurrentStarts = recurrentStates.integers("starts");
+  input.recurrentRows = recurrentStates.integers("rows");
+  input.recurrentSlots = recurrentStates.integers("slots");
   return input;
 }
 
@@ -287,7 +287,7 @@ napi_value instructionSetNames(napi_env env, napi_callback_info) {
   return guarded(env, [&] { return fromNames(env, runnableSets()); });
 }
 
-/** kvBlockBytes(kvType, caches): what one block of K/V takes */
+/** kvBlockBytes(kvType, caches): what one block of KV takes */
 napi_value kvBlockBytes(napi_env env, napi_callback_info info) {
   return guarded(env, [&] {
     const auto args = arguments(env, info, 2);

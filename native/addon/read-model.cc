@@ -83,8 +83,8 @@ class ModelReader {
       }
     }
     readAddedToEmbeddings();
-    if (const auto inputs = model_.maybe("layerInputs")) parts_.layerInputs = readLayerInputs(*inputs);
-    if (const auto streams = model_.maybe("streams")) parts_.streams = readStreamMaps(*streams);
+    if (const auto inputs = model_.maybe("perLayerInputs")) parts_.perLayerInputs = readPerLayerInputs(*inputs);
+    if (const auto altUp = model_.maybe("altUp")) parts_.altUp = readAltUp(*altUp);
     for (const ScriptObject& layer : model_.list("layers")) parts_.layers.push_back(readLayer(layer));
     parts_.finalNorm = maybeNorm(model_, "finalNorm", parts_.hiddenSize);
     join(parts_.head, model_.object("head"), 0, parts_.vocabSize, parts_.hiddenSize);
@@ -163,7 +163,7 @@ class ModelReader {
     return read;
   }
 
-  StreamMaps readStreamMaps(const ScriptObject& from) const {
+  AltUpMaps readAltUp(const ScriptObject& from) const {
     const auto readAll = [&](const char* name) {
       std::vector<Linear> all;
       for (const ScriptObject& linear : from.list(name)) {
@@ -172,29 +172,29 @@ class ModelReader {
       }
       return all;
     };
-    StreamMaps read{readAll("spread"), readAll("gather")};
-    require(read.spread.size() == read.gather.size(), "streams that are not brought back");
+    AltUpMaps read{readAll("spread"), readAll("gather")};
+    require(read.spread.size() == read.gather.size(), "AltUp streams that are not merged");
     return read;
   }
 
   Layer readLayer(const ScriptObject& layer) {
     Layer read;
     for (const ScriptObject& branch : layer.list("branches")) read.branches.push_back(readBranch(branch));
-    if (const auto streams = layer.maybe("streams")) read.streams = readLayerStreams(*streams);
+    if (const auto altUp = layer.maybe("altUp")) read.altUp = readLayerAltUp(*altUp);
     return read;
   }
 
-  LayerStreams readLayerStreams(const ScriptObject& from) {
-    require(parts_.streams.has_value(), "a layer of streams that are not there");
-    const int hidden = parts_.hiddenSize, count = int(parts_.streams->spread.size()) + 1;
-    LayerStreams read;
+  LayerAltUp readLayerAltUp(const ScriptObject& from) {
+    require(parts_.altUp.has_value(), "an AltUp layer in a model without AltUp");
+    const int hidden = parts_.hiddenSize, count = int(parts_.altUp->spread.size()) + 1;
+    LayerAltUp read;
     read.mixing.norm = readNorm(from.object("norm"), hidden);
     join(read.mixing.features, from.object("features"), 0, count, hidden);
     join(read.mixing.prediction, from.object("prediction"), 0, count * count, count);
     join(read.mixing.correction, from.object("correction"), 0, count, count);
-    read.told = readPart(from.object("told"));
-    read.toldScale = from.floats("toldScale");
-    require(read.toldScale.empty() || read.toldScale.size() == size_t(hidden), "factors for another stream");
+    read.perLayer = readPart(from.object("perLayer"));
+    read.perLayerScale = from.floats("perLayerScale");
+    require(read.perLayerScale.empty() || read.perLayerScale.size() == size_t(hidden), "factors for another stream");
     return read;
   }
 
@@ -217,19 +217,19 @@ class ModelReader {
   Body readBody(const ScriptObject& body) {
     const std::string kind = body.text("kind");
     if (kind == "attention") return readAttention(body);
-    if (kind == "latent-attention") return readLatentAttention(body);
-    if (kind == "feed-forward") return readFeedForward(body, 1);
-    if (kind == "experts") return readExperts(body);
-    if (kind == "delta-net") return readDeltaNet(body);
-    if (kind == "short-convolution") return readShortConvolution(body);
-    if (kind == "state-space") return readStateSpace(body);
-    if (kind == "layer-input") return readLayerInput(body);
-    require(kind == "low-rank", "an unknown body");
-    return readLowRank(body);
+    if (kind == "mla") return readMla(body);
+    if (kind == "mlp") return readMlp(body, 1);
+    if (kind == "moe") return readMoe(body);
+    if (kind == "gated-delta-net") return readGatedDeltaNet(body);
+    if (kind == "short-conv") return readShortConv(body);
+    if (kind == "mamba2") return readMamba2(body);
+    if (kind == "per-layer-input") return readPerLayerInput(body);
+    require(kind == "laurel", "an unknown body");
+    return readLaurel(body);
   }
 
-  LowRank readLowRank(const ScriptObject& from) const {
-    LowRank read;
+  Laurel readLaurel(const ScriptObject& from) const {
+    Laurel read;
     read.rank = outputsOf(from.object("down"));
     join(read.down, from.object("down"), 0, read.rank, parts_.hiddenSize);
     join(read.up, from.object("up"), 0, parts_.hiddenSize, read.rank);
@@ -237,12 +237,12 @@ class ModelReader {
     return read;
   }
 
-  LayerInput readLayerInput(const ScriptObject& from) const {
-    require(parts_.layerInputs.has_value(), "a layer's input without any");
-    LayerInput read;
+  PerLayerInput readPerLayerInput(const ScriptObject& from) const {
+    require(parts_.perLayerInputs.has_value(), "a layer's input without any");
+    PerLayerInput read;
     read.index = from.integer("index");
-    read.size = parts_.layerInputs->size;
-    require(read.index >= 0 && read.index < parts_.layerInputs->count, "no such layer's input");
+    read.size = parts_.perLayerInputs->size;
+    require(read.index >= 0 && read.index < parts_.perLayerInputs->count, "no such layer's input");
     read.curve = readCurve(from);
     require(read.curve.kind != Activation::Clamped, "a clamped activation of a layer's input");
     join(read.gate, from.object("gate"), 0, read.size, parts_.hiddenSize);
@@ -250,8 +250,8 @@ class ModelReader {
     return read;
   }
 
-  LayerInputs readLayerInputs(const ScriptObject& from) const {
-    LayerInputs read;
+  PerLayerInputs readPerLayerInputs(const ScriptObject& from) const {
+    PerLayerInputs read;
     read.count = from.integer("count");
     read.size = from.integer("size");
     require(read.count > 0 && read.size > 0, "inputs of no layer");
@@ -264,15 +264,15 @@ class ModelReader {
     return read;
   }
 
-  /** Bodies take their memories in order. */
-  int takeMemory(const ScriptObject& from, const MemoryLayout& layout) {
-    require(from.integer("memory") == int(parts_.memories.size()), "memories out of order");
-    parts_.memories.push_back(layout);
-    return from.integer("memory");
+  /** Bodies take their recurrent states in order. */
+  int takeState(const ScriptObject& from, const StateLayout& layout) {
+    require(from.integer("state") == int(parts_.recurrentStates.size()), "recurrent states out of order");
+    parts_.recurrentStates.push_back(layout);
+    return from.integer("state");
   }
 
   /** Weights come channel by channel; kernels want them tap by tap. */
-  static Convolution readConvolution(const ScriptObject& from, const MemoryLayout& layout, bool activates) {
+  static Convolution readConvolution(const ScriptObject& from, const StateLayout& layout, bool activates) {
     const std::vector<float> weights = from.floats("weight"), bias = from.floats("bias");
     const size_t channels = size_t(layout.channels), taps = size_t(layout.taps), stride = layout.channelStride();
     require(weights.size() == channels * taps, "a convolution of another size");
@@ -294,9 +294,9 @@ class ModelReader {
     return values;
   }
 
-  DeltaNet readDeltaNet(const ScriptObject& from) {
+  GatedDeltaNet readGatedDeltaNet(const ScriptObject& from) {
     const int hidden = parts_.hiddenSize;
-    DeltaNet read;
+    GatedDeltaNet read;
     read.keyHeads = from.integer("keyHeads");
     read.keySize = from.integer("keySize");
     read.valueHeads = from.integer("valueHeads");
@@ -307,8 +307,8 @@ class ModelReader {
     read.strided = from.text("sharing") == "strided";
     read.taps = from.object("convolution").integer("length");
     require(read.taps > 0, "a convolution of nothing");
-    const MemoryLayout layout = read.layout();
-    read.memory = takeMemory(from, layout);
+    const StateLayout layout = read.layout();
+    read.state = takeState(from, layout);
     const size_t keyRows = size_t(read.keyRows());
     join(read.projection, from.object("query"), 0, read.keyRows(), hidden);
     join(read.projection, from.object("key"), keyRows, read.keyRows(), hidden);
@@ -324,13 +324,13 @@ class ModelReader {
     return read;
   }
 
-  ShortConvolution readShortConvolution(const ScriptObject& from) {
+  ShortConv readShortConv(const ScriptObject& from) {
     const int hidden = parts_.hiddenSize;
-    ShortConvolution read;
+    ShortConv read;
     read.size = from.integer("size");
     read.taps = from.object("convolution").integer("length");
     require(read.size > 0 && read.taps > 0, "a convolution of nothing");
-    read.memory = takeMemory(from, read.layout());
+    read.state = takeState(from, read.layout());
     join(read.projection, from.object("before"), 0, read.size, hidden);
     join(read.projection, from.object("value"), read.valueAt(), read.size, hidden);
     join(read.projection, from.object("after"), read.afterAt(), read.size, hidden);
@@ -339,9 +339,9 @@ class ModelReader {
     return read;
   }
 
-  StateSpace readStateSpace(const ScriptObject& from) {
+  Mamba2 readMamba2(const ScriptObject& from) {
     const int hidden = parts_.hiddenSize;
-    StateSpace read;
+    Mamba2 read;
     read.heads = from.integer("heads");
     read.headSize = from.integer("headSize");
     read.stateSize = from.integer("stateSize");
@@ -350,8 +350,8 @@ class ModelReader {
     require(read.heads > 0 && read.headSize > 0 && read.stateSize > 0 && read.groups > 0 && read.taps > 0 &&
                 read.heads % read.groups == 0,
             "heads that do not fit their groups");
-    const MemoryLayout layout = read.layout();
-    read.memory = takeMemory(from, layout);
+    const StateLayout layout = read.layout();
+    read.state = takeState(from, layout);
     const size_t values = size_t(read.valueRows()), shared = size_t(read.groupRows());
     join(read.projection, from.object("value"), 0, read.valueRows(), hidden);
     join(read.projection, from.object("write"), values, read.groupRows(), hidden);
@@ -399,7 +399,7 @@ class ModelReader {
       require(2 * parts_.ropes[size_t(rope)].pairs() <= size_t(read.headSize), "a rope wider than its heads");
       read.rope = rope;
     }
-    read.bothSides = from.flag("bothSides");
+    read.bidirectional = from.flag("bidirectional");
     read.window = from.integer("window", 0);
     read.chunk = from.integer("chunk", 0);
     read.scale = float(from.number("scale"));
@@ -412,65 +412,65 @@ class ModelReader {
     return read;
   }
 
-  LatentAttention readLatentAttention(const ScriptObject& from) const {
+  Mla readMla(const ScriptObject& from) const {
     const int hidden = parts_.hiddenSize;
-    LatentAttention read;
+    Mla read;
     read.headCount = from.integer("headCount");
     read.cache = from.integer("cache");
-    read.rank = from.integer("rank");
-    read.contentSize = from.integer("contentSize");
-    read.rotatedSize = from.integer("rotatedSize");
-    read.valueSize = from.integer("valueSize");
+    read.kvLoraRank = from.integer("kvLoraRank");
+    read.qkNopeHeadDim = from.integer("qkNopeHeadDim");
+    read.qkRopeHeadDim = from.integer("qkRopeHeadDim");
+    read.vHeadDim = from.integer("vHeadDim");
     const int heads = read.headCount;
-    require(heads > 0 && read.rank > 0 && read.contentSize > 0 && read.rotatedSize > 0 && read.valueSize > 0,
+    require(heads > 0 && read.kvLoraRank > 0 && read.qkNopeHeadDim > 0 && read.qkRopeHeadDim > 0 && read.vHeadDim > 0,
             "a latent of nothing");
     require(read.cache >= 0 && size_t(read.cache) < parts_.kv.caches.size(), "no such cache");
     const KvCache& cache = parts_.kv.caches[size_t(read.cache)];
-    require(cache.headCount == 1 && cache.headSize == read.keySize() && cache.valuesInKeys == read.rank,
+    require(cache.headCount == 1 && cache.headSize == read.keySize() && cache.valuesInKeys == read.kvLoraRank,
             "a latent that does not fit its cache");
-    join(read.projection, from.object("latent"), 0, read.rank, hidden);
-    join(read.projection, from.object("keyRotated"), size_t(read.rank), read.rotatedSize, hidden);
-    read.latentNorm = readNorm(from.object("latentNorm"), read.rank);
+    join(read.projection, from.object("kvDown"), 0, read.kvLoraRank, hidden);
+    join(read.projection, from.object("keyRope"), size_t(read.kvLoraRank), read.qkRopeHeadDim, hidden);
+    read.kvNorm = readNorm(from.object("kvNorm"), read.kvLoraRank);
     if (const auto queryInput = from.maybe("queryInput")) {
       read.queryInputSize = outputsOf(queryInput->object("down"));
       join(read.projection, queryInput->object("down"), read.queryInputAt(), read.queryInputSize, hidden);
       read.queryInputNorm = readNorm(queryInput->object("norm"), read.queryInputSize);
     }
     const int seen = read.queryInputNorm ? read.queryInputSize : hidden;
-    join(read.query, from.object("query"), 0, heads * read.contentSize, seen);
-    join(read.query, from.object("queryRotated"), read.queryRotatedAt(), heads * read.rotatedSize, seen);
-    join(read.toLatent, from.object("toLatent"), 0, read.rank, read.contentSize, heads);
-    join(read.toValues, from.object("toValues"), 0, read.valueSize, read.rank, heads);
-    join(read.output, from.object("output"), 0, hidden, heads * read.valueSize);
+    join(read.query, from.object("query"), 0, heads * read.qkNopeHeadDim, seen);
+    join(read.query, from.object("queryRope"), read.queryRotatedAt(), heads * read.qkRopeHeadDim, seen);
+    join(read.keyUp, from.object("keyUp"), 0, read.kvLoraRank, read.qkNopeHeadDim, heads);
+    join(read.valueUp, from.object("valueUp"), 0, read.vHeadDim, read.kvLoraRank, heads);
+    join(read.output, from.object("output"), 0, hidden, heads * read.vHeadDim);
     read.rope = from.integer("rope");
     require(read.rope >= 0 && size_t(read.rope) < parts_.ropes.size(), "no such rope");
-    require(2 * parts_.ropes[size_t(read.rope)].pairs() <= size_t(read.rotatedSize), "a rope wider than its heads");
+    require(2 * parts_.ropes[size_t(read.rope)].pairs() <= size_t(read.qkRopeHeadDim), "a rope wider than its heads");
     read.scale = float(from.number("scale"));
     return read;
   }
 
-  FeedForward readFeedForward(const ScriptObject& from, int members) const {
+  Mlp readMlp(const ScriptObject& from, int members) const {
     const int hidden = parts_.hiddenSize;
-    FeedForward read;
+    Mlp read;
     read.size = from.integer("size");
     read.curve = readCurve(from);
     read.hasGate = from.has("gate");
-    read.hasShare = from.has("share");
+    read.gated = from.has("share");
     require(read.hasGate || read.curve.kind != Activation::Clamped, "a clamped activation without a gate");
     if (read.hasGate && from.has("gateCutoff")) read.gateCutoff = float(from.number("gateCutoff"));
     if (read.hasGate) join(read.projection, from.object("gate"), 0, read.size, hidden, members);
     join(read.projection, from.object("up"), read.upAt(), read.size, hidden, members);
-    if (read.hasShare) join(read.projection, from.object("share"), read.shareAt(), 1, hidden, members);
+    if (read.gated) join(read.projection, from.object("share"), read.shareAt(), 1, hidden, members);
     join(read.down, from.object("down"), 0, hidden, read.size, members);
     return read;
   }
 
-  Experts readExperts(const ScriptObject& from) const {
+  Experts readMoe(const ScriptObject& from) const {
     const int count = from.integer("count");
     Experts read;
     read.router = readRouter(from.object("router"), count);
-    read.each = readFeedForward(from.object("each"), count);
-    require(!read.each.hasShare, "experts with shares");
+    read.each = readMlp(from.object("each"), count);
+    require(!read.each.gated, "experts with shares");
     read.scalesInput = from.flag("scalesInput");
     return read;
   }
@@ -482,8 +482,8 @@ class ModelReader {
     require(read.used > 0 && read.used <= experts, "more experts used than there are");
     join(read.linear, from.object("linear"), 0, experts, parts_.hiddenSize);
     read.isSigmoid = from.text("score") == "sigmoid";
-    read.choiceBias = from.floats("choiceBias");
-    require(read.choiceBias.empty() || read.choiceBias.size() == size_t(experts), "a choice bias of another size");
+    read.routingBias = from.floats("routingBias");
+    require(read.routingBias.empty() || read.routingBias.size() == size_t(experts), "a choice bias of another size");
     if (const auto groups = from.maybe("groups")) {
       const ExpertGroups own{groups->integer("count"), groups->integer("used"), groups->text("by") == "best-two"};
       require(own.count > 0 && experts % own.count == 0, "groups of unequal size");

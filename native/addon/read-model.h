@@ -8,7 +8,7 @@
 
 namespace chairlift {
 
-/** All but the type of K/V. */
+/** All but the type of KV. */
 ModelParts readModel(napi_env env, napi_value model, const std::vector<std::shared_ptr<Matrix>>& matrices);
 
 std::vector<KvCache> readCaches(napi_env env, napi_value caches);

@@ -1,4 +1,4 @@
-// Paged attention: K/V read block by block through the block table, softmax kept online, block after block.
+// Paged attention: KV read block by block through the block table, softmax kept online, block after block.
 // A query's result depends on its own blocks alone, so batching and chunking cannot change it.
 // Include after the ISA's vec-*.h and vec-math.h.
 #pragma once

@@ -13,7 +13,7 @@ namespace chairlift {
 constexpr int panelColumns = 16;
 // Inputs that share one scale of a quantized activation.
 constexpr int groupInputs = 32;
-// Tokens of a K/V block.
+// Tokens of a KV block.
 constexpr int blockTokens = 32;
 constexpr int maxHeadSize = 1024;
 
@@ -178,7 +178,7 @@ struct InputTask {
   bool paired;
 };
 
-/** Queries of one sequence and one K/V head, and where its K and V are. */
+/** Queries of one sequence and one KV head, and where its K and V are. */
 struct AttentionTask {
   const float* queries;
   float* outputs;
@@ -202,7 +202,7 @@ struct AttentionTask {
   float softcap;
   // A score of each query head that stands for no token; null: none.
   const float* sinks;
-  // Block table of the sequence; K/V of a block for this head start at base + block * blockStride.
+  // Block table of the sequence; KV of a block for this head start at base + block * blockStride.
   const int32_t* blocks;
   const uint8_t* base;
   size_t blockStride;
@@ -222,7 +222,7 @@ constexpr size_t attentionScratchFloats(int valueSize) {
 enum class KvType : uint8_t { F16, Q8 };
 
 /**
- * K/V of one head in one block. K lies transposed, [headSize][32 tokens], so that one lane is one token;
+ * KV of one head in one block. K lies transposed, [headSize][32 tokens], so that one lane is one token;
  * V lies [32 tokens][headSize rounded up to 16], so that one lane is one value. Q8 adds 32 float scales to each. Where
  * values lie in keys, keys are all that is stored, as V is elsewhere.
  */

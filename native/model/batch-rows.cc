@@ -32,19 +32,19 @@ void BatchRows::set(const StepInput& input, const std::vector<Rope>& ropes) {
       groups_.push_back({sequence, row, std::min(rowsPerGroup, end - row)});
     }
   }
-  cutMemoryRuns(input);
+  cutStateRuns(input);
   rotations_.resize(ropes.size());
   for (size_t i = 0; i < ropes.size(); i++) rotations_[i].resize(rows * 2 * ropes[i].pairs());
 }
 
-void BatchRows::cutMemoryRuns(const StepInput& input) {
-  memoryRuns_.assign(input.memoryFrom.size(), {});
-  for (size_t sequence = 0; sequence < input.memoryFrom.size(); sequence++) {
-    int row = input.rowStarts[sequence], from = input.memoryFrom[sequence];
-    const size_t end = size_t(input.memoryStarts[sequence + 1]);
-    for (size_t i = size_t(input.memoryStarts[sequence]); i < end; i++) {
-      const int next = input.memoryRows[i] + 1, to = input.memorySlots[i];
-      memoryRuns_[sequence].push_back({row, next - row, from, to});
+void BatchRows::cutStateRuns(const StepInput& input) {
+  stateRuns_.assign(input.recurrentFrom.size(), {});
+  for (size_t sequence = 0; sequence < input.recurrentFrom.size(); sequence++) {
+    int row = input.rowStarts[sequence], from = input.recurrentFrom[sequence];
+    const size_t end = size_t(input.recurrentStarts[sequence + 1]);
+    for (size_t i = size_t(input.recurrentStarts[sequence]); i < end; i++) {
+      const int next = input.recurrentRows[i] + 1, to = input.recurrentSlots[i];
+      stateRuns_[sequence].push_back({row, next - row, from, to});
       row = next;
       from = to;
     }

@@ -10,8 +10,8 @@ namespace chairlift {
 /** One batch: see `Batch` in src/compute/backend.ts. */
 struct StepInput {
   std::vector<int32_t> tokens, rowStarts, starts, blocks, blockStarts, logitRows, stateRows;
-  // See `BatchMemories` there; empty where the model has no memories.
-  std::vector<int32_t> memoryFrom, memoryStarts, memoryRows, memorySlots;
+  // See `BatchStates` there; empty where the model has no recurrentStates.
+  std::vector<int32_t> recurrentFrom, recurrentStarts, recurrentRows, recurrentSlots;
   // Of each sequence; empty where none uses one.
   std::vector<int32_t> adapters;
 };
@@ -24,7 +24,7 @@ struct Rope {
 };
 
 /** Rows of one sequence, and the slots of what it remembers before them, -1 for nothing, and after. */
-struct MemoryRun {
+struct StateRun {
   int firstRow, rows, from, to;
 };
 
@@ -46,7 +46,7 @@ class BatchRows {
   }
   const std::vector<RowGroup>& groups() const { return groups_; }
   /** Of each sequence, one after the other. */
-  const std::vector<std::vector<MemoryRun>>& memoryRuns() const { return memoryRuns_; }
+  const std::vector<std::vector<StateRun>>& stateRuns() const { return stateRuns_; }
   /** The block table of a sequence. */
   const int32_t* table(int sequence) const { return &input_->blocks[size_t(input_->blockStarts[size_t(sequence)])]; }
   /** The block that a row is stored in. */
@@ -61,12 +61,12 @@ class BatchRows {
   }
 
  private:
-  void cutMemoryRuns(const StepInput& input);
+  void cutStateRuns(const StepInput& input);
 
   const StepInput* input_ = nullptr;
   std::vector<int> sequences_, positions_;
   std::vector<RowGroup> groups_;
-  std::vector<std::vector<MemoryRun>> memoryRuns_;
+  std::vector<std::vector<StateRun>> stateRuns_;
   // By rope and row.
   std::vector<std::vector<float>> rotations_;
 };

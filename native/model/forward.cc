@@ -9,10 +9,10 @@ namespace chairlift {
 void Model::step(const StepInput& input, float* logits, float* states) {
   prepare(input);
   embed(input.tokens);
-  if (parts_.layerInputs) makeLayerInputs(*parts_.layerInputs, input.tokens, work_);
-  if (streams_) streams_->spread();
+  if (parts_.perLayerInputs) makePerLayerInputs(*parts_.perLayerInputs, input.tokens, work_);
+  if (altUp_) altUp_->spread();
   for (const Layer& layer : parts_.layers) runLayer(layer);
-  if (streams_) streams_->gather();
+  if (altUp_) altUp_->gather();
   takeStates(input, states);
   runHead(input, logits);
 }
@@ -71,19 +71,19 @@ void Model::addToEmbedding(int row, float* place) {
 }
 
 void Model::runLayer(const Layer& layer) {
-  if (layer.streams) streams_->predict(layer.streams->mixing);
+  if (layer.altUp) altUp_->predict(layer.altUp->mixing);
   for (const Branch& branch : layer.branches) runBranch(branch);
-  if (!layer.streams) return;
-  streams_->correct(layer.streams->mixing);
-  tell(*layer.streams);
+  if (!layer.altUp) return;
+  altUp_->correct(layer.altUp->mixing);
+  tell(*layer.altUp);
 }
 
 /** While other streams are told, what they are to be told of stands in for the first. */
-void Model::tell(const LayerStreams& layer) {
+void Model::tell(const LayerAltUp& layer) {
   const int rows = work_.batch.count(), size = parts_.hiddenSize;
   const size_t stride = work_.stream.stride;
   float* const first = work_.stream.x;
-  const std::vector<float>& factors = layer.toldScale;
+  const std::vector<float>& factors = layer.perLayerScale;
   work_.stream.x = toldRows_.rows(size_t(rows), stride);
   pool_->forEachOne(rows, [&](int row) {
     const float* from = first + size_t(row) * stride;
@@ -92,12 +92,12 @@ void Model::tell(const LayerStreams& layer) {
     work_.measure(row);
   });
   float* const news = partRows_.rows(size_t(rows), stride);
-  runBody(layer.told, news);
+  runBody(layer.perLayer, news);
   work_.stream.x = first;
   pool_->forEachOne(rows, [&](int row) {
     float* const own = news + size_t(row) * stride;
-    if (layer.told.output) layer.told.output->apply(work_.kernels, own, size, parts_.normEpsilon);
-    streams_->tell(row, own);
+    if (layer.perLayer.output) layer.perLayer.output->apply(work_.kernels, own, size, parts_.normEpsilon);
+    altUp_->tell(row, own);
     work_.measure(row);
   });
 }
@@ -133,22 +133,22 @@ void Model::runBody(const Part& part, float* out) {
   const InputRows input = part.input ? work_.stream.behind(*part.input) : work_.stream.rows();
   if (const auto* attention = std::get_if<Attention>(&part.body)) {
     runAttention(*attention, input, parts_.ropes, work_, out);
-  } else if (const auto* latent = std::get_if<LatentAttention>(&part.body)) {
-    runLatentAttention(*latent, input, parts_.ropes, work_, out);
-  } else if (const auto* feedForward = std::get_if<FeedForward>(&part.body)) {
-    runFeedForward(*feedForward, input, work_, out);
+  } else if (const auto* latent = std::get_if<Mla>(&part.body)) {
+    runMla(*latent, input, parts_.ropes, work_, out);
+  } else if (const auto* mlp = std::get_if<Mlp>(&part.body)) {
+    runMlp(*mlp, input, work_, out);
   } else if (const auto* experts = std::get_if<Experts>(&part.body)) {
-    runExperts(*experts, input, work_, out);
-  } else if (const auto* net = std::get_if<DeltaNet>(&part.body)) {
-    runDeltaNet(*net, input, work_, out);
-  } else if (const auto* convolution = std::get_if<ShortConvolution>(&part.body)) {
-    runShortConvolution(*convolution, input, work_, out);
-  } else if (const auto* space = std::get_if<StateSpace>(&part.body)) {
-    runStateSpace(*space, input, work_, out);
-  } else if (const auto* layerInput = std::get_if<LayerInput>(&part.body)) {
-    runLayerInput(*layerInput, input, work_, out);
+    runMoe(*experts, input, work_, out);
+  } else if (const auto* net = std::get_if<GatedDeltaNet>(&part.body)) {
+    runGatedDeltaNet(*net, input, work_, out);
+  } else if (const auto* convolution = std::get_if<ShortConv>(&part.body)) {
+    runShortConv(*convolution, input, work_, out);
+  } else if (const auto* space = std::get_if<Mamba2>(&part.body)) {
+    runMamba2(*space, input, work_, out);
+  } else if (const auto* perLayerInput = std::get_if<PerLayerInput>(&part.body)) {
+    runPerLayerInput(*perLayerInput, input, work_, out);
   } else {
-    runLowRank(std::get<LowRank>(part.body), input, work_, out);
+    runLaurel(std::get<Laurel>(part.body), input, work_, out);
   }
 }
 

@@ -1,4 +1,4 @@
-// The memory of K/V blocks: one block's keys and values of all caches and heads lie together, on pages of their own, so
+// The memory of KV blocks: one block's keys and values of all caches and heads lie together, on pages of their own, so
 // that a block which nobody uses takes no memory.
 #pragma once
 

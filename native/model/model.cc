@@ -22,11 +22,11 @@ std::vector<int32_t> rowAdapters(const StepInput& input) {
 
 }  // namespace
 
-Model::Model(ModelParts parts, int blockCount, int memorySlots, const KernelTable& kernels,
+Model::Model(ModelParts parts, int blockCount, int stateSlots, const KernelTable& kernels,
              std::shared_ptr<ThreadPool> pool)
     : parts_(std::move(parts)),
       pool_(std::move(pool)),
-      work_(kernels, *pool_, parts_.kv, blockCount, parts_.memories, memorySlots, parts_.normEpsilon) {
+      work_(kernels, *pool_, parts_.kv, blockCount, parts_.recurrentStates, stateSlots, parts_.normEpsilon) {
   work_.stream.stride = paddedLength(parts_.hiddenSize);
   work_.stream.size = parts_.hiddenSize;
   int valueSize = 0;
@@ -39,11 +39,11 @@ Model::Model(ModelParts parts, int blockCount, int memorySlots, const KernelTabl
     for (const Branch& branch : layer.branches) {
       for (const Part& part : branch.parts) noteStreamNorms(part);
     }
-    if (!layer.streams) continue;
-    noteStreamNorm(layer.streams->mixing.norm);
-    noteStreamNorms(layer.streams->told);
+    if (!layer.altUp) continue;
+    noteStreamNorm(layer.altUp->mixing.norm);
+    noteStreamNorms(layer.altUp->perLayer);
   }
-  if (parts_.streams) streams_.emplace(*parts_.streams, work_);
+  if (parts_.altUp) altUp_.emplace(*parts_.altUp, work_);
 }
 
 void Model::noteStreamNorms(const Part& part) {

@@ -1,4 +1,4 @@
-// A loaded model: layers of branches of parts, the K/V blocks, and the step that advances a batch of sequences. It knows
+// A loaded model: layers of branches of parts, the KV blocks, and the step that advances a batch of sequences. It knows
 // no file and no model's name; see `ModelSpec` in src/model/spec.ts for what its parts mean.
 #pragma once
 
@@ -7,22 +7,22 @@
 #include <variant>
 #include <vector>
 
-#include "model/attention.h"
-#include "model/delta-net.h"
-#include "model/experts.h"
-#include "model/feed-forward.h"
-#include "model/latent-attention.h"
-#include "model/layer-inputs.h"
-#include "model/low-rank.h"
-#include "model/short-convolution.h"
-#include "model/state-space.h"
-#include "model/streams.h"
+#include "layers/attention.h"
+#include "layers/gated-delta-net.h"
+#include "layers/moe.h"
+#include "layers/mlp.h"
+#include "layers/mla.h"
+#include "layers/per-layer-inputs.h"
+#include "layers/laurel.h"
+#include "layers/short-conv.h"
+#include "layers/mamba2.h"
+#include "layers/altup.h"
 #include "model/workspace.h"
 
 namespace chairlift {
 
-using Body = std::variant<Attention, LatentAttention, FeedForward, Experts, DeltaNet, ShortConvolution, StateSpace,
-                          LayerInput, LowRank>;
+using Body = std::variant<Attention, Mla, Mlp, Experts, GatedDeltaNet, ShortConv, Mamba2,
+                          PerLayerInput, Laurel>;
 
 /** Reads the residual stream, behind a norm. */
 struct Part {
@@ -42,17 +42,17 @@ struct Branch {
 };
 
 /** Of a layer in a model of several residual streams. */
-struct LayerStreams {
-  StreamMixing mixing;
+struct LayerAltUp {
+  AltUpMixing mixing;
   // What all streams but the first have added in the end, of the first one.
-  Part told;
+  Part perLayer;
   // On the first stream as that sees it: a factor for each value, or empty.
-  std::vector<float> toldScale;
+  std::vector<float> perLayerScale;
 };
 
 struct Layer {
   std::vector<Branch> branches;
-  std::optional<LayerStreams> streams;
+  std::optional<LayerAltUp> altUp;
 };
 
 /** What an adapter adds to embeddings: `scale * up(row)` of a token's row in the table. */
@@ -74,17 +74,17 @@ struct ModelParts {
   float logitSoftcap = 0;
   std::vector<Rope> ropes;
   KvLayout kv;
-  // Of bodies without K/V, in the order of their numbers.
-  std::vector<MemoryLayout> memories;
+  // Of bodies without KV, in the order of their numbers.
+  std::vector<StateLayout> recurrentStates;
   std::shared_ptr<Matrix> embedding;
   std::vector<EmbeddingAddition> embeddingAdditions;
   // What is added to embeddings, where it is: a row by position, and one for all; then the norm of that.
   std::shared_ptr<Matrix> positions;
   std::vector<float> textKind;
   std::optional<Norm> embeddingNorm;
-  std::optional<LayerInputs> layerInputs;
+  std::optional<PerLayerInputs> perLayerInputs;
   // Of further residual streams.
-  std::optional<StreamMaps> streams;
+  std::optional<AltUpMaps> altUp;
   std::vector<Layer> layers;
   std::optional<Norm> finalNorm;
   Linear head;
@@ -92,13 +92,13 @@ struct ModelParts {
 
 class Model {
  public:
-  Model(ModelParts parts, int blockCount, int memorySlots, const KernelTable& kernels, std::shared_ptr<ThreadPool> pool);
+  Model(ModelParts parts, int blockCount, int stateSlots, const KernelTable& kernels, std::shared_ptr<ThreadPool> pool);
 
   int hiddenSize() const { return parts_.hiddenSize; }
   int vocabSize() const { return parts_.vocabSize; }
   int blockCount() const { return work_.kv.count(); }
-  int memorySlots() const { return work_.memories.slots(); }
-  bool remembers() const { return !parts_.memories.empty(); }
+  int stateSlots() const { return work_.recurrentStates.slots(); }
+  bool remembers() const { return !parts_.recurrentStates.empty(); }
 
   /** `logits` takes a row of vocabSize values for each of `logitRows`, `states` one of hiddenSize for each of `stateRows`. */
   void step(const StepInput& input, float* logits, float* states);
@@ -115,7 +115,7 @@ class Model {
   void embedAdapted(const std::vector<int32_t>& tokens);
   void addToEmbedding(int row, float* place);
   void runLayer(const Layer& layer);
-  void tell(const LayerStreams& layer);
+  void tell(const LayerAltUp& layer);
   void runBranch(const Branch& branch);
   void runBody(const Part& part, float* out);
   void takeStates(const StepInput& input, float* states);
@@ -132,7 +132,7 @@ class Model {
   // What the parts of a branch give together, and what one of them gives.
   RowBuffer branchRows_, partRows_;
   // Beside the first.
-  std::optional<Streams> streams_;
+  std::optional<AltUp> altUp_;
   // The first as other streams are told of it.
   RowBuffer toldRows_;
 };

@@ -7,7 +7,7 @@
 #include "model/batch-rows.h"
 #include "model/kv-blocks.h"
 #include "model/linear.h"
-#include "model/memories.h"
+#include "model/recurrent-states.h"
 #include "model/row-buffer.h"
 #include "system/thread-pool.h"
 
@@ -36,8 +36,8 @@ struct Stream {
 
 struct Workspace {
   Workspace(const KernelTable& itsKernels, ThreadPool& itsPool, const KvLayout& kvLayout, int blockCount,
-            const std::vector<MemoryLayout>& memoryLayouts, int memorySlots, float epsilon)
-      : kernels(itsKernels), pool(itsPool), kv(kvLayout, blockCount), memories(memoryLayouts, memorySlots),
+            const std::vector<StateLayout>& stateLayouts, int stateSlots, float epsilon)
+      : kernels(itsKernels), pool(itsPool), kv(kvLayout, blockCount), recurrentStates(stateLayouts, stateSlots),
         multiplier(itsKernels, itsPool), normEpsilon(epsilon) {}
 
   /** Works out how a row of the residual stream is normalized, now that it is complete. */
@@ -51,7 +51,7 @@ struct Workspace {
   const KernelTable& kernels;
   ThreadPool& pool;
   KvBlocks kv;
-  Memories memories;
+  RecurrentStates recurrentStates;
   Multiplier multiplier;
   const float normEpsilon;
 
@@ -62,8 +62,8 @@ struct Workspace {
   // Whatever a body makes on its way; each overwrites what the last one left.
   RowBuffer projected, attended, inner, scores, gathered;
   // Inputs of single layers, for all of the step.
-  RowBuffer layerInputs;
-  size_t layerInputStride = 0;
+  RowBuffer perLayerInputs;
+  size_t perLayerInputStride = 0;
   // A worker's own.
   std::vector<std::vector<float>> attentionScratch;
 };

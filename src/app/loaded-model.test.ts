@@ -281,7 +281,7 @@ describe('loading', () => {
     });
   });
 
-  it('keeps to the context, the K/V type and one request at a time where it is told to', async () => {
+  it('keeps to the context, the KV type and one request at a time where it is told to', async () => {
     const small = await load({ context: 64, kvType: 'q8', direct: true, threads: 1, kvMemory: '8MiB' });
     try {
       expect(small).toMatchObject({ contextLength: 64, direct: true });

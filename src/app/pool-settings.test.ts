@@ -58,7 +58,7 @@ describe('what the pool is told', () => {
     });
   });
 
-  it('has every setting of engines and K/V in its place', () => {
+  it('has every setting of engines and KV in its place', () => {
     const flags = {
       backend: 'cpu',
       threads: '3',

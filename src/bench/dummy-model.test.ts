@@ -12,8 +12,8 @@ describe.each(names)('a dummy of %s', (name) => {
   const shape: DummyShape = dummyShapes[name];
 
   it('is a complete model of that shape', () => {
-    const { hidden, heads, headSize, ffn, experts, deltaNet, global, layers } = shape;
-    const attending = layers / (deltaNet?.interval ?? 1);
+    const { hidden, heads, headSize, ffn, experts, gatedDeltaNet, global, layers } = shape;
+    const attending = layers / (gatedDeltaNet?.interval ?? 1);
     const spec = buildSpec(model);
     const cacheOf = (layer: number) => (global !== undefined && seesAll(shape, layer) ? global : shape);
     expect(spec).toMatchObject({
@@ -25,7 +25,7 @@ describe.each(names)('a dummy of %s', (name) => {
         headSize: cacheOf(layer).headSize,
       })),
     });
-    expect(spec.memories).toHaveLength(layers - attending);
+    expect(spec.recurrentStates).toHaveLength(layers - attending);
     expect(attentionsOf(spec)[0]).toMatchObject({ headCount: heads, headSize });
     expect(feedForwardSizes(spec)).toEqual({
       ...(experts === undefined || experts.beside ? { dense: ffn } : {}),
@@ -46,7 +46,7 @@ describe.each(names)('a dummy of %s', (name) => {
 it('a dummy may be cut to its first layers, and has as many experts in each as the real one', () => {
   const spec = buildSpec(dummyModel('qwen3-30b-a3b', 'Q4_0', 2));
   expect(spec.layers).toHaveLength(2);
-  const mixtures = bodiesOf(spec).filter((body) => body.kind === 'experts');
+  const mixtures = bodiesOf(spec).filter((body) => body.kind === 'moe');
   expect(mixtures.map(({ experts, router }) => [experts.length, router.used])).toEqual([
     [128, 8],
     [128, 8],

@@ -87,7 +87,7 @@ function architectureMetadata(name: string, shape: DummyShape): [string, GgufVal
     'rope.dimension_count': shape.rotated ?? shape.headSize,
     vocab_size: shape.vocab,
     ...(shape.experts === undefined ? {} : expertMetadata(shape.experts)),
-    ...(shape.deltaNet === undefined ? {} : deltaMetadata(shape.deltaNet)),
+    ...(shape.gatedDeltaNet === undefined ? {} : deltaMetadata(shape.gatedDeltaNet)),
     ...(shape.window === undefined ? {} : { 'attention.sliding_window': shape.window }),
     ...(shape.global === undefined ? {} : globalMetadata(shape, shape.global)),
   };
@@ -130,7 +130,7 @@ function deltaMetadata({
   valueHeads,
   size,
   interval,
-}: NonNullable<DummyShape['deltaNet']>): Record<string, GgufValue> {
+}: NonNullable<DummyShape['gatedDeltaNet']>): Record<string, GgufValue> {
   return {
     // Pairs that images turn by; in texts all are turned alike, but llama.cpp wants them told.
     'rope.dimension_sections': Int32Array.of(11, 11, 10, 0),

@@ -13,7 +13,7 @@ export interface DummyShape {
     readonly beside?: true;
   };
   /** In place of attention in all layers but every `interval`-th: gated delta nets of heads of one size. */
-  readonly deltaNet?: {
+  readonly gatedDeltaNet?: {
     readonly keyHeads: number;
     readonly valueHeads: number;
     readonly size: number;
@@ -126,7 +126,7 @@ export const dummyShapes = {
     layers: 32,
     hidden: 4096,
     ffn: 12288,
-    deltaNet: { keyHeads: 16, valueHeads: 32, size: 128, interval: 4 },
+    gatedDeltaNet: { keyHeads: 16, valueHeads: 32, size: 128, interval: 4 },
     rotated: 64,
     heads: 16,
     kvHeads: 4,

@@ -29,15 +29,15 @@ interface Types {
 type Naming = (part: string) => string;
 
 function layerTensors(shape: DummyShape, types: Types, layer: number): TensorInfo[] {
-  const { architecture, hidden, deltaNet } = shape;
+  const { architecture, hidden, gatedDeltaNet } = shape;
   const at = (part: string) => `blk.${layer}.${part}`;
-  const attends = deltaNet === undefined || (layer + 1) % deltaNet.interval === 0;
+  const attends = gatedDeltaNet === undefined || (layer + 1) % gatedDeltaNet.interval === 0;
   const named = architecture === 'qwen35' || architecture === 'gpt-oss';
   return [
     vector(at('attn_norm.weight'), hidden),
     ...(attends
       ? attentionTensors(shape, types.others, layer, at)
-      : deltaTensors(shape, deltaNet, types.others, at)),
+      : deltaTensors(shape, gatedDeltaNet, types.others, at)),
     ...(architecture === 'gemma4' ? [vector(at('post_attention_norm.weight'), hidden)] : []),
     vector(at(named ? 'post_attention_norm.weight' : 'ffn_norm.weight'), hidden),
     ...feedForwardTensors(shape, types, at),
@@ -45,7 +45,7 @@ function layerTensors(shape: DummyShape, types: Types, layer: number): TensorInf
 }
 
 function attentionTensors(shape: DummyShape, type: DummyType, layer: number, at: Naming): TensorInfo[] {
-  const { architecture, hidden, heads, deltaNet } = shape;
+  const { architecture, hidden, heads, gatedDeltaNet } = shape;
   const global = seesAll(shape, layer) ? shape.global : undefined;
   const { kvHeads, headSize } = global ?? shape;
   const rows = { q: heads * headSize, k: kvHeads * headSize, v: kvHeads * headSize };
@@ -55,7 +55,7 @@ function attentionTensors(shape: DummyShape, type: DummyType, layer: number, at:
   const normsHeads = architecture === 'qwen3moe' || architecture === 'qwen35' || architecture === 'gemma4';
   return [
     // Hybrids keep the gate of each head beside its query.
-    matrix(at('attn_q.weight'), (deltaNet === undefined ? 1 : 2) * rows.q, hidden, type),
+    matrix(at('attn_q.weight'), (gatedDeltaNet === undefined ? 1 : 2) * rows.q, hidden, type),
     matrix(at('attn_k.weight'), rows.k, hidden, type),
     ...(global === undefined ? [matrix(at('attn_v.weight'), rows.v, hidden, type)] : []),
     ...(architecture === 'qwen2' || architecture === 'gpt-oss' ? biases : []),
@@ -67,7 +67,7 @@ function attentionTensors(shape: DummyShape, type: DummyType, layer: number, at:
 
 function deltaTensors(
   { hidden }: DummyShape,
-  { keyHeads, valueHeads, size }: NonNullable<DummyShape['deltaNet']>,
+  { keyHeads, valueHeads, size }: NonNullable<DummyShape['gatedDeltaNet']>,
   type: DummyType,
   at: Naming,
 ): TensorInfo[] {
@@ -88,17 +88,17 @@ function deltaTensors(
 
 function feedForwardTensors(shape: DummyShape, types: Types, at: Naming): TensorInfo[] {
   const { hidden, ffn, experts } = shape;
-  const feedForward = [
+  const mlp = [
     matrix(at('ffn_gate.weight'), ffn, hidden, types.others),
     matrix(at('ffn_up.weight'), ffn, hidden, types.others),
     matrix(at('ffn_down.weight'), hidden, ffn, types.others),
   ];
-  if (experts === undefined) return feedForward;
+  if (experts === undefined) return mlp;
   const mixture = expertTensors(shape, experts, types.experts, at);
   if (!experts.beside) return mixture;
   const normed = (part: string) => vector(at(part), hidden);
   return [
-    ...feedForward,
+    ...mlp,
     normed('post_ffw_norm_1.weight'),
     normed('pre_ffw_norm_2.weight'),
     ...mixture,

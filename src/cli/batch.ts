@@ -64,7 +64,7 @@ export function addBatch(program: Command): void {
     .option('--output <file>', 'where the answers go; standard output without it')
     .option('--max-batch-size <n>', 'sequences that run at once; without it, what memory allows', parseCount)
     .option('--max-tokens <n>', 'tokens of an answer where its line does not say', parseCount, 256)
-    .option('--kv-blocks <n>', 'size of the K/V cache in blocks of 32 tokens', parseCount, 2048)
+    .option('--kv-blocks <n>', 'size of the KV cache in blocks of 32 tokens', parseCount, 2048)
     .option('--direct', 'no batching: one prompt after the other')
     .addOption(new Option('--backend <name>', 'what computes it').choices(backendNames))
     .action(run);

@@ -28,7 +28,7 @@ function overview({ model, machine, memory }: ComparisonReport): [string, string
       `${model.name}, ${formatBytes(model.weightBytes)} in memory, loaded in ${model.loadSeconds.toFixed(2)} s`,
     ],
     ['machine', machineText(machine)],
-    ['K/V', `${model.kvType}, ${formatBytes(model.kvBytesPerToken)} a token`],
+    ['KV', `${model.kvType}, ${formatBytes(model.kvBytesPerToken)} a token`],
     [
       'this process',
       `${formatBytes(beforeLoadingBytes)} resident, ${formatBytes(loadedBytes)} with the model`,

@@ -25,7 +25,7 @@ function overview({ model, machine, bandwidth, prefix }: OfflineReport): [string
     ['model', `${model.name}, ${formatBytes(model.weightBytes)} in memory`],
     ['machine', machineText(machine)],
     ['read bandwidth', `${formatBytes(bandwidth.bytesPerSecond)}/s, median of ${bandwidth.samples.length}`],
-    ['K/V', `${model.kvType}, ${formatBytes(model.kvBytesPerToken)} a token`],
+    ['KV', `${model.kvType}, ${formatBytes(model.kvBytesPerToken)} a token`],
     ['load time', `${model.loadSeconds.toFixed(2)} s${made}`],
     ...(prefix === undefined
       ? []

@@ -146,7 +146,7 @@ it.skipIf(!hasAddon).each([
   [['--streams', '1024', '--prompt', '100000'], /^not enough memory: .* GB of K\/V for 1024 streams, but /],
   [['--concurrencies', '1024', '--prompts', '100000'], / GB of K\/V for 1024 requests at once, but /],
 ])(
-  'more K/V than memory is refused before anything is loaded (needs the addon): %s',
+  'more KV than memory is refused before anything is loaded (needs the addon): %s',
   async (words, message) => {
     const { error } = await bench('--dummy', 'llama-3.1-8b:q4_0', ...words);
     expect(error).toBeInstanceOf(UsageError);

@@ -48,7 +48,7 @@ function describe({ files, spec, weights, tokenizer, template, pooling }: LocalM
   const [attention] = attentions;
   const cache = spec.caches[attention?.cache ?? 0];
   const windows = attentions.map(({ window }) => window).filter((window) => window !== undefined);
-  const mixture = bodiesOf(spec).find((body) => body.kind === 'experts');
+  const mixture = bodiesOf(spec).find((body) => body.kind === 'moe');
   const sizes = feedForwardSizes(spec);
   return {
     path: files.path,
@@ -69,8 +69,8 @@ function describe({ files, spec, weights, tokenizer, template, pooling }: LocalM
     experts: mixture?.experts.length ?? 0,
     expertsUsed: mixture?.router.used ?? 0,
     expertSize: sizes.expert ?? null,
-    expertLayers: bodiesOf(spec).filter((body) => body.kind === 'experts').length,
-    rememberingLayers: spec.memories.length,
+    expertLayers: bodiesOf(spec).filter((body) => body.kind === 'moe').length,
+    rememberingLayers: spec.recurrentStates.length,
     memoryBytesPerSequence: memoryBytes(spec),
     vocabSize: spec.vocabSize,
     contextLength: spec.contextLength,
@@ -145,7 +145,7 @@ function layOut(report: ReturnType<typeof describe>): string {
       : [
           [
             'memory, a sequence',
-            `${formatBytes(memoryBytesPerSequence)} of any length, in ${rememberingLayers} layers without K/V`,
+            `${formatBytes(memoryBytesPerSequence)} of any length, in ${rememberingLayers} layers without KV`,
           ] as const,
         ];
   return formatTable([
@@ -156,7 +156,7 @@ function layOut(report: ReturnType<typeof describe>): string {
     ['quantization', types.join(', ')],
     ['layers', `${report.layers}, hidden ${report.hiddenSize}${dense}`],
     ...experts,
-    ['attention', `${report.heads} heads of ${report.headSize}, ${report.kvHeads} for K/V`],
+    ['attention', `${report.heads} heads of ${report.headSize}, ${report.kvHeads} for KV`],
     ['sliding window', window],
     ['context', `${formatCount(report.contextLength)} tokens`],
     [
@@ -169,7 +169,7 @@ function layOut(report: ReturnType<typeof describe>): string {
     ['memory, weights', formatBytes(report.weightBytes)],
     [
       'memory, 1,000 tokens',
-      `${formatBytes(report.kvBytesPer1000Tokens)} (${formatBytes(report.kvBytesPer1000TokensQ8)} with 8-bit K/V)`,
+      `${formatBytes(report.kvBytesPer1000Tokens)} (${formatBytes(report.kvBytesPer1000TokensQ8)} with 8-bit KV)`,
     ],
     ...remembered,
     ...report.adapters.map(

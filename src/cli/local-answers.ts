@@ -1,4 +1,4 @@
-// Answers from a model in this very process. Its engine keeps the K/V of the conversation, so that each answer
+// Answers from a model in this very process. Its engine keeps the KV of the conversation, so that each answer
 // computes only what is new.
 
 import type { BackendName } from '../compute/backend.ts';

@@ -92,7 +92,7 @@ async function predict(
   for (let start = 0; start < ids.length; start += PIECE_TOKENS) {
     const tokens = ids.slice(start, start + PIECE_TOKENS);
     const sequence = { tokens, start, blocks, wantLogits: 'all' } as const;
-    const memory = backend.memorySlots === undefined ? {} : { memory: ownSlot(sequence, 0) };
+    const memory = backend.stateSlots === undefined ? {} : { state: ownSlot(sequence, 0) };
     const { logits } = await backend.step(buildBatch([{ ...sequence, ...memory }]));
     for (let row = 0; row < tokens.length; row++) {
       last = logits.slice(row * vocabSize, (row + 1) * vocabSize);

@@ -67,7 +67,7 @@ export function welcome({ url, adminUrl, model }: Pick<Service, 'url' | 'adminUr
 
 function described({ name, direct, spec, blockCount }: ServedModel): string {
   const mode = direct ? ', without batching' : '';
-  return `model ${name}: context ${spec.contextLength}, ${blockCount} K/V blocks of 32 tokens${mode}`;
+  return `model ${name}: context ${spec.contextLength}, ${blockCount} KV blocks of 32 tokens${mode}`;
 }
 
 /** One that works: a model without a template continues texts alone. */

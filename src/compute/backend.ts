@@ -4,12 +4,12 @@ import type { ModelSpec } from '../model/spec.ts';
 import type { SampleResult, SampleRow, SampleRows } from '../sampling/sample-row.ts';
 import type { WeightSource } from '../weights/weight-source.ts';
 
-/** Tokens of one physical K/V block. */
+/** Tokens of one physical KV block. */
 export const BLOCK_TOKENS = 32;
 
 /**
  * New tokens of several sequences, flat. Sequence i owns rows `rowStarts[i] … rowStarts[i + 1] - 1` of
- * `tokens`, at positions from `starts[i]` on; its K/V history and its new K/V rows live in the physical
+ * `tokens`, at positions from `starts[i]` on; its KV history and its new KV rows live in the physical
  * blocks `blocks[blockStarts[i] … blockStarts[i + 1] - 1]`: position p is row `p % 32` of block `p / 32`.
  */
 export interface Batch {
@@ -22,8 +22,8 @@ export interface Batch {
   readonly logitRows: Int32Array;
   /** Rows of `tokens`, ascending, whose final states are wanted: after the last norm, before the head. */
   readonly stateRows: Int32Array;
-  /** Empty where the model has no memories. */
-  readonly memories: BatchMemories;
+  /** Empty where the model has no recurrentStates. */
+  readonly recurrentStates: BatchStates;
   /** Which of the model's adapters each sequence uses, -1 for none; empty where no sequence uses one. */
   readonly adapters: Int32Array;
 }
@@ -33,7 +33,7 @@ export interface Batch {
  * empty one where that is negative, and leaves what it remembers after row `rows[k]` in slot `slots[k]`, for k from
  * `starts[i]` to `starts[i + 1] - 1`; the last of these rows is the sequence's last.
  */
-export interface BatchMemories {
+export interface BatchStates {
   readonly from: Int32Array;
   readonly starts: Int32Array;
   readonly rows: Int32Array;
@@ -60,8 +60,8 @@ export interface Backend {
   /** A driver has compiled its kernels that may do as it likes: see `self-test.ts`. */
   readonly wantsSelfTest?: boolean;
   readonly blockCount: number;
-  /** Absent where the model has no memories. */
-  readonly memorySlots?: number | undefined;
+  /** Absent where the model has no recurrentStates. */
+  readonly stateSlots?: number | undefined;
   /**
    * Runs one forward pass. Steps never overlap: await one before the next. Told how tokens will be sampled, a backend whose
    * logits are far away may sample them itself.
@@ -97,17 +97,20 @@ export type KvType = 'f16' | 'q8';
 
 export interface BackendOptions {
   readonly blockCount: number;
-  /** Slots for memories, where the model has any. */
-  readonly memorySlots?: number;
+  /** Slots for recurrent states, where the model has any. */
+  readonly stateSlots?: number;
   /** Called with the share of weights loaded, 0 to 1. */
   readonly onProgress?: (share: number) => void;
 }
 
 /** Slots where nobody says how many. */
-const USUAL_MEMORY_SLOTS = 16;
+const DEFAULT_STATE_SLOTS = 16;
 
-export function memorySlotsOf({ memories }: ModelSpec, { memorySlots }: BackendOptions): number | undefined {
-  return memories.length === 0 ? undefined : (memorySlots ?? USUAL_MEMORY_SLOTS);
+export function stateSlotsOf(
+  { recurrentStates }: ModelSpec,
+  { stateSlots }: BackendOptions,
+): number | undefined {
+  return recurrentStates.length === 0 ? undefined : (stateSlots ?? DEFAULT_STATE_SLOTS);
 }
 
 export type CreateBackend = (

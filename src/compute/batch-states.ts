@@ -1,8 +1,8 @@
-// Where the sequences of a batch take up and leave what layers without K/V remember of them.
+// Where the sequences of a batch take up and leave what layers without KV remember of them.
 
-import type { Batch, BatchMemories } from './backend.ts';
+import type { Batch, BatchStates } from './backend.ts';
 
-export interface SequenceMemory {
+export interface StateUse {
   /** Undefined at the beginning of a sequence. */
   readonly from: number | undefined;
   /** Where it is kept after so many of the new tokens; the last entry is for all of them. */
@@ -13,7 +13,7 @@ export interface SequenceMemory {
 export function ownSlot(
   sequence: { readonly start: number; readonly tokens: ArrayLike<number> },
   slot: number,
-): SequenceMemory {
+): StateUse {
   return {
     from: sequence.start === 0 ? undefined : slot,
     kept: [{ after: sequence.tokens.length, slot }],
@@ -21,12 +21,12 @@ export function ownSlot(
 }
 
 /** All sequences have one, or none has. */
-export function batchMemories(
-  memories: readonly (SequenceMemory | undefined)[],
+export function batchStates(
+  recurrentStates: readonly (StateUse | undefined)[],
   rowStarts: Int32Array,
-): BatchMemories {
-  const told = memories.filter((memory) => memory !== undefined);
-  const kept = memories.flatMap((memory, index) =>
+): BatchStates {
+  const told = recurrentStates.filter((memory) => memory !== undefined);
+  const kept = recurrentStates.flatMap((memory, index) =>
     (memory?.kept ?? []).map(({ after, slot }) => ({ row: (rowStarts[index] as number) + after - 1, slot })),
   );
   const starts = new Int32Array(told.length === 0 ? 0 : told.length + 1);
@@ -42,11 +42,14 @@ export function batchMemories(
 }
 
 /** Throws where a slot is out of range, or written by one sequence and used by another. */
-export function checkMemories({ memories, rowStarts, starts: positions }: Batch, slotCount: number): void {
-  const { from, starts, rows, slots } = memories;
+export function checkStates(
+  { recurrentStates, rowStarts, starts: positions }: Batch,
+  slotCount: number,
+): void {
+  const { from, starts, rows, slots } = recurrentStates;
   const sequences = positions.length;
   if (from.length !== sequences || starts.length !== sequences + 1 || starts[0] !== 0) {
-    throw new Error(`batch: memories must be told for each of ${sequences} sequences`);
+    throw new Error(`batch: recurrent states must be told for each of ${sequences} sequences`);
   }
   if (starts[sequences] !== rows.length || rows.length !== slots.length) {
     throw new Error('batch: each memory that is kept has a row and a slot');
@@ -65,20 +68,21 @@ export function checkMemories({ memories, rowStarts, starts: positions }: Batch,
     }
     let row = (rowStarts[sequence] as number) - 1;
     for (let index = begin; index < end; index++) {
-      if (!((rows[index] as number) > row)) throw new Error('batch: memories are kept in the order of rows');
+      if (!((rows[index] as number) > row))
+        throw new Error('batch: recurrent states are kept in the order of rows');
       row = rows[index] as number;
       const slot = slots[index] as number;
       if (!(slot >= 0 && slot < slotCount)) {
-        throw new Error(`batch: memory slot ${slot} is not within 0 to ${slotCount - 1}`);
+        throw new Error(`batch: state slot ${slot} is not within 0 to ${slotCount - 1}`);
       }
-      if (writers.has(slot)) throw new Error(`batch: memory slot ${slot} is written twice`);
+      if (writers.has(slot)) throw new Error(`batch: state slot ${slot} is written twice`);
       writers.set(slot, sequence);
     }
   }
   for (const [sequence, slot] of from.entries()) {
-    if (slot >= slotCount) throw new Error(`batch: memory slot ${slot} is not within 0 to ${slotCount - 1}`);
+    if (slot >= slotCount) throw new Error(`batch: state slot ${slot} is not within 0 to ${slotCount - 1}`);
     const writer = writers.get(slot);
     if (writer === undefined || writer === sequence) continue;
-    throw new Error(`batch: sequence ${sequence} goes on from memory slot ${slot}, which ${writer} writes`);
+    throw new Error(`batch: sequence ${sequence} goes on from state slot ${slot}, which ${writer} writes`);
   }
 }

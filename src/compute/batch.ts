@@ -4,12 +4,12 @@
 import type { ModelSpec } from '../model/spec.ts';
 import { isEncoder } from '../model/spec-walk.ts';
 import { type Batch, BLOCK_TOKENS } from './backend.ts';
-import { batchMemories, checkMemories, type SequenceMemory } from './batch-states.ts';
+import { batchStates, checkStates, type StateUse } from './batch-states.ts';
 
 export interface BatchLimits {
   readonly blockCount: number;
-  /** Where the model has memories. */
-  readonly memorySlots?: number | undefined;
+  /** Where the model has recurrentStates. */
+  readonly stateSlots?: number | undefined;
   /** Default 0. */
   readonly adapterCount?: number;
   readonly vocabSize: number;
@@ -21,11 +21,11 @@ export interface BatchLimits {
 /** Of a model in a backend with so many blocks and slots. */
 export function batchLimits(
   spec: ModelSpec,
-  { blockCount, memorySlots }: Pick<BatchLimits, 'blockCount' | 'memorySlots'>,
+  { blockCount, stateSlots }: Pick<BatchLimits, 'blockCount' | 'stateSlots'>,
 ): BatchLimits {
   return {
     blockCount,
-    memorySlots,
+    stateSlots,
     adapterCount: spec.adapters?.length ?? 0,
     vocabSize: spec.vocabSize,
     contextLength: spec.contextLength,
@@ -41,8 +41,8 @@ export interface BatchSequence {
   readonly wantLogits: WantedRows;
   /** Default none. */
   readonly wantStates?: WantedRows;
-  /** Where the model has memories: see BatchMemories. */
-  readonly memory?: SequenceMemory;
+  /** Where the model has recurrent states: see BatchStates. */
+  readonly state?: StateUse;
   /** Default none. */
   readonly adapter?: number | undefined;
 }
@@ -67,8 +67,8 @@ export function buildBatch(sequences: readonly BatchSequence[]): Batch {
     blockStarts: offsets(sequences.map(({ blocks }) => blocks.length)),
     logitRows: wantedRows(({ wantLogits }) => wantLogits),
     stateRows: wantedRows(({ wantStates = 'none' }) => wantStates),
-    memories: batchMemories(
-      sequences.map(({ memory }) => memory),
+    recurrentStates: batchStates(
+      sequences.map(({ state }) => state),
       rowStarts,
     ),
     adapters: batchAdapters(sequences.map(({ adapter }) => adapter)),
@@ -104,7 +104,7 @@ export function checkBatch(batch: Batch, limits: BatchLimits, uses = new BlockUs
   checkWantedRows('logit row', batch.logitRows, batch.tokens.length);
   checkWantedRows('state row', batch.stateRows, batch.tokens.length);
   checkAdapters(batch, limits.adapterCount ?? 0);
-  if (limits.memorySlots !== undefined) checkMemories(batch, limits.memorySlots);
+  if (limits.stateSlots !== undefined) checkStates(batch, limits.stateSlots);
   uses.count(batch.blocks);
   for (let sequence = 0; sequence < batch.starts.length; sequence++) {
     checkSequence(batch, sequence, limits, uses);

@@ -1,4 +1,4 @@
-// Which K/V blocks hold something: whatever was written since the start or the block's last release. A step that would
+// Which KV blocks hold something: whatever was written since the start or the block's last release. A step that would
 // read one which holds nothing is a mistake of the caller, and stops here.
 
 import { type Batch, BLOCK_TOKENS } from './backend.ts';

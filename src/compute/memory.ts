@@ -1,4 +1,4 @@
-// What a model takes in memory: its weights as a backend keeps them, and its K/V.
+// What a model takes in memory: its weights as a backend keeps them, and its KV.
 
 import { leavesOf } from '../model/leaves.ts';
 import type { MatrixSpec, ModelSpec } from '../model/spec.ts';
@@ -65,9 +65,9 @@ export function weightBytes(spec: ModelSpec, weights: WeightSource, matrixBytes:
   );
 }
 
-/** What layers without K/V remember of one sequence. */
-export function memoryBytes({ memories }: ModelSpec): number {
-  return memories.reduce((sum, { size }) => sum + size * Float32Array.BYTES_PER_ELEMENT, 0);
+/** What layers without KV remember of one sequence. */
+export function memoryBytes({ recurrentStates }: ModelSpec): number {
+  return recurrentStates.reduce((sum, { size }) => sum + size * Float32Array.BYTES_PER_ELEMENT, 0);
 }
 
 export function bytesOfMatrix(

@@ -1,4 +1,4 @@
-// What both backends promise about memory of K/V blocks: released, a block takes none; used again, it is as good as new.
+// What both backends promise about memory of KV blocks: released, a block takes none; used again, it is as good as new.
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';

@@ -18,7 +18,7 @@ export async function selfTest(backend: Backend, vocabSize: number): Promise<str
   const places = Math.min(
     OTHERS + 1,
     Math.floor(backend.blockCount / BLOCKS_EACH),
-    backend.memorySlots ?? Number.POSITIVE_INFINITY,
+    backend.stateSlots ?? Number.POSITIVE_INFINITY,
   );
   if (places < 2) return undefined;
   const run = async (sequences: readonly TestSequence[]) => {
@@ -48,9 +48,9 @@ interface TestSequence {
   readonly place: number;
 }
 
-function batchSequence({ memorySlots }: Backend, { tokens, start, place }: TestSequence): BatchSequence {
+function batchSequence({ stateSlots }: Backend, { tokens, start, place }: TestSequence): BatchSequence {
   const blocks = Array.from({ length: BLOCKS_EACH }, (_, at) => BLOCKS_EACH * place + at);
-  const memory = memorySlots === undefined ? {} : { memory: ownSlot({ start, tokens }, place) };
+  const memory = stateSlots === undefined ? {} : { state: ownSlot({ start, tokens }, place) };
   // Of the first sequence alone: it comes first.
   return { tokens, start, blocks, wantLogits: place === 0 ? 'last' : 'none', ...memory };
 }

@@ -51,7 +51,7 @@ export async function measuredRows(backend: Backend, onTrial: () => void = () =>
 }
 
 function memoryOf(backend: Backend, sequence: Parameters<typeof ownSlot>[0]) {
-  return backend.memorySlots === undefined ? {} : { memory: ownSlot(sequence, 0) };
+  return backend.stateSlots === undefined ? {} : { state: ownSlot(sequence, 0) };
 }
 
 /** Measures single-token steps and tells of each; what they leave in block 0 and memory 0 is never read. */

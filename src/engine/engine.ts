@@ -137,7 +137,7 @@ export class Engine {
     this.#tell = report;
     this.#scheduler = new Scheduler({
       ...options,
-      memorySlots: backend.memorySlots,
+      stateSlots: backend.stateSlots,
       ...(options.direct ? { maxBatchSize: 1 } : {}),
     });
     this.#nowMs = nowMs;

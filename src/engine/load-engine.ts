@@ -41,7 +41,7 @@ export async function loadEngine(
     ...(gpu === undefined ? {} : { gpu }),
   });
   const { contextLength, blockCount } = engine;
-  const { memorySlots, adapters = [] } = settings;
+  const { stateSlots, adapters = [] } = settings;
   const { files, spec, weights } = openSpec(settings.modelPath, {
     ...(contextLength === undefined ? {} : { contextLength }),
     adapters,
@@ -49,7 +49,7 @@ export async function loadEngine(
   try {
     const backend = await choice.create(spec, weights, {
       blockCount,
-      ...(memorySlots === undefined ? {} : { memorySlots }),
+      ...(stateSlots === undefined ? {} : { stateSlots }),
       onProgress,
     });
     const problem = await selfTestProblem(backend, spec);

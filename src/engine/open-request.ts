@@ -178,7 +178,7 @@ export class OpenEmbedding extends OpenRequest<EmbedRequest> {
   constructor(request: EmbedRequest) {
     const { prompt: tokens, pooling } = request;
     const pooled = new PooledStates(pooling, tokens.length);
-    // Its last token gets K/V like any other, as if one more were to follow.
+    // Its last token gets KV like any other, as if one more were to follow.
     super(request, new Sequence({ ...request, tokens, maxTokens: tokens.length + 1, pooled }));
   }
 }

@@ -2,7 +2,7 @@
 
 import type { Batch } from '../compute/backend.ts';
 import { batchAdapters } from '../compute/batch.ts';
-import { batchMemories } from '../compute/batch-states.ts';
+import { batchStates } from '../compute/batch-states.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
 
 export function planBatch({ items, load }: StepPlan): Batch {
@@ -34,10 +34,10 @@ export function planBatch({ items, load }: StepPlan): Batch {
     batch.blockStarts[index + 1] = block;
     if (samples) for (let at = row - 1 - draft.tokens.length; at < row; at++) batch.logitRows[wanted++] = at;
   }
-  const memories = batchMemories(
-    items.map(({ memory }) => memory),
+  const recurrentStates = batchStates(
+    items.map(({ state }) => state),
     batch.rowStarts,
   );
   const adapters = batchAdapters(items.map(({ sequence }) => sequence.adapter));
-  return { ...batch, memories, adapters };
+  return { ...batch, recurrentStates, adapters };
 }

@@ -25,7 +25,7 @@ export class PooledStates {
     return this.#next === this.#to;
   }
 
-  /** Rows before it are computed for their K/V alone. */
+  /** Rows before it are computed for their KV alone. */
   get neededFrom(): number {
     return this.isComplete ? Number.POSITIVE_INFINITY : this.#next;
   }

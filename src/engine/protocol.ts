@@ -22,8 +22,8 @@ export interface EngineSettings {
   readonly kvType?: KvType;
   /** A smaller model of the same vocabulary that drafts. */
   readonly draftPath?: string;
-  /** Slots for what layers without K/V remember, where the model has such. */
-  readonly memorySlots?: number;
+  /** Slots for what layers without KV remember, where the model has such. */
+  readonly stateSlots?: number;
   readonly engine: Omit<
     EngineOptions,
     'vocabSize' | 'contextLength' | 'budget' | 'wholeTexts' | 'dense' | 'draft' | 'newDrafter' | 'rowTimes'
@@ -48,7 +48,7 @@ export type ToEngine =
   | { readonly kind: 'look-away' }
   /** Reports tell what enters and leaves the prefix cache; the first tells all that is in it. Said again, it is told again. */
   | { readonly kind: 'journal'; readonly on: boolean }
-  /** How many K/V blocks may hold memory. */
+  /** How many KV blocks may hold memory. */
   | { readonly kind: 'allow'; readonly blocks: number }
   /** How many threads may compute. */
   | { readonly kind: 'threads'; readonly count: number }

@@ -3,8 +3,8 @@
 // and the cache change it; everyone else reads.
 
 import type { BlockHolder } from './cache/block-holder.ts';
-import type { WrittenMemory } from './cache/memory-slots.ts';
 import type { PrefixMiss } from './cache/prefix-miss.ts';
+import type { WrittenState } from './cache/state-slots.ts';
 import type { PooledStates } from './pooled-states.ts';
 
 /** HIGH, NORMAL, LOW. */
@@ -57,10 +57,10 @@ export class Sequence implements BlockHolder {
   readonly blocks: number[] = [];
 
   state: SequenceState = 'new';
-  /** Tokens whose K/V lie in the blocks. */
+  /** Tokens whose KV lie in the blocks. */
   computed = 0;
   memory: number | undefined;
-  readonly written: WrittenMemory[] = [];
+  readonly written: WrittenState[] = [];
   readonly keptAt = new Set<number>();
   lastKept: BlockHolder['lastKept'];
   /** Most tokens that were computed before it was preempted. */

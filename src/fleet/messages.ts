@@ -21,7 +21,7 @@ export interface NodeStatus {
   readonly version: string;
   /** Takes nothing new. */
   readonly draining: boolean;
-  /** What weights and K/V may take together. */
+  /** What weights and KV may take together. */
   readonly memoryBytes: number;
   /** 1, 2, 3, … in the life of a process. */
   readonly number: number;

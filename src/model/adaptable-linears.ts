@@ -44,7 +44,7 @@ export function linearsByPlace(spec: ModelSpec): ReadonlyMap<string, LinearSpec>
 
 /** Maps of Gemma's layer inputs and low ranks, and maps for each head, have no place that publishers agree on. */
 function mapBody(body: BodySpec, place: string, adapt: Adapt): BodySpec {
-  if (body.kind === 'layer-input' || body.kind === 'low-rank') return body;
+  if (body.kind === 'per-layer-input' || body.kind === 'laurel') return body;
   return mapLeaves<BodySpec, SameLeaves>(body, {
     linear: (linear, path) =>
       linear.members === undefined
@@ -58,10 +58,10 @@ function mapBody(body: BodySpec, place: string, adapt: Adapt): BodySpec {
 
 /** Where heads are sorted differently, matrices of the same role are not the same. */
 function kindOf(body: BodySpec): string {
-  return body.kind === 'delta-net' ? `${body.kind}, ${body.sharing}` : body.kind;
+  return body.kind === 'gated-delta-net' ? `${body.kind}, ${body.sharing}` : body.kind;
 }
 
 function expertAt(body: BodySpec, [list, index]: readonly string[]): ExpertPlace | undefined {
-  if (body.kind !== 'experts' || list !== 'experts') return undefined;
+  if (body.kind !== 'moe' || list !== 'experts') return undefined;
   return { index: Number(index), count: body.experts.length };
 }

@@ -108,7 +108,7 @@ describe('an adapter', () => {
     const { spec } = adapted(asFolder(mixture), adapterFor(expert, outputs, inputs));
     const [, feeding] = spec.layers[0]?.branches ?? [];
     const body = feeding?.parts[0]?.body;
-    const experts = body?.kind === 'experts' ? body.experts : [];
+    const experts = body?.kind === 'moe' ? body.experts : [];
     expect(experts.map(({ up }) => up.additions?.length)).toEqual([undefined, undefined, 1, undefined]);
     const stacked = adapterFor('model.layers.0.mlp.switch_mlp.up_proj.weight', outputs, inputs);
     expect(() => adapted(asFolder(mixture), stacked)).toThrow(/where the model needs \[4, 2, 32\]/);

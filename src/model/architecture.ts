@@ -15,7 +15,7 @@ import type { ModelSizes } from './sizes.ts';
 import type {
   Activation,
   AttentionSpec,
-  DeltaNetSpec,
+  GatedDeltaNetSpec,
   HeadNormSpec,
   NormSpec,
   RopeSpec,
@@ -31,7 +31,7 @@ export interface LayerTraits {
   /** Experts in place of one feed-forward. */
   readonly experts?: boolean;
   /** In place of attention. */
-  readonly mixer?: 'delta-net' | 'short-convolution' | 'state-space';
+  readonly mixer?: 'gated-delta-net' | 'short-conv' | 'mamba2';
   /** Sizes that are not those of all layers. */
   readonly headSize?: number | undefined;
   readonly kvHeadCount?: number | undefined;
@@ -55,7 +55,7 @@ export interface Traits {
   readonly activation: Activation;
   readonly attentionScale: number;
   /** Tokens see those behind them, too: texts are embedded, not continued. */
-  readonly bothSides?: boolean;
+  readonly bidirectional?: boolean;
   readonly attentionSoftcap?: number | undefined;
   readonly logitSoftcap?: number | undefined;
   readonly logitScale?: number | undefined;
@@ -97,22 +97,22 @@ export interface Traits {
   readonly interleavedPairs?: boolean;
   readonly experts?: ExpertTraits;
   /** Values of a token's input to each layer. */
-  readonly layerInputSize?: number | undefined;
+  readonly perLayerInputSize?: number | undefined;
   /** Tokens that have one of their own; all, unless it is said. */
-  readonly layerInputRows?: number | undefined;
+  readonly perLayerInputRows?: number | undefined;
   /** Of a low-rank map beside attention; the residual stream is then halved in its square. */
-  readonly lowRank?: number | undefined;
+  readonly laurel?: number | undefined;
   /** Residual streams, where there are several. */
   readonly streamCount?: number | undefined;
   /** What further streams are told has factors. */
   readonly streamToldScales?: boolean;
   /** Files may hold a factor on the residual stream behind each layer. */
   readonly layerScales?: boolean;
-  readonly deltaNet?: DeltaNetTraits;
-  /** Attention is through a latent. */
-  readonly latent?: LatentTraits;
-  readonly shortConvolution?: ShortConvolutionTraits;
-  readonly stateSpace?: StateSpaceTraits;
+  readonly gatedDeltaNet?: GatedDeltaNetTraits;
+  /** Attention is MLA. */
+  readonly mla?: MlaTraits;
+  readonly shortConv?: ShortConvTraits;
+  readonly mamba2?: Mamba2Traits;
   /** Where it is not the one that the file gives. */
   readonly ffnSize?: number;
   /** Names of tensors that differ from what is usual. */
@@ -122,7 +122,7 @@ export interface Traits {
 export interface ExpertTraits {
   readonly count: number;
   readonly size: number;
-  readonly router: Omit<RouterSpec, 'linear' | 'choiceBias' | 'expertScales' | 'norm'>;
+  readonly router: Omit<RouterSpec, 'linear' | 'routingBias' | 'expertScales' | 'norm'>;
   /** The router looks at the residual stream behind a norm of its own, with a factor on its weights. */
   readonly routerNorm?: { readonly factor: number };
   readonly expertScales?: boolean;
@@ -130,7 +130,7 @@ export interface ExpertTraits {
   readonly beside?: boolean;
   readonly routerBias?: boolean;
   /** In some families mlx-lm leaves it out of its folders, and computes without it. */
-  readonly choiceBias?: boolean | 'not-in-mlx';
+  readonly routingBias?: boolean | 'not-in-mlx';
   readonly biases?: boolean;
   /** Where gates and ups share a tensor: rows by turns, not all gates of an expert first. */
   readonly alternatingGateUp?: boolean;
@@ -138,40 +138,38 @@ export interface ExpertTraits {
   readonly transposed?: boolean;
   readonly scalesInput?: boolean;
   /** A feed-forward for every row beside them; it may have a share of its own for each row. */
-  readonly shared?:
-    | { readonly size: number; readonly hasShare: boolean; readonly fused?: boolean }
-    | undefined;
+  readonly shared?: { readonly size: number; readonly gated: boolean; readonly fused?: boolean } | undefined;
 }
 
-export interface LatentTraits {
+export interface MlaTraits {
   /** Of what queries are made of, where it is not the input. */
-  readonly queryRank?: number | undefined;
-  readonly rank: number;
-  readonly contentSize: number;
-  readonly rotatedSize: number;
-  readonly valueSize: number;
+  readonly qLoraRank?: number | undefined;
+  readonly kvLoraRank: number;
+  readonly qkNopeHeadDim: number;
+  readonly qkRopeHeadDim: number;
+  readonly vHeadDim: number;
 }
 
-export interface DeltaNetTraits {
+export interface GatedDeltaNetTraits {
   readonly keyHeads: number;
   readonly keySize: number;
   readonly valueHeads: number;
   readonly valueSize: number;
   /** Of the convolution. */
   readonly length: number;
-  readonly sharing: DeltaNetSpec['sharing'];
+  readonly sharing: GatedDeltaNetSpec['sharing'];
   /** Large projections, and small ones, lie in one tensor, key head by key head. */
   readonly largeByKeyHead: boolean;
   readonly smallByKeyHead: boolean;
   readonly logarithmicRates: boolean;
 }
 
-export interface ShortConvolutionTraits {
+export interface ShortConvTraits {
   readonly length: number;
   readonly bias: boolean;
 }
 
-export interface StateSpaceTraits {
+export interface Mamba2Traits {
   readonly heads: number;
   readonly headSize: number;
   readonly stateSize: number;

@@ -1,19 +1,19 @@
 // Puts sizes, traits and tensor names together into a ModelSpec.
 
 import type {
-  DeltaNetTraits,
+  GatedDeltaNetTraits,
   LayerTraits,
-  ShortConvolutionTraits,
-  StateSpaceTraits,
+  Mamba2Traits,
+  ShortConvTraits,
   Traits,
 } from './architecture.ts';
+import { altUpSpec, laurelBranch, layerAltUpSpec } from './layers/altup.ts';
 import { attentionSpec } from './layers/attention.ts';
-import { deltaNetSpec } from './layers/gated-delta-net.ts';
+import { gatedDeltaNetSpec } from './layers/gated-delta-net.ts';
+import { mamba2Spec, shortConvSpec } from './layers/mamba2.ts';
+import { mlaSpec } from './layers/mla.ts';
 import { feedingParts } from './layers/mlp.ts';
-import { latentAttentionSpec } from './layers/mla.ts';
-import { layerInputPart, layerInputsSpec } from './layers/per-layer-inputs.ts';
-import { shortConvolutionSpec, stateSpaceSpec } from './layers/mamba2.ts';
-import { layerStreamsSpec, lowRankBranch, streamsSpec } from './layers/altup.ts';
+import { perLayerInputPart, perLayerInputsSpec } from './layers/per-layer-inputs.ts';
 import { memoryOf } from './recurrent-state.ts';
 import type { BodySpec, BranchSpec, CacheSpec, LayerSpec, ModelSpec, NormSpec, PartSpec } from './spec.ts';
 import { layerScale, normNamed, normOf, type SpecParts, tableSpec } from './spec-parts.ts';
@@ -25,8 +25,8 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
   const borrowsHead = parts.tiedHead || parts.headless;
   const embedding = tableSpec(names.embedding, vocabSize, hiddenSize);
   const layers = traits.layers.map((layer, index) => layerSpec(withSizesOf(parts, layer), layer, index));
-  const layerInputs = layerInputsSpec(parts);
-  const streams = streamsSpec(parts);
+  const perLayerInputs = perLayerInputsSpec(parts);
+  const altUp = altUpSpec(parts);
   return {
     architecture: parts.architecture.name,
     hiddenSize,
@@ -36,13 +36,13 @@ export function assembleSpec(parts: SpecParts): ModelSpec {
     embeddingScale: traits.embeddingScale ?? 1,
     ropes: traits.ropes,
     caches: traits.layers.filter(isStoring).map((layer) => cacheSpec(withSizesOf(parts, layer))),
-    memories: layers.flatMap(({ branches }) =>
-      branches.flatMap((one) => one.parts.flatMap(({ body }) => ('memory' in body ? [memoryOf(body)] : []))),
+    recurrentStates: layers.flatMap(({ branches }) =>
+      branches.flatMap((one) => one.parts.flatMap(({ body }) => ('state' in body ? [memoryOf(body)] : []))),
     ),
     embedding,
     ...embeddingExtras(parts),
-    ...(layerInputs === undefined ? {} : { layerInputs }),
-    ...(streams === undefined ? {} : { streams }),
+    ...(perLayerInputs === undefined ? {} : { perLayerInputs }),
+    ...(altUp === undefined ? {} : { altUp }),
     layers,
     ...(traits.noFinalNorm ? {} : { finalNorm: normNamed(traits, names.finalNorm, hiddenSize) }),
     head: {
@@ -86,13 +86,13 @@ function layerSpec(parts: SpecParts, layer: LayerTraits, index: number): LayerSp
   if (traits.parallel) return { branches: [branch(traits, [attending, ...feeding], undefined)] };
   const attentionPostNorm = norm('attentionPostNorm', 'after');
   const branches = [
-    traits.lowRank === undefined
+    traits.laurel === undefined
       ? branch(traits, [attending], attentionPostNorm, norm('attentionPostNorm', 'over-stream'))
-      : lowRankBranch(parts, index, attending, attentionPostNorm),
+      : laurelBranch(parts, index, attending, attentionPostNorm),
     branch(traits, feeding, norm('ffnPostNorm', 'after'), norm('ffnPostNorm', 'over-stream')),
   ];
-  if (traits.streamCount !== undefined) return { branches, streams: layerStreamsSpec(parts, index) };
-  if (traits.layerInputSize !== undefined) branches.push({ parts: [layerInputPart(parts, index)] });
+  if (traits.streamCount !== undefined) return { branches, altUp: layerAltUpSpec(parts, index) };
+  if (traits.perLayerInputSize !== undefined) branches.push({ parts: [perLayerInputPart(parts, index)] });
   const streamScale = traits.layerScales ? layerScale(parts, index) : 1;
   if (streamScale === 1) return { branches };
   return { branches: [...branches.slice(0, -1), { ...(branches.at(-1) as BranchSpec), streamScale }] };
@@ -108,29 +108,29 @@ function withSizesOf(parts: SpecParts, layer: LayerTraits): SpecParts {
 const isAttending = ({ mixer }: LayerTraits): boolean => mixer === undefined;
 const isStoring = (layer: LayerTraits): boolean => isAttending(layer) && layer.cacheOf === undefined;
 
-function cacheSpec({ sizes, traits: { latent } }: SpecParts): CacheSpec {
-  if (latent !== undefined) {
-    return { headCount: 1, headSize: latent.rank + latent.rotatedSize, valuesInKeys: latent.rank };
+function cacheSpec({ sizes, traits: { mla } }: SpecParts): CacheSpec {
+  if (mla !== undefined) {
+    return { headCount: 1, headSize: mla.kvLoraRank + mla.qkRopeHeadDim, valuesInKeys: mla.kvLoraRank };
   }
   return { headCount: sizes.kvHeadCount, headSize: sizes.headSize };
 }
 
-/** What makes tokens know of each other. Caches and memories are numbered in the order of their layers. */
+/** What makes tokens know of each other. Caches and recurrent states are numbered in the order of their layers. */
 function mixerSpec(parts: SpecParts, layer: LayerTraits, index: number): BodySpec {
-  const { layers, latent, deltaNet, shortConvolution, stateSpace } = parts.traits;
+  const { layers, mla, gatedDeltaNet, shortConv, mamba2 } = parts.traits;
   const before = (kind: (layer: LayerTraits) => boolean, end = index) =>
     layers.slice(0, end).filter(kind).length;
-  const memory = index - before(isAttending);
+  const state = index - before(isAttending);
   switch (layer.mixer) {
-    case 'delta-net':
-      return deltaNetSpec(parts, deltaNet as DeltaNetTraits, index, memory);
-    case 'short-convolution':
-      return shortConvolutionSpec(parts, shortConvolution as ShortConvolutionTraits, index, memory);
-    case 'state-space':
-      return stateSpaceSpec(parts, stateSpace as StateSpaceTraits, index, memory);
+    case 'gated-delta-net':
+      return gatedDeltaNetSpec(parts, gatedDeltaNet as GatedDeltaNetTraits, index, state);
+    case 'short-conv':
+      return shortConvSpec(parts, shortConv as ShortConvTraits, index, state);
+    case 'mamba2':
+      return mamba2Spec(parts, mamba2 as Mamba2Traits, index, state);
   }
   const cache = before(isStoring, layer.cacheOf);
-  if (latent !== undefined) return latentAttentionSpec(parts, latent, index, cache);
+  if (mla !== undefined) return mlaSpec(parts, mla, index, cache);
   return attentionSpec(parts, layer, index, cache);
 }
 

@@ -33,7 +33,7 @@ export function buildSpec(opened: OpenedModel, options: BuildSpecOptions = {}): 
   const tiedHead = isHeadTied(config, names, opened);
   const textOnly = opened.format !== 'gguf' && isTextInside(opened.config);
   const isBodyAlone = names.bodyAlone && !tiedHead && !opened.weights.tensors.has(names.head);
-  const headless = traits.bothSides === true || isBodyAlone;
+  const headless = traits.bidirectional === true || isBodyAlone;
   const spec = assembleSpec({ architecture, sizes, traits, names, tiedHead, headless, textOnly, opened });
   checkTensors(spec, opened.weights, opened.path);
   return spec;

@@ -13,7 +13,7 @@ const root = mkdtempSync(join(tmpdir(), 'chairlift-dense-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
 const SIZE = 64;
-const { spec } = tinyModel({ hiddenSize: SIZE, bothSides: true });
+const { spec } = tinyModel({ hiddenSize: SIZE, bidirectional: true });
 
 interface Dense {
   readonly rows: number;

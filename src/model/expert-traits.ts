@@ -118,7 +118,7 @@ function groupsOf(
 /** Experts that every row goes through are stored as one. */
 function sharedOf(config: Config, expertSize: number): ExpertTraits['shared'] {
   const count = optionalCount(config, spelled(config, sharedFields)) ?? 0;
-  return count === 0 ? undefined : { size: count * expertSize, hasShare: false };
+  return count === 0 ? undefined : { size: count * expertSize, gated: false };
 }
 
 /** One more expert, which all rows use, has a share of its own for each. A size of 0 stands for none. */
@@ -128,7 +128,7 @@ export function withSharedExpert(
   usualSize: number,
 ): ExpertTraits {
   const size = optionalCount(config, 'shared_expert_intermediate_size') ?? usualSize;
-  return { ...experts, shared: size === 0 ? undefined : { size, hasShare: true } };
+  return { ...experts, shared: size === 0 ? undefined : { size, gated: true } };
 }
 
 /** Which layers have experts: by a list of those that have none, every so many layers, after so many dense ones. */

@@ -83,7 +83,7 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
   const spellings = Object.fromEntries(
     Object.entries({ ...keys, ...ropeKeys }).map(([field, key]) => [field, `${architecture}.${key}`]),
   );
-  // Where attention is through a latent, the lengths are those of what is stored.
+  // Where attention is MLA, the lengths are those of what is stored.
   if (!metadata.has(spellings.kv_lora_rank ?? '')) refuseUnequalHeads(file, architecture, metadata);
   const value = (field: string): unknown => metadata.get(spellings[field] ?? field);
   const fields: Record<string, unknown> = {
@@ -120,7 +120,7 @@ export function ggufConfig(file: string, metadata: Metadata, weights: WeightSour
     fields.layer_types = slides.map((one) => (one === 0 ? 'full_attention' : 'sliding_attention'));
     fields.sliding_window_pattern = undefined;
   }
-  // Layers that are not attention have no heads for K/V.
+  // Layers that are not attention have no heads for KV.
   if (ArrayBuffer.isView(fields.num_key_value_heads)) {
     const heads = Array.from(fields.num_key_value_heads as Int32Array);
     if (heads.includes(0)) {

@@ -2,7 +2,7 @@ import { expect, expectTypeOf, it } from 'vitest';
 import { linear, rms } from '../../test/support/leaves.ts';
 import { tinyModel } from '../../test/support/tiny-model.ts';
 import { leavesOf, type MapLeaves, mapLeaves } from './leaves.ts';
-import type { AttentionSpec, ModelSpec, ShortConvolutionSpec } from './spec.ts';
+import type { AttentionSpec, ModelSpec, ShortConvSpec } from './spec.ts';
 import { vectorSpec } from './spec-parts.ts';
 
 interface Names {
@@ -12,9 +12,9 @@ interface Names {
   readonly table: null;
 }
 
-const body: ShortConvolutionSpec = {
-  kind: 'short-convolution',
-  memory: 0,
+const body: ShortConvSpec = {
+  kind: 'short-conv',
+  state: 0,
   size: 4,
   before: linear('before', 4, 8),
   after: linear('after', 4, 8),
@@ -24,15 +24,15 @@ const body: ShortConvolutionSpec = {
 };
 
 it('maps every leaf of a layer and keeps all else', () => {
-  const mapped = mapLeaves<ShortConvolutionSpec, Names>(body, {
+  const mapped = mapLeaves<ShortConvSpec, Names>(body, {
     linear: ({ weight }) => weight.tensor,
     norm: ({ size }) => size,
     vector: ({ size }) => size === 12,
     table: () => null,
   });
   expect(mapped).toEqual({
-    kind: 'short-convolution',
-    memory: 0,
+    kind: 'short-conv',
+    state: 0,
     size: 4,
     before: 'before',
     after: 'after',

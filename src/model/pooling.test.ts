@@ -21,7 +21,7 @@ const steps = (...kinds: string[]) =>
   }));
 
 const { spec: causal } = tinyModel({ hiddenSize: 64 });
-const { spec: encoder } = tinyModel({ hiddenSize: 64, bothSides: true });
+const { spec: encoder } = tinyModel({ hiddenSize: 64, bidirectional: true });
 
 let folders = 0;
 

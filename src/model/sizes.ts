@@ -59,7 +59,7 @@ function kvHeads(config: Config, headCount: number): number {
 }
 
 function headSize(config: Config, hiddenSize: number, headCount: number): number {
-  // Where attention is through a latent, only the part of a head that is rotated counts.
+  // Where attention is MLA, only the part of a head that is rotated counts.
   const latent = fieldOf(config, 'kv_lora_rank') !== undefined;
   const rotated = latent ? optionalSize(config, 'qk_rope_head_dim') : undefined;
   const given = optionalSize(config, 'head_dim') ?? rotated;

@@ -26,8 +26,8 @@ interface MatrixUse {
   readonly share: number;
 }
 
-function partsOf({ branches, streams }: LayerSpec): PartSpec[] {
-  return [...branches.flatMap(({ parts }) => parts), ...(streams === undefined ? [] : [streams.told])];
+function partsOf({ branches, altUp }: LayerSpec): PartSpec[] {
+  return [...branches.flatMap(({ parts }) => parts), ...(altUp === undefined ? [] : [altUp.perLayer])];
 }
 
 export function bodiesOf({ layers }: ModelSpec): BodySpec[] {
@@ -38,16 +38,16 @@ export function attentionsOf(spec: ModelSpec): AttentionSpec[] {
   return bodiesOf(spec).filter((body) => body.kind === 'attention');
 }
 
-/** What every attention has, also one through a latent. */
+/** What every attention has, MLA included. */
 type Attending = Pick<AttentionSpec, 'headCount' | 'cache' | 'window'>;
 
 export function attendingOf(spec: ModelSpec): Attending[] {
-  return bodiesOf(spec).filter((body) => body.kind === 'attention' || body.kind === 'latent-attention');
+  return bodiesOf(spec).filter((body) => body.kind === 'attention' || body.kind === 'mla');
 }
 
 /** Whether tokens see those behind them: its texts are embedded whole, and never continued. */
 export function isEncoder(spec: ModelSpec): boolean {
-  return attentionsOf(spec).some(({ bothSides }) => bothSides);
+  return attentionsOf(spec).some(({ bidirectional }) => bidirectional);
 }
 
 /** Tables of which each token of a step has one row, as wide as the residual stream, that is added to its embedding. */
@@ -71,8 +71,8 @@ export function activeParameters(spec: ModelSpec): number {
 /** Of the first layer that has one: the size of a feed-forward, and of an expert. */
 export function feedForwardSizes(spec: ModelSpec): { readonly dense?: number; readonly expert?: number } {
   const bodies = bodiesOf(spec);
-  const dense = bodies.find((body) => body.kind === 'feed-forward')?.size;
-  const expert = bodies.find((body) => body.kind === 'experts')?.experts[0]?.size;
+  const dense = bodies.find((body) => body.kind === 'mlp')?.size;
+  const expert = bodies.find((body) => body.kind === 'moe')?.experts[0]?.size;
   return { ...(dense === undefined ? {} : { dense }), ...(expert === undefined ? {} : { expert }) };
 }
 
@@ -114,7 +114,7 @@ export function layerMatrices(spec: ModelSpec): MatrixUse[] {
 }
 
 function expertShares(spec: ModelSpec): ReadonlyMap<LinearSpec, number> {
-  const mixtures = bodiesOf(spec).filter((body) => body.kind === 'experts');
+  const mixtures = bodiesOf(spec).filter((body) => body.kind === 'moe');
   return new Map(
     mixtures.flatMap(({ experts, router }) =>
       leavesOf(experts, 'linear').map((linear) => [linear, router.used / experts.length] as const),

@@ -101,7 +101,7 @@ export interface RopeSpec {
   readonly magnitude: number;
 }
 
-/** What one block of the K/V cache holds of each token for one attention; several may read it. */
+/** What one block of the KV cache holds of each token for one attention; several may read it. */
 export interface CacheSpec {
   readonly headCount: number;
   readonly headSize: number;
@@ -134,7 +134,7 @@ export interface AttentionSpec {
   /** Index into `ModelSpec.ropes`; absent: positions are not told. */
   readonly rope?: number;
   /** A token also sees those behind it, to the end of its text, which is all in one step. */
-  readonly bothSides?: true;
+  readonly bidirectional?: true;
   /** A token sees itself and at most `window - 1` tokens on each side that it sees; absent: all of them. */
   readonly window?: number;
   /** A token sees tokens of its own chunk of so many alone, none after itself; absent: of all chunks. */
@@ -152,33 +152,33 @@ export interface AttentionSpec {
 }
 
 /**
- * Attention through a latent: of each token `rank` values are stored, of which keys and values of all heads could be made,
- * and behind them `rotatedSize` values of a key that heads share. Keys are never made: queries are brought to the latent
+ * MLA: of each token `rank` values are stored, of which keys and values of all heads could be made,
+ * and behind them `qkRopeHeadDim` values of a key that heads share. Keys are never made: queries are brought to the latent
  * instead, what they gather there is brought to values. Prompts and single tokens are computed alike.
  */
-export interface LatentAttentionSpec {
-  readonly kind: 'latent-attention';
+export interface MlaSpec {
+  readonly kind: 'mla';
   readonly headCount: number;
-  /** Of one head with `rank + rotatedSize` values, the first `rank` of which are the values. */
+  /** Of one head with `kvLoraRank + qkRopeHeadDim` values, the first `kvLoraRank` of which are the values. */
   readonly cache: number;
-  readonly rank: number;
+  readonly kvLoraRank: number;
   /** Values of a query that positions do not turn, and values that they do. */
-  readonly contentSize: number;
-  readonly rotatedSize: number;
-  readonly valueSize: number;
+  readonly qkNopeHeadDim: number;
+  readonly qkRopeHeadDim: number;
+  readonly vHeadDim: number;
   /** What queries are made of, where that is not the input itself: `norm(down(x))`. */
   readonly queryInput?: { readonly down: LinearSpec; readonly norm: NormSpec };
-  /** `contentSize` rows a head. */
+  /** `qkNopeHeadDim` rows a head. */
   readonly query: LinearSpec;
-  /** `rotatedSize` rows a head. */
-  readonly queryRotated: LinearSpec;
-  readonly latent: LinearSpec;
-  readonly latentNorm: NormSpec;
-  readonly keyRotated: LinearSpec;
-  /** For each head `rank` rows, over the `contentSize` values of its own query. */
-  readonly toLatent: LinearSpec;
-  /** For each head `valueSize` rows, over the `rank` values that it gathered. */
-  readonly toValues: LinearSpec;
+  /** `qkRopeHeadDim` rows a head. */
+  readonly queryRope: LinearSpec;
+  readonly kvDown: LinearSpec;
+  readonly kvNorm: NormSpec;
+  readonly keyRope: LinearSpec;
+  /** For each head `kvLoraRank` rows, over the `qkNopeHeadDim` values of its own query. */
+  readonly keyUp: LinearSpec;
+  /** For each head `vHeadDim` rows, over the `kvLoraRank` values that it gathered. */
+  readonly valueUp: LinearSpec;
   readonly output: LinearSpec;
   /** Index into `ModelSpec.ropes`. */
   readonly rope: number;
@@ -203,8 +203,8 @@ export interface ClampedActivation {
 
 export type Activation = 'silu' | 'gelu-tanh' | 'gelu' | ClampedActivation;
 
-export interface FeedForwardSpec {
-  readonly kind: 'feed-forward';
+export interface MlpSpec {
+  readonly kind: 'mlp';
   readonly size: number;
   readonly activation: Activation;
   /** Absent: `down(activation(up))` instead of `down(activation(gate) * up)`. */
@@ -224,7 +224,7 @@ export interface RouterSpec {
   /** Experts of each row. */
   readonly used: number;
   /** Added to scores for the choice alone. */
-  readonly choiceBias?: VectorSpec;
+  readonly routingBias?: VectorSpec;
   /** Only the best groups of experts take part: by their best score, or the sum of their best two. */
   readonly groups?: { readonly count: number; readonly used: number; readonly by: 'best' | 'best-two' };
   /** The scores of chosen experts are divided by their sum. */
@@ -237,11 +237,11 @@ export interface RouterSpec {
   readonly norm?: NormSpec;
 }
 
-export interface ExpertsSpec {
-  readonly kind: 'experts';
+export interface MoeSpec {
+  readonly kind: 'moe';
   readonly router: RouterSpec;
   /** Alike but for their weights. */
-  readonly experts: readonly FeedForwardSpec[];
+  readonly experts: readonly MlpSpec[];
   /** Scores are factors on what experts read, not on what they give. */
   readonly scalesInput?: true;
 }
@@ -253,8 +253,8 @@ export interface ConvolutionSpec {
   readonly length: number;
 }
 
-/** Values that a body without K/V keeps of all tokens before: what is convolved next, and what it has learnt. */
-export interface MemorySpec {
+/** Values that a body without KV keeps of all tokens before: what is convolved next, and what it has learnt. */
+export interface RecurrentStateSpec {
   readonly size: number;
 }
 
@@ -262,10 +262,10 @@ export interface MemorySpec {
  * Gated delta net: each value head keeps a matrix that maps keys to values. For every token it forgets by `exp(decay)`,
  * then corrects what the key maps to by a share of the difference to the value, then is asked with the query.
  */
-export interface DeltaNetSpec {
-  readonly kind: 'delta-net';
-  /** Index into `ModelSpec.memories`. */
-  readonly memory: number;
+export interface GatedDeltaNetSpec {
+  readonly kind: 'gated-delta-net';
+  /** Index into `ModelSpec.recurrentStates`. */
+  readonly state: number;
   readonly keyHeads: number;
   readonly keySize: number;
   readonly valueHeads: number;
@@ -291,10 +291,10 @@ export interface DeltaNetSpec {
 }
 
 /** A convolution between two gates: `output(after * convolution(before * value))`. */
-export interface ShortConvolutionSpec {
-  readonly kind: 'short-convolution';
-  /** Index into `ModelSpec.memories`. */
-  readonly memory: number;
+export interface ShortConvSpec {
+  readonly kind: 'short-conv';
+  /** Index into `ModelSpec.recurrentStates`. */
+  readonly state: number;
   readonly size: number;
   readonly before: LinearSpec;
   readonly after: LinearSpec;
@@ -307,10 +307,10 @@ export interface ShortConvolutionSpec {
  * State space (Mamba 2): each head keeps a matrix of its values by the values of a state. For every token it forgets by
  * `exp(rate * step)`, adds `step * value * write`, and is read with `read`; a share of the value is added.
  */
-export interface StateSpaceSpec {
-  readonly kind: 'state-space';
-  /** Index into `ModelSpec.memories`. */
-  readonly memory: number;
+export interface Mamba2Spec {
+  readonly kind: 'mamba2';
+  /** Index into `ModelSpec.recurrentStates`. */
+  readonly state: number;
   readonly heads: number;
   readonly headSize: number;
   readonly stateSize: number;
@@ -335,9 +335,9 @@ export interface StateSpaceSpec {
 }
 
 /** `output(activation(gate(x)) * input)`, with the token's own input to this layer. */
-export interface LayerInputSpec {
-  readonly kind: 'layer-input';
-  /** Which of `ModelSpec.layerInputs` it is. */
+export interface PerLayerInputSpec {
+  readonly kind: 'per-layer-input';
+  /** Which of `ModelSpec.perLayerInputs` it is. */
   readonly index: number;
   readonly activation: Activation;
   readonly gate: LinearSpec;
@@ -345,8 +345,8 @@ export interface LayerInputSpec {
 }
 
 /** `x + norm(up(down(x)))`. */
-export interface LowRankSpec {
-  readonly kind: 'low-rank';
+export interface LaurelSpec {
+  readonly kind: 'laurel';
   readonly down: LinearSpec;
   readonly up: LinearSpec;
   readonly norm: NormSpec;
@@ -354,14 +354,14 @@ export interface LowRankSpec {
 
 export type BodySpec =
   | AttentionSpec
-  | LatentAttentionSpec
-  | FeedForwardSpec
-  | ExpertsSpec
-  | LayerInputSpec
-  | LowRankSpec
-  | DeltaNetSpec
-  | ShortConvolutionSpec
-  | StateSpaceSpec;
+  | MlaSpec
+  | MlpSpec
+  | MoeSpec
+  | PerLayerInputSpec
+  | LaurelSpec
+  | GatedDeltaNetSpec
+  | ShortConvSpec
+  | Mamba2Spec;
 
 /** Reads the residual stream, behind a norm. */
 export interface PartSpec {
@@ -386,7 +386,7 @@ export interface LayerSpec {
   /** One after the other. */
   readonly branches: readonly BranchSpec[];
   /** In models of several residual streams. */
-  readonly streams?: LayerStreamsSpec;
+  readonly altUp?: LayerAltUpSpec;
 }
 
 /**
@@ -394,7 +394,7 @@ export interface LayerSpec {
  * all by what the first one has become. Coefficients are made of `features = tanh(linear(norm(first stream)))`, one value
  * for each of `count` streams: for predictions of the stream as it comes, for corrections as branches left it.
  */
-export interface LayerStreamsSpec {
+export interface LayerAltUpSpec {
   readonly norm: NormSpec;
   readonly features: LinearSpec;
   /** `count * count` of them: stream i is predicted as `stream[i] + Σ coefficient[i * count + j] * stream[j]`. */
@@ -402,13 +402,13 @@ export interface LayerStreamsSpec {
   /** One for each stream: it becomes `prediction + (1 + coefficient) * (first stream - its prediction)`. */
   readonly correction: LinearSpec;
   /** What all streams but the first have added in the end, of the first one. */
-  readonly told: PartSpec;
+  readonly perLayer: PartSpec;
   /** On the first stream as that sees it: a factor for each value. */
-  readonly toldScale?: VectorSpec;
+  readonly perLayerScale?: VectorSpec;
 }
 
 /** Further residual streams beside the first. */
-export interface StreamsSpec {
+export interface AltUpSpec {
   readonly count: number;
   /** Make the others of the embedding, which is the first; then they are scaled to its root mean square. */
   readonly spread: readonly LinearSpec[];
@@ -420,7 +420,7 @@ export interface StreamsSpec {
  * Inputs of single layers, `count` runs of `size` values a token: the token's row of a table, and behind a norm over each
  * run a linear map of its embedding as it enters the first layer.
  */
-export interface LayerInputsSpec {
+export interface PerLayerInputsSpec {
   readonly count: number;
   readonly size: number;
   /** Tokens beyond its rows have the first one. */
@@ -442,7 +442,7 @@ export interface ModelSpec {
   readonly embeddingScale: number;
   readonly ropes: readonly RopeSpec[];
   readonly caches: readonly CacheSpec[];
-  readonly memories: readonly MemorySpec[];
+  readonly recurrentStates: readonly RecurrentStateSpec[];
   /** Names of adapters, of which every sequence uses one or none; absent: there are none. */
   readonly adapters?: readonly string[];
   readonly embedding: TableSpec;
@@ -454,8 +454,8 @@ export interface ModelSpec {
   readonly textKinds?: TableSpec;
   /** Of embeddings and what is added to them. */
   readonly embeddingNorm?: NormSpec;
-  readonly layerInputs?: LayerInputsSpec;
-  readonly streams?: StreamsSpec;
+  readonly perLayerInputs?: PerLayerInputsSpec;
+  readonly altUp?: AltUpSpec;
   readonly layers: readonly LayerSpec[];
   /** Behind the last layer; absent: states are as it leaves them. */
   readonly finalNorm?: NormSpec;

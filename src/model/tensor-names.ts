@@ -21,7 +21,7 @@ export type LayerRole =
   | 'down'
   | 'ffnPostNorm'
   | 'router'
-  | 'choiceBias'
+  | 'routingBias'
   | 'sharedGate'
   | 'sharedUp'
   | 'sharedGateUp'
@@ -32,32 +32,32 @@ export type LayerRole =
   | 'ffnOwnPostNorm'
   | 'expertsNorm'
   | 'expertsPostNorm'
-  | 'layerInputGate'
-  | 'layerInputOutput'
-  | 'layerInputPostNorm'
+  | 'perLayerInputGate'
+  | 'perLayerInputOutput'
+  | 'perLayerInputPostNorm'
   | 'layerScale'
-  | 'lowRankDown'
-  | 'lowRankUp'
-  | 'lowRankNorm'
+  | 'laurelDown'
+  | 'laurelUp'
+  | 'laurelNorm'
   | 'streamNorm'
   | 'streamFeatures'
   | 'streamPrediction'
   | 'streamCorrection'
   | 'streamToldScale'
-  | LatentRole
+  | MlaRole
   | DeltaRole
   | SpaceRole
   | StackedRole
   | SwitchRole
   | ExpertRole;
 
-/** Of attention through a latent. */
-type LatentRole =
+/** Of MLA. */
+type MlaRole =
   | 'latentQueryDown'
   | 'latentQueryNorm'
   | 'latentQuery'
   | 'latent'
-  | 'latentNorm'
+  | 'kvNorm'
   | 'latentUp'
   | 'latentKeyUp'
   | 'latentValueUp';
@@ -104,9 +104,9 @@ export type ModelRole =
   | 'positions'
   | 'textKinds'
   | 'embeddingNorm'
-  | 'layerInputTable'
-  | 'layerInputProjection'
-  | 'layerInputNorm'
+  | 'perLayerInputTable'
+  | 'perLayerInputProjection'
+  | 'perLayerInputNorm'
   | 'streamSpread'
   | 'streamGather';
 
@@ -164,7 +164,7 @@ const ggufRoles: RoleNames = {
   down: 'ffn_down',
   ffnPostNorm: 'post_ffw_norm',
   router: 'ffn_gate_inp',
-  choiceBias: 'exp_probs_b',
+  routingBias: 'exp_probs_b',
   expertGates: 'ffn_gate_exps',
   expertUps: 'ffn_up_exps',
   expertGateUps: 'ffn_gate_up_exps',
@@ -181,13 +181,13 @@ const ggufRoles: RoleNames = {
   ffnOwnPostNorm: 'post_ffw_norm_1',
   expertsNorm: 'pre_ffw_norm_2',
   expertsPostNorm: 'post_ffw_norm_2',
-  layerInputGate: 'inp_gate',
-  layerInputOutput: 'proj',
-  layerInputPostNorm: 'post_norm',
+  perLayerInputGate: 'inp_gate',
+  perLayerInputOutput: 'proj',
+  perLayerInputPostNorm: 'post_norm',
   layerScale: 'layer_output_scale',
-  lowRankDown: 'laurel_l',
-  lowRankUp: 'laurel_r',
-  lowRankNorm: 'laurel_post_norm',
+  laurelDown: 'laurel_l',
+  laurelUp: 'laurel_r',
+  laurelNorm: 'laurel_post_norm',
   streamNorm: 'altup_router_norm',
   streamFeatures: 'altup_router',
   streamPrediction: 'altup_predict_coef',
@@ -197,7 +197,7 @@ const ggufRoles: RoleNames = {
   latentQueryNorm: 'attn_q_a_norm',
   latentQuery: 'attn_q_b',
   latent: 'attn_kv_a_mqa',
-  latentNorm: 'attn_kv_a_norm',
+  kvNorm: 'attn_kv_a_norm',
   latentUp: 'attn_kv_b',
   latentKeyUp: 'attn_k_b',
   latentValueUp: 'attn_v_b',
@@ -240,7 +240,7 @@ const huggingFaceRoles: RoleNames = {
   gateUp: 'mlp.gate_up_proj',
   down: 'mlp.down_proj',
   router: 'mlp.gate',
-  choiceBias: { weight: '', bias: 'mlp.gate.e_score_correction_bias' },
+  routingBias: { weight: '', bias: 'mlp.gate.e_score_correction_bias' },
   expertGates: { weight: 'mlp.experts.gate_proj', bias: 'mlp.experts.gate_proj_bias' },
   expertUps: { weight: 'mlp.experts.up_proj', bias: 'mlp.experts.up_proj_bias' },
   expertGateUps: { weight: 'mlp.experts.gate_up_proj', bias: 'mlp.experts.gate_up_proj_bias' },
@@ -257,13 +257,13 @@ const huggingFaceRoles: RoleNames = {
   ffnOwnPostNorm: 'post_feedforward_layernorm_1',
   expertsNorm: 'pre_feedforward_layernorm_2',
   expertsPostNorm: 'post_feedforward_layernorm_2',
-  layerInputGate: 'per_layer_input_gate',
-  layerInputOutput: 'per_layer_projection',
-  layerInputPostNorm: 'post_per_layer_input_norm',
+  perLayerInputGate: 'per_layer_input_gate',
+  perLayerInputOutput: 'per_layer_projection',
+  perLayerInputPostNorm: 'post_per_layer_input_norm',
   layerScale: { weight: 'layer_scalar', bias: '' },
-  lowRankDown: 'laurel.linear_left',
-  lowRankUp: 'laurel.linear_right',
-  lowRankNorm: 'laurel.post_laurel_norm',
+  laurelDown: 'laurel.linear_left',
+  laurelUp: 'laurel.linear_right',
+  laurelNorm: 'laurel.post_laurel_norm',
   streamNorm: 'altup.router_norm',
   streamFeatures: 'altup.modality_router',
   streamPrediction: 'altup.prediction_coefs',
@@ -273,7 +273,7 @@ const huggingFaceRoles: RoleNames = {
   latentQueryNorm: 'self_attn.q_a_layernorm',
   latentQuery: 'self_attn.q_b_proj',
   latent: 'self_attn.kv_a_proj_with_mqa',
-  latentNorm: 'self_attn.kv_a_layernorm',
+  kvNorm: 'self_attn.kv_a_layernorm',
   latentUp: 'self_attn.kv_b_proj',
   deltaQueryKeyValue: 'linear_attn.in_proj_qkv',
   deltaQueryKeyValueGate: 'linear_attn.in_proj_qkvz',
@@ -318,9 +318,9 @@ const ggufModelRoles: Readonly<Record<ModelRole, string>> = {
   positions: 'position_embd',
   textKinds: 'token_types',
   embeddingNorm: 'token_embd_norm',
-  layerInputTable: 'per_layer_token_embd',
-  layerInputProjection: 'per_layer_model_proj',
-  layerInputNorm: 'per_layer_proj_norm',
+  perLayerInputTable: 'per_layer_token_embd',
+  perLayerInputProjection: 'per_layer_model_proj',
+  perLayerInputNorm: 'per_layer_proj_norm',
   streamSpread: 'altup_proj',
   streamGather: 'altup_unembd_proj',
 };
@@ -329,9 +329,9 @@ const huggingFaceModelRoles: Readonly<Record<ModelRole, string>> = {
   positions: 'embeddings.position_embeddings',
   textKinds: 'embeddings.token_type_embeddings',
   embeddingNorm: 'embeddings.LayerNorm',
-  layerInputTable: 'embed_tokens_per_layer',
-  layerInputProjection: 'per_layer_model_projection',
-  layerInputNorm: 'per_layer_projection_norm',
+  perLayerInputTable: 'embed_tokens_per_layer',
+  perLayerInputProjection: 'per_layer_model_projection',
+  perLayerInputNorm: 'per_layer_projection_norm',
   streamSpread: 'altup_projections.*',
   streamGather: 'altup_unembed_projections.*',
 };

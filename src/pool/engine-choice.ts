@@ -6,13 +6,13 @@ import type { ModelMemory } from './model-memory.ts';
 
 /** The settings of an engine, less what its model and its memory bring. */
 export interface EngineChoice
-  extends Omit<EngineSettings, 'modelPath' | 'adapters' | 'draftPath' | 'kvType' | 'memorySlots' | 'engine'> {
+  extends Omit<EngineSettings, 'modelPath' | 'adapters' | 'draftPath' | 'kvType' | 'stateSlots' | 'engine'> {
   readonly engine?: Omit<EngineSettings['engine'], 'blockCount' | 'blockLimit' | 'endIds'>;
 }
 
 export function engineSettings(
   { files, tokenizer }: LocalModel,
-  { kvType, memorySlots, blockCount, firstBlocks }: ModelMemory,
+  { kvType, stateSlots, blockCount, firstBlocks }: ModelMemory,
   choice: EngineChoice,
   { adapters = [], draftPath }: Pick<EngineSettings, 'adapters' | 'draftPath'> = {},
 ): EngineSettings {
@@ -22,7 +22,7 @@ export function engineSettings(
     ...(adapters.length === 0 ? {} : { adapters }),
     ...(draftPath === undefined ? {} : { draftPath }),
     kvType,
-    ...(memorySlots === undefined ? {} : { memorySlots }),
+    ...(stateSlots === undefined ? {} : { stateSlots }),
     engine: {
       ...choice.engine,
       blockCount,

@@ -39,7 +39,7 @@ export interface EngineHandle {
   onPlaces?(listener: PlacesListener): () => void;
   /** What enters and leaves its prefix cache; all that is in it first, and again whenever `recount` is called. */
   onPrefixes(listener: PrefixListener): PrefixCount;
-  /** How many K/V blocks it may hold. */
+  /** How many KV blocks it may hold. */
   allow(blocks: number): void;
   /** Hears where the engine stands with its blocks, at once and after each change. */
   onBlocks(listener: (demand: BlockDemand) => void): () => void;

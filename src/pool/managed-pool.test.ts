@@ -14,7 +14,7 @@ import type { ModelLease } from './model-pool.ts';
 import type { PoolModel } from './model-slots.ts';
 import { SupervisedEngine } from './supervised-engine.ts';
 
-/** Of the model, and of one of its K/V blocks; it starts with 64 of them, and a context has 128. */
+/** Of the model, and of one of its KV blocks; it starts with 64 of them, and a context has 128. */
 const WEIGHTS = 15_040_512;
 const BLOCK = 131_072;
 const START = WEIGHTS + 64 * BLOCK;
@@ -306,7 +306,7 @@ describe('a pool that closes', () => {
   });
 });
 
-describe('K/V memory without a fixed size', () => {
+describe('KV memory without a fixed size', () => {
   it('leaves room for all models side by side: they take turns without a reload', async () => {
     // What each takes at the start, and a third of what one of them alone might take.
     await withPool({ memoryBytes: 3 * START + 100 * BLOCK }, async (pool, events) => {

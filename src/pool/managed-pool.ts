@@ -40,7 +40,7 @@ export interface PoolOptions {
   readonly models: readonly PoolModel[];
   /** Looks for models again; without it there are those of the start alone. */
   readonly find?: () => readonly PoolModel[];
-  /** What weights and K/V of all models may take together. */
+  /** What weights and KV of all models may take together. */
   readonly memoryBytes: number;
   /** Cores that engines share among them where `engine.threads` gives no number. */
   readonly cores: number;
@@ -402,7 +402,7 @@ export class ManagedPool implements ModelPool {
     this.#memory.attach(name, engine);
     // Whoever asked for it may have left meanwhile.
     this.#restAfterUse(slot);
-    this.#tell('loaded', name, `up to ${blockCount} K/V blocks, computed by ${slot.computedBy}`);
+    this.#tell('loaded', name, `up to ${blockCount} KV blocks, computed by ${slot.computedBy}`);
     return undefined;
   }
 

@@ -1,4 +1,4 @@
-// Who holds how much of the memory budget. Weights count from the moment a load begins until its engine is gone. K/V
+// Who holds how much of the memory budget. Weights count from the moment a load begins until its engine is gone. KV
 // blocks count as far as an engine may hold them: a larger limit counts at once, a smaller one only when the engine
 // has said that it holds no more. So the sum never exceeds the budget, and neither does what is really held.
 

@@ -1,4 +1,4 @@
-// How much memory a model takes: its weights, the K/V blocks it starts with, and how many it may ever have.
+// How much memory a model takes: its weights, the KV blocks it starts with, and how many it may ever have.
 
 import { type BackendName, BLOCK_TOKENS, type KvType } from '../compute/backend.ts';
 import { bindableBlocks, memoryBytes, sizesOf, weightBytes } from '../compute/memory.ts';
@@ -11,7 +11,7 @@ const MOST_CONTEXTS = 32;
 /** and the first ones are for a sequence of so many tokens. */
 const FIRST_TOKENS = 2048;
 
-/** Of memory that weights leave, so much is for what layers without K/V remember, */
+/** Of memory that weights leave, so much is for what layers without KV remember, */
 const MEMORY_SHARE = 0.25;
 /** at least for one sequence that runs and one that may come, at most for so many. */
 const LEAST_SLOTS = 3;
@@ -19,10 +19,10 @@ const MOST_SLOTS = 96;
 
 export interface ModelMemory {
   readonly kvType: KvType;
-  /** Weights, what layers without K/V remember, and what steps on a GPU work in. */
+  /** Weights, what layers without KV remember, and what steps on a GPU work in. */
   readonly weightBytes: number;
   /** Slots for that, where the model has such layers. */
-  readonly memorySlots?: number;
+  readonly stateSlots?: number;
   readonly blockBytes: number;
   /** KV blocks there can ever be; none of them takes memory before it is needed. */
   readonly blockCount: number;
@@ -32,12 +32,12 @@ export interface ModelMemory {
   readonly fixed: boolean;
 }
 
-/** How much K/V each model gets; without either number it grows and shrinks with the need. */
+/** How much KV each model gets; without either number it grows and shrinks with the need. */
 export interface KvChoice {
   readonly kvType: KvType;
   readonly blocks?: number;
   readonly bytes?: number;
-  /** The most that K/V of one layer may take: on a GPU it must lie in one piece. */
+  /** The most that KV of one layer may take: on a GPU it must lie in one piece. */
   readonly layerBytes?: number;
 }
 
@@ -65,11 +65,11 @@ export function planMemory(
       (sizes.scratchBytes?.(one.spec, kv.kvType, layerBytes) ?? 0),
     0,
   );
-  const memorySlots = memorySlotCount(spec, budgetBytes - bytes);
+  const stateSlots = stateSlotCount(spec, budgetBytes - bytes);
   const known = {
     kvType: kv.kvType,
-    weightBytes: bytes + memorySlots * memoryBytes(spec),
-    ...(memorySlots === 0 ? {} : { memorySlots }),
+    weightBytes: bytes + stateSlots * memoryBytes(spec),
+    ...(stateSlots === 0 ? {} : { stateSlots }),
     blockBytes: models.reduce((sum, one) => sum + sizes.kvBlockBytes(one.spec, kv.kvType), 0),
   };
   const chosen = chosenBlocks(kv, known.blockBytes);
@@ -96,7 +96,7 @@ function mostBindable(
 }
 
 /** A share of what weights leave, for as many sequences as are likely to be remembered. */
-function memorySlotCount(spec: ModelSpec, leftBytes: number): number {
+function stateSlotCount(spec: ModelSpec, leftBytes: number): number {
   const each = memoryBytes(spec);
   if (each === 0) return 0;
   const affordable = Math.floor((MEMORY_SHARE * leftBytes) / each);

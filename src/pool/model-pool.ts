@@ -16,7 +16,7 @@ export interface ModelEntry {
   readonly pinned: boolean;
   /** Seconds since 1970 when the file was last changed. */
   readonly createdSeconds: number;
-  /** Weights, and the K/V blocks it may hold now, where it is loaded or loading. */
+  /** Weights, and the KV blocks it may hold now, where it is loaded or loading. */
   readonly memoryBytes?: number;
   /** Requests that use it now, or wait for it. */
   readonly busy: number;
@@ -61,7 +61,7 @@ export type AcquireResult =
   | { readonly ok: false; readonly failure: AcquireFailure; readonly message: string };
 
 export interface ModelPool {
-  /** What weights and K/V of all models may take together. */
+  /** What weights and KV of all models may take together. */
   readonly memoryBytes: number;
   /** The default model first. Models that came into their folder meanwhile are there, too. */
   list(): readonly ModelEntry[];

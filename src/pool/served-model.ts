@@ -24,7 +24,7 @@ export interface ServedModel {
   /** Absent where it was not trained to fill gaps. */
   readonly fillInMiddle?: FillInMiddle | undefined;
   readonly engine: EngineHandle;
-  /** K/V blocks there can ever be: no sequence is longer. */
+  /** KV blocks there can ever be: no sequence is longer. */
   readonly blockCount: number;
   /** Whether it runs without batching now, by choice or as a fallback. It changes while the model is loaded. */
   readonly direct: boolean;

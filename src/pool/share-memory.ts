@@ -1,11 +1,11 @@
-// Decides who may hold how many K/V blocks, whenever somebody wants more or a model is to be loaded. Pure: from how
+// Decides who may hold how many KV blocks, whenever somebody wants more or a model is to be loaded. Pure: from how
 // things stand to what is to be told to whom.
 //
 // Needs are met in the order of their age, the oldest first, each from
 //   1. what is free: a limit doubles, so that few messages are needed;
 //   2. where sequences wait, blocks that others may hold but do not use, the least recently used model first;
 //   3. for a load, idle models whose turn is over: they are unloaded;
-//   4. for a load, and for an engine below its share of all K/V: what others hold above theirs;
+//   4. for a load, and for an engine below its share of all KV: what others hold above theirs;
 //   5. for an engine that cannot run a single sequence: idle models, then everything of those whose requests are younger.
 // An engine with an older request keeps what its most urgent sequence requires. So the engine with the oldest request
 // can always run it, nobody waits for ever, and two engines never wait for each other, nor take the same blocks from

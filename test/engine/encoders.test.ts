@@ -18,7 +18,7 @@ import { addon, hasAddon } from '../support/native.ts';
 import { randomTokens, tinyModel } from '../support/tiny-model.ts';
 
 const { spec, weights } = tinyModel({
-  bothSides: true,
+  bidirectional: true,
   streamNorms: true,
   addedTables: true,
   layerNorms: true,

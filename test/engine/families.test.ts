@@ -42,11 +42,11 @@ async function run(
   model: Model,
   asked: readonly (readonly TestRequest[])[],
   options: Partial<EngineOptions> = {},
-  memorySlots = 12,
+  stateSlots = 12,
 ): Promise<Run> {
   const { spec, weights } = openSpec(model.modelPath, model);
   const blockCount = options.blockCount ?? 128;
-  const backend = await chooseBackend(undefined).create(spec, weights, { blockCount, memorySlots });
+  const backend = await chooseBackend(undefined).create(spec, weights, { blockCount, stateSlots });
   const engine = new LocalEngine(backend, {
     blockCount,
     budget: { kind: 'fixed', maxStepTokens: 256 },

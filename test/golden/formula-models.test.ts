@@ -37,7 +37,7 @@ describe('the same model as mlx-lm converts it', () => {
     'deepseek2 with experts in groups',
     'deepseek3',
     'deepseek3 without a map before queries',
-    'glm4 through a latent',
+    'glm4 with MLA',
   ])('gives the logits of HF transformers: %s', async (name) => {
     const model = formulaModel(name);
     expect(await logitDifference(model, asMlxFolder(model))).toBeLessThan(TOLERANCE);

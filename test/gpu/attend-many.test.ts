@@ -22,7 +22,7 @@ interface Trial {
   readonly group: number;
   readonly start: number;
   readonly rows: number;
-  readonly bothSides?: boolean;
+  readonly bidirectional?: boolean;
   readonly window?: number;
   readonly softcap?: number;
   readonly hasSinks?: boolean;
@@ -53,7 +53,7 @@ function spoilUnseen(content: Uint32Array, layout: KvLayout, tokens: number): vo
   }
 }
 
-/** K/V of any content: halves or bytes of moderate size, scales of q8 between a hundredth and a tenth. */
+/** KV of any content: halves or bytes of moderate size, scales of q8 between a hundredth and a tenth. */
 function randomKv(kvType: KvType, words: number, random: () => number): Uint32Array<ArrayBuffer> {
   const content = new Uint32Array(words);
   const floats = new Float32Array(content.buffer);
@@ -75,7 +75,7 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
     headCount,
     kvHeadCount: KV_HEADS,
     layout,
-    bothSides: trial.bothSides,
+    bidirectional: trial.bidirectional,
     window: trial.window,
     scale: 1 / Math.sqrt(headSize),
     softcap: trial.softcap,
@@ -89,7 +89,7 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
     const sinks = trial.hasSinks ? [await memory.filled('sinks', floats(headCount))] : [];
     const content = randomKv(kvType, BLOCKS * layout.blockWords, random);
     spoilUnseen(content, layout, start + rows);
-    const kv = await memory.filled('K/V', content);
+    const kv = await memory.filled('KV', content);
     const batch = buildBatch([
       {
         tokens: Array(rows).fill(1),
@@ -102,7 +102,7 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
       {
         headCount,
         kvHeadCount: KV_HEADS,
-        bothSides: trial.bothSides === true,
+        bidirectional: trial.bidirectional === true,
         mostParts: 0,
         busyWorkgroups: 1,
         manyQueries: queries,
@@ -141,14 +141,14 @@ async function attend(trial: Trial, queries: number): Promise<Float32Array> {
 
 const smallHeads: readonly Trial[] = [
   { kvType: 'f16', headSize: 24, group: 4, start: 90, rows: 41, window: 70, hasSinks: true },
-  { kvType: 'q8', headSize: 32, group: 2, start: 0, rows: 90, bothSides: true, window: 20, softcap: 20 },
+  { kvType: 'q8', headSize: 32, group: 2, start: 0, rows: 90, bidirectional: true, window: 20, softcap: 20 },
 ];
 
 /** Each of their kernels takes ten seconds to compile for a processor. */
 const largeHeads: readonly Trial[] = [
   { kvType: 'q8', headSize: 80, group: 3, start: 0, rows: 45, softcap: 20 },
   { kvType: 'f16', headSize: 72, group: 2, start: 20, rows: 30, hasSinks: true },
-  { kvType: 'f16', headSize: 64, group: 1, start: 0, rows: 137, bothSides: true },
+  { kvType: 'f16', headSize: 64, group: 1, start: 0, rows: 137, bidirectional: true },
 ];
 
 describeOnFastestGpu('attention of many queries', () => {

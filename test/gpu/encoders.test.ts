@@ -12,7 +12,7 @@ import { randomTokens, type TinyModelOptions, tinyModel } from '../support/tiny-
 import { statesTogether } from '../support/whole-texts.ts';
 
 const sizes: TinyModelOptions = {
-  bothSides: true,
+  bidirectional: true,
   hiddenSize: 32,
   headCount: 4,
   kvHeadCount: 2,

@@ -52,7 +52,7 @@ describeOnFastestGpu('experts on a GPU', () => {
           scale: 2.5,
           groups: { count: 4, used: 2, by: 'best-two' },
         },
-        choiceBias: true,
+        routingBias: true,
       },
     });
     await expectPromises(backends, model, 'f16');
@@ -119,7 +119,7 @@ function eachBody(spec: ModelSpec, change: (body: BodySpec) => BodySpec): ModelS
 
 /** The router has one row for all. */
 function withEqualScores(body: BodySpec): BodySpec {
-  if (body.kind !== 'experts') return body;
+  if (body.kind !== 'moe') return body;
   const { linear } = body.router;
   const weight = { ...linear.weight, runs: { rows: 1, every: 0 } };
   return { ...body, router: { ...body.router, linear: { ...linear, weight } } };

@@ -1,7 +1,7 @@
 // Layers of every make on a GPU, few models with much in each: against the reference backend, and alone against batches.
 
 import { it } from 'vitest';
-import type { AttentionSpec, LatentAttentionSpec, ModelSpec, PartSpec } from '../../src/model/spec.ts';
+import type { AttentionSpec, MlaSpec, ModelSpec, PartSpec } from '../../src/model/spec.ts';
 import { tableSpec } from '../../src/model/spec-parts.ts';
 import { gpuBackends } from '../support/gpu-backend.ts';
 import { expectPromises } from '../support/gpu-promises.ts';
@@ -133,7 +133,7 @@ describeOnFastestGpu('a model on a GPU', () => {
     const reading = (index: number): PartSpec => ({
       input: rms(32),
       body: {
-        kind: 'layer-input',
+        kind: 'per-layer-input',
         index,
         activation: 'gelu-tanh',
         gate: linear('layers.0.query', 16, 32),
@@ -145,7 +145,7 @@ describeOnFastestGpu('a model on a GPU', () => {
       layers: attending.layers.map(({ branches }, index) => ({
         branches: [...branches, { parts: [reading(index)], streamScale: 0.6 }],
       })),
-      layerInputs: {
+      perLayerInputs: {
         count: 2,
         size: 16,
         // Fewer than there are tokens.
@@ -159,26 +159,26 @@ describeOnFastestGpu('a model on a GPU', () => {
     await expectPromises(backends, { ...model, spec }, 'f16');
   });
 
-  it.each(['f16', 'q8'] as const)('may attend through a latent: %s', async (kvType) => {
+  it.each(['f16', 'q8'] as const)('may attend by MLA: %s', async (kvType) => {
     const { spec, weights } = tinyModel({ ...sizes, rotatedValues: 8 });
-    const [headCount, rank, contentSize, rotatedSize, valueSize] = [5, 20, 12, 8, 6];
-    const latent: LatentAttentionSpec = {
-      kind: 'latent-attention',
+    const [headCount, kvLoraRank, qkNopeHeadDim, qkRopeHeadDim, vHeadDim] = [5, 20, 12, 8, 6];
+    const latent: MlaSpec = {
+      kind: 'mla',
       headCount,
       cache: 0,
-      rank,
-      contentSize,
-      rotatedSize,
-      valueSize,
+      kvLoraRank,
+      qkNopeHeadDim,
+      qkRopeHeadDim,
+      vHeadDim,
       queryInput: { down: linear('latent.down', 24, 32), norm: rms(24, 'latent.query-norm') },
-      query: linear('latent.query', headCount * contentSize, 24),
-      queryRotated: linear('latent.query-rotated', headCount * rotatedSize, 24),
-      latent: linear('latent.latent', rank, 32),
-      latentNorm: rms(rank, 'latent.norm'),
-      keyRotated: linear('latent.key-rotated', rotatedSize, 32),
-      toLatent: { ...linear('latent.to-latent', headCount * rank, contentSize), members: headCount },
-      toValues: { ...linear('latent.to-values', headCount * valueSize, rank), members: headCount },
-      output: linear('latent.output', 32, headCount * valueSize),
+      query: linear('latent.query', headCount * qkNopeHeadDim, 24),
+      queryRope: linear('latent.query-rotated', headCount * qkRopeHeadDim, 24),
+      kvDown: linear('latent.latent', kvLoraRank, 32),
+      kvNorm: rms(kvLoraRank, 'latent.norm'),
+      keyRope: linear('latent.key-rotated', qkRopeHeadDim, 32),
+      keyUp: { ...linear('latent.to-latent', headCount * kvLoraRank, qkNopeHeadDim), members: headCount },
+      valueUp: { ...linear('latent.to-values', headCount * vHeadDim, kvLoraRank), members: headCount },
+      output: linear('latent.output', 32, headCount * vHeadDim),
       rope: 0,
       scale: 0.3,
     };
@@ -187,7 +187,9 @@ describeOnFastestGpu('a model on a GPU', () => {
         layer === 0 && part.body.kind === 'attention' ? { ...part, body: latent } : part,
       ),
       caches: spec.caches.map((cache, index) =>
-        index === 0 ? { headCount: 1, headSize: rank + rotatedSize, valuesInKeys: rank } : cache,
+        index === 0
+          ? { headCount: 1, headSize: kvLoraRank + qkRopeHeadDim, valuesInKeys: kvLoraRank }
+          : cache,
       ),
     };
     await expectPromises(backends, withTensors(changed, weights), kvType);

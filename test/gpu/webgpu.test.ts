@@ -59,7 +59,7 @@ describeOnFastestGpu('the webgpu backend', () => {
     await fc.assert(property, runs(2));
   });
 
-  it('computes what the reference backend computes, whatever features a model has, with both kinds of K/V', async () => {
+  it('computes what the reference backend computes, whatever features a model has, with both kinds of KV', async () => {
     const property = fc.asyncProperty(
       models,
       fc.constantFrom<KvType>('f16', 'q8'),

@@ -1,4 +1,4 @@
-// Attention over paged K/V and the storing of K/V, for both storage types.
+// Attention over paged KV and the storing of KV, for both storage types.
 
 #include <algorithm>
 
@@ -39,8 +39,8 @@ void holdStore(Equality& equality, Random& random, KvType type, int headSize, bo
 
 void holdAttend(Equality& equality, Random& random, KvType type, int headSize, int valuesInKeys) {
   const int rows = 1 + random.below(9), heads = 1 + random.below(5), position = random.below(100);
-  const bool bothSides = random.below(3) == 0;
-  const int tokens = position + rows + (bothSides ? random.below(80) : 0), tableBlocks = (tokens + blockTokens - 1) / blockTokens;
+  const bool bidirectional = random.below(3) == 0;
+  const int tokens = position + rows + (bidirectional ? random.below(80) : 0), tableBlocks = (tokens + blockTokens - 1) / blockTokens;
   const size_t blockBytes = headBlockBytes(type, headSize, valuesInKeys > 0);
   std::vector<int32_t> table;
   for (int block = 0; block < tableBlocks; block++) table.insert(table.begin() + random.below(block + 1), block);
@@ -64,7 +64,7 @@ void holdAttend(Equality& equality, Random& random, KvType type, int headSize, i
   task.position = position;
   task.headSize = headSize;
   task.valuesInKeys = valuesInKeys;
-  task.textEnd = bothSides ? tokens : 0;
+  task.textEnd = bidirectional ? tokens : 0;
   task.window = random.oneOf({0, 0, 5, 33});
   task.chunk = random.oneOf({0, 0, 0, 40});
   task.scale = random.oneOf({0.125f, 0.01f});

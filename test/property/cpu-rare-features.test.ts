@@ -9,7 +9,7 @@ import { type CpuOptions, createCpuBackend } from '../../src/compute/cpu/backend
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import { BLOCKS, cosine, floatTypes, sequencesFor, together } from '../support/backend-properties.ts';
 import { addon, hasAddon } from '../support/native.ts';
-import { latentModel, streamedModel } from '../support/rare-models.ts';
+import { mlaModel, streamedModel } from '../support/rare-models.ts';
 import { cases } from '../support/thorough.ts';
 import { randomTokens, type TinyModel } from '../support/tiny-model.ts';
 
@@ -32,7 +32,7 @@ async function alone(backend: Backend, tokens: readonly number[]): Promise<Float
 const seeds = fc.integer({ min: 1, max: 1e6 });
 
 // Rows of quantized types hold whole blocks; float types take odd sizes.
-const latentModels: fc.Arbitrary<RareModel> = fc.constantFrom('F32', 'BF16', 'Q8_0', 'Q4_0').chain((type) => {
+const mlaModels: fc.Arbitrary<RareModel> = fc.constantFrom('F32', 'BF16', 'Q8_0', 'Q4_0').chain((type) => {
   const isFloat = floatTypes.includes(type as 'F32');
   return fc
     .record(
@@ -40,15 +40,25 @@ const latentModels: fc.Arbitrary<RareModel> = fc.constantFrom('F32', 'BF16', 'Q8
         seed: seeds,
         type: fc.constant(type as 'F32'),
         headCount: isFloat ? fc.constantFrom(1, 3, 5, 8) : fc.constantFrom(2, 6),
-        rank: isFloat ? fc.constantFrom(20, 32, 100) : fc.constantFrom(32, 96),
-        contentSize: isFloat ? fc.constantFrom(7, 16, 40) : fc.constantFrom(32, 64),
-        rotatedSize: fc.constantFrom(4, 16),
-        valueSize: isFloat ? fc.constantFrom(9, 16) : fc.constantFrom(16, 32),
-        queryRank: isFloat ? fc.constantFrom(13, 48) : fc.constant(32),
+        kvLoraRank: isFloat ? fc.constantFrom(20, 32, 100) : fc.constantFrom(32, 96),
+        qkNopeHeadDim: isFloat ? fc.constantFrom(7, 16, 40) : fc.constantFrom(32, 64),
+        qkRopeHeadDim: fc.constantFrom(4, 16),
+        vHeadDim: isFloat ? fc.constantFrom(9, 16) : fc.constantFrom(16, 32),
+        qLoraRank: isFloat ? fc.constantFrom(13, 48) : fc.constant(32),
       },
-      { requiredKeys: ['seed', 'type', 'headCount', 'rank', 'contentSize', 'rotatedSize', 'valueSize'] },
+      {
+        requiredKeys: [
+          'seed',
+          'type',
+          'headCount',
+          'kvLoraRank',
+          'qkNopeHeadDim',
+          'qkRopeHeadDim',
+          'vHeadDim',
+        ],
+      },
     )
-    .map((options) => ({ ...latentModel(options), seed: options.seed, exact: isFloat }));
+    .map((options) => ({ ...mlaModel(options), seed: options.seed, exact: isFloat }));
 });
 
 const streamedModels: fc.Arbitrary<RareModel> = fc
@@ -58,15 +68,15 @@ const streamedModels: fc.Arbitrary<RareModel> = fc
     count: fc.constantFrom(2, 4),
     hiddenSize: fc.constantFrom(40, 64),
     gateCutoff: fc.constantFrom(0.3, 1.6),
-    toldScale: fc.boolean(),
+    perLayerScale: fc.boolean(),
   })
   .map((options) => ({ ...streamedModel(options), seed: options.seed, exact: true }));
 
 const runs = (all: number) => ({ seed: 20261117, numRuns: cases(all, 0.25) });
 
 describe.skipIf(!hasAddon).each([
-  { name: 'attention through a latent', models: latentModels },
-  { name: 'several streams, cut gates and maps of low rank', models: streamedModels },
+  { name: 'MLA', models: mlaModels },
+  { name: 'several streams, cut gates and maps of low kvLoraRank', models: streamedModels },
 ])('the cpu backend with $name (skipped where the addon is not built)', ({ models }) => {
   it('computes what the reference backend computes', async () => {
     const property = fc.asyncProperty(models, async ({ seed, exact, ...model }) => {
@@ -93,7 +103,7 @@ describe.skipIf(!hasAddon).each([
     await fc.assert(property, runs(15));
   });
 
-  it('gives the same bits on every ISA, with 16-bit and with 8-bit K/V', async () => {
+  it('gives the same bits on every ISA, with 16-bit and with 8-bit KV', async () => {
     const kvTypes = fc.constantFrom<KvType>('f16', 'q8');
     const property = fc.asyncProperty(models, kvTypes, async ({ seed, ...model }, kvType) => {
       const tokens = randomTokens(50, model.spec.vocabSize, seed);

@@ -66,7 +66,7 @@ describe.skipIf(!hasAddon)('the cpu backend (skipped where the addon is not buil
     await fc.assert(property, runs(60));
   });
 
-  it('gives the same bits on every ISA, with 16-bit and with 8-bit K/V', async () => {
+  it('gives the same bits on every ISA, with 16-bit and with 8-bit KV', async () => {
     const kvTypes: readonly KvType[] = ['f16', 'q8'];
     const property = fc.asyncProperty(models, fc.constantFrom(...kvTypes), async (options, kvType) => {
       const model = tinyModel(options);

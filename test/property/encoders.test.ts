@@ -49,7 +49,7 @@ describe('an encoder on the reference backend', () => {
   it('lets a token hear of those behind it, as far as its window reaches', async () => {
     const states = async (window: number | undefined, last: number) => {
       const model = tinyModel({
-        bothSides: true,
+        bidirectional: true,
         layerCount: 1,
         ...(window === undefined ? {} : { window }),
       });
@@ -68,7 +68,7 @@ describe('an encoder on the reference backend', () => {
   });
 
   it('refuses a part of a text', async () => {
-    const backend = await onReference(tinyModel({ bothSides: true }));
+    const backend = await onReference(tinyModel({ bidirectional: true }));
     const part = { tokens: [1], start: 32, blocks: [0, 1], wantLogits: 'none' } as const;
     await expect(backend.step(buildBatch([part]))).rejects.toThrow('never cut');
     backend.close();
@@ -112,7 +112,7 @@ describe.skipIf(!hasAddon)('an encoder on the cpu backend (skipped where the add
     await fc.assert(property, runs(25));
   });
 
-  it('gives the same bits on every ISA, with 16-bit and with 8-bit K/V', async () => {
+  it('gives the same bits on every ISA, with 16-bit and with 8-bit KV', async () => {
     const kvTypes = fc.constantFrom<KvType>('f16', 'q8');
     const property = fc.asyncProperty(models, kvTypes, async (options, kvType) => {
       const model = tinyModel(options);

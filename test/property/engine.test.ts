@@ -120,7 +120,7 @@ const scenario = fc.record({
   budget,
   watermark: fc.constantFrom(0.85, 1),
   maxBatchSize: fc.oneof(fc.constant(64), fc.integer({ min: 1, max: 6 })),
-  memorySlots: fc.constantFrom(undefined, undefined, 2, 3, 5, 12),
+  stateSlots: fc.constantFrom(undefined, undefined, 2, 3, 5, 12),
   drafter: fc.constantFrom<Character>('silent', 'text', 'seer', 'seer', 'liar', 'vandal'),
   /** What accounts may hold of the blocks: x and y, where they are limited. */
   kvShares: fc.record({
@@ -310,13 +310,13 @@ async function run(setting: Scenario): Promise<void> {
   expect(blocks.used).toBe(0);
   seen.preemptions += counters.preemptions;
   seen.hits += counters.prefixHitTokens;
-  if (setting.memorySlots !== undefined) seen.rememberedHits += counters.prefixHitTokens;
+  if (setting.stateSlots !== undefined) seen.rememberedHits += counters.prefixHitTokens;
   seen.released += engine.backend.released;
   seen.failures += engine.engine.stats(0).requests.error;
   const { accepted, rejected } = engine.draftTokens;
   seen.accepted += accepted;
   seen.rejected += rejected;
-  if (setting.memorySlots !== undefined) seen.recurrentAccepted += accepted;
+  if (setting.stateSlots !== undefined) seen.recurrentAccepted += accepted;
   seen.resumedVectors += engine.sequences.filter(
     ({ pooled, preemptions }) => pooled?.isComplete === true && preemptions > 0,
   ).length;
@@ -337,7 +337,7 @@ describe('the engine under random traffic', () => {
   }, 300_000);
 
   it('keeps them where texts are computed whole', async () => {
-    const whole = (setting: Scenario) => run({ ...setting, wholeTexts: true, memorySlots: undefined });
+    const whole = (setting: Scenario) => run({ ...setting, wholeTexts: true, stateSlots: undefined });
     await fc.assert(fc.asyncProperty(scenario, whole), { numRuns: cases(300, 0.2) });
   }, 300_000);
 
@@ -352,13 +352,13 @@ describe('the engine under random traffic', () => {
     let refusals = 0;
     const property = fc.asyncProperty(onDevice, async ({ setting, commands, wholeTexts, share }) => {
       const device = new DeviceMemory(Math.round(share * setting.blockCount));
-      const { memorySlots } = setting;
+      const { stateSlots } = setting;
       await run({
         ...setting,
         commands,
         device,
         wholeTexts,
-        memorySlots: wholeTexts ? undefined : memorySlots,
+        stateSlots: wholeTexts ? undefined : stateSlots,
       });
       refusals += device.refusals;
     });

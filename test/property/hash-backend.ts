@@ -1,4 +1,4 @@
-// A backend whose K/V rows are hashes, each chained over the row before it and read through the block table. A wrong
+// A backend whose KV rows are hashes, each chained over the row before it and read through the block table. A wrong
 // block, a foreign one, one overwritten or given back changes every later row; a sampled token depends on its row and
 // its choice alone, so answers must equal those of a lone run.
 
@@ -48,7 +48,7 @@ export class DeviceMemory implements BlockMemory {
 export class HashBackend implements Backend {
   readonly name = 'reference';
   readonly blockCount: number;
-  readonly memorySlots: number | undefined;
+  readonly stateSlots: number | undefined;
   readonly blockMemory?: DeviceMemory;
   /** Called while a step computes. */
   during: (batch: Batch) => void = () => {};
@@ -56,27 +56,29 @@ export class HashBackend implements Backend {
   readonly #rows: Int32Array;
   readonly #uses: BlockUses;
   /** The last row that a sequence remembers. */
-  readonly #memories: Int32Array;
+  readonly #recurrentStates: Int32Array;
   #logits = new Float32Array(0);
 
-  constructor(blockCount: number, memorySlots?: number, blockMemory?: DeviceMemory) {
+  constructor(blockCount: number, stateSlots?: number, blockMemory?: DeviceMemory) {
     this.blockCount = blockCount;
     if (blockMemory !== undefined) this.blockMemory = blockMemory;
-    this.memorySlots = memorySlots;
-    this.#memories = new Int32Array(memorySlots ?? 0).fill(NEVER_WRITTEN);
+    this.stateSlots = stateSlots;
+    this.#recurrentStates = new Int32Array(stateSlots ?? 0).fill(NEVER_WRITTEN);
     this.#rows = new Int32Array(blockCount * BLOCK_TOKENS).fill(NEVER_WRITTEN);
     this.#uses = new BlockUses(blockCount);
   }
 
   async step(batch: Batch): Promise<StepResult> {
-    const { blockCount, memorySlots } = this;
-    const limits = { blockCount, memorySlots, vocabSize: VOCABULARY, contextLength: 1 << 20 };
+    const { blockCount, stateSlots } = this;
+    const limits = { blockCount, stateSlots, vocabSize: VOCABULARY, contextLength: 1 << 20 };
     checkBatch(batch, limits, this.#uses);
     const last = new Int32Array(batch.tokens.length);
-    const recalled = batch.memories.from.map((slot) => (slot < 0 ? 1 : (this.#memories[slot] as number)));
+    const recalled = batch.recurrentStates.from.map((slot) =>
+      slot < 0 ? 1 : (this.#recurrentStates[slot] as number),
+    );
     for (let i = 0; i < batch.starts.length; i++) this.#compute(batch, i, last, recalled[i]);
-    for (const [k, row] of batch.memories.rows.entries()) {
-      this.#memories[batch.memories.slots[k] as number] = last[row] as number;
+    for (const [k, row] of batch.recurrentStates.rows.entries()) {
+      this.#recurrentStates[batch.recurrentStates.slots[k] as number] = last[row] as number;
     }
     if (this.blockMemory !== undefined && this.#written() > this.blockMemory.capacity) {
       throw new Error(

@@ -35,7 +35,7 @@ const command = fc.oneof(
 
 const scenario = fc.record({
   blockCount: fc.integer({ min: 8, max: 24 }),
-  memorySlots: fc.constantFrom(undefined, undefined, 3, 6),
+  stateSlots: fc.constantFrom(undefined, undefined, 3, 6),
   lookEvery: fc.integer({ min: 1, max: 4 }),
   commands: fc.array(command, { minLength: 1, maxLength: 25, size: 'max' }),
 });
@@ -80,11 +80,11 @@ class Viewer {
 
 async function run({
   blockCount,
-  memorySlots,
+  stateSlots,
   lookEvery,
   commands,
 }: typeof scenario extends fc.Arbitrary<infer One> ? One : never) {
-  const engine = new SteppedEngine({ blockCount, memorySlots, budget: { kind: 'fixed', maxStepTokens: 96 } });
+  const engine = new SteppedEngine({ blockCount, stateSlots, budget: { kind: 'fixed', maxStepTokens: 96 } });
   const viewer = new Viewer(blockCount);
   const seen = { steps: 0, generated: 0 };
   const look = () => {

@@ -31,7 +31,7 @@ export interface WorldRequest {
 
 export interface Scene {
   readonly models: number;
-  /** K/V blocks that all models share. */
+  /** KV blocks that all models share. */
   readonly blocks: number;
   readonly firstBlocks: number;
   readonly requests: readonly WorldRequest[];

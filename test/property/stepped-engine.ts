@@ -65,7 +65,7 @@ export class SteppedEngine {
     options: SchedulerOptions & Pick<EngineOptions, 'newDrafter' | 'speculation'>,
     memory?: DeviceMemory,
   ) {
-    this.backend = new HashBackend(options.blockCount, options.memorySlots, memory);
+    this.backend = new HashBackend(options.blockCount, options.stateSlots, memory);
     this.engine = new Engine(
       this.backend,
       {

@@ -144,7 +144,7 @@ function experts({ unit }: Sizes): fc.Arbitrary<TinyExperts> {
       count: fc.constantFrom(8, 16, 40),
       size: fc.constantFrom(unit, 3 * unit),
       router,
-      choiceBias: flag,
+      routingBias: flag,
       expertScales: flag,
       routerNorm: flag,
       scalesInput: flag,

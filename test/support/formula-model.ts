@@ -76,14 +76,14 @@ export async function formulaLogits(
   chunkTokens = model.ids.length,
 ): Promise<Float32Array> {
   const spec = buildSpec(opened);
-  const backend = await create(spec, opened.weights, { blockCount: 3, memorySlots: 1 });
-  const remembers = spec.memories.length > 0;
+  const backend = await create(spec, opened.weights, { blockCount: 3, stateSlots: 1 });
+  const remembers = spec.recurrentStates.length > 0;
   const logits = new Float32Array(model.ids.length * spec.vocabSize);
   for (let start = 0; start < model.ids.length; start += chunkTokens) {
     const tokens = model.ids.slice(start, start + chunkTokens);
     const blocks = [2, 0, 1].slice(0, Math.ceil((start + tokens.length) / BLOCK_TOKENS));
     const sequence: BatchSequence = { tokens, start, blocks, wantLogits: 'all' };
-    const memory = remembers ? { memory: ownSlot(sequence, 0) } : {};
+    const memory = remembers ? { state: ownSlot(sequence, 0) } : {};
     const step = await backend.step(buildBatch([{ ...sequence, ...memory }]));
     logits.set(step.logits, start * spec.vocabSize);
   }

@@ -279,7 +279,7 @@ export function lastLogits(
 
 /** Each case remembers in the slot that has the number of its first block. */
 function withMemory(sequence: BatchSequence): BatchSequence {
-  return { ...sequence, memory: ownSlot(sequence, sequence.blocks[0] as number) };
+  return { ...sequence, state: ownSlot(sequence, sequence.blocks[0] as number) };
 }
 
 async function withModel<Result>(
@@ -296,8 +296,8 @@ async function withModel<Result>(
   });
   try {
     const blockCount = tables.flat().length;
-    const backend = await create(spec, weights, { blockCount, memorySlots: blockCount });
-    const remembers = spec.memories.length > 0;
+    const backend = await create(spec, weights, { blockCount, stateSlots: blockCount });
+    const remembers = spec.recurrentStates.length > 0;
     try {
       return await use(async (sequences) => {
         const adapted = adapter === undefined ? sequences : sequences.map((one) => ({ ...one, adapter: 0 }));

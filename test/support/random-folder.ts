@@ -43,7 +43,7 @@ const attention = (queryRows: number): Shapes => ({
 });
 
 const KEY = 16;
-const deltaNet: Shapes = {
+const gatedDeltaNet: Shapes = {
   'linear_attn.in_proj_qkv.weight': [2 * 2 * KEY + 4 * KEY, HIDDEN],
   'linear_attn.in_proj_z.weight': [4 * KEY, HIDDEN],
   'linear_attn.in_proj_b.weight': [4, HIDDEN],
@@ -105,9 +105,9 @@ const families = {
       shared_expert_intermediate_size: EXPERT,
     },
     shapes: layers(
-      { ...deltaNet, ...shared },
+      { ...gatedDeltaNet, ...shared },
       { ...attention(2 * 4 * HEAD), ...shared },
-      { ...deltaNet, ...shared },
+      { ...gatedDeltaNet, ...shared },
     ),
   },
 } as const satisfies Record<string, Family>;

@@ -1,7 +1,7 @@
-// Small random models with what few families have: attention through a latent, several residual streams, maps of low rank
+// Small random models with what few families have: MLA, several residual streams, maps of low rank
 // and gates that are cut.
 
-import type { BodySpec, LatentAttentionSpec, LayerSpec, ModelSpec } from '../../src/model/spec.ts';
+import type { BodySpec, LayerSpec, MlaSpec, ModelSpec } from '../../src/model/spec.ts';
 import { vectorSpec } from '../../src/model/spec-parts.ts';
 import type { TensorType } from '../../src/weights/tensor-type.ts';
 import { linear, rms } from './leaves.ts';
@@ -12,62 +12,66 @@ interface RareOptions {
   readonly type: TensorType;
 }
 
-interface LatentOptions extends RareOptions {
+interface MlaOptions extends RareOptions {
   readonly headCount: number;
-  readonly rank: number;
-  readonly contentSize: number;
-  readonly rotatedSize: number;
-  readonly valueSize: number;
+  readonly kvLoraRank: number;
+  readonly qkNopeHeadDim: number;
+  readonly qkRopeHeadDim: number;
+  readonly vHeadDim: number;
   /** Queries are made of so many values, not of the input itself. */
-  readonly queryRank?: number;
+  readonly qLoraRank?: number;
 }
 
 const HIDDEN = 64;
 
-/** Every attention of a tiny model goes through a latent. */
-export function latentModel(options: LatentOptions): TinyModel {
-  const { seed, type, rank, rotatedSize } = options;
-  const base = tinyModel({ seed, type, hiddenSize: HIDDEN, ffnSize: HIDDEN, rotatedValues: rotatedSize });
+/** Every attention of a tiny model is MLA. */
+export function mlaModel(options: MlaOptions): TinyModel {
+  const { seed, type, kvLoraRank, qkRopeHeadDim } = options;
+  const base = tinyModel({ seed, type, hiddenSize: HIDDEN, ffnSize: HIDDEN, rotatedValues: qkRopeHeadDim });
   const spec: ModelSpec = {
     ...base.spec,
-    caches: base.spec.caches.map(() => ({ headCount: 1, headSize: rank + rotatedSize, valuesInKeys: rank })),
+    caches: base.spec.caches.map(() => ({
+      headCount: 1,
+      headSize: kvLoraRank + qkRopeHeadDim,
+      valuesInKeys: kvLoraRank,
+    })),
     layers: base.spec.layers.map((layer, index) =>
-      mapBodies(layer, (body) => (body.kind === 'attention' ? latentAttention(options, index) : body)),
+      mapBodies(layer, (body) => (body.kind === 'attention' ? mla(options, index) : body)),
     ),
   };
   return tinyModelOf(spec, { seed, type });
 }
 
-function latentAttention(options: LatentOptions, cache: number): LatentAttentionSpec {
-  const { headCount, rank, contentSize, rotatedSize, valueSize, queryRank } = options;
+function mla(options: MlaOptions, cache: number): MlaSpec {
+  const { headCount, kvLoraRank, qkNopeHeadDim, qkRopeHeadDim, vHeadDim, qLoraRank } = options;
   const at = (part: string) => `layers.${cache}.${part}`;
-  const asking = queryRank ?? HIDDEN;
+  const asking = qLoraRank ?? HIDDEN;
   return {
-    kind: 'latent-attention',
+    kind: 'mla',
     headCount,
     cache,
-    rank,
-    contentSize,
-    rotatedSize,
-    valueSize,
-    ...(queryRank === undefined
+    kvLoraRank,
+    qkNopeHeadDim,
+    qkRopeHeadDim,
+    vHeadDim,
+    ...(qLoraRank === undefined
       ? {}
       : {
           queryInput: {
-            down: linear(at('query-down'), queryRank, HIDDEN),
-            norm: rms(queryRank, at('query-down.norm')),
+            down: linear(at('query-down'), qLoraRank, HIDDEN),
+            norm: rms(qLoraRank, at('query-down.norm')),
           },
         }),
-    query: linear(at('latent-query'), headCount * contentSize, asking),
-    queryRotated: linear(at('query-rotated'), headCount * rotatedSize, asking),
-    latent: linear(at('latent'), rank, HIDDEN),
-    latentNorm: rms(rank, at('latent.norm')),
-    keyRotated: linear(at('key-rotated'), rotatedSize, HIDDEN),
-    toLatent: { ...linear(at('to-latent'), headCount * rank, contentSize), members: headCount },
-    toValues: { ...linear(at('to-values'), headCount * valueSize, rank), members: headCount },
-    output: linear(at('latent-output'), HIDDEN, headCount * valueSize),
+    query: linear(at('latent-query'), headCount * qkNopeHeadDim, asking),
+    queryRope: linear(at('query-rotated'), headCount * qkRopeHeadDim, asking),
+    kvDown: linear(at('latent'), kvLoraRank, HIDDEN),
+    kvNorm: rms(kvLoraRank, at('latent.norm')),
+    keyRope: linear(at('key-rotated'), qkRopeHeadDim, HIDDEN),
+    keyUp: { ...linear(at('to-latent'), headCount * kvLoraRank, qkNopeHeadDim), members: headCount },
+    valueUp: { ...linear(at('to-values'), headCount * vHeadDim, kvLoraRank), members: headCount },
+    output: linear(at('latent-output'), HIDDEN, headCount * vHeadDim),
     rope: 0,
-    scale: (contentSize + rotatedSize) ** -0.5,
+    scale: (qkNopeHeadDim + qkRopeHeadDim) ** -0.5,
   };
 }
 
@@ -76,7 +80,7 @@ interface StreamedOptions extends RareOptions {
   readonly hiddenSize: number;
   readonly gateCutoff: number;
   /** What other streams are told is scaled before. */
-  readonly toldScale: boolean;
+  readonly perLayerScale: boolean;
 }
 
 /** A map of low rank beside each attention, gates of feed-forwards cut, and several residual streams. */
@@ -88,7 +92,7 @@ export function streamedModel({ seed, type, hiddenSize, ...options }: StreamedOp
     );
   const spec: ModelSpec = {
     ...base.spec,
-    streams: { count: options.count, spread: maps('spread'), gather: maps('gather') },
+    altUp: { count: options.count, spread: maps('spread'), gather: maps('gather') },
     layers: base.spec.layers.map((layer, index) => streamedLayer(layer, index, hiddenSize, options)),
   };
   return tinyModelOf(spec, { seed, type });
@@ -98,27 +102,27 @@ function streamedLayer(
   layer: LayerSpec,
   index: number,
   hiddenSize: number,
-  { count, gateCutoff, toldScale }: Pick<StreamedOptions, 'count' | 'gateCutoff' | 'toldScale'>,
+  { count, gateCutoff, perLayerScale }: Pick<StreamedOptions, 'count' | 'gateCutoff' | 'perLayerScale'>,
 ): LayerSpec {
   const at = (part: string) => `layers.${index}.${part}`;
-  const lowRank = (part: string): BodySpec => ({
-    kind: 'low-rank',
+  const laurel = (part: string): BodySpec => ({
+    kind: 'laurel',
     down: linear(at(`${part}-down`), 12, hiddenSize),
     up: linear(at(`${part}-up`), hiddenSize, 12),
     norm: rms(hiddenSize, at(`${part}.norm`)),
   });
-  const cut = mapBodies(layer, (body) => (body.kind === 'feed-forward' ? { ...body, gateCutoff } : body));
+  const cut = mapBodies(layer, (body) => (body.kind === 'mlp' ? { ...body, gateCutoff } : body));
   const [attending, ...others] = cut.branches;
-  const beside = { input: rms(hiddenSize, at('beside-input.norm')), body: lowRank('beside') };
+  const beside = { input: rms(hiddenSize, at('beside-input.norm')), body: laurel('beside') };
   return {
     branches: [{ ...attending, parts: [...(attending?.parts ?? []), beside] }, ...others],
-    streams: {
+    altUp: {
       norm: rms(hiddenSize, at('streams.norm')),
       features: linear(at('features'), count, hiddenSize),
       prediction: linear(at('prediction'), count * count, count),
       correction: linear(at('correction'), count, count),
-      told: { body: lowRank('told'), output: rms(hiddenSize, at('told-output.norm')) },
-      ...(toldScale ? { toldScale: vectorSpec(at('told-scale.norm'), hiddenSize) } : {}),
+      perLayer: { body: laurel('told'), output: rms(hiddenSize, at('told-output.norm')) },
+      ...(perLayerScale ? { perLayerScale: vectorSpec(at('told-scale.norm'), hiddenSize) } : {}),
     },
   };
 }

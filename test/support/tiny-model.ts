@@ -5,12 +5,12 @@ import type {
   Activation,
   AttentionSpec,
   BranchSpec,
-  ExpertsSpec,
-  FeedForwardSpec,
   HeadNormSpec,
   LayerSpec,
   LinearSpec,
+  MlpSpec,
   ModelSpec,
+  MoeSpec,
   NormSpec,
   PartSpec,
   RouterSpec,
@@ -49,7 +49,7 @@ export interface TinyModelOptions {
   readonly preNorms?: boolean;
   readonly postNorms?: boolean;
   /** Tokens see those behind them. */
-  readonly bothSides?: boolean;
+  readonly bidirectional?: boolean;
   /** Norms of the residual stream behind each branch. */
   readonly streamNorms?: boolean;
   /** Positions and kinds of text are added to embeddings, which are normalized then. */
@@ -84,8 +84,8 @@ export interface TinyModelOptions {
 export interface TinyExperts {
   readonly count: number;
   readonly size: number;
-  readonly router: Omit<RouterSpec, 'linear' | 'choiceBias' | 'expertScales' | 'norm'>;
-  readonly choiceBias?: boolean;
+  readonly router: Omit<RouterSpec, 'linear' | 'routingBias' | 'expertScales' | 'norm'>;
+  readonly routingBias?: boolean;
   readonly expertScales?: boolean;
   /** The router looks at the residual stream behind a norm of its own. */
   readonly routerNorm?: boolean;
@@ -149,7 +149,7 @@ function tinySpec(settings: Settings): ModelSpec {
       headCount: settings.kvHeadCount,
       headSize,
     })),
-    memories: [],
+    recurrentStates: [],
     embedding,
     ...(settings.addedTables
       ? {
@@ -182,7 +182,7 @@ class TinyLayer {
     const { experts, parallel, layerCount } = this.#settings;
     const mixes = experts !== undefined && (this.#index > 0 || layerCount === 1);
     const attending = this.#part(this.#attention(), 'attention.norm');
-    const bodies = mixes ? this.#experts(experts) : [this.#feedForward('', this.#settings.ffnSize)];
+    const bodies = mixes ? this.#experts(experts) : [this.#mlp('', this.#settings.ffnSize)];
     const feeding = bodies.map((body) => this.#part(body, parallel ? 'attention.norm' : 'ffn.norm'));
     if (parallel) return { branches: [this.#branch([attending, ...feeding], 'attention-post.norm')] };
     return {
@@ -231,7 +231,7 @@ class TinyLayer {
       ...(queryNorm === undefined ? {} : { queryNorm }),
       ...(rest.normsAfterRope ? { normsAfterRope: true } : {}),
       ...(rest.someUnrotated && this.#index % 2 === 1 ? {} : { rope: windowed ? 1 : 0 }),
-      ...(rest.bothSides ? { bothSides: true } : {}),
+      ...(rest.bidirectional ? { bidirectional: true } : {}),
       ...(windowed ? { window } : {}),
       scale: headSize ** -0.5,
       ...(attentionSoftcap === undefined ? {} : { softcap: attentionSoftcap }),
@@ -241,12 +241,12 @@ class TinyLayer {
     };
   }
 
-  #feedForward(prefix: string, size: number): FeedForwardSpec {
+  #mlp(prefix: string, size: number): MlpSpec {
     const { hiddenSize, activation, ungated } = this.#settings;
     const fused = this.#settings.fused && !ungated;
     const name = (separate: string): string => `${prefix}${fused ? 'gate-up' : separate}`;
     return {
-      kind: 'feed-forward',
+      kind: 'mlp',
       size,
       activation,
       ...(ungated ? {} : { gate: this.#linear(name('gate'), size, hiddenSize) }),
@@ -255,15 +255,15 @@ class TinyLayer {
     };
   }
 
-  #experts(experts: TinyExperts): (ExpertsSpec | FeedForwardSpec)[] {
+  #experts(experts: TinyExperts): (MoeSpec | MlpSpec)[] {
     const { hiddenSize } = this.#settings;
     const { count, size, router } = experts;
-    const mixture: ExpertsSpec = {
-      kind: 'experts',
+    const mixture: MoeSpec = {
+      kind: 'moe',
       router: {
         ...router,
         linear: this.#linear('router', count, hiddenSize),
-        ...(experts.choiceBias ? { choiceBias: vectorSpec(this.#at('choice-bias'), count) } : {}),
+        ...(experts.routingBias ? { routingBias: vectorSpec(this.#at('choice-bias'), count) } : {}),
         ...(experts.expertScales ? { expertScales: vectorSpec(this.#at('expert-scales.norm'), count) } : {}),
         ...(experts.routerNorm ? { norm: this.#norm('router.norm') } : {}),
       },
@@ -272,15 +272,15 @@ class TinyLayer {
     };
     if (!experts.shared) return [mixture];
     const share = this.#linear('shared.share', 1, hiddenSize);
-    return [mixture, { ...this.#feedForward('shared.', size), share }];
+    return [mixture, { ...this.#mlp('shared.', size), share }];
   }
 
   /** Rows of one tensor that all experts share. */
-  #expert({ size }: TinyExperts, expert: number): FeedForwardSpec {
+  #expert({ size }: TinyExperts, expert: number): MlpSpec {
     const { hiddenSize, activation, ungated } = this.#settings;
     const inner = (part: string) => this.#linear(`experts.${part}`, size, hiddenSize, expert * size);
     return {
-      kind: 'feed-forward',
+      kind: 'mlp',
       size,
       activation,
       ...(ungated ? {} : { gate: inner('gate') }),

@@ -64,7 +64,7 @@ export function encoders(types: readonly TensorType[]): fc.Arbitrary<TinyModelOp
       ...rest,
       headSize: floatTypes.includes(rest.type) ? headSize : 64,
       headCount: group * rest.kvHeadCount,
-      bothSides: true,
+      bidirectional: true,
       preNorms: rest.streamNorms !== true,
       finalNorm: rest.streamNorms !== true,
     })) as fc.Arbitrary<TinyModelOptions>;

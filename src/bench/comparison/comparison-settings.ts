@@ -69,7 +69,7 @@ export function comparisonSettings(wanted: ComparisonOptions, contextLength: num
   };
 }
 
-/** K/V blocks for as many of the longest requests as are ever under way at once. */
+/** KV blocks for as many of the longest requests as are ever under way at once. */
 export function comparisonBlocks({ prompts, loads, tokens }: ComparisonSettings): number {
   return mostAtOnce(loads) * blocksFor(Math.max(...prompts) + tokens);
 }

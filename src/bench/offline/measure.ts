@@ -57,7 +57,7 @@ async function repeated<T>(repeats: number, once: () => Promise<T>): Promise<T[]
 }
 
 /**
- * All prompts at once up to their first tokens; then the same requests go on from there, with their K/V in the cache,
+ * All prompts at once up to their first tokens; then the same requests go on from there, with their KV in the cache,
  * so that every stream decodes from the first step to the last.
  */
 export async function measureBatched(

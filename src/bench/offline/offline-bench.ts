@@ -65,7 +65,7 @@ export async function benchOffline(
   const started = performance.now();
   const backend = await target.create(model.spec, model.weights, {
     blockCount: neededBlocks(settings),
-    memorySlots: 3 * Math.max(...settings.streams),
+    stateSlots: 3 * Math.max(...settings.streams),
     kvType,
     onProgress: observer.onLoad,
   });

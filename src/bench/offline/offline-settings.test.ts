@@ -46,7 +46,7 @@ describe('settings', () => {
 
   it('that exceed the memory are refused with what is needed and what is there', () => {
     expect(check({}, { weightBytes: 2e9, bytesPerBlock: 1e8, availableBytes: 5e9 })).toThrow(
-      'not enough memory: 2.0 GB of weights and 3.2 GB of K/V for 8 streams, but 5.0 GB are there',
+      'not enough memory: 2.0 GB of weights and 3.2 GB of KV for 8 streams, but 5.0 GB are there',
     );
   });
 

@@ -39,7 +39,7 @@ export interface MemoryNeed {
   readonly availableBytes: number;
 }
 
-/** K/V blocks for the most streams, or for the prompt that is asked for twice. */
+/** KV blocks for the most streams, or for the prompt that is asked for twice. */
 export function neededBlocks({ streams, promptTokens, outputTokens, prefixTokens }: OfflineSettings): number {
   const ofStreams = Math.max(...streams) * blocksFor(promptTokens + outputTokens);
   return Math.max(ofStreams, blocksFor((prefixTokens ?? 0) + 1));
@@ -77,7 +77,7 @@ export function checkMemory(memory: MemoryNeed, blocks: number, user: string, re
   if (weightBytes + blocks * bytesPerBlock <= availableBytes) return;
   const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
   throw new OfflineError(
-    `not enough memory: ${gigabytes(weightBytes)} GB of weights and ${gigabytes(blocks * bytesPerBlock)} GB of K/V ` +
+    `not enough memory: ${gigabytes(weightBytes)} GB of weights and ${gigabytes(blocks * bytesPerBlock)} GB of KV ` +
       `for ${user}, but ${gigabytes(availableBytes)} GB are there; give ${remedy}`,
   );
 }

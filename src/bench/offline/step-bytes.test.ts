@@ -7,7 +7,7 @@ import { decodeStepBytes } from './step-bytes.ts';
 
 const small = dummyModel('smollm2-135m', 'Q8_0');
 const large = dummyModel('llama-3.1-8b', 'F16');
-// The addon's K/V, beside matrices as files have them.
+// The addon's KV, beside matrices as files have them.
 const sizes = { ...sizesOf(), matrixBytes: fileMatrixBytes };
 const one = { streams: 1, contextTokens: 1, kvType: 'f16' } as const;
 
@@ -39,7 +39,7 @@ describe('weights of a step', () => {
   });
 });
 
-describe('K/V of a step', () => {
+describe('KV of a step', () => {
   const spec = buildSpec(large);
   const kvOf = (step: Parameters<typeof decodeStepBytes>[3], of = spec) =>
     decodeStepBytes(of, large.weights, sizes, step).kv;

@@ -1,4 +1,4 @@
-// What one decode step must read from memory: every weight that is used once, and the K/V of everything each stream has behind it.
+// What one decode step must read from memory: every weight that is used once, and the KV of everything each stream has behind it.
 // Norms, biases and activations are left out: they are thousands of times smaller.
 
 import { BLOCK_TOKENS, type KvType } from '../../compute/backend.ts';

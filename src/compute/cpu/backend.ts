@@ -9,8 +9,8 @@ import {
   type BackendOptions,
   type Batch,
   type KvType,
-  memorySlotsOf,
   type StepResult,
+  stateSlotsOf,
 } from '../backend.ts';
 import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
@@ -32,23 +32,23 @@ export async function createCpuBackend(
   options: CpuOptions,
 ): Promise<Backend> {
   const threads = options.threads ?? machineLimits().cores;
-  const memorySlots = memorySlotsOf(spec, options);
+  const stateSlots = stateSlotsOf(spec, options);
   const handle = addon.create(threads, options.isa ?? '');
   try {
     const model = await uploadModel(addon, handle, spec, weights, options.onProgress ?? (() => {}));
-    addon.assemble(handle, model, options.kvType ?? 'f16', options.blockCount, memorySlots ?? 0);
+    addon.assemble(handle, model, options.kvType ?? 'f16', options.blockCount, stateSlots ?? 0);
   } catch (error) {
     addon.destroy(handle);
     throw error;
   }
   const { blockCount } = options;
-  return new CpuBackend(addon, handle, spec, { blockCount, memorySlots }, createNativeSampler(addon, handle));
+  return new CpuBackend(addon, handle, spec, { blockCount, stateSlots }, createNativeSampler(addon, handle));
 }
 
 class CpuBackend implements Backend {
   readonly name = 'cpu';
   readonly blockCount: number;
-  readonly memorySlots: number | undefined;
+  readonly stateSlots: number | undefined;
   readonly sampleRows: SampleRows;
   readonly #addon: Addon;
   readonly #handle: ModelHandle;
@@ -66,16 +66,16 @@ class CpuBackend implements Backend {
     addon: Addon,
     handle: ModelHandle,
     spec: ModelSpec,
-    { blockCount, memorySlots }: Pick<Backend, 'blockCount' | 'memorySlots'>,
+    { blockCount, stateSlots }: Pick<Backend, 'blockCount' | 'stateSlots'>,
     sampleRows: SampleRows,
   ) {
-    this.memorySlots = memorySlots;
+    this.stateSlots = stateSlots;
     this.sampleRows = sampleRows;
     this.#addon = addon;
     this.#handle = handle;
     this.#spec = spec;
     this.blockCount = blockCount;
-    this.#limits = batchLimits(spec, { blockCount, memorySlots });
+    this.#limits = batchLimits(spec, { blockCount, stateSlots });
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
   }

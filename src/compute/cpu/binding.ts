@@ -76,14 +76,14 @@ export interface Addon {
     description: NativeModel,
     kvType: KvType,
     blockCount: number,
-    memorySlots: number,
+    stateSlots: number,
   ): void;
   step(model: ModelHandle, batch: Batch, logits: Float32Array, states: Float32Array): Promise<void>;
   releaseBlocks(model: ModelHandle, blocks: Int32Array): void;
   /** Shares each step among so many threads; at most as many as the model was made with. */
   useThreads(model: ModelHandle, threads: number): void;
   destroy(model: ModelHandle): void;
-  /** Memory one block of K/V takes, in all caches. */
+  /** Memory one block of KV takes, in all caches. */
   kvBlockBytes(kvType: KvType, caches: readonly CacheSpec[]): number;
   /** Memory a packed matrix takes. */
   matrixBytes(type: TensorType, outputs: number, inputs: number): number;

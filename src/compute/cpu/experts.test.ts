@@ -102,7 +102,7 @@ describe.skipIf(!hasAddon)('experts of the cpu backend (skipped where the addon 
     const [layer] = model.spec.layers;
     const branch = layer?.branches[1];
     const part = branch?.parts[0];
-    if (part?.body.kind !== 'experts') throw new Error('the second branch has no experts');
+    if (part?.body.kind !== 'moe') throw new Error('the second branch has no experts');
     tensors.set('half', { name: 'half', type: 'F16', shape: [SIZE, model.spec.hiddenSize] });
     const odd = part.body.experts.map((expert, index) =>
       index === 3

@@ -6,12 +6,12 @@ import type { OutputFactors } from '../../model/output-factors.ts';
 import type {
   AdditionSpec,
   BranchSpec,
-  ExpertsSpec,
-  FeedForwardSpec,
   LayerSpec,
   LinearSpec,
   MatrixSpec,
+  MlpSpec,
   ModelSpec,
+  MoeSpec,
   PartSpec,
   RouterSpec,
   RowSlice,
@@ -58,11 +58,11 @@ interface NativeLeaves {
 
 type Native<Spec> = MapLeaves<Spec, NativeLeaves>;
 
-interface NativeExperts extends Pick<ExpertsSpec, 'kind' | 'scalesInput'> {
+interface NativeExperts extends Pick<MoeSpec, 'kind' | 'scalesInput'> {
   readonly count: number;
   readonly router: Native<RouterSpec>;
   /** Its matrices have a member for each expert. */
-  readonly each: Native<FeedForwardSpec>;
+  readonly each: Native<MlpSpec>;
 }
 
 type NativePart = Omit<Native<PartSpec>, 'body'> & {
@@ -170,16 +170,16 @@ class Converter {
   }
 
   #part({ body, ...part }: PartSpec): NativePart {
-    const converted = body.kind === 'experts' ? this.#experts(body) : this.#convert(body);
+    const converted = body.kind === 'moe' ? this.#experts(body) : this.#convert(body);
     return { ...this.#convert(part), body: converted };
   }
 
   /** Experts are alike but for their weights: one with a member for each. */
-  #experts({ kind, router, experts, ...others }: ExpertsSpec): NativeExperts {
+  #experts({ kind, router, experts, ...others }: MoeSpec): NativeExperts {
     const { linear, ...routing } = router;
     const linears = experts.map((expert) => leavesOf(expert, 'linear'));
     let next = 0;
-    const each = mapLeaves<FeedForwardSpec, NativeLeaves>(experts[0] as FeedForwardSpec, {
+    const each = mapLeaves<MlpSpec, NativeLeaves>(experts[0] as MlpSpec, {
       ...noOtherLeaves,
       linear: () => {
         const members = linears.map((own) => own[next] as LinearSpec);

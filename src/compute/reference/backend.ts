@@ -2,31 +2,31 @@
 // exists. It favours being read over being fast. Keys and values are kept in float32.
 
 import { sampleRows } from '../../sampling/sampler.ts';
-import { type Backend, type CreateBackend, memorySlotsOf } from '../backend.ts';
+import { type Backend, type CreateBackend, stateSlotsOf } from '../backend.ts';
 import { batchLimits, checkBatch, rowAdapters } from '../batch.ts';
 import { HeldBlocks } from '../held-blocks.ts';
 import { forward } from './forward.ts';
 import { KvCache } from './kv-cache.ts';
 import type { RowAdapters } from './linear.ts';
-import { Memories } from './recurrent-states.ts';
+import { RecurrentStates } from './recurrent-states.ts';
 import { loadModelWeights, type ModelWeights } from './weights.ts';
 
 interface OpenModel {
   readonly weights: ModelWeights;
   readonly cache: KvCache;
-  readonly memories: Memories;
+  readonly recurrentStates: RecurrentStates;
   readonly held: HeldBlocks;
 }
 
 export const createReferenceBackend: CreateBackend = async (spec, source, options) => {
   const { blockCount } = options;
-  const memorySlots = memorySlotsOf(spec, options);
-  const limits = batchLimits(spec, { blockCount, memorySlots });
+  const stateSlots = stateSlotsOf(spec, options);
+  const limits = batchLimits(spec, { blockCount, stateSlots });
   const adapters: RowAdapters = { current: new Int32Array() };
   let open: OpenModel | undefined = {
     weights: loadModelWeights(spec, source, adapters, options.onProgress ?? (() => {})),
     cache: new KvCache(spec, blockCount),
-    memories: new Memories(spec.memories, memorySlots ?? 0),
+    recurrentStates: new RecurrentStates(spec.recurrentStates, stateSlots ?? 0),
     held: new HeldBlocks(blockCount),
   };
   const opened = (): OpenModel => {
@@ -36,15 +36,15 @@ export const createReferenceBackend: CreateBackend = async (spec, source, option
   return {
     name: 'reference',
     blockCount,
-    memorySlots,
+    stateSlots,
     async step(batch) {
       // Whoever awaits steps in a row must still hear signals and messages between them.
       await new Promise<void>((resolve) => setImmediate(resolve));
-      const { weights, cache, memories, held } = opened();
+      const { weights, cache, recurrentStates, held } = opened();
       checkBatch(batch, limits);
       adapters.current = rowAdapters(batch);
       held.take(batch);
-      return forward(spec, weights, cache, memories, batch);
+      return forward(spec, weights, cache, recurrentStates, batch);
     },
     sampleRows,
     releaseBlocks(blocks) {

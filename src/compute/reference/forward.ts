@@ -3,36 +3,36 @@
 import type { ModelSpec } from '../../model/spec.ts';
 import type { Batch, StepResult } from '../backend.ts';
 import { rowAdapters } from '../batch.ts';
-import { type AttentionContext, runAttention } from './layers/attention.ts';
 import { batchRows } from './batch-rows.ts';
-import { runDeltaNet } from './layers/gated-delta-net.ts';
-import { feedForward, mixExperts, runLowRank } from './layers/mlp.ts';
 import type { KvCache } from './kv-cache.ts';
-import { runLatentAttention } from './layers/mla.ts';
-import { layerInputsOf, runLayerInput } from './layers/per-layer-inputs.ts';
+import { correctAltUp, gatherAltUp, predictAltUp, type Streams, spreadAltUp } from './layers/altup.ts';
+import { type AttentionContext, runAttention } from './layers/attention.ts';
+import { runGatedDeltaNet } from './layers/gated-delta-net.ts';
+import { runMamba2 } from './layers/mamba2.ts';
+import { runMla } from './layers/mla.ts';
+import { mixExperts, mlp, runLaurel } from './layers/mlp.ts';
+import { perLayerInputsOf, runPerLayerInput } from './layers/per-layer-inputs.ts';
+import { runShortConv } from './layers/short-conv.ts';
 import { applyLinear, decodeRow, type Matrix } from './linear.ts';
-import { type Memories, type Recollection, recollections } from './recurrent-states.ts';
 import { normalize } from './norm.ts';
+import { type RecurrentStates, type StatesOfSequence, sequenceStates } from './recurrent-states.ts';
 import { rotationsAt } from './rope.ts';
-import { runShortConvolution } from './layers/short-conv.ts';
-import { runStateSpace } from './layers/mamba2.ts';
-import { correctStreams, gatherStreams, predictStreams, type Streams, spreadStreams } from './layers/altup.ts';
 import { addInto, scaleBy, softcap } from './vector.ts';
 import type { Branch, Layer, ModelWeights, Part } from './weights.ts';
 
 /** What the parts of a step look at and change. */
 interface StepContext extends AttentionContext {
-  readonly memories: Memories;
-  readonly sequences: readonly Recollection[];
+  readonly recurrentStates: RecurrentStates;
+  readonly sequences: readonly StatesOfSequence[];
   /** Of every row, one input after the other. */
-  readonly layerInputs: Float32Array;
+  readonly perLayerInputs: Float32Array;
 }
 
 export function forward(
   spec: ModelSpec,
   weights: ModelWeights,
   cache: KvCache,
-  memories: Memories,
+  recurrentStates: RecurrentStates,
   batch: Batch,
 ): StepResult {
   const rows = batchRows(batch);
@@ -42,13 +42,13 @@ export function forward(
     cache,
     rows,
     rotations: spec.ropes.map((rope) => rotationsAt(rope, rows.positions)),
-    memories,
-    sequences: recollections(batch.rowStarts, batch.memories),
-    layerInputs: layerInputsOf(weights.layerInputs, batch.tokens, embedded, spec.normEpsilon),
+    recurrentStates,
+    sequences: sequenceStates(batch.rowStarts, batch.recurrentStates),
+    perLayerInputs: perLayerInputsOf(weights.perLayerInputs, batch.tokens, embedded, spec.normEpsilon),
   };
-  let streams = spreadStreams(embedded, weights.streams?.spread ?? []);
+  let streams = spreadAltUp(embedded, weights.altUp?.spread ?? []);
   for (const layer of weights.layers) streams = runLayer(context, layer, streams);
-  const stream = gatherStreams(streams, weights.streams?.gather ?? []);
+  const stream = gatherAltUp(streams, weights.altUp?.gather ?? []);
   const statesOf = (wanted: Int32Array) => finalStates(spec, weights, stream, wanted);
   return {
     logits: logits(spec, weights, statesOf(batch.logitRows), batch.logitRows),
@@ -90,22 +90,22 @@ function rowsOf(table: Matrix, which: Int32Array): Float32Array {
 
 /** What the streams become; the first is changed in place. */
 function runLayer(context: StepContext, layer: Layer, streams: Streams): Streams {
-  if (layer.streams === undefined) {
+  if (layer.altUp === undefined) {
     runBranches(context, layer, streams[0] as Float32Array);
     return streams;
   }
   const { normEpsilon } = context.spec;
-  const predictions = predictStreams(layer.streams, streams, normEpsilon);
+  const predictions = predictAltUp(layer.altUp, streams, normEpsilon);
   const first = (predictions[0] as Float32Array).slice();
   runBranches(context, layer, first);
-  const [corrected, ...others] = correctStreams(layer.streams, predictions, first, normEpsilon);
+  const [corrected, ...others] = correctAltUp(layer.altUp, predictions, first, normEpsilon);
   const active = corrected as Float32Array;
-  const { told, toldScale } = layer.streams;
+  const { perLayer, perLayerScale } = layer.altUp;
   const seen =
-    toldScale === undefined
+    perLayerScale === undefined
       ? active
-      : active.map((value, at) => value * (toldScale[at % toldScale.length] as number));
-  const news = runPart(context, told, seen);
+      : active.map((value, at) => value * (perLayerScale[at % perLayerScale.length] as number));
+  const news = runPart(context, perLayer, seen);
   for (const other of others) addInto(other, news);
   return [active, ...others];
 }
@@ -144,27 +144,27 @@ function runBody(
   input: Float32Array,
   stream: Float32Array,
 ): Float32Array {
-  const { memories, sequences } = context;
+  const { recurrentStates, sequences } = context;
   const { normEpsilon } = context.spec;
   switch (body.kind) {
     case 'attention':
       return runAttention(context, body, input);
-    case 'latent-attention':
-      return runLatentAttention(context, body, input);
-    case 'feed-forward':
-      return feedForward(body, input);
-    case 'experts':
+    case 'mla':
+      return runMla(context, body, input);
+    case 'mlp':
+      return mlp(body, input);
+    case 'moe':
       return mixExperts(body, input, stream, normEpsilon);
-    case 'layer-input':
-      return runLayerInput(body, input, context.layerInputs);
-    case 'low-rank':
-      return runLowRank(body, input, normEpsilon);
-    case 'delta-net':
-      return runDeltaNet(body, input, memories, sequences, normEpsilon);
-    case 'short-convolution':
-      return runShortConvolution(body, input, memories, sequences);
-    case 'state-space':
-      return runStateSpace(body, input, memories, sequences, normEpsilon);
+    case 'per-layer-input':
+      return runPerLayerInput(body, input, context.perLayerInputs);
+    case 'laurel':
+      return runLaurel(body, input, normEpsilon);
+    case 'gated-delta-net':
+      return runGatedDeltaNet(body, input, recurrentStates, sequences, normEpsilon);
+    case 'short-conv':
+      return runShortConv(body, input, recurrentStates, sequences);
+    case 'mamba2':
+      return runMamba2(body, input, recurrentStates, sequences, normEpsilon);
   }
 }
 

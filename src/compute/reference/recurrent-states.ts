@@ -1,10 +1,10 @@
-// What layers without K/V remember of sequences, in slots. A slot has memory from its first use until it is released.
+// What layers without KV remember of sequences, in slots. A slot has memory from its first use until it is released.
 
-import type { MemorySpec } from '../../model/spec.ts';
-import type { BatchMemories } from '../backend.ts';
+import type { RecurrentStateSpec } from '../../model/spec.ts';
+import type { BatchStates } from '../backend.ts';
 
 /** A sequence's rows in a step, and where its memory comes from and goes. */
-export interface Recollection {
+export interface StatesOfSequence {
   readonly firstRow: number;
   readonly endRow: number;
   /** Undefined where nothing came before. */
@@ -13,20 +13,20 @@ export interface Recollection {
   readonly kept: readonly { readonly row: number; readonly slot: number }[];
 }
 
-export class Memories {
-  readonly #specs: readonly MemorySpec[];
+export class RecurrentStates {
+  readonly #specs: readonly RecurrentStateSpec[];
   readonly #slots: (Float32Array[] | undefined)[];
 
-  constructor(specs: readonly MemorySpec[], slotCount: number) {
+  constructor(specs: readonly RecurrentStateSpec[], slotCount: number) {
     this.#specs = specs;
     this.#slots = Array.from({ length: slotCount });
   }
 
-  /** A copy of what a slot holds for one of the model's memories; zeros where nothing came before. */
+  /** A copy of what a slot holds for one of the model's recurrent states; zeros where nothing came before. */
   recall(memory: number, slot: number | undefined): Float32Array {
-    if (slot === undefined) return new Float32Array((this.#specs[memory] as MemorySpec).size);
+    if (slot === undefined) return new Float32Array((this.#specs[memory] as RecurrentStateSpec).size);
     const held = this.#slots[slot]?.[memory];
-    if (held === undefined) throw new Error(`memory slot ${slot} holds nothing`);
+    if (held === undefined) throw new Error(`state slot ${slot} holds nothing`);
     return held.slice();
   }
 
@@ -38,7 +38,7 @@ export class Memories {
   /** Goes through the rows of all sequences in order; `take` changes what is remembered before each. */
   through(
     memory: number,
-    sequences: readonly Recollection[],
+    sequences: readonly StatesOfSequence[],
     take: (row: number, remembered: Float32Array) => void,
   ): void {
     for (const { firstRow, endRow, from, kept } of sequences) {
@@ -55,17 +55,17 @@ export class Memories {
   }
 }
 
-export function recollections(rowStarts: Int32Array, memories: BatchMemories): Recollection[] {
-  return Array.from(memories.from, (slot, sequence) => {
-    const begin = memories.starts[sequence] as number;
-    const end = memories.starts[sequence + 1] as number;
+export function sequenceStates(rowStarts: Int32Array, recurrentStates: BatchStates): StatesOfSequence[] {
+  return Array.from(recurrentStates.from, (slot, sequence) => {
+    const begin = recurrentStates.starts[sequence] as number;
+    const end = recurrentStates.starts[sequence + 1] as number;
     return {
       firstRow: rowStarts[sequence] as number,
       endRow: rowStarts[sequence + 1] as number,
       from: slot < 0 ? undefined : slot,
       kept: Array.from({ length: end - begin }, (_, index) => ({
-        row: memories.rows[begin + index] as number,
-        slot: memories.slots[begin + index] as number,
+        row: recurrentStates.rows[begin + index] as number,
+        slot: recurrentStates.slots[begin + index] as number,
       })),
     };
   });

@@ -4,20 +4,20 @@ import { leavesOf, type MapLeaves, mapLeaves } from '../../model/leaves.ts';
 import type {
   AttentionSpec,
   BranchSpec,
-  DeltaNetSpec,
-  ExpertsSpec,
-  FeedForwardSpec,
+  GatedDeltaNetSpec,
   HeadNormSpec,
-  LatentAttentionSpec,
-  LayerInputSpec,
-  LayerInputsSpec,
+  LaurelSpec,
+  LayerAltUpSpec,
   LayerSpec,
-  LayerStreamsSpec,
-  LowRankSpec,
+  Mamba2Spec,
+  MlaSpec,
+  MlpSpec,
   ModelSpec,
+  MoeSpec,
   PartSpec,
-  ShortConvolutionSpec,
-  StateSpaceSpec,
+  PerLayerInputSpec,
+  PerLayerInputsSpec,
+  ShortConvSpec,
 } from '../../model/spec.ts';
 import { isHeadTied } from '../../model/spec-walk.ts';
 import { type NormWeights, readNorm, readVector } from '../../model/weight-reader.ts';
@@ -35,19 +35,19 @@ type Loaded<Spec> = MapLeaves<Spec, LoadedLeaves>;
 
 export type HeadNorm = Loaded<HeadNormSpec>;
 export type Attention = Loaded<AttentionSpec>;
-export type LatentAttention = Loaded<LatentAttentionSpec>;
-export type FeedForward = Loaded<FeedForwardSpec>;
-export type Experts = Loaded<ExpertsSpec>;
-export type LayerInput = Loaded<LayerInputSpec>;
-export type LowRank = Loaded<LowRankSpec>;
-export type DeltaNet = Loaded<DeltaNetSpec>;
-export type ShortConvolution = Loaded<ShortConvolutionSpec>;
-export type StateSpace = Loaded<StateSpaceSpec>;
+export type Mla = Loaded<MlaSpec>;
+export type Mlp = Loaded<MlpSpec>;
+export type Experts = Loaded<MoeSpec>;
+export type PerLayerInput = Loaded<PerLayerInputSpec>;
+export type Laurel = Loaded<LaurelSpec>;
+export type GatedDeltaNet = Loaded<GatedDeltaNetSpec>;
+export type ShortConv = Loaded<ShortConvSpec>;
+export type Mamba2 = Loaded<Mamba2Spec>;
 export type Part = Loaded<PartSpec>;
 export type Branch = Loaded<BranchSpec>;
-export type LayerStreams = Loaded<LayerStreamsSpec>;
+export type LayerAltUp = Loaded<LayerAltUpSpec>;
 export type Layer = Loaded<LayerSpec>;
-export type LayerInputs = Loaded<LayerInputsSpec>;
+export type PerLayerInputs = Loaded<PerLayerInputsSpec>;
 export type ModelWeights = Loaded<ModelSpec>;
 
 export function loadModelWeights(

@@ -24,11 +24,11 @@ export interface PlannedShape extends AttentionShape {
 }
 
 /** Whatever looks at a cache. */
-type Looking = Pick<AttentionSpec, 'headCount' | 'cache' | 'bothSides'>;
+type Looking = Pick<AttentionSpec, 'headCount' | 'cache' | 'bidirectional'>;
 
 const cacheOf = ({ caches }: ModelSpec, { cache }: Looking): CacheSpec => caches[cache] as CacheSpec;
 
-const seesBothSides = ({ bothSides }: Looking): boolean => bothSides === true;
+const seesBothSides = ({ bidirectional }: Looking): boolean => bidirectional === true;
 
 /** Each shape once. */
 export function attentionShapes(
@@ -38,7 +38,7 @@ export function attentionShapes(
 ): PlannedShape[] {
   const shapes: PlannedShape[] = [];
   for (const attention of bodiesOf(spec)) {
-    if (attention.kind !== 'attention' && attention.kind !== 'latent-attention') continue;
+    if (attention.kind !== 'attention' && attention.kind !== 'mla') continue;
     if (planOf(shapes, spec, attention) !== -1) continue;
     const { headCount } = attention;
     const { headCount: kvHeadCount, headSize } = cacheOf(spec, attention);
@@ -54,7 +54,7 @@ export function attentionShapes(
     shapes.push({
       headCount,
       kvHeadCount,
-      bothSides: seesBothSides(attention),
+      bidirectional: seesBothSides(attention),
       layout,
       mostParts,
       partBytes: mostParts * bytes,
@@ -70,10 +70,10 @@ export function attentionShapes(
 export function planOf(shapes: readonly PlannedShape[], spec: ModelSpec, attention: Looking): number {
   const cache = cacheOf(spec, attention);
   return shapes.findIndex(
-    ({ headCount, kvHeadCount, bothSides, layout }) =>
+    ({ headCount, kvHeadCount, bidirectional, layout }) =>
       headCount === attention.headCount &&
       kvHeadCount === cache.headCount &&
-      bothSides === seesBothSides(attention) &&
+      bidirectional === seesBothSides(attention) &&
       layout.headSize === cache.headSize,
   );
 }

@@ -11,8 +11,8 @@ import {
   type Batch,
   type BlockMemory,
   type KvType,
-  memorySlotsOf,
   type StepResult,
+  stateSlotsOf,
 } from '../backend.ts';
 import { type BatchLimits, BlockUses, batchLimits, checkBatch } from '../batch.ts';
 import { loadAddon } from '../cpu/binding.ts';
@@ -70,8 +70,8 @@ async function loadBackend(
   const scratch = await allocateScratch(memory, spec, shapes, bindingBytes);
   const { blockCount } = options;
   const kv = await KvCache.allocate(gpu.device, memory, spec, { kvType, blockCount, bindingBytes });
-  const memorySlots = memorySlotsOf(spec, options);
-  const memories = await allocateMemories(memory, spec, memorySlots ?? 0, bindingBytes);
+  const stateSlots = stateSlotsOf(spec, options);
+  const recurrentStates = await allocateStates(memory, spec, stateSlots ?? 0, bindingBytes);
   const totalBytes = weightBytes(spec, weights, fileMatrixBytes);
   let loaded = 0;
   const onBytes = (bytes: number) => {
@@ -80,7 +80,7 @@ async function loadBackend(
   };
   const packing = startPacking(totalBytes, machineLimits().cores);
   const loader = { memory, packing, weights, bindingBytes, onBytes };
-  const forward = buildForward(spec, loader, scratch, { kv: kv.buffers, memories }, gpu.info.limits);
+  const forward = buildForward(spec, loader, scratch, { kv: kv.buffers, recurrentStates }, gpu.info.limits);
   const operations = await forward.finally(() => packing.close());
   const sample = samplingOperation(scratch, gpu);
   const programs = Programs.of(gpu.device);
@@ -93,25 +93,26 @@ async function loadBackend(
     spec,
     scratch,
     { operations, sample, programs },
-    { blockCount, memorySlots },
+    { blockCount, stateSlots },
   );
 }
 
 /** A buffer for each memory, with all slots. */
-async function allocateMemories(
+async function allocateStates(
   memory: GpuMemory,
-  { memories }: ModelSpec,
+  { recurrentStates }: ModelSpec,
   slots: number,
   bindingBytes: number,
 ): Promise<GPUBuffer[]> {
-  const most = Math.floor(bindingBytes / Math.max(...memories.map(({ size }) => 4 * size)));
-  if (memories.length > 0 && slots > most) {
+  const most = Math.floor(bindingBytes / Math.max(...recurrentStates.map(({ size }) => 4 * size)));
+  if (recurrentStates.length > 0 && slots > most) {
     throw new GpuMemoryError(
       `${slots} memory slots of this model are more than the GPU can bind; choose at most ${most}`,
     );
   }
   const buffers: GPUBuffer[] = [];
-  for (const { size } of memories) buffers.push(await memory.storage('memories', 4 * size * slots));
+  for (const { size } of recurrentStates)
+    buffers.push(await memory.storage('recurrentStates', 4 * size * slots));
   return buffers;
 }
 
@@ -135,7 +136,7 @@ class WebGpuBackend implements Backend {
   readonly device: string;
   readonly wantsSelfTest: boolean;
   readonly blockCount: number;
-  readonly memorySlots: number | undefined;
+  readonly stateSlots: number | undefined;
   readonly sampleRows: SampleRows;
   readonly blockMemory: BlockMemory;
   readonly #gpu: Gpu;
@@ -155,7 +156,7 @@ class WebGpuBackend implements Backend {
     spec: ModelSpec,
     scratch: Scratch,
     forward: Forward,
-    { blockCount, memorySlots }: Pick<Backend, 'blockCount' | 'memorySlots'>,
+    { blockCount, stateSlots }: Pick<Backend, 'blockCount' | 'stateSlots'>,
   ) {
     this.sampleRows = hostSampler();
     this.device = gpu.info.name;
@@ -174,8 +175,8 @@ class WebGpuBackend implements Backend {
     this.#scratch = scratch;
     this.#passes = new Passes(gpu, scratch, forward);
     this.blockCount = blockCount;
-    this.memorySlots = memorySlots;
-    this.#limits = batchLimits(spec, { blockCount, memorySlots });
+    this.stateSlots = stateSlots;
+    this.#limits = batchLimits(spec, { blockCount, stateSlots });
     this.#uses = new BlockUses(blockCount);
     this.#held = new HeldBlocks(blockCount);
   }

@@ -1,48 +1,48 @@
 // The forward pass as a list of operations, made once for a model: from token ids to the states and logits of the wanted
 // rows. What a body does, bodies/ says.
 
-import type { RememberingSpec } from '../../model/recurrent-state.ts';
+import type { RecurrentSpec } from '../../model/recurrent-state.ts';
 import type { BodySpec, BranchSpec, LayerSpec, LinearSpec, ModelSpec, PartSpec } from '../../model/spec.ts';
 import { loadAdditions, loadEmbeddingAdditions } from './adapters.ts';
-import { type AttentionStores, buildAttention } from './layers/attention.ts';
-import { buildDeltaNet } from './layers/gated-delta-net.ts';
-import { buildExperts } from './layers/moe.ts';
-import { buildFeedForward } from './layers/mlp.ts';
-import { buildLatentAttention } from './layers/mla.ts';
-import { buildLayerInput, makeLayerInputs } from './layers/per-layer-inputs.ts';
-import { buildLowRank } from './layers/laurel.ts';
-import { buildShortConvolution } from './layers/short-conv.ts';
-import { buildStateSpace } from './layers/mamba2.ts';
 import { type BodyOutput, Builder, type GpuNorm, type InputSource } from './builder.ts';
 import { embed } from './embed.ts';
 import type { GpuInfo } from './gpu.ts';
 import { capKernel, EXPANDED_VALUES } from './kernels/adapters.ts';
+import {
+  correctAltUp,
+  gatherAltUp,
+  predictAltUp,
+  seenStream,
+  spreadAltUp,
+  tellAltUp,
+} from './layers/altup.ts';
+import { type AttentionStores, buildAttention } from './layers/attention.ts';
+import { buildGatedDeltaNet } from './layers/gated-delta-net.ts';
+import { buildLaurel } from './layers/laurel.ts';
+import { buildMamba2 } from './layers/mamba2.ts';
+import { buildMla } from './layers/mla.ts';
+import { buildMlp } from './layers/mlp.ts';
+import { buildMoe } from './layers/moe.ts';
+import { buildPerLayerInput, makePerLayerInputs } from './layers/per-layer-inputs.ts';
+import { buildShortConv } from './layers/short-conv.ts';
 import { type Linear, Linears } from './linears.ts';
 import { type GpuMatrix, loadMatrix, type MatrixLoader } from './matrix.ts';
 import type { Operation } from './operation.ts';
 import type { ReplaceableBuffer } from './replaceable-buffer.ts';
 import { ropeTurns } from './rope-turns.ts';
 import type { Scratch } from './scratch.ts';
-import {
-  correctStreams,
-  gatherStreams,
-  predictStreams,
-  seenStream,
-  spreadStreams,
-  tellStreams,
-} from './layers/altup.ts';
 
-/** What steps leave for those after them: a buffer for each cache of the model, and for each of its memories. */
+/** What steps leave for those after them: a buffer for each cache of the model, and for each of its recurrentStates. */
 interface Stores {
   readonly kv: readonly ReplaceableBuffer[];
-  readonly memories: readonly GPUBuffer[];
+  readonly recurrentStates: readonly GPUBuffer[];
 }
 
 export async function buildForward(
   spec: ModelSpec,
   loader: MatrixLoader,
   scratch: Scratch,
-  { kv, memories }: Stores,
+  { kv, recurrentStates }: Stores,
   limits: GpuInfo['limits'],
 ): Promise<Operation[]> {
   const builder = new Builder(spec, loader, scratch, limits);
@@ -50,7 +50,7 @@ export async function buildForward(
   for (const rope of spec.ropes) {
     turns.push(await loader.memory.filled('turns', ropeTurns(rope, spec.contextLength)));
   }
-  await new ForwardBuilder(builder, { kv, turns }, memories).build();
+  await new ForwardBuilder(builder, { kv, turns }, recurrentStates).build();
   return builder.operations;
 }
 
@@ -58,13 +58,13 @@ class ForwardBuilder {
   readonly #builder: Builder;
   readonly #linears: Linears;
   readonly #stores: AttentionStores;
-  readonly #memories: readonly GPUBuffer[];
+  readonly #recurrentStates: readonly GPUBuffer[];
 
-  constructor(builder: Builder, stores: AttentionStores, memories: readonly GPUBuffer[]) {
+  constructor(builder: Builder, stores: AttentionStores, recurrentStates: readonly GPUBuffer[]) {
     this.#builder = builder;
     this.#linears = new Linears(builder);
     this.#stores = stores;
-    this.#memories = memories;
+    this.#recurrentStates = recurrentStates;
   }
 
   async build(): Promise<void> {
@@ -72,12 +72,12 @@ class ForwardBuilder {
     const rows = { inputs: spec.hiddenSize, slices: [spec.embedding] };
     const embedding = await loadMatrix(loader, 'embedding', rows);
     await this.#embed(embedding);
-    if (spec.layerInputs !== undefined) {
-      await makeLayerInputs(this.#builder, this.#linears, spec.layerInputs);
+    if (spec.perLayerInputs !== undefined) {
+      await makePerLayerInputs(this.#builder, this.#linears, spec.perLayerInputs);
     }
-    if (spec.streams !== undefined) await spreadStreams(this.#builder, this.#linears, spec.streams);
+    if (spec.altUp !== undefined) await spreadAltUp(this.#builder, this.#linears, spec.altUp);
     for (const layer of spec.layers) await this.#layer(layer);
-    if (spec.streams !== undefined) await gatherStreams(this.#builder, this.#linears, spec.streams);
+    if (spec.altUp !== undefined) await gatherAltUp(this.#builder, this.#linears, spec.altUp);
     await this.#head(embedding, await this.#builder.optionalNorm(spec.finalNorm));
   }
 
@@ -103,15 +103,15 @@ class ForwardBuilder {
     this.#builder.join({ from: into, norm }, { buffer: scratch.residual, adds: false, scale: 1 });
   }
 
-  async #layer({ branches, streams }: LayerSpec): Promise<void> {
-    if (streams !== undefined) await predictStreams(this.#builder, this.#linears, streams);
+  async #layer({ branches, altUp }: LayerSpec): Promise<void> {
+    if (altUp !== undefined) await predictAltUp(this.#builder, this.#linears, altUp);
     for (const branch of branches) await this.#branch(branch);
-    if (streams === undefined) return;
-    await correctStreams(this.#builder, this.#linears, streams);
+    if (altUp === undefined) return;
+    await correctAltUp(this.#builder, this.#linears, altUp);
     const { branch: told } = this.#builder.scratch;
-    const seen = await seenStream(this.#builder, streams);
-    await this.#part(streams.told, { buffer: told, adds: false, scale: 1 }, seen);
-    tellStreams(this.#builder, told);
+    const seen = await seenStream(this.#builder, altUp);
+    await this.#part(altUp.perLayer, { buffer: told, adds: false, scale: 1 }, seen);
+    tellAltUp(this.#builder, told);
   }
 
   /** One part without more adds to the residual stream itself; others are gathered first, for all read it as it was. */
@@ -157,27 +157,27 @@ class ForwardBuilder {
     switch (body.kind) {
       case 'attention':
         return buildAttention(this.#builder, this.#linears, this.#stores, body, input, output);
-      case 'latent-attention':
-        return buildLatentAttention(this.#builder, this.#linears, this.#stores, body, input, output);
-      case 'feed-forward':
-        return buildFeedForward(this.#builder, this.#linears, body, input, output);
-      case 'experts':
-        return buildExperts(this.#builder, this.#linears, body, input, output);
-      case 'layer-input':
-        return buildLayerInput(this.#builder, this.#linears, body, input, output);
-      case 'low-rank':
-        return buildLowRank(this.#builder, this.#linears, body, input, output);
-      case 'delta-net':
-        return buildDeltaNet(this.#builder, this.#linears, this.#memory(body), body, input, output);
-      case 'short-convolution':
-        return buildShortConvolution(this.#builder, this.#linears, this.#memory(body), body, input, output);
-      case 'state-space':
-        return buildStateSpace(this.#builder, this.#linears, this.#memory(body), body, input, output);
+      case 'mla':
+        return buildMla(this.#builder, this.#linears, this.#stores, body, input, output);
+      case 'mlp':
+        return buildMlp(this.#builder, this.#linears, body, input, output);
+      case 'moe':
+        return buildMoe(this.#builder, this.#linears, body, input, output);
+      case 'per-layer-input':
+        return buildPerLayerInput(this.#builder, this.#linears, body, input, output);
+      case 'laurel':
+        return buildLaurel(this.#builder, this.#linears, body, input, output);
+      case 'gated-delta-net':
+        return buildGatedDeltaNet(this.#builder, this.#linears, this.#state(body), body, input, output);
+      case 'short-conv':
+        return buildShortConv(this.#builder, this.#linears, this.#state(body), body, input, output);
+      case 'mamba2':
+        return buildMamba2(this.#builder, this.#linears, this.#state(body), body, input, output);
     }
   }
 
-  #memory({ memory }: RememberingSpec): GPUBuffer {
-    return this.#memories[memory] as GPUBuffer;
+  #state({ state }: RecurrentSpec): GPUBuffer {
+    return this.#recurrentStates[state] as GPUBuffer;
   }
 
   async #head(embedding: GpuMatrix, finalNorm: GpuNorm | undefined): Promise<void> {

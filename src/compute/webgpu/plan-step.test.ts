@@ -6,7 +6,7 @@ import { planStep } from './plan-step.ts';
 const shape = {
   headCount: 32,
   kvHeadCount: 8,
-  bothSides: false,
+  bidirectional: false,
   mostParts: 1000,
   busyWorkgroups: 1024,
   manyQueries: 32,
@@ -62,11 +62,11 @@ describe('a step as kernels read it', () => {
     const tokens = Array.from({ length: 70 }, () => 1);
     const text = { tokens, start: 0, blocks: [0, 1, 2], wantLogits: 'none' } as const;
     const few = { ...shape, manyQueries: 0, busyWorkgroups: 1 };
-    const ends = (bothSides: boolean) =>
-      itemsOf(planStep(buildBatch([text]), [{ ...few, bothSides }])).map(({ segments }) => segments[1]);
+    const ends = (bidirectional: boolean) =>
+      itemsOf(planStep(buildBatch([text]), [{ ...few, bidirectional }])).map(({ segments }) => segments[1]);
     expect(new Set(ends(true))).toEqual(new Set([2]));
     expect(new Set(ends(false))).toEqual(new Set([1, 2]));
-    const [first] = itemsOf(planStep(buildBatch([text]), [{ ...few, bothSides: true }]));
+    const [first] = itemsOf(planStep(buildBatch([text]), [{ ...few, bidirectional: true }]));
     expect(first?.textLast).toBe(69);
   });
 
@@ -78,7 +78,7 @@ describe('a step as kernels read it', () => {
     expect(countsOf(crowded)).toMatchObject({ items: 5, merges: 1 });
   });
 
-  it('takes all heads of a row that share a K/V head together', () => {
+  it('takes all heads of a row that share a KV head together', () => {
     const prompt = { tokens: [1, 2, 3], start: 0, blocks: [0], wantLogits: 'none' } as const;
     const items = itemsOf(planStep(buildBatch([prompt]), [shape]));
     expect(items.map(({ queries }) => queries)).toEqual([

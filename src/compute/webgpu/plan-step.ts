@@ -18,7 +18,7 @@ export interface StepCounts {
   readonly adapted: number;
   readonly wanted: number;
   readonly states: number;
-  /** That are remembered; 0 where the model has no memories. */
+  /** That are remembered; 0 where the model has no recurrentStates. */
   readonly sequences: number;
   /** Of each shape of attention. */
   readonly attention: readonly AttentionCounts[];
@@ -40,7 +40,7 @@ export interface AttentionShape {
   readonly headCount: number;
   readonly kvHeadCount: number;
   /** Queries see the whole of their text, not what comes before them alone. */
-  readonly bothSides: boolean;
+  readonly bidirectional: boolean;
   /** Parts that can wait for a merge. */
   readonly mostParts: number;
   /** Workgroups that keep the whole GPU busy: with fewer, histories are shared out segment by segment. */
@@ -91,22 +91,22 @@ export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepW
   const listsAt = plansAt + plans.length * PLAN_WORDS;
   const lists = plans.flatMap(({ items, merges, many }) => [items, merges, many]);
   const tablesAt = lists.reduce((at, { length }) => at + length, listsAt);
-  const memoriesAt = tablesAt + batch.blocks.length;
-  const memories = memoryWords(batch, memoriesAt);
-  const words = new Uint32Array(memoriesAt + memories.length);
+  const recurrentAt = tablesAt + batch.blocks.length;
+  const recurrentStates = stateWords(batch, recurrentAt);
+  const words = new Uint32Array(recurrentAt + recurrentStates.length);
   const counts = {
     rows,
     adapted: batch.adapters.some((adapter) => adapter >= 0) ? rows : 0,
     wanted: batch.logitRows.length,
     states: batch.stateRows.length,
-    sequences: batch.memories.from.length,
+    sequences: batch.recurrentStates.from.length,
     attention: plans.map(({ items, merges, many }) => ({
       items: items.length / ITEM_WORDS,
       merges: merges.length / ITEM_WORDS,
       many: many.length / ITEM_WORDS,
     })),
   };
-  words.set([counts.rows, counts.wanted, counts.states, wantedAt, statesAt, plansAt, tablesAt, memoriesAt]);
+  words.set([counts.rows, counts.wanted, counts.states, wantedAt, statesAt, plansAt, tablesAt, recurrentAt]);
   writeRows(batch, words);
   words.set(batch.logitRows, wantedAt);
   words.set(batch.stateRows, statesAt);
@@ -121,13 +121,13 @@ export function planStep(batch: Batch, shapes: readonly AttentionShape[]): StepW
     words[word] = (words[word] as number) + tablesAt;
   }
   words.set(batch.blocks, tablesAt);
-  words.set(memories, memoriesAt);
+  words.set(recurrentStates, recurrentAt);
   return { counts, words };
 }
 
-/** What memories are told, at its place in the buffer; nothing where there are none. */
-function memoryWords({ memories, rowStarts, tokens }: Batch, at: number): Uint32Array {
-  const { from, starts, rows, slots } = memories;
+/** What recurrent states are told, at its place in the buffer; nothing where there are none. */
+function stateWords({ recurrentStates, rowStarts, tokens }: Batch, at: number): Uint32Array {
+  const { from, starts, rows, slots } = recurrentStates;
   if (from.length === 0) return new Uint32Array();
   const keptAt = MEMORIES_WORDS + SEQUENCE_WORDS * from.length;
   const rowsAt = keptAt + 2 * rows.length;
@@ -194,7 +194,7 @@ function hasMany(
 function cutTiles(
   stretches: readonly Stretch[],
   queries: number,
-  { headCount, kvHeadCount, bothSides }: AttentionShape,
+  { headCount, kvHeadCount, bidirectional }: AttentionShape,
 ): Tile[] {
   const group = headCount / kvHeadCount;
   const tiles: Tile[] = [];
@@ -202,7 +202,7 @@ function cutTiles(
     const count = stretch.rows * group;
     for (let firstQuery = 0; firstQuery < count; firstQuery += queries) {
       const endQuery = Math.min(firstQuery + queries, count);
-      const last = bothSides ? lastOf(stretch) : stretch.start + Math.floor((endQuery - 1) / group);
+      const last = bidirectional ? lastOf(stretch) : stretch.start + Math.floor((endQuery - 1) / group);
       tiles.push({ stretch, firstQuery, endQuery, segments: Math.floor(last / SEGMENT_TOKENS) + 1 });
     }
   }

@@ -42,13 +42,13 @@ interface ScratchBuffers {
   readonly heads: GPUBuffer;
   readonly queries: GPUBuffer;
   readonly attended: GPUBuffer;
-  /** Channels behind a convolution; contents of queries, or values, of an attention through a latent. */
+  /** Channels behind a convolution; contents of queries, or values, of MLA. */
   readonly mixed: GPUBuffer;
   readonly attentionParts: GPUBuffer;
   /** Gates and factors of a feed-forward, or of the experts that each row has chosen. */
   readonly gateUp: GPUBuffer;
   /** Inputs of single layers, one after the other. */
-  readonly layerInputs: GPUBuffer;
+  readonly perLayerInputs: GPUBuffer;
   /** Scores of experts, those that each row has chosen, and whose rows lie together. */
   readonly routes: GPUBuffer;
   readonly choices: GPUBuffer;
@@ -155,12 +155,12 @@ function planScratch(spec: ModelSpec, shapes: readonly PlannedShape[], bindingBy
     mixed: floats('convolved channels', rows * widths.channels),
     attentionParts: buffer('attention parts', Math.max(0, ...shapes.map(({ partBytes }) => partBytes))),
     gateUp: floats('gate and up', rows * widths.gateUp),
-    layerInputs: floats('inputs of layers', rows * widths.layerInputs),
+    perLayerInputs: floats('inputs of layers', rows * widths.perLayerInputs),
     routes: floats('scores of experts', rows * widths.experts),
     choices: floats('chosen experts', 2 * rows * widths.choices),
     groups: floats('rows of experts', tableWords(rows * widths.grouped)),
     opinions: floats('what experts give', rows * widths.choices * hiddenSize),
-    unshared: floats('shared feed-forward', widths.hasShare || widths.hasLowRank ? rows * hiddenSize : 0),
+    unshared: floats('shared feed-forward', widths.gated || widths.hasLowRank ? rows * hiddenSize : 0),
     unmapped: floats('beside a low rank', widths.hasLowRank ? rows * hiddenSize : 0),
     streams: floats('streams', rows * widths.streams * hiddenSize),
     predicted: floats('predicted stream', widths.streams > 0 ? rows * hiddenSize : 0),

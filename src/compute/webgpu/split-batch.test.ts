@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Batch } from '../backend.ts';
 import { type BatchSequence, buildBatch } from '../batch.ts';
-import { checkMemories } from '../batch-states.ts';
+import { checkStates } from '../batch-states.ts';
 import { splitBatch } from './split-batch.ts';
 
 /** Every row as its token, position, table, and whether its logits and its state are wanted. */
@@ -65,7 +65,7 @@ it('texts that are not to be cut stay whole, as many together as there is room f
 
 /** What a sequence remembers is what it has seen: a backend that remembers tokens. */
 function remember(slots: Map<number, number[]>, batch: Batch): void {
-  const { from, starts, rows, slots: kept } = batch.memories;
+  const { from, starts, rows, slots: kept } = batch.recurrentStates;
   for (const [sequence, slot] of from.entries()) {
     const seen = slot < 0 ? [] : [...(slots.get(slot) ?? [-1])];
     let next = batch.rowStarts[sequence] as number;
@@ -90,15 +90,15 @@ it('a batch that is split leaves every memory as the whole one does', () => {
         const last = { after: tokens.length, slot: 2 * index };
         const isKept = middle > 0 && middle < tokens.length;
         const kept = isKept ? [{ after: middle, slot: 2 * index + 1 }, last] : [last];
-        const memory = { from: begins ? undefined : 2 * index, kept };
-        return { tokens, start: begins ? 0 : 4, blocks: [index], wantLogits: 'none', memory };
+        const state = { from: begins ? undefined : 2 * index, kept };
+        return { tokens, start: begins ? 0 : 4, blocks: [index], wantLogits: 'none', state };
       }),
     );
     const before = all.map((_, index): [number, number[]] => [2 * index, [1000 + index]]);
     const [whole, split] = [new Map(before), new Map(before)];
     remember(whole, batch);
     for (const part of splitBatch(batch, { rows, wanted: 9 })) {
-      checkMemories(part, 2 * all.length);
+      checkStates(part, 2 * all.length);
       remember(split, part);
     }
     expect(split).toEqual(whole);

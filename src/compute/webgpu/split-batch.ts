@@ -5,7 +5,7 @@
 
 import type { Batch } from '../backend.ts';
 import { type BatchSequence, buildBatch } from '../batch.ts';
-import type { SequenceMemory } from '../batch-states.ts';
+import type { StateUse } from '../batch-states.ts';
 
 interface Room {
   readonly rows: number;
@@ -43,11 +43,11 @@ export function splitBatch(batch: Batch, room: Room, wholeTexts = false): Batch[
         row++;
       }
       const tokens = batch.tokens.subarray(from, row);
-      const memory = memoryOf(batch, sequence, from, row);
+      const state = memoryOf(batch, sequence, from, row);
       const adapter = batch.adapters[sequence] ?? -1;
-      const told = { ...(memory && { memory }), ...(adapter < 0 ? {} : { adapter }) };
+      const extras = { ...(state && { state }), ...(adapter < 0 ? {} : { adapter }) };
       if (row > from) {
-        sequences.push({ tokens, start: start + from - first, blocks, wantLogits: 'none', ...told });
+        sequences.push({ tokens, start: start + from - first, blocks, wantLogits: 'none', ...extras });
       }
       if (rows === room.rows || wantedRows.length === room.wanted) flush();
     }
@@ -56,19 +56,23 @@ export function splitBatch(batch: Batch, room: Room, wholeTexts = false): Batch[
   return batches;
 }
 
-/** Of the rows from one to before another, where the model has memories. */
+/** Of the rows from one to before another, where the model has recurrentStates. */
 function memoryOf(
-  { memories, rowStarts }: Batch,
+  { recurrentStates, rowStarts }: Batch,
   sequence: number,
   begin: number,
   end: number,
-): SequenceMemory | undefined {
-  if (memories.from.length === 0) return undefined;
-  const all = Array.from(memories.rows, (row, index) => ({ row, slot: memories.slots[index] as number }));
-  const own = all.slice(memories.starts[sequence], memories.starts[sequence + 1]);
+): StateUse | undefined {
+  if (recurrentStates.from.length === 0) return undefined;
+  const all = Array.from(recurrentStates.rows, (row, index) => ({
+    row,
+    slot: recurrentStates.slots[index] as number,
+  }));
+  const own = all.slice(recurrentStates.starts[sequence], recurrentStates.starts[sequence + 1]);
   const last = own.at(-1)?.slot ?? -1;
   const slotAfter = (row: number): number => own.find((one) => one.row === row)?.slot ?? last;
-  const from = begin === rowStarts[sequence] ? (memories.from[sequence] as number) : slotAfter(begin - 1);
+  const from =
+    begin === rowStarts[sequence] ? (recurrentStates.from[sequence] as number) : slotAfter(begin - 1);
   const kept = own
     .filter(({ row }) => row >= begin && row < end - 1)
     .map(({ row, slot }) => ({ after: row - begin + 1, slot }));

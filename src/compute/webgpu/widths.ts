@@ -1,14 +1,7 @@
 // How wide the rows are that a model's operations work on, whatever its layers look like.
 
-import { channelsOf, type RememberingSpec } from '../../model/recurrent-state.ts';
-import type {
-  AttentionSpec,
-  BodySpec,
-  ExpertsSpec,
-  FeedForwardSpec,
-  LatentAttentionSpec,
-  ModelSpec,
-} from '../../model/spec.ts';
+import { channelsOf, type RecurrentSpec } from '../../model/recurrent-state.ts';
+import type { AttentionSpec, BodySpec, MlaSpec, MlpSpec, ModelSpec, MoeSpec } from '../../model/spec.ts';
 import { additionsOf, bodiesOf } from '../../model/spec-walk.ts';
 
 /** Linear maps that read one input. */
@@ -26,17 +19,17 @@ interface Widths {
   readonly heads: number;
   /** The queries of an attention, or what a body with a memory gives. */
   readonly queries: number;
-  /** Channels that are convolved; contents of queries, or values, of an attention through a latent. */
+  /** Channels that are convolved; contents of queries, or values, of MLA. */
   readonly channels: number;
   readonly gateUp: number;
   /** Inputs of single layers, all of them. */
-  readonly layerInputs: number;
+  readonly perLayerInputs: number;
   readonly experts: number;
   /** Experts that a row chooses. */
   readonly choices: number;
-  /** Choices that rows are grouped by: of experts, or each head of an attention through a latent. */
+  /** Choices that rows are grouped by: of experts, or each head of MLA. */
   readonly grouped: number;
-  readonly hasShare: boolean;
+  readonly gated: boolean;
   readonly hasLowRank: boolean;
   /** Streams beside the first. */
   readonly streams: number;
@@ -57,42 +50,39 @@ export function headValues({ query, stored, gate }: AttentionSpec): number {
   );
 }
 
-/** Values that an attention through a latent makes of a row: what queries are made of, latent and key; rotated queries. */
-export function latentValues({ queryInput, latent, keyRotated, queryRotated }: LatentAttentionSpec): number {
+/** Values that MLA makes of a row: what queries are made of, latent and key; rotated queries. */
+export function latentValues({ queryInput, kvDown, keyRope, queryRope }: MlaSpec): number {
   return (
-    (queryInput?.down.weight.rows ?? 0) +
-    latent.weight.rows +
-    keyRotated.weight.rows +
-    queryRotated.weight.rows
+    (queryInput?.down.weight.rows ?? 0) + kvDown.weight.rows + keyRope.weight.rows + queryRope.weight.rows
   );
 }
 
 /** Values that a body with a memory makes of a row: what is convolved comes first. */
-export function rememberedValues(body: RememberingSpec): number {
+export function rememberedValues(body: RecurrentSpec): number {
   switch (body.kind) {
-    case 'delta-net':
+    case 'gated-delta-net':
       return channelsOf(body) + 2 * body.valueHeads + givenValues(body);
-    case 'short-convolution':
+    case 'short-conv':
       return 3 * body.size;
-    case 'state-space':
+    case 'mamba2':
       return channelsOf(body) + body.heads + givenValues(body);
   }
 }
 
 /** Values that it gives to its last map. */
-export function givenValues(body: RememberingSpec): number {
+export function givenValues(body: RecurrentSpec): number {
   switch (body.kind) {
-    case 'delta-net':
+    case 'gated-delta-net':
       return body.valueHeads * body.valueSize;
-    case 'short-convolution':
+    case 'short-conv':
       return body.size;
-    case 'state-space':
+    case 'mamba2':
       return body.heads * body.headSize;
   }
 }
 
 /** Values that a feed-forward makes of a row: gates, factors, and the row's share. */
-export function feedForwardValues({ size, gate, share }: FeedForwardSpec): number {
+export function feedForwardValues({ size, gate, share }: MlpSpec): number {
   return (gate === undefined ? size : 2 * size) + (share === undefined ? 0 : 1);
 }
 
@@ -100,13 +90,13 @@ export function widthsOf(spec: ModelSpec): Widths {
   const { hiddenSize } = spec;
   const bodies = bodiesOf(spec);
   const attentions = bodies.filter((body) => body.kind === 'attention');
-  const lowRanks = bodies.filter((body) => body.kind === 'low-rank');
-  const latents = bodies.filter((body) => body.kind === 'latent-attention');
-  const feedForwards = bodies.filter((body) => body.kind === 'feed-forward');
+  const lowRanks = bodies.filter((body) => body.kind === 'laurel');
+  const latents = bodies.filter((body) => body.kind === 'mla');
+  const feedForwards = bodies.filter((body) => body.kind === 'mlp');
   const remembering = bodies.filter(
-    (body) => body.kind === 'delta-net' || body.kind === 'short-convolution' || body.kind === 'state-space',
+    (body) => body.kind === 'gated-delta-net' || body.kind === 'short-conv' || body.kind === 'mamba2',
   );
-  const mixtures = bodies.filter((body) => body.kind === 'experts');
+  const mixtures = bodies.filter((body) => body.kind === 'moe');
   const most = (values: readonly number[]): number => Math.max(0, ...values);
   const inputs = [{ copies: 1, size: hiddenSize }, ...bodies.flatMap((body) => inputsOf(body, hiddenSize))];
   const widths = {
@@ -119,19 +109,21 @@ export function widthsOf(spec: ModelSpec): Widths {
     queries: most([
       ...attentions.map(({ headCount, headSize }) => headCount * headSize),
       ...remembering.map(givenValues),
-      ...latents.map(({ headCount, rank, rotatedSize }) => headCount * (rank + rotatedSize)),
+      ...latents.map(({ headCount, kvLoraRank, qkRopeHeadDim }) => headCount * (kvLoraRank + qkRopeHeadDim)),
     ]),
     channels: most([
       ...remembering.map(channelsOf),
-      ...latents.map(({ headCount, contentSize, valueSize }) => headCount * Math.max(contentSize, valueSize)),
+      ...latents.map(
+        ({ headCount, qkNopeHeadDim, vHeadDim }) => headCount * Math.max(qkNopeHeadDim, vHeadDim),
+      ),
     ]),
     gateUp: most([
       ...feedForwards.map(feedForwardValues),
       ...lowRanks.map(({ down }) => down.weight.rows),
-      ...bodies.map((body) => (body.kind === 'layer-input' ? body.gate.weight.rows : 0)),
+      ...bodies.map((body) => (body.kind === 'per-layer-input' ? body.gate.weight.rows : 0)),
       ...mixtures.map((body) => body.router.used * feedForwardValues(anyExpert(body))),
     ]),
-    layerInputs: (spec.layerInputs?.count ?? 0) * (spec.layerInputs?.size ?? 0),
+    perLayerInputs: (spec.perLayerInputs?.count ?? 0) * (spec.perLayerInputs?.size ?? 0),
     experts: most(mixtures.map(({ experts }) => experts.length)),
     choices: most(mixtures.map(({ router }) => router.used)),
     grouped: most([
@@ -139,12 +131,12 @@ export function widthsOf(spec: ModelSpec): Widths {
       ...latents.map(({ headCount }) => headCount),
     ]),
     hasLowRank: lowRanks.length > 0,
-    streams: spec.streams?.spread.length ?? 0,
+    streams: spec.altUp?.spread.length ?? 0,
     hasFactors: additionsOf(spec).some(({ magnitude }) => magnitude !== undefined),
-    hasShare: feedForwards.some(({ share }) => share !== undefined),
+    gated: feedForwards.some(({ share }) => share !== undefined),
     hasPartNorm: spec.layers.some(
-      ({ branches, streams }) =>
-        streams?.told.output !== undefined ||
+      ({ branches, altUp }) =>
+        altUp?.perLayer.output !== undefined ||
         branches.some(({ parts }) => parts.some(({ output }) => output !== undefined)),
     ),
   };
@@ -160,7 +152,7 @@ export function widthsOf(spec: ModelSpec): Widths {
     widths.channels,
     widths.streams * hiddenSize,
     widths.gateUp,
-    widths.layerInputs,
+    widths.perLayerInputs,
     widths.experts,
     widths.choices * hiddenSize,
   ]);
@@ -168,8 +160,8 @@ export function widthsOf(spec: ModelSpec): Widths {
 }
 
 /** All are alike but for their weights. */
-export function anyExpert({ experts }: ExpertsSpec): FeedForwardSpec {
-  return experts[0] as FeedForwardSpec;
+export function anyExpert({ experts }: MoeSpec): MlpSpec {
+  return experts[0] as MlpSpec;
 }
 
 /** Inputs that a body makes beside the one it reads. */
@@ -177,29 +169,29 @@ function inputsOf(body: BodySpec, hiddenSize: number): InputWidth[] {
   switch (body.kind) {
     case 'attention':
       return [{ copies: 1, size: body.headCount * body.headSize }];
-    case 'feed-forward':
+    case 'mlp':
       return [{ copies: 1, size: body.size }];
-    case 'experts': {
+    case 'moe': {
       const copies = body.router.used;
       const scaled = body.scalesInput ? [{ copies, size: hiddenSize }] : [];
       return [...scaled, { copies, size: anyExpert(body).size }];
     }
-    case 'latent-attention': {
-      const { headCount: copies, contentSize, rank, valueSize, query } = body;
+    case 'mla': {
+      const { headCount: copies, qkNopeHeadDim, kvLoraRank, vHeadDim, query } = body;
       return [
         { copies: 1, size: query.columns },
-        { copies, size: contentSize },
-        { copies, size: rank },
-        { copies: 1, size: copies * valueSize },
+        { copies, size: qkNopeHeadDim },
+        { copies, size: kvLoraRank },
+        { copies: 1, size: copies * vHeadDim },
       ];
     }
-    case 'low-rank':
+    case 'laurel':
       return [{ copies: 1, size: body.up.columns }];
-    case 'layer-input':
+    case 'per-layer-input':
       return [{ copies: 1, size: body.output.columns }];
-    case 'delta-net':
-    case 'short-convolution':
-    case 'state-space':
+    case 'gated-delta-net':
+    case 'short-conv':
+    case 'mamba2':
       return [{ copies: 1, size: givenValues(body) }];
   }
 }

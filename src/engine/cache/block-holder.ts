@@ -1,13 +1,13 @@
 // What the cache needs to know of a sequence.
 
-import type { WrittenMemory } from './memory-slots.ts';
+import type { WrittenState } from './state-slots.ts';
 
 export interface BlockHolder {
   readonly id: string;
   /** Number of tokens; `storage` may be longer. */
   readonly length: number;
   readonly storage: Int32Array;
-  /** The first position whose row must be computed, though its K/V may be cached. */
+  /** The first position whose row must be computed, though its KV may be cached. */
   readonly neededFrom: number;
   /** Blocks are shared only between holders of the same salt. */
   readonly salt: string;
@@ -18,12 +18,12 @@ export interface BlockHolder {
   readonly low: boolean;
   /** Physical blocks: position p lives in row `p % 32` of block `blocks[p / 32]`. */
   readonly blocks: number[];
-  /** Tokens whose K/V lie in the blocks. */
+  /** Tokens whose KV lie in the blocks. */
   computed: number;
-  /** Where the model has memories: the slot with what it remembers after `computed` tokens, if there are any. */
+  /** Where the model has recurrent states: the slot with what it remembers after `computed` tokens, if there are any. */
   memory: number | undefined;
   /** Slots that the step under way writes, the last for its end. */
-  readonly written: WrittenMemory[];
+  readonly written: WrittenState[];
   /** Ends of blocks, as positions, after which others may want to go on. */
   readonly keptAt: Set<number>;
   /** What is kept behind its last full block. */

@@ -1,4 +1,4 @@
-// The physical K/V blocks: who is free, who is referenced, and in which order free ones are taken again.
+// The physical KV blocks: who is free, who is referenced, and in which order free ones are taken again.
 // Take, retain and release are O(1) whatever the pool's size. Knows neither tokens nor sequences.
 //
 // Free blocks are in one of four lists, taken from in this order:

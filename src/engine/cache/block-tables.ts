@@ -12,8 +12,8 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
 import type { BlockOwner } from './block-owners.ts';
 import { BlockPool } from './block-pool.ts';
-import { MemorySlots } from './memory-slots.ts';
 import { PrefixCache, type PrefixNode } from './prefix-cache.ts';
+import { StateSlots } from './state-slots.ts';
 
 export function blocksFor(tokens: number): number {
   return Math.ceil(tokens / BLOCK_TOKENS);
@@ -32,18 +32,18 @@ export function reusableBlocks(holder: BlockHolder): number {
 export class BlockTables {
   readonly pool: BlockPool;
   readonly prefixes: PrefixCache;
-  /** Where the model has memories. */
-  readonly memories: MemorySlots | undefined;
+  /** Where the model has recurrentStates. */
+  readonly recurrentStates: StateSlots | undefined;
   /** Whether full blocks are put into the prefix cache: they are of no use where keys and values depend on later tokens. */
   readonly #publishes: boolean;
 
-  constructor(blockCount: number, memorySlots?: number, publishes = true) {
+  constructor(blockCount: number, stateSlots?: number, publishes = true) {
     this.#publishes = publishes;
     this.prefixes = new PrefixCache(blockCount);
-    this.memories = memorySlots === undefined ? undefined : new MemorySlots(memorySlots, blockCount);
+    this.recurrentStates = stateSlots === undefined ? undefined : new StateSlots(stateSlots, blockCount);
     this.pool = new BlockPool(blockCount, (block) => {
       this.prefixes.forget(block);
-      this.memories?.forget(block);
+      this.recurrentStates?.forget(block);
     });
   }
 
@@ -63,7 +63,9 @@ export class BlockTables {
 
   /** Those of the matched blocks, from the first on, behind which a sequence can go on. */
   resumable(matched: number[]): number[] {
-    return this.memories === undefined ? matched : matched.slice(0, this.memories.reach(matched));
+    return this.recurrentStates === undefined
+      ? matched
+      : matched.slice(0, this.recurrentStates.reach(matched));
   }
 
   /** Blocks in use that a waiting sequence would add: new ones, and matched ones that nobody holds. */
@@ -118,7 +120,7 @@ export class BlockTables {
       holder.blocks.push(block);
     }
     holder.computed = matched.length * BLOCK_TOKENS;
-    this.memories?.adopt(holder);
+    this.recurrentStates?.adopt(holder);
   }
 
   /** Whether the next position can be written without taking a block. */
@@ -157,7 +159,7 @@ export class BlockTables {
     if (!this.#publishes) return;
     let parent = first > 0 ? (holder.blocks[first - 1] as number) : this.prefixes.root(holder.salt);
     for (let i = first; i < publishedBlocks(holder); i++) parent = this.#publish(holder, i, parent);
-    this.memories?.commit(holder);
+    this.recurrentStates?.commit(holder);
   }
 
   /** Gives blocks back that no token of the sequence needs: they were for draft tokens. */
@@ -171,7 +173,7 @@ export class BlockTables {
     for (let i = holder.blocks.length - 1; i >= 0; i--) this.pool.release(holder.blocks[i] as number);
     holder.blocks.length = 0;
     holder.computed = 0;
-    this.memories?.release(holder);
+    this.recurrentStates?.release(holder);
     if (holder.kvShare !== undefined) this.pool.owners?.stopped(holder.account);
   }
 

@@ -5,7 +5,7 @@ import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import type { BlockHolder } from './block-holder.ts';
 import type { BlockList, BlockPool } from './block-pool.ts';
 import { type BlockTables, blocksFor, publishedBlocks } from './block-tables.ts';
-import type { MemorySlots } from './memory-slots.ts';
+import type { StateSlots } from './state-slots.ts';
 
 /** `holders`: all that hold blocks. */
 export function checkCacheIntegrity(tables: BlockTables, holders: readonly BlockHolder[]): void {
@@ -14,11 +14,15 @@ export function checkCacheIntegrity(tables: BlockTables, holders: readonly Block
   checkPrefixes(tables, order);
   for (const holder of holders) checkHolder(tables, holder);
   checkOwners(tables, holders);
-  if (tables.memories !== undefined) checkMemories(tables, tables.memories, holders);
+  if (tables.recurrentStates !== undefined) checkStates(tables, tables.recurrentStates, holders);
 }
 
-function checkMemories({ pool }: BlockTables, memories: MemorySlots, holders: readonly BlockHolder[]): void {
-  const held = new Int32Array(memories.pool.blockCount);
+function checkStates(
+  { pool }: BlockTables,
+  recurrentStates: StateSlots,
+  holders: readonly BlockHolder[],
+): void {
+  const held = new Int32Array(recurrentStates.pool.blockCount);
   const count = (slot: number | undefined) => {
     if (slot !== undefined) held[slot] = (held[slot] as number) + 1;
   };
@@ -32,16 +36,19 @@ function checkMemories({ pool }: BlockTables, memories: MemorySlots, holders: re
   }
   const kept = new Map<number, number>();
   for (let block = 0; block < pool.blockCount; block++) {
-    const slot = memories.after(block);
+    const slot = recurrentStates.after(block);
     if (slot === undefined) continue;
     invariant(pool.isCached(block), `block ${block}, whose memory is kept, is in the cache`);
     invariant(!kept.has(slot), `memory ${slot} is kept for one block`);
     kept.set(slot, block);
   }
   for (let slot = 0; slot < held.length; slot++) {
-    const references = memories.pool.references(slot);
+    const references = recurrentStates.pool.references(slot);
     invariant(references === held[slot], `memory ${slot}: ${references} references, ${held[slot]} holders`);
-    invariant(memories.pool.isCached(slot) === kept.has(slot), `memory ${slot} is kept for a block, or not`);
+    invariant(
+      recurrentStates.pool.isCached(slot) === kept.has(slot),
+      `memory ${slot} is kept for a block, or not`,
+    );
   }
 }
 

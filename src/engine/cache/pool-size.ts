@@ -9,7 +9,7 @@ export function poolBlockCount(size: PoolSize): number {
   if (Number.isSafeInteger(count) && count >= 1) return count;
   throw new RangeError(
     size.kind === 'blocks'
-      ? `a K/V cache needs a whole number of blocks, at least 1, not ${size.count}`
-      : `a K/V cache of ${size.bytes} bytes holds no block of ${size.bytesPerBlock} bytes: give it more memory`,
+      ? `a KV cache needs a whole number of blocks, at least 1, not ${size.count}`
+      : `a KV cache of ${size.bytes} bytes holds no block of ${size.bytesPerBlock} bytes: give it more memory`,
   );
 }

@@ -104,7 +104,7 @@ describe('why a prompt was not found in the prefix cache', () => {
   it('the model shares no blocks, or not there', async () => {
     const whole = start({ wholeTexts: true });
     expect(await whole.lookup({ prompt: prompt(70), pooling: 'mean' })).toMatchObject({ why: 'not-shared' });
-    const remembering = start({ memorySlots: 3 });
+    const remembering = start({ stateSlots: 3 });
     await remembering.lookup({ prompt: prompt(130) });
     expect(await remembering.lookup({ prompt: prompt(100) })).toMatchObject({ why: 'not-shared' });
   });

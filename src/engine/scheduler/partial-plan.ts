@@ -1,7 +1,7 @@
 // A step plan while it is being made.
 
-import type { SequenceMemory } from '../../compute/batch-states.ts';
-import type { MemorySlots } from '../cache/memory-slots.ts';
+import type { StateUse } from '../../compute/batch-states.ts';
+import type { StateSlots } from '../cache/state-slots.ts';
 import type { Sequence } from '../sequence.ts';
 import type { Draft } from '../speculation/draft.ts';
 import { LONGEST_OVERTAKING } from './flow.ts';
@@ -94,15 +94,12 @@ export function longestPrefill(running: readonly Sequence[]): number {
   );
 }
 
-function stepItem(
-  { sequence, count: own, draft }: PartialItem,
-  memory: SequenceMemory | undefined,
-): StepItem {
+function stepItem({ sequence, count: own, draft }: PartialItem, state: StateUse | undefined): StepItem {
   const { pooled, length, computed: start } = sequence;
   const samples = pooled === undefined && start + own === length;
   const states = pooled?.wantedOf(start, own) ?? [0, 0];
   const count = own + draft.tokens.length;
-  return { sequence, start, count, draft, samples, states, ...(memory === undefined ? {} : { memory }) };
+  return { sequence, start, count, draft, samples, states, ...(state === undefined ? {} : { state }) };
 }
 
 /** With a whole text more, each token of which attends to all. */
@@ -115,17 +112,17 @@ export const noLoad: StepLoad = { tokens: 0, sequences: 0, attended: 0 };
 /** `load` is what was counted on the way; where nothing was, tokens attend to those before them. */
 export function finishedPlan(
   { items, admitted, preempted }: PartialPlan,
-  slots: MemorySlots | undefined,
+  slots: StateSlots | undefined,
   load?: StepLoad,
 ): StepPlan {
-  const memories = slots?.plan(
+  const recurrentStates = slots?.plan(
     items.map(({ sequence, count, draft }) => ({
       holder: sequence,
       count,
       draftTokens: draft.tokens.length,
     })),
   );
-  const steps = items.map((item, index) => stepItem(item, memories?.[index]));
+  const steps = items.map((item, index) => stepItem(item, recurrentStates?.[index]));
   return { items: steps, admitted, preempted, load: load ?? loadOf(items) };
 }
 

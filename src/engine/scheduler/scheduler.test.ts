@@ -397,7 +397,7 @@ describe('memory pressure', () => {
       new Sequence({ id: 's', tokens: Int32Array.of(1), maxTokens, priority: 0, enqueuedMs: 0 });
     expect(scheduler.add(sequence(65 * BLOCK_TOKENS))).toEqual({
       accepted: false,
-      reason: '2080 tokens need 65 blocks of 32 tokens, but the K/V cache has 64',
+      reason: '2080 tokens need 65 blocks of 32 tokens, but the KV cache has 64',
       tooLong: 'answer',
     });
     expect(scheduler.waitingCount).toBe(0);

@@ -43,8 +43,8 @@ export interface SchedulerOptions {
   readonly maxBatchSize?: number;
   /** Default 0.85. */
   readonly watermark?: number;
-  /** Slots for what layers without K/V remember, where the model has such. */
-  readonly memorySlots?: number | undefined;
+  /** Slots for what layers without KV remember, where the model has such. */
+  readonly stateSlots?: number | undefined;
   /**
    * Tokens of the model see those behind them: a text is computed in one step, whatever its length, and what is stored of
    * it lives for that step.
@@ -89,12 +89,12 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#wholeTexts = options.wholeTexts === true;
-    this.tables = new BlockTables(options.blockCount, options.memorySlots, !this.#wholeTexts);
+    this.tables = new BlockTables(options.blockCount, options.stateSlots, !this.#wholeTexts);
     this.budget = new TokenBudget(options.budget);
     this.#limit = Math.min(
       options.maxBatchSize ?? Number.POSITIVE_INFINITY,
       this.budget.maxStepTokens,
-      this.tables.memories?.mostRunning ?? Number.POSITIVE_INFINITY,
+      this.tables.recurrentStates?.mostRunning ?? Number.POSITIVE_INFINITY,
     );
     this.#watermark = options.watermark ?? WATERMARK;
     if (!(this.#limit >= 1)) {
@@ -148,11 +148,11 @@ export class Scheduler {
   /** Queues a new sequence, or refuses one that could not run even alone. */
   add(sequence: Sequence): AddResult {
     if (sequence.state !== 'new') throw new Error(`sequence ${sequence.id} was added before`);
-    // The last token ends the sequence, so its K/V are never needed.
+    // The last token ends the sequence, so its KV are never needed.
     const needed = blocksFor(sequence.maxTokens - 1);
     const { blockCount } = this.tables.pool;
     if (needed > blockCount) {
-      const reason = `${sequence.maxTokens} tokens need ${needed} blocks of ${BLOCK_TOKENS} tokens, but the K/V cache has ${blockCount}`;
+      const reason = `${sequence.maxTokens} tokens need ${needed} blocks of ${BLOCK_TOKENS} tokens, but the KV cache has ${blockCount}`;
       return { accepted: false, reason, tooLong: tooLong(sequence, blockCount) };
     }
     const { kvShare } = sequence;
@@ -256,7 +256,7 @@ export class Scheduler {
     if (propose !== undefined) this.#addDrafts(partial, propose);
     this.#short = partial.short || partial.preempted.length > partial.overShare + partial.notForBlocks;
     this.#pressed = this.#short || this.tables.pool.evictions > evictions;
-    this.#planned = finishedPlan(partial, this.tables.memories, load);
+    this.#planned = finishedPlan(partial, this.tables.recurrentStates, load);
     return this.#planned;
   }
 
@@ -562,7 +562,7 @@ export class Scheduler {
     );
     if (decoding.length === 0) return;
     const load = loadOf(partial.items);
-    const slots = this.tables.memories?.spare(partial.items.map(({ sequence }) => sequence));
+    const slots = this.tables.recurrentStates?.spare(partial.items.map(({ sequence }) => sequence));
     let left = Math.min(this.budget.maxStepTokens - load.tokens, slots ?? Number.POSITIVE_INFINITY);
     const drafts = propose(
       decoding.map(({ sequence }) => sequence),

@@ -1,6 +1,6 @@
 // StepPlan: what one forward pass computes, as plain data.
 
-import type { SequenceMemory } from '../../compute/batch-states.ts';
+import type { StateUse } from '../../compute/batch-states.ts';
 import type { Stretch } from '../pooled-states.ts';
 import type { Sequence } from '../sequence.ts';
 import type { Draft } from '../speculation/draft.ts';
@@ -22,8 +22,8 @@ export interface StepItem {
   readonly samples: boolean;
   /** States of the item's rows that are pooled, by position: from the first to before the second. */
   readonly states: Stretch;
-  /** Where the model has memories. */
-  readonly memory?: SequenceMemory;
+  /** Where the model has recurrentStates. */
+  readonly state?: StateUse;
 }
 
 /** Asked for drafts of the sequences that decode, and with what the step is without them. */

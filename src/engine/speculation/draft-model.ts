@@ -244,10 +244,12 @@ function isHeld({ blocks }: Sequence): boolean {
 
 /** Why a model cannot draft for another with so many tokens; undefined where it can. */
 export function draftRefusal(
-  { vocabSize, memories, headless }: Pick<ModelSpec, 'vocabSize' | 'memories' | 'headless'>,
+  { vocabSize, recurrentStates, headless }: Pick<ModelSpec, 'vocabSize' | 'recurrentStates' | 'headless'>,
   wanted: number,
 ): string | undefined {
   if (headless === true) return 'it embeds texts and samples no tokens';
   if (vocabSize !== wanted) return `it has ${vocabSize} tokens, not ${wanted}`;
-  return memories.length === 0 ? undefined : 'its layers remember, and rejected tokens cannot be rolled back';
+  return recurrentStates.length === 0
+    ? undefined
+    : 'its layers remember, and rejected tokens cannot be rolled back';
 }

@@ -27,7 +27,7 @@ export const streamNorms: RoleNames = {
 /** What is common to models whose layers end in norms over the residual stream. */
 export function streamNormTraits({ config, sizes }: ModelSource) {
   return {
-    bothSides: true,
+    bidirectional: true,
     attentionScale: sizes.headSize ** -0.5,
     norm: 'layer',
     normBias: true,

@@ -1,4 +1,4 @@
-// DeepSeek 2 and 3 and what shares their shape (Kimi K2, GLM-4.7-Flash): attention through a latent, experts in groups
+// DeepSeek 2 and 3 and what shares their shape (Kimi K2, GLM-4.7-Flash): MLA, experts in groups
 // beside some for every row.
 
 import {
@@ -13,14 +13,14 @@ import { expertTraits, mixtureOf } from '../expert-traits.ts';
 import { ropeOf, yarnAttentionScale } from '../rope-parameters.ts';
 import { sharedExpertsNames } from '../tensor-names.ts';
 
-const latentSizes = { kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128 };
+const mlaSizes = { kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128 };
 
 export const deepseek2: Architecture = {
   name: 'deepseek2',
   modelTypes: ['deepseek_v2'],
   ggufNames: ['deepseek2'],
   defaults: {
-    ...latentSizes,
+    ...mlaSizes,
     max_position_embeddings: 2048,
     rms_norm_eps: 1e-6,
     q_lora_rank: 1536,
@@ -34,7 +34,7 @@ export const deepseek2: Architecture = {
 };
 
 const defaults = {
-  ...latentSizes,
+  ...mlaSizes,
   max_position_embeddings: 4096,
   rms_norm_eps: 1e-6,
   q_lora_rank: 1536,
@@ -83,21 +83,21 @@ export const glm4MoeLite: Architecture = {
 
 function deepseekTraits(source: ModelSource): Traits {
   const { config, sizes } = source;
-  const { contentSize, rotatedSize } = headSizes(source);
+  const { qkNopeHeadDim, qkRopeHeadDim } = headSizes(source);
   const bias = optionalFlag(config, 'attention_bias') ?? false;
   const layers = alikeLayers(sizes);
   return {
-    ropes: [ropeOf(config, { ...sizes, headSize: rotatedSize })],
+    ropes: [ropeOf(config, { ...sizes, headSize: qkRopeHeadDim })],
     ...mixtureOf(source, layers, () => expertsOf(source)),
     activation: activationOf(config, 'hidden_act', 'silu'),
-    attentionScale: (contentSize + rotatedSize) ** -0.5 * yarnAttentionScale(config),
-    latent: {
+    attentionScale: (qkNopeHeadDim + qkRopeHeadDim) ** -0.5 * yarnAttentionScale(config),
+    mla: {
       // 0 stands for none.
-      queryRank: optionalCount(config, 'q_lora_rank') || undefined,
-      rank: size(config, 'kv_lora_rank'),
-      contentSize,
-      rotatedSize,
-      valueSize: size(config, 'v_head_dim'),
+      qLoraRank: optionalCount(config, 'q_lora_rank') || undefined,
+      kvLoraRank: size(config, 'kv_lora_rank'),
+      qkNopeHeadDim,
+      qkRopeHeadDim,
+      vHeadDim: size(config, 'v_head_dim'),
     },
     queryKeyValueBias: bias,
     outputBias: bias,
@@ -108,19 +108,22 @@ function deepseekTraits(source: ModelSource): Traits {
 
 /** GGUF files give both parts of a head together. */
 function headSizes({ config, opened }: ModelSource): {
-  readonly contentSize: number;
-  readonly rotatedSize: number;
+  readonly qkNopeHeadDim: number;
+  readonly qkRopeHeadDim: number;
 } {
   if (opened.format !== 'gguf') {
-    return { contentSize: size(config, 'qk_nope_head_dim'), rotatedSize: size(config, 'qk_rope_head_dim') };
+    return {
+      qkNopeHeadDim: size(config, 'qk_nope_head_dim'),
+      qkRopeHeadDim: size(config, 'qk_rope_head_dim'),
+    };
   }
   const whole = size(config, 'qk_head_dim');
-  const rotatedSize = size(config, 'qk_rope_head_dim');
-  if (rotatedSize < whole) return { contentSize: whole - rotatedSize, rotatedSize };
+  const qkRopeHeadDim = size(config, 'qk_rope_head_dim');
+  if (qkRopeHeadDim < whole) return { qkNopeHeadDim: whole - qkRopeHeadDim, qkRopeHeadDim };
   throw configError(
     config,
     'qk_rope_head_dim',
-    `rotates ${rotatedSize} of ${whole} values of a head, of which some must stay`,
+    `rotates ${qkRopeHeadDim} of ${whole} values of a head, of which some must stay`,
     'The file is damaged or was converted wrongly; download or convert it again.',
   );
 }
@@ -136,7 +139,7 @@ function expertsOf(source: ModelSource) {
   });
   const { groups, ...ungrouped } = router;
   const sigmoid = router.score === 'sigmoid';
-  if (groups === undefined || !limited) return { ...traits, router: ungrouped, choiceBias: sigmoid };
+  if (groups === undefined || !limited) return { ...traits, router: ungrouped, routingBias: sigmoid };
   const by = sigmoid ? 'best-two' : 'best';
-  return { ...traits, router: { ...ungrouped, groups: { ...groups, by } }, choiceBias: sigmoid } as const;
+  return { ...traits, router: { ...ungrouped, groups: { ...groups, by } }, routingBias: sigmoid } as const;
 }

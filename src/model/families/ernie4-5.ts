@@ -47,12 +47,12 @@ export const ernie45Moe: Architecture = {
       layers: withExperts(source, traits.layers),
       experts: {
         ...expertTraits(source, { score: 'softmax', normalized: true }),
-        choiceBias: 'not-in-mlx',
+        routingBias: 'not-in-mlx',
       },
       names: {
         'hugging-face': {
           ...sharedExpertsNames,
-          choiceBias: { weight: '', bias: 'mlp.moe_statics.e_score_correction_bias' },
+          routingBias: { weight: '', bias: 'mlp.moe_statics.e_score_correction_bias' },
         },
       },
     };

@@ -28,11 +28,11 @@ export const gemma3: Architecture = {
   },
   traits(source) {
     const { config, sizes } = source;
-    const bothSides = optionalFlag(config, 'use_bidirectional_attention') ?? false;
-    const sliding = { rope: LOCAL, window: bothSides ? windowOnBothSides(config) : windowOf(config) };
+    const bidirectional = optionalFlag(config, 'use_bidirectional_attention') ?? false;
+    const sliding = { rope: LOCAL, window: bidirectional ? windowOnBothSides(config) : windowOf(config) };
     return {
       ...gemmaTraits(source),
-      bothSides,
+      bidirectional,
       ropes: [ropeOf(config, sizes, 'full_attention'), localRopeOf(config, sizes, 10_000)],
       layers: mixedLayers(source, 6, { sliding, full: { rope: GLOBAL } }),
       attentionScale: gemmaAttentionScale(source, 62),

@@ -68,8 +68,8 @@ export const gemma4: Architecture = {
       queryKeyNorm: 'head',
       valueNorm: true,
       // 0 stands for none.
-      layerInputSize: optionalCount(config, 'hidden_size_per_layer_input') || undefined,
-      layerInputRows: optionalSize(config, 'vocab_size_per_layer_input'),
+      perLayerInputSize: optionalCount(config, 'hidden_size_per_layer_input') || undefined,
+      perLayerInputRows: optionalSize(config, 'vocab_size_per_layer_input'),
       layerScales: true,
       names,
     };

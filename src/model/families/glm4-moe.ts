@@ -35,7 +35,7 @@ export const glm4Moe: Architecture = {
       queryKeyValueBias: optionalFlag(config, 'attention_bias') ?? false,
       experts: {
         ...expertTraits(source, { score: 'sigmoid', normalized: true, groups: 'best-two' }),
-        choiceBias: true,
+        routingBias: true,
       },
       names: { 'hugging-face': sharedExpertsNames, gguf: { ffnNorm: 'post_attention_norm' } },
     };

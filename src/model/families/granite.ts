@@ -6,8 +6,8 @@ import {
   activationOf,
   alikeLayers,
   biasesOf,
+  type Mamba2Traits,
   type ModelSource,
-  type StateSpaceTraits,
   type Traits,
 } from '../architecture.ts';
 import {
@@ -87,20 +87,20 @@ export const graniteHybrid: Architecture = {
     const { config, naming } = source;
     const traits = graniteTraits(source);
     const attention = tellsPositions(source) ? { rope: 0 } : {};
-    const layers = hybridLayers(source, { attention, other: { mixer: 'state-space' } }, () => false);
+    const layers = hybridLayers(source, { attention, other: { mixer: 'mamba2' } }, () => false);
     const sharedSize =
       optionalSize(config, 'shared_intermediate_size') ?? size(config, 'shared_expert_intermediate_size');
     const fused = naming !== 'gguf';
-    const remembers = layers.some(({ mixer }) => mixer === 'state-space');
+    const remembers = layers.some(({ mixer }) => mixer === 'mamba2');
     // Files of models that only attend may give sizes of state spaces that mean nothing.
-    const common = { ...traits, layers, ...(remembers ? { stateSpace: stateSpaceTraits(source) } : {}) };
+    const common = { ...traits, layers, ...(remembers ? { mamba2: mamba2Traits(source) } : {}) };
     if (!hasExperts(config)) return { ...common, ...feedForwardAlone(source, sharedSize) };
     return {
       ...common,
       layers: withExperts(source, layers),
       experts: {
         ...expertTraits(source, { score: 'softmax', normalized: true }),
-        shared: { size: sharedSize, hasShare: false, fused },
+        shared: { size: sharedSize, gated: false, fused },
       },
       names: { 'hugging-face': { ...expertNames, ...sharedNames }, mlx: mlxExpertNames },
     };
@@ -121,7 +121,7 @@ function tellsPositions({ config, opened }: ModelSource): boolean {
   return optionalText(config, 'position_embedding_type') === 'rope';
 }
 
-function stateSpaceTraits(source: ModelSource): StateSpaceTraits {
+function mamba2Traits(source: ModelSource): Mamba2Traits {
   const { config, opened } = source;
   const isGguf = opened.format === 'gguf';
   const heads = size(config, isGguf ? 'linear_num_value_heads' : 'mamba_n_heads');

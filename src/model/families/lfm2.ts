@@ -27,7 +27,7 @@ const names: FamilyNames = {
     up: 'feed_forward.w3',
     down: 'feed_forward.w2',
     router: 'feed_forward.gate',
-    choiceBias: { weight: '', bias: 'feed_forward.expert_bias' },
+    routingBias: { weight: '', bias: 'feed_forward.expert_bias' },
     expertGate: 'feed_forward.experts.*.w1',
     expertUp: 'feed_forward.experts.*.w3',
     expertDown: 'feed_forward.experts.*.w2',
@@ -88,7 +88,7 @@ export const lfm2Moe: Architecture = {
       layers: withExperts(source, traits.layers),
       experts: {
         ...expertTraits(source, { score: 'sigmoid', normalized: true }),
-        choiceBias: optionalFlag(source.config, 'use_expert_bias') ?? true,
+        routingBias: optionalFlag(source.config, 'use_expert_bias') ?? true,
       },
     };
   },
@@ -100,13 +100,13 @@ function lfmTraits(source: ModelSource): Traits {
     ropes: [ropeOf(config, sizes)],
     layers: hybridLayers(
       source,
-      { attention: { rope: 0 }, other: { mixer: 'short-convolution' } },
+      { attention: { rope: 0 }, other: { mixer: 'short-conv' } },
       attendingLayers(config),
     ),
     activation: activationOf(config, 'hidden_act', 'silu'),
     attentionScale: sizes.headSize ** -0.5,
     queryKeyNorm: 'head',
-    shortConvolution: {
+    shortConv: {
       length: size(config, 'conv_L_cache'),
       bias: optionalFlag(config, 'conv_bias') ?? false,
     },

@@ -62,7 +62,7 @@ export const llama4: Architecture = {
     const layers = layersOf(source);
     const experts = () => {
       const traits = expertTraits(source, { score: 'sigmoid', normalized: false });
-      const shared = { size: traits.size, hasShare: false };
+      const shared = { size: traits.size, gated: false };
       return { ...traits, scalesInput: true, transposed: naming !== 'gguf', shared };
     };
     return {

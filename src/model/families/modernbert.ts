@@ -46,7 +46,7 @@ export const modernbert: Architecture = {
     const slides = slidingLayers(source, (index) => index % period !== 0);
     const window = windowOnBothSides(config);
     return {
-      bothSides: true,
+      bidirectional: true,
       ropes: [ropeOf(config, sizes, 'full_attention'), localRopeOf(config, sizes, 10_000)],
       layers: slides.map((local, index) => ({
         ...(local ? { rope: LOCAL, window } : { rope: GLOBAL }),

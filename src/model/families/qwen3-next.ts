@@ -4,7 +4,7 @@
 import {
   type Architecture,
   activationOf,
-  type DeltaNetTraits,
+  type GatedDeltaNetTraits,
   type ModelSource,
   type Traits,
 } from '../architecture.ts';
@@ -64,7 +64,7 @@ function hybridTraits(source: ModelSource): Traits {
     ropes: [ropeOf(config, sizes)],
     layers: hybridLayers(
       source,
-      { attention: { rope: 0 }, other: { mixer: 'delta-net' } },
+      { attention: { rope: 0 }, other: { mixer: 'gated-delta-net' } },
       (index) => (index + 1) % interval === 0,
     ),
     activation: activationOf(config, 'hidden_act', 'silu'),
@@ -82,7 +82,7 @@ function hybridTraits(source: ModelSource): Traits {
 function deltaTraits(
   { config, naming }: ModelSource,
   isNext: boolean,
-): { readonly deltaNet: DeltaNetTraits } {
+): { readonly gatedDeltaNet: GatedDeltaNetTraits } {
   const isGguf = naming === 'gguf';
   const valueHeads = size(config, 'linear_num_value_heads');
   const keyHeads = size(config, 'linear_num_key_heads');
@@ -97,7 +97,7 @@ function deltaTraits(
   const valueSize =
     optionalSize(config, 'linear_value_head_dim') ?? size(config, 'linear_inner_size') / valueHeads;
   return {
-    deltaNet: {
+    gatedDeltaNet: {
       keyHeads,
       keySize: size(config, 'linear_key_head_dim'),
       valueHeads,

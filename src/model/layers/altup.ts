@@ -1,12 +1,12 @@
 // Several residual streams, and the low-rank map beside attention that goes with them.
 
-import { layerInputPart } from './per-layer-inputs.ts';
 import { linearSpec } from '../linear-spec.ts';
-import type { BranchSpec, LayerStreamsSpec, LinearSpec, NormSpec, PartSpec, StreamsSpec } from '../spec.ts';
+import type { AltUpSpec, BranchSpec, LayerAltUpSpec, LinearSpec, NormSpec, PartSpec } from '../spec.ts';
 import { normOf, type SpecParts, vectorSpec } from '../spec-parts.ts';
 import type { ModelRole } from '../tensor-names.ts';
+import { perLayerInputPart } from './per-layer-inputs.ts';
 
-export function streamsSpec({ sizes, traits, names }: SpecParts): StreamsSpec | undefined {
+export function altUpSpec({ sizes, traits, names }: SpecParts): AltUpSpec | undefined {
   const { streamCount: count } = traits;
   if (count === undefined) return undefined;
   const { hiddenSize } = sizes;
@@ -24,7 +24,7 @@ export function streamsSpec({ sizes, traits, names }: SpecParts): StreamsSpec | 
   return { count, spread: linears('streamSpread'), gather: linears('streamGather') };
 }
 
-export function layerStreamsSpec(parts: SpecParts, index: number): LayerStreamsSpec {
+export function layerAltUpSpec(parts: SpecParts, index: number): LayerAltUpSpec {
   const { sizes, traits, names } = parts;
   const count = traits.streamCount as number;
   const { hiddenSize } = sizes;
@@ -33,15 +33,15 @@ export function layerStreamsSpec(parts: SpecParts, index: number): LayerStreamsS
     features: linearSpec(names, index, { role: 'streamFeatures', rows: count, columns: hiddenSize }),
     prediction: linearSpec(names, index, { role: 'streamPrediction', rows: count * count, columns: count }),
     correction: linearSpec(names, index, { role: 'streamCorrection', rows: count, columns: count }),
-    told: layerInputPart(parts, index),
+    perLayer: perLayerInputPart(parts, index),
     ...(traits.streamToldScales
-      ? { toldScale: vectorSpec(names.weight(index, 'streamToldScale'), hiddenSize) }
+      ? { perLayerScale: vectorSpec(names.weight(index, 'streamToldScale'), hiddenSize) }
       : {}),
   };
 }
 
 /** Attention and a low-rank map read the same rows; only attention has a norm behind it. */
-export function lowRankBranch(
+export function laurelBranch(
   parts: SpecParts,
   index: number,
   attending: PartSpec,
@@ -49,7 +49,7 @@ export function lowRankBranch(
 ): BranchSpec {
   const { sizes, traits, names } = parts;
   const { hiddenSize } = sizes;
-  const rank = traits.lowRank as number;
+  const rank = traits.laurel as number;
   const { input } = attending;
   return {
     parts: [
@@ -57,10 +57,10 @@ export function lowRankBranch(
       {
         ...(input === undefined ? {} : { input }),
         body: {
-          kind: 'low-rank',
-          down: linearSpec(names, index, { role: 'lowRankDown', rows: rank, columns: hiddenSize }),
-          up: linearSpec(names, index, { role: 'lowRankUp', rows: hiddenSize, columns: rank }),
-          norm: normOf(parts, index, 'lowRankNorm'),
+          kind: 'laurel',
+          down: linearSpec(names, index, { role: 'laurelDown', rows: rank, columns: hiddenSize }),
+          up: linearSpec(names, index, { role: 'laurelUp', rows: hiddenSize, columns: rank }),
+          norm: normOf(parts, index, 'laurelNorm'),
         },
       },
     ],

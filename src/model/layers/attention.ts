@@ -43,7 +43,7 @@ export function attentionSpec(
     ...(queryNorm === undefined ? {} : { queryNorm }),
     ...(traits.normsAfterRope ? { normsAfterRope: true } : {}),
     ...(layer.rope === undefined ? {} : { rope: layer.rope }),
-    ...(traits.bothSides ? { bothSides: true } : {}),
+    ...(traits.bidirectional ? { bidirectional: true } : {}),
     ...(layer.window === undefined ? {} : { window: layer.window }),
     ...(layer.chunk === undefined ? {} : { chunk: layer.chunk }),
     scale: traits.attentionScale,

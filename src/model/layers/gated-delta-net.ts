@@ -1,24 +1,24 @@
 // The gated delta net of one layer.
 
-import type { DeltaNetTraits } from '../architecture.ts';
+import type { GatedDeltaNetTraits } from '../architecture.ts';
 import { linearSpec } from '../linear-spec.ts';
-import type { DeltaNetSpec, LinearSpec, RowSlice } from '../spec.ts';
+import type { GatedDeltaNetSpec, LinearSpec, RowSlice } from '../spec.ts';
 import { normNamed, rateSpec, type SpecParts, vectorSpec } from '../spec-parts.ts';
 import type { LayerRole } from '../tensor-names.ts';
 
-export function deltaNetSpec(
+export function gatedDeltaNetSpec(
   parts: SpecParts,
-  traits: DeltaNetTraits,
+  traits: GatedDeltaNetTraits,
   index: number,
-  memory: number,
-): DeltaNetSpec {
+  state: number,
+): GatedDeltaNetSpec {
   const { sizes, names } = parts;
   const { keyHeads, keySize, valueHeads, valueSize, length, sharing } = traits;
   const { normOffset: _, ...plain } = parts.traits;
   const channels = 2 * keyHeads * keySize + valueHeads * valueSize;
   return {
-    kind: 'delta-net',
-    memory,
+    kind: 'gated-delta-net',
+    state,
     keyHeads,
     keySize,
     valueHeads,
@@ -46,7 +46,7 @@ type Linears<Names extends string> = Readonly<Record<Names, LinearSpec>>;
 /** By themselves, or in one tensor for each key head: its query, its key, the values and gates of its value heads. */
 function largeProjections(
   { sizes, names }: SpecParts,
-  traits: DeltaNetTraits,
+  traits: GatedDeltaNetTraits,
   index: number,
 ): Linears<'query' | 'key' | 'value' | 'gate'> {
   const { keyHeads, keySize, valueHeads, valueSize } = traits;
@@ -83,7 +83,7 @@ function largeProjections(
 /** One row for each value head. */
 function smallProjections(
   { sizes, names }: SpecParts,
-  { keyHeads, valueHeads, smallByKeyHead }: DeltaNetTraits,
+  { keyHeads, valueHeads, smallByKeyHead }: GatedDeltaNetTraits,
   index: number,
 ): Linears<'share' | 'decay'> {
   const common = { rows: valueHeads, columns: sizes.hiddenSize };

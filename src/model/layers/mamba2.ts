@@ -1,17 +1,17 @@
 // The state space of one layer, and the short convolution.
 
-import type { ShortConvolutionTraits, StateSpaceTraits } from '../architecture.ts';
+import type { Mamba2Traits, ShortConvTraits } from '../architecture.ts';
 import { linearSpec } from '../linear-spec.ts';
-import type { ConvolutionSpec, ShortConvolutionSpec, StateSpaceSpec } from '../spec.ts';
+import type { ConvolutionSpec, Mamba2Spec, ShortConvSpec } from '../spec.ts';
 import { normNamed, rateSpec, type SpecParts, vectorSpec } from '../spec-parts.ts';
 import type { LayerRole } from '../tensor-names.ts';
 
-export function shortConvolutionSpec(
+export function shortConvSpec(
   parts: SpecParts,
-  { length, bias }: ShortConvolutionTraits,
+  { length, bias }: ShortConvTraits,
   index: number,
-  memory: number,
-): ShortConvolutionSpec {
+  state: number,
+): ShortConvSpec {
   const { hiddenSize: size } = parts.sizes;
   const third = (part: number) =>
     linearSpec(parts.names, index, {
@@ -22,8 +22,8 @@ export function shortConvolutionSpec(
       bias,
     });
   return {
-    kind: 'short-convolution',
-    memory,
+    kind: 'short-conv',
+    state,
     size,
     before: third(0),
     after: third(1),
@@ -33,12 +33,7 @@ export function shortConvolutionSpec(
   };
 }
 
-export function stateSpaceSpec(
-  parts: SpecParts,
-  traits: StateSpaceTraits,
-  index: number,
-  memory: number,
-): StateSpaceSpec {
+export function mamba2Spec(parts: SpecParts, traits: Mamba2Traits, index: number, state: number): Mamba2Spec {
   const { sizes, names } = parts;
   const { heads, headSize, stateSize, groups } = traits;
   const values = heads * headSize;
@@ -53,8 +48,8 @@ export function stateSpaceSpec(
       bias: traits.projectionBias,
     });
   return {
-    kind: 'state-space',
-    memory,
+    kind: 'mamba2',
+    state,
     heads,
     headSize,
     stateSize,
@@ -86,7 +81,7 @@ function convolution(
   index: number,
   role: LayerRole,
   channels: number,
-  { length, bias }: ShortConvolutionTraits,
+  { length, bias }: ShortConvTraits,
 ): ConvolutionSpec {
   return {
     weight: vectorSpec(names.weight(index, role), channels * length),

@@ -1,66 +1,61 @@
-// Attention through a latent, of one layer.
+// MLA, of one layer.
 
-import type { LatentTraits } from '../architecture.ts';
+import type { MlaTraits } from '../architecture.ts';
 import { linearSpec } from '../linear-spec.ts';
-import type { LatentAttentionSpec, LinearSpec } from '../spec.ts';
+import type { LinearSpec, MlaSpec } from '../spec.ts';
 import { normOf, type SpecParts } from '../spec-parts.ts';
 
-export function latentAttentionSpec(
-  parts: SpecParts,
-  latent: LatentTraits,
-  index: number,
-  cache: number,
-): LatentAttentionSpec {
+export function mlaSpec(parts: SpecParts, mla: MlaTraits, index: number, cache: number): MlaSpec {
   const { sizes, traits, names } = parts;
   const { headCount, hiddenSize } = sizes;
-  const { queryRank, rank, contentSize, rotatedSize, valueSize } = latent;
+  const { qLoraRank, kvLoraRank, qkNopeHeadDim, qkRopeHeadDim, vHeadDim } = mla;
   const bias = traits.queryKeyValueBias;
   const stored = { role: 'latent', columns: hiddenSize, bias } as const;
   const pairs = (heads: number) =>
-    traits.interleavedPairs ? { interleaved: { heads, rotated: rotatedSize } } : {};
+    traits.interleavedPairs ? { interleaved: { heads, rotated: qkRopeHeadDim } } : {};
   // Each head has what is not rotated first.
   const queries = {
-    role: queryRank === undefined ? 'query' : 'latentQuery',
-    columns: queryRank ?? hiddenSize,
+    role: qLoraRank === undefined ? 'query' : 'latentQuery',
+    columns: qLoraRank ?? hiddenSize,
   } as const;
-  const every = contentSize + rotatedSize;
-  const queryDown = { role: 'latentQueryDown', rows: queryRank ?? 0, columns: hiddenSize, bias } as const;
+  const every = qkNopeHeadDim + qkRopeHeadDim;
+  const queryDown = { role: 'latentQueryDown', rows: qLoraRank ?? 0, columns: hiddenSize, bias } as const;
   return {
-    kind: 'latent-attention',
+    kind: 'mla',
     headCount,
     cache,
-    rank,
-    contentSize,
-    rotatedSize,
-    valueSize,
-    ...(queryRank === undefined
+    kvLoraRank,
+    qkNopeHeadDim,
+    qkRopeHeadDim,
+    vHeadDim,
+    ...(qLoraRank === undefined
       ? {}
       : {
           queryInput: {
             down: linearSpec(names, index, queryDown),
-            norm: normOf(parts, index, 'latentQueryNorm', queryRank),
+            norm: normOf(parts, index, 'latentQueryNorm', qLoraRank),
           },
         }),
     query: linearSpec(names, index, {
       ...queries,
-      rows: headCount * contentSize,
-      runs: { rows: contentSize, every },
+      rows: headCount * qkNopeHeadDim,
+      runs: { rows: qkNopeHeadDim, every },
     }),
-    queryRotated: linearSpec(names, index, {
+    queryRope: linearSpec(names, index, {
       ...queries,
-      firstRow: contentSize,
-      rows: headCount * rotatedSize,
-      runs: { rows: rotatedSize, every },
+      firstRow: qkNopeHeadDim,
+      rows: headCount * qkRopeHeadDim,
+      runs: { rows: qkRopeHeadDim, every },
       ...pairs(headCount),
     }),
-    latent: linearSpec(names, index, { ...stored, rows: rank }),
-    latentNorm: normOf(parts, index, 'latentNorm', rank),
-    keyRotated: linearSpec(names, index, { ...stored, firstRow: rank, rows: rotatedSize, ...pairs(1) }),
-    ...upProjections(parts, latent, index),
+    kvDown: linearSpec(names, index, { ...stored, rows: kvLoraRank }),
+    kvNorm: normOf(parts, index, 'kvNorm', kvLoraRank),
+    keyRope: linearSpec(names, index, { ...stored, firstRow: kvLoraRank, rows: qkRopeHeadDim, ...pairs(1) }),
+    ...upProjections(parts, mla, index),
     output: linearSpec(names, index, {
       role: 'output',
       rows: hiddenSize,
-      columns: headCount * valueSize,
+      columns: headCount * vHeadDim,
       bias: traits.outputBias,
     }),
     rope: 0,
@@ -70,31 +65,31 @@ export function latentAttentionSpec(
 
 function upProjections(
   { sizes, names }: SpecParts,
-  { rank, contentSize, valueSize }: LatentTraits,
+  { kvLoraRank, qkNopeHeadDim, vHeadDim }: MlaTraits,
   index: number,
-): Readonly<Record<'toLatent' | 'toValues', LinearSpec>> {
+): Readonly<Record<'keyUp' | 'valueUp', LinearSpec>> {
   const { headCount: members } = sizes;
-  const keys = { rows: members * rank, columns: contentSize };
-  const values = { rows: members * valueSize, columns: rank };
+  const keys = { rows: members * kvLoraRank, columns: qkNopeHeadDim };
+  const values = { rows: members * vHeadDim, columns: kvLoraRank };
   if (names.has(index, 'latentKeyUp')) {
     return {
-      toLatent: { ...linearSpec(names, index, { ...keys, role: 'latentKeyUp' }), members },
-      toValues: { ...linearSpec(names, index, { ...values, role: 'latentValueUp' }), members },
+      keyUp: { ...linearSpec(names, index, { ...keys, role: 'latentKeyUp' }), members },
+      valueUp: { ...linearSpec(names, index, { ...values, role: 'latentValueUp' }), members },
     };
   }
   // Each head has its rows of keys first, then those of values.
-  const every = contentSize + valueSize;
+  const every = qkNopeHeadDim + vHeadDim;
   return {
-    toLatent: {
-      ...linearSpec(names, index, { ...keys, role: 'latentUp', transposed: { rows: rank, every } }),
+    keyUp: {
+      ...linearSpec(names, index, { ...keys, role: 'latentUp', transposed: { rows: kvLoraRank, every } }),
       members,
     },
-    toValues: {
+    valueUp: {
       ...linearSpec(names, index, {
         ...values,
         role: 'latentUp',
-        firstRow: contentSize,
-        runs: { rows: valueSize, every },
+        firstRow: qkNopeHeadDim,
+        runs: { rows: vHeadDim, every },
       }),
       members,
     },

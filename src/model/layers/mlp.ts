@@ -2,7 +2,7 @@
 
 import type { ExpertTraits, LayerTraits } from '../architecture.ts';
 import { linearSpec } from '../linear-spec.ts';
-import type { ExpertsSpec, FeedForwardSpec, LinearSpec, NormSpec, PartSpec, RouterSpec } from '../spec.ts';
+import type { LinearSpec, MlpSpec, MoeSpec, NormSpec, PartSpec, RouterSpec } from '../spec.ts';
 import { normOf, type SpecParts, vectorSpec } from '../spec-parts.ts';
 import type { ExpertLayout, TensorNames } from '../tensor-names.ts';
 
@@ -14,33 +14,29 @@ export function feedingParts(
   input: NormSpec | undefined,
 ): PartSpec[] {
   const behind = input === undefined ? {} : { input };
-  if (!layer.experts) return [{ ...behind, body: feedForwardSpec(parts, layer, index) }];
+  if (!layer.experts) return [{ ...behind, body: mlpSpec(parts, layer, index) }];
   if (!parts.traits.experts?.beside) {
-    const bodies = [expertsSpec(parts, index), ...sharedExpertSpec(parts, index)];
+    const bodies = [moeSpec(parts, index), ...sharedExpertSpec(parts, index)];
     return bodies.map((body) => ({ ...behind, body }));
   }
   return [
-    { ...behind, body: feedForwardSpec(parts, layer, index), output: normOf(parts, index, 'ffnOwnPostNorm') },
+    { ...behind, body: mlpSpec(parts, layer, index), output: normOf(parts, index, 'ffnOwnPostNorm') },
     {
       input: normOf(parts, index, 'expertsNorm'),
-      body: expertsSpec(parts, index),
+      body: moeSpec(parts, index),
       output: normOf(parts, index, 'expertsPostNorm'),
     },
   ];
 }
 
-function feedForwardSpec(
-  { sizes, traits, names }: SpecParts,
-  { gateCutoff }: LayerTraits,
-  index: number,
-): FeedForwardSpec {
+function mlpSpec({ sizes, traits, names }: SpecParts, { gateCutoff }: LayerTraits, index: number): MlpSpec {
   const { hiddenSize: columns } = sizes;
   const size = traits.ffnSize ?? sizes.ffnSize;
   const fused = traits.fusedGateUp === true;
   const common = { columns, rows: size, bias: traits.ffnBias };
   const gate = linearSpec(names, index, { ...common, role: fused ? 'gateUp' : 'gate' });
   return {
-    kind: 'feed-forward',
+    kind: 'mlp',
     size,
     activation: traits.activation,
     ...(traits.ungated ? {} : { gate }),
@@ -55,7 +51,7 @@ function feedForwardSpec(
 }
 
 /** The one that every row goes through, where there is one. */
-function sharedExpertSpec({ sizes, traits, names }: SpecParts, index: number): FeedForwardSpec[] {
+function sharedExpertSpec({ sizes, traits, names }: SpecParts, index: number): MlpSpec[] {
   const shared = traits.experts?.shared;
   if (shared === undefined) return [];
   const { hiddenSize: columns } = sizes;
@@ -63,7 +59,7 @@ function sharedExpertSpec({ sizes, traits, names }: SpecParts, index: number): F
   const share = linearSpec(names, index, { role: 'sharedShare', rows: 1, columns });
   return [
     {
-      kind: 'feed-forward',
+      kind: 'mlp',
       size,
       activation: traits.activation,
       gate: linearSpec(names, index, { role: fused ? 'sharedGateUp' : 'sharedGate', rows: size, columns }),
@@ -74,12 +70,12 @@ function sharedExpertSpec({ sizes, traits, names }: SpecParts, index: number): F
         firstRow: fused ? size : 0,
       }),
       down: linearSpec(names, index, { role: 'sharedDown', rows: columns, columns: size }),
-      ...(shared.hasShare ? { share } : {}),
+      ...(shared.gated ? { share } : {}),
     },
   ];
 }
 
-function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
+function moeSpec(parts: SpecParts, index: number): MoeSpec {
   const { sizes, traits, names } = parts;
   const experts = traits.experts as ExpertTraits;
   const linear = linearSpec(names, index, {
@@ -89,10 +85,10 @@ function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
     bias: experts.routerBias,
   });
   return {
-    kind: 'experts',
+    kind: 'moe',
     router: { linear, ...routerExtras(parts, experts, index), ...experts.router },
     experts: Array.from({ length: experts.count }, (_, expert) => ({
-      kind: 'feed-forward',
+      kind: 'mlp',
       size: experts.size,
       activation: traits.activation,
       ...expertLinears(parts, experts, index, expert),
@@ -103,15 +99,15 @@ function expertsSpec(parts: SpecParts, index: number): ExpertsSpec {
 
 function routerExtras(
   parts: SpecParts,
-  { count, expertScales, routerNorm, choiceBias }: ExpertTraits,
+  { count, expertScales, routerNorm, routingBias }: ExpertTraits,
   index: number,
-): Pick<RouterSpec, 'choiceBias' | 'expertScales' | 'norm'> {
+): Pick<RouterSpec, 'routingBias' | 'expertScales' | 'norm'> {
   const { sizes, names, opened } = parts;
-  const bias = names.bias(index, 'choiceBias');
+  const bias = names.bias(index, 'routingBias');
   const isLeftOut =
-    choiceBias === 'not-in-mlx' && names.has(index, 'switchDowns') && !opened.weights.tensors.has(bias);
+    routingBias === 'not-in-mlx' && names.has(index, 'switchDowns') && !opened.weights.tensors.has(bias);
   return {
-    ...(choiceBias && !isLeftOut ? { choiceBias: vectorSpec(bias, count) } : {}),
+    ...(routingBias && !isLeftOut ? { routingBias: vectorSpec(bias, count) } : {}),
     ...(expertScales ? { expertScales: vectorSpec(names.weight(index, 'expertScales'), count) } : {}),
     ...(routerNorm
       ? {

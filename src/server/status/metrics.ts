@@ -75,7 +75,7 @@ export class Metrics {
   readonly #engineUp = this.#gauge('engine_up', '1 where a loaded engine answers');
   readonly #waiting = this.#gauge('queued_sequences', 'Sequences that wait', ['model', 'priority']);
   readonly #running = this.#gauge('running_sequences', 'Sequences in the running batch');
-  readonly #blocks = this.#gauge('blocks', 'K/V blocks by state', ['model', 'state']);
+  readonly #blocks = this.#gauge('blocks', 'KV blocks by state', ['model', 'state']);
 
   constructor(pool: ModelPool) {
     this.#pool = pool;

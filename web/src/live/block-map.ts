@@ -1,4 +1,4 @@
-// What every K/V block is used for, as the engine tells it: all of them at first, then what changed.
+// What every KV block is used for, as the engine tells it: all of them at first, then what changed.
 
 import type { BlockState } from '../../../src/server/live/live-event.ts';
 

@@ -3,18 +3,18 @@
 import { applyLinear, type Linear } from '../linear.ts';
 import { normalize } from '../norm.ts';
 import { dot } from '../vector.ts';
-import type { LayerStreams } from '../weights.ts';
+import type { LayerAltUp } from '../weights.ts';
 
 /** Rows of one stream after the other. */
 export type Streams = readonly Float32Array[];
 
 /** The first, and what linear maps make of it. */
-export function spreadStreams(first: Float32Array, spread: readonly Linear[]): Streams {
+export function spreadAltUp(first: Float32Array, spread: readonly Linear[]): Streams {
   return [first, ...spread.map((linear) => scaledAs(applyLinear(linear, first), first, linear.matrix.rows))];
 }
 
 /** The mean of the first and of what linear maps make of the others. */
-export function gatherStreams([first, ...others]: Streams, gather: readonly Linear[]): Float32Array {
+export function gatherAltUp([first, ...others]: Streams, gather: readonly Linear[]): Float32Array {
   const base = first as Float32Array;
   const back = others.map((stream, index) => {
     const linear = gather[index] as Linear;
@@ -37,7 +37,7 @@ function scaledAs(rows: Float32Array, like: Float32Array, size: number): Float32
   return rows;
 }
 
-export function predictStreams(layer: LayerStreams, streams: Streams, epsilon: number): Streams {
+export function predictAltUp(layer: LayerAltUp, streams: Streams, epsilon: number): Streams {
   const count = streams.length;
   const coefficients = applyLinear(layer.prediction, featuresOf(layer, streams[0] as Float32Array, epsilon));
   const size = layer.features.matrix.columns;
@@ -53,8 +53,8 @@ export function predictStreams(layer: LayerStreams, streams: Streams, epsilon: n
 }
 
 /** `first` is what became of the first prediction. */
-export function correctStreams(
-  layer: LayerStreams,
+export function correctAltUp(
+  layer: LayerAltUp,
   predictions: Streams,
   first: Float32Array,
   epsilon: number,
@@ -71,7 +71,7 @@ export function correctStreams(
   );
 }
 
-function featuresOf({ norm, features }: LayerStreams, first: Float32Array, epsilon: number): Float32Array {
+function featuresOf({ norm, features }: LayerAltUp, first: Float32Array, epsilon: number): Float32Array {
   return applyLinear(features, normalize(first.slice(), features.matrix.columns, norm, epsilon)).map(
     Math.tanh,
   );

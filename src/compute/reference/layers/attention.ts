@@ -94,7 +94,7 @@ function grow(
 /** How heads look at what is stored. */
 type Sight = Pick<
   AttentionSpec,
-  'headCount' | 'headSize' | 'bothSides' | 'window' | 'chunk' | 'scale' | 'softcap'
+  'headCount' | 'headSize' | 'bidirectional' | 'window' | 'chunk' | 'scale' | 'softcap'
 >;
 
 /** One row of heads a batch row: what each query head gathers from the values it may see. */
@@ -124,10 +124,10 @@ export function attend(
 
 /** Slots of the tokens that a token at `position` of a text up to `end` sees, in their order. */
 function visibleSlots(table: Int32Array, position: number, end: number, sight: Sight): Int32Array {
-  const { bothSides, window = Number.POSITIVE_INFINITY, chunk } = sight;
+  const { bidirectional, window = Number.POSITIVE_INFINITY, chunk } = sight;
   const inWindow = Math.max(0, position - window + 1);
   const first = chunk === undefined ? inWindow : Math.max(inWindow, position - (position % chunk));
-  const last = bothSides ? Math.min(end, position + window - 1) : position;
+  const last = bidirectional ? Math.min(end, position + window - 1) : position;
   return Int32Array.from({ length: last - first + 1 }, (_, index) => slotAt(table, first + index));
 }
 

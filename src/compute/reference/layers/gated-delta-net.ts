@@ -1,11 +1,11 @@
-// The gated delta net, token by token: see DeltaNetSpec.
+// The gated delta net, token by token: see GatedDeltaNetSpec.
 
 import { sigmoid, silu, softplus } from '../activation.ts';
-import { convolve } from './causal-conv.ts';
 import { applyLinear, applySideBySide } from '../linear.ts';
-import type { Memories, Recollection } from '../recurrent-states.ts';
 import { normalize } from '../norm.ts';
-import type { DeltaNet } from '../weights.ts';
+import type { RecurrentStates, StatesOfSequence } from '../recurrent-states.ts';
+import type { GatedDeltaNet } from '../weights.ts';
+import { convolve } from './causal-conv.ts';
 
 /** Keys and queries are made this much longer than nothing. */
 const LENGTH_EPSILON = 1e-6;
@@ -18,11 +18,11 @@ interface Inputs {
   readonly decays: Float32Array;
 }
 
-export function runDeltaNet(
-  net: DeltaNet,
+export function runGatedDeltaNet(
+  net: GatedDeltaNet,
   input: Float32Array,
-  memories: Memories,
-  sequences: readonly Recollection[],
+  recurrentStates: RecurrentStates,
+  sequences: readonly StatesOfSequence[],
   epsilon: number,
 ): Float32Array {
   const inputs: Inputs = {
@@ -31,7 +31,7 @@ export function runDeltaNet(
     decays: applyLinear(net.decay, input),
   };
   const output = new Float32Array(inputs.shares.length * net.valueSize);
-  memories.through(net.memory, sequences, (row, memory) => learn(net, inputs, row, memory, output));
+  recurrentStates.through(net.state, sequences, (row, memory) => learn(net, inputs, row, memory, output));
   normalize(output, net.valueSize, net.norm, epsilon);
   const gate = applyLinear(net.gate, input);
   return applyLinear(
@@ -41,7 +41,13 @@ export function runDeltaNet(
 }
 
 /** One row's part of the sequence: what is remembered changes, and answers. */
-function learn(net: DeltaNet, inputs: Inputs, row: number, memory: Float32Array, output: Float32Array): void {
+function learn(
+  net: GatedDeltaNet,
+  inputs: Inputs,
+  row: number,
+  memory: Float32Array,
+  output: Float32Array,
+): void {
   const { keyHeads, keySize, valueHeads, valueSize, convolution } = net;
   const channels = convolution.weight.length / convolution.length;
   const waiting = memory.subarray(0, (convolution.length - 1) * channels);
@@ -71,7 +77,7 @@ function learn(net: DeltaNet, inputs: Inputs, row: number, memory: Float32Array,
   }
 }
 
-function keyHeadOf({ sharing, keyHeads, valueHeads }: DeltaNet, head: number): number {
+function keyHeadOf({ sharing, keyHeads, valueHeads }: GatedDeltaNet, head: number): number {
   return sharing === 'strided' ? head % keyHeads : Math.floor((head * keyHeads) / valueHeads);
 }
 

@@ -1,23 +1,23 @@
-// A state space, token by token: see StateSpaceSpec.
+// A state space, token by token: see Mamba2Spec.
 
 import { silu, softplus } from '../activation.ts';
-import { convolve } from './causal-conv.ts';
 import { applyLinear, applySideBySide } from '../linear.ts';
-import type { Memories, Recollection } from '../recurrent-states.ts';
 import { normalize } from '../norm.ts';
-import type { StateSpace } from '../weights.ts';
+import type { RecurrentStates, StatesOfSequence } from '../recurrent-states.ts';
+import type { Mamba2 } from '../weights.ts';
+import { convolve } from './causal-conv.ts';
 
-export function runStateSpace(
-  space: StateSpace,
+export function runMamba2(
+  space: Mamba2,
   input: Float32Array,
-  memories: Memories,
-  sequences: readonly Recollection[],
+  recurrentStates: RecurrentStates,
+  sequences: readonly StatesOfSequence[],
   epsilon: number,
 ): Float32Array {
   const channels = applySideBySide([space.value, space.write, space.read], input);
   const steps = applyLinear(space.step, input);
   const output = new Float32Array(steps.length * space.headSize);
-  memories.through(space.memory, sequences, (row, memory) =>
+  recurrentStates.through(space.state, sequences, (row, memory) =>
     advance(space, channels, steps, row, memory, output),
   );
   const gate = applyLinear(space.gate, input);
@@ -27,7 +27,7 @@ export function runStateSpace(
 
 /** One row's part of the sequence. */
 function advance(
-  space: StateSpace,
+  space: Mamba2,
   channels: Float32Array,
   steps: Float32Array,
   row: number,

@@ -1,24 +1,20 @@
-// Attention through a latent: queries are brought to it, and what they gather there is brought to values.
+// MLA: queries are brought to it, and what they gather there is brought to values.
 
-import { type AttentionContext, attend } from './attention.ts';
 import { applyByHead, applyLinear } from '../linear.ts';
 import { normalize } from '../norm.ts';
 import { type Rotations, rotate } from '../rope.ts';
-import type { LatentAttention } from '../weights.ts';
+import type { Mla } from '../weights.ts';
+import { type AttentionContext, attend } from './attention.ts';
 
-export function runLatentAttention(
-  context: AttentionContext,
-  attention: LatentAttention,
-  input: Float32Array,
-): Float32Array {
-  const { headCount, rank, rotatedSize, queryInput } = attention;
+export function runMla(context: AttentionContext, attention: Mla, input: Float32Array): Float32Array {
+  const { headCount, kvLoraRank, qkRopeHeadDim, queryInput } = attention;
   const { normEpsilon } = context.spec;
   const rotations = context.rotations[attention.rope] as Rotations;
   const store = context.cache.store(attention.cache);
-  const latent = normalize(applyLinear(attention.latent, input), rank, attention.latentNorm, normEpsilon);
-  const keyRotated = applyLinear(attention.keyRotated, input);
-  rotate(keyRotated, 1, rotatedSize, rotations);
-  store.write(context.rows.slots, joined(latent, rank, keyRotated, rotatedSize));
+  const latent = normalize(applyLinear(attention.kvDown, input), kvLoraRank, attention.kvNorm, normEpsilon);
+  const keyRope = applyLinear(attention.keyRope, input);
+  rotate(keyRope, 1, qkRopeHeadDim, rotations);
+  store.write(context.rows.slots, joined(latent, kvLoraRank, keyRope, qkRopeHeadDim));
   const asking =
     queryInput === undefined
       ? input
@@ -28,13 +24,13 @@ export function runLatentAttention(
           queryInput.norm,
           normEpsilon,
         );
-  const content = applyByHead(attention.toLatent, applyLinear(attention.query, asking), headCount);
-  const queryRotated = applyLinear(attention.queryRotated, asking);
-  rotate(queryRotated, headCount, rotatedSize, rotations);
-  const queries = joined(content, rank, queryRotated, rotatedSize);
-  const sight = { headCount, headSize: rank + rotatedSize, scale: attention.scale };
+  const content = applyByHead(attention.keyUp, applyLinear(attention.query, asking), headCount);
+  const queryRope = applyLinear(attention.queryRope, asking);
+  rotate(queryRope, headCount, qkRopeHeadDim, rotations);
+  const queries = joined(content, kvLoraRank, queryRope, qkRopeHeadDim);
+  const sight = { headCount, headSize: kvLoraRank + qkRopeHeadDim, scale: attention.scale };
   const gathered = attend(sight, queries, store, context.rows);
-  return applyLinear(attention.output, applyByHead(attention.toValues, gathered, headCount));
+  return applyLinear(attention.output, applyByHead(attention.valueUp, gathered, headCount));
 }
 
 /** Runs of both by turns. */

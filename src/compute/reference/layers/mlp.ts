@@ -3,16 +3,12 @@
 import { activate, sigmoid } from '../activation.ts';
 import { applyLinear } from '../linear.ts';
 import { normalize } from '../norm.ts';
-import { route } from './router.ts';
 import { addInto } from '../vector.ts';
-import type { Experts, FeedForward, LowRank } from '../weights.ts';
+import type { Experts, Laurel, Mlp } from '../weights.ts';
+import { route } from './router.ts';
 
 /** `stepRows` as of `applyLinear`. */
-export function feedForward(
-  body: FeedForward,
-  input: Float32Array,
-  stepRows?: ArrayLike<number>,
-): Float32Array {
+export function mlp(body: Mlp, input: Float32Array, stepRows?: ArrayLike<number>): Float32Array {
   const { gate, up, down, share, gateCutoff } = body;
   const gates = gate === undefined ? undefined : applyLinear(gate, input, stepRows);
   if (gates !== undefined && gateCutoff !== undefined) cutGates(gates, body.size, gateCutoff);
@@ -36,7 +32,7 @@ function cutGates(gates: Float32Array, size: number, cutoff: number): void {
 }
 
 /** `x + norm(up(down(x)))`. */
-export function runLowRank({ down, up, norm }: LowRank, input: Float32Array, epsilon: number): Float32Array {
+export function runLaurel({ down, up, norm }: Laurel, input: Float32Array, epsilon: number): Float32Array {
   const output = normalize(applyLinear(up, applyLinear(down, input)), up.matrix.rows, norm, epsilon);
   addInto(output, input);
   return output;
@@ -56,9 +52,9 @@ export function mixExperts(
     const at = row * size;
     const from = input.subarray(at, at + size);
     for (const { expert, weight } of choices) {
-      const body = experts[expert] as FeedForward;
+      const body = experts[expert] as Mlp;
       const scaled = scalesInput === true;
-      const given = feedForward(body, scaled ? from.map((value) => value * weight) : from, [row]);
+      const given = mlp(body, scaled ? from.map((value) => value * weight) : from, [row]);
       for (const [index, value] of given.entries()) {
         output[at + index] = (output[at + index] as number) + (scaled ? 1 : weight) * value;
       }

@@ -4,11 +4,11 @@ import { activate } from '../activation.ts';
 import { applyLinear, decodeRow } from '../linear.ts';
 import { normalize } from '../norm.ts';
 import { scaleBy } from '../vector.ts';
-import type { LayerInput, LayerInputs } from '../weights.ts';
+import type { PerLayerInput, PerLayerInputs } from '../weights.ts';
 
 /** Of every row, one input after the other; nothing where the model has none. */
-export function layerInputsOf(
-  inputs: LayerInputs | undefined,
+export function perLayerInputsOf(
+  inputs: PerLayerInputs | undefined,
   tokens: Int32Array,
   embedded: Float32Array,
   epsilon: number,
@@ -29,8 +29,8 @@ export function layerInputsOf(
   return made;
 }
 
-export function runLayerInput(
-  { index, activation, gate, output }: LayerInput,
+export function runPerLayerInput(
+  { index, activation, gate, output }: PerLayerInput,
   input: Float32Array,
   inputs: Float32Array,
 ): Float32Array {

@@ -29,9 +29,9 @@ export function route(
 }
 
 function choose(router: Experts['router'], logits: Float64Array): Choice[] {
-  const { choiceBias, expertScales } = router;
+  const { routingBias, expertScales } = router;
   const scores = router.score === 'softmax' ? softmax(logits) : logits.map(sigmoid);
-  const wanted = scores.map((score, expert) => score + (choiceBias?.[expert] ?? 0));
+  const wanted = scores.map((score, expert) => score + (routingBias?.[expert] ?? 0));
   const allowed = router.groups === undefined ? wanted : bestGroups(router.groups, wanted);
   const chosen = best([...allowed.keys()], (expert) => allowed[expert] as number, router.used);
   const sum = chosen.reduce((total, expert) => total + (scores[expert] as number), 0);

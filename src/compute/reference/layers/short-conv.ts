@@ -1,21 +1,21 @@
-// A convolution between two gates: see ShortConvolutionSpec.
+// A convolution between two gates: see ShortConvSpec.
 
-import { convolve } from './causal-conv.ts';
 import { applyLinear } from '../linear.ts';
-import type { Memories, Recollection } from '../recurrent-states.ts';
-import type { ShortConvolution } from '../weights.ts';
+import type { RecurrentStates, StatesOfSequence } from '../recurrent-states.ts';
+import type { ShortConv } from '../weights.ts';
+import { convolve } from './causal-conv.ts';
 
-export function runShortConvolution(
-  body: ShortConvolution,
+export function runShortConv(
+  body: ShortConv,
   input: Float32Array,
-  memories: Memories,
-  sequences: readonly Recollection[],
+  recurrentStates: RecurrentStates,
+  sequences: readonly StatesOfSequence[],
 ): Float32Array {
-  const { memory, size } = body;
+  const { state, size } = body;
   const before = applyLinear(body.before, input);
   const channels = applyLinear(body.value, input).map((value, index) => value * (before[index] as number));
   const mixed = new Float32Array(channels.length);
-  memories.through(memory, sequences, (row, waiting) => {
+  recurrentStates.through(state, sequences, (row, waiting) => {
     mixed.set(
       convolve(waiting, channels.subarray(row * size, (row + 1) * size), body.convolution),
       row * size,

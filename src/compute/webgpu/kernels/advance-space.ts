@@ -1,11 +1,11 @@
-// The recurrence of a state space: see StateSpaceSpec.
+// The recurrence of a state space: see Mamba2Spec.
 
-import type { StateSpaceSpec } from '../../../model/spec.ts';
+import type { Mamba2Spec } from '../../../model/spec.ts';
 import { columnSum, learntText, softplus, throughRows } from './recurrence.ts';
 import { spoiled } from './spoiled.ts';
-import { memoriesReader } from './step-layout.ts';
+import { statesReader } from './step-layout.ts';
 
-export interface SpaceShape extends Pick<StateSpaceSpec, 'heads' | 'headSize' | 'stateSize' | 'groups'> {
+export interface SpaceShape extends Pick<Mamba2Spec, 'heads' | 'headSize' | 'stateSize' | 'groups'> {
   /** Channels of a row: values, writes and reads. */
   readonly channels: number;
   /** Values of a row beside them, and where steps start there. */
@@ -40,7 +40,7 @@ export function advanceSpaceKernel(shape: SpaceShape): string {
       given[(row * ${heads}u + head) * ${headSize}u + column] = fma(rates[${2 * heads}u + head], value, sum);
     }`;
   return /* wgsl */ `
-${memoriesReader(0)}
+${statesReader(0)}
 @group(0) @binding(1) var<storage, read> made: array<f32>;
 @group(0) @binding(2) var<storage, read> mixed: array<f32>;
 @group(0) @binding(3) var<storage, read> rates: array<f32>;

@@ -4,7 +4,7 @@
 import { rowSum } from './row-sum.ts';
 import { stepReader } from './step-layout.ts';
 
-export interface StreamsShape {
+export interface AltUpShape {
   readonly size: number;
   /** Streams beside the first. */
   readonly others: number;
@@ -18,7 +18,7 @@ const streamBuffers = /* wgsl */ `
 @group(0) @binding(1) var<storage, read_write> first: array<f32>;
 @group(0) @binding(2) var<storage, read_write> others: array<f32>;`;
 
-function kernel({ size, others }: StreamsShape, declared: string, once: string, body: string): string {
+function kernel({ size, others }: AltUpShape, declared: string, once: string, body: string): string {
   return /* wgsl */ `
 ${stepReader(0)}${streamBuffers}
 ${declared}
@@ -37,7 +37,7 @@ ${body}
 }
 
 /** Others are scaled to the root mean square of the first; or all become their mean, which is the first. */
-export function scaleStreamsKernel(shape: StreamsShape, becomes: 'scaled' | 'mean'): string {
+export function scaleAltUpKernel(shape: AltUpShape, becomes: 'scaled' | 'mean'): string {
   const { size, others } = shape;
   const declared = /* wgsl */ `${rowSum(THREADS)}
 var<private> factors: array<f32, ${others}>;
@@ -67,7 +67,7 @@ const coefficientBuffers = /* wgsl */ `
 @group(0) @binding(4) var<storage, read_write> predicted: array<f32>;`;
 
 /** Bindings: step, first, others, coefficients, the first's prediction, which is kept. */
-export function predictStreamsKernel(shape: StreamsShape): string {
+export function predictAltUpKernel(shape: AltUpShape): string {
   const { size, others } = shape;
   const count = others + 1;
   const body = /* wgsl */ `
@@ -90,7 +90,7 @@ export function predictStreamsKernel(shape: StreamsShape): string {
 }
 
 /** Bindings: step, first, others, coefficients, the first's prediction. */
-export function correctStreamsKernel(shape: StreamsShape): string {
+export function correctAltUpKernel(shape: AltUpShape): string {
   const { size, others } = shape;
   const body = /* wgsl */ `
     let news = first[base + i] - predicted[base + i];
@@ -104,7 +104,7 @@ export function correctStreamsKernel(shape: StreamsShape): string {
 }
 
 /** What others are told is added to all of them. Bindings: step, first, others, what they are told. */
-export function tellStreamsKernel(shape: StreamsShape): string {
+export function tellAltUpKernel(shape: AltUpShape): string {
   const { size, others } = shape;
   const declared = '@group(0) @binding(3) var<storage, read> told: array<f32>;';
   const body = `    for (var k = 0u; k < ${others}u; k++) { others[beside + k * ${size}u + i] += told[base + i]; }`;
@@ -112,7 +112,7 @@ export function tellStreamsKernel(shape: StreamsShape): string {
 }
 
 /** The first stream with a factor on each value. Bindings: step, first, what comes out, factors. */
-export function seeStreamKernel({ size }: Pick<StreamsShape, 'size'>): string {
+export function seeStreamKernel({ size }: Pick<AltUpShape, 'size'>): string {
   const declared = '@group(0) @binding(3) var<storage, read> factors: array<f32>;';
   return kernel({ size, others: 1 }, declared, '', '    others[base + i] = first[base + i] * factors[i];');
 }

@@ -1,4 +1,4 @@
-// Attention of many queries of one sequence, as prompts have them: a workgroup takes 32 or 16 that share a K/V head, and
+// Attention of many queries of one sequence, as prompts have them: a workgroup takes 32 or 16 that share a KV head, and
 // their whole history, so that each block of it is read once for all of them. Operations and their order are those of
 // attend.ts, so that a query has the same bits whichever of the two has served it.
 //
@@ -49,7 +49,7 @@ export function manyQueries(layout: KvLayout, limits: { readonly workgroupBytes:
 
 const lanes = ['x', 'y', 'z', 'w'] as const;
 
-/** Bindings: step, rows of queries, K/V as words, output, K/V as fours of words, sinks (where there are any). */
+/** Bindings: step, rows of queries, KV as words, output, KV as fours of words, sinks (where there are any). */
 export function attendManyKernel(shape: AttendManyKernel): string {
   const { headCount, kvHeadCount, layout, queries } = shape;
   const { headSize, headWords, perWord } = layout;

@@ -1,10 +1,10 @@
-// Attention through block tables. A workgroup takes a few queries of one sequence that share a K/V head (a query is a row
+// Attention through block tables. A workgroup takes a few queries of one sequence that share a KV head (a query is a row
 // and one of its heads) and some segments of their history. Eight teams of 32 lanes work side by side: each has one
 // query and one block of a segment, with a token a lane for the scores and some values a lane for what is gathered.
 // Blocks are joined in order within a segment, segments in order after that, in the workgroup or afterwards (merge.ts),
 // so that a query's bits depend on its own history alone.
 //
-// An item's words: first row of its sequence in the batch, first and end query (row * heads a K/V head + head), first
+// An item's words: first row of its sequence in the batch, first and end query (row * heads a KV head + head), first
 // and end segment, whether the result is whole (1) or a part to be merged (0), the block table, the first row's position
 // and the last row's.
 
@@ -36,7 +36,7 @@ export interface AttendShape extends ScoreShape {
   readonly layout: KvLayout;
 }
 
-/** Queries of a workgroup: all that share a K/V head and a row, if they leave teams for both blocks of a segment. */
+/** Queries of a workgroup: all that share a KV head and a row, if they leave teams for both blocks of a segment. */
 export function queryLanes(headCount: number, kvHeadCount: number): number {
   return headCount / kvHeadCount <= TEAMS / SEGMENT_BLOCKS ? TEAMS / SEGMENT_BLOCKS : TEAMS;
 }
@@ -53,7 +53,7 @@ export function attendBytes(headCount: number, kvHeadCount: number, layout: KvLa
   return 4 * (lanes * 4 * layout.keyFours * layout.perWord + 2 * TEAMS * 32 + handed);
 }
 
-/** Bindings: step, rows of queries, K/V as words, output, parts, K/V as fours of words, sinks (where there are any). */
+/** Bindings: step, rows of queries, KV as words, output, parts, KV as fours of words, sinks (where there are any). */
 export function attendKernel(shape: AttendShape): string {
   const { headCount, kvHeadCount, layout } = shape;
   const { headSize, perWord, keyFours, headWords } = layout;

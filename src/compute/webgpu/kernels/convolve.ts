@@ -2,7 +2,7 @@
 // and what then waits there for the next. The oldest waits first.
 
 import { activationText } from './activation.ts';
-import { memoriesReader } from './step-layout.ts';
+import { statesReader } from './step-layout.ts';
 
 export interface ConvolveShape {
   readonly channels: number;
@@ -43,7 +43,7 @@ export function convolveKernel(shape: ConvolveShape): string {
   const { channels, length, stride, after, activated, hasBias } = shape;
   const factor = after === undefined ? '' : ` * made[row * ${stride}u + ${after}u + channel]`;
   return /* wgsl */ `
-${memoriesReader(0)}
+${statesReader(0)}
 @group(0) @binding(1) var<storage, read> made: array<f32>;
 @group(0) @binding(2) var<storage, read> memory: array<f32>;
 @group(0) @binding(3) var<storage, read> weights: array<f32>;
@@ -74,7 +74,7 @@ export function keepChannelsKernel(shape: ConvolveShape): string {
   const { channels, length, slotSize } = shape;
   const waiting = length - 1;
   return /* wgsl */ `
-${memoriesReader(0)}
+${statesReader(0)}
 @group(0) @binding(1) var<storage, read> made: array<f32>;
 @group(0) @binding(2) var<storage, read_write> memory: array<f32>;
 ${freshText(shape)}

@@ -1,14 +1,14 @@
-// The recurrence of a gated delta net: see DeltaNetSpec. Queries and keys come at their length already.
+// The recurrence of a gated delta net: see GatedDeltaNetSpec. Queries and keys come at their length already.
 
-import type { DeltaNetSpec } from '../../../model/spec.ts';
+import type { GatedDeltaNetSpec } from '../../../model/spec.ts';
 import { sigmoid } from './activation.ts';
 import { columnSum, learntText, softplus, throughRows } from './recurrence.ts';
 import { rowSum } from './row-sum.ts';
 import { spoiled } from './spoiled.ts';
-import { memoriesReader, stepReader } from './step-layout.ts';
+import { statesReader, stepReader } from './step-layout.ts';
 
 export interface DeltaShape
-  extends Pick<DeltaNetSpec, 'keyHeads' | 'keySize' | 'valueHeads' | 'valueSize' | 'sharing'> {
+  extends Pick<GatedDeltaNetSpec, 'keyHeads' | 'keySize' | 'valueHeads' | 'valueSize' | 'sharing'> {
   /** Channels of a row: queries, keys and values. */
   readonly channels: number;
   /** Values of a row beside them, and where shares and decays start there. */
@@ -76,7 +76,7 @@ export function learnDeltaKernel(shape: DeltaShape): string {
     let answer = asked(part, thread);
     if (isFirst) { given[(row * ${valueHeads}u + head) * ${valueSize}u + column] = answer; }`;
   return /* wgsl */ `
-${memoriesReader(0)}
+${statesReader(0)}
 @group(0) @binding(1) var<storage, read> made: array<f32>;
 @group(0) @binding(2) var<storage, read> mixed: array<f32>;
 @group(0) @binding(3) var<storage, read> rates: array<f32>;

@@ -50,7 +50,7 @@ const THREADS = 64;
 export const rotatedHeads = ({ headCount, stored }: RotateShape): number =>
   headCount + 2 * (stored?.headCount ?? 0);
 
-/** Bindings: step, rows as they were made, queries, K/V (where stored), turns (where turned), norms (where weighted). */
+/** Bindings: step, rows as they were made, queries, KV (where stored), turns (where turned), norms (where weighted). */
 export function rotateStoreKernel(shape: RotateShape): string {
   const { headCount, headSize, stride, stored, half } = shape;
   const norms = [shape.queryNorm, stored?.keyNorm, stored?.valueNorm].filter((norm) => norm !== undefined);

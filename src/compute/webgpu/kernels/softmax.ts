@@ -8,7 +8,7 @@ import { softCap } from './spoiled.ts';
 export const NOTHING = '-3.0e38';
 
 export interface ScoreShape {
-  readonly bothSides?: boolean | undefined;
+  readonly bidirectional?: boolean | undefined;
   readonly window?: number | undefined;
   readonly chunk?: number | undefined;
   readonly scale: number;
@@ -33,8 +33,8 @@ export function firstSeen({ window, chunk }: ScoreShape, own: string): string {
 }
 
 /** The last one, in a text whose last position is `textLast`. */
-export function lastSeen({ bothSides, window }: ScoreShape, own: string): string {
-  if (!bothSides) return own;
+export function lastSeen({ bidirectional, window }: ScoreShape, own: string): string {
+  if (!bidirectional) return own;
   return window === undefined ? 'textLast' : `min(${own} + ${window - 1}u, textLast)`;
 }
 

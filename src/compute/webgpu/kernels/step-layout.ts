@@ -2,15 +2,15 @@
 // lists whose places the front names.
 //
 //   0 rows, 1 wanted rows, 2 rows whose states are wanted, 3 … 7 where wanted rows, states, plans, tables and
-//   memories start
-//   8 + 4 row      token, position, its adapter (0: none, 1: the first), its K/V place (block * 32 + position % 32)
+//   recurrent states start
+//   8 + 4 row      token, position, its adapter (0: none, 1: the first), its KV place (block * 32 + position % 32)
 //   wanted         the row of each row of logits
 //   states         the row of each wanted state
 //   plans          for each shape of attention: number and place of its items, of its merges, of its items of many queries
 //   items          9 words each, see attend.ts; of many queries likewise
 //   merges         9 words each, see merge.ts
 //   tables         physical blocks of each sequence
-//   memories       where the model has any: number of sequences, where the numbers of rows' sequences start, then
+//   recurrent states       where the model has any: number of sequences, where the numbers of rows' sequences start, then
 //                  for each sequence its first row and end, the slot it goes on from (NO_SLOT: none), where its kept rows
 //                  start and how many they are; then row and slot of each; then each row's sequence
 
@@ -48,7 +48,7 @@ fn manyAt(index: u32) -> u32 { return planWord(5u) + index * ${ITEM_WORDS}u; }
 `;
 
 /** Reads where sequences take up and leave what is remembered of them, too. */
-export const memoriesReader = (binding: number): string => /* wgsl */ `${stepReader(binding)}
+export const statesReader = (binding: number): string => /* wgsl */ `${stepReader(binding)}
 struct Sequence { firstRow: u32, endRow: u32, slot: u32, keptAt: u32, kept: u32 }
 fn sequenceCount() -> u32 { return step[step[7]]; }
 fn sequenceAt(index: u32) -> Sequence {

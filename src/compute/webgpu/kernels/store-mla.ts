@@ -1,4 +1,4 @@
-// What an attention through a latent stores of a row, and the part of its queries that positions turn: a workgroup takes one
+// What MLA stores of a row, and the part of its queries that positions turn: a workgroup takes one
 // query of a row, or, behind them, what is stored: the latent behind its norm, and the turned key that heads share.
 
 import type { KvLayout } from './kv-layout.ts';
@@ -7,10 +7,10 @@ import { storeHeads, turning } from './rotate-store.ts';
 import { rowSum } from './row-sum.ts';
 import { stepReader } from './step-layout.ts';
 
-interface LatentShape {
+interface MlaShape {
   readonly headCount: number;
   readonly rank: number;
-  readonly rotatedSize: number;
+  readonly qkRopeHeadDim: number;
   /** Values of a row that is read, and where latent, key and rotated queries start there. */
   readonly stride: number;
   readonly latentAt: number;
@@ -23,10 +23,10 @@ interface LatentShape {
 
 const THREADS = 64;
 
-/** Bindings: step, rows as they were made, queries, K/V, turns, norm (where it has weights). */
-export function storeLatentKernel(shape: LatentShape): string {
-  const { headCount, rank, rotatedSize, stride, norm, epsilon, layout } = shape;
-  const size = rank + rotatedSize;
+/** Bindings: step, rows as they were made, queries, KV, turns, norm (where it has weights). */
+export function storeMlaKernel(shape: MlaShape): string {
+  const { headCount, rank, qkRopeHeadDim, stride, norm, epsilon, layout } = shape;
+  const size = rank + qkRopeHeadDim;
   const stats = { name: 'latentStats', parameters: 'base: u32', value: 'made[base + i]' };
   return /* wgsl */ `
 ${stepReader(0)}
@@ -38,7 +38,7 @@ ${norm.weight || norm.bias ? '@group(0) @binding(5) var<storage, read> norm: arr
 var<workgroup> head: array<f32, ${4 * Math.ceil(size / 4)}>;
 ${rowSum(THREADS)}
 ${normStats({ ...stats, kind: norm.kind, size: rank, epsilon, threads: THREADS })}
-${turning({ half: rotatedSize / 2, headSize: rotatedSize })}
+${turning({ half: qkRopeHeadDim / 2, headSize: qkRopeHeadDim })}
 ${storeHeads(layout)}
 @compute @workgroup_size(${THREADS})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -47,9 +47,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let position = rowPosition(row);
   let base = row * ${stride}u;
   if (group.x < ${headCount}u) {
-    let own = base + ${shape.queriesAt}u + group.x * ${rotatedSize}u;
+    let own = base + ${shape.queriesAt}u + group.x * ${qkRopeHeadDim}u;
     let into = (row * ${headCount}u + group.x) * ${size}u + ${rank}u;
-    for (var i = thread; i < ${rotatedSize}u; i += ${THREADS}u) { queries[into + i] = turnedAt(own, i, position); }
+    for (var i = thread; i < ${qkRopeHeadDim}u; i += ${THREADS}u) { queries[into + i] = turnedAt(own, i, position); }
     return;
   }
   let latent = base + ${shape.latentAt}u;
@@ -57,7 +57,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var i = thread; i < ${rank}u; i += ${THREADS}u) {
     head[i] = ${normed(norm, 'made[latent + i]', 'i', `${norm.weight ? rank : 0}u + i`)};
   }
-  for (var i = thread; i < ${rotatedSize}u; i += ${THREADS}u) {
+  for (var i = thread; i < ${qkRopeHeadDim}u; i += ${THREADS}u) {
     head[${rank}u + i] = turnedAt(base + ${shape.keyAt}u, i, position);
   }
   workgroupBarrier();

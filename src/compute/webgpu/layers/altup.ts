@@ -1,39 +1,31 @@
 // The operations of further residual streams beside the first: made before the first layer, predicted before each, corrected
 // behind it, and gathered behind the last.
 
-import type { LayerStreamsSpec, LinearSpec, ModelSpec, StreamsSpec } from '../../../model/spec.ts';
+import type { AltUpSpec, LayerAltUpSpec, LinearSpec, ModelSpec } from '../../../model/spec.ts';
 import type { Builder, InputSource } from '../builder.ts';
 import {
-  correctStreamsKernel,
-  predictStreamsKernel,
-  type StreamsShape,
-  scaleStreamsKernel,
+  type AltUpShape,
+  correctAltUpKernel,
+  predictAltUpKernel,
+  scaleAltUpKernel,
   seeStreamKernel,
-  tellStreamsKernel,
+  tellAltUpKernel,
 } from '../kernels/altup.ts';
 import { type Linears, shifted } from '../linears.ts';
 
-const shapeOf = ({ hiddenSize, streams }: ModelSpec): StreamsShape => ({
+const shapeOf = ({ hiddenSize, altUp }: ModelSpec): AltUpShape => ({
   size: hiddenSize,
-  others: streams?.spread.length ?? 0,
+  others: altUp?.spread.length ?? 0,
 });
 
 /** The others are made of the first. */
-export async function spreadStreams(
-  builder: Builder,
-  linears: Linears,
-  { spread }: StreamsSpec,
-): Promise<void> {
+export async function spreadAltUp(builder: Builder, linears: Linears, { spread }: AltUpSpec): Promise<void> {
   await mapEach(builder, linears, spread, () => builder.stream(undefined));
-  add(builder, 'spread streams', scaleStreamsKernel(shapeOf(builder.spec), 'scaled'));
+  add(builder, 'spread streams', scaleAltUpKernel(shapeOf(builder.spec), 'scaled'));
 }
 
 /** The first becomes the mean of all. */
-export async function gatherStreams(
-  builder: Builder,
-  linears: Linears,
-  { gather }: StreamsSpec,
-): Promise<void> {
+export async function gatherAltUp(builder: Builder, linears: Linears, { gather }: AltUpSpec): Promise<void> {
   const { size, others } = shapeOf(builder.spec);
   await mapEach(builder, linears, gather, (index) => ({
     making: { kind: 'plain', offset: index * size },
@@ -41,7 +33,7 @@ export async function gatherStreams(
     stride: others * size,
     buffers: [builder.scratch.streams],
   }));
-  add(builder, 'gather streams', scaleStreamsKernel(shapeOf(builder.spec), 'mean'));
+  add(builder, 'gather streams', scaleAltUpKernel(shapeOf(builder.spec), 'mean'));
 }
 
 /** Linear maps into the others, one each. */
@@ -60,46 +52,38 @@ async function mapEach(
   }
 }
 
-export async function predictStreams(
-  builder: Builder,
-  linears: Linears,
-  layer: LayerStreamsSpec,
-): Promise<void> {
+export async function predictAltUp(builder: Builder, linears: Linears, layer: LayerAltUpSpec): Promise<void> {
   const { coefficients, predicted } = builder.scratch;
   await makeCoefficients(builder, linears, layer, layer.prediction);
-  const text = predictStreamsKernel(shapeOf(builder.spec));
+  const text = predictAltUpKernel(shapeOf(builder.spec));
   add(builder, 'predict streams', text, coefficients, predicted);
 }
 
-export async function correctStreams(
-  builder: Builder,
-  linears: Linears,
-  layer: LayerStreamsSpec,
-): Promise<void> {
+export async function correctAltUp(builder: Builder, linears: Linears, layer: LayerAltUpSpec): Promise<void> {
   const { coefficients, predicted } = builder.scratch;
   await makeCoefficients(builder, linears, layer, layer.correction);
-  const text = correctStreamsKernel(shapeOf(builder.spec));
+  const text = correctAltUpKernel(shapeOf(builder.spec));
   add(builder, 'correct streams', text, coefficients, predicted);
 }
 
 /** The stream as the part sees it that tells others of it: where that is. */
-export async function seenStream(builder: Builder, { toldScale }: LayerStreamsSpec): Promise<GPUBuffer> {
+export async function seenStream(builder: Builder, { perLayerScale }: LayerAltUpSpec): Promise<GPUBuffer> {
   const { step, residual, predicted } = builder.scratch;
-  const factors = await builder.vectors('factors on a stream', [builder.vector(toldScale)]);
+  const factors = await builder.vectors('factors on a stream', [builder.vector(perLayerScale)]);
   if (factors.length === 0) return residual;
   const text = seeStreamKernel(shapeOf(builder.spec));
   builder.add('see stream', text, [step, residual, predicted, ...factors], ({ rows }) => [rows, 1]);
   return predicted;
 }
 
-export function tellStreams(builder: Builder, told: GPUBuffer): void {
-  add(builder, 'tell streams', tellStreamsKernel(shapeOf(builder.spec)), told);
+export function tellAltUp(builder: Builder, told: GPUBuffer): void {
+  add(builder, 'tell streams', tellAltUpKernel(shapeOf(builder.spec)), told);
 }
 
 async function makeCoefficients(
   builder: Builder,
   linears: Linears,
-  layer: LayerStreamsSpec,
+  layer: LayerAltUpSpec,
   map: LinearSpec,
 ): Promise<void> {
   const { features, coefficients } = builder.scratch;

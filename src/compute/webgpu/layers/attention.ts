@@ -93,7 +93,7 @@ async function rotate(builder: Builder, stores: AttentionStores, attention: Atte
 /** How heads look at what is stored. */
 type Sight = Pick<
   AttentionSpec,
-  'headCount' | 'cache' | 'bothSides' | 'window' | 'chunk' | 'scale' | 'softcap' | 'sinks'
+  'headCount' | 'cache' | 'bidirectional' | 'window' | 'chunk' | 'scale' | 'softcap' | 'sinks'
 >;
 
 /** What each query finds, into `attended`. */
@@ -108,7 +108,7 @@ export async function attend(builder: Builder, stores: AttentionStores, attentio
     headCount: attention.headCount,
     kvHeadCount,
     layout,
-    bothSides: attention.bothSides,
+    bidirectional: attention.bidirectional,
     window: attention.window,
     chunk: attention.chunk,
     scale: attention.scale,
@@ -147,7 +147,7 @@ export async function attend(builder: Builder, stores: AttentionStores, attentio
 
 export function shapeOf(
   { scratch, spec }: Builder,
-  attention: Pick<Sight, 'headCount' | 'cache' | 'bothSides'>,
+  attention: Pick<Sight, 'headCount' | 'cache' | 'bidirectional'>,
 ) {
   const shape = scratch.shapes[planOf(scratch.shapes, spec, attention)];
   if (shape === undefined) throw new Error('an attention has a shape that no plan is made for');

@@ -1,17 +1,17 @@
 // The operations of a gated delta net.
 
-import type { DeltaNetSpec } from '../../../model/spec.ts';
+import type { GatedDeltaNetSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { type DeltaShape, learnDeltaKernel, toLengthKernel } from '../kernels/learn-delta.ts';
 import { recurrenceGroups } from '../kernels/recurrence.ts';
 import type { Linears } from '../linears.ts';
 import { convolve, giveBack, makeRows, normAndGate, placesOf } from './recurrent.ts';
 
-export async function buildDeltaNet(
+export async function buildGatedDeltaNet(
   builder: Builder,
   linears: Linears,
   memory: GPUBuffer,
-  body: DeltaNetSpec,
+  body: GatedDeltaNetSpec,
   input: InputSource,
   output: BodyOutput,
 ): Promise<void> {

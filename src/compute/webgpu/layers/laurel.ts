@@ -1,14 +1,14 @@
 // The operations of a map through few values, beside which its input goes on.
 
-import type { LowRankSpec } from '../../../model/spec.ts';
+import type { LaurelSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { paddedValues } from '../kernels/make-input.ts';
 import type { Linears } from '../linears.ts';
 
-export async function buildLowRank(
+export async function buildLaurel(
   builder: Builder,
   linears: Linears,
-  { down, up, norm }: LowRankSpec,
+  { down, up, norm }: LaurelSpec,
   input: InputSource,
   output: BodyOutput,
 ): Promise<void> {

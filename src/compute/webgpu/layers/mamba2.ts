@@ -1,17 +1,17 @@
 // The operations of a state space.
 
-import type { StateSpaceSpec } from '../../../model/spec.ts';
+import type { Mamba2Spec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { advanceSpaceKernel, type SpaceShape } from '../kernels/advance-space.ts';
 import { recurrenceGroups } from '../kernels/recurrence.ts';
 import type { Linears } from '../linears.ts';
 import { convolve, giveBack, makeRows, normAndGate, placesOf } from './recurrent.ts';
 
-export async function buildStateSpace(
+export async function buildMamba2(
   builder: Builder,
   linears: Linears,
   memory: GPUBuffer,
-  body: StateSpaceSpec,
+  body: Mamba2Spec,
   input: InputSource,
   output: BodyOutput,
 ): Promise<void> {

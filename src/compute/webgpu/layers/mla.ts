@@ -1,10 +1,10 @@
-// The operations of an attention through a latent. Maps that each head has for itself are those of experts, of which every
+// The operations of MLA. Maps that each head has for itself are those of experts, of which every
 // row has chosen all.
 
-import type { LatentAttentionSpec, LinearSpec } from '../../../model/spec.ts';
+import type { LinearSpec, MlaSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { groupHeadsKernel, headGroups } from '../kernels/group-choices.ts';
-import { storeLatentKernel } from '../kernels/store-mla.ts';
+import { storeMlaKernel } from '../kernels/store-mla.ts';
 import { type ExpertRows, type Linears, shifted } from '../linears.ts';
 import { Operation } from '../operation.ts';
 import type { StepCounts } from '../plan-step.ts';
@@ -12,30 +12,30 @@ import type { Bindable } from '../replaceable-buffer.ts';
 import { latentValues } from '../widths.ts';
 import { type AttentionStores, attend, shapeOf } from './attention.ts';
 
-export async function buildLatentAttention(
+export async function buildMla(
   builder: Builder,
   linears: Linears,
   stores: AttentionStores,
-  body: LatentAttentionSpec,
+  body: MlaSpec,
   input: InputSource,
   output: BodyOutput,
 ): Promise<void> {
-  const { headCount, contentSize, rank, rotatedSize, valueSize } = body;
+  const { headCount, qkNopeHeadDim, kvLoraRank, qkRopeHeadDim, vHeadDim } = body;
   const { scratch, spec } = builder;
   await makeRows(builder, linears, body, input);
   groupHeads(builder, linears, headCount);
-  const size = rank + rotatedSize;
-  const contents = { size: contentSize, stride: contentSize, from: scratch.mixed };
-  await applyByHead(linears, body.toLatent, headCount, contents, { buffer: scratch.queries, stride: size });
+  const size = kvLoraRank + qkRopeHeadDim;
+  const contents = { size: qkNopeHeadDim, stride: qkNopeHeadDim, from: scratch.mixed };
+  await applyByHead(linears, body.keyUp, headCount, contents, { buffer: scratch.queries, stride: size });
   await store(builder, stores, body);
   await attend(builder, stores, body);
-  const gathered = { size: rank, stride: size, from: scratch.attended };
-  await applyByHead(linears, body.toValues, headCount, gathered, {
+  const gathered = { size: kvLoraRank, stride: size, from: scratch.attended };
+  await applyByHead(linears, body.valueUp, headCount, gathered, {
     buffer: scratch.mixed,
-    stride: valueSize,
+    stride: vHeadDim,
   });
   const back = await linears.load('output', [body.output]);
-  const width = headCount * valueSize;
+  const width = headCount * vHeadDim;
   const making = { kind: 'plain' } as const;
   linears.input([back], { making, size: width, stride: width, buffers: [scratch.mixed] });
   await linears.multiply(back, { ...output, stride: spec.hiddenSize });
@@ -45,19 +45,16 @@ export async function buildLatentAttention(
 async function makeRows(
   builder: Builder,
   linears: Linears,
-  body: LatentAttentionSpec,
+  body: MlaSpec,
   input: InputSource,
 ): Promise<void> {
-  const { queryInput, query, queryRotated, latent, keyRotated } = body;
+  const { queryInput, query, queryRope, kvDown, keyRope } = body;
   const { heads, mixed } = builder.scratch;
   const stride = latentValues(body);
-  const first = [queryInput?.down, latent, keyRotated].filter((linear) => linear !== undefined);
+  const first = [queryInput?.down, kvDown, keyRope].filter((linear) => linear !== undefined);
   const stored = await linears.load('latent', first);
   const contents = await linears.load('contents of queries', [query]);
-  const rotated = shifted(
-    await linears.load('rotated queries', [queryRotated]),
-    stride - queryRotated.weight.rows,
-  );
+  const rotated = shifted(await linears.load('rotated queries', [queryRope]), stride - queryRope.weight.rows);
   linears.input(queryInput === undefined ? [stored, contents, rotated] : [stored], input);
   await linears.multiply(stored, { buffer: heads, stride });
   if (queryInput !== undefined) {
@@ -119,19 +116,19 @@ function rowsOfHead({ leaf, weight, columns }: LinearSpec, head: number, heads: 
   return { leaf, weight: { ...weight, firstRow, rows }, columns };
 }
 
-async function store(builder: Builder, stores: AttentionStores, body: LatentAttentionSpec): Promise<void> {
-  const { headCount, rank, rotatedSize, queryInput } = body;
+async function store(builder: Builder, stores: AttentionStores, body: MlaSpec): Promise<void> {
+  const { headCount, kvLoraRank, qkRopeHeadDim, queryInput } = body;
   const { scratch, spec } = builder;
-  const norm = await builder.norm(body.latentNorm);
+  const norm = await builder.norm(body.kvNorm);
   const latentAt = queryInput?.down.weight.rows ?? 0;
-  const text = storeLatentKernel({
+  const text = storeMlaKernel({
     headCount,
-    rank,
-    rotatedSize,
+    rank: kvLoraRank,
+    qkRopeHeadDim,
     stride: latentValues(body),
     latentAt,
-    keyAt: latentAt + rank,
-    queriesAt: latentAt + rank + rotatedSize,
+    keyAt: latentAt + kvLoraRank,
+    queriesAt: latentAt + kvLoraRank + qkRopeHeadDim,
     norm: norm.shape,
     epsilon: spec.normEpsilon,
     layout: shapeOf(builder, body).layout,

@@ -1,15 +1,15 @@
 // The operations of a feed-forward, of which each row may take a share.
 
-import type { FeedForwardSpec } from '../../../model/spec.ts';
+import type { MlpSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { cutGatesKernel } from '../kernels/cut-gates.ts';
 import type { Linears } from '../linears.ts';
 import { feedForwardValues } from '../widths.ts';
 
-export async function buildFeedForward(
+export async function buildMlp(
   builder: Builder,
   linears: Linears,
-  body: FeedForwardSpec,
+  body: MlpSpec,
   input: InputSource,
   output: BodyOutput,
 ): Promise<void> {
@@ -40,7 +40,7 @@ export async function buildFeedForward(
 /** What the second map reads, made of what the first gave in rows of so many values. */
 export function activated(
   { scratch }: Builder,
-  { size, activation, gate }: FeedForwardSpec,
+  { size, activation, gate }: MlpSpec,
   stride: number,
 ): InputSource {
   const upOffset = gate === undefined ? undefined : size;

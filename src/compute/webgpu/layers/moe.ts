@@ -1,7 +1,7 @@
 // The operations of a mixture of experts: each row chooses some, rows of the same expert are gathered, and every expert that
 // was chosen is multiplied once for all its rows. Weights of others are not read.
 
-import type { ExpertsSpec, RouterSpec } from '../../../model/spec.ts';
+import type { MoeSpec, RouterSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import { chooseExpertsKernel } from '../kernels/choose-experts.ts';
 import { COMBINED_VALUES, combineExpertsKernel } from '../kernels/combine-experts.ts';
@@ -11,10 +11,10 @@ import { Operation } from '../operation.ts';
 import { anyExpert, feedForwardValues } from '../widths.ts';
 import { activated } from './mlp.ts';
 
-export async function buildExperts(
+export async function buildMoe(
   builder: Builder,
   linears: Linears,
-  body: ExpertsSpec,
+  body: MoeSpec,
   input: InputSource,
   output: BodyOutput,
 ): Promise<void> {
@@ -59,15 +59,15 @@ export async function buildExperts(
 /** The experts of each row. */
 async function choose(builder: Builder, router: RouterSpec, experts: number): Promise<void> {
   const { step, routes, choices } = builder.scratch;
-  const { choiceBias, expertScales } = router;
+  const { routingBias, expertScales } = router;
   const vectors = await builder.vectors('biases and factors of experts', [
-    builder.vector(choiceBias),
+    builder.vector(routingBias),
     builder.vector(expertScales),
   ]);
   const text = chooseExpertsKernel({
     ...router,
     experts,
-    hasBias: choiceBias !== undefined,
+    hasBias: routingBias !== undefined,
     hasScales: expertScales !== undefined,
   });
   builder.add('choose experts', text, [step, routes, choices, ...vectors], ({ rows }) => [rows, 1]);

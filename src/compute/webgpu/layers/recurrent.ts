@@ -1,6 +1,6 @@
 // What bodies with a memory have in common: all that they make of their input lies side by side, what is convolved first.
 
-import { channelsOf, memoryOf, type RememberingSpec } from '../../../model/recurrent-state.ts';
+import { channelsOf, memoryOf, type RecurrentSpec } from '../../../model/recurrent-state.ts';
 import type { LinearSpec, NormSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import {
@@ -23,7 +23,7 @@ interface RememberingPlaces {
   readonly slotSize: number;
 }
 
-export function placesOf(body: RememberingSpec): RememberingPlaces {
+export function placesOf(body: RecurrentSpec): RememberingPlaces {
   const channels = channelsOf(body);
   const learntAt = (body.convolution.length - 1) * channels;
   return { channels, stride: rememberedValues(body), learntAt, slotSize: memoryOf(body).size };
@@ -46,7 +46,7 @@ export async function makeRows(
 export async function convolve(
   builder: Builder,
   memory: GPUBuffer,
-  body: RememberingSpec,
+  body: RecurrentSpec,
   made: Pick<ConvolveShape, 'activated' | 'before' | 'after'>,
 ): Promise<void> {
   const { step, heads, mixed } = builder.scratch;
@@ -83,7 +83,7 @@ export async function normAndGate(
 export async function giveBack(
   { spec }: Builder,
   linears: Linears,
-  body: RememberingSpec,
+  body: RecurrentSpec,
   from: GPUBuffer,
   output: BodyOutput,
 ): Promise<void> {

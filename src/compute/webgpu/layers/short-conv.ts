@@ -1,15 +1,15 @@
 // The operations of a convolution between two gates.
 
-import type { ShortConvolutionSpec } from '../../../model/spec.ts';
+import type { ShortConvSpec } from '../../../model/spec.ts';
 import type { BodyOutput, Builder, InputSource } from '../builder.ts';
 import type { Linears } from '../linears.ts';
 import { convolve, giveBack, makeRows, placesOf } from './recurrent.ts';
 
-export async function buildShortConvolution(
+export async function buildShortConv(
   builder: Builder,
   linears: Linears,
   memory: GPUBuffer,
-  body: ShortConvolutionSpec,
+  body: ShortConvSpec,
   input: InputSource,
   output: BodyOutput,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 // See router.h. Scores are doubles, so that hardly any two that differ become equal.
 
-#include "model/router.h"
+#include "layers/router.h"
 
 #include <algorithm>
 #include <limits>
@@ -72,7 +72,7 @@ void keepBestGroups(const ExpertGroups& groups, Scores& scores) {
 void choose(const Router& router, const float* logits, Choice* choices) {
   const Scores scores = scoresOf(router, logits);
   Scores wanted = scores;
-  for (size_t i = 0; i < router.choiceBias.size(); i++) wanted[i] += double(router.choiceBias[i]);
+  for (size_t i = 0; i < router.routingBias.size(); i++) wanted[i] += double(router.routingBias[i]);
   if (router.groups) keepBestGroups(*router.groups, wanted);
   std::vector<bool> taken(scores.size());
   double sum = 0;

@@ -1,4 +1,4 @@
-// Attention through a latent: see LatentAttentionSpec in src/model/spec.ts.
+// MLA: see MlaSpec in src/model/spec.ts.
 #pragma once
 
 #include <optional>
@@ -10,40 +10,40 @@
 
 namespace chairlift {
 
-struct LatentAttention {
+struct Mla {
   int headCount = 0;
-  // Which of the K/V caches the latent and the rotated values behind it lie in, as one key.
+  // Which of the KV caches the latent and the rotated values behind it lie in, as one key.
   int cache = 0;
-  int rank = 0;
-  int contentSize = 0;
-  int rotatedSize = 0;
-  int valueSize = 0;
+  int kvLoraRank = 0;
+  int qkNopeHeadDim = 0;
+  int qkRopeHeadDim = 0;
+  int vHeadDim = 0;
   // Of what queries are made of; 0 where that is the input itself.
   int queryInputSize = 0;
   // The latent, the rotated values of the key and, where it has one, the input of queries: see `queryInputAt`.
   Linear projection;
-  Norm latentNorm;
+  Norm kvNorm;
   std::optional<Norm> queryInputNorm;
   // Of all heads the content, then of all heads what is rotated.
   Linear query;
   // A member for each head.
-  Linear toLatent, toValues;
+  Linear keyUp, valueUp;
   Linear output;
   int rope = 0;
   float scale = 1;
 
-  int keySize() const { return rank + rotatedSize; }
+  int keySize() const { return kvLoraRank + qkRopeHeadDim; }
   size_t queryInputAt() const { return paddedLength(keySize()); }
   size_t projectedStride() const { return queryInputAt() + paddedLength(queryInputSize); }
-  size_t queryRotatedAt() const { return size_t(headCount) * size_t(contentSize); }
+  size_t queryRotatedAt() const { return size_t(headCount) * size_t(qkNopeHeadDim); }
   /** In contents of a head: each can be told as a row of its own. */
   size_t queryContents() const {
-    return size_t(headCount) + size_t((headCount * rotatedSize + contentSize - 1) / contentSize);
+    return size_t(headCount) + size_t((headCount * qkRopeHeadDim + qkNopeHeadDim - 1) / qkNopeHeadDim);
   }
 };
 
 /** Writes an output row for each row of `input`. */
-void runLatentAttention(const LatentAttention& attention, const InputRows& input, const std::vector<Rope>& ropes,
+void runMla(const Mla& attention, const InputRows& input, const std::vector<Rope>& ropes,
                         Workspace& work, float* out);
 
 }  // namespace chairlift

@@ -1,16 +1,16 @@
-// A state space (Mamba 2): see StateSpaceSpec in src/model/spec.ts.
+// A state space (Mamba 2): see Mamba2Spec in src/model/spec.ts.
 #pragma once
 
-#include "model/convolution.h"
+#include "layers/causal-conv.h"
 #include "model/linear.h"
 #include "model/norm.h"
 #include "model/workspace.h"
 
 namespace chairlift {
 
-struct StateSpace {
-  // Which of the model's memories is its own.
-  int memory = 0;
+struct Mamba2 {
+  // Which of the model's recurrent states is its own.
+  int state = 0;
   int heads = 0;
   int headSize = 0;
   int stateSize = 0;
@@ -25,7 +25,7 @@ struct StateSpace {
 
   int valueRows() const { return heads * headSize; }
   int groupRows() const { return groups * stateSize; }
-  MemoryLayout layout() const { return {valueRows() + 2 * groupRows(), taps, heads, stateSize, headSize}; }
+  StateLayout layout() const { return {valueRows() + 2 * groupRows(), taps, heads, stateSize, headSize}; }
   // Where things lie in a projected row; values, writes and reads come first, side by side.
   size_t gateAt() const { return layout().channelStride(); }
   size_t stepsAt() const { return gateAt() + paddedLength(valueRows()); }
@@ -35,6 +35,6 @@ struct StateSpace {
 };
 
 /** Writes an output row for each row of `input`. */
-void runStateSpace(const StateSpace& space, const InputRows& input, Workspace& work, float* out);
+void runMamba2(const Mamba2& space, const InputRows& input, Workspace& work, float* out);
 
 }  // namespace chairlift

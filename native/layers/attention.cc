@@ -1,6 +1,6 @@
 // See attention.h.
 
-#include "model/attention.h"
+#include "layers/attention.h"
 
 #include <cmath>
 #include <cstring>
@@ -97,7 +97,7 @@ class AttentionRun {
     for (int i = 0; i < attention_.querySize(); i++) queries[i] *= factor;
   }
 
-  /** Some rows of one sequence, one K/V head. */
+  /** Some rows of one sequence, one KV head. */
   void attend(const RowGroup& group, int kvHead, int worker) {
     const int queryHeads = attention_.headCount / attention_.kvHeadCount, firstHead = kvHead * queryHeads;
     const size_t headAt = size_t(firstHead) * size_t(attention_.headSize);
@@ -111,7 +111,7 @@ class AttentionRun {
     task.position = work_.batch.position(group.firstRow);
     task.headSize = attention_.headSize;
     task.valuesInKeys = 0;
-    task.textEnd = attention_.bothSides ? work_.batch.end(group.sequence) : 0;
+    task.textEnd = attention_.bidirectional ? work_.batch.end(group.sequence) : 0;
     task.window = attention_.window;
     task.chunk = attention_.chunk;
     task.scale = attention_.scale;

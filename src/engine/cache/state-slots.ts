@@ -1,31 +1,31 @@
-// Where layers without K/V keep what they remember of sequences. A memory has a fixed size, however long its sequence is,
+// Where layers without KV keep what they remember of sequences. A memory has a fixed size, however long its sequence is,
 // and lies in a slot. A running sequence goes on from one slot and writes its own.
 //
-// Memories at the end of a full block are kept for others, like the block: a sequence that finds the block can go on from
+// RecurrentStates at the end of a full block are kept for others, like the block: a sequence that finds the block can go on from
 // there. What is kept is never written again; who holds it and goes on takes a slot of its own. A memory is as large as
 // many blocks, so few are kept: where sequences are known to part, at the end of prompts, and behind the last full block
 // of each sequence.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import type { SequenceMemory } from '../../compute/batch-states.ts';
+import type { StateUse } from '../../compute/batch-states.ts';
 import type { BlockHolder } from './block-holder.ts';
 import { BlockPool } from './block-pool.ts';
 
 /** A memory that a step writes: after so many tokens of the sequence. */
-export interface WrittenMemory {
+export interface WrittenState {
   readonly position: number;
   readonly slot: number;
 }
 
 /** What a step computes of a sequence. */
-interface PlannedMemory {
+interface PlannedState {
   readonly holder: BlockHolder;
   readonly count: number;
   /** Further ones, any of which may turn out to be wrong: there must be a slot to spare for each. */
   readonly draftTokens: number;
 }
 
-export class MemorySlots {
+export class StateSlots {
   readonly pool: BlockPool;
   // Links hold a number + 1, so that zeroed memory links nothing.
   readonly #slotOf: Int32Array;
@@ -72,7 +72,7 @@ export class MemorySlots {
   }
 
   /** Finds slots for what a step leaves behind. */
-  plan(items: readonly PlannedMemory[]): SequenceMemory[] {
+  plan(items: readonly PlannedState[]): StateUse[] {
     const own = new Map<BlockHolder, number>();
     // Those first that have no slot to fall back on.
     for (const { holder } of items) if (!this.#isAlone(holder)) own.set(holder, this.#take(holder));

@@ -1,12 +1,12 @@
 // Layers that remember on a GPU: against the reference backend, and the same bits however the tokens come and wherever a
-// memory was kept.
+// state was kept.
 
 import { expect, it } from 'vitest';
 import type { Backend } from '../../src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../src/compute/batch.ts';
 import { ownSlot } from '../../src/compute/batch-states.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
-import { memoryOf, type RememberingSpec } from '../../src/model/recurrent-state.ts';
+import { memoryOf, type RecurrentSpec } from '../../src/model/recurrent-state.ts';
 import type { ModelSpec } from '../../src/model/spec.ts';
 import { rateSpec, vectorSpec } from '../../src/model/spec-parts.ts';
 import { cosine } from '../support/backend-properties.ts';
@@ -25,10 +25,10 @@ const linear = (name: string, rows: number, columns = HIDDEN) => linearOf(name, 
 const rate = (tensor: string) => rateSpec(tensor, 4, true);
 
 /** Of sizes that fill no workgroup. */
-const bodies: readonly RememberingSpec[] = [
+const bodies: readonly RecurrentSpec[] = [
   {
-    kind: 'delta-net',
-    memory: 0,
+    kind: 'gated-delta-net',
+    state: 0,
     keyHeads: 2,
     keySize: 20,
     valueHeads: 4,
@@ -47,8 +47,8 @@ const bodies: readonly RememberingSpec[] = [
     output: linear('delta.output', HIDDEN, 48),
   },
   {
-    kind: 'short-convolution',
-    memory: 1,
+    kind: 'short-conv',
+    state: 1,
     size: 72,
     before: linear('short.before', 72),
     after: linear('short.after', 72),
@@ -57,8 +57,8 @@ const bodies: readonly RememberingSpec[] = [
     output: linear('short.output', HIDDEN, 72),
   },
   {
-    kind: 'state-space',
-    memory: 2,
+    kind: 'mamba2',
+    state: 2,
     heads: 4,
     headSize: 12,
     stateSize: 20,
@@ -87,7 +87,7 @@ function rememberingModel(): TinyModel {
   const { spec: tiny, weights } = tinyModel({ ...sizes, layerCount: 4, vocabSize: 64 });
   const spec: ModelSpec = {
     ...tiny,
-    memories: bodies.map(memoryOf),
+    recurrentStates: bodies.map(memoryOf),
     layers: tiny.layers.map((layer, index) => {
       const body = bodies[index];
       const [first, ...others] = layer.branches;
@@ -98,7 +98,7 @@ function rememberingModel(): TinyModel {
   return withTensors(spec, weights);
 }
 
-type Keeping = NonNullable<BatchSequence['memory']>;
+type Keeping = NonNullable<BatchSequence['state']>;
 
 describeOnFastestGpu('a model that remembers on a GPU', () => {
   const backends = gpuBackends();
@@ -107,8 +107,8 @@ describeOnFastestGpu('a model that remembers on a GPU', () => {
   const tokens = randomTokens(TOKENS, vocabSize, 7);
   const blocks = [0, 1, 2];
 
-  async function logitsOf(backend: Backend, start: number, end: number, memory: Keeping) {
-    const sequence = { tokens: tokens.slice(start, end), start, blocks, memory, wantLogits: 'all' } as const;
+  async function logitsOf(backend: Backend, start: number, end: number, state: Keeping) {
+    const sequence = { tokens: tokens.slice(start, end), start, blocks, state, wantLogits: 'all' } as const;
     return (await backend.step(buildBatch([sequence]))).logits.slice();
   }
 
@@ -135,9 +135,9 @@ describeOnFastestGpu('a model that remembers on a GPU', () => {
           start: 0,
           blocks: [10 + length],
           wantLogits: 'none',
-          memory: { from: undefined, kept: [{ after: length, slot: 6 + length }] },
+          state: { from: undefined, kept: [{ after: length, slot: 6 + length }] },
         });
-        const mine = { ...own, wantLogits: 'all' as const, memory: ownSlot(own, 5) };
+        const mine = { ...own, wantLogits: 'all' as const, state: ownSlot(own, 5) };
         chunked.push(...(await backend.step(buildBatch([other(2), mine, other(1)]))).logits);
       }
       expect(Float32Array.from(chunked)).toEqual(whole);

@@ -7,13 +7,13 @@
 
 namespace chairlift {
 
-struct LowRank {
+struct Laurel {
   int rank = 0;
   Linear down, up;
   Norm norm;
 };
 
 /** Writes an output row for each row of `input`. */
-void runLowRank(const LowRank& body, const InputRows& input, Workspace& work, float* out);
+void runLaurel(const Laurel& body, const InputRows& input, Workspace& work, float* out);
 
 }  // namespace chairlift

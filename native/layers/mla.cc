@@ -1,7 +1,7 @@
-// See latent-attention.h. Maps of single heads are members of one matrix, and take the heads of all rows in the order of
+// See mla.h. Maps of single heads are members of one matrix, and take the heads of all rows in the order of
 // heads; what they give is brought back to the order of rows.
 
-#include "model/latent-attention.h"
+#include "layers/mla.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,9 +14,9 @@ namespace {
 constexpr int headsPerPiece = attentionTile;
 
 /** One attention over the rows of a step. */
-class LatentRun {
+class MlaRun {
  public:
-  LatentRun(const LatentAttention& attention, const std::vector<Rope>& ropes, Workspace& work)
+  MlaRun(const Mla& attention, const std::vector<Rope>& ropes, Workspace& work)
       : attention_(attention),
         work_(work),
         rows_(work.batch.count()),
@@ -42,8 +42,8 @@ class LatentRun {
 
   void storeRow(int row) {
     float* const key = projectedRow(row);
-    attention_.latentNorm.apply(work_.kernels, key, attention_.rank, work_.normEpsilon);
-    rotate(key + attention_.rank, row);
+    attention_.kvNorm.apply(work_.kernels, key, attention_.kvLoraRank, work_.normEpsilon);
+    rotate(key + attention_.kvLoraRank, row);
     const int block = work_.batch.block(row), token = work_.batch.position(row) % blockTokens;
     work_.kernels.storeKv(work_.kv.type(), key, nullptr, attention_.keySize(), token,
                           work_.kv.at(block, attention_.cache, 0));
@@ -58,24 +58,24 @@ class LatentRun {
   }
 
   void makeQueries(const InputRows& input) {
-    const size_t contents = attention_.queryContents(), stride = contents * size_t(attention_.contentSize);
+    const size_t contents = attention_.queryContents(), stride = contents * size_t(attention_.qkNopeHeadDim);
     float* const asked = work_.inner.rows(size_t(rows_) + 1, stride);
     const InputRows seen =
         attention_.queryInputNorm
             ? InputRows{projected_ + attention_.queryInputAt(), stride_, attention_.queryInputSize}
             : input;
     work_.multiplier.apply(attention_.query, seen, rows_, asked, stride);
-    const float* const latents = applyByHead(attention_.toLatent, asked, attention_.contentSize, contents,
-                                             attention_.rank);
+    const float* const latents = applyByHead(attention_.keyUp, asked, attention_.qkNopeHeadDim, contents,
+                                             attention_.kvLoraRank);
     queries_ = work_.scores.rows(size_t(rows_), size_t(heads_) * keySize_);
     work_.pool.forEachOne(rows_, [&](int row) {
       const float* const turning = asked + size_t(row) * stride + attention_.queryRotatedAt();
       for (int head = 0; head < heads_; head++) {
         float* const query = queryOf(row, head);
-        copyHead(query, latents, row, head, attention_.rank);
-        memcpy(query + attention_.rank, turning + head * attention_.rotatedSize,
-               size_t(attention_.rotatedSize) * sizeof(float));
-        rotate(query + attention_.rank, row);
+        copyHead(query, latents, row, head, attention_.kvLoraRank);
+        memcpy(query + attention_.kvLoraRank, turning + head * attention_.qkRopeHeadDim,
+               size_t(attention_.qkRopeHeadDim) * sizeof(float));
+        rotate(query + attention_.kvLoraRank, row);
       }
     });
   }
@@ -114,20 +114,20 @@ class LatentRun {
     });
   }
 
-  size_t attendedStride() const { return size_t(heads_) * size_t(attention_.rank); }
+  size_t attendedStride() const { return size_t(heads_) * size_t(attention_.kvLoraRank); }
 
   /** Some rows of one sequence, some of the heads: all see the same keys. */
   void attend(const RowGroup& group, int firstHead, int worker) {
     AttentionTask task{};
     task.queries = queryOf(group.firstRow, firstHead);
-    task.outputs = attended_ + size_t(group.firstRow) * attendedStride() + size_t(firstHead) * size_t(attention_.rank);
+    task.outputs = attended_ + size_t(group.firstRow) * attendedStride() + size_t(firstHead) * size_t(attention_.kvLoraRank);
     task.rows = group.rows;
     task.queryHeads = std::min(headsPerPiece, heads_ - firstHead);
     task.queryStride = size_t(heads_) * keySize_;
     task.outputStride = attendedStride();
     task.position = work_.batch.position(group.firstRow);
     task.headSize = attention_.keySize();
-    task.valuesInKeys = attention_.rank;
+    task.valuesInKeys = attention_.kvLoraRank;
     task.scale = attention_.scale;
     task.blocks = work_.batch.table(group.sequence);
     task.base = work_.kv.at(0, attention_.cache, 0);
@@ -137,9 +137,9 @@ class LatentRun {
   }
 
   InputRows makeValues() {
-    const int size = attention_.valueSize, count = heads_ * size;
+    const int size = attention_.vHeadDim, count = heads_ * size;
     const float* const made =
-        applyByHead(attention_.toValues, attended_, attention_.rank, size_t(heads_), size);
+        applyByHead(attention_.valueUp, attended_, attention_.kvLoraRank, size_t(heads_), size);
     const size_t stride = paddedLength(count);
     float* const values = work_.inner.rows(size_t(rows_), stride);
     work_.pool.forEachOne(rows_, [&](int row) {
@@ -150,7 +150,7 @@ class LatentRun {
     return {values, stride, count};
   }
 
-  const LatentAttention& attention_;
+  const Mla& attention_;
   Workspace& work_;
   const int rows_, heads_;
   const size_t keySize_, pairs_, stride_;
@@ -164,9 +164,9 @@ class LatentRun {
 
 }  // namespace
 
-void runLatentAttention(const LatentAttention& attention, const InputRows& input, const std::vector<Rope>& ropes,
+void runMla(const Mla& attention, const InputRows& input, const std::vector<Rope>& ropes,
                         Workspace& work, float* out) {
-  LatentRun(attention, ropes, work).run(input, out);
+  MlaRun(attention, ropes, work).run(input, out);
 }
 
 }  // namespace chairlift

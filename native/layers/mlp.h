@@ -10,11 +10,11 @@
 namespace chairlift {
 
 /** One, or several that are alike but for their weights: then its matrices have a member for each. */
-struct FeedForward {
+struct Mlp {
   int size = 0;
   Curve curve;
   bool hasGate = false;
-  bool hasShare = false;
+  bool gated = false;
   // Gates are lowered by their mean and so many of their standard deviations, and are 0 where that is below 0.
   std::optional<float> gateCutoff;
   // Where it has them the gate, then up, and one value whose sigmoid is a factor on the output.
@@ -23,13 +23,13 @@ struct FeedForward {
 
   size_t upAt() const { return hasGate ? paddedLength(size) : 0; }
   size_t shareAt() const { return upAt() + paddedLength(size); }
-  size_t projectedStride() const { return shareAt() + (hasShare ? groupInputs : 0); }
+  size_t projectedStride() const { return shareAt() + (gated ? groupInputs : 0); }
 };
 
 /** So many rows that have been projected, as `down` reads them. */
-InputRows activatedRows(const FeedForward& feedForward, float* projected, int rows, Workspace& work);
+InputRows activatedRows(const Mlp& mlp, float* projected, int rows, Workspace& work);
 
 /** Writes an output row for each row of `input`. */
-void runFeedForward(const FeedForward& feedForward, const InputRows& input, Workspace& work, float* out);
+void runMlp(const Mlp& mlp, const InputRows& input, Workspace& work, float* out);
 
 }  // namespace chairlift

@@ -1,8 +1,8 @@
-// See state-space.h.
+// See mamba2.h.
 
-#include "model/state-space.h"
+#include "layers/mamba2.h"
 
-#include "model/memory-pieces.h"
+#include "model/state-pieces.h"
 
 namespace chairlift {
 
@@ -10,7 +10,7 @@ namespace {
 
 class ScanRun {
  public:
-  ScanRun(const StateSpace& space, Workspace& work)
+  ScanRun(const Mamba2& space, Workspace& work)
       : space_(space),
         work_(work),
         layout_(space.layout()),
@@ -24,15 +24,15 @@ class ScanRun {
 
   void run(const InputRows& input, float* out) {
     work_.multiplier.apply(space_.projection, input, rows_, projected_, stride_);
-    convolveRows(space_.convolution, layout_, space_.memory, projected_, stride_, mixed_, mixedStride_, work_);
+    convolveRows(space_.convolution, layout_, space_.state, projected_, stride_, mixed_, mixedStride_, work_);
     work_.pool.forEachOne(rows_, [&](int row) {
       float* const steps = projected_ + size_t(row) * stride_ + space_.stepsAt();
       float* const kept = projected_ + size_t(row) * stride_ + space_.keptAt();
       work_.kernels.recurrence.stepsAndDecays(steps, space_.stepBias.data(), space_.rates.data(), steps, kept,
                                               space_.heads);
     });
-    forEachMemoryPiece(work_, layout_, space_.heads,
-                       [&](const MemoryRun& run, int head, int begin, int end) { scan(run, head, begin, end); });
+    forEachStatePiece(work_, layout_, space_.heads,
+                       [&](const StateRun& run, int head, int begin, int end) { scan(run, head, begin, end); });
     work_.pool.forEachOne(rows_, [&](int row) {
       float* const outputs = outputs_ + size_t(row) * outputStride_;
       const float* const gate = projected_ + size_t(row) * stride_ + space_.gateAt();
@@ -44,11 +44,11 @@ class ScanRun {
   }
 
  private:
-  void scan(const MemoryRun& run, int head, int begin, int end) {
+  void scan(const StateRun& run, int head, int begin, int end) {
     const int group = head / (space_.heads / space_.groups);
     const float* const mixed = mixed_ + size_t(run.firstRow) * mixedStride_;
     const float* const projected = projected_ + size_t(run.firstRow) * stride_;
-    const float* const from = work_.memories.at(run.from, space_.memory);
+    const float* const from = work_.recurrentStates.at(run.from, space_.state);
     ScanTask task;
     task.rows = run.rows;
     task.values = mixed + head * space_.headSize;
@@ -62,7 +62,7 @@ class ScanRun {
     task.outputs = outputs_ + size_t(run.firstRow) * outputStride_ + head * space_.headSize;
     task.outputStride = outputStride_;
     task.from = from ? from + layout_.matrixAt(head) : nullptr;
-    task.state = work_.memories.at(run.to, space_.memory) + layout_.matrixAt(head);
+    task.state = work_.recurrentStates.at(run.to, space_.state) + layout_.matrixAt(head);
     task.stateStride = layout_.columnStride();
     task.stateSize = space_.stateSize;
     task.headSize = space_.headSize;
@@ -71,9 +71,9 @@ class ScanRun {
     work_.kernels.recurrence.scan(task);
   }
 
-  const StateSpace& space_;
+  const Mamba2& space_;
   Workspace& work_;
-  const MemoryLayout layout_;
+  const StateLayout layout_;
   const int rows_;
   const size_t stride_;
   float* const projected_;
@@ -85,7 +85,7 @@ class ScanRun {
 
 }  // namespace
 
-void runStateSpace(const StateSpace& space, const InputRows& input, Workspace& work, float* out) {
+void runMamba2(const Mamba2& space, const InputRows& input, Workspace& work, float* out) {
   ScanRun(space, work).run(input, out);
 }
 

@@ -1,4 +1,4 @@
-// What bodies without K/V remember of sequences: in slots, each with room for all such bodies of the model.
+// What bodies without KV remember of sequences: in slots, each with room for all such bodies of the model.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace chairlift {
 
 /** The channels of the last tokens, the oldest first; then a matrix for each head. */
-struct MemoryLayout {
+struct StateLayout {
   int channels = 0;
   // Of the convolution: so many tokens wait but for one.
   int taps = 1;
@@ -26,14 +26,14 @@ struct MemoryLayout {
   size_t size() const { return matrixAt(heads); }
 };
 
-class Memories {
+class RecurrentStates {
  public:
-  Memories(const std::vector<MemoryLayout>& layouts, int slots);
+  RecurrentStates(const std::vector<StateLayout>& layouts, int slots);
 
   int slots() const { return slots_; }
   /** Null for no slot. */
-  float* at(int slot, int memory) const {
-    return slot < 0 ? nullptr : (float*)memory_.data() + size_t(slot) * stride_ + starts_[size_t(memory)];
+  float* at(int slot, int state) const {
+    return slot < 0 ? nullptr : (float*)memory_.data() + size_t(slot) * stride_ + starts_[size_t(state)];
   }
 
  private:

@@ -10,14 +10,14 @@ namespace chairlift {
 
 /** Calls `take(run, head, begin, end)` for columns of each head: one thread takes those through all runs of a sequence. */
 template <class Take>
-void forEachMemoryPiece(Workspace& work, const MemoryLayout& layout, int heads, const Take& take) {
+void forEachStatePiece(Workspace& work, const StateLayout& layout, int heads, const Take& take) {
   constexpr int pieceColumns = 64;
-  const std::vector<std::vector<MemoryRun>>& sequences = work.batch.memoryRuns();
+  const std::vector<std::vector<StateRun>>& sequences = work.batch.stateRuns();
   const int width = int(layout.columnStride()), pieces = (width + pieceColumns - 1) / pieceColumns;
   const int perSequence = heads * pieces;
   work.pool.forEachOne(int(sequences.size()) * perSequence, [&](int index) {
     const int piece = index % perSequence, begin = piece % pieces * pieceColumns;
-    for (const MemoryRun& run : sequences[size_t(index / perSequence)]) {
+    for (const StateRun& run : sequences[size_t(index / perSequence)]) {
       take(run, piece / pieces, begin, std::min(width, begin + pieceColumns));
     }
   });

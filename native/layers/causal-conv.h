@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "model/memories.h"
+#include "model/recurrent-states.h"
 #include "model/workspace.h"
 
 namespace chairlift {
@@ -16,8 +16,8 @@ struct Convolution {
   bool activates = false;
 };
 
-/** Mixes rows of channels into `to`, and leaves in memory what the next rows need. */
-void convolveRows(const Convolution& convolution, const MemoryLayout& layout, int memory, const float* channels,
+/** Mixes rows of channels into `to`, and leaves in the state what the next rows need. */
+void convolveRows(const Convolution& convolution, const StateLayout& layout, int state, const float* channels,
                   size_t stride, float* to, size_t toStride, Workspace& work);
 
 }  // namespace chairlift

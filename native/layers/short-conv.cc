@@ -1,10 +1,10 @@
-// See short-convolution.h.
+// See short-conv.h.
 
-#include "model/short-convolution.h"
+#include "layers/short-conv.h"
 
 namespace chairlift {
 
-void runShortConvolution(const ShortConvolution& body, const InputRows& input, Workspace& work, float* out) {
+void runShortConv(const ShortConv& body, const InputRows& input, Workspace& work, float* out) {
   const int rows = work.batch.count();
   const size_t stride = body.projectedStride(), mixedStride = paddedLength(body.size);
   const RecurrenceKernels& kernels = work.kernels.recurrence;
@@ -16,7 +16,7 @@ void runShortConvolution(const ShortConvolution& body, const InputRows& input, W
     float* const value = before + body.valueAt();
     kernels.multiplyRow(value, before, false, value, body.size);
   });
-  convolveRows(body.convolution, body.layout(), body.memory, projected + body.valueAt(), stride, mixed, mixedStride, work);
+  convolveRows(body.convolution, body.layout(), body.state, projected + body.valueAt(), stride, mixed, mixedStride, work);
   work.pool.forEachOne(rows, [&](int row) {
     float* const own = mixed + size_t(row) * mixedStride;
     kernels.multiplyRow(own, projected + size_t(row) * stride + body.afterAt(), false, own, body.size);

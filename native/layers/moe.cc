@@ -1,7 +1,7 @@
-// See experts.h. The rows of one expert lie together, so that its weights are read once for all of them and those of
+// See moe.h. The rows of one expert lie together, so that its weights are read once for all of them and those of
 // experts that nobody chose not at all. What a row gets from an expert does not depend on the rows beside it.
 
-#include "model/experts.h"
+#include "layers/moe.h"
 
 #include <algorithm>
 
@@ -46,7 +46,7 @@ class ExpertsRun {
  private:
   void mix(int firstRow, int rows) {
     const Assignment all = assign(firstRow, rows);
-    const FeedForward& each = experts_.each;
+    const Mlp& each = experts_.each;
     const size_t innerStride = each.projectedStride(), stride = work_.stream.stride;
     float* const inner = work_.inner.rows(all.choices.size(), innerStride);
     float* const given = work_.gathered.rows(all.choices.size(), stride);
@@ -109,7 +109,7 @@ class ExpertsRun {
 
 }  // namespace
 
-void runExperts(const Experts& experts, const InputRows& input, Workspace& work, float* out) {
+void runMoe(const Experts& experts, const InputRows& input, Workspace& work, float* out) {
   ExpertsRun(experts, input, work, out).run();
 }
 

@@ -1,4 +1,4 @@
-// Inputs of single layers, made of tokens and their embeddings before the first: see LayerInputsSpec in src/model/spec.ts.
+// Inputs of single layers, made of tokens and their embeddings before the first: see PerLayerInputsSpec in src/model/spec.ts.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace chairlift {
 
-struct LayerInputs {
+struct PerLayerInputs {
   int count = 0;
   int size = 0;
   std::shared_ptr<Matrix> table;
@@ -23,10 +23,10 @@ struct LayerInputs {
 };
 
 /** Of every row of the step, from the residual stream as the first layer sees it. */
-void makeLayerInputs(const LayerInputs& inputs, const std::vector<int32_t>& tokens, Workspace& work);
+void makePerLayerInputs(const PerLayerInputs& inputs, const std::vector<int32_t>& tokens, Workspace& work);
 
 /** What one layer makes of its own. */
-struct LayerInput {
+struct PerLayerInput {
   int index = 0;
   int size = 0;
   Curve curve;
@@ -35,6 +35,6 @@ struct LayerInput {
 };
 
 /** Writes an output row for each row of `input`. */
-void runLayerInput(const LayerInput& body, const InputRows& input, Workspace& work, float* out);
+void runPerLayerInput(const PerLayerInput& body, const InputRows& input, Workspace& work, float* out);
 
 }  // namespace chairlift

@@ -23,7 +23,7 @@ struct Router {
   // Softmax where not.
   bool isSigmoid = false;
   // Added to scores for the choice alone; empty: nothing.
-  std::vector<float> choiceBias;
+  std::vector<float> routingBias;
   std::optional<ExpertGroups> groups;
   // The scores of chosen experts are divided by their sum.
   bool normalized = false;

@@ -1,4 +1,4 @@
-// Residual streams beside the first, which is the one that layers change: see LayerStreamsSpec and StreamsSpec in
+// Residual streams beside the first, which is the one that layers change: see LayerAltUpSpec and AltUpSpec in
 // src/model/spec.ts.
 #pragma once
 
@@ -11,24 +11,24 @@
 namespace chairlift {
 
 /** Of a layer: how streams are predicted from all of them, and corrected by what the first has become. */
-struct StreamMixing {
+struct AltUpMixing {
   Norm norm;
   Linear features, prediction, correction;
 };
 
 /** Make the others of the first one, and bring them back to it; one of each for every other stream. */
-struct StreamMaps {
+struct AltUpMaps {
   std::vector<Linear> spread, gather;
 };
 
 /** The streams of a step. The first is that of the workspace; whatever changes it measures it again. */
-class Streams {
+class AltUp {
  public:
-  Streams(const StreamMaps& maps, Workspace& work);
+  AltUp(const AltUpMaps& maps, Workspace& work);
 
   void spread();
-  void predict(const StreamMixing& mixing);
-  void correct(const StreamMixing& mixing);
+  void predict(const AltUpMixing& mixing);
+  void correct(const AltUpMixing& mixing);
   /** Adds a row to each other stream of a row. */
   void tell(int row, const float* news);
   /** The first becomes the mean of all. */
@@ -39,10 +39,10 @@ class Streams {
   float* rowOf(size_t stream, int row) const;
   float* predictedRow(size_t stream, int row) const;
   /** A row of coefficients for each row, `stride` apart. */
-  const float* coefficients(const StreamMixing& mixing, const Linear& linear, size_t stride);
+  const float* coefficients(const AltUpMixing& mixing, const Linear& linear, size_t stride);
   void scaleAs(float* values, const float* like) const;
 
-  const StreamMaps& maps_;
+  const AltUpMaps& maps_;
   Workspace& work_;
   // All but the first; and as the layer at hand predicted them, all.
   std::vector<RowBuffer> others_, predicted_;

@@ -1,6 +1,6 @@
-// See convolution.h.
+// See causal-conv.h.
 
-#include "model/convolution.h"
+#include "layers/causal-conv.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,32 +13,32 @@ namespace {
 constexpr int pieceChannels = 512;
 
 /** The last rows before the end of a run, from those that waited on. */
-void keepWaiting(const MemoryLayout& layout, const MemoryRun& run, const float* rows, size_t stride, const float* from,
+void keepWaiting(const StateLayout& layout, const StateRun& run, const float* rows, size_t stride, const float* from,
                  float* to, int begin, int end) {
   const int waiting = layout.waitingRows();
-  const size_t bytes = size_t(end - begin) * sizeof(float), memoryStride = layout.channelStride();
+  const size_t bytes = size_t(end - begin) * sizeof(float), stateStride = layout.channelStride();
   // Oldest first: what is read from `from`, which may be `to`, lies behind what is written.
   for (int i = 0; i < waiting; i++) {
     const int row = run.rows - waiting + i;
-    float* kept = to + size_t(i) * memoryStride + begin;
+    float* kept = to + size_t(i) * stateStride + begin;
     if (row >= 0) memcpy(kept, rows + size_t(row) * stride + begin, bytes);
-    else if (from) memmove(kept, from + size_t(waiting + row) * memoryStride + begin, bytes);
+    else if (from) memmove(kept, from + size_t(waiting + row) * stateStride + begin, bytes);
     else memset(kept, 0, bytes);
   }
 }
 
 }  // namespace
 
-void convolveRows(const Convolution& convolution, const MemoryLayout& layout, int memory, const float* channels,
+void convolveRows(const Convolution& convolution, const StateLayout& layout, int state, const float* channels,
                   size_t stride, float* to, size_t toStride, Workspace& work) {
   const int width = int(roundUp16(size_t(layout.channels)));
   const int pieces = (width + pieceChannels - 1) / pieceChannels;
-  const std::vector<std::vector<MemoryRun>>& sequences = work.batch.memoryRuns();
+  const std::vector<std::vector<StateRun>>& sequences = work.batch.stateRuns();
   work.pool.forEachOne(int(sequences.size()) * pieces, [&](int index) {
     const int begin = index % pieces * pieceChannels, end = std::min(width, begin + pieceChannels);
-    for (const MemoryRun& run : sequences[size_t(index / pieces)]) {
+    for (const StateRun& run : sequences[size_t(index / pieces)]) {
       const float* const rows = channels + size_t(run.firstRow) * stride;
-      const float* const from = work.memories.at(run.from, memory);
+      const float* const from = work.recurrentStates.at(run.from, state);
       ConvolutionTask task;
       task.rows = run.rows;
       task.x = rows;
@@ -55,7 +55,7 @@ void convolveRows(const Convolution& convolution, const MemoryLayout& layout, in
       task.end = end;
       task.activates = convolution.activates;
       work.kernels.recurrence.convolve(task);
-      keepWaiting(layout, run, rows, stride, from, work.memories.at(run.to, memory), begin, end);
+      keepWaiting(layout, run, rows, stride, from, work.recurrentStates.at(run.to, state), begin, end);
     }
   });
 }

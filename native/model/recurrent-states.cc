@@ -1,6 +1,6 @@
-// See memories.h.
+// See recurrent-states.h.
 
-#include "model/memories.h"
+#include "model/recurrent-states.h"
 
 #include "system/pages.h"
 
@@ -8,21 +8,21 @@ namespace chairlift {
 
 namespace {
 
-size_t wholePages(const std::vector<MemoryLayout>& layouts) {
+size_t wholePages(const std::vector<StateLayout>& layouts) {
   size_t floats = 0;
-  for (const MemoryLayout& layout : layouts) floats += layout.size();
+  for (const StateLayout& layout : layouts) floats += layout.size();
   const size_t page = pageBytes();
   return (floats * sizeof(float) + page - 1) / page * page;
 }
 
 }  // namespace
 
-Memories::Memories(const std::vector<MemoryLayout>& layouts, int slots)
+RecurrentStates::RecurrentStates(const std::vector<StateLayout>& layouts, int slots)
     : slots_(slots), stride_(wholePages(layouts) / sizeof(float)), memory_(wholePages(layouts) * size_t(slots)) {
   // Slots are few: all of them may be touched at any time.
   memory_.commit(0, wholePages(layouts) * size_t(slots));
   size_t at = 0;
-  for (const MemoryLayout& layout : layouts) {
+  for (const StateLayout& layout : layouts) {
     starts_.push_back(at);
     at += layout.size();
   }

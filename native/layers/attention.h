@@ -27,7 +27,7 @@ struct Attention {
   int headCount = 0;
   int kvHeadCount = 0;
   int headSize = 0;
-  // Which of the K/V caches its keys and values lie in.
+  // Which of the KV caches its keys and values lie in.
   int cache = 0;
   // Whether it stores its own, and whether values have a matrix of theirs or are what keys were at first.
   bool stores = false;
@@ -40,7 +40,7 @@ struct Attention {
   bool normsAfterRope = false;
   std::optional<int> rope;
   // Later tokens of the text are seen, too.
-  bool bothSides = false;
+  bool bidirectional = false;
   // 0: all tokens of a side that is seen; else so many less one.
   int window = 0;
   // 0: none; tokens see their own chunk of so many alone.

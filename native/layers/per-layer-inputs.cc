@@ -1,14 +1,14 @@
-// See layer-inputs.h.
+// See per-layer-inputs.h.
 
-#include "model/layer-inputs.h"
+#include "layers/per-layer-inputs.h"
 
 namespace chairlift {
 
-void makeLayerInputs(const LayerInputs& inputs, const std::vector<int32_t>& tokens, Workspace& work) {
+void makePerLayerInputs(const PerLayerInputs& inputs, const std::vector<int32_t>& tokens, Workspace& work) {
   const int rows = int(tokens.size()), width = inputs.width();
   const size_t stride = inputs.stride();
-  float* const made = work.layerInputs.rows(size_t(rows), stride);
-  work.layerInputStride = stride;
+  float* const made = work.perLayerInputs.rows(size_t(rows), stride);
+  work.perLayerInputStride = stride;
   float* const stored = work.gathered.rows(size_t(rows), stride);
   work.multiplier.apply(inputs.projection, work.stream.rows(), rows, made, stride);
   work.pool.forEachOne(rows, [&](int row) {
@@ -25,7 +25,7 @@ void makeLayerInputs(const LayerInputs& inputs, const std::vector<int32_t>& toke
   });
 }
 
-void runLayerInput(const LayerInput& body, const InputRows& input, Workspace& work, float* out) {
+void runPerLayerInput(const PerLayerInput& body, const InputRows& input, Workspace& work, float* out) {
   const int rows = work.batch.count();
   const size_t stride = paddedLength(body.size);
   float* const gates = work.inner.rows(size_t(rows), stride);
@@ -33,8 +33,8 @@ void runLayerInput(const LayerInput& body, const InputRows& input, Workspace& wo
   InputRows gated{gates, stride, body.size};
   gated.form = InputForm::Gated;
   gated.curve = body.curve;
-  gated.up = work.layerInputs.data() + size_t(body.index) * size_t(body.size);
-  gated.upStride = work.layerInputStride;
+  gated.up = work.perLayerInputs.data() + size_t(body.index) * size_t(body.size);
+  gated.upStride = work.perLayerInputStride;
   work.multiplier.apply(body.output, gated, rows, out, work.stream.stride);
 }
 

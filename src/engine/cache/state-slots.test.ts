@@ -25,12 +25,12 @@ function start(tables: BlockTables, holder: Sequence): number {
 /** Computes so many tokens in one step; where it goes on from, and where it writes. */
 function compute(tables: BlockTables, holder: Sequence, count: number) {
   tables.grow(holder, count);
-  const [memory] = tables.memories?.plan([{ holder, count, draftTokens: 0 }]) ?? [];
+  const [memory] = tables.recurrentStates?.plan([{ holder, count, draftTokens: 0 }]) ?? [];
   tables.advance(holder, count);
   return memory;
 }
 
-describe('MemorySlots', () => {
+describe('StateSlots', () => {
   it('lets a sequence write where it reads, from its second step on', () => {
     const tables = new BlockTables(8, 4);
     const holder = sequence(tokens(20));
@@ -75,7 +75,7 @@ describe('MemorySlots', () => {
     tables.release(holder);
     expect(start(tables, sequence([...answer, 1, 2, 3]))).toBe(96);
     expect(start(tables, sequence([...answer.slice(0, 70), 1]))).toBe(0);
-    expect(tables.memories?.pool.usedCount).toBe(1);
+    expect(tables.recurrentStates?.pool.usedCount).toBe(1);
   });
 
   it('forgets what it remembers of a block that is taken for something else', () => {
@@ -84,9 +84,9 @@ describe('MemorySlots', () => {
     before.keptAt.add(32);
     compute(crowded, before, 40);
     crowded.release(before);
-    expect(crowded.memories?.pool.cachedFreeCount).toBe(1);
+    expect(crowded.recurrentStates?.pool.cachedFreeCount).toBe(1);
     compute(crowded, sequence(tokens(40, 2)), 40);
-    expect(crowded.memories?.pool.cachedFreeCount).toBe(0);
+    expect(crowded.recurrentStates?.pool.cachedFreeCount).toBe(0);
   });
 
   it('gives up what it keeps before it lets a running sequence down', () => {
@@ -108,8 +108,8 @@ describe('MemorySlots', () => {
     const holder = sequence(tokens(100));
     holder.keptAt.add(32).add(64);
     tables.grow(holder, 100);
-    tables.memories?.plan([{ holder, count: 100, draftTokens: 0 }]);
+    tables.recurrentStates?.plan([{ holder, count: 100, draftTokens: 0 }]);
     tables.release(holder);
-    expect(tables.memories?.pool.usedCount).toBe(0);
+    expect(tables.recurrentStates?.pool.usedCount).toBe(0);
   });
 });

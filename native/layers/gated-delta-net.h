@@ -1,16 +1,16 @@
-// The gated delta net: see DeltaNetSpec in src/model/spec.ts.
+// The gated delta net: see GatedDeltaNetSpec in src/model/spec.ts.
 #pragma once
 
-#include "model/convolution.h"
+#include "layers/causal-conv.h"
 #include "model/linear.h"
 #include "model/norm.h"
 #include "model/workspace.h"
 
 namespace chairlift {
 
-struct DeltaNet {
-  // Which of the model's memories is its own.
-  int memory = 0;
+struct GatedDeltaNet {
+  // Which of the model's recurrent states is its own.
+  int state = 0;
   int keyHeads = 0;
   int keySize = 0;
   int valueHeads = 0;
@@ -27,7 +27,7 @@ struct DeltaNet {
 
   int keyRows() const { return keyHeads * keySize; }
   int valueRows() const { return valueHeads * valueSize; }
-  MemoryLayout layout() const { return {2 * keyRows() + valueRows(), taps, valueHeads, keySize, valueSize}; }
+  StateLayout layout() const { return {2 * keyRows() + valueRows(), taps, valueHeads, keySize, valueSize}; }
   // Where things lie in a projected row; queries, keys and values come first, side by side.
   size_t gateAt() const { return layout().channelStride(); }
   size_t sharesAt() const { return gateAt() + paddedLength(valueRows()); }
@@ -37,6 +37,6 @@ struct DeltaNet {
 };
 
 /** Writes an output row for each row of `input`. */
-void runDeltaNet(const DeltaNet& net, const InputRows& input, Workspace& work, float* out);
+void runGatedDeltaNet(const GatedDeltaNet& net, const InputRows& input, Workspace& work, float* out);
 
 }  // namespace chairlift

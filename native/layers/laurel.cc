@@ -1,10 +1,10 @@
-// See low-rank.h.
+// See laurel.h.
 
-#include "model/low-rank.h"
+#include "layers/laurel.h"
 
 namespace chairlift {
 
-void runLowRank(const LowRank& body, const InputRows& input, Workspace& work, float* out) {
+void runLaurel(const Laurel& body, const InputRows& input, Workspace& work, float* out) {
   const int rows = work.batch.count(), size = work.stream.size;
   const size_t innerStride = paddedLength(body.rank), stride = work.stream.stride;
   float* const inner = work.inner.rows(size_t(rows), innerStride);

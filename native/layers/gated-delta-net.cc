@@ -1,10 +1,10 @@
-// See delta-net.h.
+// See gated-delta-net.h.
 
-#include "model/delta-net.h"
+#include "layers/gated-delta-net.h"
 
 #include <cmath>
 
-#include "model/memory-pieces.h"
+#include "model/state-pieces.h"
 
 namespace chairlift {
 
@@ -12,7 +12,7 @@ namespace {
 
 class DeltaRun {
  public:
-  DeltaRun(const DeltaNet& net, Workspace& work)
+  DeltaRun(const GatedDeltaNet& net, Workspace& work)
       : net_(net),
         work_(work),
         layout_(net.layout()),
@@ -26,10 +26,10 @@ class DeltaRun {
 
   void run(const InputRows& input, float* out) {
     work_.multiplier.apply(net_.projection, input, rows_, projected_, stride_);
-    convolveRows(net_.convolution, layout_, net_.memory, projected_, stride_, mixed_, mixedStride_, work_);
+    convolveRows(net_.convolution, layout_, net_.state, projected_, stride_, mixed_, mixedStride_, work_);
     work_.pool.forEachOne(rows_, [&](int row) { prepareRow(row); });
-    forEachMemoryPiece(work_, layout_, net_.valueHeads,
-                       [&](const MemoryRun& run, int head, int begin, int end) { learn(run, head, begin, end); });
+    forEachStatePiece(work_, layout_, net_.valueHeads,
+                       [&](const StateRun& run, int head, int begin, int end) { learn(run, head, begin, end); });
     work_.pool.forEachOne(rows_, [&](int row) { finishRow(row); });
     InputRows gated{projected_ + net_.gateAt(), stride_, net_.valueRows()};
     gated.form = InputForm::Gated;
@@ -56,11 +56,11 @@ class DeltaRun {
     kernels.stepsAndDecays(decays, net_.decayBias.data(), net_.rates.data(), nullptr, decays, net_.valueHeads);
   }
 
-  void learn(const MemoryRun& run, int head, int begin, int end) {
+  void learn(const StateRun& run, int head, int begin, int end) {
     const int keyHead = net_.keyHeadOf(head);
     const float* const mixed = mixed_ + size_t(run.firstRow) * mixedStride_;
     const float* const projected = projected_ + size_t(run.firstRow) * stride_;
-    const float* const from = work_.memories.at(run.from, net_.memory);
+    const float* const from = work_.recurrentStates.at(run.from, net_.state);
     DeltaTask task;
     task.rows = run.rows;
     task.queries = mixed + keyHead * net_.keySize;
@@ -73,7 +73,7 @@ class DeltaRun {
     task.outputs = outputs_ + size_t(run.firstRow) * outputStride_ + head * net_.valueSize;
     task.outputStride = outputStride_;
     task.from = from ? from + layout_.matrixAt(head) : nullptr;
-    task.state = work_.memories.at(run.to, net_.memory) + layout_.matrixAt(head);
+    task.state = work_.recurrentStates.at(run.to, net_.state) + layout_.matrixAt(head);
     task.stateStride = layout_.columnStride();
     task.keySize = net_.keySize;
     task.valueSize = net_.valueSize;
@@ -89,9 +89,9 @@ class DeltaRun {
     }
   }
 
-  const DeltaNet& net_;
+  const GatedDeltaNet& net_;
   Workspace& work_;
-  const MemoryLayout layout_;
+  const StateLayout layout_;
   const int rows_;
   const size_t stride_;
   float* const projected_;
@@ -103,7 +103,7 @@ class DeltaRun {
 
 }  // namespace
 
-void runDeltaNet(const DeltaNet& net, const InputRows& input, Workspace& work, float* out) {
+void runGatedDeltaNet(const GatedDeltaNet& net, const InputRows& input, Workspace& work, float* out) {
   DeltaRun(net, work).run(input, out);
 }
 

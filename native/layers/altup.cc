@@ -1,6 +1,6 @@
-// See streams.h.
+// See altup.h.
 
-#include "model/streams.h"
+#include "layers/altup.h"
 
 #include <algorithm>
 
@@ -13,18 +13,18 @@ constexpr float leastRoot = 3.16227766e-3f;
 
 }  // namespace
 
-Streams::Streams(const StreamMaps& maps, Workspace& work)
+AltUp::AltUp(const AltUpMaps& maps, Workspace& work)
     : maps_(maps), work_(work), others_(maps.spread.size()), predicted_(maps.spread.size() + 1) {}
 
-float* Streams::rowOf(size_t stream, int row) const {
+float* AltUp::rowOf(size_t stream, int row) const {
   return stream == 0 ? work_.stream.row(row) : others_[stream - 1].data() + size_t(row) * work_.stream.stride;
 }
 
-float* Streams::predictedRow(size_t stream, int row) const {
+float* AltUp::predictedRow(size_t stream, int row) const {
   return predicted_[stream].data() + size_t(row) * work_.stream.stride;
 }
 
-void Streams::spread() {
+void AltUp::spread() {
   const int rows = work_.batch.count();
   const size_t stride = work_.stream.stride;
   for (RowBuffer& predicted : predicted_) predicted.rows(size_t(rows), stride);
@@ -35,7 +35,7 @@ void Streams::spread() {
   }
 }
 
-void Streams::predict(const StreamMixing& mixing) {
+void AltUp::predict(const AltUpMixing& mixing) {
   const size_t stride = paddedLength(int(count() * count()));
   const float* const all = coefficients(mixing, mixing.prediction, stride);
   const int size = work_.stream.size;
@@ -51,7 +51,7 @@ void Streams::predict(const StreamMixing& mixing) {
   });
 }
 
-void Streams::correct(const StreamMixing& mixing) {
+void AltUp::correct(const AltUpMixing& mixing) {
   const size_t stride = paddedLength(int(count()));
   const float* const all = coefficients(mixing, mixing.correction, stride);
   float* const changes = work_.gathered.rows(size_t(work_.batch.count()), work_.stream.stride);
@@ -68,11 +68,11 @@ void Streams::correct(const StreamMixing& mixing) {
   });
 }
 
-void Streams::tell(int row, const float* news) {
+void AltUp::tell(int row, const float* news) {
   for (size_t i = 1; i < count(); i++) work_.kernels.addScaled(rowOf(i, row), news, 1.0f, work_.stream.size);
 }
 
-void Streams::gather() {
+void AltUp::gather() {
   const int rows = work_.batch.count(), size = work_.stream.size;
   const size_t stride = work_.stream.stride;
   float* const back = work_.gathered.rows(size_t(rows), stride);
@@ -92,7 +92,7 @@ void Streams::gather() {
   });
 }
 
-const float* Streams::coefficients(const StreamMixing& mixing, const Linear& linear, size_t stride) {
+const float* AltUp::coefficients(const AltUpMixing& mixing, const Linear& linear, size_t stride) {
   const int rows = work_.batch.count(), features = int(count());
   const size_t featureStride = paddedLength(features);
   float* const made = work_.inner.rows(size_t(rows), featureStride);
@@ -107,7 +107,7 @@ const float* Streams::coefficients(const StreamMixing& mixing, const Linear& lin
 }
 
 /** To the root mean square of another row. */
-void Streams::scaleAs(float* values, const float* like) const {
+void AltUp::scaleAs(float* values, const float* like) const {
   const auto rootOf = [&](const float* row) {
     return 1.0f / work_.kernels.rowScale(NormKind::Rms, row, work_.stream.size, 0).factor;
   };
