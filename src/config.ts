@@ -15,7 +15,7 @@ import {
   optionNames,
   variableOf,
 } from './config-options.ts';
-import { messageOf } from './failure/message-of.ts';
+import { messageOf } from './runtime/error-message.ts';
 
 type ValueOf<Kind extends OptionKind> = Kind extends { type: 'list' }
   ? readonly string[]

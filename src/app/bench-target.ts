@@ -3,7 +3,7 @@
 import { type BenchTarget, cpuTarget, gpuTarget } from '../bench/offline/target.ts';
 import { BackendUnavailableError } from '../compute/backend-unavailable.ts';
 import { loadAddon } from '../compute/cpu/binding.ts';
-import { machineLimits } from '../machine/limits.ts';
+import { machineLimits } from '../runtime/limits.ts';
 import { chooseGpu, type GpuSearch } from './gpu-choice.ts';
 
 export interface TargetWish {

@@ -2,8 +2,8 @@
 // without end; what goes wrong is logged.
 
 import type { Logger } from 'pino';
-import { messageOf } from '../failure/message-of.ts';
-import { runAfter } from '../time/long-timer.ts';
+import { messageOf } from '../runtime/error-message.ts';
+import { runAfter } from '../runtime/timers.ts';
 
 interface CloseStep {
   /** For the log, as in "the pool". */

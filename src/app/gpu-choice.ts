@@ -3,7 +3,7 @@
 import { hasGpuPackage } from '../compute/webgpu/gpu.ts';
 import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
 import type { Config } from '../config.ts';
-import { gpuMemoryLimit } from '../machine/gpu-memory-limit.ts';
+import { gpuMemoryLimit } from '../runtime/limits.ts';
 
 export interface GpuChoice {
   /** The backend that is left after looking: webgpu only where a GPU answered. */

@@ -6,7 +6,7 @@ import { type ConnectionOptions, checkServerIdentity, createSecureContext } from
 import type { Authenticator, NodeConnectionOptions, TlsOptions } from '@nats-io/transport-node';
 import { type Config, ConfigError } from '../config.ts';
 import { flagOf, type OptionName, variableOf } from '../config-options.ts';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { readCredentials, readSeed, readText } from './nats-secrets.ts';
 
 const identities = ['natsUser', 'natsToken', 'natsCredentials', 'natsNkey'] as const;

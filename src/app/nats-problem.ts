@@ -1,7 +1,7 @@
 // Why a message system cannot be joined, in words that say what to do about it.
 
 import type { Config } from '../config.ts';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 
 type Settings = Pick<
   Config,

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import type { nkeys } from '@nats-io/transport-node';
 import { ConfigError } from '../config.ts';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 
 type Nkeys = typeof nkeys;
 

@@ -3,8 +3,6 @@
 import type { Config } from '../config.ts';
 import { ConfigError, processInputs } from '../config.ts';
 import type { EngineSettings } from '../engine/protocol.ts';
-import { messageOf } from '../failure/message-of.ts';
-import { type MachineLimits, machineLimits } from '../machine/limits.ts';
 import type { EngineChoice } from '../pool/engine-choice.ts';
 import { type GivenAdapter, readGivenAdapter } from '../pool/given-adapters.ts';
 import type { PoolOptions } from '../pool/managed-pool.ts';
@@ -14,6 +12,8 @@ import { parseModelPath } from '../pool/model-names.ts';
 import { findModels, type InspectedModels, type ModelOnDisk } from '../pool/model-registry.ts';
 import { adapterName, type PoolModel } from '../pool/model-slots.ts';
 import { givenModel, locateModel } from '../pool/named-models.ts';
+import { messageOf } from '../runtime/error-message.ts';
+import { type MachineLimits, machineLimits } from '../runtime/limits.ts';
 import { type ChosenTemplate, readChosenTemplate } from '../text/chosen-template.ts';
 import { formatNames } from '../text/formats/detect.ts';
 import type { FormatName } from '../text/formats/format.ts';

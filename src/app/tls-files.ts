@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { type Config, ConfigError } from '../config.ts';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import type { TlsPair } from '../server/context.ts';
 
 /** Undefined where none are named. */

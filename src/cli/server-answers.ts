@@ -1,7 +1,7 @@
 // Answers from a running server, streamed from its /v1/chat/completions.
 
-import { messageOf } from '../failure/message-of.ts';
 import type { Structure } from '../generation/structure.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage, ChatSampling } from './chat-answers.ts';
 import { readEvents } from './event-stream.ts';
 import { callServer, messageIn, refusalOf, type ServerFlags } from './server-client.ts';

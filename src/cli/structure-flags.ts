@@ -2,13 +2,13 @@
 
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { messageOf } from '../failure/message-of.ts';
 import {
   grammarStructure,
   regexStructure,
   type Structure,
   schemaStructure,
 } from '../generation/structure.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface StructureFlags {

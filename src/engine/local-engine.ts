@@ -1,8 +1,8 @@
 // An engine in this very process: for the command line, for tests, and wherever a second process is not wanted.
 
 import type { Backend } from '../compute/backend.ts';
-import { messageOf } from '../failure/message-of.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { Engine, type EngineOptions, type EngineStats } from './engine.ts';
 import type { EngineView } from './live/engine-view.ts';
 import {

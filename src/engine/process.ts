@@ -1,6 +1,6 @@
 // The engine process: loads one model and serves it until its parent ends it or is gone itself.
 
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { Engine } from './engine.ts';
 import { loadEngine, readyMessage } from './load-engine.ts';
 import { obey } from './obey.ts';

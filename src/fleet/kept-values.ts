@@ -3,7 +3,7 @@
 import { jetstream } from '@nats-io/jetstream';
 import { type KV, Kvm, type KvOptions } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 
 /** A cluster keeps so many copies; a single server keeps one. */
 const COPIES = [3, 1] as const;

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Msg, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import type { Bus, BusListener, BusState } from './bus.ts';
 import { packed, type Sender, Unpacker } from './parcels.ts';
 import { fromWire, toWire } from './wire.ts';

@@ -2,13 +2,13 @@
 // and what a client asks for may be meant to.
 
 import { parentPort } from 'node:worker_threads';
-import { messageOf } from '../failure/message-of.ts';
 import { rulesOf } from '../grammar/assemble.ts';
 import { compileRules } from '../grammar/compile.ts';
 import type { Expression } from '../grammar/expression.ts';
 import { GrammarError, type GrammarProblem } from '../grammar/grammar-error.ts';
 import { type GrammarTables, tableBytes } from '../grammar/tables.ts';
 import { type VocabularyTables, vocabularyTables } from '../grammar/vocabulary.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import type { FromJobThread } from '../text/job-thread.ts';
 import { openText } from '../text/open-text.ts';
 import { openModelFiles } from '../weights/open-model.ts';

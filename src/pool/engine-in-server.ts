@@ -6,7 +6,7 @@ import { type LoadedEngine, loadEngine, readyMessage } from '../engine/load-engi
 import { obey } from '../engine/obey.ts';
 import type { EngineSettings, ToEngine } from '../engine/protocol.ts';
 import { unloadedError } from '../engine/request-errors.ts';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import type { EngineHost, HostListener } from './engine-host.ts';
 
 export class EngineInServer implements EngineHost {

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import type { FromEngine, ToEngine } from '../engine/protocol.ts';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import type { EngineHost, HostListener } from './engine-host.ts';
 
 // The compiled file, from wherever this one runs.

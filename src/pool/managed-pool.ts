@@ -2,10 +2,10 @@
 // least recently used first when room is needed; a pinned one never does. Models that fit only in turn change places:
 // one that has had its turn takes no new requests, ends those it has, and leaves; who asks for it meanwhile waits.
 
-import { messageOf } from '../failure/message-of.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
 import { textOnlyNotice } from '../model/text-only.ts';
-import { type LongTimer, runAfter } from '../time/long-timer.ts';
+import { messageOf } from '../runtime/error-message.ts';
+import { type LongTimer, runAfter } from '../runtime/timers.ts';
 import { type EngineChoice, engineSettings } from './engine-choice.ts';
 import { type LocalModel, openLocalModel } from './local-model.ts';
 import { type KvChoice, type ModelMemory, planMemory } from './model-memory.ts';

@@ -2,9 +2,9 @@
 // came into its folder is served, and one that was removed is not, without a restart.
 
 import type { AdapterPath } from '../model/open-spec.ts';
+import type { LongTimer } from '../runtime/timers.ts';
 import type { ChosenTemplate } from '../text/chosen-template.ts';
 import type { FormatName } from '../text/formats/format.ts';
-import type { LongTimer } from '../time/long-timer.ts';
 import type { AcquireResult, ModelState } from './model-pool.ts';
 import type { LoadWait } from './pool-memory.ts';
 import type { ServedModel } from './served-model.ts';

@@ -1,7 +1,7 @@
 // The memory budget at work: loads wait here for room, engines say what they need, and whenever anything changes it
 // is shared out anew.
 
-import { type LongTimer, runAfter } from '../time/long-timer.ts';
+import { type LongTimer, runAfter } from '../runtime/timers.ts';
 import type { EngineHandle } from './engine-handle.ts';
 import { firstBytes, holdingBytes, MemoryLedger } from './memory-ledger.ts';
 import type { ModelMemory } from './model-memory.ts';

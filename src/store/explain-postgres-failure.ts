@@ -1,6 +1,6 @@
 // From what Postgres and the way to it say to errors that tell people what to do.
 
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { StoreError } from './store-error.ts';
 
 /** The StoreError for what people can mend; anything else comes back as it is. */

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import type { ClientConfig } from 'pg';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { StoreError } from './store-error.ts';
 
 const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;

@@ -2,7 +2,7 @@
 // A model without a template has none here either: a guessed one would be wrong in silence.
 
 import { Environment, parse, tokenize } from '@huggingface/jinja';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { formatTime } from './format-time.ts';
 import { type DetectedFormat, detectFormat } from './formats/detect.ts';
 import { PythonInterpreter } from './jinja-interpreter.ts';

@@ -1,7 +1,7 @@
 // A chat template that somebody chose for a model, by the name of its family or by a file.
 
 import { existsSync, readFileSync } from 'node:fs';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { chatTemplate } from './chat-template.ts';
 import { namedTemplates } from './named-templates.ts';
 

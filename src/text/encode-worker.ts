@@ -2,7 +2,7 @@
 // takes long rests after each part, until it is asked for again.
 
 import { parentPort, workerData } from 'node:worker_threads';
-import { messageOf } from '../failure/message-of.ts';
+import { messageOf } from '../runtime/error-message.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 import type { FromJobThread } from './job-thread.ts';
 import { openText } from './open-text.ts';

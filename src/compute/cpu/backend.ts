@@ -1,7 +1,7 @@
 // The `cpu` backend: the Backend contract over the C++ addon.
 
-import { machineLimits } from '../../machine/limits.ts';
 import type { ModelSpec } from '../../model/spec.ts';
+import { machineLimits } from '../../runtime/limits.ts';
 import type { SampleRows } from '../../sampling/sample-row.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';
 import {

@@ -3,9 +3,9 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { messageOf } from '../../failure/message-of.ts';
-import { runsOnMusl } from '../../machine/c-library.ts';
 import type { CacheSpec } from '../../model/spec.ts';
+import { messageOf } from '../../runtime/error-message.ts';
+import { runsOnMusl } from '../../runtime/limits.ts';
 import type { TensorType } from '../../weights/tensor-type.ts';
 import type { Batch, KvType } from '../backend.ts';
 import type { NativeModel } from './native-model.ts';

@@ -1,7 +1,7 @@
 // The `webgpu` backend: the Backend contract over kernels in WGSL.
 
-import { machineLimits } from '../../machine/limits.ts';
 import type { ModelSpec } from '../../model/spec.ts';
+import { machineLimits } from '../../runtime/limits.ts';
 import type { SampleResult, SampleRow, SampleRows } from '../../sampling/sample-row.ts';
 import { sampleRows } from '../../sampling/sampler.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';

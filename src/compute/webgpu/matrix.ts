@@ -2,9 +2,9 @@
 // into parts where it is larger than a kernel can bind. Matrices of experts are stacked, each in panels of its own, and
 // cut between experts.
 
-import { messageOf } from '../../failure/message-of.ts';
 import type { LinearSpec, RowSlice } from '../../model/spec.ts';
 import { readLinearRows, rowType } from '../../model/weight-reader.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import { ModelFileError } from '../../weights/model-file-error.ts';
 import { rowBytes, type TensorType } from '../../weights/tensor-type.ts';
 import type { WeightSource } from '../../weights/weight-source.ts';

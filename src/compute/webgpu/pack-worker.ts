@@ -1,7 +1,7 @@
 // The thread behind `pack-workers.ts`: packs one piece of a matrix after another.
 
 import { parentPort } from 'node:worker_threads';
-import { messageOf } from '../../failure/message-of.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import type { TensorType } from '../../weights/tensor-type.ts';
 import { type Panels, packPanels } from './pack-panels.ts';
 

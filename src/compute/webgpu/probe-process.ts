@@ -1,7 +1,7 @@
 // Run as a process of its own: tells what the GPU is like and how much memory it gives, so that a driver that crashes or
 // hangs takes nothing with it.
 
-import { messageOf } from '../../failure/message-of.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import { findGpuMemory } from './find-memory.ts';
 import { openGpu } from './gpu.ts';
 import type { ProbeResult } from './probe.ts';

@@ -4,10 +4,10 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EngineStats } from '../../engine/engine.ts';
-import { messageOf } from '../../failure/message-of.ts';
 import { type LocalModelOptions, openLocalModel } from '../../pool/local-model.ts';
 import type { AcquireResult, ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import type { Membership } from '../membership.ts';
 import type { Answer, Question } from '../messages.ts';
 import { freeMemory } from '../placement.ts';

@@ -1,7 +1,7 @@
 // What a worker answers when it is asked: to load, to unload, how it stands, what its models' text needs.
 
-import { messageOf } from '../../failure/message-of.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import type { Answer, Question } from '../messages.ts';
 import { describeTextSide, readPart } from '../text-side.ts';
 import type { FleetWorker } from './fleet-worker.ts';

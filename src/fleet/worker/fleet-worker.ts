@@ -2,9 +2,9 @@
 // gateway may give the same one to another worker at any time, with a higher number of attempt.
 
 import type { EngineRequest, FinishEvent, RequestError, TokenEvent } from '../../engine/request.ts';
-import { messageOf } from '../../failure/message-of.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
 import type { ModelLease, ModelPool } from '../../pool/model-pool.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import type { Bus } from '../bus.ts';
 import type { Membership } from '../membership.ts';
 import type { ToGateway, ToWorker } from '../messages.ts';

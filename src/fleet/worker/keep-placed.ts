@@ -1,7 +1,7 @@
 // Has a worker load what the fleet desires of it, and keep it loaded for as long as it does.
 
-import { messageOf } from '../../failure/message-of.ts';
 import type { ModelLease, ModelPool } from '../../pool/model-pool.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import type { Membership } from '../membership.ts';
 import { type Placement, placedOn } from '../placement.ts';
 

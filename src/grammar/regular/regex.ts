@@ -1,7 +1,7 @@
 // From a regular expression, as ECMA-262 writes it, to a pattern. What is no regular language is refused.
 
 import { type AST, RegExpParser } from '@eslint-community/regexpp';
-import { messageOf } from '../../failure/message-of.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import { GrammarError, malformed } from '../grammar-error.ts';
 import { type CodePoints, codePoints, complement, single, union } from './code-points.ts';
 import { characters, choiceOf, type Pattern, repeatOf, sequenceOf } from './pattern.ts';

@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { messageOf } from '../../failure/message-of.ts';
+import { messageOf } from '../../runtime/error-message.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError } from '../http/errors.ts';
 import { readExactBody, rulesFor } from '../http/parse-body.ts';

@@ -1,9 +1,9 @@
 // /admin/*: keys, models, the fleet, numbers, events and a benchmark. All of it needs an admin key.
 
 import type { FastifyRequest } from 'fastify';
-import { messageOf } from '../../failure/message-of.ts';
+import { messageOf } from '../../runtime/error-message.ts';
+import { within } from '../../runtime/timers.ts';
 import { StoreError } from '../../store/store-error.ts';
-import { within } from '../../time/within.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
 import type { Route } from '../route.ts';

@@ -3,7 +3,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { runAfter } from '../../time/long-timer.ts';
+import { runAfter } from '../../runtime/timers.ts';
 import { badRequest, ClientLeft, deadlineExceeded, endedByShutdown } from '../http/errors.ts';
 
 const TIMEOUT_HEADER = 'x-chairlift-timeout-ms';

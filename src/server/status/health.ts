@@ -1,11 +1,11 @@
 // Checks the engines: each loaded one must answer, and its steps must advance while sequences run. The routes decide what
 // follows from that.
 
-import { messageOf } from '../../failure/message-of.ts';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
-import { within } from '../../time/within.ts';
+import { messageOf } from '../../runtime/error-message.ts';
+import { within } from '../../runtime/timers.ts';
 
 /** Shorter than a probe waits: Kubernetes gives up after a second. */
 const ANSWER_MS = 500;

@@ -7,8 +7,8 @@ import type { TokenUsage } from '../../generation/token-usage.ts';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
+import { within } from '../../runtime/timers.ts';
 import type { Tier } from '../../store/key-record.ts';
-import { within } from '../../time/within.ts';
 
 const STATS_TIMEOUT_MS = 1000;
 const PRIORITY_NAMES = ['high', 'normal', 'low'] as const;

@@ -1,8 +1,8 @@
 // What this process may take: memory and cores of the machine, or of the container it runs in. A container is a
-// control group (version 2, or the older version 1) and what it may take is the least of its own limit and those of
-// all groups around it.
+// control group (version 2 or 1), bounded by its own limit and by those of all groups around it.
 
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { posix } from 'node:path';
 
@@ -12,12 +12,11 @@ export interface MachineLimits {
   readonly cores: number;
 }
 
-/** What the system says, replaceable in tests. */
+/** Replaceable in tests. */
 interface MachineFacts {
   readonly memoryBytes: number;
   /** Cores that the process may be put on: cpu sets are in it, quotas are not. */
   readonly cores: number;
-  /** A file's text; undefined where there is none. */
   read(path: string): string | undefined;
 }
 
@@ -103,4 +102,41 @@ function systemFacts(): MachineFacts {
     }
   };
   return { memoryBytes: totalmem(), cores: availableParallelism(), read };
+}
+
+const MEGABYTE = 2 ** 20;
+/** Machines with more than this give three quarters, others two thirds. */
+const LARGE_BYTES = 36 * 2 ** 30;
+
+interface MacFacts {
+  readonly platform: NodeJS.Platform;
+  readonly memoryBytes: number;
+  setting(name: string): string | undefined;
+}
+
+/**
+ * How much memory macOS lets its GPU have: Metal's recommended working set. Node cannot ask Metal, but the system's
+ * setting can be read, and its default is known. Undefined on other systems.
+ */
+export function gpuMemoryLimit(facts: MacFacts = macFacts): number | undefined {
+  const { platform, memoryBytes } = facts;
+  if (platform !== 'darwin') return undefined;
+  // 0 is the default.
+  const megabytes = Number(facts.setting('iogpu.wired_limit_mb') ?? 0);
+  if (megabytes > 0) return Math.min(megabytes * MEGABYTE, memoryBytes);
+  return Math.floor(memoryBytes * (memoryBytes > LARGE_BYTES ? 3 / 4 : 2 / 3));
+}
+
+const macFacts: MacFacts = {
+  platform: process.platform,
+  memoryBytes: totalmem(),
+  setting: (name) => {
+    const { status, stdout } = spawnSync('sysctl', ['-n', name], { encoding: 'utf8', timeout: 2000 });
+    return status === 0 ? stdout.trim() : undefined;
+  },
+};
+
+/** Whether the C library is musl, as on Alpine: the addon is compiled for one or the other. */
+export function runsOnMusl(maps = '/proc/self/maps'): boolean {
+  return existsSync(maps) && readFileSync(maps, 'latin1').includes('/ld-musl-');
 }

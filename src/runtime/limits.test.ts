@@ -1,8 +1,10 @@
-import { availableParallelism, totalmem } from 'node:os';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir, totalmem } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { machineLimits } from './limits.ts';
+import { gpuMemoryLimit, machineLimits, runsOnMusl } from './limits.ts';
 
-const GB = 1e9;
+const GB = 2 ** 30;
 
 /** A machine of 64 GB and 16 cores with these files. */
 const within = (files: Readonly<Record<string, string>>) =>
@@ -70,4 +72,37 @@ describe('what the process may take', () => {
     expect(cores).toBeGreaterThanOrEqual(1);
     expect(cores).toBeLessThanOrEqual(availableParallelism());
   });
+});
+
+const mac = (memoryBytes: number, setting: string | undefined) =>
+  gpuMemoryLimit({ platform: 'darwin', memoryBytes, setting: () => setting });
+
+describe('what a Mac lets its GPU have', () => {
+  it('is two thirds of its memory, and three quarters of much', () => {
+    expect(mac(24 * GB, '0')).toBe(16 * GB);
+    expect(mac(64 * GB, undefined)).toBe(48 * GB);
+  });
+
+  it('is what its owner has set, and never more than there is', () => {
+    expect(mac(24 * GB, '20480')).toBe(20 * GB);
+    expect(mac(24 * GB, '65536')).toBe(24 * GB);
+  });
+
+  it('is not known elsewhere', () => {
+    expect(gpuMemoryLimit({ platform: 'linux', memoryBytes: GB, setting: () => '1' })).toBeUndefined();
+  });
+});
+
+it('tells musl by the loader that is in the process', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chairlift-maps-'));
+  try {
+    const maps = join(folder, 'maps');
+    writeFileSync(maps, '7f00-7f01 r-xp 00000000 fd:00 42   /lib/ld-musl-aarch64.so.1\n');
+    expect(runsOnMusl(maps)).toBe(true);
+    writeFileSync(maps, '7f00-7f01 r-xp 00000000 fd:00 42   /lib/x86_64-linux-gnu/libc.so.6\n');
+    expect(runsOnMusl(maps)).toBe(false);
+    expect(runsOnMusl(join(folder, 'absent'))).toBe(false);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { runAfter } from './long-timer.ts';
+import { runAfter } from './timers.ts';
 
 describe('runAfter', () => {
   beforeEach(() => {

@@ -1,0 +1,33 @@
+// Timers for any duration, and time limits of promises.
+
+/** Node's timers fire at once beyond this, about 25 days. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+export interface LongTimer {
+  cancel(): void;
+}
+
+/** Runs once, never for an infinite duration. Does not keep the process alive. */
+export function runAfter(durationMs: number, run: () => void): LongTimer {
+  let timer: NodeJS.Timeout | undefined;
+  const wait = (leftMs: number) => {
+    if (leftMs === Number.POSITIVE_INFINITY) return;
+    const stageMs = Math.min(leftMs, LONGEST_MS);
+    timer = setTimeout(() => (leftMs > stageMs ? wait(leftMs - stageMs) : run()), stageMs);
+    timer.unref();
+  };
+  wait(durationMs);
+  return { cancel: () => clearTimeout(timer) };
+}
+
+export async function within<Value>(promise: Promise<Value>, limitMs: number): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${limitMs} ms`)), limitMs);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
