@@ -1,7 +1,6 @@
-// The tokens a sample may still pick, most likely first (ties: lower id first), and what thins them out. Weights
-// are whole numbers whose sums are exact, so native code may add them up in any order and look only at the few
-// candidates it needs, and still agree bit for bit. A GPU tells the first candidates and the weight of all: most samples are
-// decided by these, and what is not is `undefined`.
+// The tokens that may still be sampled, most likely first (ties: lower id first), and the filters over them. Weights
+// are integers whose sums are exact, so native code may add them in any order and still agree bit for bit. A GPU
+// returns only the first candidates and the total weight; a filter that needs more returns `undefined`.
 
 import { naturalLogarithm, roundToWhole, scaleLogit, unitBitsFor, weightOf } from './exponential.ts';
 import type { SamplingParameters } from './parameters.ts';
@@ -14,28 +13,26 @@ export interface TokenLogit {
 export interface Candidate extends TokenLogit {
   /** log2 of the probability, relative to the most likely token of the row. */
   readonly scaled: number;
-  /** The probability but for a common factor: above 0. */
+  /** The probability up to a common factor; above 0. */
   readonly weight: number;
 }
 
 export interface Candidates {
-  /** The first of them: all, or as many as are known, but at least one. */
+  /** All candidates, or the first of them; at least one. */
   readonly list: readonly Candidate[];
-  /** Sum of the weights of all. */
+  /** The sum of the weights of all candidates. */
   readonly total: number;
 }
 
-/** A smaller share than this of the first weight excludes nothing. */
+/** Smaller values of min-p exclude nothing. */
 const LEAST_SHARE = 2 ** -64;
 
-/** How a row's logits become weights. */
 interface Weighing {
   readonly highest: number;
   readonly temperature: number;
   readonly vocabSize: number;
 }
 
-/** Those of the tokens that weigh anything, in their order. */
 export function weigh(tokens: readonly TokenLogit[], weighing: Weighing): Candidate[] {
   const unitBits = unitBitsFor(weighing.vocabSize);
   const list: Candidate[] = [];
@@ -47,13 +44,11 @@ export function weigh(tokens: readonly TokenLogit[], weighing: Weighing): Candid
   return list;
 }
 
-/** All tokens that weigh anything. */
 export function weighCandidates(logits: Float32Array, highest: number, temperature: number): Candidates {
   const tokens = Array.from(logits, (logit, token) => ({ token, logit }));
   return withTotal(weigh(tokens, { highest, temperature, vocabSize: logits.length }).sort(byLogit));
 }
 
-/** What all stages leave. */
 export function thinOut(candidates: Candidates, parameters: SamplingParameters): Candidates | undefined {
   const likely = keepTopK(candidates, parameters.topK);
   const typical = likely && keepTypical(likely, parameters.typicalP);
@@ -61,7 +56,7 @@ export function thinOut(candidates: Candidates, parameters: SamplingParameters):
   return held && keepMinP(held, parameters.minP);
 }
 
-/** Exactly k stay: a tie at the edge goes to the lower ids, so that k bounds the work. */
+/** Keeps exactly k: a tie at the edge goes to the lower ids. */
 function keepTopK(candidates: Candidates, topK: number): Candidates | undefined {
   if (topK === 0) return candidates;
   if (topK <= candidates.list.length) return withTotal(candidates.list.slice(0, topK));
@@ -83,14 +78,12 @@ function keepTypical(candidates: Candidates, share: number): Candidates | undefi
   return withTotal(typicalFirst.slice(0, countForMass(typicalFirst, share * total)).sort(byLogit));
 }
 
-/** The fewest most likely that hold the share. */
 function keepTopP({ list, total }: Candidates, share: number): Candidates | undefined {
   if (share === 1) return { list, total };
   const count = countForMass(list, share * total);
   return count === undefined ? undefined : withTotal(list.slice(0, count));
 }
 
-/** Those with at least this share of the first one's probability. */
 function keepMinP(candidates: Candidates, share: number): Candidates | undefined {
   if (share === 0) return candidates;
   const { list } = candidates;
@@ -112,7 +105,7 @@ function byLogit(a: Candidate, b: Candidate): number {
   return b.logit - a.logit || a.token - b.token;
 }
 
-/** How many of the first have the mass, which is at most that of all. */
+/** How many leading candidates reach the mass; undefined where the known ones do not. */
 function countForMass(list: readonly Candidate[], mass: number): number | undefined {
   let sum = 0;
   const last = list.findIndex(({ weight }) => {
@@ -122,7 +115,7 @@ function countForMass(list: readonly Candidate[], mass: number): number | undefi
   return last === -1 ? undefined : last + 1;
 }
 
-/** Every candidate weighs something, so that none is missing where no weight is. */
+/** Whether the list has all candidates: every one has a weight above 0. */
 function isWhole({ list, total }: Candidates): boolean {
   return sumOf(list) === total;
 }

@@ -1,7 +1,6 @@
-// The weights of tokens, and ln x, from additions, multiplications and divisions alone. The native twin
-// (native/sampling/exponential.h) does the same operations in the same order, so both give the same bits on every
-// machine; Math.exp and libm promise nothing of the kind. Weights are whole numbers, so that sums of them are
-// exact in whatever order they run, and made of float32, which vector code has twice as many of.
+// Token weights and ln x from additions, multiplications and divisions alone. native/sampling/exponential.h does the
+// same operations in the same order, so both give the same bits on every machine; Math.exp and libm promise no such
+// thing. Weights are integers, so their sums are exact in any order.
 
 // Adding and subtracting these rounds a float32, or a double, to the nearest whole number.
 const FLOAT_ROUNDER = 1.5 * 2 ** 23;
@@ -12,7 +11,6 @@ export const POWER_COEFFICIENTS: readonly number[] = [
   0.001326472731307149, 0.009671512991189957, 0.05550733581185341, 0.24022242426872253, 0.6931470036506653, 1,
 ];
 
-/** 2^-1, 2^0, and so on up to the largest unit. */
 const POWERS_OF_TWO: readonly number[] = Array.from({ length: 42 }, (_, place) => 2 ** (place - 1));
 
 // ln 2 in two parts: the upper has enough trailing zeros that its product with an exponent is exact.
@@ -27,7 +25,6 @@ export function unitBitsFor(vocabSize: number): number {
   return Math.min(40, 21 + Math.clz32(vocabSize - 1));
 }
 
-/** What a difference of logits is multiplied by, in float32. */
 export function slopeFor(temperature: number): number {
   return Math.fround(Math.LOG2E / temperature);
 }
@@ -37,7 +34,7 @@ export function scaleLogit(logit: number, highest: number, temperature: number):
   return Math.fround(Math.fround(logit - highest) * slopeFor(temperature));
 }
 
-/** 2^scaled in units, for scaled <= 0: a whole number. Also a float32, for it has no more digits than one. */
+/** 2^scaled in units, for scaled <= 0: an integer that float32 holds exactly. */
 export function weightOf(scaled: number, unitBits: number): number {
   if (scaled < -unitBits - 1) return 0;
   const exponent = Math.fround(scaled + FLOAT_ROUNDER) - FLOAT_ROUNDER;
@@ -47,7 +44,6 @@ export function weightOf(scaled: number, unitBits: number): number {
   return roundToWhole(power * (POWERS_OF_TWO[exponent + unitBits + 1] as number));
 }
 
-/** To the nearest whole number, of two the even one. */
 export function roundToWhole(value: number): number {
   return value + DOUBLE_ROUNDER - DOUBLE_ROUNDER;
 }

@@ -1,5 +1,5 @@
-// What a request may ask of sampling, its defaults and its limits. Checked once at the edge; every other
-// file of this room trusts a SamplingParameters. Names on the wire are the server's business.
+// What a request may ask of sampling, its defaults and limits. Checked once at the edge; the rest of this room trusts
+// a SamplingParameters.
 
 import { type Seed, seedFrom } from './random.ts';
 
@@ -11,41 +11,46 @@ interface LogitBias {
 export interface SamplingParameters {
   /** 0 to 100 (OpenAI stops at 2, local servers go on). Below 1e-5, as for vLLM, decoding is greedy. Default 1. */
   readonly temperature: number;
-  /** Only so many most likely tokens stay; 0 is off (-1 in a request, too). Default 0. */
+  /** Keeps the k most likely tokens; 0 is off (-1 in a request, too). Default 0. */
   readonly topK: number;
-  /** The most likely tokens that together hold this share stay, the first always: 0 to 1, which is off. Default 1. */
+  /** Keeps the most likely tokens that together hold this share, at least one: 0 to 1, which is off. Default 1. */
   readonly topP: number;
-  /** Tokens below this share of the most likely one's probability go: 0, which is off, to 1. Default 0. */
+  /** Removes tokens below this share of the highest probability: 0, which is off, to 1. Default 0. */
   readonly minP: number;
-  /** Tokens of the most typical surprise that hold this share stay: above 0, at most 1, which is off. Default 1. */
+  /** Keeps the most typical tokens that hold this share: above 0, at most 1, which is off. Default 1. */
   readonly typicalP: number;
-  /** Divides (multiplies, if negative) the logits of all tokens seen, the prompt's too: 0.01 to 100; 1 is off. Default 1. */
+  /**
+   * Divides (multiplies, if negative) the logits of all tokens seen, also in the prompt: 0.01 to 100; 1 is off.
+   * Default 1.
+   */
   readonly repetitionPenalty: number;
-  /** Taken off the logits of tokens already generated: -2 to 2. Default 0. */
+  /** Subtracted from the logits of tokens already generated: -2 to 2. Default 0. */
   readonly presencePenalty: number;
-  /** Taken off once per time a token was generated: -2 to 2. Default 0. */
+  /** Subtracted once per time a token was generated: -2 to 2. Default 0. */
   readonly frequencyPenalty: number;
   /** Added to logits: -100 to 100, no token twice. Default none. */
   readonly logitBias: readonly LogitBias[];
   readonly seed: Seed;
-  /** How many alternatives are reported beside the chosen token's log-probability: 0 to 20; undefined reports nothing. */
+  /**
+   * How many alternatives are reported with the sampled token's log-probability: 0 to 20; undefined reports nothing.
+   */
   readonly logprobs: number | undefined;
-  /** Tokens that end the answer besides the model's own end tokens. Default none. */
+  /** Tokens that end the answer, besides the model's end tokens. Default none. */
   readonly stopIds: readonly number[];
-  /** So many tokens come before any that ends the answer. Default 0. */
+  /** No token may end the answer before it has this many. Default 0. */
   readonly minTokens: number;
-  /** The answer ends here at the latest; undefined leaves it to the context length. 0 where nothing is sampled at all. */
+  /** Undefined: the context length limits the answer. 0 where nothing is sampled at all. */
   readonly maxTokens: number | undefined;
-  /** The model's own end tokens are tokens like any other. Default false. */
+  /** Treats the model's end tokens as any other. Default false. */
   readonly ignoreEos: boolean;
 }
 
-/** As a client sends it: anything may be missing; the seed is an integer of 64 bits, signed or not. */
+/** As a client sends it. The seed is an integer of 64 bits, signed or not. */
 export type SamplingRequest = {
   readonly [Name in keyof Omit<SamplingParameters, 'seed'>]?: SamplingParameters[Name] | undefined;
 } & { readonly seed?: number | bigint | undefined };
 
-/** What may be said for all requests that say nothing of it. */
+/** Parameters for which an operator or a model may set defaults. */
 export const defaultableNames = [
   'temperature',
   'topK',
@@ -61,7 +66,7 @@ export type SamplingDefaults = Pick<SamplingRequest, (typeof defaultableNames)[n
 
 interface SamplingContext {
   readonly vocabSize: number;
-  /** Taken where the request names no seed; chosen by the caller, for this room has no randomness of its own. */
+  /** Used where the request has no seed. The caller chooses it: this room has no randomness. */
   readonly freshSeed: Seed;
 }
 
@@ -71,16 +76,13 @@ export type SamplingValidation =
 
 export const MAX_LOGPROBS = 20;
 export const MAX_TEMPERATURE = 100;
-/**
- * Logits are float32 and stay so: up to 2^121 they remain finite within these bounds. Beyond them a penalty says no
- * more than at them (a logit of 20 becomes 0.2 or 2000); 1e-39 would make infinities of it, which nothing can be sampled from.
- */
+/** Keeps float32 logits up to 2^121 finite; 1e-39 would make infinities, from which nothing can be sampled. */
 export const MIN_REPETITION_PENALTY = 0.01;
 export const MAX_REPETITION_PENALTY = 100;
 
 const MAX_COUNT = 2 ** 31 - 1;
 
-/** Temperatures below this sample as 0 does: the division would only lose digits. */
+/** Temperatures below this sample greedily: the division would only lose digits. */
 export const GREEDY_BELOW = 1e-5;
 
 export function validateSampling(request: SamplingRequest, context: SamplingContext): SamplingValidation {
@@ -174,10 +176,10 @@ function checkMaxTokens({ minTokens, maxTokens }: SamplingParameters): string | 
 }
 
 function checkIds(ids: readonly number[], vocabSize: number): string | undefined {
-  const stranger = ids.find((id) => !isCount(id) || id >= vocabSize);
-  return stranger === undefined
+  const unknown = ids.find((id) => !isCount(id) || id >= vocabSize);
+  return unknown === undefined
     ? undefined
-    : `${stranger} is no token id; the model's ids are 0 to ${vocabSize - 1}`;
+    : `${unknown} is no token id; the model's ids are 0 to ${vocabSize - 1}`;
 }
 
 function checkBias(biases: readonly LogitBias[], vocabSize: number): string | undefined {

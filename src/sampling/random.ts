@@ -1,20 +1,19 @@
-// Counter-based randomness: a sample depends on the seed and on where it is made, on nothing sampled before.
-// A resumed, preempted or rebatched request therefore samples what it would have sampled. The generator is
-// Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+// Counter-based randomness: a sample depends on the seed and its position only, so a resumed, preempted or rebatched
+// request samples the same tokens. The generator is Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy
+// as 1, 2, 3", 2011).
 
-/** 64 bits in two unsigned halves: plain data that crosses any process boundary. */
+/** 64 bits in two unsigned halves. */
 export interface Seed {
   readonly low: number;
   readonly high: number;
 }
 
-/** The low 64 bits of an integer, so negative seeds are as good as others. */
 export function seedFrom(value: bigint): Seed {
   const bits = BigInt.asUintN(64, value);
   return { low: Number(bits & 0xffffffffn), high: Number(bits >> 32n) };
 }
 
-/** A double in [0, 1) with 53 random bits, for one choice (the n-th answer to a prompt) at one position. */
+/** A double in [0, 1) with 53 random bits. */
 export function uniformAt(seed: Seed, position: number, choice: number): number {
   const [first, second] = philox([position, choice, 0, 0], [seed.low, seed.high]);
   return ((first >>> 5) * 2 ** 26 + (second >>> 6)) / 2 ** 53;
@@ -24,7 +23,6 @@ type Counter = readonly [number, number, number, number];
 
 const ROUNDS = 10;
 
-/** Four words of 32 bits out of a counter and a key. */
 export function philox(counter: Counter, key: readonly [number, number]): Counter {
   let [a, b, c, d] = counter;
   let [keyLow, keyHigh] = key;

@@ -1,18 +1,17 @@
-// The contract between the engine and a sampler, be it the oracle or native code: rows of logits in, one
-// token or one error per row out. Both samplers give the same bits.
+// The contract of a sampler: rows of logits in, one token or one error per row out. The oracle and native code give
+// the same bits.
 
 import type { SamplingParameters } from './parameters.ts';
 import type { SeenTokens } from './token-counts.ts';
 
 export interface SampleRow {
   readonly parameters: SamplingParameters;
-  /** Needed where a penalty is on (`needsCounts`), otherwise left out. */
+  /** Required where a penalty is on (`needsCounts`). */
   readonly counts?: SeenTokens | undefined;
-  /** Position in the sequence, prompt included, of the token to be sampled: with the seed it keys the sample. */
+  /** Position in the sequence, prompt included, of the token to be sampled. */
   readonly position: number;
   /** Which of several answers to the same prompt. */
   readonly choice: number;
-  /** Tokens that may not be sampled now: see `forbiddenIds` in stop-condition.ts. */
   readonly forbidden: readonly number[];
   /** Bit `id % 32` of word `id / 32` is set where a token is allowed. */
   readonly mask?: Uint32Array | undefined;
@@ -20,25 +19,22 @@ export interface SampleRow {
 
 export interface TokenLogprob {
   readonly token: number;
-  /** ln of the model's own probability, before penalties, bias, masks and temperature; a float32. */
+  /** ln of the model's probability before penalties, bias, masks and temperature; a float32. */
   readonly logprob: number;
 }
 
 export interface TokenLogprobs {
-  /** The sampled token's. */
   readonly logprob: number;
-  /** The most likely tokens', as many as were asked for. */
   readonly top: readonly TokenLogprob[];
 }
 
 interface SampledToken {
   readonly ok: true;
   readonly token: number;
-  /** Where the request asked for log-probabilities. */
   readonly logprobs?: TokenLogprobs;
 }
 
-/** `numeric-error`: the logits are not numbers to sample from. `no-candidate`: every token is excluded. */
+/** `numeric-error`: a logit is NaN or infinite. `no-candidate`: every token is excluded. */
 export type SampleError = 'numeric-error' | 'no-candidate';
 
 export type SampleResult = SampledToken | { readonly ok: false; readonly error: SampleError };
@@ -50,7 +46,7 @@ export type SampleRows = (
   rows: readonly SampleRow[],
 ) => SampleResult[];
 
-/** Throws where rows break the contract: a fault of the caller, never of a request. */
+/** Throws where the caller breaks the contract. */
 export function checkRows(logits: Float32Array, vocabSize: number, rows: readonly SampleRow[]): void {
   if (vocabSize < 1 || logits.length < vocabSize * rows.length) {
     throw new Error(`sampling: ${logits.length} logits are too few for ${rows.length} rows of ${vocabSize}`);

@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { adjustedLogits } from './adjusted-logits.ts';
 import { type Candidates, thinOut, weighCandidates } from './candidates.ts';
 import { type SamplingParameters, type SamplingRequest, validateSampling } from './parameters.ts';
 import { seedFrom, uniformAt } from './random.ts';
 import type { SampleResult, SampleRow } from './sample-row.ts';
-import { sampleFrom, sampleRows } from './sampler.ts';
+import { adjustedLogits, sampleFrom, sampleRows } from './sampler.ts';
 import { TokenCounts } from './token-counts.ts';
 
 function rowOf(request: SamplingRequest, vocabSize: number, rest: Partial<SampleRow> = {}): SampleRow {

@@ -1,11 +1,13 @@
-// When an answer ends, as far as token ids tell: end tokens, stop ids, the least and the most tokens.
-// Stop strings are the text layer's.
+// When token ids end an answer. Stop strings belong to src/text.
 
 import type { SamplingParameters } from './parameters.ts';
 
 export type FinishReason = 'stop' | 'length';
 
-/** Whether an answer of `generated` tokens ends with its last one, `token`. An end token counts on top of the minimum. */
+/**
+ * Whether an answer of `generated` tokens ends with its last one, `token`. An end token is not counted in the
+ * minimum.
+ */
 export function finishReason(
   parameters: SamplingParameters,
   endIds: readonly number[],
@@ -16,7 +18,7 @@ export function finishReason(
   return generated === parameters.maxTokens ? 'length' : undefined;
 }
 
-/** What may not be sampled after `generated` tokens: whatever would end an answer still too short. */
+/** What may not be sampled after `generated` tokens: any end of an answer that is still too short. */
 export function forbiddenIds(
   parameters: SamplingParameters,
   endIds: readonly number[],

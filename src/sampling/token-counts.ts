@@ -1,11 +1,10 @@
-// Which tokens one sequence has seen, and how often it generated each: what the penalties need. Kept flat,
-// so that handing it to native code is a copy, and cheap to bring up to date by one token.
+// The tokens a sequence has seen and how often it generated each, for penalties. Kept in flat arrays, which are cheap
+// to update and to copy to native code.
 
 import type { SamplingParameters } from './parameters.ts';
 
 const FIRST_CAPACITY = 64;
 
-/** Every token of prompt and answer once, and how often the answer has it. */
 export type SeenTokens = Pick<TokenCounts, 'ids' | 'generated'>;
 
 export class TokenCounts {
@@ -13,7 +12,7 @@ export class TokenCounts {
   #ids = new Int32Array(FIRST_CAPACITY);
   #generated = new Int32Array(FIRST_CAPACITY);
 
-  /** The same counts result from a whole answer at once, as after a resume, as from adding its tokens one by one. */
+  /** A resumed answer passed at once gives the same counts as its tokens added one by one. */
   constructor(prompt: Iterable<number>, answer: Iterable<number> = []) {
     for (const token of prompt) this.#slotOf(token);
     for (const token of answer) this.addGenerated(token);
@@ -24,17 +23,16 @@ export class TokenCounts {
     this.#generated[slot] = (this.#generated[slot] as number) + 1;
   }
 
-  /** Every token of prompt and answer, once. Valid until the next token is added. */
+  /** Each token of prompt and answer once. Valid until the next token is added. */
   get ids(): Int32Array {
     return this.#ids.subarray(0, this.#slots.size);
   }
 
-  /** How often the token of the same place in `ids` was generated; 0 where only the prompt has it. */
+  /** How often the token at the same index of `ids` was generated; 0 where only the prompt has it. */
   get generated(): Int32Array {
     return this.#generated.subarray(0, this.#slots.size);
   }
 
-  /** As it would be with further tokens; nothing changes. */
   after(tokens: readonly number[]): SeenTokens {
     const added = new Map<number, number>();
     for (const token of tokens) added.set(token, (added.get(token) ?? 0) + 1);
@@ -63,7 +61,6 @@ export class TokenCounts {
   }
 }
 
-/** Whether a request's tokens must be counted at all. */
 export function needsCounts(parameters: SamplingParameters): boolean {
   const { repetitionPenalty, presencePenalty, frequencyPenalty } = parameters;
   return repetitionPenalty !== 1 || presencePenalty !== 0 || frequencyPenalty !== 0;

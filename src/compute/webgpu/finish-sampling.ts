@@ -2,9 +2,8 @@
 // functions; `undefined` where that does not decide a row, and the processor must see its logits.
 
 import { type Candidate, type TokenLogit, weigh } from '../../sampling/candidates.ts';
-import { logprobsOf } from '../../sampling/log-probabilities.ts';
 import type { SampleResult, SampleRow, TokenLogprobs } from '../../sampling/sample-row.ts';
-import { isGreedy, sampleFrom } from '../../sampling/sampler.ts';
+import { isGreedy, logprobsOf, sampleFrom } from '../../sampling/sampler.ts';
 import { headAt, headWords, LIST_LENGTH, listAt } from './kernels/sampling-layout.ts';
 import type { PlannedSampling } from './plan-sampling.ts';
 

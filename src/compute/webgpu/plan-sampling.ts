@@ -1,9 +1,8 @@
 // Samples of a pass as the GPU reads them (see kernels/sampling-layout.ts), and which are left to the processor.
 
-import { penaltyFactors } from '../../sampling/adjusted-logits.ts';
 import { slopeFor, unitBitsFor } from '../../sampling/exponential.ts';
 import { checkMasks, type SampleRow } from '../../sampling/sample-row.ts';
-import { isGreedy } from '../../sampling/sampler.ts';
+import { isGreedy, penaltyFactors } from '../../sampling/sampler.ts';
 import { needsCounts } from '../../sampling/token-counts.ts';
 import { isPlain } from './kernels/plain-logits.ts';
 import {

@@ -1,4 +1,4 @@
-// Bias, penalties and forbidden tokens (src/sampling/adjusted-logits.ts) in a row of logits where it lies, and the
+// Bias, penalties and forbidden tokens (adjustedLogits in src/sampling/sampler.ts) in a row of logits where it lies, and the
 // row's own logits put back: whatever reads them later, on the GPU or the processor, finds them as the model made them.
 
 import { jobWords } from './sampling-layout.ts';
