@@ -10,6 +10,6 @@ export { type LoadOptions, load, type Model } from './app/loaded-model.ts';
 export type { EmbedResult, TextResult, TokenPiece, TokensResult } from './app/model-calls.ts';
 export { type RunningServer, type ServeOptions, serve } from './app/serve.ts';
 export type { EngineStats } from './engine/engine.ts';
-export type { ChatMessage } from './generation/message.ts';
+export type { ChatMessage } from './generation/chat-prompt.ts';
 export type { WholeCall as ToolCall } from './generation/whole-answer.ts';
 export type { Tokenizer } from './text/tokenizer.ts';

@@ -49,7 +49,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   pool: ['runtime', 'grammar', ...inner],
   'fleet/routing': ['engine/cache', 'engine', 'compute'],
   store: [],
-  generation: ['pool', 'engine', 'grammar', 'sampling', 'compute', 'text', 'weights'],
+  generation: ['runtime', 'pool', 'engine', 'grammar', 'sampling', 'compute', 'text', 'weights'],
   server: ['runtime', 'store', 'generation', 'pool', 'engine', 'engine/live', 'grammar', 'sampling', 'text'],
   fleet: ['fleet/routing', 'pool', 'grammar', ...inner],
   config: [],

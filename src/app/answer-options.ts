@@ -16,8 +16,8 @@ import {
   toolNamePattern,
   toolNameProblem,
   toolOrder,
-} from '../generation/tool-order.ts';
-import type { WireTool } from '../generation/tool-prompt.ts';
+  type WireTool,
+} from '../generation/tools.ts';
 import { invalidValue } from './chairlift-error.ts';
 
 /** What the text of an answer shall be; one of them at most. */

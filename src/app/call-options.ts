@@ -2,8 +2,7 @@
 // name is refused, never ignored.
 
 import type { Priority } from '../engine/sequence.ts';
-import type { ParameterNames } from '../generation/parameter-names.ts';
-import { samplingSettings } from '../generation/sampling-settings.ts';
+import { type ParameterNames, samplingSettings } from '../generation/sampling-settings.ts';
 import type { SamplingParameters, SamplingRequest } from '../sampling/parameters.ts';
 import type { StructureOptions, ToolOptions } from './answer-options.ts';
 import { invalidValue } from './chairlift-error.ts';

@@ -1,7 +1,7 @@
 // `temperature=0.7 top_p=0.9`: how answers are sampled where a request says nothing, as the configuration has it.
 
 import { ConfigError } from '../config.ts';
-import { wireNames } from '../generation/parameter-names.ts';
+import { wireNames } from '../generation/sampling-settings.ts';
 import { defaultableNames, type SamplingDefaults, validateSampling } from '../sampling/parameters.ts';
 
 const flag = '--sampling-defaults';

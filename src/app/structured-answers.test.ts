@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ChatMessage } from '../generation/message.ts';
+import type { ChatMessage } from '../generation/chat-prompt.ts';
 import type { ToolDescription } from './answer-options.ts';
 import type { ChatOptions } from './call-options.ts';
 import { ChairliftError } from './chairlift-error.ts';

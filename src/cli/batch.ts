@@ -4,14 +4,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { type BackendName, backendNames } from '../compute/backend.ts';
-import type { Generation } from '../generation/generation.ts';
+import { checkMessages } from '../generation/chat-prompt.ts';
+import type { Generation, TokenUsage } from '../generation/generation.ts';
 import { GenerationError } from '../generation/generation-error.ts';
-import { checkMessages } from '../generation/message.ts';
-import { wireNames } from '../generation/parameter-names.ts';
 import { prepare } from '../generation/prepare.ts';
 import { directEncoder, type PromptInput } from '../generation/prompt.ts';
-import { samplingSettings } from '../generation/sampling-settings.ts';
-import type { TokenUsage } from '../generation/token-usage.ts';
+import { samplingSettings, wireNames } from '../generation/sampling-settings.ts';
 import { WholeAnswer } from '../generation/whole-answer.ts';
 import { type LocalModel, openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';

@@ -3,7 +3,7 @@ import type { ServedModel } from '../pool/served-model.ts';
 import { type SamplingRequest, validateSampling } from '../sampling/parameters.ts';
 import { checkTextFits, fitToContext, roomOf } from './context-room.ts';
 import type { GenerationError } from './generation-error.ts';
-import { ownNames } from './parameter-names.ts';
+import { ownNames } from './sampling-settings.ts';
 
 const names = { ...ownNames, prompt: 'ids' };
 

@@ -4,7 +4,8 @@ import { BLOCK_TOKENS } from '../compute/backend.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import { GenerationError, invalid } from './generation-error.ts';
-import type { ParameterNames } from './parameter-names.ts';
+import type { Prompt } from './prompt.ts';
+import type { ParameterNames } from './sampling-settings.ts';
 
 /** Tokens of prompt and answer together. */
 export function roomOf({ spec, blockCount }: Pick<ServedModel, 'spec' | 'blockCount'>): number {
@@ -66,4 +67,20 @@ export function checkFits(promptTokens: number, room: number, parameter: string)
 /** Clients know by its first words, which are OpenAI's, that a shorter prompt would do. */
 function tooLong(room: number, found: string): string {
   return `This model's maximum context length is ${room} tokens. However, ${found}, and its answer needs room, too`;
+}
+
+/** What no encoding could fit is gone before anyone spends time on encoding it. */
+export function cutText(text: string, { spec, tokenizer }: Pick<ServedModel, 'spec' | 'tokenizer'>): string {
+  return text.slice(0, (spec.contextLength - 1) * tokenizer.longestToken);
+}
+
+/** The tokens that a model wants after a text stay. Undefined where it fits as it is. */
+export function cutPrompt(
+  { ids, ...rest }: Prompt,
+  model: Pick<ServedModel, 'spec' | 'tokenizer' | 'blockCount'>,
+): Prompt | undefined {
+  const room = roomOf(model);
+  if (ids.length <= room) return undefined;
+  const ending = model.tokenizer.encode('', { eos: true });
+  return { ...rest, ids: Int32Array.from([...ids.subarray(0, room - ending.length), ...ending]) };
 }

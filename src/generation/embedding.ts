@@ -3,12 +3,10 @@
 
 import type { EmbedRequest, FinishEvent, RequestEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
-import { cancelAll } from './cancel-all.ts';
-import type { GenerationObserver, GenerationRequest } from './generation.ts';
+import { cancelAll, mergeStreams } from './engine-streams.ts';
+import type { GenerationObserver, GenerationRequest, TokenUsage } from './generation.ts';
 import { engineError, type GenerationError, invalid, notCapable } from './generation-error.ts';
-import { mergeStreams } from './merge-streams.ts';
 import type { Prompt } from './prompt.ts';
-import type { TokenUsage } from './token-usage.ts';
 
 type EmbeddingModel = Pick<ServedModel, 'name' | 'adapter' | 'spec' | 'pooling' | 'engine'>;
 

@@ -2,7 +2,7 @@
 // neither HTTP nor the command line; each edge makes its own of it.
 
 import type { RequestError } from '../engine/request.ts';
-import type { ParameterNames } from './parameter-names.ts';
+import type { ParameterNames } from './sampling-settings.ts';
 
 export type GenerationErrorCode =
   | 'invalid_value'

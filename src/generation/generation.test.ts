@@ -4,7 +4,7 @@ import type { ServedModel } from '../pool/served-model.ts';
 import { validateSampling } from '../sampling/parameters.ts';
 import { Generation, type GenerationEvent, type GenerationRequest } from './generation.ts';
 import { GenerationError } from './generation-error.ts';
-import { wireNames } from './parameter-names.ts';
+import { wireNames } from './sampling-settings.ts';
 import { WholeAnswer } from './whole-answer.ts';
 
 // Token n spells the n-th letter; 25, z, ends an answer.

@@ -15,12 +15,10 @@ import type { SamplingParameters } from '../sampling/parameters.ts';
 import { type FinishReason, finishReason } from '../sampling/stop-condition.ts';
 import { AnswerParts, type AnswerPiece } from './answer-parts.ts';
 import { type AnswerPlan, plainAnswer } from './answer-plan.ts';
-import { cancelAll } from './cancel-all.ts';
+import { cancelAll, mergeStreams } from './engine-streams.ts';
 import { engineError, notContinued } from './generation-error.ts';
-import { mergeStreams } from './merge-streams.ts';
-import type { ParameterNames } from './parameter-names.ts';
 import type { Prompt } from './prompt.ts';
-import type { TokenUsage } from './token-usage.ts';
+import type { ParameterNames } from './sampling-settings.ts';
 
 export interface GenerationRequest {
   readonly id: string;
@@ -356,4 +354,16 @@ export class Generation {
 function finishOf({ index, parts }: Choice, reason: FinishReason): GenerationEvent {
   const { calls, hasOpenCall, stop } = parts;
   return { kind: 'finish', index, reason, calls, ...(hasOpenCall ? { hasOpenCall } : {}), stop };
+}
+
+export interface TokenUsage {
+  /** Those that were computed. A prompt counts once, however many answers it gets. */
+  readonly promptTokens: number;
+  /** Of them, those that needed no compute. */
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+  /** Draft tokens that were computed: part of the answer, or not. Absent where none were sought. */
+  readonly draftTokens?: DraftTokenCounts | undefined;
+  /** @deprecated The former name of `draftTokens`. */
+  readonly guesses?: DraftTokenCounts | undefined;
 }

@@ -3,15 +3,14 @@
 
 import { randomUUID } from 'node:crypto';
 import type { ServedModel } from '../pool/served-model.ts';
+import { orAbort } from '../runtime/timers.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerGrammars } from './answer-grammars.ts';
 import { type AnswerWish, planAnswer } from './answer-plan.ts';
 import { fitToContext, roomOf } from './context-room.ts';
-import { expectedIds } from './expected-answer.ts';
 import { Generation, type GenerationRequest } from './generation.ts';
-import { orAbort } from './or-abort.ts';
-import type { ParameterNames } from './parameter-names.ts';
-import { type PromptEncoder, type PromptInput, readPrompt } from './prompt.ts';
+import { expectedIds, type PromptEncoder, type PromptInput, readPrompt } from './prompt.ts';
+import type { ParameterNames } from './sampling-settings.ts';
 
 export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 'priority'> {
   readonly model: ServedModel;

@@ -2,10 +2,10 @@
 
 import type { ServedModel } from '../pool/served-model.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
+import type { EncodeOptions } from '../text/tokenizer.ts';
 import { type Conversation, chatPrompt, checkText, type TextLimits } from './chat-prompt.ts';
-import { checkTextFits } from './context-room.ts';
+import { checkTextFits, roomOf } from './context-room.ts';
 import { invalid, notContinued } from './generation-error.ts';
-import { type Encode, type Gap, infillPrompt } from './infill-prompt.ts';
 
 export type PromptInput =
   | ({ readonly kind: 'chat' } & Conversation)
@@ -47,10 +47,7 @@ interface PromptOptions {
   readonly limits?: TextLimits;
 }
 
-export type PromptModel = Pick<
-  ServedModel,
-  'name' | 'path' | 'spec' | 'tokenizer' | 'template' | 'fillInMiddle'
->;
+type PromptModel = Pick<ServedModel, 'name' | 'path' | 'spec' | 'tokenizer' | 'template' | 'fillInMiddle'>;
 
 export async function readPrompt(
   input: PromptInput,
@@ -95,4 +92,76 @@ export function tokenIds(ids: Iterable<number>, vocabSize: number, parameter: st
   const stranger = list.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
   if (stranger === undefined) return Int32Array.from(list);
   throw invalid(parameter, `${stranger} is no token id; the model's ids are 0 to ${vocabSize - 1}`);
+}
+
+export interface Gap {
+  readonly prefix: string;
+  readonly suffix: string;
+  /** How the answer begins already. Default empty. */
+  readonly begun?: string | undefined;
+  /** Other files that may help. Default none. */
+  readonly files?: readonly ProjectFile[] | undefined;
+  /** What the asker calls the suffix. */
+  readonly suffixName: string;
+}
+
+interface ProjectFile {
+  readonly filename?: string | undefined;
+  readonly text: string;
+}
+
+type Encode = (text: string, options: EncodeOptions) => Promise<Int32Array>;
+
+export async function infillPrompt(
+  { prefix, suffix, begun = '', files = [], suffixName }: Gap,
+  model: PromptModel,
+  encode: Encode,
+  parameter: string,
+  limits: TextLimits | undefined,
+): Promise<Int32Array> {
+  const { name, fillInMiddle: marks } = model;
+  if (marks === undefined) {
+    const problem = `the model '${name}' has no tokens for filling in the middle; it continues a prompt alone`;
+    throw invalid(suffixName, problem);
+  }
+  const whole = [prefix, suffix, begun, ...files.map(({ text }) => text)].join('');
+  checkText(parameter, whole, limits);
+  checkTextFits(whole, model, parameter);
+  const ids: number[] = [];
+  const add = async (mark: number | undefined, text: string) => {
+    if (mark !== undefined) ids.push(mark);
+    if (text !== '') for (const id of await encode(text, { special: false })) ids.push(id);
+  };
+  if (model.tokenizer.addBos && model.tokenizer.bosId !== undefined) ids.push(model.tokenizer.bosId);
+  if (files.length > 0 && marks.repository !== undefined) await add(marks.repository, 'project\n');
+  for (const { filename = 'file', text } of files) {
+    await add(marks.file, marks.file === undefined ? `\n\n${text}` : `${filename}\n${text}`);
+  }
+  if (files.length > 0 && marks.file !== undefined) await add(marks.file, 'current\n');
+  const parts = [() => add(marks.prefix, prefix), () => add(marks.suffix, suffix)];
+  for (const part of marks.middle === undefined ? parts.reverse() : parts) await part();
+  await add(marks.middle, begun);
+  return Int32Array.from(ids);
+}
+
+/** So many characters a token are looked at. */
+const MOST_TOKEN_CHARACTERS = 16;
+
+interface ExpectedOptions {
+  readonly encoder: PromptEncoder;
+  readonly account?: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** As much of it as the model could ever write. */
+export async function expectedIds(
+  text: string | undefined,
+  model: Pick<ServedModel, 'path' | 'tokenizer' | 'spec' | 'engine'> & Parameters<typeof roomOf>[0],
+  { encoder, account, signal }: ExpectedOptions,
+): Promise<Int32Array | undefined> {
+  if (text === undefined) return undefined;
+  const room = roomOf(model);
+  const start = text.slice(0, room * MOST_TOKEN_CHARACTERS);
+  const ids = await encoder.encode(model, start, { special: false, bos: false }, { account, signal });
+  return ids.slice(0, room);
 }

@@ -3,7 +3,7 @@
 import type { Expression } from '../grammar/expression.ts';
 import type { AnswerWish } from './answer-plan.ts';
 import { invalid } from './generation-error.ts';
-import { noTools, type ToolOrder } from './tool-order.ts';
+import { noTools, type ToolOrder } from './tools.ts';
 
 export interface Structure {
   readonly expression: Expression;

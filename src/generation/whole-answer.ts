@@ -1,8 +1,7 @@
 // Gathers the pieces of an answer, choice by choice.
 
 import type { FinishReason } from '../sampling/stop-condition.ts';
-import type { GenerationPart } from './answer-parts.ts';
-import type { TokenDetail } from './choice-text.ts';
+import type { GenerationPart, TokenDetail } from './answer-parts.ts';
 import type { GenerationEvent } from './generation.ts';
 
 export interface WholeChoice {

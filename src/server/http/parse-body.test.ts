@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GenerationError } from '../../generation/generation-error.ts';
-import { wireNames } from '../../generation/parameter-names.ts';
+import { wireNames } from '../../generation/sampling-settings.ts';
 import { chatRules } from '../openai/schemas/chat.ts';
 import { textRules } from '../openai/schemas/completions.ts';
 import { samplingOf, stopsOf } from '../openai/schemas/sampling.ts';

@@ -1,8 +1,7 @@
 // How answers look on the wire: the contract that each protocol implements, and what several have in common.
 
 import type { AnswerPiece } from '../../generation/answer-parts.ts';
-import type { GenerationEvent } from '../../generation/generation.ts';
-import type { TokenUsage } from '../../generation/token-usage.ts';
+import type { GenerationEvent, TokenUsage } from '../../generation/generation.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';

@@ -2,11 +2,10 @@
 // record of what was used.
 
 import { setImmediate } from 'node:timers/promises';
-import { checkFits, roomOf } from '../../generation/context-room.ts';
-import { cutPrompt, cutText } from '../../generation/cut-text.ts';
+import { checkFits, cutPrompt, cutText, roomOf } from '../../generation/context-room.ts';
 import { Embedding, poolingOf } from '../../generation/embedding.ts';
+import type { TokenUsage } from '../../generation/generation.ts';
 import type { Prompt, PromptInput } from '../../generation/prompt.ts';
-import type { TokenUsage } from '../../generation/token-usage.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { badRequest } from '../http/errors.ts';
 import { warn } from '../http/warnings.ts';

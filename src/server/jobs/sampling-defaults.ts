@@ -1,6 +1,6 @@
 // Sampling parameters where a request gives none: the server's settings, else the model's files.
 
-import { wireNames } from '../../generation/parameter-names.ts';
+import { wireNames } from '../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { defaultableNames } from '../../sampling/parameters.ts';
 import type { ServerSettings } from '../settings.ts';

@@ -4,7 +4,7 @@
 import type { EndReason } from '../../engine/request.ts';
 import type { PrefixLookup as EngineLookup, StepSummary } from '../../engine/step-report.ts';
 import type { QueuePlace } from '../../engine/wait-estimates.ts';
-import type { TokenUsage } from '../../generation/token-usage.ts';
+import type { TokenUsage } from '../../generation/generation.ts';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { Tier } from '../../store/key-record.ts';
 import { ExpectedWaits } from './expected-waits.ts';

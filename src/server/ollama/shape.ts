@@ -1,9 +1,8 @@
 // Answers as lines of JSON: pieces with `done: false`, then one with `done: true` that has the finish reason, the usage and
 // the times.
 
-import type { AnswerPiece, GenerationPart } from '../../generation/answer-parts.ts';
-import type { TokenDetail } from '../../generation/choice-text.ts';
-import type { TokenUsage } from '../../generation/token-usage.ts';
+import type { AnswerPiece, GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
+import type { TokenUsage } from '../../generation/generation.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { type AnswerShape, finiteLogprob, type ShapeOptions, tokenString } from '../jobs/answer-shape.ts';

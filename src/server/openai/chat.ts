@@ -1,8 +1,7 @@
 // Chat completions: how their bodies are read, and their answers on the wire: `chat.completion` and `chat.completion.chunk`.
 
-import type { AnswerPiece, GenerationPart } from '../../generation/answer-parts.ts';
-import type { TokenDetail } from '../../generation/choice-text.ts';
-import { wireNames } from '../../generation/parameter-names.ts';
+import type { AnswerPiece, GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
+import { wireNames } from '../../generation/sampling-settings.ts';
 import { wishFor } from '../../generation/structure.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';

@@ -1,10 +1,9 @@
 // Text completions: how their bodies are read, and their answers on the wire: `text_completion`, the same for a chunk and
 // for the whole.
 
-import { contentOf } from '../../generation/answer-parts.ts';
-import type { TokenDetail } from '../../generation/choice-text.ts';
-import { wireNames } from '../../generation/parameter-names.ts';
+import { contentOf, type TokenDetail } from '../../generation/answer-parts.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
+import { wireNames } from '../../generation/sampling-settings.ts';
 import { wishFor } from '../../generation/structure.ts';
 import { badRequest } from '../http/errors.ts';
 import { doneEvents } from '../http/sse.ts';

@@ -2,8 +2,8 @@
 
 import { z } from 'zod';
 import { contentOf } from '../../generation/answer-parts.ts';
-import { wireNames } from '../../generation/parameter-names.ts';
-import type { TokenUsage } from '../../generation/token-usage.ts';
+import type { TokenUsage } from '../../generation/generation.ts';
+import { wireNames } from '../../generation/sampling-settings.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import type { BodyRules } from '../http/parse-body.ts';
 import { namedEvents } from '../http/sse.ts';

@@ -1,7 +1,7 @@
 // Finds and acquires models by the names that clients use.
 
-import { orAbort } from '../../generation/or-abort.ts';
 import type { ModelEntry, ModelLease, ModelPool } from '../../pool/model-pool.ts';
+import { orAbort } from '../../runtime/timers.ts';
 import { acquireError, modelNotFound, noModels } from '../http/errors.ts';
 
 /** The default model, the first one, where no name is given. The entry's name is used everywhere after this. */

@@ -3,9 +3,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { GenerationObserver } from '../../generation/generation.ts';
+import type { GenerationObserver, TokenUsage } from '../../generation/generation.ts';
 import type { Prompt } from '../../generation/prompt.ts';
-import type { TokenUsage } from '../../generation/token-usage.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
 import type { Tier } from '../../store/key-record.ts';
 import { kindOf } from '../http/errors.ts';

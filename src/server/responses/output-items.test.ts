@@ -1,8 +1,7 @@
 import { accumulateResponse } from 'openai/lib/responses/ResponseAccumulator';
 import type { Response, ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { describe, expect, it } from 'vitest';
-import type { GenerationPart } from '../../generation/answer-parts.ts';
-import type { TokenDetail } from '../../generation/choice-text.ts';
+import type { GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
 import { type OutputEvent, OutputItems } from './output-items.ts';
 
 const text = (value: string): GenerationPart => ({ kind: 'content', text: value });

@@ -1,7 +1,6 @@
 // Builds the items of an answer while it is generated, with an event for each beginning, delta and end.
 
-import type { AnswerPiece, GenerationPart } from '../../generation/answer-parts.ts';
-import type { TokenDetail } from '../../generation/choice-text.ts';
+import type { AnswerPiece, GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
 import type { ItemStatus, OutputItem } from './items.ts';
 import { newItemId } from './items.ts';
 

@@ -3,7 +3,7 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EngineStats } from '../../engine/engine.ts';
-import type { TokenUsage } from '../../generation/token-usage.ts';
+import type { TokenUsage } from '../../generation/generation.ts';
 import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';

@@ -1,8 +1,7 @@
 // The body of /v1/chat/completions.
 
 import { z } from 'zod';
-import type { Conversation } from '../../../generation/chat-prompt.ts';
-import { messageRoles } from '../../../generation/message.ts';
+import { type Conversation, messageRoles } from '../../../generation/chat-prompt.ts';
 import { badRequest } from '../../http/errors.ts';
 import type { BodyRules } from '../../http/parse-body.ts';
 import { maxLogprobs, samplingFields, sharedNoOps, sharedRefusals } from './sampling.ts';

@@ -2,8 +2,7 @@
 // here; the engine alone checks ranges.
 
 import { z } from 'zod';
-import type { ParameterNames } from '../../../generation/parameter-names.ts';
-import { samplingSettings } from '../../../generation/sampling-settings.ts';
+import { type ParameterNames, samplingSettings } from '../../../generation/sampling-settings.ts';
 import {
   MAX_LOGPROBS,
   MAX_REPETITION_PENALTY,

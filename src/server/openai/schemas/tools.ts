@@ -6,7 +6,7 @@ import {
   type ToolOrder,
   toolNamePattern,
   toolNameProblem,
-} from '../../../generation/tool-order.ts';
+} from '../../../generation/tools.ts';
 
 export const MAX_TOOLS = 512;
 

@@ -2,6 +2,7 @@
 // reason, even where no stream moves. Streams are read to their end all the same, and `heard` hears all of it.
 
 import { setImmediate } from 'node:timers/promises';
+import type { EngineHandle } from '../pool/engine-handle.ts';
 
 /** Streams that are opened before it is others' turn: there may be thousands. */
 const OPENED_AT_ONCE = 32;
@@ -67,5 +68,15 @@ export async function* mergeStreams<Value>(
   } finally {
     ended = true;
     signal.removeEventListener('abort', abort);
+  }
+}
+
+const CANCELLED_AT_ONCE = 256;
+
+export async function cancelAll(engine: Pick<EngineHandle, 'cancel'>, ids: Iterable<string>): Promise<void> {
+  let count = 0;
+  for (const id of ids) {
+    engine.cancel(id);
+    if (++count % CANCELLED_AT_ONCE === 0) await setImmediate();
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { GenerationError } from './generation-error.ts';
-import { type Gap, infillPrompt } from './infill-prompt.ts';
+import { type Gap, infillPrompt } from './prompt.ts';
 
 const marks = { prefix: 1, suffix: 2, middle: 3, repository: undefined, file: undefined, endIds: [1, 2, 3] };
 const tokenizer = { addBos: false, bosId: 9, longestToken: 8 };

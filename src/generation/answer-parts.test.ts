@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Tokenizer } from '../text/tokenizer.ts';
-import { ChoiceText, type TokenDetail } from './choice-text.ts';
+import { ChoiceText, type TokenDetail } from './answer-parts.ts';
 
 // Three letters and the bytes of one character of two bytes, so that characters span tokens.
 const bytes = [[0x61], [0x62], [0x61, 0x62, 0x63], [0xc3], [0xbc], [0x20, 0x61]];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mergeStreams } from './merge-streams.ts';
+import { mergeStreams } from './engine-streams.ts';
 
 async function* values<Value>(...list: Value[]): AsyncGenerator<Value, void, void> {
   for (const value of list) {
