@@ -2,20 +2,20 @@
 // may call. A wrong value is refused by the option's name.
 
 import {
-  choiceStructure,
-  grammarStructure,
-  onlyStructure,
-  regexStructure,
-  type Structure,
-  schemaStructure,
-} from '../generation/structure.ts';
+  choiceFormat,
+  grammarFormat,
+  onlyResponseFormat,
+  type ResponseFormat,
+  regexFormat,
+  schemaFormat,
+} from '../generation/response-format.ts';
 import {
   noTools,
+  selectTools,
   type ToolChoice,
-  type ToolOrder,
+  type ToolSelection,
   toolNamePattern,
   toolNameProblem,
-  toolOrder,
   type WireTool,
 } from '../generation/tools.ts';
 import { invalidValue } from './chairlift-error.ts';
@@ -52,20 +52,25 @@ export interface ToolOptions {
   readonly parallelToolCalls?: boolean | undefined;
 }
 
-export function structureOf({ schema, regex, choices, grammar }: StructureOptions): Structure | undefined {
-  return onlyStructure([
-    schema === undefined ? undefined : schemaStructure('schema', checkSchema(schema)),
-    regex === undefined ? undefined : regexStructure('regex', checkText('regex', regex)),
-    choices === undefined ? undefined : choiceStructure('choices', checkChoices(choices)),
-    grammar === undefined ? undefined : grammarStructure('grammar', checkText('grammar', grammar)),
+export function structureOf({
+  schema,
+  regex,
+  choices,
+  grammar,
+}: StructureOptions): ResponseFormat | undefined {
+  return onlyResponseFormat([
+    schema === undefined ? undefined : schemaFormat('schema', checkSchema(schema)),
+    regex === undefined ? undefined : regexFormat('regex', checkText('regex', regex)),
+    choices === undefined ? undefined : choiceFormat('choices', checkChoices(choices)),
+    grammar === undefined ? undefined : grammarFormat('grammar', checkText('grammar', grammar)),
   ]);
 }
 
-export function orderOf({ tools = [], toolChoice = 'auto', parallelToolCalls }: ToolOptions): ToolOrder {
+export function orderOf({ tools = [], toolChoice = 'auto', parallelToolCalls }: ToolOptions): ToolSelection {
   if (!Array.isArray(tools)) throw invalidValue('tools', 'give a list of tools');
   const choice = choiceOf(toolChoice);
   const parallel = checkSwitch('parallelToolCalls', parallelToolCalls) ?? noTools.parallel;
-  return toolOrder({
+  return selectTools({
     tools: tools.map((tool, at) => toolOf(tool, `tools[${at}]`)),
     choice,
     parallel: parallel && typeof toolChoice === 'string',

@@ -11,9 +11,9 @@ import { checkDimensions, Embedding } from '../generation/embedding.ts';
 import type { GenerationEvent, TokenUsage } from '../generation/generation.ts';
 import { prepare, type Question } from '../generation/prepare.ts';
 import { type Prompt, type PromptInput, readPrompt } from '../generation/prompt.ts';
+import { requirementsFor } from '../generation/response-format.ts';
 import { ownNames } from '../generation/sampling-settings.ts';
-import { wishFor } from '../generation/structure.ts';
-import { noTools, type ToolOrder } from '../generation/tools.ts';
+import { noTools, type ToolSelection } from '../generation/tools.ts';
 import { WholeAnswer, type WholeCall, type WholeChoice } from '../generation/whole-answer.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
@@ -139,13 +139,13 @@ export class ModelCalls {
 
   async *#text(
     input: PromptInput,
-    order: ToolOrder,
+    order: ToolSelection,
     { stop, special, prediction, schema, regex, choices, grammar, ...options }: TextOptions,
     signal: AbortSignal,
   ): AsyncGenerator<string, TextResult, void> {
     const structure = structureOf({ schema, regex, choices, grammar });
-    const wish = wishFor(structure, input.kind === 'chat' && special !== true, order);
-    const asks = { wish, grammars: this.#grammars };
+    const requirements = requirementsFor(structure, input.kind === 'chat' && special !== true, order);
+    const asks = { requirements, grammars: this.#grammars };
     const asked = { stops: stopsOf(stop), special, prediction: predictionOf(prediction), asks };
     const { choice, ...whole } = yield* this.#answer(input, options, asked, signal, textOf);
     const { text, reasoning, calls, details } = choice;

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { embeddedModelPath } from '../../test/support/embedded-model.ts';
-import { regexStructure } from '../generation/structure.ts';
+import { regexFormat } from '../generation/response-format.ts';
 import type { AnswerEvent, ChatAnswers } from './chat-answers.ts';
 import { ChatSession } from './chat-session.ts';
 import { readEvents } from './event-stream.ts';
@@ -120,12 +120,7 @@ describe('a chat with a server', () => {
       response.write(event({ choices: [{ delta: { reasoning_content: 'Hm.' } }] }));
       response.end(`${piece('Yes')}data: [DONE]\n\n`);
     });
-    const answers = serverAnswers(
-      { url: await serve(listener) },
-      undefined,
-      {},
-      regexStructure('--regex', 'Y'),
-    );
+    const answers = serverAnswers({ url: await serve(listener) }, undefined, {}, regexFormat('--regex', 'Y'));
     const events: AnswerEvent[] = [];
     const unstopped = new AbortController().signal;
     for await (const one of answers.answer([{ role: 'user', content: 'Hi' }], unstopped)) events.push(one);
@@ -208,7 +203,7 @@ describe('a chat with a model in this process', () => {
   });
 
   it('answers in a structure', async () => {
-    const structure = regexStructure('--regex', '[0-9]+ apples');
+    const structure = regexFormat('--regex', '[0-9]+ apples');
     const answers = await localAnswers(embeddedModelPath, { ...options, structure });
     const { ok, shown } = await chat(answers, 'What is 1 + 1?\n');
     await answers.close();

@@ -8,8 +8,8 @@ import { planAnswer } from '../generation/answer-plan.ts';
 import { fitToContext } from '../generation/context-room.ts';
 import { Generation } from '../generation/generation.ts';
 import { directEncoder, type PromptInput, readPrompt } from '../generation/prompt.ts';
+import { requirementsFor } from '../generation/response-format.ts';
 import { flagNames, samplingSettings } from '../generation/sampling-settings.ts';
-import { wishFor } from '../generation/structure.ts';
 import { WholeAnswer } from '../generation/whole-answer.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -75,7 +75,7 @@ async function run(options: GenerateOptions): Promise<void> {
     const length = prompt.ids.length + (parameters.maxTokens ?? maxTokens);
     const blockCount = Math.ceil(length / BLOCK_TOKENS);
     model = await loadHere(options.model, local, { blockCount, backend: options.backend });
-    const plan = await planAnswer(model, prompt, wishFor(structure, false), grammars, {});
+    const plan = await planAnswer(model, prompt, requirementsFor(structure, false), grammars, {});
     const generation = new Generation(
       { id: 'generate', model, prompts: [prompt], parameters: [parameters], plans: [plan], names },
       nobodyStops,

@@ -8,8 +8,8 @@ import type { GenerationPart } from '../generation/answer-parts.ts';
 import { GenerationError } from '../generation/generation-error.ts';
 import { prepare } from '../generation/prepare.ts';
 import { directEncoder } from '../generation/prompt.ts';
+import { type ResponseFormat, requirementsFor } from '../generation/response-format.ts';
 import { flagNames, samplingSettings } from '../generation/sampling-settings.ts';
-import { type Structure, wishFor } from '../generation/structure.ts';
 import { openLocalModel } from '../pool/local-model.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { AnswerEvent, ChatAnswers, ChatMessage, ChatSampling } from './chat-answers.ts';
@@ -23,7 +23,7 @@ interface LocalAnswersOptions {
   readonly contextTokens: number;
   readonly backend: BackendName | undefined;
   /** What answers shall be. */
-  readonly structure?: Structure | undefined;
+  readonly structure?: ResponseFormat | undefined;
 }
 
 /** What answers a chat, and how. */
@@ -67,7 +67,7 @@ async function* answerOf(
         sampling: samplingSettings(sampling, model.spec.vocabSize, names),
         names,
         encoder: directEncoder,
-        asks: { wish: wishFor(structure, true), grammars },
+        asks: { requirements: requirementsFor(structure, true), grammars },
       },
       signal,
     );

@@ -1,6 +1,6 @@
 // Answers from a running server, streamed from its /v1/chat/completions.
 
-import type { Structure } from '../generation/structure.ts';
+import type { ResponseFormat } from '../generation/response-format.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import type { AnswerEvent, AnswerUsage, ChatAnswers, ChatMessage, ChatSampling } from './chat-answers.ts';
 import { readEvents } from './event-stream.ts';
@@ -25,7 +25,7 @@ export function serverAnswers(
   server: ServerFlags,
   model: string | undefined,
   sampling: ChatSampling,
-  structure?: Structure,
+  structure?: ResponseFormat,
 ): ChatAnswers {
   return {
     name: `${model ?? 'the default model'} at ${server.url}`,
@@ -59,7 +59,7 @@ function requestOf(
   };
 }
 
-function structureField(structure: Structure | undefined): object {
+function structureField(structure: ResponseFormat | undefined): object {
   const { expression } = structure ?? {};
   switch (expression?.kind) {
     case 'schema':

@@ -3,11 +3,11 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import {
-  grammarStructure,
-  regexStructure,
-  type Structure,
-  schemaStructure,
-} from '../generation/structure.ts';
+  grammarFormat,
+  type ResponseFormat,
+  regexFormat,
+  schemaFormat,
+} from '../generation/response-format.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -27,11 +27,11 @@ export function addStructureOptions(command: Command): Command {
 export const ONE_OF = 'give one of --schema, --regex and --grammar';
 
 /** Undefined where no flag is given. */
-export function structureFrom({ schema, regex, grammar }: StructureFlags): Structure | undefined {
+export function structureFrom({ schema, regex, grammar }: StructureFlags): ResponseFormat | undefined {
   if ([schema, regex, grammar].filter((flag) => flag !== undefined).length > 1) throw new UsageError(ONE_OF);
-  if (schema !== undefined) return schemaStructure('--schema', parseSchema(schema));
-  if (grammar !== undefined) return grammarStructure('--grammar', readText(grammar));
-  return regex === undefined ? undefined : regexStructure('--regex', regex);
+  if (schema !== undefined) return schemaFormat('--schema', parseSchema(schema));
+  if (grammar !== undefined) return grammarFormat('--grammar', readText(grammar));
+  return regex === undefined ? undefined : regexFormat('--regex', regex);
 }
 
 function parseSchema(file: string): unknown {

@@ -9,7 +9,7 @@ import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import { type JobCaller, JobQueue, JobTooLong } from '../text/job-queue.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
-import type { Controls, GrammarResult, GrammarWork } from './grammar-worker.ts';
+import type { Controls, GrammarJob, GrammarResult } from './grammar-worker.ts';
 
 // The compiled file, from wherever this one runs.
 const entry = new URL('../../dist/generation/grammar-worker.js', import.meta.url);
@@ -36,13 +36,13 @@ interface Vocabulary {
 type Verdict = Exclude<GrammarResult, { kind: 'vocabulary' }>;
 
 export class AnswerGrammars {
-  readonly #compiling = new JobQueue<GrammarWork, GrammarResult>({
+  readonly #compiling = new JobQueue<GrammarJob, GrammarResult>({
     entry,
     limitMs: LIMIT_MS,
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   });
   /** Of its own, since it may take as long as it likes. */
-  readonly #reading = new JobQueue<GrammarWork, GrammarResult>({ entry });
+  readonly #reading = new JobQueue<GrammarJob, GrammarResult>({ entry });
   readonly #vocabularies = new WeakMap<Tokenizer, Promise<Vocabulary>>();
   /** Least recently used first. */
   readonly #verdicts = new Map<string, Verdict>();

@@ -1,4 +1,4 @@
-// What an answer shall be, and how it is read: from tools and structure that are asked for to a grammar in the model's own
+// What an answer shall be, and how it is read: from tools and a response format to a grammar in the model's own
 // format, and to a reader that tells reasoning, text and calls apart.
 
 import type { AnswerGrammar } from '../engine/request.ts';
@@ -13,18 +13,18 @@ import { invalid } from './generation-error.ts';
 import type { Prompt } from './prompt.ts';
 
 /** What is asked of an answer beside its text. */
-export interface AnswerWish {
+export interface AnswerRequirements {
   /** That may be called. */
   readonly tools: readonly Tool[];
   /** Whether one must be. */
   readonly mustCall: boolean;
   readonly parallel: boolean;
   /** What the text may be. */
-  readonly structure: Expression | undefined;
+  readonly responseFormat: Expression | undefined;
   /** Tells reasoning and calls from text; else all is text. */
   readonly reads: boolean;
   /** What refusals of each call it. */
-  readonly names: { readonly structure: string; readonly tools: string };
+  readonly names: { readonly responseFormat: string; readonly tools: string };
 }
 
 export interface AnswerPlan {
@@ -40,24 +40,28 @@ export const plainAnswer: AnswerPlan = { grammar: undefined, newReader: undefine
 export async function planAnswer(
   model: Pick<ServedModel, 'path' | 'tokenizer' | 'template' | 'engine'>,
   prompt: Prompt,
-  wish: AnswerWish,
+  requirements: AnswerRequirements,
   grammars: AnswerGrammars,
   caller: JobCaller,
 ): Promise<AnswerPlan> {
   const { format } = model.template?.format ?? detectFormat(undefined);
   const promptEnd = (prompt.text ?? '').slice(-200);
-  const compiled = await compiledAnswer(format, promptEnd, model, wish, grammars, caller);
+  const compiled = await compiledAnswer(format, promptEnd, model, requirements, grammars, caller);
   return {
     grammar: compiled && { tables: compiled.tables, continues: prompt.continuation },
-    newReader: readerOf(format, model, wish, promptEnd),
+    newReader: readerOf(format, model, requirements, promptEnd),
     notes: compiled?.notes ?? [],
   };
 }
 
-function expressionOf(format: AnswerFormat, wish: AnswerWish, promptEnd: string): Expression | undefined {
-  const { tools, mustCall, parallel, structure, reads } = wish;
+function expressionOf(
+  format: AnswerFormat,
+  requirements: AnswerRequirements,
+  promptEnd: string,
+): Expression | undefined {
+  const { tools, mustCall, parallel, responseFormat, reads } = requirements;
   const opened = format.opened(promptEnd);
-  const body = structure && (reads ? format.wrapped(structure, opened) : structure);
+  const body = responseFormat && (reads ? format.wrapped(responseFormat, opened) : responseFormat);
   if (tools.length === 0) return body;
   // Where a call is the model's own idea, arguments are held to their schema as far as that can be enforced.
   if (!mustCall && body === undefined) return format.grammar({ tools, mode: 'auto', parallel, opened });
@@ -70,24 +74,28 @@ async function compiledAnswer(
   format: AnswerFormat,
   promptEnd: string,
   model: Pick<ServedModel, 'path' | 'tokenizer' | 'engine'>,
-  wish: AnswerWish,
+  requirements: AnswerRequirements,
   grammars: AnswerGrammars,
   caller: JobCaller,
 ) {
   try {
-    const expression = expressionOf(format, wish, promptEnd);
+    const expression = expressionOf(format, requirements, promptEnd);
     return expression && (await grammars.compile(model, expression, caller));
   } catch (error) {
     if (!(error instanceof GrammarError)) throw error;
-    const { names, structure } = wish;
-    throw invalid(structure === undefined ? names.tools : names.structure, error.message, 'invalid_grammar');
+    const { names, responseFormat } = requirements;
+    throw invalid(
+      responseFormat === undefined ? names.tools : names.responseFormat,
+      error.message,
+      'invalid_grammar',
+    );
   }
 }
 
 function readerOf(
   format: AnswerFormat,
   { tokenizer }: Pick<ServedModel, 'tokenizer'>,
-  { tools, reads }: AnswerWish,
+  { tools, reads }: AnswerRequirements,
   promptEnd: string,
 ): (() => AnswerReader) | undefined {
   if (!reads || (tools.length === 0 && !format.reasons)) return undefined;

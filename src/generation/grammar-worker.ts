@@ -16,7 +16,7 @@ import { openModelFiles } from '../weights/open-model.ts';
 /** Control tokens by how they are spelled. */
 export type Controls = ReadonlyMap<string, number>;
 
-export type GrammarWork =
+export type GrammarJob =
   | { readonly kind: 'vocabulary'; readonly path: string }
   | { readonly kind: 'compile'; readonly expression: Expression; readonly controls: Controls };
 
@@ -33,8 +33,8 @@ export type GrammarResult =
 /** More would take long on its way to the engine. */
 const MAX_TABLE_BYTES = 8 * 2 ** 20;
 
-function resultOf(work: GrammarWork): GrammarResult {
-  return work.kind === 'vocabulary' ? readVocabulary(work.path) : compile(work.expression, work.controls);
+function resultOf(job: GrammarJob): GrammarResult {
+  return job.kind === 'vocabulary' ? readVocabulary(job.path) : compile(job.expression, job.controls);
 }
 
 function readVocabulary(path: string): GrammarResult {
@@ -77,13 +77,13 @@ function refusalOf({ problem, message, keyword }: GrammarError) {
   return { problem, message, keyword };
 }
 
-function answer(work: GrammarWork): FromJobThread<GrammarResult> {
+function answer(job: GrammarJob): FromJobThread<GrammarResult> {
   try {
-    return { kind: 'result', result: resultOf(work) };
+    return { kind: 'result', result: resultOf(job) };
   } catch (error) {
     return { kind: 'problem', message: messageOf(error) };
   }
 }
 
-parentPort?.on('message', (work: GrammarWork) => parentPort?.postMessage(answer(work)));
+parentPort?.on('message', (job: GrammarJob) => parentPort?.postMessage(answer(job)));
 parentPort?.postMessage({ kind: 'ready' } satisfies FromJobThread<GrammarResult>);

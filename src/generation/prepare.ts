@@ -6,7 +6,7 @@ import type { ServedModel } from '../pool/served-model.ts';
 import { orAbort } from '../runtime/timers.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { AnswerGrammars } from './answer-grammars.ts';
-import { type AnswerWish, planAnswer } from './answer-plan.ts';
+import { type AnswerRequirements, planAnswer } from './answer-plan.ts';
 import { fitToContext, roomOf } from './context-room.ts';
 import { Generation, type GenerationRequest } from './generation.ts';
 import { expectedIds, type PromptEncoder, type PromptInput, readPrompt } from './prompt.ts';
@@ -21,7 +21,9 @@ export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 
   /** What the answer will probably be. */
   readonly prediction?: string | undefined;
   /** What else is asked of the answer, and what compiles it. Default: it is just text. */
-  readonly asks?: { readonly wish: AnswerWish; readonly grammars: AnswerGrammars } | undefined;
+  readonly asks?:
+    | { readonly requirements: AnswerRequirements; readonly grammars: AnswerGrammars }
+    | undefined;
 }
 
 /** Nothing runs before its events are read. */
@@ -30,7 +32,7 @@ export async function prepare(question: Question, signal: AbortSignal): Promise<
   const prompt = await readPrompt(input, model, { encoder, signal, parameter: names.prompt });
   const parameters = fitToContext(sampling, prompt.ids.length, roomOf(model), names);
   const plan =
-    asks && (await orAbort(planAnswer(model, prompt, asks.wish, asks.grammars, { signal }), signal));
+    asks && (await orAbort(planAnswer(model, prompt, asks.requirements, asks.grammars, { signal }), signal));
   const expected = await expectedIds(prediction, model, { encoder, signal });
   return new Generation(
     {

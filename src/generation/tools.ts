@@ -6,7 +6,7 @@ import { invalid } from './generation-error.ts';
 export const toolNamePattern = /^[\w.:-]{1,128}$/;
 export const toolNameProblem = 'must be 1 to 128 letters, digits, or any of _ . : -';
 
-export interface ToolOrder {
+export interface ToolSelection {
   /** That may be called. */
   readonly tools: readonly Tool[];
   /** As the template is shown them. */
@@ -31,9 +31,9 @@ interface ToolRequest {
   readonly names: { readonly tools: string; readonly choice: string };
 }
 
-export const noTools: ToolOrder = { tools: [], shown: [], mustCall: false, parallel: true };
+export const noTools: ToolSelection = { tools: [], shown: [], mustCall: false, parallel: true };
 
-export function toolOrder({ tools: shown, choice, parallel, names }: ToolRequest): ToolOrder {
+export function selectTools({ tools: shown, choice, parallel, names }: ToolRequest): ToolSelection {
   checkNames(shown, names.tools);
   if (choice === 'none') return { ...noTools, parallel };
   const tools = shown.map(toTool);

@@ -11,7 +11,7 @@ export const messagesKind: CompletionKind<MessagesBody> = {
   ...chatKind,
   responseFormat(body) {
     const format = chatKind.responseFormat(body);
-    return format && { ...format, names: { structure: body.formatName, tools: 'tools' } };
+    return format && { ...format, names: { responseFormat: body.formatName, tools: 'tools' } };
   },
 };
 

@@ -2,7 +2,7 @@
 // read as one of OpenAI's two: a chat, or a text to continue.
 
 import type { z } from 'zod';
-import type { AnswerWish } from '../../generation/answer-plan.ts';
+import type { AnswerRequirements } from '../../generation/answer-plan.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
 import type { ParameterNames } from '../../generation/sampling-settings.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
@@ -22,7 +22,7 @@ export interface CompletionKind<Body> {
   sampling(body: Body, vocabSize: number): SamplingParameters;
   prompts(body: Body, settings: ServerSettings): readonly PromptInput[];
   /** Structured output and tool calls; undefined where the answer is just text. */
-  responseFormat(body: Body): AnswerWish | undefined;
+  responseFormat(body: Body): AnswerRequirements | undefined;
   /** Whether each answer begins with its prompt. */
   echoes(body: Body): boolean;
   /** What the answer will probably be. */

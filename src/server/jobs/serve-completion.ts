@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { type AnswerPlan, type AnswerWish, planAnswer } from '../../generation/answer-plan.ts';
+import { type AnswerPlan, type AnswerRequirements, planAnswer } from '../../generation/answer-plan.ts';
 import { fitToContext, roomOf } from '../../generation/context-room.ts';
 import { Generation } from '../../generation/generation.ts';
 import { expectedIds, type Prompt, type PromptInput } from '../../generation/prompt.ts';
@@ -53,7 +53,7 @@ interface CompletionRequest extends RequestContext {
   /** Undefined where an answer may be as long as the context allows. */
   readonly maxTokens: number | undefined;
   readonly sampling: (model: ServedModel) => SamplingParameters;
-  readonly responseFormat: AnswerWish | undefined;
+  readonly responseFormat: AnswerRequirements | undefined;
   /** Each answer begins with its prompt. */
   readonly echoes: boolean;
   /** What the answer will probably be. */

@@ -30,7 +30,7 @@ function renamed<Body>(kind: CompletionKind<Body>, prompt: string): CompletionKi
     names: () => namesWith(prompt),
     responseFormat(body) {
       const format = kind.responseFormat(body);
-      return format && { ...format, names: { structure: 'format', tools: 'tools' } };
+      return format && { ...format, names: { responseFormat: 'format', tools: 'tools' } };
     },
   };
 }

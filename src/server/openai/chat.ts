@@ -1,8 +1,8 @@
 // Chat completions: how their bodies are read, and their answers on the wire: `chat.completion` and `chat.completion.chunk`.
 
 import type { AnswerPiece, GenerationPart, TokenDetail } from '../../generation/answer-parts.ts';
+import { requirementsFor } from '../../generation/response-format.ts';
 import { wireNames } from '../../generation/sampling-settings.ts';
-import { wishFor } from '../../generation/structure.ts';
 import type { WholeChoice } from '../../generation/whole-answer.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import type { FinishReason } from '../../sampling/stop-condition.ts';
@@ -25,7 +25,7 @@ import {
 } from './schemas/chat.ts';
 import { samplingOf } from './schemas/sampling.ts';
 import { structuredOutputOf } from './schemas/structured-output.ts';
-import { toolOrder } from './schemas/tools.ts';
+import { toolSelection } from './schemas/tools.ts';
 
 export const chatKind: CompletionKind<ChatBody> = {
   names: (body) => ({
@@ -40,10 +40,10 @@ export const chatKind: CompletionKind<ChatBody> = {
     return samplingOf(body, extras, vocabSize, this.names(body));
   },
   prompts: (body) => [
-    { kind: 'chat', messages: body.messages, tools: toolOrder(body).shown, ...templateOptions(body) },
+    { kind: 'chat', messages: body.messages, tools: toolSelection(body).shown, ...templateOptions(body) },
   ],
   responseFormat: (body) =>
-    wishFor(structuredOutputOf(body), body.skip_special_tokens !== false, toolOrder(body)),
+    requirementsFor(structuredOutputOf(body), body.skip_special_tokens !== false, toolSelection(body)),
   echoes: () => false,
   expected: predictedText,
 };

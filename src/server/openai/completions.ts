@@ -3,8 +3,8 @@
 
 import { contentOf, type TokenDetail } from '../../generation/answer-parts.ts';
 import type { PromptInput } from '../../generation/prompt.ts';
+import { requirementsFor } from '../../generation/response-format.ts';
 import { wireNames } from '../../generation/sampling-settings.ts';
-import { wishFor } from '../../generation/structure.ts';
 import { badRequest } from '../http/errors.ts';
 import { doneEvents } from '../http/sse.ts';
 import {
@@ -47,7 +47,7 @@ export const textKind: CompletionKind<TextBody> = {
   },
   responseFormat(body) {
     const output = structuredOutputOf(body);
-    return output && wishFor(output, false);
+    return output && requirementsFor(output, false);
   },
   echoes: ({ echo }) => echo === true,
 };

@@ -19,7 +19,7 @@ const responsesKind: CompletionKind<ChatBody> = {
   prompts: (body, settings) => chatKind.prompts({ ...body, tools: body.tools?.map(withoutStrict) }, settings),
   responseFormat(body) {
     const format = chatKind.responseFormat(body);
-    return format && { ...format, names: { structure: 'text.format', tools: 'tools' } };
+    return format && { ...format, names: { responseFormat: 'text.format', tools: 'tools' } };
   },
 };
 

@@ -3,13 +3,13 @@
 
 import { z } from 'zod';
 import {
-  choiceStructure,
-  grammarStructure,
-  onlyStructure,
-  regexStructure,
-  type Structure,
-  schemaStructure,
-} from '../../../generation/structure.ts';
+  choiceFormat,
+  grammarFormat,
+  onlyResponseFormat,
+  type ResponseFormat,
+  regexFormat,
+  schemaFormat,
+} from '../../../generation/response-format.ts';
 import { badRequest } from '../../http/errors.ts';
 
 const jsonSchema = z.union([z.record(z.string(), z.unknown()), z.boolean(), z.string()]);
@@ -45,42 +45,42 @@ export const structuredOutputFields = {
 
 type StructuredOutputBody = z.infer<z.ZodObject<typeof structuredOutputFields>>;
 
-export function structuredOutputOf(body: StructuredOutputBody): Structure | undefined {
-  return onlyStructure([formatOf(body.response_format), ...outputsOf(body), ...plainFields(body)]);
+export function structuredOutputOf(body: StructuredOutputBody): ResponseFormat | undefined {
+  return onlyResponseFormat([formatOf(body.response_format), ...outputsOf(body), ...plainFields(body)]);
 }
 
-function formatOf(format: StructuredOutputBody['response_format']): Structure | undefined {
+function formatOf(format: StructuredOutputBody['response_format']): ResponseFormat | undefined {
   const name = 'response_format';
   if (format === undefined || format.type === 'text') return undefined;
-  if (format.type === 'json_object') return schemaStructure(name, format.schema ?? { type: 'object' });
+  if (format.type === 'json_object') return schemaFormat(name, format.schema ?? { type: 'object' });
   const schema = format.json_schema?.schema ?? format.schema;
   if (schema === undefined)
     throw badRequest(`${name}.json_schema.schema`, 'is missing', 'missing_required_parameter');
-  return schemaStructure(name, schema);
+  return schemaFormat(name, schema);
 }
 
-function outputsOf({ structured_outputs: given }: StructuredOutputBody): (Structure | undefined)[] {
+function outputsOf({ structured_outputs: given }: StructuredOutputBody): (ResponseFormat | undefined)[] {
   if (given === undefined) return [];
   const name = 'structured_outputs';
   const { json, regex, choice, grammar, json_object: anyObject } = given;
   return [
-    json === undefined ? undefined : schemaStructure(`${name}.json`, json),
-    regex === undefined ? undefined : regexStructure(`${name}.regex`, regex),
-    choice === undefined ? undefined : choiceStructure(`${name}.choice`, choice),
-    grammar === undefined ? undefined : grammarStructure(`${name}.grammar`, grammar),
-    anyObject === true ? schemaStructure(`${name}.json_object`, { type: 'object' }) : undefined,
+    json === undefined ? undefined : schemaFormat(`${name}.json`, json),
+    regex === undefined ? undefined : regexFormat(`${name}.regex`, regex),
+    choice === undefined ? undefined : choiceFormat(`${name}.choice`, choice),
+    grammar === undefined ? undefined : grammarFormat(`${name}.grammar`, grammar),
+    anyObject === true ? schemaFormat(`${name}.json_object`, { type: 'object' }) : undefined,
   ];
 }
 
-function plainFields(body: StructuredOutputBody): (Structure | undefined)[] {
+function plainFields(body: StructuredOutputBody): (ResponseFormat | undefined)[] {
   const { guided_json, guided_regex, guided_choice, guided_grammar, json_schema, regex, grammar } = body;
   return [
-    guided_json === undefined ? undefined : schemaStructure('guided_json', guided_json),
-    guided_regex === undefined ? undefined : regexStructure('guided_regex', guided_regex),
-    guided_choice === undefined ? undefined : choiceStructure('guided_choice', guided_choice),
-    guided_grammar === undefined ? undefined : grammarStructure('guided_grammar', guided_grammar),
-    json_schema === undefined ? undefined : schemaStructure('json_schema', json_schema),
-    regex === undefined ? undefined : regexStructure('regex', regex),
-    grammar === undefined ? undefined : grammarStructure('grammar', grammar),
+    guided_json === undefined ? undefined : schemaFormat('guided_json', guided_json),
+    guided_regex === undefined ? undefined : regexFormat('guided_regex', guided_regex),
+    guided_choice === undefined ? undefined : choiceFormat('guided_choice', guided_choice),
+    guided_grammar === undefined ? undefined : grammarFormat('guided_grammar', guided_grammar),
+    json_schema === undefined ? undefined : schemaFormat('json_schema', json_schema),
+    regex === undefined ? undefined : regexFormat('regex', regex),
+    grammar === undefined ? undefined : grammarFormat('grammar', grammar),
   ];
 }

@@ -2,8 +2,8 @@
 
 import { z } from 'zod';
 import {
-  toolOrder as orderOf,
-  type ToolOrder,
+  selectTools,
+  type ToolSelection,
   toolNamePattern,
   toolNameProblem,
 } from '../../../generation/tools.ts';
@@ -49,18 +49,18 @@ export const toolFields = {
 
 type ToolBody = z.infer<z.ZodObject<typeof toolFields>>;
 
-export function toolOrder({
+export function toolSelection({
   tools = [],
   tool_choice: choice = 'auto',
   parallel_tool_calls: several = true,
-}: ToolBody): ToolOrder {
+}: ToolBody): ToolSelection {
   const names = { tools: 'tools', choice: 'tool_choice' };
-  if (typeof choice === 'string') return orderOf({ tools, choice, parallel: several, names });
+  if (typeof choice === 'string') return selectTools({ tools, choice, parallel: several, names });
   if (choice.type === 'function') {
     const only = { allowed: [choice.function.name], mustCall: true };
-    return orderOf({ tools, choice: only, parallel: false, names });
+    return selectTools({ tools, choice: only, parallel: false, names });
   }
   const { mode, tools: allowed } = choice.allowed_tools;
   const some = { allowed: allowed.map(({ function: { name } }) => name), mustCall: mode === 'required' };
-  return orderOf({ tools, choice: some, parallel: several, names });
+  return selectTools({ tools, choice: some, parallel: several, names });
 }

@@ -1,39 +1,41 @@
 // What the text of an answer shall be: one of four ways to say it, under whatever name the asker has for it.
 
 import type { Expression } from '../grammar/expression.ts';
-import type { AnswerWish } from './answer-plan.ts';
+import type { AnswerRequirements } from './answer-plan.ts';
 import { invalid } from './generation-error.ts';
-import { noTools, type ToolOrder } from './tools.ts';
+import { noTools, type ToolSelection } from './tools.ts';
 
-export interface Structure {
+export interface ResponseFormat {
   readonly expression: Expression;
   /** What asks for it. */
   readonly name: string;
 }
 
 /** `reads`: reasoning and calls are told from text. */
-export function wishFor(
-  structure: Structure | undefined,
+export function requirementsFor(
+  responseFormat: ResponseFormat | undefined,
   reads: boolean,
-  order: ToolOrder = noTools,
-): AnswerWish {
+  selection: ToolSelection = noTools,
+): AnswerRequirements {
   return {
-    ...order,
-    structure: structure?.expression,
+    ...selection,
+    responseFormat: responseFormat?.expression,
     reads,
-    names: { structure: structure?.name ?? '', tools: 'tools' },
+    names: { responseFormat: responseFormat?.name ?? '', tools: 'tools' },
   };
 }
 
 /** The one that is asked for; several contradict each other. */
-export function onlyStructure(asked: readonly (Structure | undefined)[]): Structure | undefined {
+export function onlyResponseFormat(
+  asked: readonly (ResponseFormat | undefined)[],
+): ResponseFormat | undefined {
   const [first, second] = asked.filter((one) => one !== undefined);
   if (second === undefined) return first;
   throw invalid(second.name, `contradicts ${first?.name}: an answer has one structure`);
 }
 
 /** Given as an object, or as the text of one. */
-export function schemaStructure(name: string, given: unknown): Structure {
+export function schemaFormat(name: string, given: unknown): ResponseFormat {
   return {
     name,
     expression: { kind: 'schema', schema: typeof given === 'string' ? parsed(name, given) : given },
@@ -48,15 +50,15 @@ function parsed(name: string, text: string): unknown {
   }
 }
 
-export function regexStructure(name: string, pattern: string): Structure {
+export function regexFormat(name: string, pattern: string): ResponseFormat {
   return { name, expression: { kind: 'regex', pattern } };
 }
 
-export function choiceStructure(name: string, options: readonly string[]): Structure {
+export function choiceFormat(name: string, options: readonly string[]): ResponseFormat {
   return { name, expression: { kind: 'choice', options: options.map((text) => ({ kind: 'text', text })) } };
 }
 
 /** In GBNF. */
-export function grammarStructure(name: string, text: string): Structure {
+export function grammarFormat(name: string, text: string): ResponseFormat {
   return { name, expression: { kind: 'grammar', text } };
 }
