@@ -1,5 +1,5 @@
-// Compiles what answers may be, off the event loop: in one thread for all models, accounts in turn, within a limit of
-// time. What was compiled is kept, up to a number of bytes, by what it says.
+// Compiles response formats off the event loop: one thread for all models, accounts in turn, within a time limit.
+// Results are cached up to a number of bytes.
 
 import { createHash } from 'node:crypto';
 import type { Expression } from '../grammar/expression.ts';
@@ -11,18 +11,16 @@ import { type JobCaller, JobQueue, JobTooLong } from '../text/job-queue.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import type { Controls, GrammarJob, GrammarResult } from './grammar-worker.ts';
 
-// The compiled file, from wherever this one runs.
 const entry = new URL('../../dist/generation/grammar-worker.js', import.meta.url);
 
 const LIMIT_MS = 5000;
 const HEAP_MB = 1024;
 const MAX_KEPT_BYTES = 64 * 2 ** 20;
-/** What a refusal counts for in the cache. */
 const REFUSAL_BYTES = 1000;
 
 interface CompiledAnswer {
   readonly tables: GrammarTables;
-  /** What is not enforced, though it was asked for where that is allowed. */
+  /** Keywords of a schema that are not enforced. */
   readonly notes: readonly string[];
 }
 
@@ -41,20 +39,19 @@ export class AnswerGrammars {
     limitMs: LIMIT_MS,
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   });
-  /** Of its own, since it may take as long as it likes. */
+  /** Separate: reading a vocabulary has no time limit. */
   readonly #reading = new JobQueue<GrammarJob, GrammarResult>({ entry });
   readonly #vocabularies = new WeakMap<Tokenizer, Promise<Vocabulary>>();
-  /** Least recently used first. */
   readonly #verdicts = new Map<string, Verdict>();
   #keptBytes = 0;
 
-  /** Afterwards the model's engine knows what its tokens spell. Throws GrammarError. */
+  /** Also passes the vocabulary to the model's engine. Throws GrammarError. */
   async compile(model: GrammarModel, expression: Expression, caller: JobCaller): Promise<CompiledAnswer> {
     const { tables: vocabulary, controls } = await this.#vocabulary(model);
     caller.signal?.throwIfAborted();
     const key = keyOf(expression, controls);
     const verdict = this.#verdicts.get(key) ?? (await this.#verdict(expression, controls, caller));
-    // How long it takes depends on what else there was to do.
+    // A timeout depends on what else the machine did.
     if (verdict !== tooMuch) this.#keep(key, verdict);
     if (verdict.kind === 'refused') throw new GrammarError(verdict.problem, verdict.message, verdict.keyword);
     model.engine.learn(vocabulary);
@@ -65,7 +62,7 @@ export class AnswerGrammars {
     await Promise.all([this.#compiling.close(), this.#reading.close()]);
   }
 
-  /** Read once for each model; whoever leaves meanwhile does not stop it. */
+  /** Read once for each model; an abort does not stop it. */
   #vocabulary({ path, tokenizer }: GrammarModel): Promise<Vocabulary> {
     const known = this.#vocabularies.get(tokenizer);
     if (known !== undefined) return known;

@@ -7,7 +7,7 @@ import type { AnswerPart, AnswerReader } from '../text/formats/format.ts';
 import { StopStrings } from '../text/stop-strings.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 
-/** Calls have an id by which their results are given back. */
+/** Calls have an id, by which clients return their results. */
 export type GenerationPart = Exclude<AnswerPart, { kind: 'call' }> | NamedCall;
 
 export interface NamedCall {
@@ -22,7 +22,6 @@ export interface AnswerPiece {
   readonly details: readonly TokenDetail[];
 }
 
-/** The text of an answer, without reasoning and calls. */
 export function contentOf(parts: readonly GenerationPart[]): string {
   return parts.map((part) => (part.kind === 'content' ? part.text : '')).join('');
 }
@@ -39,7 +38,6 @@ export class AnswerParts {
     this.#reader = reader;
   }
 
-  /** Calls so far. */
   get calls(): number {
     return this.#calls;
   }
@@ -49,7 +47,6 @@ export class AnswerParts {
     return this.#reader?.hasOpenCall ?? false;
   }
 
-  /** The stop string that ended it. */
   get stop(): string | undefined {
     return this.#text.stop;
   }
@@ -63,14 +60,14 @@ export class AnswerParts {
     return { parts, details, stopped };
   }
 
-  /** A token that ends the answer: no text, but it may be a mark. */
+  /** A token that ends the answer has no text but may be a mark. */
   endWith(token: number): GenerationPart[] {
     return this.#reader === undefined || !this.#tokenizer.isSpecial(token)
       ? []
       : this.#control(token, this.#reader);
   }
 
-  /** The rest, where the answer ended without a stop string; `cut`: the model had not come to its end. */
+  /** The rest, where no stop string ended the answer. `cut`: the model had not come to its end. */
   end(cut: boolean): AnswerPiece & { readonly stopped: boolean } {
     const { text, details, stopped } = this.#text.end();
     return { parts: [...this.#read(text), ...this.#end(cut || stopped)], details, stopped };
@@ -121,7 +118,7 @@ interface TextPiece {
 
 interface ChoiceTextOptions extends DetokenizerOptions {
   readonly stops: readonly string[];
-  /** Stop strings are looked for only behind so many tokens. */
+  /** Stop strings are searched only after this many tokens. */
   readonly minTokens: number;
 }
 
@@ -140,7 +137,6 @@ export class ChoiceText {
     this.#minTokens = minTokens;
   }
 
-  /** The stop string that ended it. */
   get stop(): string | undefined {
     return this.#stops.found;
   }
@@ -156,27 +152,26 @@ export class ChoiceText {
     return { text, details: this.#release(stopped ? 'stopped' : 'open'), stopped };
   }
 
-  /** What waits for nothing more: a control token that means something comes next, and no text goes across it. */
+  /** Releases held text before a control token: no text spans it. */
   interrupt(): string {
-    const last = this.#detokenizer.flush();
-    this.#decoded += last.length;
-    const { text } = this.#stops.push(last);
-    const rest = text + this.#stops.flush();
-    this.#shown += rest.length;
-    return rest;
+    return this.#flush().text;
   }
 
-  /** The rest, where the answer ended without a stop string. */
   end(): TextPiece & { readonly stopped: boolean } {
+    const { text, stopped } = this.#flush();
+    return { text, details: this.#release(stopped ? 'stopped' : 'ended'), stopped };
+  }
+
+  #flush(): { readonly text: string; readonly stopped: boolean } {
     const last = this.#detokenizer.flush();
     this.#decoded += last.length;
     const { text, stopped } = this.#stops.push(last);
     const rest = stopped ? text : text + this.#stops.flush();
     this.#shown += rest.length;
-    return { text: rest, details: this.#release(stopped ? 'stopped' : 'ended'), stopped };
+    return { text: rest, stopped };
   }
 
-  /** Details of tokens whose text is shown; at the end all, but none behind a stop string. */
+  /** Details of tokens whose text is shown; at the end all, but none after a stop string. */
   #release(fate: 'open' | 'ended' | 'stopped'): TokenDetail[] {
     const ready = ({ offset }: TokenDetail) => fate === 'ended' || offset < this.#shown;
     const released = this.#details.filter(ready);

@@ -1,5 +1,5 @@
-// What an answer shall be, and how it is read: from tools and a response format to a grammar in the model's own
-// format, and to a reader that tells reasoning, text and calls apart.
+// How an answer is constrained and read: tools and a response format become a grammar in the model's own format, and
+// a reader separates reasoning, text and calls.
 
 import type { AnswerGrammar } from '../engine/request.ts';
 import type { Expression } from '../grammar/expression.ts';
@@ -12,26 +12,22 @@ import type { AnswerGrammars } from './answer-grammars.ts';
 import { invalid } from './generation-error.ts';
 import type { Prompt } from './prompt.ts';
 
-/** What is asked of an answer beside its text. */
 export interface AnswerRequirements {
-  /** That may be called. */
   readonly tools: readonly Tool[];
-  /** Whether one must be. */
   readonly mustCall: boolean;
   readonly parallel: boolean;
-  /** What the text may be. */
   readonly responseFormat: Expression | undefined;
-  /** Tells reasoning and calls from text; else all is text. */
+  /** Separates reasoning and calls from text; otherwise all is text. */
   readonly reads: boolean;
-  /** What refusals of each call it. */
+  /** The caller's names, for error messages. */
   readonly names: { readonly responseFormat: string; readonly tools: string };
 }
 
 export interface AnswerPlan {
   readonly grammar: AnswerGrammar | undefined;
-  /** One for each answer; undefined where all of it is text. */
+  /** Creates a reader per answer; undefined where all of it is text. */
   readonly newReader: (() => AnswerReader) | undefined;
-  /** What is not enforced, though it was asked for where that is allowed. */
+  /** Keywords of a schema that are not enforced. */
   readonly notes: readonly string[];
 }
 
@@ -63,7 +59,7 @@ function expressionOf(
   const opened = format.opened(promptEnd);
   const body = responseFormat && (reads ? format.wrapped(responseFormat, opened) : responseFormat);
   if (tools.length === 0) return body;
-  // Where a call is the model's own idea, arguments are held to their schema as far as that can be enforced.
+  // The model may choose not to call: arguments follow their schema as far as that can be enforced.
   if (!mustCall && body === undefined) return format.grammar({ tools, mode: 'auto', parallel, opened });
   const strict = tools.map((tool) => ({ ...tool, strict: true }));
   const calls = format.grammar({ tools: strict, mode: 'required', parallel, opened });

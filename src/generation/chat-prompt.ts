@@ -1,5 +1,4 @@
-// From messages to the text a model was trained on: checks their number and size, flattens content parts, and
-// renders the model's own template.
+// Renders messages with the model's chat template, after checking their number and size and flattening content parts.
 
 import type { ServedModel } from '../pool/served-model.ts';
 import { ChatTemplateError } from '../text/chat-template.ts';
@@ -8,19 +7,19 @@ import { describeTools, type WireTool, withCallsAsText } from './tools.ts';
 
 export interface TextLimits {
   readonly maxMessages: number;
-  /** Of one text: a message's content, a prompt. In UTF-16 units. */
+  /** Of one text: a message's content or a prompt. In UTF-16 units. */
   readonly maxTextCharacters: number;
 }
 
 export interface Conversation {
   readonly messages: readonly ChatMessage[];
-  /** Functions that may be called, as OpenAI writes them. */
   readonly tools?: readonly WireTool[] | undefined;
-  /** Ends where the assistant's answer begins. Default true, and false where the last message is continued. */
+  /**
+   * Whether the prompt ends where the assistant's answer begins. Default true, unless the last message is continued.
+   */
   readonly addGenerationPrompt?: boolean | undefined;
-  /** Ends within the last message, the assistant's, so that the answer goes on with it. Default false. */
+  /** Whether the answer continues the last message, the assistant's. Default false. */
   readonly continueFinalMessage?: boolean | undefined;
-  /** Further variables for the model's chat template. */
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -86,14 +85,14 @@ function plainMessage(
   checkText(parameter, text ?? '', limits);
   return {
     ...withoutNulls(rest),
-    // Open models know no developer; its messages are what a system message is to them.
+    // Open models have no developer role.
     role: role === 'developer' ? 'system' : role,
     content: text ?? '',
     ...(calls?.length ? { tool_calls: calls.map(withParsedArguments) } : {}),
   };
 }
 
-/** Clients write null for what they leave out; templates ask whether a field is there. */
+/** Clients write null for absent fields; templates test whether a field exists. */
 function withoutNulls(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
@@ -110,11 +109,11 @@ function contentText(content: ChatMessage['content'], parameter: string): string
         : `content of type '${type.slice(0, 40)}' is not supported; only text is`;
     throw invalid(`${parameter}[${part}]`, problem);
   });
-  // As most servers do: parts are thoughts of their own, and words must not run together.
+  // As most servers do: words of two parts must not run together.
   return texts.join('\n');
 }
 
-/** On the wire arguments are JSON in a string; templates write them as JSON themselves. */
+/** On the wire arguments are JSON in a string; templates serialize them. */
 function withParsedArguments(call: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const called = call.function;
   if (typeof called !== 'object' || called === null || !('arguments' in called)) return call;
@@ -131,23 +130,20 @@ export const messageRoles = ['system', 'developer', 'user', 'assistant', 'tool']
 interface ContentPart {
   readonly type: string;
   readonly text?: string | undefined;
-  /** In place of a text, where the assistant refused. */
   readonly refusal?: string | undefined;
 }
 
 export interface ChatMessage {
   readonly role: (typeof messageRoles)[number];
-  /** A text, or parts of type `text` and `refusal`. */
   readonly content?: string | readonly ContentPart[] | null | undefined;
-  /** What the assistant said in place of content. */
+  /** In place of content. */
   readonly refusal?: string | null | undefined;
   readonly name?: string | null | undefined;
-  /** Of an earlier turn. */
   readonly tool_calls?: readonly Readonly<Record<string, unknown>>[] | null | undefined;
   readonly tool_call_id?: string | null | undefined;
 }
 
-/** Whatever a program or a file gives as messages. What a content part may hold is the prompt's to judge. */
+/** Checks messages of a program or a file. `chatPrompt` checks content parts. */
 export function checkMessages(value: unknown): readonly ChatMessage[] {
   if (!Array.isArray(value)) throw wrongType('messages', 'must be a list of messages');
   if (value.length === 0) throw invalid('messages', 'at least one message is needed');

@@ -1,4 +1,4 @@
-// How much fits a model: prompt and answer together share its context.
+// Context limits: prompt and answer share a model's context.
 
 import { BLOCK_TOKENS } from '../compute/backend.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -7,15 +7,11 @@ import { GenerationError, invalid } from './generation-error.ts';
 import type { Prompt } from './prompt.ts';
 import type { ParameterNames } from './sampling-settings.ts';
 
-/** Tokens of prompt and answer together. */
 export function roomOf({ spec, blockCount }: Pick<ServedModel, 'spec' | 'blockCount'>): number {
   return Math.min(spec.contextLength, blockCount * BLOCK_TOKENS);
 }
 
-/**
- * Refuses a text that cannot fit however well it encodes, before anyone spends time on encoding it: a token stands
- * for so many characters at most.
- */
+/** Refuses a text that cannot fit before it is encoded: a token has `longestToken` characters at most. */
 export function checkTextFits(
   text: string,
   { spec, tokenizer }: Pick<ServedModel, 'spec' | 'tokenizer'>,
@@ -33,7 +29,7 @@ export function checkTextFits(
   );
 }
 
-/** An answer may be cut short by the context, but a prompt must leave room for one token, if any is wanted. */
+/** The context may cut an answer short, but a prompt must leave room for one token, if any is wanted. */
 export function fitToContext(
   parameters: SamplingParameters,
   promptTokens: number,
@@ -56,7 +52,7 @@ export function fitToContext(
   return maxTokens === undefined ? parameters : { ...parameters, maxTokens: Math.min(maxTokens, left) };
 }
 
-/** A text that is not continued may fill the context to its end. */
+/** A text to embed may fill the context to its end. */
 export function checkFits(promptTokens: number, room: number, parameter: string): void {
   if (promptTokens === 0) throw invalid(parameter, 'is empty, and there is nothing to embed');
   if (promptTokens <= room) return;
@@ -64,17 +60,17 @@ export function checkFits(promptTokens: number, room: number, parameter: string)
   throw new GenerationError('context_length_exceeded', message, parameter);
 }
 
-/** Clients know by its first words, which are OpenAI's, that a shorter prompt would do. */
+/** Clients recognize the first words, which are OpenAI's, and retry with a shorter prompt. */
 function tooLong(room: number, found: string): string {
   return `This model's maximum context length is ${room} tokens. However, ${found}, and its answer needs room, too`;
 }
 
-/** What no encoding could fit is gone before anyone spends time on encoding it. */
+/** Removes what cannot fit before it is encoded. */
 export function cutText(text: string, { spec, tokenizer }: Pick<ServedModel, 'spec' | 'tokenizer'>): string {
   return text.slice(0, (spec.contextLength - 1) * tokenizer.longestToken);
 }
 
-/** The tokens that a model wants after a text stay. Undefined where it fits as it is. */
+/** Keeps the tokens that the model wants after a text. Undefined where the prompt fits. */
 export function cutPrompt(
   { ids, ...rest }: Prompt,
   model: Pick<ServedModel, 'spec' | 'tokenizer' | 'blockCount'>,

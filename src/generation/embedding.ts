@@ -1,5 +1,5 @@
-// Texts on their way to vectors: each is a request of its own to the engine, and what comes back is cut to the wanted
-// length and scaled to length 1. One text that fails fails the whole.
+// Embeds texts: each is a request to the engine; vectors are cut to the requested dimensions and normalized. One
+// failing text fails all.
 
 import type { EmbedRequest, FinishEvent, RequestEvent } from '../engine/request.ts';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -14,12 +14,10 @@ interface EmbeddingRequest
   extends Pick<GenerationRequest, 'id' | 'priority' | 'salt' | 'account' | 'kvShare' | 'enqueuedMs'> {
   readonly model: EmbeddingModel;
   readonly prompts: readonly Prompt[];
-  /** Leading values of each vector that are wanted. Default all. */
   readonly dimensions?: number | undefined;
 }
 
 export class Embedding {
-  /** Nothing is generated. */
   readonly longestAnswer = 0;
   readonly #request: EmbeddingRequest;
   readonly #requests: readonly EmbedRequest[];
@@ -27,7 +25,6 @@ export class Embedding {
   readonly #observer: Pick<GenerationObserver, 'submitted'>;
   #promptTokens = 0;
   #cachedTokens = 0;
-  /** What the engine has not let go of. */
   readonly #running = new Set<string>();
   #whenReleased: (() => void) | undefined;
 
@@ -46,7 +43,6 @@ export class Embedding {
     this.#observer = observer;
   }
 
-  /** As far as it has come. */
   get usage(): TokenUsage {
     return {
       promptTokens: this.#promptTokens,
@@ -55,7 +51,7 @@ export class Embedding {
     };
   }
 
-  /** Where it has ended and the engine must still say how much was computed: resolves when it has. */
+  /** Resolves when the engine has reported what was computed; undefined where it has. */
   get released(): Promise<void> | undefined {
     if (this.#running.size === 0) return undefined;
     return new Promise((resolve) => {
@@ -63,7 +59,7 @@ export class Embedding {
     });
   }
 
-  /** One for each prompt, in their order. An abort cancels what still runs. */
+  /** In the prompts' order. An abort cancels what still runs. */
   async vectors(): Promise<Float32Array[]> {
     this.#signal.throwIfAborted();
     const { model, dimensions = model.spec.hiddenSize } = this.#request;
@@ -81,7 +77,7 @@ export class Embedding {
     }
   }
 
-  /** One after the other, as they are asked for: there may be thousands. */
+  /** Lazily: there may be thousands. */
   *#submit(): Generator<AsyncGenerator<RequestEvent, void, void>> {
     for (const request of this.#requests) {
       this.#running.add(request.id);
@@ -90,7 +86,7 @@ export class Embedding {
     }
   }
 
-  /** Also when nobody waits for the vectors any more: what was computed is charged. */
+  /** Also after an abort: what was computed is charged. */
   #hear(event: RequestEvent): void {
     if (event.kind !== 'finish') return;
     this.#running.delete(event.id);
@@ -105,13 +101,12 @@ function failure({ error, reason }: Pick<FinishEvent, 'error' | 'reason'>): Gene
   return engineError(error ?? { code: 'engine-failed', message }, { logitBias: 'input' });
 }
 
-/** The model's own way, or why it has none. */
+/** Throws where the model has none. */
 export function poolingOf({ name, pooling }: Pick<ServedModel, 'name' | 'pooling'>): EmbedRequest['pooling'] {
   if (pooling.possible) return pooling.pooling;
   throw notCapable(name, pooling.problem);
 }
 
-/** Refuses what a model's vectors cannot be cut to. */
 export function checkDimensions(
   dimensions: number | undefined,
   { spec }: Pick<ServedModel, 'spec'>,
@@ -122,13 +117,11 @@ export function checkDimensions(
   throw invalid(parameter, `must be a whole number from 1 to ${spec.hiddenSize}`);
 }
 
-/** A vector of zeros has no direction and stays as it is. */
 function unitVector(vector: Float32Array): Float32Array {
   const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
   return length === 0 ? vector.slice() : vector.map((value) => value / length);
 }
 
-/** Of two vectors of length 1. */
 export function cosine(a: Float32Array, b: Float32Array): number {
   return a.reduce((sum, value, at) => sum + value * (b[at] as number), 0);
 }

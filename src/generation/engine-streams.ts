@@ -1,20 +1,22 @@
-// Several streams read as one, in the order their values come. An abort ends it at once with the signal's
-// reason, even where no stream moves. Streams are read to their end all the same, and `heard` hears all of it.
+// Streams of an engine's events: several merged into one, in the order of arrival, and cancelled in batches.
 
 import { setImmediate } from 'node:timers/promises';
 import type { EngineHandle } from '../pool/engine-handle.ts';
 
-/** Streams that are opened before it is others' turn: there may be thousands. */
+/** Streams opened before the event loop runs again: there may be thousands. */
 const OPENED_AT_ONCE = 32;
 
-/** `streams` is asked for one after the other; where this ends early, for no more. */
+/**
+ * An abort ends the merged stream at once. Each stream is still read to its end, and `heard` gets every value. Opens
+ * streams lazily, none after an early end.
+ */
 export async function* mergeStreams<Value>(
   streams: Iterable<AsyncGenerator<Value, void, void>>,
   signal: AbortSignal,
   heard: (stream: number, value: Value) => void = () => {},
 ): AsyncGenerator<readonly [stream: number, value: Value], void, void> {
   const ready: (readonly [number, Value])[] = [];
-  /** One more while streams are being opened. */
+  /** Counts one more while streams are being opened. */
   let open = 1;
   let ended = false;
   let failure: { readonly error: unknown } | undefined;
@@ -54,7 +56,6 @@ export async function* mergeStreams<Value>(
   signal.addEventListener('abort', abort, { once: true });
   try {
     if (signal.aborted) abort();
-    // Streams are read to their end whatever happens here, so that none is left open.
     else void openAll();
     while (open > 0 || ready.length > 0 || failure !== undefined) {
       if (failure !== undefined) throw failure.error;
@@ -73,6 +74,7 @@ export async function* mergeStreams<Value>(
 
 const CANCELLED_AT_ONCE = 256;
 
+/** Lets the event loop run in between: there may be thousands. */
 export async function cancelAll(engine: Pick<EngineHandle, 'cancel'>, ids: Iterable<string>): Promise<void> {
   let count = 0;
   for (const id of ids) {

@@ -1,5 +1,5 @@
-// One answer on its way through the engine: every choice is a request of its own, tokens become text, choices end
-// at stop strings, and what is used is counted. One choice that fails fails the whole.
+// One request's answers: each choice is a request to the engine; tokens become text, stop strings end choices, and
+// usage is counted. One failing choice fails all.
 
 import type {
   AnswerRequest,
@@ -26,44 +26,42 @@ export interface GenerationRequest {
   readonly prompts: readonly Prompt[];
   /** Answers to each prompt. Default 1. */
   readonly choices?: number;
-  /** Of each prompt: they differ where a prompt leaves less room for its answer. */
+  /** For each prompt: maxTokens depends on the room that a prompt leaves. */
   readonly parameters: readonly SamplingParameters[];
-  /** Of each prompt: what its answers may be and how they are read. Default: any text. */
+  /** For each prompt. Default: any text. */
   readonly plans?: readonly AnswerPlan[] | undefined;
-  /** What answers will probably be, in tokens: they come sooner where it is right. */
+  /** Predicted output, in tokens, for draft tokens. */
   readonly expected?: Int32Array | undefined;
-  /** Texts that end an answer and are not shown. Default none. */
   readonly stops?: readonly string[] | undefined;
-  /** Control tokens appear in the text as they are spelled. Default false. */
+  /** Shows control tokens as they are spelled. Default false. */
   readonly special?: boolean | undefined;
-  /** Default normal. */
   readonly priority?: Priority | undefined;
-  /** Prefixes are shared only among requests of the same salt. Default: one for all. */
+  /** Prefixes are shared only among requests with the same salt. Default: one for all. */
   readonly salt?: string;
-  /** Who asks: within a tier, the account goes first that has had least work. Default: one for all. */
+  /** Within a tier, the account with the least work so far goes first. Default: one for all. */
   readonly account?: string;
-  /** The part of the KV blocks, above 0 and up to 1, that the account may hold. Default: no limit. */
+  /** The fraction of KV blocks, above 0 and up to 1, that the account may hold. Default: no limit. */
   readonly kvShare?: number | undefined;
-  /** When it came, in milliseconds since 1970. Default: now. */
+  /** Milliseconds since 1970. Default: now. */
   readonly enqueuedMs?: number;
-  /** It was begun before: engines that know of it go on from there. Default false. */
+  /** Continues a request that engines may know. Default false. */
   readonly recover?: boolean;
-  /** How many tokens all answers may have together, where more than their parameters limits them. */
+  /** Limits the tokens of all answers together. */
   readonly budget?: TokenBudget | undefined;
   readonly names: Pick<ParameterNames, 'logitBias'>;
 }
 
 interface TokenBudget {
-  /** Asked before each token of an answer; false where the answer must end without it. */
+  /** Called before each token; false ends the answer without it. */
   take(): boolean | Promise<boolean>;
 }
 
-/** A choice's number counts through all prompts: those of the first come first. */
+/** `index` counts choices over all prompts. */
 export type GenerationEvent =
   | ({
       readonly kind: 'piece';
       readonly index: number;
-      /** What was sampled; its text may come later, or never where it ends the answer. Absent of a last rest of text. */
+      /** The sampled token; its text may come later, or never where it ends the answer. Absent for trailing text. */
       readonly token?: number;
       readonly logprobs?: Logprobs | undefined;
     } & AnswerPiece)
@@ -71,34 +69,29 @@ export type GenerationEvent =
       readonly kind: 'finish';
       readonly index: number;
       readonly reason: FinishReason;
-      /** How many there are in the answer. */
       readonly calls: number;
-      /** The last of them was cut off within its arguments. */
+      /** The last call was cut off within its arguments. */
       readonly hasOpenCall?: true;
-      /** The stop string that ended it, where one did. */
       readonly stop: string | undefined;
     };
 
-/** Told of what happens, for measurements. */
+/** For measurements. */
 export interface GenerationObserver {
-  /** The engine's request waits from now on. */
   submitted(requestId: string): void;
   firstToken(): void;
-  /** Every token, the first too, by the number of its choice. */
   token(index: number): void;
 }
 
 const nobody: GenerationObserver = { submitted: () => {}, firstToken: () => {}, token: () => {} };
 
-/** What is known of a prompt from its choices, which share it. */
+/** The choices of a prompt share it. */
 interface PromptUse {
-  /** Choices that the engine has not let go of. */
+  /** Choices that the engine has not released. */
   running: number;
-  /** An answer to it has begun. */
   begun: boolean;
-  /** Those that were computed, or needed no compute, as far as that is known. */
+  /** Computed or found in the cache, as far as known. */
   tokens: number;
-  /** Of its choices one computes what all share: the one that found least in the cache. Undefined until one has ended. */
+  /** The least that a choice found in the cache: one choice computes what all share. Undefined until one has ended. */
   cachedTokens: number | undefined;
 }
 
@@ -109,11 +102,10 @@ class Choice {
   readonly parts: AnswerParts;
   draftTokens: DraftTokenCounts | undefined;
   tokens = 0;
-  /** The model had more to say when a stop id ended it. */
+  /** A stop id ended it before the model did. */
   cut = false;
   /** The client has all of it; the engine may not know yet. */
   complete = false;
-  /** The engine has let go of it. */
   released = false;
 
   constructor(generation: GenerationRequest, prompt: number, choice: number) {
@@ -126,7 +118,7 @@ class Choice {
     const { grammar, newReader } = generation.plans?.[prompt] ?? plainAnswer;
     const showing = { stops, minTokens: parameters.minTokens, special, continuation };
     this.parts = new AnswerParts(model.tokenizer, showing, special ? undefined : newReader?.());
-    // Choices share their prompt's blocks through the prefix cache, and sample their own tokens by number.
+    // Choices share their prompt's blocks through the prefix cache.
     this.request = {
       id: `${id}-${prompt}-${choice}`,
       prompt: ids,
@@ -149,7 +141,6 @@ export class Generation {
   readonly #request: GenerationRequest;
   readonly #signal: AbortSignal;
   readonly #observer: GenerationObserver;
-  /** Those that have begun. */
   readonly #choices: Choice[] = [];
   readonly #prompts: readonly PromptUse[];
   readonly #endIds: readonly number[];
@@ -171,7 +162,6 @@ export class Generation {
     }));
   }
 
-  /** As far as it has come. */
   get usage(): TokenUsage {
     const draftTokens = this.#draftTokens();
     return {
@@ -183,7 +173,7 @@ export class Generation {
     };
   }
 
-  /** Where it has ended and the engine must still say how much was computed: resolves when it has. */
+  /** Resolves when the engine has reported what was computed; undefined where it has. */
   get released(): Promise<void> | undefined {
     const isUnknown = ({ running, begun }: PromptUse) => running > 0 && !begun;
     if (!this.#prompts.some(isUnknown)) return undefined;
@@ -194,17 +184,16 @@ export class Generation {
     });
   }
 
-  /** What is not enforced, though it was asked for where that is allowed. */
+  /** Keywords of a schema that are not enforced. */
   get notes(): readonly string[] {
     return [...new Set((this.#request.plans ?? []).flatMap(({ notes }) => notes))];
   }
 
-  /** Tokens of the longest answer. */
   get longestAnswer(): number {
     return this.#choices.reduce((longest, { tokens }) => Math.max(longest, tokens), 0);
   }
 
-  /** Ends when the engine has let go of everything; leaving early, or an abort, cancels what still runs. */
+  /** Ends when the engine has released everything; an early return or an abort cancels what still runs. */
   async *events(): AsyncGenerator<GenerationEvent, void, void> {
     this.#signal.throwIfAborted();
     const { engine } = this.#request.model;
@@ -221,7 +210,7 @@ export class Generation {
         }
         if (choice.complete) continue;
         const taken = this.#takes();
-        // Most answers have no budget, and are not kept waiting for one.
+        // Awaiting only a real promise keeps answers without a budget fast.
         if (taken === true || (await taken)) yield* this.#token(choice, event);
         else yield* this.#cut(choice);
       }
@@ -230,7 +219,7 @@ export class Generation {
     }
   }
 
-  /** Also when nobody waits for the answer any more: what was computed is charged. */
+  /** Also after an abort: what was computed is charged. */
   #hear(choice: Choice, event: RequestEvent): void {
     if (event.kind !== 'finish') return;
     choice.released = true;
@@ -246,13 +235,13 @@ export class Generation {
     return this.#request.budget?.take() ?? true;
   }
 
-  /** The engine knows of no budget, and has sampled more. */
+  /** The engine does not know the budget and has sampled more. */
   *#cut(choice: Choice): Generator<GenerationEvent> {
     this.#request.model.engine.cancel(choice.request.id);
     yield* this.#complete(choice, 'length');
   }
 
-  /** One after the other, as they are asked for: there may be thousands. */
+  /** Lazily: there may be thousands. */
   *#begin(where: (parameters: SamplingParameters) => boolean): Generator<Choice> {
     const { choices = 1, parameters } = this.#request;
     for (const [prompt, its] of parameters.entries()) {
@@ -265,7 +254,7 @@ export class Generation {
     }
   }
 
-  /** Of a choice that asks for no token: the engine never hears of it. */
+  /** A choice with maxTokens 0 never reaches the engine. */
   #empty(choice: Choice): GenerationEvent {
     choice.complete = true;
     choice.released = true;
@@ -292,7 +281,7 @@ export class Generation {
     this.#countWhole(choice);
     const { index, request } = choice;
     this.#observer.token(index);
-    // The token that ends the answer is no part of its text, like a stop string.
+    // Like a stop string, the token that ends the answer is not part of its text.
     if (finishReason(request.parameters, this.#endIds, token, choice.tokens) === 'stop') {
       choice.cut = !this.#endIds.includes(token);
       yield { kind: 'piece', index, token, logprobs, parts: choice.parts.endWith(token), details: [] };
@@ -330,7 +319,7 @@ export class Generation {
     return this.#prompts[prompt] as PromptUse;
   }
 
-  /** All of a prompt is computed before the first token of an answer to it. */
+  /** All of a prompt is computed before the first token of an answer. */
   #countWhole(choice: Choice): void {
     const prompt = this.#promptOf(choice);
     prompt.begun = true;
@@ -341,7 +330,6 @@ export class Generation {
     const known = this.#choices.filter(({ draftTokens }) => draftTokens !== undefined);
     if (known.length === 0) return undefined;
     return {
-      // Behind a stop string tokens may have come that nobody sees.
       accepted: known.reduce(
         (sum, { draftTokens, tokens }) => sum + Math.min(draftTokens?.accepted ?? 0, tokens),
         0,
@@ -357,12 +345,12 @@ function finishOf({ index, parts }: Choice, reason: FinishReason): GenerationEve
 }
 
 export interface TokenUsage {
-  /** Those that were computed. A prompt counts once, however many answers it gets. */
+  /** Computed prompt tokens. A prompt counts once, however many answers it has. */
   readonly promptTokens: number;
-  /** Of them, those that needed no compute. */
+  /** The part of promptTokens found in the cache. */
   readonly cachedTokens: number;
   readonly completionTokens: number;
-  /** Draft tokens that were computed: part of the answer, or not. Absent where none were sought. */
+  /** Absent where nothing was drafted. */
   readonly draftTokens?: DraftTokenCounts | undefined;
   /** @deprecated The former name of `draftTokens`. */
   readonly guesses?: DraftTokenCounts | undefined;

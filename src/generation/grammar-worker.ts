@@ -1,5 +1,4 @@
-// The thread behind `answer-grammars.ts`: writes vocabularies down, and compiles what answers may be. Either may take long,
-// and what a client asks for may be meant to.
+// The thread of `answer-grammars.ts`: reads vocabularies and compiles grammars. Both may take long.
 
 import { parentPort } from 'node:worker_threads';
 import { rulesOf } from '../grammar/assemble.ts';
@@ -13,7 +12,7 @@ import type { FromJobThread } from '../text/job-thread.ts';
 import { openText } from '../text/open-text.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 
-/** Control tokens by how they are spelled. */
+/** Control tokens by their text. */
 export type Controls = ReadonlyMap<string, number>;
 
 export type GrammarJob =
@@ -30,7 +29,7 @@ export type GrammarResult =
       readonly keyword: string | undefined;
     };
 
-/** More would take long on its way to the engine. */
+/** Larger tables would delay messages to the engine. */
 const MAX_TABLE_BYTES = 8 * 2 ** 20;
 
 function resultOf(job: GrammarJob): GrammarResult {
@@ -60,21 +59,15 @@ function compile(expression: Expression, controls: Controls): GrammarResult {
     if (tableBytes(tables) > MAX_TABLE_BYTES) throw new GrammarError('too-large', 'the grammar is too large');
     return { kind: 'compiled', tables, notes };
   } catch (error) {
-    if (error instanceof GrammarError) return { kind: 'refused', ...refusalOf(error) };
-    // Deeply nested input.
-    if (error instanceof RangeError)
-      return {
-        kind: 'refused',
-        problem: 'too-large',
-        message: 'the grammar is too deep',
-        keyword: undefined,
-      };
+    if (error instanceof GrammarError) return refusal(error);
+    // Deeply nested input overflows the stack.
+    if (error instanceof RangeError) return refusal(new GrammarError('too-large', 'the grammar is too deep'));
     throw error;
   }
 }
 
-function refusalOf({ problem, message, keyword }: GrammarError) {
-  return { problem, message, keyword };
+function refusal({ problem, message, keyword }: GrammarError): GrammarResult {
+  return { kind: 'refused', problem, message, keyword };
 }
 
 function answer(job: GrammarJob): FromJobThread<GrammarResult> {

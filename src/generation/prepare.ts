@@ -1,5 +1,5 @@
-// From a question, one prompt for one answer, to its generation: the way of everyone but the server, which looks at
-// many prompts and keeps an eye on limits between two steps.
+// Prepares one answer to one prompt for the library and the commands; the server handles many prompts and checks
+// limits between steps.
 
 import { randomUUID } from 'node:crypto';
 import type { ServedModel } from '../pool/served-model.ts';
@@ -18,15 +18,14 @@ export interface Question extends Pick<GenerationRequest, 'stops' | 'special' | 
   readonly sampling: SamplingParameters;
   readonly names: ParameterNames;
   readonly encoder: PromptEncoder;
-  /** What the answer will probably be. */
   readonly prediction?: string | undefined;
-  /** What else is asked of the answer, and what compiles it. Default: it is just text. */
+  /** Default: plain text. */
   readonly asks?:
     | { readonly requirements: AnswerRequirements; readonly grammars: AnswerGrammars }
     | undefined;
 }
 
-/** Nothing runs before its events are read. */
+/** The engine starts when its events are read. */
 export async function prepare(question: Question, signal: AbortSignal): Promise<Generation> {
   const { model, input, sampling, names, encoder, asks, prediction, ...rest } = question;
   const prompt = await readPrompt(input, model, { encoder, signal, parameter: names.prompt });

@@ -1,4 +1,4 @@
-// From what a client gives, a conversation, a text or token ids, to the ids a model continues.
+// Converts a conversation, a text, a gap or token ids to the ids a model continues.
 
 import type { ServedModel } from '../pool/served-model.ts';
 import type { EncodeWorkers } from '../text/encode-workers.ts';
@@ -12,9 +12,9 @@ export type PromptInput =
   | {
       readonly kind: 'text';
       readonly text: string;
-      /** Puts in front what the model wants before a text. Default true. */
+      /** Adds the model's BOS tokens. Default true. */
       readonly bos?: boolean | undefined;
-      /** Appends what the model wants after a text that is complete. Default false. */
+      /** Adds the model's EOS tokens. Default false. */
       readonly eos?: boolean | undefined;
     }
   | ({ readonly kind: 'gap' } & Gap)
@@ -22,13 +22,13 @@ export type PromptInput =
 
 export interface Prompt {
   readonly ids: Int32Array;
-  /** As the template rendered it or the client gave it, where it was text. */
+  /** The rendered template or the client's text. */
   readonly text?: string;
-  /** Whether the answer goes on with the prompt's text, so that a space before its first word belongs to it. */
+  /** Whether the answer continues the prompt's text: a space before its first word is then kept. */
   readonly continuation: boolean;
 }
 
-/** What encodes: threads for a server, this very thread for a command. */
+/** Threads for a server, the calling thread for a command. */
 export type PromptEncoder = Pick<EncodeWorkers, 'encode'>;
 
 export const directEncoder: PromptEncoder = {
@@ -37,10 +37,10 @@ export const directEncoder: PromptEncoder = {
 
 interface PromptOptions {
   readonly encoder: PromptEncoder;
-  /** Among accounts the encoder takes turns. Default: one for all. */
+  /** The encoder takes turns among accounts. Default: one for all. */
   readonly account?: string | undefined;
   readonly signal: AbortSignal;
-  /** What the asker calls the prompt. */
+  /** The caller's name for the prompt. */
   readonly parameter: string;
   /** Refuses what cannot fit the model before encoding it. Default true. */
   readonly mustFit?: boolean;
@@ -57,7 +57,7 @@ export async function readPrompt(
   if (input.kind === 'ids') {
     return { ids: tokenIds(input.ids, model.spec.vocabSize, options.parameter), continuation: true };
   }
-  // Before anything is said of a template that it need not have.
+  // An encoder has no template, so this error comes first.
   if (input.kind !== 'text' && model.spec.headless === true) throw notContinued(model.name);
   const { encoder, account, signal, parameter, mustFit = true, limits } = options;
   if (input.kind === 'gap') {
@@ -67,7 +67,7 @@ export async function readPrompt(
   }
   const text = textOf(input, model, parameter, limits);
   if (mustFit) checkTextFits(text, model, parameter);
-  // Templates write the tokens that a text begins with themselves.
+  // Chat templates write BOS themselves.
   const bos = input.kind === 'text' && (input.bos ?? true);
   const eos = input.kind === 'text' && input.eos === true;
   const ids = await encoder.encode(model, text, { special: true, bos, eos }, { account, signal });
@@ -86,22 +86,21 @@ function textOf(
   return input.text;
 }
 
-/** Checked before they become 32 bits wide, which would hide a wrong one. */
+/** Checked before conversion to 32 bits, which would hide a wrong id. */
 export function tokenIds(ids: Iterable<number>, vocabSize: number, parameter: string): Int32Array {
   const list = Array.isArray(ids) ? (ids as readonly number[]) : [...ids];
-  const stranger = list.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-  if (stranger === undefined) return Int32Array.from(list);
-  throw invalid(parameter, `${stranger} is no token id; the model's ids are 0 to ${vocabSize - 1}`);
+  const unknown = list.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+  if (unknown === undefined) return Int32Array.from(list);
+  throw invalid(parameter, `${unknown} is no token id; the model's ids are 0 to ${vocabSize - 1}`);
 }
 
 export interface Gap {
   readonly prefix: string;
   readonly suffix: string;
-  /** How the answer begins already. Default empty. */
+  /** How the answer begins. Default empty. */
   readonly begun?: string | undefined;
-  /** Other files that may help. Default none. */
+  /** Other files of the project. Default none. */
   readonly files?: readonly ProjectFile[] | undefined;
-  /** What the asker calls the suffix. */
   readonly suffixName: string;
 }
 
@@ -112,6 +111,10 @@ interface ProjectFile {
 
 type Encode = (text: string, options: EncodeOptions) => Promise<Int32Array>;
 
+/**
+ * The text before and after a gap, each after its control token, with other files of the project first. Texts are never
+ * read as control tokens.
+ */
 export async function infillPrompt(
   { prefix, suffix, begun = '', files = [], suffixName }: Gap,
   model: PromptModel,
@@ -144,7 +147,7 @@ export async function infillPrompt(
   return Int32Array.from(ids);
 }
 
-/** So many characters a token are looked at. */
+/** Longer texts are cut to this many characters a token before encoding. */
 const MOST_TOKEN_CHARACTERS = 16;
 
 interface ExpectedOptions {
@@ -153,7 +156,7 @@ interface ExpectedOptions {
   readonly signal: AbortSignal;
 }
 
-/** As much of it as the model could ever write. */
+/** Encodes the predicted output, at most as many tokens as the model could write. */
 export async function expectedIds(
   text: string | undefined,
   model: Pick<ServedModel, 'path' | 'tokenizer' | 'spec' | 'engine'> & Parameters<typeof roomOf>[0],

@@ -1,4 +1,4 @@
-// What the text of an answer shall be: one of four ways to say it, under whatever name the asker has for it.
+// What the text of an answer must be: a JSON schema, a regular expression, choices or a grammar.
 
 import type { Expression } from '../grammar/expression.ts';
 import type { AnswerRequirements } from './answer-plan.ts';
@@ -7,11 +7,11 @@ import { noTools, type ToolSelection } from './tools.ts';
 
 export interface ResponseFormat {
   readonly expression: Expression;
-  /** What asks for it. */
+  /** The caller's name for it. */
   readonly name: string;
 }
 
-/** `reads`: reasoning and calls are told from text. */
+/** `reads`: separate reasoning and calls from text. */
 export function requirementsFor(
   responseFormat: ResponseFormat | undefined,
   reads: boolean,
@@ -25,7 +25,6 @@ export function requirementsFor(
   };
 }
 
-/** The one that is asked for; several contradict each other. */
 export function onlyResponseFormat(
   asked: readonly (ResponseFormat | undefined)[],
 ): ResponseFormat | undefined {
@@ -34,7 +33,6 @@ export function onlyResponseFormat(
   throw invalid(second.name, `contradicts ${first?.name}: an answer has one structure`);
 }
 
-/** Given as an object, or as the text of one. */
 export function schemaFormat(name: string, given: unknown): ResponseFormat {
   return {
     name,
@@ -58,7 +56,6 @@ export function choiceFormat(name: string, options: readonly string[]): Response
   return { name, expression: { kind: 'choice', options: options.map((text) => ({ kind: 'text', text })) } };
 }
 
-/** In GBNF. */
 export function grammarFormat(name: string, text: string): ResponseFormat {
   return { name, expression: { kind: 'grammar', text } };
 }

@@ -1,4 +1,5 @@
-// How an answer is sampled: what was asked for, checked; and where no seed was named, one that nobody has had before.
+// Checked sampling parameters, and the caller's names for them: JSON fields, options of a function, flags of a
+// command.
 
 import { randomBytes } from 'node:crypto';
 import { type SamplingParameters, type SamplingRequest, validateSampling } from '../sampling/parameters.ts';
@@ -25,7 +26,6 @@ export interface ParameterNames extends SamplingNames {
   readonly prompt: string;
 }
 
-/** JSON fields, as OpenAI and local servers write them. */
 export const wireNames = {
   temperature: 'temperature',
   topK: 'top_k',
@@ -44,12 +44,11 @@ export const wireNames = {
   ignoreEos: 'ignore_eos',
 } as const satisfies SamplingNames;
 
-/** As this program itself calls them. */
+/** As the library names them. */
 export const ownNames = Object.fromEntries(Object.keys(wireNames).map((name) => [name, name])) as unknown as {
   readonly [Name in keyof SamplingNames]: Name;
 };
 
-/** As the command line calls them: `--max-tokens`. */
 export const flagNames = Object.fromEntries(
   Object.entries(wireNames).map(([name, wire]) => [name, `--${wire.replaceAll('_', '-')}`]),
 ) as unknown as SamplingNames;

@@ -1,4 +1,4 @@
-// Which tools may be called, whether one must be, and what the model is shown of them.
+// Tools: which may or must be called, and how a model without tools in its template learns of them.
 
 import type { Tool } from '../text/formats/format.ts';
 import { invalid } from './generation-error.ts';
@@ -7,15 +7,14 @@ export const toolNamePattern = /^[\w.:-]{1,128}$/;
 export const toolNameProblem = 'must be 1 to 128 letters, digits, or any of _ . : -';
 
 export interface ToolSelection {
-  /** That may be called. */
   readonly tools: readonly Tool[];
-  /** As the template is shown them. */
+  /** As the template gets them. */
   readonly shown: readonly WireTool[];
   readonly mustCall: boolean;
   readonly parallel: boolean;
 }
 
-/** Whether something is called: as the model likes, not at all, something for certain, or of some by their names. */
+/** `allowed` names some of them. */
 export type ToolChoice =
   | 'auto'
   | 'none'
@@ -25,9 +24,7 @@ export type ToolChoice =
 interface ToolRequest {
   readonly tools: readonly WireTool[];
   readonly choice: ToolChoice;
-  /** Whether there may be more than one call. */
   readonly parallel: boolean;
-  /** What the asker calls them. */
   readonly names: { readonly tools: string; readonly choice: string };
 }
 
@@ -65,21 +62,21 @@ function toTool({ function: { name, description, parameters, strict } }: WireToo
   };
 }
 
-/** A function as OpenAI writes it. */
 export interface WireTool {
   readonly type: 'function';
   readonly function: {
     readonly name: string;
     readonly description?: string | null | undefined;
-    /** JSON schema of the arguments, which are an object. */
+    /** JSON schema of the arguments. */
     readonly parameters?: Readonly<Record<string, unknown>> | null | undefined;
-    /** Arguments are held to their schema, or refused where that cannot be. */
+    /** Refused where the schema cannot be enforced. */
     readonly strict?: boolean | null | undefined;
   };
 }
 
 type PlainMessage = Readonly<Record<string, unknown>>;
 
+/** Describes tools in the system message. */
 export function describeTools(messages: readonly PlainMessage[], tools: readonly WireTool[]): PlainMessage[] {
   if (tools.length === 0) return [...messages];
   const list = tools.map(({ function: one }) => JSON.stringify(one)).join('\n');
@@ -94,6 +91,7 @@ export function describeTools(messages: readonly PlainMessage[], tools: readonly
   return [{ ...first, content: `${first.content}\n\n${description}` }, ...rest];
 }
 
+/** Writes calls and results of earlier turns as text, in the form most models have seen. */
 export function withCallsAsText(message: PlainMessage): PlainMessage {
   const { role, content, tool_calls: calls, ...rest } = message;
   if (role === 'tool') return { role: 'user', content: `<tool_response>\n${content}\n</tool_response>` };

@@ -1,4 +1,4 @@
-// Gathers the pieces of an answer, choice by choice.
+// Collects the pieces of an answer by choice.
 
 import type { FinishReason } from '../sampling/stop-condition.ts';
 import type { GenerationPart, TokenDetail } from './answer-parts.ts';
@@ -6,25 +6,24 @@ import type { GenerationEvent } from './generation.ts';
 
 export interface WholeChoice {
   readonly index: number;
-  /** All that were sampled, the one that ended the answer too. */
+  /** With the token that ended the answer. */
   readonly tokens: readonly number[];
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly WholeCall[];
-  /** Of tokens whose text is shown, where log-probabilities were asked for. */
+  /** Of tokens whose text is shown, where log-probabilities were requested. */
   readonly details: readonly TokenDetail[];
   /** The last call was cut off within its arguments. */
   readonly hasOpenCall?: boolean;
   /** Undefined until it ends. */
   readonly reason: FinishReason | undefined;
-  /** The stop string that ended it, where one did. */
   readonly stop: string | undefined;
 }
 
 export interface WholeCall {
   readonly id: string;
   readonly name: string;
-  /** JSON text; cut off where the answer was. */
+  /** JSON text; incomplete where the answer was cut off. */
   readonly arguments: string;
 }
 
@@ -58,12 +57,10 @@ export class WholeAnswer {
     return this.#choices;
   }
 
-  /** Whether every choice has ended. */
   get complete(): boolean {
     return this.#ended === this.#choices.length;
   }
 
-  /** Of the choices that have ended, in their order. */
   get reasons(): FinishReason[] {
     return this.#choices.flatMap(({ reason }) => (reason === undefined ? [] : [reason]));
   }
