@@ -4,7 +4,7 @@
 
 import { availableParallelism } from 'node:os';
 import { dummyModel } from '#src/bench/dummy-model.ts';
-import { median } from '#src/bench/serve/statistics.ts';
+import { median } from '#src/bench/statistics.ts';
 import { type Backend, BLOCK_TOKENS, type KvType } from '#src/compute/backend.ts';
 import { type BatchSequence, buildBatch } from '#src/compute/batch.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';

@@ -4,7 +4,7 @@
 
 import { availableParallelism } from 'node:os';
 import { dummyModel } from '#src/bench/dummy-model.ts';
-import { median } from '#src/bench/serve/statistics.ts';
+import { median } from '#src/bench/statistics.ts';
 import type { Backend } from '#src/compute/backend.ts';
 import { buildBatch } from '#src/compute/batch.ts';
 import { createCpuBackend } from '#src/compute/cpu/backend.ts';

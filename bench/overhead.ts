@@ -5,7 +5,7 @@
 import { fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { median } from '#src/bench/serve/statistics.ts';
+import { median } from '#src/bench/statistics.ts';
 import { type Backend, type Batch, BLOCK_TOKENS, type StepResult } from '#src/compute/backend.ts';
 import { BlockUses, checkBatch } from '#src/compute/batch.ts';
 import { Engine } from '#src/engine/engine.ts';

@@ -1,7 +1,7 @@
 // `npm run bench -- routing [WORKERS ...]`: what routing costs a gateway: keys of prompts, events of caches, and decisions with
 // many workers, long prompts and a full index. Ends in one JSON line.
 
-import { distributionOf } from '#src/bench/serve/statistics.ts';
+import { distributionOf } from '#src/bench/statistics.ts';
 import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { KEY_LANES } from '#src/engine/cache/prefix-key.ts';
 import type { Heartbeat } from '#src/fleet/routing/heartbeat.ts';

@@ -14,7 +14,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { dummyModel } from '#src/bench/dummy-model.ts';
-import { median } from '#src/bench/serve/statistics.ts';
+import { median } from '#src/bench/statistics.ts';
 import { writeGguf } from '#src/bench/write-gguf.ts';
 import { print } from './command-line.ts';
 

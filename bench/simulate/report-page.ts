@@ -1,10 +1,9 @@
 // A comparison of policies as one page with plots.
 
-import { barPlot } from '#src/bench/plot/bar-plot.ts';
-import { linePlot } from '#src/bench/plot/line-plot.ts';
 import { figures, list, page, section, table } from '#src/bench/plot/page.ts';
-import { cumulative } from '#src/bench/serve/report-plots.ts';
-import { type Distribution, sort } from '#src/bench/serve/statistics.ts';
+import { barPlot, linePlot } from '#src/bench/plot/plots.ts';
+import { cumulative } from '#src/bench/serve/report-page.ts';
+import { type Distribution, sort } from '#src/bench/statistics.ts';
 import { policyTable, settingRows } from './report-rows.ts';
 import type { SimulationSettings } from './settings.ts';
 import type { SimulationResult, TurnRecord } from './simulation.ts';

@@ -1,9 +1,9 @@
 // A comparison of policies in words and numbers, for the terminal and the page alike: one column a policy.
 
 import type { NamedValue, RowTable } from '#src/bench/plot/page.ts';
-import { formatLengths } from '#src/bench/serve/length-distribution.ts';
+import { formatLengths } from '#src/bench/serve/load-plan.ts';
 import { formatNumber } from '#src/bench/serve/report-rows.ts';
-import type { Distribution } from '#src/bench/serve/statistics.ts';
+import type { Distribution } from '#src/bench/statistics.ts';
 import type { SimulationSettings } from './settings.ts';
 import type { PolicySummary } from './summary.ts';
 

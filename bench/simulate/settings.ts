@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { LENGTH_FORMS, type LengthDistribution, parseLengths } from '#src/bench/serve/length-distribution.ts';
+import { LENGTH_FORMS, type LengthDistribution, parseLengths } from '#src/bench/serve/load-plan.ts';
 import type { Speeds } from '#src/fleet/routing/heartbeat.ts';
 import { type PolicyName, policyNames } from './policies.ts';
 import { readTrace } from './trace.ts';

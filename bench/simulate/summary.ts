@@ -1,6 +1,6 @@
 // The figures of one simulated policy, as data.
 
-import { type Distribution, distributionOf } from '#src/bench/serve/statistics.ts';
+import { type Distribution, distributionOf } from '#src/bench/statistics.ts';
 import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import type { PolicyName } from './policies.ts';
 import type { SimulationResult } from './simulation.ts';

@@ -1,8 +1,7 @@
 // Who asks what and when: conversations of several turns that share system prompts. Tokens are made up, but real: their
 // chain keys are those that gateways and engines would compute. Everything comes from the seed.
 
-import { drawLength, type LengthDistribution } from '#src/bench/serve/length-distribution.ts';
-import { exponentialFrom } from '#src/bench/serve/random-load.ts';
+import { drawLength, exponentialFrom, type LengthDistribution } from '#src/bench/serve/load-plan.ts';
 import { KEY_LANES } from '#src/engine/cache/prefix-key.ts';
 import type { Priority } from '#src/engine/sequence.ts';
 import { promptKeys, reusableBlocks } from '#src/fleet/routing/prefix-keys.ts';

@@ -1,12 +1,11 @@
 // The benchmark of `chairlift bench serve` for a server that is asked to measure itself. The load is made in the server's
 // own process: what that takes is part of what is measured.
 
-import { LiveLoad } from '../bench/serve/live-load.ts';
-import { cumulativePlots, scatterPlots, timelinePlots } from '../bench/serve/report-plots.ts';
+import { cumulativePlots, scatterPlots, timelinePlots } from '../bench/serve/report-page.ts';
 import { failureTable, headlines, latencyTable, notesOn, overviewRows } from '../bench/serve/report-rows.ts';
+import { LiveLoad } from '../bench/serve/run-load.ts';
 import { benchServer } from '../bench/serve/serve-bench.ts';
-import type { ServeReport } from '../bench/serve/serve-report.ts';
-import type { ServeSettings } from '../bench/serve/serve-settings.ts';
+import type { ServeReport, ServeSettings } from '../bench/serve/serve-report.ts';
 import { baseUrlOf } from '../bench/serve/target.ts';
 import type { BenchRun } from '../server/admin/bench.ts';
 import type { BenchRequest, BenchResult } from '../server/live/live-event.ts';

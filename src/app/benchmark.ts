@@ -2,11 +2,10 @@
 // in this process, so that its memory can be told.
 
 import { resolve } from 'node:path';
-import { benchComparison } from '../bench/comparison/bench-comparison.ts';
+import { benchComparison } from '../bench/comparison/compare.ts';
 import type { ComparisonReport } from '../bench/comparison/comparison-report.ts';
 import type { ComparisonOptions } from '../bench/comparison/comparison-settings.ts';
-import { type OfflineModel, openOfflineModel } from '../bench/offline/offline-model.ts';
-import { OfflineError } from '../bench/offline/offline-settings.ts';
+import { OfflineError, type OfflineModel, openOfflineModel } from '../bench/offline/offline-settings.ts';
 import type { BenchTarget } from '../bench/offline/target.ts';
 import { BackendUnavailableError } from '../compute/backend-unavailable.ts';
 import { GpuUnavailableError } from '../compute/webgpu/gpu.ts';

@@ -5,7 +5,7 @@ import type {
   ComparisonResult,
   ServedSpeed,
 } from '../bench/comparison/comparison-report.ts';
-import { machineText } from '../bench/offline/machine.ts';
+import { machineText } from '../bench/offline/target.ts';
 import { type Cell, formatColumns } from './columns.ts';
 import { formatBytes, formatTable } from './table.ts';
 

@@ -6,7 +6,7 @@ import { runCommand } from '../../test/support/run-command.ts';
 import type { ComparisonReport } from '../bench/comparison/comparison-report.ts';
 import { addBenchOffline } from './bench-offline.ts';
 
-vi.mock('../bench/comparison/bench-comparison.ts', () => ({
+vi.mock('../bench/comparison/compare.ts', () => ({
   benchComparison: async (): Promise<Partial<ComparisonReport>> => ({
     benchmark: 'comparison',
     model: {

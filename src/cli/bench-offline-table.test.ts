@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { DecodeSpeed } from '../bench/offline/decode-steps.ts';
-import type { OfflineReport, StreamsResult } from '../bench/offline/offline-report.ts';
+import type { DecodeSpeed } from '../bench/offline/measure.ts';
+import type { OfflineReport, StreamsResult } from '../bench/offline/offline-bench.ts';
 import { offlineReportText } from './bench-offline-table.ts';
 
 const decode = (tokensPerSecond: number): DecodeSpeed => ({

@@ -1,7 +1,7 @@
 // The report of an offline benchmark as text for a terminal.
 
-import { machineText } from '../bench/offline/machine.ts';
-import type { OfflineReport, StreamsResult } from '../bench/offline/offline-report.ts';
+import type { OfflineReport, StreamsResult } from '../bench/offline/offline-bench.ts';
+import { machineText } from '../bench/offline/target.ts';
 import { type Cell, formatColumns } from './columns.ts';
 import { formatBytes, formatTable } from './table.ts';
 

@@ -6,7 +6,7 @@ import { embeddedModelPath } from '../../test/support/embedded-model.ts';
 import { hasAddon } from '../../test/support/native.ts';
 import { runCommand } from '../../test/support/run-command.ts';
 import type { ComparisonReport } from '../bench/comparison/comparison-report.ts';
-import type { OfflineReport } from '../bench/offline/offline-report.ts';
+import type { OfflineReport } from '../bench/offline/offline-bench.ts';
 import { openModelFiles } from '../weights/open-model.ts';
 import { addBenchOffline } from './bench-offline.ts';
 import { UsageError } from './usage-error.ts';

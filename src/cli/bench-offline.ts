@@ -7,15 +7,18 @@ import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { chooseBenchTarget } from '../app/bench-target.ts';
-import { type BenchObserver, benchComparison } from '../bench/comparison/bench-comparison.ts';
+import { type BenchObserver, benchComparison } from '../bench/comparison/compare.ts';
 import { comparisonPlot } from '../bench/comparison/comparison-report.ts';
 import { type Dummy, dummyModel, parseDummy } from '../bench/dummy-model.ts';
 import { dummyShapes } from '../bench/dummy-shapes.ts';
 import { dummyTypes } from '../bench/dummy-weights.ts';
-import { benchOffline } from '../bench/offline/offline-bench.ts';
-import { type OfflineModel, openOfflineModel } from '../bench/offline/offline-model.ts';
-import { throughputPlot } from '../bench/offline/offline-report.ts';
-import { OfflineError, type OfflineSettings } from '../bench/offline/offline-settings.ts';
+import { benchOffline, throughputPlot } from '../bench/offline/offline-bench.ts';
+import {
+  OfflineError,
+  type OfflineModel,
+  type OfflineSettings,
+  openOfflineModel,
+} from '../bench/offline/offline-settings.ts';
 import type { BenchTarget } from '../bench/offline/target.ts';
 import { writeGguf } from '../bench/write-gguf.ts';
 import type { KvType } from '../compute/backend.ts';

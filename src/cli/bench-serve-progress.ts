@@ -1,6 +1,6 @@
 // Where a load test stands: a bar on a terminal, now and then a line elsewhere.
 
-import type { LiveLoad, Phase } from '../bench/serve/live-load.ts';
+import type { LiveLoad, Phase } from '../bench/serve/run-load.ts';
 import { progressBar } from './progress-bar.ts';
 
 const BAR_MS = 200;

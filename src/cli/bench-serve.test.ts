@@ -8,7 +8,7 @@ import {
   startStandIn,
 } from '../../test/support/completion-stand-in.ts';
 import { type CommandOutcome, runCommand } from '../../test/support/run-command.ts';
-import { LiveLoad } from '../bench/serve/live-load.ts';
+import { LiveLoad } from '../bench/serve/run-load.ts';
 import { addBenchServe } from './bench-serve.ts';
 import { progressNote } from './bench-serve-progress.ts';
 

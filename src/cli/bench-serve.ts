@@ -4,14 +4,20 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { GOODPUT_FORM, type GoodputLimits, parseGoodput } from '../bench/serve/goodput.ts';
-import { KEY_FORMS, type KeyShare, noKey, parseKey } from '../bench/serve/key-share.ts';
-import { LENGTH_FORMS, type LengthDistribution, parseLengths } from '../bench/serve/length-distribution.ts';
-import { LiveLoad } from '../bench/serve/live-load.ts';
-import { reportPage } from '../bench/serve/report-html.ts';
+import {
+  KEY_FORMS,
+  type KeyShare,
+  LENGTH_FORMS,
+  type LengthDistribution,
+  noKey,
+  parseKey,
+  parseLengths,
+} from '../bench/serve/load-plan.ts';
+import { reportPage } from '../bench/serve/report-page.ts';
+import { GOODPUT_FORM, type GoodputLimits, parseGoodput } from '../bench/serve/request-record.ts';
+import { LiveLoad } from '../bench/serve/run-load.ts';
 import { benchServer } from '../bench/serve/serve-bench.ts';
-import { fullJson, type ServeReport, summaryJson } from '../bench/serve/serve-report.ts';
-import type { ServeSettings } from '../bench/serve/serve-settings.ts';
+import { fullJson, type ServeReport, type ServeSettings, summaryJson } from '../bench/serve/serve-report.ts';
 import { baseUrlOf, type Endpoint, TargetError } from '../bench/serve/target.ts';
 import { parseCount, parseInteger, parseTemperature } from './arguments.ts';
 import { showProgress } from './bench-serve-progress.ts';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RequestRecord } from '../../src/bench/serve/request-record.ts';
-import type { Distribution } from '../../src/bench/serve/statistics.ts';
+import type { Distribution } from '../../src/bench/statistics.ts';
 import type { Summary } from '../../src/bench/serve/summary.ts';
 import { addBenchServe } from '../../src/cli/bench-serve.ts';
 import { hasAddon } from '../support/native.ts';

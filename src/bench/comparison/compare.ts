@@ -2,14 +2,73 @@
 // batching and once with it, in turns, for every length of prompts and every concurrency. Both must give the same tokens.
 
 import type { Backend } from '../../compute/backend.ts';
-import type { MeasuredEngineOptions } from '../offline/measured-engine.ts';
-import { randomPrompts } from '../offline/random-prompts.ts';
-import { type Distribution, median } from '../serve/statistics.ts';
-import type { ComparisonResult, Mismatch, Served, ServedSpeed } from './comparison-report.ts';
-import type { ComparisonSettings, Load } from './comparison-settings.ts';
-import { runTrial, type Trial } from './trial.ts';
+import { blocksFor } from '../../engine/cache/block-tables.ts';
+import { calibratedBudget } from '../../engine/calibrate.ts';
+import { MeasuredEngine, type MeasuredEngineOptions, randomPrompts } from '../offline/measured-engine.ts';
+import { checkMemory, describeModel, memoryNeed, type OfflineModel } from '../offline/offline-settings.ts';
+import type { BenchTarget } from '../offline/target.ts';
+import { type Distribution, distributionOf, median } from '../statistics.ts';
+import type {
+  ComparisonReport,
+  ComparisonResult,
+  Mismatch,
+  Served,
+  ServedSpeed,
+} from './comparison-report.ts';
+import {
+  type ComparisonOptions,
+  type ComparisonSettings,
+  comparisonBlocks,
+  comparisonSettings,
+  type Load,
+  mostAtOnce,
+} from './comparison-settings.ts';
 
-export interface ComparisonObserver {
+export interface BenchObserver extends ComparisonObserver {
+  /** The share of weights loaded, 0 to 1. */
+  onLoad(share: number): void;
+}
+
+/** Throws an OfflineError where what is wanted cannot be met, before anything is loaded. */
+export async function benchComparison(
+  target: BenchTarget,
+  model: OfflineModel,
+  wanted: ComparisonOptions,
+  observer: BenchObserver,
+): Promise<ComparisonReport> {
+  const { vocabSize, contextLength } = model.spec;
+  const settings = comparisonSettings(wanted, contextLength);
+  const { kvType, tokens, repeats, loads } = settings;
+  const blockCount = comparisonBlocks(settings);
+  const users = `${mostAtOnce(loads)} requests at once`;
+  checkMemory(memoryNeed(target, model, kvType), blockCount, users, 'fewer at once, or shorter prompts');
+  const beforeLoadingBytes = process.memoryUsage.rss();
+  const started = performance.now();
+  const backend = await target.create(model.spec, model.weights, {
+    blockCount,
+    kvType,
+    onProgress: observer.onLoad,
+  });
+  const loadSeconds = (performance.now() - started) / 1000;
+  const loadedBytes = process.memoryUsage.rss();
+  try {
+    const options = { blockCount, budget: await calibratedBudget(backend), vocabSize, contextLength };
+    const found = await compare(backend, options, settings, observer);
+    return {
+      benchmark: 'comparison',
+      model: describeModel(target, model, kvType, loadSeconds),
+      machine: target.machine,
+      outputTokens: tokens,
+      repeats,
+      memory: { beforeLoadingBytes, loadedBytes },
+      ...found,
+    };
+  } finally {
+    backend.close();
+  }
+}
+
+interface ComparisonObserver {
   /** Before every trial, and of each what is measured next. */
   onPhase(text: string): void;
   /** Ends the comparison before the next trial. */
@@ -136,5 +195,64 @@ function middle(distributions: readonly Distribution[]): Distribution {
     p90: of('p90'),
     p99: of('p99'),
     max: of('max'),
+  };
+}
+
+const LOOK_EVERY_MS = 20;
+
+interface Trial extends ServedSpeed {
+  /** In the order of the prompts. */
+  readonly answers: readonly (readonly number[])[];
+}
+
+interface TrialLoad {
+  readonly served: Served;
+  readonly prompts: readonly Int32Array[];
+  readonly concurrency: number;
+  /** Of each answer. */
+  readonly tokens: number;
+}
+
+async function runTrial(
+  backend: Backend,
+  options: MeasuredEngineOptions,
+  { served, prompts, concurrency, tokens }: TrialLoad,
+): Promise<Trial> {
+  const direct = served === 'oneByOne';
+  const longest = Math.max(...prompts.map(({ length }) => length)) + tokens;
+  const blockLimit = (direct ? 1 : concurrency) * blocksFor(longest);
+  const engine = new MeasuredEngine(backend, { ...options, blockLimit, direct });
+  const stopWatching = watchResidentMemory();
+  try {
+    const requests = prompts.map((prompt) => ({ prompt, outputTokens: tokens }));
+    const { ms, answers } = await engine.run(requests, concurrency);
+    const latencies = answers.map(({ submittedMs, endMs }) => endMs - submittedMs);
+    const firstTokens = answers.map(({ submittedMs, firstTokenMs }) => firstTokenMs - submittedMs);
+    return {
+      latencyMs: distributionOf(latencies) as Distribution,
+      firstTokenMs: distributionOf(firstTokens) as Distribution,
+      tokensPerSecond: (1000 * prompts.length * tokens) / ms,
+      seconds: ms / 1000,
+      peakMemoryBytes: stopWatching(),
+      answers: answers.map((answer) => answer.tokens),
+    };
+  } finally {
+    stopWatching();
+    await engine.close();
+    backend.releaseBlocks(Int32Array.from({ length: backend.blockCount }, (_, block) => block));
+  }
+}
+
+/** Of this process, until the returned function is called, which gives the most that was seen. */
+function watchResidentMemory(): () => number {
+  let mostBytes = process.memoryUsage.rss();
+  const look = () => {
+    mostBytes = Math.max(mostBytes, process.memoryUsage.rss());
+  };
+  const timer = setInterval(look, LOOK_EVERY_MS);
+  return () => {
+    clearInterval(timer);
+    look();
+    return mostBytes;
   };
 }

@@ -1,9 +1,9 @@
 // All that a comparison of one-by-one with batched serving found, as it goes out in JSON.
 
-import type { Machine } from '../offline/machine.ts';
-import type { ModelDescription } from '../offline/offline-model.ts';
-import { linePlot, type Point } from '../plot/line-plot.ts';
-import type { Distribution } from '../serve/statistics.ts';
+import type { ModelDescription } from '../offline/offline-settings.ts';
+import type { Machine } from '../offline/target.ts';
+import { linePlot, type Point } from '../plot/plots.ts';
+import type { Distribution } from '../statistics.ts';
 import type { Load } from './comparison-settings.ts';
 
 export interface ComparisonReport {

@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModel } from '../../../test/support/tiny-model.ts';
-import type { Backend } from '../../compute/backend.ts';
+import { type Backend, BLOCK_TOKENS } from '../../compute/backend.ts';
 import { createReferenceBackend } from '../../compute/reference/backend.ts';
-import { decodeSteps } from './decode-steps.ts';
-import { measureBatched, measureDirect, measurePrefix } from './measure.ts';
-import { type MeasuredAnswer, MeasuredEngine } from './measured-engine.ts';
-import { randomPrompts } from './random-prompts.ts';
+import { decodeSteps, measureBatched, measureDirect, measurePrefix } from './measure.ts';
+import { type MeasuredAnswer, MeasuredEngine, randomPrompts } from './measured-engine.ts';
 
 const BLOCKS = 16;
 const { spec, weights } = tinyModel({ contextLength: 256 });
@@ -136,4 +134,18 @@ describe('measurements', () => {
     );
     await crowded.close();
   });
+});
+
+it('prompts hold tokens of the vocabulary, and no two begin with the same block', () => {
+  const nextPrompt = randomPrompts(300);
+  const prompts = Array.from({ length: 500 }, () => nextPrompt(64));
+  const tokens = prompts.flatMap((prompt) => [...prompt]);
+  expect(Math.min(...tokens)).toBe(0);
+  expect(Math.max(...tokens)).toBe(299);
+  const beginnings = prompts.map((prompt) => prompt.slice(0, BLOCK_TOKENS).join());
+  expect(new Set(beginnings).size).toBe(500);
+});
+
+it('prompts are the same every time', () => {
+  expect(randomPrompts(1000)(50)).toEqual(randomPrompts(1000)(50));
 });

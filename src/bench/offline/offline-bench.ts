@@ -4,7 +4,8 @@
 import type { Backend } from '../../compute/backend.ts';
 import { calibratedBudget, measuredRows } from '../../engine/calibrate.ts';
 import type { ModelSpec } from '../../model/spec.ts';
-import { median } from '../serve/statistics.ts';
+import { linePlot, type Point } from '../plot/plots.ts';
+import { median } from '../statistics.ts';
 import {
   type BatchedSpeed,
   type DirectSpeed,
@@ -15,19 +16,20 @@ import {
   type PrefixSpeed,
   type SpeculativeSpeed,
 } from './measure.ts';
-import { MeasuredEngine } from './measured-engine.ts';
-import { describeModel, memoryNeed, type OfflineModel } from './offline-model.ts';
-import type { OfflineReport, StreamsResult } from './offline-report.ts';
+import { MeasuredEngine, type NextPrompt, randomPrompts } from './measured-engine.ts';
 import {
   checkSettings,
+  describeModel,
   LEAST_OUTPUT_TOKENS,
+  type ModelDescription,
+  memoryNeed,
   neededBlocks,
+  type OfflineModel,
   type OfflineSettings,
 } from './offline-settings.ts';
-import { type NextPrompt, randomPrompts } from './random-prompts.ts';
 import { KnownAnswers } from './simulated-drafter.ts';
-import { decodeStepBytes } from './step-bytes.ts';
-import type { BenchTarget } from './target.ts';
+import { decodeStepBytes, type StepBytes } from './step-bytes.ts';
+import type { BenchTarget, Machine } from './target.ts';
 
 /** Without batching a request's speed does not depend on how many wait, so a few stand for all. */
 const DIRECT_REQUESTS = 2;
@@ -184,4 +186,53 @@ function compare(
       requests: (streams * direct.secondsPerRequest) / batched.seconds,
     },
   };
+}
+
+export interface OfflineReport {
+  readonly benchmark: 'offline';
+  readonly model: ModelDescription;
+  readonly machine: Machine;
+  /** The median of what was measured before, between and after; shares refer to it. */
+  readonly bandwidth: { readonly bytesPerSecond: number; readonly samples: readonly number[] };
+  readonly promptTokens: number;
+  readonly outputTokens: number;
+  readonly repeats: number;
+  readonly acceptanceRate?: number;
+  readonly results: readonly StreamsResult[];
+  readonly prefix?: PrefixSpeed;
+}
+
+export interface StreamsResult {
+  readonly streams: number;
+  readonly batched: BatchedSpeed;
+  readonly direct: DirectSpeed;
+  /** Where a share of right draft tokens was asked for. */
+  readonly speculative?: SpeculativeSpeed;
+  readonly bytesPerStep: StepBytes;
+  /** What a step had to read, divided by what the memory could have given in its median time. */
+  readonly bandwidthShare: number;
+  /** Batched over direct: tokens per second while decoding, and whole requests with their prompts. */
+  readonly speedUp: { readonly decode: number; readonly requests: number };
+}
+
+/** Throughput over streams as a picture: batched, direct, and what the memory's bandwidth would allow. */
+export function throughputPlot({ model, machine, bandwidth, results }: OfflineReport): string {
+  const points = (value: (result: StreamsResult) => number): Point[] =>
+    results.map((result): Point => [result.streams, value(result)]).sort(([a], [b]) => a - b);
+  return linePlot({
+    title: `${model.name}: decoding on ${machine.threads} threads`,
+    x: { label: 'streams', ticks: points(() => 0).map(([streams]) => streams) },
+    y: { label: 'tokens per second' },
+    series: [
+      { name: 'batched', points: points(({ batched }) => batched.decode.tokensPerSecond) },
+      { name: 'direct', points: points(({ direct }) => direct.decode.tokensPerSecond) },
+      {
+        name: 'bandwidth limit',
+        points: points(
+          ({ streams, bytesPerStep }) =>
+            (streams * bandwidth.bytesPerSecond) / (bytesPerStep.weights + bytesPerStep.kv),
+        ),
+      },
+    ],
+  });
 }

@@ -1,8 +1,91 @@
-// What every plot has around its data: paper, title, legend, axes with ticks, grid and labels.
+// What every plot has around its data: paper, title, legend, axes with ticks, grid and labels, as text of SVG. A plot paints its
+// own paper and names its colours outright, so that it can be read anywhere, also by programs without CSS variables.
 
-import { plotStyle, TICK_SIZE, TITLE_SIZE } from './plot-style.ts';
 import { type Extent, linearScale, logScale, type Scale, scaleWithTicks } from './scale.ts';
-import { element, escapeText, pixel, textWidth } from './svg.ts';
+
+type Attributes = Readonly<Record<string, string | number | undefined>>;
+
+/** Children are markup; escape what is plain text. Attributes that are undefined are left out. */
+export function element(name: string, attributes: Attributes, ...children: readonly string[]): string {
+  const given = Object.entries(attributes).filter(([, value]) => value !== undefined);
+  const head = [name, ...given.map(([key, value]) => `${key}="${escapeText(String(value))}"`)].join(' ');
+  return children.length === 0 ? `<${head}/>` : `<${head}>${children.join('')}</${name}>`;
+}
+
+const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+
+export function escapeText(text: string): string {
+  return text.replace(/[&<>"]/g, (character) => escapes[character] ?? character);
+}
+
+/** A tenth of a pixel is finer than any screen shows. */
+export function pixel(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+const CHARACTER_SHARE = 0.58;
+
+/** An estimate, on the wide side, since nothing measures text here. */
+function textWidth(text: string, fontSize: number): number {
+  return text.length * fontSize * CHARACTER_SHARE;
+}
+
+export interface Palette {
+  readonly paper: string;
+  /** Titles and the marks of values. */
+  readonly ink: string;
+  /** Labels and axes. */
+  readonly muted: string;
+  readonly grid: string;
+  /** One after the other for the series; told apart by lightness, too. */
+  readonly series: readonly string[];
+}
+
+export const light: Palette = {
+  paper: '#ffffff',
+  ink: '#1b1f24',
+  muted: '#57606a',
+  grid: '#e1e5ea',
+  series: ['#0a5cc2', '#c2410c', '#15803d', '#7e22ce', '#b3185f', '#0f6b75', '#854d0e', '#4b5563'],
+};
+
+export const dark: Palette = {
+  paper: '#12161c',
+  ink: '#f0f3f6',
+  muted: '#9ea7b3',
+  grid: '#2b323b',
+  series: ['#6cb6ff', '#ffa657', '#56d364', '#d2a8ff', '#ff85b8', '#4fd1d9', '#e3b341', '#b6c0cc'],
+};
+
+const TICK_SIZE = 12;
+const TITLE_SIZE = 15;
+
+const plotStyle = [
+  `.plot text{font:${TICK_SIZE}px system-ui,-apple-system,"Segoe UI",sans-serif;font-variant-numeric:tabular-nums}`,
+  `.plot .title{font-size:${TITLE_SIZE}px;font-weight:600}`,
+  '.plot .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}',
+  '.plot .dots{fill:none;stroke-width:5;stroke-linecap:round;stroke-opacity:.65}',
+  '.plot .crosses{fill:none;stroke-width:1.6;stroke-linecap:round}',
+  '.plot .grid,.plot .axis{stroke-width:1;shape-rendering:crispEdges}',
+  coloursOf(light),
+  `@media (prefers-color-scheme:dark){${coloursOf(dark)}}`,
+].join('');
+
+function coloursOf({ paper, ink, muted, grid, series }: Palette): string {
+  return [
+    `.plot .paper{fill:${paper}}`,
+    `.plot text{fill:${muted}}`,
+    `.plot .title,.plot .legend,.plot .value{fill:${ink}}`,
+    `.plot .grid{stroke:${grid}}`,
+    `.plot .axis{stroke:${muted}}`,
+    ...series.map((colour, n) => `.plot .stroke-${n}{stroke:${colour}}.plot .fill-${n}{fill:${colour}}`),
+  ].join('');
+}
+
+/** Which colour the n-th series has. */
+export function colourIndex(series: number): number {
+  return series % light.series.length;
+}
 
 export interface Axis {
   /** What it measures, with its unit: `time to first token (ms)`. */

@@ -1,7 +1,6 @@
 // The parts of a report as one page: no script, nothing fetched, light or dark as the reader's system is.
 
-import { dark, light, type Palette } from './plot-style.ts';
-import { escapeText } from './svg.ts';
+import { dark, escapeText, light, type Palette } from './frame.ts';
 
 export type NamedValue = readonly [name: string, value: string];
 

@@ -1,7 +1,16 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { noKey } from './key-share.ts';
-import { type LoadShape, planLoad } from './load-plan.ts';
-import { randomLoad } from './random-load.ts';
+import {
+  dealKeys,
+  drawLength,
+  formatLengths,
+  type LoadShape,
+  noKey,
+  parseKey,
+  parseLengths,
+  planLoad,
+  randomLoad,
+} from './load-plan.ts';
 
 const shape: LoadShape = {
   requests: 400,
@@ -58,5 +67,88 @@ describe('a planned load', () => {
   it('draws prompt and output lengths apart from each other', () => {
     const { requests } = planLoad(shape, randomLoad(5));
     expect(requests.filter((one) => one.promptTokens === one.outputTokens).length).toBeLessThan(40);
+  });
+});
+
+describe('a key on the command line', () => {
+  it.each([
+    ['sk-abc', { name: 'key-3', secret: 'sk-abc', weight: 1 }],
+    ['vip=sk-abc', { name: 'vip', secret: 'sk-abc', weight: 1 }],
+    ['bulk:2.5=sk-a=b=', { name: 'bulk', secret: 'sk-a=b=', weight: 2.5 }],
+    ['c2VjcmV0==', { name: 'key-3', secret: 'c2VjcmV0==', weight: 1 }],
+  ])('%s has its name, secret and weight', (text, key) => {
+    expect(parseKey(text, 3)).toEqual(key);
+  });
+
+  it.each(['', '  ', 'a:0=b'])('%j is none', (text) => {
+    expect(parseKey(text, 1)).toBeUndefined();
+  });
+});
+
+describe('dealing requests to keys', () => {
+  it('keeps every key within one request of its share at any time', () => {
+    const weights = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(weights, (all) => {
+        const keys = all.map((weight, n) => ({ name: `${n}`, secret: undefined, weight }));
+        const total = all.reduce((sum, weight) => sum + weight, 0);
+        const counts = all.map(() => 0);
+        dealKeys(keys, 60).forEach(({ name }, n) => {
+          counts[Number(name)] = (counts[Number(name)] as number) + 1;
+          all.forEach((weight, key) => {
+            expect(Math.abs((counts[key] as number) - ((n + 1) * weight) / total)).toBeLessThanOrEqual(
+              1 + 1e-6,
+            );
+          });
+        });
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+const random = randomLoad(7);
+const draws = (text: string, count = 4000) => {
+  const lengths = parseLengths(text);
+  if (lengths === undefined) throw new Error(`${text} is no distribution`);
+  return Array.from({ length: count }, (_, n) => drawLength(lengths, random.of('promptTokens', n)));
+};
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+describe('a distribution of lengths', () => {
+  it.each(['256', '128-512', '5-5', 'normal:256,64', 'lognormal:256,0.5'])(
+    '%s is read and written',
+    (text) => {
+      expect(formatLengths(parseLengths(text) as NonNullable<ReturnType<typeof parseLengths>>)).toBe(text);
+    },
+  );
+
+  it.each(['', '0', '-3', '5-2', '0-4', 'normal:256', 'normal:0,4', 'gamma:1,2', '1.5', '12 '])(
+    '%j is none',
+    (text) => {
+      expect(parseLengths(text)).toBeUndefined();
+    },
+  );
+
+  it('draws whole numbers as its form says', () => {
+    expect(new Set(draws('17', 50))).toEqual(new Set([17]));
+    const uniform = draws('3-7');
+    expect([...new Set(uniform)].sort()).toEqual([3, 4, 5, 6, 7]);
+    expect(mean(uniform)).toBeCloseTo(5, 0);
+    const normal = draws('normal:256,64');
+    expect(mean(normal)).toBeGreaterThan(252);
+    expect(mean(normal)).toBeLessThan(260);
+    const deviation = Math.sqrt(mean(normal.map((value) => (value - mean(normal)) ** 2)));
+    expect(deviation).toBeGreaterThan(60);
+    expect(deviation).toBeLessThan(68);
+    const lognormal = draws('lognormal:256,0.5').sort((left, right) => left - right);
+    expect(lognormal[2000]).toBeGreaterThan(245);
+    expect(lognormal[2000]).toBeLessThan(267);
+    // exp(0.5² / 2) times the median.
+    expect(mean(lognormal) / 256).toBeCloseTo(1.13, 1);
+  });
+
+  it('never draws less than one token', () => {
+    expect(Math.min(...draws('normal:2,50'))).toBe(1);
   });
 });

@@ -1,8 +1,6 @@
 // The load as data: who sends how much and when. Made before anything is sent.
 
-import { dealKeys, type KeyShare } from './key-share.ts';
-import { drawLength, type LengthDistribution } from './length-distribution.ts';
-import { exponentialFrom, type RandomLoad } from './random-load.ts';
+import { seedFrom, uniformAt } from '../../sampling/random.ts';
 
 export interface LoadShape {
   readonly requests: number;
@@ -66,4 +64,138 @@ function prefixOf(
 ): number | undefined {
   if (prefixes === 0 || prefixTokens === 0) return undefined;
   return Math.floor(random.of('prefix', index)(0) * prefixes);
+}
+
+export interface KeyShare {
+  readonly name: string;
+  /** Undefined where the server asks for none. */
+  readonly secret: string | undefined;
+  readonly weight: number;
+}
+
+export const KEY_FORMS = 'KEY, name=KEY or name:weight=KEY';
+
+/** Without any, one share that sends no key. */
+export const noKey: KeyShare = { name: 'anonymous', secret: undefined, weight: 1 };
+
+/** A key may itself end in `=`, as base64 does; only what stands behind a name and `=` is taken from it. */
+export function parseKey(text: string, number: number): KeyShare | undefined {
+  if (text.trim() === '') return undefined;
+  const [, name, weight, secret] = /^([\w.-]+)(?::(\d+(?:\.\d+)?))?=(.*[^=].*)$/.exec(text) ?? [];
+  if (name === undefined || secret === undefined) return { name: `key-${number}`, secret: text, weight: 1 };
+  if (weight !== undefined && Number(weight) <= 0) return undefined;
+  return { name, secret, weight: Number(weight ?? 1) };
+}
+
+/** Deals requests out by weight as evenly as can be: after any number each key is within one of its share. */
+export function dealKeys(keys: readonly KeyShare[], count: number): KeyShare[] {
+  const total = keys.reduce((sum, { weight }) => sum + weight, 0);
+  const credit = keys.map(() => 0);
+  return Array.from({ length: count }, () => {
+    let best = 0;
+    keys.forEach(({ weight }, n) => {
+      credit[n] = (credit[n] ?? 0) + weight / total;
+      if ((credit[n] ?? 0) > (credit[best] ?? 0) + 1e-9) best = n;
+    });
+    credit[best] = (credit[best] ?? 0) - 1;
+    return keys[best] as KeyShare;
+  });
+}
+
+export type LengthDistribution =
+  | { readonly kind: 'fixed'; readonly tokens: number }
+  /** Both ends included. */
+  | { readonly kind: 'uniform'; readonly from: number; readonly to: number }
+  | { readonly kind: 'normal'; readonly mean: number; readonly deviation: number }
+  /** Half of the lengths lie below the median; `sigma` is the deviation of their logarithm. */
+  | { readonly kind: 'lognormal'; readonly median: number; readonly sigma: number };
+
+export const LENGTH_FORMS = '256, 128-512, normal:256,64 or lognormal:256,0.5';
+
+/** Undefined where the text is none of the forms. */
+export function parseLengths(text: string): LengthDistribution | undefined {
+  const [, fixed] = /^(\d+)$/.exec(text) ?? [];
+  if (fixed !== undefined) return Number(fixed) >= 1 ? { kind: 'fixed', tokens: Number(fixed) } : undefined;
+  const [, from, to] = /^(\d+)-(\d+)$/.exec(text) ?? [];
+  if (from !== undefined) {
+    const ends = { from: Number(from), to: Number(to) };
+    return ends.from >= 1 && ends.to >= ends.from ? { kind: 'uniform', ...ends } : undefined;
+  }
+  const [, name, centre, spread] = /^(normal|lognormal):(\d+(?:\.\d+)?),(\d+(?:\.\d+)?)$/.exec(text) ?? [];
+  if (name === undefined || Number(centre) < 1) return undefined;
+  return name === 'normal'
+    ? { kind: 'normal', mean: Number(centre), deviation: Number(spread) }
+    : { kind: 'lognormal', median: Number(centre), sigma: Number(spread) };
+}
+
+/** At least one token. */
+export function drawLength(lengths: LengthDistribution, draw: Draw): number {
+  return Math.max(1, Math.round(drawValue(lengths, draw)));
+}
+
+function drawValue(lengths: LengthDistribution, draw: Draw): number {
+  switch (lengths.kind) {
+    case 'fixed':
+      return lengths.tokens;
+    case 'uniform':
+      return lengths.from + Math.floor(draw(0) * (lengths.to - lengths.from + 1));
+    case 'normal':
+      return lengths.mean + lengths.deviation * normalFrom(draw);
+    case 'lognormal':
+      return lengths.median * Math.exp(lengths.sigma * normalFrom(draw));
+  }
+}
+
+export function formatLengths(lengths: LengthDistribution): string {
+  switch (lengths.kind) {
+    case 'fixed':
+      return `${lengths.tokens}`;
+    case 'uniform':
+      return `${lengths.from}-${lengths.to}`;
+    case 'normal':
+      return `normal:${lengths.mean},${lengths.deviation}`;
+    case 'lognormal':
+      return `lognormal:${lengths.median},${lengths.sigma}`;
+  }
+}
+
+/** The n-th draw in [0, 1) of one purpose. */
+export type Draw = (n: number) => number;
+
+/** What is drawn for a request, and the words of texts; each has its own row of numbers. */
+const purposes = { promptTokens: 0, outputTokens: 1, arrival: 2, prefix: 3 } as const;
+const OWN_TEXT = 1_000;
+const PREFIX_TEXT = 2 ** 31;
+
+type Purpose = keyof typeof purposes;
+
+export interface RandomLoad {
+  /** Draws for one request. */
+  of(purpose: Purpose, request: number): Draw;
+  ownText(request: number): Draw;
+  prefixText(prefix: number): Draw;
+}
+
+const DRAWS_A_REQUEST = 2;
+
+export function randomLoad(seedNumber: number): RandomLoad {
+  const seed = seedFrom(BigInt(seedNumber));
+  const textAt = (row: number): Draw => {
+    return (n) => uniformAt(seed, n, row);
+  };
+  return {
+    of: (purpose, request) => (n) => uniformAt(seed, request * DRAWS_A_REQUEST + n, purposes[purpose]),
+    ownText: (request) => textAt(OWN_TEXT + request),
+    prefixText: (prefix) => textAt(PREFIX_TEXT + prefix),
+  };
+}
+
+/** By Box and Muller, from two draws. */
+function normalFrom(draw: Draw): number {
+  return Math.sqrt(-2 * Math.log(1 - draw(0))) * Math.cos(2 * Math.PI * draw(1));
+}
+
+/** A gap between Poisson arrivals. */
+export function exponentialFrom(draw: Draw, perSecond: number): number {
+  return (-Math.log(1 - draw(0)) / perSecond) * 1000;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { randomLoad } from './load-plan.ts';
 import { calibrate, calibrationTexts, promptText, words } from './prompt-text.ts';
-import { randomLoad } from './random-load.ts';
 
 const random = randomLoad(3);
 const lengthOf = (text: string) => text.split(' ').length;

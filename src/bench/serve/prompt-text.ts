@@ -1,7 +1,7 @@
 // Text of a wanted number of tokens for a tokenizer that nobody here knows: common words, and how many tokens such a
 // word and an empty request have, as the server itself counts them.
 
-import type { Draw, RandomLoad } from './random-load.ts';
+import type { Draw, RandomLoad } from './load-plan.ts';
 
 /** Short and frequent, so that most vocabularies hold each of them whole. */
 export const words: readonly string[] = (

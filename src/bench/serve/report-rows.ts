@@ -1,9 +1,26 @@
 // A report in words and numbers for people, for the terminal and the page alike.
 
 import type { NamedValue, RowTable } from '../plot/page.ts';
-import { metrics } from './report-plots.ts';
+import type { RequestMeasures } from './request-record.ts';
 import type { ServeReport } from './serve-report.ts';
 import type { FailureCount, Summary } from './summary.ts';
+
+interface Metric {
+  readonly short: string;
+  readonly name: string;
+  readonly field: 'ttftMs' | 'tpotMs' | 'itlMs' | 'e2elMs';
+  /** What a request gives to it. */
+  readonly values: (measures: RequestMeasures) => readonly number[];
+}
+
+const given = (value: number | undefined) => (value === undefined ? [] : [value]);
+
+export const metrics: readonly Metric[] = [
+  { short: 'TTFT', name: 'Time to first token', field: 'ttftMs', values: ({ ttftMs }) => given(ttftMs) },
+  { short: 'TPOT', name: 'Time per further token', field: 'tpotMs', values: ({ tpotMs }) => given(tpotMs) },
+  { short: 'ITL', name: 'Gap between chunks', field: 'itlMs', values: ({ gapsMs }) => gapsMs },
+  { short: 'E2EL', name: 'Whole answer', field: 'e2elMs', values: ({ e2elMs }) => [e2elMs] },
+];
 
 export function formatNumber(value: number): string {
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { noKey } from './key-share.ts';
-import type { PlannedRequest } from './load-plan.ts';
+import { noKey, type PlannedRequest } from './load-plan.ts';
 import type { StreamedAnswer } from './request-record.ts';
 import { runLoad } from './run-load.ts';
 

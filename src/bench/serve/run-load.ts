@@ -67,3 +67,33 @@ function recordOf(request: PlannedRequest, answer: StreamedAnswer, startMs: numb
     wantedOutputTokens: request.outputTokens,
   };
 }
+
+export type Phase = 'calibrate' | 'warm-up' | 'load';
+
+export class LiveLoad {
+  phase: Phase = 'calibrate';
+  total = 0;
+  done = 0;
+  running = 0;
+  errors = 0;
+  chunks = 0;
+  startedMs = 0;
+
+  begin(phase: Phase, total: number, nowMs: number): void {
+    Object.assign(this, { phase, total, done: 0, running: 0, errors: 0, chunks: 0, startedMs: nowMs });
+  }
+
+  requestStarted(): void {
+    this.running++;
+  }
+
+  chunkCame(): void {
+    this.chunks++;
+  }
+
+  requestEnded({ outcome }: RequestRecord): void {
+    this.running--;
+    this.done++;
+    if (outcome.kind === 'failed') this.errors++;
+  }
+}

@@ -10,13 +10,12 @@ import {
   startStandIn,
   TOKENS_PER_WORD,
 } from '../../../test/support/completion-stand-in.ts';
-import { noKey } from './key-share.ts';
-import { LiveLoad } from './live-load.ts';
-import { reportPage } from './report-html.ts';
+import { noKey } from './load-plan.ts';
+import { reportPage } from './report-page.ts';
 import { failureTable, notesOn, overviewRows } from './report-rows.ts';
+import { LiveLoad } from './run-load.ts';
 import { benchServer } from './serve-bench.ts';
-import { fullJson, type ServeReport, summaryJson } from './serve-report.ts';
-import type { ServeSettings } from './serve-settings.ts';
+import { fullJson, type ServeReport, type ServeSettings, summaryJson } from './serve-report.ts';
 import { TargetError } from './target.ts';
 
 let server: CompletionStandIn | undefined;

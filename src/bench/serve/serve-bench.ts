@@ -2,8 +2,7 @@
 // the figures together.
 
 import { setMaxListeners } from 'node:events';
-import type { LiveLoad, Phase } from './live-load.ts';
-import { type PlannedRequest, planLoad } from './load-plan.ts';
+import { type PlannedRequest, planLoad, type RandomLoad, randomLoad } from './load-plan.ts';
 import {
   type Calibration,
   calibrate,
@@ -11,11 +10,9 @@ import {
   promptText,
   usualCalibration,
 } from './prompt-text.ts';
-import { type RandomLoad, randomLoad } from './random-load.ts';
 import type { RequestRecord } from './request-record.ts';
-import { runLoad } from './run-load.ts';
-import { type ServeReport, serveReport } from './serve-report.ts';
-import type { ServeSettings } from './serve-settings.ts';
+import { type LiveLoad, type Phase, runLoad } from './run-load.ts';
+import { type ServeReport, type ServeSettings, serveReport } from './serve-report.ts';
 import { streamRequest } from './stream-request.ts';
 import { callPlain, firstModel, makeAgent, pathOf, type Target } from './target.ts';
 

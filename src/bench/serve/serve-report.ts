@@ -1,13 +1,35 @@
-// Everything a run has to say, as data: what was asked, the figures of all and of each key, and every request.
+// Everything that may be asked of a run against a server.
 
-import { formatLengths } from './length-distribution.ts';
-import { measureRequest } from './measure.ts';
+import { type Distribution, distributionOf } from '../statistics.ts';
+import { formatLengths, type KeyShare, type LengthDistribution } from './load-plan.ts';
 import type { Calibration } from './prompt-text.ts';
-import type { RequestRecord } from './request-record.ts';
-import type { ServeSettings } from './serve-settings.ts';
-import { type Distribution, distributionOf } from './statistics.ts';
-import { type Summary, summarize } from './summary.ts';
-import { windowOf } from './timeline.ts';
+import { type GoodputLimits, measureRequest, type RequestRecord } from './request-record.ts';
+import { type Summary, summarize, windowOf } from './summary.ts';
+import type { Endpoint } from './target.ts';
+
+export interface ServeSettings {
+  /** As `baseUrlOf` gives it. */
+  readonly baseUrl: string;
+  /** The first one of the server where undefined. */
+  readonly model: string | undefined;
+  readonly endpoint: Endpoint;
+  /** At least one. */
+  readonly keys: readonly KeyShare[];
+  readonly requests: number;
+  readonly warmup: number;
+  readonly requestsPerSecond: number | undefined;
+  /** At once, at most; undefined for no limit. */
+  readonly concurrency: number | undefined;
+  readonly promptTokens: LengthDistribution;
+  readonly outputTokens: LengthDistribution;
+  readonly prefixes: number;
+  readonly prefixTokens: number;
+  readonly temperature: number;
+  readonly seed: number;
+  readonly ignoreEos: boolean;
+  readonly timeoutMs: number;
+  readonly goodput: GoodputLimits | undefined;
+}
 
 interface KeySummary extends Summary {
   readonly name: string;

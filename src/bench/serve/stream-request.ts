@@ -2,9 +2,8 @@
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { AnswerReader } from './answer-reader.ts';
-import { EventReader } from './event-reader.ts';
-import type { Outcome, StreamedAnswer } from './request-record.ts';
+import { StringDecoder } from 'node:string_decoder';
+import type { Outcome, StreamedAnswer, Usage } from './request-record.ts';
 import { headersOf, messageIn, pathOf, type Target } from './target.ts';
 
 interface StreamCall {
@@ -140,4 +139,98 @@ export function retryAfter(header: string | undefined, nowMs: number): number | 
   if (/^\d+(\.\d+)?$/.test(header.trim())) return Number(header);
   const dateMs = Date.parse(header);
   return Number.isNaN(dateMs) ? undefined : Math.max(0, (dateMs - nowMs) / 1000);
+}
+
+interface Chunk {
+  readonly choices?: readonly {
+    readonly text?: string;
+    readonly delta?: Readonly<Record<string, unknown>>;
+    readonly finish_reason?: string | null;
+  }[];
+  readonly usage?: {
+    readonly prompt_tokens?: number;
+    readonly completion_tokens?: number;
+    readonly prompt_tokens_details?: { readonly cached_tokens?: number } | null;
+  } | null;
+  readonly error?: unknown;
+}
+
+/** Where a delta may hold output; a role alone is none. */
+const outputFields = ['content', 'reasoning_content', 'reasoning', 'tool_calls', 'refusal'] as const;
+
+class AnswerReader {
+  readonly chunkMs: number[] = [];
+  usage: Usage | undefined;
+  finishReason: string | undefined;
+  /** When the closing mark came. */
+  doneMs: number | undefined;
+  /** What the server said in the midst of its answer. */
+  error: string | undefined;
+
+  /** Ended as an answer should. */
+  get isComplete(): boolean {
+    return this.error === undefined && (this.doneMs !== undefined || this.finishReason !== undefined);
+  }
+
+  take(data: string, nowMs: number): void {
+    if (data === '[DONE]') {
+      this.doneMs ??= nowMs;
+      return;
+    }
+    let chunk: Chunk;
+    try {
+      chunk = JSON.parse(data) as Chunk;
+    } catch {
+      this.error ??= `an event that is not JSON: ${data.slice(0, 100)}`;
+      return;
+    }
+    if (chunk.error !== undefined && chunk.error !== null) this.error ??= messageIn(data);
+    if (chunk.usage) this.usage = usageOf(chunk.usage) ?? this.usage;
+    const [choice] = chunk.choices ?? [];
+    if (choice === undefined) return;
+    if (choice.text || outputFields.some((field) => hasOutput(choice.delta?.[field])))
+      this.chunkMs.push(nowMs);
+    this.finishReason = choice.finish_reason ?? this.finishReason;
+  }
+}
+
+function hasOutput(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : typeof value === 'string' && value !== '';
+}
+
+function usageOf(usage: NonNullable<Chunk['usage']>): Usage | undefined {
+  const { prompt_tokens: promptTokens, completion_tokens: outputTokens } = usage;
+  if (promptTokens === undefined || outputTokens === undefined) return undefined;
+  return { promptTokens, outputTokens, cachedTokens: usage.prompt_tokens_details?.cached_tokens };
+}
+
+export class EventReader {
+  readonly #decoder = new StringDecoder('utf8');
+  #rest = '';
+  #data: string[] = [];
+
+  /** However the bytes are cut, also within a character or a line's end. */
+  push(bytes: Buffer): string[] {
+    return this.#take(this.#decoder.write(bytes));
+  }
+
+  /** What was left without its closing empty line. */
+  end(): string[] {
+    return this.#take(`${this.#decoder.end()}\n\n`);
+  }
+
+  #take(text: string): string[] {
+    // A carriage return at the end may be half of a line's end.
+    const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/);
+    this.#rest = lines.pop() ?? '';
+    const events: string[] = [];
+    for (const line of lines) {
+      if (line.startsWith('data:')) this.#data.push(line.slice(line[5] === ' ' ? 6 : 5));
+      else if (line === '' && this.#data.length > 0) {
+        events.push(this.#data.join('\n'));
+        this.#data = [];
+      }
+    }
+    return events;
+  }
 }

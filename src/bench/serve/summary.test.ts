@@ -1,9 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { keepsLimits, parseGoodput } from './goodput.ts';
-import { measureRequest } from './measure.ts';
-import type { Outcome, RequestRecord } from './request-record.ts';
-import { distributionOf, percentile, sort } from './statistics.ts';
-import { summarize } from './summary.ts';
+import { distributionOf, percentile, sort } from '../statistics.ts';
+import {
+  keepsLimits,
+  measureRequest,
+  type Outcome,
+  parseGoodput,
+  type RequestRecord,
+} from './request-record.ts';
+import {
+  concurrencyOverTime,
+  highestOverTime,
+  outputOverTime,
+  peakConcurrency,
+  summarize,
+  windowOf,
+} from './summary.ts';
 
 function record(over: Partial<RequestRecord>): RequestRecord {
   return {
@@ -203,5 +214,66 @@ describe('goodput limits', () => {
     }
     expect(keepsLimits({ ...measures, ttftMs: undefined, tpotMs: undefined }, { ttft: 100 })).toBe(false);
     expect(keepsLimits({ ...measures, tpotMs: undefined }, { tpot: 1 })).toBe(true);
+  });
+});
+
+function timed(
+  sentMs: number,
+  endMs: number,
+  chunkMs: readonly number[] = [],
+  outputTokens?: number,
+): RequestRecord {
+  const usage = outputTokens === undefined ? undefined : { promptTokens: 1, cachedTokens: 0, outputTokens };
+  return record({ sentMs, endMs, chunkMs, usage });
+}
+
+describe('the run over time', () => {
+  const records = [timed(0, 1000), timed(500, 2000), timed(1000, 1500)];
+
+  it('lasts from the first request sent to the last one ended', () => {
+    expect(windowOf([timed(40, 900), timed(30, 70)])).toEqual({ fromMs: 30, toMs: 900 });
+    expect(windowOf([])).toEqual({ fromMs: 0, toMs: 0 });
+  });
+
+  it('counts requests under way; one that starts as another ends does not add', () => {
+    expect(concurrencyOverTime(records)).toEqual([
+      [0, 1],
+      [0.5, 2],
+      [1, 1],
+      [1, 2],
+      [1.5, 1],
+      [2, 0],
+    ]);
+    expect(peakConcurrency(records)).toBe(2);
+    expect(peakConcurrency([])).toBe(0);
+  });
+
+  it('shows the highest number in each part, and the end', () => {
+    const changes = concurrencyOverTime(records);
+    expect(highestOverTime(changes, { fromMs: 0, toMs: 2000 }, 4)).toEqual([
+      [0, 1],
+      [0.5, 2],
+      [1, 2],
+      [1.5, 2],
+      [2, 0],
+    ]);
+  });
+
+  it('spreads tokens over chunks, so that all of them are counted', () => {
+    const streams = [timed(0, 1000, [100, 600], 10), timed(0, 1000, [700, 1000])];
+    const output = outputOverTime(streams, { fromMs: 0, toMs: 1000 }, 500);
+    expect(output).toEqual([
+      [0.25, 10],
+      [0.75, 14],
+    ]);
+    expect(output.reduce((sum, [, perSecond]) => sum + perSecond * 0.5, 0)).toBe(12);
+  });
+
+  it('takes a last part that is shorter for what it is', () => {
+    const output = outputOverTime([timed(0, 1250, [1100], 5)], { fromMs: 0, toMs: 1250 }, 1000);
+    expect(output).toEqual([
+      [0.5, 0],
+      [1.125, 20],
+    ]);
   });
 });

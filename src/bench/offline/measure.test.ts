@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeSpeed, decodeSteps } from './decode-steps.ts';
+import { decodeSpeed, decodeSteps } from './measure.ts';
 import type { MeasuredStep } from './measured-engine.ts';
 
 const step = (tokens: number, sequences: number, wallMs: number): MeasuredStep => ({

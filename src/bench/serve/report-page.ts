@@ -1,34 +1,54 @@
-// The plots of a report: how latencies are distributed, what happened when, and how the keys compare.
+// A report as one page: no script, nothing fetched, light or dark as the reader's system is.
 
-import { barPlot } from '../plot/bar-plot.ts';
-import { linePlot, type Point } from '../plot/line-plot.ts';
+import { escapeText } from '../plot/frame.ts';
+import { cards, figures, list, page, section, table } from '../plot/page.ts';
+import { barPlot, linePlot, type Point, type ScatterSeries, scatterPlot } from '../plot/plots.ts';
 import { niceStep } from '../plot/scale.ts';
-import { type ScatterSeries, scatterPlot } from '../plot/scatter-plot.ts';
-import { isComplete, measureRequest, type RequestMeasures } from './measure.ts';
-import type { RequestRecord } from './request-record.ts';
+import { type Distribution, percentile, sort } from '../statistics.ts';
+import {
+  failureTable,
+  headlines,
+  keyTable,
+  latencyTable,
+  loadRows,
+  metrics,
+  notesOn,
+  overviewRows,
+} from './report-rows.ts';
+import { isComplete, measureRequest, type RequestRecord } from './request-record.ts';
 import type { ServeReport } from './serve-report.ts';
-import { type Distribution, percentile, sort } from './statistics.ts';
-import { concurrencyOverTime, highestOverTime, outputOverTime, windowOf } from './timeline.ts';
+import { concurrencyOverTime, highestOverTime, outputOverTime, windowOf } from './summary.ts';
 
-interface Metric {
-  readonly short: string;
-  readonly name: string;
-  readonly field: 'ttftMs' | 'tpotMs' | 'itlMs' | 'e2elMs';
-  /** What a request gives to it. */
-  readonly values: (measures: RequestMeasures) => readonly number[];
+export function reportPage(report: ServeReport): string {
+  const { model, url, summary } = report;
+  const title = `${model} under load`;
+  return page(title, url, [
+    cards(headlines(report)),
+    ...notesOn(report).map((note) => `<p class="note">${escapeText(note)}</p>`),
+    section('Latency', table(latencyTable(summary))),
+    section('By key', table(keyTable(report)) + figures(keyPlots(report))),
+    section('Failures', table(failureTable(summary))),
+    section('Distributions', figures(cumulativePlots(report))),
+    section('Over time', figures([...timelinePlots(report), ...scatterPlots(report)])),
+    `<div class="pair">${section('The run', list(overviewRows(report)))}${section('The load', list(loadRows(report)))}</div>`,
+    section('What the words mean', definitions),
+  ]);
 }
+
+const definitions = list([
+  ['TTFT', 'from sending a request to its first output'],
+  ['TPOT', '(E2EL − TTFT) / (output tokens − 1), of each request'],
+  ['ITL', 'the gaps between chunks of output, of all requests together'],
+  ['E2EL', 'from sending a request to the end of its answer'],
+  [
+    'throughput',
+    'complete requests and their tokens over the duration, from the first sent to the last ended',
+  ],
+  ['goodput', 'complete requests that keep every stated limit'],
+]);
 
 /** As wide as the page shows them, so that their text is read at its own size. */
 const size = { width: 600, height: 340 };
-
-const given = (value: number | undefined) => (value === undefined ? [] : [value]);
-
-export const metrics: readonly Metric[] = [
-  { short: 'TTFT', name: 'Time to first token', field: 'ttftMs', values: ({ ttftMs }) => given(ttftMs) },
-  { short: 'TPOT', name: 'Time per further token', field: 'tpotMs', values: ({ tpotMs }) => given(tpotMs) },
-  { short: 'ITL', name: 'Gap between chunks', field: 'itlMs', values: ({ gapsMs }) => gapsMs },
-  { short: 'E2EL', name: 'Whole answer', field: 'e2elMs', values: ({ e2elMs }) => [e2elMs] },
-];
 
 /** The complete requests of each key, or all as one group. */
 interface Group {
@@ -150,7 +170,7 @@ export function scatterPlots(report: ServeReport): string[] {
 }
 
 /** None where there are not several keys. */
-export function keyPlots({ keys }: ServeReport): string[] {
+function keyPlots({ keys }: ServeReport): string[] {
   if (keys.length < 2) return [];
   const shown = ['p50', 'p90', 'p99'] as const;
   const values = (of: Distribution | undefined) => shown.map((name) => of?.[name]);
