@@ -1,6 +1,6 @@
 // What a comparison shows: a table of medians for each model, its plot, and who is missing and why.
 
-import { linePlot } from '../dist/bench/plot/line-plot.js';
+import { linePlot } from '../dist/bench/plot/plots.js';
 import { engines } from './engines.js';
 import { commonStart, median } from './figures.js';
 import { alignedTable } from './table.js';
