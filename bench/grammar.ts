@@ -125,7 +125,7 @@ async function freeSpeed(withGrammars: boolean): Promise<number> {
     endIds: [],
     speculation: false,
   });
-  engine.learn(vocabulary);
+  engine.setVocabulary(vocabulary);
   const started = performance.now();
   const run = async (stream: number, tables?: GrammarTables) => {
     const request = {

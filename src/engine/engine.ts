@@ -115,9 +115,9 @@ export class Engine {
   readonly #bySequence = new Map<Sequence, OpenRequest>();
   readonly #cancelled = new Set<string>();
   #grammars: Grammars | undefined;
-  /** While somebody looks on. */
+  /** Set while snapshots are taken. */
   #live: LiveView | undefined;
-  #watched = false;
+  #reportsStats = false;
   /** Something has happened since the last step began. */
   #news = false;
   #wake: (() => void) | undefined;
@@ -187,20 +187,20 @@ export class Engine {
   }
 
   /** What tokens spell; before the first request with a grammar. */
-  learn(vocabulary: VocabularyTables): void {
+  setVocabulary(vocabulary: VocabularyTables): void {
     this.#grammars ??= new Grammars(vocabulary);
   }
 
-  /** Whether reports tell what enters and leaves the prefix cache; all that is in it comes at once. */
-  setJournal(on: boolean): void {
+  /** Whether reports say what enters and leaves the prefix cache; all that is in it comes at once. */
+  reportPrefixes(on: boolean): void {
     const { prefixes } = this.#scheduler.tables;
     if (!on) prefixes.endJournal();
     else this.#tell({ events: [], blocks: this.#scheduler.demand(), prefixes: prefixes.startJournal() });
   }
 
   /** Whether reports carry full stats. */
-  setWatched(watched: boolean): void {
-    this.#watched = watched;
+  reportStats(on: boolean): void {
+    this.#reportsStats = on;
   }
 
   /** Runs until `end`. */
@@ -265,14 +265,13 @@ export class Engine {
     return { ...this.#scheduler.stats(nowMs), ...this.#recorder.record, draining: this.#draining };
   }
 
-  /** What it does now, and has done since the last look; the first one makes it gather from then on. */
-  look(nowMs: number): EngineView {
+  /** What it does now, and has done since the last snapshot; the first one makes it gather from then on. */
+  snapshot(nowMs: number): EngineView {
     this.#live ??= new LiveView(this.#scheduler);
-    return this.#live.look(nowMs);
+    return this.#live.snapshot(nowMs);
   }
 
-  /** Nobody looks any more. */
-  lookAway(): void {
+  endSnapshots(): void {
     this.#live = undefined;
   }
 
@@ -478,7 +477,7 @@ export class Engine {
       ...(step === undefined ? {} : { step }),
       ...(lookups === undefined ? {} : { lookups }),
       ...(step === undefined ? {} : this.#places()),
-      ...(step !== undefined && this.#watched ? { stats: this.#scheduler.stats(Date.now()) } : {}),
+      ...(step !== undefined && this.#reportsStats ? { stats: this.#scheduler.stats(Date.now()) } : {}),
     });
   }
 

@@ -4,26 +4,22 @@ import type { Backend } from '../compute/backend.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import { Engine, type EngineOptions, type EngineStats } from './engine.ts';
-import type { EngineView } from './live/engine-view.ts';
-import {
-  type LossListener,
-  Onlookers,
-  type PlacesListener,
-  type PrefixListener,
-  type StepFollower,
-} from './onlookers.ts';
+import type { EngineClient } from './engine-client.ts';
+import { EnginePublisher } from './engine-monitor.ts';
 import type { EngineRequest, RequestEvent } from './request.ts';
 import { unloadedError } from './request-errors.ts';
 import { RequestStreams } from './request-streams.ts';
-import type { BlockDemand } from './scheduler/stats.ts';
-import type { StepEvent, StepReport } from './step-report.ts';
+import type { StepReport } from './step-report.ts';
 
-export class LocalEngine {
+export class LocalEngine implements EngineClient {
   readonly engine: Engine;
-  /** It is never replaced. */
-  readonly starts = 1;
+  readonly monitor = new EnginePublisher({
+    reportStats: (on) => this.engine.reportStats(on),
+    reportPrefixes: (on) => this.engine.reportPrefixes(on),
+    snapshot: async () => this.engine.snapshot(Date.now()),
+    endSnapshots: () => this.engine.endSnapshots(),
+  });
   readonly #streams = new RequestStreams();
-  readonly #onlookers = new Onlookers((watched) => this.engine.setWatched(watched));
   /** Its own, and that of the draft model. */
   readonly #backends: readonly Backend[];
   readonly #running: Promise<void>;
@@ -60,51 +56,8 @@ export class LocalEngine {
     return this.engine.stats(Date.now());
   }
 
-  follow(listener: StepFollower): () => void {
-    return this.#onlookers.follow(listener);
-  }
-
-  watch(watcher: (event: StepEvent) => void): () => void {
-    return this.#onlookers.watch(watcher);
-  }
-
-  async look(): Promise<EngineView> {
-    return this.engine.look(Date.now());
-  }
-
-  lookAway(): void {
-    this.engine.lookAway();
-  }
-
-  onPrefixes(listener: PrefixListener) {
-    const stop = this.#onlookers.onPrefixes(listener);
-    const recount = () => this.engine.setJournal(true);
-    const end = () => {
-      stop();
-      if (!this.#onlookers.counted) this.engine.setJournal(false);
-    };
-    recount();
-    return { recount, end };
-  }
-
-  onPlaces(listener: PlacesListener): () => void {
-    return this.#onlookers.onPlaces(listener);
-  }
-
-  onLost(listener: LossListener): () => void {
-    return this.#onlookers.onLost(listener);
-  }
-
-  learn(vocabulary: VocabularyTables): void {
-    this.engine.learn(vocabulary);
-  }
-
-  allow(blocks: number): void {
-    this.engine.allow(blocks);
-  }
-
-  onBlocks(listener: (demand: BlockDemand) => void): () => void {
-    return this.#onlookers.onBlocks(listener);
+  setVocabulary(vocabulary: VocabularyTables): void {
+    this.engine.setVocabulary(vocabulary);
   }
 
   drain(): Promise<void> {
@@ -122,6 +75,6 @@ export class LocalEngine {
 
   #hear(report: StepReport): void {
     this.#streams.deliver(report.events);
-    this.#onlookers.tell(report);
+    this.monitor.publish(report);
   }
 }

@@ -3,8 +3,8 @@
 import { messageOf } from '../runtime/error-message.ts';
 import { Engine } from './engine.ts';
 import { loadEngine, readyMessage } from './load-engine.ts';
-import { obey } from './obey.ts';
-import type { EngineSettings, FromEngine, ToEngine } from './protocol.ts';
+
+import { type EngineSettings, type FromEngine, handleCommand, type ToEngine } from './protocol.ts';
 
 function send(message: FromEngine): void {
   // A parent that has gone away is noticed through `disconnect`; until then a message to it may fail.
@@ -27,7 +27,7 @@ process.once('message', (message: ToEngine) => {
 async function serve(settings: EngineSettings): Promise<void> {
   const engine = await start(settings);
   if (engine === undefined) return;
-  process.on('message', (message: ToEngine) => obey(engine, message, send));
+  process.on('message', (message: ToEngine) => handleCommand(engine, message, send));
   // An error here is a fault of the engine, not of a request: the process ends, the supervisor starts another.
   await engine.run();
 }

@@ -1,10 +1,10 @@
-// What the server process and an engine process say to each other. One report a step carries all its tokens; requests come
+// The messages between the server process and an engine process. One report a step carries all its tokens; requests come
 // many in a message, so that those of one prompt carry it once.
 
 import type { BackendName, KvType } from '../compute/backend.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
-import type { EngineOptions, EngineStats } from './engine.ts';
+import type { Engine, EngineOptions, EngineStats } from './engine.ts';
 import type { EngineView } from './live/engine-view.ts';
 import type { EngineRequest } from './request.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
@@ -41,13 +41,12 @@ export type ToEngine =
   | { readonly kind: 'cancel'; readonly ids: readonly string[] }
   | { readonly kind: 'stats'; readonly ticket: number }
   /** Whether reports carry full stats. */
-  | { readonly kind: 'watch'; readonly on: boolean }
-  /** What it does now, and has done since it was last asked. */
-  | { readonly kind: 'look'; readonly ticket: number }
-  /** Nobody asks any more. */
-  | { readonly kind: 'look-away' }
-  /** Reports tell what enters and leaves the prefix cache; the first tells all that is in it. Said again, it is told again. */
-  | { readonly kind: 'journal'; readonly on: boolean }
+  | { readonly kind: 'report-stats'; readonly on: boolean }
+  /** Whether reports say what enters and leaves the prefix cache. Said again, all that is in it is sent again. */
+  | { readonly kind: 'report-prefixes'; readonly on: boolean }
+  /** What it does now, and has done since the last snapshot. */
+  | { readonly kind: 'snapshot'; readonly ticket: number }
+  | { readonly kind: 'end-snapshots' }
   /** How many KV blocks may hold memory. */
   | { readonly kind: 'allow'; readonly blocks: number }
   /** How many threads may compute. */
@@ -67,4 +66,42 @@ export type FromEngine =
   | { readonly kind: 'unservable'; readonly message: string }
   | { readonly kind: 'report'; readonly report: StepReport }
   | { readonly kind: 'stats'; readonly ticket: number; readonly stats: EngineStats }
-  | { readonly kind: 'view'; readonly ticket: number; readonly view: EngineView };
+  | { readonly kind: 'snapshot'; readonly ticket: number; readonly view: EngineView };
+
+/** Runs a command, once the model is loaded. */
+export function handleCommand(engine: Engine, command: ToEngine, send: (message: FromEngine) => void): void {
+  switch (command.kind) {
+    case 'submit':
+      for (const request of command.requests) engine.submit(request);
+      break;
+    case 'cancel':
+      for (const id of command.ids) engine.cancel(id);
+      break;
+    case 'stats':
+      send({ kind: 'stats', ticket: command.ticket, stats: engine.stats(Date.now()) });
+      break;
+    case 'report-stats':
+      engine.reportStats(command.on);
+      break;
+    case 'report-prefixes':
+      engine.reportPrefixes(command.on);
+      break;
+    case 'snapshot':
+      send({ kind: 'snapshot', ticket: command.ticket, view: engine.snapshot(Date.now()) });
+      break;
+    case 'end-snapshots':
+      engine.endSnapshots();
+      break;
+    case 'allow':
+      engine.allow(command.blocks);
+      break;
+    case 'threads':
+      engine.useThreads(command.count);
+      break;
+    case 'vocabulary':
+      engine.setVocabulary(command.tables);
+      break;
+    case 'load':
+      throw new Error('the model is loaded already');
+  }
+}

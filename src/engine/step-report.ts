@@ -1,4 +1,4 @@
-// What the engine tells after a step, as plain data: all in one message.
+// What the engine reports after a step, as plain data: all in one message.
 
 import type { PrefixNews } from './cache/prefix-journal.ts';
 import type { PrefixMiss } from './cache/prefix-miss.ts';
@@ -26,7 +26,7 @@ export interface StepSummary {
   readonly times: StepTimes;
 }
 
-/** One step as an onlooker sees it who wants to know all. */
+/** One step with the scheduler's full stats. */
 export interface StepEvent extends StepSummary {
   readonly stats: SchedulerStats;
 }
@@ -46,10 +46,10 @@ export interface StepReport {
   readonly step?: StepSummary;
   /** Of those that were admitted for the first time; absent where nobody was. */
   readonly lookups?: readonly PrefixLookup[];
-  /** What entered and left the prefix cache, while someone keeps count of it. */
+  /** What entered and left the prefix cache, while someone is subscribed to it. */
   readonly prefixes?: PrefixNews;
   /** Now and then, while any wait: where the next of them are. */
   readonly places?: readonly QueuePlace[];
-  /** With a step, while someone watches. */
+  /** With a step, while someone is subscribed to them. */
   readonly stats?: SchedulerStats;
 }

@@ -54,7 +54,7 @@ export class AnswerGrammars {
     // A timeout depends on what else the machine did.
     if (verdict !== tooMuch) this.#keep(key, verdict);
     if (verdict.kind === 'refused') throw new GrammarError(verdict.problem, verdict.message, verdict.keyword);
-    model.engine.learn(vocabulary);
+    model.engine.setVocabulary(vocabulary);
     return verdict;
   }
 

@@ -1,7 +1,7 @@
 // Streams of an engine's events: several merged into one, in the order of arrival, and cancelled in batches.
 
 import { setImmediate } from 'node:timers/promises';
-import type { EngineHandle } from '../pool/engine-handle.ts';
+import type { EngineClient } from '../engine/engine-client.ts';
 
 /** Streams opened before the event loop runs again: there may be thousands. */
 const OPENED_AT_ONCE = 32;
@@ -75,7 +75,7 @@ export async function* mergeStreams<Value>(
 const CANCELLED_AT_ONCE = 256;
 
 /** Lets the event loop run in between: there may be thousands. */
-export async function cancelAll(engine: Pick<EngineHandle, 'cancel'>, ids: Iterable<string>): Promise<void> {
+export async function cancelAll(engine: Pick<EngineClient, 'cancel'>, ids: Iterable<string>): Promise<void> {
   let count = 0;
   for (const id of ids) {
     engine.cancel(id);

@@ -3,8 +3,8 @@
 
 import { Engine } from '../engine/engine.ts';
 import { type LoadedEngine, loadEngine, readyMessage } from '../engine/load-engine.ts';
-import { obey } from '../engine/obey.ts';
-import type { EngineSettings, ToEngine } from '../engine/protocol.ts';
+
+import { type EngineSettings, handleCommand, type ToEngine } from '../engine/protocol.ts';
 import { unloadedError } from '../engine/request-errors.ts';
 import { messageOf } from '../runtime/error-message.ts';
 import type { EngineHost, HostListener } from './engine-host.ts';
@@ -22,7 +22,8 @@ export class EngineInServer implements EngineHost {
 
   send(message: ToEngine): void {
     if (message.kind === 'load') this.#ended = this.#live(message.settings);
-    else if (this.#engine !== undefined) obey(this.#engine, message, (answer) => this.#listener.hear(answer));
+    else if (this.#engine !== undefined)
+      handleCommand(this.#engine, message, (answer) => this.#listener.hear(answer));
   }
 
   async kill(): Promise<void> {

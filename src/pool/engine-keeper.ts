@@ -42,7 +42,7 @@ interface KeeperListener {
   ready(): void;
   report(report: StepReport): void;
   stats(ticket: number, stats: EngineStats): void;
-  view(ticket: number, view: EngineView): void;
+  snapshot(ticket: number, view: EngineView): void;
   /** The engine is there no more, another one comes; `died` where it was not put aside in good order. */
   lost(cause: string, died: boolean): void;
   /** None can be had. */
@@ -139,7 +139,7 @@ export class EngineKeeper {
   }
 
   /** Holds for later engines too. */
-  learn(vocabulary: VocabularyTables): void {
+  setVocabulary(vocabulary: VocabularyTables): void {
     if (this.#vocabulary !== undefined) return;
     this.#vocabulary = vocabulary;
     this.send({ kind: 'vocabulary', tables: vocabulary });
@@ -259,8 +259,8 @@ export class EngineKeeper {
         this.#noteProgress(message.stats);
         this.#listener.stats(message.ticket, message.stats);
         break;
-      case 'view':
-        this.#listener.view(message.ticket, message.view);
+      case 'snapshot':
+        this.#listener.snapshot(message.ticket, message.view);
         break;
     }
   }

@@ -1,8 +1,8 @@
 // The memory budget at work: loads wait here for room, engines say what they need, and whenever anything changes it
 // is shared out anew.
 
+import type { EngineMonitor } from '../engine/engine-monitor.ts';
 import { type LongTimer, runAfter } from '../runtime/timers.ts';
-import type { EngineHandle } from './engine-handle.ts';
 import { firstBytes, holdingBytes, MemoryLedger } from './memory-ledger.ts';
 import type { ModelMemory } from './model-memory.ts';
 import { type Holder, mostBytes, type Sharing, shareMemory, type WaitingLoad } from './share-memory.ts';
@@ -26,7 +26,11 @@ export interface LoadWait extends Pick<WaitingLoad, 'sinceMs' | 'background'> {
 }
 
 /** What the budget needs of an engine. */
-type BlockUser = Pick<EngineHandle, 'allow' | 'onBlocks'>;
+interface BlockUser {
+  readonly monitor: Pick<EngineMonitor, 'subscribe'>;
+  /** How many KV blocks it may hold. */
+  allow(blocks: number): void;
+}
 
 interface Claim {
   readonly name: string;
@@ -93,10 +97,12 @@ export class PoolMemory {
   /** The model's engine is ready: from now on it says what it needs. */
   attach(name: string, engine: BlockUser): void {
     this.#engines.set(name, engine);
-    engine.onBlocks((demand) => {
-      if (this.#engines.get(name) !== engine) return;
-      this.#ledger.report(name, demand);
-      this.share();
+    engine.monitor.subscribe({
+      blocks: (demand) => {
+        if (this.#engines.get(name) !== engine) return;
+        this.#ledger.report(name, demand);
+        this.share();
+      },
     });
   }
 

@@ -1,12 +1,12 @@
 // A model that is loaded and answers: what the server needs of it.
 
+import type { EngineClient } from '../engine/engine-client.ts';
 import type { ModelPooling } from '../model/pooling.ts';
 import type { ModelSpec } from '../model/spec.ts';
 import type { SamplingDefaults } from '../sampling/parameters.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { FillInMiddle } from '../text/fill-in-middle.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
-import type { EngineHandle } from './engine-handle.ts';
 
 export interface ServedModel {
   /** The name clients use. */
@@ -23,7 +23,7 @@ export interface ServedModel {
   readonly sampling?: SamplingDefaults | undefined;
   /** Absent where it was not trained to fill gaps. */
   readonly fillInMiddle?: FillInMiddle | undefined;
-  readonly engine: EngineHandle;
+  readonly engine: EngineClient;
   /** KV blocks there can ever be: no sequence is longer. */
   readonly blockCount: number;
   /** Whether it runs without batching now, by choice or as a fallback. It changes while the model is loaded. */

@@ -2,22 +2,15 @@
 // every unfinished request with the tokens it already had. A client's stream pauses and goes on.
 
 import type { EngineStats } from '../engine/engine.ts';
+import type { EngineClient } from '../engine/engine-client.ts';
+import { EnginePublisher } from '../engine/engine-monitor.ts';
 import type { EngineView } from '../engine/live/engine-view.ts';
-import {
-  type LossListener,
-  Onlookers,
-  type PlacesListener,
-  type PrefixListener,
-  type StepFollower,
-} from '../engine/onlookers.ts';
 import type { EngineSettings, ToEngine } from '../engine/protocol.ts';
 import type { EngineRequest, FinishEvent, RequestError, RequestEvent } from '../engine/request.ts';
 import { cancelledEvent, drainingError, failedEvent, unloadedError } from '../engine/request-errors.ts';
 import { RequestStreams } from '../engine/request-streams.ts';
-import type { BlockDemand } from '../engine/scheduler/stats.ts';
-import type { StepEvent, StepReport } from '../engine/step-report.ts';
+import type { StepReport } from '../engine/step-report.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
-import type { EngineHandle, PrefixCount } from './engine-handle.ts';
 import { EngineKeeper, type KeeperOptions, type StartResult } from './engine-keeper.ts';
 import { DEATHS_TO_GIVE_UP, UnfinishedRequests } from './unfinished-requests.ts';
 
@@ -31,13 +24,18 @@ interface Waiter<Answer> {
   reject(error: Error): void;
 }
 
-export class SupervisedEngine implements EngineHandle {
+export class SupervisedEngine implements EngineClient {
+  readonly monitor = new EnginePublisher({
+    reportStats: (on) => this.#keeper.send({ kind: 'report-stats', on }),
+    reportPrefixes: (on) => this.#keeper.send({ kind: 'report-prefixes', on }),
+    snapshot: () => this.#ask(this.#snapshotsWaiting, (ticket) => ({ kind: 'snapshot', ticket })),
+    endSnapshots: () => this.#keeper.send({ kind: 'end-snapshots' }),
+  });
   readonly #keeper: EngineKeeper;
   readonly #streams = new RequestStreams();
   readonly #unfinished = new UnfinishedRequests();
-  readonly #onlookers = new Onlookers((on) => this.#keeper.send({ kind: 'watch', on }));
   readonly #statsWaiting = new Map<number, Waiter<EngineStats>>();
-  readonly #viewsWaiting = new Map<number, Waiter<EngineView>>();
+  readonly #snapshotsWaiting = new Map<number, Waiter<EngineView>>();
   readonly #whenDrained: (() => void)[] = [];
   /** Cancelled but not ended: an engine may be lost before it hears of it. */
   readonly #cancelled = new Set<string>();
@@ -58,7 +56,7 @@ export class SupervisedEngine implements EngineHandle {
       ready: () => this.#ready(),
       report: (report) => this.#hear(report),
       stats: (ticket, stats) => answer(this.#statsWaiting, ticket, stats),
-      view: (ticket, view) => answer(this.#viewsWaiting, ticket, view),
+      snapshot: (ticket, view) => answer(this.#snapshotsWaiting, ticket, view),
       lost: (cause, died) => this.#lost(cause, died),
       failed: (message) => this.#giveUp(message),
       busy: () => this.#unfinished.hasSubmitted,
@@ -76,10 +74,6 @@ export class SupervisedEngine implements EngineHandle {
 
   get restarts(): number {
     return this.#keeper.restarts;
-  }
-
-  get starts(): number {
-    return 1 + this.#keeper.restarts;
   }
 
   /** Whether it runs without batching, by choice or for want of a process. */
@@ -122,43 +116,8 @@ export class SupervisedEngine implements EngineHandle {
     return this.#ask(this.#statsWaiting, (ticket) => ({ kind: 'stats', ticket }));
   }
 
-  look(): Promise<EngineView> {
-    return this.#ask(this.#viewsWaiting, (ticket) => ({ kind: 'look', ticket }));
-  }
-
-  lookAway(): void {
-    this.#keeper.send({ kind: 'look-away' });
-  }
-
-  onPlaces(listener: PlacesListener): () => void {
-    return this.#onlookers.onPlaces(listener);
-  }
-
-  onLost(listener: LossListener): () => void {
-    return this.#onlookers.onLost(listener);
-  }
-
-  onPrefixes(listener: PrefixListener): PrefixCount {
-    const stop = this.#onlookers.onPrefixes(listener);
-    const recount = () => this.#keeper.send({ kind: 'journal', on: true });
-    const end = () => {
-      stop();
-      if (!this.#onlookers.counted) this.#keeper.send({ kind: 'journal', on: false });
-    };
-    recount();
-    return { recount, end };
-  }
-
-  follow(listener: StepFollower): () => void {
-    return this.#onlookers.follow(listener);
-  }
-
-  watch(watcher: (event: StepEvent) => void): () => void {
-    return this.#onlookers.watch(watcher);
-  }
-
-  learn(vocabulary: VocabularyTables): void {
-    this.#keeper.learn(vocabulary);
+  setVocabulary(vocabulary: VocabularyTables): void {
+    this.#keeper.setVocabulary(vocabulary);
   }
 
   allow(blocks: number): void {
@@ -168,10 +127,6 @@ export class SupervisedEngine implements EngineHandle {
   /** How many threads may compute; at most as many as its settings say. */
   useThreads(count: number): void {
     this.#keeper.useThreads(count);
-  }
-
-  onBlocks(listener: (demand: BlockDemand) => void): () => void {
-    return this.#onlookers.onBlocks(listener);
   }
 
   drain(): Promise<void> {
@@ -203,8 +158,7 @@ export class SupervisedEngine implements EngineHandle {
   }
 
   #ready(): void {
-    if (this.#onlookers.watched) this.#keeper.send({ kind: 'watch', on: true });
-    if (this.#onlookers.counted) this.#keeper.send({ kind: 'journal', on: true });
+    this.monitor.resume();
     this.#send();
   }
 
@@ -236,7 +190,7 @@ export class SupervisedEngine implements EngineHandle {
     this.#unfinished.note(events);
     for (const { id } of events) if (!this.#unfinished.has(id)) this.#cancelled.delete(id);
     this.#streams.deliver(events);
-    this.#onlookers.tell(report);
+    this.monitor.publish(report);
     this.#send();
     this.#noteDrained();
   }
@@ -244,7 +198,7 @@ export class SupervisedEngine implements EngineHandle {
   #lost(cause: string, died: boolean): void {
     this.#tellSome(Number.POSITIVE_INFINITY);
     this.#refuseAnswers(`the engine process ${cause}`);
-    this.#onlookers.lost(died);
+    this.monitor.lost(died);
     if (!died) this.#unfinished.takeBack();
     for (const request of died ? this.#unfinished.die() : []) {
       const message = `${DEATHS_TO_GIVE_UP} engine processes in a row ended on this request; the last ${cause}`;
@@ -315,7 +269,7 @@ export class SupervisedEngine implements EngineHandle {
   }
 
   #refuseAnswers(reason: string): void {
-    for (const waiting of [this.#statsWaiting, this.#viewsWaiting]) {
+    for (const waiting of [this.#statsWaiting, this.#snapshotsWaiting]) {
       for (const { reject } of waiting.values()) reject(new Error(reason));
       waiting.clear();
     }

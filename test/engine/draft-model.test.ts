@@ -74,7 +74,7 @@ describe('a draft model', () => {
     const draft = await draftOf(itself(), 6);
     const speculative = await withEngine({ ...alone, draft }, async (engine) => {
       const running = requests.map((one) => collect(engine.submit(engineRequest(one))));
-      setTimeout(() => engine.allow(20), 50);
+      setTimeout(() => engine.engine.allow(20), 50);
       return Promise.all(running);
     });
     expect(speculative.map(({ tokens }) => tokens)).toEqual(plain.all.map(({ tokens }) => tokens));

@@ -2,9 +2,9 @@
 // preemption, and after the engine process was killed.
 
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { EngineClient } from '../../src/engine/engine-client.ts';
 import type { LocalEngine } from '../../src/engine/local-engine.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
-import type { EngineHandle } from '../../src/pool/engine-handle.ts';
 import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
 import { chatIds, embeddedEndIds, embeddedSpec, withEngine } from '../support/embedded-engine.ts';
 import { embeddedModelPath } from '../support/embedded-model.ts';
@@ -19,7 +19,7 @@ const prompt = Int32Array.from([
 const poolings: readonly Pooling[] = ['mean', 'last', 'cls'];
 
 async function embed(
-  engine: Pick<EngineHandle, 'submit'>,
+  engine: Pick<EngineClient, 'submit'>,
   pooling: Pooling,
   options = {},
   tokens: ArrayLike<number> = prompt,
@@ -73,10 +73,11 @@ describe.each(poolings)('a vector is the same bits, %s', (pooling) => {
     await withEngine(options, async (engine) => {
       const { scheduler } = engine.engine;
       const answer = talk(engine, 'Hello', 60);
-      engine.follow(() => {
+      const step = () => {
         const text = scheduler.running.find(({ pooled }) => pooled !== undefined);
         if (text !== undefined && text.computed >= 48 * (text.preemptions + 1)) scheduler.preempt(text);
-      });
+      };
+      engine.monitor.subscribe({ step });
       expect((await embed(engine, pooling)).vector).toEqual(expected);
       await answer;
       // One row is all that the shortest needs.
@@ -96,8 +97,10 @@ describe.each(poolings)('a vector is the same bits, %s', (pooling) => {
     expect(await engine.start()).toMatchObject({ ok: true });
     try {
       let steps = 0;
-      engine.follow(() => {
-        if (++steps === 20) process.kill(engine.pid as number, 'SIGKILL');
+      engine.monitor.subscribe({
+        step: () => {
+          if (++steps === 20) process.kill(engine.pid as number, 'SIGKILL');
+        },
       });
       // One more before it, so that even the shortest is under way for a while.
       const first = embed(engine, 'mean', {}, randomTokens(300, vocabSize, 5));

@@ -8,9 +8,9 @@ import type { CreateBackend } from '../../src/compute/backend.ts';
 import { createCpuBackend } from '../../src/compute/cpu/backend.ts';
 import { createReferenceBackend } from '../../src/compute/reference/backend.ts';
 import type { EngineOptions } from '../../src/engine/engine.ts';
+import type { EngineClient } from '../../src/engine/engine-client.ts';
 import { LocalEngine } from '../../src/engine/local-engine.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
-import type { EngineHandle } from '../../src/pool/engine-handle.ts';
 import { SupervisedEngine } from '../../src/pool/supervised-engine.ts';
 import { writeEncoderFolder } from '../support/encoder-folder.ts';
 import { collect, embedRequest } from '../support/engine-requests.ts';
@@ -56,7 +56,7 @@ async function withEngine<Result>(
   }
 }
 
-async function vectorOf(engine: Pick<EngineHandle, 'submit'>, text: readonly number[], pooling: Pooling) {
+async function vectorOf(engine: Pick<EngineClient, 'submit'>, text: readonly number[], pooling: Pooling) {
   const { finish } = await collect(engine.submit(embedRequest(text, pooling)));
   expect(finish).toMatchObject({ reason: 'stop', cachedTokens: 0, promptTokens: text.length });
   return finish.vector;
@@ -110,8 +110,10 @@ describe('an encoder in a process of its own', () => {
       const known = Array.from({ length: 200 }, (_, seed) => randomTokens(70, 100, seed));
       const expected = await vectorOf(engine, known[199] as number[], 'mean');
       let steps = 0;
-      engine.follow(() => {
-        if (++steps === 20) process.kill(engine.pid as number, 'SIGKILL');
+      engine.monitor.subscribe({
+        step: () => {
+          if (++steps === 20) process.kill(engine.pid as number, 'SIGKILL');
+        },
       });
       const vectors = await Promise.all(known.map((text) => vectorOf(engine, text, 'mean')));
       expect(vectors[199]).toEqual(expected);

@@ -370,7 +370,7 @@ describe('trouble', () => {
       const ask = () =>
         collect(engine.submit(engineRequest({ prompt: chatIds('Hello'), sampling: ramble(10) })));
       const brief: StepSummary[] = [];
-      engine.follow((step) => brief.push(step));
+      engine.monitor.subscribe({ step: (step) => brief.push(step) });
       await ask();
       const { steps } = await engine.stats();
       expect(brief.map(({ step }) => step)).toEqual(Array.from({ length: steps }, (_, i) => i + 1));
@@ -395,7 +395,9 @@ describe('a place in the queue', () => {
       { maxBatchSize: 1, speculation: false },
       async (engine) => {
         const told: { readonly atMs: number; readonly ids: readonly string[] }[] = [];
-        engine.onPlaces((places) => told.push({ atMs: nowMs, ids: places.map(({ id }) => id) }));
+        engine.monitor.subscribe({
+          queuePositions: (places) => told.push({ atMs: nowMs, ids: places.map(({ id }) => id) }),
+        });
         const first = engine.submit(engineRequest({ prompt: chatIds('Hello'), sampling: ramble(150) }));
         await first.next();
         for (const id of ['second', 'third']) {

@@ -55,7 +55,7 @@ async function run(
     endIds: [],
     ...options,
   });
-  const unfollow = engine.follow(() => checkIntegrity(engine.engine.scheduler));
+  const checks = engine.monitor.subscribe({ step: () => checkIntegrity(engine.engine.scheduler) });
   try {
     const answers: Answer[] = [];
     for (const together of asked) {
@@ -65,7 +65,7 @@ async function run(
     const { prefixHitTokens: hits, preemptions } = engine.engine.scheduler.stats(0).counters;
     return { answers, hits, preemptions };
   } finally {
-    unfollow();
+    checks.end();
     await engine.close();
     weights.close();
   }

@@ -68,7 +68,7 @@ async function answers(
   options: Partial<EngineOptions> = {},
 ): Promise<Answer[]> {
   return withEngine(options, async (engine) => {
-    engine.learn(embeddedVocabulary);
+    engine.setVocabulary(embeddedVocabulary);
     return Promise.all(requests.map((request) => collect(engine.submit(engineRequest(request)))));
   });
 }
@@ -114,7 +114,7 @@ describe('an answer with a grammar', () => {
     });
     try {
       expect(await engine.start()).toMatchObject({ ok: true });
-      engine.learn(embeddedVocabulary);
+      engine.setVocabulary(embeddedVocabulary);
       const [alone] = await answers([constrained(2)]);
       const stream = engine.submit(engineRequest(constrained(2)));
       const tokens: number[] = [];
@@ -137,7 +137,7 @@ describe('an answer with a grammar', () => {
     for (const text of texts) expect(validate(JSON.parse(text))).toBe(true);
     const [plain] = await answers([constrained(4)]);
     const logged = await withEngine({}, async (engine) => {
-      engine.learn(embeddedVocabulary);
+      engine.setVocabulary(embeddedVocabulary);
       const request = engineRequest({
         ...constrained(4),
         sampling: { ...constrained(4).sampling, logprobs: 2 },

@@ -79,7 +79,7 @@ async function answers(
   nowMs?: () => number,
 ): Promise<Answer[]> {
   const ask = async (engine: LocalEngine) => {
-    engine.learn(embeddedVocabulary);
+    engine.setVocabulary(embeddedVocabulary);
     const all: Answer[] = [];
     for (let from = 0, size = 1; from < count; from += size, size = (size % 4) + 1) {
       const group = Array.from({ length: Math.min(size, count - from) }, (_, i) => request(from + i));
@@ -111,7 +111,7 @@ describe('answers with draft tokens', () => {
   it('are those without where blocks run short', { timeout: 300_000 }, async () => {
     const crowd = async (options: Partial<EngineOptions>) =>
       withEngine({ ...options, blockCount: 12 }, async (engine) => {
-        engine.learn(embeddedVocabulary);
+        engine.setVocabulary(embeddedVocabulary);
         const some = Array.from({ length: 12 }, (_, n) => ({
           ...request(n),
           sampling: { temperature: n % 2, seed: n, ignoreEos: true, maxTokens: 120 },
@@ -132,10 +132,10 @@ describe('answers with draft tokens', () => {
     });
     try {
       expect(await engine.start()).toMatchObject({ ok: true });
-      engine.learn(embeddedVocabulary);
+      engine.setVocabulary(embeddedVocabulary);
       const wanted = [0, 1, 3, 5].map(request);
       const plain = await withEngine({ speculation: false }, async (local) => {
-        local.learn(embeddedVocabulary);
+        local.setVocabulary(embeddedVocabulary);
         return Promise.all(wanted.map((one) => collect(local.submit(engineRequest(one)))));
       });
       const tokens = await Promise.all(

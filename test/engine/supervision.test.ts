@@ -142,7 +142,7 @@ describe('a supervised engine', () => {
   it('is told how many blocks it may hold, and so is the one that comes after it', async () => {
     await withSupervised({}, async (engine) => {
       const limits: number[] = [];
-      engine.onBlocks(({ limit }) => limits.push(limit));
+      engine.monitor.subscribe({ blocks: ({ limit }) => limits.push(limit) });
       engine.allow(100);
       await waitUntil(async () => limits.at(-1) === 100);
       process.kill(engine.pid as number, 'SIGKILL');

@@ -205,9 +205,10 @@ describeOnFastestGpu('KV blocks on a GPU', () => {
     const allowed = await answers((engine) => {
       const limits = [40, FEW, 12, FEW - 1];
       let steps = 0;
-      return engine.follow(() => {
-        if (steps++ % 6 === 0) engine.allow(limits[Math.floor(steps / 6) % limits.length] as number);
-      });
+      const step = () => {
+        if (steps++ % 6 === 0) engine.engine.allow(limits[Math.floor(steps / 6) % limits.length] as number);
+      };
+      return engine.monitor.subscribe({ step }).end;
     });
     const refused = await answers(() => () => {}, true);
     expect(allowed.tokens).toEqual(expected.tokens);

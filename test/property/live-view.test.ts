@@ -1,4 +1,4 @@
-// What an engine tells of itself, over random traffic: replayed, it is the truth at every look.
+// Snapshots of an engine over random traffic: replayed, they are the truth at every one.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -36,7 +36,7 @@ const command = fc.oneof(
 const scenario = fc.record({
   blockCount: fc.integer({ min: 8, max: 24 }),
   stateSlots: fc.constantFrom(undefined, undefined, 3, 6),
-  lookEvery: fc.integer({ min: 1, max: 4 }),
+  snapshotEvery: fc.integer({ min: 1, max: 4 }),
   commands: fc.array(command, { minLength: 1, maxLength: 25, size: 'max' }),
 });
 
@@ -81,14 +81,14 @@ class Viewer {
 async function run({
   blockCount,
   stateSlots,
-  lookEvery,
+  snapshotEvery,
   commands,
 }: typeof scenario extends fc.Arbitrary<infer One> ? One : never) {
   const engine = new SteppedEngine({ blockCount, stateSlots, budget: { kind: 'fixed', maxStepTokens: 96 } });
   const viewer = new Viewer(blockCount);
   const seen = { steps: 0, generated: 0 };
-  const look = () => {
-    const view = engine.engine.look(engine.nowMs);
+  const snapshot = () => {
+    const view = engine.engine.snapshot(engine.nowMs);
     viewer.take(view);
     viewer.check(engine);
     seen.steps += view.steps;
@@ -96,11 +96,11 @@ async function run({
     expect(view.waiting.length).toBe(engine.scheduler.waitingCount);
     expect(view.queues.reduce((sum, { waiting }) => sum + waiting, 0)).toBe(engine.scheduler.waitingCount);
   };
-  look();
+  snapshot();
   const step = async () => {
     // Also in the middle of a step.
-    await engine.step(engine.steps % 3 === 0 ? look : undefined);
-    if (engine.steps % lookEvery === 0) look();
+    await engine.step(engine.steps % 3 === 0 ? snapshot : undefined);
+    if (engine.steps % snapshotEvery === 0) snapshot();
   };
   for (const each of commands) {
     if (each.kind === 'submit') {
@@ -125,34 +125,34 @@ async function run({
     if (i === 5000) throw new Error('it does not end');
     await step();
   }
-  look();
+  snapshot();
   const { steps, generatedTokens } = engine.engine.stats(engine.nowMs);
   expect(seen).toEqual({ steps, generated: generatedTokens });
 }
 
-describe('what an engine tells to whoever looks', () => {
-  it('gives the true map of blocks, at every look, under random traffic', async () => {
+describe('snapshots of an engine', () => {
+  it('give the true map of blocks, each of them, under random traffic', async () => {
     await fc.assert(fc.asyncProperty(scenario, run), { numRuns: cases(300, 0.4) });
   }, 120_000);
 
-  it('begins anew after nobody looked', async () => {
+  it('begin anew after they ended', async () => {
     const engine = new SteppedEngine({ blockCount: 24, budget: { kind: 'fixed', maxStepTokens: 96 } });
     engine.submit({ prompt: prompt(70), newTokens: 40, ignoreEnd: true });
     await engine.step();
-    expect(engine.engine.look(0)).toMatchObject({ first: true, steps: 0, timeline: [] });
+    expect(engine.engine.snapshot(0)).toMatchObject({ first: true, steps: 0, timeline: [] });
     await engine.step();
-    expect(engine.engine.look(0)).toMatchObject({ first: false, steps: 1, generatedTokens: 1 });
-    engine.engine.lookAway();
+    expect(engine.engine.snapshot(0)).toMatchObject({ first: false, steps: 1, generatedTokens: 1 });
+    engine.engine.endSnapshots();
     await engine.step();
     const viewer = new Viewer(24);
-    viewer.take(engine.engine.look(0));
+    viewer.take(engine.engine.snapshot(0));
     viewer.check(engine);
   });
 
-  it('says why each of those that wait does', async () => {
+  it('say why each of those that wait does', async () => {
     const engine = new SteppedEngine({ blockCount: 8, budget: { kind: 'fixed', maxStepTokens: 64 } });
     const reasons = () =>
-      Object.fromEntries(engine.engine.look(engine.nowMs).waiting.map(({ id, why }) => [id, why]));
+      Object.fromEntries(engine.engine.snapshot(engine.nowMs).waiting.map(({ id, why }) => [id, why]));
     const ask = (seed: number) =>
       engine.submit({ prompt: prompt(100, seed), newTokens: 60, ignoreEnd: true });
     const [first] = [ask(1), ask(1)];
@@ -167,13 +167,13 @@ describe('what an engine tells to whoever looks', () => {
     expect(reasons()).toMatchObject({ s0: 'preempted' });
   });
 
-  it('is bounded, however many steps nobody asks for and however many wait', async () => {
+  it('are bounded, however many steps nobody asks for and however many wait', async () => {
     const engine = new SteppedEngine({ blockCount: 64, budget: { kind: 'fixed', maxStepTokens: 64 } });
-    engine.engine.look(0);
+    engine.engine.snapshot(0);
     engine.submit({ prompt: prompt(5), newTokens: 300, ignoreEnd: true });
     for (let i = 0; i < 200; i++) await engine.step();
     for (let i = 0; i < 200; i++) engine.submit({ prompt: prompt(5, 2), newTokens: 1, priority: 2 });
-    const view = engine.engine.look(0);
+    const view = engine.engine.snapshot(0);
     expect(view).toMatchObject({ steps: 200, generatedTokens: 200 });
     expect(view.timeline.map(({ step }) => step)).toEqual(Array.from({ length: 64 }, (_, i) => 137 + i));
     expect(view.waiting.length).toBe(64);

@@ -4,8 +4,8 @@
 
 import type { Batch, StepResult } from '../../src/compute/backend.ts';
 import { Engine } from '../../src/engine/engine.ts';
-import { obey } from '../../src/engine/obey.ts';
-import type { ToEngine } from '../../src/engine/protocol.ts';
+import type { EngineSubscriber } from '../../src/engine/engine-monitor.ts';
+import { handleCommand, type ToEngine } from '../../src/engine/protocol.ts';
 import type { EngineRequest } from '../../src/engine/request.ts';
 import { unloadedError } from '../../src/engine/request-errors.ts';
 import { checkIntegrity } from '../../src/engine/scheduler/integrity.ts';
@@ -155,7 +155,13 @@ class Place {
   readonly unfinished = new UnfinishedRequests();
   readonly backend: GatedBackend;
   readonly engine: Engine;
-  #listener: (demand: BlockDemand) => void = () => {};
+  readonly monitor = {
+    subscribe: (subscriber: EngineSubscriber) => {
+      this.#subscriber = subscriber;
+      return { snapshot: () => Promise.reject(), resendPrefixes: () => {}, end: () => {} };
+    },
+  };
+  #subscriber: EngineSubscriber = {};
   #heard: BlockDemand | undefined;
   #told: BlockDemand | undefined;
 
@@ -185,25 +191,20 @@ class Place {
     this.toEngine.push({ kind: 'allow', blocks });
   }
 
-  onBlocks(listener: (demand: BlockDemand) => void): () => void {
-    this.#listener = listener;
-    return () => {};
-  }
-
   submit(request: EngineRequest): void {
     this.unfinished.add(request);
     this.toEngine.push({ kind: 'submit', requests: [request] });
   }
 
   hear(): void {
-    obey(this.engine, this.toEngine.shift() as ToEngine, () => {});
+    handleCommand(this.engine, this.toEngine.shift() as ToEngine, () => {});
   }
 
   tell(): void {
     const { events, blocks } = this.toPool.shift() as StepReport;
     this.unfinished.note(events);
     this.#heard = blocks;
-    this.#listener(blocks);
+    this.#subscriber.blocks?.(blocks);
   }
 
   close(): void {

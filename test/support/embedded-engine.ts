@@ -38,11 +38,11 @@ export async function withEngine<Result>(
     ...options,
   };
   const engine = new LocalEngine(wrap(backend), engineOptions, nowMs);
-  const unfollow = engine.follow(() => checkIntegrity(engine.engine.scheduler));
+  const checks = engine.monitor.subscribe({ step: () => checkIntegrity(engine.engine.scheduler) });
   try {
     return await use(engine);
   } finally {
-    unfollow();
+    checks.end();
     await engine.close();
   }
 }

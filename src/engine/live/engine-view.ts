@@ -1,5 +1,5 @@
-// What an engine tells to whoever looks, as plain data: what it does now, and what it has done since the last look.
-// Requests by their ids.
+// A snapshot of an engine, as plain data: what it does now, and what it has done since the last snapshot. Requests by their
+// ids.
 
 import type { QueueStats, RunningStats } from '../scheduler/stats.ts';
 import type { Priority } from '../sequence.ts';
@@ -7,9 +7,9 @@ import type { BlockRun } from './block-runs.ts';
 
 export interface EngineView {
   readonly blockCount: number;
-  /** Nobody looked before: changed blocks are told as if none had held memory. */
+  /** There was none before: changed blocks are given as if none had held memory. */
   readonly first: boolean;
-  /** Since the last look. */
+  /** Since the last snapshot. */
   readonly steps: number;
   readonly promptTokens: number;
   readonly generatedTokens: number;
@@ -19,7 +19,7 @@ export interface EngineView {
   readonly queues: readonly QueueStats[];
   /** The most urgent of those that wait, 64 at most. */
   readonly waiting: readonly WaitingView[];
-  /** Changed since the last look. */
+  /** Changed since the last snapshot. */
   readonly blocks: readonly BlockRun[];
   readonly blockCounts: BlockCounts;
   /** Totals since the engine's start. */

@@ -1,4 +1,4 @@
-// Stands beside the loop while somebody looks on: gathers steps, and tells at each look what has changed. Knows no clock.
+// Gathers steps for snapshots of an engine: each says what has changed since the last one. Knows no clock.
 
 import { Heap } from '../scheduler/heap.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
@@ -15,7 +15,7 @@ const MOST_WAITING = 64;
 export class LiveView {
   readonly #scheduler: Scheduler;
   readonly #seats = new Seats();
-  #told: Int32Array;
+  #sent: Int32Array;
   #map: Int32Array;
   #timeline: StepView[] = [];
   #steps = 0;
@@ -26,7 +26,7 @@ export class LiveView {
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
     const { blockCount } = scheduler.tables.pool;
-    this.#told = new Int32Array(blockCount);
+    this.#sent = new Int32Array(blockCount);
     this.#map = new Int32Array(blockCount);
   }
 
@@ -44,7 +44,7 @@ export class LiveView {
     if (this.#timeline.length > MOST_STEPS) this.#timeline.shift();
   }
 
-  look(nowMs: number): EngineView {
+  snapshot(nowMs: number): EngineView {
     const { tables, running } = this.#scheduler;
     const { pool } = tables;
     const { queues, counters } = this.#scheduler.stats(nowMs);
@@ -65,7 +65,7 @@ export class LiveView {
       riders,
       queues,
       waiting: this.#waiting(nowMs),
-      blocks: changedRuns(this.#told, this.#map),
+      blocks: changedRuns(this.#sent, this.#map),
       blockCounts: {
         limit: pool.limit,
         held: pool.heldCount,
@@ -80,9 +80,9 @@ export class LiveView {
     return view;
   }
 
-  /** What follows counts for the next look. */
+  /** What follows counts for the next snapshot. */
   #begin(): void {
-    [this.#told, this.#map] = [this.#map, this.#told];
+    [this.#sent, this.#map] = [this.#map, this.#sent];
     this.#seats.clear();
     this.#timeline = [];
     this.#steps = 0;

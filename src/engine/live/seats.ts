@@ -1,5 +1,5 @@
 // Seats for sequences that run: one keeps its number while it runs, so that an eye can follow it. A number that became
-// free is given away only after the next look, so that between two looks it means one sequence.
+// free is given away only after the next snapshot, so that between two of them it means one sequence.
 
 import type { Sequence } from '../sequence.ts';
 

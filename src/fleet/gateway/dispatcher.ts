@@ -99,7 +99,7 @@ export class Dispatcher {
     else this.#tell(open.worker.node, { kind: 'cancel', ...open.current });
   }
 
-  learn(model: string, tables: VocabularyTables): void {
+  setVocabulary(model: string, tables: VocabularyTables): void {
     this.#vocabularies.set(model, tables);
   }
 

@@ -145,7 +145,7 @@ export class FleetWorker {
       if ('grammar' in request && request.grammar !== undefined) {
         const vocabulary = this.#vocabularies.get(entry.model);
         if (vocabulary === undefined) return this.#giveBack(entry, NO_VOCABULARY);
-        engine.learn(vocabulary);
+        engine.setVocabulary(vocabulary);
       }
       const id = `${entry.id}#${entry.attempt}`;
       cancel = () => engine.cancel(id);

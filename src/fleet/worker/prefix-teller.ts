@@ -2,7 +2,8 @@
 // and all of them where somebody has missed one.
 
 import type { PrefixNews } from '../../engine/cache/prefix-journal.ts';
-import type { EngineHandle, PrefixCount } from '../../pool/engine-handle.ts';
+import type { EngineClient } from '../../engine/engine-client.ts';
+import type { EngineMonitor, EngineSubscription } from '../../engine/engine-monitor.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { PrefixMessage } from '../messages.ts';
 import type { CacheBatch, CacheSnapshot } from '../routing/cache-news.ts';
@@ -11,8 +12,8 @@ const TELL_EVERY_MS = 100;
 const SNAPSHOT_MS = 3000;
 
 interface Followed {
-  readonly engine: EngineHandle;
-  readonly count: PrefixCount;
+  readonly engine: EngineClient;
+  readonly subscription: EngineSubscription;
   /** Another one whenever the cache may have been lost. */
   epoch: string;
   number: number;
@@ -49,7 +50,7 @@ export class PrefixTeller {
         clearTimeout(timer);
         resolve(snapshot);
       });
-      followed.count.recount();
+      followed.subscription.resendPrefixes();
     });
   }
 
@@ -60,7 +61,7 @@ export class PrefixTeller {
 
   close(): void {
     clearInterval(this.#timer);
-    for (const { count } of this.#followed.values()) count.end();
+    for (const { subscription } of this.#followed.values()) subscription.end();
   }
 
   #tick(): void {
@@ -71,20 +72,23 @@ export class PrefixTeller {
   /** Follows the engines that are there now. */
   #look(): void {
     const loaded = new Map(this.#options.pool.loaded().map(({ name, engine }) => [name, engine]));
-    for (const [model, { engine, count }] of this.#followed) {
+    for (const [model, { engine, subscription }] of this.#followed) {
       if (loaded.get(model) === engine) continue;
-      count.end();
+      subscription.end();
       this.#followed.delete(model);
     }
-    for (const [model, engine] of loaded) if (!this.#followed.has(model)) this.#follow(model, engine);
+    for (const [model, engine] of loaded) {
+      if (!this.#followed.has(model) && engine.monitor !== undefined)
+        this.#follow(model, engine, engine.monitor);
+    }
   }
 
-  #follow(model: string, engine: EngineHandle): void {
+  #follow(model: string, engine: EngineClient, monitor: EngineMonitor): void {
     // The engine answers later than this, so that what is filled in last is there by then.
-    const count = engine.onPrefixes((news) => this.#hear(model, news));
+    const subscription = monitor.subscribe({ prefixes: (news) => this.#hear(model, news) });
     this.#followed.set(model, {
       engine,
-      count,
+      subscription,
       epoch: this.#nextEpoch(),
       number: 0,
       pending: [],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { EngineClient } from '../../engine/engine-client.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import { Ledger } from './ledger.ts';
 import type { ModelKeys } from './model-key.ts';
@@ -9,7 +9,7 @@ const path = new URL('../../../models/chairlift-demo-14m-q8_0.gguf', import.meta
 
 /** What a worker with one model tells, once it knows the model's content. */
 async function statusWith(ledger: Ledger) {
-  const engine = { follow: () => () => {}, onBlocks: () => () => {} } as unknown as EngineHandle;
+  const engine = {} as EngineClient;
   const pool = {
     list: () => [{ name: 'm', aliases: [], path, state: 'loaded', pinned: false, createdSeconds: 0 }],
     loaded: () => [{ name: 'm', engine, blockCount: 100 }],

@@ -2,9 +2,9 @@
 
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { EngineClient } from '../../engine/engine-client.ts';
 import type { BlockDemand } from '../../engine/scheduler/stats.ts';
 import type { Priority } from '../../engine/sequence.ts';
-import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { messageOf } from '../../runtime/error-message.ts';
@@ -37,7 +37,7 @@ export interface WorkerModelsOptions {
 
 export class WorkerModels {
   readonly #options: WorkerModelsOptions;
-  readonly #watched = new WeakMap<EngineHandle, Watched>();
+  readonly #watched = new WeakMap<EngineClient, Watched>();
   /** By path of model and adapter; undefined while it is read, or where it cannot be. */
   readonly #contents = new Map<string, Content | undefined>();
 
@@ -101,14 +101,16 @@ export class WorkerModels {
     };
   }
 
-  #watch(engine: EngineHandle): Watched {
+  #watch(engine: EngineClient): Watched {
     const known = this.#watched.get(engine);
     if (known !== undefined) return known;
     const watched: Watched = { speeds: new StepSpeeds(), blocks: undefined };
     this.#watched.set(engine, watched);
-    engine.follow((step) => watched.speeds.observe(step));
-    engine.onBlocks((demand) => {
-      watched.blocks = demand;
+    engine.monitor?.subscribe({
+      step: (step) => watched.speeds.observe(step),
+      blocks: (demand) => {
+        watched.blocks = demand;
+      },
     });
     return watched;
   }

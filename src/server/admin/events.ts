@@ -2,7 +2,8 @@
 // them misses some, and is told how many.
 
 import type { FastifyReply } from 'fastify';
-import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { EngineMonitor, EngineSubscription } from '../../engine/engine-monitor.ts';
+import type { StepEvent } from '../../engine/step-report.ts';
 import type { ServerContext } from '../context.ts';
 import { LossyStream } from '../http/lossy-stream.ts';
 import { SseStream } from '../http/sse.ts';
@@ -32,22 +33,21 @@ async function streamEvents(
   const stream = new SseStream(reply.raw, reply.getHeaders(), settings.keepAliveMs);
   // A client that reads nothing for two keep-alive intervals is gone.
   const events = new LossyStream(reply.raw, stream, 2 * settings.keepAliveMs);
-  const subscribed = new Map<EngineHandle, () => void>();
+  const subscribed = new Map<EngineMonitor, EngineSubscription>();
   const subscribeToLoaded = () => {
     if (activity.draining) return stream.end();
     events.cutOffIfStuck();
-    const loaded = new Set(pool.loaded().map(({ engine }) => engine));
-    for (const [engine, unsubscribe] of subscribed) {
-      if (loaded.has(engine)) continue;
-      unsubscribe();
-      subscribed.delete(engine);
+    const loaded = new Set(pool.loaded().map(({ engine }) => engine.monitor));
+    for (const [monitor, subscription] of subscribed) {
+      if (loaded.has(monitor)) continue;
+      subscription.end();
+      subscribed.delete(monitor);
     }
     for (const { name, engine } of pool.loaded()) {
-      if (subscribed.has(engine)) continue;
-      subscribed.set(
-        engine,
-        engine.watch((event) => events.send({ model: name, ...event }, 'step')),
-      );
+      const { monitor } = engine;
+      if (monitor === undefined || subscribed.has(monitor)) continue;
+      const stats = (event: StepEvent) => events.send({ model: name, ...event }, 'step');
+      subscribed.set(monitor, monitor.subscribe({ stats }));
     }
   };
   const unsubscribeFromFeed = feed.subscribe((finished) => events.send(finished, 'request'));
@@ -55,7 +55,7 @@ async function streamEvents(
   reply.raw.once('close', () => {
     clearInterval(timer);
     unsubscribeFromFeed();
-    for (const unsubscribe of subscribed.values()) unsubscribe();
+    for (const subscription of subscribed.values()) subscription.end();
   });
   events.send({ models: pool.list() }, 'models');
   subscribeToLoaded();

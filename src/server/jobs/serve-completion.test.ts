@@ -165,7 +165,7 @@ describe('several answers whose client leaves', () => {
   it.each([1, 4])('during the prompt are all forgotten, and draining ends: n = %i', async (n) => {
     const server = await start();
     const { engine } = server.pool;
-    const computing = new Promise<void>((resolve) => engine.follow(() => resolve()));
+    const computing = new Promise<void>((step) => engine.monitor.subscribe({ step: () => step() }));
     const leave = await asked(server, { messages: long, n, max_tokens: 1000, ignore_eos: true });
     await computing;
     leave();
@@ -182,8 +182,10 @@ describe('several answers whose client leaves', () => {
   it('share the computation of their prompt', async () => {
     const server = await start();
     let computed = 0;
-    server.pool.engine.follow(({ tokens }) => {
-      computed += tokens;
+    server.pool.engine.monitor.subscribe({
+      step: ({ tokens }) => {
+        computed += tokens;
+      },
     });
     const body = { messages: long, n: 4, max_tokens: 1 };
     const { choices, usage } = (await post(server, '/v1/chat/completions', body)).json();

@@ -2,12 +2,12 @@
 // are monitored only while a viewer is subscribed.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { EngineClient } from '../../engine/engine-client.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import { namedEvents } from '../http/sse.ts';
 import type { Activity } from '../request/activity.ts';
 import type { Admission } from '../request/admission.ts';
-import { EngineMonitor } from './engine-monitor.ts';
+import { EngineTicks } from './engine-ticks.ts';
 import type { EndedRequest, LiveSnapshot, LiveTick } from './live-event.ts';
 import type { LiveViewer } from './live-viewer.ts';
 import type { RequestTraces } from './request-traces.ts';
@@ -34,7 +34,7 @@ export class LiveFeed {
   readonly #sources: LiveSources;
   readonly #startedMs = Date.now();
   readonly #viewers = new Set<LiveViewer>();
-  readonly #monitors = new Map<EngineHandle, EngineMonitor>();
+  readonly #engines = new Map<EngineClient, EngineTicks>();
   #ended: EndedRequest[] = [];
   #publishedEngines = '';
   #running = false;
@@ -65,8 +65,8 @@ export class LiveFeed {
       }
     } finally {
       endEnded();
-      for (const monitor of this.#monitors.values()) monitor.end();
-      this.#monitors.clear();
+      for (const engine of this.#engines.values()) engine.end();
+      this.#engines.clear();
       this.#ended = [];
       for (const viewer of this.#viewers) viewer.end();
       this.#viewers.clear();
@@ -77,15 +77,15 @@ export class LiveFeed {
   async #poll(): Promise<void> {
     const { pool, traces } = this.#sources;
     const loaded = new Map(pool.loaded().map((served) => [served.engine, served]));
-    for (const [engine, monitor] of this.#monitors) {
+    for (const [engine, ticks] of this.#engines) {
       if (loaded.has(engine)) continue;
-      monitor.end();
-      this.#monitors.delete(engine);
+      ticks.end();
+      this.#engines.delete(engine);
     }
     for (const [engine, served] of loaded) {
-      if (!this.#monitors.has(engine)) this.#monitors.set(engine, new EngineMonitor(served, traces));
+      if (!this.#engines.has(engine)) this.#engines.set(engine, new EngineTicks(served, traces));
     }
-    const polls = [...this.#monitors.values()].map((monitor) => monitor.poll());
+    const polls = [...this.#engines.values()].map((ticks) => ticks.poll());
     await Promise.race([Promise.all(polls), sleep(POLL_TIMEOUT_MS, undefined, { ref: false })]);
   }
 
@@ -97,7 +97,7 @@ export class LiveFeed {
       snapshot ??= framed(this.#snapshot(tick), 'snapshot');
       return snapshot;
     };
-    const engines = [...this.#monitors.values()].map(({ name }) => name).join('\n');
+    const engines = [...this.#engines.values()].map(({ name }) => name).join('\n');
     const hasNewEngines = engines !== this.#publishedEngines;
     this.#publishedEngines = engines;
     const nowMs = performance.now();
@@ -115,7 +115,7 @@ export class LiveFeed {
     return {
       atMs: Date.now(),
       models,
-      engines: [...this.#monitors.values()].map((monitor) => monitor.tick()),
+      engines: [...this.#engines.values()].map((ticks) => ticks.tick()),
       requests: { running: Math.max(0, activity.running - queued), queued },
       ...(first === undefined ? {} : { firstToken: first }),
       ...(between === undefined ? {} : { betweenTokens: between }),
@@ -132,7 +132,7 @@ export class LiveFeed {
       version: this.#sources.version,
       startedMs: this.#startedMs,
       tickMs: TICK_MS,
-      engines: [...this.#monitors.values()].map((monitor) => monitor.snapshot()),
+      engines: [...this.#engines.values()].map((ticks) => ticks.snapshot()),
       tick,
     };
   }

@@ -123,22 +123,22 @@ describe('looking on', () => {
     });
   });
 
-  it('gives two viewers the same bytes, and watches the engine only while somebody looks', async () => {
+  it('gives two viewers the same bytes, and takes snapshots of the engine only while somebody is subscribed', async () => {
     const { server, secrets, url } = await startLive();
-    const looks = vi.spyOn(server.pool.engine, 'look');
-    const away = vi.spyOn(server.pool.engine, 'lookAway');
+    const snapshots = vi.spyOn(server.pool.engine.engine, 'snapshot');
+    const end = vi.spyOn(server.pool.engine.engine, 'endSnapshots');
     const one = await view(url, secrets.boss);
     const two = await view(url, secrets.boss);
     await eventually(() => expect(two.events.length).toBeGreaterThan(4));
     const raws = new Set(one.events.map(({ raw }) => raw));
     for (const { raw } of two.events.slice(1, 4)) expect(raws).toContain(raw);
-    expect(looks.mock.calls.length).toBeLessThanOrEqual(one.events.length + 2);
+    expect(snapshots.mock.calls.length).toBeLessThanOrEqual(one.events.length + 2);
     one.leave();
     two.leave();
-    await eventually(() => expect(away).toHaveBeenCalled());
-    const before = looks.mock.calls.length;
+    await eventually(() => expect(end).toHaveBeenCalled());
+    const before = snapshots.mock.calls.length;
     await new Promise((resolve) => setTimeout(resolve, 600));
-    expect(looks.mock.calls.length).toBe(before);
+    expect(snapshots.mock.calls.length).toBe(before);
   });
 
   it('ends when the server closes', async () => {

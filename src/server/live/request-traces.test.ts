@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { LossListener, StepFollower } from '../../engine/onlookers.ts';
+import type { EngineClient } from '../../engine/engine-client.ts';
+import type { EngineSubscriber } from '../../engine/engine-monitor.ts';
 import type { StepSummary } from '../../engine/step-report.ts';
-import type { EngineHandle } from '../../pool/engine-handle.ts';
 import { RequestTraces, type TracedRequest } from './request-traces.ts';
 
 const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 1 };
@@ -21,20 +21,15 @@ const traceOf = (requestId: string, given: Partial<TracedRequest> = {}): TracedR
 });
 
 function engineStandIn() {
-  let follower: StepFollower = () => {};
-  let onLost: LossListener = () => {};
-  const engine = {
-    follow: (listener: StepFollower) => {
-      follower = listener;
-      return () => {};
+  let subscriber: EngineSubscriber = {};
+  const monitor = {
+    subscribe: (given: EngineSubscriber) => {
+      subscriber = given;
     },
-    onLost: (listener: LossListener) => {
-      onLost = listener;
-      return () => {};
-    },
-  } as unknown as EngineHandle;
+  };
+  const engine = { monitor } as unknown as EngineClient;
   const step = (given: Partial<StepSummary>) =>
-    follower(
+    subscriber.step?.(
       {
         step: 1,
         tokens: 1,
@@ -47,7 +42,7 @@ function engineStandIn() {
       },
       (given.admitted ?? []).map((id) => ({ id, promptTokens: 3, cachedTokens: 0, why: 'new' as const })),
     );
-  return { engine, step, lose: () => onLost(true) };
+  return { engine, step, lose: () => subscriber.lost?.(true) };
 }
 
 describe('the traces of requests', () => {

@@ -1,11 +1,11 @@
 // Traces of the last requests: their events, and what each found in the prefix cache. Subscribes to the engines that they run
 // on. The number of traces, and of events in each, is bounded.
 
+import type { EngineClient } from '../../engine/engine-client.ts';
 import type { EndReason } from '../../engine/request.ts';
 import type { PrefixLookup as EngineLookup, StepSummary } from '../../engine/step-report.ts';
 import type { QueuePlace } from '../../engine/wait-estimates.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
-import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { Tier } from '../../store/key-record.ts';
 import { ExpectedWaits } from './expected-waits.ts';
 import type { EndedRequest, RequestBrief, TraceEvent } from './live-event.ts';
@@ -39,7 +39,7 @@ interface TraceEnd {
 /** One choice of a request, which the engine knows as a request of its own. */
 interface Choice {
   readonly trace: Trace;
-  readonly engine: EngineHandle;
+  readonly engine: EngineClient;
   readonly number: number;
   readonly submittedMs: number;
   admitted: boolean;
@@ -112,8 +112,8 @@ export class RequestTraces {
   /** In order of arrival. */
   readonly #traces: Trace[] = [];
   readonly #choices = new Map<string, Choice>();
-  readonly #followed = new WeakMap<EngineHandle, ExpectedWaits>();
-  readonly #places = new WeakMap<EngineHandle, Places>();
+  readonly #followed = new WeakMap<EngineClient, ExpectedWaits>();
+  readonly #places = new WeakMap<EngineClient, Places>();
   readonly #endListeners = new Set<(ended: EndedRequest) => void>();
 
   /** The clock is monotonic. */
@@ -128,7 +128,7 @@ export class RequestTraces {
     return trace;
   }
 
-  submitted(trace: Trace, engineId: string, engine: EngineHandle): void {
+  submitted(trace: Trace, engineId: string, engine: EngineClient): void {
     this.#follow(engine);
     const nowMs = this.#nowMs();
     const number = trace.engineIds.push(engineId) - 1;
@@ -163,7 +163,7 @@ export class RequestTraces {
   }
 
   /** The foremost queue position of these requests; undefined where none is known to wait. */
-  queuePositionOf(engine: EngineHandle, engineIds: readonly string[]): Omit<QueuePlace, 'id'> | undefined {
+  queuePositionOf(engine: EngineClient, engineIds: readonly string[]): Omit<QueuePlace, 'id'> | undefined {
     const places = this.#places.get(engine);
     if (places === undefined) return undefined;
     let first: QueuePlace | undefined;
@@ -181,25 +181,27 @@ export class RequestTraces {
     return this.#traces.toReversed();
   }
 
-  expectedMs(engine: EngineHandle, tier: Tier, ahead: number): number | undefined {
+  expectedMs(engine: EngineClient, tier: Tier, ahead: number): number | undefined {
     return this.#followed.get(engine)?.expectedMs(tier, ahead, this.#nowMs());
   }
 
-  #follow(engine: EngineHandle): void {
+  #follow(engine: EngineClient): void {
     if (this.#followed.has(engine)) return;
     const waits = new ExpectedWaits();
     this.#followed.set(engine, waits);
-    engine.follow((step, lookups) => this.#stepped(step, lookups, waits));
-    engine.onPlaces?.((places) => {
-      const byId = new Map(places.map((place) => [place.id, place]));
-      this.#places.set(engine, { byId, heardMs: this.#nowMs() });
-    });
-    engine.onLost((died) => {
-      if (!died) return;
-      const nowMs = this.#nowMs();
-      for (const { trace, number, engine: its } of this.#choices.values()) {
-        if (its === engine) trace.note('engine-died', nowMs, number);
-      }
+    engine.monitor?.subscribe({
+      step: (step, lookups) => this.#stepped(step, lookups, waits),
+      queuePositions: (places) => {
+        const byId = new Map(places.map((place) => [place.id, place]));
+        this.#places.set(engine, { byId, heardMs: this.#nowMs() });
+      },
+      lost: (died) => {
+        if (!died) return;
+        const nowMs = this.#nowMs();
+        for (const { trace, number, engine: its } of this.#choices.values()) {
+          if (its === engine) trace.note('engine-died', nowMs, number);
+        }
+      },
     });
   }
 

@@ -125,7 +125,9 @@ describe('with keys', () => {
   it('priority is that of the tier, and LOW under /v1/batch', async () => {
     const { server, call, secrets } = await startWithKeys({ fast: { tier: 'high' }, slow: { tier: 'low' } });
     const seen: number[] = [];
-    server.pool.engine.watch(({ stats }) => seen.push(...stats.running.map(({ priority }) => priority)));
+    server.pool.engine.monitor.subscribe({
+      stats: ({ stats }) => seen.push(...stats.running.map(({ priority }) => priority)),
+    });
     const priorityOf = async (key: string, url: string) => {
       seen.length = 0;
       await call(key, url, { messages, max_tokens: 3 });

@@ -72,8 +72,10 @@ describe('a client that leaves', () => {
     const { server, secrets, post, responses } = started;
     let steps = 0;
     // As if its connection broke between two steps.
-    server.pool.engine.follow(() => {
-      if (++steps === 3) responses.at(-1)?.destroy();
+    server.pool.engine.monitor.subscribe({
+      step: () => {
+        if (++steps === 3) responses.at(-1)?.destroy();
+      },
     });
     post(secrets.mine, '/v1/chat/completions', { messages });
     const used = await charged(started);

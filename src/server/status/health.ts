@@ -1,7 +1,7 @@
 // Checks the engines: each loaded one must answer, and its steps must advance while sequences run. The routes decide what
 // follows from that.
 
-import type { EngineHandle } from '../../pool/engine-handle.ts';
+import type { EngineClient } from '../../engine/engine-client.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { messageOf } from '../../runtime/error-message.ts';
@@ -35,9 +35,9 @@ export class HealthCheck {
   readonly #pool: ModelPool;
   readonly #stallMs: number;
   readonly #nowMs: () => number;
-  readonly #progress = new WeakMap<EngineHandle, Progress>();
+  readonly #progress = new WeakMap<EngineClient, Progress>();
   /** Since when an engine has not answered. */
-  readonly #unansweredMs = new WeakMap<EngineHandle, number>();
+  readonly #unansweredMs = new WeakMap<EngineClient, number>();
 
   constructor(pool: ModelPool, stallMs: number, nowMs: () => number) {
     this.#pool = pool;
@@ -91,7 +91,7 @@ export class HealthCheck {
   }
 
   /** How long the number of steps has not changed although sequences run. */
-  #stalledMs(engine: EngineHandle, steps: number, busy: boolean): number {
+  #stalledMs(engine: EngineClient, steps: number, busy: boolean): number {
     const nowMs = this.#nowMs();
     const before = this.#progress.get(engine);
     if (busy && before?.steps === steps) return nowMs - before.sinceMs;

@@ -17,7 +17,9 @@ class StandIn {
     name: 'm',
     direct: false,
     engine: {
-      follow: (listener: (step: object) => void) => this.listeners.push(listener),
+      monitor: {
+        subscribe: ({ step }: { step: (step: object) => void }) => this.listeners.push(step),
+      },
       stats: async () => {
         await this.answer();
         if (!this.alive) throw new Error('the engine is restarting');

@@ -3,8 +3,8 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EngineStats } from '../../engine/engine.ts';
+import type { EngineClient } from '../../engine/engine-client.ts';
 import type { TokenUsage } from '../../generation/generation.ts';
-import type { EngineHandle } from '../../pool/engine-handle.ts';
 import type { ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { within } from '../../runtime/timers.ts';
@@ -32,7 +32,7 @@ const byRequest: readonly (keyof RequestLabels)[] = ['model', 'tier'];
 export class Metrics {
   readonly #registry = new Registry();
   readonly #pool: ModelPool;
-  readonly #subscribed = new WeakSet<EngineHandle>();
+  readonly #subscribed = new WeakSet<EngineClient>();
   /** Requests that the engine has not admitted yet. */
   readonly #submitted = new Map<string, Submitted>();
   /** Scrapes at the same time share one. */
@@ -97,13 +97,15 @@ export class Metrics {
   subscribe({ name: model, engine }: ServedModel): void {
     if (this.#subscribed.has(engine)) return;
     this.#subscribed.add(engine);
-    engine.follow(({ admitted, preempted, times }) => {
-      const { scheduleMs, computeMs, sampleMs, emitMs } = times;
-      const stepMs = scheduleMs + computeMs + sampleMs + emitMs;
-      this.#stepped.observe({ model }, stepMs / 1000);
-      this.#preemptions.inc({ model }, preempted.length);
-      // The report of a step arrives when the step is over.
-      for (const id of admitted) this.#admitted(model, id, performance.now() - stepMs);
+    engine.monitor?.subscribe({
+      step: ({ admitted, preempted, times }) => {
+        const { scheduleMs, computeMs, sampleMs, emitMs } = times;
+        const stepMs = scheduleMs + computeMs + sampleMs + emitMs;
+        this.#stepped.observe({ model }, stepMs / 1000);
+        this.#preemptions.inc({ model }, preempted.length);
+        // The report of a step arrives when the step is over.
+        for (const id of admitted) this.#admitted(model, id, performance.now() - stepMs);
+      },
     });
   }
 

@@ -1,6 +1,7 @@
-// Monitors one engine: asks it for a view of what it does, one request at a time, and gathers what was not sent to viewers yet.
-// A view that arrives late counts for the next tick, so that nothing is lost between two of them.
+// Makes ticks of one engine: asks it for snapshots, one at a time, and gathers what was not sent to viewers yet. A snapshot
+// that arrives late counts for the next tick, so that nothing is lost between two of them.
 
+import type { EngineSubscription } from '../../engine/engine-monitor.ts';
 import { applyRuns, changedRuns, wholeRuns } from '../../engine/live/block-runs.ts';
 import type { EngineView, RiderView, WaitingView } from '../../engine/live/engine-view.ts';
 import type { Priority } from '../../engine/sequence.ts';
@@ -25,10 +26,11 @@ const nothing: Present = {
   evictions: 0,
 };
 
-export class EngineMonitor {
+export class EngineTicks {
   readonly #served: ServedModel;
   readonly #traces: RequestTraces;
-  readonly #endLost: () => void;
+  /** Absent where the engine's steps cannot be seen: its ticks are empty. */
+  readonly #subscription: EngineSubscription | undefined;
   /** The state of each block now, and as of the last tick. */
   #map: Int32Array;
   readonly #sent: Int32Array;
@@ -44,7 +46,7 @@ export class EngineMonitor {
     this.#traces = traces;
     this.#map = new Int32Array(served.blockCount);
     this.#sent = new Int32Array(served.blockCount);
-    this.#endLost = served.engine.onLost(() => this.#forget());
+    this.#subscription = served.engine.monitor?.subscribe({ lost: () => this.#forget() });
   }
 
   /** Changes where viewers need a new snapshot: with another model, or another number of blocks. */
@@ -53,20 +55,19 @@ export class EngineMonitor {
   }
 
   end(): void {
-    this.#endLost();
-    this.#served.engine.lookAway();
+    this.#subscription?.end();
   }
 
   /** Resolves when the engine has answered, or cannot. */
   poll(): Promise<void> {
-    this.#polling ??= this.#served.engine
-      .look()
+    this.#polling ??= this.#subscription
+      ?.snapshot()
       .then((view) => this.#take(view))
       .catch(() => {})
       .finally(() => {
         this.#polling = undefined;
       });
-    return this.#polling;
+    return this.#polling ?? Promise.resolve();
   }
 
   /** What has changed since the last tick. Starts the next one. */
@@ -76,7 +77,7 @@ export class EngineMonitor {
     applyRuns(this.#sent, blocks);
     const tick: EngineTick = {
       model: this.#served.name,
-      starts: this.#served.engine.starts,
+      starts: this.#served.engine.monitor?.starts ?? 1,
       steps: this.#steps,
       promptTokens: this.#promptTokens,
       generatedTokens: this.#generatedTokens,

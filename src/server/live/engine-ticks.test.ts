@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { EngineSubscriber } from '../../engine/engine-monitor.ts';
 import type { EngineView } from '../../engine/live/engine-view.ts';
-import type { LossListener } from '../../engine/onlookers.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
-import { EngineMonitor } from './engine-monitor.ts';
+import { EngineTicks } from './engine-ticks.ts';
 import { RequestTraces } from './request-traces.ts';
 
 const viewOf = (given: Partial<EngineView>): EngineView => ({
@@ -25,27 +25,26 @@ const viewOf = (given: Partial<EngineView>): EngineView => ({
 /** An engine that answers when it is told to. */
 function start() {
   const answers: ((view: EngineView | undefined) => void)[] = [];
-  let lose: LossListener = () => {};
-  const engine = {
+  let subscriber: EngineSubscriber = {};
+  const snapshot = () =>
+    new Promise<EngineView>((resolve, reject) =>
+      answers.push((view) => (view === undefined ? reject(new Error('gone')) : resolve(view))),
+    );
+  const monitor = {
     starts: 1,
-    look: () =>
-      new Promise<EngineView>((resolve, reject) =>
-        answers.push((view) => (view === undefined ? reject(new Error('gone')) : resolve(view))),
-      ),
-    lookAway: () => {},
-    onLost: (listener: LossListener) => {
-      lose = listener;
-      return () => {};
+    subscribe: (given: EngineSubscriber) => {
+      subscriber = given;
+      return { snapshot };
     },
   };
-  const served = { name: 'm', blockCount: 8, engine } as unknown as ServedModel;
-  const monitor = new EngineMonitor(served, new RequestTraces(() => 0));
+  const served = { name: 'm', blockCount: 8, engine: { monitor } } as unknown as ServedModel;
+  const ticks = new EngineTicks(served, new RequestTraces(() => 0));
   const answer = async (view: EngineView | undefined) => {
-    const looked = monitor.poll();
+    const polled = ticks.poll();
     answers.shift()?.(view);
-    await looked;
+    await polled;
   };
-  return { monitor, engine, answers, answer, lose: () => lose(true) };
+  return { ticks, monitor, answers, answer, lose: () => subscriber.lost?.(true) };
 }
 
 const rider = {
@@ -61,16 +60,16 @@ const rider = {
   ageMs: 1.6,
 } as const;
 
-describe('an engine under monitor', () => {
+describe('an engine under a monitor', () => {
   it('is asked once at a time, and what it answers late is in the next tick', async () => {
-    const { monitor, answers, answer } = start();
-    const [first, second] = [monitor.poll(), monitor.poll()];
+    const { ticks, answers, answer } = start();
+    const [first, second] = [ticks.poll(), ticks.poll()];
     expect(first).toBe(second);
     expect(answers.length).toBe(1);
-    expect(monitor.tick()).toMatchObject({ steps: 0, riders: [] });
+    expect(ticks.tick()).toMatchObject({ steps: 0, riders: [] });
     await answer(viewOf({ first: true, steps: 3, generatedTokens: 2, blocks: [[0, 2, 4]], riders: [rider] }));
     await answer(viewOf({ steps: 4, generatedTokens: 5, blocks: [[1, 2, 1]], riders: [rider] }));
-    expect(monitor.tick()).toMatchObject({
+    expect(ticks.tick()).toMatchObject({
       steps: 7,
       generatedTokens: 7,
       riders: [{ seat: 0, requestId: 'e', tier: 'high', ageMs: 2 }],
@@ -79,8 +78,8 @@ describe('an engine under monitor', () => {
         [1, 2, 1],
       ],
     });
-    expect(monitor.tick()).toMatchObject({ steps: 0, blocks: [], riders: [{ seat: 0 }] });
-    expect(monitor.snapshot().blocks).toEqual([
+    expect(ticks.tick()).toMatchObject({ steps: 0, blocks: [], riders: [{ seat: 0 }] });
+    expect(ticks.snapshot().blocks).toEqual([
       [1, 4],
       [2, 1],
       [5, 0],
@@ -88,14 +87,14 @@ describe('an engine under monitor', () => {
   });
 
   it('is empty when it is lost, and its successor is told as what has changed', async () => {
-    const { monitor, engine, answer, lose } = start();
+    const { ticks, monitor, answer, lose } = start();
     await answer(viewOf({ first: true, blocks: [[0, 4, 2]], riders: [rider] }));
-    monitor.tick();
+    ticks.tick();
     lose();
     await answer(undefined);
-    engine.starts = 2;
-    expect(monitor.tick()).toMatchObject({ starts: 2, riders: [], blocks: [[0, 4, 0]] });
+    monitor.starts = 2;
+    expect(ticks.tick()).toMatchObject({ starts: 2, riders: [], blocks: [[0, 4, 0]] });
     await answer(viewOf({ first: true, blocks: [[2, 1, 4]] }));
-    expect(monitor.tick().blocks).toEqual([[2, 1, 4]]);
+    expect(ticks.tick().blocks).toEqual([[2, 1, 4]]);
   });
 });

@@ -1,0 +1,111 @@
+// Monitoring of an engine: subscribers are told of its steps, blocks, queue and prefixes. What costs the engine something
+// is switched on only while somebody is subscribed to it.
+
+import type { PrefixNews } from './cache/prefix-journal.ts';
+import type { EngineView } from './live/engine-view.ts';
+import type { BlockDemand } from './scheduler/stats.ts';
+import type { PrefixLookup, StepEvent, StepReport, StepSummary } from './step-report.ts';
+import type { QueuePlace } from './wait-estimates.ts';
+
+/** Each member that a subscriber has is called until its subscription ends. */
+export interface EngineSubscriber {
+  /** Every step in brief: for metrics. Costs no message of its own. */
+  step?(step: StepSummary, lookups: readonly PrefixLookup[]): void;
+  /** Every step with the scheduler's full stats. */
+  stats?(event: StepEvent): void;
+  /** Where the engine stands with its blocks, at once if that is known, and after each change. */
+  blocks?(demand: BlockDemand): void;
+  /** Where waiting requests are, now and then while any wait. */
+  queuePositions?(positions: readonly QueuePlace[]): void;
+  /** What enters and leaves the prefix cache; all that is in it first, and again after `resendPrefixes`. */
+  prefixes?(news: PrefixNews): void;
+  /** An engine was lost and is replaced by one that knows of no snapshot; `died`: it was not put aside in good order. */
+  lost?(died: boolean): void;
+}
+
+export interface EngineSubscription {
+  /** What the engine does now, and has done since the last snapshot; from the first one on it gathers. */
+  snapshot(): Promise<EngineView>;
+  resendPrefixes(): void;
+  end(): void;
+}
+
+export interface EngineMonitor {
+  /** Engines that have served so far, this one included: one more after each that was lost. */
+  readonly starts: number;
+  subscribe(subscriber: EngineSubscriber): EngineSubscription;
+}
+
+/** The switches of an engine. */
+interface MonitoredEngine {
+  reportStats(on: boolean): void;
+  /** Said again, all prefixes are sent again. */
+  reportPrefixes(on: boolean): void;
+  snapshot(): Promise<EngineView>;
+  endSnapshots(): void;
+}
+
+export class EnginePublisher implements EngineMonitor {
+  readonly #engine: MonitoredEngine;
+  readonly #subscribers = new Set<EngineSubscriber>();
+  #blocks: BlockDemand | undefined;
+  #starts = 1;
+
+  constructor(engine: MonitoredEngine) {
+    this.#engine = engine;
+  }
+
+  get starts(): number {
+    return this.#starts;
+  }
+
+  subscribe(subscriber: EngineSubscriber): EngineSubscription {
+    const hadStats = this.#has('stats');
+    this.#subscribers.add(subscriber);
+    if (this.#has('stats') && !hadStats) this.#engine.reportStats(true);
+    if (subscriber.prefixes !== undefined) this.#engine.reportPrefixes(true);
+    if (this.#blocks !== undefined) subscriber.blocks?.(this.#blocks);
+    let snapshots = false;
+    return {
+      snapshot: () => {
+        snapshots = true;
+        return this.#engine.snapshot();
+      },
+      resendPrefixes: () => this.#engine.reportPrefixes(true),
+      end: () => {
+        if (!this.#subscribers.delete(subscriber)) return;
+        if (snapshots) this.#engine.endSnapshots();
+        if (subscriber.stats !== undefined && !this.#has('stats')) this.#engine.reportStats(false);
+        if (subscriber.prefixes !== undefined && !this.#has('prefixes')) this.#engine.reportPrefixes(false);
+      },
+    };
+  }
+
+  publish({ step, stats, blocks, prefixes, places, lookups = [] }: StepReport): void {
+    this.#blocks = blocks;
+    for (const subscriber of this.#subscribers) {
+      if (places !== undefined) subscriber.queuePositions?.(places);
+      if (prefixes !== undefined) subscriber.prefixes?.(prefixes);
+      subscriber.blocks?.(blocks);
+      if (step === undefined) continue;
+      subscriber.step?.(step, lookups);
+      if (stats !== undefined) subscriber.stats?.({ ...step, stats });
+    }
+  }
+
+  /** The engine is gone, and another one comes. */
+  lost(died: boolean): void {
+    this.#starts += 1;
+    for (const subscriber of this.#subscribers) subscriber.lost?.(died);
+  }
+
+  /** Another engine is there, which reports nothing yet. */
+  resume(): void {
+    if (this.#has('stats')) this.#engine.reportStats(true);
+    if (this.#has('prefixes')) this.#engine.reportPrefixes(true);
+  }
+
+  #has(member: 'stats' | 'prefixes'): boolean {
+    return [...this.#subscribers].some((subscriber) => subscriber[member] !== undefined);
+  }
+}
