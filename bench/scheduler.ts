@@ -3,8 +3,8 @@
 
 import { BLOCK_TOKENS } from '#src/compute/backend.ts';
 import { Scheduler } from '#src/engine/scheduler/scheduler.ts';
+import { type Priority, Sequence } from '#src/engine/scheduler/sequence.ts';
 import type { StepPlan } from '#src/engine/scheduler/step-plan.ts';
-import { type Priority, Sequence } from '#src/engine/sequence.ts';
 import { print } from './command-line.ts';
 
 const RUNNING = 64;

@@ -2,13 +2,13 @@
 // long requests wait to be admitted. Compute is left out, and everything is repeatable.
 
 import { Scheduler, type SchedulerOptions } from '#src/engine/scheduler/scheduler.ts';
+import { type Priority, Sequence } from '#src/engine/scheduler/sequence.ts';
 import {
   attendedTokens,
   type StepItem,
   type StepLoad,
   type StepPlan,
 } from '#src/engine/scheduler/step-plan.ts';
-import { type Priority, Sequence } from '#src/engine/sequence.ts';
 
 export interface Tenant {
   readonly name: string;

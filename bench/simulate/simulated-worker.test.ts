@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KEY_LANES } from '#src/engine/cache/prefix-key.ts';
-import type { Priority } from '#src/engine/sequence.ts';
+import type { Priority } from '#src/engine/scheduler/sequence.ts';
 import { EventQueue } from './event-queue.ts';
 import { SimulatedWorker, type WorkerShape } from './simulated-worker.ts';
 

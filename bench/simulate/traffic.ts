@@ -3,7 +3,7 @@
 
 import { drawLength, exponentialFrom, type LengthDistribution } from '#src/bench/serve/load-plan.ts';
 import { KEY_LANES } from '#src/engine/cache/prefix-key.ts';
-import type { Priority } from '#src/engine/sequence.ts';
+import type { Priority } from '#src/engine/scheduler/sequence.ts';
 import { promptKeys, reusableBlocks } from '#src/fleet/routing/prefix-keys.ts';
 import { type Seed, seedFrom, uniformAt } from '#src/sampling/random.ts';
 

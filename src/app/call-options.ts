@@ -1,7 +1,7 @@
 // What a call of a loaded model may ask for, and its way to the engine's parameters. A wrong value or an unknown
 // name is refused, never ignored.
 
-import type { Priority } from '../engine/sequence.ts';
+import type { Priority } from '../engine/request.ts';
 import { type ParameterNames, samplingSettings } from '../generation/sampling-settings.ts';
 import type { SamplingParameters, SamplingRequest } from '../sampling/parameters.ts';
 import type { StructureOptions, ToolOptions } from './answer-options.ts';

@@ -29,11 +29,11 @@ import {
   samplingError,
 } from './request-errors.ts';
 import { RETRY_MS, ResidentBlocks } from './resident-blocks.ts';
+import type { Draft } from './scheduler/draft.ts';
 import { Scheduler, type SchedulerOptions } from './scheduler/scheduler.ts';
+import type { Sequence } from './scheduler/sequence.ts';
 import type { BlockDemand, SchedulerStats } from './scheduler/stats.ts';
 import type { StepPlan } from './scheduler/step-plan.ts';
-import type { Sequence } from './sequence.ts';
-import type { Draft } from './speculation/draft.ts';
 import {
   type ModelDrafts,
   type SpeculationOptions,

@@ -6,7 +6,6 @@ import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { SampleRow } from '../sampling/sample-row.ts';
 import { type FinishReason, finishReason, forbiddenIds } from '../sampling/stop-condition.ts';
 import { needsCounts, TokenCounts } from '../sampling/token-counts.ts';
-import { PooledStates } from './pooled-states.ts';
 import type {
   AnswerRequest,
   EmbedRequest,
@@ -15,8 +14,10 @@ import type {
   FinishEvent,
   RequestError,
 } from './request.ts';
-import { Sequence } from './sequence.ts';
-import type { Draft, Lookahead } from './speculation/draft.ts';
+import type { Draft } from './scheduler/draft.ts';
+import { PooledStates } from './scheduler/pooled-states.ts';
+import { Sequence } from './scheduler/sequence.ts';
+import type { Lookahead } from './speculation/drafter.ts';
 
 export class OpenRequest<Request extends EngineRequest = EngineRequest> {
   readonly request: Request;

@@ -5,7 +5,9 @@ import type { Pooling } from '../model/pooling.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import type { TokenLogprob } from '../sampling/sample-row.ts';
 import type { FinishReason } from '../sampling/stop-condition.ts';
-import type { Priority } from './sequence.ts';
+import type { Priority } from './scheduler/sequence.ts';
+
+export type { Priority } from './scheduler/sequence.ts';
 
 interface RequestBase {
   readonly id: string;

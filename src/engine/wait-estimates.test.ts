@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { Scheduler } from './scheduler/scheduler.ts';
-import { Sequence } from './sequence.ts';
+import { Sequence } from './scheduler/sequence.ts';
 import { WaitEstimates } from './wait-estimates.ts';
 
 interface Load {

@@ -2,8 +2,8 @@
 // measured lately, by the cost model, the length of answers and how true earlier estimates were. Knows no clock.
 
 import type { Scheduler } from './scheduler/scheduler.ts';
+import type { Sequence } from './scheduler/sequence.ts';
 import { attendedTokens, type StepPlan } from './scheduler/step-plan.ts';
-import type { Sequence } from './sequence.ts';
 import { type ForecastSequence, type ForecastStep, forecastWaits } from './wait-forecast.ts';
 
 /** Most sequences that are told where they are. */

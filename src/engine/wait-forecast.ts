@@ -3,7 +3,7 @@
 
 import { blocksFor } from './cache/block-tables.ts';
 import { Heap } from './scheduler/heap.ts';
-import type { Sequence } from './sequence.ts';
+import type { Sequence } from './scheduler/sequence.ts';
 
 export interface ForecastSequence {
   readonly sequence: Sequence;

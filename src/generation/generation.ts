@@ -6,10 +6,10 @@ import type {
   DraftTokenCounts,
   FinishEvent,
   Logprobs,
+  Priority,
   RequestEvent,
   TokenEvent,
 } from '../engine/request.ts';
-import type { Priority } from '../engine/sequence.ts';
 import type { ServedModel } from '../pool/served-model.ts';
 import type { SamplingParameters } from '../sampling/parameters.ts';
 import { type FinishReason, finishReason } from '../sampling/stop-condition.ts';

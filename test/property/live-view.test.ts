@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { applyRuns } from '../../src/engine/live/block-runs.ts';
 import type { EngineView } from '../../src/engine/live/engine-view.ts';
-import type { Priority } from '../../src/engine/sequence.ts';
+import type { Priority } from '../../src/engine/scheduler/sequence.ts';
 import { cases } from '../support/thorough.ts';
 import { prompt, SteppedEngine } from './stepped-engine.ts';
 

@@ -1,7 +1,7 @@
 // Drafters of every character, for answers of the backend of hashes: those that know much, those that know nothing, and
 // those that mean no good.
 
-import type { Drafter } from '../../src/engine/speculation/draft.ts';
+import type { Drafter } from '../../src/engine/speculation/drafter.ts';
 import { PromptLookupDrafter } from '../../src/engine/speculation/prompt-lookup-drafter.ts';
 import { answerAlone, END_TOKEN, VOCABULARY } from './hash-backend.ts';
 

@@ -8,7 +8,7 @@ import type {
   Logprobs,
   RequestEvent,
 } from '../../src/engine/request.ts';
-import type { Priority } from '../../src/engine/sequence.ts';
+import type { Priority } from '../../src/engine/scheduler/sequence.ts';
 import type { GrammarTables } from '../../src/grammar/tables.ts';
 import type { Pooling } from '../../src/model/pooling.ts';
 import { type SamplingRequest, validateSampling } from '../../src/sampling/parameters.ts';

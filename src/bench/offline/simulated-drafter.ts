@@ -1,7 +1,8 @@
 // Draft tokens of which a given share is right: the answers are known beforehand. What speculative decoding is worth to a model then follows
 // from the machine alone.
 
-import type { Drafter, DraftToken } from '../../engine/speculation/draft.ts';
+import type { DraftToken } from '../../engine/scheduler/draft.ts';
+import type { Drafter } from '../../engine/speculation/drafter.ts';
 
 export class KnownAnswers {
   readonly #share: number;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import { Sequence } from '../sequence.ts';
+import { Sequence } from '../scheduler/sequence.ts';
 import { BlockTables } from './block-tables.ts';
 import { checkCacheIntegrity } from './integrity.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Sequence } from '../sequence.ts';
+import { Sequence } from '../scheduler/sequence.ts';
 import { BlockTables } from './block-tables.ts';
 
 let ids = 0;

@@ -1,8 +1,8 @@
 // A snapshot of an engine, as plain data: what it does now, and what it has done since the last snapshot. Requests by their
 // ids.
 
+import type { Priority } from '../scheduler/sequence.ts';
 import type { QueueStats, RunningStats } from '../scheduler/stats.ts';
-import type { Priority } from '../sequence.ts';
 import type { BlockRun } from './block-runs.ts';
 
 export interface EngineView {

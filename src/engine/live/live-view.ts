@@ -2,9 +2,9 @@
 
 import { Heap } from '../scheduler/heap.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
+import { compareKeys, type Sequence } from '../scheduler/sequence.ts';
 import { runningStats } from '../scheduler/stats.ts';
 import type { StepItem, StepPlan } from '../scheduler/step-plan.ts';
-import { compareKeys, type Sequence } from '../sequence.ts';
 import { changedRuns } from './block-runs.ts';
 import type { EngineView, Ride, StepView, WaitingView, WaitReason } from './engine-view.ts';
 import { Seats } from './seats.ts';

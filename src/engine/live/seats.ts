@@ -1,7 +1,7 @@
 // Seats for sequences that run: one keeps its number while it runs, so that an eye can follow it. A number that became
 // free is given away only after the next snapshot, so that between two of them it means one sequence.
 
-import type { Sequence } from '../sequence.ts';
+import type { Sequence } from '../scheduler/sequence.ts';
 
 export class Seats {
   readonly #seats = new Map<Sequence, number>();

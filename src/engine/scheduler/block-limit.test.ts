@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { prompt, SteppedEngine } from '../../../test/property/stepped-engine.ts';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import type { Sequence } from '../sequence.ts';
+import type { Sequence } from './sequence.ts';
 
 const FIXED = { kind: 'fixed', maxStepTokens: 512 } as const;
 

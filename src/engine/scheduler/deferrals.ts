@@ -2,8 +2,8 @@
 // computed once. The owner takes over the urgency of those that wait for it.
 
 import { publishedBlocks } from '../cache/block-tables.ts';
-import { compareKeys, type Sequence } from '../sequence.ts';
 import { Heap } from './heap.ts';
+import { compareKeys, type Sequence } from './sequence.ts';
 
 export interface Deferral {
   readonly sequence: Sequence;

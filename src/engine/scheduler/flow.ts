@@ -2,8 +2,8 @@
 // what is promised to those of it that run. Work is milliseconds of compute as the cost model knows them, or tokens while it
 // knows none.
 
-import { AGING_PER_SECOND, compareKeys, type Priority, type Sequence } from '../sequence.ts';
 import { Heap } from './heap.ts';
+import { AGING_PER_SECOND, compareKeys, type Priority, type Sequence } from './sequence.ts';
 
 /** Work of so long ago counts for 1/e of what it was. */
 const FORGOTTEN_MS = 60_000;

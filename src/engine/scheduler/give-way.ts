@@ -2,7 +2,7 @@
 // a batch of one account is never in the way of a single request of another.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import type { Sequence } from '../sequence.ts';
+import type { Sequence } from './sequence.ts';
 
 export interface Accounts {
   /** Running sequences of an account. */

@@ -2,8 +2,8 @@
 
 import { publishedBlocks } from '../cache/block-tables.ts';
 import { checkCacheIntegrity, invariant } from '../cache/integrity.ts';
-import type { Sequence } from '../sequence.ts';
 import type { Scheduler } from './scheduler.ts';
+import type { Sequence } from './sequence.ts';
 
 export function checkIntegrity(scheduler: Scheduler): void {
   checkCacheIntegrity(scheduler.tables, scheduler.running);

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { VOCABULARY } from '../../../test/property/hash-backend.ts';
 import { prompt, type Request, SteppedEngine } from '../../../test/property/stepped-engine.ts';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import { Sequence } from '../sequence.ts';
 import { Scheduler } from './scheduler.ts';
+import { Sequence } from './sequence.ts';
 
 const FIXED = { kind: 'fixed', maxStepTokens: 512 } as const;
 

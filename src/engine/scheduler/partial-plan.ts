@@ -2,9 +2,9 @@
 
 import type { StateUse } from '../../compute/batch-states.ts';
 import type { StateSlots } from '../cache/state-slots.ts';
-import type { Sequence } from '../sequence.ts';
-import type { Draft } from '../speculation/draft.ts';
+import type { Draft } from './draft.ts';
 import { LONGEST_OVERTAKING } from './flow.ts';
+import type { Sequence } from './sequence.ts';
 import { attendedTokens, type StepItem, type StepLoad, type StepPlan } from './step-plan.ts';
 
 interface PartialItem {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockTables } from '../cache/block-tables.ts';
-import { Sequence } from '../sequence.ts';
 import { pendingPrefix } from './pending-prefix.ts';
+import { Sequence } from './sequence.ts';
 
 /** A sequence of whole blocks, each filled with one number, and one more token. */
 function sequence(blocks: readonly number[], salt = ''): Sequence {

@@ -2,7 +2,7 @@
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { publishedBlocks, reusableBlocks } from '../cache/block-tables.ts';
-import type { Sequence } from '../sequence.ts';
+import type { Sequence } from './sequence.ts';
 
 interface PendingPrefix {
   readonly owner: Sequence;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { prompt, type Request, SteppedEngine, stepMs } from '../../../test/property/stepped-engine.ts';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import { Sequence } from '../sequence.ts';
 import { checkIntegrity } from './integrity.ts';
 import { Scheduler } from './scheduler.ts';
+import { Sequence } from './sequence.ts';
 import type { StepPlan } from './step-plan.ts';
 
 const FIXED = { kind: 'fixed', maxStepTokens: 512 } as const;

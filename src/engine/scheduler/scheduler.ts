@@ -8,10 +8,9 @@
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockTables, blocksFor, reusableBlocks } from '../cache/block-tables.ts';
 import { notShared, prefixMiss } from '../cache/prefix-miss.ts';
-import type { Sequence } from '../sequence.ts';
-import { noDraft, shortened } from '../speculation/draft.ts';
 import { chunk, furtherShare, leadingShare, MINIMUM_SHARE } from './chunk.ts';
 import { type Deferral, Deferrals } from './deferrals.ts';
+import { noDraft, shortened } from './draft.ts';
 import { type Accounts, leastEntitled, makePlace } from './give-way.ts';
 import {
   besideText,
@@ -25,6 +24,7 @@ import {
   takeOut,
 } from './partial-plan.ts';
 import { pendingPrefix } from './pending-prefix.ts';
+import type { Sequence } from './sequence.ts';
 import { type BlockDemand, blockStats, queueStats, runningStats, type SchedulerStats } from './stats.ts';
 import { attendedTokens, type Propose, type StepLoad, type StepPlan } from './step-plan.ts';
 import { type BudgetOptions, TokenBudget } from './token-budget.ts';

@@ -1,7 +1,7 @@
 // A snapshot of the scheduler for metrics and the dashboard.
 
 import type { BlockTables } from '../cache/block-tables.ts';
-import type { Priority, Sequence } from '../sequence.ts';
+import type { Priority, Sequence } from './sequence.ts';
 
 export interface QueueStats {
   readonly priority: Priority;

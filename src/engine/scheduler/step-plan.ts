@@ -1,9 +1,9 @@
 // StepPlan: what one forward pass computes, as plain data.
 
 import type { StateUse } from '../../compute/batch-states.ts';
-import type { Stretch } from '../pooled-states.ts';
-import type { Sequence } from '../sequence.ts';
-import type { Draft } from '../speculation/draft.ts';
+import type { Draft } from './draft.ts';
+import type { Stretch } from './pooled-states.ts';
+import type { Sequence } from './sequence.ts';
 
 /**
  * Compute tokens `start … start + count - 1` of the sequence; its table has blocks for all of them. The last of them may be

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareKeys, type Priority, Sequence } from '../sequence.ts';
+import { compareKeys, type Priority, Sequence } from './sequence.ts';
 import { WaitingQueue } from './waiting-queue.ts';
 
 function sequence(arrival: number, priority: Priority, enqueuedMs: number, account = ''): Sequence {

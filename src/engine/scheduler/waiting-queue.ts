@@ -4,7 +4,6 @@
 // pauses earn no credit. Fairness lets no account be overtaken by one whose turn came more than a minute later, so that
 // nothing waits for ever.
 
-import type { Sequence } from '../sequence.ts';
 import {
   compareServed,
   compareUrgency,
@@ -18,6 +17,7 @@ import {
   urgencyOf,
 } from './flow.ts';
 import { Heap } from './heap.ts';
+import type { Sequence } from './sequence.ts';
 
 interface Tier {
   /** By account. */

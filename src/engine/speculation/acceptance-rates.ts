@@ -1,7 +1,7 @@
 // How often draft tokens are accepted, by source and match length: first as known from elsewhere, then as seen in this engine,
 // then as seen in the very sequence. What was long ago counts less.
 
-import type { DraftSource, DraftToken } from './draft.ts';
+import type { DraftSource, DraftToken } from '../scheduler/draft.ts';
 
 /** Before anything was seen: by match length, each from that one up to the next. */
 const PRIORS: Readonly<Record<DraftSource, Readonly<Record<number, number>>>> = {

@@ -6,8 +6,8 @@ import type { Backend } from '../../compute/backend.ts';
 import { type BatchSequence, buildBatch } from '../../compute/batch.ts';
 import type { ModelSpec } from '../../model/spec.ts';
 import { BlockTables } from '../cache/block-tables.ts';
-import { Sequence } from '../sequence.ts';
-import type { Lookahead } from './draft.ts';
+import { Sequence } from '../scheduler/sequence.ts';
+import type { Lookahead } from './drafter.ts';
 
 /** Tokens of all sequences together that are computed at most before drafting begins: the large model waits meanwhile. */
 const CATCH_UP_ROWS = 256;

@@ -1,7 +1,8 @@
 // The n-gram cache: what came next in this engine's answers, by the last tokens. A table of fixed size for all sequences; those
 // of different salts share nothing, so that nobody's answers can be told from another's speed.
 
-import type { Drafter, DraftToken } from './draft.ts';
+import type { DraftToken } from '../scheduler/draft.ts';
+import type { Drafter } from './drafter.ts';
 
 const ENTRIES = 2 ** 16;
 /** Tokens that must match, most first. */

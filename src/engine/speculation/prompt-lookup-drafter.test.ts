@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Drafter } from './draft.ts';
+import type { Drafter } from './drafter.ts';
 import { PromptLookupDrafter } from './prompt-lookup-drafter.ts';
 
 /** What a drafter would go on with. */

@@ -1,7 +1,8 @@
 // Proposes that the text goes on as it did after the same last tokens before, in the prompt or in the answer so far, or as the
 // client expects (`prediction`). Each token takes a few steps of constant length, and what is kept is bounded.
 
-import type { Drafter, DraftToken } from './draft.ts';
+import type { DraftToken } from '../scheduler/draft.ts';
+import type { Drafter } from './drafter.ts';
 
 /** Tokens that must match; the longer matches are looked for first. */
 const LENGTHS = [4, 2, 1] as const;

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { SampleRow } from '../../sampling/sample-row.ts';
+import { type Draft, noDraft, shortened } from '../scheduler/draft.ts';
 import { AcceptanceRates } from './acceptance-rates.ts';
-import { type Draft, type Lookahead, noDraft, shortened } from './draft.ts';
+import type { Lookahead } from './drafter.ts';
 import { PromptLookupDrafter } from './prompt-lookup-drafter.ts';
 import { SequenceDrafter } from './sequence-drafter.ts';
 

@@ -2,8 +2,9 @@
 
 import type { LikelyTokens } from '../../grammar/matcher.ts';
 import type { DraftTokenCounts } from '../request.ts';
+import type { Draft, DraftToken } from '../scheduler/draft.ts';
 import type { AcceptanceRates } from './acceptance-rates.ts';
-import type { Draft, Drafter, DraftToken, Lookahead } from './draft.ts';
+import type { Drafter, Lookahead } from './drafter.ts';
 
 /** More are not worth looking for. */
 const MAX_DRAFT_LENGTH = 31;

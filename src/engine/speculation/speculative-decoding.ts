@@ -4,12 +4,13 @@
 import type { SampleRow } from '../../sampling/sample-row.ts';
 import type { OpenAnswer } from '../open-request.ts';
 import type { AnswerRequest, DraftTokenCounts } from '../request.ts';
+import type { Draft } from '../scheduler/draft.ts';
+import type { Sequence } from '../scheduler/sequence.ts';
 import type { StepLoad, StepPlan } from '../scheduler/step-plan.ts';
-import type { Sequence } from '../sequence.ts';
 import { AcceptanceRates } from './acceptance-rates.ts';
-import type { Draft, Drafter } from './draft.ts';
 import { DraftLengths } from './draft-lengths.ts';
 import { DraftModel, type DraftModelOptions } from './draft-model.ts';
+import type { Drafter } from './drafter.ts';
 import { NgramCache, NgramCacheDrafter } from './n-gram-cache.ts';
 import { PromptLookupDrafter } from './prompt-lookup-drafter.ts';
 import type { RowTime } from './row-costs.ts';

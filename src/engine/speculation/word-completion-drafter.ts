@@ -3,7 +3,8 @@
 
 import { longestTokens } from '../../grammar/longest-tokens.ts';
 import type { VocabularyTables } from '../../grammar/vocabulary.ts';
-import type { Drafter, DraftToken } from './draft.ts';
+import type { DraftToken } from '../scheduler/draft.ts';
+import type { Drafter } from './drafter.ts';
 
 /** The last bytes of a prompt: so much is looked at. */
 const MOST_BYTES = 2 ** 16;

@@ -1,7 +1,7 @@
 // Whether a fleet takes a request: not where even the best worker would keep it waiting too long. A refusal is a value, and
 // says when it is worth asking again.
 
-import type { Priority } from '../../engine/sequence.ts';
+import type { Priority } from '../../engine/scheduler/sequence.ts';
 import type { ByPriority } from './heartbeat.ts';
 
 /** Longest expected waits before a prompt begins to be computed; what may take its time may wait longer. */

@@ -1,7 +1,7 @@
 // The workers that have one model, their pace in columns, so that all of them are compared in microseconds and only the best
 // few with care. Knows neither prefixes nor what a request is but for a few numbers.
 
-import type { Priority } from '../../engine/sequence.ts';
+import type { Priority } from '../../engine/scheduler/sequence.ts';
 import { type Pace, paceOf } from './expected-finish.ts';
 import { rank } from './rendezvous.ts';
 import type { WorkerStanding } from './worker-standing.ts';

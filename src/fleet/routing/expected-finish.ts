@@ -2,7 +2,7 @@
 // estimates, good enough to compare workers; what each term stands for is in docs/fleet-routing.md.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import { AGING_PER_SECOND, type Priority } from '../../engine/sequence.ts';
+import { AGING_PER_SECOND, type Priority } from '../../engine/scheduler/sequence.ts';
 import { blocksOf, type WorkerStanding } from './worker-standing.ts';
 
 /** What is asked of a worker. */

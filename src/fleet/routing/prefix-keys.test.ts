@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
 import { BlockTables } from '../../engine/cache/block-tables.ts';
 import { KEY_LANES } from '../../engine/cache/prefix-key.ts';
-import { Sequence } from '../../engine/sequence.ts';
+import { Sequence } from '../../engine/scheduler/sequence.ts';
 import { promptKeys } from './prefix-keys.ts';
 
 const tokensOf = (length: number, first = 0) => Int32Array.from({ length }, (_, i) => first + i);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Priority } from '../../engine/sequence.ts';
+import type { Priority } from '../../engine/scheduler/sequence.ts';
 import { TIE_SHARE } from './candidates.ts';
 import { costMs } from './expected-finish.ts';
 import type { Heartbeat, ModelReport, ModelStanding } from './heartbeat.ts';

@@ -2,7 +2,7 @@
 // that the heartbeat could not know of. Knows no other worker.
 
 import { BLOCK_TOKENS } from '../../compute/backend.ts';
-import type { Priority } from '../../engine/sequence.ts';
+import type { Priority } from '../../engine/scheduler/sequence.ts';
 import type { ModelStanding } from './heartbeat.ts';
 
 /** What a request adds to a worker, until the worker's own figures contain it. */

@@ -2,7 +2,7 @@
 // a while after their end, for gateways that have missed something or whose client has gone to another one. Pure.
 
 import type { FinishEvent, Logprobs } from '../../engine/request.ts';
-import type { Priority } from '../../engine/sequence.ts';
+import type { Priority } from '../../engine/scheduler/sequence.ts';
 import type { AnswerNews, AnswerStanding, Attempt, Returned } from '../messages.ts';
 
 /** An answer that has ended is kept so long. */

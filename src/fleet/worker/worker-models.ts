@@ -3,8 +3,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EngineClient } from '../../engine/engine-client.ts';
+import type { Priority } from '../../engine/scheduler/sequence.ts';
 import type { BlockDemand } from '../../engine/scheduler/stats.ts';
-import type { Priority } from '../../engine/sequence.ts';
 import type { ModelEntry, ModelPool } from '../../pool/model-pool.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { messageOf } from '../../runtime/error-message.ts';

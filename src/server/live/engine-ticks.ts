@@ -4,7 +4,7 @@
 import type { EngineSubscription } from '../../engine/engine-monitor.ts';
 import { applyRuns, changedRuns, wholeRuns } from '../../engine/live/block-runs.ts';
 import type { EngineView, RiderView, WaitingView } from '../../engine/live/engine-view.ts';
-import type { Priority } from '../../engine/sequence.ts';
+import type { Priority } from '../../engine/request.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { TIERS, type Tier } from '../../store/key-record.ts';
 import type { EngineSnapshot, EngineTick, LiveQueue, LiveStep, Rider, WaitingRequest } from './live-event.ts';

@@ -3,7 +3,7 @@
 
 import { isIPv4 } from 'node:net';
 import type { FastifyRequest } from 'fastify';
-import type { Priority } from '../../engine/sequence.ts';
+import type { Priority } from '../../engine/request.ts';
 import { ANONYMOUS_KEY_ID, type KeyLimits, type Tier } from '../../store/key-record.ts';
 import type { KeyRing } from '../../store/key-ring.ts';
 import { ApiError } from '../http/errors.ts';

@@ -1,7 +1,7 @@
 // A sequence that becomes one vector: the states its pooling wants, added up as they are computed. The order is that of
 // the positions, in double precision, so that neither chunks nor neighbours nor preemption change a bit.
 
-import type { Pooling } from '../model/pooling.ts';
+import type { Pooling } from '../../model/pooling.ts';
 
 /** Positions whose states are wanted, in order: from the first to before the second. */
 export type Stretch = readonly [from: number, to: number];

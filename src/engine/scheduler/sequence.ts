@@ -2,9 +2,9 @@
 // hold it. There is no prefill or decode phase: `computed` simply catches up with `length`. The scheduler
 // and the cache change it; everyone else reads.
 
-import type { BlockHolder } from './cache/block-holder.ts';
-import type { PrefixMiss } from './cache/prefix-miss.ts';
-import type { WrittenState } from './cache/state-slots.ts';
+import type { BlockHolder } from '../cache/block-holder.ts';
+import type { PrefixMiss } from '../cache/prefix-miss.ts';
+import type { WrittenState } from '../cache/state-slots.ts';
 import type { PooledStates } from './pooled-states.ts';
 
 /** HIGH, NORMAL, LOW. */
