@@ -22,7 +22,7 @@ const ROW_TRIALS = 2;
 const ROWS_MS = 1000;
 const ROWS_STEPS = 6;
 
-/** What steps of several rows take, each with logits. What they leave in block 0 and memory 0 is never read. */
+/** What steps of several rows take, each with logits. What they leave in block 0 and state slot 0 is never read. */
 export async function measuredRows(backend: Backend, onTrial: () => void = () => {}): Promise<RowTime[]> {
   const times: RowTime[] = [];
   let spentMs = 0;
@@ -34,7 +34,7 @@ export async function measuredRows(backend: Backend, onTrial: () => void = () =>
       blocks: [0],
       wantLogits: 'all',
     } as const;
-    const batch = buildBatch([{ ...sequence, ...memoryOf(backend, sequence) }]);
+    const batch = buildBatch([{ ...sequence, ...stateOf(backend, sequence) }]);
     let least = Number.POSITIVE_INFINITY;
     for (let trial = 0; trial < ROW_TRIALS; trial++) {
       const started = performance.now();
@@ -50,17 +50,17 @@ export async function measuredRows(backend: Backend, onTrial: () => void = () =>
   return times;
 }
 
-function memoryOf(backend: Backend, sequence: Parameters<typeof ownSlot>[0]) {
+function stateOf(backend: Backend, sequence: Parameters<typeof ownSlot>[0]) {
   return backend.stateSlots === undefined ? {} : { state: ownSlot(sequence, 0) };
 }
 
-/** Measures single-token steps and tells of each; what they leave in block 0 and memory 0 is never read. */
+/** Measures single-token steps and tells of each; what they leave in block 0 and state slot 0 is never read. */
 export async function calibratedBudget(
   backend: Backend,
   onTrial: () => void = () => {},
 ): Promise<BudgetOptions> {
   const sequence = { tokens: [0], start: 0, blocks: [0], wantLogits: 'last' } as const;
-  const batch = buildBatch([{ ...sequence, ...memoryOf(backend, sequence) }]);
+  const batch = buildBatch([{ ...sequence, ...stateOf(backend, sequence) }]);
   const times: number[] = [];
   for (let trial = 0; trial < TRIALS; trial++) {
     const started = performance.now();

@@ -1,6 +1,6 @@
 // What the cache needs to know of a sequence.
 
-import type { WrittenState } from './state-slots.ts';
+import type { RecurrentState } from './state-slots.ts';
 
 export interface BlockHolder {
   readonly id: string;
@@ -20,12 +20,6 @@ export interface BlockHolder {
   readonly blocks: number[];
   /** Tokens whose KV lie in the blocks. */
   computed: number;
-  /** Where the model has recurrent states: the slot with what it remembers after `computed` tokens, if there are any. */
-  memory: number | undefined;
-  /** Slots that the step under way writes, the last for its end. */
-  readonly written: WrittenState[];
-  /** Ends of blocks, as positions, after which others may want to go on. */
-  readonly keptAt: Set<number>;
-  /** What is kept behind its last full block. */
-  lastKept: { readonly block: number; readonly slot: number } | undefined;
+  /** Where the model has recurrent layers. */
+  recurrent?: RecurrentState | undefined;
 }

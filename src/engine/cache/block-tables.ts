@@ -32,7 +32,7 @@ export function reusableBlocks(holder: BlockHolder): number {
 export class BlockTables {
   readonly pool: BlockPool;
   readonly prefixes: PrefixCache;
-  /** Where the model has recurrentStates. */
+  /** Where the model has recurrent layers. */
   readonly recurrentStates: StateSlots | undefined;
   /** Whether full blocks are put into the prefix cache: they are of no use where keys and values depend on later tokens. */
   readonly #publishes: boolean;
@@ -61,7 +61,7 @@ export class BlockTables {
     return matched;
   }
 
-  /** Those of the matched blocks, from the first on, behind which a sequence can go on. */
+  /** Those of the matched blocks, from the first on, after which a sequence can go on. */
   resumable(matched: number[]): number[] {
     return this.recurrentStates === undefined
       ? matched

@@ -17,38 +17,32 @@ export function checkCacheIntegrity(tables: BlockTables, holders: readonly Block
   if (tables.recurrentStates !== undefined) checkStates(tables, tables.recurrentStates, holders);
 }
 
-function checkStates(
-  { pool }: BlockTables,
-  recurrentStates: StateSlots,
-  holders: readonly BlockHolder[],
-): void {
-  const held = new Int32Array(recurrentStates.pool.blockCount);
+function checkStates({ pool }: BlockTables, states: StateSlots, holders: readonly BlockHolder[]): void {
+  const held = new Int32Array(states.pool.blockCount);
   const count = (slot: number | undefined) => {
     if (slot !== undefined) held[slot] = (held[slot] as number) + 1;
   };
-  for (const { id, memory, written, computed } of holders) {
-    count(memory);
-    for (const { slot } of written) if (slot !== memory) count(slot);
+  for (const { id, recurrent, computed } of holders) {
+    const { slot: own, written = [] } = recurrent ?? {};
+    count(own);
+    for (const { slot } of written) if (slot !== own) count(slot);
     invariant(
-      written.length > 0 || (memory === undefined) === (computed === 0),
-      `${id} remembers what it has`,
+      written.length > 0 || (own === undefined) === (computed === 0),
+      `${id} has the state after its computed tokens`,
     );
   }
-  const kept = new Map<number, number>();
+  const checkpoints = new Map<number, number>();
   for (let block = 0; block < pool.blockCount; block++) {
-    const slot = recurrentStates.after(block);
+    const slot = states.checkpointAfter(block);
     if (slot === undefined) continue;
-    invariant(pool.isCached(block), `block ${block}, whose memory is kept, is in the cache`);
-    invariant(!kept.has(slot), `memory ${slot} is kept for one block`);
-    kept.set(slot, block);
+    invariant(pool.isCached(block), `block ${block}, which has a checkpoint, is in the cache`);
+    invariant(!checkpoints.has(slot), `state ${slot} is the checkpoint of one block`);
+    checkpoints.set(slot, block);
   }
   for (let slot = 0; slot < held.length; slot++) {
-    const references = recurrentStates.pool.references(slot);
-    invariant(references === held[slot], `memory ${slot}: ${references} references, ${held[slot]} holders`);
-    invariant(
-      recurrentStates.pool.isCached(slot) === kept.has(slot),
-      `memory ${slot} is kept for a block, or not`,
-    );
+    const references = states.pool.references(slot);
+    invariant(references === held[slot], `state ${slot}: ${references} references, ${held[slot]} holders`);
+    invariant(states.pool.isCached(slot) === checkpoints.has(slot), `state ${slot} is a checkpoint, or not`);
   }
 }
 

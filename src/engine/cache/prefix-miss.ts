@@ -11,7 +11,7 @@ export interface PrefixMiss {
    * `end`: nothing more could be found, because less than a block was left, or the last token must be computed.
    * `new`: nobody with this salt has computed it, as far as is known. `differs`: what was computed after the same prefix
    * begins alike. `evicted`: it was there, and its block was taken. `not-shared`: blocks of this model are not shared, or
-   * not here, because what its layers remember was not kept.
+   * not here, because there is no checkpoint of its recurrent state.
    */
   readonly why: 'end' | 'new' | 'differs' | 'evicted' | 'not-shared';
   /** With `differs`: the first token that is another one than in the nearest cached block. */

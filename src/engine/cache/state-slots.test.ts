@@ -25,9 +25,9 @@ function start(tables: BlockTables, holder: Sequence): number {
 /** Computes so many tokens in one step; where it goes on from, and where it writes. */
 function compute(tables: BlockTables, holder: Sequence, count: number) {
   tables.grow(holder, count);
-  const [memory] = tables.recurrentStates?.plan([{ holder, count, draftTokens: 0 }]) ?? [];
+  const [state] = tables.recurrentStates?.plan([{ holder, count, draftTokens: 0 }]) ?? [];
   tables.advance(holder, count);
-  return memory;
+  return state;
 }
 
 describe('StateSlots', () => {
@@ -40,22 +40,22 @@ describe('StateSlots', () => {
     expect(compute(tables, holder, 5)).toEqual({ from: slot, kept: [{ after: 5, slot }] });
   });
 
-  it('keeps a memory where it is wanted, and lets others go on from it', () => {
+  it('keeps a checkpoint where it is wanted, and lets others go on from it', () => {
     const tables = new BlockTables(20, 6);
     const first = sequence(tokens(100));
-    first.keptAt.add(64);
+    tables.recurrentStates?.wantCheckpoint(first, 64);
     const kept = compute(tables, first, 100)?.kept;
     expect(kept?.map(({ after }) => after)).toEqual([64, 100]);
     const second = sequence([...tokens(70), 7, 7, 7]);
     expect(start(tables, second)).toBe(64);
-    const memory = compute(tables, second, 9);
-    expect(memory?.from).toBe(kept?.[0]?.slot);
-    expect(memory?.kept[0]?.slot).not.toBe(memory?.from);
-    // What is kept stays for a third.
+    const state = compute(tables, second, 9);
+    expect(state?.from).toBe(kept?.[0]?.slot);
+    expect(state?.kept[0]?.slot).not.toBe(state?.from);
+    // The checkpoint stays for a third.
     expect(start(tables, sequence(tokens(90)))).toBe(64);
   });
 
-  it('offers no block behind which nothing is remembered', () => {
+  it('offers no block without a checkpoint after it', () => {
     const tables = new BlockTables(20, 6);
     compute(tables, sequence(tokens(100)), 100);
     const second = sequence(tokens(100));
@@ -63,7 +63,7 @@ describe('StateSlots', () => {
     expect(start(tables, second)).toBe(0);
   });
 
-  it('keeps what lies behind the last full block of a sequence, in place of the one before', () => {
+  it('keeps a checkpoint after the last full block of a sequence, in place of the one before', () => {
     const tables = new BlockTables(20, 6);
     const holder = sequence(tokens(30));
     compute(tables, holder, 30);
@@ -78,10 +78,10 @@ describe('StateSlots', () => {
     expect(tables.recurrentStates?.pool.usedCount).toBe(1);
   });
 
-  it('forgets what it remembers of a block that is taken for something else', () => {
+  it('drops the checkpoint of a block that is taken for something else', () => {
     const crowded = new BlockTables(2, 4);
     const before = sequence(tokens(40));
-    before.keptAt.add(32);
+    crowded.recurrentStates?.wantCheckpoint(before, 32);
     compute(crowded, before, 40);
     crowded.release(before);
     expect(crowded.recurrentStates?.pool.cachedFreeCount).toBe(1);
@@ -89,16 +89,16 @@ describe('StateSlots', () => {
     expect(crowded.recurrentStates?.pool.cachedFreeCount).toBe(0);
   });
 
-  it('gives up what it keeps before it lets a running sequence down', () => {
+  it('gives up a checkpoint before it lets a running sequence down', () => {
     const tables = new BlockTables(20, 2);
     const holder = sequence(tokens(32));
     compute(tables, holder, 32);
     const other = sequence(tokens(10, 2));
     compute(tables, other, 10);
-    // Both slots are taken: one by the other sequence, one by what this one has kept and goes on from.
+    // Both slots are taken: one by the other sequence, one by the checkpoint that this one goes on from.
     holder.append(1);
-    const memory = compute(tables, holder, 1);
-    expect(memory?.kept[0]?.slot).toBe(memory?.from);
+    const state = compute(tables, holder, 1);
+    expect(state?.kept[0]?.slot).toBe(state?.from);
     tables.release(holder);
     expect(start(tables, sequence(tokens(33)))).toBe(0);
   });
@@ -106,7 +106,7 @@ describe('StateSlots', () => {
   it('gives everything back when a sequence ends in the middle of a step', () => {
     const tables = new BlockTables(20, 6);
     const holder = sequence(tokens(100));
-    holder.keptAt.add(32).add(64);
+    for (const position of [32, 64]) tables.recurrentStates?.wantCheckpoint(holder, position);
     tables.grow(holder, 100);
     tables.recurrentStates?.plan([{ holder, count: 100, draftTokens: 0 }]);
     tables.release(holder);

@@ -115,14 +115,14 @@ export function finishedPlan(
   slots: StateSlots | undefined,
   load?: StepLoad,
 ): StepPlan {
-  const recurrentStates = slots?.plan(
+  const states = slots?.plan(
     items.map(({ sequence, count, draft }) => ({
       holder: sequence,
       count,
       draftTokens: draft.tokens.length,
     })),
   );
-  const steps = items.map((item, index) => stepItem(item, recurrentStates?.[index]));
+  const steps = items.map((item, index) => stepItem(item, states?.[index]));
   return { items: steps, admitted, preempted, load: load ?? loadOf(items) };
 }
 

@@ -465,7 +465,7 @@ export class Scheduler {
       if (pending !== undefined) {
         this.#queue.remove(sequence);
         this.#deferrals.add({ sequence, ...pending });
-        pending.owner.keptAt.add(pending.blocks * BLOCK_TOKENS);
+        this.tables.recurrentStates?.wantCheckpoint(pending.owner, pending.blocks * BLOCK_TOKENS);
         continue;
       }
       const matched = this.tables.resumable(found);
@@ -475,8 +475,10 @@ export class Scheduler {
       if (share <= 0) return;
       this.#queue.remove(sequence);
       sequence.miss ??= prefixMiss(this.tables.prefixes, sequence, found, matched);
-      // Where it parts from others, and where one like it would, what it remembers is kept.
-      sequence.keptAt.add(found.length * BLOCK_TOKENS).add(reusableBlocks(sequence) * BLOCK_TOKENS);
+      // Where it parts from others, and where one like it would.
+      for (const blocks of [found.length, reusableBlocks(sequence)]) {
+        this.tables.recurrentStates?.wantCheckpoint(sequence, blocks * BLOCK_TOKENS);
+      }
       this.#start(sequence, matched);
       partial.admitted.push(sequence);
       this.#placeChunk(partial, sequence, share);

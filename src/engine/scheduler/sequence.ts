@@ -4,7 +4,7 @@
 
 import type { BlockHolder } from '../cache/block-holder.ts';
 import type { PrefixMiss } from '../cache/prefix-miss.ts';
-import type { WrittenState } from '../cache/state-slots.ts';
+import type { RecurrentState } from '../cache/state-slots.ts';
 import type { PooledStates } from './pooled-states.ts';
 
 /** HIGH, NORMAL, LOW. */
@@ -59,10 +59,7 @@ export class Sequence implements BlockHolder {
   state: SequenceState = 'new';
   /** Tokens whose KV lie in the blocks. */
   computed = 0;
-  memory: number | undefined;
-  readonly written: WrittenState[] = [];
-  readonly keptAt = new Set<number>();
-  lastKept: BlockHolder['lastKept'];
+  recurrent: RecurrentState | undefined;
   /** Most tokens that were computed before it was preempted. */
   reached = 0;
   /** Tokens that were computed when it last began to run. */
