@@ -110,7 +110,12 @@ async function compile(what, options) {
 }
 
 async function buildPage() {
-  const key = sourceKey('web', ['tsconfig.json', 'package-lock.json', 'src/text/visible.ts']);
+  const key = sourceKey('web', [
+    'tsconfig.json',
+    'package-lock.json',
+    'src/text/visible.ts',
+    'src/engine/live/snapshot.ts',
+  ]);
   const stamp = 'build/web.stamp';
   if (upToDate(stamp, key) && existsSync(join(root, 'dist/web/index.html'))) return;
   const args = ['node_modules/vite/bin/vite.js', 'build', 'web', '--logLevel', 'warn'];

@@ -2,7 +2,7 @@
 // is switched on only while somebody is subscribed to it.
 
 import type { PrefixNews } from './cache/prefix-journal.ts';
-import type { EngineView } from './live/engine-view.ts';
+import type { EngineSnapshot } from './live/snapshot.ts';
 import type { BlockDemand } from './scheduler/stats.ts';
 import type { PrefixLookup, StepEvent, StepReport, StepSummary } from './step-report.ts';
 import type { QueuePlace } from './wait-estimates.ts';
@@ -25,7 +25,7 @@ export interface EngineSubscriber {
 
 export interface EngineSubscription {
   /** What the engine does now, and has done since the last snapshot; from the first one on it gathers. */
-  snapshot(): Promise<EngineView>;
+  snapshot(): Promise<EngineSnapshot>;
   resendPrefixes(): void;
   end(): void;
 }
@@ -41,7 +41,7 @@ interface MonitoredEngine {
   reportStats(on: boolean): void;
   /** Said again, all prefixes are sent again. */
   reportPrefixes(on: boolean): void;
-  snapshot(): Promise<EngineView>;
+  snapshot(): Promise<EngineSnapshot>;
   endSnapshots(): void;
 }
 

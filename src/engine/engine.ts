@@ -8,8 +8,8 @@ import { applyDense, type DenseLayer } from '../model/dense-layers.ts';
 import type { SampleResult, SampleRow } from '../sampling/sample-row.ts';
 import { blocksFor } from './cache/block-tables.ts';
 import { Grammars, type Matching, noGrammars } from './grammars.ts';
-import type { EngineView } from './live/engine-view.ts';
 import { LiveView } from './live/live-view.ts';
+import type { EngineSnapshot } from './live/snapshot.ts';
 import { OpenAnswer, OpenEmbedding, type OpenRequest } from './open-request.ts';
 import { planBatch } from './plan-batch.ts';
 import type {
@@ -266,7 +266,7 @@ export class Engine {
   }
 
   /** What it does now, and has done since the last snapshot; the first one makes it gather from then on. */
-  snapshot(nowMs: number): EngineView {
+  snapshot(nowMs: number): EngineSnapshot {
     this.#live ??= new LiveView(this.#scheduler);
     return this.#live.snapshot(nowMs);
   }

@@ -5,7 +5,7 @@ import type { BackendName, KvType } from '../compute/backend.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
 import type { AdapterPath } from '../model/open-spec.ts';
 import type { Engine, EngineOptions, EngineStats } from './engine.ts';
-import type { EngineView } from './live/engine-view.ts';
+import type { EngineSnapshot } from './live/snapshot.ts';
 import type { EngineRequest } from './request.ts';
 import type { BudgetOptions } from './scheduler/token-budget.ts';
 import type { StepReport } from './step-report.ts';
@@ -66,7 +66,7 @@ export type FromEngine =
   | { readonly kind: 'unservable'; readonly message: string }
   | { readonly kind: 'report'; readonly report: StepReport }
   | { readonly kind: 'stats'; readonly ticket: number; readonly stats: EngineStats }
-  | { readonly kind: 'snapshot'; readonly ticket: number; readonly view: EngineView };
+  | { readonly kind: 'snapshot'; readonly ticket: number; readonly view: EngineSnapshot };
 
 /** Runs a command, once the model is loaded. */
 export function handleCommand(engine: Engine, command: ToEngine, send: (message: FromEngine) => void): void {

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BackendName } from '../compute/backend.ts';
 import type { EngineStats } from '../engine/engine.ts';
-import type { EngineView } from '../engine/live/engine-view.ts';
+import type { EngineSnapshot } from '../engine/live/snapshot.ts';
 import type { EngineSettings, FromEngine, ToEngine } from '../engine/protocol.ts';
 import type { StepReport } from '../engine/step-report.ts';
 import type { VocabularyTables } from '../grammar/vocabulary.ts';
@@ -42,7 +42,7 @@ interface KeeperListener {
   ready(): void;
   report(report: StepReport): void;
   stats(ticket: number, stats: EngineStats): void;
-  snapshot(ticket: number, view: EngineView): void;
+  snapshot(ticket: number, view: EngineSnapshot): void;
   /** The engine is there no more, another one comes; `died` where it was not put aside in good order. */
   lost(cause: string, died: boolean): void;
   /** None can be had. */

@@ -4,7 +4,7 @@
 import type { EngineStats } from '../engine/engine.ts';
 import type { EngineClient } from '../engine/engine-client.ts';
 import { EnginePublisher } from '../engine/engine-monitor.ts';
-import type { EngineView } from '../engine/live/engine-view.ts';
+import type { EngineSnapshot } from '../engine/live/snapshot.ts';
 import type { EngineSettings, ToEngine } from '../engine/protocol.ts';
 import type { EngineRequest, FinishEvent, RequestError, RequestEvent } from '../engine/request.ts';
 import { cancelledEvent, drainingError, failedEvent, unloadedError } from '../engine/request-errors.ts';
@@ -35,7 +35,7 @@ export class SupervisedEngine implements EngineClient {
   readonly #streams = new RequestStreams();
   readonly #unfinished = new UnfinishedRequests();
   readonly #statsWaiting = new Map<number, Waiter<EngineStats>>();
-  readonly #snapshotsWaiting = new Map<number, Waiter<EngineView>>();
+  readonly #snapshotsWaiting = new Map<number, Waiter<EngineSnapshot>>();
   readonly #whenDrained: (() => void)[] = [];
   /** Cancelled but not ended: an engine may be lost before it hears of it. */
   readonly #cancelled = new Set<string>();

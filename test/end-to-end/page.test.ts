@@ -1,13 +1,7 @@
 // The page's side of the running program: it looks on while engines die, and has the server measure itself.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type {
-  BenchProgress,
-  BenchResult,
-  LiveSnapshot,
-  LiveTick,
-  RequestTrace,
-} from '../../src/server/live/live-event.ts';
+import type { BenchProgress, BenchResult, LiveTick, RequestTrace } from '../../src/server/live/live-event.ts';
 import { hasAddon } from '../support/native.ts';
 import { ServerHome, type ServerProcess, waitUntil } from '../support/server-process.ts';
 import { StreamClient } from '../support/stream-client.ts';
@@ -51,16 +45,14 @@ async function listen(response: Response, onEvent: (heard: Heard) => void): Prom
 
 const authorization = (key: string) => ({ authorization: `Bearer ${key}` });
 
-async function lookOn() {
+async function subscribe() {
   const leaving = new AbortController();
   const response = await fetch(`${server.url}/live`, {
     headers: authorization(boss),
     signal: leaving.signal,
   });
   const ticks: LiveTick[] = [];
-  const reading = listen(response, ({ event, data }) =>
-    ticks.push(event === 'tick' ? (data as LiveTick) : (data as LiveSnapshot).tick),
-  ).catch(() => {});
+  const reading = listen(response, ({ data }) => ticks.push(data as LiveTick)).catch(() => {});
   const leave = async () => {
     leaving.abort();
     await reading;
@@ -77,22 +69,22 @@ function bench(body: object, signal?: AbortSignal): Promise<Response> {
   });
 }
 
-describe.skipIf(!hasAddon)('a page that looks on (with the addon)', () => {
+describe.skipIf(!hasAddon)('a viewer of the live feed (with the addon)', () => {
   it('sees an engine die and another start, and the stream goes on', async () => {
-    const { ticks, leave } = await lookOn();
+    const { ticks, leave } = await subscribe();
     const body = { prompt: 'Once upon a time there was a fox who', max_tokens: 1500, ignore_eos: true };
     const client = new StreamClient(server.url, body, { key: guest });
     const engine = () => ticks.at(-1)?.engines[0];
-    await waitUntil(() => engine()?.riders[0]?.phase === 'decode');
+    await waitUntil(() => engine()?.running[0]?.phase === 'decode');
     expect(engine()?.starts).toBe(1);
-    const requestId = engine()?.riders[0]?.requestId ?? '';
+    const requestId = engine()?.running[0]?.requestId ?? '';
     process.kill(server.enginePid(), 'SIGKILL');
-    await waitUntil(() => engine()?.starts === 2 && engine()?.riders.length === 1);
-    expect(engine()?.riders[0]?.requestId).toBe(requestId);
+    await waitUntil(() => engine()?.starts === 2 && engine()?.running.length === 1);
+    expect(engine()?.running[0]?.requestId).toBe(requestId);
     const answer = await client.answer;
     expect(answer).toMatchObject({ status: 200, done: true, reason: 'length' });
     await waitUntil(() => ticks.some(({ ended }) => ended.some((one) => one.requestId === requestId)));
-    await waitUntil(() => engine()?.riders.length === 0 && engine()?.blockCounts.used === 0);
+    await waitUntil(() => engine()?.running.length === 0 && engine()?.blockCounts.used === 0);
     await leave();
     const life = (await (
       await fetch(`${server.url}/requests/${requestId}`, { headers: authorization(guest) })

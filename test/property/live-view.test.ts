@@ -1,9 +1,8 @@
-// Snapshots of an engine over random traffic: replayed, they are the truth at every one.
+// Snapshots of an engine over random traffic: applied one after the other, they give the true state each time.
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { applyRuns } from '../../src/engine/live/block-runs.ts';
-import type { EngineView } from '../../src/engine/live/engine-view.ts';
+import { applyChange, type EngineSnapshot } from '../../src/engine/live/snapshot.ts';
 import type { Priority } from '../../src/engine/scheduler/sequence.ts';
 import { cases } from '../support/thorough.ts';
 import { prompt, SteppedEngine } from './stepped-engine.ts';
@@ -40,28 +39,23 @@ const scenario = fc.record({
   commands: fc.array(command, { minLength: 1, maxLength: 25, size: 'max' }),
 });
 
-/** A viewer: knows what it was told and nothing else. */
+/** Knows only what snapshots have said. */
 class Viewer {
-  readonly map: Int32Array;
-  /** Who sits where. */
-  seats = new Map<number, string>();
+  map: Int32Array = new Int32Array(0);
+  /** The sequence of each lane. */
+  lanes = new Map<number, string>();
 
-  constructor(blockCount: number) {
-    this.map = new Int32Array(blockCount);
-  }
-
-  take(view: EngineView): void {
-    if (view.first) this.map.fill(0);
-    applyRuns(this.map, view.blocks);
-    const seats = new Map(view.riders.map(({ seat, id }) => [seat, id]));
-    expect(seats.size).toBe(view.riders.length);
-    for (const [seat, id] of this.seats) {
-      const rider = view.riders.find((one) => one.id === id);
-      if (rider !== undefined) expect(rider.seat, `${id} keeps its seat`).toBe(seat);
+  take(snapshot: EngineSnapshot): void {
+    this.map = applyChange(this.map, snapshot);
+    const lanes = new Map(snapshot.running.map(({ lane, requestId }) => [lane, requestId]));
+    expect(lanes.size).toBe(snapshot.running.length);
+    for (const [lane, id] of this.lanes) {
+      const sequence = snapshot.running.find(({ requestId }) => requestId === id);
+      if (sequence !== undefined) expect(sequence.lane, `${id} keeps its lane`).toBe(lane);
     }
-    this.seats = seats;
-    for (const { rides } of view.timeline)
-      expect(new Set(rides.map(([seat]) => seat)).size).toBe(rides.length);
+    this.lanes = lanes;
+    for (const { sequences } of snapshot.timeline)
+      expect(new Set(sequences.map(([lane]) => lane)).size).toBe(sequences.length);
   }
 
   check({ scheduler }: SteppedEngine): void {
@@ -72,7 +66,7 @@ class Viewer {
       const holders = scheduler.running.filter(({ blocks }) => blocks.includes(block));
       const [holder] = holders;
       if (holders.length > 1) expect(state).toBe(3);
-      else if (holder !== undefined) expect(this.seats.get(state - 4), `block ${block}`).toBe(holder.id);
+      else if (holder !== undefined) expect(this.lanes.get(state - 4), `block ${block}`).toBe(holder.id);
       else expect(state, `block ${block}`).toBe(untouched.has(block) ? 0 : empty.has(block) ? 1 : 2);
     }
   }
@@ -85,7 +79,7 @@ async function run({
   commands,
 }: typeof scenario extends fc.Arbitrary<infer One> ? One : never) {
   const engine = new SteppedEngine({ blockCount, stateSlots, budget: { kind: 'fixed', maxStepTokens: 96 } });
-  const viewer = new Viewer(blockCount);
+  const viewer = new Viewer();
   const seen = { steps: 0, generated: 0 };
   const snapshot = () => {
     const view = engine.engine.snapshot(engine.nowMs);
@@ -139,12 +133,12 @@ describe('snapshots of an engine', () => {
     const engine = new SteppedEngine({ blockCount: 24, budget: { kind: 'fixed', maxStepTokens: 96 } });
     engine.submit({ prompt: prompt(70), newTokens: 40, ignoreEnd: true });
     await engine.step();
-    expect(engine.engine.snapshot(0)).toMatchObject({ first: true, steps: 0, timeline: [] });
+    expect(engine.engine.snapshot(0)).toMatchObject({ whole: true, steps: 0, timeline: [] });
     await engine.step();
-    expect(engine.engine.snapshot(0)).toMatchObject({ first: false, steps: 1, generatedTokens: 1 });
+    expect(engine.engine.snapshot(0)).toMatchObject({ whole: false, steps: 1, generatedTokens: 1 });
     engine.engine.endSnapshots();
     await engine.step();
-    const viewer = new Viewer(24);
+    const viewer = new Viewer();
     viewer.take(engine.engine.snapshot(0));
     viewer.check(engine);
   });
@@ -152,7 +146,9 @@ describe('snapshots of an engine', () => {
   it('say why each of those that wait does', async () => {
     const engine = new SteppedEngine({ blockCount: 8, budget: { kind: 'fixed', maxStepTokens: 64 } });
     const reasons = () =>
-      Object.fromEntries(engine.engine.snapshot(engine.nowMs).waiting.map(({ id, why }) => [id, why]));
+      Object.fromEntries(
+        engine.engine.snapshot(engine.nowMs).waiting.map(({ requestId, why }) => [requestId, why]),
+      );
     const ask = (seed: number) =>
       engine.submit({ prompt: prompt(100, seed), newTokens: 60, ignoreEnd: true });
     const [first] = [ask(1), ask(1)];

@@ -322,25 +322,25 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     const held = async () =>
       Number((await page.locator('[data-count="held"]').first().innerText()).replace(',', ''));
     const streams = startStreams(16, 2000);
-    await eventually(() => page.locator('.riders tbody tr').count()).toBe(16);
+    await eventually(() => page.locator('.running tbody tr').count()).toBe(16);
     expect(await held()).toBeGreaterThanOrEqual(16);
     expect(
       await page
         .getByRole('img', { name: /^Block map/ })
         .first()
         .getAttribute('aria-label'),
-    ).toMatch(/\d+ held by one rider/);
+    ).toMatch(/\d+ held by one sequence/);
     await page.getByRole('img', { name: /^Block map/ }).press('ArrowRight');
     await page.getByText(/^Block 0 (is|holds)/).waitFor();
-    const rider = page.locator('.riders tbody a').first();
-    const path = await rider.getAttribute('href');
-    await rider.click();
-    await page.getByText('got on: its prompt began to be computed').waitFor();
+    const running = page.locator('.running tbody a').first();
+    const path = await running.getAttribute('href');
+    await running.click();
+    await page.getByText('was admitted: its prompt began to be computed').waitFor();
     expect(page.url()).toContain(path);
     await page.goBack();
     await isLive(page);
     for (const stream of streams) stream.leave();
-    await page.getByText('Every seat is empty.').waitFor();
+    await page.getByText('No sequence is running.').waitFor();
     await eventually(held).toBe(0);
     await eventually(() => page.locator('.lift-foot tbody tr').count()).toBeGreaterThanOrEqual(16);
     expect(complaints).toEqual([]);
@@ -383,15 +383,15 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     const page = await openPage('lift', adminKey);
     await isLive(page);
     const [stream] = startStreams(1, 600);
-    await page.locator('.riders tbody tr').waitFor();
+    await page.locator('.running tbody tr').waitFor();
     process.kill(server.enginePid(), 'SIGKILL');
     await page
       .getByText(/died and was started again/)
       .first()
       .waitFor();
-    await page.locator('.riders tbody tr').waitFor();
+    await page.locator('.running tbody tr').waitFor();
     expect((await stream?.answer)?.done).toBe(true);
-    await page.getByText('Every seat is empty.').waitFor();
+    await page.getByText('No sequence is running.').waitFor();
   });
 
   it('survives a restart of the server, and says so', async () => {
@@ -467,20 +467,21 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
       'Requests',
     ]);
     const answer = await say(page, 'Hello');
-    await answer.getByRole('link', { name: 'its ride' }).click();
-    await page.getByText('got off for good').waitFor();
+    await answer.getByRole('link', { name: 'its trace' }).click();
+    await page.locator('[data-what="ended"]').waitFor();
     await page.getByRole('link', { name: 'All requests' }).click();
     await eventually(() => page.locator('tbody tr').count()).toBe(1);
     expect(complaints).toEqual([]);
   });
 
-  it("tells a request's life, and why its prompt was not cached", async () => {
+  it("shows a request's trace, and why its prompt was not cached", async () => {
     const page = await openPage('chat', adminKey);
     await say(page, 'Tell me of the miller and his three sons.');
-    await page.getByRole('link', { name: 'its ride' }).click();
-    for (const words of ['came to the server', 'its first token was there', 'got off for good']) {
+    await page.getByRole('link', { name: 'its trace' }).click();
+    for (const words of ['arrived at the server', 'its first token was sampled']) {
       await page.getByText(words).waitFor();
     }
+    await page.locator('[data-what="ended"]').waitFor();
     await page.getByText(/had to be computed: /).waitFor();
   });
 
@@ -596,8 +597,8 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
       await page.getByRole('button', { name: 'Get on' }).click();
       await say(page, 'Hello, who are you?');
       expect(await hindrances(page)).toEqual([]);
-      await page.getByRole('link', { name: 'its ride' }).click();
-      await page.getByText('got off for good').waitFor();
+      await page.getByRole('link', { name: 'its trace' }).click();
+      await page.locator('[data-what="ended"]').waitFor();
       expect(await hindrances(page)).toEqual([]);
     });
   });

@@ -1,71 +1,77 @@
-// Gathers steps for snapshots of an engine: each says what has changed since the last one. Knows no clock.
+// Takes snapshots of a running engine: gathers its steps, and says at each snapshot what has changed. Knows no clock.
 
 import { Heap } from '../scheduler/heap.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import { compareKeys, type Sequence } from '../scheduler/sequence.ts';
 import { runningStats } from '../scheduler/stats.ts';
 import type { StepItem, StepPlan } from '../scheduler/step-plan.ts';
-import { changedRuns } from './block-runs.ts';
-import type { EngineView, Ride, StepView, WaitingView, WaitReason } from './engine-view.ts';
-import { Seats } from './seats.ts';
+import {
+  changedRuns,
+  type EngineSnapshot,
+  FIRST_LANE,
+  MOST_STEPS,
+  type RunningSequence,
+  SHARED,
+  type SnapshotSequence,
+  type StepTrace,
+  tierOf,
+  type WaitingSequence,
+} from './snapshot.ts';
 
-const MOST_STEPS = 64;
 const MOST_WAITING = 64;
 
 export class LiveView {
   readonly #scheduler: Scheduler;
-  readonly #seats = new Seats();
-  #sent: Int32Array;
+  readonly #lanes = new Lanes();
+  /** The blocks as of the last snapshot, and room for those of the next. */
+  #before: Int32Array;
   #map: Int32Array;
-  #timeline: StepView[] = [];
+  #timeline: StepTrace[] = [];
   #steps = 0;
   #promptTokens = 0;
   #generatedTokens = 0;
-  #first = true;
+  #whole = true;
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
     const { blockCount } = scheduler.tables.pool;
-    this.#sent = new Int32Array(blockCount);
+    this.#before = new Int32Array(blockCount);
     this.#map = new Int32Array(blockCount);
   }
 
   /** A step is committed. */
-  stepped({ items }: StepPlan, about: Omit<StepView, 'rides'>): void {
+  stepped({ items }: StepPlan, { step, atMs, ms }: Omit<StepTrace, 'sequences'>): void {
     this.#steps += 1;
-    const rides: Ride[] = [];
-    for (const item of items) {
+    const sequences = items.map((item) => {
       const sampled = sampledTokens(item);
       this.#promptTokens += promptTokens(item);
       this.#generatedTokens += sampled;
-      rides.push([this.#seats.of(item.sequence), item.count, sampled]);
-    }
-    this.#timeline.push({ ...about, rides });
+      return [this.#lanes.of(item.sequence), item.count, sampled] as const;
+    });
+    this.#timeline.push({ step, atMs: hundredths(atMs), ms: hundredths(ms), sequences });
     if (this.#timeline.length > MOST_STEPS) this.#timeline.shift();
   }
 
-  snapshot(nowMs: number): EngineView {
-    const { tables, running } = this.#scheduler;
-    const { pool } = tables;
+  snapshot(nowMs: number): EngineSnapshot {
+    const { pool } = this.#scheduler.tables;
     const { queues, counters } = this.#scheduler.stats(nowMs);
-    const riders = running.map((sequence) => ({
-      ...runningStats(sequence, nowMs),
-      seat: this.#seats.of(sequence),
-      promptTokens: sequence.promptLength,
-      cachedTokens: sequence.cachedTokens,
-    }));
-    const shared = this.#drawMap();
-    const view: EngineView = {
+    const running = this.#scheduler.running.map((sequence) => this.#running(sequence, nowMs));
+    const shared = this.#mapBlocks();
+    const snapshot: EngineSnapshot = {
       blockCount: pool.blockCount,
-      first: this.#first,
+      whole: this.#whole,
+      blocks: changedRuns(this.#before, this.#map),
       steps: this.#steps,
       promptTokens: this.#promptTokens,
       generatedTokens: this.#generatedTokens,
       timeline: this.#timeline,
-      riders,
-      queues,
+      running,
+      queues: queues.map(({ priority, waiting, oldestMs }) => ({
+        tier: tierOf(priority),
+        waiting,
+        oldestMs: Math.round(oldestMs),
+      })),
       waiting: this.#waiting(nowMs),
-      blocks: changedRuns(this.#sent, this.#map),
       blockCounts: {
         limit: pool.limit,
         held: pool.heldCount,
@@ -77,49 +83,94 @@ export class LiveView {
       evictions: pool.evictions,
     };
     this.#begin();
-    return view;
+    return snapshot;
   }
 
   /** What follows counts for the next snapshot. */
   #begin(): void {
-    [this.#sent, this.#map] = [this.#map, this.#sent];
-    this.#seats.clear();
+    [this.#before, this.#map] = [this.#map, this.#before];
+    this.#lanes.release();
     this.#timeline = [];
     this.#steps = 0;
     this.#promptTokens = 0;
     this.#generatedTokens = 0;
-    this.#first = false;
+    this.#whole = false;
   }
 
   /** Returns how many blocks are shared. */
-  #drawMap(): number {
-    const { pool } = this.#scheduler.tables;
+  #mapBlocks(): number {
     const map = this.#map;
-    const shared = pool.describe(map);
+    const shared = this.#scheduler.tables.pool.describe(map);
     for (const sequence of this.#scheduler.running) {
-      const own = 4 + this.#seats.of(sequence);
-      for (const block of sequence.blocks) if (map[block] !== 3) map[block] = own;
+      const own = FIRST_LANE + this.#lanes.of(sequence);
+      for (const block of sequence.blocks) if (map[block] !== SHARED) map[block] = own;
     }
     return shared;
   }
 
-  #waiting(nowMs: number): WaitingView[] {
+  #running(sequence: Sequence, nowMs: number): RunningSequence {
+    const { phase, computed, blocks } = runningStats(sequence, nowMs);
+    return {
+      lane: this.#lanes.of(sequence),
+      ...described(sequence, nowMs),
+      phase,
+      promptTokens: sequence.promptLength,
+      cachedTokens: sequence.cachedTokens,
+      computedTokens: computed,
+      blocks,
+    };
+  }
+
+  #waiting(nowMs: number): WaitingSequence[] {
     const deferred = new Set<Sequence>();
     for (const { sequence } of this.#scheduler.deferred()) deferred.add(sequence);
     const { sequence: next, short } = this.#scheduler.next;
-    const why = (sequence: Sequence): WaitReason => {
+    const why = (sequence: Sequence): WaitingSequence['why'] => {
       if (deferred.has(sequence)) return 'prefix';
       if (sequence.state === 'preempted') return 'preempted';
       return sequence === next && short ? 'blocks' : 'queue';
     };
     return mostUrgent(this.#scheduler.waiting(), MOST_WAITING).map((sequence) => ({
-      id: sequence.id,
-      priority: sequence.priority,
-      tokens: sequence.length,
-      ageMs: nowMs - sequence.enqueuedMs,
+      ...described(sequence, nowMs),
       why: why(sequence),
     }));
   }
+}
+
+/** Gives each running sequence a lane: the lowest number that is free. */
+class Lanes {
+  readonly #lanes = new Map<Sequence, number>();
+  /** Smallest last. */
+  #free: number[] = [];
+  #count = 0;
+
+  of(sequence: Sequence): number {
+    let lane = this.#lanes.get(sequence);
+    if (lane === undefined) {
+      lane = this.#free.pop() ?? this.#count++;
+      this.#lanes.set(sequence, lane);
+    }
+    return lane;
+  }
+
+  /** Frees the lanes of all that run no more. */
+  release(): void {
+    const before = this.#free.length;
+    for (const [sequence, lane] of this.#lanes) {
+      if (sequence.state === 'running') continue;
+      this.#lanes.delete(sequence);
+      this.#free.push(lane);
+    }
+    if (this.#free.length > before) this.#free.sort((a, b) => b - a);
+  }
+}
+
+function described({ id, priority, length, enqueuedMs }: Sequence, nowMs: number): SnapshotSequence {
+  return { requestId: id, tier: tierOf(priority), tokens: length, ageMs: Math.round(nowMs - enqueuedMs) };
+}
+
+function hundredths(ms: number): number {
+  return Math.round(100 * ms) / 100;
 }
 
 /** In one pass: tens of thousands may wait. */

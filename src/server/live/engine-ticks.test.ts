@@ -1,34 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import type { EngineSubscriber } from '../../engine/engine-monitor.ts';
-import type { EngineView } from '../../engine/live/engine-view.ts';
+import { applyChange, type EngineSnapshot, emptySnapshot } from '../../engine/live/snapshot.ts';
 import type { ServedModel } from '../../pool/served-model.ts';
 import { EngineTicks } from './engine-ticks.ts';
 import { RequestTraces } from './request-traces.ts';
 
-const viewOf = (given: Partial<EngineView>): EngineView => ({
-  blockCount: 8,
-  first: false,
-  steps: 0,
-  promptTokens: 0,
-  generatedTokens: 0,
-  timeline: [],
-  riders: [],
-  queues: [],
-  waiting: [],
-  blocks: [],
-  blockCounts: { limit: 8, held: 0, used: 0, cached: 0, shared: 0 },
-  preemptions: 0,
-  evictions: 0,
+const snapshotOf = (given: Partial<EngineSnapshot>): EngineSnapshot => ({
+  ...emptySnapshot(8),
+  whole: false,
   ...given,
 });
 
-/** An engine that answers when it is told to. */
+/** An engine that answers when the test says so. */
 function start() {
-  const answers: ((view: EngineView | undefined) => void)[] = [];
+  const answers: ((given: EngineSnapshot | undefined) => void)[] = [];
   let subscriber: EngineSubscriber = {};
   const snapshot = () =>
-    new Promise<EngineView>((resolve, reject) =>
-      answers.push((view) => (view === undefined ? reject(new Error('gone')) : resolve(view))),
+    new Promise<EngineSnapshot>((resolve, reject) =>
+      answers.push((given) => (given === undefined ? reject(new Error('gone')) : resolve(given))),
     );
   const monitor = {
     starts: 1,
@@ -39,25 +28,25 @@ function start() {
   };
   const served = { name: 'm', blockCount: 8, engine: { monitor } } as unknown as ServedModel;
   const ticks = new EngineTicks(served, new RequestTraces(() => 0));
-  const answer = async (view: EngineView | undefined) => {
+  const answer = async (given: EngineSnapshot | undefined) => {
     const polled = ticks.poll();
-    answers.shift()?.(view);
+    answers.shift()?.(given);
     await polled;
   };
   return { ticks, monitor, answers, answer, lose: () => subscriber.lost?.(true) };
 }
 
-const rider = {
-  seat: 0,
-  id: 'e',
-  priority: 0,
+const sequence = {
+  lane: 0,
+  requestId: 'e',
+  tier: 'high',
   phase: 'decode',
   promptTokens: 3,
   cachedTokens: 0,
   tokens: 4,
-  computed: 3,
+  computedTokens: 3,
   blocks: 1,
-  ageMs: 1.6,
+  ageMs: 2,
 } as const;
 
 describe('an engine under a monitor', () => {
@@ -66,35 +55,28 @@ describe('an engine under a monitor', () => {
     const [first, second] = [ticks.poll(), ticks.poll()];
     expect(first).toBe(second);
     expect(answers.length).toBe(1);
-    expect(ticks.tick()).toMatchObject({ steps: 0, riders: [] });
-    await answer(viewOf({ first: true, steps: 3, generatedTokens: 2, blocks: [[0, 2, 4]], riders: [rider] }));
-    await answer(viewOf({ steps: 4, generatedTokens: 5, blocks: [[1, 2, 1]], riders: [rider] }));
-    expect(ticks.tick()).toMatchObject({
-      steps: 7,
-      generatedTokens: 7,
-      riders: [{ seat: 0, requestId: 'e', tier: 'high', ageMs: 2 }],
-      blocks: [
-        [0, 1, 4],
-        [1, 2, 1],
-      ],
-    });
-    expect(ticks.tick()).toMatchObject({ steps: 0, blocks: [], riders: [{ seat: 0 }] });
-    expect(ticks.snapshot().blocks).toEqual([
-      [1, 4],
-      [2, 1],
-      [5, 0],
-    ]);
+    expect(ticks.tick()).toMatchObject({ steps: 0, running: [] });
+    await answer(
+      snapshotOf({ whole: true, steps: 3, generatedTokens: 2, blocks: [[0, 2, 4]], running: [sequence] }),
+    );
+    await answer(snapshotOf({ steps: 4, generatedTokens: 5, blocks: [[1, 2, 1]], running: [sequence] }));
+    const tick = ticks.tick();
+    expect(tick).toMatchObject({ whole: true, steps: 7, generatedTokens: 7, running: [sequence] });
+    const map = [4, 1, 1, 0, 0, 0, 0, 0];
+    expect([...applyChange(new Int32Array(0), tick)]).toEqual(map);
+    expect(ticks.tick()).toMatchObject({ whole: false, steps: 0, blocks: [], running: [{ lane: 0 }] });
+    expect([...applyChange(new Int32Array(0), ticks.whole(tick))]).toEqual(map);
   });
 
-  it('is empty when it is lost, and its successor is told as what has changed', async () => {
+  it('is empty when it is lost, and its successor begins with a map of its own', async () => {
     const { ticks, monitor, answer, lose } = start();
-    await answer(viewOf({ first: true, blocks: [[0, 4, 2]], riders: [rider] }));
+    await answer(snapshotOf({ whole: true, blocks: [[0, 4, 2]], running: [sequence] }));
     ticks.tick();
     lose();
     await answer(undefined);
     monitor.starts = 2;
-    expect(ticks.tick()).toMatchObject({ starts: 2, riders: [], blocks: [[0, 4, 0]] });
-    await answer(viewOf({ first: true, blocks: [[2, 1, 4]] }));
-    expect(ticks.tick().blocks).toEqual([[2, 1, 4]]);
+    expect(ticks.tick()).toMatchObject({ starts: 2, running: [], whole: true, blocks: [] });
+    await answer(snapshotOf({ whole: true, blocks: [[2, 1, 4]] }));
+    expect(ticks.tick()).toMatchObject({ whole: true, blocks: [[2, 1, 4]] });
   });
 });

@@ -1,6 +1,6 @@
-// What the page receives, as plain data: one snapshot when it subscribes, then a tick every quarter of a second. The page
-// imports these types and nothing else of the server.
+// What the page receives, as plain data: one snapshot when it subscribes, then a tick every quarter of a second.
 
+import type { EngineSnapshot } from '../../engine/live/snapshot.ts';
 import type { EndReason } from '../../engine/request.ts';
 import type { ModelEntry } from '../../pool/model-pool.ts';
 import type { Tier } from '../../store/key-record.ts';
@@ -26,28 +26,12 @@ export interface WhoAmI {
 }
 
 /** Sent as `snapshot`: first, again after ticks were dropped, and in place of a tick where engines came or went. */
-export interface LiveSnapshot {
+export interface LiveSnapshot extends LiveTick {
   readonly version: string;
   /** When this server started, in milliseconds since 1970: another one means that it was restarted. */
   readonly startedMs: number;
   readonly tickMs: number;
-  readonly engines: readonly EngineSnapshot[];
-  /** The same as of a tick. */
-  readonly tick: LiveTick;
 }
-
-export interface EngineSnapshot {
-  readonly model: string;
-  readonly blockCount: number;
-  /** Every block's state, as runs of `[count, state]`. */
-  readonly blocks: readonly (readonly [number, BlockState])[];
-}
-
-/**
- * 0: holds no memory. 1: empty. 2: cached, held by nobody. 3: shared by several. 4 and above: held by the rider of seat
- * `state - 4` alone.
- */
-export type BlockState = number;
 
 /** Sent as `tick`. */
 export interface LiveTick {
@@ -69,75 +53,11 @@ export interface Percentiles {
   readonly p99: number;
 }
 
-export interface EngineTick {
+/** Changes since the last tick; in a `snapshot` every one is whole. */
+export interface EngineTick extends EngineSnapshot {
   readonly model: string;
   /** Engine processes of this model so far: one more means that it died and was started again. */
   readonly starts: number;
-  /** Since the last tick. */
-  readonly steps: number;
-  readonly promptTokens: number;
-  readonly generatedTokens: number;
-  /** The last of these steps, 64 at most. */
-  readonly timeline: readonly LiveStep[];
-  readonly riders: readonly Rider[];
-  readonly queues: readonly LiveQueue[];
-  /** The most urgent, 64 at most; `queues` count them all. */
-  readonly waiting: readonly WaitingRequest[];
-  /** Changed blocks, as runs of `[first block, count, state]`. */
-  readonly blocks: readonly (readonly [number, number, BlockState])[];
-  readonly blockCounts: {
-    readonly limit: number;
-    readonly held: number;
-    readonly used: number;
-    readonly cached: number;
-    readonly shared: number;
-  };
-  /** Totals since the engine's start. */
-  readonly preemptions: number;
-  readonly evictions: number;
-}
-
-export interface LiveStep {
-  readonly step: number;
-  readonly atMs: number;
-  readonly ms: number;
-  /** `[seat, tokens computed, tokens sampled]` of everybody in it. */
-  readonly rides: readonly (readonly [number, number, number])[];
-}
-
-/** A running sequence. It keeps its seat until it ends or is preempted. */
-export interface Rider {
-  readonly seat: number;
-  /** The request's id, as the client was told it (`x-request-id`). */
-  readonly requestId: string;
-  readonly tier: Tier;
-  readonly phase: 'prefill' | 'decode';
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly tokens: number;
-  readonly computed: number;
-  readonly blocks: number;
-  readonly ageMs: number;
-}
-
-export interface LiveQueue {
-  readonly tier: Tier;
-  readonly waiting: number;
-  readonly oldestMs: number;
-  /** The expected wait of a request that arrives now; absent where nothing was measured yet. */
-  readonly expectedMs?: number;
-}
-
-export interface WaitingRequest {
-  readonly requestId: string;
-  readonly tier: Tier;
-  readonly tokens: number;
-  readonly ageMs: number;
-  /**
-   * `blocks`: it is the next, and there are not enough blocks for it. `prefix`: a running one computes what it begins
-   * with. `preempted`: it ran before and had to give its blocks back.
-   */
-  readonly why: 'queue' | 'blocks' | 'prefix' | 'preempted';
 }
 
 export interface EndedRequest {

@@ -128,13 +128,10 @@ export class LiveFeed {
   }
 
   #snapshot(tick: LiveTick): LiveSnapshot {
-    return {
-      version: this.#sources.version,
-      startedMs: this.#startedMs,
-      tickMs: TICK_MS,
-      engines: [...this.#engines.values()].map((ticks) => ticks.snapshot()),
-      tick,
-    };
+    const { version } = this.#sources;
+    const monitored = [...this.#engines.values()];
+    const engines = tick.engines.map((engine, at) => monitored[at]?.whole(engine) ?? engine);
+    return { version, startedMs: this.#startedMs, tickMs: TICK_MS, ...tick, engines };
   }
 }
 

@@ -4,7 +4,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
 import { endless, messages, start, startWithKeys } from '../../../test/support/keyed-server.ts';
 import { opened } from '../../../test/support/opened.ts';
-import { applyRuns } from '../../engine/live/block-runs.ts';
+import { applyChange } from '../../engine/live/snapshot.ts';
 import type { LiveSnapshot, LiveTick, RequestBrief, RequestTrace } from './live-event.ts';
 
 interface Heard {
@@ -12,7 +12,7 @@ interface Heard {
     readonly raw: string;
     readonly tick: LiveTick;
     /** Where it is one. */
-    readonly whole: LiveSnapshot | undefined;
+    readonly snapshot: LiveSnapshot | undefined;
   }[];
   readonly response: IncomingMessage;
   leave(): void;
@@ -30,8 +30,9 @@ async function view(url: string, key: string): Promise<Heard> {
       const raw = text.slice(0, end);
       text = text.slice(end + 2);
       const [, event = '', data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(raw) ?? [];
-      if (event === 'snapshot') events.push({ raw, whole: JSON.parse(data), tick: JSON.parse(data).tick });
-      if (event === 'tick') events.push({ raw, whole: undefined, tick: JSON.parse(data) });
+      if (event === '') continue;
+      const tick = JSON.parse(data);
+      events.push({ raw, tick, snapshot: event === 'snapshot' ? tick : undefined });
     }
   });
   const leave = () => {
@@ -62,14 +63,14 @@ async function startLive(options: Parameters<typeof startWithKeys>[1] = {}) {
   return { ...started, url, ask };
 }
 
-describe('looking on', () => {
+describe('the live feed', () => {
   it('is for admins alone', async () => {
     const { call, secrets } = await startWithKeys(keys);
     expect((await call(undefined, '/live')).statusCode).toBe(401);
     expect((await call(secrets.guest, '/live')).statusCode).toBe(403);
   });
 
-  it('begins with a snapshot and goes on with ticks that tell of riders, steps and blocks', async () => {
+  it('begins with a snapshot and goes on with ticks of running sequences, steps and blocks', async () => {
     const { server, secrets, url, ask } = await startLive();
     const { events } = await view(url, secrets.boss);
     await eventually(() => expect(events.length).toBeGreaterThan(1));
@@ -86,13 +87,12 @@ describe('looking on', () => {
     });
     await eventually(() => {
       // In any tick: a fast machine may be done with the answer before this is looked at again.
-      const riding = events.flatMap(({ tick }) => tick.engines.slice(0, 1));
-      const rider = { seat: 0, requestId: 'mine', tier: 'normal', phase: 'decode' };
-      expect(riding.flatMap(({ riders }) => riders)).toContainEqual(expect.objectContaining(rider));
-      expect(riding.flatMap(({ timeline }) => timeline).map(({ rides }) => rides)).toContainEqual([
-        [0, 1, 1],
-      ]);
-      expect(riding.some(({ generatedTokens }) => generatedTokens > 0)).toBe(true);
+      const engines = events.flatMap(({ tick }) => tick.engines.slice(0, 1));
+      const sequence = { lane: 0, requestId: 'mine', tier: 'normal', phase: 'decode' };
+      expect(engines.flatMap(({ running }) => running)).toContainEqual(expect.objectContaining(sequence));
+      const steps = engines.flatMap(({ timeline }) => timeline);
+      expect(steps.map(({ sequences }) => sequences)).toContainEqual([[0, 1, 1]]);
+      expect(engines.some(({ generatedTokens }) => generatedTokens > 0)).toBe(true);
     });
     aborted.abort();
     await answer.catch(() => {});
@@ -104,19 +104,14 @@ describe('looking on', () => {
     await (await ask(secrets.guest, { messages, max_tokens: 3 })).text();
     await eventually(() => expect(events.at(-1)?.tick.firstToken?.p50).toBeGreaterThan(0));
     const [first, ...others] = events;
-    expect(others.every(({ whole }) => whole === undefined)).toBe(true);
-    expect(first?.whole).toMatchObject({ version: '0.0.0-test', tickMs: 250 });
-    const { blockCount = 0, blocks = [] } = first?.whole?.engines[0] ?? {};
+    expect(others.every(({ snapshot }) => snapshot === undefined)).toBe(true);
+    expect(first?.snapshot).toMatchObject({ version: '0.0.0-test', tickMs: 250 });
     const { pool } = server.pool.engine.engine.scheduler.tables;
     // The answer's end may be in a tick that is still to come.
     await eventually(() => {
-      const map = new Int32Array(blockCount);
-      let drawn = 0;
-      for (const [count, state] of blocks) {
-        map.fill(state, drawn, drawn + count);
-        drawn += count;
-      }
-      for (const { tick } of events.slice(1)) applyRuns(map, tick.engines[0]?.blocks ?? []);
+      const engines = events.flatMap(({ tick }) => tick.engines);
+      const map = engines.reduce<Int32Array>(applyChange, new Int32Array(0));
+      expect(map.length).toBe(pool.blockCount);
       for (const [block, state] of map.entries()) {
         expect(state, `block ${block}`).toBe(pool.isCached(block) ? 2 : pool.hasMemory(block) ? 1 : 0);
       }

@@ -47,7 +47,7 @@ export function requestRoutes(context: ServerContext): readonly Route[] {
     {
       ...common,
       url: '/requests/:id',
-      summary: 'The life of a request',
+      summary: 'The trace of a request',
       handler: async (request) => find(context, request),
     },
   ];

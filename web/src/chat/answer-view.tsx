@@ -84,7 +84,7 @@ function Costs({ answer }: { readonly answer: Answer }) {
       {requestId !== undefined && (
         <>
           {' '}
-          <a href={hashOf({ view: 'requests', id: requestId })}>its ride</a>
+          <a href={hashOf({ view: 'requests', id: requestId })}>its trace</a>
         </>
       )}
     </span>

@@ -1,8 +1,8 @@
-// Draws the block map: a cell for each block, as large as fits. After the first time only cells that changed are drawn,
+// Draws the block map: a cell for each block, as large as fits. After the first time only cells that changed are sampled,
 // so that a hundred thousand of them cost no more than what happens among them.
 
 import { cssColour } from '../shell/theme.ts';
-import type { BlockMap, BlockRun } from './block-map.ts';
+import type { BlockMap, ChangedBlocks } from './block-map.ts';
 import { blockColour, type Palette } from './palette.ts';
 
 const LARGEST_CELL = 14;
@@ -56,7 +56,7 @@ export class BlockCanvas {
     this.drawAll();
   }
 
-  draw(changed: readonly BlockRun[]): void {
+  draw(changed: readonly ChangedBlocks[]): void {
     const cells = changed.reduce((sum, [, count]) => sum + count, 0);
     if (cells > this.#blocks.length * LARGE_CHANGE) {
       this.drawAll();

@@ -1,6 +1,7 @@
-// The block map as a picture with a legend, as words for whoever does not see it, and as something to point at.
+// The block map as a picture with a legend, as words for those who do not see it, and as something to point at.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { CACHED, EMPTY, FIRST_LANE, NO_MEMORY, SHARED } from '../../../src/engine/live/snapshot.ts';
 import { useValue } from '../observable.ts';
 import { pixelsOf } from '../shell/rem.ts';
 import { hashOf } from '../shell/route.ts';
@@ -9,14 +10,13 @@ import { useSystemDark } from '../shell/system-dark.ts';
 import type { ThemeChoice } from '../shell/theme.ts';
 import { count, counted } from '../text/format.ts';
 import { BlockCanvas } from './block-canvas.ts';
-import { CACHED, EMPTY, FIRST_SEAT, NO_MEMORY, SHARED } from './block-map.ts';
-import type { EngineBoard } from './engine-board.ts';
+import type { EngineBoard } from './lift-board.ts';
 import { readPalette } from './palette.ts';
 
 const MOST_HEIGHT_REM = 17;
 
 const legend = [
-  ['held', 'by one rider', '--rider-0'],
+  ['held', 'by one sequence', '--lane-0'],
   ['shared', 'by several', '--block-shared'],
   ['cached', 'kept for later', '--block-cached'],
   ['empty', '', '--block-empty'],
@@ -64,8 +64,8 @@ export function BlockMapView({
   const point = (event: { offsetX: number; offsetY: number }) =>
     setPointed(drawing.current?.blockAt(event.offsetX, event.offsetY));
   const open = (block: number | undefined) => {
-    const rider = block === undefined ? undefined : engine.riderOf(block);
-    if (rider !== undefined) location.hash = hashOf({ view: 'requests', id: rider.requestId });
+    const holder = block === undefined ? undefined : engine.holderOf(block);
+    if (holder !== undefined) location.hash = hashOf({ view: 'requests', id: holder.requestId });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const columns = drawing.current?.columns ?? 1;
@@ -96,7 +96,7 @@ export function BlockMapView({
           ref={element}
           tabIndex={0}
           role="img"
-          aria-label={`Block map: ${counted(blocks.length, 'block')}, ${count(counts.held)} held by one rider, ${count(counts.shared)} shared, ${count(counts.cached)} cached, ${count(counts.empty)} empty. Arrow keys go from block to block.`}
+          aria-label={`Block map: ${counted(blocks.length, 'block')}, ${count(counts.held)} held by one sequence, ${count(counts.shared)} shared, ${count(counts.cached)} cached, ${count(counts.empty)} empty. Arrow keys go from block to block.`}
           onPointerMove={point}
           onPointerLeave={() => setPointed(undefined)}
           onClick={() => open(pointed)}
@@ -119,13 +119,13 @@ function wordsFor(engine: EngineBoard, block: number): string {
     case EMPTY:
       return `${name} is empty`;
     case CACHED:
-      return `${name} is cached, and held by nobody`;
+      return `${name} is cached, and not in use`;
     case SHARED:
-      return `${name} is shared by several riders`;
+      return `${name} is shared by several sequences`;
     default: {
-      const seat = state - FIRST_SEAT;
-      const rider = engine.riderOf(block);
-      return `${name} is held by the rider of seat ${seat}${rider === undefined ? '' : `, ${rider.requestId}`}`;
+      const lane = state - FIRST_LANE;
+      const holder = engine.holderOf(block);
+      return `${name} is held by the sequence of lane ${lane}${holder === undefined ? '' : `, ${holder.requestId}`}`;
     }
   }
 }

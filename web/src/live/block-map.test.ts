@@ -1,23 +1,31 @@
 import { describe, expect, it } from 'vitest';
-import { BlockMap, FIRST_SEAT } from './block-map.ts';
+import { FIRST_LANE } from '../../../src/engine/live/snapshot.ts';
+import { BlockMap } from './block-map.ts';
 
 describe('the block map', () => {
   it('knows every block after a snapshot, and what changed after it', () => {
-    const blocks = new BlockMap();
-    const told: unknown[] = [];
-    blocks.onChange((changed) => told.push(changed));
-    blocks.reset(10, [
-      [2, 1],
-      [3, 2],
-      [5, 0],
-    ]);
-    expect(blocks.counts()).toEqual({ noMemory: 5, empty: 2, cached: 3, shared: 0, held: 0 });
-    blocks.change([
-      [0, 1, FIRST_SEAT + 3],
-      [2, 2, 3],
-    ]);
-    expect(blocks.counts()).toEqual({ noMemory: 5, empty: 1, cached: 1, shared: 2, held: 1 });
-    expect(told).toEqual([
+    const map = new BlockMap();
+    const heard: unknown[] = [];
+    map.onChange((changed) => heard.push(changed));
+    map.apply({
+      blockCount: 10,
+      whole: true,
+      blocks: [
+        [0, 2, 1],
+        [2, 3, 2],
+      ],
+    });
+    expect(map.counts()).toEqual({ noMemory: 5, empty: 2, cached: 3, shared: 0, held: 0 });
+    map.apply({
+      blockCount: 10,
+      whole: false,
+      blocks: [
+        [0, 1, FIRST_LANE + 3],
+        [2, 2, 3],
+      ],
+    });
+    expect(map.counts()).toEqual({ noMemory: 5, empty: 1, cached: 1, shared: 2, held: 1 });
+    expect(heard).toEqual([
       [[0, 10]],
       [
         [0, 1],

@@ -1,12 +1,12 @@
-// One model's engine: its blocks, its rides, its riders, and who waits for it.
+// One model's engine: its blocks, its steps, and its running and waiting sequences.
 
 import type { ThemeChoice } from '../shell/theme.ts';
 import { count, counted } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { BlockMapView } from './block-map-view.tsx';
-import type { EngineBoard } from './engine-board.ts';
+import type { EngineBoard } from './lift-board.ts';
 import { Queues } from './queues.tsx';
-import { RidersTable } from './riders-table.tsx';
+import { RunningTable } from './running-table.tsx';
 import { TimelineView } from './timeline-view.tsx';
 
 export interface EnginePanelProps {
@@ -34,7 +34,7 @@ export function EnginePanel({ engine, nowMs, theme }: EnginePanelProps) {
       <div class="engine-grid">
         <BlockMapView engine={engine} theme={theme} />
         <TimelineView engine={engine} nowMs={nowMs} theme={theme} />
-        {tick && <RidersTable riders={tick.riders} />}
+        {tick && <RunningTable running={tick.running} />}
         {tick && <Queues queues={tick.queues} waiting={tick.waiting} />}
       </div>
     </section>

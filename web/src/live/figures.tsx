@@ -25,7 +25,7 @@ export function Figures({ tick, series }: FiguresProps) {
           ['Tokens/s', rate(last(series.decodeRate)), 'decoded'],
           ['Prompt tokens/s', rate(last(series.promptRate)), 'computed'],
           ['Steps/s', rate(last(series.stepRate)), ''],
-          ['Riders', count(sum(({ riders }) => riders.length)), `${count(requests.running)} requests`],
+          ['Running', count(sum(({ running }) => running.length)), `${count(requests.running)} requests`],
           ['Waiting', count(sum(({ waiting }) => waiting.length)), `${count(requests.queued)} queued`],
         ] as const);
   const figures = [

@@ -1,8 +1,16 @@
-// The operator's board: all that the feed has told, as far back as it is shown.
+// Everything the live feed has sent, as far back as it is shown.
 
-import type { EndedRequest, LiveSnapshot, LiveTick } from '../../../src/server/live/live-event.ts';
+import type { RunningSequence } from '../../../src/engine/live/snapshot.ts';
+import { FIRST_LANE } from '../../../src/engine/live/snapshot.ts';
+import type {
+  EndedRequest,
+  EngineTick,
+  LiveSnapshot,
+  LiveTick,
+} from '../../../src/server/live/live-event.ts';
 import { Observable } from '../observable.ts';
-import { EngineBoard } from './engine-board.ts';
+import { BlockMap } from './block-map.ts';
+import { LaneLog } from './lane-log.ts';
 import { Series } from './series.ts';
 
 const ENDED_KEPT = 50;
@@ -13,10 +21,37 @@ export interface Notice {
   readonly text: string;
 }
 
+export class EngineBoard {
+  readonly model: string;
+  readonly blocks = new BlockMap();
+  readonly log = new LaneLog();
+  /** Absent until its first tick. */
+  tick: EngineTick | undefined;
+
+  constructor(model: string) {
+    this.model = model;
+  }
+
+  /** Whether another engine process sends it than the last time. */
+  take(tick: EngineTick, nowMs: number): boolean {
+    const restarted = this.tick !== undefined && tick.starts > this.tick.starts;
+    if (restarted) this.log.clear(nowMs);
+    this.tick = tick;
+    this.blocks.apply(tick);
+    this.log.add(tick.timeline, tick.running, nowMs);
+    return restarted;
+  }
+
+  /** The sequence that holds a block alone. */
+  holderOf(block: number): RunningSequence | undefined {
+    const lane = this.blocks.stateOf(block) - FIRST_LANE;
+    return this.tick?.running.find((sequence) => sequence.lane === lane);
+  }
+}
+
 export interface BoardState {
   /** Absent until the first snapshot. */
   readonly tick?: LiveTick;
-  readonly version?: string;
   readonly engines: readonly EngineBoard[];
   /** The newest first, as everything below. */
   readonly ended: readonly EndedRequest[];
@@ -38,21 +73,15 @@ export class LiftBoard extends Observable<BoardState> {
       this.note('The server was restarted.');
       this.set({ ...this.value, engines: [] });
     }
-    const engines = snapshot.engines.map((told) => {
-      const engine = this.#engineOf(told.model);
-      engine.begin(told);
-      return engine;
-    });
-    this.set({ ...this.value, version: snapshot.version, engines });
-    // What came between is not known: a line across would be a guess.
+    // What came between is not known: a line across it would be invented.
     this.series.breakOff();
-    this.takeTick(snapshot.tick);
+    this.takeTick(snapshot);
   }
 
   takeTick(tick: LiveTick): void {
-    const engines = tick.engines.map((told) => {
-      const engine = this.#engineOf(told.model);
-      if (engine.take(told, tick.atMs)) this.note(`The engine of ${told.model} died and was started again.`);
+    const engines = tick.engines.map((sent) => {
+      const engine = this.#engineOf(sent.model);
+      if (engine.take(sent, tick.atMs)) this.note(`The engine of ${sent.model} died and was started again.`);
       return engine;
     });
     this.series.add(tick);

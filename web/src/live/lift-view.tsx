@@ -1,4 +1,4 @@
-// The lift, live: how fast it runs, who rides, who waits and why, and what holds the memory.
+// The lift, live: how fast it runs, which sequences run and wait and why, and what holds the memory.
 
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Server } from '../access/server.ts';
@@ -7,11 +7,10 @@ import { EndedTable } from '../requests/ended-table.tsx';
 import { hashOf } from '../shell/route.ts';
 import { SeriesPlot } from '../shell/series-plot.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
-import type { EngineBoard } from './engine-board.ts';
 import { EnginePanel } from './engine-panel.tsx';
 import { FeedBar } from './feed-bar.tsx';
 import { Figures } from './figures.tsx';
-import type { LiftBoard } from './lift-board.ts';
+import type { EngineBoard, LiftBoard } from './lift-board.ts';
 import { LiveFeed } from './live-feed.ts';
 import { MemoryPanel } from './memory-panel.tsx';
 import { SERIES_SECONDS } from './series.ts';
@@ -20,19 +19,19 @@ export interface LiftViewProps {
   readonly server: Server;
   readonly board: LiftBoard;
   readonly theme: ThemeChoice;
-  /** Others compute: their steps and blocks are not seen from here. */
+  /** Other machines compute: their steps and blocks are not visible here. */
   readonly inFleet: boolean;
 }
 
 export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
   const feed = useMemo(() => new LiveFeed(server, board), [server, board]);
   useEffect(() => {
-    // A tab that nobody sees costs the engines nothing.
-    const look = () => (document.hidden ? feed.stop() : feed.start());
-    look();
-    document.addEventListener('visibilitychange', look);
+    // A hidden tab costs the engines nothing.
+    const follow = () => (document.hidden ? feed.stop() : feed.start());
+    follow();
+    document.addEventListener('visibilitychange', follow);
     return () => {
-      document.removeEventListener('visibilitychange', look);
+      document.removeEventListener('visibilitychange', follow);
       feed.stop();
     };
   }, [feed]);
@@ -47,7 +46,7 @@ export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
           <Plots board={board} theme={theme} inFleet={inFleet} />
           {inFleet ? (
             <p class="empty panel">
-              Steps and blocks are seen on each worker's own page. What all workers do is told by the{' '}
+              Each worker's own page shows its steps and blocks. What all workers do is in the{' '}
               <a href={hashOf({ view: 'fleet' })}>Fleet</a> view.
             </p>
           ) : (
@@ -56,9 +55,9 @@ export function LiftView({ server, board, theme, inFleet }: LiftViewProps) {
           <div class="lift-foot">
             <MemoryPanel tick={tick} />
             <section class="panel" aria-labelledby="ended-title">
-              <h2 id="ended-title">Got off lately</h2>
+              <h2 id="ended-title">Ended lately</h2>
               {ended.length === 0 ? (
-                <p class="empty">Nobody since this page looks on.</p>
+                <p class="empty">No request since this page was opened.</p>
               ) : (
                 <EndedTable requests={ended} cut />
               )}

@@ -1,6 +1,6 @@
-// Who waits, in which queue, for how long, and for what.
+// The waiting requests: in which queue, for how long, and for what.
 
-import type { LiveQueue, WaitingRequest } from '../../../src/server/live/live-event.ts';
+import type { Queue, WaitingSequence } from '../../../src/engine/live/snapshot.ts';
 import { Headings } from '../shell/headings.tsx';
 import { hashOf } from '../shell/route.ts';
 import { ScrollBox } from '../shell/scroll-box.tsx';
@@ -8,19 +8,19 @@ import { TierMark } from '../shell/tier-mark.tsx';
 import { count, duration, shortId } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 
-const reasons: Readonly<Record<WaitingRequest['why'], string>> = {
+const reasons: Readonly<Record<WaitingSequence['why'], string>> = {
   queue: 'others came first',
   blocks: 'too few blocks are free',
-  prefix: 'somebody computes the same prompt now; it waits for that',
-  preempted: 'had to get off; waits to get on again',
+  prefix: 'another request computes the same prompt now; it waits for that',
+  preempted: 'was preempted; waits to be resumed',
 };
 
 /** More would be scrolled past. */
 const MOST_SHOWN = 100;
 
 export interface QueuesProps {
-  readonly queues: readonly LiveQueue[];
-  readonly waiting: readonly WaitingRequest[];
+  readonly queues: readonly Queue[];
+  readonly waiting: readonly WaitingSequence[];
 }
 
 export function Queues({ queues, waiting }: QueuesProps) {
@@ -33,8 +33,8 @@ export function Queues({ queues, waiting }: QueuesProps) {
             <TierMark tier={tier} />
             <b class="figure-value">{count(number)}</b>
             <span class="quiet">
-              {number > 0 ? `oldest ${duration(oldestMs)}` : 'nobody waits'}
-              {expectedMs !== undefined && ` · a newcomer waits ${duration(expectedMs)}`}
+              {number > 0 ? `oldest ${duration(oldestMs)}` : 'none waits'}
+              {expectedMs !== undefined && ` · a new request waits ${duration(expectedMs)}`}
             </span>
           </li>
         ))}

@@ -1,10 +1,10 @@
-// Draws the last steps: a row for each seat, time from left to right. A ride is a bar with a knob where somebody got on;
-// in it prompt chunks are tall and decoding is a band. Below, each step stands as high as its batch.
+// Draws the last steps: a row for each lane, time from left to right. A request is a bar with a knob where it came; in it
+// prompt chunks are tall and decoding is a band. Below, each step stands as high as its batch.
 
 import { pixelsOf } from '../shell/rem.ts';
 import { cssColour, type Rgb } from '../shell/theme.ts';
-import { type Palette, RIDER_COLOURS } from './palette.ts';
-import type { Ride, RideLog } from './ride-log.ts';
+import type { LaneLog, Occupancy } from './lane-log.ts';
+import { LANE_COLOURS, type Palette } from './palette.ts';
 
 const FEWEST_ROWS = 4;
 const ROW_REM = 1.25;
@@ -15,11 +15,11 @@ const LABEL_REM = 1.9;
 export class TimelineCanvas {
   readonly #canvas: HTMLCanvasElement;
   readonly #context: CanvasRenderingContext2D;
-  readonly #log: RideLog;
+  readonly #log: LaneLog;
   palette: Palette;
   windowMs = 15_000;
   #width = 0;
-  /** As high as a step may be, as wide as a seat's number. */
+  /** As high as a step may be, as wide as a lane's number. */
   #stepsPixels = 0;
   #labelPixels = 0;
   #row = 1;
@@ -27,7 +27,7 @@ export class TimelineCanvas {
   #nowMs = 0;
   marked: number | undefined;
 
-  constructor(canvas: HTMLCanvasElement, log: RideLog, palette: Palette) {
+  constructor(canvas: HTMLCanvasElement, log: LaneLog, palette: Palette) {
     this.#canvas = canvas;
     this.#context = canvas.getContext('2d') as CanvasRenderingContext2D;
     this.#log = log;
@@ -43,40 +43,43 @@ export class TimelineCanvas {
     this.#stepsPixels = pixelsOf(STEPS_REM);
     this.#labelPixels = pixelsOf(LABEL_REM);
     const fromMs = nowMs - this.windowMs;
-    const rides = this.#log.rides.filter(({ toMs }) => toMs === undefined || toMs > fromMs);
-    const stretches = this.#log.stretches.filter(({ toMs }) => toMs > fromMs);
-    const seats = [...rides, ...stretches].reduce((most, { seat }) => Math.max(most, seat + 1), 0);
-    // Rows that came stay, so that nothing jumps when somebody gets off.
-    this.#rows = Math.max(FEWEST_ROWS, seats, width === this.#width ? this.#rows : 0);
+    const occupancies = this.#log.occupancies.filter(({ toMs }) => toMs === undefined || toMs > fromMs);
+    const spans = this.#log.spans.filter(({ toMs }) => toMs > fromMs);
+    const lanes = [...occupancies, ...spans].reduce((most, { lane }) => Math.max(most, lane + 1), 0);
+    // Rows that came stay, so that nothing jumps when a sequence ends.
+    this.#rows = Math.max(FEWEST_ROWS, lanes, width === this.#width ? this.#rows : 0);
     const room = pixelsOf(MOST_HEIGHT_REM) - this.#stepsPixels;
     this.#row = Math.min(pixelsOf(ROW_REM), Math.max(3, room / this.#rows));
     this.#size(width);
     const context = this.#context;
     context.clearRect(0, 0, width, this.#height());
     this.#drawCables();
-    for (const ride of rides) this.#drawRide(ride);
+    for (const occupancy of occupancies) this.#drawOccupancy(occupancy);
     const row = this.#row;
-    for (const { seat, kind, fromMs: from, toMs } of stretches) {
+    for (const { lane, kind, fromMs: from, toMs } of spans) {
       const x = Math.max(this.#labelPixels, this.#x(from));
       const length = Math.max(1, this.#x(toMs) - x);
       const height = kind === 'prompt' ? row - 3 : Math.max(2, row * 0.42);
-      context.fillStyle = kind === 'prompt' ? this.palette.prompt : cssColour(this.#riderColour(seat));
-      context.fillRect(x, (seat + 0.5) * row - height / 2, length, height);
+      context.fillStyle = kind === 'prompt' ? this.palette.prompt : cssColour(this.#laneColour(lane));
+      context.fillRect(x, (lane + 0.5) * row - height / 2, length, height);
     }
-    for (const ride of rides) this.#drawKnobs(ride);
+    for (const occupancy of occupancies) this.#drawKnobs(occupancy);
     this.#drawSteps(fromMs);
   }
 
-  seatAt(y: number): number | undefined {
-    const seat = Math.floor(y / this.#row);
-    return seat >= 0 && seat < this.#rows ? seat : undefined;
+  laneAt(y: number): number | undefined {
+    const lane = Math.floor(y / this.#row);
+    return lane >= 0 && lane < this.#rows ? lane : undefined;
   }
 
-  rideAt(x: number, y: number): Ride | undefined {
+  occupancyAt(x: number, y: number): Occupancy | undefined {
     const atMs = this.#nowMs - ((this.#width - x) / (this.#width - this.#labelPixels)) * this.windowMs;
-    const seat = this.seatAt(y);
-    return this.#log.rides.findLast(
-      (ride) => ride.seat === seat && ride.fromMs <= atMs && (ride.toMs === undefined || ride.toMs >= atMs),
+    const lane = this.laneAt(y);
+    return this.#log.occupancies.findLast(
+      (occupancy) =>
+        occupancy.lane === lane &&
+        occupancy.fromMs <= atMs &&
+        (occupancy.toMs === undefined || occupancy.toMs >= atMs),
     );
   }
 
@@ -100,8 +103,8 @@ export class TimelineCanvas {
     return this.#width - ((this.#nowMs - atMs) / this.windowMs) * (this.#width - this.#labelPixels);
   }
 
-  #riderColour(seat: number): Rgb {
-    return this.palette.riders[seat % RIDER_COLOURS] as Rgb;
+  #laneColour(lane: number): Rgb {
+    return this.palette.lanes[lane % LANE_COLOURS] as Rgb;
   }
 
   #drawCables(): void {
@@ -113,26 +116,26 @@ export class TimelineCanvas {
     context.textBaseline = 'middle';
     context.textAlign = 'right';
     const every = Math.ceil(pixelsOf(0.8) / row);
-    for (let seat = 0; seat < this.#rows; seat++) {
-      const y = Math.round((seat + 0.5) * row) + 0.5;
-      context.lineWidth = seat === this.marked ? 2 : 1;
+    for (let lane = 0; lane < this.#rows; lane++) {
+      const y = Math.round((lane + 0.5) * row) + 0.5;
+      context.lineWidth = lane === this.marked ? 2 : 1;
       context.beginPath();
       context.moveTo(this.#labelPixels, y);
       context.lineTo(this.#width, y);
       context.stroke();
-      if (seat % every === 0) context.fillText(String(seat), this.#labelPixels - 6, y);
+      if (lane % every === 0) context.fillText(String(lane), this.#labelPixels - 6, y);
     }
   }
 
-  #drawRide({ seat, fromMs, toMs }: Ride): void {
+  #drawOccupancy({ lane, fromMs, toMs }: Occupancy): void {
     const row = this.#row;
     const left = Math.max(this.#labelPixels, this.#x(fromMs));
     const right = toMs === undefined ? this.#width : this.#x(toMs);
-    this.#context.fillStyle = cssColour(this.#riderColour(seat), seat === this.marked ? 0.45 : 0.22);
+    this.#context.fillStyle = cssColour(this.#laneColour(lane), lane === this.marked ? 0.45 : 0.22);
     this.#context.beginPath();
     this.#context.roundRect(
       left,
-      seat * row + 1,
+      lane * row + 1,
       Math.max(1, right - left),
       Math.max(2, row - 2),
       Math.min(6, row / 3),
@@ -140,15 +143,15 @@ export class TimelineCanvas {
     this.#context.fill();
   }
 
-  #drawKnobs({ seat, fromMs, toMs }: Ride): void {
+  #drawKnobs({ lane, fromMs, toMs }: Occupancy): void {
     const row = this.#row;
     if (row < 8) return;
-    const y = (seat + 0.5) * row;
+    const y = (lane + 0.5) * row;
     const context = this.#context;
-    context.strokeStyle = context.fillStyle = cssColour(this.#riderColour(seat));
+    context.strokeStyle = context.fillStyle = cssColour(this.#laneColour(lane));
     context.lineWidth = 1.5;
     const on = this.#x(fromMs);
-    // Filled: got on. A ring: got off.
+    // Filled: it came. A ring: it left.
     for (const [x, filled] of [
       [on, true] as const,
       ...(toMs === undefined ? [] : [[this.#x(toMs), false] as const]),
@@ -167,11 +170,11 @@ export class TimelineCanvas {
     const steps = this.#log.steps.filter(({ atMs, ms }) => atMs + ms > fromMs);
     const most = Math.max(1, ...steps.map(({ promptTokens, decodeTokens }) => promptTokens + decodeTokens));
     const high = this.#stepsPixels - 12;
-    const decodeColour = cssColour(this.palette.riders[0] as Rgb);
+    const decodeColour = cssColour(this.palette.lanes[0] as Rgb);
     for (const { atMs, ms, promptTokens, decodeTokens } of steps) {
       const x = Math.max(this.#labelPixels, this.#x(atMs));
       const wide = Math.max(1, this.#x(atMs + ms) - x - 0.5);
-      // Square roots: one decoding row stays to be seen beside a prompt of thousands.
+      // Square roots: one decoding row stays visible next to a prompt of thousands.
       const decode = high * Math.sqrt(decodeTokens / most);
       const all = high * Math.sqrt((promptTokens + decodeTokens) / most);
       context.fillStyle = this.palette.prompt;

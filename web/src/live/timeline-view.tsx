@@ -1,4 +1,4 @@
-// The timeline as a picture one can point at. What it shows is in the list of riders, too, in words.
+// The timeline as a picture one can point at. The table of running sequences says the same in words.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useValue } from '../observable.ts';
@@ -7,9 +7,9 @@ import { Swatch } from '../shell/swatch.tsx';
 import { useSystemDark } from '../shell/system-dark.ts';
 import type { ThemeChoice } from '../shell/theme.ts';
 import { counted } from '../text/format.ts';
-import type { EngineBoard } from './engine-board.ts';
+import type { Occupancy } from './lane-log.ts';
+import type { EngineBoard } from './lift-board.ts';
 import { readPalette } from './palette.ts';
-import type { Ride } from './ride-log.ts';
 import { TimelineCanvas } from './timeline-canvas.ts';
 
 export interface TimelineViewProps {
@@ -32,7 +32,7 @@ export function TimelineView({ engine, nowMs, theme }: TimelineViewProps) {
   const latestMs = useRef(nowMs);
   latestMs.current = nowMs;
   const [windowMs, setWindowMs] = useState(15_000);
-  const [pointed, setPointed] = useState<{ seat: number; ride?: Ride }>();
+  const [pointed, setPointed] = useState<{ lane: number; occupancy?: Occupancy }>();
   useEffect(() => {
     const canvas = element.current;
     const holder = canvas?.parentElement;
@@ -53,42 +53,43 @@ export function TimelineView({ engine, nowMs, theme }: TimelineViewProps) {
     const width = element.current?.parentElement?.clientWidth ?? 0;
     if (made === undefined || width === 0) return;
     made.windowMs = windowMs;
-    made.marked = pointed?.seat;
+    made.marked = pointed?.lane;
     made.draw(width, nowMs);
   });
 
   const point = ({ offsetX, offsetY }: { offsetX: number; offsetY: number }) => {
-    const seat = drawing.current?.seatAt(offsetY);
-    const ride = drawing.current?.rideAt(offsetX, offsetY);
-    setPointed(seat === undefined ? undefined : { seat, ...(ride && { ride }) });
+    const lane = drawing.current?.laneAt(offsetY);
+    const occupancy = drawing.current?.occupancyAt(offsetX, offsetY);
+    setPointed(lane === undefined ? undefined : { lane, ...(occupancy && { occupancy }) });
   };
-  const moveTo = (seat: number) => {
-    const ride = engine.log.rides.findLast((one) => one.seat === seat);
-    setPointed({ seat, ...(ride && { ride }) });
+  const moveTo = (lane: number) => {
+    const occupancy = engine.log.occupancies.findLast((one) => one.lane === lane);
+    setPointed({ lane, ...(occupancy && { occupancy }) });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (by !== undefined) {
       event.preventDefault();
-      moveTo(Math.min((drawing.current?.rows ?? 1) - 1, Math.max(0, (pointed?.seat ?? -by) + by)));
+      moveTo(Math.min((drawing.current?.rows ?? 1) - 1, Math.max(0, (pointed?.lane ?? -by) + by)));
     } else if (event.key === 'Enter') open();
     else if (event.key === 'Escape') setPointed(undefined);
   };
   const open = () => {
-    if (pointed?.ride !== undefined) location.hash = hashOf({ view: 'requests', id: pointed.ride.requestId });
+    if (pointed?.occupancy !== undefined)
+      location.hash = hashOf({ view: 'requests', id: pointed.occupancy.requestId });
   };
-  const riders = engine.tick?.riders ?? [];
-  const filling = riders.filter(({ phase }) => phase === 'prefill').length;
+  const running = engine.tick?.running ?? [];
+  const filling = running.filter(({ phase }) => phase === 'prefill').length;
   return (
     <figure class="timeline">
       <figcaption>
-        <h3>Rides</h3>
+        <h3>Timeline</h3>
         <ul class="legend">
           <li>
             <Swatch colour="--prompt" /> prompt chunk
           </li>
           <li>
-            <Swatch colour="--rider-0" /> decoding, a colour for each seat
+            <Swatch colour="--lane-0" /> decoding, a colour for each lane
           </li>
         </ul>
         <fieldset class="segmented">
@@ -111,7 +112,7 @@ export function TimelineView({ engine, nowMs, theme }: TimelineViewProps) {
           ref={element}
           tabIndex={0}
           role="img"
-          aria-label={`Timeline: ${counted(riders.length, 'rider')}, ${filling} with their prompts, ${riders.length - filling} decoding. Arrow keys go from seat to seat, Enter opens the request.`}
+          aria-label={`Timeline: ${counted(running.length, 'sequence')}, ${filling} with their prompts, ${running.length - filling} decoding. Arrow keys go from lane to lane, Enter opens the request.`}
           onPointerMove={point}
           onPointerLeave={() => setPointed(undefined)}
           onClick={open}
@@ -119,7 +120,7 @@ export function TimelineView({ engine, nowMs, theme }: TimelineViewProps) {
         />
       </div>
       <p class="pointed" aria-live="polite">
-        {pointed === undefined ? ' ' : `Seat ${pointed.seat}: ${pointed.ride?.requestId ?? 'nobody'}`}
+        {pointed === undefined ? ' ' : `Lane ${pointed.lane}: ${pointed.occupancy?.requestId ?? 'empty'}`}
       </p>
     </figure>
   );

@@ -1,6 +1,6 @@
-// The page of one request: its life in events, how much of its prompt was cached, and why the rest was not.
+// The trace of one request: its events, how much of its prompt was cached, and why the rest was not.
 
-import type { RequestTrace } from '../../../src/server/live/live-event.ts';
+import type { PrefixLookup, RequestTrace, TraceEvent } from '../../../src/server/live/live-event.ts';
 import type { Server } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { Problem } from '../shell/problem.tsx';
@@ -8,12 +8,22 @@ import { TierMark } from '../shell/tier-mark.tsx';
 import { clock, count, counted, duration, percent } from '../text/format.ts';
 import { LongText } from '../text/long-text.tsx';
 import { SafeText } from '../text/safe-text.tsx';
-import { eventWords, missWords } from './life-words.ts';
 
 const ASK_EVERY_MS = 1000;
 
+const eventWords: Readonly<Record<TraceEvent['what'], string>> = {
+  arrived: 'arrived at the server',
+  submitted: 'was submitted to the engine, and waited',
+  admitted: 'was admitted: its prompt began to be computed',
+  'first-token': 'its first token was sampled',
+  preempted: 'was preempted, because others needed its blocks',
+  resumed: 'was resumed',
+  'engine-died': 'its engine died; another one goes on where it was',
+  ended: 'ended',
+};
+
 export function RequestPage({ server, id }: { readonly server: Server; readonly id: string }) {
-  const { answer: life, problem } = usePolled<RequestTrace>(
+  const { answer: trace, problem } = usePolled<RequestTrace>(
     server,
     `requests/${encodeURIComponent(id)}`,
     ASK_EVERY_MS,
@@ -24,19 +34,19 @@ export function RequestPage({ server, id }: { readonly server: Server; readonly 
         <a href="#/requests">All requests</a>
       </p>
       <h1>
-        Ride of <SafeText text={id} most={60} />
+        Trace of <SafeText text={id} most={60} />
       </h1>
       <Problem text={problem} />
-      {life && (
+      {trace && (
         <div class="two-columns">
-          <Facts life={life} />
-          <Events life={life} />
-          <Lookups life={life} />
-          {life.prompt !== undefined && (
+          <Facts trace={trace} />
+          <Events trace={trace} />
+          <Lookups trace={trace} />
+          {trace.prompt !== undefined && (
             <section class="panel wide-panel" aria-labelledby="prompt-title">
               <h2 id="prompt-title">Prompt</h2>
               <pre class="prompt">
-                <LongText text={life.prompt} />
+                <LongText text={trace.prompt} />
               </pre>
             </section>
           )}
@@ -46,18 +56,18 @@ export function RequestPage({ server, id }: { readonly server: Server; readonly 
   );
 }
 
-function Facts({ life }: { readonly life: RequestTrace }) {
+function Facts({ trace }: { readonly trace: RequestTrace }) {
   const facts = [
-    ['State', life.running ? 'running' : <SafeText text={life.outcome} />],
-    ['Model', <SafeText key="model" text={life.model} />],
-    ['Key', <SafeText key="key" text={life.keyName ?? life.keyId} />],
-    ['Tier', <TierMark key="tier" tier={life.tier} />],
-    ['Came', clock(life.arrivedMs)],
-    ['Prompt', counted(life.promptTokens, 'token')],
-    ['Answer', counted(life.generatedTokens, 'token')],
-    ['First token after', life.firstTokenMs === undefined ? '–' : duration(life.firstTokenMs)],
-    [life.running ? 'So far' : 'In all', duration(life.totalMs)],
-    ...(life.endReasons.length === 0 ? [] : [['Ended by', life.endReasons.join(', ')] as const]),
+    ['State', trace.running ? 'running' : <SafeText text={trace.outcome} />],
+    ['Model', <SafeText key="model" text={trace.model} />],
+    ['Key', <SafeText key="key" text={trace.keyName ?? trace.keyId} />],
+    ['Tier', <TierMark key="tier" tier={trace.tier} />],
+    ['Arrived', clock(trace.arrivedMs)],
+    ['Prompt', counted(trace.promptTokens, 'token')],
+    ['Answer', counted(trace.generatedTokens, 'token')],
+    ['First token after', trace.firstTokenMs === undefined ? '–' : duration(trace.firstTokenMs)],
+    [trace.running ? 'So far' : 'In all', duration(trace.totalMs)],
+    ...(trace.endReasons.length === 0 ? [] : [['Ended by', trace.endReasons.join(', ')] as const]),
   ] as const;
   return (
     <section class="panel" aria-labelledby="facts-title">
@@ -74,19 +84,19 @@ function Facts({ life }: { readonly life: RequestTrace }) {
   );
 }
 
-function Events({ life }: { readonly life: RequestTrace }) {
-  const lengthMs = Math.max(1, life.totalMs, life.events.at(-1)?.atMs ?? 0);
+function Events({ trace }: { readonly trace: RequestTrace }) {
+  const lengthMs = Math.max(1, trace.totalMs, trace.events.at(-1)?.atMs ?? 0);
   return (
     <section class="panel" aria-labelledby="events-title">
-      <h2 id="events-title">Its life</h2>
-      <ol class="life">
-        {life.events.map(({ atMs, what, choice }, at) => (
+      <h2 id="events-title">Events</h2>
+      <ol class="trace">
+        {trace.events.map(({ atMs, what, choice }, at) => (
           <li key={at} data-what={what}>
-            <span class="life-time">{duration(atMs)}</span>
-            <progress class="life-bar" max={lengthMs} value={atMs} aria-hidden="true" />
+            <span class="trace-time">{duration(atMs)}</span>
+            <progress class="trace-bar" max={lengthMs} value={atMs} aria-hidden="true" />
             <span>
-              {life.endReasons.length > 1 && choice !== undefined && `choice ${choice + 1} `}
-              {eventWords(what)}
+              {trace.endReasons.length > 1 && choice !== undefined && `choice ${choice + 1} `}
+              {eventWords[what]}
             </span>
           </li>
         ))}
@@ -95,14 +105,14 @@ function Events({ life }: { readonly life: RequestTrace }) {
   );
 }
 
-function Lookups({ life }: { readonly life: RequestTrace }) {
+function Lookups({ trace }: { readonly trace: RequestTrace }) {
   return (
     <section class="panel" aria-labelledby="cache-title">
       <h2 id="cache-title">What the cache knew</h2>
-      {life.lookups.length === 0 && <p class="quiet">It has not been looked up yet.</p>}
-      {life.lookups.map((lookup, at) => (
+      {trace.lookups.length === 0 && <p class="quiet">It has not been looked up yet.</p>}
+      {trace.lookups.map((lookup, at) => (
         <div class="lookup" key={at}>
-          {life.lookups.length > 1 && <h3>Choice {lookup.choice + 1}</h3>}
+          {trace.lookups.length > 1 && <h3>Choice {lookup.choice + 1}</h3>}
           <meter
             min={0}
             max={Math.max(1, lookup.promptTokens)}
@@ -118,4 +128,29 @@ function Lookups({ life }: { readonly life: RequestTrace }) {
       ))}
     </section>
   );
+}
+
+/** Why not all of a prompt was found in the prefix cache. */
+function missWords({ promptTokens, cachedTokens, why, firstDifference }: PrefixLookup): string {
+  const rest = promptTokens - cachedTokens;
+  if (rest <= 0) return 'Nothing of it had to be computed.';
+  const computed = `${counted(rest, 'token')} had to be computed`;
+  switch (why) {
+    case 'end':
+      return `${computed}: less than a block was left, or only the last token, which always is.`;
+    case 'new':
+      return `${computed}: nobody had sent what comes there before.`;
+    case 'differs':
+      return `${computed}: ${
+        firstDifference === undefined
+          ? 'something else came there in the nearest prompt that was kept.'
+          : `from token ${count(firstDifference)} on it differs from the nearest prompt that was kept.`
+      }`;
+    case 'evicted':
+      return `${computed}: it was kept once, but its blocks were needed for others.`;
+    case 'tenant':
+      return `${computed}: another key has sent the same, and keys do not share what is cached.`;
+    case 'not-shared':
+      return `${computed}: this kind of request takes nothing from the cache.`;
+  }
 }
