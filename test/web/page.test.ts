@@ -181,14 +181,14 @@ describe.skipIf(missingBrowser !== undefined)(title, () => {
     expect(await message.inputValue()).toBe('');
   });
 
-  it('asks two lanes side by side, and tells how probable tokens were', async () => {
+  it('asks two lanes side by side, and shows how probable tokens were', async () => {
     const page = await openPage('chat', adminKey);
     await isFilled(page, 'chat');
     await page.getByRole('button', { name: 'Side by side' }).click();
-    if ((await page.getByLabel('Tell how probable').count()) === 0) {
+    if ((await page.getByLabel('Show how probable').count()) === 0) {
       await page.getByRole('button', { name: 'Settings' }).click();
     }
-    await page.getByLabel('Tell how probable').first().check();
+    await page.getByLabel('Show how probable').first().check();
     await page.getByRole('textbox', { name: 'Message' }).fill('Hello');
     await page.getByRole('button', { name: 'Send' }).click();
     await eventually(() => page.locator('.answer[data-state="done"]').count()).toBe(2);

@@ -1,10 +1,9 @@
-// The page as a whole: who looks, where in it they are, and what outlives a change of views: the talk and the live feed.
+// The page: asks who the caller is, and for a key where one is needed.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { WhoAmI } from '../../src/server/live/live-event.ts';
 import { KeyForm } from './access/key-form.tsx';
-import { type Refusal, Server, wordsFor } from './access/server.ts';
-import { forgetKey, storedKey, storeKey } from './access/stored-key.ts';
+import { forgetKey, type Refusal, Server, storedKey, storeKey, wordsFor } from './access/server.ts';
 import { Inside } from './inside.tsx';
 import { SafeText } from './text/safe-text.tsx';
 
@@ -23,7 +22,7 @@ export function App() {
   latestKey.current = key;
   const server = useMemo(() => {
     const onUnauthorized = ({ message }: Refusal) => {
-      // Asked before another key was taken.
+      // The request was made with the key before.
       if (latestKey.current !== key) return;
       forgetKey();
       setAccess(key === undefined ? { state: 'locked' } : { state: 'locked', problem: message });
@@ -40,7 +39,7 @@ export function App() {
       try {
         const who = await server.json<WhoAmI>('whoami');
         if (gone) return;
-        // Only what the server knows is worth keeping.
+        // Only a key that the server accepts is stored.
         if (key !== undefined) storeKey(key);
         setAccess({ state: 'open', who });
       } catch (error) {
@@ -61,7 +60,7 @@ export function App() {
     setKey(given);
     setAccess({ state: 'asking' });
   };
-  /** Stays where it is: what is on the page is not asked for again. */
+  /** Without leaving the view: nothing on the page is loaded again. */
   const takeOn = async (given: string) => {
     storeKey(given);
     latestKey.current = given;

@@ -1,4 +1,4 @@
-// What is seen behind the gate: the cable with its stations, and the view one stands in.
+// The page once access is granted: the header, and the current view.
 
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { WhoAmI } from '../../src/server/live/live-event.ts';
@@ -15,20 +15,17 @@ import { Pulls } from './models/pulls.ts';
 import { useValue } from './observable.ts';
 import { RequestPage } from './requests/request-page.tsx';
 import { RequestsView } from './requests/requests-view.tsx';
-import { AbsentView } from './shell/absent-view.tsx';
 import { Header } from './shell/header.tsx';
 import { followHash, hashOf, type Route, type View, views, viewTitles } from './shell/route.ts';
 import { ThemeChoice } from './shell/theme.ts';
 
-export interface InsideProps {
+interface InsideProps {
   readonly server: Server;
   readonly who: WhoAmI;
   readonly onLeave: () => void;
-  /** Talks with this key from now on. */
   readonly onKey: (key: string) => void;
 }
 
-/** Those for administrators are not shown to others. */
 function viewsOf({ admin, hasKeyStore, inFleet }: WhoAmI): readonly View[] {
   if (!admin) return ['chat', 'requests'];
   return views.filter((view) => (view !== 'keys' || hasKeyStore) && (view !== 'fleet' || inFleet));
@@ -44,13 +41,13 @@ export function Inside({ server, who, onLeave, onKey }: InsideProps) {
   const allowed = viewsOf(who);
   const asked = useValue(routes);
   const home: Route = { view: who.admin ? 'lift' : 'chat' };
-  // Whoever is no administrator is led to what is theirs.
+  // Others than administrators are led to a view of theirs.
   const route = asked !== undefined && (who.admin || allowed.includes(asked.view)) ? asked : home;
   const place = hashOf(route);
   const entered = useRef(place);
   useEffect(() => {
     document.title = `${viewTitles[route.view]} · Chairlift`;
-    // Whoever goes elsewhere with the keyboard goes on reading there; nobody is moved who has just come.
+    // After a change of view the keyboard goes on in it; not after the first one.
     if (entered.current !== place) main.current?.focus();
     entered.current = place;
   }, [place, route.view]);
@@ -91,8 +88,25 @@ export function Inside({ server, who, onLeave, onKey }: InsideProps) {
   }
 }
 
-/** An address of its own would be a view of its own. */
+/** A link to #main would be read as a view. */
 function skipTo(event: Event, target: HTMLElement | null): void {
   event.preventDefault();
   target?.focus();
+}
+
+const reasons: Partial<Readonly<Record<View, string>>> = {
+  fleet: 'This server is not part of a fleet. Start it with --join to join one: docs/fleet.md says how.',
+  keys: 'This server keeps no keys: there are none to show or make.',
+};
+
+function AbsentView({ view }: { readonly view: View }) {
+  return (
+    <section>
+      <h1>{viewTitles[view]}</h1>
+      <p>{reasons[view] ?? 'This server has no such view.'}</p>
+      <p>
+        <a href={hashOf({ view: 'lift' })}>Go to {viewTitles.lift}</a>
+      </p>
+    </section>
+  );
 }

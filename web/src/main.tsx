@@ -1,5 +1,3 @@
-// Where the page begins.
-
 import { render } from 'preact';
 import { App } from './app.tsx';
 import 'uplot/dist/uPlot.min.css';

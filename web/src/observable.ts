@@ -1,8 +1,8 @@
-// A value that tells of its changes, so that what is drawn follows what is known.
+// A value with listeners, and the hook that renders a component again when it changes.
 
 import { useEffect, useReducer } from 'preact/hooks';
 
-export interface Observed<Value> {
+interface Observed<Value> {
   readonly value: Value;
   subscribe(listener: () => void): () => void;
 }
@@ -30,7 +30,7 @@ export class Observable<Value> implements Observed<Value> {
   }
 }
 
-/** Draws the component again whenever the value is set, even to the same. */
+/** Renders again whenever the value is set, even to the same. */
 export function useValue<Value>(observed: Observed<Value>): Value {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   useEffect(() => observed.subscribe(() => redraw(undefined)), [observed]);

@@ -1,19 +1,17 @@
-// What a server says, asked again and again while somebody looks.
+// A response of the server, requested again while a component shows it.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type Server, wordsFor } from './access/server.ts';
 
-export interface Polled<Answer> {
+interface Polled<Answer> {
   readonly answer?: Answer;
   readonly problem?: string;
-  /** Asks at once. */
   readonly refresh: () => void;
 }
 
-/** Until a server that did not answer, or refused, is asked again. */
 const ASK_AGAIN_MS = 2000;
 
-/** Each time after the answer before it, however slow the link; without `everyMs` until there is one. */
+/** Each request follows the response before it, however slow the link; without `everyMs` it stops at the first. */
 export function usePolled<Answer>(server: Server, path: string, everyMs?: number): Polled<Answer> {
   const [known, setKnown] = useState<{ answer?: Answer; problem?: string }>({});
   const asking = useRef<AbortController | undefined>(undefined);
@@ -27,7 +25,6 @@ export function usePolled<Answer>(server: Server, path: string, everyMs?: number
       setKnown({ answer: await server.json<Answer>(path, { signal }) });
     } catch (error) {
       if (signal.aborted) return;
-      // What was known stays to be seen.
       setKnown(({ answer }) => ({ ...(answer && { answer }), problem: wordsFor(error) }));
       nextMs ??= ASK_AGAIN_MS;
     }

@@ -86,7 +86,7 @@ export const SHARED = 3;
 export const FIRST_LANE = 4;
 
 /** `count` blocks from `first` on have this state now. */
-export type BlockRun = readonly [first: number, count: number, state: BlockState];
+type BlockRun = readonly [first: number, count: number, state: BlockState];
 
 export interface BlockChange {
   readonly blockCount: number;

@@ -1,14 +1,12 @@
-// Asks for a key.
-
 import { useId, useState } from 'preact/hooks';
-import { Mark } from '../shell/mark.tsx';
+import { Mark } from '../shell/marks.tsx';
 import { SafeText } from '../text/safe-text.tsx';
 
-export interface KeyFormProps {
+interface KeyFormProps {
   /** Why the last one was refused. */
   readonly problem: string | undefined;
   readonly onKey: (key: string) => void;
-  /** Where one may go on without. */
+  /** Absent where a key is needed. */
   readonly onCancel?: (() => void) | undefined;
 }
 

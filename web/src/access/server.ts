@@ -1,5 +1,5 @@
-// The server, as the page asks it: with this tab's key in a header, never in an address. Refusals become one kind of
-// error that says what the server said.
+// Requests to the server, with this tab's key in a header, never in an address. Errors have one class, with the server's
+// message. The key is kept for this tab alone.
 
 export class Refusal extends Error {
   readonly status: number;
@@ -12,7 +12,7 @@ export class Refusal extends Error {
   }
 }
 
-export interface Ask {
+interface Ask {
   readonly method?: 'GET' | 'POST' | 'DELETE';
   readonly body?: object;
   readonly signal?: AbortSignal;
@@ -66,10 +66,23 @@ async function refusalOf(response: Response): Promise<Refusal> {
   }
 }
 
-/** What went wrong, for a person. */
 export function wordsFor(error: unknown): string {
   if (error instanceof Refusal) return error.message;
-  // What fetch throws where nobody answers says less.
+  // The message of fetch says less.
   if (error instanceof TypeError) return 'the server does not answer';
   return error instanceof Error ? error.message : String(error);
+}
+
+const NAME = 'chairlift.key';
+
+export function storedKey(): string | undefined {
+  return sessionStorage.getItem(NAME) ?? undefined;
+}
+
+export function storeKey(key: string): void {
+  sessionStorage.setItem(NAME, key);
+}
+
+export function forgetKey(): void {
+  sessionStorage.removeItem(NAME);
 }

@@ -1,7 +1,7 @@
-// What a load took, in rows and plots. Plots come as pictures: nothing in them can act.
+// The result of a benchmark. Plots are shown as images: nothing in them can act.
 
 import type { BenchResult, BenchTable } from '../../../src/server/live/live-event.ts';
-import { ScrollBox } from '../shell/scroll-box.tsx';
+import { ScrollBox } from '../shell/table.tsx';
 import { SafeText } from '../text/safe-text.tsx';
 
 export function BenchReport({ result }: { readonly result: BenchResult }) {
@@ -93,7 +93,7 @@ function Table({ name, table }: { readonly name: string; readonly table: BenchTa
   );
 }
 
-/** A plot says itself what it shows. A parser would apply its styles, which the page's policy refuses. */
+/** Not parsed: that would apply the plot's styles, which the page's policy refuses. */
 function titleIn(svg: string): string {
   return /aria-label="([^"]*)"/.exec(svg)?.[1] ?? 'Plot';
 }

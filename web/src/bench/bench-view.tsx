@@ -1,4 +1,4 @@
-// A small load of this server's own making, and what it took.
+// Runs a small benchmark on this server.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { BenchProgress, BenchResult } from '../../../src/server/live/live-event.ts';
@@ -8,7 +8,7 @@ import { eventsOf } from '../stream/events.ts';
 import { count } from '../text/format.ts';
 import { BenchReport } from './bench-report.tsx';
 
-/** With what is asked for at first, and the most that may be. */
+/** Name, label, default and most. */
 const fields = [
   ['streams', 'At once', 8, 64],
   ['requests', 'Requests', 32, 500],
@@ -28,7 +28,7 @@ export function BenchView({ server }: { readonly server: Server }) {
   const [result, setResult] = useState<BenchResult>();
   const [problem, setProblem] = useState<string>();
   const leaving = useRef<AbortController | undefined>(undefined);
-  // Leaving ends it, at the server too.
+  // Leaving the view ends it, at the server too.
   useEffect(() => () => leaving.current?.abort(), []);
   const run = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
     event.preventDefault();

@@ -1,4 +1,4 @@
-// One answer as it comes over the wire, put together.
+// Puts an answer together from the chunks of its stream.
 
 import { Refusal, type Server, wordsFor } from '../access/server.ts';
 import { eventsOf } from '../stream/events.ts';
@@ -45,7 +45,6 @@ export class AnswerStream {
     this.#answer = { state: 'streaming', model, content: '', reasoning: '', calls: [], tokens: [] };
   }
 
-  /** As far as it has come. */
   get answer(): Answer {
     return { ...this.#answer, calls: [...this.#calls], tokens: [...this.#tokens] };
   }
@@ -119,6 +118,6 @@ export class AnswerStream {
 }
 
 function problemOf(error: unknown): string {
-  // Browsers say of a broken stream only that there was a network error.
+  // Browsers call a broken stream just a network error.
   return error instanceof TypeError ? 'the connection to the server was lost' : wordsFor(error);
 }

@@ -1,20 +1,19 @@
-// An answer: what the model thought, said and wants called, each as what it is, and what it cost.
+// An answer: reasoning, text, tool calls, and what it took.
 
 import { useState } from 'preact/hooks';
 import { hashOf } from '../shell/route.ts';
-import { CopyButton } from '../text/copy-button.tsx';
+import { CopyButton } from '../text/code-block.tsx';
 import { counted, duration, percent, rate } from '../text/format.ts';
-import { LongText } from '../text/long-text.tsx';
 import { Markdown } from '../text/markdown.tsx';
-import { SafeText } from '../text/safe-text.tsx';
+import { LongText, SafeText } from '../text/safe-text.tsx';
 import type { Answer, ToolResult } from './conversation.ts';
 import { TokenChances } from './token-chances.tsx';
 import { ToolCalls } from './tool-calls.tsx';
 
-export interface AnswerViewProps {
+interface AnswerViewProps {
   readonly answer: Answer;
   readonly name: string;
-  /** Stands beside another, or above it on a narrow screen: whose it is has to be seen. */
+  /** Next to another answer: the lane's name is shown. */
   readonly compared: boolean;
   readonly onRetry: () => void;
   readonly onResults: (results: readonly ToolResult[]) => void;

@@ -20,7 +20,6 @@ export function chatBody({ lanes, turns }: Conversation, lane: number): object {
   };
 }
 
-/** The last turn's answer is what is asked for. */
 function messagesOf({ said, answers }: Turn, lane: number, last: boolean): object[] {
   if (said.by === 'tools' && said.lane !== lane) return [];
   const asked =

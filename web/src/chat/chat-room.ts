@@ -1,5 +1,5 @@
-// All conversations and what is being answered now. It outlives the view: whoever looks at the lift meanwhile finds the
-// answer written when they come back.
+// All conversations and the answers that are being streamed. It outlives the chat view, so that an answer goes on while
+// another view is open.
 
 import type { Server } from '../access/server.ts';
 import { Observable } from '../observable.ts';
@@ -21,7 +21,7 @@ import {
   readConversations,
 } from './kept-conversations.ts';
 
-/** Between two drawings of a growing answer; more where drawing takes long. */
+/** Between two renderings of a growing answer; more where rendering takes long. */
 const DRAW_MS = 40;
 const KEEP_MS = 2000;
 
@@ -30,13 +30,12 @@ interface Running {
   readonly turnId: string;
   readonly lane: number;
   readonly stream: AnswerStream;
-  /** Another one answers in its place. */
   replaced: boolean;
 }
 
-export interface RoomState {
+interface RoomState {
   readonly conversations: readonly Conversation[];
-  /** Where the browser's storage is full, or refused. */
+  /** The browser's storage is full, or refused. */
   readonly unkept: boolean;
 }
 
@@ -58,7 +57,6 @@ export class ChatRoom extends Observable<RoomState> {
     return this.value.conversations.find((one) => one.id === id);
   }
 
-  /** A new one, with the settings of the one looked at. */
   open(lanes?: readonly LaneSettings[]): Conversation {
     const conversation = newConversation(lanes);
     this.set({ ...this.value, conversations: [conversation, ...this.value.conversations] });
@@ -75,7 +73,7 @@ export class ChatRoom extends Observable<RoomState> {
     this.#change(id, (conversation) => ({ ...conversation, lanes }));
   }
 
-  /** Asks every lane, or what tools gave back the one that called them. */
+  /** Asks every lane; with results of tools, the one that called them. */
   say(id: string, said: Said): void {
     const turn: Turn = { id: randomId(), said, answers: [] };
     this.#change(id, (one) => ({ ...one, changedMs: Date.now(), turns: [...one.turns, turn] }));
@@ -85,7 +83,7 @@ export class ChatRoom extends Observable<RoomState> {
     }
   }
 
-  /** What came after is gone: it answered something else. */
+  /** Later turns are deleted: they answered something else. */
   edit(id: string, turnId: string, text: string): void {
     this.stop(id);
     this.#change(id, (one) => ({ ...one, turns: one.turns.slice(0, indexOf(one, turnId)) }));
@@ -117,7 +115,7 @@ export class ChatRoom extends Observable<RoomState> {
     for (const { stream } of this.#running) stream.stop();
   }
 
-  /** What is being answered here is kept by this tab. */
+  /** Ignored while this tab streams an answer of it. */
   #takeFromTab(conversation: Conversation): void {
     const { id } = conversation;
     if (this.isAnswering(id)) return;
@@ -152,7 +150,7 @@ export class ChatRoom extends Observable<RoomState> {
       const keeps = beganMs - keptMs > KEEP_MS;
       if (keeps) keptMs = beganMs;
       this.#show(running, keeps);
-      // A slow machine draws less often, so that it still hears the keyboard.
+      // A slow machine renders less often, so that it still reacts to the keyboard.
       setTimeout(() => {
         pauseMs = Math.max(DRAW_MS, 3 * (performance.now() - beganMs));
       });
@@ -167,7 +165,7 @@ export class ChatRoom extends Observable<RoomState> {
         this.#running.delete(running);
         this.#show(running, true);
       });
-    // Kept at once: where the page is gone before the first words come, there is something to retry.
+    // Stored at once, so that it can be retried where the page is closed before the first token.
     this.#show(running, true);
   }
 

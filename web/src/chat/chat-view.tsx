@@ -1,4 +1,4 @@
-// A place to talk: the conversations on one side, the one that is open on the other.
+// The chat: the list of conversations, and the open one.
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Server } from '../access/server.ts';
@@ -11,10 +11,9 @@ import type { ChatRoom } from './chat-room.ts';
 import { type Conversation, plainSettings, titleOf } from './conversation.ts';
 import { ConversationView } from './conversation-view.tsx';
 
-/** Models come and go while one talks. */
 const ASK_EVERY_MS = 5000;
 
-export interface ChatViewProps {
+interface ChatViewProps {
   readonly server: Server;
   readonly room: ChatRoom;
   readonly id: string | undefined;
@@ -26,7 +25,7 @@ export function ChatView({ server, room, id }: ChatViewProps) {
   const current = room.find(id) ?? conversations[0];
   const currentId = current?.id;
   useEffect(() => {
-    // There is always one to write into.
+    // There is always one to write in.
     if (currentId === undefined) room.open([plainSettings]);
   }, [currentId, room]);
   useEffect(() => {

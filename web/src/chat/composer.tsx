@@ -1,9 +1,9 @@
-// Where one writes. Enter says it, with Shift it begins a line.
+// The input for messages. Enter sends, Shift and Enter begin a line.
 
 import { useId, useState } from 'preact/hooks';
 
-export interface ComposerProps {
-  /** Whether there is a model to ask. Until then what is written stays. */
+interface ComposerProps {
+  /** False until there is a model to ask. */
   readonly askable: boolean;
   readonly answering: boolean;
   readonly onSay: (text: string) => void;
@@ -37,7 +37,7 @@ export function Composer({ askable, answering, onSay, onStop }: ComposerProps) {
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => {
-          // While characters are being put together, Enter chooses one.
+          // An input method uses Enter to choose a character.
           if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
           event.preventDefault();
           say();

@@ -1,4 +1,4 @@
-// One conversation: its lanes beside each other, what was said below each other, and where to say more.
+// One conversation: its lanes, its turns, and the composer.
 
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ChatRoom } from './chat-room.ts';
@@ -7,13 +7,12 @@ import type { Conversation, LaneSettings } from './conversation.ts';
 import { LaneSettingsForm } from './lane-settings-form.tsx';
 import { TurnView } from './turn-view.tsx';
 
-export interface ConversationViewProps {
+interface ConversationViewProps {
   readonly room: ChatRoom;
   readonly conversation: Conversation;
   readonly models: readonly string[];
 }
 
-/** Nearer to the end than this one is reading along. */
 const NEAR_END_PIXELS = 80;
 
 export function ConversationView({ room, conversation, models }: ConversationViewProps) {
@@ -83,7 +82,7 @@ export function ConversationView({ room, conversation, models }: ConversationVie
         askable={lanes.every(({ model }) => model !== '')}
         answering={answering}
         onSay={(text) => {
-          // What was set is set; the answer wants the room.
+          // Settings make room for the answer.
           setSettingsOpen(false);
           room.say(id, { by: 'user', text });
         }}
@@ -125,8 +124,7 @@ function LaneHead({ name, settings, models, onChange }: LaneHeadProps) {
 }
 
 /**
- * Stays at the end while somebody reads there, leaves them alone where they scrolled up, and returns there with what is
- * said next.
+ * Scrolls to the end as an answer grows, not while the reader has scrolled up, and again with the next message.
  */
 function useFollowing({ turns }: Conversation) {
   const element = useRef<HTMLDivElement>(null);
@@ -140,19 +138,19 @@ function useFollowing({ turns }: Conversation) {
       if (following.current) box.scrollTop = box.scrollHeight;
       top = box.scrollTop;
     };
-    const look = () => {
+    const onScroll = () => {
       const isNearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END_PIXELS;
-      // The end is also far where the answer has grown since the last jump: only scrolling up means to read elsewhere.
+      // The end is also far where the answer has grown since: only scrolling up means reading elsewhere.
       if (isNearEnd || box.scrollTop < top) following.current = isNearEnd;
       top = box.scrollTop;
     };
-    box.addEventListener('scroll', look, { passive: true });
-    // Answers grow, turns get their real height once they are laid out, and a phone's keyboard takes room from the box.
+    box.addEventListener('scroll', onScroll, { passive: true });
+    // Answers grow, turns get their height once laid out, and a phone's keyboard shrinks the box.
     const resizes = new ResizeObserver(toEnd);
     for (const part of [box, ...box.children]) resizes.observe(part);
     return () => {
       resizes.disconnect();
-      box.removeEventListener('scroll', look);
+      box.removeEventListener('scroll', onScroll);
     };
   }, []);
   useLayoutEffect(() => {

@@ -1,4 +1,4 @@
-// A conversation as it is kept: turns, each with an answer in every lane. Lanes are models, or settings, side by side.
+// A conversation as it is stored: turns, each with an answer in every lane. Lanes are models or settings that are compared.
 
 export interface LaneSettings {
   readonly model: string;
@@ -12,9 +12,8 @@ export interface LaneSettings {
   readonly presencePenalty?: number;
   readonly frequencyPenalty?: number;
   readonly repetitionPenalty?: number;
-  /** Tell how probable each token was, and what else was. */
   readonly probabilities: boolean;
-  /** A list of tools in OpenAI's format, as it was typed. */
+  /** JSON in OpenAI's format, as typed. */
   readonly tools: string;
 }
 
@@ -24,7 +23,7 @@ export interface ToolCall {
   readonly arguments: string;
 }
 
-export interface TokenChance {
+interface TokenChance {
   readonly text: string;
   readonly logprob: number;
 }
@@ -50,7 +49,6 @@ export interface Answer {
   readonly answerTokens?: number;
 }
 
-/** What was said: words of a person, or what tools gave back. */
 export type Said =
   | { readonly by: 'user'; readonly text: string }
   | { readonly by: 'tools'; readonly lane: number; readonly results: readonly ToolResult[] };
@@ -63,7 +61,7 @@ export interface ToolResult {
 export interface Turn {
   readonly id: string;
   readonly said: Said;
-  /** One for each lane; null where the lane was opened later, or is not asked. */
+  /** null where the lane was added later, or is not asked. */
   readonly answers: readonly (Answer | null)[];
 }
 
@@ -80,7 +78,7 @@ export function newConversation(lanes: readonly LaneSettings[] = [plainSettings]
   return { id: randomId(), changedMs: Date.now(), lanes, turns: [] };
 }
 
-/** Of random bits: pages that came without TLS have no randomUUID. */
+/** Pages without TLS have no randomUUID. */
 export function randomId(): string {
   return [...crypto.getRandomValues(new Uint8Array(8))]
     .map((byte) => byte.toString(16).padStart(2, '0'))

@@ -1,4 +1,4 @@
-// Conversations in this browser's storage, an entry each. Nothing of keys is in them.
+// Conversations in this browser's storage, an entry each; never with a key.
 
 import type { Answer, Conversation } from './conversation.ts';
 
@@ -13,7 +13,7 @@ export function readConversations(): Conversation[] {
   return found.sort((a, b) => b.changedMs - a.changedMs);
 }
 
-/** What is broken, or was written by something else, is left alone. */
+/** Entries that cannot be read are left alone. */
 function parsed(text: string | null): Conversation[] {
   try {
     const value = JSON.parse(text ?? '') as Conversation;
@@ -24,7 +24,7 @@ function parsed(text: string | null): Conversation[] {
   }
 }
 
-/** Whether there was room. The oldest others make some where there is not. */
+/** Returns false where there is no room, even without the oldest others. */
 export function keepConversation(conversation: Conversation): boolean {
   const text = JSON.stringify({
     ...conversation,
@@ -42,7 +42,7 @@ export function keepConversation(conversation: Conversation): boolean {
   }
 }
 
-/** Told of what other tabs keep and forget. Returns how to stop. */
+/** Hears what other tabs store and delete. Returns how to stop. */
 export function followOtherTabs(
   onKept: (conversation: Conversation) => void,
   onForgotten: (id: string) => void,
@@ -60,7 +60,7 @@ export function forgetConversation(id: string): void {
   localStorage.removeItem(PREFIX + id);
 }
 
-/** Probabilities take a hundred times the room of the text, and nobody streams what is read back. */
+/** Probabilities take a hundred times the room of the text; nothing that is read back is still streaming. */
 function light(answer: Answer | null): Answer | null {
   if (answer === null) return null;
   return { ...answer, tokens: [], state: answer.state === 'streaming' ? 'stopped' : answer.state };

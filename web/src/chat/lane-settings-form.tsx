@@ -1,4 +1,4 @@
-// What a lane is told beside the words: the system prompt, and how tokens are drawn. Empty means as the model likes it.
+// Settings of a lane: the system prompt, sampling and tools. Empty means the model's default.
 
 import { useId } from 'preact/hooks';
 import type { LaneSettings } from './conversation.ts';
@@ -27,7 +27,7 @@ const fields: readonly NumberField[] = [
   { name: 'repetitionPenalty', label: 'Repetition penalty', min: 0, step: 'any' },
 ];
 
-export interface LaneSettingsFormProps {
+interface LaneSettingsFormProps {
   readonly name: string;
   readonly settings: LaneSettings;
   readonly onChange: (settings: LaneSettings) => void;
@@ -56,7 +56,7 @@ export function LaneSettingsForm({ name, settings, onChange }: LaneSettingsFormP
           checked={settings.probabilities}
           onChange={(event) => onChange({ ...settings, probabilities: event.currentTarget.checked })}
         />
-        Tell how probable each token was
+        Show how probable each token was
       </label>
       <details>
         <summary>Tools</summary>

@@ -1,8 +1,8 @@
-// An answer token by token: how probable each was, and what else might have come. The darker, the less expected.
+// An answer token by token, with probabilities and alternatives. The darker, the less probable.
 
 import { useState } from 'preact/hooks';
 import { visible } from '../../../src/text/visible.ts';
-import { Headings } from '../shell/headings.tsx';
+import { Headings } from '../shell/table.tsx';
 import { percent } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import type { Token } from './conversation.ts';
@@ -11,7 +11,7 @@ export function TokenChances({ tokens }: { readonly tokens: readonly Token[] }) 
   const [at, setAt] = useState(0);
   const chosen = tokens[at];
   const move = (by: number) => setAt(Math.min(tokens.length - 1, Math.max(0, at + by)));
-  // One place for all of them on the way of the Tab key; the arrows go from token to token.
+  // One tab stop for all of them; the arrow keys move between tokens.
   const onKeyDown = (event: KeyboardEvent) => {
     const by = { ArrowRight: 1, ArrowLeft: -1, Home: -tokens.length, End: tokens.length }[event.key];
     if (by === undefined) return;

@@ -1,11 +1,10 @@
-// What the model wants called. Nothing is called here: whoever talks says what the tools would have answered.
+// The model's tool calls. The page calls nothing: the reader types what the tools returned.
 
 import { useId, useState } from 'preact/hooks';
-import { LongText } from '../text/long-text.tsx';
-import { SafeText } from '../text/safe-text.tsx';
+import { LongText, SafeText } from '../text/safe-text.tsx';
 import type { ToolCall, ToolResult } from './conversation.ts';
 
-export interface ToolCallsProps {
+interface ToolCallsProps {
   readonly calls: readonly ToolCall[];
   readonly onResults: ((results: readonly ToolResult[]) => void) | undefined;
 }
@@ -49,7 +48,7 @@ export function ToolCalls({ calls, onResults }: ToolCallsProps) {
   );
 }
 
-/** While they come, arguments are no JSON yet. */
+/** Arguments are not valid JSON until they are complete. */
 function indented(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), undefined, 2);

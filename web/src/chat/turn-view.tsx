@@ -1,21 +1,21 @@
-// What one side said and what each lane answered.
+// A message, or results of tools, and the answer of each lane.
 
 import { memo } from 'preact/compat';
 import { useState } from 'preact/hooks';
-import { CopyButton } from '../text/copy-button.tsx';
-import { LongText } from '../text/long-text.tsx';
+import { CopyButton } from '../text/code-block.tsx';
+import { LongText } from '../text/safe-text.tsx';
 import { AnswerView } from './answer-view.tsx';
 import type { ChatRoom } from './chat-room.ts';
 import type { Said, Turn } from './conversation.ts';
 
-export interface TurnViewProps {
+interface TurnViewProps {
   readonly room: ChatRoom;
   readonly conversationId: string;
   readonly turn: Turn;
   readonly lanes: number;
 }
 
-/** Drawn again only where it changed: others may be long. */
+/** Rendered again only where it changed: turns may be long. */
 export const TurnView = memo(({ room, conversationId, turn, lanes }: TurnViewProps) => {
   const shown = Array.from({ length: lanes }, (_, lane) => turn.answers[lane] ?? null);
   return (

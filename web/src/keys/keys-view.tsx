@@ -1,24 +1,22 @@
-// Who may ride: the keys, their tiers and limits, and what they used.
+// The keys: their tiers, limits and usage.
 
 import { useState } from 'preact/hooks';
 import { type Server, wordsFor } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { Confirm } from '../shell/confirm.tsx';
-import { Headings } from '../shell/headings.tsx';
+import { TierMark } from '../shell/marks.tsx';
 import { Problem } from '../shell/problem.tsx';
-import { ScrollBox } from '../shell/scroll-box.tsx';
+import { Headings, ScrollBox } from '../shell/table.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
-import { TierMark } from '../shell/tier-mark.tsx';
 import { count, day } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { NewKeyForm } from './new-key-form.tsx';
-import { UsagePanel } from './usage-panel.tsx';
-import type { WireKey } from './wire-key.ts';
+import { UsagePanel, type WireKey } from './usage-panel.tsx';
 
-export interface KeysViewProps {
+interface KeysViewProps {
   readonly server: Server;
   readonly theme: ThemeChoice;
-  /** Told the first key there is, where there was none. */
+  /** Called with the first key, where there was none. */
   readonly onFirstKey: ((key: string) => void) | undefined;
 }
 
@@ -67,7 +65,7 @@ export function KeysView({ server, theme, onFirstKey }: KeysViewProps) {
           </table>
         </ScrollBox>
         {answer !== undefined && keys.length === 0 && (
-          <p class="empty">There are no keys: whoever is on this machine is served without.</p>
+          <p class="empty">There are no keys: requests from this machine are served without.</p>
         )}
       </section>
       <UsagePanel server={server} keys={keys} theme={theme} />
@@ -79,7 +77,7 @@ export function KeysView({ server, theme, onFirstKey }: KeysViewProps) {
           onClose={() => setDoomed(undefined)}
         >
           <p>
-            Whoever holds <SafeText text={doomed.name} /> is not served any more. That cannot be taken back.
+            Requests with <SafeText text={doomed.name} /> are not served any more. That cannot be taken back.
           </p>
         </Confirm>
       )}

@@ -1,12 +1,12 @@
-// Makes a key. Its secret is shown once, here: the server keeps only what recognises it.
+// Creates a key. Its secret is shown once, here: the server stores only a hash.
 
 import { useId, useState } from 'preact/hooks';
 import type { Tier } from '../../../src/store/key-record.ts';
 import { type Server, wordsFor } from '../access/server.ts';
 import { Problem } from '../shell/problem.tsx';
-import { CopyButton } from '../text/copy-button.tsx';
+import { CopyButton } from '../text/code-block.tsx';
 import { SafeText } from '../text/safe-text.tsx';
-import type { WireKey } from './wire-key.ts';
+import type { WireKey } from './usage-panel.tsx';
 
 const tiers: readonly Tier[] = ['high', 'normal', 'low'];
 
@@ -20,10 +20,10 @@ const limits = [
 
 type MadeKey = WireKey & { readonly key: string };
 
-export interface NewKeyFormProps {
+interface NewKeyFormProps {
   readonly server: Server;
   readonly onMade: () => void;
-  /** The first key shuts the door behind it: it is an administrator's, and whoever made it goes on with it. */
+  /** From the first key on every request needs one: it is an administrator's, and the page goes on with it. */
   readonly onFirstKey: ((key: string) => void) | undefined;
 }
 

@@ -1,19 +1,19 @@
-// What the keys used, day by day.
+// Usage of the keys, day by day.
 
 import { useState } from 'preact/hooks';
+import type { Tier } from '../../../src/store/key-record.ts';
 import type { UsageRow } from '../../../src/store/usage-report.ts';
 import type { Server } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { SeriesPlot } from '../shell/series-plot.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
 import { count, counted } from '../text/format.ts';
-import type { WireKey } from './wire-key.ts';
 
 const DAYS = 30;
 const DAY_MS = 86_400_000;
 const everybody = '';
 
-export interface UsagePanelProps {
+interface UsagePanelProps {
   readonly server: Server;
   readonly keys: readonly WireKey[];
   readonly theme: ThemeChoice;
@@ -30,7 +30,7 @@ export function UsagePanel({ server, keys, theme }: UsagePanelProps) {
   const rows = (answer?.data ?? []).filter((row) => keyId === everybody || row.keyId === keyId);
   const sums = days.map((day) => sumOf(rows.filter((row) => row.day === day)));
   const total = sumOf(rows);
-  // A server that keeps no usage says so; that is nothing to alarm anybody with.
+  // A server that stores no usage says so; that is no problem to show.
   if (problem !== undefined && answer === undefined) return <p class="quiet">{problem}</p>;
   return (
     <section class="panel" aria-labelledby="usage-title">
@@ -87,4 +87,19 @@ function sumOf(rows: readonly UsageRow[]) {
     sum.answer += row.completionTokens;
   }
   return sum;
+}
+
+export interface WireKey {
+  readonly id: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly tier: Tier;
+  readonly admin: boolean;
+  readonly requests_per_minute: number | null;
+  readonly tokens_per_minute: number | null;
+  readonly max_concurrent: number | null;
+  readonly daily_tokens: number | null;
+  readonly kv_share: number | null;
+  readonly created: number;
+  readonly revoked: number | null;
 }

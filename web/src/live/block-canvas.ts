@@ -1,5 +1,5 @@
-// Draws the block map: a cell for each block, as large as fits. After the first time only cells that changed are sampled,
-// so that a hundred thousand of them cost no more than what happens among them.
+// Draws the block map: a cell for each block, as large as fits. After the first time it draws only cells that changed: there
+// may be a hundred thousand.
 
 import { cssColour } from '../shell/theme.ts';
 import type { BlockMap, ChangedBlocks } from './block-map.ts';
@@ -7,7 +7,7 @@ import { blockColour, type Palette } from './palette.ts';
 
 const LARGEST_CELL = 14;
 const GAP_FROM_CELL = 4;
-/** Where more of all cells changed, drawing everything is quicker. */
+/** Above this share of changed cells, drawing everything is faster. */
 const LARGE_CHANGE = 1 / 8;
 
 export class BlockCanvas {
@@ -74,7 +74,7 @@ export class BlockCanvas {
     if (this.#marked !== undefined) this.mark(this.#marked);
   }
 
-  /** Pixels are written straight into memory: a hundred thousand rectangles would take too long. */
+  /** Writes pixels into memory: a hundred thousand rectangles would take too long. */
   drawAll(): void {
     const { width, height } = this.#canvas;
     const image = this.#context.createImageData(width, height);
@@ -97,7 +97,6 @@ export class BlockCanvas {
     if (this.#marked !== undefined) this.mark(this.#marked);
   }
 
-  /** Puts a frame around a block, and takes it from the last. */
   mark(block: number | undefined): void {
     const last = this.#marked;
     this.#marked = undefined;
@@ -112,7 +111,6 @@ export class BlockCanvas {
     this.#context.strokeRect(left + inset, top + inset, side, side);
   }
 
-  /** The block at a place on the page, counted from the canvas. */
   blockAt(x: number, y: number): number | undefined {
     const column = Math.floor((x * this.#scale) / this.#cell);
     const row = Math.floor((y * this.#scale) / this.#cell);

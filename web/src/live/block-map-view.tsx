@@ -1,13 +1,11 @@
-// The block map as a picture with a legend, as words for those who do not see it, and as something to point at.
+// The block map as a picture with a legend and a description, to point at with a mouse or arrow keys.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { CACHED, EMPTY, FIRST_LANE, NO_MEMORY, SHARED } from '../../../src/engine/live/snapshot.ts';
 import { useValue } from '../observable.ts';
-import { pixelsOf } from '../shell/rem.ts';
+import { Swatch } from '../shell/marks.tsx';
 import { hashOf } from '../shell/route.ts';
-import { Swatch } from '../shell/swatch.tsx';
-import { useSystemDark } from '../shell/system-dark.ts';
-import type { ThemeChoice } from '../shell/theme.ts';
+import { pixelsOf, type ThemeChoice, useSystemDark } from '../shell/theme.ts';
 import { count, counted } from '../text/format.ts';
 import { BlockCanvas } from './block-canvas.ts';
 import type { EngineBoard } from './lift-board.ts';
@@ -57,7 +55,7 @@ export function BlockMapView({
       end();
     };
   }, [blocks]);
-  // Colours are those of a theme.
+  // A canvas does not follow the theme by itself.
   useEffect(() => drawing.current?.recolour(readPalette()), [chosen, dark]);
   useEffect(() => drawing.current?.mark(pointed), [pointed]);
 

@@ -17,7 +17,6 @@ export class BlockMap {
     return this.#states.length;
   }
 
-  /** Of a block that there is. */
   stateOf(block: number): BlockState {
     return this.#states[block] as number;
   }

@@ -1,15 +1,19 @@
 // One model's engine: its blocks, its steps, and its running and waiting sequences.
 
+import type { RunningSequence } from '../../../src/engine/live/snapshot.ts';
+import { Swatch, TierMark } from '../shell/marks.tsx';
+import { hashOf } from '../shell/route.ts';
+import { Headings, ScrollBox } from '../shell/table.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
-import { count, counted } from '../text/format.ts';
+import { count, counted, duration, shortId } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { BlockMapView } from './block-map-view.tsx';
 import type { EngineBoard } from './lift-board.ts';
+import { LANE_COLOURS } from './palette.ts';
 import { Queues } from './queues.tsx';
-import { RunningTable } from './running-table.tsx';
 import { TimelineView } from './timeline-view.tsx';
 
-export interface EnginePanelProps {
+interface EnginePanelProps {
   readonly engine: EngineBoard;
   readonly nowMs: number;
   readonly theme: ThemeChoice;
@@ -38,5 +42,59 @@ export function EnginePanel({ engine, nowMs, theme }: EnginePanelProps) {
         {tick && <Queues queues={tick.queues} waiting={tick.waiting} />}
       </div>
     </section>
+  );
+}
+
+function RunningTable({ running }: { readonly running: readonly RunningSequence[] }) {
+  return (
+    <div class="running">
+      <h3>Running sequences</h3>
+      {running.length === 0 ? (
+        <p class="empty">No sequence is running.</p>
+      ) : (
+        <ScrollBox name="Running sequences" cut>
+          <table class="data">
+            <Headings
+              columns={[
+                'Lane',
+                'Request',
+                'Tier',
+                'Phase',
+                { number: 'Prompt' },
+                { number: 'Cached' },
+                { number: 'Tokens' },
+                { number: 'Blocks' },
+                { number: 'Age' },
+              ]}
+            />
+            <tbody>
+              {[...running]
+                .sort((a, b) => a.lane - b.lane)
+                .map((sequence) => (
+                  <tr key={sequence.lane}>
+                    <td class="nowrap">
+                      <Swatch colour={`--lane-${sequence.lane % LANE_COLOURS}`} /> {sequence.lane}
+                    </td>
+                    <td>
+                      <a href={hashOf({ view: 'requests', id: sequence.requestId })}>
+                        <SafeText text={shortId(sequence.requestId)} />
+                      </a>
+                    </td>
+                    <td>
+                      <TierMark tier={sequence.tier} />
+                    </td>
+                    <td class="nowrap">{sequence.phase === 'prefill' ? 'prefill' : 'decode'}</td>
+                    <td class="number">{count(sequence.promptTokens)}</td>
+                    <td class="number">{count(sequence.cachedTokens)}</td>
+                    <td class="number">{count(sequence.tokens)}</td>
+                    <td class="number">{count(sequence.blocks)}</td>
+                    <td class="number nowrap">{duration(sequence.ageMs)}</td>
+                  </tr>
+                ))}
+            </tbody>
+          </table>
+        </ScrollBox>
+      )}
+    </div>
   );
 }

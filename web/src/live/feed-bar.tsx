@@ -1,4 +1,4 @@
-// How the feed stands, what happened to it, and the button that holds it.
+// The state of the feed, its notices, and the button that pauses it.
 
 import { useEffect, useState } from 'preact/hooks';
 import { useValue } from '../observable.ts';
@@ -7,7 +7,7 @@ import { SafeText } from '../text/safe-text.tsx';
 import type { Notice } from './lift-board.ts';
 import type { FeedState, LiveFeed } from './live-feed.ts';
 
-export interface FeedBarProps {
+interface FeedBarProps {
   readonly feed: LiveFeed;
   readonly notices: readonly Notice[];
 }
@@ -71,7 +71,6 @@ function wordsFor(state: FeedState, nowMs: number): string {
   }
 }
 
-/** The time, told every second while it matters. */
 function useSeconds(running: boolean): number {
   const [nowMs, setNowMs] = useState(Date.now());
   useEffect(() => {

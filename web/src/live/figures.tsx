@@ -1,12 +1,13 @@
-// The figures one looks at first.
+// The server's figures: rates, counts, latencies, and the memory of each model.
 
 import type { LiveTick } from '../../../src/server/live/live-event.ts';
 import { bytes, count, duration, rate } from '../text/format.ts';
+import { SafeText } from '../text/safe-text.tsx';
 import type { Series } from './series.ts';
 
-export interface FiguresProps {
+interface FiguresProps {
   readonly tick: LiveTick;
-  /** Undefined where the engines are elsewhere. */
+  /** Undefined where other machines compute. */
   readonly series: Series | undefined;
 }
 
@@ -45,5 +46,39 @@ export function Figures({ tick, series }: FiguresProps) {
         </div>
       ))}
     </dl>
+  );
+}
+
+export function MemoryPanel({ tick }: { readonly tick: LiveTick }) {
+  const { usedBytes, allowedBytes } = tick.memory;
+  const inMemory = tick.models.filter(
+    ({ memoryBytes, adapterOf }) => memoryBytes !== undefined && adapterOf === undefined,
+  );
+  return (
+    <section class="panel" aria-labelledby="memory-title">
+      <h2 id="memory-title">Memory by model</h2>
+      <ul class="memory">
+        {inMemory.map(({ name, memoryBytes = 0, state }) => (
+          <li key={name}>
+            <span>
+              <SafeText text={name} most={60} />
+            </span>
+            <meter
+              min={0}
+              max={Math.max(1, allowedBytes)}
+              value={memoryBytes}
+              aria-label={`Memory of ${name}`}
+            />
+            <span class="number">
+              {bytes(memoryBytes)}
+              {state !== 'loaded' && ` (${state})`}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <p class="quiet">
+        {bytes(usedBytes)} of {bytes(allowedBytes)} in all
+      </p>
+    </section>
   );
 }

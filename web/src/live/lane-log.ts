@@ -7,8 +7,7 @@ export const LOG_MS = 60_000;
 /** Spans of the same kind this near to each other are one: no screen tells them apart. */
 const JOIN_MS = 4;
 
-/** A lane computed one thing without a break. */
-export interface Span {
+interface Span {
   readonly lane: number;
   readonly kind: 'prompt' | 'decode';
   readonly fromMs: number;
@@ -24,7 +23,7 @@ export interface Occupancy {
   toMs?: number;
 }
 
-export interface StepBar {
+interface StepBar {
   readonly atMs: number;
   readonly ms: number;
   readonly promptTokens: number;
@@ -35,7 +34,6 @@ export class LaneLog {
   spans: Span[] = [];
   occupancies: Occupancy[] = [];
   steps: StepBar[] = [];
-  /** The last span of each lane. */
   readonly #lastSpans = new Map<number, Span>();
   readonly #current = new Map<number, Occupancy>();
   /** Lanes whose sequences have sampled a token: their prompts are done. */

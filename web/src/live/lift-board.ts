@@ -1,7 +1,6 @@
 // Everything the live feed has sent, as far back as it is shown.
 
-import type { RunningSequence } from '../../../src/engine/live/snapshot.ts';
-import { FIRST_LANE } from '../../../src/engine/live/snapshot.ts';
+import { FIRST_LANE, type RunningSequence } from '../../../src/engine/live/snapshot.ts';
 import type {
   EndedRequest,
   EngineTick,
@@ -25,14 +24,13 @@ export class EngineBoard {
   readonly model: string;
   readonly blocks = new BlockMap();
   readonly log = new LaneLog();
-  /** Absent until its first tick. */
   tick: EngineTick | undefined;
 
   constructor(model: string) {
     this.model = model;
   }
 
-  /** Whether another engine process sends it than the last time. */
+  /** Returns whether the engine process is another one than before. */
   take(tick: EngineTick, nowMs: number): boolean {
     const restarted = this.tick !== undefined && tick.starts > this.tick.starts;
     if (restarted) this.log.clear(nowMs);
@@ -49,7 +47,7 @@ export class EngineBoard {
   }
 }
 
-export interface BoardState {
+interface BoardState {
   /** Absent until the first snapshot. */
   readonly tick?: LiveTick;
   readonly engines: readonly EngineBoard[];

@@ -3,19 +3,18 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Server } from '../access/server.ts';
 import { useValue } from '../observable.ts';
-import { EndedTable } from '../requests/ended-table.tsx';
+import { EndedTable } from '../requests/requests-view.tsx';
 import { hashOf } from '../shell/route.ts';
 import { SeriesPlot } from '../shell/series-plot.tsx';
 import type { ThemeChoice } from '../shell/theme.ts';
 import { EnginePanel } from './engine-panel.tsx';
 import { FeedBar } from './feed-bar.tsx';
-import { Figures } from './figures.tsx';
+import { Figures, MemoryPanel } from './figures.tsx';
 import type { EngineBoard, LiftBoard } from './lift-board.ts';
 import { LiveFeed } from './live-feed.ts';
-import { MemoryPanel } from './memory-panel.tsx';
 import { SERIES_SECONDS } from './series.ts';
 
-export interface LiftViewProps {
+interface LiftViewProps {
   readonly server: Server;
   readonly board: LiftBoard;
   readonly theme: ThemeChoice;

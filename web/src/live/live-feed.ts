@@ -1,5 +1,5 @@
-// The connection to GET /live: keeps the board up to date, comes back by itself, and says how it stands. While it is
-// paused there is no connection, so that nothing is computed or kept for a picture nobody moves.
+// The connection to GET /live: keeps the board up to date and reconnects by itself. While it is paused there is no
+// connection, so that the engines take no snapshots.
 
 import type { LiveSnapshot, LiveTick } from '../../../src/server/live/live-event.ts';
 import { Refusal, type Server, wordsFor } from '../access/server.ts';
@@ -12,12 +12,11 @@ export type FeedState =
   | { readonly state: 'live' }
   | { readonly state: 'lost'; readonly problem: string; readonly againMs: number }
   | { readonly state: 'paused'; readonly sinceMs: number }
-  /** Asking again would be answered the same. */
   | { readonly state: 'refused'; readonly problem: string };
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 5000;
-/** A tick comes four times a second: who is silent so long is gone, whatever the socket says. */
+/** A tick comes four times a second: a connection this long without one is lost, whatever the socket says. */
 const SILENCE_MS = 8000;
 
 export class LiveFeed extends Observable<FeedState> {
@@ -104,7 +103,7 @@ export class LiveFeed extends Observable<FeedState> {
 }
 
 function refusalWords({ status, message }: Refusal): string {
-  return status === 404 ? 'this address tells nothing of the lift; the one for administrators may' : message;
+  return status === 404 ? 'this address has no live feed; the one for administrators may have it' : message;
 }
 
 function wait(ms: number, signal: AbortSignal): Promise<void> {

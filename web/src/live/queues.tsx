@@ -1,10 +1,9 @@
 // The waiting requests: in which queue, for how long, and for what.
 
 import type { Queue, WaitingSequence } from '../../../src/engine/live/snapshot.ts';
-import { Headings } from '../shell/headings.tsx';
+import { TierMark } from '../shell/marks.tsx';
 import { hashOf } from '../shell/route.ts';
-import { ScrollBox } from '../shell/scroll-box.tsx';
-import { TierMark } from '../shell/tier-mark.tsx';
+import { Headings, ScrollBox } from '../shell/table.tsx';
 import { count, duration, shortId } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 
@@ -15,10 +14,9 @@ const reasons: Readonly<Record<WaitingSequence['why'], string>> = {
   preempted: 'was preempted; waits to be resumed',
 };
 
-/** More would be scrolled past. */
 const MOST_SHOWN = 100;
 
-export interface QueuesProps {
+interface QueuesProps {
   readonly queues: readonly Queue[];
   readonly waiting: readonly WaitingSequence[];
 }

@@ -3,7 +3,7 @@
 import type { LiveTick } from '../../../src/server/live/live-event.ts';
 
 export const SERIES_SECONDS = 120;
-/** A quarter of a second says little of a rate. */
+/** A tick is too short for a rate. */
 const SMOOTH_MS = 1000;
 
 type Values = (number | null)[];
@@ -40,7 +40,7 @@ export class Series {
       decode: total(({ generatedTokens }) => generatedTokens),
     };
     this.#lastMs = atMs;
-    // How long the first one after a gap stands for is not known.
+    // The first one after a gap covers an unknown time.
     if (amounts.lengthMs > 0) this.#recent.push(amounts);
     this.#recent = this.#recent.filter((one) => one.atMs > atMs - SMOOTH_MS);
     const seconds = this.#sum(({ lengthMs }) => lengthMs) / 1000;
@@ -60,7 +60,6 @@ export class Series {
     this.#forget(atMs / 1000 - SERIES_SECONDS);
   }
 
-  /** A gap in every line. */
   breakOff(): void {
     this.#recent = [];
     const last = this.times.at(-1);

@@ -1,8 +1,7 @@
 // Draws the last steps: a row for each lane, time from left to right. A request is a bar with a knob where it came; in it
 // prompt chunks are tall and decoding is a band. Below, each step stands as high as its batch.
 
-import { pixelsOf } from '../shell/rem.ts';
-import { cssColour, type Rgb } from '../shell/theme.ts';
+import { cssColour, pixelsOf, type Rgb } from '../shell/theme.ts';
 import type { LaneLog, Occupancy } from './lane-log.ts';
 import { LANE_COLOURS, type Palette } from './palette.ts';
 
@@ -19,7 +18,6 @@ export class TimelineCanvas {
   palette: Palette;
   windowMs = 15_000;
   #width = 0;
-  /** As high as a step may be, as wide as a lane's number. */
   #stepsPixels = 0;
   #labelPixels = 0;
   #row = 1;
@@ -46,7 +44,7 @@ export class TimelineCanvas {
     const occupancies = this.#log.occupancies.filter(({ toMs }) => toMs === undefined || toMs > fromMs);
     const spans = this.#log.spans.filter(({ toMs }) => toMs > fromMs);
     const lanes = [...occupancies, ...spans].reduce((most, { lane }) => Math.max(most, lane + 1), 0);
-    // Rows that came stay, so that nothing jumps when a sequence ends.
+    // Rows are never removed, so that nothing jumps when a sequence ends.
     this.#rows = Math.max(FEWEST_ROWS, lanes, width === this.#width ? this.#rows : 0);
     const room = pixelsOf(MOST_HEIGHT_REM) - this.#stepsPixels;
     this.#row = Math.min(pixelsOf(ROW_REM), Math.max(3, room / this.#rows));

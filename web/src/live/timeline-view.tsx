@@ -1,18 +1,17 @@
-// The timeline as a picture one can point at. The table of running sequences says the same in words.
+// The timeline as a picture to point at; the table of running sequences says the same in words.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useValue } from '../observable.ts';
+import { Swatch } from '../shell/marks.tsx';
 import { hashOf } from '../shell/route.ts';
-import { Swatch } from '../shell/swatch.tsx';
-import { useSystemDark } from '../shell/system-dark.ts';
-import type { ThemeChoice } from '../shell/theme.ts';
+import { type ThemeChoice, useSystemDark } from '../shell/theme.ts';
 import { counted } from '../text/format.ts';
 import type { Occupancy } from './lane-log.ts';
 import type { EngineBoard } from './lift-board.ts';
 import { readPalette } from './palette.ts';
 import { TimelineCanvas } from './timeline-canvas.ts';
 
-export interface TimelineViewProps {
+interface TimelineViewProps {
   readonly engine: EngineBoard;
   readonly nowMs: number;
   readonly theme: ThemeChoice;
@@ -43,11 +42,11 @@ export function TimelineView({ engine, nowMs, theme }: TimelineViewProps) {
     observer.observe(holder);
     return () => observer.disconnect();
   }, [engine]);
-  // Colours are those of a theme.
+  // A canvas does not follow the theme by itself.
   useEffect(() => {
     if (drawing.current !== undefined) drawing.current.palette = readPalette();
   }, [chosen, dark]);
-  // With every tick, and whatever else draws this again.
+  // After every render, so with every tick.
   useEffect(() => {
     const made = drawing.current;
     const width = element.current?.parentElement?.clientWidth ?? 0;

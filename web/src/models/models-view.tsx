@@ -1,13 +1,12 @@
-// The models: which there are, which are in memory, and what may be done with them.
+// The models: which are in memory, and what may be done with them.
 
 import { useState } from 'preact/hooks';
 import type { ModelEntry } from '../../../src/pool/model-pool.ts';
 import { type Server, wordsFor } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
 import { Confirm } from '../shell/confirm.tsx';
-import { Headings } from '../shell/headings.tsx';
 import { Problem } from '../shell/problem.tsx';
-import { ScrollBox } from '../shell/scroll-box.tsx';
+import { Headings, ScrollBox } from '../shell/table.tsx';
 import { bytes, day } from '../text/format.ts';
 import { SafeText } from '../text/safe-text.tsx';
 import { PullForm } from './pull-form.tsx';
@@ -15,7 +14,7 @@ import type { Pulls } from './pulls.ts';
 
 const ASK_EVERY_MS = 2000;
 
-export interface ModelsViewProps {
+interface ModelsViewProps {
   readonly server: Server;
   readonly pulls: Pulls;
   readonly canPull: boolean;

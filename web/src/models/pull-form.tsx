@@ -1,4 +1,4 @@
-// Brings a model from the hub.
+// Downloads a model from the hub.
 
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { useValue } from '../observable.ts';
@@ -11,10 +11,10 @@ export function PullForm({ pulls, onDone }: { readonly pulls: Pulls; readonly on
   const id = useId();
   const running = useValue(pulls);
   const done = running.filter(({ state }) => state === 'done').length;
-  const told = useRef(done);
+  const reported = useRef(done);
   useEffect(() => {
-    if (done !== told.current) onDone();
-    told.current = done;
+    if (done !== reported.current) onDone();
+    reported.current = done;
   });
   return (
     <section class="panel" aria-labelledby={`${id}-title`}>

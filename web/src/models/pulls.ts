@@ -1,8 +1,8 @@
-// Models on their way here. A pull goes on while its tab is open, whichever view is looked at.
+// Downloads of models. They go on while the tab is open, in any view.
 
 import { type Server, wordsFor } from '../access/server.ts';
 import { Observable } from '../observable.ts';
-import { linesOf } from '../stream/lines.ts';
+import { linesOf } from '../stream/events.ts';
 
 export interface Pull {
   readonly model: string;

@@ -3,11 +3,10 @@
 import type { PrefixLookup, RequestTrace, TraceEvent } from '../../../src/server/live/live-event.ts';
 import type { Server } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
+import { TierMark } from '../shell/marks.tsx';
 import { Problem } from '../shell/problem.tsx';
-import { TierMark } from '../shell/tier-mark.tsx';
 import { clock, count, counted, duration, percent } from '../text/format.ts';
-import { LongText } from '../text/long-text.tsx';
-import { SafeText } from '../text/safe-text.tsx';
+import { LongText, SafeText } from '../text/safe-text.tsx';
 
 const ASK_EVERY_MS = 1000;
 
@@ -139,7 +138,7 @@ function missWords({ promptTokens, cachedTokens, why, firstDifference }: PrefixL
     case 'end':
       return `${computed}: less than a block was left, or only the last token, which always is.`;
     case 'new':
-      return `${computed}: nobody had sent what comes there before.`;
+      return `${computed}: no request had sent what comes there before.`;
     case 'differs':
       return `${computed}: ${
         firstDifference === undefined

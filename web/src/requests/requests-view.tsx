@@ -1,10 +1,14 @@
-// Requests of late: everybody's for administrators, their own for others.
+// Recent requests: all of them for administrators, their own for others.
 
-import type { RequestBrief } from '../../../src/server/live/live-event.ts';
+import type { EndedRequest, RequestBrief } from '../../../src/server/live/live-event.ts';
 import type { Server } from '../access/server.ts';
 import { usePolled } from '../polled.ts';
+import { TierMark } from '../shell/marks.tsx';
 import { Problem } from '../shell/problem.tsx';
-import { EndedTable } from './ended-table.tsx';
+import { hashOf } from '../shell/route.ts';
+import { Headings, ScrollBox } from '../shell/table.tsx';
+import { count, duration, percent } from '../text/format.ts';
+import { SafeText } from '../text/safe-text.tsx';
 
 const ASK_EVERY_MS = 3000;
 
@@ -18,10 +22,65 @@ export function RequestsView({ server, admin }: { readonly server: Server; reado
       <Problem text={problem} />
       <section class="panel">
         <EndedTable requests={requests} />
-        {answer !== undefined && requests.length === 0 && (
-          <p class="empty">Nobody has asked for anything yet.</p>
-        )}
+        {answer !== undefined && requests.length === 0 && <p class="empty">There are no requests yet.</p>}
       </section>
     </>
+  );
+}
+
+interface EndedTableProps {
+  readonly requests: readonly EndedRequest[];
+  readonly cut?: boolean;
+}
+
+export function EndedTable({ requests, cut = false }: EndedTableProps) {
+  return (
+    <ScrollBox name="Ended requests" cut={cut}>
+      <table class="data">
+        <caption class="offscreen">Ended requests, the newest first</caption>
+        <Headings
+          columns={[
+            'Request',
+            'Model',
+            'Tier',
+            'Outcome',
+            { number: 'Prompt' },
+            { number: 'Cached' },
+            { number: 'Answer' },
+            { number: 'First token' },
+            { number: 'In all' },
+          ]}
+        />
+        <tbody>
+          {requests.map((request) => (
+            <tr key={request.requestId}>
+              <th scope="row">
+                <a href={hashOf({ view: 'requests', id: request.requestId })}>
+                  <SafeText text={request.requestId} most={30} />
+                </a>
+              </th>
+              <td>
+                <SafeText text={request.model} most={40} />
+              </td>
+              <td>
+                <TierMark tier={request.tier} />
+              </td>
+              <td>
+                <SafeText text={request.outcome} most={40} />
+              </td>
+              <td class="number">{count(request.promptTokens)}</td>
+              <td class="number">
+                {request.promptTokens === 0 ? '–' : percent(request.cachedTokens / request.promptTokens)}
+              </td>
+              <td class="number">{count(request.generatedTokens)}</td>
+              <td class="number nowrap">
+                {request.firstTokenMs === undefined ? '–' : duration(request.firstTokenMs)}
+              </td>
+              <td class="number nowrap">{duration(request.totalMs)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </ScrollBox>
   );
 }

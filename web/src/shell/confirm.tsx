@@ -1,9 +1,9 @@
-// Asks before something is gone for good.
+// Asks before something is deleted.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 
-export interface ConfirmProps {
+interface ConfirmProps {
   readonly title: string;
   readonly action: string;
   readonly children: ComponentChildren;
@@ -13,7 +13,6 @@ export interface ConfirmProps {
 
 export function Confirm({ title, action, children, onConfirm, onClose }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  // The browser keeps the focus inside, and gives it back.
   useEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="confirm" aria-labelledby="confirm-title" onClose={onClose}>

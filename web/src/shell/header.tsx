@@ -1,13 +1,13 @@
-// The cable across the top: the mark, the stations, who is on, and the lamp for day and night.
+// The header: the views, the caller, and the choice of colours.
 
 import type { WhoAmI } from '../../../src/server/live/live-event.ts';
 import { useValue } from '../observable.ts';
 import { SafeText } from '../text/safe-text.tsx';
-import { Mark } from './mark.tsx';
+import { Mark } from './marks.tsx';
 import { hashOf, type View, viewTitles } from './route.ts';
 import type { Theme, ThemeChoice } from './theme.ts';
 
-export interface HeaderProps {
+interface HeaderProps {
   readonly who: WhoAmI;
   readonly views: readonly View[];
   readonly current: View;

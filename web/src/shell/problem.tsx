@@ -1,5 +1,3 @@
-// What went wrong, where it went wrong.
-
 import { SafeText } from '../text/safe-text.tsx';
 
 export function Problem({ text }: { readonly text: string | undefined }) {

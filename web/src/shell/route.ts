@@ -1,4 +1,4 @@
-// Where in the page somebody is: the part of the address after the hash.
+// The view that the address names after its hash.
 
 import { Observable } from '../observable.ts';
 
@@ -17,11 +17,11 @@ export const viewTitles: Readonly<Record<View, string>> = {
 
 export interface Route {
   readonly view: View;
-  /** A request's id, a conversation's. */
+  /** Of a request or a conversation. */
   readonly id?: string;
 }
 
-export function routeOf(hash: string): Route | undefined {
+function routeOf(hash: string): Route | undefined {
   const [, name, ...rest] = hash.replace(/^#/, '').split('/');
   const view = views.find((one) => one === name);
   if (view === undefined) return undefined;
@@ -29,7 +29,6 @@ export function routeOf(hash: string): Route | undefined {
   return id === '' ? { view } : { view, id: decoded(id) };
 }
 
-/** Anybody may write anything into an address. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -1,23 +1,20 @@
-// Lines, or bars, over time. What they show is also said in words, for whoever does not see them.
+// Lines, or bars, over time; the last values also stand in the caption, as text.
 
 import { useEffect, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
 import { useValue } from '../observable.ts';
 import { clock, rate } from '../text/format.ts';
-import { pixelsOf } from './rem.ts';
-import { Swatch } from './swatch.tsx';
-import { useSystemDark } from './system-dark.ts';
-import { colourOf, cssColour, type ThemeChoice } from './theme.ts';
+import { Swatch } from './marks.tsx';
+import { colourOf, cssColour, pixelsOf, type ThemeChoice, useSystemDark } from './theme.ts';
 
-export interface PlotSeries {
+interface PlotSeries {
   readonly label: string;
-  /** A custom property. */
   readonly colour: string;
   readonly values: readonly (number | null)[];
   readonly filled?: boolean;
 }
 
-export interface SeriesPlotProps {
+interface SeriesPlotProps {
   readonly label: string;
   /** Seconds since 1970. */
   readonly times: readonly number[];
@@ -25,7 +22,7 @@ export interface SeriesPlotProps {
   readonly unit: string;
   readonly theme: ThemeChoice;
   readonly bars?: boolean;
-  /** Seconds that are shown, up to the newest; all where it is absent. */
+  /** Seconds up to the newest; all where it is absent. */
   readonly windowSeconds?: number;
 }
 
@@ -40,7 +37,7 @@ export function SeriesPlot(props: SeriesPlotProps) {
   const plot = useRef<UPlot | undefined>(undefined);
   const latest = useRef(props);
   latest.current = props;
-  // Colours are those of a theme.
+  // A canvas does not follow the theme by itself.
   useEffect(() => {
     const element = holder.current;
     if (element === null) return;
@@ -100,7 +97,6 @@ function optionsOf({ series, bars, windowSeconds }: SeriesPlotProps, width: numb
       x: {
         time: true,
         range: (_: UPlot, min: number, max: number): UPlot.Range.MinMax => {
-          // Bars stand on both sides of their day's mark.
           if (bars) return [min - DAY_SECONDS / 2, max + DAY_SECONDS / 2];
           return [windowSeconds === undefined ? min : max - windowSeconds, max];
         },

@@ -1,5 +1,6 @@
-// Dark, light, or as the system likes it. The style sheet knows all colours; canvases ask here for theirs.
+// Dark, light, or as the system prefers; and the sizes and colours of the style sheet, for canvases.
 
+import { useEffect, useState } from 'preact/hooks';
 import { Observable } from '../observable.ts';
 
 export type Theme = 'auto' | 'dark' | 'light';
@@ -24,7 +25,7 @@ export class ThemeChoice extends Observable<Theme> {
 
 export type Rgb = readonly [red: number, green: number, blue: number];
 
-/** What a custom property with a colour means now. */
+/** The present value of a custom property. */
 export function colourOf(property: string): Rgb {
   const probe = document.createElement('span');
   probe.style.color = `var(${property})`;
@@ -36,4 +37,19 @@ export function colourOf(property: string): Rgb {
 
 export function cssColour([red, green, blue]: Rgb, opacity = 1): string {
   return `rgb(${red} ${green} ${blue} / ${opacity})`;
+}
+
+export function useSystemDark(): boolean {
+  const [dark, setDark] = useState(() => matchMedia('(prefers-color-scheme: dark)').matches);
+  useEffect(() => {
+    const query = matchMedia('(prefers-color-scheme: dark)');
+    const update = () => setDark(query.matches);
+    query.addEventListener('change', update);
+    return () => query.removeEventListener('change', update);
+  }, []);
+  return dark;
+}
+
+export function pixelsOf(rem: number): number {
+  return Math.round(rem * Number.parseFloat(getComputedStyle(document.documentElement).fontSize));
 }

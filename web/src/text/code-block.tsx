@@ -1,8 +1,7 @@
-// Code as it was written, with a button that takes it along.
+// Code, and the button that copies a text as it was written.
 
-import { CopyButton } from './copy-button.tsx';
-import { LongText } from './long-text.tsx';
-import { SafeText } from './safe-text.tsx';
+import { useEffect, useState } from 'preact/hooks';
+import { LongText, SafeText } from './safe-text.tsx';
 
 export function CodeBlock({ text, language }: { readonly text: string; readonly language: string }) {
   return (
@@ -19,4 +18,44 @@ export function CodeBlock({ text, language }: { readonly text: string; readonly 
       </pre>
     </figure>
   );
+}
+
+const SHOWN_MS = 1500;
+
+export function CopyButton({
+  text,
+  label = 'Copy',
+}: {
+  readonly text: () => string;
+  readonly label?: string;
+}) {
+  const [result, setResult] = useState<string>();
+  useEffect(() => {
+    if (result === undefined) return;
+    const timer = setTimeout(() => setResult(undefined), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [result]);
+  const copy = async () => setResult((await copied(text())) ? 'Copied' : 'Not allowed');
+  return (
+    <button type="button" class="small" onClick={copy}>
+      <span aria-live="polite">{result ?? label}</span>
+    </button>
+  );
+}
+
+/** Pages without TLS have no clipboard API. */
+async function copied(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = document.createElement('textarea');
+    area.value = text;
+    area.className = 'offscreen';
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand('copy');
+    area.remove();
+    return done;
+  }
 }

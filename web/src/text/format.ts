@@ -44,12 +44,17 @@ export function day(ms: number): string {
   return new Date(ms).toLocaleDateString('en-CA');
 }
 
-/** Ids are long; their ends tell them apart. */
 export function shortId(id: string): string {
   return id.length <= 12 ? id : `${id.slice(0, 4)}…${id.slice(-6)}`;
 }
 
-/** "1 block", "2 blocks". */
 export function counted(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+/** Never cuts within a surrogate pair. */
+export function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const end = /[\ud800-\udbff]/.test(text[most - 2] as string) ? most - 2 : most - 1;
+  return `${text.slice(0, end)}…`;
 }

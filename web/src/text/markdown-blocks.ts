@@ -1,9 +1,9 @@
-// Splits a growing Markdown text into its blocks. What ended long ago is not read again: an answer of any length costs
-// each new word only as much as the block it stands in.
+// Splits a growing Markdown text into its blocks. Blocks that have ended are not parsed again: each new word costs as much as
+// the block it stands in.
 
 import { Lexer, type MarkedOptions, type Token, type Tokens } from 'marked';
 
-export interface MarkdownBlock {
+interface MarkdownBlock {
   readonly raw: string;
   readonly token: Token;
 }
@@ -11,7 +11,7 @@ export interface MarkdownBlock {
 const options: MarkedOptions = { gfm: true, breaks: true };
 
 /**
- * What is read at once, and the longest block that is read at all: no reader of Markdown promises to be quick on any text.
+ * The most that is parsed at once, and the longest block that is parsed: parsers of Markdown are not fast on every text.
  * Longer ones are shown as they are.
  */
 const MOST_CHARACTERS = 60_000;

@@ -6,10 +6,10 @@ import type { ComponentChildren } from 'preact';
 import { memo } from 'preact/compat';
 import { useRef } from 'preact/hooks';
 import { visible } from '../../../src/text/visible.ts';
-import { ScrollBox } from '../shell/scroll-box.tsx';
+import { ScrollBox } from '../shell/table.tsx';
 import { CodeBlock } from './code-block.tsx';
-import { LongText } from './long-text.tsx';
 import { MarkdownBlocks } from './markdown-blocks.ts';
+import { LongText } from './safe-text.tsx';
 
 export function Markdown({ text }: { readonly text: string }) {
   const blocks = useRef<MarkdownBlocks | undefined>(undefined);
@@ -23,7 +23,6 @@ export function Markdown({ text }: { readonly text: string }) {
   );
 }
 
-/** The same text is the same block, whichever reading it comes from. */
 const Block = memo(
   ({ token }: { readonly raw: string; readonly token: Token }) => <>{block(token)}</>,
   (before, after) => before.raw === after.raw && before.token.type === after.token.type,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shortened } from './shortened.ts';
+import { shortened } from './format.ts';
 
 describe('a text that is too long', () => {
   it('is cut between characters, never within a pair', () => {
