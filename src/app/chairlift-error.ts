@@ -5,7 +5,7 @@ import { ConfigError } from '../config.ts';
 import { flagOf, optionNames } from '../config-options.ts';
 import { GenerationError, type GenerationErrorCode } from '../generation/generation-error.ts';
 import type { AcquireFailure } from '../pool/model-pool.ts';
-import { StoreError } from '../store/store-error.ts';
+import { StoreError } from '../store/database.ts';
 
 export const errorCodes = [
   'invalid_configuration',

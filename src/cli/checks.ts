@@ -8,7 +8,7 @@ import { loadAddon, missingKernels } from '../compute/cpu/binding.ts';
 import { type ProbeResult, probeGpu } from '../compute/webgpu/probe.ts';
 import { embeddedModelPath } from '../pool/model-folder.ts';
 import type { ModelOnDisk } from '../pool/model-registry.ts';
-import { IN_MEMORY } from '../store/database-path.ts';
+import { IN_MEMORY } from '../store/database.ts';
 import { isPostgresAddress, withoutPassword } from '../store/postgres-address.ts';
 import { formatBytes } from './table.ts';
 

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander';
 import { processInputs, resolveConfig } from '../config.ts';
-import { defaultDatabasePath } from '../store/database-path.ts';
+import { defaultDatabasePath } from '../store/database.ts';
 
 export function addDatabaseOption(command: Command): Command {
   return command

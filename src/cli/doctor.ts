@@ -3,7 +3,7 @@
 
 import type { Command } from 'commander';
 import { processInputs, resolveConfig } from '../config.ts';
-import { defaultDatabasePath } from '../store/database-path.ts';
+import { defaultDatabasePath } from '../store/database.ts';
 import {
   type Check,
   checkAddon,

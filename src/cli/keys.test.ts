@@ -8,7 +8,7 @@ import { ANONYMOUS_KEY_ID } from '../store/key-record.ts';
 import { KeyRing } from '../store/key-ring.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { openDatabase } from '../store/open-database.ts';
-import { DAY_MS, utcDay } from '../store/usage-day.ts';
+import { DAY_MS, utcDay } from '../store/usage-report.ts';
 import { UsageStore } from '../store/usage-store.ts';
 import { addKeys } from './keys.ts';
 import { addUsage } from './usage.ts';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { BackendUnavailableError } from '../compute/backend-unavailable.ts';
 import { ConfigError } from '../config.ts';
-import { StoreError } from '../store/store-error.ts';
+import { StoreError } from '../store/database.ts';
 import { ModelFileError } from '../weights/model-file-error.ts';
 import { UsageError } from './usage-error.ts';
 

@@ -5,8 +5,14 @@ import { ANONYMOUS_KEY_ID, type KeyRecord } from '../store/key-record.ts';
 import { KeyStore } from '../store/key-store.ts';
 import { openDatabase } from '../store/open-database.ts';
 import { withoutPassword } from '../store/postgres-address.ts';
-import { DAY_MS, utcDay } from '../store/usage-day.ts';
-import { reportUsage, sumUsage, type UsageCounts, type UsageRow } from '../store/usage-report.ts';
+import {
+  DAY_MS,
+  reportUsage,
+  sumUsage,
+  type UsageCounts,
+  type UsageRow,
+  utcDay,
+} from '../store/usage-report.ts';
 import { parseCount } from './arguments.ts';
 import { formatColumns } from './columns.ts';
 import { addDatabaseOption } from './database-option.ts';

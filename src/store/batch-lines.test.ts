@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { describeStores } from '../../test/support/store-homes.ts';
 import { BatchLines } from './batch-lines.ts';
+import type { LineAnswer } from './batch-record.ts';
 import { BatchStore } from './batch-store.ts';
 import type { Database } from './database.ts';
-import type { LineAnswer } from './line-queue.ts';
 import { reportUsage } from './usage-report.ts';
 
 const NOW_MS = Date.UTC(2026, 1, 1);

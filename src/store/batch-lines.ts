@@ -1,8 +1,8 @@
 // The lines of batches in the database: read in, lent to whoever runs them, answered once each.
 
-import { addUsage, usageRow } from './add-usage.ts';
+import type { Lease, LineAnswer, LineName, LineQueue, TakenLine } from './batch-record.ts';
 import type { Database, Tables } from './database.ts';
-import type { Lease, LineAnswer, LineName, LineQueue, TakenLine } from './line-queue.ts';
+import { insertUsage, usageRow } from './usage-batch.ts';
 
 // SQLite takes 32,766 parameters a statement; a row has seven.
 const ROWS_PER_STATEMENT = 500;
@@ -203,7 +203,7 @@ export class BatchLines implements LineQueue {
           .execute();
         return false;
       }
-      if (usage !== undefined) await addUsage(tables, [usageRow(keyId, usage, nowMs)]);
+      if (usage !== undefined) await insertUsage(tables, [usageRow(keyId, usage, nowMs)]);
       return true;
     });
   }

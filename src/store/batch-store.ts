@@ -8,13 +8,12 @@ import {
   type BatchRecord,
   type BatchState,
   batchOf,
+  type Lease,
   type NewBatch,
 } from './batch-record.ts';
 import type { Database, Tables } from './database.ts';
-import type { Lease } from './line-queue.ts';
-import { type Page, type PageQuery, pageOf } from './page.ts';
+import { type Page, type PageQuery, pageOf, sortableId } from './page.ts';
 import type { BatchTable } from './schema.ts';
-import { sortableId } from './sortable-id.ts';
 
 /** More than a server has under way; the rest waits until some have ended. */
 const MOST_OPEN = 4096;

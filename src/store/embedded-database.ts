@@ -5,13 +5,10 @@ import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { SqliteDatabase } from 'kysely';
 import type Libsql from 'libsql';
-import { Changes } from './changes.ts';
-import { type Database, PATIENCE_MS } from './database.ts';
-import { IN_MEMORY } from './database-path.ts';
-import { explainFailure } from './explain-embedded-failure.ts';
+import { type Database, IN_MEMORY, PATIENCE_MS, retryWhileBusy, StoreError } from './database.ts';
+import { explainFailure } from './database-failures.ts';
 import { embeddedText, MIGRATIONS } from './migrations.ts';
 import type { Schema } from './schema.ts';
-import { StoreError } from './store-error.ts';
 
 // Marks the file as ours: "CLft" in ASCII.
 const APPLICATION_ID = 0x434c6674;
@@ -194,4 +191,47 @@ function explaining(path: string, handle: Libsql.Database): SqliteDatabase {
       };
     },
   };
+}
+
+interface Transactions {
+  execute(text: string): void;
+  /** Some failures end a transaction by themselves. */
+  isOpen(): boolean;
+}
+
+/**
+ * Changes one after the other, each in a transaction that has the file to itself. A statement of its own takes the lock:
+ * the library never resets a statement that found the database locked. Until it is collected as garbage, SQLite takes it
+ * for one still running, commits nothing after it, and keeps the connection at what it read then.
+ */
+class Changes {
+  readonly #transactions: Transactions;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(transactions: Transactions) {
+    this.#transactions = transactions;
+  }
+
+  make<Result>(action: () => Promise<Result>, patienceMs: number): Promise<Result> {
+    return retryWhileBusy(() => this.inTurn(() => this.#attempt(action)), patienceMs);
+  }
+
+  /** Runs an action while no transaction is open. */
+  inTurn<Result>(action: () => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(action);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #attempt<Result>(action: () => Promise<Result>): Promise<Result> {
+    this.#transactions.execute('begin immediate');
+    try {
+      const result = await action();
+      this.#transactions.execute('commit');
+      return result;
+    } catch (error) {
+      if (this.#transactions.isOpen()) this.#transactions.execute('rollback');
+      throw error;
+    }
+  }
 }

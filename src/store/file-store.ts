@@ -3,11 +3,12 @@
 
 import { Buffer } from 'node:buffer';
 import type { Database } from './database.ts';
-import { FilePruner } from './file-pruner.ts';
 import { FileWriter } from './file-writer.ts';
-import { type Page, type PageQuery, pageOf } from './page.ts';
+import { type Page, type PageQuery, pageOf, sortableId } from './page.ts';
+import { Pruner, pruneFiles } from './pruner.ts';
 import type { FileTable } from './schema.ts';
-import { sortableId } from './sortable-id.ts';
+
+const PRUNE_EVERY_MS = 600_000;
 
 export interface FileRecord {
   readonly id: string;
@@ -32,12 +33,13 @@ interface FileQuery extends PageQuery {
 
 export class FileStore {
   readonly #database: Database;
-  readonly #pruner: FilePruner;
+  readonly #pruner: Pruner;
 
   /** `onProblem` hears of what could not be removed yet. */
   constructor(database: Database, onProblem: (error: unknown) => void) {
     this.#database = database;
-    this.#pruner = new FilePruner(database, onProblem);
+    const prune = (nowMs: number, isClosed: () => boolean) => pruneFiles(database, nowMs, isClosed);
+    this.#pruner = new Pruner(PRUNE_EVERY_MS, prune, onProblem);
   }
 
   /** The file is there for others once it is completed. */
@@ -114,7 +116,7 @@ export class FileStore {
         .executeTakeFirstOrThrow();
       return numUpdatedRows > 0n;
     });
-    if (removed) this.#pruner.look();
+    if (removed) this.#pruner.start();
     return removed;
   }
 

@@ -4,8 +4,7 @@
 
 import type { Database } from './database.ts';
 import type { KeyRecord } from './key-record.ts';
-import { hashKey, prefixOf, sameHash } from './key-secret.ts';
-import type { KeyStore, StoredKey } from './key-store.ts';
+import { hashKey, type KeyStore, prefixOf, type StoredKey, sameHash } from './key-store.ts';
 
 const LOOK_EVERY_MS = 1000;
 // Compared with where no key has the prefix, so that both ways do the same work. No key hashes to it.

@@ -1,11 +1,11 @@
 // API keys in the database: made, listed, revoked. A key's secret is shown once and never stored.
 
+import { createHash, randomInt, timingSafeEqual } from 'node:crypto';
 import type { Selectable } from 'kysely';
 import type { Database, Tables } from './database.ts';
+import { violates } from './database-failures.ts';
 import { ANONYMOUS_KEY_ID, type KeyLimits, type KeyRecord, type Tier } from './key-record.ts';
-import { hashKey, makeKey, prefixOf, randomLetters } from './key-secret.ts';
 import type { ApiKeyTable } from './schema.ts';
-import { violates } from './unique-violation.ts';
 
 const ID_MARK = 'key_';
 const ID_LETTERS = 12;
@@ -175,4 +175,36 @@ function recordOf(row: ApiKeyTable): KeyRecord {
     createdMs: row.created_ms,
     ...(row.revoked_ms === null ? {} : { revokedMs: row.revoked_ms }),
   };
+}
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const MARK = 'cl-';
+// 43 letters of 62 carry 256 random bits; the 8 that are shown leave 208 of them secret.
+const LETTERS = 43;
+const SHOWN_LETTERS = 8;
+
+function randomLetters(count: number): string {
+  return Array.from({ length: count }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+}
+
+function makeKey(): string {
+  return MARK + randomLetters(LETTERS);
+}
+
+/** The part of a key that is no secret: it finds the record, the hash then decides. */
+export function prefixOf(key: string): string {
+  return key.slice(0, MARK.length + SHOWN_LETTERS);
+}
+
+/**
+ * One round of SHA-256, unsalted. Slow salted hashes protect passwords, which can be guessed; nobody guesses
+ * 208 random bits, and a slow hash would be paid by every request.
+ */
+export function hashKey(key: string): Buffer {
+  return createHash('sha256').update(key).digest();
+}
+
+/** Takes the same time wherever the two differ. */
+export function sameHash(left: Uint8Array, right: Uint8Array): boolean {
+  return timingSafeEqual(left, right);
 }

@@ -2,8 +2,7 @@
 // decides under the key's lock. What a refusal means for a client is for others to say.
 
 import type { RawBuilder } from 'kysely';
-import type { Database } from './database.ts';
-import { inTime } from './in-time.ts';
+import { type Database, inTime } from './database.ts';
 import type { KeyLimits } from './key-record.ts';
 
 /** A request waits for its answer. */

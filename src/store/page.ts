@@ -1,5 +1,7 @@
 // A part of a list, as clients ask for it: so many rows behind an id, the newest or the oldest first.
 
+import { randomBytes } from 'node:crypto';
+
 export interface PageQuery {
   /** The id behind which it goes on. */
   readonly after?: string | undefined;
@@ -15,4 +17,11 @@ export interface Page<Row> {
 /** From one row more than was asked for, where there are so many. */
 export function pageOf<Row>(rows: readonly Row[], limit: number): Page<Row> {
   return { rows: rows.slice(0, limit), hasMore: rows.length > limit };
+}
+
+/** Hexadecimal digits of a time in milliseconds; enough until the year 10889. */
+const TIME_DIGITS = 12;
+
+export function sortableId(mark: string, nowMs: number): string {
+  return `${mark}${Math.floor(nowMs).toString(16).padStart(TIME_DIGITS, '0')}${randomBytes(12).toString('hex')}`;
 }

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import type { ClientConfig } from 'pg';
 import { messageOf } from '../runtime/error-message.ts';
-import { StoreError } from './store-error.ts';
+import { StoreError } from './database.ts';
 
 const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 const PARAMETERS = ['host', 'options', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey'] as const;

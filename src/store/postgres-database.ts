@@ -4,13 +4,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PostgresPool, PostgresPoolClient } from 'kysely';
 import type { Pool, PoolClient } from 'pg';
-import { type Database, PATIENCE_MS } from './database.ts';
-import { explainPostgres } from './explain-postgres-failure.ts';
-import { inTime } from './in-time.ts';
+import { type Database, inTime, PATIENCE_MS, retryWhileBusy, StoreError } from './database.ts';
+import { explainPostgres } from './database-failures.ts';
+import { MIGRATIONS, postgresText } from './migrations.ts';
 import { readAddress, withoutPassword } from './postgres-address.ts';
-import { migratePostgres } from './postgres-migration.ts';
 import type { Schema } from './schema.ts';
-import { StoreError } from './store-error.ts';
 
 const CONNECTIONS = 10;
 const CONNECT_MS = 3000;
@@ -18,7 +16,6 @@ const CONNECT_MS = 3000;
 const STATEMENT_MS = 20_000;
 /** A request may wait for this one. */
 const KEYS_VERSION_MS = 500;
-const RETRY_MS = 25;
 const RECONNECT_MS = 250;
 const CLOSE_MS = 2000;
 /** bigint, and numeric, which a sum of bigints is. All of ours are small enough for a number. */
@@ -59,18 +56,8 @@ export async function openPostgres(location: string, patience: Patience): Promis
     name,
     tables,
     keysVersion: () => inTime(name, KEYS_VERSION_MS, keysVersion(connections)),
-    change: async (action, patienceMs = PATIENCE_MS) => {
-      const endMs = performance.now() + patienceMs;
-      for (;;) {
-        try {
-          return await tables.transaction().execute(action);
-        } catch (error) {
-          const busy = error instanceof StoreError && error.fault === 'busy';
-          if (!busy || performance.now() >= endMs) throw error;
-          await sleep(RETRY_MS);
-        }
-      }
-    },
+    change: (action, patienceMs = PATIENCE_MS) =>
+      retryWhileBusy(() => tables.transaction().execute(action), patienceMs),
     // Committed is on the disk, unless the server was told otherwise.
     sync: async () => {},
     close: () => inTime(name, CLOSE_MS, pool.end()),
@@ -154,4 +141,69 @@ function explaining(name: string, pool: Pool): PostgresPool {
 /** The one character that texts of Postgres cannot hold. */
 function withoutNul(value: unknown): unknown {
   return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\u{fffd}') : value;
+}
+
+/** "CLft" in ASCII: nobody else asks for this lock. */
+const LOCK = 0x434c6674;
+
+/** The table that says the schema is ours, and its version. */
+const MARK =
+  'create table chairlift_schema (version bigint not null); insert into chairlift_schema values (0)';
+
+async function migratePostgres(name: string, connections: PostgresPool): Promise<void> {
+  const client = await connections.connect();
+  const execute = async (text: string) => {
+    await client.query(text, []);
+  };
+  try {
+    await execute('begin');
+    try {
+      await execute(`select pg_advisory_xact_lock(${LOCK})`);
+      const version = await checkedVersion(name, client);
+      if (version === undefined) await execute(MARK);
+      for (const step of MIGRATIONS.slice(version)) await execute(postgresText(step));
+      if (version !== MIGRATIONS.length)
+        await execute(`update chairlift_schema set version = ${MIGRATIONS.length}`);
+      await execute('commit');
+    } catch (error) {
+      await execute('rollback').catch(() => {});
+      throw error;
+    }
+  } finally {
+    client.release();
+  }
+}
+
+/** Undefined where there is nothing yet. */
+async function checkedVersion(name: string, client: PostgresPoolClient): Promise<number | undefined> {
+  if (!(await isOurs(client))) {
+    if (!(await hasTables(client))) return undefined;
+    throw new StoreError(
+      'foreign',
+      `${name} has tables of another program. Make a database for Chairlift alone and give its address.`,
+    );
+  }
+  const { rows } = await client.query<{ version: number }>('select version from chairlift_schema', []);
+  const version = rows[0]?.version ?? 0;
+  if (version <= MIGRATIONS.length) return version;
+  const versions = `version ${version}, this program knows ${MIGRATIONS.length}`;
+  throw new StoreError(
+    'newer',
+    `${name} was written by a newer Chairlift (${versions}). Upgrade, or use another database.`,
+  );
+}
+
+async function isOurs(client: PostgresPoolClient): Promise<boolean> {
+  const text = `select 1 from pg_tables where schemaname = current_schema() and tablename = 'chairlift_schema'`;
+  return (await client.query(text, [])).rows.length > 0;
+}
+
+/** Those that an extension has brought do not count. */
+async function hasTables(client: PostgresPoolClient): Promise<boolean> {
+  const text = `
+    select 1 from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p')
+      and not exists (select 1 from pg_depend where objid = pg_class.oid and deptype = 'e')
+    limit 1`;
+  return (await client.query(text, [])).rows.length > 0;
 }

@@ -2,11 +2,14 @@
 // belong to the key that asked. Those of one conversation are kept, and forgotten, together.
 
 import type { Database, Tables } from './database.ts';
-import { ResponsePruner, type ResponseRoom } from './response-pruner.ts';
+import { Pruner, pruneResponses, type ResponseRoom } from './pruner.ts';
 import type { ResponseItemTable } from './schema.ts';
 
 // SQLite takes 32,766 parameters a statement; a row has five.
 const ROWS_PER_STATEMENT = 1000;
+const PRUNE_EVERY_MS = 3_600_000;
+/** This share of the limit may be written before the pruner runs again. */
+const SHARE_BETWEEN_RUNS = 1 / 32;
 
 /** An item of a conversation, by its id; what else it holds is its writer's business. */
 export interface StoredItem {
@@ -46,12 +49,20 @@ interface Link {
 
 export class ResponseStore<Item extends StoredItem = StoredItem> {
   readonly #database: Database;
-  readonly #pruner: ResponsePruner;
+  readonly #room: ResponseRoom;
+  readonly #pruner: Pruner;
+  /** Bytes since the last run of the pruner. */
+  #written = 0;
 
   /** `onProblem` hears of what could not be forgotten yet. */
   constructor(database: Database, room: ResponseRoom, onProblem: (error: unknown) => void) {
     this.#database = database;
-    this.#pruner = new ResponsePruner(database, room, onProblem);
+    this.#room = room;
+    const prune = (nowMs: number, isClosed: () => boolean) => {
+      this.#written = 0;
+      return pruneResponses(database, room, nowMs, isClosed);
+    };
+    this.#pruner = new Pruner(PRUNE_EVERY_MS, prune, onProblem);
   }
 
   /** Where what it goes on from is gone, it begins a conversation of its own. */
@@ -92,7 +103,9 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
         await tables.insertInto('response_item').values(rows).execute();
       }
     });
-    this.#pruner.wrote(bytes);
+    this.#written += bytes;
+    const isMuch = this.#written > this.#room.maxBytes * SHARE_BETWEEN_RUNS;
+    if (isMuch && !this.#pruner.isRunning) this.#pruner.start();
   }
 
   async find(keyId: string, id: string): Promise<StoredResponse<Item> | undefined> {

@@ -1,10 +1,10 @@
 // A batch of usage on its way into the database, in one transaction: it counts once, however often it is written, and
 // so does each of its requests that others may tell of.
 
-import { addUsage } from './add-usage.ts';
 import type { Database, Tables } from './database.ts';
-import { DAY_MS } from './usage-day.ts';
-import { gathered, type UsageRow } from './usage-report.ts';
+import type { KeyUsageTable } from './schema.ts';
+import { DAY_MS, gathered, type UsageRow, utcDay } from './usage-report.ts';
+import type { RequestUsage } from './usage-store.ts';
 
 /** Somebody may not have heard of its last batch for as long; whoever has not by then is gone. */
 const KEEP_FLUSH_MS = 30 * DAY_MS;
@@ -35,7 +35,7 @@ export async function writeBatch(
   const newOnes = once.size === 0 ? [] : await charge(tables, once, nowMs);
   // In one order for all gateways, so that no two wait for each other.
   const added = gathered([...rows, ...newOnes]);
-  if (added.length > 0) await addUsage(tables, added);
+  if (added.length > 0) await insertUsage(tables, added);
   await tables
     .deleteFrom('usage_flush')
     .where((where) => where.or([where('id', '=', lastId ?? ''), where('at_ms', '<', nowMs - KEEP_FLUSH_MS)]))
@@ -65,4 +65,43 @@ async function charge(
     .returning('request_id')
     .execute();
   return charged.flatMap(({ request_id }) => once.get(request_id) ?? []);
+}
+
+/** Of one request that ended at that time. */
+export function usageRow(keyId: string, usage: RequestUsage, nowMs: number): UsageRow {
+  const { promptTokens, cachedTokens, completionTokens, failed } = usage;
+  const counts = { requests: 1, promptTokens, cachedTokens, completionTokens, errors: failed ? 1 : 0 };
+  return { keyId, day: utcDay(nowMs), ...counts };
+}
+
+export async function insertUsage(tables: Tables, rows: readonly UsageRow[]): Promise<void> {
+  await tables
+    .insertInto('key_usage')
+    .values(rows.map(rowForTable))
+    .onConflict((conflict) =>
+      conflict.columns(['key_id', 'day']).doUpdateSet((column) => ({
+        requests: column('key_usage.requests', '+', column.ref('excluded.requests')),
+        prompt_tokens: column('key_usage.prompt_tokens', '+', column.ref('excluded.prompt_tokens')),
+        cached_tokens: column('key_usage.cached_tokens', '+', column.ref('excluded.cached_tokens')),
+        completion_tokens: column(
+          'key_usage.completion_tokens',
+          '+',
+          column.ref('excluded.completion_tokens'),
+        ),
+        errors: column('key_usage.errors', '+', column.ref('excluded.errors')),
+      })),
+    )
+    .execute();
+}
+
+function rowForTable(row: UsageRow): KeyUsageTable {
+  return {
+    key_id: row.keyId,
+    day: row.day,
+    requests: row.requests,
+    prompt_tokens: row.promptTokens,
+    cached_tokens: row.cachedTokens,
+    completion_tokens: row.completionTokens,
+    errors: row.errors,
+  };
 }

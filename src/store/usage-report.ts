@@ -51,12 +51,12 @@ export function mergeUsage(
 /** One row for each key and day, by day, then key. */
 export function gathered(rows: readonly UsageRow[]): UsageRow[] {
   const sums = new Map<string, UsageRow>();
-  for (const row of rows) addUsage(sums, row);
+  for (const row of rows) addRow(sums, row);
   return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
 }
 
 /** Adds a row to those of its key and day. */
-export function addUsage(rows: Map<string, UsageRow>, row: UsageRow): void {
+export function addRow(rows: Map<string, UsageRow>, row: UsageRow): void {
   const slot = `${row.day} ${row.keyId}`;
   const before = rows.get(slot);
   rows.set(slot, before === undefined ? row : { ...row, ...sumUsage([before, row]) });
@@ -83,4 +83,10 @@ function rowFromTable(row: KeyUsageTable): UsageRow {
     completionTokens: row.completion_tokens,
     errors: row.errors,
   };
+}
+
+export const DAY_MS = 86_400_000;
+
+export function utcDay(timeMs: number): string {
+  return new Date(timeMs).toISOString().slice(0, 10);
 }

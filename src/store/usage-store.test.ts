@@ -6,11 +6,9 @@ import fc from 'fast-check';
 import Libsql from 'libsql';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { describeStores } from '../../test/support/store-homes.ts';
-import type { Database } from './database.ts';
+import { type Database, StoreError } from './database.ts';
 import { openDatabase } from './open-database.ts';
-import { StoreError } from './store-error.ts';
-import { utcDay } from './usage-day.ts';
-import { reportUsage } from './usage-report.ts';
+import { reportUsage, utcDay } from './usage-report.ts';
 import { type RequestUsage, UsageStore } from './usage-store.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

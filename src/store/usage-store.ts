@@ -6,15 +6,16 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from './database.ts';
-import { isWritten, type UsageBatch, writeBatch } from './usage-batch.ts';
-import { DAY_MS, utcDay } from './usage-day.ts';
+import { isWritten, type UsageBatch, usageRow, writeBatch } from './usage-batch.ts';
 import {
-  addUsage,
+  addRow,
+  DAY_MS,
   gathered,
   mergeUsage,
   reportUsage,
   type UsageQuery,
   type UsageRow,
+  utcDay,
 } from './usage-report.ts';
 
 /** A file on a small machine is written less often than a database that is there to be written. */
@@ -57,7 +58,7 @@ export class UsageStore {
 
   /** Counts one request that ended at that time. */
   record(keyId: string, usage: RequestUsage, nowMs: number): void {
-    this.#gather(rowOf(keyId, usage, nowMs));
+    addRow(this.#pending, usageRow(keyId, usage, nowMs));
     this.#flushSoon();
   }
 
@@ -67,7 +68,7 @@ export class UsageStore {
    */
   recordOnce(requestId: string, keyId: string, usage: RequestUsage, nowMs: number): void {
     if (this.#pendingOnce.has(requestId)) return;
-    this.#pendingOnce.set(requestId, rowOf(keyId, usage, nowMs));
+    this.#pendingOnce.set(requestId, usageRow(keyId, usage, nowMs));
     this.#flushSoon();
   }
 
@@ -146,10 +147,6 @@ export class UsageStore {
     }, this.#pauseMs).unref();
   }
 
-  #gather(row: UsageRow): void {
-    addUsage(this.#pending, row);
-  }
-
   /** One row for each key and day. */
   async #unwritten(): Promise<UsageRow[]> {
     const tried = this.#tried;
@@ -168,7 +165,7 @@ export class UsageStore {
       } catch (error) {
         // The others were not tried.
         for (const { rows, once } of batches.slice(at + 1)) {
-          for (const row of rows) this.#gather(row);
+          for (const row of rows) addRow(this.#pending, row);
           for (const [requestId, row] of once) this.#pendingOnce.set(requestId, row);
         }
         throw error;
@@ -186,12 +183,6 @@ export class UsageStore {
 }
 
 const nothing = () => undefined;
-
-function rowOf(keyId: string, usage: RequestUsage, nowMs: number): UsageRow {
-  const { promptTokens, cachedTokens, completionTokens, failed } = usage;
-  const counts = { requests: 1, promptTokens, cachedTokens, completionTokens, errors: failed ? 1 : 0 };
-  return { keyId, day: utcDay(nowMs), ...counts };
-}
 
 /** As many as are needed for all of it. */
 function batchesOf(rows: UsageRow[], once: [requestId: string, row: UsageRow][]): UsageBatch[] {

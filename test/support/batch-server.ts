@@ -3,8 +3,7 @@
 import { expect } from 'vitest';
 import { BatchLines } from '../../src/store/batch-lines.ts';
 import { BatchStore } from '../../src/store/batch-store.ts';
-import type { Database } from '../../src/store/database.ts';
-import { IN_MEMORY } from '../../src/store/database-path.ts';
+import { type Database, IN_MEMORY } from '../../src/store/database.ts';
 import { FileStore } from '../../src/store/file-store.ts';
 import { KeyRing } from '../../src/store/key-ring.ts';
 import { KeyStore, type NewKey } from '../../src/store/key-store.ts';

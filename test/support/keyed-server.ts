@@ -1,11 +1,10 @@
 // Servers as the tests of the edge start them, closed after each test.
 
 import { expect } from 'vitest';
-import { IN_MEMORY } from '../../src/store/database-path.ts';
+import { IN_MEMORY, StoreError } from '../../src/store/database.ts';
 import { KeyRing } from '../../src/store/key-ring.ts';
 import { KeyStore, type NewKey } from '../../src/store/key-store.ts';
 import { openDatabase } from '../../src/store/open-database.ts';
-import { StoreError } from '../../src/store/store-error.ts';
 import { UsageStore } from '../../src/store/usage-store.ts';
 import { opened } from './opened.ts';
 import { type TestServer, type TestServerOptions, testServer } from './test-server.ts';

@@ -9,7 +9,7 @@ import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { StoreError } from '../../src/store/store-error.ts';
+import { StoreError } from '../../src/store/database.ts';
 
 const DEBIAN = '/usr/lib/postgresql';
 const USER = 'chairlift';

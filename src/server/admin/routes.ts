@@ -3,7 +3,7 @@
 import type { FastifyRequest } from 'fastify';
 import { messageOf } from '../../runtime/error-message.ts';
 import { within } from '../../runtime/timers.ts';
-import { StoreError } from '../../store/store-error.ts';
+import { StoreError } from '../../store/database.ts';
 import type { ServerContext } from '../context.ts';
 import { ApiError, badRequest } from '../http/errors.ts';
 import type { Route } from '../route.ts';

@@ -2,8 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
-import type { BatchRecord } from '../../store/batch-record.ts';
-import type { LineAnswer, LineQueue, TakenLine } from '../../store/line-queue.ts';
+import type { BatchRecord, LineAnswer, LineQueue, TakenLine } from '../../store/batch-record.ts';
 import type { Caller } from '../request/auth.ts';
 import type { Endpoint, LineOutcome, LineServer } from './line-server.ts';
 import { answeredLine, failedLine, lineId } from './line-text.ts';

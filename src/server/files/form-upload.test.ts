@@ -2,8 +2,8 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { expect, it } from 'vitest';
+import { StoreError } from '../../store/database.ts';
 import type { FileWriter } from '../../store/file-writer.ts';
-import { StoreError } from '../../store/store-error.ts';
 import { receiveForm } from './form-upload.ts';
 
 const boundary = 'boundary';

@@ -3,7 +3,7 @@
 import type { FastifyError } from 'fastify';
 import { GenerationError } from '../../generation/generation-error.ts';
 import type { AcquireFailure } from '../../pool/model-pool.ts';
-import { StoreError } from '../../store/store-error.ts';
+import { StoreError } from '../../store/database.ts';
 
 type ErrorType =
   | 'invalid_request_error'

@@ -1,7 +1,7 @@
 // Tokens of one UTC day. They count on the day their request ends, as usage is recorded; what running requests may still use
 // is reserved, and passes midnight with them. What was used beyond a day's limit is carried over to the next day.
 
-import { DAY_MS } from '../../store/usage-day.ts';
+import { DAY_MS } from '../../store/usage-report.ts';
 
 export class DailyBudget {
   #day: number | undefined;

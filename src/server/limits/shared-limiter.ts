@@ -4,9 +4,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { StoreError } from '../../store/database.ts';
 import type { KeyLimits } from '../../store/key-record.ts';
 import type { LimitStanding, LimitStore, Settlement } from '../../store/limit-store.ts';
-import { StoreError } from '../../store/store-error.ts';
 import { DailyBudget } from './daily-budget.ts';
 import {
   type Awaitable,

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { IN_MEMORY } from '../../store/database-path.ts';
+import { IN_MEMORY, StoreError } from '../../store/database.ts';
 import { openDatabase } from '../../store/open-database.ts';
 import { ResponseStore } from '../../store/response-store.ts';
-import { StoreError } from '../../store/store-error.ts';
 import { defaultSettings } from '../settings.ts';
 import type { ConversationItem } from './items.ts';
 import { KeptResponses } from './kept-responses.ts';
