@@ -143,8 +143,8 @@ describe.skipIf(!hasAddon)('bench offline (needs the addon)', () => {
 });
 
 it.skipIf(!hasAddon).each([
-  [['--streams', '1024', '--prompt', '100000'], /^not enough memory: .* GB of K\/V for 1024 streams, but /],
-  [['--concurrencies', '1024', '--prompts', '100000'], / GB of K\/V for 1024 requests at once, but /],
+  [['--streams', '1024', '--prompt', '100000'], /^not enough memory: .* GB of KV for 1024 streams, but /],
+  [['--concurrencies', '1024', '--prompts', '100000'], / GB of KV for 1024 requests at once, but /],
 ])(
   'more KV than memory is refused before anything is loaded (needs the addon): %s',
   async (words, message) => {
