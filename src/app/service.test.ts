@@ -19,7 +19,7 @@ describe('a reload', () => {
     const config = configFrom({ port: 0, database: join(folder, 'a.db'), modelsFolder: folder });
     const service = await startService(config, logger);
     try {
-      vi.spyOn(KeyStore.prototype, 'doorKeys').mockRejectedValueOnce(new Error('the disk is gone'));
+      vi.spyOn(KeyStore.prototype, 'liveKeys').mockRejectedValueOnce(new Error('the disk is gone'));
       await service.reload();
       expect(log.at(-1)).toMatchObject({
         level: 50,

@@ -88,7 +88,7 @@ async function listKeys(options: ListOptions): Promise<void> {
 async function revokeKey(nameOrId: string, options: DatabaseOptions): Promise<void> {
   const { record, left } = await withKeyStore(options.database, async (store) => ({
     record: await store.revoke(nameOrId, Date.now()),
-    left: (await store.doorKeys()).live.length,
+    left: (await store.liveKeys()).live.length,
   }));
   if (record === undefined) {
     throw new UsageError(`no live key has the name or id '${nameOrId}'; 'chairlift keys list' shows them`);

@@ -1,4 +1,4 @@
-// The lines of batches in the database: read in, lent to whoever runs them, answered once each.
+// Lines of batches in the database: added by a reader, leased to runners, answered once each.
 
 import type { Lease, LineAnswer, LineName, LineQueue, TakenLine } from './batch-record.ts';
 import type { Database, Tables } from './database.ts';
@@ -10,15 +10,13 @@ const ROWS_PER_STATEMENT = 500;
 export interface NewLine {
   readonly line: number;
   readonly customId: string;
-  /** JSON. */
   readonly body: string;
 }
 
-/** A line once nobody runs it any more. */
+/** A line that nobody runs any more. */
 export interface SettledLine {
   readonly line: number;
   readonly customId: string;
-  /** Undefined where there is none. */
   readonly answer: string | undefined;
   readonly succeeded: boolean;
 }
@@ -30,7 +28,7 @@ export class BatchLines implements LineQueue {
     this.#database = database;
   }
 
-  /** Of a batch that this owner reads in. False where it is not its to read any more. */
+  /** False where this owner no longer reads the batch. */
   async add(batchId: string, lines: readonly NewLine[], owner: string): Promise<boolean> {
     for (let at = 0; at < lines.length; at += ROWS_PER_STATEMENT) {
       const rows = lines.slice(at, at + ROWS_PER_STATEMENT).map(({ line, customId, body }) => ({
@@ -55,7 +53,7 @@ export class BatchLines implements LineQueue {
     return true;
   }
 
-  /** Forgets some of the lines that were read in, where this owner is to read them in anew; false once there were none. */
+  /** Deletes some lines so that this owner can read them again; false once there are none. */
   forgetRead(batchId: string, count: number, owner: string): Promise<boolean> {
     return this.#database.change(
       async (tables) => (await isReadBy(tables, batchId, owner)) && forgetSome(tables, batchId, count),
@@ -78,7 +76,7 @@ export class BatchLines implements LineQueue {
             .orderBy('line')
             .limit(count),
         )
-        // Others may have chosen the same at the same time; who comes second finds them lent.
+        // Another runner may have selected the same lines at the same time.
         .where('answered_ms', 'is', null)
         .where('until_ms', '<=', nowMs)
         .returning(['line', 'custom_id', 'body', 'attempts'])
@@ -135,7 +133,6 @@ export class BatchLines implements LineQueue {
     );
   }
 
-  /** Who has borrowed lines, or has a batch to read in or to write out. */
   async owners(): Promise<string[]> {
     const { tables } = this.#database;
     const ofLines = await tables
@@ -180,7 +177,7 @@ export class BatchLines implements LineQueue {
     const { text, succeeded, usage } = answer;
     const count = succeeded ? 'completed' : 'failed';
     return this.#database.change(async (tables) => {
-      // First, as it has whoever ends the batch wait: what it finds answered is then all there is.
+      // First, so that an ending of the batch waits: what it then finds answered is final.
       const counted = await tables
         .updateTable('batch')
         .set((column) => ({ [count]: column(count, '+', 1) }))
@@ -208,7 +205,6 @@ export class BatchLines implements LineQueue {
     });
   }
 
-  /** In order, behind that line. */
   async settled(batchId: string, afterLine: number, limit: number): Promise<SettledLine[]> {
     const rows = await this.#database.tables
       .selectFrom('batch_line')
@@ -226,7 +222,7 @@ export class BatchLines implements LineQueue {
     }));
   }
 
-  /** Of batches that have ended and whose lines are still there. */
+  /** Ended batches whose lines still exist. */
   async leftovers(): Promise<string[]> {
     const rows = await this.#database.tables
       .selectFrom('batch')
@@ -244,13 +240,12 @@ export class BatchLines implements LineQueue {
     return rows.map(({ id }) => id);
   }
 
-  /** Forgets some lines of a batch; false once there were none. */
   forget(batchId: string, count: number): Promise<boolean> {
     return this.#database.change((tables) => forgetSome(tables, batchId, count));
   }
 }
 
-/** Nobody can take the batch from it before the change is made that asks. */
+/** The update keeps the batch from other owners until the transaction ends. */
 export async function isReadBy(tables: Tables, batchId: string, owner: string): Promise<boolean> {
   const { numUpdatedRows } = await tables
     .updateTable('batch')

@@ -1,9 +1,9 @@
-// What is known of a batch: many requests of one key, given as a file, and answered in a file when there is time.
+// Batches and their lines: many requests of one key in a file, answered in a file.
 
 import type { BatchTable } from './schema.ts';
 import type { RequestUsage } from './usage-store.ts';
 
-/** As OpenAI has them, in the order they come. */
+/** OpenAI's states, in their order. */
 export const BATCH_STATES = [
   'validating',
   'failed',
@@ -17,14 +17,12 @@ export const BATCH_STATES = [
 
 export type BatchState = (typeof BATCH_STATES)[number];
 
-/** How one ends whose files are written. */
 export type BatchEnding = 'completed' | 'failed' | 'expired' | 'cancelled';
 
-/** Why a batch failed. */
 export interface BatchProblem {
   readonly code: string;
   readonly message: string;
-  /** Of the input, where it is about one; counted from 1. */
+  /** The line of the input, counted from 1. */
   readonly line?: number | undefined;
   readonly param?: string | undefined;
 }
@@ -34,7 +32,7 @@ export interface NewBatch {
   readonly inputFileId: string;
   readonly metadata: Readonly<Record<string, string>> | undefined;
   readonly expiresMs: number;
-  /** How long its files stay; undefined for as long as others. */
+  /** Lifetime of the output files; undefined: the default. */
   readonly outputSeconds: number | undefined;
 }
 
@@ -42,7 +40,7 @@ export interface BatchRecord extends NewBatch {
   readonly id: string;
   readonly keyId: string;
   readonly state: BatchState;
-  /** What it becomes once its files are written. */
+  /** The final state, once its files are written. */
   readonly ending: BatchEnding | undefined;
   readonly outputFileId: string | undefined;
   readonly errorFileId: string | undefined;
@@ -82,7 +80,7 @@ export function batchOf(row: BatchTable): BatchRecord {
   };
 }
 
-/** Who takes something, and for how long; milliseconds since 1970. */
+/** Milliseconds since 1970. */
 export interface Lease {
   readonly owner: string;
   readonly nowMs: number;
@@ -95,12 +93,10 @@ export interface LineName {
   readonly line: number;
 }
 
-/** A line that its borrower is to run. */
 export interface TakenLine extends LineName {
   readonly customId: string;
-  /** What is asked, in JSON. */
   readonly body: string;
-  /** How often it was begun and not given back, this time included. */
+  /** Including this one; a line given back untried does not count. */
   readonly attempts: number;
 }
 
@@ -108,22 +104,21 @@ export interface LineAnswer {
   /** JSON, on one line. */
   readonly text: string;
   readonly succeeded: boolean;
-  /** Undefined where it got so far that nothing counts. */
+  /** Undefined where nothing is charged. */
   readonly usage: RequestUsage | undefined;
 }
 
 export interface LineQueue {
-  /** The first of those that nobody has answered or borrowed. */
+  /** Leases the first lines that are neither answered nor leased. */
   take(batchId: string, count: number, lease: Lease): Promise<readonly TakenLine[]>;
-  /** What is borrowed stays so for longer. */
+  /** Extends leases. */
   renew(lines: readonly LineName[], lease: Lease): Promise<void>;
-  /** Gives a line back unanswered, which nobody takes before that time. `tried`: whether the attempt counts. */
+  /** Returns a line unanswered; nobody takes it before that time. `tried`: whether the attempt counts. */
   giveBack(line: LineName, owner: string, notBeforeMs: number, tried: boolean): Promise<void>;
-  /** Gives back all that this owner had before it was gone. */
   giveBackAll(owner: string): Promise<void>;
   /**
-   * Keeps the answer, counts it and what it used, all or nothing. False where it comes too late: the line has an answer,
-   * or its batch takes no more.
+   * Stores the answer with its usage in one transaction. False where it comes too late: another answer came first, or
+   * the batch takes no more.
    */
   answer(line: LineName, keyId: string, answer: LineAnswer, nowMs: number): Promise<boolean>;
 }

@@ -1,5 +1,4 @@
-// Batches and the states they go through. Every step says which state it goes on from, so that of several who would take
-// it one does. Their lines are in `batch-lines.ts`.
+// Batches and their states. Each transition names the state it leaves, so that one of several callers makes it.
 
 import { isReadBy } from './batch-lines.ts';
 import {
@@ -15,10 +14,9 @@ import type { Database, Tables } from './database.ts';
 import { type Page, type PageQuery, pageOf, sortableId } from './page.ts';
 import type { BatchTable } from './schema.ts';
 
-/** More than a server has under way; the rest waits until some have ended. */
+/** More than a server runs at a time; the rest waits. */
 const MOST_OPEN = 4096;
 
-/** The files a batch leaves; undefined where there is nothing to put in one. */
 interface BatchFiles {
   readonly outputFileId: string | undefined;
   readonly errorFileId: string | undefined;
@@ -83,7 +81,6 @@ export class BatchStore {
     return pageOf(rows.map(batchOf), limit);
   }
 
-  /** How many of a key have not ended. */
   async countOpen(keyId: string): Promise<number> {
     const row = await this.#database.tables
       .selectFrom('batch')
@@ -94,7 +91,6 @@ export class BatchStore {
     return Number(row.count);
   }
 
-  /** Those that have not ended, of all keys, the oldest first. */
   async open(): Promise<BatchRecord[]> {
     const rows = await this.#database.tables
       .selectFrom('batch')
@@ -106,7 +102,7 @@ export class BatchStore {
     return rows.map(batchOf);
   }
 
-  /** Whether it is in that state, and this owner may now read its lines in or write its files, and nobody else. */
+  /** Whether the batch is in that state and now leased to this owner, to read its lines or write its files. */
   claim(id: string, state: BatchState, { owner, nowMs, untilMs }: Lease): Promise<boolean> {
     return this.#database.change(async (tables) => {
       const { numUpdatedRows } = await tables
@@ -120,7 +116,7 @@ export class BatchStore {
     });
   }
 
-  /** All its lines are there, read in by this owner. False where they are not, and it is to be read in again. */
+  /** False where not all lines were read by this owner; the batch is then read again. */
   begin(id: string, total: number, owner: string, nowMs: number): Promise<boolean> {
     return this.#database.change(async (tables) => {
       if (!(await isReadBy(tables, id, owner))) return false;
@@ -135,13 +131,11 @@ export class BatchStore {
     });
   }
 
-  /** It cannot be run at all. */
   fail(id: string, errors: readonly BatchProblem[], nowMs: number): Promise<boolean> {
     const change = { state: 'failed', errors: JSON.stringify(errors), ended_ms: nowMs } as const;
     return this.#advance(id, ['validating'], change);
   }
 
-  /** Nothing more is run or answered. */
   finalize(
     id: string,
     ending: Exclude<BatchEnding, 'cancelled'>,
@@ -153,13 +147,11 @@ export class BatchStore {
     return this.#advance(id, ['in_progress'], change);
   }
 
-  /** Nothing more is run or answered, as its client wants. */
   cancel(id: string, nowMs: number): Promise<boolean> {
     const change = { state: 'cancelling', ending: 'cancelled', cancelling_ms: nowMs } as const;
     return this.#advance(id, ['validating', 'in_progress'], change);
   }
 
-  /** Its files are written, and seen from now on. */
   finish(id: string, ending: BatchEnding, files: BatchFiles, nowMs: number): Promise<boolean> {
     const { outputFileId, errorFileId, expiresMs } = files;
     return this.#database.change(async (tables) => {
@@ -181,7 +173,6 @@ export class BatchStore {
     });
   }
 
-  /** Forgets those that ended long ago. */
   async prune(endedBeforeMs: number): Promise<void> {
     await this.#database.change((tables) =>
       tables.deleteFrom('batch').where('ended_ms', '<', endedBeforeMs).execute(),
@@ -193,7 +184,6 @@ export class BatchStore {
   }
 }
 
-/** Whether it was in one of those states. */
 async function update(tables: Tables, id: string, from: readonly string[], change: Change): Promise<boolean> {
   const { numUpdatedRows } = await tables
     .updateTable('batch')

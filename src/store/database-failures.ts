@@ -1,9 +1,9 @@
-// From the failures of the SQL library to errors that say what to do.
+// Converts failures of SQLite and Postgres to errors that say what to do.
 
 import { messageOf } from '../runtime/error-message.ts';
 import { StoreError } from './database.ts';
 
-/** The StoreError for what people can mend; anything else comes back as it is. */
+/** Other errors are returned as they are. */
 export function explainFailure(path: string, error: unknown): unknown {
   if (error instanceof StoreError) return error;
   switch (codeOf(error)) {
@@ -40,7 +40,6 @@ export function explainFailure(path: string, error: unknown): unknown {
   }
 }
 
-/** A folder or a file that the system does not give, for whatever reason. */
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error;
 }
@@ -61,7 +60,6 @@ function codeOf(error: unknown): string | undefined {
     : undefined;
 }
 
-/** The StoreError for what people can mend; anything else comes back as it is. */
 export function explainPostgres(name: string, error: unknown): unknown {
   if (error instanceof StoreError || !(error instanceof Error)) return error;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
@@ -94,7 +92,7 @@ const refusals: Readonly<Record<string, Explain>> = {
   '53100': () => 'cannot grow: its disk is full. Make room there.',
 };
 
-/** Deadlocks, and locks that were waited for too long. */
+/** Deadlocks and lock timeouts. */
 const busy: ReadonlySet<string> = new Set(['40001', '40P01', '55P03', '57014']);
 
 const unreachable: Readonly<Record<string, string>> = {
@@ -110,14 +108,14 @@ const unreachable: Readonly<Record<string, string>> = {
 const NETWORK_CODES =
   /^(08...|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|ECONNRESET|ECONNABORTED|EPIPE|EACCES)$/;
 
-/** The library gives no code where a connection ends or something takes too long. */
+/** The library gives no code where a connection ends or a statement times out. */
 const LOST_WORDS = /connection (was )?(terminated|ended)|timeout|not queryable|cannot use a pool after/i;
 
 function isLostWay(code: string, error: Error): boolean {
   return NETWORK_CODES.test(code) || (code === '' && LOST_WORDS.test(error.message));
 }
 
-/** What the way there refuses, and the library says in words of its own. */
+/** Failures that the library reports by message alone. */
 function spoken(code: string, { message }: Error): Explain | undefined {
   if (/^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_)/.test(code)) return tls;
   if (code !== '') return undefined;

@@ -1,5 +1,4 @@
-// The database as the stores know it, whatever holds it: a file of this machine, or a Postgres server that several
-// gateways share.
+// The database as the stores use it: a file of this machine, or a Postgres server that several gateways share.
 
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -9,24 +8,23 @@ import type { Schema } from './schema.ts';
 
 export type Tables = Kysely<Schema>;
 
-/** How long a change waits for what holds it up, and how long an opening does, where nobody says otherwise. */
+/** The default time limit of a change and of opening a database. */
 export const PATIENCE_MS = 2000;
 
 export interface Database {
   readonly kind: 'embedded' | 'postgres';
-  /** For people: a path, or an address without its password. */
+  /** For messages: a path, or an address without its password. */
   readonly name: string;
-  /** For reading; what writes goes through `change`, with the tables it is given. */
+  /** For reading; writes go through `change`. */
   readonly tables: Pick<Tables, 'selectFrom'>;
-  /** A number that differs once somebody else has changed the keys; maybe also where they changed something else. Cheap. */
+  /** Changes whenever another process has changed the keys, maybe also for other changes. Cheap. */
   keysVersion(): Promise<number>;
   /**
-   * Makes a change, whole or not at all. Where others are in the way it is tried again for so long, by default for two
-   * seconds, and the thread does other things meanwhile; then it fails as busy. Where the database is lost on the way
-   * it fails as unreachable, and may have been made.
+   * Runs a transaction. A busy database is retried for `patienceMs`, by default two seconds; then the change fails as
+   * busy. A lost connection fails as unreachable, and the change may have been made.
    */
   change<Result>(action: (tables: Tables) => Promise<Result>, patienceMs?: number): Promise<Result>;
-  /** Puts what was committed on the disk now, so that a power cut cannot undo it. */
+  /** Flushes commits to the disk, so that a power cut cannot undo them. */
   sync(): Promise<void>;
   close(): Promise<void>;
 }
@@ -37,7 +35,7 @@ export function defaultDatabasePath(): string {
   return join(homedir(), '.chairlift', 'chairlift.db');
 }
 
-/** `refused`: the database answers, and does not let us do it. */
+/** `refused`: the database answers but rejects the operation. */
 type StoreFault = 'damaged' | 'foreign' | 'newer' | 'busy' | 'unreachable' | 'refused';
 
 export class StoreError extends Error {
@@ -50,7 +48,7 @@ export class StoreError extends Error {
   }
 }
 
-/** Fails as unreachable where it takes longer; what it comes to then is nobody's. */
+/** Fails as unreachable after the time limit. */
 export async function inTime<Result>(
   name: string,
   limitMs: number,

@@ -1,5 +1,4 @@
-// The embedded database: one file, opened, checked and brought to the current schema.
-// Several processes may have it open: the server and commands run beside it.
+// The embedded database: one file, opened, checked and migrated. Several processes may have it open.
 
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -10,13 +9,13 @@ import { explainFailure } from './database-failures.ts';
 import { embeddedText, MIGRATIONS } from './migrations.ts';
 import type { Schema } from './schema.ts';
 
-// Marks the file as ours: "CLft" in ASCII.
+// "CLft" in ASCII.
 const APPLICATION_ID = 0x434c6674;
-/** Statements run on the thread that serves requests: once the file is open, a lock must not stall it. */
+/** Statements run on the thread that serves requests: a lock must not stall it. */
 const STALL_MS = 5;
 const RETRY_MS = 10;
 
-/** Opens the file, and makes it and its folder, readable by their owner alone, where they are absent. */
+/** Creates the file and its folder where they are absent, readable by their owner alone. */
 export async function openEmbedded(path: string): Promise<Database> {
   // Loaded here so that commands without a database start without them.
   const [kysely, libsql] = await Promise.all([import('kysely'), import('libsql')]);
@@ -44,12 +43,11 @@ export async function openEmbedded(path: string): Promise<Database> {
     kind: 'embedded',
     name: path,
     tables,
-    // Reads no page.
     keysVersion: async () =>
       withExplanation(path, () => (version.all() as { data_version: number }[])[0]?.data_version ?? 0),
     change: (action, patienceMs = PATIENCE_MS) => changes.make(() => action(tables), patienceMs),
     sync: () => changes.inTurn(async () => withExplanation(path, () => checkpoint(handle))),
-    /** The last connection that closes takes the side files with it. */
+    /** The last connection that closes removes the side files. */
     close: async () => {
       try {
         withExplanation(path, () => leaveWal(handle));
@@ -71,14 +69,14 @@ function makeFile(path: string): void {
   }
 }
 
-/** One by one: Node's own way to make several tries for ever where the system has no room for any, as under /proc. */
+/** Node's recursive mkdir retries for ever where the system has no room, as under /proc. */
 function makeFolder(path: string): void {
   if (existsSync(path)) return;
   makeFolder(dirname(path));
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
-    // Of several processes that make it at once one does.
+    // Another process may have made it meanwhile.
     if (!existsSync(path)) throw error;
   }
 }
@@ -91,7 +89,7 @@ function prepareFile(path: string, handle: Libsql.Database): void {
   migrate(path, handle);
 }
 
-/** Of several processes that turn a new file to WAL at once, SQLite refuses all but one without waiting. */
+/** When several processes switch a new file to WAL at once, SQLite refuses all but one without waiting. */
 function useWal(handle: Libsql.Database): void {
   const endMs = performance.now() + PATIENCE_MS;
   for (;;) {
@@ -106,8 +104,8 @@ function useWal(handle: Libsql.Database): void {
 }
 
 /**
- * Statements that were prepared keep SQLite's connection open until they are collected as garbage, so closing alone
- * would not tidy up. Only the last connection may leave WAL.
+ * Prepared statements keep SQLite's connection open until they are collected as garbage, so closing alone would leave
+ * the side files. Only the last connection may leave WAL.
  */
 function leaveWal(handle: Libsql.Database): void {
   try {
@@ -127,7 +125,7 @@ function checkHealth(path: string, handle: Libsql.Database): void {
   if (report?.quick_check !== 'ok') throw explainFailure(path, { code: 'SQLITE_CORRUPT' });
 }
 
-/** Applies what is missing. Of two processes that open a new file at once, the second finds it done. */
+/** When two processes open a new file at once, the second finds it migrated. */
 function migrate(path: string, handle: Libsql.Database): void {
   handle.exec('begin immediate');
   try {
@@ -177,7 +175,6 @@ function withExplanation<T>(path: string, action: () => T): T {
   }
 }
 
-/** The handle as Kysely uses it, with every failure explained. */
 function explaining(path: string, handle: Libsql.Database): SqliteDatabase {
   return {
     close: () => handle.close(),
@@ -216,7 +213,6 @@ class Changes {
     return retryWhileBusy(() => this.inTurn(() => this.#attempt(action)), patienceMs);
   }
 
-  /** Runs an action while no transaction is open. */
   inTurn<Result>(action: () => Promise<Result>): Promise<Result> {
     const result = this.#last.then(action);
     this.#last = result.catch(() => undefined);

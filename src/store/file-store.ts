@@ -1,5 +1,4 @@
-// Files of clients: what they gave, and what was made for them. They lie in chunks, so that none is ever whole in memory,
-// and belong to the key that gave them. How large they may be is said by who writes them.
+// Files of clients, stored in chunks so that none is ever whole in memory. A file belongs to a key.
 
 import { Buffer } from 'node:buffer';
 import type { Database } from './database.ts';
@@ -23,7 +22,7 @@ interface NewFile {
   readonly purpose: string;
   readonly name: string;
   readonly expiresMs: number | undefined;
-  /** Of all files of the key together. */
+  /** Limit for all files of the key together. */
   readonly maxKeyBytes: number;
 }
 
@@ -35,14 +34,12 @@ export class FileStore {
   readonly #database: Database;
   readonly #pruner: Pruner;
 
-  /** `onProblem` hears of what could not be removed yet. */
   constructor(database: Database, onProblem: (error: unknown) => void) {
     this.#database = database;
     const prune = (nowMs: number, isClosed: () => boolean) => pruneFiles(database, nowMs, isClosed);
     this.#pruner = new Pruner(PRUNE_EVERY_MS, prune, onProblem);
   }
 
-  /** The file is there for others once it is completed. */
   async begin(keyId: string, file: NewFile, nowMs: number): Promise<FileWriter> {
     const id = sortableId('file-', nowMs);
     const { purpose, name, expiresMs, maxKeyBytes } = file;
@@ -90,7 +87,7 @@ export class FileStore {
     return pageOf(rows.map(recordOf), limit);
   }
 
-  /** Its contents, chunk by chunk; ends early where the file is removed meanwhile. */
+  /** Ends early where the file is removed meanwhile. */
   async *chunks(id: string): AsyncGenerator<Buffer> {
     for (let position = 0; ; position++) {
       const row = await this.#database.tables
@@ -104,7 +101,7 @@ export class FileStore {
     }
   }
 
-  /** Whether there was one. It is gone at once for whoever asks; its chunks follow. */
+  /** The file disappears at once; its chunks are removed later. */
   async remove(keyId: string, id: string): Promise<boolean> {
     const removed = await this.#database.change(async (tables) => {
       const { numUpdatedRows } = await tables
@@ -120,12 +117,10 @@ export class FileStore {
     return removed;
   }
 
-  /** Removes what has expired; it also does so by itself, now and then. */
   prune(nowMs: number): Promise<void> {
     return this.#pruner.prune(nowMs);
   }
 
-  /** The database stays open. */
   close(): Promise<void> {
     return this.#pruner.close();
   }

@@ -1,5 +1,5 @@
-// A file on its way into the store: what comes is gathered to chunks, and each is written by itself, so that a slow sender
-// holds no lock. Nobody sees the file before it is complete; what never is gets removed after a day.
+// Writes a file chunk by chunk, so that a slow sender holds no lock. The file is visible once complete; an incomplete
+// one is removed after a day.
 
 import { Buffer } from 'node:buffer';
 import type { Database } from './database.ts';
@@ -12,7 +12,7 @@ interface WrittenFile {
   readonly maxKeyBytes: number;
 }
 
-/** `no-room`: the key has too much with it. */
+/** `no-room`: the key's limit is reached. */
 type WriteResult = 'written' | 'no-room';
 
 export class FileWriter {
@@ -30,7 +30,6 @@ export class FileWriter {
     this.#of = of;
   }
 
-  /** Of all that came. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -50,7 +49,6 @@ export class FileWriter {
     return 'written';
   }
 
-  /** Writes what is left; the file stays incomplete. */
   async flush(): Promise<WriteResult> {
     const rest = Buffer.concat(this.#gathered);
     this.#gathered = [];
@@ -58,7 +56,6 @@ export class FileWriter {
     return rest.length === 0 ? 'written' : this.#store(rest);
   }
 
-  /** Writes what is left, and has the file seen. */
   async complete(purpose: string, expiresMs: number | undefined): Promise<WriteResult> {
     const flushed = await this.flush();
     if (flushed === 'no-room') return flushed;
@@ -72,7 +69,6 @@ export class FileWriter {
     return 'written';
   }
 
-  /** It will never be complete. */
   async discard(): Promise<void> {
     await this.#database.change((tables) =>
       tables

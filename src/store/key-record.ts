@@ -1,4 +1,4 @@
-// What is known of an API key once its secret is gone: who holds it, its tier, its limits.
+// What is stored of an API key besides its hash.
 
 export const TIERS = ['high', 'normal', 'low'] as const;
 
@@ -10,14 +10,14 @@ export interface KeyLimits {
   readonly tokensPerMinute?: number | undefined;
   readonly maxConcurrent?: number | undefined;
   readonly dailyTokens?: number | undefined;
-  /** The part of a model's KV blocks, above 0 and up to 1, that its running and cached sequences may hold together. */
+  /** The fraction of a model's KV blocks, above 0 and up to 1, for running and cached sequences together. */
   readonly kvShare?: number | undefined;
 }
 
 export interface KeyRecord {
   readonly id: string;
   readonly name: string;
-  /** The first characters of the key, enough for its holder to recognise it. */
+  /** The first characters of the key, so that its holder can recognise it. */
   readonly prefix: string;
   readonly tier: Tier;
   readonly admin: boolean;
@@ -27,5 +27,5 @@ export interface KeyRecord {
   readonly revokedMs?: number;
 }
 
-/** Stands for the key in usage and limits where a request needed none; never a key's id. */
+/** Used for usage and limits of requests without a key; never a key's id. */
 export const ANONYMOUS_KEY_ID = 'anonymous';

@@ -1,23 +1,19 @@
-// The live keys in memory: what every request is checked against, without SQL.
-// Follows the database: keys made or revoked by this process at once, by another within a second, and the first key of
-// all at once.
+// The live keys in memory, which every request is checked against without SQL. Changes by this process are seen at
+// once, by another within a second, and the first key of all at once.
 
 import type { Database } from './database.ts';
 import type { KeyRecord } from './key-record.ts';
 import { hashKey, type KeyStore, prefixOf, type StoredKey, sameHash } from './key-store.ts';
 
 const LOOK_EVERY_MS = 1000;
-// Compared with where no key has the prefix, so that both ways do the same work. No key hashes to it.
+// Compared with where no key has the prefix, so that both cases take the same time. No key hashes to it.
 const NO_HASH = new Uint8Array(32);
 
-/** Told of the first failure of several that nobody awaits; the ring then goes on with the keys it has. */
+/** Called for the first of several failures; the ring keeps the keys it has. */
 type OnProblem = (error: unknown) => void;
 
-/**
- * `none`: there never was a key. `live`: at least one opens the door. `revoked`: there were keys, and none is left; a
- * door that was locked once does not open by itself.
- */
-export type KeyStanding = 'none' | 'live' | 'revoked';
+/** `none`: there never was a key. `revoked`: all keys were revoked; the server then stays locked. */
+export type KeyStatus = 'none' | 'live' | 'revoked';
 
 interface Version {
   readonly data: number;
@@ -46,27 +42,25 @@ export class KeyRing {
     return ring;
   }
 
-  /** Reads all keys and their limits again. */
   async reload(): Promise<void> {
-    // Taken before the keys are read: a change in between is then seen as new.
+    // Taken before the keys are read, so that a change in between is seen as new.
     const seen = await this.#version();
-    const { live, everMade } = await this.#store.doorKeys();
+    const { live, everMade } = await this.#store.liveKeys();
     this.#keys = new Map(live.map((key) => [key.record.prefix, key]));
     this.#everMade = everMade;
     this.#seen = seen;
   }
 
-  /** The record of the live key that this is; `unsure` where it is not known, and the database cannot be asked. */
+  /** `unsure` where the key is unknown and the database cannot be read. */
   async findByKey(key: string, nowMs: number): Promise<KeyRecord | 'unsure' | undefined> {
     await this.#look(nowMs);
     const found = this.#match(key);
     if (found !== undefined) return found;
-    // A key made a moment ago must work at once, so a miss always looks.
+    // A key made a moment ago must work at once, so a miss always checks.
     const sure = await this.#reloadIfChanged();
     return this.#match(key) ?? (sure ? undefined : 'unsure');
   }
 
-  /** The record of the live key of that id; unsure as above. */
   async findById(id: string, nowMs: number): Promise<KeyRecord | 'unsure' | undefined> {
     await this.#look(nowMs);
     const found = this.#recordOf(id);
@@ -80,7 +74,7 @@ export class KeyRing {
     return undefined;
   }
 
-  async standing(nowMs: number): Promise<KeyStanding> {
+  async standing(nowMs: number): Promise<KeyStatus> {
     await this.#look(nowMs);
     if (this.#keys.size > 0) return 'live';
     return this.#everMade ? 'revoked' : 'none';
@@ -93,14 +87,13 @@ export class KeyRing {
 
   async #look(nowMs: number): Promise<void> {
     const recent = Math.abs(nowMs - this.#lookedMs) < LOOK_EVERY_MS;
-    // Without keys everybody may be served, so the first one must close the door at once.
+    // Without keys everybody is served, so the first key must take effect at once.
     const isOpen = this.#keys.size === 0 && !this.#failing;
     if (recent && !isOpen && this.#seen.changes === this.#store.changes) return;
     this.#lookedMs = nowMs;
     await this.#reloadIfChanged();
   }
 
-  /** Whether the database could be asked. */
   async #reloadIfChanged(): Promise<boolean> {
     try {
       const { data, changes } = await this.#version();
@@ -115,7 +108,7 @@ export class KeyRing {
   }
 
   async #version(): Promise<Version> {
-    // Before the database is asked: a change of our own in between is then seen as new.
+    // Read first, so that a change of our own in between is seen as new.
     const { changes } = this.#store;
     return { data: await this.#database.keysVersion(), changes };
   }

@@ -97,7 +97,7 @@ describeStores('keys', (home) => {
       expect(await store.revoke('a', NOW_MS + 1)).toEqual({ ...a, revokedMs: NOW_MS + 1 });
       expect(await store.revoke(b.id, NOW_MS + 2)).toEqual({ ...b, revokedMs: NOW_MS + 2 });
       expect(await store.revoke('a', NOW_MS + 3)).toBeUndefined();
-      expect((await store.doorKeys()).live).toEqual([]);
+      expect((await store.liveKeys()).live).toEqual([]);
       expect((await store.list()).map(({ revokedMs }) => revokedMs).sort()).toEqual([NOW_MS + 1, NOW_MS + 2]);
     });
 
@@ -106,14 +106,14 @@ describeStores('keys', (home) => {
       await store.revoke('a', NOW_MS);
       const { record: second } = await create({ name: 'a' });
       expect(second.id).not.toBe(first.id);
-      expect((await store.doorKeys()).live.map(({ record }) => record.id)).toEqual([second.id]);
+      expect((await store.liveKeys()).live.map(({ record }) => record.id)).toEqual([second.id]);
     });
 
     it('knows no key by its prefix or by nothing', async () => {
       const { record } = await create({ name: 'a' });
       expect(await store.revoke(record.prefix, NOW_MS)).toBeUndefined();
       expect(await store.revoke('', NOW_MS)).toBeUndefined();
-      expect((await store.doorKeys()).live).toHaveLength(1);
+      expect((await store.liveKeys()).live).toHaveLength(1);
     });
   });
 });

@@ -1,4 +1,5 @@
-// API keys in the database: made, listed, revoked. A key's secret is shown once and never stored.
+// API keys in the database: created, listed, revoked. A key's secret is shown once; only its hash and prefix are
+// stored.
 
 import { createHash, randomInt, timingSafeEqual } from 'node:crypto';
 import type { Selectable } from 'kysely';
@@ -11,7 +12,7 @@ const ID_MARK = 'key_';
 const ID_LETTERS = 12;
 const NAME_LENGTH = 64;
 const liveName = { name: 'live_key_name', table: 'api_key', column: 'name' };
-// Keeps the limiter's arithmetic within whole numbers.
+// Keeps the limiter's arithmetic exact.
 const LARGEST_RATE = 1_000_000_000;
 
 export interface NewKey {
@@ -30,7 +31,7 @@ export interface StoredKey {
   readonly hash: Uint8Array;
 }
 
-interface DoorKeys {
+interface LiveKeys {
   readonly live: readonly StoredKey[];
   readonly everMade: boolean;
 }
@@ -43,12 +44,11 @@ export class KeyStore {
     this.#database = database;
   }
 
-  /** How often this object has changed the keys; changes by others show in the database's version of the keys. */
+  /** Changes by this object; those of others show in the database's `keysVersion`. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** The key is in the result alone: it cannot be had again. */
   async createKey(wanted: NewKey, nowMs: number): Promise<CreateKeyResult> {
     const message = faultOf(wanted);
     if (message !== undefined) return { ok: false, problem: 'invalid', message };
@@ -65,13 +65,12 @@ export class KeyStore {
     return { ok: true, key, record: recordOf(row) };
   }
 
-  /** Every key, oldest first, revoked ones too. */
   async list(): Promise<KeyRecord[]> {
     return (await this.#rows()).map(recordOf);
   }
 
-  /** The keys that open the door, with the hashes to compare, and whether there ever was one. */
-  async doorKeys(): Promise<DoorKeys> {
+  /** With their hashes, and whether there ever was a key. */
+  async liveKeys(): Promise<LiveKeys> {
     const rows = await this.#rows();
     const live = rows
       .filter(({ revoked_ms }) => revoked_ms === null)
@@ -79,7 +78,7 @@ export class KeyStore {
     return { live, everMade: rows.length > 0 };
   }
 
-  /** The record as revoked, or undefined where no live key has that name or id. Its usage stays. */
+  /** Undefined where no live key has that name or id. Usage is kept. */
   async revoke(nameOrId: string, nowMs: number): Promise<KeyRecord | undefined> {
     const row = await this.#change((tables) =>
       tables
@@ -104,7 +103,7 @@ export class KeyStore {
       .execute();
   }
 
-  /** One that failed counts too: who looked meanwhile has seen what was taken back. */
+  /** A failed change counts too: a reader may have seen what was rolled back. */
   async #change<Result>(action: (tables: Tables) => Promise<Result>): Promise<Result> {
     try {
       return await this.#database.change(action);
@@ -113,7 +112,7 @@ export class KeyStore {
     }
   }
 
-  /** The change is made: a disk that cannot be told to keep it now must not make it look undone. */
+  /** The change is committed: a failing flush must not make it look undone. */
   async #sync(): Promise<void> {
     await this.#database.sync().catch(() => {});
   }
@@ -162,7 +161,6 @@ function recordOf(row: ApiKeyTable): KeyRecord {
     id: row.id,
     name: row.name,
     prefix: row.prefix,
-    // The schema admits no other.
     tier: row.tier as Tier,
     admin: row.admin === 1,
     limits: {
@@ -191,20 +189,20 @@ function makeKey(): string {
   return MARK + randomLetters(LETTERS);
 }
 
-/** The part of a key that is no secret: it finds the record, the hash then decides. */
+/** Not secret: it finds the record, and the hash decides. */
 export function prefixOf(key: string): string {
   return key.slice(0, MARK.length + SHOWN_LETTERS);
 }
 
 /**
- * One round of SHA-256, unsalted. Slow salted hashes protect passwords, which can be guessed; nobody guesses
- * 208 random bits, and a slow hash would be paid by every request.
+ * One unsalted round of SHA-256: slow salted hashes protect guessable passwords, and 208 random bits cannot be
+ * guessed. Every request would pay for a slow hash.
  */
 export function hashKey(key: string): Buffer {
   return createHash('sha256').update(key).digest();
 }
 
-/** Takes the same time wherever the two differ. */
+/** Takes constant time. */
 export function sameHash(left: Uint8Array, right: Uint8Array): boolean {
   return timingSafeEqual(left, right);
 }

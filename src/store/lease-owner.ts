@@ -1,28 +1,27 @@
-// Who holds leases: one server of one process. Its name is no other's, and is never used again; a process of this machine that
-// is gone can be told by it, so that nobody waits for its leases to end.
+// Names of lease owners: one per server of a process, never reused. A name tells whether its process on this machine
+// is gone, so that nobody waits for its leases to expire.
 
 import { randomBytes } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
-/** Of this process: its number may be that of one that is gone. */
+/** Tells this process from an earlier one with the same number. */
 const processMark = randomBytes(6).toString('hex');
 
-/** Numbers of processes mean something within it: containers of one machine may share its name, not its processes. */
+/** Containers may share a host name but not process numbers. */
 const home = `${hostname()}/${processNamespace()}`;
 
 export function newLeaseOwner(): string {
   return [home, process.pid, processMark, randomBytes(4).toString('hex')].join(':');
 }
 
-/** False where it cannot be known: another machine's, for example. */
+/** False where it cannot be known, as for other machines. */
 export function isGone(owner: string): boolean {
   const [host, pid, mark] = owner.split(':');
   if (host !== home || mark === undefined || mark === processMark) return false;
   return Number(pid) === process.pid || !isRunning(Number(pid));
 }
 
-/** Empty where the system has none. */
 function processNamespace(): string {
   try {
     return readlinkSync('/proc/self/ns/pid').replace(/\D/g, '');
@@ -36,7 +35,7 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // Others' processes may not be signalled.
+    // Processes of other users may not be signalled.
     return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }

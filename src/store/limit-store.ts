@@ -1,29 +1,26 @@
-// The limits of keys where several gateways share them: where a key stands, in one round trip to the database, which
-// decides under the key's lock. What a refusal means for a client is for others to say.
+// Limits of keys shared by several gateways. Each call is one round trip; the database decides under the key's lock.
 
 import type { RawBuilder } from 'kysely';
 import { type Database, inTime } from './database.ts';
 import type { KeyLimits } from './key-record.ts';
 
-/** A request waits for its answer. */
+/** A request waits for it. */
 const ANSWER_MS = 1000;
-/** A gateway that was not seen for so long is dead. */
+/** A gateway not seen for this long is dead. */
 const ALIVE_MS = 15_000;
 
 interface LimitedRequest {
   readonly keyId: string;
   readonly limits: KeyLimits;
-  /** What it needs for certain. */
   readonly leastTokens: number;
   readonly expectedTokens: number;
-  /** Undefined where it takes no place. */
+  /** Undefined where it does not count as running. */
   readonly requestId: string | undefined;
 }
 
 interface GrowingRequest {
   readonly keyId: string;
   readonly limits: KeyLimits;
-  /** As many as it would have. */
   readonly moreTokens: number;
   readonly requestId: string;
 }
@@ -36,8 +33,8 @@ export interface Settlement {
   readonly served: boolean;
 }
 
-/** Where a key stands, on the database's clock. What is used of limits a minute is in 1/60000. */
-export interface LimitStanding {
+/** Times are of the database's clock; usage of limits per minute is in 1/60000. */
+export interface LimitStatus {
   readonly ok: boolean;
   readonly now_ms: number;
   readonly requests_used: number;
@@ -45,7 +42,7 @@ export interface LimitStanding {
   /** With what was carried over. */
   readonly day_tokens: number;
   readonly reserved_tokens: number;
-  /** Of this request, by this call. */
+  /** Held for this request by this call. */
   readonly held_tokens: number;
   readonly running: number;
   readonly oldest_ms: number | null;
@@ -55,9 +52,8 @@ export interface LimitStanding {
 type Sql = typeof import('kysely')['sql'];
 
 interface LimitStoreOptions {
-  /** Stands in for the database's own. */
+  /** Replaces the database's clock. */
   readonly clock?: (() => number) | undefined;
-  /** How long an answer may take. Default a second. */
   readonly answerMs?: number;
 }
 
@@ -85,17 +81,17 @@ export class LimitStore {
     return new LimitStore(database, gatewayId, sql, options);
   }
 
-  admit(request: LimitedRequest): Promise<LimitStanding> {
+  admit(request: LimitedRequest): Promise<LimitStatus> {
     return this.#stand(request, 'limit_admit');
   }
 
-  weigh(request: LimitedRequest): Promise<LimitStanding> {
+  weigh(request: LimitedRequest): Promise<LimitStatus> {
     return this.#stand(request, 'limit_weigh');
   }
 
-  grow({ keyId, limits, moreTokens, requestId }: GrowingRequest): Promise<LimitStanding> {
+  grow({ keyId, limits, moreTokens, requestId }: GrowingRequest): Promise<LimitStatus> {
     const { tokensPerMinute, dailyTokens } = limits;
-    return this.#ask(this.#sql<LimitStanding>`limit_grow(
+    return this.#ask(this.#sql<LimitStatus>`limit_grow(
       ${keyId}, ${tokensPerMinute ?? null}::bigint, ${dailyTokens ?? null}::bigint, ${ALIVE_MS}::bigint,
       ${this.#clock()}::bigint, ${moreTokens}::bigint, ${requestId}::text, ${this.#gatewayId}::text)`);
   }
@@ -107,7 +103,7 @@ export class LimitStore {
     await this.#database.tables.selectFrom(call.as('settled')).selectAll().execute();
   }
 
-  /** Says that this gateway lives; how many do. */
+  /** Reports that this gateway lives. Returns how many do. */
   async beat(): Promise<number> {
     const call = this.#sql<{ gateways: number }>`limit_beat(
       ${this.#gatewayId}, ${ALIVE_MS}::bigint, ${this.#clock()}::bigint)`;
@@ -118,7 +114,7 @@ export class LimitStore {
     return (await inTime(this.#database.name, this.#answerMs, selected)).gateways;
   }
 
-  /** Whatever this gateway had running no longer counts. */
+  /** Releases all requests of this gateway. */
   async leave(): Promise<void> {
     const call = this.#sql<object>`limit_leave(${this.#gatewayId})`;
     await this.#database.tables.selectFrom(call.as('left_alone')).selectAll().execute();
@@ -127,17 +123,17 @@ export class LimitStore {
   #stand(
     { keyId, limits, leastTokens, expectedTokens, requestId }: LimitedRequest,
     action: string,
-  ): Promise<LimitStanding> {
+  ): Promise<LimitStatus> {
     const { requestsPerMinute, tokensPerMinute, maxConcurrent, dailyTokens } = limits;
     const sql = this.#sql;
-    return this.#ask(sql<LimitStanding>`${sql.raw(action)}(
+    return this.#ask(sql<LimitStatus>`${sql.raw(action)}(
       ${keyId}, ${requestsPerMinute ?? null}::bigint, ${tokensPerMinute ?? null}::bigint,
       ${maxConcurrent ?? null}::bigint, ${dailyTokens ?? null}::bigint, ${ALIVE_MS}::bigint,
       ${this.#clock()}::bigint, ${leastTokens}::bigint, ${expectedTokens}::bigint, ${requestId ?? null}::text,
       ${this.#gatewayId}::text)`);
   }
 
-  #ask(call: RawBuilder<LimitStanding>): Promise<LimitStanding> {
+  #ask(call: RawBuilder<LimitStatus>): Promise<LimitStatus> {
     const selected = this.#database.tables
       .selectFrom(call.as('standing'))
       .selectAll()

@@ -1,11 +1,11 @@
-// The schema, one step per version. Steps are never edited once released: a change is a new step. A step is written for
-// the embedded database, with a line for each column; Postgres is given a translation, or a text of its own.
+// The schema, one step per version. A released step is never edited; a change is a new step. Steps are written for
+// the embedded database, with a line for each column, and translated for Postgres unless it has its own text.
 
 import { CAPPED_LIMITS, KEY_VERSION, SHARED_LIMITS } from './shared-schema.ts';
 
 type Migration = string | { readonly embedded: string; readonly postgres: string };
 
-/** Step n brings a database from version n to n + 1. */
+/** Step n migrates from version n to n + 1. */
 export const MIGRATIONS: readonly Migration[] = [
   `
   create table api_key (
@@ -86,7 +86,7 @@ export const MIGRATIONS: readonly Migration[] = [
 
   create index charged_request_time on charged_request (at_ms);
   `,
-  // A file tells by itself that it has changed, and whoever has it keeps count in memory.
+  // The embedded file itself shows that it has changed.
   { embedded: '', postgres: KEY_VERSION + SHARED_LIMITS },
   `
   -- Files of clients. One that is not complete is still being written, or was deleted and has chunks left.
@@ -172,7 +172,7 @@ export function embeddedText(step: Migration): string {
 }
 
 const POSTGRES_TYPES: Readonly<Record<string, string>> = {
-  // Whole numbers of any size, and texts in the order of their bytes, as the embedded database has them.
+  // Integers of any size, and texts ordered by bytes, as in the embedded database.
   integer: 'bigint',
   text: 'text collate "C"',
   blob: 'bytea',

@@ -1,4 +1,4 @@
-// A database by its location: an address of Postgres, or the path of a file.
+// Opens a database by its location: a Postgres address or a path.
 
 import { type Database, PATIENCE_MS } from './database.ts';
 import { openEmbedded } from './embedded-database.ts';
@@ -6,9 +6,9 @@ import { isPostgresAddress } from './postgres-address.ts';
 import { openPostgres } from './postgres-database.ts';
 
 interface OpenOptions {
-  /** How long to wait for a server that does not answer; default two seconds. */
+  /** How long to wait for an unreachable server. Default two seconds. */
   readonly patienceMs?: number;
-  /** Told once where it has to be waited for. */
+  /** Called once when waiting begins. */
   readonly onWait?: (problem: Error) => void;
 }
 

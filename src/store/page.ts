@@ -1,9 +1,9 @@
-// A part of a list, as clients ask for it: so many rows behind an id, the newest or the oldest first.
+// Pages of a list, and ids that sort by creation time: a page may follow an id whose row is gone.
 
 import { randomBytes } from 'node:crypto';
 
 export interface PageQuery {
-  /** The id behind which it goes on. */
+  /** The page begins after this id. */
   readonly after?: string | undefined;
   readonly limit: number;
   readonly order: 'asc' | 'desc';
@@ -14,7 +14,7 @@ export interface Page<Row> {
   readonly hasMore: boolean;
 }
 
-/** From one row more than was asked for, where there are so many. */
+/** Takes one row more than the limit, where there are that many. */
 export function pageOf<Row>(rows: readonly Row[], limit: number): Page<Row> {
   return { rows: rows.slice(0, limit), hasMore: rows.length > limit };
 }

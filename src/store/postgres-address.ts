@@ -1,5 +1,5 @@
-// The address of a Postgres database, as in postgres://user:password@host:5432/name?sslmode=verify-full. What it leaves
-// out, the password above all, comes from the environment (PGPASSWORD) or ~/.pgpass.
+// Parses postgres://user:password@host:5432/name?sslmode=verify-full. Absent parts, such as the password, come from
+// the environment (PGPASSWORD) or ~/.pgpass.
 
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
@@ -17,18 +17,16 @@ export function isPostgresAddress(location: string): boolean {
   return /^postgres(ql)?:\/\//.test(location);
 }
 
-/** The location for people's eyes. */
 export function withoutPassword(location: string): string {
   return isPostgresAddress(location) ? location.replace(/^(\w+:\/\/[^:@/]*):.*@/s, '$1@') : location;
 }
 
-/** Throws a StoreError that says what is wrong with it. */
 export function readAddress(location: string): ClientConfig {
   try {
     const url = new URL(location);
     const parameters = parametersOf(url);
     const given: ClientConfig = {
-      // A parameter may name a folder: that of the server's socket.
+      // May be the folder of the server's socket.
       host: parameters.host ?? decodeURIComponent(url.hostname).replace(/^\[(.*)\]$/, '$1'),
       port: url.port === '' ? undefined : Number(url.port),
       user: decodeURIComponent(url.username),
@@ -60,7 +58,7 @@ function parametersOf({ searchParams }: URL): Parameters {
   return Object.fromEntries(searchParams);
 }
 
-/** Left to PGSSLMODE where the address says nothing. */
+/** PGSSLMODE applies where the address says nothing. */
 function tlsOf({ sslmode, sslrootcert, sslcert, sslkey }: Parameters): Pick<ClientConfig, 'ssl'> {
   if (sslmode === undefined) {
     if ((sslrootcert ?? sslcert ?? sslkey) === undefined) return {};

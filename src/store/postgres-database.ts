@@ -1,5 +1,4 @@
-// A Postgres database: connected to, checked, brought to the current schema, and found again where it was lost. Several
-// gateways may have it open.
+// A Postgres database: connected, checked, migrated, and reconnected after a loss. Several gateways may share it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PostgresPool, PostgresPoolClient } from 'kysely';
@@ -12,13 +11,11 @@ import type { Schema } from './schema.ts';
 
 const CONNECTIONS = 10;
 const CONNECT_MS = 3000;
-/** A statement that takes longer is lost, and its connection with it. */
+/** A slower statement is lost, and its connection with it. */
 const STATEMENT_MS = 20_000;
-/** A request may wait for this one. */
 const KEYS_VERSION_MS = 500;
 const RECONNECT_MS = 250;
 const CLOSE_MS = 2000;
-/** bigint, and numeric, which a sum of bigints is. All of ours are small enough for a number. */
 const WHOLE_NUMBERS = [20, 1700];
 
 interface Patience {
@@ -41,7 +38,7 @@ export async function openPostgres(location: string, patience: Patience): Promis
         WHOLE_NUMBERS.includes(oid) ? Number : pg.types.getTypeParser(oid, format),
     },
   });
-  // An idle connection that breaks is replaced when one is needed.
+  // A broken idle connection is replaced when one is needed.
   pool.on('error', () => {});
   const connections = explaining(name, pool);
   try {
@@ -58,7 +55,7 @@ export async function openPostgres(location: string, patience: Patience): Promis
     keysVersion: () => inTime(name, KEYS_VERSION_MS, keysVersion(connections)),
     change: (action, patienceMs = PATIENCE_MS) =>
       retryWhileBusy(() => tables.transaction().execute(action), patienceMs),
-    // Committed is on the disk, unless the server was told otherwise.
+    // A commit is durable, unless the server is configured otherwise.
     sync: async () => {},
     close: () => inTime(name, CLOSE_MS, pool.end()),
   };
@@ -100,7 +97,6 @@ async function keysVersion(connections: PostgresPool): Promise<number> {
   }
 }
 
-/** The pool as Kysely uses it, with every failure explained, and without the connections that were lost. */
 function explaining(name: string, pool: Pool): PostgresPool {
   const explained = async <Result>(action: Promise<Result>): Promise<Result> => {
     try {
@@ -124,7 +120,7 @@ function explaining(name: string, pool: Pool): PostgresPool {
       }
     };
     return {
-      // Cursors, the other thing that may be asked for, are never opened.
+      // Cursors, the other use of `query`, are never opened.
       query: query as unknown as PostgresPoolClient['query'],
       release: () => {
         client.off('error', onLost);
@@ -138,15 +134,14 @@ function explaining(name: string, pool: Pool): PostgresPool {
   };
 }
 
-/** The one character that texts of Postgres cannot hold. */
+/** Texts of Postgres cannot hold NUL. */
 function withoutNul(value: unknown): unknown {
   return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\u{fffd}') : value;
 }
 
-/** "CLft" in ASCII: nobody else asks for this lock. */
+/** "CLft" in ASCII. */
 const LOCK = 0x434c6674;
 
-/** The table that says the schema is ours, and its version. */
 const MARK =
   'create table chairlift_schema (version bigint not null); insert into chairlift_schema values (0)';
 
@@ -174,7 +169,7 @@ async function migratePostgres(name: string, connections: PostgresPool): Promise
   }
 }
 
-/** Undefined where there is nothing yet. */
+/** Undefined for an empty database. */
 async function checkedVersion(name: string, client: PostgresPoolClient): Promise<number | undefined> {
   if (!(await isOurs(client))) {
     if (!(await hasTables(client))) return undefined;
@@ -198,7 +193,7 @@ async function isOurs(client: PostgresPoolClient): Promise<boolean> {
   return (await client.query(text, [])).rows.length > 0;
 }
 
-/** Those that an extension has brought do not count. */
+/** Tables of extensions do not count. */
 async function hasTables(client: PostgresPoolClient): Promise<boolean> {
   const text = `
     select 1 from pg_class

@@ -1,5 +1,5 @@
-// Responses that clients may come back to: what was given, what was made of it, and which response it goes on from. They
-// belong to the key that asked. Those of one conversation are kept, and forgotten, together.
+// Stored responses: input, output and the response they continue. They belong to a key. A conversation's responses
+// are kept and removed together.
 
 import type { Database, Tables } from './database.ts';
 import { Pruner, pruneResponses, type ResponseRoom } from './pruner.ts';
@@ -11,7 +11,6 @@ const PRUNE_EVERY_MS = 3_600_000;
 /** This share of the limit may be written before the pruner runs again. */
 const SHARE_BETWEEN_RUNS = 1 / 32;
 
-/** An item of a conversation, by its id; what else it holds is its writer's business. */
 export interface StoredItem {
   readonly id: string;
 }
@@ -39,7 +38,6 @@ type FoundItems<Item extends StoredItem> =
   | { readonly ok: true; readonly items: ReadonlyMap<string, Item> }
   | { readonly ok: false; readonly problem: 'too-large'; readonly bytes: number };
 
-/** A response of a conversation, without its contents. */
 interface Link {
   readonly id: string;
   readonly previous_id: string | null;
@@ -54,7 +52,6 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
   /** Bytes since the last run of the pruner. */
   #written = 0;
 
-  /** `onProblem` hears of what could not be forgotten yet. */
   constructor(database: Database, room: ResponseRoom, onProblem: (error: unknown) => void) {
     this.#database = database;
     this.#room = room;
@@ -65,7 +62,7 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
     this.#pruner = new Pruner(PRUNE_EVERY_MS, prune, onProblem);
   }
 
-  /** Where what it goes on from is gone, it begins a conversation of its own. */
+  /** Begins a conversation of its own where the previous response is gone. */
   async save(keyId: string, response: NewResponse<Item>, nowMs: number): Promise<void> {
     const { id, previousId } = response;
     const body = JSON.stringify(response.body);
@@ -121,13 +118,13 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
     return { body: JSON.parse(row.body) as Record<string, unknown>, output };
   }
 
-  /** Whether there was one. Those that go on from it stay, and cannot be gone on from any more. */
+  /** Responses that continue it stay, but cannot be continued any more. */
   async remove(keyId: string, id: string): Promise<boolean> {
     return this.#database.change(async (tables) => {
       const link = await linkOf(tables, keyId, id);
       if (link === undefined) return false;
       const removed = await tables.deleteFrom('response').where('id', '=', id).executeTakeFirst();
-      // Somebody else was faster.
+      // Another caller removed it.
       if (removed.numDeletedRows === 0n) return false;
       await tables.deleteFrom('response_item').where('response_id', '=', id).execute();
       await tables
@@ -150,7 +147,7 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
     });
   }
 
-  /** All that was given and made up to this response and with it, in order; of at most so many bytes. */
+  /** All input and output up to this response, in order. */
   async history(keyId: string, id: string, maxBytes: number): Promise<History<Item>> {
     const chain = await this.#chain(keyId, id);
     if (!chain.ok) return chain;
@@ -161,13 +158,12 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
     return { ok: true, items };
   }
 
-  /** What was given for this response itself. */
   async input(keyId: string, id: string): Promise<Item[]> {
     if ((await linkOf(this.#database.tables, keyId, id)) === undefined) return [];
     return (await this.#items(id)).filter(({ produced }) => produced === 0).map(itemOf<Item>);
   }
 
-  /** The items of these ids, by id; where several have one, that which came last. */
+  /** Where several items share an id, the latest. */
   async items(keyId: string, itemIds: readonly string[], maxBytes: number): Promise<FoundItems<Item>> {
     const items = new Map<string, Item>();
     let bytes = 0;
@@ -189,17 +185,14 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
     return { ok: true, items };
   }
 
-  /** Forgets what is too old or too much; it also does so by itself, now and then. */
   prune(nowMs: number): Promise<void> {
     return this.#pruner.prune(nowMs);
   }
 
-  /** The database stays open. */
   close(): Promise<void> {
     return this.#pruner.close();
   }
 
-  /** From the first response to this one. */
   async #chain(
     keyId: string,
     id: string,
@@ -222,7 +215,6 @@ export class ResponseStore<Item extends StoredItem = StoredItem> {
     return { ok: true, links: links.reverse() };
   }
 
-  /** Where they lie, the oldest first. */
   #itemRows(keyId: string, itemIds: readonly string[]) {
     return this.#database.tables
       .selectFrom('response_item')

@@ -1,4 +1,4 @@
-// The tables as Kysely sees them; `migrations.ts` makes them.
+// The tables as Kysely sees them; `migrations.ts` creates them.
 
 export interface ApiKeyTable {
   readonly id: string;
@@ -19,7 +19,7 @@ export interface ApiKeyTable {
 
 export interface KeyUsageTable {
   readonly key_id: string;
-  /** A day in UTC, `2026-01-31`. */
+  /** In UTC, as `2026-01-31`. */
   readonly day: string;
   readonly requests: number;
   readonly prompt_tokens: number;
@@ -28,23 +28,19 @@ export interface KeyUsageTable {
   readonly errors: number;
 }
 
-/** Responses that build on each other. */
 interface ConversationTable {
   readonly id: string;
   readonly key_id: string;
-  /** When a response of it was last made. */
   readonly used_ms: number;
-  /** Of all its responses. */
   readonly bytes: number;
 }
 
 interface ResponseTable {
   readonly id: string;
   readonly conversation_id: string;
-  /** The response it goes on from. */
   readonly previous_id: string | null;
   readonly created_ms: number;
-  /** Its items included. */
+  /** With its items. */
   readonly bytes: number;
   /** JSON, without the items. */
   readonly body: string;
@@ -52,10 +48,10 @@ interface ResponseTable {
 
 export interface ResponseItemTable {
   readonly response_id: string;
-  /** What was given comes first, then what was produced. */
+  /** Input first, then output. */
   readonly position: number;
   readonly id: string;
-  /** 1 where the model has made it, 0 where it was given. */
+  /** 1 for output, 0 for input. */
   readonly produced: number;
   readonly body: string;
 }
@@ -65,9 +61,8 @@ export interface FileTable {
   readonly key_id: string;
   readonly purpose: string;
   readonly name: string;
-  /** Of all its chunks so far. */
   readonly bytes: number;
-  /** 0 while it is being written, and once it was deleted. */
+  /** 0 while it is written, and once it is deleted. */
   readonly complete: number;
   readonly created_ms: number;
   readonly expires_ms: number | null;
@@ -83,17 +78,14 @@ export interface BatchTable {
   readonly id: string;
   readonly key_id: string;
   readonly state: string;
-  /** What it becomes once its files are written. */
   readonly ending: string | null;
   readonly endpoint: string;
   readonly input_file_id: string;
   readonly output_file_id: string | null;
   readonly error_file_id: string | null;
-  /** How long its files stay. */
+  /** Lifetime of its output files. */
   readonly output_seconds: number | null;
-  /** JSON. */
   readonly metadata: string | null;
-  /** JSON. */
   readonly errors: string | null;
   readonly total: number;
   readonly completed: number;
@@ -104,7 +96,7 @@ export interface BatchTable {
   readonly finalizing_ms: number | null;
   readonly cancelling_ms: number | null;
   readonly ended_ms: number | null;
-  /** Who reads its lines in or writes its files. */
+  /** Reads its lines or writes its files. */
   readonly owner: string | null;
   readonly until_ms: number;
 }
@@ -113,26 +105,23 @@ interface BatchLineTable {
   readonly batch_id: string;
   readonly line: number;
   readonly custom_id: string;
-  /** JSON; gone once there is an answer. */
+  /** JSON; null once there is an answer. */
   readonly body: string | null;
-  /** How often somebody began with it and did not give it back. */
+  /** How often a runner began it and did not give it back. */
   readonly attempts: number;
-  /** Who runs it. */
   readonly owner: string | null;
   readonly until_ms: number;
   readonly answered_ms: number | null;
   readonly succeeded: number | null;
-  /** JSON. */
   readonly answer: string | null;
 }
 
-/** A batch of usage that was written. */
 interface UsageFlushTable {
   readonly id: string;
   readonly at_ms: number;
 }
 
-/** A request whose usage was counted, where it must not be counted again. */
+/** A request whose usage counts once. */
 interface ChargedRequestTable {
   readonly request_id: string;
   readonly at_ms: number;

@@ -1,7 +1,7 @@
-// What a database needs beside the stores' tables where several gateways share it, in the words of Postgres: a version of
-// the keys, and the limits of keys, which are one for all gateways. `limit-store.ts` calls the functions.
+// What Postgres needs besides the stores' tables where several gateways share it: a version of the keys, and limits
+// of keys across gateways. `limit-store.ts` calls the functions.
 
-/** Counted by a trigger, so that a change made by hand is seen as well. */
+/** A trigger counts, so that changes made by hand are seen too. */
 export const KEY_VERSION = `
   create table key_version (
     version bigint not null
@@ -21,9 +21,9 @@ export const KEY_VERSION = `
 `;
 
 /**
- * The arithmetic is that of MinuteBucket and DailyBudget: what is used of a limit a minute counts in 1/60000, so that it
- * drains by whole numbers. Every function locks the key's row first. Time is the server's, unless the caller has one.
- * None of it needs to outlive a crash of the server, so nothing is logged and no admission waits for a disk.
+ * The arithmetic is that of MinuteBucket and DailyBudget: limits per minute count in 1/60000, so that they drain by
+ * whole numbers. Every function locks the key's row first. The server's clock counts unless the caller passes one.
+ * Unlogged tables: nothing needs to survive a crash of the server, and no admission waits for a disk.
  */
 export const SHARED_LIMITS = `
   create unlogged table key_limit (
@@ -107,8 +107,8 @@ export const SHARED_LIMITS = `
 `;
 
 /**
- * Answers are held to what is left. A hold drains in the order it came, and only what has not drained is given back; what
- * a day has used beyond its limit is carried over to the next.
+ * Answers are capped to what is left. A hold drains in the order it came, and only what has not drained is given
+ * back; a day's overdraft is carried over to the next.
  */
 export const CAPPED_LIMITS = `
   -- In 1/60000, how much has drained of the tokens in all.

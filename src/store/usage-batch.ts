@@ -1,25 +1,24 @@
-// A batch of usage on its way into the database, in one transaction: it counts once, however often it is written, and
-// so does each of its requests that others may tell of.
+// Writes a batch of usage in one transaction. It counts once, however often it is written, and so does each of its
+// requests that several gateways may report.
 
 import type { Database, Tables } from './database.ts';
 import type { KeyUsageTable } from './schema.ts';
 import { DAY_MS, gathered, type UsageRow, utcDay } from './usage-report.ts';
 import type { RequestUsage } from './usage-store.ts';
 
-/** Somebody may not have heard of its last batch for as long; whoever has not by then is gone. */
+/** A writer that has not heard of its last batch by then is gone. */
 const KEEP_FLUSH_MS = 30 * DAY_MS;
-/** How long a request may be told of again. */
+/** How long a request may be reported again. */
 const KEEP_CHARGED_MS = 2 * DAY_MS;
 
 export interface UsageBatch {
   readonly id: string;
-  /** One for each key and day. */
   readonly rows: readonly UsageRow[];
-  /** Of requests that count once, by request. */
+  /** By request id; each counts once. */
   readonly once: ReadonlyMap<string, UsageRow>;
 }
 
-/** `lastId`: the batch before it, which was heard to be written and need not be remembered. */
+/** `lastId`: the batch before, known to be written, whose mark is deleted. */
 export async function writeBatch(
   tables: Tables,
   { id, rows, once }: UsageBatch,
@@ -33,7 +32,7 @@ export async function writeBatch(
     .executeTakeFirst();
   if (marked.numInsertedOrUpdatedRows === 0n) return;
   const newOnes = once.size === 0 ? [] : await charge(tables, once, nowMs);
-  // In one order for all gateways, so that no two wait for each other.
+  // In one order on all gateways, which avoids deadlocks.
   const added = gathered([...rows, ...newOnes]);
   if (added.length > 0) await insertUsage(tables, added);
   await tables
@@ -47,7 +46,7 @@ export async function isWritten({ tables }: Database, batchId: string): Promise<
   return found.length > 0;
 }
 
-/** The rows of those that were not told of before. */
+/** Returns the rows of requests that were not charged before. */
 async function charge(
   tables: Tables,
   once: ReadonlyMap<string, UsageRow>,
@@ -67,7 +66,6 @@ async function charge(
   return charged.flatMap(({ request_id }) => once.get(request_id) ?? []);
 }
 
-/** Of one request that ended at that time. */
 export function usageRow(keyId: string, usage: RequestUsage, nowMs: number): UsageRow {
   const { promptTokens, cachedTokens, completionTokens, failed } = usage;
   const counts = { requests: 1, promptTokens, cachedTokens, completionTokens, errors: failed ? 1 : 0 };

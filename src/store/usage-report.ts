@@ -1,4 +1,4 @@
-// Usage as it was written: who used how much on which day.
+// Usage per key and UTC day.
 
 import type { Database } from './database.ts';
 import type { KeyUsageTable } from './schema.ts';
@@ -23,7 +23,6 @@ export interface UsageQuery {
   readonly toDay?: string;
 }
 
-/** By day, then key. */
 export async function reportUsage(database: Database, query: UsageQuery): Promise<UsageRow[]> {
   if (query.keyIds?.length === 0) return [];
   let select = database.tables.selectFrom('key_usage').selectAll();
@@ -33,7 +32,7 @@ export async function reportUsage(database: Database, query: UsageQuery): Promis
   return (await select.orderBy('day').orderBy('key_id').execute()).map(rowFromTable);
 }
 
-/** Adds to a report what was not written yet. */
+/** Adds unwritten usage to a report. */
 export function mergeUsage(
   report: readonly UsageRow[],
   unwritten: readonly UsageRow[],
@@ -48,14 +47,12 @@ export function mergeUsage(
   return gathered([...report, ...asked]);
 }
 
-/** One row for each key and day, by day, then key. */
 export function gathered(rows: readonly UsageRow[]): UsageRow[] {
   const sums = new Map<string, UsageRow>();
   for (const row of rows) addRow(sums, row);
   return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
 }
 
-/** Adds a row to those of its key and day. */
 export function addRow(rows: Map<string, UsageRow>, row: UsageRow): void {
   const slot = `${row.day} ${row.keyId}`;
   const before = rows.get(slot);

@@ -1,7 +1,6 @@
-// Usage per key and UTC day. Recording only adds to memory; what has gathered within a second, or a tenth of one in Postgres, is
-// written as one batch, so a crash costs at most that time; who cannot bear that waits until it is written. What cannot be
-// written stays in memory, one row for each key and day, until it can. A batch that was lost on its way is written again under
-// the same id, and counts once.
+// Records usage per key and UTC day. Records collect in memory and are written as one batch every second (embedded)
+// or tenth of a second (Postgres): a crash loses at most that, unless the caller waits for `written`. A failed batch
+// is kept and written again under the same id, and counts once.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,17 +17,15 @@ import {
   utcDay,
 } from './usage-report.ts';
 
-/** A file on a small machine is written less often than a database that is there to be written. */
 const FLUSH_AFTER_MS = { embedded: 1000, postgres: 100 } as const;
-/** How long the last write is tried when the store closes. */
 const CLOSE_MS = 5000;
 const CLOSE_RETRY_MS = 50;
-/** After failures the next try comes later and later. */
+/** After failures the pause doubles up to this. */
 const LONGEST_PAUSE_MS = 30_000;
 // SQLite takes 32,766 parameters a statement; a row has seven.
 const ROWS_PER_STATEMENT = 1000;
 
-/** What one request used. Prompt tokens include the cached ones. */
+/** Prompt tokens include cached ones. */
 export interface RequestUsage {
   readonly promptTokens: number;
   readonly cachedTokens: number;
@@ -40,46 +37,40 @@ export class UsageStore {
   readonly #database: Database;
   readonly #onProblem: (error: unknown) => void;
   #pending = new Map<string, UsageRow>();
-  /** Of requests that count once, by request. */
   #pendingOnce = new Map<string, UsageRow>();
-  /** Tried, and maybe written: it goes again before any other, as it is. */
+  /** Maybe written: it is retried unchanged before any other. */
   #tried: UsageBatch | undefined;
   #lastId: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #pauseMs: number;
   #writing: Promise<void> = Promise.resolve();
 
-  /** `onProblem` hears of failed writes; their counts are kept and tried again. */
+  /** `onProblem` gets failed writes, which are retried. */
   constructor(database: Database, onProblem: (error: unknown) => void) {
     this.#database = database;
     this.#onProblem = onProblem;
     this.#pauseMs = FLUSH_AFTER_MS[database.kind];
   }
 
-  /** Counts one request that ended at that time. */
   record(keyId: string, usage: RequestUsage, nowMs: number): void {
     addRow(this.#pending, usageRow(keyId, usage, nowMs));
     this.#flushSoon();
   }
 
-  /**
-   * The same for a request that somebody else may tell of, too: whoever is first is believed, on whatever gateway, for
-   * two days.
-   */
+  /** For a request that several gateways may report: the first report within two days counts. */
   recordOnce(requestId: string, keyId: string, usage: RequestUsage, nowMs: number): void {
     if (this.#pendingOnce.has(requestId)) return;
     this.#pendingOnce.set(requestId, usageRow(keyId, usage, nowMs));
     this.#flushSoon();
   }
 
-  /** Writes all that was recorded before the call. */
   flush(): Promise<void> {
     const flushed = this.#writing.then(() => this.#write());
     this.#writing = flushed.catch(nothing);
     return flushed;
   }
 
-  /** Resolves when all that was recorded is written; or after that time, and at once where nothing can be: it is written later. */
+  /** Resolves when all records are written, after the limit, or at once where writes currently fail. */
   async written(limitMs: number): Promise<void> {
     if (this.#pauseMs > FLUSH_AFTER_MS[this.#database.kind]) return;
     const waiting = new AbortController();
@@ -88,22 +79,19 @@ export class UsageStore {
     waiting.abort();
   }
 
-  /** The usage on disk and in memory, by day, then key. */
+  /** Includes what is not written yet. By day, then key. */
   report(query: UsageQuery): Promise<UsageRow[]> {
     const reported = this.#writing.then(async () => {
       await this.#write().catch(this.#onProblem);
       const written = await reportUsage(this.#database, query);
-      // Nothing else is written before this is over, so no row counts twice.
+      // Nothing is written until this ends, so no row counts twice.
       return mergeUsage(written, await this.#unwritten(), query);
     });
     this.#writing = reported.then(nothing, nothing);
     return reported;
   }
 
-  /**
-   * Prompt and completion tokens of each key on so many UTC days up to that of the time, the oldest first: what daily
-   * limits start from.
-   */
+  /** Prompt and completion tokens of each key for the last `days` UTC days, oldest first: the start of daily limits. */
   async tokensOfDays(days: number, nowMs: number): Promise<Map<string, number[]>> {
     const names = Array.from({ length: days }, (_, at) => utcDay(nowMs - (days - 1 - at) * DAY_MS));
     const rows = await this.report({ fromDay: names[0] as string, toDay: utcDay(nowMs) });
@@ -116,7 +104,7 @@ export class UsageStore {
     return tokens;
   }
 
-  /** Writes what is left; waits a while for a database that others hold. It stays open. */
+  /** Retries a busy database for a while. Leaves it open. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -147,7 +135,6 @@ export class UsageStore {
     }, this.#pauseMs).unref();
   }
 
-  /** One row for each key and day. */
   async #unwritten(): Promise<UsageRow[]> {
     const tried = this.#tried;
     const kept = tried === undefined || (await isWritten(this.#database, tried.id)) ? [] : rowsOf(tried);
@@ -163,7 +150,7 @@ export class UsageStore {
       try {
         await this.#writeBatch(batch);
       } catch (error) {
-        // The others were not tried.
+        // The remaining batches were not tried.
         for (const { rows, once } of batches.slice(at + 1)) {
           for (const row of rows) addRow(this.#pending, row);
           for (const [requestId, row] of once) this.#pendingOnce.set(requestId, row);
@@ -175,7 +162,7 @@ export class UsageStore {
 
   async #writeBatch(batch: UsageBatch): Promise<void> {
     this.#tried = batch;
-    // Tried again later anyway, so a lock is not waited for.
+    // A later retry follows anyway, so a lock is not waited for.
     await this.#database.change((tables) => writeBatch(tables, batch, this.#lastId, Date.now()), 0);
     this.#tried = undefined;
     this.#lastId = batch.id;
@@ -184,7 +171,6 @@ export class UsageStore {
 
 const nothing = () => undefined;
 
-/** As many as are needed for all of it. */
 function batchesOf(rows: UsageRow[], once: [requestId: string, row: UsageRow][]): UsageBatch[] {
   const batches: UsageBatch[] = [];
   while (rows.length > 0 || once.length > 0) {

@@ -2,14 +2,14 @@
 
 export type LimitHeaders = Readonly<Record<string, string>>;
 
-interface LimitStanding {
+interface LimitStatus {
   readonly limit: number;
   readonly remaining: number;
   /** Until all of the limit is free again. */
   readonly resetMs: number;
 }
 
-export function standingHeaders(name: string, standing: LimitStanding): LimitHeaders {
+export function standingHeaders(name: string, standing: LimitStatus): LimitHeaders {
   return {
     [`x-ratelimit-limit-${name}`]: String(standing.limit),
     [`x-ratelimit-remaining-${name}`]: String(standing.remaining),

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreError } from '../../store/database.ts';
 import type { KeyLimits } from '../../store/key-record.ts';
-import type { LimitStanding, LimitStore, Settlement } from '../../store/limit-store.ts';
+import type { LimitStatus, LimitStore, Settlement } from '../../store/limit-store.ts';
 import { DailyBudget } from './daily-budget.ts';
 import {
   type Awaitable,
@@ -47,7 +47,7 @@ export class SharedLimiter implements KeyLimiter {
   /** Permits to give back, by request, until the database has confirmed it. */
   readonly #unsettled = new Map<string, Settlement>();
   /** The state of each key as the database last reported it, and when that was on this clock. */
-  readonly #standings = new Map<string, { readonly standing: LimitStanding; readonly atMs: number }>();
+  readonly #standings = new Map<string, { readonly standing: LimitStatus; readonly atMs: number }>();
   #lost = false;
   /** The number of gateways that share the limits, as the database last reported. */
   #gateways = 1;
@@ -170,7 +170,7 @@ export class SharedLimiter implements KeyLimiter {
   }
 
   /** Undefined where the database does not answer. */
-  async #ask(keyId: string, ask: () => Promise<LimitStanding>): Promise<LimitStanding | undefined> {
+  async #ask(keyId: string, ask: () => Promise<LimitStatus>): Promise<LimitStatus | undefined> {
     if (this.#lost) return undefined;
     try {
       const standing = await ask();
@@ -311,7 +311,7 @@ function shareOf(limits: KeyLimits, gateways: number): KeyLimits {
   };
 }
 
-function stateOf(standing: LimitStanding): KeyState {
+function stateOf(standing: LimitStatus): KeyState {
   const { now_ms: nowMs, running, oldest_ms, mean_ms } = standing;
   const daily = new DailyBudget();
   daily.restore(standing.day_tokens, nowMs);

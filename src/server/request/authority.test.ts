@@ -2,7 +2,7 @@
 
 import { expect, it, vi } from 'vitest';
 import { start, startWithKeys } from '../../../test/support/keyed-server.ts';
-import type { KeyStanding } from '../../store/key-ring.ts';
+import type { KeyStatus } from '../../store/key-ring.ts';
 import type { Bench } from '../admin/bench.ts';
 
 const order = { streams: 1, requests: 1, promptTokens: 1, answerTokens: 1 };
@@ -42,7 +42,7 @@ it('a job ends when its key is revoked, and says why', async () => {
 });
 
 it('what this machine opened before there were keys ends with the first one', async () => {
-  let standing: KeyStanding = 'none';
+  let standing: KeyStatus = 'none';
   const find = async () => undefined;
   const keys = { standing: async () => standing, findByKey: find, findById: find };
   const { listen } = await start({ keys });
